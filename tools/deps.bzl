@@ -1,0 +1,36 @@
+"""Makes the repositories of pins.bzl, in WORKSPACE builds."""
+
+load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")
+load("//tools:bazel4.bzl", "builtin_rules_java", "no_coverage_tools")
+load("//tools:pins.bzl", "PINS")
+
+def pinned_archive(name):
+    """The repository `name` as pins.bzl has it."""
+    pin = PINS[name]
+    args = {}
+    if "build_file" in pin:
+        args["build_file"] = Label(pin["build_file"])
+    if "patch" in pin:
+        args["patches"] = [Label(pin["patch"])]
+        args["patch_args"] = ["-p1"]
+    http_archive(
+        name = name,
+        sha256 = pin["sha256"],
+        strip_prefix = pin["strip_prefix"],
+        urls = [pin["url"]],
+        **args
+    )
+
+def rill_dependencies():
+    """All repositories that are not there yet; a consumer's own come first."""
+    existing = native.existing_rules()
+
+    # Debian's Bazel 4.2.3 reports no version.
+    if not native.bazel_version or native.bazel_version.startswith("4."):
+        if "rules_java" not in existing:
+            builtin_rules_java(name = "rules_java")
+        if "remote_coverage_tools" not in existing:
+            no_coverage_tools(name = "remote_coverage_tools")
+    for name in PINS:
+        if name not in existing:
+            pinned_archive(name)

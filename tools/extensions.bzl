@@ -1,0 +1,19 @@
+"""Module extensions: the repositories that MODULE.bazel takes from here."""
+
+load("//tools:deps.bzl", "pinned_archive")
+load("//tools/cuda:cuda_configure.bzl", "cuda_configure")
+
+def _rill_deps_impl(_ctx):
+    pinned_archive("random123")
+
+rill_deps = module_extension(implementation = _rill_deps_impl)
+
+def _rill_dev_deps_impl(_ctx):
+    pinned_archive("com_github_google_benchmark")
+
+rill_dev_deps = module_extension(implementation = _rill_dev_deps_impl)
+
+def _cuda_impl(_ctx):
+    cuda_configure(name = "local_cuda")
+
+cuda = module_extension(implementation = _cuda_impl)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the commands in tools/ share. Source it: . "$(dirname "$0")/lib.sh"
+
+rill_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+rill_me=$(basename "$0")
+rill_cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rill
+
+say() { echo "$rill_me: $*"; }
+
+# fail SENTENCE: what broke, and what to do about it.
+fail() {
+  echo "$rill_me: $*" >&2
+  exit 1
+}
+
+# Sets `bazel` to the command to use; false if there is none. Debian's build of
+# 4.2.3 calls itself no_version.
+find_bazel() {
+  local version
+  bazel=
+  if command -v bazel >/dev/null; then
+    bazel=bazel
+  elif command -v bazelisk >/dev/null; then
+    bazel=bazelisk
+    export USE_BAZEL_VERSION=${USE_BAZEL_VERSION:-7.7.1}
+  else
+    return 1
+  fi
+  version=$(cd "$rill_root" && "$bazel" --version 2>/dev/null | sed -n 's/^bazel //p')
+  case "$version" in
+    no_version | 4.2.*) bazel_kind=workspace ;;
+    7.* | 8.*) bazel_kind=module ;;
+    *) fail "\"$bazel --version\" says \"${version:-nothing}\", want 4.2.3 or 7.x;" \
+            "install Debian's bazel-bootstrap, or put Bazel 7.7.1 first on PATH" ;;
+  esac
+}
+
+# How Bazel talks: a live display on a terminal, plain lines elsewhere.
+bazel_output_flags() {
+  if [ -t 2 ]; then
+    echo "--show_progress_rate_limit=0.2"
+  else
+    echo "--curses=no --color=no --show_progress_rate_limit=30"
+  fi
+}
+
+# A cache of build results that several output trees share (the consumer's and
+# this one's; yesterday's and today's). One that user.bazelrc names is kept.
+bazel_cache_flags() {
+  grep -qs disk_cache "$rill_root/user.bazelrc" ||
+    echo "--disk_cache=$rill_cache/disk_cache"
+}
+
+# Ends the Bazel server of this folder where nobody comes back to it: it would
+# hold some 0.4 GB for three hours.
+leave_bazel() {
+  [ -z "${CI:-}" ] || "$bazel" shutdown >/dev/null 2>&1 || true
+}
+
+# close PASSED FAILED SKIPPED: the closing line and the exit status of a
+# command that counts tests. A command that runs several of these collects the
+# numbers in RILL_COUNTS_FILE instead and prints one line of its own.
+close_with_counts() {
+  local line="$1 passed, $2 failed"
+  [ "$3" -eq 0 ] || line+=", $3 skipped"
+  if [ -n "${RILL_COUNTS_FILE:-}" ]; then
+    echo "$1 $2 $3" >> "$RILL_COUNTS_FILE"
+    say "$line"
+  else
+    echo "$line"
+  fi
+  [ "$1" -gt 0 ] && [ "$2" -eq 0 ]
+}

@@ -1,0 +1,132 @@
+"""The macros that every package's BUILD file uses instead of cc_*.
+
+They add what is the same everywhere and nothing that a reader of a BUILD file
+must know: headers are included as "rill/<package>/<file>.h", a target is
+private unless it says otherwise, tests are small and have gtest's main.
+Warnings are not set here but in .bazelrc, so that they are never errors in
+somebody else's build.
+"""
+
+_TEST_MAIN = "@com_google_googletest//:gtest_main"
+_BENCHMARK_MAIN = "@com_github_google_benchmark//:benchmark_main"
+
+# Include what you use; acts under clang (--config=clang), gcc ignores it.
+_FEATURES = ["layering_check"]
+
+# How headers get their path; the slash makes it relative to the repository.
+_PREFIX = {
+    "include_prefix": "rill",
+    "strip_include_prefix": "/",
+}
+
+def rill_cc_library(
+        name,
+        srcs = [],
+        simd_srcs = [],
+        deps = [],
+        features = [],
+        visibility = ["//visibility:private"],
+        **kwargs):
+    """A cc_library whose headers are included as "rill/<package>/<header>".
+
+    Args:
+      name: the header's stem, or the package's name for its bundle.
+      srcs: sources.
+      simd_srcs: sources that Highway compiles once for each instruction set.
+        They say `#define HWY_TARGET_INCLUDE "rill/<package>/<name>.cc"` and
+        so are included like headers.
+      deps: other targets.
+      features: more of cc_library's features.
+      visibility: private unless given.
+      **kwargs: as for cc_library.
+    """
+    if simd_srcs:
+        native.cc_library(
+            name = name + "_simd",
+            hdrs = simd_srcs,
+            features = ["-parse_headers"],
+            visibility = ["//visibility:private"],
+            **_PREFIX
+        )
+        deps = deps + [":" + name + "_simd"]
+    native.cc_library(
+        name = name,
+        srcs = srcs + simd_srcs,
+        features = _FEATURES + features,
+        visibility = visibility,
+        deps = deps,
+        **dict(kwargs, **_PREFIX)
+    )
+
+def rill_cc_binary(name, features = [], visibility = ["//visibility:private"], **kwargs):
+    """A cc_binary; private unless it says otherwise."""
+    native.cc_binary(
+        name = name,
+        features = _FEATURES + features,
+        visibility = visibility,
+        **kwargs
+    )
+
+def rill_cc_test(name, deps = [], size = "small", features = [], main = True, **kwargs):
+    """A cc_test with gtest's main.
+
+    Args:
+      name: <stem>_test.
+      deps: what is tested; GoogleTest and GoogleMock come with the macro.
+      size: small by default. A bigger one is a claim about time and memory.
+      features: more of cc_test's features.
+      main: False where the test's sources have a main of their own.
+      **kwargs: as for cc_test.
+    """
+    native.cc_test(
+        name = name,
+        size = size,
+        features = _FEATURES + features,
+        visibility = ["//visibility:private"],
+        deps = deps + ([_TEST_MAIN] if main else ["@com_google_googletest//:gtest"]),
+        **kwargs
+    )
+
+def rill_cc_benchmark(name, srcs, deps = [], smoke = True, smoke_args = [], tags = [], **kwargs):
+    """A benchmark program, and a test that it still runs.
+
+    `bazel run --config=opt //pkg:<name>` measures. <name>_smoke runs every
+    benchmark once, unoptimised, as a part of the suite.
+
+    Args:
+      name: <stem>_benchmark.
+      srcs: its sources.
+      deps: what is measured; Google Benchmark and its main come with the macro.
+      smoke: False if one round of it is too slow for a test of size small.
+      smoke_args: more flags for the smoke run, e.g. a --benchmark_filter.
+      tags: more tags.
+      **kwargs: as for cc_library, e.g. copts.
+    """
+    objects = name + "_objects"
+    native.cc_library(
+        name = objects,
+        testonly = True,
+        srcs = srcs,
+        features = _FEATURES,
+        tags = ["benchmark"] + tags,
+        visibility = ["//visibility:private"],
+        deps = deps + [_BENCHMARK_MAIN],
+        alwayslink = True,
+        **kwargs
+    )
+    native.cc_binary(
+        name = name,
+        testonly = True,
+        tags = ["benchmark"] + tags,
+        visibility = ["//visibility:private"],
+        deps = [":" + objects],
+    )
+    if smoke:
+        native.cc_test(
+            name = name + "_smoke",
+            size = "small",
+            args = ["--benchmark_min_time=1x"] + smoke_args,
+            tags = ["benchmark"] + tags,
+            visibility = ["//visibility:private"],
+            deps = [":" + objects],
+        )

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/base/file_error.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace rill::base_internal {
+namespace {
+
+absl::StatusCode CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+      return absl::StatusCode::kNotFound;
+    case EEXIST:
+    case ENOTDIR:
+    case EISDIR:
+    case ENOTEMPTY:
+    case ELOOP:
+    case ETXTBSY:
+      return absl::StatusCode::kFailedPrecondition;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+      return absl::StatusCode::kResourceExhausted;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::StatusCode::kPermissionDenied;
+    case ENAMETOOLONG:
+      return absl::StatusCode::kInvalidArgument;
+    case EIO:
+      return absl::StatusCode::kDataLoss;
+    default:
+      return absl::ErrnoToStatusCode(error);
+  }
+}
+
+// Free bytes for ordinary users where `path` lies or would lie; -1: unknown.
+int64_t FreeBytes(const std::string& path) {
+  struct statvfs fs;
+  if (statvfs(path.c_str(), &fs) != 0 &&
+      statvfs(ParentDirectory(path).c_str(), &fs) != 0) {
+    return -1;
+  }
+  return static_cast<int64_t>(fs.f_bavail) * static_cast<int64_t>(fs.f_frsize);
+}
+
+}  // namespace
+
+absl::Status FileError(int error, absl::string_view function,
+                       absl::string_view what, const std::string& path,
+                       int64_t asked_bytes) {
+  std::string text = absl::StrCat(function, ": cannot ", what, " \"", path,
+                                  "\": ", std::strerror(error));
+  if (error == ENOSPC || error == EDQUOT) {
+    absl::StrAppend(&text, ": asked ", asked_bytes, " bytes, file system has ",
+                    FreeBytes(path),
+                    " bytes free; free some space or use another path");
+  }
+  return absl::Status(CodeOf(error), text);
+}
+
+std::string ParentDirectory(const std::string& path) {
+  size_t end = path.find_last_not_of('/');
+  if (end == std::string::npos) return path.empty() ? "." : "/";
+  const size_t slash = path.find_last_of('/', end);
+  if (slash == std::string::npos) return ".";
+  end = path.find_last_not_of('/', slash);
+  return end == std::string::npos ? "/" : path.substr(0, end + 1);
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+}  // namespace rill::base_internal

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of file.h that puts new content in the place of old: build it
+// beside, sync it, exchange the two names, sync the directory, remove the old.
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/fault_point.h"
+#include "rill/base/file.h"
+#include "rill/base/file_error.h"
+#include "rill/base/status_macros.h"
+
+namespace rill {
+namespace {
+
+using base_internal::FileDescriptor;
+using base_internal::FileError;
+using base_internal::ParentDirectory;
+
+// A name beside `path` that nobody else uses.
+std::string TemporaryName(std::string path) {
+  static std::atomic<uint64_t> counter{0};
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  std::string name;
+  do {
+    name = absl::StrCat(path, ".tmp-", getpid(), "-", counter.fetch_add(1));
+  } while (PathExists(name));
+  return name;
+}
+
+absl::Status SyncPath(absl::string_view function, const std::string& path) {
+  RILL_RETURN_IF_ERROR(FaultPoint("file.sync", path));
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return FileError(errno, function, "open", path);
+  if (fsync(file.get()) != 0) return FileError(errno, function, "sync", path);
+  return absl::OkStatus();
+}
+
+// Syncs every file and directory below `path`, children first.
+absl::Status SyncTree(const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0) {
+    return FileError(errno, "ReplaceDirectory", "look up", path);
+  }
+  if (S_ISDIR(info.st_mode)) {
+    RILL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                          ListDirectory(path));
+    for (const std::string& name : names) {
+      RILL_RETURN_IF_ERROR(SyncTree(JoinPath(path, name)));
+    }
+  } else if (!S_ISREG(info.st_mode)) {
+    return absl::OkStatus();
+  }
+  return SyncPath("ReplaceDirectory", path);
+}
+
+int Rename(const std::string& from, const std::string& to, unsigned int flags) {
+  return renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) == 0
+             ? 0
+             : errno;
+}
+
+// Exchanges `fresh` and `path`, or moves `fresh` to `path` where nothing is
+// there. Afterwards `fresh` names the old content, if any.
+absl::Status Exchange(absl::string_view function, const std::string& fresh,
+                      const std::string& path, bool replaces) {
+  int error =
+      Rename(fresh, path, replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE);
+  if (error == EINVAL) {  // A file system without these flags.
+    if (replaces && IsDirectory(path)) {
+      const std::string aside = TemporaryName(path);
+      error = Rename(path, aside, 0);
+      if (error == 0) {
+        error = Rename(fresh, path, 0);
+        Rename(aside, error == 0 ? fresh : path, 0);
+      }
+    } else {
+      error = Rename(fresh, path, 0);
+    }
+  }
+  if (error != 0) return FileError(error, function, "rename to", path);
+  return absl::OkStatus();
+}
+
+// Puts the synced `fresh` in the place of `path`. On failure `path` is as
+// before, and `fresh` is for the caller to remove; on success it is gone.
+absl::Status PutInPlace(absl::string_view function, const std::string& fresh,
+                        const std::string& path) {
+  RILL_RETURN_IF_ERROR(FaultPoint("file.rename", path));
+  struct stat info;
+  const bool replaces = lstat(path.c_str(), &info) == 0;
+  RILL_RETURN_IF_ERROR(Exchange(function, fresh, path, replaces));
+  absl::Status synced = SyncPath(function, ParentDirectory(path));
+  if (!synced.ok()) {
+    Rename(path, fresh, replaces ? RENAME_EXCHANGE : 0);
+    return synced;
+  }
+  RemoveAll(fresh).IgnoreError();  // The old content; the new one is in place.
+  return absl::OkStatus();
+}
+
+absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
+  constexpr absl::string_view kFunction = "WriteFileAtomically";
+  RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
+  FileDescriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.is_open()) return FileError(errno, kFunction, "open", path);
+  size_t done = 0;
+  do {
+    RILL_RETURN_IF_ERROR(FaultPoint("file.write", path));
+    const ssize_t n =
+        write(file.get(), content.data() + done, content.size() - done);
+    if (n < 0 && errno != EINTR) {
+      return FileError(errno, kFunction, "write", path,
+                       static_cast<int64_t>(content.size()));
+    }
+    if (n > 0) done += n;
+  } while (done < content.size());
+  RILL_RETURN_IF_ERROR(FaultPoint("file.sync", path));
+  if (fsync(file.get()) != 0) {
+    return FileError(errno, kFunction, "sync", path);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteFileAtomically(const std::string& path,
+                                 absl::string_view content) {
+  if (IsDirectory(path)) {
+    return FileError(EISDIR, "WriteFileAtomically", "replace", path);
+  }
+  const std::string fresh = TemporaryName(path);
+  auto remove = absl::MakeCleanup([&] { unlink(fresh.c_str()); });
+  RILL_RETURN_IF_ERROR(WriteNewFile(fresh, content));
+  return PutInPlace("WriteFileAtomically", fresh, path);
+}
+
+absl::Status ReplaceDirectory(
+    const std::string& path,
+    const std::function<absl::Status(const std::string&)>& fill) {
+  if (PathExists(path) && !IsDirectory(path)) {
+    return FileError(ENOTDIR, "ReplaceDirectory", "replace", path);
+  }
+  const std::string fresh = TemporaryName(path);
+  RILL_RETURN_IF_ERROR(CreateDirectories(fresh));
+  auto remove = absl::MakeCleanup([&] { RemoveAll(fresh).IgnoreError(); });
+  RILL_RETURN_IF_ERROR(fill(fresh));
+  RILL_RETURN_IF_ERROR(SyncTree(fresh));
+  std::string target = path;
+  while (target.size() > 1 && target.back() == '/') target.pop_back();
+  return PutInPlace("ReplaceDirectory", fresh, target);
+}
+
+}  // namespace rill

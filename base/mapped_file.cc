@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/fault_point.h"
+#include "rill/base/file_error.h"
+#include "rill/base/status_macros.h"
+
+namespace rill {
+namespace {
+
+using base_internal::FileDescriptor;
+using base_internal::FileError;
+
+// Reserves blocks for all `bytes` of the file and gives it that length.
+int Reserve(int fd, int64_t bytes) {
+  int error;
+  do {
+    error = fallocate(fd, 0, 0, bytes) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  // A file system without fallocate: glibc writes to every block instead.
+  if (error == EOPNOTSUPP) error = posix_fallocate(fd, 0, bytes);
+  return error;
+}
+
+absl::StatusOr<std::byte*> Map(absl::string_view function, int fd,
+                               const std::string& path, int64_t bytes,
+                               bool writable) {
+  RILL_RETURN_IF_ERROR(FaultPoint("file.map", path));
+  if (bytes == 0) return static_cast<std::byte*>(nullptr);
+  void* data = mmap(nullptr, bytes, PROT_READ | (writable ? PROT_WRITE : 0),
+                    MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) return FileError(errno, function, "map", path);
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<MappedFile>> MappedFile::Open(
+    const std::string& path, Mode mode, int64_t expected_bytes) {
+  const bool writable = mode == Mode::kReadWrite;
+  RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
+  FileDescriptor file(open(
+      path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) {
+    return FileError(errno, "MappedFile::Open", "open", path);
+  }
+  struct stat info;
+  if (fstat(file.get(), &info) != 0) {
+    return FileError(errno, "MappedFile::Open", "look up", path);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "MappedFile::Open: kind of \"", path, "\": want a regular file"));
+  }
+  if (expected_bytes >= 0 && info.st_size < expected_bytes) {
+    return absl::DataLossError(absl::StrCat(
+        "MappedFile::Open: size of \"", path, "\": got ", info.st_size,
+        " bytes, want ", expected_bytes, "; the file was cut short"));
+  }
+  const int64_t bytes = expected_bytes >= 0 ? expected_bytes : info.st_size;
+  RILL_ASSIGN_OR_RETURN(std::byte * data, Map("MappedFile::Open", file.get(),
+                                              path, bytes, writable));
+  return std::shared_ptr<MappedFile>(
+      new MappedFile(path, data, bytes, writable));
+}
+
+absl::StatusOr<std::shared_ptr<MappedFile>> MappedFile::Create(
+    const std::string& path, int64_t bytes) {
+  if (bytes <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("MappedFile::Create: bytes: got ", bytes, ", want > 0"));
+  }
+  RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
+  FileDescriptor file(
+      open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.is_open()) {
+    return FileError(errno, "MappedFile::Create", "create", path);
+  }
+  auto remove = absl::MakeCleanup([&] { unlink(path.c_str()); });
+  RILL_RETURN_IF_ERROR(FaultPoint("file.reserve", path));
+  if (const int error = Reserve(file.get(), bytes); error != 0) {
+    // What was reserved so far counts as free again in the message.
+    if (ftruncate(file.get(), 0) != 0)
+      return FileError(errno, "MappedFile::Create", "give back the space of",
+                       path);
+    return FileError(error, "MappedFile::Create", "reserve", path, bytes);
+  }
+  RILL_ASSIGN_OR_RETURN(std::byte * data, Map("MappedFile::Create", file.get(),
+                                              path, bytes, /*writable=*/true));
+  std::move(remove).Cancel();
+  return std::shared_ptr<MappedFile>(
+      new MappedFile(path, data, bytes, /*writable=*/true));
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(data_, size_bytes_);
+}
+
+absl::Status MappedFile::Sync() const {
+  RILL_RETURN_IF_ERROR(FaultPoint("file.sync", path_));
+  if (data_ == nullptr) return absl::OkStatus();
+  if (msync(data_, size_bytes_, MS_SYNC) != 0) {
+    return FileError(errno, "MappedFile::Sync", "sync", path_);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill

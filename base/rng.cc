@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/base/rng.h"
+
+#include "Random123/philox.h"
+
+namespace rill {
+namespace {
+
+constexpr double kTwoToMinus53 = 1.0 / (uint64_t{1} << 53);
+constexpr float kTwoToMinus24 = 1.0f / (uint32_t{1} << 24);
+
+}  // namespace
+
+Rng::Block Rng::Bits(uint64_t batch, uint32_t draw) const {
+  const philox4x32_ctr_t counter = {{draw, stream_,
+                                     static_cast<uint32_t>(batch),
+                                     static_cast<uint32_t>(batch >> 32)}};
+  const philox4x32_key_t key = {
+      {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)}};
+  const philox4x32_ctr_t bits = philox4x32_R(10, counter, key);
+  return {bits.v[0], bits.v[1], bits.v[2], bits.v[3]};
+}
+
+uint64_t Rng::Bits64(uint64_t batch, uint32_t draw) const {
+  const Block block = Bits(batch, draw);
+  return block[0] | (static_cast<uint64_t>(block[1]) << 32);
+}
+
+int64_t Rng::UniformInt(uint64_t batch, uint32_t draw, int64_t bound) const {
+  return BoundedInt(Bits64(batch, draw), bound);
+}
+
+double Rng::UniformDouble(uint64_t batch, uint32_t draw) const {
+  return static_cast<double>(Bits64(batch, draw) >> 11) * kTwoToMinus53;
+}
+
+float Rng::UniformFloat(uint64_t batch, uint32_t draw) const {
+  return static_cast<float>(Bits64(batch, draw) >> 40) * kTwoToMinus24;
+}
+
+int64_t BoundedInt(uint64_t bits, int64_t bound) {
+  const unsigned __int128 product =
+      static_cast<unsigned __int128>(bits) * static_cast<uint64_t>(bound);
+  return static_cast<int64_t>(static_cast<uint64_t>(product >> 64));
+}
+
+}  // namespace rill

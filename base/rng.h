@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_BASE_RNG_H_
+#define RILL_BASE_RNG_H_
+
+#include <array>
+#include <cstdint>
+
+namespace rill {
+
+// Counter-based random numbers: a draw is a pure function of (seed, stream,
+// batch, draw), so there is no state to save, nothing to lock, and a resumed
+// run repeats an uninterrupted one exactly, on every machine.
+//
+// Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
+//   (Philox4x32-10, through the Random123 library).
+// Thread-safety: immutable.
+// Cost: about 5 ns for four 32-bit words; O(1) to jump anywhere.
+//
+// Example (RngTest.Example runs it):
+//   Rng rng(/*seed=*/7, /*stream=*/RngStream::kSampler);
+//   int64_t slot = rng.UniformInt(/*batch=*/3, /*draw=*/0, /*bound=*/100);
+
+// Streams keep the draws of different users of one seed apart. Values are part
+// of the reproducibility contract: never renumber, only add.
+enum class RngStream : uint32_t {
+  kUser = 0,
+  kSampler = 1,
+  kEnv = 2,
+  kPolicy = 3,
+  kInit = 4,
+  kTransform = 5,
+  kSpec = 6,
+};
+
+class Rng {
+ public:
+  using Block = std::array<uint32_t, 4>;
+
+  explicit Rng(uint64_t seed, RngStream stream = RngStream::kUser)
+      : seed_(seed), stream_(static_cast<uint32_t>(stream)) {}
+  // For users of RngStream::kUser who need several streams of their own:
+  // `substream` is in the upper half of the stream id.
+  Rng(uint64_t seed, RngStream stream, uint16_t substream)
+      : seed_(seed),
+        stream_(static_cast<uint32_t>(stream) |
+                (static_cast<uint32_t>(substream) << 16)) {}
+
+  uint64_t seed() const { return seed_; }
+
+  // Philox4x32-10 with key = seed and counter = (draw, stream, batch low, batch
+  // high): 128 random bits.
+  Block Bits(uint64_t batch, uint32_t draw) const;
+
+  // 64 random bits: words 0 (low) and 1 (high) of Bits.
+  uint64_t Bits64(uint64_t batch, uint32_t draw) const;
+
+  // Uniform in [0, bound) by 64-bit multiply-shift; bound in [1, 2^63). The
+  // bias is below bound / 2^64.
+  int64_t UniformInt(uint64_t batch, uint32_t draw, int64_t bound) const;
+
+  // Uniform double in [0, 1) with 53 bits, and float with 24.
+  double UniformDouble(uint64_t batch, uint32_t draw) const;
+  float UniformFloat(uint64_t batch, uint32_t draw) const;
+
+ private:
+  uint64_t seed_;
+  uint32_t stream_;
+};
+
+// Maps 64 random bits onto [0, bound) by multiply-shift.
+int64_t BoundedInt(uint64_t bits, int64_t bound);
+
+}  // namespace rill
+
+#endif  // RILL_BASE_RNG_H_

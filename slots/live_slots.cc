@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/slots/live_slots.h"
+
+#include <algorithm>
+
+namespace rill {
+
+void LiveSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
+  lanes_ = lanes;
+  windows_.assign(cursors.size(), Window());
+  starts_.assign(cursors.size() + 1, 0);
+  size_ = 0;
+  for (size_t lane = 0; lane < cursors.size(); ++lane) {
+    // The live rows come with the OnWrite that follows.
+    const int64_t written = cursors[lane].written;
+    windows_[lane].written = written - std::min(written, lanes.capacity);
+  }
+}
+
+void LiveSlots::OnRetire(const WriteEvent& event) {
+  if (!event.is_append) return;
+  for (const SlotRange& range : event.retired) {
+    Window& window = windows_[lanes_.LaneOf(range.first)];
+    window.live = std::max<int64_t>(window.live - range.count, 0);
+  }
+  UpdateStarts();
+}
+
+void LiveSlots::OnWrite(const WriteEvent& event) {
+  if (!event.is_append) return;
+  const int64_t capacity = lanes_.capacity;
+  for (const SlotRange& range : event.written) {
+    Window& window = windows_[lanes_.LaneOf(range.first)];
+    // A write longer than the ring names only the rows that it left behind.
+    const int64_t skipped =
+        lanes_.PositionOf(range.first) - window.written % capacity;
+    window.written +=
+        (skipped < 0 ? skipped + capacity : skipped) + range.count;
+    window.live = std::min(window.live + range.count, capacity);
+  }
+  UpdateStarts();
+}
+
+void LiveSlots::OnClear() {
+  std::fill(windows_.begin(), windows_.end(), Window());
+  UpdateStarts();
+}
+
+Slot LiveSlots::Nth(int64_t n) const {
+  const auto after = std::upper_bound(starts_.begin(), starts_.end(), n);
+  const int64_t lane = after - starts_.begin() - 1;
+  const Window& window = windows_[lane];
+  const int64_t step = window.written - window.live + (n - starts_[lane]);
+  return lanes_.SlotOf(lane, step % lanes_.capacity);
+}
+
+bool LiveSlots::Contains(Slot slot) const {
+  if (slot < 0 || windows_.empty() || slot >= lanes_.num_slots()) return false;
+  const Window& window = windows_[lanes_.LaneOf(slot)];
+  // How many steps before the newest one this slot was written.
+  const int64_t age =
+      (window.written - 1 - lanes_.PositionOf(slot)) % lanes_.capacity;
+  return (age < 0 ? age + lanes_.capacity : age) < window.live;
+}
+
+void LiveSlots::UpdateStarts() {
+  size_ = 0;
+  for (size_t lane = 0; lane < windows_.size(); ++lane) {
+    size_ += windows_[lane].live;
+    starts_[lane + 1] = size_;
+  }
+}
+
+}  // namespace rill

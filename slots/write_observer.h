@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SLOTS_WRITE_OBSERVER_H_
+#define RILL_SLOTS_WRITE_OBSERVER_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "rill/slots/slot.h"
+
+namespace rill {
+
+// One write to a storage. The spans live for the call only.
+//
+// Order: `written` lists lane after lane, and within a lane oldest first (two
+// ranges where the ring wraps). The per-row spans have one value for each
+// written slot in that same order, or are empty where the storage was not told
+// of such a key.
+struct WriteEvent {
+  // True: rows were appended behind the cursors. False: live rows were written
+  // over in place (cursors, ages and counts stay).
+  bool is_append = true;
+  absl::Span<const SlotRange> retired;  // Rows that lose their old content.
+  absl::Span<const SlotRange> written;
+  absl::Span<const uint8_t> ends;  // 1: last step of a trajectory.
+  absl::Span<const int64_t> trajectory_ids;
+  absl::Span<const double> priorities;  // Given by the writer.
+  absl::Span<const int64_t> policy_versions;
+};
+
+// Sees every write of a storage, in order, under the storage's publish lock:
+// implementations must be short, must not call the storage back, and have no
+// way to fail. The trajectory index, the sum tree and the generations are
+// observers; two buffers on one storage each register their own.
+//
+// Thread-safety: calls never overlap one another. What an implementation
+// shares with other threads (a sampler's Plan) it guards itself.
+class WriteObserver {
+ public:
+  virtual ~WriteObserver() = default;
+
+  // Called once on registration, and again when the storage learns its lanes
+  // (a lazy storage at its first write). `cursors` has one entry a lane, none
+  // while the lanes are unknown. Where they imply live rows, one OnWrite with
+  // all of them (oldest first in each lane) follows at once.
+  virtual void OnAttach(const Lanes& lanes,
+                        absl::Span<const Cursor> cursors) = 0;
+  // Before the bytes of `event.retired` change: stop drawing those slots.
+  virtual void OnRetire(const WriteEvent& event) = 0;
+  // After the bytes of `event.written` are in place: they may be drawn.
+  virtual void OnWrite(const WriteEvent& event) = 0;
+  // All rows are gone, cursors are 0.
+  virtual void OnClear() = 0;
+};
+
+}  // namespace rill
+
+#endif  // RILL_SLOTS_WRITE_OBSERVER_H_

@@ -12,6 +12,7 @@
 // Returns early with the status of `expr` if it is not OK. Context goes after
 // the macro and ends up behind the callee's text:
 //   RILL_RETURN_IF_ERROR(Load(path)) << "while restoring the sampler";
+// A lambda that uses these macros names its result: [] -> absl::Status {...}.
 #define RILL_RETURN_IF_ERROR(expr)                                      \
   if (::rill::base_internal::StatusBuilder rill_status_builder((expr)); \
       rill_status_builder.ok()) {                                       \

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/slots/live_slots.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/slots/ring_model.h"
+#include "rill/slots/slot.h"
+
+namespace rill {
+namespace {
+
+using slots_internal::RingModel;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::IsEmpty;
+
+constexpr auto kNothing = [] {};
+
+std::vector<Slot> All(const LiveSlots& live) {
+  std::vector<Slot> slots;
+  for (int64_t n = 0; n < live.size(); ++n) slots.push_back(live.Nth(n));
+  return slots;
+}
+
+void ExpectSame(const LiveSlots& live, const RingModel& model) {
+  const std::vector<Slot> want = model.Live();
+  ASSERT_THAT(All(live), ElementsAreArray(want));
+  for (Slot slot = -2; slot < model.lanes().num_slots() + 2; ++slot) {
+    ASSERT_EQ(live.Contains(slot),
+              std::find(want.begin(), want.end(), slot) != want.end())
+        << slot;
+  }
+}
+
+TEST(LiveSlotsTest, KnowsNothingBeforeItIsAttached) {
+  LiveSlots live;
+  EXPECT_EQ(live.size(), 0);
+  EXPECT_FALSE(live.Contains(0));
+}
+
+TEST(LiveSlotsTest, LazyStorageHasNoLanesAtFirst) {
+  LiveSlots live;
+  live.OnAttach(Lanes(), {});
+  EXPECT_EQ(live.size(), 0);
+  EXPECT_FALSE(live.Contains(0));
+  live.OnClear();
+  RingModel model({.count = 2, .capacity = 3}, &live);
+  model.Append({1, 1}, kNothing);
+  EXPECT_THAT(All(live), ElementsAre(0, 3));
+}
+
+TEST(LiveSlotsTest, NumbersLaneAfterLaneOldestFirst) {
+  LiveSlots live;
+  RingModel model({.count = 2, .capacity = 4}, &live);
+  model.Append({3, 6}, kNothing);
+  EXPECT_THAT(All(live), ElementsAre(0, 1, 2, 4 + 2, 4 + 3, 4 + 0, 4 + 1));
+}
+
+TEST(LiveSlotsTest, RetiredRowsAreGoneBeforeTheNewOnesAreThere) {
+  LiveSlots live;
+  RingModel model({.count = 1, .capacity = 4}, &live);
+  model.Append({4}, kNothing);
+  model.Append({3}, [&] { EXPECT_THAT(All(live), ElementsAre(3)); });
+  EXPECT_THAT(All(live), ElementsAre(3, 0, 1, 2));
+}
+
+TEST(LiveSlotsTest, WritingInPlaceChangesNothing) {
+  LiveSlots live;
+  RingModel model({.count = 1, .capacity = 4}, &live);
+  model.Append({3}, kNothing);
+  model.WriteInPlace({1},
+                     [&] { EXPECT_THAT(All(live), ElementsAre(0, 1, 2)); });
+  EXPECT_THAT(All(live), ElementsAre(0, 1, 2));
+}
+
+TEST(LiveSlotsTest, ClearingStartsAgainAtTheFirstSlot) {
+  LiveSlots live;
+  RingModel model({.count = 1, .capacity = 4}, &live);
+  model.Append({6}, kNothing);
+  model.Clear();
+  EXPECT_THAT(All(live), IsEmpty());
+  model.Append({2}, kNothing);
+  EXPECT_THAT(All(live), ElementsAre(0, 1));
+}
+
+struct Shape {
+  int64_t lanes, capacity;
+};
+
+class LiveSlotsPropertyTest : public ::testing::TestWithParam<Shape> {};
+
+// 2,000 random operations a seed, and an observer that comes late.
+TEST_P(LiveSlotsPropertyTest, AgreesWithTheModel) {
+  const auto [lanes, capacity] = GetParam();
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    const Rng rng(seed);
+    LiveSlots live;
+    RingModel model({.count = lanes, .capacity = capacity}, &live);
+    for (uint64_t step = 0; step < 400; ++step) {
+      uint32_t draw = 0;
+      const auto pick = [&](int64_t bound) {
+        return rng.UniformInt(step, draw++, bound);
+      };
+      const auto check = [&] { ExpectSame(live, model); };
+      const int64_t operation = pick(20);
+      if (operation == 0) {
+        model.Clear();
+      } else if (operation < 4 && !model.Live().empty()) {
+        const std::vector<Slot> slots = model.Live();
+        model.WriteInPlace({slots[pick(slots.size())]}, check);
+      } else {
+        // Unequal lengths; now and then more than a lane holds.
+        const int64_t most = pick(10) == 0 ? 2 * capacity : capacity;
+        std::vector<int64_t> counts(lanes);
+        for (int64_t& count : counts) count = pick(most + 1);
+        model.Append(counts, check);
+      }
+      check();
+      if (HasFatalFailure()) FAIL() << "seed " << seed << " step " << step;
+      LiveSlots late;
+      model.Attach(&late);
+      ExpectSame(late, model);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LiveSlotsPropertyTest,
+                         ::testing::Values(Shape{1, 1}, Shape{1, 5},
+                                           Shape{3, 4}, Shape{5, 1},
+                                           Shape{4, 7}));
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/slots/ring_model.h"
+
+#include <algorithm>
+
+namespace rill::slots_internal {
+
+RingModel::RingModel(const Lanes& lanes, WriteObserver* observer)
+    : lanes_(lanes),
+      observer_(observer),
+      cursors_(lanes.count),
+      live_(lanes.count),
+      writes_(lanes.num_slots()) {
+  observer_->OnAttach(lanes_, cursors_);
+}
+
+std::vector<SlotRange> RingModel::Ranges(int64_t lane, int64_t first_step,
+                                         int64_t count) const {
+  std::vector<SlotRange> ranges;
+  while (count > 0) {
+    const int64_t position = first_step % lanes_.capacity;
+    const int64_t piece = std::min(count, lanes_.capacity - position);
+    ranges.push_back({lanes_.SlotOf(lane, position), piece});
+    first_step += piece;
+    count -= piece;
+  }
+  return ranges;
+}
+
+void RingModel::Append(const std::vector<int64_t>& counts,
+                       const std::function<void()>& between) {
+  const int64_t capacity = lanes_.capacity;
+  std::vector<SlotRange> retired, written;
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+    const int64_t step = cursors_[lane].written;
+    const int64_t live = live_[lane].size();
+    const int64_t lost = std::max<int64_t>(live + counts[lane] - capacity, 0);
+    const int64_t kept = std::min(counts[lane], capacity);
+    for (const SlotRange& r : Ranges(lane, step - live, std::min(lost, live))) {
+      retired.push_back(r);
+    }
+    for (const SlotRange& r : Ranges(lane, step + counts[lane] - kept, kept)) {
+      written.push_back(r);
+    }
+  }
+  WriteEvent event;
+  event.retired = retired;
+  event.written = written;
+  observer_->OnRetire(event);
+  for (const SlotRange& range : retired) {
+    live_[lanes_.LaneOf(range.first)].erase(
+        live_[lanes_.LaneOf(range.first)].begin(),
+        live_[lanes_.LaneOf(range.first)].begin() + range.count);
+  }
+  between();
+  observer_->OnWrite(event);
+  for (const SlotRange& range : written) {
+    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      live_[lanes_.LaneOf(slot)].push_back(slot);
+      ++writes_[slot];
+    }
+  }
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+    cursors_[lane].written += counts[lane];
+  }
+}
+
+void RingModel::WriteInPlace(const std::vector<Slot>& slots,
+                             const std::function<void()>& between) {
+  std::vector<SlotRange> ranges;
+  for (const Slot slot : slots) ranges.push_back({slot, 1});
+  WriteEvent event;
+  event.is_append = false;
+  event.retired = ranges;
+  event.written = ranges;
+  observer_->OnRetire(event);
+  between();
+  observer_->OnWrite(event);
+  for (const Slot slot : slots) ++writes_[slot];
+}
+
+void RingModel::Clear() {
+  observer_->OnClear();
+  for (std::deque<Slot>& lane : live_) lane.clear();
+  std::fill(cursors_.begin(), cursors_.end(), Cursor());
+}
+
+void RingModel::Attach(WriteObserver* late) const {
+  late->OnAttach(lanes_, cursors_);
+  std::vector<SlotRange> ranges;
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+    const int64_t live = live_[lane].size();
+    for (const SlotRange& r :
+         Ranges(lane, cursors_[lane].written - live, live)) {
+      ranges.push_back(r);
+    }
+  }
+  WriteEvent event;
+  event.written = ranges;
+  if (!ranges.empty()) late->OnWrite(event);
+}
+
+std::vector<Slot> RingModel::Live() const {
+  std::vector<Slot> slots;
+  for (const std::deque<Slot>& lane : live_) {
+    slots.insert(slots.end(), lane.begin(), lane.end());
+  }
+  return slots;
+}
+
+}  // namespace rill::slots_internal

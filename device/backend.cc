@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/device/backend.h"
+
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "absl/base/const_init.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/host_backend.h"
+
+namespace rill {
+namespace {
+
+constexpr size_t kNumTypes = 3;
+
+// Constant-initialised, because backends register themselves while the program
+// starts. They are never destroyed: buffers may outlive main.
+ABSL_CONST_INIT absl::Mutex registration_mutex(absl::kConstInit);
+ABSL_CONST_INIT std::array<std::atomic<Backend*>, kNumTypes> backends{};
+
+absl::Status NotLinked(Device device) {
+  if (device.type == Device::Type::kCuda) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("GetBackend: device ", device.ToString(),
+                     ": built without CUDA; build with --config=cuda and link "
+                     "//device/cuda:cuda_backend"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("GetBackend: device ", device.ToString(),
+                   ": no backend of its type is registered; a test links "
+                   "//device/testing:fake_backend and registers it"));
+}
+
+}  // namespace
+
+void RegisterBackend(std::unique_ptr<Backend> backend) {
+  absl::MutexLock lock(&registration_mutex);
+  const size_t type = static_cast<size_t>(backend->type());
+  delete backends[type].exchange(backend.release(), std::memory_order_acq_rel);
+}
+
+absl::StatusOr<Backend*> GetBackend(Device device) {
+  if (device.is_cpu()) {
+    if (device.index != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "GetBackend: index of cpu: got ", device.index, ", want 0"));
+    }
+    static Backend* const host = MakeHostBackend().release();
+    return host;
+  }
+  Backend* const backend = backends[static_cast<size_t>(device.type)].load(
+      std::memory_order_acquire);
+  if (backend == nullptr) return NotLinked(device);
+  RILL_ASSIGN_OR_RETURN(const int count, backend->NumDevices());
+  if (device.index < 0 || device.index >= count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("GetBackend: index of ", device.ToString(), ": got ",
+                     device.index, ", want [0, ", count, ")"));
+  }
+  return backend;
+}
+
+}  // namespace rill

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/device/cuda/cuda_backend.h"
+
+#include <cuda_runtime_api.h>
+
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/cuda/cuda_runtime.h"
+#include "rill/device/cuda/cuda_status.h"
+#include "rill/device/cuda/row_copy_kernels.h"
+
+namespace rill {
+namespace {
+
+using cuda_internal::CudaStatus;
+using cuda_internal::ScopedDevice;
+using cuda_internal::StartCuda;
+
+cudaStream_t Native(StreamHandle stream) {
+  return static_cast<cudaStream_t>(stream.value);
+}
+cudaEvent_t Native(EventHandle event) {
+  return static_cast<cudaEvent_t>(event.value);
+}
+
+absl::Status CheckRange(absl::string_view what, const void* a, const void* b,
+                        int64_t bytes) {
+  if (bytes < 0 || (bytes > 0 && (a == nullptr || b == nullptr))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("CudaBackend::", what, ": bytes: got ", bytes,
+                     bytes < 0 ? ", want >= 0" : " with a null pointer"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OutOfMemory(int index, MemoryKind kind, int64_t bytes,
+                         cudaError_t error) {
+  const absl::Status status = CudaStatus(error, "Allocate");
+  size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  return absl::Status(
+      status.code(), absl::StrCat("Buffer::Allocate: ", MemoryKindName(kind),
+                                  " memory of cuda:", index, ": asked ", bytes,
+                                  " bytes, of ", total, " bytes of the device ",
+                                  free, " are free; ", status.message()));
+}
+
+// Scattered rows without repetition: threads have no order, so the last place
+// of each row is chosen here. `places` stays empty where no row repeats.
+struct LastPlaces {
+  std::vector<int64_t> rows, places;
+};
+
+LastPlaces KeepLastPlaces(absl::Span<const int64_t> rows) {
+  absl::flat_hash_map<int64_t, int64_t> last;
+  last.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) last[rows[i]] = i;
+  if (last.size() == rows.size()) {
+    return {{rows.begin(), rows.end()}, {}};
+  }
+  LastPlaces kept;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (last[rows[i]] == static_cast<int64_t>(i)) {
+      kept.rows.push_back(rows[i]);
+      kept.places.push_back(i);
+    }
+  }
+  return kept;
+}
+
+// Numbers on the device, for the work that is enqueued while this lives. The
+// memory goes back to the pool behind that work.
+class DeviceNumbers {
+ public:
+  explicit DeviceNumbers(cudaStream_t stream) : stream_(stream) {}
+  ~DeviceNumbers() {
+    if (data_ != nullptr) cudaFreeAsync(data_, stream_);
+  }
+  DeviceNumbers(const DeviceNumbers&) = delete;
+  DeviceNumbers& operator=(const DeviceNumbers&) = delete;
+
+  // `numbers` is pageable, so it is staged before this returns.
+  absl::Status Upload(absl::Span<const int64_t> numbers) {
+    if (numbers.empty()) return absl::OkStatus();
+    const size_t bytes = numbers.size() * sizeof(int64_t);
+    void* data = nullptr;
+    RILL_CUDA_RETURN_IF_ERROR("row list",
+                              cudaMallocAsync(&data, bytes, stream_));
+    data_ = static_cast<int64_t*>(data);
+    RILL_CUDA_RETURN_IF_ERROR("row list",
+                              cudaMemcpyAsync(data, numbers.data(), bytes,
+                                              cudaMemcpyHostToDevice, stream_));
+    return absl::OkStatus();
+  }
+  const int64_t* data() const { return data_; }
+
+ private:
+  cudaStream_t stream_;
+  int64_t* data_ = nullptr;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  Device::Type type() const override { return Device::Type::kCuda; }
+  absl::StatusOr<int> NumDevices() override { return StartCuda(); }
+
+  absl::StatusOr<void*> Allocate(int index, MemoryKind kind,
+                                 int64_t bytes) override;
+  void Free(int index, MemoryKind kind, void* data, int64_t bytes) override;
+
+  absl::StatusOr<StreamHandle> CreateStream(int index) override {
+    ScopedDevice device;
+    RILL_RETURN_IF_ERROR(device.Enter(index));
+    cudaStream_t stream = nullptr;
+    RILL_CUDA_RETURN_IF_ERROR(
+        "CreateStream",
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    return StreamHandle{stream};
+  }
+  void DestroyStream(int /*index*/, StreamHandle stream) override {
+    if (StartCuda().ok()) cudaStreamDestroy(Native(stream));
+  }
+  absl::StatusOr<EventHandle> CreateEvent(int index) override {
+    ScopedDevice device;
+    RILL_RETURN_IF_ERROR(device.Enter(index));
+    cudaEvent_t event = nullptr;
+    RILL_CUDA_RETURN_IF_ERROR(
+        "CreateEvent",
+        cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    return EventHandle{event};
+  }
+  void DestroyEvent(int /*index*/, EventHandle event) override {
+    if (StartCuda().ok()) cudaEventDestroy(Native(event));
+  }
+
+  absl::Status Copy(int index, void* to, const void* from, int64_t bytes,
+                    StreamHandle stream) override {
+    RILL_RETURN_IF_ERROR(CheckRange("Copy", to, from, bytes));
+    ScopedDevice device;
+    RILL_RETURN_IF_ERROR(device.Enter(index));
+    if (bytes == 0) return absl::OkStatus();
+    RILL_CUDA_RETURN_IF_ERROR(
+        "Copy",
+        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, Native(stream)));
+    return absl::OkStatus();
+  }
+  absl::Status Fill(int index, void* to, uint8_t value, int64_t bytes,
+                    StreamHandle stream) override {
+    RILL_RETURN_IF_ERROR(CheckRange("Fill", to, to, bytes));
+    ScopedDevice device;
+    RILL_RETURN_IF_ERROR(device.Enter(index));
+    if (bytes == 0) return absl::OkStatus();
+    RILL_CUDA_RETURN_IF_ERROR(
+        "Fill", cudaMemsetAsync(to, value, bytes, Native(stream)));
+    return absl::OkStatus();
+  }
+  absl::Status GatherRows(int index, absl::Span<const RowColumn> columns,
+                          absl::Span<const int64_t> rows,
+                          StreamHandle stream) override;
+  absl::Status ScatterRows(int index, absl::Span<const RowColumn> columns,
+                           absl::Span<const int64_t> rows,
+                           StreamHandle stream) override;
+
+  absl::Status Record(int index, EventHandle event,
+                      StreamHandle stream) override {
+    ScopedDevice device;
+    RILL_RETURN_IF_ERROR(device.Enter(index));
+    RILL_CUDA_RETURN_IF_ERROR("Record",
+                              cudaEventRecord(Native(event), Native(stream)));
+    return absl::OkStatus();
+  }
+  absl::Status Wait(int index, StreamHandle stream,
+                    EventHandle event) override {
+    ScopedDevice device;
+    RILL_RETURN_IF_ERROR(device.Enter(index));
+    RILL_CUDA_RETURN_IF_ERROR(
+        "Wait", cudaStreamWaitEvent(Native(stream), Native(event), 0));
+    return absl::OkStatus();
+  }
+  absl::Status SynchronizeStream(int index, StreamHandle stream) override {
+    ScopedDevice device;
+    RILL_RETURN_IF_ERROR(device.Enter(index));
+    RILL_CUDA_RETURN_IF_ERROR("SynchronizeStream",
+                              cudaStreamSynchronize(Native(stream)));
+    return absl::OkStatus();
+  }
+  absl::Status SynchronizeEvent(int index, EventHandle event) override {
+    ScopedDevice device;
+    RILL_RETURN_IF_ERROR(device.Enter(index));
+    RILL_CUDA_RETURN_IF_ERROR("SynchronizeEvent",
+                              cudaEventSynchronize(Native(event)));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> IsComplete(int index, EventHandle event) override {
+    ScopedDevice device;
+    RILL_RETURN_IF_ERROR(device.Enter(index));
+    const cudaError_t error = cudaEventQuery(Native(event));
+    if (error == cudaErrorNotReady) {
+      cudaGetLastError();
+      return false;
+    }
+    RILL_CUDA_RETURN_IF_ERROR("IsComplete", error);
+    return true;
+  }
+};
+
+absl::StatusOr<void*> CudaBackend::Allocate(int index, MemoryKind kind,
+                                            int64_t bytes) {
+  ScopedDevice device;
+  RILL_RETURN_IF_ERROR(device.Enter(index));
+  if (kind != MemoryKind::kDevice && kind != MemoryKind::kPinned) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Buffer::Allocate: memory kind on cuda:", index, ": got ",
+                     MemoryKindName(kind), ", want device or pinned"));
+  }
+  if (bytes <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Backend::Allocate: bytes: got ", bytes, ", want > 0"));
+  }
+  void* data = nullptr;
+  const cudaError_t error =
+      kind == MemoryKind::kDevice
+          ? cudaMalloc(&data, bytes)
+          : cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+  if (error != cudaSuccess) return OutOfMemory(index, kind, bytes, error);
+  return data;
+}
+
+void CudaBackend::Free(int index, MemoryKind kind, void* data,
+                       int64_t /*bytes*/) {
+  ScopedDevice device;
+  // A child of a fork must leave the parent's memory alone.
+  if (!device.Enter(index).ok()) return;
+  kind == MemoryKind::kDevice ? cudaFree(data) : cudaFreeHost(data);
+}
+
+absl::Status CudaBackend::GatherRows(int index,
+                                     absl::Span<const RowColumn> columns,
+                                     absl::Span<const int64_t> rows,
+                                     StreamHandle stream) {
+  ScopedDevice device;
+  RILL_RETURN_IF_ERROR(device.Enter(index));
+  if (columns.empty() || rows.empty()) return absl::OkStatus();
+  DeviceNumbers on_device(Native(stream));
+  RILL_RETURN_IF_ERROR(on_device.Upload(rows));
+  RILL_CUDA_RETURN_IF_ERROR(
+      "GatherRows", static_cast<cudaError_t>(cuda_internal::LaunchGatherRows(
+                        columns.data(), columns.size(), on_device.data(),
+                        rows.size(), stream.value)));
+  return absl::OkStatus();
+}
+
+absl::Status CudaBackend::ScatterRows(int index,
+                                      absl::Span<const RowColumn> columns,
+                                      absl::Span<const int64_t> rows,
+                                      StreamHandle stream) {
+  ScopedDevice device;
+  RILL_RETURN_IF_ERROR(device.Enter(index));
+  if (columns.empty() || rows.empty()) return absl::OkStatus();
+  const LastPlaces last = KeepLastPlaces(rows);
+  DeviceNumbers kept_rows(Native(stream)), kept_places(Native(stream));
+  RILL_RETURN_IF_ERROR(kept_rows.Upload(last.rows));
+  RILL_RETURN_IF_ERROR(kept_places.Upload(last.places));
+  RILL_CUDA_RETURN_IF_ERROR(
+      "ScatterRows", static_cast<cudaError_t>(cuda_internal::LaunchScatterRows(
+                         columns.data(), columns.size(), kept_rows.data(),
+                         kept_places.data(), last.rows.size(), stream.value)));
+  return absl::OkStatus();
+}
+
+[[maybe_unused]] const bool registered = [] {
+  RegisterBackend(MakeCudaBackend());
+  return true;
+}();
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeCudaBackend() {
+  return std::make_unique<CudaBackend>();
+}
+
+}  // namespace rill

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_DEVICE_CUDA_CUDA_BACKEND_H_
+#define RILL_DEVICE_CUDA_CUDA_BACKEND_H_
+
+#include <memory>
+
+#include "rill/device/backend.h"
+
+namespace rill {
+
+// CUDA devices, through the CUDA runtime, which is linked statically: a program
+// with it starts on a machine without GPU and driver. Linking this library
+// registers it; nothing of it needs to be named.
+//
+// Start: the first operation starts the driver. Nothing before that loads or
+//   calls libcuda, so a program that stays on the CPU never touches it. A
+//   process that was forked from one that had started it is refused with
+//   FAILED_PRECONDITION: a driver does not survive a fork.
+// Device/Stream: new streams are ordered with no other, also not with the
+//   default stream; events order them. A copy from or to pageable host memory
+//   may block the host. Free may wait for the device (cudaFree does). The
+//   caller's current device is as before after each call.
+// Row copies: one kernel for up to 64 columns; the row list goes to the device
+//   on the same stream, in memory of the stream-ordered pool.
+// Errors: see cuda_status.h. Out of memory names asked and free bytes.
+// Thread-safety: thread-safe.
+std::unique_ptr<Backend> MakeCudaBackend();
+
+}  // namespace rill
+
+#endif  // RILL_DEVICE_CUDA_CUDA_BACKEND_H_

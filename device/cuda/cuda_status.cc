@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/device/cuda/cuda_status.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace rill::cuda_internal {
+namespace {
+
+struct Meaning {
+  absl::StatusCode code;
+  absl::string_view what_to_do;
+};
+
+Meaning MeaningOf(cudaError_t error) {
+  switch (error) {
+    case cudaErrorNoDevice:
+      return {absl::StatusCode::kFailedPrecondition,
+              "; use cpu, or a machine with a CUDA device that this process "
+              "may see (CUDA_VISIBLE_DEVICES)"};
+    case cudaErrorInsufficientDriver:
+    case cudaErrorInitializationError:
+    case cudaErrorCompatNotSupportedOnDevice:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorStubLibrary:
+      return {absl::StatusCode::kFailedPrecondition,
+              "; install a driver for CUDA 13 or later, or use cpu"};
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      return {absl::StatusCode::kFailedPrecondition,
+              "; build for this device with --//tools/cuda:archs"};
+    case cudaErrorMemoryAllocation:
+      return {absl::StatusCode::kResourceExhausted, "; lower the capacity"};
+    case cudaErrorInvalidValue:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInvalidResourceHandle:
+      return {absl::StatusCode::kInvalidArgument, ""};
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+      return {absl::StatusCode::kInternal,
+              "; a kernel left its memory, and the process has lost the "
+              "device; compute-sanitizer finds where"};
+    default:
+      return {absl::StatusCode::kInternal, ""};
+  }
+}
+
+}  // namespace
+
+absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
+  // Otherwise somebody else's next check would find it.
+  cudaGetLastError();
+  const Meaning meaning = MeaningOf(error);
+  return absl::Status(
+      meaning.code,
+      absl::StrCat("CudaBackend::", what, ": ", cudaGetErrorName(error), " (",
+                   cudaGetErrorString(error), ")", meaning.what_to_do));
+}
+
+}  // namespace rill::cuda_internal

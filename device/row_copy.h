@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_DEVICE_ROW_COPY_H_
+#define RILL_DEVICE_ROW_COPY_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "rill/device/row_column.h"  // IWYU pragma: export
+
+namespace rill {
+
+// Host kernels, shared by the host and the fake backend.
+// GatherRows:  batch place i <- table row rows[i], for every column.
+// ScatterRows: table row rows[i] <- batch place i; where a row is named twice
+//   the later place wins.
+//
+// Rows are not checked: the caller has. Tables and batches must not overlap.
+// Thread-safety: thread-safe (reads of `table` are plain loads).
+// Cost: O(rows x columns), one pass a column with all rows prefetched ahead, so
+//   that a random row costs about one cache miss for each line it spans.
+void GatherRowsOnHost(absl::Span<const RowColumn> columns,
+                      absl::Span<const int64_t> rows);
+void ScatterRowsOnHost(absl::Span<const RowColumn> columns,
+                       absl::Span<const int64_t> rows);
+
+}  // namespace rill
+
+#endif  // RILL_DEVICE_ROW_COPY_H_

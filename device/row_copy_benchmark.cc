@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers of random rows beside a loop written by hand for the very same
+// columns: the distance between the two is what generality costs.
+//   bazel run --config=opt //device:row_copy_benchmark
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "rill/base/rng.h"
+#include "rill/device/buffer.h"
+#include "rill/device/row_copy.h"
+
+namespace rill {
+namespace {
+
+constexpr int64_t kBatch = 256;
+constexpr int64_t kBatches = 64;  // So that rows are not in the cache again.
+
+// The transition of the measurement in docs: 64 bytes in 7 columns.
+struct Transition {
+  float observation[6];
+  float next_observation[6];
+  float reward;
+  int64_t action __attribute__((packed));
+  uint8_t flags[3];
+  uint8_t unused;
+};
+static_assert(sizeof(Transition) == 64);
+
+std::vector<int64_t> RandomRows(int64_t table_rows) {
+  const Rng rng(/*seed=*/1);
+  std::vector<int64_t> rows(kBatch * kBatches);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = rng.UniformInt(0, i, table_rows);
+  }
+  return rows;
+}
+
+// `widths` side by side in a record (packed), or an array each.
+struct Setup {
+  Setup(int64_t table_rows, std::vector<int64_t> widths, bool packed) {
+    for (const int64_t width : widths) record += width;
+    table = *Buffer::Allocate(table_rows * record);
+    std::memset(table->data(), 1, table->size_bytes());
+    batch = *Buffer::Allocate(kBatch * record);
+    std::memset(batch->data(), 0, batch->size_bytes());
+    int64_t offset = 0;
+    for (const int64_t width : widths) {
+      columns.push_back(
+          {table->data() + (packed ? offset : offset * table_rows),
+           packed ? record : width, batch->data() + offset * kBatch, width,
+           width});
+      offset += width;
+    }
+    rows = RandomRows(table_rows);
+  }
+  absl::Span<const int64_t> NextRows() {
+    at = (at + 1) % kBatches;
+    return absl::MakeConstSpan(rows).subspan(at * kBatch, kBatch);
+  }
+  void Report(benchmark::State& state) const {
+    state.SetItemsProcessed(state.iterations() * kBatch);
+    state.SetBytesProcessed(state.iterations() * kBatch * record);
+  }
+
+  int64_t record = 0;
+  int64_t at = 0;
+  std::shared_ptr<Buffer> table, batch;
+  std::vector<RowColumn> columns;
+  std::vector<int64_t> rows;
+};
+
+const std::vector<int64_t> kTransitionWidths = {24, 24, 4, 8, 1, 1, 1, 1};
+
+void BM_GatherTransition(benchmark::State& state) {
+  Setup setup(state.range(0), kTransitionWidths, state.range(1) != 0);
+  for (auto _ : state) {
+    GatherRowsOnHost(setup.columns, setup.NextRows());
+    benchmark::ClobberMemory();
+  }
+  setup.Report(state);
+}
+BENCHMARK(BM_GatherTransition)
+    ->ArgNames({"rows", "packed"})
+    ->ArgsProduct({{1 << 14, 1 << 20}, {0, 1}});
+
+// What one would write for packed transitions and nothing else.
+void BM_GatherTransitionByHand(benchmark::State& state) {
+  Setup setup(state.range(0), kTransitionWidths, /*packed=*/true);
+  const auto* table = reinterpret_cast<const Transition*>(setup.table->data());
+  const auto column = [&](size_t i) { return setup.columns[i].batch; };
+  std::byte* const observation = column(0);
+  std::byte* const next_observation = column(1);
+  std::byte* const reward = column(2);
+  std::byte* const action = column(3);
+  for (auto _ : state) {
+    const absl::Span<const int64_t> rows = setup.NextRows();
+    for (const int64_t row : rows) __builtin_prefetch(&table[row]);
+    for (int64_t i = 0; i < kBatch; ++i) {
+      std::memcpy(observation + i * 24, table[rows[i]].observation, 24);
+    }
+    for (int64_t i = 0; i < kBatch; ++i) {
+      std::memcpy(next_observation + i * 24, table[rows[i]].next_observation,
+                  24);
+    }
+    for (int64_t i = 0; i < kBatch; ++i) {
+      std::memcpy(reward + i * 4, &table[rows[i]].reward, 4);
+    }
+    for (int64_t i = 0; i < kBatch; ++i) {
+      std::memcpy(action + i * 8,
+                  reinterpret_cast<const std::byte*>(&table[rows[i]]) + 52, 8);
+    }
+    for (int64_t flag = 0; flag < 4; ++flag) {
+      std::byte* const flags = column(4 + flag);
+      for (int64_t i = 0; i < kBatch; ++i) {
+        flags[i] =
+            reinterpret_cast<const std::byte*>(&table[rows[i]])[60 + flag];
+      }
+    }
+    benchmark::ClobberMemory();
+  }
+  setup.Report(state);
+}
+BENCHMARK(BM_GatherTransitionByHand)
+    ->ArgName("rows")
+    ->Arg(1 << 14)
+    ->Arg(1 << 20);
+
+void BM_GatherWidth(benchmark::State& state) {
+  const int64_t width = state.range(0);
+  Setup setup((int64_t{1} << 28) / width, {width}, /*packed=*/true);
+  for (auto _ : state) {
+    GatherRowsOnHost(setup.columns, setup.NextRows());
+    benchmark::ClobberMemory();
+  }
+  setup.Report(state);
+}
+void BM_GatherWidthByMemcpy(benchmark::State& state) {
+  const int64_t width = state.range(0);
+  Setup setup((int64_t{1} << 28) / width, {width}, /*packed=*/true);
+  const RowColumn& column = setup.columns[0];
+  for (auto _ : state) {
+    int64_t i = 0;
+    for (const int64_t row : setup.NextRows()) {
+      std::memcpy(BatchPlace(column, i++), TableRow(column, row), width);
+    }
+    benchmark::ClobberMemory();
+  }
+  setup.Report(state);
+}
+BENCHMARK(BM_GatherWidth)
+    ->ArgName("width")
+    ->Arg(4)
+    ->Arg(16)
+    ->Arg(64)
+    ->Arg(100)
+    ->Arg(1504)
+    ->Arg(28224);
+BENCHMARK(BM_GatherWidthByMemcpy)
+    ->ArgName("width")
+    ->Arg(4)
+    ->Arg(16)
+    ->Arg(64)
+    ->Arg(100)
+    ->Arg(1504)
+    ->Arg(28224);
+
+void BM_ScatterTransition(benchmark::State& state) {
+  Setup setup(1 << 20, kTransitionWidths, state.range(0) != 0);
+  for (auto _ : state) {
+    ScatterRowsOnHost(setup.columns, setup.NextRows());
+    benchmark::ClobberMemory();
+  }
+  setup.Report(state);
+}
+BENCHMARK(BM_ScatterTransition)->ArgName("packed")->Arg(0)->Arg(1);
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every width's kernel, byte for byte; the suite in device/conformance adds
+// layouts and orders.
+#include "rill/device/row_copy.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+
+namespace rill {
+namespace {
+
+constexpr int64_t kRows = 37;
+constexpr uint8_t kGuard = 0xA5;
+
+std::byte* Bytes(std::vector<uint8_t>& v) {
+  return reinterpret_cast<std::byte*>(v.data());
+}
+
+// The byte that row `row` has at `at`.
+uint8_t Value(int64_t row, int64_t at) { return (row * 31 + at * 7 + 1) % 251; }
+
+std::vector<int64_t> RandomRows(int64_t width) {
+  const Rng rng(/*seed=*/width);
+  std::vector<int64_t> rows(50);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = rng.UniformInt(0, i, kRows);
+  }
+  return rows;
+}
+
+TEST(RowCopyTest, GatherCopiesEveryWidthAndNotAByteMore) {
+  for (int64_t width = 1; width <= 600; ++width) {
+    // Bytes between the rows belong to somebody else; so does what is behind.
+    const int64_t stride = width + 3;
+    std::vector<uint8_t> table(kRows * stride - 3);
+    for (size_t i = 0; i < table.size(); ++i) {
+      table[i] = Value(i / stride, i % stride);
+    }
+    const std::vector<int64_t> rows = RandomRows(width);
+    std::vector<uint8_t> batch(rows.size() * stride, kGuard);
+    GatherRowsOnHost({{Bytes(table), stride, Bytes(batch), stride, width}},
+                     rows);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const int64_t at = i % stride;
+      ASSERT_EQ(batch[i], at < width ? Value(rows[i / stride], at) : kGuard)
+          << "width " << width << " byte " << i;
+    }
+  }
+}
+
+TEST(RowCopyTest, ScatterCopiesEveryWidthAndNotAByteMore) {
+  for (int64_t width = 1; width <= 600; ++width) {
+    const int64_t stride = width + 3;
+    const std::vector<int64_t> rows = RandomRows(width);
+    std::vector<uint8_t> batch(rows.size() * width);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      batch[i] = Value(i / width, i % width);
+    }
+    std::vector<int64_t> last(kRows, -1);  // Who writes a row last.
+    for (size_t i = 0; i < rows.size(); ++i) last[rows[i]] = i;
+    std::vector<uint8_t> table(kRows * stride - 3, kGuard);
+    ScatterRowsOnHost({{Bytes(table), stride, Bytes(batch), width, width}},
+                      rows);
+    for (size_t i = 0; i < table.size(); ++i) {
+      const int64_t at = i % stride, place = last[i / stride];
+      ASSERT_EQ(table[i], at < width && place >= 0 ? Value(place, at) : kGuard)
+          << "width " << width << " byte " << i;
+    }
+  }
+}
+
+TEST(RowCopyTest, ColumnsOfManyRecordsAreAllCopied) {
+  // More columns than kernels are kept for, in one record.
+  constexpr int64_t kColumns = 150;
+  std::vector<uint8_t> table(kRows * kColumns);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = i % 253;
+  const std::vector<int64_t> rows = {5, 0, 36, 5};
+  std::vector<uint8_t> batch(kColumns * rows.size());
+  std::vector<RowColumn> columns;
+  for (int64_t c = 0; c < kColumns; ++c) {
+    columns.push_back({Bytes(table) + c, kColumns,
+                       Bytes(batch) + c * static_cast<int64_t>(rows.size()), 1,
+                       1});
+  }
+  GatherRowsOnHost(columns, rows);
+  for (int64_t c = 0; c < kColumns; ++c) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ASSERT_EQ(batch[c * rows.size() + i], table[rows[i] * kColumns + c]);
+    }
+  }
+}
+
+TEST(RowCopyTest, NothingIsCopiedWhereThereIsNothing) {
+  GatherRowsOnHost({}, std::vector<int64_t>{1});
+  GatherRowsOnHost({RowColumn()}, {});
+  ScatterRowsOnHost({RowColumn()}, std::vector<int64_t>{0});  // Width 0.
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/device/stream.h"
+
+#include "rill/base/status_macros.h"
+
+namespace rill {
+
+absl::StatusOr<Stream> Stream::Create(Device device) {
+  Stream stream;
+  RILL_ASSIGN_OR_RETURN(stream.backend_, GetBackend(device));
+  RILL_ASSIGN_OR_RETURN(stream.handle_,
+                        stream.backend_->CreateStream(device.index));
+  stream.device_ = device;
+  stream.owned_ = true;
+  return stream;
+}
+
+absl::StatusOr<Stream> Stream::Default(Device device) {
+  Stream stream;
+  RILL_ASSIGN_OR_RETURN(stream.backend_, GetBackend(device));
+  stream.device_ = device;
+  return stream;
+}
+
+Stream::~Stream() {
+  if (owned_) backend_->DestroyStream(device_.index, handle_);
+}
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(backend_, other.backend_);
+  std::swap(handle_, other.handle_);
+  std::swap(owned_, other.owned_);
+  return *this;
+}
+
+absl::Status Stream::Synchronize() const {
+  return backend_->SynchronizeStream(device_.index, handle_);
+}
+
+absl::Status Stream::WaitFor(const Event& event) const {
+  return backend_->Wait(device_.index, handle_, event.handle());
+}
+
+absl::StatusOr<Event> Event::Record(const Stream& stream) {
+  Event event;
+  RILL_ASSIGN_OR_RETURN(event.handle_,
+                        stream.backend()->CreateEvent(stream.device().index));
+  event.device_ = stream.device();
+  event.backend_ = stream.backend();
+  RILL_RETURN_IF_ERROR(event.backend_->Record(event.device_.index,
+                                              event.handle_, stream.handle()));
+  return event;
+}
+
+Event::~Event() {
+  if (backend_ != nullptr) backend_->DestroyEvent(device_.index, handle_);
+}
+
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(backend_, other.backend_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+absl::Status Event::Synchronize() const {
+  return backend_->SynchronizeEvent(device_.index, handle_);
+}
+
+absl::StatusOr<bool> Event::IsComplete() const {
+  return backend_->IsComplete(device_.index, handle_);
+}
+
+absl::Status CopyAsync(void* to, const void* from, int64_t bytes,
+                       const Stream& stream) {
+  return stream.backend()->Copy(stream.device().index, to, from, bytes,
+                                stream.handle());
+}
+
+absl::Status CopyBlocking(void* to, const void* from, int64_t bytes,
+                          Device device) {
+  RILL_ASSIGN_OR_RETURN(const Stream stream, Stream::Default(device));
+  RILL_RETURN_IF_ERROR(CopyAsync(to, from, bytes, stream));
+  return stream.Synchronize();
+}
+
+}  // namespace rill

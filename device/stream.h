@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_DEVICE_STREAM_H_
+#define RILL_DEVICE_STREAM_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rill/device/backend.h"
+#include "rill/device/device.h"
+
+namespace rill {
+
+class Event;
+
+// A queue of device work, owned. Streams are always explicit: nothing in Rill
+// uses a stream that it was not handed, except the device's default one.
+// Thread-safety: thread-safe; who needs an order between threads makes it.
+class Stream {
+ public:
+  // A new stream. On the CPU it costs nothing and does everything at once.
+  static absl::StatusOr<Stream> Create(Device device);
+  // The device's default stream; not owned.
+  static absl::StatusOr<Stream> Default(Device device);
+
+  ~Stream();
+  Stream(Stream&& other) noexcept { *this = std::move(other); }
+  Stream& operator=(Stream&& other) noexcept;
+
+  Device device() const { return device_; }
+  StreamHandle handle() const { return handle_; }
+  Backend* backend() const { return backend_; }
+
+  // Blocks the host until all work so far is done.
+  absl::Status Synchronize() const;
+  // Later work on this stream waits for `event`; the host goes on.
+  absl::Status WaitFor(const Event& event) const;
+
+ private:
+  Stream() = default;
+
+  Device device_;
+  Backend* backend_ = nullptr;
+  StreamHandle handle_;
+  bool owned_ = false;
+};
+
+// A point in a stream's work. Thread-safety: thread-safe.
+class Event {
+ public:
+  static absl::StatusOr<Event> Record(const Stream& stream);
+
+  ~Event();
+  Event(Event&& other) noexcept { *this = std::move(other); }
+  Event& operator=(Event&& other) noexcept;
+
+  EventHandle handle() const { return handle_; }
+
+  // Blocks the host until the point is reached.
+  absl::Status Synchronize() const;
+  absl::StatusOr<bool> IsComplete() const;
+
+ private:
+  Event() = default;
+
+  Device device_;
+  Backend* backend_ = nullptr;
+  EventHandle handle_;
+};
+
+// Copies `bytes` between host and one device, or within either, in the order of
+// `stream`. See Backend for who keeps what alive.
+absl::Status CopyAsync(void* to, const void* from, int64_t bytes,
+                       const Stream& stream);
+
+// The same on the default stream of `device`, complete when it returns.
+absl::Status CopyBlocking(void* to, const void* from, int64_t bytes,
+                          Device device);
+
+}  // namespace rill
+
+#endif  // RILL_DEVICE_STREAM_H_

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of FakeBackend that runs queued work and answers tests.
+#include <algorithm>
+#include <cstring>
+
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/testing/fake_backend.h"
+
+namespace rill {
+
+absl::Status FakeBackend::SynchronizeStream(int index, StreamHandle stream) {
+  absl::MutexLock lock(&mutex_);
+  RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
+  queue->RunAll();
+  DropFinishedQueues();
+  return queue->TakeStatus();
+}
+
+absl::Status FakeBackend::SynchronizeEvent(int index, EventHandle event) {
+  absl::MutexLock lock(&mutex_);
+  RILL_ASSIGN_OR_RETURN(Event* const found, FindEvent(index, event));
+  if (found->last == nullptr) return absl::OkStatus();
+  Queue::RunUntil(*found->last);
+  DropFinishedQueues();
+  return found->last->status;
+}
+
+absl::StatusOr<bool> FakeBackend::IsComplete(int index, EventHandle event) {
+  absl::MutexLock lock(&mutex_);
+  RILL_ASSIGN_OR_RETURN(Event* const found, FindEvent(index, event));
+  if (found->last == nullptr) return true;
+  if (found->last->reached) {
+    RILL_RETURN_IF_ERROR(found->last->status);
+    return true;
+  }
+  if (options_.run_one_per_poll) Queue::RunTowards(*found->last);
+  return false;
+}
+
+bool FakeBackend::RunOne(int index, StreamHandle stream) {
+  absl::MutexLock lock(&mutex_);
+  const absl::StatusOr<Queue*> queue = FindQueue(index, stream);
+  if (!queue.ok() || !(*queue)->CanRun()) return false;
+  (*queue)->RunOne();
+  return true;
+}
+
+void FakeBackend::RunAll(uint64_t seed) {
+  const Rng rng(seed);
+  absl::MutexLock lock(&mutex_);
+  for (uint32_t step = 0;; ++step) {
+    std::vector<Queue*> ready;
+    for (const std::shared_ptr<Queue>& queue : queues_) {
+      if (queue->CanRun()) ready.push_back(queue.get());
+    }
+    if (ready.empty()) break;
+    ready[rng.UniformInt(/*batch=*/0, step, ready.size())]->RunOne();
+  }
+  DropFinishedQueues();
+}
+
+void FakeBackend::DropFinishedQueues() {
+  const auto finished = [this](const std::shared_ptr<Queue>& queue) {
+    return queue->size() == 0 && streams_.count(queue.get()) == 0;
+  };
+  // The default streams at the front stay.
+  queues_.erase(std::remove_if(queues_.begin() + options_.num_devices,
+                               queues_.end(), finished),
+                queues_.end());
+}
+
+void FakeBackend::FailNext(Operation operation, int64_t nth,
+                           absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  Tally& tally = tallies_[static_cast<size_t>(operation)];
+  tally.faults.push_back({tally.reached + nth, std::move(status)});
+}
+
+int64_t FakeBackend::Count(Operation operation) const {
+  absl::MutexLock lock(&mutex_);
+  return tallies_[static_cast<size_t>(operation)].asked;
+}
+
+int64_t FakeBackend::NumPending(int index, StreamHandle stream) const {
+  absl::MutexLock lock(&mutex_);
+  const absl::StatusOr<Queue*> queue = FindQueue(index, stream);
+  return queue.ok() ? (*queue)->size() : 0;
+}
+
+int64_t FakeBackend::NumAllocations(int index, MemoryKind kind) const {
+  absl::MutexLock lock(&mutex_);
+  return memory_.NumLive(index, kind);
+}
+
+int64_t FakeBackend::AllocatedBytes(int index, MemoryKind kind) const {
+  absl::MutexLock lock(&mutex_);
+  return memory_.LiveBytes(index, kind);
+}
+
+int64_t FakeBackend::NumStreamsAndEvents() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int64_t>(streams_.size() + events_.size());
+}
+
+std::vector<std::string> FakeBackend::TakeMisuse() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(misuse_, {});
+}
+
+absl::StatusOr<std::vector<uint8_t>> FakeBackend::Peek(int index,
+                                                       const void* data,
+                                                       int64_t bytes) const {
+  absl::MutexLock lock(&mutex_);
+  RILL_ASSIGN_OR_RETURN(const std::byte* const host,
+                        memory_.Resolve(index, data, bytes));
+  std::vector<uint8_t> copy(bytes);
+  if (bytes > 0) std::memcpy(copy.data(), host, bytes);
+  return copy;
+}
+
+}  // namespace rill

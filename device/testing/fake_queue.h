@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_DEVICE_TESTING_FAKE_QUEUE_H_
+#define RILL_DEVICE_TESTING_FAKE_QUEUE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace rill::device_internal {
+
+class FakeQueue;
+
+// A point in a queue. An event that was never recorded counts as reached.
+struct FakeEvent {
+  // One recording; a later one of the same event is another.
+  struct Point {
+    std::shared_ptr<FakeQueue> queue;
+    bool reached = false;
+    absl::Status status;  // The queue's when it got here.
+  };
+  std::shared_ptr<Point> last;
+};
+
+// Memory that an operation reads or writes.
+struct FakeRange {
+  const void* data = nullptr;
+  int64_t bytes = 0;
+};
+
+// A queue of operations that run when somebody asks: one stream.
+//
+// An operation that fails leaves the queue failed: the operations behind it are
+// dropped, points are still reached and carry the status, and TakeStatus gives
+// it once.
+// Thread-safety: thread-compatible (FakeBackend locks around it).
+class FakeQueue : public std::enable_shared_from_this<FakeQueue> {
+ public:
+  explicit FakeQueue(int index) : index_(index) {}
+
+  int index() const { return index_; }
+  int64_t size() const { return static_cast<int64_t>(operations_.size()); }
+
+  // `ranges` is what the operation touches while it runs.
+  void Push(std::vector<FakeRange> ranges, std::function<absl::Status()> run);
+  void PushRecord(FakeEvent& event);
+  // Operations behind this one run after `event`'s latest point.
+  void PushWait(const FakeEvent& event);
+
+  // The front operation, if any, may run now.
+  bool CanRun() const;
+  // Runs the front operation; needs CanRun().
+  void RunOne();
+  // Runs everything, and in other queues what it waits for.
+  void RunAll();
+  // Runs until `point`, which its queue holds, is reached.
+  static void RunUntil(const FakeEvent::Point& point);
+  // Runs one operation that `point` needs.
+  static void RunTowards(const FakeEvent::Point& point);
+
+  // An operation that has not run touches a byte of the range.
+  bool Uses(const FakeRange& range) const;
+
+  absl::Status TakeStatus() { return std::exchange(status_, absl::Status()); }
+
+ private:
+  struct Operation {
+    std::vector<FakeRange> ranges;
+    std::function<absl::Status()> run;         // Or one of:
+    std::shared_ptr<FakeEvent::Point> record;  // reaches this point,
+    std::shared_ptr<FakeEvent::Point> wait;    // waits for this one.
+  };
+
+  int index_;
+  std::deque<Operation> operations_;
+  absl::Status status_;
+};
+
+}  // namespace rill::device_internal
+
+#endif  // RILL_DEVICE_TESTING_FAKE_QUEUE_H_

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/tensordict/leaf_allocator.h"
+
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/buffer.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_layout.h"
+
+namespace rill::tensordict_internal {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kMaxBytes = std::numeric_limits<int64_t>::max();
+
+}  // namespace
+
+int64_t LeafAllocator::SharedBytes(DType dtype, const Shape& shape) const {
+  const int64_t bytes =
+      MultiplySaturating(shape.num_elements(), DTypeSize(dtype));
+  if (bytes > max_shared_bytes_) return 0;
+  return bytes > kMaxBytes - kAlignment
+             ? kMaxBytes
+             : (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void LeafAllocator::Plan(DType dtype, const Shape& shape) {
+  if (__builtin_add_overflow(planned_bytes_, SharedBytes(dtype, shape),
+                             &planned_bytes_)) {
+    planned_bytes_ = kMaxBytes;
+  }
+}
+
+absl::StatusOr<Tensor> LeafAllocator::Make(DType dtype, const Shape& shape) {
+  const int64_t bytes = SharedBytes(dtype, shape);
+  if (bytes == 0) return Tensor::Empty(dtype, shape, options_);
+  if (planned_bytes_ == kMaxBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "LeafAllocator::Make: the bytes of all leaves, among them ",
+        DTypeName(dtype), shape.ToString(),
+        ", do not fit in int64, want at most ", kMaxBytes));
+  }
+  if (buffer_ == nullptr) {
+    const bool to_device = !options_.device.is_cpu() &&
+                           options_.memory_kind == MemoryKind::kPageable;
+    RILL_ASSIGN_OR_RETURN(
+        buffer_, Buffer::Allocate(
+                     planned_bytes_, options_.device,
+                     to_device ? MemoryKind::kDevice : options_.memory_kind));
+  }
+  absl::StatusOr<Tensor> leaf =
+      Tensor::View(buffer_, dtype, shape, used_bytes_);
+  used_bytes_ += bytes;
+  return leaf;
+}
+
+}  // namespace rill::tensordict_internal

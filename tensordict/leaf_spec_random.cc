@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// LeafSpec's random members.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/element.h"
+#include "rill/tensordict/leaf_range.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill {
+namespace {
+
+using tensordict_internal::DispatchDType;
+using tensordict_internal::FromDouble;
+using tensordict_internal::IsDiscrete;
+using tensordict_internal::kHasArithmetic;
+using tensordict_internal::kIsReal;
+using tensordict_internal::Range;
+using tensordict_internal::RangeOf;
+
+// Two uniform doubles for an element: [0, 1) and (0, 1].
+std::pair<double, double> TwoUniforms(const Rng& rng, uint64_t batch,
+                                      uint32_t draw) {
+  constexpr double kUnit = 0x1p-53;
+  const Rng::Block bits = rng.Bits(batch, draw);
+  const auto word = [&](int i) {
+    return (static_cast<uint64_t>(bits[i + 1]) << 32 | bits[i]) >> 11;
+  };
+  return {static_cast<double>(word(0)) * kUnit,
+          static_cast<double>(word(2) + 1) * kUnit};
+}
+
+double RandomReal(double low, double high, const Rng& rng, uint64_t batch,
+                  uint32_t draw) {
+  const auto [u, v] = TwoUniforms(rng, batch, draw);
+  const bool has_low = std::isfinite(low);
+  const bool has_high = std::isfinite(high);
+  if (has_low && has_high) {
+    // Neither high - low nor either product overflows.
+    return std::clamp(low * (1 - u) + high * u, low, high);
+  }
+  if (has_low) return low - std::log(v);
+  if (has_high) return high + std::log(v);
+  return std::sqrt(-2 * std::log(v)) * std::cos(2 * std::numbers::pi * u);
+}
+
+int64_t RandomInt(int64_t low, int64_t high, const Rng& rng, uint64_t batch,
+                  uint32_t draw) {
+  const uint64_t span =
+      static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  const uint64_t bits = rng.Bits64(batch, draw);
+  // BoundedInt takes bounds below 2^63.
+  const uint64_t offset =
+      span < static_cast<uint64_t>(std::numeric_limits<int64_t>::max())
+          ? static_cast<uint64_t>(
+                BoundedInt(bits, static_cast<int64_t>(span) + 1))
+          : static_cast<uint64_t>(
+                (static_cast<unsigned __int128>(bits) *
+                 (static_cast<unsigned __int128>(span) + 1)) >>
+                64);
+  return static_cast<int64_t>(static_cast<uint64_t>(low) + offset);
+}
+
+template <typename T>
+T RandomMember(const LeafSpec& spec, Range<T> range, const Rng& rng,
+               uint64_t batch, uint32_t draw) {
+  if constexpr (kIsReal<T>) {
+    if (IsDiscrete(spec.domain)) {
+      return FromDouble<T>(static_cast<double>(
+          RandomInt(static_cast<int64_t>(range.low),
+                    static_cast<int64_t>(range.high), rng, batch, draw)));
+    }
+    // Rounding to T keeps the order, and the bounds are values of T.
+    return FromDouble<T>(RandomReal(range.low, range.high, rng, batch, draw));
+  } else {
+    if (spec.domain == LeafSpec::Domain::kUnbounded) {
+      constexpr int64_t kReach = 100;
+      range.low = std::max(range.low, -kReach);
+      range.high = std::min(range.high, kReach);
+    }
+    return static_cast<T>(RandomInt(range.low, range.high, rng, batch, draw));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> LeafSpec::Random(const Shape& batch_shape,
+                                        const Rng& rng, uint64_t batch) const {
+  RILL_RETURN_IF_ERROR(CheckDomain());
+  if (!tensordict_internal::HasArithmetic(dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("LeafSpec::Random: dtype: got ", DTypeName(dtype),
+                     ", want one with arithmetic"));
+  }
+  RILL_ASSIGN_OR_RETURN(const Shape full, FullShape(batch_shape));
+  constexpr int64_t kMaxDraws = int64_t{1} << 32;
+  if (full.num_elements() > kMaxDraws) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "LeafSpec::Random: number of elements of shape ", full.ToString(),
+        ": got ", full.num_elements(), ", want at most ", kMaxDraws));
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(dtype, full));
+  DispatchDType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (kHasArithmetic<T>) {
+      const Range<T> range = RangeOf<T>(*this);
+      for (int64_t i = 0; i < full.num_elements(); ++i) {
+        tensor.data<T>()[i] =
+            RandomMember<T>(*this, range, rng, batch, static_cast<uint32_t>(i));
+      }
+    }
+  });
+  return tensor;
+}
+
+}  // namespace rill

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/tensordict/sink.h"
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensordict/test_tensors.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+TEST(FunctionSinkTest, HandsBatchesAndErrorsThrough) {
+  int64_t rows = 0;
+  WriteInfo seen;
+  FunctionSink function([&](const TensorDict& batch, const WriteInfo& info) {
+    rows += batch.batch_shape()[0];
+    seen = info;
+    return rows > 4 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
+  });
+  Sink& sink = function;
+  RILL_EXPECT_OK(sink.Write(
+      MakeSteps(3), {.producer = 1, .first_lane = 2, .policy_version = 3}));
+  EXPECT_EQ(seen.producer, 1);
+  EXPECT_EQ(seen.first_lane, 2);
+  EXPECT_EQ(seen.policy_version, 3);
+  EXPECT_THAT(sink.Write(MakeSteps(3), {}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  RILL_EXPECT_OK(sink.Flush());
+}
+
+}  // namespace
+}  // namespace rill

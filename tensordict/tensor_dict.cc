@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorDict's entries: look-up, change, enumeration.
+#include "rill/tensordict/tensor_dict.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict_entry.h"
+
+namespace rill {
+
+TensorDict::TensorDict() = default;
+TensorDict::TensorDict(const Shape& batch_shape) : batch_shape_(batch_shape) {}
+TensorDict::~TensorDict() = default;
+TensorDict::TensorDict(const TensorDict& other)
+    : batch_shape_(other.batch_shape_),
+      entries_(other.entries_),
+      device_(other.device_) {}
+TensorDict& TensorDict::operator=(const TensorDict& other) {
+  if (this != &other) *this = TensorDict(other);
+  return *this;
+}
+TensorDict::TensorDict(TensorDict&&) noexcept = default;
+TensorDict& TensorDict::operator=(TensorDict&&) noexcept = default;
+
+absl::StatusOr<TensorDict> TensorDict::Create(
+    const Shape& batch_shape,
+    std::initializer_list<std::pair<absl::string_view, Tensor>> entries) {
+  TensorDict dict(batch_shape);
+  dict.entries_.reserve(entries.size());
+  for (const auto& [key, tensor] : entries) {
+    RILL_RETURN_IF_ERROR(dict.Set(key, tensor));
+  }
+  return dict;
+}
+
+int64_t TensorDict::num_entries() const {
+  return static_cast<int64_t>(entries_.size());
+}
+
+int64_t TensorDict::num_leaves() const {
+  int64_t count = 0;
+  for (const Entry& entry : entries_) {
+    if (entry.tensor() != nullptr) ++count;
+    if (entry.dict() != nullptr) count += entry.dict()->num_leaves();
+  }
+  return count;
+}
+
+const TensorDict::Entry* TensorDict::Internal::FindHere(const TensorDict& dict,
+                                                        absl::string_view name,
+                                                        size_t hint) {
+  const std::vector<Entry>& entries = dict.entries_;
+  if (hint < entries.size() && entries[hint].name == name) {
+    return &entries[hint];
+  }
+  for (const Entry& entry : entries) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+const TensorDict::Entry* TensorDict::Internal::FindEntry(
+    const TensorDict& dict, absl::string_view key) {
+  const TensorDict* level = &dict;
+  while (level != nullptr) {
+    absl::string_view head, rest;
+    SplitKeyHead(key, &head, &rest);
+    const Entry* entry = FindHere(*level, head);
+    if (entry == nullptr || head.size() == key.size()) return entry;
+    level = entry->dict();
+    key = rest;
+  }
+  return nullptr;
+}
+
+std::string TensorDict::Internal::KeysText(const TensorDict& dict) {
+  constexpr int kMaxKeys = 40;
+  std::string text;
+  int count = 0;
+  const auto add = [&](auto&& self, const TensorDict& level,
+                       const std::string& prefix) -> void {
+    for (const Entry& entry : level.entries_) {
+      const std::string key = absl::StrCat(prefix, entry.name);
+      if (entry.dict() != nullptr && !entry.dict()->empty()) {
+        self(self, *entry.dict(), key + "/");
+        continue;
+      }
+      if (count < kMaxKeys) {
+        absl::StrAppend(&text, count == 0 ? "" : ", ", "\"", key, "\"");
+      }
+      ++count;
+    }
+  };
+  add(add, dict, "");
+  if (count == 0) return "none";
+  if (count > kMaxKeys) absl::StrAppend(&text, ", ... (", count, " in all)");
+  return text;
+}
+
+absl::Status TensorDict::Internal::MissingKey(const TensorDict& dict,
+                                              absl::string_view caller,
+                                              absl::string_view key) {
+  RILL_RETURN_IF_ERROR(CheckKey(key));
+  return absl::NotFoundError(absl::StrCat(caller, ": no key \"", key,
+                                          "\", there are: ", KeysText(dict)));
+}
+
+absl::Status TensorDict::Internal::CheckUnlocked(const TensorDict& dict,
+                                                 absl::string_view caller) {
+  if (!dict.locked_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      caller, ": the dictionary is locked; Unlock it, or change a copy"));
+}
+
+absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
+                                            absl::string_view key,
+                                            Entry::Value value) {
+  RILL_RETURN_IF_ERROR(CheckKey(key));
+  const absl::string_view whole = key;
+  absl::string_view head, rest;
+  std::optional<Device> device;
+  Entry* entry = nullptr;
+  for (;;) {
+    if (dict->device_.has_value()) device = dict->device_;
+    SplitKeyHead(key, &head, &rest);
+    entry = const_cast<Entry*>(FindHere(*dict, head));
+    if (entry == nullptr || rest.empty()) break;
+    if (entry->dict() == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "TensorDict::Set: key \"", whole, "\": \"", entry->name, "\" is ",
+          entry->kind(), ", want a dictionary; Delete it first"));
+    }
+    dict = entry->dict();
+    key = rest;
+  }
+  RILL_RETURN_IF_ERROR(CheckFits(*dict, device, whole, value));
+  if (auto* nested = std::get_if<std::unique_ptr<TensorDict>>(&value)) {
+    (*nested)->locked_ = false;
+  }
+  while (!rest.empty()) {
+    auto made = std::make_unique<TensorDict>(dict->batch_shape_);
+    TensorDict* next = made.get();
+    dict->entries_.emplace_back(head, std::move(made));
+    dict = next;
+    key = rest;
+    SplitKeyHead(key, &head, &rest);
+    entry = nullptr;
+  }
+  if (entry != nullptr) {
+    entry->value = std::move(value);
+  } else {
+    dict->entries_.emplace_back(head, std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TensorDict::Internal::CheckFits(
+    const TensorDict& dict, const std::optional<Device>& device,
+    absl::string_view key, const Entry::Value& value) {
+  const auto check_device = [&](const Tensor& tensor) {
+    if (!device.has_value() || tensor.device() == *device) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("TensorDict::Set: device of \"", key, "\": got ",
+                     tensor.device().ToString(), ", want ", device->ToString(),
+                     " as the dictionary's; use Tensor::To, or ClearDevice"));
+  };
+  absl::string_view what;
+  Shape shape;
+  absl::Status status;
+  if (const Tensor* tensor = std::get_if<Tensor>(&value)) {
+    what = "shape";
+    shape = tensor->shape();
+    status = check_device(*tensor);
+  } else if (const auto* nested =
+                 std::get_if<std::unique_ptr<TensorDict>>(&value)) {
+    what = "batch shape";
+    shape = (*nested)->batch_shape();
+    (*nested)->ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+      if (status.ok()) status = check_device(leaf);
+    });
+  } else {
+    return absl::OkStatus();
+  }
+  if (!shape.StartsWith(dict.batch_shape_)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TensorDict::Set: ", what, " of \"", key, "\": got ", shape.ToString(),
+        ", want one that starts with the batch shape ",
+        dict.batch_shape_.ToString()));
+  }
+  return status;
+}
+
+absl::Status TensorDict::Set(absl::string_view key, Tensor tensor) {
+  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Set"));
+  return Internal::SetValue(this, key, std::move(tensor));
+}
+
+absl::Status TensorDict::Set(absl::string_view key, TensorDict dict) {
+  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Set"));
+  return Internal::SetValue(this, key,
+                            std::make_unique<TensorDict>(std::move(dict)));
+}
+
+absl::Status TensorDict::Set(absl::string_view key, NonTensor value) {
+  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Set"));
+  return Internal::SetValue(this, key, std::move(value));
+}
+
+}  // namespace rill

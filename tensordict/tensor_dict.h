@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TENSORDICT_TENSOR_DICT_H_
+#define RILL_TENSORDICT_TENSOR_DICT_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/device/device.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill {
+
+// A value without a shape (a string, a list, ...) as JSON text, the same for
+// every row of the batch.
+struct NonTensor {
+  std::string json;
+  friend bool operator==(const NonTensor&, const NonTensor&) = default;
+};
+
+// An ordered dictionary of tensors and nested dictionaries that share a batch
+// shape: every leaf's shape starts with it. What TorchRL's users know as
+// TensorDict.
+//
+// A value: copying copies the structure and shares the bytes; Clone copies the
+// bytes too. A copy is not locked. Keys are texts as in key.h
+// ("next/observation").
+//
+// Thread-safety: thread-compatible; the bytes are the users' to synchronise.
+// Cost: look-up O(entries of each level) without allocation; entries are few.
+//   Operations that copy (Clone, Gather, Stack, ...) put all leaves of up to
+//   64 KiB into one allocation, which lives as long as one of them does.
+//
+// Example (TensorDictTest.Example runs it):
+//   TensorDict step({2});
+//   RILL_RETURN_IF_ERROR(step.Set("next/reward", reward));   // shape [2, 1]
+//   RILL_ASSIGN_OR_RETURN(Tensor r, step.Get("next/reward"));
+class TensorDict {
+ public:
+  TensorDict();
+  explicit TensorDict(const Shape& batch_shape);
+  ~TensorDict();
+  TensorDict(const TensorDict& other);
+  TensorDict& operator=(const TensorDict& other);
+  TensorDict(TensorDict&&) noexcept;
+  TensorDict& operator=(TensorDict&&) noexcept;
+
+  // All entries at once; errors as Set.
+  static absl::StatusOr<TensorDict> Create(
+      const Shape& batch_shape,
+      std::initializer_list<std::pair<absl::string_view, Tensor>> entries);
+
+  const Shape& batch_shape() const { return batch_shape_; }
+  // Entries of this level / leaves (tensors) of all levels.
+  int64_t num_entries() const;
+  int64_t num_leaves() const;
+  bool empty() const { return num_entries() == 0; }
+
+  // --- Access ---------------------------------------------------------------
+  // Adds or replaces an entry, making the dictionaries on the way. Nothing is
+  // cast or moved. INVALID_ARGUMENT, dictionary unchanged, if the shape does
+  // not start with the batch shape, the key is malformed, a tensor stands where
+  // the key wants a dictionary, or device() is set and the tensor is elsewhere;
+  // a dictionary's batch shape must start with this one's.
+  // FAILED_PRECONDITION if locked.
+  absl::Status Set(absl::string_view key, Tensor tensor);
+  absl::Status Set(absl::string_view key, TensorDict dict);
+  absl::Status Set(absl::string_view key, NonTensor value);
+
+  // NOT_FOUND lists the keys there are; INVALID_ARGUMENT where the entry is of
+  // another kind.
+  absl::StatusOr<Tensor> Get(absl::string_view key) const;
+  absl::StatusOr<TensorDict> GetDict(absl::string_view key) const;
+  absl::StatusOr<NonTensor> GetNonTensor(absl::string_view key) const;
+  // Null where there is no such tensor / dictionary. Valid until the next
+  // change of this dictionary's structure.
+  const Tensor* Find(absl::string_view key) const;
+  const TensorDict* FindDict(absl::string_view key) const;
+  bool Contains(absl::string_view key) const;
+
+  // Get, then Flat<T>: all elements of a contiguous leaf.
+  template <typename T>
+  absl::StatusOr<absl::Span<T>> Flat(absl::string_view key) const {
+    const Tensor* tensor = Find(key);
+    if (tensor == nullptr) return Get(key).status();
+    return tensor->Flat<T>();
+  }
+
+  // NOT_FOUND where the key is missing, FAILED_PRECONDITION if locked. Rename
+  // replaces what stands at `to`.
+  absl::Status Delete(absl::string_view key);
+  absl::Status Rename(absl::string_view from, absl::string_view to);
+  // Sets every entry of `other` (nested ones merged) here, all or none; errors
+  // as Set.
+  absl::Status Update(const TensorDict& other);
+  // Copies the elements of every leaf of `other` into the leaf of the same key
+  // here. NOT_FOUND or INVALID_ARGUMENT, nothing copied, unless all keys,
+  // shapes and dtypes fit (Tensor::CopyFrom).
+  absl::Status CopyFrom(const TensorDict& other);
+
+  // Texts of all leaves' keys (tensors, not NonTensor), depth first in order.
+  std::vector<std::string> LeafKeys() const;
+  void ForEachLeaf(
+      absl::FunctionRef<void(absl::string_view key, const Tensor&)> fn) const;
+  // Texts of this level's keys, in order; nested dictionaries are one key.
+  std::vector<std::string> Keys() const;
+
+  // --- Shape and key operations (results share bytes where they can) --------
+  // These entries (whole dictionaries where a key names one), in this order.
+  // NOT_FOUND if `strict` and a key is missing.
+  absl::StatusOr<TensorDict> Select(absl::Span<const absl::string_view> keys,
+                                    bool strict = true) const;
+  // All but these; keys that are missing are ignored.
+  absl::StatusOr<TensorDict> Exclude(
+      absl::Span<const absl::string_view> keys) const;
+  // One row of dimension 0; drops it. OUT_OF_RANGE names index and size.
+  absl::StatusOr<TensorDict> Index(int64_t index) const;
+  // [begin, end) of batch dimension `dim`. Here and below INVALID_ARGUMENT
+  // where `dim` is not a batch dimension.
+  absl::StatusOr<TensorDict> Slice(int dim, int64_t begin, int64_t end) const;
+  absl::StatusOr<TensorDict> SelectDim(int dim, int64_t index) const;
+  absl::StatusOr<TensorDict> Squeeze(int dim) const;
+  absl::StatusOr<TensorDict> Unsqueeze(int dim) const;
+  // Another batch shape with the same number of rows; copies only leaves whose
+  // layout does not allow a view.
+  absl::StatusOr<TensorDict> Reshape(const Shape& batch_shape) const;
+  // Applies `fn` to every leaf; the results keep the keys and must start with
+  // `batch_shape` (a nested dictionary's longer batch shape keeps its tail).
+  // NonTensor values are kept, the device is unset.
+  absl::StatusOr<TensorDict> Apply(const Shape& batch_shape,
+                                   absl::FunctionRef<absl::StatusOr<Tensor>(
+                                       absl::string_view key, const Tensor&)>
+                                       fn) const;
+  // Rows `rows` of dimension 0, copied. OUT_OF_RANGE names the row. GatherInto
+  // reuses `out`, without allocation, where keys, shapes, dtypes and devices
+  // fit and its leaves are contiguous; else it makes it anew
+  // (FAILED_PRECONDITION if locked). `out` is unchanged by any error but a
+  // device's.
+  absl::StatusOr<TensorDict> Gather(absl::Span<const int64_t> rows) const;
+  absl::Status GatherInto(absl::Span<const int64_t> rows,
+                          TensorDict* out) const;
+  absl::StatusOr<TensorDict> Clone() const;
+
+  // --- Where it lies --------------------------------------------------------
+  // Set only by To; unset says nothing and is never a reason to skip work: what
+  // counts are the leaves.
+  std::optional<Device> device() const { return device_; }
+  void ClearDevice();  // Of nested dictionaries too.
+  // Every leaf on `device`, copied where it must; complete on return.
+  absl::StatusOr<TensorDict> To(Device device) const;
+  // Every host leaf in page-locked memory for `device`.
+  absl::StatusOr<TensorDict> Pin(Device device) const;
+  // There is a leaf, and all are pinned.
+  bool is_pinned() const;
+  // Bytes of all leaves' elements.
+  int64_t size_bytes() const;
+
+  // Locked: Set, Delete, Rename and Update are refused; bytes may change.
+  void Lock() { locked_ = true; }
+  void Unlock() { locked_ = false; }
+  bool is_locked() const { return locked_; }
+
+  // --- Comparison and text --------------------------------------------------
+  // OK if both have the same batch shape, keys, shapes, dtypes and bits, else
+  // FAILED_PRECONDITION that names the first difference (key, index, values),
+  // this as "got" and `other` as "want". The order of keys does not matter.
+  absl::Status CheckEqual(const TensorDict& other) const;
+  // The same up to |a - b| <= absolute + relative * |b| for floating point.
+  // Equal bits are close, whatever they are.
+  absl::Status CheckClose(const TensorDict& other, double absolute,
+                          double relative) const;
+  std::string DebugString() const;
+  friend std::ostream& operator<<(std::ostream& os, const TensorDict& dict);
+
+ private:
+  struct Entry;
+  struct Internal;  // Helpers of the .cc files.
+  friend absl::Status StackInto(absl::Span<const TensorDict> dicts, int dim,
+                                TensorDict* out);
+  friend absl::Status CatInto(absl::Span<const TensorDict> dicts, int dim,
+                              TensorDict* out);
+
+  Shape batch_shape_;
+  std::vector<Entry> entries_;
+  std::optional<Device> device_;
+  bool locked_ = false;
+};
+
+// Joins at least one dictionary with equal keys, dtypes, devices and leaf
+// shapes (but for `dim` in Cat) along a new batch dimension `dim` (Stack) or an
+// existing one (Cat). NonTensor values must be equal. INVALID_ARGUMENT names
+// key and both sides. The Into forms reuse `out` like GatherInto.
+absl::StatusOr<TensorDict> Stack(absl::Span<const TensorDict> dicts,
+                                 int dim = 0);
+absl::Status StackInto(absl::Span<const TensorDict> dicts, int dim,
+                       TensorDict* out);
+absl::StatusOr<TensorDict> Cat(absl::Span<const TensorDict> dicts, int dim = 0);
+absl::Status CatInto(absl::Span<const TensorDict> dicts, int dim,
+                     TensorDict* out);
+
+}  // namespace rill
+
+#endif  // RILL_TENSORDICT_TENSOR_DICT_H_

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorDict's reading access and changes of whole entries.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensordict/tensor_dict_entry.h"
+
+namespace rill {
+namespace {
+
+absl::Status WrongKind(absl::string_view caller, absl::string_view key,
+                       absl::string_view got, absl::string_view want) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, ": entry \"", key, "\": got ", got, ", want ", want,
+                   "; use Get, GetDict or GetNonTensor after its kind"));
+}
+
+// The parent's text and the last component of a key that has been checked.
+void SplitKeyTail(absl::string_view key, absl::string_view* parent,
+                  absl::string_view* tail) {
+  absl::string_view head, rest = key;
+  do {
+    *tail = rest;
+    SplitKeyHead(*tail, &head, &rest);
+  } while (!rest.empty());
+  *parent = key.substr(0, key.size() - tail->size());
+}
+
+}  // namespace
+
+const Tensor* TensorDict::Find(absl::string_view key) const {
+  const Entry* entry = Internal::FindEntry(*this, key);
+  return entry == nullptr ? nullptr : entry->tensor();
+}
+
+const TensorDict* TensorDict::FindDict(absl::string_view key) const {
+  const Entry* entry = Internal::FindEntry(*this, key);
+  return entry == nullptr ? nullptr : entry->dict();
+}
+
+bool TensorDict::Contains(absl::string_view key) const {
+  return Internal::FindEntry(*this, key) != nullptr;
+}
+
+absl::StatusOr<Tensor> TensorDict::Get(absl::string_view key) const {
+  const Entry* entry = Internal::FindEntry(*this, key);
+  if (entry == nullptr) {
+    return Internal::MissingKey(*this, "TensorDict::Get", key);
+  }
+  if (entry->tensor() == nullptr) {
+    return WrongKind("TensorDict::Get", key, entry->kind(), "a tensor");
+  }
+  return *entry->tensor();
+}
+
+absl::StatusOr<TensorDict> TensorDict::GetDict(absl::string_view key) const {
+  const Entry* entry = Internal::FindEntry(*this, key);
+  if (entry == nullptr) {
+    return Internal::MissingKey(*this, "TensorDict::GetDict", key);
+  }
+  if (entry->dict() == nullptr) {
+    return WrongKind("TensorDict::GetDict", key, entry->kind(), "a dictionary");
+  }
+  TensorDict dict = *entry->dict();
+  if (!dict.device_.has_value()) dict.device_ = device_;
+  return dict;
+}
+
+absl::StatusOr<NonTensor> TensorDict::GetNonTensor(
+    absl::string_view key) const {
+  const Entry* entry = Internal::FindEntry(*this, key);
+  if (entry == nullptr) {
+    return Internal::MissingKey(*this, "TensorDict::GetNonTensor", key);
+  }
+  if (entry->non_tensor() == nullptr) {
+    return WrongKind("TensorDict::GetNonTensor", key, entry->kind(),
+                     "a non-tensor value");
+  }
+  return *entry->non_tensor();
+}
+
+absl::Status TensorDict::Delete(absl::string_view key) {
+  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Delete"));
+  if (!Contains(key)) {
+    return Internal::MissingKey(*this, "TensorDict::Delete", key);
+  }
+  TensorDict* level = this;
+  absl::string_view head, rest;
+  for (SplitKeyHead(key, &head, &rest); !rest.empty();
+       SplitKeyHead(rest, &head, &rest)) {
+    level = Internal::FindHere(*level, head)->dict();
+  }
+  const Entry* entry = Internal::FindHere(*level, head);
+  level->entries_.erase(level->entries_.begin() +
+                        (entry - level->entries_.data()));
+  return absl::OkStatus();
+}
+
+absl::Status TensorDict::Rename(absl::string_view from, absl::string_view to) {
+  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Rename"));
+  const Entry* entry = Internal::FindEntry(*this, from);
+  if (entry == nullptr) {
+    return Internal::MissingKey(*this, "TensorDict::Rename", from);
+  }
+  RILL_RETURN_IF_ERROR(CheckKey(to));
+  if (from == to) return absl::OkStatus();
+  absl::string_view from_parent, from_tail, to_parent, to_tail;
+  SplitKeyTail(from, &from_parent, &from_tail);
+  SplitKeyTail(to, &to_parent, &to_tail);
+  if (from_parent == to_parent && !Contains(to)) {
+    const_cast<Entry*>(entry)->name = std::string(to_tail);  // Keeps its place.
+    return absl::OkStatus();
+  }
+  Entry::Value value = Entry::CopyOf(entry->value);
+  TensorDict changed = *this;
+  RILL_RETURN_IF_ERROR(changed.Delete(from));
+  RILL_RETURN_IF_ERROR(Internal::SetValue(&changed, to, std::move(value)));
+  *this = std::move(changed);
+  return absl::OkStatus();
+}
+
+absl::Status TensorDict::Update(const TensorDict& other) {
+  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Update"));
+  TensorDict changed = *this;
+  const auto merge = [&changed](auto&& self, const TensorDict& from,
+                                const std::string& prefix) -> absl::Status {
+    for (const Entry& entry : from.entries_) {
+      const std::string key = absl::StrCat(prefix, entry.name);
+      if (entry.dict() != nullptr && changed.FindDict(key) != nullptr) {
+        RILL_RETURN_IF_ERROR(self(self, *entry.dict(), key + "/"));
+      } else {
+        RILL_RETURN_IF_ERROR(
+            Internal::SetValue(&changed, key, Entry::CopyOf(entry.value)));
+      }
+    }
+    return absl::OkStatus();
+  };
+  RILL_RETURN_IF_ERROR(merge(merge, other, ""));
+  *this = std::move(changed);
+  return absl::OkStatus();
+}
+
+absl::Status TensorDict::CopyFrom(const TensorDict& other) {
+  absl::Status status;
+  other.ForEachLeaf([&](absl::string_view key, const Tensor& from) {
+    if (!status.ok()) return;
+    const Tensor* to = Find(key);
+    status = to == nullptr
+                 ? Internal::MissingKey(*this, "TensorDict::CopyFrom", key)
+                 : to->CheckCopyFrom(from);
+    if (!status.ok() && to != nullptr) {
+      status = absl::Status(
+          status.code(),
+          absl::StrCat(status.message(), "; at key \"", key, "\""));
+    }
+  });
+  RILL_RETURN_IF_ERROR(status);
+  other.ForEachLeaf([&](absl::string_view key, const Tensor& from) {
+    if (status.ok()) status = Find(key)->CopyFrom(from);
+  });
+  return status;
+}
+
+void TensorDict::Internal::VisitLeaves(
+    const TensorDict& dict, std::string* prefix,
+    absl::FunctionRef<void(absl::string_view, const Tensor&)> fn) {
+  const size_t length = prefix->size();
+  for (const Entry& entry : dict.entries_) {
+    prefix->resize(length);
+    prefix->append(entry.name);
+    if (const Tensor* tensor = entry.tensor()) {
+      fn(*prefix, *tensor);
+    } else if (const TensorDict* nested = entry.dict()) {
+      prefix->push_back('/');
+      VisitLeaves(*nested, prefix, fn);
+    }
+  }
+}
+
+void TensorDict::ForEachLeaf(
+    absl::FunctionRef<void(absl::string_view key, const Tensor&)> fn) const {
+  std::string prefix;
+  Internal::VisitLeaves(*this, &prefix, fn);
+}
+
+std::vector<std::string> TensorDict::LeafKeys() const {
+  std::vector<std::string> keys;
+  ForEachLeaf([&keys](absl::string_view key, const Tensor&) {
+    keys.emplace_back(key);
+  });
+  return keys;
+}
+
+std::vector<std::string> TensorDict::Keys() const {
+  std::vector<std::string> keys;
+  keys.reserve(entries_.size());
+  for (const Entry& entry : entries_) keys.push_back(entry.name);
+  return keys;
+}
+
+}  // namespace rill

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorDict's copies of rows into a batch, new or reused.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/backend.h"
+#include "rill/device/device.h"
+#include "rill/device/row_copy.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_allocator.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensordict/tensor_dict_entry.h"
+#include "rill/tensordict/tensor_layout.h"
+
+namespace rill {
+namespace {
+
+// Collects columns and copies them all at once, on the host or one device.
+// Without allocation: a plan that is full is carried out first.
+class GatherPlan {
+ public:
+  explicit GatherPlan(absl::Span<const int64_t> rows) : rows_(rows) {}
+
+  absl::Status Add(const Tensor& table, const Tensor& batch) {
+    if (batch.num_elements() == 0) return absl::OkStatus();
+    const int64_t item = DTypeSize(table.dtype());
+    if (!tensordict_internal::IsRowMajor(table.shape(), table.strides_bytes(),
+                                         1, item)) {
+      return AddStrided(table, batch);
+    }
+    if (count_ == columns_.size() || device_ != table.device()) {
+      RILL_RETURN_IF_ERROR(Run());
+      device_ = table.device();
+    }
+    const int64_t width = batch.size_bytes() / batch.shape()[0];
+    columns_[count_++] = {table.raw_data(), table.strides_bytes()[0],
+                          batch.raw_data(), width, width};
+    return absl::OkStatus();
+  }
+
+  absl::Status Run() {
+    if (count_ == 0) return absl::OkStatus();
+    const auto columns = absl::MakeConstSpan(columns_.data(), count_);
+    count_ = 0;
+    if (device_.is_cpu()) {
+      GatherRowsOnHost(columns, rows_);
+      return absl::OkStatus();
+    }
+    RILL_ASSIGN_OR_RETURN(Backend* const backend, GetBackend(device_));
+    const StreamHandle default_stream;
+    absl::Status status =
+        backend->GatherRows(device_.index, columns, rows_, default_stream);
+    absl::Status done =
+        backend->SynchronizeStream(device_.index, default_stream);
+    return status.ok() ? done : status;
+  }
+
+ private:
+  // Rows that are not one run of bytes.
+  absl::Status AddStrided(const Tensor& table, const Tensor& batch) {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      RILL_ASSIGN_OR_RETURN(const Tensor from, table.Index(rows_[i]));
+      RILL_ASSIGN_OR_RETURN(const Tensor to,
+                            batch.Index(static_cast<int64_t>(i)));
+      RILL_RETURN_IF_ERROR(to.CopyFrom(from));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Span<const int64_t> rows_;
+  std::array<RowColumn, 32> columns_;
+  size_t count_ = 0;
+  Device device_;
+};
+
+}  // namespace
+
+bool TensorDict::Internal::CanHold(const TensorDict& out,
+                                   const TensorDict& like, const Shape& prefix,
+                                   int old_rank) {
+  if (!(out.batch_shape_ == WithPrefix(like.batch_shape_, prefix, old_rank)) ||
+      out.entries_.size() != like.entries_.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < like.entries_.size(); ++i) {
+    const Entry& entry = like.entries_[i];
+    const Entry* held = FindHere(out, entry.name, i);
+    if (held == nullptr || held->value.index() != entry.value.index()) {
+      return false;
+    }
+    if (const TensorDict* nested = entry.dict()) {
+      if (!CanHold(*held->dict(), *nested, prefix, old_rank)) return false;
+    } else if (const Tensor* leaf = entry.tensor()) {
+      const Tensor& to = *held->tensor();
+      if (to.dtype() != leaf->dtype() || to.device() != leaf->device() ||
+          !(to.shape() == WithPrefix(leaf->shape(), prefix, old_rank)) ||
+          !to.is_contiguous() || !to.is_writable() ||
+          to.buffer() == leaf->buffer()) {
+        return false;
+      }
+    } else if (!(*held->non_tensor() == *entry.non_tensor())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+absl::StatusOr<TensorDict> TensorDict::Internal::MakeLike(
+    const TensorDict& like, const Shape& prefix, int old_rank) {
+  tensordict_internal::LeafAllocator allocator{Tensor::Options()};
+  like.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    if (!leaf.is_host()) return;
+    allocator.Plan(leaf.dtype(), WithPrefix(leaf.shape(), prefix, old_rank));
+  });
+  return Map(like, prefix, old_rank,
+             [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
+               const int rank = prefix.rank() + leaf.rank() - old_rank;
+               if (rank > Shape::kMaxRank) {
+                 return absl::InvalidArgumentError(absl::StrCat(
+                     "TensorDict: rank of a leaf of the result: got ", rank,
+                     ", want at most ", Shape::kMaxRank));
+               }
+               const Shape shape = WithPrefix(leaf.shape(), prefix, old_rank);
+               if (leaf.is_host()) return allocator.Make(leaf.dtype(), shape);
+               return Tensor::Empty(leaf.dtype(), shape,
+                                    {leaf.device(), MemoryKind::kDevice});
+             });
+}
+
+absl::Status TensorDict::GatherInto(absl::Span<const int64_t> rows,
+                                    TensorDict* out) const {
+  if (out == nullptr) {
+    return absl::InvalidArgumentError("TensorDict::GatherInto: out is null");
+  }
+  if (batch_shape_.rank() == 0) {
+    return absl::InvalidArgumentError(
+        "TensorDict::Gather: rank of the batch shape: got 0, want at least 1");
+  }
+  for (const int64_t row : rows) {
+    if (row < 0 || row >= batch_shape_[0]) {
+      return absl::OutOfRangeError(absl::StrCat(
+          "TensorDict::Gather: row ", row, " is outside [0, ", batch_shape_[0],
+          ") of batch shape ", batch_shape_.ToString()));
+    }
+  }
+  const Shape prefix = {static_cast<int64_t>(rows.size())};
+  const auto gather_to = [&](const TensorDict& target) -> absl::Status {
+    GatherPlan plan(rows);
+    RILL_RETURN_IF_ERROR(Internal::ForEachPair(
+        *this, target, [&](const Tensor& table, const Tensor& batch) {
+          return plan.Add(table, batch);
+        }));
+    return plan.Run();
+  };
+  if (Internal::CanHold(*out, *this, prefix, 1)) {
+    out->device_ = device_;
+    return gather_to(*out);
+  }
+  RILL_RETURN_IF_ERROR(
+      Internal::CheckUnlocked(*out, "TensorDict::GatherInto: out"));
+  RILL_ASSIGN_OR_RETURN(TensorDict fresh, Internal::MakeLike(*this, prefix, 1));
+  RILL_RETURN_IF_ERROR(gather_to(fresh));
+  *out = std::move(fresh);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorDict> TensorDict::Gather(
+    absl::Span<const int64_t> rows) const {
+  TensorDict out;
+  RILL_RETURN_IF_ERROR(GatherInto(rows, &out));
+  return out;
+}
+
+}  // namespace rill

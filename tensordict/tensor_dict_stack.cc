@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stack and Cat of dictionaries.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensordict/tensor_dict_entry.h"
+
+namespace rill {
+namespace {
+
+// Whether the shapes are equal, but for dimension `free_dim` if >= 0.
+bool SameShape(const Shape& a, const Shape& b, int free_dim) {
+  if (a.rank() != b.rank()) return false;
+  for (int d = 0; d < a.rank(); ++d) {
+    if (d != free_dim && a[d] != b[d]) return false;
+  }
+  return true;
+}
+
+absl::Status CheckDim(absl::string_view caller,
+                      absl::Span<const TensorDict> dicts, int dim, int limit,
+                      const TensorDict* out) {
+  if (out == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(caller, ": out is null"));
+  }
+  if (dicts.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": number of dictionaries: got 0, want at least 1"));
+  }
+  if (dim >= 0 && dim < limit) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": dimension for batch shape ", dicts[0].batch_shape().ToString(),
+      ": got ", dim, ", want one in [0, ", limit, ")"));
+}
+
+// Copies `part` to its place: number `index` of dimension `dim`, or from there
+// on where the ranks are equal (Cat).
+absl::Status CopyPart(const Tensor& whole, int dim, int64_t index,
+                      const Tensor& part) {
+  if (dim == 0 && whole.is_host() && part.is_host() && part.is_contiguous() &&
+      whole.is_contiguous()) {
+    const int64_t bytes = part.size_bytes();
+    if (bytes == 0) return absl::OkStatus();
+    const int64_t row_bytes = whole.size_bytes() / whole.shape()[0];
+    std::memcpy(whole.raw_data() + index * row_bytes, part.raw_data(),
+                static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Tensor> place =
+      whole.rank() == part.rank()
+          ? whole.Slice(dim, index, index + part.shape()[dim])
+          : whole.Select(dim, index);
+  if (!place.ok()) return place.status();
+  return place->CopyFrom(part);
+}
+
+}  // namespace
+
+struct TensorDict::Internal::Joiner {
+  absl::string_view caller;
+  absl::Span<const TensorDict> dicts;
+  int dim = 0;
+  int free_dim = -1;  // The dimension that may differ: `dim` of Cat.
+
+  absl::Status Differs(const Path* up, absl::string_view what, size_t number,
+                       absl::string_view got, absl::string_view want) const {
+    const std::string at =
+        up == nullptr ? "" : absl::StrCat(" of \"", up->ToString(), "\"");
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": ", what, at, ": got ", got, " in dictionary ",
+                     number, ", want ", want, " as in dictionary 0"));
+  }
+
+  absl::Status CheckLeaf(const Tensor& want, const Tensor& got, size_t number,
+                         const Path* path) const {
+    if (got.dtype() != want.dtype()) {
+      return Differs(path, "dtype", number, DTypeName(got.dtype()),
+                     DTypeName(want.dtype()));
+    }
+    if (!SameShape(got.shape(), want.shape(), free_dim)) {
+      return Differs(path, "shape", number, got.shape().ToString(),
+                     want.shape().ToString());
+    }
+    if (got.device() != want.device()) {
+      return Differs(path, "device", number, got.device().ToString(),
+                     want.device().ToString());
+    }
+    return absl::OkStatus();
+  }
+
+  // That dictionary `number` fits the first one, level by level.
+  absl::Status Check(const TensorDict& first, const TensorDict& other,
+                     size_t number, const Path* up) const {
+    if (!SameShape(first.batch_shape_, other.batch_shape_, free_dim)) {
+      return Differs(up, "batch shape", number, other.batch_shape_.ToString(),
+                     first.batch_shape_.ToString());
+    }
+    if (first.entries_.size() != other.entries_.size()) {
+      return Differs(up, "keys", number, KeysText(other), KeysText(first));
+    }
+    for (size_t i = 0; i < first.entries_.size(); ++i) {
+      const Entry& entry = first.entries_[i];
+      const Path path = {up, entry.name};
+      const Entry* pair = FindHere(other, entry.name, i);
+      if (pair == nullptr) {
+        return Differs(up, "keys", number, KeysText(other), KeysText(first));
+      }
+      if (pair->value.index() != entry.value.index()) {
+        return Differs(&path, "kind", number, pair->kind(), entry.kind());
+      }
+      if (const Tensor* leaf = entry.tensor()) {
+        RILL_RETURN_IF_ERROR(CheckLeaf(*leaf, *pair->tensor(), number, &path));
+      } else if (const TensorDict* nested = entry.dict()) {
+        RILL_RETURN_IF_ERROR(Check(*nested, *pair->dict(), number, &path));
+      } else if (!(*pair->non_tensor() == *entry.non_tensor())) {
+        return Differs(&path, "value", number, pair->non_tensor()->json,
+                       entry.non_tensor()->json);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Writes the result, of batch shape `shape`, to `out`.
+  absl::Status Join(const Shape& shape, TensorDict* out) const {
+    const int old_rank = dicts[0].batch_shape_.rank();
+    bool fits = true;
+    for (size_t i = 0; i < dicts.size(); ++i) {
+      RILL_RETURN_IF_ERROR(Check(dicts[0], dicts[i], i, nullptr));
+      fits = fits && CanHold(*out, dicts[i], shape, old_rank);
+    }
+    if (fits) return Copy(*out);
+    RILL_RETURN_IF_ERROR(CheckUnlocked(*out, caller));
+    RILL_ASSIGN_OR_RETURN(TensorDict fresh,
+                          MakeLike(dicts[0], shape, old_rank));
+    RILL_RETURN_IF_ERROR(Copy(fresh));
+    *out = std::move(fresh);
+    return absl::OkStatus();
+  }
+
+  absl::Status Copy(const TensorDict& out) const {
+    int64_t at = 0;
+    for (const TensorDict& dict : dicts) {
+      RILL_RETURN_IF_ERROR(
+          ForEachPair(dict, out, [&](const Tensor& part, const Tensor& whole) {
+            return CopyPart(whole, dim, at, part);
+          }));
+      at += free_dim < 0 ? 1 : dict.batch_shape_[dim];
+    }
+    return absl::OkStatus();
+  }
+};
+
+absl::Status StackInto(absl::Span<const TensorDict> dicts, int dim,
+                       TensorDict* out) {
+  const int limit = dicts.empty() ? 0 : dicts[0].batch_shape().rank() + 1;
+  RILL_RETURN_IF_ERROR(CheckDim("Stack", dicts, dim, limit, out));
+  const Shape& batch = dicts[0].batch_shape();
+  if (batch.rank() == Shape::kMaxRank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Stack: rank of batch shape ", batch.ToString(), ": got ",
+                     batch.rank(), ", want less than ", Shape::kMaxRank));
+  }
+  const Shape shape = batch.Prefix(dim)
+                          .Concat({static_cast<int64_t>(dicts.size())})
+                          .Concat(batch.Suffix(dim));
+  const TensorDict::Internal::Joiner joiner = {"Stack", dicts, dim, -1};
+  return joiner.Join(shape, out);
+}
+
+absl::Status CatInto(absl::Span<const TensorDict> dicts, int dim,
+                     TensorDict* out) {
+  const int limit = dicts.empty() ? 0 : dicts[0].batch_shape().rank();
+  RILL_RETURN_IF_ERROR(CheckDim("Cat", dicts, dim, limit, out));
+  const Shape& batch = dicts[0].batch_shape();
+  int64_t size = 0;
+  for (const TensorDict& dict : dicts) {
+    // A rank that differs is named by Join.
+    const int64_t more =
+        dim < dict.batch_shape().rank() ? dict.batch_shape()[dim] : 0;
+    if (__builtin_add_overflow(size, more, &size)) {
+      size = std::numeric_limits<int64_t>::max();  // Too large to allocate.
+    }
+  }
+  const Shape shape =
+      batch.Prefix(dim).Concat({size}).Concat(batch.Suffix(dim + 1));
+  const TensorDict::Internal::Joiner joiner = {"Cat", dicts, dim, dim};
+  return joiner.Join(shape, out);
+}
+
+absl::StatusOr<TensorDict> Stack(absl::Span<const TensorDict> dicts, int dim) {
+  TensorDict out;
+  RILL_RETURN_IF_ERROR(StackInto(dicts, dim, &out));
+  return out;
+}
+
+absl::StatusOr<TensorDict> Cat(absl::Span<const TensorDict> dicts, int dim) {
+  TensorDict out;
+  RILL_RETURN_IF_ERROR(CatInto(dicts, dim, &out));
+  return out;
+}
+
+}  // namespace rill

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorDict's shape and key operations; results share bytes.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensordict/tensor_dict_entry.h"
+
+namespace rill {
+namespace {
+
+absl::Status CheckBatchDim(absl::string_view caller, const Shape& batch_shape,
+                           int dim) {
+  if (dim >= 0 && dim < batch_shape.rank()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": batch dimension of batch shape ", batch_shape.ToString(),
+      ": got ", dim, ", want one in [0, ", batch_shape.rank(), ")"));
+}
+
+Shape WithSize(const Shape& shape, int dim, int64_t size) {
+  return shape.Prefix(dim).Concat({size}).Concat(shape.Suffix(dim + 1));
+}
+
+Shape WithoutDim(const Shape& shape, int dim) {
+  return shape.Prefix(dim).Concat(shape.Suffix(dim + 1));
+}
+
+}  // namespace
+
+// Copies the entry `key` of `from` to the same place of `to`; the dictionaries
+// on the way keep their batch shapes. False where there is none.
+bool TensorDict::Internal::CopyEntry(const TensorDict& from,
+                                     absl::string_view key, TensorDict* to) {
+  absl::string_view head, rest;
+  SplitKeyHead(key, &head, &rest);
+  const Entry* source = FindHere(from, head);
+  if (source == nullptr) return false;
+  Entry* target = const_cast<Entry*>(FindHere(*to, head));
+  if (head.size() == key.size()) {
+    if (target == nullptr) {
+      to->entries_.push_back(*source);
+    } else {
+      target->value = Entry::CopyOf(source->value);
+    }
+    return true;
+  }
+  const TensorDict* nested = source->dict();
+  if (nested == nullptr) return false;
+  if (target != nullptr) return CopyEntry(*nested, rest, target->dict());
+  auto made = std::make_unique<TensorDict>(nested->batch_shape_);
+  made->device_ = nested->device_;
+  if (!CopyEntry(*nested, rest, made.get())) return false;
+  to->entries_.emplace_back(head, std::move(made));
+  return true;
+}
+
+absl::StatusOr<TensorDict> TensorDict::Select(
+    absl::Span<const absl::string_view> keys, bool strict) const {
+  TensorDict result(batch_shape_);
+  result.device_ = device_;
+  for (const absl::string_view key : keys) {
+    RILL_RETURN_IF_ERROR(CheckKey(key));
+    if (!Internal::CopyEntry(*this, key, &result) && strict) {
+      return Internal::MissingKey(*this, "TensorDict::Select", key);
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<TensorDict> TensorDict::Exclude(
+    absl::Span<const absl::string_view> keys) const {
+  TensorDict result = *this;
+  for (const absl::string_view key : keys) {
+    RILL_RETURN_IF_ERROR(CheckKey(key));
+    if (!result.Contains(key)) continue;
+    RILL_RETURN_IF_ERROR(result.Delete(key));
+  }
+  return result;
+}
+
+absl::StatusOr<TensorDict> TensorDict::Index(int64_t index) const {
+  return SelectDim(0, index);
+}
+
+absl::StatusOr<TensorDict> TensorDict::SelectDim(int dim, int64_t index) const {
+  RILL_RETURN_IF_ERROR(
+      CheckBatchDim("TensorDict::SelectDim", batch_shape_, dim));
+  if (index < 0 || index >= batch_shape_[dim]) {
+    return absl::OutOfRangeError(
+        absl::StrCat("TensorDict::SelectDim: index ", index, " is outside [0, ",
+                     batch_shape_[dim], ") in dimension ", dim,
+                     " of batch shape ", batch_shape_.ToString()));
+  }
+  return Internal::Map(
+      *this, WithoutDim(batch_shape_, dim), batch_shape_.rank(),
+      [=](const Tensor& leaf) { return leaf.Select(dim, index); });
+}
+
+absl::StatusOr<TensorDict> TensorDict::Slice(int dim, int64_t begin,
+                                             int64_t end) const {
+  RILL_RETURN_IF_ERROR(CheckBatchDim("TensorDict::Slice", batch_shape_, dim));
+  if (begin < 0 || begin > end || end > batch_shape_[dim]) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "TensorDict::Slice: [", begin, ", ", end, ") is not inside [0, ",
+        batch_shape_[dim], ") in dimension ", dim, " of batch shape ",
+        batch_shape_.ToString()));
+  }
+  return Internal::Map(
+      *this, WithSize(batch_shape_, dim, end - begin), batch_shape_.rank(),
+      [=](const Tensor& leaf) { return leaf.Slice(dim, begin, end); });
+}
+
+absl::StatusOr<TensorDict> TensorDict::Squeeze(int dim) const {
+  RILL_RETURN_IF_ERROR(CheckBatchDim("TensorDict::Squeeze", batch_shape_, dim));
+  if (batch_shape_[dim] != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TensorDict::Squeeze: size of dimension ", dim, " of batch shape ",
+        batch_shape_.ToString(), ": got ", batch_shape_[dim], ", want 1"));
+  }
+  return SelectDim(dim, 0);
+}
+
+absl::StatusOr<TensorDict> TensorDict::Unsqueeze(int dim) const {
+  if (dim < 0 || dim > batch_shape_.rank() ||
+      batch_shape_.rank() == Shape::kMaxRank) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TensorDict::Unsqueeze: new dimension of batch shape ",
+        batch_shape_.ToString(), ": got ", dim, ", want one in [0, ",
+        batch_shape_.rank(), "] and a rank of at most ", Shape::kMaxRank));
+  }
+  const Shape shape =
+      batch_shape_.Prefix(dim).Concat({1}).Concat(batch_shape_.Suffix(dim));
+  return Internal::Map(*this, shape, batch_shape_.rank(),
+                       [=](const Tensor& leaf) { return leaf.Unsqueeze(dim); });
+}
+
+absl::StatusOr<TensorDict> TensorDict::Reshape(const Shape& batch_shape) const {
+  if (batch_shape.num_elements() != batch_shape_.num_elements()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TensorDict::Reshape: number of rows: got ", batch_shape.num_elements(),
+        " of batch shape ", batch_shape.ToString(), ", want ",
+        batch_shape_.num_elements(), " of batch shape ",
+        batch_shape_.ToString()));
+  }
+  const int old_rank = batch_shape_.rank();
+  return Internal::Map(
+      *this, batch_shape, old_rank,
+      [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
+        const Shape tail = leaf.shape().Suffix(old_rank);
+        if (batch_shape.rank() + tail.rank() > Shape::kMaxRank) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("TensorDict::Reshape: rank of ",
+                           batch_shape.ToString(), " and ", tail.ToString(),
+                           " joined: got ", batch_shape.rank() + tail.rank(),
+                           ", want at most ", Shape::kMaxRank));
+        }
+        return leaf.Reshape(batch_shape.Concat(tail));
+      });
+}
+
+absl::StatusOr<TensorDict> TensorDict::Apply(
+    const Shape& batch_shape,
+    absl::FunctionRef<absl::StatusOr<Tensor>(absl::string_view key,
+                                             const Tensor&)>
+        fn) const {
+  // The results are set one by one, so that each shape is checked.
+  const auto apply = [&](auto&& self, const TensorDict& from,
+                         const std::string& prefix,
+                         TensorDict* to) -> absl::Status {
+    for (const Entry& entry : from.entries_) {
+      const std::string key = absl::StrCat(prefix, entry.name);
+      if (const Tensor* tensor = entry.tensor()) {
+        RILL_ASSIGN_OR_RETURN(Tensor result, fn(key, *tensor));
+        RILL_RETURN_IF_ERROR(to->Set(entry.name, std::move(result)))
+            << "in TensorDict::Apply, at key \"" << key << "\"";
+      } else if (const TensorDict* nested = entry.dict()) {
+        TensorDict result(to->batch_shape_.Concat(
+            nested->batch_shape_.Suffix(from.batch_shape_.rank())));
+        RILL_RETURN_IF_ERROR(self(self, *nested, key + "/", &result));
+        RILL_RETURN_IF_ERROR(to->Set(entry.name, std::move(result)));
+      } else {
+        to->entries_.push_back(entry);
+      }
+    }
+    return absl::OkStatus();
+  };
+  TensorDict result(batch_shape);
+  RILL_RETURN_IF_ERROR(apply(apply, *this, "", &result));
+  return result;
+}
+
+}  // namespace rill

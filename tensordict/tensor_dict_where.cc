@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where TensorDict's leaves lie: copies between devices and kinds of memory.
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/device/stream.h"
+#include "rill/tensordict/leaf_allocator.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/tensordict/tensor_dict_entry.h"
+
+namespace rill {
+namespace {
+
+using tensordict_internal::LeafAllocator;
+
+// Copies in the order of a device's default stream, waited for once a device.
+class CopyQueue {
+ public:
+  CopyQueue() = default;
+  ~CopyQueue() { Finish().IgnoreError(); }
+  CopyQueue(const CopyQueue&) = delete;
+  CopyQueue& operator=(const CopyQueue&) = delete;
+
+  absl::Status Add(const Tensor& to, const Tensor& from) {
+    if (to.device().is_cpu() == from.device().is_cpu()) {
+      return to.CopyFrom(from);
+    }
+    const Device device = to.device().is_cpu() ? from.device() : to.device();
+    if (!stream_.has_value() || stream_->device() != device) {
+      RILL_RETURN_IF_ERROR(Finish());
+      RILL_ASSIGN_OR_RETURN(stream_, Stream::Default(device));
+    }
+    RILL_ASSIGN_OR_RETURN(Tensor source, from.Contiguous());
+    in_flight_.push_back(to);
+    in_flight_.push_back(std::move(source));
+    return to.CopyFromAsync(in_flight_.back(), *stream_);
+  }
+
+  absl::Status Finish() {
+    if (!stream_.has_value()) return absl::OkStatus();
+    absl::Status status = stream_->Synchronize();
+    stream_.reset();
+    in_flight_.clear();
+    return status;
+  }
+
+ private:
+  std::optional<Stream> stream_;
+  std::vector<Tensor> in_flight_;  // Kept alive until the stream got there.
+};
+
+}  // namespace
+
+absl::StatusOr<TensorDict> TensorDict::Internal::Moved(
+    const TensorDict& dict, const Tensor::Options& options,
+    absl::FunctionRef<bool(const Tensor&)> needs_copy) {
+  LeafAllocator allocator(options);
+  dict.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    if (needs_copy(leaf)) allocator.Plan(leaf.dtype(), leaf.shape());
+  });
+  CopyQueue queue;
+  absl::StatusOr<TensorDict> moved =
+      Map(dict, dict.batch_shape_, dict.batch_shape_.rank(),
+          [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
+            if (!needs_copy(leaf)) return leaf;
+            RILL_ASSIGN_OR_RETURN(Tensor copy,
+                                  allocator.Make(leaf.dtype(), leaf.shape()));
+            RILL_RETURN_IF_ERROR(queue.Add(copy, leaf));
+            return copy;
+          });
+  RILL_RETURN_IF_ERROR(queue.Finish());
+  return moved;
+}
+
+absl::StatusOr<TensorDict> TensorDict::To(Device device) const {
+  RILL_ASSIGN_OR_RETURN(TensorDict moved,
+                        Internal::Moved(*this, {device, MemoryKind::kPageable},
+                                        [device](const Tensor& leaf) {
+                                          return leaf.device() != device;
+                                        }));
+  Internal::SetDevice(&moved, device);
+  return moved;
+}
+
+void TensorDict::ClearDevice() { Internal::SetDevice(this, std::nullopt); }
+
+void TensorDict::Internal::SetDevice(TensorDict* dict,
+                                     std::optional<Device> device) {
+  dict->device_ = device;
+  for (Entry& entry : dict->entries_) {
+    if (entry.dict() != nullptr) SetDevice(entry.dict(), device);
+  }
+}
+
+absl::StatusOr<TensorDict> TensorDict::Pin(Device device) const {
+  return Internal::Moved(
+      *this, {device, MemoryKind::kPinned},
+      [](const Tensor& leaf) { return leaf.is_host() && !leaf.is_pinned(); });
+}
+
+absl::StatusOr<TensorDict> TensorDict::Clone() const {
+  LeafAllocator allocator{Tensor::Options()};
+  ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    if (leaf.is_host()) allocator.Plan(leaf.dtype(), leaf.shape());
+  });
+  return Internal::Map(*this, batch_shape_, batch_shape_.rank(),
+                       [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
+                         if (!leaf.is_host()) return leaf.Clone();
+                         RILL_ASSIGN_OR_RETURN(
+                             Tensor copy,
+                             allocator.Make(leaf.dtype(), leaf.shape()));
+                         RILL_RETURN_IF_ERROR(copy.CopyFrom(leaf));
+                         return copy;
+                       });
+}
+
+bool TensorDict::is_pinned() const {
+  bool has_leaf = false;
+  bool all_pinned = true;
+  ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    has_leaf = true;
+    all_pinned = all_pinned && leaf.is_pinned();
+  });
+  return has_leaf && all_pinned;
+}
+
+int64_t TensorDict::size_bytes() const {
+  int64_t bytes = 0;
+  ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    bytes += leaf.size_bytes();
+  });
+  return bytes;
+}
+
+}  // namespace rill

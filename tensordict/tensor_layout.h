@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TENSORDICT_TENSOR_LAYOUT_H_
+#define RILL_TENSORDICT_TENSOR_LAYOUT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "absl/types/span.h"
+#include "rill/tensordict/shape.h"
+
+// Arithmetic of strides, for the .cc files of this package.
+namespace rill::tensordict_internal {
+
+using Strides = std::array<int64_t, Shape::kMaxRank>;
+
+// Strides of tensors without elements may not fit; they are never used.
+inline int64_t MultiplySaturating(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product)
+             ? std::numeric_limits<int64_t>::max()
+             : product;
+}
+
+inline Strides RowMajorStrides(const Shape& shape, int64_t item_bytes) {
+  Strides strides = {};
+  int64_t stride = item_bytes;
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    strides[d] = stride;
+    if (shape[d] > 1) stride = MultiplySaturating(stride, shape[d]);
+  }
+  return strides;
+}
+
+// How many bytes from the first element on lie together in row-major order,
+// looking at dimensions [from, rank). The stride of a dimension of size 1 says
+// nothing. Sets `*left` to the number of dimensions that did not join.
+inline int64_t ContiguousRun(const Shape& shape,
+                             absl::Span<const int64_t> strides, int from,
+                             int64_t item_bytes, int* left) {
+  int64_t run = item_bytes;
+  int d = shape.rank();
+  for (; d > from && (shape[d - 1] == 1 || strides[d - 1] == run); --d) {
+    run *= shape[d - 1];
+  }
+  *left = d;
+  return run;
+}
+
+// Whether dimensions [from, rank) are row-major without gaps.
+inline bool IsRowMajor(const Shape& shape, absl::Span<const int64_t> strides,
+                       int from, int64_t item_bytes) {
+  if (shape.num_elements() == 0) return true;
+  int left;
+  ContiguousRun(shape, strides, from, item_bytes, &left);
+  return left == from;
+}
+
+// Calls fn(offset_a, offset_b, bytes) for runs that are contiguous on both
+// sides and together hold every element once, in row-major order. No calls for
+// a shape without elements.
+template <typename Fn>
+void ForEachRun(const Shape& shape, absl::Span<const int64_t> a,
+                absl::Span<const int64_t> b, int64_t item_bytes, Fn&& fn) {
+  if (shape.num_elements() == 0) return;
+  int64_t run = item_bytes;
+  int outer = shape.rank();
+  for (; outer > 0 && (shape[outer - 1] == 1 ||
+                       (a[outer - 1] == run && b[outer - 1] == run));
+       --outer) {
+    run *= shape[outer - 1];
+  }
+  std::array<int64_t, Shape::kMaxRank> at = {};
+  int64_t offset_a = 0;
+  int64_t offset_b = 0;
+  for (;;) {
+    fn(offset_a, offset_b, run);
+    int d = outer - 1;
+    for (; d >= 0; --d) {
+      offset_a += a[d];
+      offset_b += b[d];
+      if (++at[d] < shape[d]) break;
+      offset_a -= a[d] * shape[d];
+      offset_b -= b[d] * shape[d];
+      at[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+// memcpy that is a plain move for the sizes of elements.
+inline void CopyRun(std::byte* to, const std::byte* from, int64_t bytes) {
+  switch (bytes) {
+    case 1:
+      *to = *from;
+      return;
+    case 2:
+      std::memcpy(to, from, 2);
+      return;
+    case 4:
+      std::memcpy(to, from, 4);
+      return;
+    case 8:
+      std::memcpy(to, from, 8);
+      return;
+    default:
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+}
+
+}  // namespace rill::tensordict_internal
+
+#endif  // RILL_TENSORDICT_TENSOR_LAYOUT_H_

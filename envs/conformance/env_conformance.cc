@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/conformance/env_conformance.h"
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/env_checker.h"
+#include "rill/envs/rollout.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+absl::StatusOr<TensorDict> RandomRollout(Env& env, int64_t steps) {
+  RILL_RETURN_IF_ERROR(env.Seed(7));
+  uint64_t step = 0;
+  return Rollout(env,
+                 [&](const TensorDict&, Tensor* action) -> absl::Status {
+                   RILL_ASSIGN_OR_RETURN(
+                       Tensor random,
+                       env.action_spec().Random({env.lanes()}, Rng(7), step++));
+                   return action->CopyFrom(random);
+                 },
+                 {.max_steps = steps});
+}
+
+TEST_P(EnvConformanceTest, KeepsThePromisesOfEnv) {
+  for (uint64_t seed : {0, 1, 2}) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam()());
+    RILL_EXPECT_OK(CheckEnv(*env, {.seed = seed}));
+    // Once more: nothing sticks to the environment.
+    RILL_EXPECT_OK(CheckEnv(*env, {.seed = seed}));
+  }
+}
+
+TEST_P(EnvConformanceTest, FreshEnvRefusesStepsBeforeReset) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam()());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      Tensor action, env->action_spec().Random({env->lanes()}, Rng(7), 0));
+  RILL_ASSERT_OK(step.Set("action", action));
+  EXPECT_THAT(env->Step(&step),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_P(EnvConformanceTest, TwoEnvsOfOneSeedAreEqual) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env_a, GetParam()());
+  RILL_ASSERT_OK_AND_ASSIGN(auto env_b, GetParam()());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict a, RandomRollout(*env_a, 100));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict b, RandomRollout(*env_b, 100));
+  RILL_EXPECT_OK(a.CheckEqual(b));
+}
+
+TEST_P(EnvConformanceTest, AnotherEnvGoesOnFromASavedState) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env_a, GetParam()());
+  RILL_ASSERT_OK_AND_ASSIGN(auto env_b, GetParam()());
+  RILL_ASSERT_OK(RandomRollout(*env_a, 20).status());
+  const absl::StatusOr<TensorDict> state = env_a->SaveState();
+  if (absl::IsUnimplemented(state.status())) {
+    GTEST_SKIP() << env_a->name() << " cannot save its state";
+  }
+  RILL_ASSERT_OK(state.status());
+  RILL_ASSERT_OK(env_b->LoadState(*state));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict again, env_b->SaveState());
+  RILL_EXPECT_OK(again.CheckEqual(*state));
+}
+
+TEST_P(EnvConformanceTest, RolloutKeepsTheFinalObservationInNext) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam()());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, RandomRollout(*env, 200));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict next, batch.GetDict("next"));
+  RILL_ASSERT_OK_AND_ASSIGN(auto done, next.Flat<bool>("done"));
+  for (int64_t lane = 0; lane < env->lanes(); ++lane) {
+    for (int64_t t = 0; t + 1 < 200; ++t) {
+      if (done[lane * 200 + t]) continue;
+      for (const auto& leaf : env->observation_spec().leaves()) {
+        RILL_ASSERT_OK_AND_ASSIGN(Tensor after, next.Get(leaf.key));
+        RILL_ASSERT_OK_AND_ASSIGN(after, after.Index(lane));
+        RILL_ASSERT_OK_AND_ASSIGN(after, after.Index(t));
+        RILL_ASSERT_OK_AND_ASSIGN(Tensor root, batch.Get(leaf.key));
+        RILL_ASSERT_OK_AND_ASSIGN(root, root.Index(lane));
+        RILL_ASSERT_OK_AND_ASSIGN(root, root.Index(t + 1));
+        EXPECT_THAT(root.BitEquals(after), IsOkAndHolds(true))
+            << "lane " << lane << ", time " << t;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rill

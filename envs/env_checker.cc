@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/env_checker.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/env_step_checker.h"
+#include "rill/envs/env_trace.h"
+#include "rill/envs/step_driver.h"
+
+namespace rill {
+namespace {
+
+using envs_internal::BrokenPromise;
+using envs_internal::EnvStepChecker;
+using envs_internal::EnvTracer;
+using envs_internal::FailedCall;
+using envs_internal::FirstDifference;
+
+// Whether a cast of `value` is defined, for integers of up to 64 bits.
+bool IsRepresentable(DType dtype, double value) {
+  if (IsFloatingPoint(dtype)) return true;
+  if (dtype == DType::kBool) return value == 0 || value == 1;
+  if (dtype == DType::kUInt8) return value >= 0 && value < 256;
+  const double limit = std::ldexp(1.0, 8 * DTypeSize(dtype) - 1);
+  return IsInteger(dtype) && value >= -limit && value < limit;
+}
+
+class EnvChecker {
+ public:
+  EnvChecker(Env* env, const CheckEnvOptions& options)
+      : env_(*env),
+        options_(options),
+        tracer_(env, options.seed, options.steps) {}
+
+  absl::Status Check();
+
+ private:
+  // The promises, in the order in which they are checked.
+  absl::Status CheckEqualSeeds();
+  absl::Status CheckWrongActions();
+  absl::Status CheckFinishedLanes();
+  absl::Status CheckLaneIndependence();
+  absl::Status CheckSaveAndLoad();
+
+  absl::Status CheckReplay(const TensorDict& state, int64_t saved_at);
+
+  // A whole run with `hook` between the steps must equal the reference from
+  // `first_lane` on.
+  absl::Status CheckRun(absl::string_view promise, int64_t first_lane,
+                        EnvTracer::Hook hook);
+
+  Env& env_;
+  CheckEnvOptions options_;
+  EnvTracer tracer_;
+  std::vector<TensorDict> reference_;
+};
+
+absl::Status EnvChecker::CheckRun(absl::string_view promise, int64_t first_lane,
+                                  EnvTracer::Hook hook) {
+  absl::Status broken;
+  const auto guarded = [&](int64_t t, StepDriver& driver) {
+    return broken = hook(t, driver);
+  };
+  absl::StatusOr<std::vector<TensorDict>> trace = tracer_.Run(guarded);
+  RILL_RETURN_IF_ERROR(broken);
+  if (!trace.ok()) return FailedCall(env_, trace.status());
+  RILL_ASSIGN_OR_RETURN(const std::string difference,
+                        FirstDifference(reference_, *trace, 0, first_lane));
+  if (difference.empty()) return absl::OkStatus();
+  return BrokenPromise(env_, promise, difference);
+}
+
+absl::Status EnvChecker::CheckEqualSeeds() {
+  absl::StatusOr<std::vector<TensorDict>> trace =
+      tracer_.Run([](int64_t, StepDriver&) { return absl::OkStatus(); });
+  if (!trace.ok()) return FailedCall(env_, trace.status());
+  reference_ = *std::move(trace);
+  return CheckRun("equal seeds give equal episodes", 0,
+                  [](int64_t, StepDriver&) { return absl::OkStatus(); });
+}
+
+absl::Status EnvChecker::CheckWrongActions() {
+  const LeafSpec& spec = env_.action_spec();
+  const int64_t lane = env_.lanes() - 1;  // The others could move before it.
+  const auto hook = [&](int64_t t, StepDriver& driver) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(Tensor right, driver.action().Clone());
+    for (double value :
+         {static_cast<double>(spec.num_categories), spec.high + 1, spec.low - 1,
+          2.0, std::numeric_limits<double>::quiet_NaN()}) {
+      if (!IsRepresentable(spec.dtype, value)) continue;
+      RILL_ASSIGN_OR_RETURN(Tensor wrong,
+                            Tensor::From<double>({value}, Shape({})));
+      RILL_ASSIGN_OR_RETURN(wrong, Cast(wrong, spec.dtype));
+      RILL_ASSIGN_OR_RETURN(wrong, wrong.Expand(spec.shape));
+      RILL_ASSIGN_OR_RETURN(Tensor row, driver.action().Index(lane));
+      RILL_RETURN_IF_ERROR(row.CopyFrom(wrong));
+      if (spec.CheckValues("action", {}, row).ok()) continue;
+      const absl::Status status = env_.Step(driver.mutable_step());
+      if (!absl::IsInvalidArgument(status) ||
+          !absl::StrContains(status.message(), absl::StrCat(lane))) {
+        return BrokenPromise(
+            env_, "wrong actions are INVALID_ARGUMENT and name the lane",
+            absl::StrCat("step ", t, ", lane ", lane, ", action ",
+                         row.DebugString(), ": got ", status.ToString()));
+      }
+    }
+    return driver.action().CopyFrom(right);
+  };
+  return CheckRun("refused actions move no lane", 0, hook);
+}
+
+absl::Status EnvChecker::CheckFinishedLanes() {
+  const auto hook = [&](int64_t t, StepDriver& driver) -> absl::Status {
+    for (int64_t lane = 0; lane < env_.lanes(); ++lane) {
+      if (!driver.done()[lane]) continue;
+      const absl::Status status = env_.Step(driver.mutable_step());
+      if (absl::IsFailedPrecondition(status) &&
+          absl::StrContains(status.message(), absl::StrCat(lane))) {
+        return absl::OkStatus();
+      }
+      return BrokenPromise(
+          env_,
+          "steps of finished lanes are FAILED_PRECONDITION and name "
+          "the lane",
+          absl::StrCat("step ", t + 1, ", lane ", lane, ": got ",
+                       status.ToString()));
+    }
+    return absl::OkStatus();
+  };
+  return CheckRun("refused steps move no lane", 0, hook);
+}
+
+absl::Status EnvChecker::CheckLaneIndependence() {
+  std::vector<uint8_t> mask(env_.lanes(), 0);
+  mask[0] = 1;
+  // An extra reset of lane 0, whose rows are not looked at.
+  return CheckRun("lanes do not depend on each other", 1,
+                  [&](int64_t t, StepDriver& driver) {
+                    return t % 3 == 0 ? driver.Reset(mask) : absl::OkStatus();
+                  });
+}
+
+absl::Status EnvChecker::CheckReplay(const TensorDict& state,
+                                     int64_t saved_at) {
+  if (env_.LoadState(TensorDict()).ok()) {
+    return BrokenPromise(env_, "LoadState refuses what SaveState did not write",
+                         "an empty dictionary: got OK");
+  }
+  if (absl::Status s = env_.LoadState(state); !s.ok())
+    return FailedCall(env_, s);
+  RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env_));
+  RILL_RETURN_IF_ERROR(driver.mutable_step()->CopyFrom(reference_[saved_at]));
+  absl::StatusOr<std::vector<TensorDict>> rest =
+      tracer_.RunAfter(saved_at, driver);
+  if (!rest.ok()) return FailedCall(env_, rest.status());
+  RILL_ASSIGN_OR_RETURN(const std::string difference,
+                        FirstDifference(reference_, *rest, saved_at + 1, 0));
+  if (difference.empty()) return absl::OkStatus();
+  return BrokenPromise(env_, "LoadState goes on where SaveState was",
+                       difference);
+}
+
+absl::Status EnvChecker::CheckSaveAndLoad() {
+  const int64_t saved_at = options_.steps / 2;
+  absl::StatusOr<TensorDict> state = absl::UnknownError("never saved");
+  TensorDict copy;
+  const auto hook = [&](int64_t t, StepDriver&) -> absl::Status {
+    if (t != saved_at) return absl::OkStatus();
+    state = env_.SaveState();
+    if (absl::IsUnimplemented(state.status())) return absl::OkStatus();
+    if (!state.ok()) return FailedCall(env_, state.status());
+    RILL_ASSIGN_OR_RETURN(copy, state->Clone());
+    return absl::OkStatus();
+  };
+  RILL_RETURN_IF_ERROR(CheckRun("SaveState changes nothing", 0, hook));
+  if (absl::IsUnimplemented(state.status())) return absl::OkStatus();
+  if (absl::Status same = state->CheckEqual(copy); !same.ok()) {
+    return BrokenPromise(env_, "a saved state is a copy", same.message());
+  }
+  return CheckReplay(copy, saved_at);
+}
+
+absl::Status EnvChecker::Check() {
+  if (options_.steps < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("CheckEnv: steps: got ", options_.steps, ", want >= 1"));
+  }
+  EnvStepChecker step_checker(&env_, options_.seed, options_.steps);
+  RILL_RETURN_IF_ERROR(step_checker.CheckSpecs());
+  RILL_RETURN_IF_ERROR(step_checker.CheckFirstReset());
+  RILL_RETURN_IF_ERROR(step_checker.CheckSteps());
+  RILL_RETURN_IF_ERROR(step_checker.CheckWrongCalls());
+  RILL_RETURN_IF_ERROR(CheckEqualSeeds());
+  RILL_RETURN_IF_ERROR(CheckWrongActions());
+  RILL_RETURN_IF_ERROR(CheckFinishedLanes());
+  RILL_RETURN_IF_ERROR(CheckLaneIndependence());
+  RILL_RETURN_IF_ERROR(CheckSaveAndLoad());
+  RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env_));
+  return driver.ResetAll();
+}
+
+}  // namespace
+
+absl::Status CheckEnv(Env& env, const CheckEnvOptions& options) {
+  return EnvChecker(&env, options).Check();
+}
+
+}  // namespace rill

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ENVS_ENV_CHECKER_H_
+#define RILL_ENVS_ENV_CHECKER_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "rill/envs/env.h"
+
+namespace rill {
+
+// Steps `env` with random actions and checks what Env promises: layouts and
+// values against the specs, flags (done = terminated | truncated), that Reset
+// leaves other lanes alone, that equal seeds give equal episodes, that wrong
+// actions and steps of finished lanes are refused without moving any lane, and
+// that LoadState continues exactly where SaveState was.
+//
+// FAILED_PRECONDITION names the first promise that does not hold, with lane,
+// step and values. The environment is left reset.
+struct CheckEnvOptions {
+  int64_t steps = 200;
+  uint64_t seed = 0;
+};
+absl::Status CheckEnv(Env& env, const CheckEnvOptions& options = {});
+
+}  // namespace rill
+
+#endif  // RILL_ENVS_ENV_CHECKER_H_

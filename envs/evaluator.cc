@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/evaluator.h"
+
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/step_driver.h"
+
+namespace rill {
+namespace {
+
+// One lane's place in its share of the episodes: lane, lane + lanes, ...
+struct Lane {
+  int64_t episode = 0;
+  double episode_return = 0;
+  int64_t length = 0;
+};
+
+absl::Status CheckOptions(const EvaluateOptions& options) {
+  if (options.episodes < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "EvaluatePolicy: episodes: got ", options.episodes, ", want >= 1"));
+  }
+  if (options.max_steps_per_episode < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("EvaluatePolicy: max_steps_per_episode: got ",
+                     options.max_steps_per_episode, ", want >= 1"));
+  }
+  return absl::OkStatus();
+}
+
+// Adds the step that `driver` has made to every lane that still runs an
+// episode of its share; returns how many episodes ended.
+absl::StatusOr<int64_t> Account(const StepDriver& driver,
+                                const EvaluateOptions& options,
+                                std::vector<Lane>* lanes,
+                                EvaluateResult* result) {
+  int64_t ended = 0;
+  for (size_t l = 0; l < lanes->size(); ++l) {
+    Lane& lane = (*lanes)[l];
+    if (lane.episode >= options.episodes) continue;
+    lane.episode_return += driver.reward()[l];
+    ++lane.length;
+    if (driver.done()[l]) {
+      result->returns[lane.episode] = lane.episode_return;
+      result->lengths[lane.episode] = lane.length;
+      lane = {.episode = lane.episode + static_cast<int64_t>(lanes->size())};
+      ++ended;
+    } else if (lane.length >= options.max_steps_per_episode) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "EvaluatePolicy: episode ", lane.episode, " in lane ", l,
+          ": not done after ", lane.length,
+          " steps, want an end within max_steps_per_episode = ",
+          options.max_steps_per_episode, "; raise it or truncate episodes"));
+    }
+  }
+  return ended;
+}
+
+}  // namespace
+
+absl::StatusOr<EvaluateResult> EvaluatePolicy(Env& env, ActFunction act,
+                                              const EvaluateOptions& options) {
+  RILL_RETURN_IF_ERROR(CheckOptions(options));
+  RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env));
+  RILL_RETURN_IF_ERROR(env.Seed(options.seed));
+  RILL_RETURN_IF_ERROR(driver.ResetAll());
+
+  EvaluateResult result;
+  result.returns.resize(options.episodes);
+  result.lengths.resize(options.episodes);
+  std::vector<Lane> lanes(env.lanes());
+  for (int64_t l = 0; l < env.lanes(); ++l) lanes[l].episode = l;
+  int64_t left = options.episodes;
+  while (true) {
+    RILL_RETURN_IF_ERROR(driver.Step(act));
+    RILL_ASSIGN_OR_RETURN(const int64_t ended,
+                          Account(driver, options, &lanes, &result));
+    left -= ended;
+    if (left == 0) break;
+    RILL_RETURN_IF_ERROR(driver.Advance());
+  }
+  result.mean_return =
+      std::accumulate(result.returns.begin(), result.returns.end(), 0.0) /
+      static_cast<double>(options.episodes);
+  return result;
+}
+
+}  // namespace rill

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/step_carry.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+
+namespace rill {
+namespace {
+
+bool IsPlain(const Tensor& tensor) {
+  return tensor.is_host() && tensor.is_contiguous();
+}
+
+absl::Status NoNext() {
+  return absl::InvalidArgumentError(
+      "StepMdp: dictionary \"next\" is missing in the step");
+}
+
+}  // namespace
+
+absl::Status StepCarry::Connect(const Tensor& from, Pair* pair) {
+  const Tensor& to = pair->to;
+  if (to.dtype() != from.dtype() || !(to.shape() == from.shape())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "StepMdp: leaf \"next/", pair->key, "\": got ", DTypeName(from.dtype()),
+        from.shape().ToString(), ", want that of \"", pair->key,
+        "\": ", DTypeName(to.dtype()), to.shape().ToString()));
+  }
+  if (!to.is_writable()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("StepMdp: leaf \"", pair->key,
+                     "\": got read-only memory, want writable; Clone it"));
+  }
+  pair->from = from;
+  pair->plain_bytes = IsPlain(from) && IsPlain(to) ? to.size_bytes() : -1;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepCarry> StepCarry::Bind(const TensorDict& step,
+                                          const TensorDict& root) {
+  const TensorDict* next = step.FindDict("next");
+  if (next == nullptr) return NoNext();
+  StepCarry carry;
+  absl::Status status;
+  next->ForEachLeaf([&](absl::string_view key, const Tensor& from) {
+    const Tensor* to = key == "reward" ? nullptr : root.Find(key);
+    if (to == nullptr || !status.ok()) return;
+    Pair pair = {.key = std::string(key), .from = {}, .to = *to};
+    status = Connect(from, &pair);
+    carry.pairs_.push_back(std::move(pair));
+  });
+  if (!status.ok()) return status;
+  return carry;
+}
+
+absl::Status StepCarry::Rebind(const TensorDict& step) {
+  const TensorDict* next = step.FindDict("next");
+  if (next == nullptr) return NoNext();
+  for (Pair& pair : pairs_) {
+    const Tensor* from = next->Find(pair.key);
+    if (from == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "StepMdp: leaf \"next/", pair.key, "\" is missing in the step"));
+    }
+    RILL_RETURN_IF_ERROR(Connect(*from, &pair));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepCarry::Run() const {
+  for (const Pair& pair : pairs_) {
+    if (pair.plain_bytes >= 0) {
+      std::memmove(pair.to.raw_data(), pair.from.raw_data(), pair.plain_bytes);
+    } else {
+      RILL_RETURN_IF_ERROR(pair.to.CopyFrom(pair.from));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill

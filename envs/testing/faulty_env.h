@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ENVS_TESTING_FAULTY_ENV_H_
+#define RILL_ENVS_TESTING_FAULTY_ENV_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "rill/envs/env.h"
+
+namespace rill {
+
+// Another environment whose Step or Reset fails once, at a call that the test
+// names. Whoever calls on meets the environment as it was before that call.
+class FaultyEnv final : public Env {
+ public:
+  struct Options {
+    int64_t fail_step = -1;   // The call of Step, from 0; -1: none.
+    int64_t fail_reset = -1;  // The call of Reset, from 0; -1: none.
+    absl::Status status = absl::UnavailableError("simulator is gone");
+  };
+  FaultyEnv(std::unique_ptr<Env> env, Options options)
+      : env_(std::move(env)), options_(std::move(options)) {}
+
+  absl::string_view name() const override { return env_->name(); }
+  int64_t lanes() const override { return env_->lanes(); }
+  const TensorDictSpec& observation_spec() const override {
+    return env_->observation_spec();
+  }
+  const LeafSpec& action_spec() const override { return env_->action_spec(); }
+  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
+  absl::Status Reset(absl::Span<const uint8_t> mask,
+                     TensorDict* root) override {
+    if (resets_++ == options_.fail_reset) return options_.status;
+    return env_->Reset(mask, root);
+  }
+  absl::Status Step(TensorDict* step) override {
+    if (steps_++ == options_.fail_step) return options_.status;
+    return env_->Step(step);
+  }
+  absl::StatusOr<TensorDict> SaveState() const override {
+    return env_->SaveState();
+  }
+  absl::Status LoadState(const TensorDict& state) override {
+    return env_->LoadState(state);
+  }
+
+ private:
+  std::unique_ptr<Env> env_;
+  Options options_;
+  int64_t steps_ = 0;
+  int64_t resets_ = 0;
+};
+
+}  // namespace rill
+
+#endif  // RILL_ENVS_TESTING_FAULTY_ENV_H_

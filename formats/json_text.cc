@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/formats/json_text.h"
+
+#include <algorithm>
+
+namespace rill::formats_internal {
+
+int JsonDepth(absl::string_view text) {
+  int depth = 0;
+  int deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+      continue;
+    }
+    if (c == '"') in_string = true;
+    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+    if (c == ']' || c == '}') --depth;
+  }
+  return deepest;
+}
+
+}  // namespace rill::formats_internal

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_FORMATS_MANIFEST_H_
+#define RILL_FORMATS_MANIFEST_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace rill {
+
+// What a saved directory is and holds: "rill.json" at its top, written last.
+// Lists every file below with size and CRC32C, so that a truncated or changed
+// file is found before its content is believed. docs/formats/manifest.md.
+//
+// Thread-safety: thread-compatible.
+struct Manifest {
+  std::string kind;     // "replay_buffer", "storage", "dqn_checkpoint", ...
+  int64_t version = 1;  // Of that kind's layout.
+  // Small values of the kind's own: numbers, flags, names. Kept as text.
+  std::map<std::string, std::string> fields;
+
+  // Field access with statuses: DATA_LOSS where missing or not a number.
+  absl::StatusOr<std::string> Text(const std::string& name) const;
+  absl::StatusOr<int64_t> Int(const std::string& name) const;
+  void SetInt(const std::string& name, int64_t value);
+};
+
+inline constexpr char kManifestFile[] = "rill.json";
+
+// Checks all files below `directory` into the manifest and writes it there.
+absl::Status WriteManifest(const Manifest& manifest,
+                           const std::string& directory);
+
+// Reads the manifest and checks kind, version (at most `max_version`) and every
+// file's size and checksum. NOT_FOUND: no manifest. FAILED_PRECONDITION:
+// another kind or a newer version. DATA_LOSS: missing, longer, shorter or
+// changed file; names it with both sides.
+absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
+                                      absl::string_view kind,
+                                      int64_t max_version);
+
+}  // namespace rill
+
+#endif  // RILL_FORMATS_MANIFEST_H_

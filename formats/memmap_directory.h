@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_FORMATS_MEMMAP_DIRECTORY_H_
+#define RILL_FORMATS_MEMMAP_DIRECTORY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// A TensorDict as a directory that the peer's TensorDict.load_memmap opens too:
+// one raw little-endian file a leaf, one folder a nested dictionary, one
+// meta.json a folder. docs/formats/memmap_directory.md has every byte.
+//
+// Thread-safety: thread-safe for different directories.
+// Differs from the peer: saves are atomic (a reader sees the old or the new
+//   tree); a leaf whose name is reserved in meta.json ("shape", "device",
+//   "_type") is INVALID_ARGUMENT instead of being lost; short files are
+//   DATA_LOSS instead of being filled with zeros.
+
+// Writes `dict` (copied to the host first where it lies on a device) to
+// `directory`, which is replaced if it is there. RESOURCE_EXHAUSTED on a full
+// disk; on any error what was there stays.
+absl::Status SaveMemmapDirectory(const TensorDict& dict,
+                                 const std::string& directory);
+
+// Makes the files of a dictionary of `spec` in `directory`, which is made if it
+// is not there, their space reserved and their bytes zero, and gives them back
+// mapped shared and writable. Not atomic: use it inside ReplaceDirectory
+// (base/file.h), or on a directory of one's own. Errors as
+// SaveMemmapDirectory; FAILED_PRECONDITION where a file is there already.
+absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
+                                                 const Shape& batch_shape,
+                                                 const std::string& directory);
+
+struct LoadMemmapOptions {
+  // Map the files (nothing is read until it is touched), read-only or shared
+  // and writable; or read them into memory of its own.
+  enum class Mode : uint8_t { kMapReadOnly, kMapShared, kCopy };
+  Mode mode = Mode::kMapReadOnly;
+};
+
+// NOT_FOUND where no meta.json is; DATA_LOSS where a file is missing or shorter
+// than its shape says, or meta.json is broken; INVALID_ARGUMENT where it asks
+// for what we refuse (types, dtypes, symbolic links below the directory, absurd
+// sizes and depths). Each names the file and both sides.
+absl::StatusOr<TensorDict> LoadMemmapDirectory(
+    const std::string& directory, const LoadMemmapOptions& options = {});
+
+}  // namespace rill
+
+#endif  // RILL_FORMATS_MEMMAP_DIRECTORY_H_

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/formats/memmap_directory.h"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/fault_point.h"
+#include "rill/base/file.h"
+#include "rill/base/mapped_file.h"
+#include "rill/formats/file_tree.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using formats_internal::CopyTree;
+using formats_internal::FreshPath;
+using formats_internal::WriteInPlace;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Mode = LoadMemmapOptions::Mode;
+
+// A copy of what the peer wrote: the test's data are links, which loading
+// refuses.
+std::string Fixture(absl::string_view name) {
+  static const std::string copy = [] {
+    const std::string path = FreshPath("peer");
+    RILL_EXPECT_OK(CopyTree("formats/testdata/tensordict", path));
+    return path;
+  }();
+  return JoinPath(copy, name);
+}
+
+Tensor Floats(const std::vector<float>& values, const Shape& shape) {
+  auto tensor = Tensor::From<float>(values, shape);
+  EXPECT_THAT(tensor, IsOk());
+  return *tensor;
+}
+
+TensorDict Sample() {
+  TensorDict dict({2});
+  RILL_EXPECT_OK(dict.Set("obs", Floats({0, 1, 2, 3}, {2, 2})));
+  RILL_EXPECT_OK(dict.Set("next/reward", Floats({5, 6}, {2, 1})));
+  RILL_EXPECT_OK(dict.Set("a\\/b c", Floats({7, 8}, {2})));
+  RILL_EXPECT_OK(dict.Set("empty", Floats({}, {2, 0})));
+  RILL_EXPECT_OK(dict.Set("note", NonTensor{R"(["x",{"y":null}])"}));
+  return dict;
+}
+
+TEST(MemmapDirectoryTest, Example) {
+  const std::string directory = FreshPath("example");
+  TensorDict steps({2});
+  RILL_ASSERT_OK(steps.Set("next/reward", Floats({5, 6}, {2, 1})));
+  RILL_ASSERT_OK(SaveMemmapDirectory(steps, directory));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict loaded, LoadMemmapDirectory(directory));
+  RILL_EXPECT_OK(loaded.CheckEqual(steps));
+}
+
+// --- What the peer wrote
+// -------------------------------------------------------
+
+TEST(MemmapDirectoryTest, LoadsThePeersDtypesNamesAndNesting) {
+  for (const Mode mode : {Mode::kMapReadOnly, Mode::kCopy}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
+                              LoadMemmapDirectory(Fixture("A"), {mode}));
+    EXPECT_EQ(dict.batch_shape(), Shape({3}));
+    EXPECT_THAT(dict.Flat<float>("obs"),
+                IsOkAndHolds(ElementsAre(0, 1, 2, 3, 4, 5)));
+    EXPECT_THAT(dict.Flat<bool>("next/done"),
+                IsOkAndHolds(ElementsAre(false, false, true)));
+    EXPECT_THAT(dict.Flat<double>("next/reward"),
+                IsOkAndHolds(ElementsAre(0, 1, 2)));
+    EXPECT_THAT(dict.Flat<uint8_t>("u8"), IsOkAndHolds(ElementsAre(0, 1, 2)));
+    EXPECT_THAT(dict.Flat<int64_t>("i64"), IsOkAndHolds(ElementsAre(0, 1, 2)));
+    EXPECT_THAT(dict.Flat<float>("a\\/b c"),
+                IsOkAndHolds(ElementsAre(1, 1, 1)));
+    EXPECT_THAT(dict.Flat<float>("a.b"), IsOkAndHolds(ElementsAre(1, 1, 1)));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto half, dict.Flat<Float16>("h"));
+    EXPECT_EQ(half[0].bits, 0x3C00);
+    RILL_ASSERT_OK_AND_ASSIGN(const auto brain, dict.Flat<BFloat16>("bf"));
+    EXPECT_EQ(brain[0].bits, 0x3F80);
+    RILL_ASSERT_OK_AND_ASSIGN(const Tensor empty, dict.Get("empty"));
+    EXPECT_EQ(empty.shape(), Shape({3, 0}));
+    EXPECT_EQ(dict.num_leaves(), 10);
+  }
+}
+
+// Every byte of a save is the peer's.
+TEST(MemmapDirectoryTest, SavingWhatThePeerWroteGivesItsFiles) {
+  const std::string directory = FreshPath("again");
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
+                            LoadMemmapDirectory(Fixture("A")));
+  RILL_ASSERT_OK(SaveMemmapDirectory(dict, directory));
+  for (const absl::string_view folder : {"", "/next"}) {
+    const std::string peers = Fixture(absl::StrCat("A", folder));
+    const std::string ours = absl::StrCat(directory, folder);
+    RILL_ASSERT_OK_AND_ASSIGN(const auto names, ListDirectory(peers));
+    EXPECT_THAT(ListDirectory(ours), IsOkAndHolds(names));
+    for (const std::string& name : names) {
+      if (IsDirectory(JoinPath(peers, name))) continue;
+      RILL_ASSERT_OK_AND_ASSIGN(const std::string want,
+                                ReadFile(JoinPath(peers, name)));
+      EXPECT_THAT(ReadFile(JoinPath(ours, name)), IsOkAndHolds(want)) << name;
+    }
+  }
+}
+
+TEST(MemmapDirectoryTest, LeavesThatThePeerLostAreNotSeen) {
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
+                            LoadMemmapDirectory(Fixture("C")));
+  EXPECT_THAT(dict.LeafKeys(), ElementsAre("x"));
+  EXPECT_EQ(dict.batch_shape(), Shape({3}));
+}
+
+TEST(MemmapDirectoryTest, NamedDimensionsLoadWithoutTheirNames) {
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
+                            LoadMemmapDirectory(Fixture("G")));
+  EXPECT_EQ(dict.batch_shape(), Shape({2, 3}));
+}
+
+TEST(MemmapDirectoryTest, OtherTypesArePolitelyRefused) {
+  const auto refuses = [](absl::string_view what) {
+    return StatusIs(absl::StatusCode::kInvalidArgument,
+                    HasSubstr(std::string(what)));
+  };
+  EXPECT_THAT(LoadMemmapDirectory(Fixture("D")), refuses("other.pickle"));
+  EXPECT_THAT(LoadMemmapDirectory(Fixture("D/ls")), refuses("NonTensorStack"));
+  EXPECT_THAT(LoadMemmapDirectory(Fixture("D/s")), refuses("single value"));
+  EXPECT_THAT(LoadMemmapDirectory(Fixture("E")), refuses("LazyStacked"));
+  EXPECT_THAT(LoadMemmapDirectory(Fixture("F")), refuses("MyTC"));
+  EXPECT_THAT(LoadMemmapDirectory(Fixture("H")), refuses("ragged"));
+  EXPECT_THAT(LoadMemmapDirectory(Fixture("I.tdz")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("I.tdz")));
+}
+
+TEST(MemmapDirectoryTest, ThePeersTextsLoadAsValues) {
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
+                            LoadMemmapDirectory(Fixture("F/_tensordict")));
+  RILL_ASSERT_OK_AND_ASSIGN(const NonTensor name, dict.GetNonTensor("name"));
+  EXPECT_EQ(name.json, "\"z\"");
+}
+
+// --- Ours
+// ------------------------------------------------------------------------
+
+TEST(MemmapDirectoryTest, RoundTripKeepsEverything) {
+  const std::string directory = FreshPath("round");
+  const TensorDict dict = Sample();
+  RILL_ASSERT_OK(SaveMemmapDirectory(dict, directory));
+  for (const Mode mode : {Mode::kMapReadOnly, Mode::kMapShared, Mode::kCopy}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict loaded,
+                              LoadMemmapDirectory(directory, {mode}));
+    RILL_EXPECT_OK(loaded.CheckEqual(dict));
+    EXPECT_EQ(loaded.Keys(), dict.Keys());
+    RILL_ASSERT_OK_AND_ASSIGN(const NonTensor note,
+                              loaded.GetNonTensor("note"));
+    EXPECT_EQ(note.json, R"(["x",{"y":null}])");
+  }
+}
+
+TEST(MemmapDirectoryTest, StridedLeavesAreWrittenRowMajor) {
+  const std::string directory = FreshPath("strided");
+  TensorDict dict({2});
+  const Tensor tall = Floats({0, 1, 2, 3, 4, 5}, {3, 2});
+  const std::vector<int> dims = {1, 0};
+  RILL_ASSERT_OK_AND_ASSIGN(Tensor wide, tall.Permute(dims));
+  RILL_ASSERT_OK(dict.Set("x", wide));
+  RILL_ASSERT_OK(SaveMemmapDirectory(dict, directory));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict loaded,
+                            LoadMemmapDirectory(directory));
+  EXPECT_THAT(loaded.Flat<float>("x"),
+              IsOkAndHolds(ElementsAre(0, 2, 4, 1, 3, 5)));
+}
+
+TEST(MemmapDirectoryTest, ASaveReplacesTheOldTreeWhole) {
+  const std::string directory = FreshPath("replaced");
+  RILL_ASSERT_OK(SaveMemmapDirectory(Sample(), directory));
+  TensorDict small({1});
+  RILL_ASSERT_OK(small.Set("obs", Floats({9}, {1, 1})));
+  RILL_ASSERT_OK(SaveMemmapDirectory(small, directory));
+  EXPECT_THAT(ListDirectory(directory),
+              IsOkAndHolds(ElementsAre("meta.json", "obs.memmap")));
+  EXPECT_THAT(FileSize(JoinPath(directory, "obs.memmap")), IsOkAndHolds(4));
+}
+
+TEST(MemmapDirectoryTest, AFailedSaveLeavesTheOldTree) {
+  const std::string directory = FreshPath("kept");
+  RILL_ASSERT_OK(SaveMemmapDirectory(Sample(), directory));
+  TensorDict other({1});
+  RILL_ASSERT_OK(other.Set("x", Floats({1}, {1})));
+  for (const absl::string_view point :
+       {"file.open", "file.reserve", "file.map", "file.write", "file.sync",
+        "file.rename"}) {
+    ScopedFaultHook hook([point](absl::string_view at, absl::string_view) {
+      return at == point ? absl::ResourceExhaustedError("disk full")
+                         : absl::OkStatus();
+    });
+    EXPECT_THAT(SaveMemmapDirectory(other, directory),
+                StatusIs(absl::StatusCode::kResourceExhausted))
+        << point;
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict loaded,
+                            LoadMemmapDirectory(directory));
+  RILL_EXPECT_OK(loaded.CheckEqual(Sample()));
+}
+
+TEST(MemmapDirectoryTest, ReservedAndCollidingNamesAreRefused) {
+  const std::string directory = FreshPath("names");
+  for (const absl::string_view key :
+       {"shape", "device", "_type", "next/shape"}) {
+    TensorDict dict({1});
+    RILL_ASSERT_OK(dict.Set(key, Floats({1}, {1})));
+    EXPECT_THAT(SaveMemmapDirectory(dict, directory),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("rename the entry")))
+        << key;
+  }
+  TensorDict colliding({1});
+  RILL_ASSERT_OK(colliding.Set("a", Floats({1}, {1})));
+  RILL_ASSERT_OK(colliding.Set("a.memmap/b", Floats({1}, {1})));
+  EXPECT_THAT(SaveMemmapDirectory(colliding, directory),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  TensorDict meta({1});
+  RILL_ASSERT_OK(meta.Set("meta.json/b", Floats({1}, {1})));
+  EXPECT_THAT(SaveMemmapDirectory(meta, directory),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_FALSE(PathExists(directory));
+}
+
+TEST(MemmapDirectoryTest, MappingsAreReadOnlyOrSharedWithTheFile) {
+  const std::string directory = FreshPath("shared");
+  RILL_ASSERT_OK(SaveMemmapDirectory(Sample(), directory));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict read,
+                            LoadMemmapDirectory(directory));
+  EXPECT_FALSE(read.Find("obs")->is_writable());
+  EXPECT_EQ(read.Find("obs")->memory_kind(), MemoryKind::kMappedFile);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict shared,
+                            LoadMemmapDirectory(directory, {Mode::kMapShared}));
+  shared.Find("obs")->data<float>()[3] = 42;
+  EXPECT_EQ(read.Find("obs")->data<float>()[3], 42);
+}
+
+TEST(MemmapDirectoryTest, CreatedFilesAreZeroReservedAndWritable) {
+  const std::string directory = FreshPath("created");
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(spec.Set("a/x", LeafSpec::Unbounded(DType::kInt32, {2})));
+  RILL_ASSERT_OK(spec.Set("none", LeafSpec::Unbounded(DType::kInt8, {0})));
+  {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict files,
+                              CreateMemmapDirectory(spec, {3}, directory));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto values, files.Flat<int32_t>("a/x"));
+    EXPECT_THAT(values, ElementsAre(0, 0, 0, 0, 0, 0));
+    values[5] = 7;
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict loaded,
+                            LoadMemmapDirectory(directory));
+  EXPECT_THAT(loaded.Flat<int32_t>("a/x"),
+              IsOkAndHolds(ElementsAre(0, 0, 0, 0, 0, 7)));
+  EXPECT_EQ(TensorDictSpec::Of(loaded), spec);
+  EXPECT_THAT(CreateMemmapDirectory(spec, {3}, directory),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+// --- What may be wrong on the disk
+// ----------------------------------------------
+
+TEST(MemmapDirectoryTest, NoDirectoryIsNotFound) {
+  EXPECT_THAT(LoadMemmapDirectory(FreshPath("nowhere")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("meta.json")));
+}
+
+TEST(MemmapDirectoryTest, ShortAndMissingFilesAreDataLossLongOnesAreNot) {
+  const std::string directory = FreshPath("lengths");
+  RILL_ASSERT_OK(SaveMemmapDirectory(Sample(), directory));
+  const std::string file = JoinPath(directory, "obs.memmap");
+  ASSERT_EQ(truncate(file.c_str(), 17), 0);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict longer,
+                            LoadMemmapDirectory(directory));
+  EXPECT_EQ(longer.Find("obs")->num_elements(), 4);
+  ASSERT_EQ(truncate(file.c_str(), 15), 0);
+  EXPECT_THAT(LoadMemmapDirectory(directory),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("got 15 bytes, want 16")));
+  EXPECT_THAT(FileSize(file), IsOkAndHolds(15));  // Nothing was mended.
+  RILL_ASSERT_OK(RemoveAll(file));
+  EXPECT_THAT(LoadMemmapDirectory(directory),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("16 bytes")));
+  RILL_ASSERT_OK(RemoveAll(JoinPath(directory, "next")));
+  EXPECT_THAT(LoadMemmapDirectory(directory),
+              StatusIs(absl::StatusCode::kDataLoss));
+}
+
+TEST(MemmapDirectoryTest, LinksBelowTheDirectoryAreRefused) {
+  const std::string directory = FreshPath("links");
+  RILL_ASSERT_OK(SaveMemmapDirectory(Sample(), directory));
+  const std::string file = JoinPath(directory, "obs.memmap");
+  RILL_ASSERT_OK(RemoveAll(file));
+  ASSERT_EQ(symlink("/etc/passwd", file.c_str()), 0);
+  const auto refused =
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("symbolic link"));
+  EXPECT_THAT(LoadMemmapDirectory(directory), refused);
+  RILL_ASSERT_OK(RemoveAll(file));
+  WriteInPlace(file, std::string(16, 'x'));
+  RILL_ASSERT_OK(RemoveAll(JoinPath(directory, "next")));
+  ASSERT_EQ(symlink(::testing::TempDir().c_str(),
+                    JoinPath(directory, "next").c_str()),
+            0);
+  EXPECT_THAT(LoadMemmapDirectory(directory), refused);
+}
+
+TEST(MemmapDirectoryTest, KeysCannotNameFilesOutside) {
+  const std::string directory = FreshPath("outside");
+  const std::string secret = FreshPath("secret.memmap");
+  WriteInPlace(secret, std::string(4, 's'));
+  RILL_ASSERT_OK(CreateDirectories(directory));
+  for (const absl::string_view key : {"../secret", "..", "/secret"}) {
+    WriteInPlace(
+        JoinPath(directory, "meta.json"),
+        absl::StrCat(R"({")", key,
+                     R"(":{"shape":[4],"dtype":"torch.uint8"},"shape":[4],)",
+                     R"("_type":"<class 'tensordict._td.TensorDict'>"})"));
+    EXPECT_THAT(LoadMemmapDirectory(directory),
+                StatusIs(absl::StatusCode::kDataLoss))
+        << key;
+  }
+}
+
+TEST(MemmapDirectoryTest, OlderFilesMayBearTheKeyItself) {
+  const std::string directory = FreshPath("older");
+  RILL_ASSERT_OK(SaveMemmapDirectory(Sample(), directory));
+  WriteInPlace(JoinPath(directory, "meta.json"),
+               R"({"a b":{"shape":[2],"dtype":"torch.uint8"},"shape":[2],)"
+               R"("_type":"<class 'tensordict._td.TensorDict'>"})");
+  WriteInPlace(JoinPath(directory, "a b.memmap"), "xy");
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
+                            LoadMemmapDirectory(directory));
+  EXPECT_THAT(dict.Flat<uint8_t>("a b"), IsOkAndHolds(ElementsAre('x', 'y')));
+}
+
+TEST(MemmapDirectoryTest, DepthIsLimitedBothWays) {
+  std::string key = "x";
+  for (int i = 0; i < 40; ++i) key = absl::StrCat("d/", key);
+  TensorDict dict({1});
+  RILL_ASSERT_OK(dict.Set(key, Floats({1}, {1})));
+  EXPECT_THAT(SaveMemmapDirectory(dict, FreshPath("deep")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("depth")));
+
+  const std::string root = FreshPath("deep");
+  std::string path = root;
+  const std::string meta = R"({"d":{"type":"TensorDict"},"shape":[],)"
+                           R"("_type":"<class 'tensordict._td.TensorDict'>"})";
+  for (int i = 0; i < 40; ++i) {
+    RILL_ASSERT_OK(CreateDirectories(path));
+    WriteInPlace(JoinPath(path, "meta.json"), meta);
+    path = JoinPath(path, "d");
+  }
+  EXPECT_THAT(LoadMemmapDirectory(root),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("depth")));
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/formats/memmap_meta.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::formats_internal {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kType[] = R"("_type":"<class 'tensordict._td.TensorDict'>")";
+
+absl::StatusOr<MemmapMeta> Parse(absl::string_view text) {
+  return ParseMemmapMeta("dir/meta.json", text);
+}
+absl::StatusOr<MemmapMeta> ParseLeaf(absl::string_view leaf) {
+  return Parse(absl::StrCat(R"({"x":)", leaf, R"(,"shape":[3],)", kType, "}"));
+}
+
+TEST(MemmapMetaTest, TextIsThePeersByteForByte) {
+  MemmapMeta meta;
+  meta.batch_shape = {3};
+  meta.entries.push_back(
+      {.name = "obs", .dtype = DType::kFloat32, .shape = {3, 2}, .type = ""});
+  meta.entries.push_back({.name = "next", .is_leaf = false, .shape = {}});
+  meta.entries.push_back(
+      {.name = "a/b c", .dtype = DType::kBFloat16, .shape = {3, 0}});
+  EXPECT_THAT(
+      FormatMemmapMeta(meta),
+      IsOkAndHolds(absl::StrCat(
+          R"({"obs":{"device":"cpu","shape":[3,2],"dtype":"torch.float32",)",
+          R"("is_nested":false},"next":{"type":"TensorDict"},)",
+          R"("a/b c":{"device":"cpu","shape":[3,0],"dtype":"torch.bfloat16",)",
+          R"("is_nested":false},"shape":[3],"device":"cpu",)", kType, "}")));
+}
+
+TEST(MemmapMetaTest, ReadsBothKindsOfWhitespaceAndAnyOrder) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const MemmapMeta meta,
+      Parse("{\"shape\": [3, 1], \"_type\": \"<class "
+            "'tensordict._td.TensorDict'>\", \"device\": \"None\", \"z\": "
+            "{\"shape\": [3, 1], \"dtype\": \"torch.int64\"}, \"note\": 7, "
+            "\"a\": {\"type\": \"Anything\"}}"));
+  EXPECT_EQ(meta.batch_shape, (Shape{3, 1}));
+  ASSERT_EQ(meta.entries.size(), 2);
+  EXPECT_EQ(meta.entries[0].name, "z");
+  EXPECT_EQ(meta.entries[0].dtype, DType::kInt64);
+  EXPECT_EQ(meta.entries[1].name, "a");
+  EXPECT_FALSE(meta.entries[1].is_leaf);
+}
+
+TEST(MemmapMetaTest, ValuesGoThroughAsJson) {
+  MemmapMeta meta;
+  meta.is_dict = false;
+  meta.json = R"({"b":[1,null],"a":"x"})";
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text, FormatMemmapMeta(meta));
+  EXPECT_EQ(text,
+            "{\"_type\":\"<class 'tensordict.tensorclass.NonTensorData'>\","
+            "\"data\":{\"b\":[1,null],\"a\":\"x\"},\"_is_non_tensor\":true,"
+            "\"_metadata\":null}");
+  RILL_ASSERT_OK_AND_ASSIGN(const MemmapMeta back, Parse(text));
+  EXPECT_FALSE(back.is_dict);
+  EXPECT_EQ(back.json, meta.json);
+}
+
+TEST(MemmapMetaTest, BrokenFilesAreDataLoss) {
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[1]"), std::string("{}"),
+        absl::StrCat("{", kType, "}"),
+        absl::StrCat(R"({"shape":3,)", kType, "}"),
+        absl::StrCat(R"({"shape":[1.5],)", kType, "}"),
+        std::string(R"({"shape":[3],"_type":7})")}) {
+    EXPECT_THAT(Parse(text), StatusIs(absl::StatusCode::kDataLoss,
+                                      HasSubstr("dir/meta.json")))
+        << text;
+  }
+  EXPECT_THAT(ParseLeaf(R"({"shape":[3]})"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("\"x\"")));
+}
+
+TEST(MemmapMetaTest, RefusesWhatWeDoNotHave) {
+  const auto refuses = [](absl::string_view what) {
+    return StatusIs(absl::StatusCode::kInvalidArgument,
+                    HasSubstr(std::string(what)));
+  };
+  EXPECT_THAT(ParseLeaf(R"({"shape":[3],"dtype":"torch.complex32"})"),
+              refuses("complex32"));
+  EXPECT_THAT(ParseLeaf(R"({"shape":[3],"dtype":"torch.qint8"})"),
+              refuses("qint8"));
+  EXPECT_THAT(ParseLeaf(R"({"shape":[3],"dtype":"float32"})"),
+              refuses("torch.<name>"));
+  EXPECT_THAT(
+      ParseLeaf(R"({"shape":[3],"dtype":"torch.int8","is_nested":true})"),
+      refuses("ragged"));
+  EXPECT_THAT(ParseLeaf(R"({"shape":[3,-1],"dtype":"torch.int8"})"),
+              refuses("-1"));
+  EXPECT_THAT(
+      ParseLeaf(R"({"shape":[3,18446744073709551615],"dtype":"torch.int8"})"),
+      refuses("2^63"));
+  EXPECT_THAT(
+      ParseLeaf(R"({"shape":[3,4294967296,4294967296],"dtype":"torch.int8"})"),
+      refuses("4294967296"));
+  EXPECT_THAT(
+      ParseLeaf(R"({"shape":[3,1,1,1,1,1,1,1,1,1],"dtype":"torch.int8"})"),
+      refuses("rank"));
+  EXPECT_THAT(Parse(R"({"_type":"<class 'm.C'>"})"), refuses("<class 'm.C'>"));
+}
+
+TEST(MemmapMetaTest, CostsNeitherStackNorTime) {
+  EXPECT_THAT(Parse(std::string(1 << 20, '[')),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("depth")));
+  std::string many = "{";
+  for (int i = 0; i < 300000; ++i) absl::StrAppend(&many, "\"", i, "\":1,");
+  absl::StrAppend(&many, "\"shape\":[],", kType, "}");
+  EXPECT_THAT(Parse(many), StatusIs(absl::StatusCode::kInvalidArgument,
+                                    HasSubstr("at most 4096")));
+}
+
+TEST(MemmapMetaTest, NamesAndValuesMustBeText) {
+  MemmapMeta meta;
+  meta.entries.push_back({.name = "\xFF", .shape = {}});
+  EXPECT_THAT(FormatMemmapMeta(meta),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("UTF-8")));
+  meta = MemmapMeta();
+  meta.is_dict = false;
+  for (const std::string& json :
+       {std::string("{"), std::string(), std::string("a\xFF"),
+        std::string(100, '[') + std::string(100, ']')}) {
+    meta.json = json;
+    EXPECT_THAT(FormatMemmapMeta(meta),
+                StatusIs(absl::StatusCode::kInvalidArgument))
+        << json;
+  }
+}
+
+}  // namespace
+}  // namespace rill::formats_internal

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/conformance/plan_checks.h"
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+void ExpectValidRows(const StorageSimulator& storage, const SamplePlan& plan) {
+  ASSERT_EQ(plan.segments.size(), plan.rows.size());
+  ASSERT_EQ(plan.generations.size(), plan.rows.size());
+  EXPECT_TRUE(std::is_sorted(plan.segments.begin(), plan.segments.end()));
+  if (!plan.mask.empty()) {
+    EXPECT_EQ(plan.mask.size(), plan.rows.size());
+  }
+  for (size_t i = 0; i < plan.rows.size(); ++i) {
+    EXPECT_TRUE(storage.IsLive(plan.rows[i])) << "row " << i;
+    EXPECT_EQ(plan.generations[i], storage.Generation(plan.rows[i]));
+    EXPECT_GE(plan.segments[i], 0);
+    EXPECT_LT(plan.segments[i], static_cast<int64_t>(plan.draws.size()));
+  }
+}
+
+}  // namespace
+
+SamplePlan PlanOf(Sampler& sampler, int64_t batch_size, uint64_t seed,
+                  uint64_t batch_number) {
+  SamplePlan plan;
+  RILL_EXPECT_OK(sampler.Plan({.batch_size = batch_size,
+                               .seed = seed,
+                               .batch_number = batch_number},
+                              &plan));
+  return plan;
+}
+
+SamplePlan SentinelPlan() {
+  SamplePlan plan;
+  plan.draws = {{.slot = -7, .generation = -8, .weight = -9.0f}};
+  plan.rows = {-1, -2};
+  plan.segments = {5};
+  plan.generations = {-4, -5, -6};
+  plan.mask = {3, 3, 3, 3};
+  return plan;
+}
+
+void ExpectEqualPlans(const SamplePlan& a, const SamplePlan& b) {
+  EXPECT_EQ(a.draws, b.draws);
+  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_EQ(a.segments, b.segments);
+  EXPECT_EQ(a.generations, b.generations);
+  EXPECT_EQ(a.mask, b.mask);
+}
+
+void ExpectValidPlans(const StorageSimulator& storage, Sampler& sampler,
+                      uint64_t batches, uint64_t seed) {
+  constexpr int64_t kBatchSize = 16;
+  for (uint64_t batch = 0; batch < batches; ++batch) {
+    const SamplePlan plan = PlanOf(sampler, kBatchSize, seed, batch);
+    EXPECT_EQ(plan.draws.size(), static_cast<size_t>(kBatchSize));
+    for (const Draw& draw : plan.draws) {
+      ASSERT_TRUE(storage.IsLive(draw.slot)) << "slot " << draw.slot;
+      EXPECT_EQ(draw.generation, storage.Generation(draw.slot))
+          << "slot " << draw.slot;
+      EXPECT_GT(draw.weight, 0.0f);
+      EXPECT_LE(draw.weight, 1.0f);
+      if (!sampler.is_weighted()) {
+        EXPECT_EQ(draw.weight, 1.0f);
+      }
+    }
+    ExpectValidRows(storage, plan);
+  }
+}
+
+std::vector<float> PrioritiesFor(const SamplePlan& plan, uint64_t salt) {
+  std::vector<float> priorities;
+  for (size_t i = 0; i < plan.draws.size(); ++i) {
+    const Rng rng(static_cast<uint64_t>(plan.draws[i].slot));
+    priorities.push_back(0.25f +
+                         rng.UniformFloat(salt, static_cast<uint32_t>(i)));
+  }
+  return priorities;
+}
+
+void ApplyRandomWrite(const Rng& rng, uint64_t history, uint32_t operation,
+                      StorageSimulator* storage) {
+  const Lanes& lanes = storage->lanes();
+  // A few draws an operation, none used twice.
+  uint32_t next_draw = 16 * operation;
+  auto pick = [&](int64_t bound) {
+    return rng.UniformInt(history, ++next_draw, bound);
+  };
+  const int64_t kind = pick(20);
+  const std::vector<Slot> live = storage->Live();
+  if (kind == 0) {
+    storage->Clear();
+  } else if (kind < 5 && !live.empty()) {
+    const int64_t first = pick(static_cast<int64_t>(live.size()));
+    const int64_t end = std::min<int64_t>(first + 3, live.size());
+    storage->Overwrite(absl::MakeConstSpan(live).subspan(first, end - first));
+  } else {
+    const int64_t lane = pick(lanes.count);
+    storage->Append(lane, pick(lanes.count - lane) + 1,
+                    pick(lanes.capacity + 2) + 1);
+  }
+}
+
+}  // namespace rill

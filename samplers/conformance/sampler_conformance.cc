@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/conformance/sampler_conformance.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "rill/base/rng.h"
+#include "rill/samplers/conformance/plan_checks.h"
+#include "rill/samplers/conformance/storage_simulator.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kSeed = 20240722;
+constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
+constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+
+// --- Which rows are drawn ----------------------------------------------------
+
+TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsAtEveryCursorPosition) {
+  for (int64_t capacity : {1, 2, 3, 7}) {
+    StorageSimulator storage({.count = 2, .capacity = capacity});
+    auto sampler = MakeSampler();
+    storage.AddObserver(sampler->observer());
+    // Every position, with a wrap at every offset.
+    for (int64_t steps = 1; steps <= capacity; ++steps) {
+      for (int64_t i = 0; i < 2 * capacity; ++i) {
+        storage.Append(steps);
+        ExpectValidPlans(storage, *sampler, /*batches=*/2, kSeed);
+      }
+    }
+  }
+}
+
+TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsOfLanesOfUnequalLength) {
+  StorageSimulator storage({.count = 3, .capacity = 5});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(/*first_lane=*/1, /*num_lanes=*/1, /*steps=*/2);
+  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  storage.Append(2, 1, 9);
+  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  storage.Append(0, 2, 4);
+  ExpectValidPlans(storage, *sampler, 4, kSeed);
+}
+
+TEST_P(SamplerConformanceTest, WriteLongerThanALaneLeavesItsLastRows) {
+  StorageSimulator storage({.count = 2, .capacity = 4});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  for (int64_t steps : {3, 11, 4, 6, 21}) {
+    storage.Append(steps);
+    ExpectValidPlans(storage, *sampler, 4, kSeed);
+  }
+}
+
+TEST_P(SamplerConformanceTest, DrawsNothingThatAWriteInFlightHasRetired) {
+  StorageSimulator storage({.count = 2, .capacity = 4});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  for (int64_t steps : {1, 3, 4, 9}) {
+    storage.BeginAppend(/*first_lane=*/0, /*num_lanes=*/1, steps);
+    ExpectValidPlans(storage, *sampler, 4, kSeed);
+    storage.Finish();
+    ExpectValidPlans(storage, *sampler, 4, kSeed);
+  }
+  storage.BeginAppend(0, 2, 4);
+  SamplePlan plan;
+  EXPECT_THAT(sampler->Plan({.batch_size = 4, .seed = kSeed}, &plan),
+              StatusIs(kFailedPrecondition));
+  storage.Finish();
+  ExpectValidPlans(storage, *sampler, 4, kSeed);
+}
+
+TEST_P(SamplerConformanceTest, WriteInPlaceGivesTheRowsANewGeneration) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(8);
+  storage.BeginOverwrite({1, 2, 5});
+  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  storage.Finish();
+  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  storage.Overwrite({5});
+  ExpectValidPlans(storage, *sampler, 4, kSeed);
+}
+
+TEST_P(SamplerConformanceTest, SeesRowsThatWereThereBeforeIt) {
+  StorageSimulator storage({.count = 2, .capacity = 5});
+  storage.Append(0, 1, 7);
+  storage.Append(1, 1, 3);
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  SamplePlan plan;
+  RILL_ASSERT_OK(sampler->Plan({.batch_size = 64, .seed = kSeed}, &plan));
+  for (const Draw& draw : plan.draws) {
+    EXPECT_TRUE(storage.IsLive(draw.slot)) << draw.slot;
+    EXPECT_EQ(draw.generation, 0);
+  }
+}
+
+TEST_P(SamplerConformanceTest, AttachedAgainTakesAllRowsForNewOnes) {
+  StorageSimulator storage({.count = 2, .capacity = 5});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(0, 1, 7);
+  storage.Append(1, 1, 3);
+  storage.AttachAgain();
+  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  storage.Append(4);
+  ExpectValidPlans(storage, *sampler, 4, kSeed);
+}
+
+TEST_P(SamplerConformanceTest, ClearForgetsRowsButNotGenerations) {
+  StorageSimulator storage({.count = 2, .capacity = 3});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(4);
+  storage.Clear();
+  SamplePlan plan;
+  EXPECT_THAT(sampler->Plan({.batch_size = 4, .seed = kSeed}, &plan),
+              StatusIs(kFailedPrecondition));
+  storage.Append(2);
+  ExpectValidPlans(storage, *sampler, 4, kSeed);
+}
+
+TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsOverRandomHistories) {
+  const Rng rng(kSeed, RngStream::kUser);
+  for (uint64_t history = 0; history < 20; ++history) {
+    const Lanes lanes = {.count = rng.UniformInt(history, 0, 4) + 1,
+                         .capacity = rng.UniformInt(history, 1, 9) + 1};
+    StorageSimulator storage(lanes);
+    auto sampler = MakeSampler();
+    storage.AddObserver(sampler->observer());
+    for (uint32_t operation = 1; operation <= 60; ++operation) {
+      ApplyRandomWrite(rng, history, operation, &storage);
+      if (!storage.Live().empty()) {
+        ExpectValidPlans(storage, *sampler, 1, operation);
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// --- Equal histories ---------------------------------------------------------
+
+TEST_P(SamplerConformanceTest, EqualHistoriesGiveEqualPlans) {
+  StorageSimulator storage({.count = 2, .capacity = 50});
+  auto sampler = MakeSampler();
+  auto twin = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.AddObserver(twin->observer());
+  for (uint64_t batch = 0; batch < 8; ++batch) {
+    storage.Append(static_cast<int64_t>(17 + batch));
+    const SamplePlan plan = PlanOf(*sampler, 32, kSeed, batch);
+    ExpectEqualPlans(plan, PlanOf(*sampler, 32, kSeed, batch));
+    ExpectEqualPlans(plan, PlanOf(*twin, 32, kSeed, batch));
+    const std::vector<float> priorities = PrioritiesFor(plan, batch);
+    RILL_EXPECT_OK(sampler->UpdatePriorities(plan.draws, priorities));
+    RILL_EXPECT_OK(twin->UpdatePriorities(plan.draws, priorities));
+  }
+}
+
+TEST_P(SamplerConformanceTest, OtherSeedOrBatchNumberGivesAnotherPlan) {
+  if (!GetParam().is_random) GTEST_SKIP() << "the plans are not random";
+  StorageSimulator storage({.count = 1, .capacity = 1000});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(1000);
+  const SamplePlan plan = PlanOf(*sampler, 16, kSeed, 3);
+  EXPECT_NE(plan.draws, PlanOf(*sampler, 16, kSeed, 4).draws);
+  EXPECT_NE(plan.draws, PlanOf(*sampler, 16, kSeed + 1, 3).draws);
+}
+
+TEST_P(SamplerConformanceTest, PlanReplacesWhatThePlanHeld) {
+  StorageSimulator storage({.count = 1, .capacity = 10});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(10);
+  SamplePlan plan = SentinelPlan();
+  RILL_ASSERT_OK(sampler->Plan({.batch_size = 2, .seed = kSeed}, &plan));
+  ExpectEqualPlans(plan, PlanOf(*sampler, 2, kSeed, 0));
+}
+
+// --- Errors ------------------------------------------------------------------
+
+TEST_P(SamplerConformanceTest, PlanOverNoRowsFailsAndLeavesThePlan) {
+  auto sampler = MakeSampler();
+  SamplePlan plan = SentinelPlan();
+  EXPECT_THAT(sampler->Plan({.batch_size = 2}, &plan),
+              StatusIs(kFailedPrecondition, HasSubstr("::Plan: ")))
+      << "not attached";
+  StorageSimulator storage({.count = 2, .capacity = 4});
+  storage.AddObserver(sampler->observer());
+  EXPECT_THAT(sampler->Plan({.batch_size = 2}, &plan),
+              StatusIs(kFailedPrecondition, HasSubstr("got 0, want")));
+  ExpectEqualPlans(plan, SentinelPlan());
+}
+
+TEST_P(SamplerConformanceTest, BadBatchSizeFailsAndLeavesThePlan) {
+  StorageSimulator storage({.count = 2, .capacity = 4});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(3);
+  for (int64_t batch_size : {int64_t{0}, int64_t{-1},
+                             Sampler::kMaxBatchSize + 1,
+                             std::numeric_limits<int64_t>::min(),
+                             std::numeric_limits<int64_t>::max()}) {
+    SamplePlan plan = SentinelPlan();
+    EXPECT_THAT(sampler->Plan({.batch_size = batch_size}, &plan),
+                StatusIs(kInvalidArgument,
+                         HasSubstr("got " + std::to_string(batch_size))));
+    ExpectEqualPlans(plan, SentinelPlan());
+  }
+}
+
+TEST_P(SamplerConformanceTest, BadPrioritiesAreRefusedAndChangeNothing) {
+  StorageSimulator storage({.count = 1, .capacity = 64});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(64);
+  const SamplePlan before = PlanOf(*sampler, 8, kSeed, 0);
+  for (float bad : {std::numeric_limits<float>::quiet_NaN(), -1.0f,
+                    std::numeric_limits<float>::infinity()}) {
+    std::vector<float> priorities(8, 100.0f);
+    priorities.back() = bad;
+    EXPECT_THAT(sampler->UpdatePriorities(before.draws, priorities),
+                StatusIs(kInvalidArgument));
+  }
+  EXPECT_THAT(sampler->UpdatePriorities(before.draws,
+                                        std::vector<float>(7, 100.0f)),
+              StatusIs(kInvalidArgument));
+  for (uint64_t batch = 0; batch < 4; ++batch) {
+    auto twin = MakeSampler();
+    StorageSimulator same({.count = 1, .capacity = 64});
+    same.AddObserver(twin->observer());
+    same.Append(64);
+    ExpectEqualPlans(PlanOf(*sampler, 8, kSeed, batch),
+                     PlanOf(*twin, 8, kSeed, batch));
+  }
+}
+
+TEST_P(SamplerConformanceTest, StalePrioritiesAreIgnored) {
+  StorageSimulator storage({.count = 2, .capacity = 8});
+  auto sampler = MakeSampler();
+  auto twin = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.AddObserver(twin->observer());
+  storage.Append(8);
+  std::vector<Draw> stale = PlanOf(*sampler, 16, kSeed, 0).draws;
+  storage.Append(8);
+  storage.Overwrite({0, 3});
+  // Rows that never were, or are no more, and slots that do not exist.
+  stale.push_back({.slot = -1});
+  stale.push_back({.slot = storage.lanes().num_slots()});
+  stale.push_back({.slot = 0, .generation = -1});
+  stale.push_back({.slot = 0, .generation = 1});
+  RILL_EXPECT_OK(sampler->UpdatePriorities(
+      stale, std::vector<float>(stale.size(), 1000.0f)));
+  for (uint64_t batch = 0; batch < 4; ++batch) {
+    ExpectEqualPlans(PlanOf(*sampler, 16, kSeed, batch),
+                     PlanOf(*twin, 16, kSeed, batch));
+  }
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/conformance/storage_simulator.h"
+
+#include <algorithm>
+
+namespace rill {
+
+StorageSimulator::StorageSimulator(const Lanes& lanes)
+    : lanes_(lanes),
+      written_(lanes.count, 0),
+      live_(lanes.num_slots(), false),
+      times_written_(lanes.num_slots(), 0) {}
+
+void StorageSimulator::AddObserver(WriteObserver* observer) {
+  observers_.push_back(observer);
+  Attach(observer);
+}
+
+void StorageSimulator::AttachAgain() {
+  for (Slot slot = 0; slot < lanes_.num_slots(); ++slot) {
+    if (live_[slot]) ++times_written_[slot];
+  }
+  for (WriteObserver* observer : observers_) Attach(observer);
+}
+
+void StorageSimulator::Attach(WriteObserver* observer) const {
+  std::vector<Cursor> cursors;
+  std::vector<SlotRange> rows;
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+    cursors.push_back({.written = written_[lane]});
+    const int64_t end = written_[lane];
+    for (int64_t step = std::max<int64_t>(end - lanes_.capacity, 0); step < end;
+         ++step) {
+      const Slot slot = lanes_.SlotOf(lane, step % lanes_.capacity);
+      const bool joins =
+          !rows.empty() && slot % lanes_.capacity != 0 &&
+          rows.back().first + rows.back().count == slot;
+      if (joins) {
+        ++rows.back().count;
+      } else {
+        rows.push_back({.first = slot, .count = 1});
+      }
+    }
+  }
+  observer->OnAttach(lanes_, cursors);
+  if (rows.empty()) return;
+  WriteEvent event;
+  event.written = rows;
+  observer->OnWrite(event);
+}
+
+void StorageSimulator::BeginAppend(int64_t first_lane, int64_t num_lanes,
+                                   int64_t steps,
+                                   absl::Span<const double> priorities) {
+  is_append_ = true;
+  ranges_.clear();
+  priorities_.assign(priorities.begin(), priorities.end());
+  const int64_t capacity = lanes_.capacity;
+  const int64_t kept = std::min(steps, capacity);
+  for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
+    written_[lane] += steps;
+    const int64_t begin = (written_[lane] - kept) % capacity;
+    const int64_t before_wrap = std::min(kept, capacity - begin);
+    AddRange({.first = lanes_.SlotOf(lane, begin), .count = before_wrap});
+    AddRange({.first = lanes_.SlotOf(lane, 0), .count = kept - before_wrap});
+  }
+  Retire();
+}
+
+void StorageSimulator::BeginOverwrite(absl::Span<const Slot> slots) {
+  is_append_ = false;
+  ranges_.clear();
+  priorities_.clear();
+  for (Slot slot : slots) AddRange({.first = slot, .count = 1});
+  Retire();
+}
+
+void StorageSimulator::Finish() {
+  for (const SlotRange& range : ranges_) {
+    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      live_[slot] = true;
+      if (is_append_) ++times_written_[slot];
+    }
+  }
+  const WriteEvent event = Event();
+  for (WriteObserver* observer : observers_) observer->OnWrite(event);
+}
+
+void StorageSimulator::Clear() {
+  std::fill(written_.begin(), written_.end(), 0);
+  std::fill(live_.begin(), live_.end(), false);
+  for (WriteObserver* observer : observers_) observer->OnClear();
+}
+
+std::vector<Slot> StorageSimulator::Live() const {
+  std::vector<Slot> slots;
+  for (Slot slot = 0; slot < lanes_.num_slots(); ++slot) {
+    if (live_[slot]) slots.push_back(slot);
+  }
+  return slots;
+}
+
+void StorageSimulator::AddRange(SlotRange range) {
+  if (range.count > 0) ranges_.push_back(range);
+}
+
+// Rows that are written in place stay live and count as the coming ones.
+void StorageSimulator::Retire() {
+  retired_.clear();
+  for (const SlotRange& range : ranges_) {
+    bool joins = false;
+    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      const bool was_live = live_[slot];
+      if (was_live && joins) ++retired_.back().count;
+      if (was_live && !joins) retired_.push_back({.first = slot, .count = 1});
+      joins = was_live;
+      if (is_append_) {
+        live_[slot] = false;
+      } else {
+        ++times_written_[slot];
+      }
+    }
+  }
+  const WriteEvent event = Event();
+  for (WriteObserver* observer : observers_) observer->OnRetire(event);
+}
+
+WriteEvent StorageSimulator::Event() const {
+  WriteEvent event;
+  event.is_append = is_append_;
+  event.retired = retired_;
+  event.written = ranges_;
+  event.priorities = priorities_;
+  return event;
+}
+
+}  // namespace rill

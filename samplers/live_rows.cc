@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/live_rows.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+
+namespace rill::samplers_internal {
+
+void LiveRows::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
+  // Attached again, all rows count as new ones: what was drawn is stale.
+  const bool is_again = lanes == live_.lanes();
+  live_.OnAttach(lanes, cursors);
+  if (is_again) {
+    generations_.OnClear();
+  } else {
+    generations_.OnAttach(lanes, cursors);
+  }
+}
+
+void LiveRows::OnRetire(const WriteEvent& event) {
+  live_.OnRetire(event);
+  generations_.OnRetire(event);
+}
+
+void LiveRows::OnWrite(const WriteEvent& event) {
+  live_.OnWrite(event);
+  generations_.OnWrite(event);
+}
+
+void LiveRows::OnClear() {
+  live_.OnClear();
+  generations_.OnClear();
+}
+
+Draw LiveRows::At(int64_t n) const {
+  const Slot slot = live_.Nth(n);
+  const int64_t generation = generations_.Get(slot);
+  return {.slot = slot,
+          .generation = generation < 0 ? ~generation : generation,
+          .weight = 1.0f};
+}
+
+void LiveRows::Save(StateWriter* writer) const {
+  const absl::Span<const int64_t> values = generations_.values();
+  std::vector<std::pair<int64_t, int64_t>> runs;  // Length, generation.
+  for (int64_t value : values) {
+    if (runs.empty() || runs.back().second != value) runs.push_back({0, value});
+    ++runs.back().first;
+  }
+  writer->Int(lanes().count);
+  writer->Int(lanes().capacity);
+  writer->Int(static_cast<int64_t>(runs.size()));
+  for (const auto& [length, value] : runs) {
+    writer->Int(length);
+    writer->Int(value);
+  }
+}
+
+absl::Status LiveRows::Load(absl::string_view sampler, StateReader* reader) {
+  RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
+  RILL_ASSIGN_OR_RETURN(const int64_t capacity, reader->Int());
+  RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());
+  if (lanes() != Lanes{.count = count, .capacity = capacity}) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        sampler, "::LoadState: lanes: got ", count, " of ", capacity,
+        " slots, want ", lanes().count, " of ", lanes().capacity,
+        "; load into a storage of the same lanes and capacity"));
+  }
+  const int64_t num_slots = static_cast<int64_t>(generations_.values().size());
+  std::vector<int64_t> values;
+  values.reserve(num_slots);
+  for (int64_t run = 0; run < num_runs; ++run) {
+    RILL_ASSIGN_OR_RETURN(const int64_t length, reader->Int());
+    RILL_ASSIGN_OR_RETURN(const int64_t value, reader->Int());
+    const int64_t room = num_slots - static_cast<int64_t>(values.size());
+    if (length < 1 || length > room) {
+      return reader->Damaged(absl::StrCat("run ", run, " of generations: got ",
+                                          length, " slots, want [1, ", room,
+                                          "]"));
+    }
+    values.insert(values.end(), length, value);
+  }
+  if (static_cast<int64_t>(values.size()) != num_slots) {
+    return reader->Damaged(absl::StrCat("generations: got ", values.size(),
+                                        " slots, want ", num_slots));
+  }
+  for (Slot slot = 0; slot < num_slots; ++slot) {
+    if ((values[slot] >= 0) == live_.Contains(slot)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        sampler, "::LoadState: slot ", slot, ": got the state of a ",
+        values[slot] >= 0 ? "stored" : "missing", " row, want that of a ",
+        live_.Contains(slot) ? "stored" : "missing",
+        " one; load after the storage has got the rows of the save"));
+  }
+  generations_.Restore(values);
+  return absl::OkStatus();
+}
+
+}  // namespace rill::samplers_internal

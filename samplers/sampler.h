@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_SAMPLER_H_
+#define RILL_SAMPLERS_SAMPLER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
+
+namespace rill {
+
+// Which rows make a batch. Numbers only: the storage gathers them, and a
+// transform does arithmetic on their values where a unit needs any.
+struct SamplePlan {
+  // The picks: one an item of the batch. [B]
+  std::vector<Draw> draws;
+  // The rows to gather, in order, and for each the pick that it belongs to.
+  // Empty where every pick is one row: then the rows are the draws' slots.
+  std::vector<Slot> rows;         // [R]
+  std::vector<int64_t> segments;  // [R], into `draws`, ascending.
+  // The generation that each row has now, as Draw::generation. [R]
+  std::vector<int64_t> generations;
+  // 0 where a row only pads its segment; empty where none does. [R]
+  std::vector<uint8_t> mask;
+
+  void Clear() {
+    draws.clear();
+    rows.clear();
+    segments.clear();
+    generations.clear();
+    mask.clear();
+  }
+};
+
+// Chooses rows of a storage by number. It watches the storage's writes and
+// plans; it never sees what rows hold.
+//
+// A plan is a pure function of (seed, batch_number, batch_size) and of the
+// history of writes and priorities: equal runs give equal batches on every
+// machine, and there is no generator to save.
+//
+// Thread-safety: thread-safe. The observer is called under the storage's lock
+//   while other threads plan, so an implementation guards its state itself.
+// Implementations pass samplers/conformance.
+class Sampler {
+ public:
+  static constexpr int64_t kMaxBatchSize = int64_t{1} << 24;
+
+  struct Request {
+    int64_t batch_size = 0;     // Items, in [1, kMaxBatchSize].
+    uint64_t seed = 0;
+    uint64_t batch_number = 0;  // Counts the batches of one buffer.
+  };
+
+  virtual ~Sampler() = default;
+
+  // To be registered with the storage (Storage::AddObserver), which must be
+  // done before the first Plan. Lives as long as the sampler. Attached again to
+  // equal lanes (a storage that was loaded), it takes all rows for new ones:
+  // what was drawn before is stale.
+  virtual WriteObserver* observer() = 0;
+
+  // Fills `plan`, reusing its memory. Only live slots are drawn, each with the
+  // generation of the row that a read will find there: the slot's own, or its
+  // next one while a write in place is in flight. FAILED_PRECONDITION, `plan`
+  // unchanged, where there are too few rows (names both numbers).
+  // INVALID_ARGUMENT, `plan` unchanged, where the batch size is not one that
+  // this sampler can make (never above kMaxBatchSize).
+  virtual absl::Status Plan(const Request& request, SamplePlan* plan) = 0;
+
+  // Gives rows that were drawn a new priority. One value a draw, finite and
+  // >= 0, else INVALID_ARGUMENT and nothing has changed. A draw whose row was
+  // overwritten since is ignored; of equal slots the later wins. Samplers
+  // without priorities check the arguments and do nothing else.
+  virtual absl::Status UpdatePriorities(absl::Span<const Draw> draws,
+                                        absl::Span<const float> priorities);
+
+  // Whether Draw::weight is other than 1.
+  virtual bool is_weighted() const { return false; }
+
+  // What a plan depends on beside the request and the stored rows, as opaque
+  // bytes. Load follows the registration with a storage that holds the same
+  // rows as at the time of the save; DATA_LOSS or FAILED_PRECONDITION, state
+  // unchanged, where the bytes do not fit.
+  virtual absl::StatusOr<std::string> SaveState() const = 0;
+  virtual absl::Status LoadState(absl::string_view state) = 0;
+
+  // "UniformSampler": stored in checkpoints and named in errors.
+  virtual absl::string_view name() const = 0;
+};
+
+}  // namespace rill
+
+#endif  // RILL_SAMPLERS_SAMPLER_H_

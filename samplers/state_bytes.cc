@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/state_bytes.h"
+
+#include <bit>
+#include <utility>
+
+#include "absl/crc/crc32c.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace rill::samplers_internal {
+namespace {
+
+constexpr absl::string_view kMagic = "RILLSMPL";
+// Magic, version, length of the name; checksum.
+constexpr size_t kHeaderBytes = 16;
+constexpr size_t kChecksumBytes = 4;
+
+// Little-endian whatever the machine.
+void AppendUint(uint64_t value, int num_bytes, std::string* bytes) {
+  for (int i = 0; i < num_bytes; ++i) {
+    bytes->push_back(static_cast<char>(value >> (8 * i) & 0xff));
+  }
+}
+
+uint64_t ReadUint(absl::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    value |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[i])) << (8 * i);
+  }
+  return value;
+}
+
+uint32_t Checksum(absl::string_view bytes) {
+  return static_cast<uint32_t>(absl::ComputeCrc32c(bytes));
+}
+
+absl::Status DamagedState(absl::string_view sampler, absl::string_view what) {
+  return absl::DataLossError(absl::StrCat(sampler, "::LoadState: ", what));
+}
+
+}  // namespace
+
+StateWriter::StateWriter(absl::string_view sampler, uint32_t version)
+    : bytes_(kMagic) {
+  AppendUint(version, 4, &bytes_);
+  AppendUint(sampler.size(), 4, &bytes_);
+  bytes_.append(sampler.data(), sampler.size());
+}
+
+void StateWriter::Int(int64_t value) {
+  AppendUint(static_cast<uint64_t>(value), 8, &bytes_);
+}
+
+void StateWriter::Double(double value) {
+  AppendUint(std::bit_cast<uint64_t>(value), 8, &bytes_);
+}
+
+std::string StateWriter::Finish() && {
+  AppendUint(Checksum(bytes_), kChecksumBytes, &bytes_);
+  return std::move(bytes_);
+}
+
+StateReader::StateReader(std::string sampler, uint32_t version,
+                         absl::string_view rest)
+    : sampler_(std::move(sampler)), version_(version), rest_(rest) {}
+
+absl::StatusOr<StateReader> StateReader::Open(absl::string_view sampler,
+                                              uint32_t max_version,
+                                              absl::string_view bytes) {
+  if (bytes.size() < kHeaderBytes + kChecksumBytes ||
+      bytes.substr(0, kMagic.size()) != kMagic) {
+    return DamagedState(
+        sampler, absl::StrCat("no sampler's state: got ", bytes.size(),
+                              " bytes, want ", kHeaderBytes + kChecksumBytes,
+                              " or more that start with ", kMagic));
+  }
+  const absl::string_view content =
+      bytes.substr(0, bytes.size() - kChecksumBytes);
+  const uint32_t stored =
+      static_cast<uint32_t>(ReadUint(bytes.substr(content.size())));
+  if (stored != Checksum(content)) {
+    return DamagedState(sampler, absl::StrFormat("checksum: got 0x%08x, want "
+                                                 "0x%08x",
+                                                 Checksum(content), stored));
+  }
+  const auto version = static_cast<uint32_t>(ReadUint(content.substr(8, 4)));
+  const uint64_t name_size = ReadUint(content.substr(12, 4));
+  if (name_size > content.size() - kHeaderBytes) {
+    return DamagedState(sampler, absl::StrCat("length of the name: got ",
+                                              name_size, ", want <= ",
+                                              content.size() - kHeaderBytes));
+  }
+  const absl::string_view name = content.substr(kHeaderBytes, name_size);
+  if (name != sampler || version > max_version) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        sampler, "::LoadState: got the state of ", name, " version ", version,
+        ", want that of ", sampler, " version <= ", max_version));
+  }
+  return StateReader(std::string(sampler), version,
+                     content.substr(kHeaderBytes + name_size));
+}
+
+absl::StatusOr<int64_t> StateReader::Int() {
+  if (rest_.size() < 8) {
+    return Damaged(absl::StrCat("cut: got ", rest_.size(),
+                                " bytes for a number, want 8"));
+  }
+  const auto value = static_cast<int64_t>(ReadUint(rest_.substr(0, 8)));
+  rest_.remove_prefix(8);
+  return value;
+}
+
+absl::StatusOr<double> StateReader::Double() {
+  absl::StatusOr<int64_t> bits = Int();
+  if (!bits.ok()) return bits.status();
+  return std::bit_cast<double>(*bits);
+}
+
+absl::Status StateReader::Finish() const {
+  if (rest_.empty()) return absl::OkStatus();
+  return Damaged(absl::StrCat("got ", rest_.size(),
+                              " bytes behind the end, want 0"));
+}
+
+absl::Status StateReader::Damaged(absl::string_view what) const {
+  return DamagedState(sampler_, what);
+}
+
+}  // namespace rill::samplers_internal

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/testing/fake_prioritized_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/arguments.h"
+#include "rill/samplers/live_rows.h"
+#include "rill/samplers/state_bytes.h"
+
+namespace rill {
+namespace {
+
+using samplers_internal::LiveRows;
+using samplers_internal::StateReader;
+using samplers_internal::StateWriter;
+
+constexpr uint32_t kStateVersion = 1;
+
+class FakePrioritizedSampler final : public Sampler, private WriteObserver {
+ public:
+  explicit FakePrioritizedSampler(const FakePrioritizedSamplerOptions& options)
+      : options_(options) {}
+
+  WriteObserver* observer() override { return this; }
+  bool is_weighted() const override { return true; }
+  absl::string_view name() const override { return "FakePrioritizedSampler"; }
+
+  absl::Status Plan(const Request& request, SamplePlan* plan) override;
+  absl::Status UpdatePriorities(absl::Span<const Draw> draws,
+                                absl::Span<const float> priorities) override;
+  absl::StatusOr<std::string> SaveState() const override;
+  absl::Status LoadState(absl::string_view state) override;
+
+ private:
+  struct State {
+    LiveRows rows;
+    std::vector<double> priorities;  // One a slot.
+    double max_priority = 1.0;       // Ever given.
+  };
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
+  void OnRetire(const WriteEvent& event) override;
+  void OnWrite(const WriteEvent& event) override;
+  void OnClear() override;
+
+  double Mass(Slot slot) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const double priority = state_.priorities[slot];
+    return priority > 0 ? std::pow(priority, options_.alpha) : 0;
+  }
+
+  const FakePrioritizedSamplerOptions options_;
+  mutable absl::Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::Status FakePrioritizedSampler::Plan(const Request& request,
+                                          SamplePlan* plan) {
+  RILL_RETURN_IF_ERROR(samplers_internal::CheckBatchSize(
+      name(), request.batch_size, kMaxBatchSize));
+  absl::MutexLock lock(&mutex_);
+  const int64_t n = state_.rows.size();
+  RILL_RETURN_IF_ERROR(samplers_internal::CheckLiveRows(name(), n, 1));
+  std::vector<double> ends(n);  // Of each row's share of [0, total).
+  double total = 0;
+  double smallest = 0;  // Mass above 0.
+  for (int64_t i = 0; i < n; ++i) {
+    const double mass = Mass(state_.rows.At(i).slot);
+    if (mass > 0) smallest = smallest > 0 ? std::min(smallest, mass) : mass;
+    ends[i] = total += mass;
+  }
+  if (total <= 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name(), "::Plan: sum of the priorities of ", n,
+                     " rows: got ", total, ", want > 0"));
+  }
+  plan->Clear();
+  const Rng rng(request.seed, RngStream::kSampler);
+  for (int64_t i = 0; i < request.batch_size; ++i) {
+    const double point = total * rng.UniformDouble(request.batch_number,
+                                                   static_cast<uint32_t>(i));
+    int64_t row = std::upper_bound(ends.begin(), ends.end(), point) -
+                  ends.begin();
+    // Rounding may put the point on the end: then the last row with a mass.
+    if (row == n) {
+      row = std::lower_bound(ends.begin(), ends.end(), total) - ends.begin();
+    }
+    Draw draw = state_.rows.At(row);
+    draw.weight = static_cast<float>(
+        std::pow(Mass(draw.slot) / smallest, -options_.beta));
+    plan->draws.push_back(draw);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FakePrioritizedSampler::UpdatePriorities(
+    absl::Span<const Draw> draws, absl::Span<const float> priorities) {
+  RILL_RETURN_IF_ERROR(
+      samplers_internal::CheckPriorities(name(), draws, priorities));
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < draws.size(); ++i) {
+    if (!state_.rows.IsCurrent(draws[i])) continue;
+    state_.priorities[draws[i].slot] = priorities[i];
+    state_.max_priority =
+        std::max<double>(state_.max_priority, priorities[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> FakePrioritizedSampler::SaveState() const {
+  StateWriter writer(name(), kStateVersion);
+  absl::MutexLock lock(&mutex_);
+  state_.rows.Save(&writer);
+  for (double priority : state_.priorities) writer.Double(priority);
+  writer.Double(state_.max_priority);
+  return std::move(writer).Finish();
+}
+
+absl::Status FakePrioritizedSampler::LoadState(absl::string_view state) {
+  RILL_ASSIGN_OR_RETURN(StateReader reader,
+                        StateReader::Open(name(), kStateVersion, state));
+  absl::MutexLock lock(&mutex_);
+  State loaded = state_;
+  RILL_RETURN_IF_ERROR(loaded.rows.Load(name(), &reader));
+  for (double& priority : loaded.priorities) {
+    RILL_ASSIGN_OR_RETURN(priority, reader.Double());
+  }
+  RILL_ASSIGN_OR_RETURN(loaded.max_priority, reader.Double());
+  RILL_RETURN_IF_ERROR(reader.Finish());
+  state_ = std::move(loaded);
+  return absl::OkStatus();
+}
+
+void FakePrioritizedSampler::OnAttach(const Lanes& lanes,
+                                      absl::Span<const Cursor> cursors) {
+  absl::MutexLock lock(&mutex_);
+  state_.rows.OnAttach(lanes, cursors);
+  state_.priorities.assign(lanes.num_slots(), 0);
+}
+
+void FakePrioritizedSampler::OnRetire(const WriteEvent& event) {
+  absl::MutexLock lock(&mutex_);
+  state_.rows.OnRetire(event);
+}
+
+void FakePrioritizedSampler::OnWrite(const WriteEvent& event) {
+  absl::MutexLock lock(&mutex_);
+  state_.rows.OnWrite(event);
+  size_t i = 0;
+  for (const SlotRange& range : event.written) {
+    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      state_.priorities[slot] =
+          event.priorities.empty() ? state_.max_priority : event.priorities[i];
+      ++i;
+    }
+  }
+  for (double priority : event.priorities) {
+    state_.max_priority = std::max(state_.max_priority, priority);
+  }
+}
+
+void FakePrioritizedSampler::OnClear() {
+  absl::MutexLock lock(&mutex_);
+  state_.rows.OnClear();
+}
+
+}  // namespace
+
+std::unique_ptr<Sampler> MakeFakePrioritizedSampler(
+    const FakePrioritizedSamplerOptions& options) {
+  return std::make_unique<FakePrioritizedSampler>(options);
+}
+
+}  // namespace rill

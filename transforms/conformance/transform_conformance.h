@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_CONFORMANCE_TRANSFORM_CONFORMANCE_H_
+#define RILL_TRANSFORMS_CONFORMANCE_TRANSFORM_CONFORMANCE_H_
+
+#include <functional>
+#include <memory>
+
+#include "gtest/gtest.h"
+#include "rill/tensordict/spec.h"
+#include "rill/transforms/transform.h"
+
+namespace rill {
+
+// What the suite must know of a transform.
+struct TransformUnderTest {
+  // A fresh one; all are equal.
+  std::function<std::unique_ptr<Transform>()> make;
+  // Of the batches for Forward and Inverse; of the steps, before StepSpec.
+  TensorDictSpec batch_spec;
+  TensorDictSpec step_spec;
+};
+
+// The behaviour that transforms/transform.h promises.
+class TransformConformanceTest
+    : public ::testing::TestWithParam<std::function<TransformUnderTest()>> {
+ protected:
+  void SetUp() override { under_test_ = GetParam()(); }
+  std::unique_ptr<Transform> MakeTransform() const {
+    return under_test_.make();
+  }
+  const TensorDictSpec& batch_spec() const { return under_test_.batch_spec; }
+  const TensorDictSpec& step_spec() const { return under_test_.step_spec; }
+
+ private:
+  TransformUnderTest under_test_;
+};
+
+}  // namespace rill
+
+// Runs the suite over a transform; the argument is an expression for a
+// TransformUnderTest, evaluated in each test:
+//   INSTANTIATE_TRANSFORM_CONFORMANCE(StepCounter, StepCounterUnderTest());
+#define INSTANTIATE_TRANSFORM_CONFORMANCE(prefix, ...)                  \
+  INSTANTIATE_TEST_SUITE_P(                                             \
+      prefix, TransformConformanceTest,                                 \
+      ::testing::Values(std::function<::rill::TransformUnderTest()>(    \
+          []() -> ::rill::TransformUnderTest { return __VA_ARGS__; })))
+
+#endif  // RILL_TRANSFORMS_CONFORMANCE_TRANSFORM_CONFORMANCE_H_

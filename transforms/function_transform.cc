@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/function_transform.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace rill {
+namespace {
+
+absl::Status Call(const FunctionTransform::Function& function,
+                  TensorDict* batch) {
+  return function ? function(batch) : absl::OkStatus();
+}
+
+absl::StatusOr<TensorDictSpec> Call(
+    const FunctionTransform::SpecFunction& function,
+    const TensorDictSpec& spec) {
+  if (function) return function(spec);
+  return spec;
+}
+
+class FunctionTransformImpl final : public Transform {
+ public:
+  explicit FunctionTransformImpl(FunctionTransform::Options options)
+      : options_(std::move(options)) {}
+
+  absl::string_view name() const override { return options_.name; }
+
+  absl::Status Forward(TensorDict* batch) override {
+    return Call(options_.forward, batch);
+  }
+  absl::Status Inverse(TensorDict* batch) override {
+    return Call(options_.inverse, batch);
+  }
+  absl::Status OnStep(TensorDict* step) override {
+    return Call(options_.on_step, step);
+  }
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    return Call(options_.forward_spec, spec);
+  }
+  absl::StatusOr<TensorDictSpec> InverseSpec(
+      const TensorDictSpec& spec) const override {
+    return Call(options_.inverse_spec, spec);
+  }
+  absl::StatusOr<TensorDictSpec> StepSpec(
+      const TensorDictSpec& spec) const override {
+    return Call(options_.step_spec, spec);
+  }
+
+ private:
+  const FunctionTransform::Options options_;
+};
+
+// A spec function without its function would promise what nothing does.
+absl::Status CheckPair(absl::string_view name, bool has_function,
+                       bool has_spec) {
+  if (has_function || !has_spec) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("FunctionTransform::Create: ", name,
+                   "_spec: got a function, want none without ", name));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Transform>> FunctionTransform::Create(
+    Options options) {
+  const bool has_forward = options.forward != nullptr;
+  const bool has_inverse = options.inverse != nullptr;
+  const bool has_step = options.on_step != nullptr;
+  if (!has_forward && !has_inverse && !has_step) {
+    return absl::InvalidArgumentError(
+        "FunctionTransform::Create: forward, inverse, on_step: got none, want "
+        "at least one");
+  }
+  if (options.name.empty()) {
+    return absl::InvalidArgumentError(
+        "FunctionTransform::Create: name: got an empty one, want a text");
+  }
+  for (const absl::Status& status :
+       {CheckPair("forward", has_forward, options.forward_spec != nullptr),
+        CheckPair("inverse", has_inverse, options.inverse_spec != nullptr),
+        CheckPair("step", has_step, options.step_spec != nullptr)}) {
+    if (!status.ok()) return status;
+  }
+  return std::make_unique<FunctionTransformImpl>(std::move(options));
+}
+
+}  // namespace rill

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_LEAVES_H_
+#define RILL_TRANSFORMS_LEAVES_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::transforms_internal {
+
+// How transforms get at leaves. All results are contiguous, in host memory and,
+// where they may be written, stand in `dict` under `key` already; `caller`
+// ("StepCounter::OnStep") starts the messages. Errors: NOT_FOUND lists the keys
+// there are; FAILED_PRECONDITION where the leaf lies on a device.
+// Thread-safety: thread-compatible.
+
+// To be read only: a contiguous copy where the leaf is strided, which then does
+// not stand in `dict`. The Tensor outlives changes of the dictionary.
+absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
+                                const TensorDict& dict);
+
+// To be changed in place: for Forward, which is handed the sample's own
+// tensors. Copies only what cannot be written.
+absl::StatusOr<Tensor> WritableLeaf(absl::string_view caller,
+                                    absl::string_view key, TensorDict* dict);
+
+// The same beside an environment, where others may hold the bytes (the
+// environment, the step before): copies unless `dict` is the only holder.
+absl::StatusOr<Tensor> OwnLeaf(absl::string_view caller, absl::string_view key,
+                               TensorDict* dict);
+
+// To be written whole, its old values are lost: reuses the leaf where `dict` is
+// the only holder and it fits, else makes one.
+absl::StatusOr<Tensor> FreshLeaf(absl::string_view key, DType dtype,
+                                 const Shape& shape, TensorDict* dict);
+
+// INVALID_ARGUMENT, naming both sides, unless the leaf has this dtype and
+// shape.
+absl::Status CheckLeaf(absl::string_view caller, absl::string_view key,
+                       const Tensor& leaf, DType dtype, const Shape& shape);
+
+// INVALID_ARGUMENT unless `dict` is [lanes] and there is one value a lane.
+absl::Status CheckMask(absl::string_view caller, absl::Span<const uint8_t> mask,
+                       const TensorDict& dict);
+
+// Zeroes leaf `key` of `root`, [lanes, 1], in the masked lanes; adds it, all
+// zero, where it is missing.
+absl::Status ResetLeaf(absl::string_view caller, absl::string_view key,
+                       DType dtype, absl::Span<const uint8_t> mask,
+                       TensorDict* root);
+
+// NOT_FOUND lists the keys there are.
+absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
+                                  absl::string_view key,
+                                  const TensorDictSpec& spec);
+
+}  // namespace rill::transforms_internal
+
+#endif  // RILL_TRANSFORMS_LEAVES_H_

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_TESTING_FAKE_ROW_COUNTER_H_
+#define RILL_TRANSFORMS_TESTING_FAKE_ROW_COUNTER_H_
+
+#include <memory>
+
+#include "rill/transforms/transform.h"
+
+namespace rill {
+
+// A transform with a state, for tests of whoever keeps one: Forward numbers the
+// rows that it has ever seen, in `row_number` int64 [*batch, 1]. State: the
+// number of rows, `rows` int64 [].
+// Thread-safety: thread-compatible.
+std::unique_ptr<Transform> MakeFakeRowCounter();
+
+}  // namespace rill
+
+#endif  // RILL_TRANSFORMS_TESTING_FAKE_ROW_COUNTER_H_

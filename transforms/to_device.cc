@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/to_device.h"
+
+#include "rill/base/status_macros.h"
+#include "rill/device/backend.h"
+
+namespace rill {
+namespace {
+
+class ToDeviceTransform final : public Transform {
+ public:
+  explicit ToDeviceTransform(Device device) : device_(device) {}
+
+  absl::string_view name() const override { return "ToDevice"; }
+
+  absl::Status Forward(TensorDict* batch) override {
+    RILL_ASSIGN_OR_RETURN(*batch, batch->To(device_));
+    return absl::OkStatus();
+  }
+
+ private:
+  const Device device_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Transform>> ToDevice::Create(Device device) {
+  RILL_RETURN_IF_ERROR(GetBackend(device).status()) << "ToDevice::Create";
+  return std::make_unique<ToDeviceTransform>(device);
+}
+
+}  // namespace rill

@@ -3,9 +3,12 @@
 """MODULE.bazel, which can load nothing, repeats what tools/pins.bzl says.
 
 usage: pins_test.py PINS_BZL MODULE_BAZEL
+
+testing/consumer/MODULE.bazel, beside the real file, repeats the overrides.
 """
 import ast
 import base64
+import os
 import sys
 
 
@@ -20,6 +23,15 @@ def calls(tree, function):
 def parse(path):
     with open(path, encoding="utf-8") as f:
         return ast.parse(f.read())
+
+
+def overrides(module):
+    """{module: override}, with patches named as from outside."""
+    found = {}
+    for override in calls(module, "archive_override"):
+        patches = [p.replace("@rill//", "//") for p in override.get("patches", [])]
+        found[override["module_name"]] = dict(override, patches=patches)
+    return found
 
 
 def main(pins_path, module_path):
@@ -57,6 +69,10 @@ def main(pins_path, module_path):
         compared += 1
     if not compared:
         problems.append("MODULE.bazel holds no archive_override")
+    root = os.path.dirname(os.path.realpath(module_path))
+    consumer = os.path.join(root, "testing", "consumer", "MODULE.bazel")
+    if overrides(parse(consumer)) != overrides(module):
+        problems.append("testing/consumer/MODULE.bazel: its archive_overrides are not Rill's")
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

@@ -7,11 +7,18 @@ Warnings are not set here but in .bazelrc, so that they are never errors in
 somebody else's build.
 """
 
-_TEST_MAIN = "@com_google_googletest//:gtest_main"
+_GTEST = "@com_google_googletest//:gtest"
+_GTEST_MAIN = "@com_google_googletest//:gtest_main"
+_BENCHMARK = "@com_github_google_benchmark//:benchmark"
 _BENCHMARK_MAIN = "@com_github_google_benchmark//:benchmark_main"
 
 # Include what you use; acts under clang (--config=clang), gcc ignores it.
 _FEATURES = ["layering_check"]
+
+def _with(deps, labels):
+    """`deps` and those of `labels` that are not there yet."""
+    known = deps if type(deps) == "list" else []  # A select cannot be read.
+    return deps + [label for label in labels if label not in known]
 
 # How headers get their path; the slash makes it relative to the repository.
 _PREFIX = {
@@ -83,7 +90,7 @@ def rill_cc_test(name, deps = [], size = "small", features = [], main = True, **
         size = size,
         features = _FEATURES + features,
         visibility = ["//visibility:private"],
-        deps = deps + ([_TEST_MAIN] if main else ["@com_google_googletest//:gtest"]),
+        deps = _with(deps, [_GTEST, _GTEST_MAIN] if main else [_GTEST]),
         **kwargs
     )
 
@@ -110,7 +117,7 @@ def rill_cc_benchmark(name, srcs, deps = [], smoke = True, smoke_args = [], tags
         features = _FEATURES,
         tags = ["benchmark"] + tags,
         visibility = ["//visibility:private"],
-        deps = deps + [_BENCHMARK_MAIN],
+        deps = _with(deps, [_BENCHMARK, _BENCHMARK_MAIN]),
         alwayslink = True,
         **kwargs
     )

@@ -28,7 +28,7 @@ def case_counts(path):
     """Counter of passed, failed, skipped and the failed names in a test's XML."""
     counts, failed = collections.Counter(), []
     for case in ElementTree.parse(path).getroot().iter("testcase"):
-        name = "%s.%s" % (case.get("classname", ""), case.get("name", ""))
+        name = ".".join(filter(None, (case.get("classname"), case.get("name"))))
         if case.find("failure") is not None or case.find("error") is not None:
             counts["failed"] += 1
             failed.append(name)

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether all that a target depends on lies in the packages it may reach.
+
+usage: check_law.py TARGET DEPS_FILE [PACKAGE ...]
+
+DEPS_FILE holds one label a line, as genquery writes it. CUDA (//device/cuda and
+the toolkit's repository) is out of reach for every target with a law, although
+device is a package that many may reach.
+"""
+import re
+import sys
+
+# Build settings and macros: no code that could be linked.
+ALWAYS = ["tools"]
+MAX_LINES = 5
+CUDA_REPOSITORY = re.compile(r"^@.*local_cuda")
+
+
+def verdict(label, allowed):
+    """Why `label` is out of reach, or None."""
+    if CUDA_REPOSITORY.match(label):
+        return "CUDA"
+    own = re.match(r"^(?:@@?(?:rill)?)?//([^:]*)", label)
+    if not own:
+        return None  # third-party
+    path = own.group(1)
+    if path == "device/cuda" or path.startswith("device/cuda/"):
+        return "CUDA"
+    package = path.split("/", 1)[0]
+    return None if package in allowed + ALWAYS else package
+
+
+def main(target, deps_file, *allowed):
+    with open(deps_file, encoding="utf-8") as f:
+        labels = f.read().split()
+    if target not in [re.sub(r"^@@?(?:rill)?//", "//", label) for label in labels]:
+        raise SystemExit("the list of dependencies of %s does not hold itself" % target)
+    broken = [(label, verdict(label, list(allowed))) for label in labels]
+    broken = [(label, what) for label, what in broken if what]
+    for label, what in broken[:MAX_LINES]:
+        print("%s reaches %s: %s is not among %s" % (target, label, what, " ".join(allowed)))
+        print("  the way: bazel query 'somepath(%s, %s)'" % (target, label))
+    if len(broken) > MAX_LINES:
+        print("and %d more" % (len(broken) - MAX_LINES))
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

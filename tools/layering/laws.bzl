@@ -1,0 +1,42 @@
+"""The layers of Rill as data: who may reach whom, however indirectly.
+
+Plain dicts, read by Starlark (layering.bzl) and by Python (the lint).
+"""
+
+# package: the packages of this repository that its bundle //package:package
+# may reach. Everything that is not here is forbidden; rows come from
+# docs/design.md, bottom up. tools/ holds build settings and may be reached by
+# all. examples/ and benchmarks/ see everything; testing/ is testonly, so that
+# Bazel itself keeps it out of libraries.
+LAWS = {
+    # Row 0: base knows nothing, device no tensors.
+    "base": [],
+    "device": ["base"],
+    # Row 1: tensordict knows no RL.
+    "tensordict": ["base", "device"],
+    # Row 2: slots are numbers and know no tensors; formats know no RL.
+    "slots": ["base"],
+    "formats": ["base", "device", "tensordict"],
+    # Row 3. storage does not know how rows are chosen, samplers not what rows
+    # hold, transforms not who calls them, envs no replay.
+    "storage": ["base", "device", "formats", "slots", "tensordict"],
+    "samplers": ["base", "slots"],
+    "transforms": ["base", "device", "formats", "slots", "tensordict"],
+    "envs": ["base", "device", "formats", "tensordict"],
+    # Row 4. replay knows no environments; collectors fill a Sink and know
+    # neither replay nor what is under it.
+    "replay": ["base", "device", "formats", "samplers", "slots", "storage", "tensordict", "transforms"],
+    "collectors": ["base", "device", "envs", "formats", "tensordict", "transforms"],
+}
+
+# Libraries that are left out of their package's bundle, and why. They keep the
+# law of their package, each in a test of its own.
+BESIDE_BUNDLE = {
+    "//tensordict:eigen_view": "Eigen is for those who ask for it",
+}
+
+# The targets that choose CUDA, by link: programs name them themselves, and no
+# library may. They have no law.
+CUDA_BY_LINK = {
+    "//device:backends": "host, and CUDA where the build has it",
+}

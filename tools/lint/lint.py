@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the form of the source tree: what compilers and tests do not see.
+
+usage: tools/lint/lint.py [ROOT | --root_of FILE]
+
+Prints "path:line: message" for each finding. A warning does not fail; an error
+does, and has no other way out than mending it or, for sizes and includes, a
+line with a reason in size_allow.txt or include_allow.txt beside this file.
+"""
+import ast
+import collections
+import fnmatch
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+# Packages that other people link: they return errors and never end a program.
+LIBRARY_PACKAGES = ("base", "collectors", "device", "distributed", "envs", "formats", "replay",
+                    "samplers", "slots", "storage", "tensordict", "transforms")
+OWN_PACKAGES = LIBRARY_PACKAGES + ("benchmarks", "examples", "testing", "tools")
+
+# The consumer is an outside project with a style of its own.
+SKIPPED_FOLDERS = {".git", "__pycache__", "runs", "node_modules", "testing/consumer"}
+
+CPP = (".h", ".cc", ".cu", ".cuh", ".inc")
+
+# kind: (warning above, error above), in lines.
+SIZES = {
+    "header": (250, 400),
+    "source": (450, 700),
+    "kernel": (250, 400),
+    "test": (600, 900),
+    "function": (60, 80),
+    "BUILD": (300, 450),
+    "README": (120, 150),
+}
+MAX_INCLUDES = 12
+
+THIRD_PARTY = ("absl/", "benchmark/", "Eigen/", "unsupported/Eigen/", "gmock/", "gtest/", "hwy/",
+               "nlohmann/", "Random123/")
+# Only where include_allow.txt says.
+RESTRICTED_INCLUDE = re.compile(r"^(Eigen/|unsupported/Eigen/|nlohmann/|cuda|nvtx|cub/|thrust/|Python\.h)")
+HEAVY_INCLUDE = {"regex": "compiles slowly and runs slowly", "iostream": "has static constructors"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
+TODO = re.compile(r"\bTODO\b(?!\(#\d+\))")
+ENDS_PROGRAM = re.compile(r"\b(throw\b|(?:std::)?(?:quick_exit|exit|abort|terminate)\s*\()")
+SLEEPS = re.compile(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep|sleep)\s*\(")
+READS_CLOCK = re.compile(
+    r"\b(random_device|(?:system|steady|high_resolution)_clock|absl::Now|GetCurrentTimeNanos|"
+    r"gettimeofday|clock_gettime|getrandom|getentropy|s?rand\s*\(|time\s*\(\s*(?:nullptr|NULL|0)\s*\))")
+CUDA_CONDITION = re.compile(r"^\s*#\s*(?:el)?if(?!ndef RILL_\w+_H_$).*CUDA", re.M)
+PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
+LOCAL_GLOB = re.compile(r"^\s*(?:srcs|hdrs|textual_hdrs)\s*=.*\bglob\(", re.M)
+PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")
+
+# Code that only tests link.
+TEST_FOLDER = re.compile(r"(^|/)(testing|conformance)/")
+
+Finding = collections.namedtuple("Finding", "path line level message")
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def strip_code(text):
+    """C++ `text` with comments, strings and characters blanked, lines kept."""
+    pattern = re.compile(
+        r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
+        re.S)
+    return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+
+
+def functions(code):
+    """(name, line, length) of the function bodies in stripped `code`.
+
+    A body is a brace that follows a parenthesis outside any other body. The
+    length counts its lines that hold code.
+    """
+    stack, start = [], 0
+    for match in re.finditer(r"[{};]", code):
+        at, char = match.start(), match.group()
+        if char == "{":
+            head = code[start:at]
+            inside = any(kind == "function" for kind, _, _ in stack)
+            if inside or re.search(r"\b(namespace|extern)\b", head) or ")" not in head:
+                kind = "other"
+            else:
+                kind = "function"
+            stack.append((kind, head, at))
+        elif char == "}" and stack:
+            kind, head, begin = stack.pop()
+            if kind == "function":
+                length = sum(1 for line in code[begin:at].split("\n") if line.strip())
+                names = re.findall(r"([\w:~]+(?:\([\w, ]*\))?)\s*(?=\()", head)
+                macro = re.search(r"\b(?:TEST|TEST_F|TEST_P|TYPED_TEST)\s*\(\s*(\w+)\s*,\s*(\w+)", head)
+                name = ".".join(macro.groups()) if macro else (names[0] if names else "?")
+                yield name, line_of(code, begin), length
+        start = at + 1
+
+
+def libraries(path, text):
+    """{label: labels of deps} of the rill_cc_library calls that are not testonly."""
+    package = os.path.dirname(path)
+    found = {}
+    for node in ast.parse(text).body:
+        call = node.value if isinstance(node, ast.Expr) else None
+        if not isinstance(call, ast.Call) or getattr(call.func, "id", "") != "rill_cc_library":
+            continue
+        args = {k.arg: k.value for k in call.keywords}
+        if "testonly" in args or not isinstance(args.get("name"), ast.Constant):
+            continue
+        # Every string of the deps, also those inside a select.
+        deps = [n.value for n in ast.walk(args["deps"]) if isinstance(n, ast.Constant)
+                and isinstance(n.value, str)] if "deps" in args else []
+        found["//%s:%s" % (package, args["name"].value)] = [full_label(d, package) for d in deps]
+    return found
+
+
+def full_label(label, package):
+    if label.startswith(":"):
+        return "//%s%s" % (package, label)
+    if label.startswith("//") and ":" not in label:
+        return label + ":" + label.rsplit("/", 1)[-1]
+    return label
+
+
+class Lint:
+    """The findings of one tree."""
+
+    def __init__(self, root):
+        self.root = root
+        self.findings = []
+        self.libraries = {}
+        self.size_allow = self._allow("size_allow.txt")
+        self.include_allow = self._allow("include_allow.txt")
+
+    def _allow(self, name):
+        """The lines "KEY PATTERN REASON" of an allow list."""
+        path = os.path.join(self.root, "tools", "lint", name)
+        rows = []
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as f:
+                for number, line in enumerate(f, 1):
+                    words = line.split(None, 2)
+                    if not words or words[0].startswith("#"):
+                        continue
+                    if len(words) < 3:
+                        self.add("tools/lint/" + name, number, "wants KEY PATTERN REASON")
+                    else:
+                        rows.append(words)
+        return rows
+
+    def add(self, path, line, message, level="error"):
+        self.findings.append(Finding(path, line, level, message))
+
+    def check_size(self, path, line, kind, what, length):
+        warning, error = SIZES[kind]
+        allowed = [r for r in self.size_allow if r[0] == kind and fnmatch.fnmatch(what, r[1])]
+        if length > error and not allowed:
+            self.add(path, line, "%s has %d lines, want <= %d" % (what, length, error))
+        elif length > warning:
+            self.add(path, line, "%s has %d lines, aim <= %d" % (what, length, warning), "warning")
+
+    def check_pattern(self, path, code, pattern, message):
+        for match in pattern.finditer(code):
+            found = match.group().strip().rstrip("(").strip()
+            line = line_of(code, match.start() + len(match.group()) - len(match.group().lstrip()))
+            self.add(path, line, message % found if "%s" in message else message)
+
+    def check_spdx(self, path, text):
+        lines = text.split("\n", 2)
+        mark = "// " if path.endswith(CPP) else "# "
+        at = 1 if lines[0].startswith("#!") and len(lines) > 1 else 0
+        if lines[at] != mark + "SPDX-License-Identifier: Apache-2.0":
+            self.add(path, at + 1, "wants the line \"%sSPDX-License-Identifier: Apache-2.0\"" % mark)
+
+    def check_guard(self, path, text):
+        guard = "RILL_%s_" % re.sub(r"[^A-Za-z0-9]", "_", path).upper()
+        if ("#ifndef %s\n#define %s\n" % (guard, guard)) not in text:
+            self.add(path, 1, "wants the header guard %s" % guard)
+        if "#pragma once" in text:
+            self.add(path, line_of(text, text.index("#pragma once")), "wants a guard, not #pragma once")
+
+    def check_includes(self, path, text):
+        includes = list(INCLUDE.finditer(text))
+        if path.endswith(".h") and len(includes) > MAX_INCLUDES:
+            self.add(path, 1, "%d includes, aim <= %d" % (len(includes), MAX_INCLUDES), "warning")
+        for match in includes:
+            quote, name = match.groups()
+            self.check_include(path, line_of(text, match.start(2)), quote, name)
+
+    def check_include(self, path, line, quote, name):
+        if RESTRICTED_INCLUDE.match(name):
+            if not any(name.startswith(r[0]) and fnmatch.fnmatch(path, r[1])
+                       for r in self.include_allow):
+                self.add(path, line, "may not include \"%s\": see tools/lint/include_allow.txt" % name)
+            return
+        if quote == "<":
+            if name in HEAVY_INCLUDE:
+                self.add(path, line, "<%s> %s" % (name, HEAVY_INCLUDE[name]))
+            if name.startswith(THIRD_PARTY):
+                self.add(path, line, "write \"%s\", in quotes" % name)
+        elif name.startswith("rill/"):
+            if not os.path.exists(os.path.join(self.root, name[len("rill/"):])):
+                self.add(path, line, "\"%s\" is not in the tree" % name)
+        elif not name.startswith(THIRD_PARTY):
+            self.add(path, line, "\"%s\" wants its full path, \"rill/<package>/<file>\"" % name)
+
+    def check_cpp(self, path, text):
+        code = strip_code(text)
+        package = path.split("/", 1)[0]
+        is_test = path.endswith("_test.cc") or bool(TEST_FOLDER.search(path))
+        self.check_spdx(path, text)
+        if path.endswith((".h", ".cuh")):
+            self.check_guard(path, text)
+        kind = ("test" if path.endswith("_test.cc") else "header" if path.endswith(".h")
+                else "kernel" if path.endswith((".cu", ".cuh")) else "source")
+        self.check_size(path, 1, kind, path, text.count("\n"))
+        for name, line, length in functions(code):
+            self.check_size(path, line, "function", path + ":" + name, length)
+        self.check_includes(path, text)
+        if package in LIBRARY_PACKAGES:
+            if not is_test:
+                self.check_pattern(path, code, ENDS_PROGRAM, "\"%s\" in a library: return a status")
+            if not path.startswith(("base/clock", "base/rng")):
+                self.check_pattern(path, code, READS_CLOCK,
+                                   "\"%s\": time and entropy come from base/clock and base/rng")
+        if is_test:
+            self.check_pattern(path, code, SLEEPS, "\"%s\" in a test: use a fake clock or wait for the event")
+        if not path.startswith("device/cuda/") and not path.endswith((".cu", ".cuh")):
+            self.check_pattern(path, code, CUDA_CONDITION, "CUDA is chosen by link, not by #if")
+
+    def check_build(self, path, text):
+        self.check_size(path, 1, "BUILD", path, text.count("\n"))
+        if path.split("/", 1)[0] not in OWN_PACKAGES or path.startswith("tools/"):
+            return
+        try:
+            self.libraries.update(libraries(path, text))
+        except SyntaxError as e:
+            self.add(path, e.lineno or 1, "is not readable as Starlark: %s" % e.msg)
+        code = re.sub(r"#[^\n]*", "", text)
+        self.check_pattern(path, code, PLAIN_RULE, "\"%s\": use the rill_ macro of //tools:rill.bzl")
+        self.check_pattern(path, code, LOCAL_GLOB, "sources are listed one by one, not by glob")
+        self.check_pattern(path, code, PUBLIC_BY_DEFAULT, "public targets say so one by one")
+
+    def check_bazelrc(self, packages):
+        """Warnings are errors in each package that there is."""
+        with open(os.path.join(self.root, ".bazelrc"), encoding="utf-8") as f:
+            text = f.read()
+        lists = re.findall(r"--per_file_copt=\^\(([\w|]+)\)/", text)
+        for names in lists or [""]:
+            for package in sorted(set(packages) - set(names.split("|"))):
+                self.add(".bazelrc", 1, "--per_file_copt does not name the package %s" % package)
+
+    def check_layers(self):
+        """Each package has its law, and its bundle leaves no library out.
+
+        The laws of tools/layering hold for what a bundle reaches, so a library
+        outside all bundles would be outside the laws.
+        """
+        path = "tools/layering/laws.bzl"
+        tables = {"LAWS": {}, "BESIDE_BUNDLE": {}, "CUDA_BY_LINK": {}}
+        if os.path.exists(os.path.join(self.root, path)):
+            with open(os.path.join(self.root, path), encoding="utf-8") as f:
+                for node in ast.parse(f.read()).body:
+                    if isinstance(node, ast.Assign):
+                        tables[node.targets[0].id] = ast.literal_eval(node.value)
+        laws = tables["LAWS"]
+        outside = list(tables["BESIDE_BUNDLE"]) + list(tables["CUDA_BY_LINK"])
+        reached = {}
+        for label in sorted(self.libraries):
+            folder = label[2:].split(":")[0]
+            package = folder.split("/", 1)[0]
+            if package not in LIBRARY_PACKAGES or folder == "device/cuda" or label in outside:
+                continue
+            if package not in laws:
+                self.add(folder + "/BUILD", 1, "tools/layering/laws.bzl has no law for %s" % package)
+                continue
+            if package not in reached:
+                reached[package] = self._reached("//%s:%s" % (package, package))
+            if label not in reached[package]:
+                self.add(folder + "/BUILD", 1, "%s is in no deps of the bundle //%s:%s" %
+                         (label, package, package))
+
+    def _reached(self, label):
+        seen, todo = set(), [label]
+        while todo:
+            label = todo.pop()
+            if label not in seen:
+                seen.add(label)
+                todo += self.libraries.get(label, [])
+        return seen
+
+    def check_file(self, path):
+        with open(os.path.join(self.root, path), encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        name = os.path.basename(path)
+        if path.endswith(CPP):
+            self.check_cpp(path, text)
+        elif name in ("BUILD", "BUILD.bazel"):
+            self.check_build(path, text)
+        elif name == "README.md" and path != name:
+            self.check_size(path, 1, "README", path, text.count("\n"))
+        elif path.endswith((".py", ".sh")) or text.startswith("#!"):
+            self.check_spdx(path, text)
+        if name != "lint.py" and name != "lint_test.py" and not path.startswith("docs/"):
+            self.check_pattern(path, text, TODO, "%s wants an issue: TODO(#12)")
+
+    def run(self):
+        packages = set()
+        for path in sorted(files(self.root)):
+            self.check_file(path)
+            if "/" in path and os.path.basename(path) == "BUILD":
+                packages.add(path.split("/", 1)[0])
+        self.check_bazelrc(packages)
+        self.check_layers()
+        return self.findings
+
+
+def files(root):
+    """Text files of the tree, relative to it; links and build outputs left out."""
+    for folder, folders, names in os.walk(root):
+        inside = os.path.relpath(folder, root)
+        inside = "" if inside == "." else inside + "/"
+        folders[:] = [d for d in folders if d not in SKIPPED_FOLDERS
+                      and inside + d not in SKIPPED_FOLDERS
+                      and not os.path.islink(os.path.join(folder, d))]
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.islink(path) or "testdata" in inside.split("/"):
+                continue
+            extension = os.path.splitext(name)[1]
+            if extension in CPP + (".py", ".sh", ".bzl", ".md") or name in ("BUILD", "WORKSPACE"):
+                yield inside + name
+            elif not extension and os.access(path, os.X_OK):
+                yield inside + name
+
+
+def main(argv):
+    if len(argv) == 3 and argv[1] == "--root_of":
+        root = os.path.dirname(os.path.realpath(argv[2]))
+    else:
+        root = os.path.realpath(argv[1] if len(argv) > 1 else os.path.join(HERE, "..", ".."))
+    findings = Lint(root).run()
+    for f in findings:
+        print("%s:%d: %s%s" % (f.path, f.line, "" if f.level == "error" else "warning: ", f.message))
+    errors = sum(f.level == "error" for f in findings)
+    print("lint: %d errors, %d warnings" % (errors, len(findings) - errors))
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each rule of lint.py finds what it is for, and lets good files pass."""
+import os
+import tempfile
+import unittest
+
+import lint
+
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+LAWS = 'LAWS = {"base": []}\nBESIDE_BUNDLE = {"//base:odd": "why"}\n'
+BAZELRC = "build --per_file_copt=^(base|samplers|tools)/.*@-Wall\n"
+
+
+def header(path, body=""):
+    guard = "RILL_%s_" % path.replace("/", "_").replace(".", "_").upper()
+    return "%s\n#ifndef %s\n#define %s\n%s\n#endif  // %s\n" % (SPDX, guard, guard, body, guard)
+
+
+class LintTest(unittest.TestCase):
+
+    def findings(self, files, level="error"):
+        """What lint says about a tree of these files: "path:line: message"."""
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in dict({".bazelrc": BAZELRC}, **files).items():
+                os.makedirs(os.path.dirname(os.path.join(root, path)) or root, exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+                    f.write(text)
+            return ["%s:%d: %s" % (f.path, f.line, f.message)
+                    for f in lint.Lint(root).run() if f.level == level]
+
+    def assert_finds(self, files, *patterns):
+        found = self.findings(files)
+        self.assertEqual(len(found), len(patterns), found)
+        for text, pattern in zip(found, patterns):
+            self.assertRegex(text, pattern)
+
+    def test_good_files_pass(self):
+        self.assert_finds({
+            "base/x.h": header("base/x.h", "int F();\n"),
+            "base/x.cc": SPDX + '#include "rill/base/x.h"\n#include "absl/status/status.h"\n'
+                         "// throw exit(1) TODO(#3)\nint F() { return 'a'; }\n",
+            "base/BUILD": 'rill_cc_library(name = "base", deps = [":x"])\nrill_cc_library(name = "x")\n',
+            "tools/layering/laws.bzl": LAWS,
+            "tools/go.py": "#!/usr/bin/env python3\n# SPDX-License-Identifier: Apache-2.0\n",
+        })
+
+    def test_spdx_line_is_wanted_first(self):
+        self.assert_finds({"base/x.cc": "int x;\n"}, r"base/x.cc:1: wants the line \"// SPDX")
+        self.assert_finds({"tools/x.sh": "#!/bin/sh\necho\n"}, r"tools/x.sh:2: wants the line \"# SPDX")
+
+    def test_header_guard_carries_the_path(self):
+        wrong = header("base/y.h")
+        self.assert_finds({"base/x.h": wrong}, r"base/x.h:1: wants the header guard RILL_BASE_X_H_")
+
+    def test_sizes(self):
+        lines = "int a;\n"
+        self.assert_finds({"base/x.cc": SPDX + lines * 700}, r"base/x.cc has 701 lines, want <= 700")
+        self.assert_finds({"base/x_test.cc": SPDX + lines * 700})
+        self.assert_finds({"base/x.h": header("base/x.h", lines * 400)}, "want <= 400")
+        long = SPDX + "namespace rill {\nclass A {\n int F() const {\n" + " G();\n" * 81 + "}\n};\n}\n"
+        self.assert_finds({"base/x.cc": long}, r"base/x.cc:4: base/x.cc:F has 82 lines, want <= 80")
+
+    def test_size_allow_list_wants_a_reason(self):
+        long = {"base/x.cc": SPDX + "int a;\n" * 700}
+        self.assert_finds(dict(long, **{
+            "tools/lint/size_allow.txt": "source base/x.cc one table\n"}))
+        self.assert_finds(dict(long, **{"tools/lint/size_allow.txt": "source base/x.cc\n"}),
+                          "wants KEY PATTERN REASON", "want <= 700")
+
+    def test_comments_and_blank_lines_do_not_make_a_function_long(self):
+        body = "\n  // why\n" * 60 + "  /* more\n why */\n" * 30
+        self.assert_finds({"base/x.cc": SPDX + "int F() {\n" + body + "return 1;\n}\n"})
+
+    def test_includes(self):
+        def found(include, path="base/x.cc"):
+            return self.findings({path: SPDX + include + "\n", "base/y.h": header("base/y.h")})
+        self.assertEqual(found('#include "rill/base/y.h"'), [])
+        self.assertRegex(found('#include "rill/base/z.h"')[0], "is not in the tree")
+        self.assertRegex(found('#include "base/y.h"')[0], "wants its full path")
+        self.assertRegex(found('#include <gtest/gtest.h>')[0], "in quotes")
+        self.assertRegex(found('#include <iostream>')[0], "static constructors")
+        self.assertRegex(found('#include "Eigen/Core"')[0], "may not include")
+        self.assertRegex(found('#include <cuda_runtime.h>')[0], "may not include")
+        self.assertRegex(found('#include "nlohmann/json.hpp"')[0], "may not include")
+
+    def test_restricted_include_is_allowed_by_its_list(self):
+        self.assert_finds({
+            "base/x.cc": SPDX + '#include "Eigen/Core"\n',
+            "tools/lint/include_allow.txt": "Eigen/ base/*.cc it multiplies\n"})
+
+    def test_libraries_neither_throw_nor_end_the_program(self):
+        for code in ("throw 1;", "exit(1);", "std::abort();", "std::quick_exit(0);"):
+            self.assert_finds({"base/x.cc": SPDX + "void F() { " + code + " }\n"}, "in a library")
+            self.assert_finds({"examples/x.cc": SPDX + "void F() { " + code + " }\n"})
+        self.assert_finds({"base/x.cc": SPDX + "void F() { _exit(1); on_exit_(2); rethrow(); }\n"})
+
+    def test_tests_do_not_sleep(self):
+        self.assert_finds({"base/x_test.cc": SPDX + "void F() { absl::SleepFor(d); }\n"}, "in a test")
+
+    def test_time_and_entropy_come_from_base(self):
+        self.assert_finds({"samplers/x.cc": SPDX + "std::random_device d;\n"}, "base/clock and base/rng")
+        self.assert_finds({"samplers/x.cc": SPDX + "auto t = absl::Now();\n"}, "base/clock and base/rng")
+        self.assert_finds({"base/clock.cc": SPDX + "auto t = absl::Now();\n"})
+
+    def test_cuda_conditions_stay_in_device_cuda(self):
+        self.assert_finds({"base/cuda.h": header("base/cuda.h"), ".bazelrc": BAZELRC})
+        text = SPDX + "#if defined(RILL_CUDA)\n#endif\n"
+        self.assert_finds({"base/x.cc": text}, "chosen by link")
+        self.assert_finds({"device/cuda/x.cc": text, ".bazelrc": BAZELRC.replace("base", "device")})
+
+    def test_todo_wants_an_issue(self):
+        self.assert_finds({"base/x.cc": SPDX + "// TODO: later\n"}, r"base/x.cc:2: TODO wants an issue")
+
+    def test_build_files(self):
+        self.assert_finds({"base/BUILD": 'cc_library(\n    name = "x",\n)\n'}, "use the rill_ macro")
+        self.assert_finds({"base/BUILD": 'filegroup(\n    srcs = glob(["*.cc"]),\n)\n'}, "not by glob")
+        self.assert_finds({"base/BUILD": 'package(default_visibility = ["//visibility:public"])\n'},
+                          "say so one by one")
+
+    def test_bundle_leaves_no_library_out(self):
+        def build(*lines):
+            return {"base/BUILD": "\n".join(lines), "tools/layering/laws.bzl": LAWS}
+        bundle = 'rill_cc_library(name = "base", deps = [":x"])'
+        x = 'rill_cc_library(name = "x", deps = ["//base:y"] + select({"a": ["//base/z"]}))'
+        self.assert_finds(build(bundle, x, 'rill_cc_library(name = "y")'))
+        self.assert_finds(build(bundle, x, 'rill_cc_library(name = "odd")'))
+        self.assert_finds(build(bundle, x, 'rill_cc_library(name = "t", testonly = True)'))
+        self.assert_finds(build(bundle, x, 'rill_cc_library(name = "w")'), "//base:w is in no deps")
+
+    def test_package_without_a_law_is_found(self):
+        self.assert_finds({"samplers/BUILD": 'rill_cc_library(name = "samplers")\n',
+                           "tools/layering/laws.bzl": LAWS}, "no law for samplers")
+
+    def test_warnings_are_errors_in_every_package(self):
+        self.assert_finds({"storage/BUILD": ""}, r"does not name the package storage")
+
+    def test_long_files_warn_before_they_fail(self):
+        self.assertRegex(self.findings({"base/x.cc": SPDX + "int a;\n" * 500}, "warning")[0], "aim <= 450")
+
+    def test_functions_are_told_from_classes_and_tables(self):
+        code = lint.strip_code(
+            "namespace a {\nstruct S { int x{f(1)}; };\nS::S(int n) : x(n) { if (n) { g(); } }\n"
+            "TEST(Suite, Case) {\n  EXPECT_EQ(\"}\", '{');\n}\n}\n")
+        self.assertEqual([name for name, _, _ in lint.functions(code)], ["S::S", "Suite.Case"])

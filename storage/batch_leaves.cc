@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/batch_leaves.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+
+namespace rill::storage_internal {
+namespace {
+
+// Names every entry of `dict` (below `path`) that is not a tensor of the spec.
+void CollectStrangers(const TensorDictSpec& spec, const TensorDict& dict,
+                      const std::string& path,
+                      std::vector<std::string>* strangers) {
+  for (const std::string& name : dict.Keys()) {
+    const std::string key = path.empty() ? name : absl::StrCat(path, "/", name);
+    if (const TensorDict* inner = dict.FindDict(name)) {
+      const size_t before = strangers->size();
+      CollectStrangers(spec, *inner, key, strangers);
+      if (inner->empty() && strangers->size() == before) {
+        strangers->push_back(absl::StrCat(key, " (an empty dictionary)"));
+      }
+    } else if (dict.Find(name) == nullptr) {
+      strangers->push_back(absl::StrCat(key, " (not a tensor)"));
+    } else if (spec.Find(key) == nullptr) {
+      strangers->push_back(key);
+    }
+  }
+}
+
+absl::Status WrongKeys(absl::string_view caller, const TensorDictSpec& spec,
+                       const TensorDict& dict, bool allow_part) {
+  std::vector<std::string> missing;
+  std::vector<std::string> known;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    known.push_back(leaf.key);
+    if (!allow_part && dict.Find(leaf.key) == nullptr) {
+      missing.push_back(leaf.key);
+    }
+  }
+  std::vector<std::string> strangers;
+  CollectStrangers(spec, dict, "", &strangers);
+  std::string got = "got";
+  if (!strangers.empty()) {
+    absl::StrAppend(&got, " unknown {", absl::StrJoin(strangers, ", "), "}");
+  }
+  if (!missing.empty()) {
+    absl::StrAppend(&got, strangers.empty() ? "" : " and", " no {",
+                    absl::StrJoin(missing, ", "), "}");
+  }
+  if (strangers.empty() && missing.empty()) absl::StrAppend(&got, " none");
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": keys: ", got, ", want ", allow_part ? "some of {" : "{",
+      absl::StrJoin(known, ", "), "}"));
+}
+
+// The strides behind the batch dimensions are row-major without gaps.
+bool HasDenseRows(const Tensor& tensor, int batch_rank) {
+  int64_t stride = DTypeSize(tensor.dtype());
+  for (int d = tensor.rank() - 1; d >= batch_rank; --d) {
+    if (tensor.shape()[d] != 1 && tensor.strides_bytes()[d] != stride) {
+      return false;
+    }
+    stride *= tensor.shape()[d];
+  }
+  return true;
+}
+
+}  // namespace
+
+SpecTree::SpecTree(const TensorDictSpec& spec) {
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    absl::string_view head;
+    absl::string_view rest = leaf.key;
+    for (;;) {
+      absl::string_view tail;
+      SplitKeyHead(rest, &head, &tail);
+      if (tail.empty()) break;
+      rest = tail;
+      const std::string path = leaf.key.substr(
+          0, static_cast<size_t>(head.data() + head.size() - leaf.key.data()));
+      if (std::find(dicts_.begin(), dicts_.end(), path) == dicts_.end()) {
+        dicts_.push_back(path);
+      }
+    }
+  }
+}
+
+bool SpecTree::HoldsOnly(int64_t tensors, const TensorDict& dict) const {
+  // Every entry of a known dictionary is a known tensor or a known dictionary.
+  int64_t entries = dict.num_entries();
+  int64_t dicts = 0;
+  for (const std::string& key : dicts_) {
+    if (const TensorDict* inner = dict.FindDict(key)) {
+      ++dicts;
+      entries += inner->num_entries();
+    }
+  }
+  return entries == tensors + dicts;
+}
+
+absl::Status BatchLeaves::Bind(absl::string_view caller,
+                               const TensorDictSpec& spec, const SpecTree& tree,
+                               const TensorDict& batch, bool allow_part) {
+  Clear();
+  const int batch_rank = batch.batch_shape().rank();
+  for (size_t i = 0; i < spec.leaves().size(); ++i) {
+    const TensorDictSpec::Leaf& leaf = spec.leaves()[i];
+    const Tensor* tensor = batch.Find(leaf.key);
+    if (tensor == nullptr) continue;
+    if (tensor->dtype() != leaf.spec.dtype ||
+        tensor->shape().sizes().subspan(batch_rank) !=
+            leaf.spec.shape.sizes()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller, ": leaf \"", leaf.key, "\": got ", DTypeName(tensor->dtype()),
+          tensor->shape().ToString(), ", want ", DTypeName(leaf.spec.dtype),
+          batch.batch_shape().Concat(leaf.spec.shape).ToString()));
+    }
+    leaves_.push_back({.leaf = i, .given = tensor, .ready = tensor});
+  }
+  const bool is_whole = leaves_.size() == spec.leaves().size();
+  if (leaves_.empty() || (!allow_part && !is_whole) ||
+      !tree.HoldsOnly(static_cast<int64_t>(leaves_.size()), batch)) {
+    return WrongKeys(caller, spec, batch, allow_part);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchLeaves::Prepare(const RowTable& table, int batch_rank) {
+  for (BatchLeaf& leaf : leaves_) {
+    const bool is_dense = HasDenseRows(*leaf.given, batch_rank);
+    const bool is_own = table.Holds(*leaf.given);
+    const bool is_reached = table.Reaches(*leaf.given);
+    if ((is_dense && !is_own && is_reached) ||
+        leaf.given->num_elements() == 0) {
+      continue;
+    }
+    Tensor copy = *leaf.given;
+    if (!is_reached) {
+      RILL_ASSIGN_OR_RETURN(copy, copy.To(table.device()));
+    } else {
+      RILL_ASSIGN_OR_RETURN(copy, copy.Clone());
+    }
+    copies_.push_back(std::move(copy));
+    leaf.ready = &copies_.back();
+  }
+  return absl::OkStatus();
+}
+
+const BatchLeaf* BatchLeaves::Find(size_t leaf) const {
+  for (const BatchLeaf& candidate : leaves_) {
+    if (candidate.leaf == leaf) return &candidate;
+  }
+  return nullptr;
+}
+
+void BatchLeaves::Clear() {
+  leaves_.clear();
+  copies_.clear();
+}
+
+}  // namespace rill::storage_internal

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_BATCH_LEAVES_H_
+#define RILL_STORAGE_BATCH_LEAVES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/storage/row_table.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::storage_internal {
+
+// What a spec's dictionaries look like, so that a batch can be checked without
+// making a list of its keys.
+// Thread-safety: immutable.
+class SpecTree {
+ public:
+  explicit SpecTree(const TensorDictSpec& spec);
+
+  // `dict` holds nothing but `tensors` of the spec's leaves and the
+  // dictionaries that they are in. Cost: O(dictionaries), no allocation.
+  bool HoldsOnly(int64_t tensors, const TensorDict& dict) const;
+
+ private:
+  std::vector<std::string> dicts_;  // Keys of all nested dictionaries.
+};
+
+// One leaf of a batch that is about to be written.
+struct BatchLeaf {
+  size_t leaf = 0;                // In the order of the spec.
+  const Tensor* given = nullptr;  // The caller's.
+  const Tensor* ready = nullptr;  // The same values where the table reaches
+                                  // them, rows without gaps inside.
+};
+
+// The leaves of a batch in the order of a spec: checked first, then brought to
+// where a table can copy them from.
+//
+// Thread-safety: thread-compatible. Reusable; a reused one allocates nothing
+//   for batches that already lie right.
+class BatchLeaves {
+ public:
+  // INVALID_ARGUMENT names the key and both sides where keys, dtypes or shapes
+  // behind the batch shape are not the spec's.
+  absl::Status Bind(absl::string_view caller, const TensorDictSpec& spec,
+                    const SpecTree& tree, const TensorDict& batch,
+                    bool allow_part);
+  // Copies what the table does not reach, what lies in the table itself, and
+  // rows with gaps inside.
+  absl::Status Prepare(const RowTable& table, int batch_rank);
+
+  absl::Span<const BatchLeaf> leaves() const { return leaves_; }
+  // Null where the batch does not hold it.
+  const BatchLeaf* Find(size_t leaf) const;
+  void Clear();
+
+ private:
+  std::vector<BatchLeaf> leaves_;
+  std::deque<Tensor> copies_;  // Stable addresses.
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_BATCH_LEAVES_H_

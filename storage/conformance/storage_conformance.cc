@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/conformance/storage_conformance.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "rill/storage/conformance/conformance_rows.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+
+StorageSubject::StorageSubject(std::unique_ptr<Storage> storage,
+                               const Lanes& lanes)
+    : storage_(std::move(storage)),
+      oracle_(lanes),
+      mirror_(std::make_unique<MirrorObserver>()) {
+  RILL_EXPECT_OK(storage_->AddObserver(mirror_.get()));
+}
+
+StorageSubject::~StorageSubject() { storage_->RemoveObserver(mirror_.get()); }
+
+std::vector<int64_t> StorageSubject::NewIds(int64_t count) {
+  std::vector<int64_t> ids(count);
+  std::iota(ids.begin(), ids.end(), next_id_);
+  next_id_ += count;
+  return ids;
+}
+
+std::vector<int64_t> StorageSubject::Extend(int64_t first_lane,
+                                            int64_t num_lanes, int64_t steps) {
+  const std::vector<int64_t> ids = NewIds(num_lanes * steps);
+  ExtendWith(ConformanceRows({num_lanes, steps}, ids), first_lane, ids);
+  return ids;
+}
+
+void StorageSubject::ExtendWith(const TensorDict& batch, int64_t first_lane,
+                                absl::Span<const int64_t> ids) {
+  const Shape& shape = batch.batch_shape();
+  const int64_t num_lanes = shape.rank() == 2 ? shape[0] : 1;
+  const int64_t steps = shape[shape.rank() - 1];
+  const int64_t kept = std::min(steps, oracle_.lanes().capacity);
+  const auto result = storage_->Extend(batch, {.first_lane = first_lane});
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->rows_written, num_lanes * kept);
+  EXPECT_EQ(result->rows_dropped, num_lanes * (steps - kept));
+  oracle_.Extend(first_lane, num_lanes, steps, ids);
+}
+
+void StorageSubject::WriteAt(absl::Span<const Slot> slots,
+                             absl::Span<const size_t> leaves) {
+  const int64_t n = static_cast<int64_t>(slots.size());
+  const std::vector<int64_t> ids = NewIds(n);
+  RILL_ASSERT_OK(storage_->WriteAt(slots, ConformanceRows({n}, ids, leaves)));
+  oracle_.WriteAt(slots, leaves, ids);
+}
+
+void StorageSubject::Clear() {
+  RILL_ASSERT_OK(storage_->Clear());
+  oracle_.Clear();
+}
+
+void StorageSubject::Check(const std::string& when) {
+  const std::vector<Slot> live = oracle_.LiveSlots();
+  ASSERT_EQ(storage_->size(), static_cast<int64_t>(live.size())) << when;
+  ASSERT_EQ(storage_->cursors(), oracle_.cursors()) << when;
+  ASSERT_EQ(mirror_->Compare(oracle_), "") << when;
+  if (live.empty()) return;
+  TensorDict rows;
+  RILL_ASSERT_OK(storage_->Read(live, &rows)) << when;
+  RILL_ASSERT_OK(rows.CheckEqual(oracle_.Rows(live))) << when;
+}
+
+std::unique_ptr<StorageSubject> StorageConformanceTest::Make(int64_t capacity,
+                                                             int64_t lanes) {
+  auto storage = GetParam().create(
+      capacity, lanes,
+      GetParam().is_lazy ? TensorDictSpec() : ConformanceSpec());
+  EXPECT_THAT(storage, IsOk());
+  const Lanes want = {.count = lanes, .capacity = capacity / lanes};
+  EXPECT_EQ((*storage)->lanes(), want);
+  EXPECT_EQ((*storage)->capacity(), capacity);
+  return std::make_unique<StorageSubject>(*std::move(storage), want);
+}
+
+std::vector<Slot> SlotsFrom(Slot first, int64_t count) {
+  std::vector<Slot> slots(count);
+  std::iota(slots.begin(), slots.end(), first);
+  return slots;
+}
+
+// Every conformance test links all of the suite; none may be left out of it.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StorageConformanceTest);
+
+}  // namespace rill

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Save and Load.
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/fault_point.h"
+#include "rill/base/file.h"
+#include "rill/formats/memmap_directory.h"
+#include "rill/storage/conformance/conformance_rows.h"
+#include "rill/storage/conformance/storage_conformance.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string FreshDirectory() {
+  const std::string path = JoinPath(::testing::TempDir(), "storage");
+  RILL_EXPECT_OK(RemoveAll(path));
+  return path;
+}
+
+// What the storage must hold after it loaded what `other` saved.
+void LoadLike(StorageSubject& subject, StorageSubject& other,
+              const std::string& directory) {
+  RILL_ASSERT_OK(subject.storage().Load(directory));
+  subject.oracle() = other.oracle();
+  subject.Check();
+}
+
+// The saved form is the same for all storages: rows in logical order.
+TEST_P(StorageConformanceTest, SavedRowsAreInLogicalOrder) {
+  const std::string directory = FreshDirectory();
+  auto subject = Make(10, 2);
+  subject->Extend(0, 1, 8);
+  subject->Extend(1, 1, 3);
+  RILL_ASSERT_OK(subject->storage().Save(directory));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict rows,
+                            LoadMemmapDirectory(JoinPath(directory, "rows")));
+  RILL_EXPECT_OK(
+      rows.CheckEqual(subject->oracle().Rows(subject->oracle().LiveSlots())));
+}
+
+TEST_P(StorageConformanceTest, LoadBringsBackRowsSlotsAndCursors) {
+  const std::string directory = FreshDirectory();
+  for (const int64_t steps : {1, 5, 13}) {
+    auto saved = Make(10, 2);
+    saved->ExtendAll(steps);
+    saved->Extend(1, 1, 2);
+    RILL_ASSERT_OK(saved->storage().Save(directory));
+    auto fresh = Make(10, 2);
+    LoadLike(*fresh, *saved, directory);
+    fresh->ExtendAll(2);
+    fresh->Check(absl::StrCat("after ", steps));
+    // Over rows that are there.
+    auto full = Make(10, 2);
+    full->ExtendAll(7);
+    LoadLike(*full, *saved, directory);
+    full->ExtendAll(2);
+    full->Check(absl::StrCat("over rows, after ", steps));
+  }
+}
+
+TEST_P(StorageConformanceTest, StorageWithoutRowsIsSavedToo) {
+  const std::string directory = FreshDirectory();
+  auto saved = Make(6);
+  RILL_ASSERT_OK(saved->storage().Save(directory));
+  auto fresh = Make(6);
+  fresh->ExtendAll(2);
+  LoadLike(*fresh, *saved, directory);
+  fresh->ExtendAll(2);
+  fresh->Check();
+}
+
+TEST_P(StorageConformanceTest, LoadEndsLeases) {
+  const std::string directory = FreshDirectory();
+  auto subject = Make(6);
+  subject->ExtendAll(3);
+  RILL_ASSERT_OK(subject->storage().Save(directory));
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease lease,
+                            subject->storage().Lease({0, 1}));
+  RILL_ASSERT_OK(subject->storage().Load(directory));
+  EXPECT_FALSE(lease.valid());
+  subject->Check();
+}
+
+TEST_P(StorageConformanceTest, LoadRefusesOtherLanesAndSpecs) {
+  const std::string directory = FreshDirectory();
+  auto saved = Make(8, 2);
+  saved->ExtendAll(3);
+  RILL_ASSERT_OK(saved->storage().Save(directory));
+  const auto refused = [](absl::string_view what) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition,
+                    HasSubstr(std::string(what)));
+  };
+  for (const auto& [capacity, lanes, what] :
+       {std::tuple(8, 1, "lanes: got 2"), std::tuple(8, 4, "want this"),
+        std::tuple(10, 2, "lane_capacity: got 4")}) {
+    auto other = Make(capacity, lanes);
+    other->ExtendAll(1);
+    EXPECT_THAT(other->storage().Load(directory), refused(what));
+    other->Check();
+  }
+  TensorDictSpec narrow = ConformanceSpec();
+  narrow.Erase("action");
+  RILL_ASSERT_OK_AND_ASSIGN(auto other, GetParam().create(8, 2, narrow));
+  EXPECT_THAT(other->Load(directory), refused("spec"));
+  EXPECT_EQ(other->size(), 0);
+}
+
+TEST_P(StorageConformanceTest, DamagedDirectoriesChangeNothing) {
+  const std::string directory = FreshDirectory();
+  auto saved = Make(8, 2);
+  saved->ExtendAll(3);
+  auto subject = Make(8, 2);
+  subject->ExtendAll(2);
+  EXPECT_THAT(subject->storage().Load(directory),
+              StatusIs(absl::StatusCode::kNotFound));
+  RILL_ASSERT_OK(saved->storage().Save(directory));
+  for (const absl::string_view name :
+       {"rill.json", "rows/meta.json", "rows/action.memmap",
+        "rows/next/done.memmap"}) {
+    const std::string path = JoinPath(directory, name);
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(path));
+    std::string changed = whole;
+    changed[changed.size() / 2] ^= 1;
+    for (const std::string& damaged :
+         {changed, whole.substr(0, whole.size() / 2)}) {
+      RILL_ASSERT_OK(WriteFileAtomically(path, damaged));
+      EXPECT_THAT(
+          subject->storage().Load(directory),
+          StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(name))));
+    }
+    RILL_ASSERT_OK(WriteFileAtomically(path, whole));
+    subject->Check(std::string(name));
+  }
+}
+
+TEST_P(StorageConformanceTest, FailedSavesLeaveTheOldDirectory) {
+  const std::string directory = FreshDirectory();
+  auto subject = Make(6);
+  subject->ExtendAll(3);
+  const StorageOracle before = subject->oracle();
+  RILL_ASSERT_OK(subject->storage().Save(directory));
+  subject->ExtendAll(2);
+  for (const absl::string_view point :
+       {"file.open", "file.reserve", "file.write", "file.sync",
+        "file.rename"}) {
+    ScopedFaultHook hook([point](absl::string_view at, absl::string_view) {
+      return at == point ? absl::ResourceExhaustedError("disk full")
+                         : absl::OkStatus();
+    });
+    EXPECT_THAT(subject->storage().Save(directory),
+                StatusIs(absl::StatusCode::kResourceExhausted))
+        << point;
+  }
+  subject->Check();
+  RILL_ASSERT_OK(subject->storage().Load(directory));
+  subject->oracle() = before;
+  subject->Check();
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Read and Lease.
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/storage/conformance/conformance_rows.h"
+#include "rill/storage/conformance/storage_conformance.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_P(StorageConformanceTest, ReadTakesSlotsInAnyOrderAndTwice) {
+  auto subject = Make(9, 3);
+  subject->ExtendAll(5);
+  const std::vector<Slot> slots = {8, 0, 4, 4, 2, 8, 8};
+  TensorDict rows;
+  RILL_ASSERT_OK(subject->storage().Read(slots, &rows));
+  RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows(slots)));
+}
+
+TEST_P(StorageConformanceTest, ReadGivesOneContiguousArrayALeaf) {
+  auto subject = Make(4);
+  subject->ExtendAll(4);
+  TensorDict rows;
+  RILL_ASSERT_OK(subject->storage().Read({3, 1}, &rows));
+  rows.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    EXPECT_TRUE(leaf.is_contiguous()) << key;
+    EXPECT_EQ(leaf.device(), subject->storage().device()) << key;
+  });
+}
+
+TEST_P(StorageConformanceTest, ReadReusesTensorsThatFit) {
+  auto subject = Make(6, 2);
+  subject->ExtendAll(3);
+  TensorDict rows;
+  RILL_ASSERT_OK(subject->storage().Read({0, 1, 2}, &rows));
+  const Tensor* const kept = rows.Find("next/observation");
+  const std::byte* const data = kept->raw_data();
+  const std::vector<Slot> slots = {5, 4, 0};
+  RILL_ASSERT_OK(subject->storage().Read(slots, &rows));
+  EXPECT_EQ(rows.Find("next/observation")->raw_data(), data);
+  RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows(slots)));
+}
+
+TEST_P(StorageConformanceTest, ReadMakesTensorsThatDoNotFitAnew) {
+  auto subject = Make(6, 2);
+  subject->ExtendAll(3);
+  const std::vector<Slot> slots = {1, 2};
+  const TensorDict want = subject->oracle().Rows(slots);
+  std::vector<TensorDict> outs(5);
+  outs[1] = subject->oracle().Rows({0});  // Another number of rows.
+  outs[2] = subject->oracle().Rows({0, 1});
+  RILL_ASSERT_OK(outs[2].Delete("action"));
+  outs[3] = subject->oracle().Rows({0, 1});
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor extra,
+                            Tensor::Zeros(DType::kFloat32, {2}));
+  RILL_ASSERT_OK(outs[3].Set("next/extra", extra));
+  outs[4] = subject->oracle().Rows({0, 1});
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor wrong,
+                            Tensor::Zeros(DType::kFloat64, {2, 3}));
+  RILL_ASSERT_OK(outs[4].Set("observation", wrong));
+  for (TensorDict& out : outs) {
+    RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+    RILL_EXPECT_OK(out.CheckEqual(want));
+  }
+}
+
+TEST_P(StorageConformanceTest, ReadNeverWritesIntoTheStorageItself) {
+  auto subject = Make(6);
+  subject->ExtendAll(6);
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease lease,
+                            subject->storage().Lease({0, 2}));
+  TensorDict out = lease.rows();
+  RILL_ASSERT_OK(subject->storage().Read({4, 5}, &out));
+  RILL_EXPECT_OK(out.CheckEqual(subject->oracle().Rows({4, 5})));
+  subject->Check();
+}
+
+TEST_P(StorageConformanceTest, ReadOfNoSlotsGivesNoRows) {
+  auto subject = Make(4);
+  TensorDict rows;
+  RILL_ASSERT_OK(subject->storage().Read({}, &rows));
+  EXPECT_EQ(rows.batch_shape(), Shape({0}));
+  subject->ExtendAll(1);
+  RILL_ASSERT_OK(subject->storage().Read({}, &rows));
+  EXPECT_EQ(rows.num_leaves(),
+            static_cast<int64_t>(ConformanceSpec().leaves().size()));
+}
+
+TEST_P(StorageConformanceTest, RowsThatWereReadDoNotChange) {
+  auto subject = Make(4);
+  subject->ExtendAll(4);
+  TensorDict rows;
+  RILL_ASSERT_OK(subject->storage().Read({0, 1}, &rows));
+  const TensorDict before = subject->oracle().Rows({0, 1});
+  subject->ExtendAll(4);
+  RILL_EXPECT_OK(rows.CheckEqual(before));
+}
+
+TEST_P(StorageConformanceTest, LeasesShowRowsUntilTheirSlotsAreWritten) {
+  auto subject = Make(10, 2);
+  subject->ExtendAll(4);
+  Storage& storage = subject->storage();
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease early, storage.Lease({5, 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease late, storage.Lease({7, 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease none, storage.Lease({0, 0}));
+  RILL_EXPECT_OK(early.rows().CheckEqual(subject->oracle().Rows({5, 6})));
+  RILL_EXPECT_OK(late.rows().CheckEqual(subject->oracle().Rows({7, 8})));
+  EXPECT_EQ(none.rows().batch_shape(), Shape({0}));
+  subject->Extend(1, 1, 2);  // Slots 9 and 5.
+  EXPECT_FALSE(early.valid());
+  EXPECT_TRUE(late.valid());
+  RILL_EXPECT_OK(late.rows().CheckEqual(subject->oracle().Rows({7, 8})));
+  subject->WriteAt({7}, {ConformanceLeafNumber("action")});
+  EXPECT_FALSE(late.valid());
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease last, storage.Lease({0, 1}));
+  EXPECT_TRUE(last.valid());
+  subject->Clear();
+  EXPECT_FALSE(last.valid());
+}
+
+TEST_P(StorageConformanceTest, LeasesStayInOneLaneAndAmongLiveRows) {
+  auto subject = Make(10, 2);
+  subject->Extend(0, 1, 5);
+  subject->Extend(1, 1, 3);
+  Storage& storage = subject->storage();
+  EXPECT_THAT(storage.Lease({4, 2}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("one lane")));
+  for (const SlotRange range :
+       {SlotRange{7, 2}, SlotRange{-1, 2}, SlotRange{9, 2}, SlotRange{0, -1},
+        SlotRange{5, INT64_MAX}, SlotRange{INT64_MAX, 1}}) {
+    EXPECT_THAT(storage.Lease(range), StatusIs(absl::StatusCode::kOutOfRange))
+        << range.first;
+  }
+}
+
+TEST_P(StorageConformanceTest, LeasedRowsOutliveTheStorage) {
+  auto subject = Make(4);
+  subject->ExtendAll(4);
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease lease,
+                            subject->storage().Lease({1, 3}));
+  const TensorDict want = subject->oracle().Rows({1, 2, 3});
+  subject.reset();
+  RILL_EXPECT_OK(lease.rows().CheckEqual(want));
+}
+
+}  // namespace
+}  // namespace rill

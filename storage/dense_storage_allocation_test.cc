@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steady reading and writing allocates nothing. Replaces the program's global
+// operator new, so it is a test of its own.
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "rill/slots/live_slots.h"
+#include "rill/storage/conformance/conformance_rows.h"
+#include "rill/storage/conformance/storage_conformance.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/storage/storage_layout.h"
+#include "rill/testing/status_matchers.h"
+
+namespace {
+
+std::atomic<int64_t> num_allocations{0};
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  num_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* data = std::malloc(bytes)) return data;
+  throw std::bad_alloc();
+}
+void operator delete(void* data) noexcept { std::free(data); }
+void operator delete(void* data, size_t /*bytes*/) noexcept { std::free(data); }
+
+namespace rill {
+namespace {
+
+class AllocationTest
+    : public ::testing::TestWithParam<std::pair<StorageLayout, StorageOrder>> {
+ protected:
+  std::unique_ptr<Storage> Make() {
+    auto storage = DenseStorage::Create({.capacity = 64,
+                                         .lanes = 2,
+                                         .layout = GetParam().first,
+                                         .order = GetParam().second});
+    EXPECT_THAT(storage, IsOk());
+    return *std::move(storage);
+  }
+};
+
+TEST_P(AllocationTest, SteadyReadsAllocateNothing) {
+  auto storage = Make();
+  RILL_ASSERT_OK(storage->Extend(ConformanceRows({2, 32}, SlotsFrom(1, 64))));
+  const std::vector<Slot> slots = {5, 60, 1, 33, 33, 0, 17, 40};
+  TensorDict rows;
+  RILL_ASSERT_OK(storage->Read(slots, &rows));
+  const int64_t before = num_allocations;
+  for (int i = 0; i < 100; ++i) RILL_ASSERT_OK(storage->Read(slots, &rows));
+  EXPECT_EQ(num_allocations - before, 0);
+}
+
+TEST_P(AllocationTest, SteadyWritesAllocateNothing) {
+  auto storage = Make();
+  LiveSlots live;
+  RILL_ASSERT_OK(storage->AddObserver(&live));
+  const TensorDict batch = ConformanceRows({2, 5}, SlotsFrom(1, 10));
+  // Enough for every wrap of the ring to have been seen.
+  for (int i = 0; i < 40; ++i) RILL_ASSERT_OK(storage->Extend(batch));
+  const int64_t before = num_allocations;
+  for (int i = 0; i < 100; ++i) RILL_ASSERT_OK(storage->Extend(batch));
+  EXPECT_EQ(num_allocations - before, 0);
+  EXPECT_EQ(live.size(), 64);
+  storage->RemoveObserver(&live);
+}
+
+TEST(AllocationCounterTest, CountsWhatIsAllocated) {
+  const int64_t before = num_allocations;
+  auto value = std::make_unique<std::string>(100, 'x');
+  EXPECT_EQ(num_allocations - before, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forms, AllocationTest,
+    ::testing::Values(
+        std::pair(StorageLayout::kRows, StorageOrder::kLaneMajor),
+        std::pair(StorageLayout::kRows, StorageOrder::kTimeMajor),
+        std::pair(StorageLayout::kColumns, StorageOrder::kLaneMajor),
+        std::pair(StorageLayout::kColumns, StorageOrder::kTimeMajor)));
+
+}  // namespace
+}  // namespace rill

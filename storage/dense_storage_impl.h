@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_DENSE_STORAGE_IMPL_H_
+#define RILL_STORAGE_DENSE_STORAGE_IMPL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "rill/storage/batch_leaves.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/storage/lane_rings.h"
+#include "rill/storage/lease_list.h"
+#include "rill/storage/row_table.h"
+#include "rill/storage/storage.h"
+#include "rill/storage/stored_rows.h"
+#include "rill/storage/write_event_builder.h"
+
+namespace rill::storage_internal {
+
+// DenseStorage's body: rings (which slots), a table (which bytes), leases and
+// observers, and the two locks that hold them together.
+//
+// write_mutex_ is the publish lock: one writer at a time, and observers hear of
+//   writes under it. What only writers change is read under it alone.
+// rows_mutex_ is shared by readers; a writer takes it while bytes and cursors
+//   change, never while it checks, stages or tells observers.
+// Order: write_mutex_ before rows_mutex_.
+class DenseStorageImpl final : public Storage {
+ public:
+  // Everything that a spec decides.
+  struct Rows {
+    explicit Rows(std::unique_ptr<RowTable> table)
+        : table(std::move(table)), tree(this->table->spec()) {}
+    const TensorDictSpec& spec() const { return table->spec(); }
+
+    std::unique_ptr<RowTable> table;
+    SpecTree tree;
+    EventLeaves events;
+  };
+
+  // `options` were checked.
+  explicit DenseStorageImpl(const DenseStorage::Options& options);
+  absl::Status MakeRowsFromOptions();
+
+  const Lanes& lanes() const override { return lanes_; }
+  int64_t size() const override;
+  std::vector<Cursor> cursors() const override;
+  TensorDictSpec spec() const override;
+  Device device() const override { return device_; }
+
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info) override;
+  absl::Status WriteAt(absl::Span<const Slot> slots,
+                       const TensorDict& rows) override;
+  absl::Status Read(absl::Span<const Slot> slots,
+                    TensorDict* out) const override;
+  absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
+  absl::Status Clear() override;
+  absl::Status AddObserver(WriteObserver* observer) override;
+  void RemoveObserver(WriteObserver* observer) override;
+  absl::Status Save(const std::string& directory) const override;
+  absl::Status Load(const std::string& directory) override;
+
+ private:
+  // A writer's view of what only writers change; readers are not excluded.
+  const LaneRings& WriterRings() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+      write_mutex_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return rings_;
+  }
+  Rows* WriterRows() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return rows_.get();
+  }
+
+  absl::StatusOr<std::unique_ptr<Rows>> MakeRows(
+      const TensorDictSpec& spec) const;
+
+  // Writing (dense_storage_write.cc).
+  absl::StatusOr<BatchRows> CheckBatchShape(const TensorDict& batch,
+                                            const WriteInfo& info) const;
+  absl::Status StageBatch(const TensorDict& batch, const BatchRows& extent,
+                          Rows* rows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::StatusOr<ExtendResult> Append(const TensorDict& batch,
+                                      const WriteInfo& info,
+                                      const BatchRows& extent)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status CopyBatch(const BatchRows& extent, RowTable* table) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  void PlanOverwrite(absl::Span<const Slot> slots)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+
+  // The table that holds `stored` in the slots that `rings` say: a new one, or
+  // null where the present one could take it because nothing in it is live.
+  absl::StatusOr<std::unique_ptr<Rows>> LoadInto(const StoredRows& stored,
+                                                 const LaneRings& rings)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+
+  // Observers.
+  absl::Status BuildLiveEvent(const LaneRings& rings, const Rows* rows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  void Attach(WriteObserver* observer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // What is left to do when a device fails after rows were retired.
+  void AttachAllAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+
+  const Lanes lanes_;
+  const DenseStorage::Options options_;
+  const Device device_;
+
+  mutable absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(rows_mutex_);
+  std::vector<WriteObserver*> observers_ ABSL_GUARDED_BY(write_mutex_);
+  // Kept so that steady writing allocates nothing.
+  BatchLeaves leaves_ ABSL_GUARDED_BY(write_mutex_);
+  AppendPlan plan_ ABSL_GUARDED_BY(write_mutex_);
+  std::vector<Slot> slots_ ABSL_GUARDED_BY(write_mutex_);
+  WriteEventBuilder event_ ABSL_GUARDED_BY(write_mutex_);
+
+  mutable absl::Mutex rows_mutex_;
+  std::unique_ptr<Rows> rows_ ABSL_GUARDED_BY(rows_mutex_);  // Null: no spec.
+  LaneRings rings_ ABSL_GUARDED_BY(rows_mutex_);
+
+  mutable LeaseList leases_;
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_DENSE_STORAGE_IMPL_H_

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is DenseStorage's own; dense_storage_conformance_test has the rest.
+#include "rill/storage/dense_storage.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/fault_point.h"
+#include "rill/device/device.h"
+#include "rill/device/testing/fake_backend.h"
+#include "rill/formats/file_tree.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
+#include "rill/storage/conformance/conformance_rows.h"
+#include "rill/storage/conformance/storage_conformance.h"
+#include "rill/storage/storage.h"
+#include "rill/storage/storage_layout.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A batch [time] whose only leaf holds first, first + 1, ...
+TensorDict Count(float first, int64_t steps) {
+  TensorDict batch({steps});
+  auto tensor = Tensor::Zeros(DType::kFloat32, {steps, 1});
+  EXPECT_THAT(tensor, IsOk());
+  for (int64_t i = 0; i < steps; ++i) {
+    tensor->data<float>()[i] = first + static_cast<float>(i);
+  }
+  RILL_EXPECT_OK(batch.Set("observation", *tensor));
+  return batch;
+}
+
+TEST(DenseStorageTest, Example) {
+  RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Storage> storage,
+                            DenseStorage::Create({.capacity = 5}));
+  RILL_ASSERT_OK_AND_ASSIGN(ExtendResult result, storage->Extend(Count(0, 3)));
+  EXPECT_EQ(result.rows_written, 3);
+  RILL_ASSERT_OK(storage->Extend(Count(3, 4)));
+  EXPECT_EQ(storage->size(), 5);
+  EXPECT_EQ(storage->cursors()[0].written, 7);
+
+  TensorDict rows;
+  RILL_ASSERT_OK(storage->Read({0, 1, 2, 3, 4}, &rows));
+  RILL_ASSERT_OK_AND_ASSIGN(absl::Span<float> values,
+                            rows.Flat<float>("observation"));
+  EXPECT_THAT(values, ElementsAre(5, 6, 2, 3, 4));
+}
+
+// --- Options
+// -------------------------------------------------------------------
+
+TEST(DenseStorageTest, WrongOptionsAreNamed) {
+  const auto refused = [](absl::string_view what) {
+    return StatusIs(absl::StatusCode::kInvalidArgument,
+                    HasSubstr(std::string(what)));
+  };
+  EXPECT_THAT(DenseStorage::Create({}), refused("capacity: got 0"));
+  EXPECT_THAT(DenseStorage::Create({.capacity = -1}), refused("capacity"));
+  EXPECT_THAT(DenseStorage::Create({.capacity = 4, .lanes = 0}),
+              refused("lanes: got 0"));
+  EXPECT_THAT(DenseStorage::Create({.capacity = 10, .lanes = 4}),
+              refused("capacity: got 10, want a multiple of lanes = 4"));
+  EXPECT_THAT(DenseStorage::Create(
+                  {.capacity = 4, .memory_kind = MemoryKind::kMappedFile}),
+              refused("memory_kind"));
+  EXPECT_THAT(
+      DenseStorage::Create({.capacity = 4, .memory_kind = MemoryKind::kPinned}),
+      refused("name a device"));
+  EXPECT_THAT(DenseStorage::Create(
+                  {.capacity = int64_t{1} << 60, .spec = ConformanceSpec()}),
+              refused("lower the capacity"));
+}
+
+TEST(DenseStorageTest, MemoryThatCannotBeHadIsResourceExhausted) {
+  EXPECT_THAT(DenseStorage::Create(
+                  {.capacity = int64_t{1} << 48, .spec = ConformanceSpec()}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  // Lazy: the write fails, and the next one may go well.
+  RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                            DenseStorage::Create({.capacity = 8}));
+  {
+    ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
+      return point == "host.allocate"
+                 ? absl::ResourceExhaustedError("no memory")
+                 : absl::OkStatus();
+    });
+    EXPECT_THAT(storage->Extend(Count(0, 2)),
+                StatusIs(absl::StatusCode::kResourceExhausted));
+  }
+  EXPECT_EQ(storage->size(), 0);
+  EXPECT_TRUE(storage->spec().empty());
+  RILL_EXPECT_OK(storage->Extend(Count(0, 2)));
+}
+
+TEST(DenseStorageTest, GivenSpecKeepsItsDomains) {
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(spec.Set("action", LeafSpec::Categorical(4)));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto storage, DenseStorage::Create({.capacity = 8, .spec = spec}));
+  EXPECT_EQ(storage->spec(), spec);
+}
+
+TEST(DenseStorageTest, RowsLieWhereTheyWereAskedTo) {
+  const auto place = [](const DenseStorage::Options& options) {
+    auto storage = DenseStorage::Create(options);
+    EXPECT_THAT(storage, IsOk());
+    RILL_EXPECT_OK((*storage)->Extend(Count(0, 2)));
+    auto lease = (*storage)->Lease({0, 2});
+    EXPECT_THAT(lease, IsOk());
+    const Tensor rows = *lease->rows().Find("observation");
+    EXPECT_EQ((*storage)->device(), rows.device());
+    return std::tuple(rows.device(), rows.memory_kind());
+  };
+  EXPECT_EQ(place({.capacity = 4}),
+            std::tuple(Device::Cpu(), MemoryKind::kPageable));
+  EXPECT_EQ(place({.capacity = 4, .device = Device::Fake(1)}),
+            std::tuple(Device::Fake(1), MemoryKind::kDevice));
+  EXPECT_EQ(place({.capacity = 4,
+                   .device = Device::Fake(0),
+                   .memory_kind = MemoryKind::kPinned}),
+            std::tuple(Device::Cpu(), MemoryKind::kPinned));
+}
+
+// --- Layouts
+// ------------------------------------------------------------------
+
+TEST(DenseStorageTest, SavesMoveBetweenAllLayoutsOrdersAndDevices) {
+  std::vector<DenseStorage::Options> forms;
+  for (const auto layout : {StorageLayout::kRows, StorageLayout::kColumns}) {
+    for (const auto order :
+         {StorageOrder::kLaneMajor, StorageOrder::kTimeMajor}) {
+      for (const Device device : {Device::Cpu(), Device::Fake(0)}) {
+        forms.push_back({.capacity = 12,
+                         .lanes = 3,
+                         .layout = layout,
+                         .order = order,
+                         .device = device});
+      }
+    }
+  }
+  const std::string directory = formats_internal::FreshPath("moved");
+  const std::vector<int64_t> ids = SlotsFrom(50, 3 * 6);
+  for (size_t i = 0; i < forms.size(); ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto from, DenseStorage::Create(forms[i]));
+    RILL_ASSERT_OK(from->Extend(ConformanceRows({3, 6}, ids)));
+    RILL_ASSERT_OK(from->Save(directory));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto to, DenseStorage::Create(forms[(3 * i + 1) % forms.size()]));
+    RILL_ASSERT_OK(to->Load(directory));
+    TensorDict want;
+    TensorDict got;
+    RILL_ASSERT_OK(from->Read(SlotsFrom(0, 12), &want));
+    RILL_ASSERT_OK(to->Read(SlotsFrom(0, 12), &got));
+    RILL_EXPECT_OK(got.CheckEqual(want));
+    EXPECT_EQ(from->cursors(), to->cursors());
+  }
+}
+
+// --- Event keys
+// -----------------------------------------------------------------
+
+// Keeps the values of the last events.
+class LastEvent : public WriteObserver {
+ public:
+  void OnAttach(const Lanes&, absl::Span<const Cursor>) override { ++attached; }
+  void OnRetire(const WriteEvent&) override {}
+  void OnWrite(const WriteEvent& event) override {
+    ends.assign(event.ends.begin(), event.ends.end());
+    trajectories.assign(event.trajectory_ids.begin(),
+                        event.trajectory_ids.end());
+    priorities.assign(event.priorities.begin(), event.priorities.end());
+    versions.assign(event.policy_versions.begin(), event.policy_versions.end());
+  }
+  void OnClear() override {}
+
+  int attached = 0;
+  std::vector<uint8_t> ends;
+  std::vector<int64_t> trajectories;
+  std::vector<double> priorities;
+  std::vector<int64_t> versions;
+};
+
+Tensor Flags(const std::vector<int>& values) {
+  auto tensor =
+      Tensor::Zeros(DType::kBool, {static_cast<int64_t>(values.size()), 1});
+  EXPECT_THAT(tensor, IsOk());
+  for (size_t i = 0; i < values.size(); ++i) {
+    tensor->data<bool>()[i] = values[i] != 0;
+  }
+  return *tensor;
+}
+
+TEST(DenseStorageTest, AStepEndsWhereAnyOfTheEndKeysIsTrue) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto storage,
+      DenseStorage::Create(
+          {.capacity = 4,
+           .event_keys = {.ends = {"terminated", "truncated", "absent"}}}));
+  LastEvent last;
+  RILL_ASSERT_OK(storage->AddObserver(&last));
+  TensorDict batch({4});
+  RILL_ASSERT_OK(batch.Set("terminated", Flags({0, 1, 0, 1})));
+  RILL_ASSERT_OK(batch.Set("truncated", Flags({0, 0, 1, 1})));
+  RILL_ASSERT_OK(storage->Extend(batch));
+  EXPECT_THAT(last.ends, ElementsAre(0, 1, 1, 1));
+  EXPECT_THAT(last.trajectories, IsEmpty());
+  EXPECT_THAT(last.priorities, IsEmpty());
+  EXPECT_THAT(last.versions, IsEmpty());
+  // A patch of one of the flags: the other still counts.
+  TensorDict patch({2});
+  RILL_ASSERT_OK(patch.Set("terminated", Flags({1, 0})));
+  RILL_ASSERT_OK(storage->WriteAt({0, 2}, patch));
+  EXPECT_THAT(last.ends, ElementsAre(1, 1));
+  storage->RemoveObserver(&last);
+}
+
+TEST(DenseStorageTest, PatchesReportOnlyWhatTheyHold) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                            DenseStorage::Create({.capacity = 4}));
+  LastEvent last;
+  RILL_ASSERT_OK(storage->AddObserver(&last));
+  RILL_ASSERT_OK(storage->Extend(ConformanceRows({4}, {1, 2, 3, 4})));
+  EXPECT_EQ(last.versions.size(), 4);
+  const std::vector<size_t> leaves = {ConformanceLeafNumber("priority")};
+  RILL_ASSERT_OK(
+      storage->WriteAt({2, 0}, ConformanceRows({2}, {7, 8}, leaves)));
+  EXPECT_THAT(last.ends, IsEmpty());
+  EXPECT_THAT(last.versions, IsEmpty());
+  // In the order of the slots' age.
+  EXPECT_THAT(last.priorities,
+              ElementsAre(ConformancePriority(8), ConformancePriority(7)));
+  storage->RemoveObserver(&last);
+}
+
+TEST(DenseStorageTest, EventLeavesOfAnotherFormAreRefused) {
+  TensorDict batch({2});
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor numbers,
+                            Tensor::Zeros(DType::kFloat32, {2, 1}));
+  RILL_ASSERT_OK(batch.Set("next/done", numbers));
+  RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                            DenseStorage::Create({.capacity = 4}));
+  EXPECT_THAT(storage->Extend(batch),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("EventKeys::ends: leaf \"next/done\"")));
+  EXPECT_TRUE(storage->spec().empty());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto other,
+      DenseStorage::Create({.capacity = 4, .event_keys = {.ends = {}}}));
+  RILL_EXPECT_OK(other->Extend(batch));
+}
+
+// --- Failing devices
+// ----------------------------------------------------------
+
+class FailingDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fake_ = FakeBackend::Install({});
+    auto storage =
+        DenseStorage::Create({.capacity = 4, .device = Device::Fake(0)});
+    RILL_ASSERT_OK(storage);
+    storage_ = *std::move(storage);
+    RILL_ASSERT_OK(storage_->AddObserver(&last_));
+    RILL_ASSERT_OK(storage_->Extend(ConformanceRows({3}, {1, 2, 3})));
+    last_.attached = 0;
+  }
+  void TearDown() override {
+    storage_->RemoveObserver(&last_);
+    storage_.reset();
+    EXPECT_EQ(fake_->NumAllocations(0, MemoryKind::kDevice), 0);
+    EXPECT_EQ(fake_->NumStreamsAndEvents(), 0);
+    EXPECT_THAT(fake_->TakeMisuse(), IsEmpty());
+  }
+  void ExpectUnchanged() {
+    EXPECT_EQ(storage_->size(), 3);
+    TensorDict rows;
+    RILL_ASSERT_OK(storage_->Read({0, 1, 2}, &rows));
+    RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({3}, {1, 2, 3})));
+  }
+
+  const absl::Status failure_ = absl::UnavailableError("fell off the bus");
+  FakeBackend* fake_ = nullptr;
+  std::unique_ptr<Storage> storage_;
+  LastEvent last_;
+};
+
+TEST_F(FailingDeviceTest, StagingThatFailsDisturbsNobody) {
+  fake_->FailNext(FakeBackend::Operation::kCopy, 2, failure_);
+  EXPECT_EQ(storage_->Extend(ConformanceRows({2}, {4, 5})).status(), failure_);
+  fake_->FailNext(FakeBackend::Operation::kAllocate, 1, failure_);
+  EXPECT_EQ(storage_->Extend(ConformanceRows({2}, {4, 5})).status(), failure_);
+  EXPECT_EQ(last_.attached, 0);
+  ExpectUnchanged();
+}
+
+TEST_F(FailingDeviceTest, AWriteThatFailsHalfwayAttachesObserversAgain) {
+  fake_->FailNext(FakeBackend::Operation::kScatterRows, 1, failure_);
+  EXPECT_EQ(storage_->Extend(ConformanceRows({2}, {4, 5})).status(), failure_);
+  EXPECT_EQ(last_.attached, 1);
+  EXPECT_THAT(last_.versions, ElementsAre(3, 6, 9));
+  fake_->FailNext(FakeBackend::Operation::kScatterRows, 1, failure_);
+  EXPECT_EQ(storage_->WriteAt({1}, ConformanceRows({1}, {9})), failure_);
+  EXPECT_EQ(last_.attached, 2);
+  ExpectUnchanged();
+}
+
+TEST_F(FailingDeviceTest, AReadThatFailsLeavesOutAlone) {
+  fake_->FailNext(FakeBackend::Operation::kGatherRows, 1, failure_);
+  TensorDict out = Count(5, 2);
+  EXPECT_EQ(storage_->Read({0, 1}, &out), failure_);
+  RILL_EXPECT_OK(out.CheckEqual(Count(5, 2)));
+  ExpectUnchanged();
+}
+
+TEST_F(FailingDeviceTest, ALoadThatFailsLeavesTheRows) {
+  const std::string directory = formats_internal::FreshPath("failing");
+  RILL_ASSERT_OK_AND_ASSIGN(auto other, DenseStorage::Create({.capacity = 4}));
+  RILL_ASSERT_OK(other->Extend(ConformanceRows({4}, {6, 7, 8, 9})));
+  RILL_ASSERT_OK(other->Save(directory));
+  for (const auto operation :
+       {FakeBackend::Operation::kAllocate, FakeBackend::Operation::kCopy,
+        FakeBackend::Operation::kScatterRows}) {
+    fake_->FailNext(operation, 1, failure_);
+    EXPECT_EQ(storage_->Load(directory), failure_);
+    ExpectUnchanged();
+  }
+  EXPECT_EQ(last_.attached, 0);
+  RILL_EXPECT_OK(storage_->Load(directory));
+  EXPECT_EQ(storage_->size(), 4);
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/lane_rings.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+
+namespace rill::storage_internal {
+
+int64_t LaneRings::live(int64_t lane) const {
+  return std::min(cursors_[lane].written, lanes_.capacity);
+}
+
+bool LaneRings::IsLiveSlow(Slot slot) const {
+  // A lane's live positions start at 0 until it is full.
+  return slot < lanes_.num_slots() &&
+         lanes_.PositionOf(slot) < live(lanes_.LaneOf(slot));
+}
+
+absl::Status LaneRings::NotLive(absl::string_view caller, Slot slot) const {
+  const absl::string_view head = ": slot: got ";
+  if (size_ == 0) {
+    return absl::OutOfRangeError(absl::StrCat(
+        caller, head, slot, ", want a live one; no row is stored"));
+  }
+  if (slot < 0 || slot >= lanes_.num_slots() || lanes_.count == 1) {
+    return absl::OutOfRangeError(
+        absl::StrCat(caller, head, slot, ", want a live one in [0, ",
+                     lanes_.count == 1 ? size_ : lanes_.num_slots(), ")"));
+  }
+  const int64_t lane = lanes_.LaneOf(slot);
+  const Slot first = lanes_.SlotOf(lane, 0);
+  return absl::OutOfRangeError(absl::StrCat(
+      caller, head, slot, " of lane ", lane, ", want a live one in [", first,
+      ", ", first + live(lane), ")"));
+}
+
+absl::Status LaneRings::CheckLive(absl::string_view caller,
+                                  absl::Span<const Slot> slots) const {
+  for (const Slot slot : slots) {
+    if (!IsLive(slot)) return NotLive(caller, slot);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LaneRings::CheckLive(absl::string_view caller,
+                                  SlotRange range) const {
+  if (range.count < 0 || range.first > INT64_MAX - range.count) {
+    return absl::OutOfRangeError(absl::StrCat(caller, ": range: got [",
+                                              range.first, ", +", range.count,
+                                              "), want 0 <= count"));
+  }
+  if (range.count == 0) return absl::OkStatus();
+  const Slot last = range.first + range.count - 1;
+  if (!IsLive(range.first)) return NotLive(caller, range.first);
+  if (lanes_.LaneOf(range.first) != lanes_.LaneOf(last)) {
+    return absl::OutOfRangeError(
+        absl::StrCat(caller, ": range: got [", range.first, ", ", last + 1,
+                     "), want slots of one lane of ", lanes_.capacity));
+  }
+  if (!IsLive(last)) return NotLive(caller, last);
+  return absl::OkStatus();
+}
+
+void LaneRings::AddRing(int64_t lane, int64_t first, int64_t count,
+                        std::vector<SlotRange>* ranges) const {
+  if (count == 0) return;
+  const int64_t before_wrap = std::min(count, lanes_.capacity - first);
+  ranges->push_back({lanes_.SlotOf(lane, first), before_wrap});
+  if (count > before_wrap) {
+    ranges->push_back({lanes_.SlotOf(lane, 0), count - before_wrap});
+  }
+}
+
+void LaneRings::PlanAppend(int64_t first_lane, int64_t num_lanes, int64_t steps,
+                           AppendPlan* plan) const {
+  const int64_t capacity = lanes_.capacity;
+  plan->kept = std::min(steps, capacity);
+  plan->dropped = steps - plan->kept;
+  plan->retired.clear();
+  plan->written.clear();
+  for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
+    const int64_t written = cursors_[lane].written;
+    const int64_t retired =
+        std::max<int64_t>(live(lane) + plan->kept - capacity, 0);
+    AddRing(lane, (written - live(lane)) % capacity, retired, &plan->retired);
+    AddRing(lane, (written + plan->dropped) % capacity, plan->kept,
+            &plan->written);
+  }
+}
+
+void LaneRings::Append(int64_t first_lane, int64_t num_lanes, int64_t steps) {
+  for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
+    const int64_t before = live(lane);
+    cursors_[lane].written += steps;
+    size_ += live(lane) - before;
+  }
+  AdvanceLiveBelow();
+}
+
+// Lanes never shrink here, so each is passed once.
+void LaneRings::AdvanceLiveBelow() {
+  int64_t lane = live_below_ / lanes_.capacity;
+  while (lane < lanes_.count && live(lane) == lanes_.capacity) ++lane;
+  live_below_ = lane * lanes_.capacity + (lane < lanes_.count ? live(lane) : 0);
+}
+
+void LaneRings::Clear() {
+  std::fill(cursors_.begin(), cursors_.end(), Cursor());
+  Count();
+}
+
+void LaneRings::Restore(absl::Span<const Cursor> cursors) {
+  cursors_.assign(cursors.begin(), cursors.end());
+  Count();
+}
+
+void LaneRings::Count() {
+  size_ = 0;
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) size_ += live(lane);
+  live_below_ = 0;
+  AdvanceLiveBelow();
+}
+
+void LaneRings::LiveRanges(std::vector<SlotRange>* ranges) const {
+  ranges->clear();
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+    AddRing(lane, (cursors_[lane].written - live(lane)) % lanes_.capacity,
+            live(lane), ranges);
+  }
+}
+
+bool LaneRings::IsBefore(Slot a, Slot b) const {
+  const int64_t lane_a = lanes_.LaneOf(a);
+  const int64_t lane_b = lanes_.LaneOf(b);
+  if (lane_a != lane_b) return lane_a < lane_b;
+  const int64_t oldest =
+      (cursors_[lane_a].written - live(lane_a)) % lanes_.capacity;
+  // Positions before the oldest one come after the wrap.
+  const int64_t age_a = lanes_.PositionOf(a) - oldest;
+  const int64_t age_b = lanes_.PositionOf(b) - oldest;
+  return (age_a < 0 ? age_a + lanes_.capacity : age_a) <
+         (age_b < 0 ? age_b + lanes_.capacity : age_b);
+}
+
+void ExpandRanges(absl::Span<const SlotRange> ranges,
+                  std::vector<Slot>* slots) {
+  slots->clear();
+  for (const SlotRange& range : ranges) {
+    for (int64_t i = 0; i < range.count; ++i) slots->push_back(range.first + i);
+  }
+}
+
+void JoinSlots(const Lanes& lanes, absl::Span<const Slot> slots,
+               std::vector<SlotRange>* ranges) {
+  ranges->clear();
+  for (const Slot slot : slots) {
+    if (!ranges->empty() &&
+        slot == ranges->back().first + ranges->back().count &&
+        lanes.PositionOf(slot) != 0) {
+      ++ranges->back().count;
+    } else {
+      ranges->push_back({slot, 1});
+    }
+  }
+}
+
+}  // namespace rill::storage_internal

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_LANE_RINGS_H_
+#define RILL_STORAGE_LANE_RINGS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/slots/slot.h"
+
+namespace rill::storage_internal {
+
+// What appending the same number of steps to a run of lanes does.
+struct AppendPlan {
+  int64_t dropped = 0;  // Oldest steps of each lane that never get a slot.
+  int64_t kept = 0;     // Steps of each lane that do.
+  // Lane after lane, oldest first: rows that go, and slots that are written.
+  std::vector<SlotRange> retired;
+  std::vector<SlotRange> written;
+};
+
+// Which slots are live and where the next step of each lane goes. Numbers only;
+// every storage that is a ring keeps one.
+//
+// A lane's steps go to positions written % C. Appending more than C steps is
+// the same as appending them one after the other: the cursor counts all.
+//
+// Thread-safety: thread-compatible.
+class LaneRings {
+ public:
+  explicit LaneRings(const Lanes& lanes)
+      : lanes_(lanes), cursors_(lanes.count) {}
+
+  const Lanes& lanes() const { return lanes_; }
+  const std::vector<Cursor>& cursors() const { return cursors_; }
+  // Live rows, over all lanes / of one lane.
+  int64_t size() const { return size_; }
+  int64_t live(int64_t lane) const;
+
+  // Cost: one comparison while the lanes before are full, else a division.
+  bool IsLive(Slot slot) const {
+    return slot >= 0 && (slot < live_below_ || IsLiveSlow(slot));
+  }
+  // OUT_OF_RANGE names the first slot that is not live, and the live ones.
+  absl::Status CheckLive(absl::string_view caller,
+                         absl::Span<const Slot> slots) const;
+  // The same for a range, which must stay in one lane.
+  absl::Status CheckLive(absl::string_view caller, SlotRange range) const;
+
+  // `first_lane` and `num_lanes` within lanes(), `steps` >= 0. Reuses `plan`.
+  void PlanAppend(int64_t first_lane, int64_t num_lanes, int64_t steps,
+                  AppendPlan* plan) const;
+  void Append(int64_t first_lane, int64_t num_lanes, int64_t steps);
+  void Clear();
+  // One cursor a lane.
+  void Restore(absl::Span<const Cursor> cursors);
+
+  // All live slots, lane after lane, oldest first. Reuses `ranges`.
+  void LiveRanges(std::vector<SlotRange>* ranges) const;
+  // Lane after lane and oldest first: what events want.
+  bool IsBefore(Slot a, Slot b) const;
+
+ private:
+  bool IsLiveSlow(Slot slot) const;
+  absl::Status NotLive(absl::string_view caller, Slot slot) const;
+  void Count();
+  void AdvanceLiveBelow();
+  // Appends positions [first, first + count) of a lane's ring.
+  void AddRing(int64_t lane, int64_t first, int64_t count,
+               std::vector<SlotRange>* ranges) const;
+
+  Lanes lanes_;
+  std::vector<Cursor> cursors_;
+  int64_t size_ = 0;
+  Slot live_below_ = 0;  // All slots below are live.
+};
+
+// The slots of `ranges`, one after the other. Reuses `slots`.
+void ExpandRanges(absl::Span<const SlotRange> ranges, std::vector<Slot>* slots);
+// The opposite: joins neighbours; a run never leaves its lane.
+void JoinSlots(const Lanes& lanes, absl::Span<const Slot> slots,
+               std::vector<SlotRange>* ranges);
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_LANE_RINGS_H_

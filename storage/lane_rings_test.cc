@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/lane_rings.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/slots/slot.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::storage_internal {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(LaneRingsTest, WritesGoOnWhereTheLastOneEnded) {
+  LaneRings rings({.count = 1, .capacity = 5});
+  AppendPlan plan;
+  rings.PlanAppend(0, 1, 3, &plan);
+  EXPECT_THAT(plan.written, ElementsAre(SlotRange{0, 3}));
+  EXPECT_THAT(plan.retired, IsEmpty());
+  rings.Append(0, 1, 3);
+
+  rings.PlanAppend(0, 1, 4, &plan);
+  EXPECT_THAT(plan.written, ElementsAre(SlotRange{3, 2}, SlotRange{0, 2}));
+  EXPECT_THAT(plan.retired, ElementsAre(SlotRange{0, 2}));
+  rings.Append(0, 1, 4);
+  EXPECT_EQ(rings.size(), 5);
+  EXPECT_EQ(rings.cursors()[0].written, 7);
+}
+
+TEST(LaneRingsTest, LongWriteKeepsNewestStepsAndCountsAll) {
+  LaneRings rings({.count = 2, .capacity = 3});
+  rings.Append(1, 1, 2);
+  AppendPlan plan;
+  rings.PlanAppend(1, 1, 8, &plan);
+  EXPECT_EQ(plan.kept, 3);
+  EXPECT_EQ(plan.dropped, 5);
+  // Steps 7, 8 and 9 of the lane.
+  EXPECT_THAT(plan.written, ElementsAre(SlotRange{4, 2}, SlotRange{3, 1}));
+  EXPECT_THAT(plan.retired, ElementsAre(SlotRange{3, 2}));
+  rings.Append(1, 1, 8);
+  EXPECT_EQ(rings.cursors()[1].written, 10);
+  EXPECT_EQ(rings.size(), 3);
+}
+
+TEST(LaneRingsTest, CursorsWorkPastTwoToThe32) {
+  LaneRings rings({.count = 1, .capacity = 7});
+  const std::vector<Cursor> cursors = {{.written = int64_t{1} << 40}};
+  rings.Restore(cursors);
+  AppendPlan plan;
+  rings.PlanAppend(0, 1, 1, &plan);
+  EXPECT_THAT(plan.written, ElementsAre(SlotRange{(int64_t{1} << 40) % 7, 1}));
+  EXPECT_EQ(rings.size(), 7);
+}
+
+TEST(LaneRingsTest, ErrorsNameTheLiveSlots) {
+  LaneRings rings({.count = 2, .capacity = 4});
+  EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{0}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("no row")));
+  rings.Append(1, 1, 2);
+  EXPECT_THAT(
+      rings.CheckLive("X", std::vector<Slot>{4, 6}),
+      StatusIs(absl::StatusCode::kOutOfRange,
+               HasSubstr("got 6 of lane 1, want a live one in [4, 6)")));
+  EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{-1}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("[0, 8)")));
+  rings.Append(0, 1, 4);
+  EXPECT_THAT(rings.CheckLive("X", SlotRange{2, 3}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("one lane")));
+  EXPECT_THAT(rings.CheckLive("X", SlotRange{4, 3}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("got 6")));
+  EXPECT_THAT(rings.CheckLive("X", SlotRange{4, INT64_MAX}),
+              StatusIs(absl::StatusCode::kOutOfRange));
+  RILL_EXPECT_OK(rings.CheckLive("X", SlotRange{4, 2}));
+}
+
+TEST(LaneRingsTest, JoinedSlotsNeverLeaveTheirLane) {
+  std::vector<SlotRange> ranges;
+  JoinSlots({.count = 2, .capacity = 3}, std::vector<Slot>{1, 2, 3, 4, 0},
+            &ranges);
+  EXPECT_THAT(ranges,
+              ElementsAre(SlotRange{1, 2}, SlotRange{3, 2}, SlotRange{0, 1}));
+}
+
+// A deque a lane of (position) knows the same.
+TEST(LaneRingsTest, AgreesWithQueuesOverRandomAppends) {
+  const Rng rng(17);
+  uint64_t draw = 0;
+  const auto below = [&](int64_t n) { return rng.UniformInt(draw++, 0, n); };
+  for (int round = 0; round < 200; ++round) {
+    const Lanes lanes = {.count = 1 + below(4), .capacity = 1 + below(6)};
+    LaneRings rings(lanes);
+    std::vector<std::deque<Slot>> want(lanes.count);
+    std::vector<int64_t> written(lanes.count, 0);
+    AppendPlan plan;
+    for (int step = 0; step < 50; ++step) {
+      const int64_t first = below(lanes.count);
+      const int64_t count = 1 + below(lanes.count - first);
+      const int64_t steps = below(2 * lanes.capacity + 2);
+      rings.PlanAppend(first, count, steps, &plan);
+      rings.Append(first, count, steps);
+      for (int64_t lane = first; lane < first + count; ++lane) {
+        for (int64_t i = 0; i < steps; ++i) {
+          if (static_cast<int64_t>(want[lane].size()) == lanes.capacity) {
+            want[lane].pop_front();
+          }
+          want[lane].push_back(
+              lanes.SlotOf(lane, written[lane]++ % lanes.capacity));
+        }
+      }
+      std::vector<Slot> all;
+      for (const auto& lane : want)
+        all.insert(all.end(), lane.begin(), lane.end());
+      std::vector<SlotRange> ranges;
+      std::vector<Slot> got;
+      rings.LiveRanges(&ranges);
+      ExpandRanges(ranges, &got);
+      ASSERT_EQ(got, all);
+      ASSERT_EQ(rings.size(), static_cast<int64_t>(all.size()));
+      for (size_t i = 1; i < all.size(); ++i) {
+        ASSERT_TRUE(rings.IsBefore(all[i - 1], all[i]));
+        ASSERT_FALSE(rings.IsBefore(all[i], all[i - 1]));
+      }
+      for (Slot slot = 0; slot < lanes.num_slots(); ++slot) {
+        const bool is_live =
+            std::find(all.begin(), all.end(), slot) != all.end();
+        ASSERT_EQ(rings.IsLive(slot), is_live) << slot;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rill::storage_internal

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/row_layout.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+
+namespace rill::storage_internal {
+namespace {
+
+constexpr int64_t kLineBytes = 64;
+
+int64_t RoundUp(int64_t value, int64_t to) {
+  return (value + to - 1) / to * to;
+}
+
+// The largest sum that RoundUp may still be given.
+constexpr int64_t kMaxBytes = std::numeric_limits<int64_t>::max() - kLineBytes;
+
+absl::Status TooLarge(const TensorDictSpec& spec, const Lanes& lanes) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "RowLayout::Create: bytes of ", lanes.num_slots(), " rows of ",
+      spec.ToString(), ": want at most ", kMaxBytes, "; lower the capacity"));
+}
+
+bool AddWithin(int64_t bytes, int64_t* sum) {
+  return !__builtin_add_overflow(*sum, bytes, sum) && *sum <= kMaxBytes;
+}
+
+// -1 where it does not fit.
+int64_t LeafBytes(const LeafSpec& leaf) {
+  int64_t bytes = DTypeSize(leaf.dtype);
+  for (const int64_t size : leaf.shape.sizes()) {
+    if (__builtin_mul_overflow(bytes, size, &bytes)) return -1;
+  }
+  return bytes;
+}
+
+int64_t AlignmentOf(DType dtype) {
+  return std::min<int64_t>(DTypeSize(dtype), 8);
+}
+
+// How far records of `bytes` are apart.
+int64_t RecordStride(int64_t bytes, int64_t alignment) {
+  if (bytes == 0) return 0;
+  if (bytes <= kLineBytes) {
+    int64_t power = 1;
+    while (power < bytes) power *= 2;
+    if (power * 2 <= bytes * 3) return std::max(power, alignment);
+  } else if (const int64_t lines = RoundUp(bytes, kLineBytes);
+             (lines - bytes) * 8 <= bytes) {
+    return lines;
+  }
+  return RoundUp(bytes, alignment);
+}
+
+}  // namespace
+
+absl::StatusOr<RowLayout> RowLayout::Create(TensorDictSpec spec,
+                                            const Lanes& lanes,
+                                            StorageLayout layout,
+                                            StorageOrder order) {
+  RowLayout result;
+  result.lanes_ = lanes;
+  result.order_ = order;
+  result.row_is_slot_ = order == StorageOrder::kLaneMajor || lanes.count == 1;
+  int64_t row_bytes = 0;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    const int64_t width = LeafBytes(leaf.spec);
+    if (width < 0 || !AddWithin(width, &row_bytes)) {
+      return TooLarge(spec, lanes);
+    }
+    result.fields_.push_back({.width = width});
+  }
+  result.spec_ = std::move(spec);
+  result.layout_ = layout;
+  if (layout == StorageLayout::kAuto) {
+    result.layout_ = row_bytes <= kWidestRecordBytes ? StorageLayout::kRows
+                                                     : StorageLayout::kColumns;
+  }
+  RILL_RETURN_IF_ERROR(result.layout_ == StorageLayout::kRows
+                           ? result.PlaceRecords()
+                           : result.PlaceColumns());
+  return result;
+}
+
+absl::Status RowLayout::PlaceRecords() {
+  const auto& leaves = spec_.leaves();
+  std::vector<size_t> by_alignment(leaves.size());
+  std::iota(by_alignment.begin(), by_alignment.end(), size_t{0});
+  std::stable_sort(by_alignment.begin(), by_alignment.end(),
+                   [&](size_t a, size_t b) {
+                     return AlignmentOf(leaves[a].spec.dtype) >
+                            AlignmentOf(leaves[b].spec.dtype);
+                   });
+  int64_t bytes = 0;
+  int64_t alignment = 1;
+  for (const size_t leaf : by_alignment) {
+    alignment = std::max(alignment, AlignmentOf(leaves[leaf].spec.dtype));
+    fields_[leaf].offset = bytes;
+    bytes += fields_[leaf].width;
+  }
+  const int64_t stride = RecordStride(bytes, alignment);
+  for (RowField& field : fields_) field.stride = stride;
+  if (__builtin_mul_overflow(stride, lanes_.num_slots(), &size_bytes_) ||
+      size_bytes_ > kMaxBytes) {
+    return TooLarge(spec_, lanes_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowLayout::PlaceColumns() {
+  int64_t end = 0;
+  for (RowField& field : fields_) {
+    field.offset = RoundUp(end, kLineBytes);
+    field.stride = field.width;
+    int64_t bytes;
+    end = field.offset;
+    if (__builtin_mul_overflow(field.width, lanes_.num_slots(), &bytes) ||
+        !AddWithin(bytes, &end)) {
+      return TooLarge(spec_, lanes_);
+    }
+  }
+  size_bytes_ = end;
+  return absl::OkStatus();
+}
+
+void RowLayout::RowsOf(absl::Span<const Slot> slots, int64_t* rows) const {
+  if (row_is_slot_) {
+    std::copy(slots.begin(), slots.end(), rows);
+    return;
+  }
+  if (lanes_.num_slots() <= std::numeric_limits<uint32_t>::max()) {
+    // Divisions of 32 bits take a third of the time.
+    const uint32_t capacity = static_cast<uint32_t>(lanes_.capacity);
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const uint32_t slot = static_cast<uint32_t>(slots[i]);
+      const uint32_t lane = slot / capacity;
+      rows[i] = int64_t{slot - lane * capacity} * lanes_.count + lane;
+    }
+    return;
+  }
+  for (size_t i = 0; i < slots.size(); ++i) rows[i] = RowOf(slots[i]);
+}
+
+}  // namespace rill::storage_internal

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_ROW_LAYOUT_H_
+#define RILL_STORAGE_ROW_LAYOUT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/storage_layout.h"
+#include "rill/tensordict/spec.h"
+
+namespace rill::storage_internal {
+
+// Where one leaf of row r lies: `width` bytes at offset + r * stride.
+struct RowField {
+  int64_t offset = 0;
+  int64_t stride = 0;
+  int64_t width = 0;
+  friend bool operator==(const RowField&, const RowField&) = default;
+};
+
+// Where every leaf of every slot lies in one block of memory: the arithmetic
+// behind layout and order. A slot has a row number, its place in memory; both
+// layouts are then an offset and a stride a leaf.
+//
+// kRows: fields are ordered by alignment, so that a record has no holes but at
+//   its end. Records of at most 64 bytes are rounded up to a power of two
+//   (within 1.5 times), so that none straddles a cache line; longer ones to
+//   whole lines where that costs at most an eighth.
+// kColumns: each column starts at a multiple of 64 bytes.
+//
+// Thread-safety: immutable.
+class RowLayout {
+ public:
+  // INVALID_ARGUMENT where the bytes do not fit in int64.
+  static absl::StatusOr<RowLayout> Create(TensorDictSpec spec,
+                                          const Lanes& lanes,
+                                          StorageLayout layout,
+                                          StorageOrder order);
+
+  const TensorDictSpec& spec() const { return spec_; }
+  // One a leaf of the spec, in its order.
+  absl::Span<const RowField> fields() const { return fields_; }
+  int64_t size_bytes() const { return size_bytes_; }
+  StorageLayout layout() const { return layout_; }  // Never kAuto.
+  StorageOrder order() const { return order_; }
+
+  // Row numbers. Where row_is_slot() a slot's number is its row's.
+  bool row_is_slot() const { return row_is_slot_; }
+  int64_t RowOf(Slot slot) const {
+    return row_is_slot_
+               ? slot
+               : lanes_.PositionOf(slot) * lanes_.count + lanes_.LaneOf(slot);
+  }
+  // rows[i] = RowOf(slots[i]). Cost: a division a slot, none if row_is_slot().
+  void RowsOf(absl::Span<const Slot> slots, int64_t* rows) const;
+  // From a row to that of the next position of its lane.
+  int64_t row_step() const { return row_is_slot_ ? 1 : lanes_.count; }
+
+ private:
+  RowLayout() = default;
+  absl::Status PlaceRecords();
+  absl::Status PlaceColumns();
+
+  TensorDictSpec spec_;
+  Lanes lanes_;
+  StorageLayout layout_ = StorageLayout::kRows;
+  StorageOrder order_ = StorageOrder::kLaneMajor;
+  bool row_is_slot_ = true;
+  std::vector<RowField> fields_;
+  int64_t size_bytes_ = 0;
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_ROW_LAYOUT_H_

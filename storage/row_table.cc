@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/row_table.h"
+
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/backend.h"
+#include "rill/device/row_copy.h"
+#include "rill/tensordict/dtype.h"
+
+namespace rill::storage_internal {
+namespace {
+
+// What a copy needs beside its arguments, kept so that a thread's copies stop
+// allocating.
+struct Scratch {
+  std::vector<RowColumn> columns;
+  std::vector<int64_t> rows;
+};
+
+Scratch& ThreadScratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Create(RowLayout layout,
+                                                           Device device,
+                                                           MemoryKind kind) {
+  RILL_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
+                        Buffer::Allocate(layout.size_bytes(), device, kind));
+  RILL_ASSIGN_OR_RETURN(Stream stream, Stream::Create(buffer->device()));
+  return std::unique_ptr<RowTable>(
+      new RowTable(std::move(layout), std::move(buffer), std::move(stream)));
+}
+
+template <bool kIsWrite>
+absl::Status RowTable::Copy(absl::Span<const Slot> slots,
+                            absl::Span<const LeafBatch> leaves) const {
+  if (slots.empty()) return absl::OkStatus();
+  Scratch& scratch = ThreadScratch();
+  std::vector<RowColumn>& columns = scratch.columns;
+  columns.clear();
+  for (const LeafBatch& leaf : leaves) {
+    const RowField& field = layout_.fields()[leaf.leaf];
+    if (field.width == 0) continue;
+    columns.push_back({.table = buffer_->data() + field.offset,
+                       .table_stride = field.stride,
+                       .batch = leaf.data,
+                       .batch_stride = leaf.stride,
+                       .width = field.width});
+  }
+  absl::Span<const int64_t> rows = slots;
+  if (!layout_.row_is_slot()) {
+    scratch.rows.resize(slots.size());
+    layout_.RowsOf(slots, scratch.rows.data());
+    rows = scratch.rows;
+  }
+  if (device().is_cpu()) return Run<kIsWrite>(columns, rows);
+  absl::MutexLock lock(&stream_mutex_);
+  RILL_RETURN_IF_ERROR(Run<kIsWrite>(columns, rows));
+  return stream_.Synchronize();
+}
+
+template <bool kIsWrite>
+absl::Status RowTable::Run(absl::Span<const RowColumn> columns,
+                           absl::Span<const int64_t> rows) const {
+  Backend* const backend = stream_.backend();
+  const int index = device().index;
+  return kIsWrite ? backend->ScatterRows(index, columns, rows, stream_.handle())
+                  : backend->GatherRows(index, columns, rows, stream_.handle());
+}
+
+absl::Status RowTable::Read(absl::Span<const Slot> slots,
+                            absl::Span<const LeafBatch> leaves) const {
+  return Copy</*kIsWrite=*/false>(slots, leaves);
+}
+
+absl::Status RowTable::Write(absl::Span<const Slot> slots,
+                             absl::Span<const LeafBatch> leaves) {
+  return Copy</*kIsWrite=*/true>(slots, leaves);
+}
+
+absl::StatusOr<Tensor> RowTable::ReadToHost(absl::Span<const Slot> slots,
+                                            size_t leaf) const {
+  const LeafSpec& spec = this->spec().leaves()[leaf].spec;
+  const Shape rows = {static_cast<int64_t>(slots.size())};
+  RILL_ASSIGN_OR_RETURN(
+      Tensor tensor,
+      Tensor::Empty(spec.dtype, rows.Concat(spec.shape),
+                    {device(), device().is_cpu() ? MemoryKind::kPageable
+                                                 : MemoryKind::kDevice}));
+  const LeafBatch batch = {leaf, tensor.raw_data(),
+                           layout_.fields()[leaf].width};
+  RILL_RETURN_IF_ERROR(Read(slots, absl::MakeConstSpan(&batch, 1)));
+  return tensor.To(Device::Cpu());
+}
+
+absl::StatusOr<TensorDict> RowTable::View(SlotRange range) const {
+  const Shape rows = {range.count};
+  TensorDict view(rows);
+  for (size_t i = 0; i < spec().leaves().size(); ++i) {
+    const TensorDictSpec::Leaf& leaf = spec().leaves()[i];
+    const RowField& field = layout_.fields()[i];
+    const Shape shape = rows.Concat(leaf.spec.shape);
+    absl::InlinedVector<int64_t, Shape::kMaxRank> strides(shape.rank());
+    int64_t stride = DTypeSize(leaf.spec.dtype);
+    for (int d = shape.rank() - 1; d > 0; --d) {
+      strides[d] = stride;
+      stride *= shape[d];
+    }
+    strides[0] = field.stride * layout_.row_step();
+    const int64_t first = range.count == 0 ? 0 : layout_.RowOf(range.first);
+    RILL_ASSIGN_OR_RETURN(
+        Tensor tensor,
+        Tensor::View(buffer_, leaf.spec.dtype, shape,
+                     field.offset + first * field.stride, strides));
+    RILL_RETURN_IF_ERROR(view.Set(leaf.key, std::move(tensor)));
+  }
+  return view;
+}
+
+}  // namespace rill::storage_internal

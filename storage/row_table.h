@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_ROW_TABLE_H_
+#define RILL_STORAGE_ROW_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "rill/device/buffer.h"
+#include "rill/device/device.h"
+#include "rill/device/row_copy.h"
+#include "rill/device/stream.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/row_layout.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::storage_internal {
+
+// One side of a copy between a table and a batch: place i of leaf `leaf` is at
+// data + i * stride, in memory that the table's device reaches.
+struct LeafBatch {
+  size_t leaf = 0;  // In the order of the table's spec.
+  std::byte* data = nullptr;
+  int64_t stride = 0;
+};
+
+// The bytes of all rows on one device and the copies to and from them. Knows
+// neither rings nor locks: slots are the caller's to check and to guard.
+//
+// Thread-safety: Read and View may run side by side; Write excludes the
+//   rows it writes.
+// Device/Stream: works on a stream of its own and is complete on return; what
+//   it is given must be complete too.
+// Cost: one pass a leaf with rows prefetched ahead (device/row_copy.h); no
+//   allocation once a thread has made a copy of the size.
+class RowTable {
+ public:
+  // The bytes are not initialised. RESOURCE_EXHAUSTED names asked and free.
+  static absl::StatusOr<std::unique_ptr<RowTable>> Create(RowLayout layout,
+                                                          Device device,
+                                                          MemoryKind kind);
+
+  const RowLayout& layout() const { return layout_; }
+  const TensorDictSpec& spec() const { return layout_.spec(); }
+  // Where tensors must lie that rows are copied from or to.
+  Device device() const { return buffer_->device(); }
+  bool Reaches(const Tensor& tensor) const {
+    return device().is_cpu() ? tensor.is_host() : tensor.device() == device();
+  }
+  // The tensor lies in the table's own bytes, as leases do.
+  bool Holds(const Tensor& tensor) const { return tensor.buffer() == buffer_; }
+
+  // Row slots[i] -> place i, for every leaf named.
+  absl::Status Read(absl::Span<const Slot> slots,
+                    absl::Span<const LeafBatch> leaves) const;
+  // Place i -> row slots[i]; of a slot named twice the later place wins.
+  absl::Status Write(absl::Span<const Slot> slots,
+                     absl::Span<const LeafBatch> leaves);
+
+  // Rows of leaf `leaf` as a new tensor [n, ...] in host memory.
+  absl::StatusOr<Tensor> ReadToHost(absl::Span<const Slot> slots,
+                                    size_t leaf) const;
+  // A run of slots of one lane in place, [count, ...].
+  absl::StatusOr<TensorDict> View(SlotRange range) const;
+
+ private:
+  RowTable(RowLayout layout, std::shared_ptr<Buffer> buffer, Stream stream)
+      : layout_(std::move(layout)),
+        buffer_(std::move(buffer)),
+        stream_(std::move(stream)) {}
+
+  template <bool kIsWrite>
+  absl::Status Copy(absl::Span<const Slot> slots,
+                    absl::Span<const LeafBatch> leaves) const;
+  template <bool kIsWrite>
+  absl::Status Run(absl::Span<const RowColumn> columns,
+                   absl::Span<const int64_t> rows) const;
+
+  const RowLayout layout_;
+  const std::shared_ptr<Buffer> buffer_;
+  const Stream stream_;
+  // One copy at a time on a device, so that a failure of the stream is told to
+  // the call that met it. The CPU's copies need no turns.
+  mutable absl::Mutex stream_mutex_;
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_ROW_TABLE_H_

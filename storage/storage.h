@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_STORAGE_H_
+#define RILL_STORAGE_STORAGE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/device/device.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
+#include "rill/tensordict/sink.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// Which leaves of a batch the write events report (slots/write_observer.h). A
+// key that the rows do not have leaves its span empty.
+struct EventKeys {
+  // A step ends its trajectory where any of these bool leaves [.., 1] is true.
+  std::vector<std::string> ends = {"next/done"};
+  std::string trajectory = "collector/traj_ids";  // int64, [..] or [.., 1].
+  std::string priority = "priority";              // float32, [.., 1].
+  std::string policy_version = "policy_version";  // int64, [.., 1].
+};
+
+// What an Extend did.
+struct ExtendResult {
+  int64_t rows_written = 0;
+  int64_t rows_dropped = 0;  // Oldest rows of a batch longer than a lane.
+};
+
+// A run of stored rows seen in place, without a copy: valid until the next
+// write to one of its slots. Thread-safety: thread-compatible; whoever reads
+// the rows sees to it that nobody writes them meanwhile, valid() tells after.
+class SlotLease {
+ public:
+  SlotLease(TensorDict rows, std::shared_ptr<const std::atomic<bool>> valid)
+      : rows_(std::move(rows)), valid_(std::move(valid)) {}
+  const TensorDict& rows() const { return rows_; }  // [count, ...]
+  bool valid() const { return valid_->load(std::memory_order_acquire); }
+
+ private:
+  TensorDict rows_;
+  std::shared_ptr<const std::atomic<bool>> valid_;
+};
+
+// Rows of steps in a ring, or in one ring a lane. Knows where rows lie, never
+// how they are chosen: samplers learn of writes as observers.
+//
+// Shapes: a batch to write is [lanes, time] (or [time] where the storage has
+//   one lane); rows to read are [n].
+// Thread-safety: thread-safe. A Read never returns half a row.
+// Implementations pass storage/conformance.
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  virtual const Lanes& lanes() const = 0;
+  int64_t capacity() const { return lanes().num_slots(); }
+  // Live rows, over all lanes.
+  virtual int64_t size() const = 0;
+  virtual std::vector<Cursor> cursors() const = 0;
+  // What a row holds; empty before the first write where it was not given.
+  virtual TensorDictSpec spec() const = 0;
+  // Where the rows lie.
+  virtual Device device() const = 0;
+
+  // Appends a batch at the cursors of lanes [info.first_lane, ...), overwriting
+  // the oldest rows. All or nothing: with an error rows, length, cursors and
+  // observers are as they were. INVALID_ARGUMENT names the key and both sides
+  // where the batch does not fit the spec or the lanes; RESOURCE_EXHAUSTED
+  // where memory cannot be had.
+  virtual absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                              const WriteInfo& info = {}) = 0;
+
+  // Overwrites live rows in place; `rows` is [n] and may hold a part of the
+  // keys. Of a slot that is named twice the later row wins. OUT_OF_RANGE where
+  // a slot is not live.
+  virtual absl::Status WriteAt(absl::Span<const Slot> slots,
+                               const TensorDict& rows) = 0;
+
+  // Copies rows into `out`, reusing its tensors where keys, shapes, dtypes and
+  // device fit (then nothing is allocated): one contiguous array a leaf.
+  // OUT_OF_RANGE names the slot and the live ones.
+  virtual absl::Status Read(absl::Span<const Slot> slots,
+                            TensorDict* out) const = 0;
+
+  // Rows in place. OUT_OF_RANGE as Read. Slots of one lane only.
+  virtual absl::StatusOr<SlotLease> Lease(SlotRange range) const = 0;
+
+  // Forgets all rows; memory and spec stay.
+  virtual absl::Status Clear() = 0;
+
+  // Observers are not owned, and must outlive the storage or be removed. Adding
+  // attaches at once (WriteObserver::OnAttach, then OnWrite of all live rows).
+  virtual absl::Status AddObserver(WriteObserver* observer) = 0;
+  virtual void RemoveObserver(WriteObserver* observer) = 0;
+
+  // Writes all live rows and cursors to `directory` (replaced atomically), in a
+  // form that does not depend on layout, order or device.
+  virtual absl::Status Save(const std::string& directory) const = 0;
+  // Replaces the content by what Save wrote, checked first: on any error the
+  // content is as it was. FAILED_PRECONDITION where lanes, capacity or spec
+  // differ, naming both sides; DATA_LOSS where files are damaged.
+  virtual absl::Status Load(const std::string& directory) = 0;
+};
+
+}  // namespace rill
+
+#endif  // RILL_STORAGE_STORAGE_H_

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_STORAGE_LAYOUT_H_
+#define RILL_STORAGE_STORAGE_LAYOUT_H_
+
+#include <cstdint>
+
+namespace rill {
+
+// Where the leaves of a row lie: kRows packs them into one record, so that a
+// random row costs one cache miss instead of one a leaf; kColumns is one array
+// a leaf, the better form for wide rows. kAuto takes what measured faster for
+// the row's width (kWidestRecordBytes). Behaviour is the same.
+enum class StorageLayout : uint8_t { kAuto, kRows, kColumns };
+
+// Which rows are neighbours in memory: the steps of one lane, or the lanes of
+// one time step. Behaviour is the same.
+enum class StorageOrder : uint8_t { kLaneMajor, kTimeMajor };
+
+// kAuto takes kRows for rows of up to so many bytes and kColumns for wider
+// ones. storage/dense_storage_benchmark (BM_Gather) measures both.
+inline constexpr int64_t kWidestRecordBytes = 1024;
+
+}  // namespace rill
+
+#endif  // RILL_STORAGE_STORAGE_LAYOUT_H_

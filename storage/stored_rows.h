@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_STORED_ROWS_H_
+#define RILL_STORAGE_STORED_ROWS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/row_table.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::storage_internal {
+
+// What Storage::Save writes, the same from every storage: live rows in logical
+// order (lane after lane, oldest first) and the cursors.
+// docs/formats/storage.md has every byte.
+struct StoredRows {
+  TensorDict rows;  // [live rows], mapped read-only.
+  std::vector<Cursor> cursors;
+};
+
+// Writes rows `slots` (all live ones in logical order) of `table` to
+// `directory`, which is replaced. A null table has no rows and no keys.
+absl::Status SaveStoredRows(const std::string& directory, const Lanes& lanes,
+                            absl::Span<const Cursor> cursors,
+                            absl::Span<const Slot> slots,
+                            const RowTable* table);
+
+// Checks and maps what SaveStoredRows wrote. FAILED_PRECONDITION where lanes,
+// or keys, dtypes and shapes differ from `spec` (unless one of both is empty);
+// names both sides. DATA_LOSS where files are damaged.
+absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
+                                          const Lanes& lanes,
+                                          const TensorDictSpec& spec);
+
+// Copies row i of `rows` to slots[i], a piece at a time.
+absl::Status FillTable(const TensorDict& rows, absl::Span<const Slot> slots,
+                       RowTable* table);
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_STORED_ROWS_H_

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/write_event_builder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/tensordict/dtype.h"
+
+namespace rill::storage_internal {
+namespace {
+
+absl::StatusOr<std::optional<size_t>> FindLeaf(const TensorDictSpec& spec,
+                                               const std::string& key,
+                                               absl::string_view option,
+                                               DType dtype) {
+  for (size_t i = 0; i < spec.leaves().size(); ++i) {
+    const TensorDictSpec::Leaf& leaf = spec.leaves()[i];
+    if (leaf.key != key) continue;
+    if (leaf.spec.dtype != dtype || leaf.spec.shape.num_elements() != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("EventKeys::", option, ": leaf \"", key, "\": got ",
+                       leaf.spec.ToString(), " a row, want ", DTypeName(dtype),
+                       "[1]; rename the leaf or the option"));
+    }
+    return i;
+  }
+  return std::optional<size_t>();
+}
+
+// Calls fn(i, value) for every row, lane after lane.
+template <typename T, typename Fn>
+void ForEachValue(const Tensor& tensor, const BatchRows& rows, Fn fn) {
+  const auto strides = tensor.strides_bytes();
+  const int64_t step_stride = strides[rows.batch_rank - 1];
+  const int64_t lane_stride = rows.batch_rank > 1 ? strides[0] : 0;
+  int64_t i = 0;
+  for (int64_t lane = 0; lane < rows.num_lanes; ++lane) {
+    const std::byte* at =
+        tensor.raw_data() + lane * lane_stride + rows.first_step * step_stride;
+    for (int64_t step = 0; step < rows.steps; ++step, at += step_stride) {
+      T value;
+      std::memcpy(&value, at, sizeof(T));
+      fn(i++, value);
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<EventLeaves> EventLeaves::Find(const TensorDictSpec& spec,
+                                              const EventKeys& keys) {
+  EventLeaves leaves;
+  for (const std::string& key : keys.ends) {
+    RILL_ASSIGN_OR_RETURN(const std::optional<size_t> leaf,
+                          FindLeaf(spec, key, "ends", DType::kBool));
+    if (leaf.has_value()) leaves.ends.push_back(*leaf);
+  }
+  RILL_ASSIGN_OR_RETURN(
+      leaves.trajectory,
+      FindLeaf(spec, keys.trajectory, "trajectory", DType::kInt64));
+  RILL_ASSIGN_OR_RETURN(leaves.priority, FindLeaf(spec, keys.priority,
+                                                  "priority", DType::kFloat32));
+  RILL_ASSIGN_OR_RETURN(
+      leaves.policy_version,
+      FindLeaf(spec, keys.policy_version, "policy_version", DType::kInt64));
+  return leaves;
+}
+
+absl::Status WriteEventBuilder::Fill(const EventLeaves& leaves,
+                                     const BatchRows& rows, LeafSource source) {
+  Clear();
+  const size_t n = static_cast<size_t>(rows.num_lanes * rows.steps);
+  for (const size_t leaf : leaves.ends) {
+    RILL_ASSIGN_OR_RETURN(const Tensor tensor, source(leaf));
+    if (!tensor.is_valid()) continue;
+    ends_.resize(n, 0);
+    ForEachValue<uint8_t>(tensor, rows, [&](int64_t i, uint8_t value) {
+      ends_[i] |= value != 0 ? 1 : 0;
+    });
+  }
+  const auto fill = [&](const std::optional<size_t>& leaf, auto type,
+                        auto* values) -> absl::Status {
+    if (!leaf.has_value()) return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(const Tensor tensor, source(*leaf));
+    if (!tensor.is_valid()) return absl::OkStatus();
+    values->resize(n);
+    ForEachValue<decltype(type)>(
+        tensor, rows, [&](int64_t i, auto value) { (*values)[i] = value; });
+    return absl::OkStatus();
+  };
+  RILL_RETURN_IF_ERROR(fill(leaves.trajectory, int64_t{}, &trajectory_ids_));
+  RILL_RETURN_IF_ERROR(fill(leaves.priority, float{}, &priorities_));
+  return fill(leaves.policy_version, int64_t{}, &policy_versions_);
+}
+
+absl::Status WriteEventBuilder::FromBatch(const EventLeaves& leaves,
+                                          const BatchLeaves& batch,
+                                          const BatchRows& rows) {
+  return Fill(leaves, rows, [&](size_t leaf) -> absl::StatusOr<Tensor> {
+    const BatchLeaf* const found = batch.Find(leaf);
+    if (found == nullptr) return Tensor();
+    if (found->given->is_host()) return *found->given;
+    return found->given->To(Device::Cpu());
+  });
+}
+
+absl::Status WriteEventBuilder::FromTable(const EventLeaves& leaves,
+                                          const RowTable& table,
+                                          absl::Span<const Slot> slots,
+                                          const BatchLeaves* written) {
+  const auto is_wanted = [&](size_t leaf) {
+    return written == nullptr || written->Find(leaf) != nullptr;
+  };
+  const bool wants_ends =
+      std::any_of(leaves.ends.begin(), leaves.ends.end(), is_wanted);
+  const auto is_end = [&](size_t leaf) {
+    return std::find(leaves.ends.begin(), leaves.ends.end(), leaf) !=
+           leaves.ends.end();
+  };
+  return Fill(leaves, {.steps = static_cast<int64_t>(slots.size())},
+              [&](size_t leaf) -> absl::StatusOr<Tensor> {
+                if (!(is_end(leaf) ? wants_ends : is_wanted(leaf))) {
+                  return Tensor();
+                }
+                return table.ReadToHost(slots, leaf);
+              });
+}
+
+void WriteEventBuilder::Clear() {
+  ends_.clear();
+  trajectory_ids_.clear();
+  priorities_.clear();
+  policy_versions_.clear();
+}
+
+WriteEvent WriteEventBuilder::Event(bool is_append,
+                                    absl::Span<const SlotRange> retired,
+                                    absl::Span<const SlotRange> written) const {
+  return {.is_append = is_append,
+          .retired = retired,
+          .written = written,
+          .ends = ends_,
+          .trajectory_ids = trajectory_ids_,
+          .priorities = priorities_,
+          .policy_versions = policy_versions_};
+}
+
+}  // namespace rill::storage_internal

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_WRITE_EVENT_BUILDER_H_
+#define RILL_STORAGE_WRITE_EVENT_BUILDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
+#include "rill/storage/batch_leaves.h"
+#include "rill/storage/row_table.h"
+#include "rill/storage/storage.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::storage_internal {
+
+// Where EventKeys point in a spec.
+struct EventLeaves {
+  std::vector<size_t> ends;
+  std::optional<size_t> trajectory;
+  std::optional<size_t> priority;
+  std::optional<size_t> policy_version;
+
+  // INVALID_ARGUMENT where a leaf of such a name has another dtype or more than
+  // one element a row; names the option and both sides.
+  static absl::StatusOr<EventLeaves> Find(const TensorDictSpec& spec,
+                                          const EventKeys& keys);
+};
+
+// Which rows of a batch [time] or [lanes, time] an event speaks of.
+struct BatchRows {
+  int batch_rank = 1;
+  int64_t num_lanes = 1;
+  int64_t first_step = 0;  // Of every lane.
+  int64_t steps = 0;
+};
+
+// Makes the events that a write sends to observers. Keeps its memory.
+//
+// Thread-safety: thread-compatible.
+class WriteEventBuilder {
+ public:
+  // The values of `rows` of a batch that is about to be written.
+  absl::Status FromBatch(const EventLeaves& leaves, const BatchLeaves& batch,
+                         const BatchRows& rows);
+  // The values of stored rows, read from the table. With `written`, only those
+  // that its leaves tell (ends: where it holds any of them).
+  absl::Status FromTable(const EventLeaves& leaves, const RowTable& table,
+                         absl::Span<const Slot> slots,
+                         const BatchLeaves* written = nullptr);
+  // No values.
+  void Clear();
+
+  // Valid until the next call of this and as long as the ranges are.
+  WriteEvent Event(bool is_append, absl::Span<const SlotRange> retired,
+                   absl::Span<const SlotRange> written) const;
+
+ private:
+  // Gives a leaf's values in host memory, or a tensor that is not valid.
+  using LeafSource = absl::FunctionRef<absl::StatusOr<Tensor>(size_t leaf)>;
+  absl::Status Fill(const EventLeaves& leaves, const BatchRows& rows,
+                    LeafSource source);
+
+  std::vector<uint8_t> ends_;
+  std::vector<int64_t> trajectory_ids_;
+  std::vector<double> priorities_;
+  std::vector<int64_t> policy_versions_;
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_WRITE_EVENT_BUILDER_H_

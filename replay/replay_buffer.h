@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_REPLAY_BUFFER_H_
+#define RILL_REPLAY_REPLAY_BUFFER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/device/device.h"
+#include "rill/samplers/sampler.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/storage.h"
+#include "rill/tensordict/sink.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/transform.h"
+
+namespace rill {
+
+// Experience replay: a storage that remembers, a sampler that chooses,
+// transforms on the way in and out. Is a Sink, so a collector fills it.
+//
+// The way of a sample: draw, one gather, the transforms in order, then device
+// or pin. Pinning is the last step whatever the transforms did.
+//
+// A sample is [B] and holds the rows' leaves, and `index` int64 [B] (slots),
+// `index_generation` int64 [B] and, from a weighted sampler, `priority_weight`
+// float32 [B]. Transforms see these three; where one drops them from a batch
+// that is still [B] they are put back. A sampler whose picks have several rows
+// gives all of them, [rows], with the weight of their pick, and
+// `collector/mask` bool [rows, 1] where some only pad.
+//
+// Thread-safety: thread-safe, one call at a time. Batches are numbered in the
+//   order of the calls. Order of locks: the buffer's, then the storage's, then
+//   the sampler's; transforms are called under the first, so they must not call
+//   the buffer.
+// Reproducible: the same seed and order of calls give the same batches.
+// Cost: SampleInto with no transforms, no device and a batch that fits
+//   allocates nothing where the sampler does not.
+//
+// Example (ReplayBufferTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(auto storage, DenseStorage::Create({.capacity =
+//   1000})); RILL_ASSIGN_OR_RETURN(
+//       auto buffer,
+//       ReplayBuffer::Create({.storage = std::move(storage),
+//                             .sampler = MakeUniformSampler(),
+//                             .batch_size = 32}));
+//   RILL_RETURN_IF_ERROR(buffer->Extend(steps));
+//   RILL_ASSIGN_OR_RETURN(TensorDict batch, buffer->Sample());
+class ReplayBuffer : public Sink {
+ public:
+  struct Options {
+    std::shared_ptr<Storage> storage =
+        nullptr;  // Required; two buffers may share one.
+    std::unique_ptr<Sampler> sampler = nullptr;  // Required.
+    // Inverse in reverse order on writes, Forward in order on samples.
+    std::vector<std::unique_ptr<Transform>> transforms = {};
+    int64_t batch_size = 0;   // Of Sample() without a number; 0: none.
+    bool pin_memory = false;  // Samples in page-locked memory, for `pin_for`.
+    std::optional<Device> device =
+        std::nullopt;  // Samples moved there. Not with pin_memory.
+    Device pin_for = Device::Cuda(0);
+    uint64_t seed = 0;
+  };
+
+  // INVALID_ARGUMENT names the option, or the transform that cannot work on the
+  // storage's rows (checked here, or before the first write where the storage
+  // has no spec yet). FAILED_PRECONDITION where `device` or `pin_for` has no
+  // backend in this build.
+  static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Create(Options options);
+  ~ReplayBuffer() override;
+
+  // Appends [lanes, time], or [time] to a storage of one lane. All or nothing;
+  // errors as Storage::Extend.
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info = {});
+  absl::Status Write(const TensorDict& batch, const WriteInfo& info) override;
+  absl::Status Flush() override;
+
+  // A batch of Options::batch_size / of `batch_size` items. FAILED_PRECONDITION
+  // where rows are too few. A batch that fails uses up no batch number.
+  absl::StatusOr<TensorDict> Sample();
+  absl::StatusOr<TensorDict> Sample(int64_t batch_size);
+  // Reuses the tensors of `out`, where they fit: no allocation then, unless a
+  // transform makes one. With an error the values in `out` are unspecified.
+  absl::Status SampleInto(TensorDict* out);
+
+  // New priorities for the rows of a sample (reads its `index` and
+  // `index_generation`); one value a row. Stale rows are ignored.
+  absl::Status UpdatePriorities(const TensorDict& batch,
+                                absl::Span<const float> priorities);
+
+  int64_t size() const;
+  int64_t capacity() const;
+  const Storage& storage() const;
+  // Batches sampled so far: the whole of the random state beside the seed.
+  uint64_t batch_number() const;
+
+  // Storage, sampler, transforms, seed and batch number, to a directory that is
+  // replaced atomically; checksums over everything: docs/formats/
+  // replay_buffer.md. On any error what was there stays. FAILED_PRECONDITION
+  // where something else than a saved buffer is there, or another buffer wrote
+  // to the storage meanwhile.
+  absl::Status Save(const std::string& directory) const;
+  // A buffer of `options` with what Save wrote: its next batches are those that
+  // the saved one would have drawn. NOT_FOUND, DATA_LOSS (damaged: names file
+  // and both checksums), FAILED_PRECONDITION (other sampler, transforms, lanes,
+  // capacity or spec: names both sides; or a storage that holds rows already,
+  // so that no other buffer's are lost). The seed is the saved one. With an
+  // error the storage is empty as before.
+  static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Open(
+      const std::string& directory, Options options);
+
+ private:
+  struct State;
+  explicit ReplayBuffer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rill
+
+#endif  // RILL_REPLAY_REPLAY_BUFFER_H_

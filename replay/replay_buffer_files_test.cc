@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// ReplayBuffer::Save and Open.
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/fault_point.h"
+#include "rill/base/file.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/replay/testing/numbered_steps.h"
+#include "rill/samplers/testing/fake_prioritized_sampler.h"
+#include "rill/samplers/uniform_sampler.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/transforms/reward_scaling.h"
+#include "rill/transforms/testing/fake_row_counter.h"
+
+namespace rill {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
+
+ReplayBuffer::Options OptionsOf(int64_t capacity = 20, int64_t lanes = 2) {
+  ReplayBuffer::Options options;
+  options.storage = MakeStorage(capacity, lanes);
+  options.sampler = MakeFakePrioritizedSampler();
+  options.transforms.push_back(*RewardScaling::Create({.scale = 2}));
+  options.transforms.push_back(MakeFakeRowCounter());
+  options.batch_size = 8;
+  options.seed = 77;
+  return options;
+}
+
+// One round of writing, sampling and new priorities.
+TensorDict Work(int64_t round, ReplayBuffer& buffer) {
+  RILL_EXPECT_OK(buffer.Extend(NumberedSteps(2, 7, 7 * round)));
+  auto batch = buffer.Sample();
+  RILL_EXPECT_OK(batch);
+  if (!batch.ok()) return TensorDict();
+  std::vector<float> priorities;
+  const absl::Span<int64_t> actions = *batch->Flat<int64_t>("action");
+  for (int64_t action : actions) {
+    priorities.push_back(static_cast<float>(action % 5));
+  }
+  RILL_EXPECT_OK(buffer.UpdatePriorities(*batch, priorities));
+  return *std::move(batch);
+}
+
+std::unique_ptr<ReplayBuffer> WorkedBuffer() {
+  auto buffer = ReplayBuffer::Create(OptionsOf());
+  RILL_EXPECT_OK(buffer);
+  for (int64_t round = 0; round < 4; ++round) Work(round, **buffer);
+  return *std::move(buffer);
+}
+
+// A name that no other test uses.
+std::string Directory(absl::string_view name) {
+  const std::string path =
+      JoinPath(::testing::TempDir(), absl::StrCat("replay_buffer_", name));
+  RILL_EXPECT_OK(RemoveAll(path));
+  return path;
+}
+
+// Without a sync, unlike WriteFileAtomically: there are many of these.
+void Overwrite(const std::string& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+}
+
+void ListFiles(const std::string& directory, std::vector<std::string>* files) {
+  const std::vector<std::string> names = *ListDirectory(directory);
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(directory, name);
+    if (IsDirectory(path)) {
+      ListFiles(path, files);
+    } else {
+      files->push_back(path);
+    }
+  }
+}
+
+void ExpectGoesOnAs(ReplayBuffer& saved, ReplayBuffer& opened) {
+  EXPECT_EQ(opened.batch_number(), saved.batch_number());
+  EXPECT_EQ(opened.size(), saved.size());
+  for (int64_t round = 4; round < 9; ++round) {
+    RILL_EXPECT_OK(Work(round, opened).CheckEqual(Work(round, saved)))
+        << "round " << round;
+  }
+}
+
+// --- Round trips -------------------------------------------------------------
+
+TEST(ReplayBufferFilesTest, OpenedGoesOnBitForBitAsTheSaved) {
+  const std::string directory = Directory("round_trip");
+  auto saved = WorkedBuffer();
+  RILL_ASSERT_OK(saved->Save(directory));
+  ReplayBuffer::Options options = OptionsOf();
+  options.seed = 1;  // The saved one holds.
+  RILL_ASSERT_OK_AND_ASSIGN(auto opened,
+                            ReplayBuffer::Open(directory, std::move(options)));
+  ExpectGoesOnAs(*saved, *opened);
+}
+
+TEST(ReplayBufferFilesTest, OpenedInAnotherLayoutGoesOnTheSame) {
+  const std::string directory = Directory("layout");
+  auto saved = WorkedBuffer();
+  RILL_ASSERT_OK(saved->Save(directory));
+  ReplayBuffer::Options options = OptionsOf();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      options.storage,
+      DenseStorage::Create({.capacity = 20,
+                            .lanes = 2,
+                            .layout = StorageLayout::kColumns,
+                            .order = StorageOrder::kTimeMajor}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto opened,
+                            ReplayBuffer::Open(directory, std::move(options)));
+  ExpectGoesOnAs(*saved, *opened);
+}
+
+TEST(ReplayBufferFilesTest, EmptyBufferIsAStateToo) {
+  const std::string directory = Directory("empty");
+  RILL_ASSERT_OK_AND_ASSIGN(auto saved, ReplayBuffer::Create(OptionsOf()));
+  RILL_ASSERT_OK(saved->Save(directory));
+  RILL_ASSERT_OK_AND_ASSIGN(auto opened,
+                            ReplayBuffer::Open(directory, OptionsOf()));
+  EXPECT_EQ(opened->size(), 0);
+  ExpectGoesOnAs(*saved, *opened);
+}
+
+TEST(ReplayBufferFilesTest, DirectoryHoldsWhatTheFormatPageSays) {
+  const std::string directory = Directory("files");
+  RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
+  EXPECT_THAT(ListDirectory(directory),
+              IsOkAndHolds(ElementsAre("rill.json", "sampler.state", "storage",
+                                       "transforms")));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto stateless, ReplayBuffer::Create({.storage = MakeStorage(4),
+                                            .sampler = MakeUniformSampler()}));
+  RILL_ASSERT_OK(stateless->Save(directory));
+  EXPECT_THAT(
+      ListDirectory(directory),
+      IsOkAndHolds(ElementsAre("rill.json", "sampler.state", "storage")));
+}
+
+TEST(ReplayBufferFilesTest, SavesOfEqualBuffersHaveEqualBytes) {
+  const std::string a = Directory("bytes_a");
+  const std::string b = Directory("bytes_b");
+  RILL_ASSERT_OK(WorkedBuffer()->Save(a));
+  RILL_ASSERT_OK(WorkedBuffer()->Save(b));
+  std::vector<std::string> files;
+  ListFiles(a, &files);
+  EXPECT_GE(files.size(), 6u);
+  for (const std::string& file : files) {
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(file));
+    EXPECT_THAT(ReadFile(absl::StrCat(b, file.substr(a.size()))),
+                IsOkAndHolds(bytes));
+  }
+}
+
+// --- Damage ------------------------------------------------------------------
+
+TEST(ReplayBufferFilesTest, DamageToAnyFileIsDataLossThatNamesIt) {
+  const std::string directory = Directory("damage");
+  RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
+  std::vector<std::string> files;
+  ListFiles(directory, &files);
+  for (const std::string& file : files) {
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(file));
+    const size_t step = good.size() / 8 + 1;
+    std::vector<std::string> damaged = {"", good + "x"};
+    for (size_t i = 0; i < good.size(); i += step) {
+      damaged.push_back(good.substr(0, i));
+      damaged.push_back(good);
+      damaged.back()[i] = static_cast<char>(damaged.back()[i] ^ 0x20);
+    }
+    for (const std::string& bad : damaged) {
+      if (bad == good) continue;
+      Overwrite(file, bad);
+      ReplayBuffer::Options options = OptionsOf();
+      auto storage = options.storage;
+      EXPECT_THAT(ReplayBuffer::Open(directory, std::move(options)),
+                  StatusIs(kDataLoss, HasSubstr(file)));
+      EXPECT_EQ(storage->size(), 0);
+    }
+    Overwrite(file, good);
+  }
+  RILL_EXPECT_OK(ReplayBuffer::Open(directory, OptionsOf()));
+}
+
+TEST(ReplayBufferFilesTest, MissingFileIsNamed) {
+  const std::string directory = Directory("missing");
+  EXPECT_THAT(ReplayBuffer::Open(directory, OptionsOf()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(directory)));
+  RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
+  std::vector<std::string> files;
+  ListFiles(directory, &files);
+  for (const std::string& file : files) {
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(file));
+    RILL_ASSERT_OK(RemoveAll(file));
+    EXPECT_THAT(ReplayBuffer::Open(directory, OptionsOf()),
+                StatusIs(AnyOf(kDataLoss, absl::StatusCode::kNotFound),
+                         HasSubstr(file)));
+    Overwrite(file, good);
+  }
+}
+
+// --- Mismatch ----------------------------------------------------------------
+
+TEST(ReplayBufferFilesTest, OtherOptionsAreRefusedNamingBothSides) {
+  const std::string directory = Directory("mismatch");
+  RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
+  ReplayBuffer::Options options = OptionsOf();
+  options.sampler = MakeUniformSampler();
+  EXPECT_THAT(ReplayBuffer::Open(directory, std::move(options)),
+              StatusIs(kFailedPrecondition,
+                       AllOf(HasSubstr("got FakePrioritizedSampler"),
+                             HasSubstr("want UniformSampler"))));
+  EXPECT_THAT(ReplayBuffer::Open(directory, OptionsOf(/*capacity=*/40)),
+              StatusIs(kFailedPrecondition, AllOf(HasSubstr("capacity: got 20"),
+                                                  HasSubstr("want 40"))));
+  EXPECT_THAT(ReplayBuffer::Open(directory, OptionsOf(20, /*lanes=*/4)),
+              StatusIs(kFailedPrecondition,
+                       AllOf(HasSubstr("lanes: got 2"), HasSubstr("want 4"))));
+  options = OptionsOf();
+  options.transforms.pop_back();
+  EXPECT_THAT(ReplayBuffer::Open(directory, std::move(options)),
+              StatusIs(kFailedPrecondition,
+                       AllOf(HasSubstr("[RewardScaling, FakeRowCounter]"),
+                             HasSubstr("want [RewardScaling]"))));
+}
+
+TEST(ReplayBufferFilesTest, OtherSpecIsRefusedNamingBothSides) {
+  const std::string directory = Directory("spec");
+  RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
+  TensorDictSpec spec = TensorDictSpec::Of(NumberedSteps(1, 1));
+  RILL_ASSERT_OK(
+      spec.Set("observation", LeafSpec::Unbounded(DType::kFloat32, {5})));
+  ReplayBuffer::Options options = OptionsOf();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      std::shared_ptr<Storage> storage,
+      DenseStorage::Create({.capacity = 20, .lanes = 2, .spec = spec}));
+  options.storage = storage;
+  EXPECT_THAT(ReplayBuffer::Open(directory, std::move(options)),
+              StatusIs(kFailedPrecondition,
+                       AllOf(HasSubstr("observation"), HasSubstr("[5]"))));
+  EXPECT_EQ(storage->size(), 0);
+}
+
+TEST(ReplayBufferFilesTest, StorageThatHoldsRowsIsLeftAlone) {
+  const std::string directory = Directory("full");
+  RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
+  ReplayBuffer::Options options = OptionsOf();
+  auto storage = options.storage;
+  RILL_ASSERT_OK(storage->Extend(NumberedSteps(2, 3)));
+  EXPECT_THAT(ReplayBuffer::Open(directory, std::move(options)),
+              StatusIs(kFailedPrecondition,
+                       AllOf(HasSubstr("got 6"), HasSubstr("want 0"))));
+  EXPECT_EQ(storage->size(), 6);
+}
+
+TEST(ReplayBufferFilesTest, OtherKindOfDirectoryIsRefused) {
+  const std::string directory = Directory("kind");
+  RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
+  EXPECT_THAT(
+      ReplayBuffer::Open(JoinPath(directory, "storage"), OptionsOf()),
+      StatusIs(AnyOf(kFailedPrecondition, absl::StatusCode::kNotFound)));
+}
+
+// --- What was there stays ----------------------------------------------------
+
+TEST(ReplayBufferFilesTest, FailedSaveLeavesTheSavedOneAndTheBuffer) {
+  const std::string directory = Directory("failed");
+  auto saved = WorkedBuffer();
+  RILL_ASSERT_OK(saved->Save(directory));
+  auto twin = WorkedBuffer();
+  Work(50, *saved);
+  for (const char* point :
+       {"file.open", "file.write", "file.sync", "file.rename"}) {
+    for (int survives = 0; survives < 8; ++survives) {
+      int reached = 0;
+      {
+        ScopedFaultHook hook([&](absl::string_view name, absl::string_view) {
+          return name == point && reached++ == survives
+                     ? absl::ResourceExhaustedError("disk is full")
+                     : absl::OkStatus();
+        });
+        const absl::Status status = saved->Save(directory);
+        if (reached > survives) {
+          EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted))
+              << point << " " << survives;
+        }
+        if (status.ok()) break;
+      }
+      RILL_ASSERT_OK_AND_ASSIGN(auto opened,
+                                ReplayBuffer::Open(directory, OptionsOf()));
+      EXPECT_EQ(opened->batch_number(), twin->batch_number());
+    }
+    // A save that outlived its fault replaced what was there.
+    RILL_ASSERT_OK(twin->Save(directory));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(auto opened,
+                            ReplayBuffer::Open(directory, OptionsOf()));
+  ExpectGoesOnAs(*twin, *opened);
+}
+
+TEST(ReplayBufferFilesTest, SaveReplacesSavedBuffersOnly) {
+  const std::string directory = Directory("precious");
+  RILL_ASSERT_OK(CreateDirectories(directory));
+  auto buffer = WorkedBuffer();
+  RILL_ASSERT_OK(
+      WriteFileAtomically(JoinPath(directory, "thesis.txt"), "precious"));
+  EXPECT_THAT(buffer->Save(directory),
+              StatusIs(kFailedPrecondition, HasSubstr("thesis.txt")));
+  EXPECT_THAT(buffer->Save(JoinPath(directory, "thesis.txt")),
+              StatusIs(kFailedPrecondition, HasSubstr("a file")));
+  EXPECT_THAT(ReadFile(JoinPath(directory, "thesis.txt")),
+              IsOkAndHolds("precious"));
+  RILL_EXPECT_OK(buffer->Save(JoinPath(directory, "buffer")));
+  RILL_EXPECT_OK(buffer->Save(JoinPath(directory, "buffer")));
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/sample_reader.h"
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+
+namespace rill::replay_internal {
+namespace {
+
+// Which pick a row of the plan belongs to.
+int64_t PickOf(const SamplePlan& plan, int64_t row) {
+  return plan.rows.empty() ? row : plan.segments[row];
+}
+
+absl::Status CheckPlan(const SamplePlan& plan) {
+  const size_t rows = plan.rows.size();
+  if (rows == 0) return absl::OkStatus();
+  bool is_whole = plan.segments.size() == rows &&
+                  plan.generations.size() == rows &&
+                  (plan.mask.empty() || plan.mask.size() == rows);
+  for (int64_t segment : plan.segments) {
+    is_whole = is_whole && segment >= 0 &&
+               segment < static_cast<int64_t>(plan.draws.size());
+  }
+  if (is_whole) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "SampleReader::Read: plan: got ", rows, " rows, ", plan.segments.size(),
+      " segments, ", plan.generations.size(), " generations and ",
+      plan.mask.size(), " mask values over ", plan.draws.size(),
+      " draws, want as many of each, segments of the draws"));
+}
+
+}  // namespace
+
+absl::StatusOr<TensorDictSpec> SampleReader::SampleSpec(
+    const TensorDictSpec& rows) const {
+  TensorDictSpec sample = rows;
+  std::vector<absl::string_view> keys = {kIndexKey, kGenerationKey};
+  if (options_.is_weighted) keys.push_back(kWeightKey);
+  for (absl::string_view key : keys) {
+    if (rows.Find(key) != nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("ReplayBuffer: rows: got a leaf \"", key,
+                       "\", want none: a sample has its own; rename it"));
+    }
+    RILL_RETURN_IF_ERROR(sample.Set(
+        key, LeafSpec::Unbounded(
+                 key == kWeightKey ? DType::kFloat32 : DType::kInt64, {})));
+  }
+  return sample;
+}
+
+absl::Status SampleReader::Learn(const Storage& storage) {
+  if (!spec_.empty()) return absl::OkStatus();
+  spec_ = storage.spec();
+  if (spec_.empty()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const TensorDict sketch, spec_.Zero({0}));
+  levels_ = {{"", sketch.num_entries()}};
+  for (size_t i = 0; i < levels_.size(); ++i) {
+    const std::string key = levels_[i].key;
+    const TensorDict* level = key.empty() ? &sketch : sketch.FindDict(key);
+    for (const std::string& name : level->Keys()) {
+      const std::string below =
+          key.empty() ? name : absl::StrCat(key, "/", name);
+      const TensorDict* dict = sketch.FindDict(below);
+      if (dict != nullptr) levels_.push_back({below, dict->num_entries()});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Span<const Slot> SampleReader::SlotsOf(const SamplePlan& plan) {
+  if (!plan.rows.empty()) return plan.rows;
+  slots_.clear();
+  for (const Draw& draw : plan.draws) slots_.push_back(draw.slot);
+  return slots_;
+}
+
+bool SampleReader::Fits(const Storage& storage,
+                        const TensorDictSpec::Leaf& want, int64_t n,
+                        const Tensor& leaf) const {
+  if (leaf.dtype() != want.spec.dtype ||
+      leaf.rank() != 1 + want.spec.shape.rank() || leaf.shape()[0] != n ||
+      leaf.shape().sizes().subspan(1) != want.spec.shape.sizes() ||
+      !leaf.is_writable() || !leaf.is_contiguous()) {
+    return false;
+  }
+  if (!storage.device().is_cpu()) return leaf.device() == storage.device();
+  return leaf.memory_kind() == MemoryKind::kPinned ||
+         leaf.memory_kind() == options_.memory.memory_kind;
+}
+
+// No leaf that was asked for before lies over the same bytes.
+bool SampleReader::IsAlone(const Tensor& leaf) {
+  const std::byte* begin = leaf.raw_data();
+  const std::byte* end = begin + leaf.size_bytes();
+  for (const auto& [other_begin, other_end] : taken_) {
+    if (begin < other_end && other_begin < end) return false;
+  }
+  taken_.emplace_back(begin, end);
+  return true;
+}
+
+// Makes rows_ of the leaves of `out`; false where they do not fit.
+bool SampleReader::Adopt(const Storage& storage, int64_t n,
+                         const TensorDict& out) {
+  taken_.clear();
+  for (const TensorDictSpec::Leaf& want : spec_.leaves()) {
+    const Tensor* leaf = out.Find(want.key);
+    if (leaf == nullptr || !Fits(storage, want, n, *leaf) || !IsAlone(*leaf)) {
+      return false;
+    }
+  }
+  if (!(rows_.batch_shape() == Shape({n})) || !HoldsJustTheRows(rows_)) {
+    rows_ = TensorDict({n});
+  }
+  for (const TensorDictSpec::Leaf& want : spec_.leaves()) {
+    if (!rows_.Set(want.key, *out.Find(want.key)).ok()) return false;
+  }
+  return true;
+}
+
+// Beside the leaves that a sample adds at the root.
+bool SampleReader::HoldsJustTheRows(const TensorDict& out) const {
+  for (const Level& level : levels_) {
+    const TensorDict* dict = level.key.empty() ? &out : out.FindDict(level.key);
+    if (dict == nullptr) return false;
+    int64_t entries = dict->num_entries();
+    if (level.key.empty()) {
+      if (dict->Find(kIndexKey) != nullptr) --entries;
+      if (dict->Find(kGenerationKey) != nullptr) --entries;
+      if (options_.is_weighted && dict->Find(kWeightKey) != nullptr) --entries;
+    }
+    if (entries != level.entries) return false;
+  }
+  return true;
+}
+
+bool SampleReader::IsPinned(const TensorDict& out) const {
+  const auto is_pinned = [&out](absl::string_view key) {
+    const Tensor* leaf = out.Find(key);
+    return leaf == nullptr || leaf->is_pinned();
+  };
+  for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
+    if (!is_pinned(leaf.key)) return false;
+  }
+  return is_pinned(kIndexKey) && is_pinned(kGenerationKey) &&
+         is_pinned(kWeightKey) && is_pinned(kMaskKey);
+}
+
+absl::Status SampleReader::MakeRows(const Storage& storage, int64_t n) {
+  const Device device = storage.device();
+  const Tensor::Options options =
+      device.is_cpu() ? options_.memory
+                      : Tensor::Options{device, MemoryKind::kDevice};
+  RILL_ASSIGN_OR_RETURN(rows_, spec_.Empty({n}, options));
+  return absl::OkStatus();
+}
+
+absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
+                                TensorDict* out) {
+  RILL_RETURN_IF_ERROR(CheckPlan(plan));
+  RILL_RETURN_IF_ERROR(Learn(storage));
+  const absl::Span<const Slot> slots = SlotsOf(plan);
+  const int64_t n = static_cast<int64_t>(slots.size());
+  const bool is_adopted = out->batch_shape() == Shape({n}) &&
+                          !out->is_locked() && Adopt(storage, n, *out);
+  if (!is_adopted) {
+    RILL_RETURN_IF_ERROR(MakeRows(storage, n));
+  }
+  RILL_RETURN_IF_ERROR(storage.Read(slots, &rows_));
+  bool is_same = is_adopted && HoldsJustTheRows(*out);
+  for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
+    // The storage may have had a reason to make new tensors.
+    is_same = is_same && out->Find(leaf.key)->raw_data() ==
+                             rows_.Find(leaf.key)->raw_data();
+  }
+  if (!is_same) {
+    *out = std::move(rows_);
+    rows_ = TensorDict();
+    taken_.clear();
+  }
+  // What SetDevice said of an earlier batch.
+  out->ClearDevice();
+  return WriteOrigins(plan, n, out);
+}
+
+template <typename T>
+absl::StatusOr<absl::Span<T>> SampleReader::OwnLeaf(absl::string_view key,
+                                                    int64_t n,
+                                                    TensorDict* out) {
+  const Tensor* leaf = out->Find(key);
+  const bool fits = leaf != nullptr && leaf->dtype() == DTypeOf<T> &&
+                    leaf->shape() == Shape({n}) && leaf->is_writable() &&
+                    leaf->is_contiguous() &&
+                    (leaf->is_pinned() ||
+                     leaf->memory_kind() == options_.memory.memory_kind) &&
+                    IsAlone(*leaf);
+  if (fits) return leaf->Flat<T>();
+  RILL_ASSIGN_OR_RETURN(Tensor made,
+                        Tensor::Empty(DTypeOf<T>, {n}, options_.memory));
+  RILL_RETURN_IF_ERROR(out->Set(key, made));
+  return made.Flat<T>();
+}
+
+absl::Status SampleReader::WriteOrigins(const SamplePlan& plan, int64_t n,
+                                        TensorDict* out) {
+  RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> index,
+                        OwnLeaf<int64_t>(kIndexKey, n, out));
+  RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> generations,
+                        OwnLeaf<int64_t>(kGenerationKey, n, out));
+  for (int64_t i = 0; i < n; ++i) {
+    const bool is_pick = plan.rows.empty();
+    index[i] = is_pick ? plan.draws[i].slot : plan.rows[i];
+    generations[i] = is_pick ? plan.draws[i].generation : plan.generations[i];
+  }
+  if (options_.is_weighted) {
+    RILL_ASSIGN_OR_RETURN(absl::Span<float> weights,
+                          OwnLeaf<float>(kWeightKey, n, out));
+    for (int64_t i = 0; i < n; ++i) {
+      weights[i] = plan.draws[PickOf(plan, i)].weight;
+    }
+  }
+  if (plan.mask.empty()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(Tensor mask,
+                        Tensor::Empty(DType::kBool, {n, 1}, options_.memory));
+  for (int64_t i = 0; i < n; ++i) mask.data<bool>()[i] = plan.mask[i] != 0;
+  return out->Set(kMaskKey, mask);
+}
+
+}  // namespace rill::replay_internal

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_SAMPLE_READER_H_
+#define RILL_REPLAY_SAMPLE_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/samplers/sampler.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/storage.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::replay_internal {
+
+// The leaves that a sample has beside the rows' own.
+inline constexpr absl::string_view kIndexKey = "index";
+inline constexpr absl::string_view kGenerationKey = "index_generation";
+inline constexpr absl::string_view kWeightKey = "priority_weight";
+inline constexpr absl::string_view kMaskKey = "collector/mask";
+
+// Turns a plan into a batch: one gather, and the leaves that say where the rows
+// came from.
+//
+// Thread-safety: thread-compatible.
+// Cost: O(rows + leaves^2); allocates nothing where `out` fits, that is, holds
+//   just the leaves of a sample of this size, each writable, contiguous, in the
+//   right memory, and no two over the same bytes.
+class SampleReader {
+ public:
+  struct Options {
+    bool is_weighted = false;
+    // Of new leaves, where the rows lie in host memory.
+    Tensor::Options memory = {};
+  };
+
+  explicit SampleReader(const Options& options) : options_(options) {}
+
+  // What Read makes of rows with this spec. INVALID_ARGUMENT where the rows
+  // have one of the keys that it adds.
+  absl::StatusOr<TensorDictSpec> SampleSpec(const TensorDictSpec& rows) const;
+
+  // OUT_OF_RANGE where a row was cleared since the plan. With an error `out` is
+  // unspecified.
+  absl::Status Read(const Storage& storage, const SamplePlan& plan,
+                    TensorDict* out);
+
+  // All leaves of a batch that Read made are pinned. Allocates nothing.
+  bool IsPinned(const TensorDict& out) const;
+
+ private:
+  // Number of entries of one dictionary of the rows.
+  struct Level {
+    std::string key;  // Empty: the root.
+    int64_t entries = 0;
+  };
+
+  absl::Status Learn(const Storage& storage);
+  absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
+  bool Fits(const Storage& storage, const TensorDictSpec::Leaf& want, int64_t n,
+            const Tensor& leaf) const;
+  bool IsAlone(const Tensor& leaf);
+  bool Adopt(const Storage& storage, int64_t n, const TensorDict& out);
+  bool HoldsJustTheRows(const TensorDict& out) const;
+  absl::Status MakeRows(const Storage& storage, int64_t n);
+  template <typename T>
+  absl::StatusOr<absl::Span<T>> OwnLeaf(absl::string_view key, int64_t n,
+                                        TensorDict* out);
+  absl::Status WriteOrigins(const SamplePlan& plan, int64_t n, TensorDict* out);
+
+  const Options options_;
+  TensorDictSpec spec_;  // Of the rows; empty until there are some.
+  std::vector<Level> levels_;
+  TensorDict rows_;  // The rows' leaves of the batch that is being read.
+  std::vector<Slot> slots_;
+  // The bytes of the leaves that were looked at so far.
+  std::vector<std::pair<const std::byte*, const std::byte*>> taken_;
+};
+
+}  // namespace rill::replay_internal
+
+#endif  // RILL_REPLAY_SAMPLE_READER_H_

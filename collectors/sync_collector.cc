@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/collectors/sync_collector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/sync_collector_loop.h"
+
+namespace rill {
+namespace {
+
+using collectors_internal::TransformedEnv;
+
+constexpr absl::string_view kVersionKey = "policy_version";
+constexpr absl::string_view kTrajectoryKey = "collector/traj_ids";
+constexpr int64_t kMaxFramesPerBatch = int64_t{1} << 40;
+
+absl::Status RefuseOption(absl::string_view option, int64_t got,
+                          absl::string_view want) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "SyncCollector::Create: ", option, ": got ", got, ", want ", want));
+}
+
+// Adds the time since `*mark` to `*sum` and moves the mark.
+void Lap(absl::Time* mark, absl::Duration* sum) {
+  const absl::Time now = Clock::System().Now();
+  *sum += now - *mark;
+  *mark = now;
+}
+
+// Adds a leaf of the collector's own to what the step holds.
+absl::Status AddOwnLeaf(absl::string_view key, const Shape& shape,
+                        TensorDictSpec* spec) {
+  if (spec->Find(key) != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SyncCollector::Create: leaf \"", key,
+                     "\" of environment and transforms: want another name; the "
+                     "collector writes it"));
+  }
+  return spec->Set(key, LeafSpec::Unbounded(DType::kInt64, shape));
+}
+
+}  // namespace
+
+SyncCollector::SyncCollector(Options options)
+    : options_(std::move(options)), loop_(std::make_unique<Loop>()) {}
+SyncCollector::~SyncCollector() = default;
+
+absl::StatusOr<std::unique_ptr<SyncCollector>> SyncCollector::Create(
+    Options options) {
+  auto collector = absl::WrapUnique(new SyncCollector(std::move(options)));
+  RILL_RETURN_IF_ERROR(collector->CheckOptions());
+  RILL_RETURN_IF_ERROR(collector->MakeLoop());
+  return collector;
+}
+
+absl::Status SyncCollector::CheckOptions() const {
+  if (options_.env == nullptr) {
+    return absl::InvalidArgumentError(
+        "SyncCollector::Create: env: got null, want an environment");
+  }
+  if (options_.frames_per_batch < 1 ||
+      options_.frames_per_batch > kMaxFramesPerBatch) {
+    return RefuseOption("frames_per_batch", options_.frames_per_batch,
+                        "[1, 2^40]");
+  }
+  if (options_.total_frames < 1 && options_.total_frames != -1) {
+    return RefuseOption("total_frames", options_.total_frames, "> 0, or -1");
+  }
+  if (options_.init_random_frames < 0) {
+    return RefuseOption("init_random_frames", options_.init_random_frames,
+                        ">= 0");
+  }
+  if (options_.first_lane < 0) {
+    return RefuseOption("first_lane", options_.first_lane, ">= 0");
+  }
+  for (size_t i = 0; i < options_.transforms.size(); ++i) {
+    if (options_.transforms[i] != nullptr) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("SyncCollector::Create: transforms[", i,
+                     "]: got null, want a transform"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SyncCollector::MakeLoop() {
+  Loop& loop = *loop_;
+  RILL_ASSIGN_OR_RETURN(loop.env, TransformedEnv::Create(options_.env.get(),
+                                                         &options_.transforms));
+  loop.lanes = options_.env->lanes();
+  loop.time = (options_.frames_per_batch + loop.lanes - 1) / loop.lanes;
+  frames_per_batch_ = loop.lanes * loop.time;
+  loop.random_actions = Rng(options_.seed, RngStream::kSpec);
+  loop.trajectory.assign(loop.lanes, 0);
+  loop.mask.assign(loop.lanes, 0);
+
+  spec_ = loop.env->spec();
+  RILL_RETURN_IF_ERROR(AddOwnLeaf(kVersionKey, {1}, &spec_));
+  RILL_RETURN_IF_ERROR(AddOwnLeaf(kTrajectoryKey, {}, &spec_));
+  RILL_ASSIGN_OR_RETURN(loop.batch, spec_.Zero({loop.lanes, loop.time}));
+  RILL_ASSIGN_OR_RETURN(loop.recorder,
+                        StepRecorder::Create(loop.env->spec(), loop.batch));
+  if (options_.transforms.empty()) {
+    RILL_RETURN_IF_ERROR(loop.recorder.Bind(loop.env->step()));
+  }
+  RILL_ASSIGN_OR_RETURN(loop.versions, loop.batch.Flat<int64_t>(kVersionKey));
+  RILL_ASSIGN_OR_RETURN(loop.trajectories,
+                        loop.batch.Flat<int64_t>(kTrajectoryKey));
+  return options_.env->Seed(options_.seed);
+}
+
+absl::Status SyncCollector::ResetLanes() {
+  Loop& loop = *loop_;
+  const absl::Span<const bool> done = loop.env->done();
+  if (loop.reset_all) {
+    std::fill(loop.mask.begin(), loop.mask.end(), 1);
+  } else {
+    std::copy(done.begin(), done.end(), loop.mask.begin());
+    if (std::find(done.begin(), done.end(), true) == done.end()) {
+      return absl::OkStatus();
+    }
+  }
+  RILL_RETURN_IF_ERROR(loop.env->Reset(loop.mask));
+  for (int64_t lane = 0; lane < loop.lanes; ++lane) {
+    if (loop.mask[lane] == 0) continue;
+    loop.trajectory[lane] = loop.next_trajectory++;
+  }
+  loop.reset_all = false;
+  Lap(&loop.mark, &times_.env);
+  return absl::OkStatus();
+}
+
+absl::Status SyncCollector::Act(const ActContext& context) {
+  Loop& loop = *loop_;
+  if (options_.policy == nullptr ||
+      context.frames < options_.init_random_frames) {
+    RILL_ASSIGN_OR_RETURN(Tensor random,
+                          options_.env->action_spec().Random(
+                              {loop.lanes}, loop.random_actions, context.step));
+    return loop.env->action().CopyFrom(random);
+  }
+  Tensor action = loop.env->action();
+  RILL_RETURN_IF_ERROR(
+      options_.policy->Act(loop.env->root(), context, &action));
+  if (action.raw_data() == loop.env->action().raw_data()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "Policy::Act: got another tensor in *action, want the given one filled "
+      "in "
+      "place; use CopyFrom");
+}
+
+absl::Status SyncCollector::CollectStep(int64_t t) {
+  Loop& loop = *loop_;
+  RILL_RETURN_IF_ERROR(ResetLanes());
+  const int64_t frames = frames_ + t * loop.lanes;
+  RILL_RETURN_IF_ERROR(Act({.frames = frames, .step = frames / loop.lanes}));
+  const int64_t version =
+      options_.policy == nullptr ? 0 : options_.policy->version();
+  Lap(&loop.mark, &times_.policy);
+
+  RILL_RETURN_IF_ERROR(loop.env->Step(/*check_in_place=*/t == 0));
+  Lap(&loop.mark, &times_.env);
+
+  if (!options_.transforms.empty()) {
+    RILL_RETURN_IF_ERROR(loop.env->ApplyTransforms());
+    RILL_RETURN_IF_ERROR(loop.recorder.Bind(loop.env->step()))
+        << "SyncCollector: OnStep against StepSpec";
+  }
+  loop.recorder.Record(t);
+  for (int64_t lane = 0; lane < loop.lanes; ++lane) {
+    const int64_t row = lane * loop.time + t;
+    loop.versions[row] = version;
+    loop.trajectories[row] = loop.trajectory[lane];
+  }
+  loop.newest_version =
+      t == 0 ? version : std::max(loop.newest_version, version);
+  RILL_RETURN_IF_ERROR(loop.env->Carry());
+  Lap(&loop.mark, &times_.other);
+  return absl::OkStatus();
+}
+
+absl::Status SyncCollector::CollectBatch() {
+  if (options_.total_frames != -1 && frames_ >= options_.total_frames) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "SyncCollector::Next: ", frames_, " frames collected, total_frames = ",
+        options_.total_frames, "; raise it to go on"));
+  }
+  loop_->mark = Clock::System().Now();
+  for (int64_t t = 0; t < loop_->time; ++t) {
+    const absl::Status status = CollectStep(t);
+    if (status.ok()) continue;
+    loop_->reset_all = true;
+    RILL_RETURN_IF_ERROR(status)
+        << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time
+        << " in " << options_.env->name();
+  }
+  frames_ += frames_per_batch_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorDict> SyncCollector::Next() {
+  RILL_RETURN_IF_ERROR(CollectBatch());
+  return loop_->batch;
+}
+
+absl::Status SyncCollector::CollectInto(Sink& sink) {
+  RILL_RETURN_IF_ERROR(CollectBatch());
+  return sink.Write(loop_->batch, {.producer = options_.producer,
+                                   .first_lane = options_.first_lane,
+                                   .policy_version = loop_->newest_version});
+}
+
+}  // namespace rill

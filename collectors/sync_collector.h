@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_COLLECTORS_SYNC_COLLECTOR_H_
+#define RILL_COLLECTORS_SYNC_COLLECTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "rill/collectors/policy.h"
+#include "rill/envs/env.h"
+#include "rill/tensordict/sink.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/transform.h"
+
+namespace rill {
+
+// Steps an environment with a policy in the calling thread and hands out
+// batches of [lanes, time].
+//
+// A batch holds the leaves of the environment's steps (envs/rollout.h), those
+// that the transforms add, `policy_version` int64 [lanes, time, 1] and
+// `collector/traj_ids` int64 [lanes, time], a number that no other episode of
+// this collector has. Lanes that are done are reset; `next` keeps the true
+// final observation. Episodes go on from batch to batch.
+//
+// Thread-safety: thread-compatible. Device/Stream: host only; touches no other
+//   device.
+// Cost: one environment step, one policy call and one copy of the leaves a time
+//   step. Batches reuse one array a leaf. What allocates after the first batch:
+//   the dictionary that Next returns (not its bytes), a random action, and,
+//   where there are transforms, the step that they get.
+//
+// Example (SyncCollectorTest.Example runs it):
+//   SyncCollector::Options options;
+//   RILL_ASSIGN_OR_RETURN(options.env, MakeCartPole({.lanes = 16}));
+//   options.frames_per_batch = 1024;
+//   RILL_ASSIGN_OR_RETURN(auto collector,
+//                         SyncCollector::Create(std::move(options)));
+//   RILL_ASSIGN_OR_RETURN(TensorDict batch, collector->Next());  // [16, 64]
+class SyncCollector {
+ public:
+  struct Options {
+    std::unique_ptr<Env> env = nullptr;  // Required.
+    Policy* policy = nullptr;  // Not owned. Null: random actions for ever.
+    // OnReset and OnStep in this order.
+    std::vector<std::unique_ptr<Transform>> transforms = {};
+    // Rows a batch, > 0; rounded up to a multiple of the lanes.
+    int64_t frames_per_batch = 0;
+    // > 0: Next is OUT_OF_RANGE once so many are collected; batches are always
+    // whole, so the last one may go beyond. -1: never.
+    int64_t total_frames = -1;
+    // Actions are random (from action_spec) for so many frames first, rounded
+    // up to a multiple of the lanes. They carry the policy's version too.
+    int64_t init_random_frames = 0;
+    uint64_t seed = 0;     // Of environment and random actions.
+    int64_t producer = 0;  // For WriteInfo.
+    int64_t first_lane = 0;
+  };
+
+  // INVALID_ARGUMENT names the option; a transform that does not fit the
+  // environment's specs says so here.
+  static absl::StatusOr<std::unique_ptr<SyncCollector>> Create(Options options);
+  ~SyncCollector();
+
+  // What a batch holds.
+  const TensorDictSpec& spec() const { return spec_; }
+  int64_t frames() const { return frames_; }
+  int64_t frames_per_batch() const { return frames_per_batch_; }
+
+  // The next batch. Its bytes are reused by the next call: clone what must
+  // stay. After an error of environment, policy or transform no frame of that
+  // batch counts, and the next call begins with a reset of all lanes (what a
+  // transform has gathered over episodes may hold steps of the lost batch).
+  absl::StatusOr<TensorDict> Next();
+  // Next, into `sink`. Where the sink refuses, its error comes back and the
+  // batch counts as collected.
+  absl::Status CollectInto(Sink& sink);
+
+  // Where the time went so far, for reports.
+  struct Times {
+    absl::Duration env;
+    absl::Duration policy;
+    absl::Duration other;
+  };
+  const Times& times() const { return times_; }
+
+  // Everything that the next batch depends on, except the policy: environment,
+  // transforms, roots, counters, seed. FAILED_PRECONDITION, unchanged, where
+  // Load meets a state of another environment or other transforms. Where the
+  // environment cannot save its state (UNIMPLEMENTED), `episodes_continue` in
+  // the state is false and the next batch begins fresh episodes, of a seed that
+  // follows from seed and frames.
+  absl::StatusOr<TensorDict> SaveState() const;
+  absl::Status LoadState(const TensorDict& state);
+
+ private:
+  struct Loop;  // What a time step needs.
+
+  explicit SyncCollector(Options options);
+
+  absl::Status CheckOptions() const;
+  absl::Status MakeLoop();
+  absl::Status CollectBatch();
+  absl::Status CollectStep(int64_t t);
+  absl::Status ResetLanes();
+  absl::Status Act(const ActContext& context);
+
+  Options options_;
+  std::unique_ptr<Loop> loop_;
+  TensorDictSpec spec_;
+  int64_t frames_ = 0;
+  int64_t frames_per_batch_ = 0;
+  Times times_;
+};
+
+}  // namespace rill
+
+#endif  // RILL_COLLECTORS_SYNC_COLLECTOR_H_

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_COLLECTORS_SYNC_COLLECTOR_LOOP_H_
+#define RILL_COLLECTORS_SYNC_COLLECTOR_LOOP_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "rill/base/rng.h"
+#include "rill/collectors/sync_collector.h"
+#include "rill/collectors/transformed_env.h"
+#include "rill/envs/step_recorder.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// For SyncCollector's sources only. Thread-safety: thread-compatible.
+struct SyncCollector::Loop {
+  std::unique_ptr<collectors_internal::TransformedEnv> env;
+  int64_t lanes = 0;
+  int64_t time = 0;  // Steps a batch.
+  Rng random_actions{0, RngStream::kSpec};
+
+  TensorDict batch;  // [lanes, time], made once.
+  StepRecorder recorder;
+  absl::Span<int64_t> versions;      // The batch's policy_version.
+  absl::Span<int64_t> trajectories;  // The batch's collector/traj_ids.
+  int64_t newest_version = 0;        // Of the batch.
+
+  bool reset_all = true;            // Before the next step.
+  std::vector<int64_t> trajectory;  // Of each lane's episode.
+  int64_t next_trajectory = 0;
+  std::vector<uint8_t> mask;
+  absl::Time mark;  // Where the time of the next part of a step begins.
+};
+
+}  // namespace rill
+
+#endif  // RILL_COLLECTORS_SYNC_COLLECTOR_LOOP_H_

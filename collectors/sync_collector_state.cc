@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// SaveState and LoadState of SyncCollector: what TransformedEnv saves, and
+// `frames`, `next_traj_id` int64 [], `traj_ids` int64 [lanes], `seed` uint64
+// [], `reset_all`, `episodes_continue` bool [].
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/sync_collector.h"
+#include "rill/collectors/sync_collector_loop.h"
+
+namespace rill {
+namespace {
+
+template <typename T>
+absl::Status SetScalar(absl::string_view key, T value, TensorDict* state) {
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::From<T>({value}, Shape({})));
+  return state->Set(key, std::move(tensor));
+}
+
+// A value of another dtype or shape, or none, is the mark of another state.
+template <typename T>
+absl::StatusOr<T> GetScalar(const TensorDict& state, absl::string_view key) {
+  const Tensor* tensor = state.Find(key);
+  if (tensor != nullptr && tensor->dtype() == DTypeOf<T> &&
+      tensor->shape() == Shape({})) {
+    return tensor->Item<T>();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "SyncCollector::LoadState: \"", key, "\": got ",
+      tensor == nullptr ? "none" : tensor->DebugString(), ", want ",
+      DTypeName(DTypeOf<T>), "[]; load what SyncCollector::SaveState wrote"));
+}
+
+absl::Status Refuse(absl::string_view key, int64_t got,
+                    absl::string_view want) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "SyncCollector::LoadState: \"", key, "\": got ", got, ", want ", want));
+}
+
+}  // namespace
+
+absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
+  bool episodes_continue = true;
+  RILL_ASSIGN_OR_RETURN(TensorDict state,
+                        loop_->env->SaveState(&episodes_continue));
+  RILL_ASSIGN_OR_RETURN(
+      Tensor traj_ids,
+      Tensor::From<int64_t>(loop_->trajectory, {loop_->lanes}));
+  RILL_RETURN_IF_ERROR(state.Set("traj_ids", std::move(traj_ids)));
+  RILL_RETURN_IF_ERROR(SetScalar("frames", frames_, &state));
+  RILL_RETURN_IF_ERROR(
+      SetScalar("next_traj_id", loop_->next_trajectory, &state));
+  RILL_RETURN_IF_ERROR(SetScalar("seed", loop_->random_actions.seed(), &state));
+  RILL_RETURN_IF_ERROR(
+      SetScalar("reset_all", loop_->reset_all || !episodes_continue, &state));
+  RILL_RETURN_IF_ERROR(
+      SetScalar("episodes_continue", episodes_continue, &state));
+  return state;
+}
+
+absl::Status SyncCollector::LoadState(const TensorDict& state) {
+  RILL_ASSIGN_OR_RETURN(const auto frames, GetScalar<int64_t>(state, "frames"));
+  RILL_ASSIGN_OR_RETURN(const auto next_traj_id,
+                        GetScalar<int64_t>(state, "next_traj_id"));
+  RILL_ASSIGN_OR_RETURN(const auto seed, GetScalar<uint64_t>(state, "seed"));
+  RILL_ASSIGN_OR_RETURN(const bool reset_all,
+                        GetScalar<bool>(state, "reset_all"));
+  RILL_ASSIGN_OR_RETURN(const bool episodes_continue,
+                        GetScalar<bool>(state, "episodes_continue"));
+  if (frames < 0 || frames % loop_->lanes != 0) {
+    return Refuse("frames", frames,
+                  absl::StrCat("a multiple of ", loop_->lanes, " lanes"));
+  }
+  const Tensor* traj_ids = state.Find("traj_ids");
+  if (traj_ids == nullptr || traj_ids->dtype() != DType::kInt64 ||
+      !(traj_ids->shape() == Shape({loop_->lanes}))) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("SyncCollector::LoadState: \"traj_ids\": got ",
+                     traj_ids == nullptr ? "none" : traj_ids->DebugString(),
+                     ", want int64[", loop_->lanes, "]"));
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor contiguous, traj_ids->Contiguous());
+  RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> ids,
+                        contiguous.Flat<int64_t>());
+  const int64_t newest = *std::max_element(ids.begin(), ids.end());
+  if (next_traj_id < 0 || (next_traj_id <= newest && !reset_all)) {
+    return Refuse("next_traj_id", next_traj_id,
+                  absl::StrCat("> ", newest, ", the newest in traj_ids"));
+  }
+  RILL_RETURN_IF_ERROR(loop_->env->LoadState(state, episodes_continue));
+  if (!episodes_continue) {
+    // Not the episodes that this seed began with.
+    const Rng fresh(seed, RngStream::kInit);
+    RILL_RETURN_IF_ERROR(options_.env->Seed(
+        fresh.Bits64(static_cast<uint64_t>(frames), /*draw=*/0)));
+  }
+  frames_ = frames;
+  loop_->next_trajectory = next_traj_id;
+  loop_->trajectory.assign(ids.begin(), ids.end());
+  loop_->random_actions = Rng(seed, RngStream::kSpec);
+  loop_->reset_all = reset_all;
+  return absl::OkStatus();
+}
+
+}  // namespace rill

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/collectors/sync_collector.h"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/policy.h"
+#include "rill/collectors/testing/collector_fakes.h"
+#include "rill/envs/cart_pole.h"
+#include "rill/envs/env.h"
+#include "rill/envs/testing/counting_env.h"
+#include "rill/envs/testing/faulty_env.h"
+#include "rill/tensordict/sink.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/testing/tensor_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
+constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+
+// A collector of CountingEnv with episodes of 3 steps; `options` without env.
+absl::StatusOr<std::unique_ptr<SyncCollector>> Counting(
+    int64_t lanes, int64_t frames, SyncCollector::Options options = {}) {
+  RILL_ASSIGN_OR_RETURN(options.env, MakeCountingEnv({.lanes = lanes}));
+  options.frames_per_batch = frames;
+  return SyncCollector::Create(std::move(options));
+}
+
+// The same, whose environment fails once.
+absl::StatusOr<std::unique_ptr<SyncCollector>> Faulty(FaultyEnv::Options faults,
+                                                      int64_t frames) {
+  SyncCollector::Options options;
+  RILL_ASSIGN_OR_RETURN(auto env, MakeCountingEnv({.lanes = 2}));
+  options.env = std::make_unique<FaultyEnv>(std::move(env), std::move(faults));
+  options.frames_per_batch = frames;
+  return SyncCollector::Create(std::move(options));
+}
+
+TEST(SyncCollectorTest, Example) {
+  SyncCollector::Options options;
+  RILL_ASSERT_OK_AND_ASSIGN(options.env, MakeCartPole({.lanes = 16}));
+  options.frames_per_batch = 1024;
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            SyncCollector::Create(std::move(options)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+  EXPECT_EQ(batch.batch_shape(), Shape({16, 64}));
+}
+
+TEST(SyncCollectorTest, BatchHoldsWhatTheSpecSays) {
+  SyncCollector::Options options;
+  RILL_ASSERT_OK_AND_ASSIGN(options.env, MakeCartPole({.lanes = 3}));
+  options.frames_per_batch = 90;
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            SyncCollector::Create(std::move(options)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+  RILL_EXPECT_OK(collector->spec().CheckValues("test", batch));
+  EXPECT_THAT(batch, HasKeys("observation", "done", "terminated", "truncated",
+                             "action", "next/observation", "next/done",
+                             "next/terminated", "next/truncated", "next/reward",
+                             "policy_version", "collector/traj_ids"));
+  EXPECT_EQ(batch.Find("policy_version")->shape(), Shape({3, 30, 1}));
+  EXPECT_EQ(batch.Find("collector/traj_ids")->shape(), Shape({3, 30}));
+}
+
+TEST(SyncCollectorTest, FramesPerBatchIsRoundedUpToTheLanes) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Counting(4, 10));
+  EXPECT_EQ(collector->frames_per_batch(), 12);
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+  EXPECT_EQ(batch.batch_shape(), Shape({4, 3}));
+  EXPECT_EQ(collector->frames(), 12);
+}
+
+TEST(SyncCollectorTest, NextKeepsFinalObservationsAndEpisodesGoOn) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Counting(1, 4));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+  EXPECT_THAT(batch.Flat<float>("observation"),
+              IsOkAndHolds(ElementsAre(0, 1, 2, 0)));
+  EXPECT_THAT(batch.Flat<float>("next/observation"),
+              IsOkAndHolds(ElementsAre(1, 2, 3, 1)));
+  EXPECT_THAT(batch.Flat<bool>("next/done"),
+              IsOkAndHolds(ElementsAre(0, 0, 1, 0)));
+  EXPECT_THAT(batch.Flat<bool>("done"), IsOkAndHolds(Each(false)));
+  EXPECT_THAT(batch.Flat<int64_t>("collector/traj_ids"),
+              IsOkAndHolds(ElementsAre(0, 0, 0, 1)));
+  RILL_ASSERT_OK_AND_ASSIGN(batch, collector->Next());
+  EXPECT_THAT(batch.Flat<float>("observation"),
+              IsOkAndHolds(ElementsAre(1, 2, 0, 1)));
+  EXPECT_THAT(batch.Flat<int64_t>("collector/traj_ids"),
+              IsOkAndHolds(ElementsAre(1, 1, 2, 2)));
+}
+
+TEST(SyncCollectorTest, TrajectoriesOfLanesHaveNumbersOfTheirOwn) {
+  SyncCollector::Options options;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      options.env,
+      MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 1}));
+  options.frames_per_batch = 8;
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            SyncCollector::Create(std::move(options)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+  EXPECT_THAT(batch.Flat<int64_t>("collector/traj_ids"),
+              IsOkAndHolds(ElementsAre(0, 0, 2, 2, 1, 1, 1, 3)));
+}
+
+TEST(SyncCollectorTest, EveryFrameCarriesThePolicysVersion) {
+  ParityPolicy policy;
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            Counting(2, 4, {.policy = &policy}));
+  policy.set_version(7);
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+  EXPECT_THAT(batch.Flat<int64_t>("policy_version"), IsOkAndHolds(Each(7)));
+  policy.set_version(8);
+  RILL_ASSERT_OK_AND_ASSIGN(batch, collector->Next());
+  EXPECT_THAT(batch.Flat<int64_t>("policy_version"), IsOkAndHolds(Each(8)));
+}
+
+TEST(SyncCollectorTest, FirstFramesAreRandomThenThePolicyActs) {
+  ParityPolicy policy;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto collector,
+      Counting(2, 12, {.policy = &policy, .init_random_frames = 7}));
+  RILL_ASSERT_OK(collector->Next().status());
+  // 7 frames are 4 steps of 2 lanes; 2 steps are left.
+  EXPECT_EQ(policy.calls(), 2);
+  EXPECT_EQ(policy.last_context().frames, 10);
+  EXPECT_EQ(policy.last_context().step, 5);
+}
+
+TEST(SyncCollectorTest, RandomActionsFollowTheSeedAndFillTheSpec) {
+  const auto actions = [](uint64_t seed) {
+    std::vector<int64_t> result;
+    auto collector = Counting(4, 400, {.seed = seed});
+    auto batch = (*collector)->Next();
+    for (int64_t action : *batch->Flat<int64_t>("action")) {
+      result.push_back(action);
+    }
+    return result;
+  };
+  EXPECT_EQ(actions(3), actions(3));
+  EXPECT_NE(actions(3), actions(4));
+  // CountingEnv knows 0, 1 and 2.
+  EXPECT_THAT(actions(3), testing::Contains(2));
+  EXPECT_THAT(actions(3), testing::Contains(0));
+}
+
+TEST(SyncCollectorTest, EndsOutOfRangeAfterTotalFrames) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            Counting(2, 4, {.total_frames = 6}));
+  RILL_ASSERT_OK(collector->Next().status());
+  RILL_ASSERT_OK(collector->Next().status());
+  EXPECT_THAT(collector->Next(),
+              StatusIs(absl::StatusCode::kOutOfRange,
+                       HasSubstr("8 frames collected, total_frames = 6")));
+  EXPECT_EQ(collector->frames(), 8);
+}
+
+TEST(SyncCollectorTest, BatchesReuseTheirBytes) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Counting(2, 4));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict first, collector->Next());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict second, collector->Next());
+  first.ForEachLeaf([&](absl::string_view key, const Tensor& tensor) {
+    EXPECT_EQ(second.Find(key)->raw_data(), tensor.raw_data()) << key;
+  });
+}
+
+TEST(SyncCollectorTest, ASinkSeesEachFrameOnceAndInOrder) {
+  ParityPolicy policy;
+  policy.set_version(5);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto collector,
+      Counting(2, 8, {.policy = &policy, .producer = 3, .first_lane = 6}));
+  std::vector<std::vector<float>> seen(2);  // Observations of each lane.
+  FunctionSink sink([&](const TensorDict& batch, const WriteInfo& info) {
+    EXPECT_EQ(info.producer, 3);
+    EXPECT_EQ(info.first_lane, 6);
+    EXPECT_EQ(info.policy_version, 5);
+    auto observation = *batch.Flat<float>("next/observation");
+    for (int64_t i = 0; i < 8; ++i) seen[i / 4].push_back(observation[i]);
+    return absl::OkStatus();
+  });
+  for (int i = 0; i < 3; ++i) RILL_ASSERT_OK(collector->CollectInto(sink));
+  std::vector<float> want;
+  for (int i = 0; i < 12; ++i) want.push_back(static_cast<float>(i % 3 + 1));
+  EXPECT_THAT(seen, Each(ElementsAreArray(want)));
+  EXPECT_EQ(collector->frames(), 24);
+}
+
+TEST(SyncCollectorTest, ARefusingSinkSaysSoAndTheBatchCounts) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Counting(2, 4));
+  FunctionSink sink([](const TensorDict&, const WriteInfo&) {
+    return absl::ResourceExhaustedError("full");
+  });
+  EXPECT_THAT(collector->CollectInto(sink),
+              StatusIs(absl::StatusCode::kResourceExhausted, "full"));
+  EXPECT_EQ(collector->frames(), 4);
+}
+
+TEST(SyncCollectorTest, AfterAFailedStepNoFrameCountsAndAllLanesBeginAnew) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Faulty({.fail_step = 5}, 8));
+  RILL_ASSERT_OK(collector->Next().status());
+  EXPECT_THAT(collector->Next(),
+              StatusIs(kUnavailable, HasSubstr("step 1 of a batch of 4")));
+  EXPECT_EQ(collector->frames(), 8);
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+  EXPECT_THAT(batch.Flat<float>("observation"),
+              IsOkAndHolds(ElementsAre(0, 1, 2, 0, 0, 1, 2, 0)));
+  EXPECT_EQ(collector->frames(), 16);
+  // The lost episodes' numbers are not used again.
+  RILL_ASSERT_OK_AND_ASSIGN(auto ids,
+                            batch.Flat<int64_t>("collector/traj_ids"));
+  EXPECT_THAT(ids, ElementsAre(4, 4, 4, 6, 5, 5, 5, 7));
+}
+
+TEST(SyncCollectorTest, AFailedResetIsTriedAgain) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Faulty({.fail_reset = 0}, 8));
+  EXPECT_THAT(collector->Next(), StatusIs(kUnavailable));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+  EXPECT_THAT(batch.Flat<int64_t>("collector/traj_ids"),
+              IsOkAndHolds(ElementsAre(0, 0, 0, 2, 1, 1, 1, 3)));
+}
+
+TEST(SyncCollectorTest, AFailedPolicyLeavesTheCollectorUsable) {
+  ParityPolicy policy;
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            Counting(2, 4, {.policy = &policy}));
+  policy.FailOnce(absl::UnavailableError("no weights"));
+  EXPECT_THAT(collector->Next(),
+              StatusIs(kUnavailable, HasSubstr("no weights")));
+  EXPECT_EQ(collector->frames(), 0);
+  RILL_EXPECT_OK(collector->Next().status());
+}
+
+TEST(SyncCollectorTest, APolicyThatReplacesTheActionIsRefused) {
+  FunctionPolicy policy(
+      [](const TensorDict&, const ActContext&, Tensor* action) -> absl::Status {
+        RILL_ASSIGN_OR_RETURN(*action, action->Clone());
+        return absl::OkStatus();
+      });
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            Counting(2, 4, {.policy = &policy}));
+  EXPECT_THAT(collector->Next(),
+              StatusIs(kInvalidArgument, HasSubstr("filled in place")));
+}
+
+TEST(SyncCollectorTest, AnIllegalActionComesBackWithLaneAndValue) {
+  FunctionPolicy policy(
+      [](const TensorDict&, const ActContext&, Tensor* action) {
+        action->data<int64_t>()[1] = 9;
+        return absl::OkStatus();
+      });
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            Counting(2, 4, {.policy = &policy}));
+  EXPECT_THAT(collector->Next(),
+              StatusIs(kInvalidArgument, HasSubstr("lane 1: got 9")));
+}
+
+TEST(SyncCollectorTest, PolicyDoesNotSeeWhatComesNext) {
+  FunctionPolicy policy(
+      [](const TensorDict& root, const ActContext&, Tensor* action) {
+        EXPECT_THAT(root,
+                    HasKeys("observation", "done", "terminated", "truncated"));
+        EXPECT_EQ(action->shape(), Shape({2}));
+        return absl::OkStatus();
+      });
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            Counting(2, 4, {.policy = &policy}));
+  RILL_EXPECT_OK(collector->Next().status());
+}
+
+TEST(SyncCollectorTest, SaysWhereTheTimeWent) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Counting(2, 4));
+  EXPECT_EQ(collector->times().env, absl::ZeroDuration());
+  RILL_ASSERT_OK(collector->Next().status());
+  const SyncCollector::Times& times = collector->times();
+  EXPECT_GT(times.env + times.policy + times.other, absl::ZeroDuration());
+}
+
+TEST(SyncCollectorTest, CreateNamesTheWrongOption) {
+  EXPECT_THAT(SyncCollector::Create({.frames_per_batch = 4}),
+              StatusIs(kInvalidArgument, HasSubstr("env: got null")));
+  EXPECT_THAT(Counting(2, 0),
+              StatusIs(kInvalidArgument, HasSubstr("frames_per_batch: got 0")));
+  EXPECT_THAT(Counting(2, 4, {.total_frames = 0}),
+              StatusIs(kInvalidArgument, HasSubstr("total_frames: got 0")));
+  EXPECT_THAT(
+      Counting(2, 4, {.init_random_frames = -1}),
+      StatusIs(kInvalidArgument, HasSubstr("init_random_frames: got -1")));
+  EXPECT_THAT(Counting(2, 4, {.first_lane = -1}),
+              StatusIs(kInvalidArgument, HasSubstr("first_lane: got -1")));
+  SyncCollector::Options options;
+  options.transforms.push_back(nullptr);
+  EXPECT_THAT(Counting(2, 4, std::move(options)),
+              StatusIs(kInvalidArgument, HasSubstr("transforms[0]: got null")));
+}
+
+}  // namespace
+}  // namespace rill

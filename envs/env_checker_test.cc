@@ -1,1 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/env_checker.h"
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/env.h"
+#include "rill/envs/testing/counting_env.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int64_t kLanes = 3;
+
+// What may be wrong with an environment; empty functions leave CountingEnv as
+// it is.
+struct Fault {
+  std::string name = "none";
+  // What CheckEnv is to say.
+  std::string promise = "";
+  std::function<absl::Status(Env&, absl::Span<const uint8_t>, TensorDict*)>
+      reset = nullptr;
+  std::function<absl::Status(Env&, TensorDict*)> step = nullptr;
+  std::function<absl::StatusOr<TensorDict>(const Env&)> save = nullptr;
+  std::function<absl::Status(Env&, const TensorDict&)> load = nullptr;
+};
+
+// CountingEnv with a fault. An observation of 3 can be promised or not.
+class BrokenEnv final : public Env {
+ public:
+  BrokenEnv(std::unique_ptr<Env> env, Fault fault)
+      : env_(std::move(env)), fault_(std::move(fault)) {
+    // CountingEnv keeps below 10 here.
+    EXPECT_TRUE(
+        observation_spec_
+            .Set("observation", LeafSpec::Bounded(DType::kFloat32, {1}, 0, 10))
+            .ok());
+  }
+
+  absl::string_view name() const override { return "Broken"; }
+  int64_t lanes() const override { return env_->lanes(); }
+  const TensorDictSpec& observation_spec() const override {
+    return observation_spec_;
+  }
+  const LeafSpec& action_spec() const override { return env_->action_spec(); }
+  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
+  absl::Status Reset(absl::Span<const uint8_t> mask,
+                     TensorDict* root) override {
+    return fault_.reset ? fault_.reset(*env_, mask, root)
+                        : env_->Reset(mask, root);
+  }
+  absl::Status Step(TensorDict* step) override {
+    return fault_.step ? fault_.step(*env_, step) : env_->Step(step);
+  }
+  absl::StatusOr<TensorDict> SaveState() const override {
+    return fault_.save ? fault_.save(*env_) : env_->SaveState();
+  }
+  absl::Status LoadState(const TensorDict& state) override {
+    return fault_.load ? fault_.load(*env_, state) : env_->LoadState(state);
+  }
+
+ private:
+  std::unique_ptr<Env> env_;
+  Fault fault_;
+  TensorDictSpec observation_spec_;
+};
+
+absl::Status Check(const Fault& fault) {
+  RILL_ASSIGN_OR_RETURN(
+      auto env, MakeCountingEnv(
+                    {.lanes = kLanes, .episode_steps = 4, .stagger_steps = 1}));
+  BrokenEnv broken(std::move(env), fault);
+  return CheckEnv(broken);
+}
+
+// Steps, then changes `next` of one lane by `change`.
+template <typename T>
+auto AfterStep(const char* key, std::function<void(T*)> change) {
+  return [key, change](Env& env, TensorDict* step) -> absl::Status {
+    RILL_RETURN_IF_ERROR(env.Step(step));
+    RILL_ASSIGN_OR_RETURN(auto values, step->Flat<T>(key));
+    change(&values[1]);
+    return absl::OkStatus();
+  };
+}
+
+const int64_t* Actions(const TensorDict& step) {
+  return step.Find("action")->data<int64_t>();
+}
+
+std::vector<Fault> ResetFaults() {
+  return {
+      {.name = "ResetKeepsFlags",
+       .promise = "flags are false after Reset",
+       .reset = [](Env& env, auto mask, TensorDict* root) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Reset(mask, root));
+         RILL_ASSIGN_OR_RETURN(auto flag, root->Flat<bool>("terminated"));
+         flag[1] = true;
+         return absl::OkStatus();
+       }},
+      {.name = "ResetWritesAllRows",
+       .promise = "Reset leaves other lanes alone",
+       .reset = [](Env& env, auto mask, TensorDict* root) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Reset(mask, root));
+         RILL_ASSIGN_OR_RETURN(auto x, root->Flat<float>("observation"));
+         for (float& value : x) value = 0;
+         return absl::OkStatus();
+       }},
+      {.name = "ResetMovesOtherLanes",
+       .promise = "lanes do not depend on each other",
+       .reset = [](Env& env, auto mask, TensorDict* root) -> absl::Status {
+         // Rows of other lanes stay, but their episodes begin anew.
+         RILL_RETURN_IF_ERROR(env.Reset(mask, root));
+         if (mask.size() != kLanes || mask[0] == 0 || mask[2] != 0) {
+           return absl::OkStatus();
+         }
+         RILL_ASSIGN_OR_RETURN(TensorDict copy, root->Clone());
+         return env.Reset({0, 0, 1}, &copy);
+       }},
+      {.name = "ResetTakesAnyMask",
+       .promise = "wrong calls are INVALID_ARGUMENT",
+       .reset =
+           [](Env& env, auto mask, TensorDict* root) {
+             return env.Reset(mask.first(kLanes), root);
+           }},
+      {.name = "ResetFails",
+       .promise = "correct calls succeed",
+       .reset = [](Env&, auto, TensorDict*) -> absl::Status {
+         return absl::UnavailableError("gone");
+       }},
+  };
+}
+
+std::vector<Fault> StepFaults() {
+  return {
+      {.name = "ObservationOutside",
+       .promise = "values are inside their specs",
+       .step = AfterStep<float>("next/observation", [](float* x) { *x = 11; })},
+      {.name = "ObservationNan",
+       .promise = "values are inside their specs",
+       .step = AfterStep<float>(
+           "next/observation",
+           [](float* x) { *x = std::numeric_limits<float>::quiet_NaN(); })},
+      {.name = "RewardInfinite",
+       .promise = "rewards are finite",
+       .step = AfterStep<float>(
+           "next/reward",
+           [](float* x) { *x = std::numeric_limits<float>::infinity(); })},
+      {.name = "DoneAlone",
+       .promise = "done = terminated | truncated",
+       .step = AfterStep<bool>("next/done", [](bool* x) { *x = !*x; })},
+      {.name = "WritesRoot",
+       .promise = "Step writes below next only",
+       .step = AfterStep<float>("observation", [](float* x) { *x += 1; })},
+      {.name = "WritesAction",
+       .promise = "Step writes below next only",
+       .step = AfterStep<int64_t>("action", [](int64_t* x) { *x = 2 - *x; })},
+      {.name = "ReplacesLeaf",
+       .promise = "leaves are filled in place",
+       .step = [](Env& env, TensorDict* step) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Step(step));
+         RILL_ASSIGN_OR_RETURN(Tensor x, step->Get("next/observation"));
+         RILL_ASSIGN_OR_RETURN(x, x.Clone());
+         return step->Set("next/observation", std::move(x));
+       }},
+      {.name = "AddsLeaf",
+       .promise = "leaves are filled in place",
+       .step = [](Env& env, TensorDict* step) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Step(step));
+         RILL_ASSIGN_OR_RETURN(Tensor x, step->Get("next/observation"));
+         return step->Set("next/extra", std::move(x));
+       }},
+      {.name = "NotRepeatable",
+       .promise = "equal seeds give equal episodes",
+       .step = [calls = 0](Env& env, TensorDict* step) mutable -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Step(step));
+         RILL_ASSIGN_OR_RETURN(auto r, step->Flat<float>("next/reward"));
+         r[2] = static_cast<float>(++calls);
+         return absl::OkStatus();
+       }},
+  };
+}
+
+// Puts legal actions in the place of wrong ones.
+void MakeLegal(TensorDict* step) {
+  Tensor action = *step->Get("action");
+  for (int64_t lane = 0; lane < action.num_elements(); ++lane) {
+    int64_t& value = action.data<int64_t>()[lane];
+    if (value < 0 || value > 2) value = 0;
+  }
+}
+
+std::vector<Fault> RefusalFaults() {
+  return {
+      {.name = "TakesAnyAction",
+       .promise = "wrong actions are INVALID_ARGUMENT",
+       .step =
+           [](Env& env, TensorDict* step) {
+             if (step->Find("action") != nullptr) MakeLegal(step);
+             return env.Step(step);
+           }},
+      {.name = "WrongCodeForAction",
+       .promise = "wrong actions are INVALID_ARGUMENT",
+       .step =
+           [](Env& env, TensorDict* step) {
+             if (step->Find("action") == nullptr) return env.Step(step);
+             const int64_t action = Actions(*step)[2];
+             if (action >= 0 && action <= 2) return env.Step(step);
+             return absl::OutOfRangeError("lane 2");
+           }},
+      {.name = "MovesBeforeItRefuses",
+       .promise = "refused actions move no lane",
+       .step = [](Env& env, TensorDict* step) -> absl::Status {
+         absl::Status status = env.Step(step);
+         if (!absl::IsInvalidArgument(status)) return status;
+         if (step->Find("action") == nullptr) return status;
+         RILL_ASSIGN_OR_RETURN(TensorDict state, env.SaveState());
+         RILL_ASSIGN_OR_RETURN(auto steps, state.Flat<int64_t>("steps"));
+         ++steps[0];
+         RILL_RETURN_IF_ERROR(env.LoadState(state));
+         return status;
+       }},
+      {.name = "StepsFinishedLanes",
+       .promise = "steps of finished lanes are FAILED_PRECONDITION",
+       .step =
+           [](Env& env, TensorDict* step) {
+             const absl::Status status = env.Step(step);
+             return absl::IsFailedPrecondition(status) ? absl::OkStatus()
+                                                       : status;
+           }},
+      {.name = "FinishedLaneScribbles",
+       .promise = "refused steps move no lane",
+       .step = [](Env& env, TensorDict* step) -> absl::Status {
+         const absl::Status status = env.Step(step);
+         if (!absl::IsFailedPrecondition(status)) return status;
+         RILL_ASSIGN_OR_RETURN(auto x, step->Flat<float>("next/observation"));
+         for (float& value : x) value = 9;
+         return status;
+       }},
+  };
+}
+
+std::vector<Fault> StateFaults() {
+  return {
+      {.name = "LoadTakesAnything",
+       .promise = "LoadState refuses what SaveState did not write",
+       .load =
+           [](Env& env, const TensorDict& state) {
+             return state.empty() ? absl::OkStatus() : env.LoadState(state);
+           }},
+      {.name = "LoadForgets",
+       .promise = "LoadState goes on where SaveState was",
+       .load = [](Env& env, const TensorDict& state) -> absl::Status {
+         RILL_ASSIGN_OR_RETURN(TensorDict copy, state.Clone());
+         if (!copy.empty()) {
+           RILL_ASSIGN_OR_RETURN(auto steps, copy.Flat<int64_t>("steps"));
+           steps[1] = 0;
+         }
+         return env.LoadState(copy);
+       }},
+      {.name = "SaveFails",
+       .promise = "correct calls succeed",
+       .save = [](const Env&) -> absl::StatusOr<TensorDict> {
+         return absl::InternalError("no");
+       }},
+      {.name = "SaveMoves",
+       .promise = "SaveState changes nothing",
+       .save = [](const Env& env) -> absl::StatusOr<TensorDict> {
+         RILL_ASSIGN_OR_RETURN(TensorDict state, env.SaveState());
+         RILL_ASSIGN_OR_RETURN(TensorDict moved, state.Clone());
+         RILL_ASSIGN_OR_RETURN(auto steps, moved.Flat<int64_t>("steps"));
+         for (int64_t& value : steps) value = 0;
+         RILL_RETURN_IF_ERROR(const_cast<Env&>(env).LoadState(moved));
+         return state;
+       }},
+  };
+}
+
+class EnvCheckerFaultTest : public testing::TestWithParam<Fault> {};
+
+TEST_P(EnvCheckerFaultTest, IsFoundAndNamed) {
+  EXPECT_THAT(Check(GetParam()),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("CheckEnv: \"Broken\": "),
+                             HasSubstr(GetParam().promise))));
+}
+
+std::string FaultName(const testing::TestParamInfo<Fault>& info) {
+  return info.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(Reset, EnvCheckerFaultTest,
+                         testing::ValuesIn(ResetFaults()), FaultName);
+INSTANTIATE_TEST_SUITE_P(Step, EnvCheckerFaultTest,
+                         testing::ValuesIn(StepFaults()), FaultName);
+INSTANTIATE_TEST_SUITE_P(Refusal, EnvCheckerFaultTest,
+                         testing::ValuesIn(RefusalFaults()), FaultName);
+INSTANTIATE_TEST_SUITE_P(State, EnvCheckerFaultTest,
+                         testing::ValuesIn(StateFaults()), FaultName);
+
+TEST(EnvCheckerTest, TheSameEnvWithoutAFaultPasses) {
+  RILL_EXPECT_OK(Check({}));
+}
+
+TEST(EnvCheckerTest, AnEnvThatCannotSavePasses) {
+  RILL_EXPECT_OK(Check({.save = [](const Env&) -> absl::StatusOr<TensorDict> {
+    return absl::UnimplementedError("no");
+  }}));
+}
+
+TEST(EnvCheckerTest, SaysLaneAndStep) {
+  Fault fault = StepFaults()[3];
+  EXPECT_THAT(Check(fault), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                     HasSubstr("step 0, lane 1")));
+}
+
+TEST(EnvCheckerTest, LeavesTheEnvReset) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({}));
+  RILL_ASSERT_OK(CheckEnv(*env));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, env->SaveState());
+  EXPECT_EQ(*state.Find("steps")->Item<int64_t>(), 0);
+}
+
+TEST(EnvCheckerTest, RefusesNoSteps) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({}));
+  EXPECT_THAT(CheckEnv(*env, {.steps = 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("steps: got 0, want >= 1")));
+}
+
+}  // namespace
+}  // namespace rill

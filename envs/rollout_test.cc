@@ -1,1 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/rollout.h"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/env.h"
+#include "rill/envs/testing/counting_env.h"
+#include "rill/envs/testing/faulty_env.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::Status Stay(const TensorDict&, Tensor*) { return absl::OkStatus(); }
+
+TEST(RolloutTest, ResetsOnTheWayAndKeepsFinalObservations) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
+                            Rollout(*env, Stay, {.max_steps = 5}));
+  EXPECT_EQ(batch.batch_shape(), Shape({2, 5}));
+  EXPECT_THAT(batch.Flat<float>("observation"),
+              IsOkAndHolds(ElementsAre(0, 1, 0, 1, 0, 0, 1, 2, 0, 1)));
+  EXPECT_THAT(batch.Flat<float>("next/observation"),
+              IsOkAndHolds(ElementsAre(1, 2, 1, 2, 1, 1, 2, 3, 1, 2)));
+  EXPECT_THAT(batch.Flat<bool>("done"), IsOkAndHolds(Each(false)));
+}
+
+TEST(RolloutTest, StopsWhenEveryLaneWasDone) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, Stay, {.max_steps = 99, .break_when_all_done = true}));
+  EXPECT_EQ(batch.batch_shape(), Shape({2, 5}));
+  EXPECT_TRUE(batch.Find("observation")->is_contiguous());
+}
+
+TEST(RolloutTest, LongerThanABlockHasNoSeam) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, MakeCountingEnv({.lanes = 2, .episode_steps = 5000}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
+                            Rollout(*env, Stay, {.max_steps = 2500}));
+  ASSERT_EQ(batch.batch_shape(), Shape({2, 2500}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto observation, batch.Flat<float>("observation"));
+  for (int64_t i = 0; i < 5000; ++i) {
+    ASSERT_EQ(observation[i], static_cast<float>(i % 2500));
+  }
+}
+
+TEST(RolloutTest, TheActorSeesTheRootAndItsActionsAreKept) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.lanes = 1}));
+  const auto act = [](const TensorDict& root, Tensor* action) -> absl::Status {
+    EXPECT_FALSE(root.Contains("next"));
+    RILL_ASSIGN_OR_RETURN(auto observation, root.Flat<float>("observation"));
+    action->data<int64_t>()[0] = static_cast<int64_t>(observation[0]);
+    return absl::OkStatus();
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
+                            Rollout(*env, act, {.max_steps = 4}));
+  EXPECT_THAT(batch.Flat<int64_t>("action"),
+              IsOkAndHolds(ElementsAre(0, 1, 2, 0)));
+}
+
+TEST(RolloutTest, ErrorsOfEnvAndActorComeBack) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto counting, MakeCountingEnv({}));
+  FaultyEnv env(std::move(counting), {.fail_step = 2});
+  EXPECT_THAT(Rollout(env, Stay, {.max_steps = 5}),
+              StatusIs(absl::StatusCode::kUnavailable));
+  const auto refuse = [](const TensorDict&, Tensor*) {
+    return absl::DataLossError("no weights");
+  };
+  EXPECT_THAT(Rollout(env, refuse, {.max_steps = 5}),
+              StatusIs(absl::StatusCode::kDataLoss, "no weights"));
+}
+
+TEST(RolloutTest, AnActorThatReplacesTheActionIsRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({}));
+  const auto replace = [](const TensorDict&, Tensor* action) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(*action, action->Clone());
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(Rollout(*env, replace, {.max_steps = 5}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("filled in place")));
+}
+
+TEST(RolloutTest, RefusesNoSteps) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({}));
+  EXPECT_THAT(Rollout(*env, Stay, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("max_steps: got 0, want >= 1")));
+}
+
+}  // namespace
+}  // namespace rill

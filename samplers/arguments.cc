@@ -27,10 +27,9 @@ absl::Status CheckPriorities(absl::string_view sampler,
                              absl::Span<const Draw> draws,
                              absl::Span<const float> priorities) {
   if (draws.size() != priorities.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(sampler, "::UpdatePriorities: priorities: got ",
-                     priorities.size(), " of them, want one for each of ",
-                     draws.size(), " draws"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        sampler, "::UpdatePriorities: priorities: got ", priorities.size(),
+        " of them, want one for each of ", draws.size(), " draws"));
   }
   for (size_t i = 0; i < priorities.size(); ++i) {
     if (std::isfinite(priorities[i]) && priorities[i] >= 0) continue;

@@ -53,7 +53,7 @@ class Sampler {
   static constexpr int64_t kMaxBatchSize = int64_t{1} << 24;
 
   struct Request {
-    int64_t batch_size = 0;     // Items, in [1, kMaxBatchSize].
+    int64_t batch_size = 0;  // Items, in [1, kMaxBatchSize].
     uint64_t seed = 0;
     uint64_t batch_number = 0;  // Counts the batches of one buffer.
   };

@@ -87,9 +87,9 @@ absl::StatusOr<StateReader> StateReader::Open(absl::string_view sampler,
   const auto version = static_cast<uint32_t>(ReadUint(content.substr(8, 4)));
   const uint64_t name_size = ReadUint(content.substr(12, 4));
   if (name_size > content.size() - kHeaderBytes) {
-    return DamagedState(sampler, absl::StrCat("length of the name: got ",
-                                              name_size, ", want <= ",
-                                              content.size() - kHeaderBytes));
+    return DamagedState(
+        sampler, absl::StrCat("length of the name: got ", name_size,
+                              ", want <= ", content.size() - kHeaderBytes));
   }
   const absl::string_view name = content.substr(kHeaderBytes, name_size);
   if (name != sampler || version > max_version) {
@@ -103,8 +103,8 @@ absl::StatusOr<StateReader> StateReader::Open(absl::string_view sampler,
 
 absl::StatusOr<int64_t> StateReader::Int() {
   if (rest_.size() < 8) {
-    return Damaged(absl::StrCat("cut: got ", rest_.size(),
-                                " bytes for a number, want 8"));
+    return Damaged(
+        absl::StrCat("cut: got ", rest_.size(), " bytes for a number, want 8"));
   }
   const auto value = static_cast<int64_t>(ReadUint(rest_.substr(0, 8)));
   rest_.remove_prefix(8);
@@ -119,8 +119,8 @@ absl::StatusOr<double> StateReader::Double() {
 
 absl::Status StateReader::Finish() const {
   if (rest_.empty()) return absl::OkStatus();
-  return Damaged(absl::StrCat("got ", rest_.size(),
-                              " bytes behind the end, want 0"));
+  return Damaged(
+      absl::StrCat("got ", rest_.size(), " bytes behind the end, want 0"));
 }
 
 absl::Status StateReader::Damaged(absl::string_view what) const {

@@ -57,8 +57,9 @@ TEST(StateBytesTest, EveryFlippedByteAndEveryCutIsDataLoss) {
   for (size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 0x10);
-    EXPECT_THAT(StateReader::Open("S", 2, bad),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("S::LoadState")))
+    EXPECT_THAT(
+        StateReader::Open("S", 2, bad),
+        StatusIs(absl::StatusCode::kDataLoss, HasSubstr("S::LoadState")))
         << "byte " << i;
     EXPECT_THAT(StateReader::Open("S", 2, good.substr(0, i)),
                 StatusIs(absl::StatusCode::kDataLoss))

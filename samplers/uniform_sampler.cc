@@ -31,9 +31,8 @@ class UniformSampler final : public Sampler, private WriteObserver {
     plan->Clear();
     plan->draws.reserve(request.batch_size);
     for (int64_t i = 0; i < request.batch_size; ++i) {
-      plan->draws.push_back(rows_.At(
-          rng.UniformInt(request.batch_number, static_cast<uint32_t>(i),
-                         rows_.size())));
+      plan->draws.push_back(rows_.At(rng.UniformInt(
+          request.batch_number, static_cast<uint32_t>(i), rows_.size())));
     }
     return absl::OkStatus();
   }

@@ -27,7 +27,11 @@ void Advance(absl::Span<const SlotRange> ranges, Next next,
 
 void Generations::OnAttach(const Lanes& lanes,
                            absl::Span<const Cursor> /*cursors*/) {
-  generations_.assign(lanes.num_slots(), -1);
+  if (static_cast<int64_t>(generations_.size()) == lanes.num_slots()) {
+    OnClear();  // The same slots, and maybe other rows: the count goes on.
+  } else {
+    generations_.assign(lanes.num_slots(), -1);
+  }
 }
 
 void Generations::OnRetire(const WriteEvent& event) {

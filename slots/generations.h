@@ -16,7 +16,8 @@ namespace rill {
 // one by then: 0 for a slot's first row, 1 for the next, and so on. A slot that
 // holds no row (never written, retired, cleared) has a negative generation and
 // no draw is current there, also while the write that retired it is in flight.
-// The count goes on over retiring and clearing.
+// The count goes on over retiring, clearing and being attached again, so a draw
+// that was stale once stays so.
 //
 // Thread-safety: thread-compatible; an owner that shares it locks around it.
 // Cost: O(slots written) an event, O(1) a look-up, 8 bytes a slot.

@@ -76,14 +76,24 @@ TEST(GenerationsTest, RestoredValuesGoOn) {
   EXPECT_TRUE(generations.IsCurrent({.slot = 0, .generation = 7}));
 }
 
-TEST(GenerationsTest, AttachingAgainStartsAgain) {
+TEST(GenerationsTest, LazyStorageAttachesAgainWithItsLanes) {
   Generations generations;
   generations.OnAttach(Lanes(), {});
   EXPECT_THAT(generations.values(), SizeIs(0));
-  RingModel model({.count = 2, .capacity = 2}, &generations);
-  model.Append({1, 1}, kNothing);
   generations.OnAttach({.count = 1, .capacity = 3}, {});
   EXPECT_THAT(generations.values(), ElementsAreArray({-1, -1, -1}));
+}
+
+// A storage whose write failed half-way attaches its observers again.
+TEST(GenerationsTest, AttachingAgainMakesOldDrawsStale) {
+  Generations generations;
+  RingModel model({.count = 1, .capacity = 2}, &generations);
+  model.Append({1}, kNothing);
+  const Draw draw = {.slot = 0, .generation = generations.Get(0)};
+  model.Attach(&generations);
+  EXPECT_FALSE(generations.IsCurrent(draw));
+  EXPECT_EQ(generations.Get(0), 1);
+  EXPECT_EQ(generations.Get(1), -1);
 }
 
 TEST(GenerationsTest, AgreesWithTheModel) {

@@ -58,8 +58,8 @@ TEST(EigenViewTest, HalvesCompute) {
   v += v;
   EXPECT_THAT(Cast(t, DType::kFloat32),
               IsOkAndHolds(TensorElementsAre<float>(2, 4)));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto brain, EigenVector<BFloat16>(MakeTensor<BFloat16>({{0x3f80}}, {1})));
+  const Tensor one = MakeTensor<BFloat16>({{0x3f80}}, {1});
+  RILL_ASSERT_OK_AND_ASSIGN(auto brain, EigenVector<BFloat16>(one));
   EXPECT_EQ(static_cast<float>(brain(0)), 1.0f);
 }
 

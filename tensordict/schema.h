@@ -35,10 +35,12 @@ class Schema {
   static consteval int IndexOf() {
     constexpr int kIndex = schema_internal::Find(kKey.view(), kKeys);
     if constexpr (kIndex < 0) {
-      return sizeof(schema_internal::no_such_key_in<
-                    schema_internal::KeyOf<kKey>,
-                    schema_internal::keys_are<
-                        schema_internal::KeyOf<Fields::kKey>...>>);
+      // Not defined: this line is the error.
+      (void)sizeof(schema_internal::no_such_key_in<
+                   schema_internal::KeyOf<kKey>,
+                   schema_internal::keys_are<
+                       schema_internal::KeyOf<Fields::kKey>...>>);
+      return 0;
     } else {
       return kIndex;
     }

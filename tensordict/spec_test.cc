@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -36,6 +37,11 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 // A correct generator fails a chi-square test of this file once in 1e9 seeds.
 constexpr double kFalseAlarm = 1e-9;
+
+template <typename T>
+absl::Span<T> Elements(const Tensor& tensor) {
+  return *tensor.Flat<T>();
+}
 
 TensorDictSpec StepSpec() {
   TensorDictSpec spec;
@@ -152,7 +158,7 @@ TEST(LeafSpecTest, FullShapeKeepsTheLimits) {
 
 std::vector<int64_t> CountInts(const Tensor& tensor, int64_t buckets) {
   std::vector<int64_t> counts(static_cast<size_t>(buckets));
-  for (const int64_t value : *tensor.Flat<int64_t>()) {
+  for (const int64_t value : Elements<int64_t>(tensor)) {
     ++counts.at(static_cast<size_t>(value));
   }
   return counts;
@@ -170,7 +176,7 @@ TEST(LeafSpecRandomTest, BoundedRealsAreUniform) {
                             LeafSpec::Bounded(DType::kFloat32, {}, -3, 5)
                                 .Random({100000}, Rng(2), 0));
   std::vector<int64_t> counts(16);
-  for (const float value : *t.Flat<float>()) {
+  for (const float value : Elements<float>(t)) {
     ASSERT_THAT(value, AllOf(Ge(-3), Le(5)));
     ++counts.at(std::min<size_t>(static_cast<size_t>((value + 3) * 2), 15));
   }
@@ -183,7 +189,7 @@ TEST(LeafSpecRandomTest, UnboundedRealsAreStandardNormal) {
       LeafSpec::Unbounded(DType::kFloat64, {}).Random({100000}, Rng(3), 0));
   // Ten buckets of equal probability, through the distribution function.
   std::vector<int64_t> counts(10);
-  for (const double value : *t.Flat<double>()) {
+  for (const double value : Elements<double>(t)) {
     const double p = 0.5 * std::erfc(-value / std::sqrt(2.0));
     ++counts.at(std::min<size_t>(static_cast<size_t>(p * 10), 9));
   }
@@ -197,7 +203,7 @@ TEST(LeafSpecRandomTest, OneSidedBoundsAreExponential) {
                               : LeafSpec::Bounded(DType::kFloat64, {}, 2, kInf);
     RILL_ASSERT_OK_AND_ASSIGN(const Tensor t, spec.Random({100000}, Rng(4), 0));
     std::vector<int64_t> counts(10);
-    for (const double value : *t.Flat<double>()) {
+    for (const double value : Elements<double>(t)) {
       const double p = -std::expm1(-(below ? 2 - value : value - 2));
       ++counts.at(std::min<size_t>(static_cast<size_t>(p * 10), 9));
     }
@@ -225,7 +231,7 @@ TEST(LeafSpecRandomTest, WholeInt64RangeIsReached) {
                             LeafSpec::Bounded(DType::kInt64, {}, -1e30, 1e30)
                                 .Random({80000}, Rng(6), 0));
   std::vector<int64_t> counts(8);
-  for (const int64_t value : *t.Flat<int64_t>()) {
+  for (const int64_t value : Elements<int64_t>(t)) {
     ++counts.at(static_cast<size_t>(static_cast<uint64_t>(value) >> 61));
   }
   EXPECT_THAT(counts, DistributedAs(UniformProbabilities(8), kFalseAlarm));
@@ -235,7 +241,7 @@ TEST(LeafSpecRandomTest, UnboundedIntegersLieWithin100) {
   RILL_ASSERT_OK_AND_ASSIGN(
       Tensor t,
       LeafSpec::Unbounded(DType::kInt64, {}).Random({50000}, Rng(7), 0));
-  for (int64_t& value : *t.Flat<int64_t>()) value += 100;
+  for (int64_t& value : Elements<int64_t>(t)) value += 100;
   EXPECT_THAT(CountInts(t, 201),
               DistributedAs(UniformProbabilities(201), kFalseAlarm));
 }

@@ -16,6 +16,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
+#include "rill/device/testing/fake_backend.h"  // Device::Fake().
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/test_tensors.h"

@@ -3,8 +3,8 @@
 #define RILL_TENSORDICT_TEST_TENSORS_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
-#include <vector>
 
 #include "absl/types/span.h"
 #include "rill/tensordict/dtype.h"
@@ -16,8 +16,9 @@
 namespace rill {
 
 template <typename T>
-Tensor MakeTensor(const std::vector<T>& values, const Shape& shape) {
-  return *Tensor::From(absl::Span<const T>(values), shape);
+Tensor MakeTensor(std::initializer_list<T> values, const Shape& shape) {
+  return *Tensor::From(absl::Span<const T>(values.begin(), values.size()),
+                       shape);
 }
 
 // 0, 1, 2, ... row-major.

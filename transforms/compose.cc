@@ -56,28 +56,24 @@ absl::StatusOr<std::unique_ptr<Compose>> Compose::Create(
 }
 
 absl::Status Compose::Forward(TensorDict* batch) {
-  return RunAll(transforms_, /*is_reverse=*/false, [&](size_t i) {
-    return transforms_[i]->Forward(batch);
-  });
+  return RunAll(transforms_, /*is_reverse=*/false,
+                [&](size_t i) { return transforms_[i]->Forward(batch); });
 }
 
 absl::Status Compose::Inverse(TensorDict* batch) {
-  return RunAll(transforms_, /*is_reverse=*/true, [&](size_t i) {
-    return transforms_[i]->Inverse(batch);
-  });
+  return RunAll(transforms_, /*is_reverse=*/true,
+                [&](size_t i) { return transforms_[i]->Inverse(batch); });
 }
 
 absl::Status Compose::OnReset(absl::Span<const uint8_t> mask,
                               TensorDict* root) {
-  return RunAll(transforms_, /*is_reverse=*/false, [&](size_t i) {
-    return transforms_[i]->OnReset(mask, root);
-  });
+  return RunAll(transforms_, /*is_reverse=*/false,
+                [&](size_t i) { return transforms_[i]->OnReset(mask, root); });
 }
 
 absl::Status Compose::OnStep(TensorDict* step) {
-  return RunAll(transforms_, /*is_reverse=*/false, [&](size_t i) {
-    return transforms_[i]->OnStep(step);
-  });
+  return RunAll(transforms_, /*is_reverse=*/false,
+                [&](size_t i) { return transforms_[i]->OnStep(step); });
 }
 
 absl::StatusOr<TensorDictSpec> Compose::ForwardSpec(
@@ -130,10 +126,10 @@ absl::Status Compose::LoadState(const TensorDict& state) {
     if (state.FindDict(absl::StrCat(i)) != nullptr) ++found;
   }
   if (found != state.num_entries()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "Compose::LoadState: got ", state.num_entries(),
-        " states, want only those of transforms 0 to ",
-        static_cast<int64_t>(transforms_.size()) - 1));
+    return absl::FailedPreconditionError(
+        absl::StrCat("Compose::LoadState: got ", state.num_entries(),
+                     " states, want only those of transforms 0 to ",
+                     static_cast<int64_t>(transforms_.size()) - 1));
   }
   return RunAll(transforms_, /*is_reverse=*/false, [&](size_t i) {
     const TensorDict* own = state.FindDict(absl::StrCat(i));

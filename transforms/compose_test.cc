@@ -92,8 +92,8 @@ TEST(ComposeTest, InverseRunsInReverse) {
 }
 
 TEST(ComposeTest, LaterTransformsSeeWhatEarlierOnesMade) {
-  auto compose = ComposeOf(*RewardScaling::Create({.scale = 10}),
-                           *RewardSum::Create({}));
+  auto compose =
+      ComposeOf(*RewardScaling::Create({.scale = 10}), *RewardSum::Create({}));
   TensorDict step({1});
   RILL_ASSERT_OK(compose->OnReset({1}, &step));
   RILL_ASSERT_OK(step.Set("next/reward", *Tensor::From<float>({2}, {1, 1})));
@@ -132,11 +132,11 @@ TEST(ComposeTest, StateHoldsThoseThatHaveOneUnderTheirPlaces) {
 }
 
 TEST(ComposeTest, StateOfAnotherPipelineIsRefusedAndChangesNothing) {
-  auto compose = ComposeOf(MakeFakeRowCounter(),
-                           *RewardScaling::Create({.scale = 2}));
+  auto compose =
+      ComposeOf(MakeFakeRowCounter(), *RewardScaling::Create({.scale = 2}));
   TensorDict batch({5});
-  RILL_ASSERT_OK(batch.Set("next/reward", *Tensor::Zeros(DType::kFloat32,
-                                                         {5, 1})));
+  RILL_ASSERT_OK(
+      batch.Set("next/reward", *Tensor::Zeros(DType::kFloat32, {5, 1})));
   RILL_ASSERT_OK(compose->Forward(&batch));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, compose->SaveState());
   // Transform 0 takes its part; 1 has no state, and refuses.
@@ -176,9 +176,8 @@ TEST(ComposeTest, SpecErrorsNameTheTransform) {
 
 INSTANTIATE_TRANSFORM_CONFORMANCE(Compose, UnderTest());
 INSTANTIATE_TRANSFORM_CONFORMANCE(Nested, Nested());
-INSTANTIATE_TRANSFORM_CONFORMANCE(Empty,
-                                  {.make = [] { return ComposeOf(); },
-                                   .batch_spec = TedSpec(),
-                                   .step_spec = TedSpec()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(Empty, {.make = [] { return ComposeOf(); },
+                                          .batch_spec = TedSpec(),
+                                          .step_spec = TedSpec()});
 
 }  // namespace rill

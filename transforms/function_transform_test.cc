@@ -63,18 +63,17 @@ TEST(FunctionTransformTest, Example) {
 TEST(FunctionTransformTest, CallsTheFunctionOfEachSideAndNothingElse) {
   int forwards = 0;
   int inverses = 0;
-  RILL_ASSERT_OK_AND_ASSIGN(auto transform,
-                            FunctionTransform::Create(
-                                {.forward =
-                                     [&](TensorDict*) {
-                                       ++forwards;
-                                       return absl::OkStatus();
-                                     },
-                                 .inverse =
-                                     [&](TensorDict*) {
-                                       ++inverses;
-                                       return absl::OkStatus();
-                                     }}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto transform, FunctionTransform::Create({.forward =
+                                                     [&](TensorDict*) {
+                                                       ++forwards;
+                                                       return absl::OkStatus();
+                                                     },
+                                                 .inverse =
+                                                     [&](TensorDict*) {
+                                                       ++inverses;
+                                                       return absl::OkStatus();
+                                                     }}));
   TensorDict batch({1});
   RILL_EXPECT_OK(transform->Forward(&batch));
   RILL_EXPECT_OK(transform->Forward(&batch));
@@ -86,8 +85,7 @@ TEST(FunctionTransformTest, CallsTheFunctionOfEachSideAndNothingElse) {
 
 TEST(FunctionTransformTest, PassesTheFunctionsErrorOn) {
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto transform,
-      FunctionTransform::Create({.inverse = [](TensorDict*) {
+      auto transform, FunctionTransform::Create({.inverse = [](TensorDict*) {
         return absl::OutOfRangeError("too hot");
       }}));
   TensorDict batch({1});

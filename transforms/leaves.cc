@@ -22,10 +22,9 @@ absl::StatusOr<const Tensor*> FindOnHost(absl::string_view caller,
                         absl::StrCat(caller, ": ", status.message()));
   }
   if (leaf->is_host()) return leaf;
-  return absl::FailedPreconditionError(
-      absl::StrCat(caller, ": \"", key, "\" lies on ",
-                   leaf->device().ToString(),
-                   ", want host memory; put ToDevice behind this transform"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      caller, ": \"", key, "\" lies on ", leaf->device().ToString(),
+      ", want host memory; put ToDevice behind this transform"));
 }
 
 absl::StatusOr<Tensor> CopyOfLeaf(absl::string_view key, const Tensor& leaf,
@@ -91,10 +90,9 @@ absl::Status CheckMask(absl::string_view caller, absl::Span<const uint8_t> mask,
   if (shape.rank() == 1 && shape[0] == static_cast<int64_t>(mask.size())) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": mask: got ", mask.size(),
-                   " values, want one for each lane of the batch shape ",
-                   shape.ToString()));
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": mask: got ", mask.size(),
+      " values, want one for each lane of the batch shape ", shape.ToString()));
 }
 
 absl::Status ResetLeaf(absl::string_view caller, absl::string_view key,

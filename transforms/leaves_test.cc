@@ -98,10 +98,10 @@ TEST(LeavesTest, ResetLeafRefusesAMaskOrALeafThatDoesNotFit) {
   EXPECT_THAT(ResetLeaf("T::F", "x", DType::kInt64, {0, 1}, &root),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("got 2"), HasSubstr("[3]"))));
-  EXPECT_THAT(ResetLeaf("T::F", "x", DType::kFloat32, {0, 1, 0}, &root),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("int64[3, 1]"),
-                             HasSubstr("float32[3, 1]"))));
+  EXPECT_THAT(
+      ResetLeaf("T::F", "x", DType::kFloat32, {0, 1, 0}, &root),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("int64[3, 1]"), HasSubstr("float32[3, 1]"))));
 }
 
 }  // namespace

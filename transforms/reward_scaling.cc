@@ -84,9 +84,8 @@ class RewardScalingTransform final : public Transform {
 
   absl::StatusOr<TensorDictSpec> ScaledSpec(absl::string_view caller,
                                             const TensorDictSpec& spec) const {
-    RILL_ASSIGN_OR_RETURN(
-        LeafSpec reward,
-        transforms_internal::FindSpec(caller, options_.key, spec));
+    RILL_ASSIGN_OR_RETURN(LeafSpec reward, transforms_internal::FindSpec(
+                                               caller, options_.key, spec));
     if (reward.dtype != DType::kFloat32 && reward.dtype != DType::kFloat64) {
       return WrongDType(caller, reward.ToString());
     }

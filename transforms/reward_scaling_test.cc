@@ -63,7 +63,8 @@ TEST(RewardScalingTest, StandardNormalTurnsTheFormulaRound) {
 }
 
 TEST(RewardScalingTest, DoublesKeepTheirPrecision) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto scaling, RewardScaling::Create({.loc = 1e-12}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto scaling,
+                            RewardScaling::Create({.loc = 1e-12}));
   TensorDict batch = BatchOf(*Tensor::From<double>({0.5}, {1, 1}));
   RILL_ASSERT_OK(scaling->Forward(&batch));
   EXPECT_THAT(batch.Flat<double>("next/reward"),

@@ -37,8 +37,8 @@ class RewardSumTransform final : public Transform {
 
   absl::Status OnStep(TensorDict* step) override {
     const Shape shape = step->batch_shape().Concat({1});
-    RILL_ASSIGN_OR_RETURN(const Tensor before, transforms_internal::ReadLeaf(
-                                                   kOnStep, key_, *step));
+    RILL_ASSIGN_OR_RETURN(const Tensor before,
+                          transforms_internal::ReadLeaf(kOnStep, key_, *step));
     RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
         kOnStep, key_, before, DType::kFloat32, shape));
     RILL_ASSIGN_OR_RETURN(
@@ -63,16 +63,15 @@ class RewardSumTransform final : public Transform {
 
   absl::StatusOr<TensorDictSpec> StepSpec(
       const TensorDictSpec& spec) const override {
-    RILL_ASSIGN_OR_RETURN(
-        const LeafSpec reward,
-        transforms_internal::FindSpec("RewardSum::StepSpec", next_reward_key_,
-                                      spec));
+    RILL_ASSIGN_OR_RETURN(const LeafSpec reward,
+                          transforms_internal::FindSpec(
+                              "RewardSum::StepSpec", next_reward_key_, spec));
     const bool is_float =
         reward.dtype == DType::kFloat32 || reward.dtype == DType::kFloat64;
     if (!is_float || reward.shape != Shape({1})) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "RewardSum::StepSpec: \"", next_reward_key_, "\": got ",
-          reward.ToString(), ", want float32[1] or float64[1]"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("RewardSum::StepSpec: \"", next_reward_key_, "\": got ",
+                       reward.ToString(), ", want float32[1] or float64[1]"));
     }
     TensorDictSpec after = spec;
     const LeafSpec sum = LeafSpec::Unbounded(DType::kFloat32, {1});

@@ -54,8 +54,7 @@ TEST(RewardSumTest, SumsTheRewardsOfEachLaneFromItsReset) {
   TensorDict step = StepFrom(root, {1, 2}, *sum);
   EXPECT_THAT(step.Flat<float>("next/episode_reward"),
               IsOkAndHolds(ElementsAre(1, 2)));
-  RILL_ASSERT_OK(
-      root.Set("episode_reward", *step.Find("next/episode_reward")));
+  RILL_ASSERT_OK(root.Set("episode_reward", *step.Find("next/episode_reward")));
   RILL_ASSERT_OK(sum->OnReset({1, 0}, &root));
   EXPECT_THAT(root.Flat<float>("episode_reward"),
               IsOkAndHolds(ElementsAre(0, 2)));
@@ -72,8 +71,7 @@ TEST(RewardSumTest, KeysMayBeNamed) {
       auto sum, RewardSum::Create({.reward_key = "score", .sum_key = "total"}));
   TensorDict step({1});
   RILL_ASSERT_OK(sum->OnReset({1}, &step));
-  RILL_ASSERT_OK(
-      step.Set("next/score", *Tensor::From<float>({4.0f}, {1, 1})));
+  RILL_ASSERT_OK(step.Set("next/score", *Tensor::From<float>({4.0f}, {1, 1})));
   RILL_ASSERT_OK(sum->OnStep(&step));
   EXPECT_THAT(step.Flat<float>("next/total"), IsOkAndHolds(ElementsAre(4)));
   EXPECT_THAT(RewardSum::Create({.sum_key = ""}),
@@ -87,16 +85,14 @@ TEST(RewardSumTest, RewardOfAnotherShapeOrTypeIsRefusedNamingBoth) {
   RILL_ASSERT_OK(sum->OnReset({1, 1}, &step));
   RILL_ASSERT_OK(
       step.Set("next/reward", *Tensor::Zeros(DType::kInt64, {2, 1})));
-  EXPECT_THAT(sum->OnStep(&step),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("int64[2, 1]"),
-                             HasSubstr("float32[2, 1]"))));
+  EXPECT_THAT(sum->OnStep(&step), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           AllOf(HasSubstr("int64[2, 1]"),
+                                                 HasSubstr("float32[2, 1]"))));
   TensorDictSpec spec = TedSpec();
   RILL_ASSERT_OK(
       spec.Set("next/reward", LeafSpec::Unbounded(DType::kFloat32, {3})));
-  EXPECT_THAT(sum->StepSpec(spec),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("want float32[1]")));
+  EXPECT_THAT(sum->StepSpec(spec), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            HasSubstr("want float32[1]")));
 }
 
 }  // namespace

@@ -37,13 +37,13 @@ class StepCounterTransform final : public Transform {
 
   absl::Status OnStep(TensorDict* step) override {
     const Shape shape = step->batch_shape().Concat({1});
-    RILL_ASSIGN_OR_RETURN(const Tensor before, transforms_internal::ReadLeaf(
-                                                   kOnStep, key_, *step));
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
-        kOnStep, key_, before, DType::kInt64, shape));
-    RILL_ASSIGN_OR_RETURN(const Tensor after,
-                          transforms_internal::FreshLeaf(
-                              next_key_, DType::kInt64, shape, step));
+    RILL_ASSIGN_OR_RETURN(const Tensor before,
+                          transforms_internal::ReadLeaf(kOnStep, key_, *step));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(kOnStep, key_, before,
+                                                        DType::kInt64, shape));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor after,
+        transforms_internal::FreshLeaf(next_key_, DType::kInt64, shape, step));
     RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> from,
                           before.Flat<int64_t>());
     RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> counts, after.Flat<int64_t>());
@@ -86,8 +86,8 @@ class StepCounterTransform final : public Transform {
 
   static absl::Status CheckFlagSpec(absl::string_view key,
                                     const TensorDictSpec& spec) {
-    RILL_ASSIGN_OR_RETURN(const LeafSpec flag, transforms_internal::FindSpec(
-                                                   kStepSpec, key, spec));
+    RILL_ASSIGN_OR_RETURN(const LeafSpec flag,
+                          transforms_internal::FindSpec(kStepSpec, key, spec));
     if (flag.dtype == DType::kBool && flag.shape == Shape({1})) {
       return absl::OkStatus();
     }

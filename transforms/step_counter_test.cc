@@ -110,21 +110,20 @@ TEST(StepCounterTest, OptionsOutOfRangeAreNamed) {
 TEST(StepCounterTest, StepWithoutAResetIsNotFound) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter, StepCounter::Create({}));
   TensorDict step({2});
-  EXPECT_THAT(
-      counter->OnStep(&step),
-      StatusIs(absl::StatusCode::kNotFound,
-               AllOf(HasSubstr("StepCounter::OnStep"), HasSubstr("step_count"))));
+  EXPECT_THAT(counter->OnStep(&step),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("StepCounter::OnStep"),
+                             HasSubstr("step_count"))));
 }
 
 TEST(StepCounterTest, FlagsOfAnotherShapeAreRefusedNamingBoth) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter,
                             StepCounter::Create({.max_steps = 3}));
   TensorDict step = StepOf({0, 0}, false, false);
-  RILL_ASSERT_OK(
-      step.Set("next/done", *Tensor::Zeros(DType::kBool, {2})));
+  RILL_ASSERT_OK(step.Set("next/done", *Tensor::Zeros(DType::kBool, {2})));
   EXPECT_THAT(counter->OnStep(&step),
-              StatusIs(kInvalidArgument, AllOf(HasSubstr("bool[2]"),
-                                               HasSubstr("bool[2, 1]"))));
+              StatusIs(kInvalidArgument,
+                       AllOf(HasSubstr("bool[2]"), HasSubstr("bool[2, 1]"))));
   TensorDictSpec spec = TedSpec();
   RILL_ASSERT_OK(spec.Set("next/done", LeafSpec::Binary({})));
   EXPECT_THAT(counter->StepSpec(spec),

@@ -27,8 +27,8 @@ TEST(ToDeviceTest, Example) {
 
 TEST(ToDeviceTest, ForwardMovesEveryLeafAndKeepsTheValues) {
   RILL_ASSERT_OK_AND_ASSIGN(auto to_device, ToDevice::Create(Device::Fake(0)));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      TensorDict batch, TedSpec().Random({4}, Rng(1, RngStream::kUser), 0));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
+                            TedSpec().Random({4}, Rng(1, RngStream::kUser), 0));
   const TensorDict before = batch;
   RILL_ASSERT_OK(to_device->Forward(&batch));
   EXPECT_EQ(batch.device(), Device::Fake(0));

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -47,8 +49,8 @@ TEST_F(CudaRecordTest, PlantedCallIsRecordedAndSaysThereIsNoDevice) {
 }
 
 TEST_F(CudaRecordTest, FunctionsAreFoundByNameAsLibcudartDoes) {
-  auto* const find = Find<int(const char*, void**, int, unsigned long long)>(
-      "cuGetProcAddress");
+  auto* const find =
+      Find<int(const char*, void**, int, uint64_t)>("cuGetProcAddress");
   ASSERT_NE(find, nullptr) << dlerror();
   void* function = nullptr;
   EXPECT_EQ(find("cuMemcpyAsync", &function, 13000, 0), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of FakeBackend that runs queued work and answers tests.
-#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
@@ -61,13 +61,15 @@ void FakeBackend::RunAll(uint64_t seed) {
 }
 
 void FakeBackend::DropFinishedQueues() {
-  const auto finished = [this](const std::shared_ptr<Queue>& queue) {
-    return queue->size() == 0 && streams_.count(queue.get()) == 0;
-  };
   // The default streams at the front stay.
-  queues_.erase(std::remove_if(queues_.begin() + options_.num_devices,
-                               queues_.end(), finished),
-                queues_.end());
+  size_t kept = options_.num_devices;
+  for (size_t i = kept; i < queues_.size(); ++i) {
+    const bool is_live = streams_.count(queues_[i].get()) != 0;
+    if (is_live || queues_[i]->size() > 0) {
+      std::swap(queues_[kept++], queues_[i]);
+    }
+  }
+  queues_.resize(kept);
 }
 
 void FakeBackend::FailNext(Operation operation, int64_t nth,

@@ -86,6 +86,11 @@ RILL_EXPORT int cuGetErrorName(int /*error*/, const char** text) {
   return kSuccess;
 }
 
+RILL_EXPORT int cuInit(unsigned int /*flags*/) {
+  Record("cuInit");
+  return kNoDevice;
+}
+
 RILL_EXPORT int cuDeviceGetCount(int* count) {
   Record("cuDeviceGetCount");
   *count = 0;
@@ -99,7 +104,6 @@ RILL_EXPORT int cuDeviceGetCount(int* count) {
     return kNoDevice;        \
   }
 
-RILL_NO_DEVICE(cuInit)
 RILL_NO_DEVICE(cuDeviceGet)
 RILL_NO_DEVICE(cuDeviceGetName)
 RILL_NO_DEVICE(cuDeviceGetAttribute)

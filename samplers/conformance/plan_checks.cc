@@ -30,10 +30,9 @@ void ExpectValidRows(const StorageSimulator& storage, const SamplePlan& plan) {
 SamplePlan PlanOf(Sampler& sampler, int64_t batch_size, uint64_t seed,
                   uint64_t batch_number) {
   SamplePlan plan;
-  RILL_EXPECT_OK(sampler.Plan({.batch_size = batch_size,
-                               .seed = seed,
-                               .batch_number = batch_number},
-                              &plan));
+  RILL_EXPECT_OK(sampler.Plan(
+      {.batch_size = batch_size, .seed = seed, .batch_number = batch_number},
+      &plan));
   return plan;
 }
 

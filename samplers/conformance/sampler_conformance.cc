@@ -210,10 +210,10 @@ TEST_P(SamplerConformanceTest, BadBatchSizeFailsAndLeavesThePlan) {
   auto sampler = MakeSampler();
   storage.AddObserver(sampler->observer());
   storage.Append(3);
-  for (int64_t batch_size : {int64_t{0}, int64_t{-1},
-                             Sampler::kMaxBatchSize + 1,
-                             std::numeric_limits<int64_t>::min(),
-                             std::numeric_limits<int64_t>::max()}) {
+  for (int64_t batch_size :
+       {int64_t{0}, int64_t{-1}, Sampler::kMaxBatchSize + 1,
+        std::numeric_limits<int64_t>::min(),
+        std::numeric_limits<int64_t>::max()}) {
     SamplePlan plan = SentinelPlan();
     EXPECT_THAT(sampler->Plan({.batch_size = batch_size}, &plan),
                 StatusIs(kInvalidArgument,
@@ -235,9 +235,9 @@ TEST_P(SamplerConformanceTest, BadPrioritiesAreRefusedAndChangeNothing) {
     EXPECT_THAT(sampler->UpdatePriorities(before.draws, priorities),
                 StatusIs(kInvalidArgument));
   }
-  EXPECT_THAT(sampler->UpdatePriorities(before.draws,
-                                        std::vector<float>(7, 100.0f)),
-              StatusIs(kInvalidArgument));
+  EXPECT_THAT(
+      sampler->UpdatePriorities(before.draws, std::vector<float>(7, 100.0f)),
+      StatusIs(kInvalidArgument));
   for (uint64_t batch = 0; batch < 4; ++batch) {
     auto twin = MakeSampler();
     StorageSimulator same({.count = 1, .capacity = 64});

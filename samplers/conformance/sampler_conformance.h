@@ -29,9 +29,9 @@ class SamplerConformanceTest
 
 // Runs the suite over a sampler:
 //   INSTANTIATE_SAMPLER_CONFORMANCE(Uniform, {.make = MakeUniformSampler});
-#define INSTANTIATE_SAMPLER_CONFORMANCE(prefix, ...)             \
-  INSTANTIATE_TEST_SUITE_P(                                      \
-      prefix, SamplerConformanceTest,                            \
+#define INSTANTIATE_SAMPLER_CONFORMANCE(prefix, ...) \
+  INSTANTIATE_TEST_SUITE_P(                          \
+      prefix, SamplerConformanceTest,                \
       ::testing::Values(::rill::SamplerUnderTest(__VA_ARGS__)))
 
 #endif  // RILL_SAMPLERS_CONFORMANCE_SAMPLER_CONFORMANCE_H_

@@ -97,9 +97,9 @@ TEST_P(SamplerConformanceTest, StateOfOtherRowsIsRefused) {
   storage.AddObserver(sampler->observer());
   storage.Append(7);
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
-  for (const Lanes& lanes : {Lanes{.count = 2, .capacity = 11},
-                             Lanes{.count = 1, .capacity = 24},
-                             Lanes{.count = 2, .capacity = 12}}) {
+  for (const Lanes& lanes :
+       {Lanes{.count = 2, .capacity = 11}, Lanes{.count = 1, .capacity = 24},
+        Lanes{.count = 2, .capacity = 12}}) {
     StorageSimulator other(lanes);
     auto loaded = MakeSampler();
     other.AddObserver(loaded->observer());

@@ -32,9 +32,8 @@ void StorageSimulator::Attach(WriteObserver* observer) const {
     for (int64_t step = std::max<int64_t>(end - lanes_.capacity, 0); step < end;
          ++step) {
       const Slot slot = lanes_.SlotOf(lane, step % lanes_.capacity);
-      const bool joins =
-          !rows.empty() && slot % lanes_.capacity != 0 &&
-          rows.back().first + rows.back().count == slot;
+      const bool joins = !rows.empty() && slot % lanes_.capacity != 0 &&
+                         rows.back().first + rows.back().count == slot;
       if (joins) {
         ++rows.back().count;
       } else {

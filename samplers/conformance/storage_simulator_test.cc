@@ -83,8 +83,8 @@ TEST(StorageSimulatorTest, LateObserverGetsTheLiveRowsOldestFirst) {
   Recorder recorder;
   storage.AddObserver(&recorder);
   EXPECT_THAT(recorder.attached, ElementsAre(Cursor{6}, Cursor{2}));
-  EXPECT_THAT(recorder.written, ElementsAre(SlotRange{2, 2}, SlotRange{0, 2},
-                                            SlotRange{4, 2}));
+  EXPECT_THAT(recorder.written,
+              ElementsAre(SlotRange{2, 2}, SlotRange{0, 2}, SlotRange{4, 2}));
 }
 
 // Two independent bookkeepings of the same events.

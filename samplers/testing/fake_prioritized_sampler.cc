@@ -87,8 +87,8 @@ absl::Status FakePrioritizedSampler::Plan(const Request& request,
   for (int64_t i = 0; i < request.batch_size; ++i) {
     const double point = total * rng.UniformDouble(request.batch_number,
                                                    static_cast<uint32_t>(i));
-    int64_t row = std::upper_bound(ends.begin(), ends.end(), point) -
-                  ends.begin();
+    int64_t row =
+        std::upper_bound(ends.begin(), ends.end(), point) - ends.begin();
     // Rounding may put the point on the end: then the last row with a mass.
     if (row == n) {
       row = std::lower_bound(ends.begin(), ends.end(), total) - ends.begin();
@@ -109,8 +109,7 @@ absl::Status FakePrioritizedSampler::UpdatePriorities(
   for (size_t i = 0; i < draws.size(); ++i) {
     if (!state_.rows.IsCurrent(draws[i])) continue;
     state_.priorities[draws[i].slot] = priorities[i];
-    state_.max_priority =
-        std::max<double>(state_.max_priority, priorities[i]);
+    state_.max_priority = std::max<double>(state_.max_priority, priorities[i]);
   }
   return absl::OkStatus();
 }

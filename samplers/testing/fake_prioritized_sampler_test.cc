@@ -15,8 +15,9 @@
 
 namespace rill {
 
-INSTANTIATE_SAMPLER_CONFORMANCE(
-    FakePrioritized, {.make = [] { return MakeFakePrioritizedSampler(); }});
+INSTANTIATE_SAMPLER_CONFORMANCE(FakePrioritized, {.make = [] {
+                                  return MakeFakePrioritizedSampler();
+                                }});
 
 namespace {
 
@@ -98,9 +99,9 @@ TEST(FakePrioritizedSamplerTest, AllPrioritiesZeroIsAnError) {
   storage.Append(2);
   RILL_ASSERT_OK(sampler->UpdatePriorities({{.slot = 0}, {.slot = 1}}, {0, 0}));
   SamplePlan plan = SentinelPlan();
-  EXPECT_THAT(sampler->Plan({.batch_size = 2}, &plan),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("want > 0")));
+  EXPECT_THAT(
+      sampler->Plan({.batch_size = 2}, &plan),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("want > 0")));
   ExpectEqualPlans(plan, SentinelPlan());
 }
 

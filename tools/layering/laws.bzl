@@ -34,9 +34,3 @@ LAWS = {
 BESIDE_BUNDLE = {
     "//tensordict:eigen_view": "Eigen is for those who ask for it",
 }
-
-# The targets that choose CUDA, by link: programs name them themselves, and no
-# library may. They have no law.
-CUDA_BY_LINK = {
-    "//device:backends": "host, and CUDA where the build has it",
-}

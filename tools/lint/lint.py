@@ -54,7 +54,6 @@ READS_CLOCK = re.compile(
     r"gettimeofday|clock_gettime|getrandom|getentropy|s?rand\s*\(|time\s*\(\s*(?:nullptr|NULL|0)\s*\))")
 CUDA_CONDITION = re.compile(r"^\s*#\s*(?:el)?if(?!ndef RILL_\w+_H_$).*CUDA", re.M)
 PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
-LOCAL_GLOB = re.compile(r"^\s*(?:srcs|hdrs|textual_hdrs)\s*=.*\bglob\(", re.M)
 PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")
 
 # Code that only tests link.
@@ -103,15 +102,19 @@ def functions(code):
         start = at + 1
 
 
-def libraries(path, text):
+def calls(tree, prefix):
+    """(call, {keyword: value}) of the top-level calls of functions named so."""
+    for node in tree.body:
+        call = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "").startswith(prefix):
+            yield call, {k.arg: k.value for k in call.keywords}
+
+
+def libraries(path, tree):
     """{label: labels of deps} of the rill_cc_library calls that are not testonly."""
     package = os.path.dirname(path)
     found = {}
-    for node in ast.parse(text).body:
-        call = node.value if isinstance(node, ast.Expr) else None
-        if not isinstance(call, ast.Call) or getattr(call.func, "id", "") != "rill_cc_library":
-            continue
-        args = {k.arg: k.value for k in call.keywords}
+    for _, args in calls(tree, "rill_cc_library"):
         if "testonly" in args or not isinstance(args.get("name"), ast.Constant):
             continue
         # Every string of the deps, also those inside a select.
@@ -240,12 +243,18 @@ class Lint:
         if path.split("/", 1)[0] not in OWN_PACKAGES or path.startswith("tools/"):
             return
         try:
-            self.libraries.update(libraries(path, text))
+            tree = ast.parse(text)
         except SyntaxError as e:
             self.add(path, e.lineno or 1, "is not readable as Starlark: %s" % e.msg)
+            return
+        self.libraries.update(libraries(path, tree))
+        for call, args in calls(tree, "rill_cc_"):
+            for name in ("srcs", "hdrs", "simd_srcs", "textual_hdrs"):
+                if name in args and any(getattr(n.func, "id", "") == "glob" for n in
+                                        ast.walk(args[name]) if isinstance(n, ast.Call)):
+                    self.add(path, call.lineno, "sources are listed one by one, not by glob")
         code = re.sub(r"#[^\n]*", "", text)
         self.check_pattern(path, code, PLAIN_RULE, "\"%s\": use the rill_ macro of //tools:rill.bzl")
-        self.check_pattern(path, code, LOCAL_GLOB, "sources are listed one by one, not by glob")
         self.check_pattern(path, code, PUBLIC_BY_DEFAULT, "public targets say so one by one")
 
     def check_bazelrc(self, packages):
@@ -264,14 +273,15 @@ class Lint:
         outside all bundles would be outside the laws.
         """
         path = "tools/layering/laws.bzl"
-        tables = {"LAWS": {}, "BESIDE_BUNDLE": {}, "CUDA_BY_LINK": {}}
+        tables = {"LAWS": {}, "BESIDE_BUNDLE": {}}
         if os.path.exists(os.path.join(self.root, path)):
             with open(os.path.join(self.root, path), encoding="utf-8") as f:
                 for node in ast.parse(f.read()).body:
                     if isinstance(node, ast.Assign):
                         tables[node.targets[0].id] = ast.literal_eval(node.value)
-        laws = tables["LAWS"]
-        outside = list(tables["BESIDE_BUNDLE"]) + list(tables["CUDA_BY_LINK"])
+        laws, outside = tables["LAWS"], tables["BESIDE_BUNDLE"]
+        for label in sorted(set(outside) - set(self.libraries)):
+            self.add(path, 1, "BESIDE_BUNDLE names %s, which is not in the tree" % label)
         reached = {}
         for label in sorted(self.libraries):
             folder = label[2:].split(":")[0]

@@ -39,7 +39,8 @@ class LintTest(unittest.TestCase):
             "base/x.h": header("base/x.h", "int F();\n"),
             "base/x.cc": SPDX + '#include "rill/base/x.h"\n#include "absl/status/status.h"\n'
                          "// throw exit(1) TODO(#3)\nint F() { return 'a'; }\n",
-            "base/BUILD": 'rill_cc_library(name = "base", deps = [":x"])\nrill_cc_library(name = "x")\n',
+            "base/BUILD": 'rill_cc_library(name = "base", deps = [":x"])\nrill_cc_library(name = "x")\n'
+                          'rill_cc_library(name = "odd")\n',
             "tools/layering/laws.bzl": LAWS,
             "tools/go.py": "#!/usr/bin/env python3\n# SPDX-License-Identifier: Apache-2.0\n",
         })
@@ -113,23 +114,28 @@ class LintTest(unittest.TestCase):
 
     def test_build_files(self):
         self.assert_finds({"base/BUILD": 'cc_library(\n    name = "x",\n)\n'}, "use the rill_ macro")
-        self.assert_finds({"base/BUILD": 'filegroup(\n    srcs = glob(["*.cc"]),\n)\n'}, "not by glob")
+        self.assert_finds({"base/BUILD": 'rill_cc_test(\n    srcs = glob(["*.cc"]),\n)\n'}, "not by glob")
+        self.assert_finds({"base/BUILD": 'filegroup(\n    srcs = glob(["testdata/*"]),\n)\n'})
+        self.assert_finds({"base/BUILD": "rill_cc_library(name = \n"}, "not readable")
         self.assert_finds({"base/BUILD": 'package(default_visibility = ["//visibility:public"])\n'},
                           "say so one by one")
 
     def test_bundle_leaves_no_library_out(self):
         def build(*lines):
-            return {"base/BUILD": "\n".join(lines), "tools/layering/laws.bzl": LAWS}
+            odd = 'rill_cc_library(name = "odd")'
+            return {"base/BUILD": "\n".join(lines + (odd,)), "tools/layering/laws.bzl": LAWS}
         bundle = 'rill_cc_library(name = "base", deps = [":x"])'
         x = 'rill_cc_library(name = "x", deps = ["//base:y"] + select({"a": ["//base/z"]}))'
         self.assert_finds(build(bundle, x, 'rill_cc_library(name = "y")'))
-        self.assert_finds(build(bundle, x, 'rill_cc_library(name = "odd")'))
         self.assert_finds(build(bundle, x, 'rill_cc_library(name = "t", testonly = True)'))
         self.assert_finds(build(bundle, x, 'rill_cc_library(name = "w")'), "//base:w is in no deps")
 
+    def test_library_beside_the_bundle_must_exist(self):
+        self.assert_finds({"tools/layering/laws.bzl": LAWS}, "names //base:odd, which is not in the tree")
+
     def test_package_without_a_law_is_found(self):
         self.assert_finds({"samplers/BUILD": 'rill_cc_library(name = "samplers")\n',
-                           "tools/layering/laws.bzl": LAWS}, "no law for samplers")
+                           "tools/layering/laws.bzl": 'LAWS = {"base": []}\n'}, "no law for samplers")
 
     def test_warnings_are_errors_in_every_package(self):
         self.assert_finds({"storage/BUILD": ""}, r"does not name the package storage")

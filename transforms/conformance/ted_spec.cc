@@ -18,7 +18,8 @@ TensorDictSpec TedSpec() {
       spec.Set("next/reward", LeafSpec::Bounded(DType::kFloat32, {1}, -2, 2)));
   for (const char* flag : {"done", "terminated", "truncated"}) {
     RILL_EXPECT_OK(spec.Set(flag, LeafSpec::Binary({1})));
-    RILL_EXPECT_OK(spec.Set(absl::StrCat("next/", flag), LeafSpec::Binary({1})));
+    RILL_EXPECT_OK(
+        spec.Set(absl::StrCat("next/", flag), LeafSpec::Binary({1})));
   }
   return spec;
 }

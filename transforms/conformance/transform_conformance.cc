@@ -167,8 +167,7 @@ TEST_P(TransformConformanceTest, NewLeavesAreZeroOutsideTheMaskedLanes) {
   for (const std::string& key : root.LeafKeys()) {
     if (std::find(before.begin(), before.end(), key) != before.end()) continue;
     for (int64_t lane : {0, 2}) {
-      RILL_ASSERT_OK_AND_ASSIGN(const Tensor row,
-                                root.Find(key)->Index(lane));
+      RILL_ASSERT_OK_AND_ASSIGN(const Tensor row, root.Find(key)->Index(lane));
       RILL_ASSERT_OK_AND_ASSIGN(const Tensor zeros,
                                 Tensor::Zeros(row.dtype(), row.shape()));
       EXPECT_THAT(row.BitEquals(zeros), IsOkAndHolds(true)) << key;

@@ -40,10 +40,10 @@ class TransformConformanceTest
 // Runs the suite over a transform; the argument is an expression for a
 // TransformUnderTest, evaluated in each test:
 //   INSTANTIATE_TRANSFORM_CONFORMANCE(StepCounter, StepCounterUnderTest());
-#define INSTANTIATE_TRANSFORM_CONFORMANCE(prefix, ...)                  \
-  INSTANTIATE_TEST_SUITE_P(                                             \
-      prefix, TransformConformanceTest,                                 \
-      ::testing::Values(std::function<::rill::TransformUnderTest()>(    \
+#define INSTANTIATE_TRANSFORM_CONFORMANCE(prefix, ...)               \
+  INSTANTIATE_TEST_SUITE_P(                                          \
+      prefix, TransformConformanceTest,                              \
+      ::testing::Values(std::function<::rill::TransformUnderTest()>( \
           []() -> ::rill::TransformUnderTest { return __VA_ARGS__; })))
 
 #endif  // RILL_TRANSFORMS_CONFORMANCE_TRANSFORM_CONFORMANCE_H_

@@ -33,8 +33,7 @@ class FakeRowCounter final : public Transform {
   }
 
   absl::StatusOr<TensorDict> SaveState() const override {
-    RILL_ASSIGN_OR_RETURN(Tensor rows,
-                          Tensor::From<int64_t>({rows_}, Shape()));
+    RILL_ASSIGN_OR_RETURN(Tensor rows, Tensor::From<int64_t>({rows_}, Shape()));
     TensorDict state;
     RILL_RETURN_IF_ERROR(state.Set("rows", rows));
     return state;

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/dqn_cartpole/checkpoint.h"
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/formats/manifest.h"
+#include "rill/formats/memmap_directory.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::dqn_cartpole {
+namespace {
+
+constexpr char kKind[] = "dqn_cartpole_checkpoint";
+constexpr int64_t kVersion = 1;
+
+// RunState's plain numbers, each once for both directions.
+template <typename State, typename Visit>
+void ForEachCounter(State& state, Visit visit) {
+  visit("steps", state.steps);
+  visit("updates", state.updates);
+  visit("solved", state.solved);
+  visit("evaluation_return", state.evaluation_return);
+  visit("summed_updates", state.summed_updates);
+  visit("loss_sum", state.loss_sum);
+  visit("value_sum", state.value_sum);
+  visit("gradient_norm_sum", state.gradient_norm_sum);
+  visit("seconds", state.times.total_seconds);
+  for (int phase = 0; phase < kNumPhases; ++phase) {
+    visit(absl::StrCat("seconds_", PhaseName(static_cast<Phase>(phase))),
+          state.times.seconds[phase]);
+  }
+}
+
+std::string ToText(int64_t value) { return absl::StrCat(value); }
+std::string ToText(bool value) { return value ? "true" : "false"; }
+std::string ToText(double value) { return absl::StrFormat("%.17g", value); }
+bool FromText(const std::string& text, int64_t* value) {
+  return absl::SimpleAtoi(text, value);
+}
+bool FromText(const std::string& text, bool* value) {
+  return absl::SimpleAtob(text, value);
+}
+bool FromText(const std::string& text, double* value) {
+  return absl::SimpleAtod(text, value);
+}
+
+absl::Status ReadCounters(const std::map<std::string, std::string>& fields,
+                          RunState* state) {
+  absl::Status status;
+  ForEachCounter(*state, [&](const std::string& name, auto& value) {
+    const auto found = fields.find(name);
+    if (found != fields.end() && FromText(found->second, &value)) return;
+    status.Update(absl::DataLossError(absl::StrCat(
+        "LoadCheckpoint: \"", name, "\" is ",
+        found == fields.end() ? "missing"
+                              : absl::StrCat("\"", found->second, "\""),
+        ", want a number")));
+  });
+  return status;
+}
+
+absl::Status LoadPart(const std::string& directory, const char* part,
+                      TensorDict* dict) {
+  RILL_ASSIGN_OR_RETURN(
+      *dict, LoadMemmapDirectory(JoinPath(directory, part),
+                                 {.mode = LoadMemmapOptions::Mode::kCopy}));
+  return absl::OkStatus();
+}
+
+absl::Status WriteParts(const std::string& directory, const RunState& state,
+                        const EventsPosition& events, Pipeline& pipeline) {
+  RILL_RETURN_IF_ERROR(pipeline.replay->Save(JoinPath(directory, "replay")));
+  RILL_ASSIGN_OR_RETURN(TensorDict learner, SaveLearner(*pipeline.learner));
+  RILL_ASSIGN_OR_RETURN(TensorDict collector, pipeline.collector->SaveState());
+  RILL_ASSIGN_OR_RETURN(TensorDict log, state.log.ToDict());
+  RILL_RETURN_IF_ERROR(
+      SaveMemmapDirectory(learner, JoinPath(directory, "learner")));
+  RILL_RETURN_IF_ERROR(
+      SaveMemmapDirectory(collector, JoinPath(directory, "collector")));
+  RILL_RETURN_IF_ERROR(SaveMemmapDirectory(log, JoinPath(directory, "log")));
+
+  Manifest manifest;
+  manifest.kind = kKind;
+  manifest.version = kVersion;
+  manifest.fields = ConfigToText(state.config);
+  ForEachCounter(state, [&](const std::string& name, const auto& value) {
+    manifest.fields[name] = ToText(value);
+  });
+  manifest.fields["events_file"] = events.file;
+  manifest.SetInt("events_size_bytes", events.size_bytes);
+  return WriteManifest(manifest, directory);
+}
+
+}  // namespace
+
+absl::Status SaveCheckpoint(const std::string& directory, const RunState& state,
+                            const EventsPosition& events, Pipeline& pipeline) {
+  RILL_RETURN_IF_ERROR(ReplaceDirectory(directory,
+                                        [&](const std::string& temporary) {
+                                          return WriteParts(temporary, state,
+                                                            events, pipeline);
+                                        }))
+      << "while saving the checkpoint";
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(
+    const std::string& directory, const Config& wanted,
+    const std::set<std::string>& given) {
+  RILL_ASSIGN_OR_RETURN(Manifest manifest,
+                        ReadManifest(directory, kKind, kVersion));
+  LoadedCheckpoint loaded;
+  RILL_ASSIGN_OR_RETURN(Config saved, ConfigFromText(manifest.fields));
+  RILL_ASSIGN_OR_RETURN(loaded.state.config,
+                        MergeForResume(wanted, given, saved));
+  RILL_RETURN_IF_ERROR(ValidateConfig(loaded.state.config));
+  RILL_RETURN_IF_ERROR(ReadCounters(manifest.fields, &loaded.state));
+  RILL_ASSIGN_OR_RETURN(loaded.events.file, manifest.Text("events_file"));
+  RILL_ASSIGN_OR_RETURN(loaded.events.size_bytes,
+                        manifest.Int("events_size_bytes"));
+  if (absl::StrContains(loaded.events.file, "/")) {
+    return absl::DataLossError(
+        absl::StrCat("LoadCheckpoint: \"events_file\" is \"",
+                     loaded.events.file, "\", want a name without \"/\""));
+  }
+
+  TensorDict learner, collector, log;
+  RILL_RETURN_IF_ERROR(LoadPart(directory, "learner", &learner));
+  RILL_RETURN_IF_ERROR(LoadPart(directory, "collector", &collector));
+  RILL_RETURN_IF_ERROR(LoadPart(directory, "log", &log));
+  RILL_ASSIGN_OR_RETURN(loaded.state.log, RunLog::FromDict(log));
+  RILL_ASSIGN_OR_RETURN(
+      loaded.pipeline,
+      OpenPipeline(loaded.state.config, JoinPath(directory, "replay")));
+  RILL_RETURN_IF_ERROR(LoadLearner(learner, loaded.pipeline.learner.get()));
+  RILL_RETURN_IF_ERROR(loaded.pipeline.collector->LoadState(collector));
+  return loaded;
+}
+
+}  // namespace rill::dqn_cartpole

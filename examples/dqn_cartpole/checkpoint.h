@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_EXAMPLES_DQN_CARTPOLE_CHECKPOINT_H_
+#define RILL_EXAMPLES_DQN_CARTPOLE_CHECKPOINT_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rill/examples/dqn_cartpole/config.h"
+#include "rill/examples/dqn_cartpole/pipeline.h"
+#include "rill/examples/dqn_cartpole/run_state.h"
+
+namespace rill::dqn_cartpole {
+
+// A run as a directory:
+//
+//   rill.json   manifest: configuration, counters, checksums of all files below
+//   replay/     ReplayBuffer::Save: rows, cursors, sampler, batch number
+//   learner/    networks and optimizer, as a memmap directory
+//   collector/  environment, transforms and counters, as a memmap directory
+//   log/        rows of the curve and episodes, as a memmap directory
+//
+// No generator is in it: all draws are functions of the seed and of counters.
+
+// How long the TensorBoard file was when the checkpoint was taken.
+struct EventsPosition {
+  std::string file;  // Name in the run folder.
+  int64_t size_bytes = 0;
+};
+
+// Replaces `directory` atomically: a reader, or a crash at any time, sees the
+// old checkpoint or the new one. Errors as ReplaceDirectory; the old one stays.
+absl::Status SaveCheckpoint(const std::string& directory, const RunState& state,
+                            const EventsPosition& events, Pipeline& pipeline);
+
+struct LoadedCheckpoint {
+  RunState state;
+  EventsPosition events;
+  Pipeline pipeline;
+};
+
+// Loads what SaveCheckpoint wrote and joins it with the `given` flags of
+// `wanted` (MergeForResume). Writes nothing. NOT_FOUND: no checkpoint;
+// DATA_LOSS: damaged, names the file and both sides; FAILED_PRECONDITION:
+// another kind of directory, or a flag that would bend the curve.
+absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(
+    const std::string& directory, const Config& wanted,
+    const std::set<std::string>& given);
+
+}  // namespace rill::dqn_cartpole
+
+#endif  // RILL_EXAMPLES_DQN_CARTPOLE_CHECKPOINT_H_

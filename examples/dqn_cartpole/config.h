@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_EXAMPLES_DQN_CARTPOLE_CONFIG_H_
+#define RILL_EXAMPLES_DQN_CARTPOLE_CONFIG_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace rill::dqn_cartpole {
+
+// Everything that decides how a run goes. The defaults solve CartPole-v1 for
+// any seed (README.md has the figures).
+//
+// Rewards are scaled by 1 - gamma, so that values lie in [0, 1] whatever the
+// horizon: the loss is then quadratic nearly everywhere and one learning rate
+// fits the whole run.
+struct Config {
+  int64_t seed = 0;
+  // Collecting.
+  int64_t lanes = 16;
+  int64_t frames_per_batch = 64;
+  int64_t init_random_frames = 1024;
+  int64_t epsilon_frames = 10'000;
+  double final_epsilon = 0.04;
+  double reward_scale = 0.01;
+  // Remembering.
+  int64_t capacity = 50'000;
+  int64_t batch_size = 128;
+  // Learning.
+  int64_t updates_per_batch = 16;
+  double learning_rate = 1e-3;
+  double gamma = 0.99;
+  double target_tau = 0.01;
+  double max_gradient_norm = 10;
+  // Judging.
+  int64_t probe_every = 4096;
+  int64_t probe_episodes = 20;
+  int64_t evaluation_episodes = 100;
+  double solve_return = 475;
+  // Stopping and saving: these do not bend the curve and may change on resume.
+  int64_t max_steps = 500'000;
+  int64_t checkpoint_every = 50'000;
+
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+// One member of Config: its name is the flag's and the checkpoint's.
+struct ConfigField {
+  const char* name;
+  std::variant<int64_t Config::*, double Config::*> member;
+  double min;            // Inclusive.
+  double max;            // Inclusive.
+  bool bends_the_curve;  // A resumed run must keep it.
+};
+absl::Span<const ConfigField> ConfigFields();
+
+// INVALID_ARGUMENT names the flag, its value and the range; also where two
+// flags do not fit each other.
+absl::Status ValidateConfig(const Config& config);
+
+// Texts by name, exact for doubles, and back. DATA_LOSS where a field is
+// missing or not a number.
+std::map<std::string, std::string> ConfigToText(const Config& config);
+absl::StatusOr<Config> ConfigFromText(
+    const std::map<std::string, std::string>& text);
+
+// What a resumed run uses: the saved configuration with the `given` members
+// (names set on the command line) of `wanted`. FAILED_PRECONDITION names the
+// flag and both values where a given one would bend the curve.
+absl::StatusOr<Config> MergeForResume(const Config& wanted,
+                                      const std::set<std::string>& given,
+                                      const Config& saved);
+
+}  // namespace rill::dqn_cartpole
+
+#endif  // RILL_EXAMPLES_DQN_CARTPOLE_CONFIG_H_

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/dqn_cartpole/epsilon_greedy_policy.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+
+namespace rill::dqn_cartpole {
+namespace {
+
+constexpr int64_t kFeatures = DoubleDqn::Network::kInputs;
+constexpr int64_t kActions = DoubleDqn::Network::kOutputs;
+
+}  // namespace
+
+absl::Status ActGreedily(DoubleDqn& learner, const TensorDict& root,
+                         Tensor* action) {
+  RILL_ASSIGN_OR_RETURN(absl::Span<float> observation,
+                        root.Flat<float>("observation"));
+  RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> actions, action->Flat<int64_t>());
+  if (observation.size() != actions.size() * kFeatures) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ActGreedily: observation has ", observation.size(), " values, want ",
+        kFeatures, " for each of ", actions.size(), " actions"));
+  }
+  learner.GreedyActions(observation, actions);
+  return absl::OkStatus();
+}
+
+EpsilonGreedyPolicy::EpsilonGreedyPolicy(DoubleDqn* learner,
+                                         const Options& options)
+    : learner_(learner),
+      options_(options),
+      rng_(options.seed, RngStream::kPolicy) {}
+
+double EpsilonGreedyPolicy::EpsilonAt(int64_t frames) const {
+  const double way =
+      std::min(1.0, static_cast<double>(frames) /
+                        static_cast<double>(options_.epsilon_frames));
+  return 1 + (options_.final_epsilon - 1) * way;
+}
+
+absl::Status EpsilonGreedyPolicy::Act(const TensorDict& root,
+                                      const ActContext& context,
+                                      Tensor* action) {
+  RILL_RETURN_IF_ERROR(ActGreedily(*learner_, root, action));
+  RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> actions, action->Flat<int64_t>());
+  const double epsilon = EpsilonAt(context.frames);
+  for (size_t lane = 0; lane < actions.size(); ++lane) {
+    const uint32_t draw = static_cast<uint32_t>(2 * lane);
+    if (rng_.UniformDouble(context.step, draw) < epsilon) {
+      actions[lane] = rng_.UniformInt(context.step, draw + 1, kActions);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill::dqn_cartpole

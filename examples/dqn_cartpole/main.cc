@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// dqn_cartpole: see README.md, or --help.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
+#include "rill/base/status_macros.h"
+#include "rill/examples/dqn_cartpole/flags.h"
+#include "rill/examples/dqn_cartpole/report/phase_times.h"
+#include "rill/examples/dqn_cartpole/report/progress_line.h"
+#include "rill/examples/dqn_cartpole/run_folder.h"
+#include "rill/examples/dqn_cartpole/run_state.h"
+#include "rill/examples/dqn_cartpole/trainer.h"
+
+namespace rill::dqn_cartpole {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free,
+              "set in a signal handler");
+
+extern "C" void RequestStop(int) {
+  stop_requested.store(true, std::memory_order_relaxed);
+}
+
+// The first Ctrl-C asks the run to save and stop; a second one ends the program
+// at once, which loses nothing but the time since the last checkpoint.
+void CatchSignals() {
+  struct sigaction action = {};
+  action.sa_handler = RequestStop;
+  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+void PrintReport(const Trainer& trainer) {
+  const RunState& state = trainer.state();
+  const double seconds = state.times.total_seconds;
+  absl::PrintF("\n%s\n", FormatPhaseTimes(state.times));
+  absl::PrintF("%d steps, %d episodes, %d updates, %.0f steps/s\n", state.steps,
+               state.log.episodes().size(), state.updates,
+               seconds > 0 ? state.steps / seconds : 0.0);
+  absl::PrintF(
+      "run folder: %s (curve.csv, curve.svg, TensorBoard events, "
+      "checkpoint)\n",
+      trainer.run_dir());
+}
+
+absl::StatusOr<Outcome> Main(int argc, char** argv) {
+  RILL_ASSIGN_OR_RETURN(CommandLine line, ParseFlags(argc, argv));
+  CatchSignals();
+  Trainer::Options options;
+  options.config = line.config;
+  options.given = line.given;
+  options.run_dir =
+      line.run_dir.empty() ? ChooseRunPath(line.config.seed) : line.run_dir;
+  options.resume = line.resume;
+  options.stop = &stop_requested;
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
+                        Trainer::Create(options));
+  absl::PrintF("CartPole-v1, double DQN, seed %d; run folder %s%s\n",
+               trainer->state().config.seed, trainer->run_dir(),
+               line.resume ? absl::StrFormat(", resumed at step %d",
+                                             trainer->state().steps)
+                           : "");
+  absl::StatusOr<Outcome> outcome = Outcome::kNotSolved;
+  {
+    ProgressLine progress(stdout, isatty(STDOUT_FILENO) == 1);
+    outcome = trainer->Run(progress);
+  }
+  RILL_RETURN_IF_ERROR(outcome.status());
+  PrintReport(*trainer);
+  absl::PrintF("%s\n", FormatOutcome(*outcome, *trainer));
+  return outcome;
+}
+
+}  // namespace
+}  // namespace rill::dqn_cartpole
+
+int main(int argc, char** argv) {
+  const absl::StatusOr<rill::dqn_cartpole::Outcome> outcome =
+      rill::dqn_cartpole::Main(argc, argv);
+  if (!outcome.ok()) {
+    absl::FPrintF(stderr, "dqn_cartpole: %s\n", outcome.status().ToString());
+    return 1;
+  }
+  return *outcome == rill::dqn_cartpole::Outcome::kNotSolved ? 1 : 0;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_EXAMPLES_DQN_CARTPOLE_RUN_STATE_H_
+#define RILL_EXAMPLES_DQN_CARTPOLE_RUN_STATE_H_
+
+#include <cstdint>
+
+#include "rill/examples/dqn_cartpole/config.h"
+#include "rill/examples/dqn_cartpole/report/phase_times.h"
+#include "rill/examples/dqn_cartpole/run_log.h"
+
+namespace rill::dqn_cartpole {
+
+// Where a run stands, besides its pipeline. A plain value; a checkpoint keeps
+// all of it.
+struct RunState {
+  Config config;
+  int64_t steps = 0;    // Frames so far, all lanes together.
+  int64_t updates = 0;  // Updates of the learner so far.
+  bool solved = false;
+  double evaluation_return = 0;  // Of the last evaluation that decides.
+
+  // Sums over the updates since the last row of the log.
+  int64_t summed_updates = 0;
+  double loss_sum = 0;
+  double value_sum = 0;
+  double gradient_norm_sum = 0;
+
+  PhaseTimes times;
+  RunLog log;
+};
+
+}  // namespace rill::dqn_cartpole
+
+#endif  // RILL_EXAMPLES_DQN_CARTPOLE_RUN_STATE_H_

@@ -92,7 +92,7 @@ absl::Status Exchange(absl::string_view function, const std::string& fresh,
 }
 
 // Puts the synced `fresh` in the place of `path`. On failure `path` is as
-// before, and `fresh` is for the caller to remove; on success it is gone.
+// before. What `fresh` names afterwards is for the caller to remove.
 absl::Status PutInPlace(absl::string_view function, const std::string& fresh,
                         const std::string& path) {
   RILL_RETURN_IF_ERROR(FaultPoint("file.rename", path));
@@ -104,7 +104,6 @@ absl::Status PutInPlace(absl::string_view function, const std::string& fresh,
     Rename(path, fresh, replaces ? RENAME_EXCHANGE : 0);
     return synced;
   }
-  RemoveAll(fresh).IgnoreError();  // The old content; the new one is in place.
   return absl::OkStatus();
 }
 

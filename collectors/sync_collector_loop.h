@@ -11,7 +11,7 @@
 #include "rill/base/rng.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/transformed_env.h"
-#include "rill/envs/step_recorder.h"
+#include "rill/envs/steps/step_recorder.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

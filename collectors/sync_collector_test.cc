@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/policy.h"
-#include "rill/collectors/testing/collector_fakes.h"
+#include "rill/collectors/testing/parity_policy.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/env.h"
 #include "rill/envs/testing/counting_env.h"
@@ -145,13 +145,10 @@ TEST(SyncCollectorTest, FirstFramesAreRandomThenThePolicyActs) {
 
 TEST(SyncCollectorTest, RandomActionsFollowTheSeedAndFillTheSpec) {
   const auto actions = [](uint64_t seed) {
-    std::vector<int64_t> result;
     auto collector = Counting(4, 400, {.seed = seed});
     auto batch = (*collector)->Next();
-    for (int64_t action : *batch->Flat<int64_t>("action")) {
-      result.push_back(action);
-    }
-    return result;
+    auto values = batch->Flat<int64_t>("action");
+    return std::vector<int64_t>(values->begin(), values->end());
   };
   EXPECT_EQ(actions(3), actions(3));
   EXPECT_NE(actions(3), actions(4));

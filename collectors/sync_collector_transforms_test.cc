@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
-#include "rill/collectors/testing/collector_fakes.h"
+#include "rill/collectors/testing/fake_transforms.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"

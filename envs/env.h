@@ -18,7 +18,7 @@ namespace rill {
 // Data follow TorchRL's TED layout: at the root `observation` (or what
 // observation_spec says), `done`, `terminated`, `truncated` of the state that
 // the action is taken in; below `next` the same of the state after it, and
-// `reward`. Rewards are float32 and flags bool, all [lanes, 1]; done =
+// `reward`. Rewards are float32, finite, and flags bool, all [lanes, 1]; done =
 // terminated | truncated. `terminated`: the task has ended, its value is 0
 // from here on; `truncated`: the episode was only cut off.
 //
@@ -54,12 +54,13 @@ class Env {
 
   // Reads the leaf `action` of `step` and writes the leaves below `next`.
   // All or nothing: INVALID_ARGUMENT names lane and value where an action is
-  // outside action_spec; FAILED_PRECONDITION names a lane that is done or was
-  // never reset; then no lane has moved.
+  // outside action_spec, or a leaf that is missing; FAILED_PRECONDITION names a
+  // lane that is done or was never reset; then no lane has moved.
   virtual absl::Status Step(TensorDict* step) = 0;
 
   // The whole state of all lanes, random streams included. UNIMPLEMENTED where
-  // a simulator cannot; every environment of this library can.
+  // a simulator cannot; every environment of this library can. Load refuses,
+  // unchanged, what Save of an equal environment did not write.
   virtual absl::StatusOr<TensorDict> SaveState() const = 0;
   virtual absl::Status LoadState(const TensorDict& state) = 0;
 };

@@ -12,8 +12,8 @@
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
-#include "rill/envs/in_place_check.h"
 #include "rill/envs/step_spec.h"
+#include "rill/envs/steps/in_place_check.h"
 
 namespace rill::envs_internal {
 

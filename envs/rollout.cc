@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/step_driver.h"
-#include "rill/envs/step_recorder.h"
+#include "rill/envs/steps/step_recorder.h"
 
 namespace rill {
 namespace {

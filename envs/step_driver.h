@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/envs/env.h"
-#include "rill/envs/in_place_check.h"
-#include "rill/envs/step_carry.h"
 #include "rill/envs/step_spec.h"
+#include "rill/envs/steps/in_place_check.h"
+#include "rill/envs/steps/step_carry.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

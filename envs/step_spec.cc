@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
-#include "rill/envs/step_carry.h"
+#include "rill/envs/steps/step_carry.h"
 #include "rill/tensordict/key.h"
 
 namespace rill {

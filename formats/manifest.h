@@ -17,11 +17,18 @@ namespace rill {
 // file is found before its content is believed. docs/formats/manifest.md.
 //
 // Thread-safety: thread-compatible.
+//
+// Example (ManifestTest.Example runs it):
+//   Manifest manifest{.kind = "my_checkpoint"};
+//   manifest.SetInt("step", 70);
+//   RILL_RETURN_IF_ERROR(WriteManifest(manifest, directory));
+//   RILL_ASSIGN_OR_RETURN(Manifest read,
+//                         ReadManifest(directory, "my_checkpoint", 1));
 struct Manifest {
   std::string kind;     // "replay_buffer", "storage", "dqn_checkpoint", ...
   int64_t version = 1;  // Of that kind's layout.
   // Small values of the kind's own: numbers, flags, names. Kept as text.
-  std::map<std::string, std::string> fields;
+  std::map<std::string, std::string> fields = {};
 
   // Field access with statuses: DATA_LOSS where missing or not a number.
   absl::StatusOr<std::string> Text(const std::string& name) const;
@@ -32,6 +39,8 @@ struct Manifest {
 inline constexpr char kManifestFile[] = "rill.json";
 
 // Checks all files below `directory` into the manifest and writes it there.
+// INVALID_ARGUMENT where a text is not UTF-8, or something below is neither a
+// file nor a directory.
 absl::Status WriteManifest(const Manifest& manifest,
                            const std::string& directory);
 

@@ -56,6 +56,15 @@ Manifest Thing() {
   return manifest;
 }
 
+TEST_F(ManifestTest, Example) {
+  Manifest manifest{.kind = "my_checkpoint"};
+  manifest.SetInt("step", 70);
+  RILL_ASSERT_OK(WriteManifest(manifest, directory_));
+  RILL_ASSERT_OK_AND_ASSIGN(Manifest read,
+                            ReadManifest(directory_, "my_checkpoint", 1));
+  EXPECT_THAT(read.Int("step"), IsOkAndHolds(70));
+}
+
 TEST_F(ManifestTest, RoundTripKeepsKindVersionAndFields) {
   RILL_ASSERT_OK(WriteManifest(Thing(), directory_));
   RILL_ASSERT_OK_AND_ASSIGN(const Manifest read, Read());

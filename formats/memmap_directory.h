@@ -22,9 +22,14 @@ namespace rill {
 //   tree); a leaf whose name is reserved in meta.json ("shape", "device",
 //   "_type") is INVALID_ARGUMENT instead of being lost; short files are
 //   DATA_LOSS instead of being filled with zeros.
+//
+// Example (MemmapDirectoryTest.Example runs it):
+//   RILL_RETURN_IF_ERROR(SaveMemmapDirectory(steps, directory));
+//   RILL_ASSIGN_OR_RETURN(TensorDict loaded, LoadMemmapDirectory(directory));
 
 // Writes `dict` (copied to the host first where it lies on a device) to
-// `directory`, which is replaced if it is there. RESOURCE_EXHAUSTED on a full
+// `directory`, which is replaced if it is there. FAILED_PRECONDITION where it
+// holds files but no meta.json (replaceable.h); RESOURCE_EXHAUSTED on a full
 // disk; on any error what was there stays.
 absl::Status SaveMemmapDirectory(const TensorDict& dict,
                                  const std::string& directory);

@@ -197,6 +197,17 @@ TEST(MemmapDirectoryTest, ASaveReplacesTheOldTreeWhole) {
   EXPECT_THAT(FileSize(JoinPath(directory, "obs.memmap")), IsOkAndHolds(4));
 }
 
+TEST(MemmapDirectoryTest, SomebodysDirectoryIsNotReplaced) {
+  const std::string directory = FreshPath("somebodys");
+  RILL_ASSERT_OK(CreateDirectories(directory));
+  WriteInPlace(JoinPath(directory, "thesis.tex"), "x");
+  EXPECT_THAT(
+      SaveMemmapDirectory(Sample(), directory),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("thesis.tex")));
+  EXPECT_THAT(ListDirectory(directory),
+              IsOkAndHolds(ElementsAre("thesis.tex")));
+}
+
 TEST(MemmapDirectoryTest, AFailedSaveLeavesTheOldTree) {
   const std::string directory = FreshPath("kept");
   RILL_ASSERT_OK(SaveMemmapDirectory(Sample(), directory));

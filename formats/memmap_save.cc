@@ -13,6 +13,7 @@
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/memmap_key.h"
 #include "rill/formats/memmap_meta.h"
+#include "rill/formats/replaceable.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/tensor.h"
 
@@ -130,6 +131,7 @@ class TreeWriter {
 
 absl::Status SaveMemmapDirectory(const TensorDict& dict,
                                  const std::string& directory) {
+  RILL_RETURN_IF_ERROR(CheckReplaceable(kCaller, directory, "meta.json"));
   return ReplaceDirectory(directory, [&](const std::string& fresh) {
     return TreeWriter(/*copies=*/true).Write(dict, fresh, /*depth=*/1).status();
   });

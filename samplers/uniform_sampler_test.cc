@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -88,6 +89,22 @@ TEST(UniformSamplerTest, DrawsWithReplacement) {
   std::set<Slot> slots;
   for (const Draw& draw : plan.draws) slots.insert(draw.slot);
   EXPECT_THAT(slots, ::testing::ElementsAre(0, 1));
+}
+
+// docs/formats/replay_buffer.md shows these bytes.
+TEST(UniformSamplerTest, StateHasTheDocumentedBytes) {
+  StorageSimulator storage({.count = 1, .capacity = 4});
+  auto sampler = MakeUniformSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(3);
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
+  EXPECT_EQ(absl::BytesToHexString(state),
+            "52494c4c534d504c010000000e000000"
+            "556e69666f726d53616d706c65720100"
+            "00000000000004000000000000000200"
+            "00000000000003000000000000000000"
+            "0000000000000100000000000000ffff"
+            "ffffffffffffe3e14006");
 }
 
 TEST(UniformSamplerTest, StateIsSmallWhereRowsWereWrittenInOrder) {

@@ -13,6 +13,9 @@ namespace rill {
 namespace storage_internal {
 namespace {
 
+// A cursor each is made at once, so there is a limit that nobody misses.
+constexpr int64_t kMaxLanes = int64_t{1} << 24;
+
 // A device's storage lies in device memory unless it is asked to be pinned.
 MemoryKind KindOf(const DenseStorage::Options& options) {
   return !options.device.is_cpu() &&
@@ -148,7 +151,9 @@ absl::StatusOr<std::unique_ptr<Storage>> DenseStorage::Create(
   if (options.capacity <= 0) {
     return refuse("capacity", options.capacity, "> 0");
   }
-  if (options.lanes <= 0) return refuse("lanes", options.lanes, ">= 1");
+  if (options.lanes <= 0 || options.lanes > kMaxLanes) {
+    return refuse("lanes", options.lanes, "in [1, ", kMaxLanes, "]");
+  }
   if (options.capacity % options.lanes != 0) {
     return refuse("capacity", options.capacity,
                   "a multiple of lanes = ", options.lanes);

@@ -7,15 +7,17 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "rill/slots/live_slots.h"
+#include "rill/slots/slot.h"
 #include "rill/storage/conformance/conformance_rows.h"
-#include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
+#include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 
 namespace {

@@ -14,13 +14,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
+#include "rill/base/file.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/formats/file_tree.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 #include "rill/storage/conformance/conformance_rows.h"
-#include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/dtype.h"
@@ -76,6 +76,9 @@ TEST(DenseStorageTest, WrongOptionsAreNamed) {
   EXPECT_THAT(DenseStorage::Create({.capacity = -1}), refused("capacity"));
   EXPECT_THAT(DenseStorage::Create({.capacity = 4, .lanes = 0}),
               refused("lanes: got 0"));
+  EXPECT_THAT(DenseStorage::Create(
+                  {.capacity = int64_t{1} << 60, .lanes = int64_t{1} << 60}),
+              refused("lanes"));
   EXPECT_THAT(DenseStorage::Create({.capacity = 10, .lanes = 4}),
               refused("capacity: got 10, want a multiple of lanes = 4"));
   EXPECT_THAT(DenseStorage::Create(
@@ -96,18 +99,19 @@ TEST(DenseStorageTest, MemoryThatCannotBeHadIsResourceExhausted) {
   // Lazy: the write fails, and the next one may go well.
   RILL_ASSERT_OK_AND_ASSIGN(auto storage,
                             DenseStorage::Create({.capacity = 8}));
+  const TensorDict batch = Count(0, 2);
   {
     ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
       return point == "host.allocate"
                  ? absl::ResourceExhaustedError("no memory")
                  : absl::OkStatus();
     });
-    EXPECT_THAT(storage->Extend(Count(0, 2)),
+    EXPECT_THAT(storage->Extend(batch),
                 StatusIs(absl::StatusCode::kResourceExhausted));
   }
   EXPECT_EQ(storage->size(), 0);
   EXPECT_TRUE(storage->spec().empty());
-  RILL_EXPECT_OK(storage->Extend(Count(0, 2)));
+  RILL_EXPECT_OK(storage->Extend(batch));
 }
 
 TEST(DenseStorageTest, GivenSpecKeepsItsDomains) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
 
 namespace rill::storage_internal {
 namespace {
@@ -72,6 +73,12 @@ absl::StatusOr<RowLayout> RowLayout::Create(TensorDictSpec spec,
   result.row_is_slot_ = order == StorageOrder::kLaneMajor || lanes.count == 1;
   int64_t row_bytes = 0;
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    // Rows have a dimension before the leaf's own.
+    if (leaf.spec.shape.rank() >= Shape::kMaxRank) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "RowLayout::Create: rank of leaf \"", leaf.key, "\": got ",
+          leaf.spec.shape.rank(), ", want at most ", Shape::kMaxRank - 1));
+    }
     const int64_t width = LeafBytes(leaf.spec);
     if (width < 0 || !AddWithin(width, &row_bytes)) {
       return TooLarge(spec, lanes);

@@ -34,7 +34,8 @@ struct RowField {
 // Thread-safety: immutable.
 class RowLayout {
  public:
-  // INVALID_ARGUMENT where the bytes do not fit in int64.
+  // INVALID_ARGUMENT where the bytes do not fit in int64, or a leaf has too
+  // many dimensions for one more before them.
   static absl::StatusOr<RowLayout> Create(TensorDictSpec spec,
                                           const Lanes& lanes,
                                           StorageLayout layout,

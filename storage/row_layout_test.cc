@@ -112,6 +112,16 @@ TEST(RowLayoutTest, SlotNumbersPastThirtyTwoBitsAreMappedToo) {
   EXPECT_EQ(rows[0], lanes.num_slots() - 1);
 }
 
+TEST(RowLayoutTest, LeavesLeaveRoomForTheDimensionOfRows) {
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(spec.Set(
+      "x", LeafSpec::Unbounded(DType::kInt8, {1, 1, 1, 1, 1, 1, 1, 1})));
+  EXPECT_THAT(RowLayout::Create(spec, {1, 1}, StorageLayout::kRows,
+                                StorageOrder::kLaneMajor),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("got 8, want at most 7")));
+}
+
 TEST(RowLayoutTest, BytesThatDoNotFitAreRefused) {
   for (const StorageLayout layout :
        {StorageLayout::kRows, StorageLayout::kColumns}) {

@@ -34,11 +34,14 @@ struct EventKeys {
 // What an Extend did.
 struct ExtendResult {
   int64_t rows_written = 0;
-  int64_t rows_dropped = 0;  // Oldest rows of a batch longer than a lane.
+  // Oldest rows of a batch longer than a lane. Cursors count them, as if the
+  // batch had been written step by step.
+  int64_t rows_dropped = 0;
 };
 
 // A run of stored rows seen in place, without a copy: valid until the next
-// write to one of its slots. Thread-safety: thread-compatible; whoever reads
+// write to one of its slots, a Clear or a Load; the memory stays as long as the
+// lease does. Thread-safety: thread-compatible; whoever reads
 // the rows sees to it that nobody writes them meanwhile, valid() tells after.
 class SlotLease {
  public:
@@ -77,13 +80,15 @@ class Storage {
   // the oldest rows. All or nothing: with an error rows, length, cursors and
   // observers are as they were. INVALID_ARGUMENT names the key and both sides
   // where the batch does not fit the spec or the lanes; RESOURCE_EXHAUSTED
-  // where memory cannot be had.
+  // where memory cannot be had. The batch may be strided and may lie on any
+  // device; it is read before this returns.
   virtual absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                               const WriteInfo& info = {}) = 0;
 
   // Overwrites live rows in place; `rows` is [n] and may hold a part of the
   // keys. Of a slot that is named twice the later row wins. OUT_OF_RANGE where
-  // a slot is not live.
+  // a slot is not live. Observers hear a retire without values and a write with
+  // the values of those keys that `rows` holds.
   virtual absl::Status WriteAt(absl::Span<const Slot> slots,
                                const TensorDict& rows) = 0;
 
@@ -105,11 +110,14 @@ class Storage {
   virtual void RemoveObserver(WriteObserver* observer) = 0;
 
   // Writes all live rows and cursors to `directory` (replaced atomically), in a
-  // form that does not depend on layout, order or device.
+  // form that does not depend on layout, order or device:
+  // docs/formats/storage.md. FAILED_PRECONDITION where the directory holds
+  // files that no save wrote.
   virtual absl::Status Save(const std::string& directory) const = 0;
   // Replaces the content by what Save wrote, checked first: on any error the
   // content is as it was. FAILED_PRECONDITION where lanes, capacity or spec
-  // differ, naming both sides; DATA_LOSS where files are damaged.
+  // differ, naming both sides; DATA_LOSS where files are damaged. Observers
+  // hear OnClear, then OnAttach and OnWrite as when they were added.
   virtual absl::Status Load(const std::string& directory) = 0;
 };
 

@@ -8,8 +8,8 @@ namespace rill {
 
 // Where the leaves of a row lie: kRows packs them into one record, so that a
 // random row costs one cache miss instead of one a leaf; kColumns is one array
-// a leaf, the better form for wide rows. kAuto takes what measured faster for
-// the row's width (kWidestRecordBytes). Behaviour is the same.
+// a leaf, contiguous in a lease. kAuto takes what measured faster for the row's
+// width (kWidestRecordBytes). Behaviour is the same.
 enum class StorageLayout : uint8_t { kAuto, kRows, kColumns };
 
 // Which rows are neighbours in memory: the steps of one lane, or the lanes of
@@ -17,8 +17,10 @@ enum class StorageLayout : uint8_t { kAuto, kRows, kColumns };
 enum class StorageOrder : uint8_t { kLaneMajor, kTimeMajor };
 
 // kAuto takes kRows for rows of up to so many bytes and kColumns for wider
-// ones. storage/dense_storage_benchmark (BM_Gather) measures both.
-inline constexpr int64_t kWidestRecordBytes = 1024;
+// ones. At 256 random rows of 7 leaves, records were faster at every width that
+// was measured: 3.7 times at 47 bytes, 1.1 to 1.2 times from 0.5 to 28 KB
+// (dense_storage_benchmark, Gather).
+inline constexpr int64_t kWidestRecordBytes = int64_t{32} << 10;
 
 }  // namespace rill
 

@@ -13,6 +13,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
+#include "rill/formats/replaceable.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/tensordict/tensor.h"
 
@@ -119,6 +120,8 @@ absl::Status SaveStoredRows(const std::string& directory, const Lanes& lanes,
                             absl::Span<const Cursor> cursors,
                             absl::Span<const Slot> slots,
                             const RowTable* table) {
+  RILL_RETURN_IF_ERROR(
+      CheckReplaceable("Storage::Save", directory, kManifestFile));
   Manifest manifest;
   manifest.kind = kKind;
   manifest.version = kVersion;

@@ -190,82 +190,87 @@ class Dice {
 
 using Index = std::vector<int64_t>;
 
-// One random operation on both; a refused ViewAs changes nothing.
-void Step(Dice& dice, Tensor& tensor, Oracle& oracle) {
+void RandomPermute(Dice& dice, Tensor& tensor, Oracle& oracle) {
   const int rank = tensor.rank();
-  const int64_t operation = dice.Below(6);
-  if (operation == 0) {
-    std::vector<int> dims(static_cast<size_t>(rank));
-    std::iota(dims.begin(), dims.end(), 0);
-    for (int d = rank - 1; d > 0; --d) {
-      std::swap(dims[static_cast<size_t>(d)],
-                dims[static_cast<size_t>(dice.Below(d + 1))]);
+  std::vector<int> dims(static_cast<size_t>(rank));
+  std::iota(dims.begin(), dims.end(), 0);
+  for (int d = rank - 1; d > 0; --d) {
+    std::swap(dims[static_cast<size_t>(d)],
+              dims[static_cast<size_t>(dice.Below(d + 1))]);
+  }
+  Index sizes;
+  for (const int dim : dims) sizes.push_back(tensor.shape()[dim]);
+  oracle = oracle.Make(sizes, [&](const Index& index) {
+    Index from(index.size());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      from[static_cast<size_t>(dims[d])] = index[d];
     }
-    Index sizes;
-    for (const int dim : dims) sizes.push_back(tensor.shape()[dim]);
-    oracle = oracle.Make(sizes, [&](const Index& index) {
-      Index from(index.size());
-      for (size_t d = 0; d < dims.size(); ++d) {
-        from[static_cast<size_t>(dims[d])] = index[d];
-      }
-      return from;
-    });
-    tensor = *tensor.Permute(dims);
-    return;
+    return from;
+  });
+  tensor = *tensor.Permute(dims);
+}
+
+void RandomUnsqueeze(Dice& dice, Tensor& tensor, Oracle& oracle) {
+  const int rank = tensor.rank();
+  const auto dim = static_cast<size_t>(dice.Below(rank + 1));
+  if (rank == Shape::kMaxRank) return;
+  Index sizes = oracle.sizes;
+  sizes.insert(sizes.begin() + static_cast<int64_t>(dim), 1);
+  oracle.sizes = sizes;
+  tensor = *tensor.Unsqueeze(static_cast<int>(dim));
+}
+
+void RandomExpand(Dice& dice, Tensor& tensor, Oracle& oracle) {
+  const int rank = tensor.rank();
+  Index sizes = oracle.sizes;
+  if (rank < 4) sizes.insert(sizes.begin(), dice.Below(2) + 1);
+  const size_t added = sizes.size() - oracle.sizes.size();
+  for (int64_t& size : sizes) {
+    if (size == 1) size = dice.Below(2) + 1;
   }
-  if (operation == 1) {
-    const auto dim = static_cast<size_t>(dice.Below(rank + 1));
-    if (rank == Shape::kMaxRank) return;
-    Index sizes = oracle.sizes;
-    sizes.insert(sizes.begin() + static_cast<int64_t>(dim), 1);
-    oracle.sizes = sizes;
-    tensor = *tensor.Unsqueeze(static_cast<int>(dim));
-    return;
-  }
-  if (operation == 2) {
-    Index sizes = oracle.sizes;
-    if (rank < 4) sizes.insert(sizes.begin(), dice.Below(2) + 1);
-    const size_t added = sizes.size() - oracle.sizes.size();
-    for (int64_t& size : sizes) {
-      if (size == 1) size = dice.Below(2) + 1;
+  const Oracle old = oracle;
+  oracle = oracle.Make(sizes, [&](const Index& index) {
+    Index from(index.begin() + static_cast<int64_t>(added), index.end());
+    for (size_t d = 0; d < from.size(); ++d) {
+      if (old.sizes[d] == 1) from[d] = 0;
     }
-    const Oracle old = oracle;
-    oracle = oracle.Make(sizes, [&](const Index& index) {
-      Index from(index.begin() + static_cast<int64_t>(added), index.end());
-      for (size_t d = 0; d < from.size(); ++d) {
-        if (old.sizes[d] == 1) from[d] = 0;
-      }
-      return from;
-    });
-    tensor = *tensor.Expand(*Shape::Create(sizes));
-    return;
-  }
-  if (operation == 3) {
-    // Another shape: two neighbours joined, by a view or a copy.
-    if (rank < 2) return;
-    const auto dim = static_cast<size_t>(dice.Below(rank - 1));
-    oracle.sizes[dim] *= oracle.sizes[dim + 1];
-    oracle.sizes.erase(oracle.sizes.begin() + static_cast<int64_t>(dim) + 1);
-    const Shape shape = *Shape::Create(oracle.sizes);
-    const auto view = tensor.ViewAs(shape);
-    tensor = view.ok() ? *view : *tensor.Reshape(shape);
-    return;
-  }
-  if (rank == 0) return;
-  const int64_t dim = dice.Below(rank);
+    return from;
+  });
+  tensor = *tensor.Expand(*Shape::Create(sizes));
+}
+
+// Two neighbours joined, by a view or a copy.
+void RandomReshape(Dice& dice, Tensor& tensor, Oracle& oracle) {
+  const int rank = tensor.rank();
+  if (rank < 2) return;
+  const auto dim = static_cast<size_t>(dice.Below(rank - 1));
+  oracle.sizes[dim] *= oracle.sizes[dim + 1];
+  oracle.sizes.erase(oracle.sizes.begin() + static_cast<int64_t>(dim) + 1);
+  const Shape shape = *Shape::Create(oracle.sizes);
+  const auto view = tensor.ViewAs(shape);
+  tensor = view.ok() ? *view : *tensor.Reshape(shape);
+}
+
+void RandomSelect(Dice& dice, Tensor& tensor, Oracle& oracle) {
+  if (tensor.rank() < 2) return;
+  const int64_t dim = dice.Below(tensor.rank());
+  const int64_t size = tensor.shape()[static_cast<int>(dim)];
+  if (size == 0) return;
+  const int64_t selected = dice.Below(size);
+  Index sizes = oracle.sizes;
+  sizes.erase(sizes.begin() + dim);
+  oracle = oracle.Make(sizes, [&](Index index) {
+    index.insert(index.begin() + dim, selected);
+    return index;
+  });
+  tensor = *tensor.Select(static_cast<int>(dim), selected);
+}
+
+void RandomSlice(Dice& dice, Tensor& tensor, Oracle& oracle) {
+  if (tensor.rank() == 0) return;
+  const int64_t dim = dice.Below(tensor.rank());
   const int64_t size = tensor.shape()[static_cast<int>(dim)];
   const auto at = static_cast<size_t>(dim);
-  if (operation == 4 && rank > 1 && size > 0) {
-    const int64_t selected = dice.Below(size);
-    Index sizes = oracle.sizes;
-    sizes.erase(sizes.begin() + dim);
-    oracle = oracle.Make(sizes, [&](Index index) {
-      index.insert(index.begin() + dim, selected);
-      return index;
-    });
-    tensor = *tensor.Select(static_cast<int>(dim), selected);
-    return;
-  }
   const int64_t begin = dice.Below(size + 1);
   const int64_t end = begin + dice.Below(size - begin + 1);
   const int64_t step = dice.Below(3) + 1;
@@ -279,6 +284,10 @@ void Step(Dice& dice, Tensor& tensor, Oracle& oracle) {
   tensor = *tensor.Slice(static_cast<int>(dim), begin, end, step);
 }
 
+constexpr void (*kOperations[])(Dice&, Tensor&, Oracle&) = {
+    RandomPermute, RandomUnsqueeze, RandomExpand,
+    RandomReshape, RandomSelect,    RandomSlice};
+
 TEST(TensorViewTest, RandomChainsAgreeWithTheOracle) {
   for (uint64_t round = 0; round < 2000; ++round) {
     SCOPED_TRACE(round);
@@ -291,7 +300,7 @@ TEST(TensorViewTest, RandomChainsAgreeWithTheOracle) {
       oracle.elements.push_back(i);
     }
     for (int step = 0; step < 6 && oracle.elements.size() < 1000; ++step) {
-      Step(dice, tensor, oracle);
+      kOperations[dice.Below(6)](dice, tensor, oracle);
       ASSERT_THAT(tensor.shape().sizes(), ElementsAreArray(oracle.sizes));
       RILL_ASSERT_OK_AND_ASSIGN(const Tensor copy, tensor.Clone());
       ASSERT_THAT(*copy.Flat<int64_t>(), ElementsAreArray(oracle.elements));

@@ -26,10 +26,10 @@ def parse(path):
 
 
 def overrides(module):
-    """{module: override}, with patches named as from outside."""
+    """{module: override}, with the patches' file names only."""
     found = {}
     for override in calls(module, "archive_override"):
-        patches = [p.replace("@rill//", "//") for p in override.get("patches", [])]
+        patches = [p.split(":")[-1] for p in override.get("patches", [])]
         found[override["module_name"]] = dict(override, patches=patches)
     return found
 

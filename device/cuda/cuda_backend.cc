@@ -3,19 +3,20 @@
 
 #include <cuda_runtime_api.h>
 
-#include <vector>
-
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/cuda/cuda_runtime.h"
+#include "rill/device/cuda/cuda_start.h"
 #include "rill/device/cuda/cuda_status.h"
 #include "rill/device/cuda/row_copy_kernels.h"
+#include "rill/device/cuda/row_list.h"
 
 namespace rill {
 namespace {
 
 using cuda_internal::CudaStatus;
+using cuda_internal::DeviceNumbers;
+using cuda_internal::KeepLastPlaces;
+using cuda_internal::LastPlaces;
 using cuda_internal::ScopedDevice;
 using cuda_internal::StartCuda;
 
@@ -47,60 +48,6 @@ absl::Status OutOfMemory(int index, MemoryKind kind, int64_t bytes,
                                   " bytes, of ", total, " bytes of the device ",
                                   free, " are free; ", status.message()));
 }
-
-// Scattered rows without repetition: threads have no order, so the last place
-// of each row is chosen here. `places` stays empty where no row repeats.
-struct LastPlaces {
-  std::vector<int64_t> rows, places;
-};
-
-LastPlaces KeepLastPlaces(absl::Span<const int64_t> rows) {
-  absl::flat_hash_map<int64_t, int64_t> last;
-  last.reserve(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) last[rows[i]] = i;
-  if (last.size() == rows.size()) {
-    return {{rows.begin(), rows.end()}, {}};
-  }
-  LastPlaces kept;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (last[rows[i]] == static_cast<int64_t>(i)) {
-      kept.rows.push_back(rows[i]);
-      kept.places.push_back(i);
-    }
-  }
-  return kept;
-}
-
-// Numbers on the device, for the work that is enqueued while this lives. The
-// memory goes back to the pool behind that work.
-class DeviceNumbers {
- public:
-  explicit DeviceNumbers(cudaStream_t stream) : stream_(stream) {}
-  ~DeviceNumbers() {
-    if (data_ != nullptr) cudaFreeAsync(data_, stream_);
-  }
-  DeviceNumbers(const DeviceNumbers&) = delete;
-  DeviceNumbers& operator=(const DeviceNumbers&) = delete;
-
-  // `numbers` is pageable, so it is staged before this returns.
-  absl::Status Upload(absl::Span<const int64_t> numbers) {
-    if (numbers.empty()) return absl::OkStatus();
-    const size_t bytes = numbers.size() * sizeof(int64_t);
-    void* data = nullptr;
-    RILL_CUDA_RETURN_IF_ERROR("row list",
-                              cudaMallocAsync(&data, bytes, stream_));
-    data_ = static_cast<int64_t*>(data);
-    RILL_CUDA_RETURN_IF_ERROR("row list",
-                              cudaMemcpyAsync(data, numbers.data(), bytes,
-                                              cudaMemcpyHostToDevice, stream_));
-    return absl::OkStatus();
-  }
-  const int64_t* data() const { return data_; }
-
- private:
-  cudaStream_t stream_;
-  int64_t* data_ = nullptr;
-};
 
 class CudaBackend final : public Backend {
  public:

@@ -248,22 +248,4 @@ absl::Status FakeBackend::ScatterRows(int index,
   return EnqueueRows(Operation::kScatterRows, index, columns, rows, stream);
 }
 
-absl::Status FakeBackend::Record(int index, EventHandle event,
-                                 StreamHandle stream) {
-  absl::MutexLock lock(&mutex_);
-  RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
-  RILL_ASSIGN_OR_RETURN(Event* const point, FindEvent(index, event));
-  queue->PushRecord(*point);
-  return absl::OkStatus();
-}
-
-absl::Status FakeBackend::Wait(int index, StreamHandle stream,
-                               EventHandle event) {
-  absl::MutexLock lock(&mutex_);
-  RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
-  RILL_ASSIGN_OR_RETURN(Event* const point, FindEvent(index, event));
-  queue->PushWait(*point);
-  return absl::OkStatus();
-}
-
 }  // namespace rill

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of FakeBackend that runs queued work and answers tests.
+// The part of FakeBackend that orders and runs queued work and answers tests.
 #include <cstring>
 #include <utility>
 
@@ -8,6 +8,24 @@
 #include "rill/device/testing/fake_backend.h"
 
 namespace rill {
+
+absl::Status FakeBackend::Record(int index, EventHandle event,
+                                 StreamHandle stream) {
+  absl::MutexLock lock(&mutex_);
+  RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
+  RILL_ASSIGN_OR_RETURN(Event* const point, FindEvent(index, event));
+  queue->PushRecord(*point);
+  return absl::OkStatus();
+}
+
+absl::Status FakeBackend::Wait(int index, StreamHandle stream,
+                               EventHandle event) {
+  absl::MutexLock lock(&mutex_);
+  RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
+  RILL_ASSIGN_OR_RETURN(Event* const point, FindEvent(index, event));
+  queue->PushWait(*point);
+  return absl::OkStatus();
+}
 
 absl::Status FakeBackend::SynchronizeStream(int index, StreamHandle stream) {
   absl::MutexLock lock(&mutex_);

@@ -83,9 +83,10 @@ ABSL_FLAG(OptionalDouble, solve_return, std::nullopt,
           "Default 475.");
 ABSL_FLAG(OptionalInt, max_steps, std::nullopt,
           "Frames after which the run gives up. Default 500000.");
-ABSL_FLAG(OptionalInt, checkpoint_every, std::nullopt,
-          "Frames between two checkpoints; one more is written at the end and "
-          "on Ctrl-C. Default 50000.");
+ABSL_FLAG(
+    OptionalInt, checkpoint_every, std::nullopt,
+    "Frames between two checkpoints; more are written at the start, at the "
+    "end and on Ctrl-C. Default 50000.");
 
 namespace rill::dqn_cartpole {
 namespace {

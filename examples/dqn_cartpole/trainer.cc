@@ -75,6 +75,10 @@ absl::StatusOr<Outcome> Trainer::Run(ProgressLine& progress) {
   const auto stopped = [this] {
     return stop_ != nullptr && stop_->load(std::memory_order_relaxed);
   };
+  if (state_.steps == 0) {
+    // From here on there is something to resume, whatever happens.
+    RILL_RETURN_IF_ERROR(Save());
+  }
   while (!IsOver() && !stopped()) {
     const int64_t before = state_.steps;
     RILL_RETURN_IF_ERROR(Round());

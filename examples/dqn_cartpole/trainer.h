@@ -53,8 +53,9 @@ class Trainer {
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(
       const Options& options);
 
-  // Trains to the end and saves. Say `progress` what goes on. With an error
-  // (a full disk) the last checkpoint is the one before.
+  // Trains to the end and saves; a new run saves at its start too, so that it
+  // can always be resumed. Says to `progress` what goes on. With an error (a
+  // full disk) the last checkpoint is the one before.
   absl::StatusOr<Outcome> Run(ProgressLine& progress);
 
   const RunState& state() const { return state_; }

@@ -48,22 +48,21 @@ class FakeClock : public Clock {
   mutable int64_t readings_ = 0;
 };
 
-// A run of a second or less, unoptimised: 512 steps, a row each 64.
+// A short run, also unoptimised: 256 steps, a row each 64, one checkpoint.
 Config TinyConfig() {
   Config config;
   config.seed = 3;
   config.lanes = 4;
   config.frames_per_batch = 16;
   config.init_random_frames = 64;
-  config.epsilon_frames = 300;
-  config.capacity = 200;  // The ring wraps.
+  config.epsilon_frames = 150;
+  config.capacity = 120;  // The ring wraps.
   config.batch_size = 8;
   config.updates_per_batch = 2;
   config.probe_every = 64;
   config.probe_episodes = 2;
   config.evaluation_episodes = 3;
-  config.max_steps = 512;
-  config.checkpoint_every = 96;
+  config.max_steps = 256;
   return config;
 }
 
@@ -123,15 +122,15 @@ TEST(TrainerTest, RunWritesItsFolderAndSaysHowItEnded) {
   std::string last_line;
   EXPECT_THAT(RunOnce(path, TinyConfig(), false, clock, &last_line),
               IsOkAndHolds(Outcome::kNotSolved));
-  EXPECT_THAT(last_line, AllOf(StartsWith("not solved: seed 3, 512 steps, "),
+  EXPECT_THAT(last_line, AllOf(StartsWith("not solved: seed 3, 256 steps, "),
                                HasSubstr("want an evaluation of 475")));
   EXPECT_THAT(
       ListDirectory(path),
       IsOkAndHolds(IsSupersetOf({"checkpoint", "curve.csv", "curve.svg"})));
   const std::vector<std::string> lines =
       absl::StrSplit(CurveOf(path), '\n', absl::SkipEmpty());
-  EXPECT_THAT(lines, SizeIs(1 + 512 / 64));
-  EXPECT_THAT(lines.back(), StartsWith("512,"));
+  EXPECT_THAT(lines, SizeIs(1 + 256 / 64));
+  EXPECT_THAT(lines.back(), StartsWith("256,"));
 }
 
 TEST(TrainerTest, EqualSeedsGiveEqualCurvesAndOthersDoNot) {
@@ -150,7 +149,7 @@ TEST(TrainerTest, StoppedAnywhereAndResumedGivesTheUninterruptedCurve) {
   FakeClock whole;
   const std::string straight = FreshPath("straight");
   RILL_ASSERT_OK(RunOnce(straight, TinyConfig(), false, whole));
-  for (const int64_t stop_at : {3, 41, 97, 150, 222}) {
+  for (const int64_t stop_at : {3, 120}) {
     const std::string path = FreshPath("stopped");
     FakeClock first;
     first.stop_at = stop_at;
@@ -177,19 +176,19 @@ TEST(TrainerTest, KilledRunGoesOnFromItsLastCheckpoint) {
   // The checkpoint of a shorter run, beside the files of the whole one.
   const std::string path = FreshPath("killed");
   Config shorter = TinyConfig();
-  shorter.max_steps = 300;
+  shorter.max_steps = 150;
   RILL_ASSERT_OK(RunOnce(path, shorter, false, whole));
   RILL_ASSERT_OK_AND_ASSIGN(std::string csv,
                             ReadFile(JoinPath(straight, "curve.csv")));
   RILL_ASSERT_OK(WriteFileAtomically(JoinPath(path, "curve.csv"), csv));
 
   Trainer::Options options;
-  options.config.max_steps = 512;
+  options.config.max_steps = 256;
   options.given = {"max_steps"};
   options.run_dir = path;
   options.resume = true;
   RILL_ASSERT_OK_AND_ASSIGN(auto trainer, Trainer::Create(options));
-  EXPECT_EQ(trainer->state().steps, 304);
+  EXPECT_EQ(trainer->state().steps, 160);
   std::FILE* nowhere = std::fopen("/dev/null", "w");
   ProgressLine progress(nowhere, false);
   EXPECT_THAT(trainer->Run(progress), IsOkAndHolds(Outcome::kNotSolved));

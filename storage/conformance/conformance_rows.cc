@@ -111,4 +111,10 @@ TensorDict ConformanceRows(const Shape& batch_shape,
   return ConformanceRows(batch_shape, ids, leaves);
 }
 
+std::vector<int64_t> SlotsFrom(int64_t first, int64_t count) {
+  std::vector<int64_t> slots(count);
+  std::iota(slots.begin(), slots.end(), first);
+  return slots;
+}
+
 }  // namespace rill

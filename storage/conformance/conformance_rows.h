@@ -45,6 +45,9 @@ int64_t ConformancePolicyVersion(int64_t id);
 // The number of a leaf in the spec; the suite's own keys only.
 size_t ConformanceLeafNumber(const std::string& key);
 
+// first, first + 1, ...: `count` ids, or slots.
+std::vector<int64_t> SlotsFrom(int64_t first, int64_t count);
+
 }  // namespace rill
 
 #endif  // RILL_STORAGE_CONFORMANCE_CONFORMANCE_ROWS_H_

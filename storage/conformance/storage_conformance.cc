@@ -84,12 +84,6 @@ std::unique_ptr<StorageSubject> StorageConformanceTest::Make(int64_t capacity,
   return std::make_unique<StorageSubject>(*std::move(storage), want);
 }
 
-std::vector<Slot> SlotsFrom(Slot first, int64_t count) {
-  std::vector<Slot> slots(count);
-  std::iota(slots.begin(), slots.end(), first);
-  return slots;
-}
-
 // Every conformance test links all of the suite; none may be left out of it.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StorageConformanceTest);
 

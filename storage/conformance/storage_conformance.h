@@ -83,9 +83,6 @@ class StorageConformanceTest : public ::testing::TestWithParam<StorageCase> {
   std::unique_ptr<StorageSubject> Make(int64_t capacity, int64_t lanes = 1);
 };
 
-// Slots first, first + 1, ...
-std::vector<Slot> SlotsFrom(Slot first, int64_t count);
-
 }  // namespace rill
 
 #endif  // RILL_STORAGE_CONFORMANCE_STORAGE_CONFORMANCE_H_

@@ -16,11 +16,13 @@ namespace {
 
 // 1234567 -> "1,234,567".
 std::string Grouped(int64_t value) {
-  std::string digits = absl::StrCat(value);
-  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(at, ",");
+  const std::string text = absl::StrCat(value);
+  const size_t first = text.size() % 3;  // Digits before the first comma.
+  std::string grouped = text.substr(0, first);
+  for (size_t at = first; at < text.size(); at += 3) {
+    absl::StrAppend(&grouped, grouped.empty() ? "" : ",", text.substr(at, 3));
   }
-  return digits;
+  return grouped;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_ENVS_IN_PLACE_CHECK_H_
-#define RILL_ENVS_IN_PLACE_CHECK_H_
+#ifndef RILL_ENVS_STEPS_IN_PLACE_CHECK_H_
+#define RILL_ENVS_STEPS_IN_PLACE_CHECK_H_
 
 #include <string>
 #include <vector>
@@ -34,4 +34,4 @@ class InPlaceCheck {
 
 }  // namespace rill
 
-#endif  // RILL_ENVS_IN_PLACE_CHECK_H_
+#endif  // RILL_ENVS_STEPS_IN_PLACE_CHECK_H_

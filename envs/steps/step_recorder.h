@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_ENVS_STEP_RECORDER_H_
-#define RILL_ENVS_STEP_RECORDER_H_
+#ifndef RILL_ENVS_STEPS_STEP_RECORDER_H_
+#define RILL_ENVS_STEPS_STEP_RECORDER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -54,4 +54,4 @@ class StepRecorder {
 
 }  // namespace rill
 
-#endif  // RILL_ENVS_STEP_RECORDER_H_
+#endif  // RILL_ENVS_STEPS_STEP_RECORDER_H_

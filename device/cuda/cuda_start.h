@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_DEVICE_CUDA_CUDA_RUNTIME_H_
-#define RILL_DEVICE_CUDA_CUDA_RUNTIME_H_
+#ifndef RILL_DEVICE_CUDA_CUDA_START_H_
+#define RILL_DEVICE_CUDA_CUDA_START_H_
 
 #include <cuda_runtime_api.h>
 
@@ -31,4 +31,4 @@ class ScopedDevice {
 
 }  // namespace rill::cuda_internal
 
-#endif  // RILL_DEVICE_CUDA_CUDA_RUNTIME_H_
+#endif  // RILL_DEVICE_CUDA_CUDA_START_H_

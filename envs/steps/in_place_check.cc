@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/envs/in_place_check.h"
+#include "rill/envs/steps/in_place_check.h"
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/device/cuda/cuda_runtime.h"
+#include "rill/device/cuda/cuda_start.h"
 
 #include <pthread.h>
 

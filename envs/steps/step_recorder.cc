@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/envs/step_recorder.h"
+#include "rill/envs/steps/step_recorder.h"
 
 #include <cstring>
 #include <type_traits>

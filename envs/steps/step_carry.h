@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_ENVS_STEP_CARRY_H_
-#define RILL_ENVS_STEP_CARRY_H_
+#ifndef RILL_ENVS_STEPS_STEP_CARRY_H_
+#define RILL_ENVS_STEPS_STEP_CARRY_H_
 
 #include <cstdint>
 #include <string>
@@ -51,4 +51,4 @@ class StepCarry {
 
 }  // namespace rill
 
-#endif  // RILL_ENVS_STEP_CARRY_H_
+#endif  // RILL_ENVS_STEPS_STEP_CARRY_H_

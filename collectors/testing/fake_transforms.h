@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_COLLECTORS_TESTING_COLLECTOR_FAKES_H_
-#define RILL_COLLECTORS_TESTING_COLLECTOR_FAKES_H_
+#ifndef RILL_COLLECTORS_TESTING_FAKE_TRANSFORMS_H_
+#define RILL_COLLECTORS_TESTING_FAKE_TRANSFORMS_H_
 
 #include <cstdint>
 #include <functional>
@@ -12,48 +12,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/collectors/policy.h"
 #include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/transform.h"
 
-// A policy and transforms that a collector's test can predict. For int64
-// actions in {0, 1}, such as those of CartPole and CountingEnv.
 namespace rill {
-
-// The action is the parity of the lane's first observation, rounded down, plus
-// the collector's step.
-class ParityPolicy final : public Policy {
- public:
-  absl::Status Act(const TensorDict& root, const ActContext& context,
-                   Tensor* action) override {
-    last_context_ = context;
-    ++calls_;
-    if (!next_status_.ok()) return std::exchange(next_status_, {});
-    RILL_ASSIGN_OR_RETURN(auto observation, root.Flat<float>("observation"));
-    const int64_t lanes = action->num_elements();
-    const int64_t width = static_cast<int64_t>(observation.size()) / lanes;
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      const auto tenths =
-          static_cast<int64_t>(100 * (observation[lane * width] + 10));
-      action->data<int64_t>()[lane] = (tenths + context.step) % 2;
-    }
-    return absl::OkStatus();
-  }
-  int64_t version() const override { return version_; }
-
-  void set_version(int64_t version) { version_ = version; }
-  void FailOnce(absl::Status status) { next_status_ = std::move(status); }
-  const ActContext& last_context() const { return last_context_; }
-  int64_t calls() const { return calls_; }
-
- private:
-  int64_t version_ = 0;
-  int64_t calls_ = 0;
-  ActContext last_context_;
-  absl::Status next_status_;
-};
 
 // Functions in the places of a transform; empty ones do nothing.
 class LambdaTransform final : public Transform {
@@ -126,4 +89,4 @@ class SeenTransform final : public Transform {
 
 }  // namespace rill
 
-#endif  // RILL_COLLECTORS_TESTING_COLLECTOR_FAKES_H_
+#endif  // RILL_COLLECTORS_TESTING_FAKE_TRANSFORMS_H_

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/formats/replaceable.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/file.h"
+#include "rill/formats/file_tree.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using formats_internal::FreshPath;
+using formats_internal::WriteInPlace;
+using ::testing::HasSubstr;
+
+TEST(ReplaceableTest, NothingAndEmptyAndMarkedDirectoriesMayBeReplaced) {
+  const std::string path = FreshPath("replaceable");
+  RILL_EXPECT_OK(CheckReplaceable("Save", path, "rill.json"));
+  RILL_ASSERT_OK(CreateDirectories(path));
+  RILL_EXPECT_OK(CheckReplaceable("Save", path, "rill.json"));
+  WriteInPlace(JoinPath(path, "data"), "x");
+  WriteInPlace(JoinPath(path, "rill.json"), "{}");
+  RILL_EXPECT_OK(CheckReplaceable("Save", path, "rill.json"));
+}
+
+TEST(ReplaceableTest, SomebodysFilesAreNotReplaced) {
+  const std::string path = FreshPath("replaceable");
+  RILL_ASSERT_OK(CreateDirectories(path));
+  WriteInPlace(JoinPath(path, "thesis.tex"), "x");
+  EXPECT_THAT(
+      CheckReplaceable("Save", path, "rill.json"),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("thesis.tex")));
+  EXPECT_THAT(
+      CheckReplaceable("Save", JoinPath(path, "thesis.tex"), "rill.json"),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("a file")));
+}
+
+}  // namespace
+}  // namespace rill

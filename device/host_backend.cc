@@ -67,12 +67,14 @@ class HostBackend final : public Backend {
           absl::StrCat("Backend::Allocate: bytes: got ", bytes, ", want > 0"));
     }
     RILL_RETURN_IF_ERROR(FaultPoint("host.allocate", "cpu"));
-    const HostMemory memory = MeasureHostMemory();
-    if (bytes > memory.total_bytes) return OutOfMemory(bytes, memory);
     const bool is_big = bytes >= kUseHugePagesFrom;
+    // The kernel promises more than there is; asking it costs a microsecond.
+    if (is_big && bytes > MeasureHostMemory().total_bytes) {
+      return OutOfMemory(bytes, MeasureHostMemory());
+    }
     void* data = nullptr;
     if (posix_memalign(&data, is_big ? kHugePage : kAlignment, bytes) != 0) {
-      return OutOfMemory(bytes, memory);
+      return OutOfMemory(bytes, MeasureHostMemory());
     }
     // Advice only: a kernel without huge pages says no and nothing is lost.
     if (is_big) madvise(data, bytes, MADV_HUGEPAGE);

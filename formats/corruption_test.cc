@@ -84,7 +84,7 @@ TEST_F(CorruptionTest, ChangedMetaGivesAStatusOrADictionary) {
     const std::string path = JoinPath(directory_, file);
     RILL_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(path));
     const std::string alphabet = "0123456789[]{}\",:-.e\\\0\xFFtrueTensorDict";
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < 250; ++round) {
       std::string changed = whole;
       const int64_t edits = 1 + rng.UniformInt(round, 0, 3);
       for (uint32_t edit = 0; edit < edits; ++edit) {
@@ -108,8 +108,8 @@ TEST_F(CorruptionTest, ChangedMetaGivesAStatusOrADictionary) {
     WriteInPlace(path, whole);
   }
   // Both happened, so the test looked at both.
-  EXPECT_GT(loaded_, 30);
-  EXPECT_GT(refused_, 300);
+  EXPECT_GT(loaded_, 20);
+  EXPECT_GT(refused_, 200);
 }
 
 TEST_F(CorruptionTest, FoldersInThePlaceOfFilesAndTheReverseAreFound) {

@@ -13,9 +13,6 @@ namespace rill {
 namespace storage_internal {
 namespace {
 
-// A cursor each is made at once, so there is a limit that nobody misses.
-constexpr int64_t kMaxLanes = int64_t{1} << 24;
-
 // A device's storage lies in device memory unless it is asked to be pinned.
 MemoryKind KindOf(const DenseStorage::Options& options) {
   return !options.device.is_cpu() &&
@@ -142,6 +139,8 @@ absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {
 
 absl::StatusOr<std::unique_ptr<Storage>> DenseStorage::Create(
     const Options& options) {
+  // A cursor each is made at once, so there is a limit that nobody misses.
+  constexpr int64_t kMaxLanes = int64_t{1} << 24;
   const auto refuse = [](absl::string_view option, const auto& got,
                          const auto&... want) {
     return absl::InvalidArgumentError(

@@ -40,9 +40,10 @@ struct ExtendResult {
 };
 
 // A run of stored rows seen in place, without a copy: valid until the next
-// write to one of its slots, a Clear or a Load; the memory stays as long as the
-// lease does. Thread-safety: thread-compatible; whoever reads
-// the rows sees to it that nobody writes them meanwhile, valid() tells after.
+// write to one of its slots, a Clear or a Load. The memory stays as long as the
+// lease does.
+// Thread-safety: thread-compatible; whoever reads the rows sees to it that
+// nobody writes them meanwhile, valid() tells after.
 class SlotLease {
  public:
   SlotLease(TensorDict rows, std::shared_ptr<const std::atomic<bool>> valid)

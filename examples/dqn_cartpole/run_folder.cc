@@ -10,7 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
@@ -46,6 +48,14 @@ absl::StatusOr<RunFolder> RunFolder::Create(const std::string& path,
 
 absl::StatusOr<RunFolder> RunFolder::Resume(const std::string& path,
                                             const EventsPosition& events) {
+  // What a killed run left half written beside the files that it replaces.
+  RILL_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(path));
+  for (const std::string& name : names) {
+    for (absl::string_view file : {"checkpoint", "curve.csv", "curve.svg"}) {
+      if (!absl::StartsWith(name, absl::StrCat(file, ".tmp-"))) continue;
+      RILL_RETURN_IF_ERROR(RemoveAll(JoinPath(path, name)));
+    }
+  }
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<TensorBoardWriter> writer,
                         TensorBoardWriter::Reopen(JoinPath(path, events.file),
                                                   events.size_bytes));

@@ -34,7 +34,8 @@ class RunFolder {
                                           absl::Time now);
 
   // Goes on in `path` at `events`; what the event file got after the
-  // checkpoint is cut off, since the resumed run writes it again.
+  // checkpoint is cut off, since the resumed run writes it again. Removes the
+  // temporary files of a run that was killed; no other run may be at work here.
   static absl::StatusOr<RunFolder> Resume(const std::string& path,
                                           const EventsPosition& events);
 

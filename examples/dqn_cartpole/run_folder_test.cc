@@ -95,8 +95,24 @@ TEST(RunFolderTest, ResumeGoesOnAtTheNotedPosition) {
   EXPECT_EQ(folder.checkpoint_path(), JoinPath(path, "checkpoint"));
 }
 
+TEST(RunFolderTest, ResumeSweepsUpAfterAKilledRun) {
+  const std::string path = FreshPath();
+  RILL_ASSERT_OK_AND_ASSIGN(RunFolder folder, RunFolder::Create(path, kNow));
+  const EventsPosition events = folder.events_position();
+  RILL_ASSERT_OK(CreateDirectories(JoinPath(path, "checkpoint.tmp-7-1/part")));
+  for (const char* name : {"curve.csv.tmp-7-2", "my.tmp-notes", "curve.csv"}) {
+    RILL_ASSERT_OK(WriteFileAtomically(JoinPath(path, name), "x"));
+  }
+  RILL_ASSERT_OK(RunFolder::Resume(path, events));
+  EXPECT_THAT(
+      ListDirectory(path),
+      IsOkAndHolds(ElementsAre("curve.csv", events.file, "my.tmp-notes")));
+}
+
 TEST(RunFolderTest, ResumeWithoutTheEventFileIsNotFound) {
-  EXPECT_THAT(RunFolder::Resume(FreshPath(), {"events.out.tfevents.1.h", 9}),
+  const std::string path = FreshPath();
+  RILL_ASSERT_OK(CreateDirectories(path));
+  EXPECT_THAT(RunFolder::Resume(path, {"events.out.tfevents.1.h", 9}),
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("events.out.tfevents.1.h")));
 }

@@ -31,6 +31,10 @@ void* operator new(size_t bytes) {
   if (void* data = std::malloc(bytes)) return data;
   throw std::bad_alloc();
 }
+void* operator new(size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  num_allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(bytes);
+}
 void operator delete(void* data) noexcept { std::free(data); }
 void operator delete(void* data, size_t /*bytes*/) noexcept { std::free(data); }
 

@@ -140,6 +140,7 @@ absl::Status DenseStorageImpl::CopyBatch(const BatchRows& extent,
   for (int64_t lane = 0; lane < pieces; ++lane) {
     places.clear();
     for (const BatchLeaf& leaf : leaves_.leaves()) {
+      if (leaf.ready->num_elements() == 0) continue;  // And no address.
       const BatchStrides strides = StridesOf(*leaf.ready, extent);
       const bool goes_by_lane = is_flat && extent.steps == 1;
       places.push_back({leaf.leaf,

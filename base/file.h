@@ -47,6 +47,8 @@ absl::Status RemoveAll(const std::string& path);
 // Runs `fill(temporary directory)` and then puts that directory in the place of
 // `path` (which may exist) so that `path` always is the old or the new one.
 // On failure `path` is as before. The new tree is synced first.
+// Where the file system cannot exchange two names, an old directory is moved
+// aside first, and a reader may find neither for a moment.
 absl::Status ReplaceDirectory(
     const std::string& path,
     const std::function<absl::Status(const std::string&)>& fill);

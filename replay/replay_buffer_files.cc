@@ -11,6 +11,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
+#include "rill/formats/replaceable.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
 
@@ -32,25 +33,6 @@ std::vector<std::string> NamesOf(const Compose& transforms) {
 }
 
 std::string TransformField(int64_t i) { return absl::StrCat("transform_", i); }
-
-// What Save must not delete: anything but a buffer that was saved before.
-absl::Status CheckReplaceable(const std::string& directory) {
-  if (!PathExists(directory)) return absl::OkStatus();
-  const auto refuse = [&](absl::string_view what) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("ReplayBuffer::Save: \"", directory, "\": got ", what,
-                     ", want nothing or a saved buffer; name another"));
-  };
-  if (!IsDirectory(directory)) return refuse("a file");
-  RILL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                        ListDirectory(directory));
-  if (names.empty() || PathExists(JoinPath(directory, kManifestFile))) {
-    return absl::OkStatus();
-  }
-  return refuse(absl::StrCat("a directory without a ", kManifestFile, " (\"",
-                             names.front(), "\" and ", names.size() - 1,
-                             " more)"));
-}
 
 absl::StatusOr<uint64_t> UnsignedField(const Manifest& manifest,
                                        const std::string& name) {
@@ -156,7 +138,8 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory) const {
 absl::Status ReplayBuffer::Save(const std::string& directory) const {
   State& state = *state_;
   absl::MutexLock lock(&state.mutex);
-  RILL_RETURN_IF_ERROR(CheckReplaceable(directory));
+  RILL_RETURN_IF_ERROR(
+      CheckReplaceable("ReplayBuffer::Save", directory, kManifestFile));
   return ReplaceDirectory(directory, [&state](const std::string& temporary)
                                          ABSL_NO_THREAD_SAFETY_ANALYSIS {
                                            return state.SaveTo(temporary);

@@ -142,6 +142,13 @@ class TensorDict {
                                    absl::FunctionRef<absl::StatusOr<Tensor>(
                                        absl::string_view key, const Tensor&)>
                                        fn) const;
+  // What operations on shapes are made of: `fn` on every leaf, where it turns
+  // the batch dimensions into those of `batch_shape` and leaves the rest as it
+  // is. Nested dictionaries' longer batch shapes keep their tails; NonTensor
+  // values and the device are kept. An error gains the key.
+  absl::StatusOr<TensorDict> MapShape(
+      const Shape& batch_shape,
+      absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn) const;
   // Rows `rows` of dimension 0, copied. OUT_OF_RANGE names the row. GatherInto
   // reuses `out`, without allocation, where keys, shapes, dtypes and devices
   // fit and its leaves are contiguous; else it makes it anew

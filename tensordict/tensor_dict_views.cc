@@ -170,6 +170,12 @@ absl::StatusOr<TensorDict> TensorDict::Reshape(const Shape& batch_shape) const {
       });
 }
 
+absl::StatusOr<TensorDict> TensorDict::MapShape(
+    const Shape& batch_shape,
+    absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn) const {
+  return Internal::Map(*this, batch_shape, batch_shape_.rank(), fn);
+}
+
 absl::StatusOr<TensorDict> TensorDict::Apply(
     const Shape& batch_shape,
     absl::FunctionRef<absl::StatusOr<Tensor>(absl::string_view key,

@@ -68,6 +68,25 @@ TEST(TensorDictViewsTest, SliceAndSelectTakeBatchDimensionsOnly) {
   EXPECT_THAT(grid.SelectDim(1, 3), StatusIs(absl::StatusCode::kOutOfRange));
 }
 
+TEST(TensorDictViewsTest, MapShapeMapsLeavesAndKeepsNestedTailsAndValues) {
+  const TensorDict grid = MakeGrid();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict turned,
+      grid.MapShape({3, 2}, [](const Tensor& leaf) {
+        return leaf.rank() == 2 ? leaf.Permute({1, 0})
+                                : leaf.Permute({1, 0, 2, 3});
+      }));
+  EXPECT_EQ(turned.batch_shape(), Shape({3, 2}));
+  EXPECT_EQ(turned.FindDict("agents")->batch_shape(), Shape({3, 2, 2}));
+  EXPECT_THAT(turned.Get("a"),
+              IsOkAndHolds(TensorElementsAre<int64_t>(0, 3, 1, 4, 2, 5)));
+  EXPECT_THAT(turned.GetNonTensor("name"), IsOk());
+  EXPECT_THAT(grid.MapShape({6},
+                            [](const Tensor& leaf) { return leaf.ViewAs({6}); }),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("at key \"agents/x\"")));
+}
+
 TEST(TensorDictViewsTest, SqueezeAndUnsqueeze) {
   const TensorDict grid = MakeGrid();
   for (int dim = 0; dim <= 2; ++dim) {

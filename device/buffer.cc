@@ -1,14 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/device/buffer.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "rill/base/fault_point.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 
 namespace rill {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+// Up to here bytes are made together with their Buffer: a dictionary of small
+// leaves is made of little but allocations.
+constexpr int64_t kMaxInlineBytes = 16 * 1024;
+// What stands before the bytes: the Buffer and the counts of its shared_ptr.
+constexpr size_t kInlineHeader = 128;
+
+// Gives out memory that is there already, once.
+template <typename T>
+struct PlacedAllocator {
+  using value_type = T;
+
+  explicit PlacedAllocator(void* memory) : memory(memory) {}
+  template <typename U>
+  explicit PlacedAllocator(const PlacedAllocator<U>& other)
+      : memory(other.memory) {}
+  T* allocate(size_t) {
+    static_assert(sizeof(T) <= kInlineHeader);
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* at, size_t) { std::free(at); }
+
+  void* memory;
+};
+
+}  // namespace
+
+// So that allocate_shared may make one.
+struct Buffer::Inline : Buffer {
+  Inline() = default;
+};
+
+std::shared_ptr<Buffer> Buffer::AllocateInline(int64_t bytes) {
+  void* const memory =
+      std::malloc(kInlineHeader + static_cast<size_t>(bytes) + kAlignment - 1);
+  if (memory == nullptr) return nullptr;
+  std::shared_ptr<Buffer> buffer =
+      std::allocate_shared<Inline>(PlacedAllocator<Inline>(memory));
+  std::byte* const end = static_cast<std::byte*>(memory) + kInlineHeader;
+  buffer->data_ = end + (-reinterpret_cast<uintptr_t>(end) & (kAlignment - 1));
+  buffer->size_bytes_ = bytes;
+  return buffer;
+}
 
 absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(int64_t bytes,
                                                          Device device,
@@ -26,6 +76,10 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(int64_t bytes,
     return absl::InvalidArgumentError(
         absl::StrCat("Buffer::Allocate: device for ", MemoryKindName(kind),
                      " memory: got cpu, want a device such as cuda:0"));
+  }
+  if (kind == MemoryKind::kPageable && bytes > 0 && bytes <= kMaxInlineBytes) {
+    RILL_RETURN_IF_ERROR(FaultPoint("host.allocate", "cpu"));
+    if (std::shared_ptr<Buffer> buffer = AllocateInline(bytes)) return buffer;
   }
   const Device maker = kind == MemoryKind::kPageable ? Device::Cpu() : device;
   RILL_ASSIGN_OR_RETURN(Backend* const backend, GetBackend(maker));

@@ -44,7 +44,12 @@ class Buffer {
   bool is_writable() const { return writable_; }
 
  private:
+  struct Inline;
+
   Buffer() = default;
+  // Little host memory in one allocation with its Buffer; null where there is
+  // no memory.
+  static std::shared_ptr<Buffer> AllocateInline(int64_t bytes);
 
   std::byte* data_ = nullptr;
   int64_t size_bytes_ = 0;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/device/buffer.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -22,6 +24,24 @@ TEST(BufferTest, IsPageableHostMemoryByDefault) {
   EXPECT_EQ(buffer->memory_kind(), MemoryKind::kPageable);
   EXPECT_TRUE(buffer->is_writable());
   EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0);
+}
+
+// Little and much memory are made in different ways.
+TEST(BufferTest, BytesOfEverySizeAreAlignedAndTheUsersOwn) {
+  for (const int64_t bytes : {1, 63, 64, 65, 1000, 1024, 16 * 1024 - 1,
+                              16 * 1024, 16 * 1024 + 1, 5 << 20}) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto buffer, Buffer::Allocate(bytes));
+    EXPECT_EQ(buffer->size_bytes(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0) << bytes;
+    std::memset(buffer->data(), 0xA5, bytes);
+    const std::weak_ptr<Buffer> watch = buffer;
+    auto second = buffer;
+    buffer.reset();
+    EXPECT_EQ(second->data()[bytes - 1], std::byte{0xA5});
+    EXPECT_EQ(second->device(), Device::Cpu());
+    second.reset();
+    EXPECT_TRUE(watch.expired());
+  }
 }
 
 TEST(BufferTest, EmptyBufferHasNoData) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/tensordict/dtype.h"
 
-#include <cstdint>
 #include <ostream>
 #include <string>
 
@@ -16,21 +15,20 @@ namespace {
 
 struct Row {
   absl::string_view name;
-  int64_t size;
   bool is_float;
   bool is_integer;
 };
 
 // In the order of DType.
 constexpr Row kRows[kNumDTypes] = {
-    {"bool", 1, false, false},        {"uint8", 1, false, true},
-    {"int8", 1, false, true},         {"int16", 2, false, true},
-    {"int32", 4, false, true},        {"int64", 8, false, true},
-    {"float16", 2, true, false},      {"bfloat16", 2, true, false},
-    {"float32", 4, true, false},      {"float64", 8, true, false},
-    {"uint16", 2, false, true},       {"uint32", 4, false, true},
-    {"uint64", 8, false, true},       {"complex64", 8, false, false},
-    {"complex128", 16, false, false},
+    {"bool", false, false},       {"uint8", false, true},
+    {"int8", false, true},        {"int16", false, true},
+    {"int32", false, true},       {"int64", false, true},
+    {"float16", true, false},     {"bfloat16", true, false},
+    {"float32", true, false},     {"float64", true, false},
+    {"uint16", false, true},      {"uint32", false, true},
+    {"uint64", false, true},      {"complex64", false, false},
+    {"complex128", false, false},
 };
 
 // A dtype read from a damaged place must not index past the table.
@@ -45,8 +43,6 @@ bool IsKnownElsewhere(absl::string_view name) {
 }
 
 }  // namespace
-
-int64_t DTypeSize(DType dtype) { return RowOf(dtype).size; }
 
 absl::string_view DTypeName(DType dtype) { return RowOf(dtype).name; }
 

@@ -45,7 +45,13 @@ struct BFloat16 {
 };
 
 // Bytes of one element.
-int64_t DTypeSize(DType dtype);
+constexpr int64_t DTypeSize(DType dtype) {
+  constexpr int8_t kSizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2,
+                                         4, 8, 2, 4, 8, 8, 16};
+  // A dtype read from a damaged place must not index past the table.
+  const int i = static_cast<int>(dtype);
+  return kSizes[i < kNumDTypes ? i : 0];
+}
 // "float32", "bool", ...: NumPy's and torch's names.
 absl::string_view DTypeName(DType dtype);
 // The inverse. INVALID_ARGUMENT for unknown names; those that exist elsewhere

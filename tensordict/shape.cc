@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/tensordict/shape.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <ostream>
@@ -21,11 +20,6 @@ std::string Text(absl::Span<const int64_t> sizes) {
 }
 
 }  // namespace
-
-Shape::Shape(absl::Span<const int64_t> sizes)
-    : rank_(static_cast<int>(std::min<size_t>(sizes.size(), kMaxRank))) {
-  for (int d = 0; d < rank_; ++d) sizes_[d] = std::max<int64_t>(sizes[d], 0);
-}
 
 absl::StatusOr<Shape> Shape::Create(absl::Span<const int64_t> sizes) {
   if (sizes.size() > kMaxRank) {
@@ -50,39 +44,6 @@ absl::StatusOr<Shape> Shape::Create(absl::Span<const int64_t> sizes) {
     }
   }
   return Shape(sizes);
-}
-
-int64_t Shape::num_elements() const {
-  int64_t product = 1;
-  bool overflow = false;
-  for (int d = 0; d < rank_; ++d) {
-    if (sizes_[d] == 0) return 0;
-    overflow |= __builtin_mul_overflow(product, sizes_[d], &product);
-  }
-  // Only a literal can get here: too large to be allocated, whatever it is.
-  return overflow ? std::numeric_limits<int64_t>::max() : product;
-}
-
-Shape Shape::Prefix(int count) const {
-  return Shape(sizes().subspan(0, std::clamp(count, 0, rank_)));
-}
-
-Shape Shape::Suffix(int from) const {
-  return Shape(sizes().subspan(std::clamp(from, 0, rank_)));
-}
-
-Shape Shape::Concat(const Shape& tail) const {
-  Shape joined = *this;
-  for (int d = 0; d < tail.rank_ && joined.rank_ < kMaxRank; ++d) {
-    joined.sizes_[joined.rank_++] = tail.sizes_[d];
-  }
-  return joined;
-}
-
-bool Shape::StartsWith(const Shape& prefix) const {
-  return rank_ >= prefix.rank_ &&
-         std::equal(prefix.sizes_.begin(), prefix.sizes_.begin() + prefix.rank_,
-                    sizes_.begin());
 }
 
 std::string Shape::ToString() const { return Text(sizes()); }

@@ -2,10 +2,13 @@
 #ifndef RILL_TENSORDICT_SHAPE_H_
 #define RILL_TENSORDICT_SHAPE_H_
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -37,24 +40,56 @@ class Shape {
     return absl::MakeConstSpan(sizes_.data(), rank_);
   }
   // Product of the sizes; 1 for rank 0.
-  int64_t num_elements() const;
+  int64_t num_elements() const {
+    int64_t product = 1;
+    bool overflow = false;
+    for (int d = 0; d < rank_; ++d) {
+      if (sizes_[d] == 0) return 0;
+      overflow |= __builtin_mul_overflow(product, sizes_[d], &product);
+    }
+    // Only a literal can get here: too large to be allocated, whatever it is.
+    return overflow ? std::numeric_limits<int64_t>::max() : product;
+  }
 
   // The first / last dimensions, and both joined. `count` in [0, rank()]; a
   // join past kMaxRank is cut (Create checks where it matters).
-  Shape Prefix(int count) const;
-  Shape Suffix(int from) const;
-  Shape Concat(const Shape& tail) const;
-  bool StartsWith(const Shape& prefix) const;
+  Shape Prefix(int count) const {
+    return Shape(sizes().subspan(0, std::clamp(count, 0, rank_)));
+  }
+  Shape Suffix(int from) const {
+    return Shape(sizes().subspan(std::clamp(from, 0, rank_)));
+  }
+  Shape Concat(const Shape& tail) const {
+    Shape joined = *this;
+    for (int d = 0; d < tail.rank_ && joined.rank_ < kMaxRank; ++d) {
+      joined.sizes_[joined.rank_++] = tail.sizes_[d];
+    }
+    return joined;
+  }
+  bool StartsWith(const Shape& prefix) const {
+    return rank_ >= prefix.rank_ && SameSizes(prefix, prefix.rank_);
+  }
 
   std::string ToString() const;  // "[3, 4]"
   friend std::ostream& operator<<(std::ostream& os, const Shape& shape);
 
   friend bool operator==(const Shape& a, const Shape& b) {
-    return a.sizes() == b.sizes();
+    return a.rank_ == b.rank_ && a.SameSizes(b, a.rank_);
   }
 
  private:
-  explicit Shape(absl::Span<const int64_t> sizes);
+  explicit Shape(absl::Span<const int64_t> sizes)
+      : rank_(static_cast<int>(std::min<size_t>(sizes.size(), kMaxRank))) {
+    for (int d = 0; d < rank_; ++d) sizes_[d] = std::max<int64_t>(sizes[d], 0);
+  }
+
+  // A loop: for so few sizes the call of memcmp would take longer.
+  bool SameSizes(const Shape& other, int count) const {
+    for (int d = 0; d < count; ++d) {
+      if (sizes_[d] != other.sizes_[d]) return false;
+    }
+    return true;
+  }
 
   std::array<int64_t, kMaxRank> sizes_ = {};
   int rank_ = 0;

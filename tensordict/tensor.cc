@@ -175,11 +175,6 @@ absl::StatusOr<Tensor> Tensor::View(std::shared_ptr<Buffer> buffer, DType dtype,
               absl::MakeConstSpan(strides.data(), shape.rank()));
 }
 
-bool Tensor::is_contiguous() const {
-  return tensordict_internal::IsRowMajor(shape_, strides_bytes(), 0,
-                                         DTypeSize(dtype_));
-}
-
 absl::Status Tensor::CheckFlat(DType dtype) const {
   if (dtype != dtype_) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -89,7 +89,16 @@ class Tensor {
   bool is_pinned() const { return memory_kind() == MemoryKind::kPinned; }
   bool is_host() const { return memory_kind() != MemoryKind::kDevice; }
   bool is_writable() const { return buffer_ && buffer_->is_writable(); }
-  bool is_contiguous() const;
+  // Row-major without gaps.
+  bool is_contiguous() const {
+    if (num_elements() == 0) return true;
+    int64_t run = DTypeSize(dtype_);
+    for (int d = rank() - 1; d >= 0; --d) {
+      if (shape_[d] != 1 && strides_[d] != run) return false;
+      run *= shape_[d];
+    }
+    return true;
+  }
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
 
   // The first element's address. Sharing bytes is the point of a Tensor, so

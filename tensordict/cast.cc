@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/cast_kernels.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/element.h"
 #include "rill/tensordict/tensor.h"
@@ -68,6 +69,10 @@ absl::StatusOr<Tensor> Cast(const Tensor& tensor, DType dtype) {
   RILL_ASSIGN_OR_RETURN(const Tensor from, tensor.Contiguous());
   RILL_ASSIGN_OR_RETURN(Tensor to, Tensor::Empty(dtype, tensor.shape()));
   const int64_t count = from.num_elements();
+  if (tensordict_internal::CastWithVectors(from.dtype(), dtype, from.raw_data(),
+                                           to.raw_data(), count)) {
+    return to;
+  }
   DispatchDType(from.dtype(), [&](auto from_tag) {
     using From = typename decltype(from_tag)::type;
     DispatchDType(dtype, [&](auto to_tag) {

@@ -197,7 +197,8 @@ class Tensor {
 // Element-wise cast between dtypes with arithmetic, bool included; like a C++
 // static_cast; the same dtype gives the tensor itself. Nothing saturates:
 // integers wrap, a float outside int64 or NaN becomes the lowest int64 first.
-// INVALID_ARGUMENT for other dtypes and device memory.
+// INVALID_ARGUMENT for other dtypes and device memory. To and from float32 by
+// vectors, but for int64 to it and integers from it.
 absl::StatusOr<Tensor> Cast(const Tensor& tensor, DType dtype);
 
 }  // namespace rill

@@ -23,6 +23,7 @@
 namespace rill {
 namespace {
 
+using tensordict_internal::ReachOf;
 using tensordict_internal::RowMajorStrides;
 
 absl::StatusOr<int64_t> BytesOf(absl::string_view caller, DType dtype,
@@ -37,21 +38,6 @@ absl::StatusOr<int64_t> BytesOf(absl::string_view caller, DType dtype,
     }
   }
   return shape.num_elements() == 0 ? 0 : bytes;
-}
-
-// How far elements reach from the first one: [*low, *high) in bytes. False
-// where that does not fit in int64.
-bool ReachOf(const Shape& shape, absl::Span<const int64_t> strides,
-             int64_t item_bytes, int64_t* low, int64_t* high) {
-  *low = 0;
-  *high = item_bytes;
-  for (int d = 0; d < shape.rank(); ++d) {
-    int64_t reach;
-    if (__builtin_mul_overflow(shape[d] - 1, strides[d], &reach)) return false;
-    int64_t* end = reach < 0 ? low : high;
-    if (__builtin_add_overflow(*end, reach, end)) return false;
-  }
-  return true;
 }
 
 int64_t AlignmentOf(DType dtype) {

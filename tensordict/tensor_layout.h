@@ -34,6 +34,21 @@ inline Strides RowMajorStrides(const Shape& shape, int64_t item_bytes) {
   return strides;
 }
 
+// How far elements reach from the first one: [*low, *high) in bytes. False
+// where that does not fit in int64. For shapes with elements.
+inline bool ReachOf(const Shape& shape, absl::Span<const int64_t> strides,
+                    int64_t item_bytes, int64_t* low, int64_t* high) {
+  *low = 0;
+  *high = item_bytes;
+  for (int d = 0; d < shape.rank(); ++d) {
+    int64_t reach;
+    if (__builtin_mul_overflow(shape[d] - 1, strides[d], &reach)) return false;
+    int64_t* end = reach < 0 ? low : high;
+    if (__builtin_add_overflow(*end, reach, end)) return false;
+  }
+  return true;
+}
+
 // How many bytes from the first element on lie together in row-major order,
 // looking at dimensions [from, rank). The stride of a dimension of size 1 says
 // nothing. Sets `*left` to the number of dimensions that did not join.

@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "absl/crc/crc32c.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "nlohmann/json.hpp"
 #include "rill/base/file.h"
 #include "rill/base/mapped_file.h"
 #include "rill/base/status_macros.h"
-#include "rill/formats/json_text.h"
+#include "rill/formats/manifest_text.h"
 #include "rill/formats/plain_path.h"
 #include "rill/formats/utf8.h"
 
@@ -23,28 +21,12 @@ namespace rill {
 namespace {
 
 using formats_internal::LookAt;
+using formats_internal::ManifestFile;
+using formats_internal::ManifestText;
 using formats_internal::PathKind;
 
 constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 constexpr int kMaxDepth = 64;
-// How the file ends: the checksum of all bytes before.
-constexpr absl::string_view kSealStart = ",\"crc32c\":\"";
-constexpr absl::string_view kSealEnd = "\"}\n";
-constexpr size_t kSealBytes = kSealStart.size() + 8 + kSealEnd.size();
-
-struct FileEntry {
-  std::string path;  // Below the directory.
-  int64_t bytes = 0;
-  uint32_t crc = 0;
-};
-
-std::string Hex(uint32_t crc) { return absl::StrFormat("%08x", crc); }
-
-std::string Seal(absl::string_view text) {
-  return absl::StrCat(kSealStart,
-                      Hex(static_cast<uint32_t>(absl::ComputeCrc32c(text))),
-                      kSealEnd);
-}
 
 absl::StatusOr<uint32_t> FileCrc(const std::string& path, int64_t bytes) {
   RILL_ASSIGN_OR_RETURN(
@@ -57,7 +39,7 @@ absl::StatusOr<uint32_t> FileCrc(const std::string& path, int64_t bytes) {
 // --- Writing -----------------------------------------------------------------
 
 absl::Status ListTree(const std::string& root, const std::string& below,
-                      int depth, std::vector<FileEntry>* files) {
+                      int depth, std::vector<ManifestFile>* files) {
   if (depth > kMaxDepth) {
     return absl::InvalidArgumentError(
         absl::StrCat("WriteManifest: \"", JoinPath(root, below),
@@ -79,7 +61,7 @@ absl::Status ListTree(const std::string& root, const std::string& below,
       RILL_RETURN_IF_ERROR(ListTree(root, path, depth + 1, files));
       continue;
     }
-    FileEntry entry;
+    ManifestFile entry;
     entry.path = path;
     RILL_ASSIGN_OR_RETURN(entry.bytes, FileSize(full));
     RILL_ASSIGN_OR_RETURN(entry.crc, FileCrc(full, entry.bytes));
@@ -109,82 +91,9 @@ absl::Status Broken(const std::string& path, absl::string_view what) {
       absl::StrCat("ReadManifest: \"", path, "\": ", what));
 }
 
-// A value of type T at `name`, or null.
-template <typename T>
-const T* Member(const nlohmann::json& json, const char* name) {
-  const auto found = json.find(name);
-  return found == json.end() ? nullptr : found->template get_ptr<const T*>();
-}
+std::string Hex(uint32_t crc) { return absl::StrFormat("%08x", crc); }
 
-absl::StatusOr<nlohmann::json> ParseSealed(const std::string& path,
-                                           const std::string& text) {
-  const size_t body = text.size() < kSealBytes ? 0 : text.size() - kSealBytes;
-  const absl::string_view seal = absl::string_view(text).substr(body);
-  const std::string want = Seal(absl::string_view(text).substr(0, body));
-  if (seal != want) {
-    return Broken(path,
-                  "the seal at its end is not that of its text; the file "
-                  "was changed or cut short");
-  }
-  if (formats_internal::JsonDepth(text) > formats_internal::kMaxJsonDepth) {
-    return Broken(path, "brackets are too deep");
-  }
-  nlohmann::json json =
-      nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return Broken(path, "got no JSON object");
-  return json;
-}
-
-absl::StatusOr<Manifest> ParseManifest(const std::string& path,
-                                       const nlohmann::json& json) {
-  using Json = nlohmann::json;
-  Manifest manifest;
-  const auto* kind = Member<Json::string_t>(json, "kind");
-  const auto* version = Member<Json::number_unsigned_t>(json, "version");
-  const auto* fields = Member<Json::object_t>(json, "fields");
-  if (kind == nullptr || version == nullptr || *version < 1 ||
-      *version > INT64_MAX || fields == nullptr) {
-    return Broken(path, "want \"kind\", \"version\" >= 1 and \"fields\"");
-  }
-  manifest.kind = *kind;
-  manifest.version = static_cast<int64_t>(*version);
-  for (const auto& [name, value] : *fields) {
-    if (!value.is_string()) {
-      return Broken(path, absl::StrCat("field \"", name, "\": want a string"));
-    }
-    manifest.fields[name] = value.get<std::string>();
-  }
-  return manifest;
-}
-
-absl::StatusOr<std::vector<FileEntry>> ParseFiles(const std::string& path,
-                                                  const nlohmann::json& json) {
-  using Json = nlohmann::json;
-  const auto* list = Member<Json::array_t>(json, "files");
-  if (list == nullptr) return Broken(path, "want a list \"files\"");
-  std::vector<FileEntry> files;
-  for (const Json& file : *list) {
-    FileEntry entry;
-    const auto* name = Member<Json::string_t>(file, "path");
-    const auto* bytes = Member<Json::number_unsigned_t>(file, "bytes");
-    const auto* crc = Member<Json::string_t>(file, "crc32c");
-    if (name == nullptr || bytes == nullptr || *bytes > INT64_MAX ||
-        crc == nullptr || crc->size() != 8 ||
-        !absl::SimpleHexAtoi(*crc, &entry.crc)) {
-      return Broken(path, "files: want \"path\", \"bytes\" and \"crc32c\"");
-    }
-    if (!formats_internal::IsPlainRelativePath(*name)) {
-      return Broken(path, absl::StrCat("files: got path \"", *name,
-                                       "\", want one below the directory"));
-    }
-    entry.path = *name;
-    entry.bytes = static_cast<int64_t>(*bytes);
-    files.push_back(std::move(entry));
-  }
-  return files;
-}
-
-absl::Status CheckFile(const std::string& directory, const FileEntry& want) {
+absl::Status CheckFile(const std::string& directory, const ManifestFile& want) {
   const std::string path = JoinPath(directory, want.path);
   // No folder on the way may be a link.
   for (size_t slash = want.path.find('/'); slash != std::string::npos;
@@ -237,30 +146,14 @@ void Manifest::SetInt(const std::string& name, int64_t value) {
 absl::Status WriteManifest(const Manifest& manifest,
                            const std::string& directory) {
   RILL_RETURN_IF_ERROR(CheckTexts(manifest));
-  std::vector<FileEntry> files;
-  RILL_RETURN_IF_ERROR(ListTree(directory, "", /*depth=*/1, &files));
-  std::sort(
-      files.begin(), files.end(),
-      [](const FileEntry& a, const FileEntry& b) { return a.path < b.path; });
-  nlohmann::ordered_json json;
-  json["kind"] = manifest.kind;
-  json["version"] = manifest.version;
-  json["fields"] = nlohmann::ordered_json::object();
-  // Not by operator[]: an ordered object looks names up one by one.
-  auto& fields = json["fields"].get_ref<nlohmann::ordered_json::object_t&>();
-  for (const auto& [name, value] : manifest.fields) {
-    fields.emplace_back(name, value);
-  }
-  json["files"] = nlohmann::ordered_json::array();
-  for (const FileEntry& file : files) {
-    json["files"].push_back({{"path", file.path},
-                             {"bytes", file.bytes},
-                             {"crc32c", Hex(file.crc)}});
-  }
-  std::string text = json.dump();
-  text.pop_back();  // The closing brace comes back with the seal.
-  text += Seal(text);
-  return WriteFileAtomically(JoinPath(directory, kManifestFile), text);
+  ManifestText text = {manifest.kind, manifest.version, manifest.fields, {}};
+  RILL_RETURN_IF_ERROR(ListTree(directory, "", /*depth=*/1, &text.files));
+  std::sort(text.files.begin(), text.files.end(),
+            [](const ManifestFile& a, const ManifestFile& b) {
+              return a.path < b.path;
+            });
+  return WriteFileAtomically(JoinPath(directory, kManifestFile),
+                             FormatManifestText(text));
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
@@ -274,20 +167,13 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
   }
   RILL_ASSIGN_OR_RETURN(const std::string text,
                         ReadFile(path, kMaxManifestBytes));
-  RILL_ASSIGN_OR_RETURN(const nlohmann::json json, ParseSealed(path, text));
-  RILL_ASSIGN_OR_RETURN(Manifest manifest, ParseManifest(path, json));
-  if (manifest.kind != kind || manifest.version > max_version) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "ReadManifest: \"", path, "\": got a ", manifest.kind, " of version ",
-        manifest.version, ", want a ", kind, " of version at most ",
-        max_version, manifest.kind == kind ? "; a newer Rill wrote it" : ""));
-  }
-  RILL_ASSIGN_OR_RETURN(const std::vector<FileEntry> files,
-                        ParseFiles(path, json));
-  for (const FileEntry& file : files) {
+  RILL_ASSIGN_OR_RETURN(
+      const ManifestText manifest,
+      formats_internal::ParseManifestText(path, text, kind, max_version));
+  for (const ManifestFile& file : manifest.files) {
     RILL_RETURN_IF_ERROR(CheckFile(directory, file));
   }
-  return manifest;
+  return Manifest{manifest.kind, manifest.version, manifest.fields};
 }
 
 }  // namespace rill

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
+#include "absl/status/statusor.h"
+#include "rill/device/device.h"
 #include "rill/tensordict/element.h"
-#include "rill/tensordict/spec.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/tensor.h"
 
 // The values that a LeafSpec admits, for the .cc files of this package.
 namespace rill::tensordict_internal {
@@ -64,16 +68,84 @@ Range<T> RangeOf(const LeafSpec& spec) {
       cut(int64_t{0}, spec.num_categories - 1);
       break;
     case LeafSpec::Domain::kBinary:
+    case LeafSpec::Domain::kOneHot:
+    case LeafSpec::Domain::kMultiOneHot:
       cut(int64_t{0}, int64_t{1});
       break;
+    case LeafSpec::Domain::kMultiCategorical: {
+      // The widest; Choices knows each.
+      int64_t most = 0;
+      for (const int64_t n : spec.nvec()) most = std::max(most, n);
+      cut(int64_t{0}, most - 1);
+      break;
+    }
   }
   return range;
 }
 
+// The range of each element, where they differ too.
+template <typename T>
+class Ranges {
+ public:
+  explicit Ranges(const LeafSpec& spec)
+      : all_(RangeOf<T>(spec)),
+        period_(std::max<int64_t>(spec.shape.num_elements(), 1)) {
+    if (spec.lows() == nullptr) return;
+    lows_ = spec.lows()->raw_data();
+    highs_ = spec.highs()->raw_data();
+  }
+
+  // Of element `i` of batches of rows of the spec's shape.
+  Range<T> operator[](int64_t i) const {
+    if (lows_ == nullptr) return all_;
+    using Number = typename Range<T>::Number;
+    const int64_t at = i % period_ * static_cast<int64_t>(sizeof(T));
+    if constexpr (kIsReal<T>) {
+      return {AsDouble(LoadElement<T>(lows_ + at)),
+              AsDouble(LoadElement<T>(highs_ + at))};
+    } else {
+      return {static_cast<Number>(LoadElement<T>(lows_ + at)),
+              static_cast<Number>(LoadElement<T>(highs_ + at))};
+    }
+  }
+
+ private:
+  Range<T> all_;
+  int64_t period_;
+  const std::byte* lows_ = nullptr;
+  const std::byte* highs_ = nullptr;
+};
+
+// A whole number as T, which can hold it.
+template <typename T>
+T FromInt(int64_t value) {
+  if constexpr (kIsReal<T>) {
+    return FromDouble<T>(static_cast<double>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// A bound of a Range, which is a value of T.
+template <typename T>
+T FromNumber(typename Range<T>::Number bound) {
+  if constexpr (kIsReal<T>) {
+    return FromDouble<T>(bound);
+  } else {
+    return static_cast<T>(bound);
+  }
+}
+
+// An own copy on the host.
+inline absl::StatusOr<Tensor> HostCopy(const Tensor& tensor) {
+  if (!tensor.is_host()) return tensor.To(Device::Cpu());
+  return tensor.Clone();
+}
+
 // Whether members are whole numbers.
 inline bool IsDiscrete(LeafSpec::Domain domain) {
-  return domain == LeafSpec::Domain::kCategorical ||
-         domain == LeafSpec::Domain::kBinary;
+  return domain != LeafSpec::Domain::kUnbounded &&
+         domain != LeafSpec::Domain::kBounded;
 }
 
 }  // namespace rill::tensordict_internal

@@ -7,28 +7,28 @@
 #include <numbers>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/choices.h"
 #include "rill/tensordict/element.h"
 #include "rill/tensordict/leaf_range.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/leaf_spec.h"
 
 namespace rill {
 namespace {
 
+using tensordict_internal::CheckMaskFits;
+using tensordict_internal::Choices;
 using tensordict_internal::DispatchDType;
 using tensordict_internal::FromDouble;
+using tensordict_internal::FromInt;
+using tensordict_internal::HasChoices;
 using tensordict_internal::IsDiscrete;
 using tensordict_internal::kHasArithmetic;
 using tensordict_internal::kIsReal;
 using tensordict_internal::Range;
-using tensordict_internal::RangeOf;
+using tensordict_internal::Ranges;
 
 // Two uniform doubles for an element: [0, 1) and (0, 1].
 std::pair<double, double> TwoUniforms(const Rng& rng, uint64_t batch,
@@ -78,9 +78,9 @@ T RandomMember(const LeafSpec& spec, Range<T> range, const Rng& rng,
                uint64_t batch, uint32_t draw) {
   if constexpr (kIsReal<T>) {
     if (IsDiscrete(spec.domain)) {
-      return FromDouble<T>(static_cast<double>(
-          RandomInt(static_cast<int64_t>(range.low),
-                    static_cast<int64_t>(range.high), rng, batch, draw)));
+      return FromInt<T>(RandomInt(static_cast<int64_t>(range.low),
+                                  static_cast<int64_t>(range.high), rng, batch,
+                                  draw));
     }
     // Rounding to T keeps the order, and the bounds are values of T.
     return FromDouble<T>(RandomReal(range.low, range.high, rng, batch, draw));
@@ -94,16 +94,54 @@ T RandomMember(const LeafSpec& spec, Range<T> range, const Rng& rng,
   }
 }
 
+// Uniform over the options that `mask` allows.
+int64_t RandomOption(int64_t n, const bool* mask, uint64_t bits) {
+  if (mask == nullptr) return BoundedInt(bits, n);
+  int64_t left = BoundedInt(bits, std::count(mask, mask + n, true));
+  int64_t option = 0;
+  while (!mask[option] || left-- > 0) ++option;
+  return option;
+}
+
+template <typename T>
+void FillChoices(const Choices& choices, const Rng& rng, uint64_t batch,
+                 T* out) {
+  if (choices.one_hot()) {
+    std::fill_n(out, choices.rows() * choices.row_width(), FromInt<T>(0));
+  }
+  uint32_t draw = 0;
+  for (int64_t row = 0; row < choices.rows(); ++row) {
+    const bool* mask = choices.Mask(row);
+    for (const int64_t n : choices.sizes()) {
+      const int64_t option = RandomOption(n, mask, rng.Bits64(batch, draw++));
+      if (choices.one_hot()) {
+        out[option] = FromInt<T>(1);
+        out += n;
+      } else {
+        *out++ = FromInt<T>(option);
+      }
+      if (mask != nullptr) mask += n;
+    }
+  }
+}
+
+bool CanHold(const Tensor& tensor, DType dtype, const Shape& shape) {
+  return tensor.dtype() == dtype && tensor.shape() == shape &&
+         tensor.is_host() && tensor.is_writable() && tensor.is_contiguous();
+}
+
 }  // namespace
 
-absl::StatusOr<Tensor> LeafSpec::Random(const Shape& batch_shape,
-                                        const Rng& rng, uint64_t batch) const {
+absl::Status LeafSpec::RandomInto(const Shape& batch_shape, const Rng& rng,
+                                  uint64_t batch, Tensor* out) const {
   RILL_RETURN_IF_ERROR(CheckDomain());
   if (!tensordict_internal::HasArithmetic(dtype)) {
     return absl::InvalidArgumentError(
         absl::StrCat("LeafSpec::Random: dtype: got ", DTypeName(dtype),
                      ", want one with arithmetic"));
   }
+  RILL_RETURN_IF_ERROR(CheckMaskFits(*this, batch_shape))
+      << "in LeafSpec::Random";
   RILL_ASSIGN_OR_RETURN(const Shape full, FullShape(batch_shape));
   constexpr int64_t kMaxDraws = int64_t{1} << 32;
   if (full.num_elements() > kMaxDraws) {
@@ -111,17 +149,30 @@ absl::StatusOr<Tensor> LeafSpec::Random(const Shape& batch_shape,
         "LeafSpec::Random: number of elements of shape ", full.ToString(),
         ": got ", full.num_elements(), ", want at most ", kMaxDraws));
   }
-  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(dtype, full));
+  if (!CanHold(*out, dtype, full)) {
+    RILL_ASSIGN_OR_RETURN(*out, Tensor::Empty(dtype, full));
+  }
   DispatchDType(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (kHasArithmetic<T>) {
-      const Range<T> range = RangeOf<T>(*this);
+      if (HasChoices(domain)) {
+        return FillChoices<T>(Choices(*this, batch_shape), rng, batch,
+                              out->data<T>());
+      }
+      const Ranges<T> ranges(*this);
       for (int64_t i = 0; i < full.num_elements(); ++i) {
-        tensor.data<T>()[i] =
-            RandomMember<T>(*this, range, rng, batch, static_cast<uint32_t>(i));
+        out->data<T>()[i] = RandomMember<T>(*this, ranges[i], rng, batch,
+                                            static_cast<uint32_t>(i));
       }
     }
   });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> LeafSpec::Random(const Shape& batch_shape,
+                                        const Rng& rng, uint64_t batch) const {
+  Tensor tensor;
+  RILL_RETURN_IF_ERROR(RandomInto(batch_shape, rng, batch, &tensor));
   return tensor;
 }
 

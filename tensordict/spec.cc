@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/tensordict/spec.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -14,11 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
-#include "rill/tensordict/leaf_allocator.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -31,13 +26,17 @@ std::string QuotedKeys(const std::vector<std::string>& keys) {
   return absl::StrCat("\"", absl::StrJoin(keys, "\", \""), "\"");
 }
 
-// Keys of `spec` without a leaf in `dict`, and leaves of `dict` without a spec.
+// Keys of `spec` without an entry in `dict`, and leaves of `dict` without a
+// spec.
 absl::Status CheckKeys(absl::string_view caller, const TensorDictSpec& spec,
                        const TensorDict& dict, bool allow_extra) {
   std::vector<std::string> missing;
   std::vector<std::string> extra;
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     if (dict.Find(leaf.key) == nullptr) missing.push_back(leaf.key);
+  }
+  for (const TensorDictSpec::NonTensorLeaf& leaf : spec.non_tensors()) {
+    if (!dict.GetNonTensor(leaf.key).ok()) missing.push_back(leaf.key);
   }
   if (!allow_extra) {
     dict.ForEachLeaf([&](absl::string_view key, const Tensor&) {
@@ -48,6 +47,9 @@ absl::Status CheckKeys(absl::string_view caller, const TensorDictSpec& spec,
   std::vector<std::string> want;
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     want.push_back(leaf.key);
+  }
+  for (const TensorDictSpec::NonTensorLeaf& leaf : spec.non_tensors()) {
+    want.push_back(absl::StrCat(leaf.key, " (not a tensor)"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat(caller, ": keys: missing ", QuotedKeys(missing),
@@ -73,26 +75,81 @@ TensorDictSpec TensorDictSpec::Of(const TensorDict& dict) {
   return spec;
 }
 
-absl::Status TensorDictSpec::Set(absl::string_view key, LeafSpec spec) {
+absl::Status TensorDictSpec::CheckKeyIsFree(absl::string_view caller,
+                                            absl::string_view key) const {
   RILL_RETURN_IF_ERROR(CheckKey(key));
+  for (const std::string& other : AllKeys()) {
+    if (absl::StartsWith(other, absl::StrCat(key, "/")) ||
+        absl::StartsWith(key, absl::StrCat(other, "/"))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller, ": key: got \"", key, "\" beside \"", other,
+          "\", want each key to be a leaf or a dictionary, not both"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> TensorDictSpec::AllKeys() const {
+  std::vector<std::string> keys;
+  for (const Leaf& leaf : leaves_) keys.push_back(leaf.key);
+  for (const NonTensorLeaf& leaf : non_tensors_) keys.push_back(leaf.key);
+  return keys;
+}
+
+absl::Status TensorDictSpec::Set(absl::string_view key, LeafSpec spec) {
+  RILL_RETURN_IF_ERROR(CheckKeyIsFree("TensorDictSpec::Set", key));
   if (absl::Status status = spec.CheckDomain(); !status.ok()) {
     return WithCaller(
         absl::StrCat("TensorDictSpec::Set: domain of \"", key, "\""), status);
   }
+  std::erase_if(non_tensors_,
+                [key](const NonTensorLeaf& leaf) { return leaf.key == key; });
   for (Leaf& leaf : leaves_) {
-    if (leaf.key == key) {
-      leaf.spec = std::move(spec);
-      return absl::OkStatus();
-    }
-    if (absl::StartsWith(leaf.key, absl::StrCat(key, "/")) ||
-        absl::StartsWith(key, absl::StrCat(leaf.key, "/"))) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "TensorDictSpec::Set: key: got \"", key, "\" beside \"", leaf.key,
-          "\", want each key to be a leaf or a dictionary, not both"));
-    }
+    if (leaf.key != key) continue;
+    leaf.spec = std::move(spec);
+    return absl::OkStatus();
   }
   leaves_.push_back({std::string(key), std::move(spec)});
   return absl::OkStatus();
+}
+
+absl::Status TensorDictSpec::Set(absl::string_view key,
+                                 const TensorDictSpec& nested) {
+  TensorDictSpec all = *this;
+  for (const Leaf& leaf : nested.leaves_) {
+    RILL_RETURN_IF_ERROR(all.Set(absl::StrCat(key, "/", leaf.key), leaf.spec));
+  }
+  for (const NonTensorLeaf& leaf : nested.non_tensors_) {
+    RILL_RETURN_IF_ERROR(
+        all.SetNonTensor(absl::StrCat(key, "/", leaf.key), leaf.example));
+  }
+  *this = std::move(all);
+  return absl::OkStatus();
+}
+
+absl::Status TensorDictSpec::SetNonTensor(absl::string_view key,
+                                          NonTensor example) {
+  RILL_RETURN_IF_ERROR(CheckKeyIsFree("TensorDictSpec::SetNonTensor", key));
+  Erase(key);
+  non_tensors_.push_back({std::string(key), std::move(example)});
+  return absl::OkStatus();
+}
+
+absl::Status TensorDictSpec::SetMask(absl::string_view key,
+                                     const Tensor& mask) {
+  for (Leaf& leaf : leaves_) {
+    if (leaf.key != key) continue;
+    absl::StatusOr<LeafSpec> masked = leaf.spec.WithMask(mask);
+    if (!masked.ok()) {
+      return WithCaller(absl::StrCat("TensorDictSpec::SetMask: \"", key, "\""),
+                        masked.status());
+    }
+    leaf.spec = *std::move(masked);
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(
+      absl::StrCat("TensorDictSpec::SetMask: key: got \"", key,
+                   "\", want one of ", QuotedKeys(AllKeys())));
 }
 
 const LeafSpec* TensorDictSpec::Find(absl::string_view key) const {
@@ -102,8 +159,29 @@ const LeafSpec* TensorDictSpec::Find(absl::string_view key) const {
   return nullptr;
 }
 
+absl::StatusOr<TensorDictSpec> TensorDictSpec::Nested(
+    absl::string_view key) const {
+  const std::string start = absl::StrCat(key, "/");
+  TensorDictSpec nested;
+  for (const Leaf& leaf : leaves_) {
+    if (!absl::StartsWith(leaf.key, start)) continue;
+    nested.leaves_.push_back({leaf.key.substr(start.size()), leaf.spec});
+  }
+  for (const NonTensorLeaf& leaf : non_tensors_) {
+    if (!absl::StartsWith(leaf.key, start)) continue;
+    nested.non_tensors_.push_back(
+        {leaf.key.substr(start.size()), leaf.example});
+  }
+  if (!nested.empty()) return nested;
+  return absl::NotFoundError(absl::StrCat("TensorDictSpec::Nested: key: got \"",
+                                          key, "\", want a dictionary of ",
+                                          QuotedKeys(AllKeys())));
+}
+
 void TensorDictSpec::Erase(absl::string_view key) {
   std::erase_if(leaves_, [key](const Leaf& leaf) { return leaf.key == key; });
+  std::erase_if(non_tensors_,
+                [key](const NonTensorLeaf& leaf) { return leaf.key == key; });
 }
 
 absl::Status TensorDictSpec::CheckLayout(absl::string_view caller,
@@ -129,63 +207,39 @@ absl::Status TensorDictSpec::CheckValues(absl::string_view caller,
   return absl::OkStatus();
 }
 
-absl::StatusOr<TensorDict> TensorDictSpec::Random(const Shape& batch_shape,
-                                                  const Rng& rng,
-                                                  uint64_t batch) const {
-  TensorDict dict(batch_shape);
-  for (size_t i = 0; i < leaves_.size(); ++i) {
-    // A key of its own for each leaf, so that no two see the same numbers.
-    const Rng leaf_rng(rng.Bits64(batch, static_cast<uint32_t>(i)),
-                       RngStream::kSpec);
-    RILL_ASSIGN_OR_RETURN(Tensor leaf,
-                          leaves_[i].spec.Random(batch_shape, leaf_rng, 0));
-    RILL_RETURN_IF_ERROR(dict.Set(leaves_[i].key, std::move(leaf)));
-  }
-  return dict;
-}
-
-absl::StatusOr<TensorDict> TensorDictSpec::Empty(
-    const Shape& batch_shape, const Tensor::Options& options) const {
-  using tensordict_internal::LeafAllocator;
-  LeafAllocator allocator(options, LeafAllocator::kShareAll);
-  std::vector<Shape> shapes;
-  shapes.reserve(leaves_.size());
-  for (const Leaf& leaf : leaves_) {
-    absl::StatusOr<Shape> shape = leaf.spec.FullShape(batch_shape);
-    if (!shape.ok()) {
-      return WithCaller(
-          absl::StrCat("TensorDictSpec: shape of \"", leaf.key, "\""),
-          shape.status());
-    }
-    allocator.Plan(leaf.spec.dtype, *shape);
-    shapes.push_back(*std::move(shape));
-  }
-  TensorDict dict(batch_shape);
-  for (size_t i = 0; i < leaves_.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(Tensor leaf,
-                          allocator.Make(leaves_[i].spec.dtype, shapes[i]));
-    RILL_RETURN_IF_ERROR(dict.Set(leaves_[i].key, std::move(leaf)));
-  }
-  return dict;
-}
-
-absl::StatusOr<TensorDict> TensorDictSpec::Zero(
-    const Shape& batch_shape) const {
-  RILL_ASSIGN_OR_RETURN(TensorDict dict, Empty(batch_shape, {}));
-  dict.ForEachLeaf([](absl::string_view, const Tensor& leaf) {
-    std::fill_n(leaf.raw_data(), leaf.size_bytes(), std::byte{0});
-  });
-  return dict;
-}
-
 std::string TensorDictSpec::ToString() const {
-  return absl::StrCat("{",
-                      absl::StrJoin(leaves_, ", ",
-                                    [](std::string* out, const Leaf& leaf) {
-                                      absl::StrAppend(out, leaf.key, ": ",
-                                                      leaf.spec.ToString());
-                                    }),
-                      "}");
+  std::vector<std::string> texts;
+  for (const Leaf& leaf : leaves_) {
+    texts.push_back(absl::StrCat(leaf.key, ": ", leaf.spec.ToString()));
+  }
+  for (const NonTensorLeaf& leaf : non_tensors_) {
+    texts.push_back(absl::StrCat(leaf.key, ": not a tensor"));
+  }
+  return absl::StrCat("{", absl::StrJoin(texts, ", "), "}");
+}
+
+absl::StatusOr<TensorDictSpec> TensorDictSpec::MapLeaves(
+    absl::FunctionRef<absl::StatusOr<LeafSpec>(absl::string_view key,
+                                               const LeafSpec&)>
+        fn) const {
+  TensorDictSpec result = *this;
+  for (Leaf& leaf : result.leaves_) {
+    absl::StatusOr<LeafSpec> spec = fn(leaf.key, leaf.spec);
+    absl::Status status = spec.ok() ? spec->CheckDomain() : spec.status();
+    if (!status.ok()) {
+      return WithCaller(
+          absl::StrCat("TensorDictSpec::MapLeaves: \"", leaf.key, "\""),
+          status);
+    }
+    leaf.spec = *std::move(spec);
+  }
+  return result;
+}
+
+absl::StatusOr<TensorDictSpec> TensorDictSpec::Index(int64_t index) const {
+  return MapLeaves([index](absl::string_view, const LeafSpec& leaf) {
+    return leaf.Index(index);
+  });
 }
 
 }  // namespace rill

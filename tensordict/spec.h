@@ -7,71 +7,35 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
-#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
-// What one leaf may hold: dtype, the shape behind the batch shape, and a
-// domain. Made by Unbounded, Bounded, Categorical, Binary. Bounds count as
-// rounded to the dtype: 0.1 admits the float32 that is nearest to 0.1.
-// Thread-safety: thread-compatible.
-struct LeafSpec {
-  enum class Domain : uint8_t { kUnbounded, kBounded, kCategorical, kBinary };
-
-  DType dtype = DType::kFloat32;
-  Shape shape;  // Trailing: without the batch dimensions.
-  Domain domain = Domain::kUnbounded;
-  double low = 0;  // kBounded: inclusive, the same for all elements.
-  double high = 0;
-  int64_t num_categories = 0;  // kCategorical: values 0 .. n - 1.
-
-  static LeafSpec Unbounded(DType dtype, const Shape& shape);
-  static LeafSpec Bounded(DType dtype, const Shape& shape, double low,
-                          double high);
-  static LeafSpec Categorical(int64_t num_categories,
-                              DType dtype = DType::kInt64,
-                              const Shape& shape = {});
-  static LeafSpec Binary(const Shape& shape, DType dtype = DType::kBool);
-
-  // INVALID_ARGUMENT if the domain is empty (low > high, NaN, no category, no
-  // member of the dtype) or the dtype has no arithmetic where it needs it.
-  absl::Status CheckDomain() const;
-  // OK if dtype and the shape behind `batch_shape` fit. Does not read values.
-  absl::Status CheckLayout(absl::string_view key, const Shape& batch_shape,
-                           const Tensor& tensor) const;
-  // CheckLayout, then every value against the domain; names the first that is
-  // outside. NaN is outside every bounded domain.
-  absl::Status CheckValues(absl::string_view key, const Shape& batch_shape,
-                           const Tensor& tensor) const;
-
-  // A random member / zeros, of shape batch_shape + shape. Random: uniform over
-  // the domain; standard normal where unbounded floating point, uniform over
-  // [-100, 100] (as far as the dtype goes) where unbounded integer; bounded on
-  // one side only: the bound and a standard exponential away from it. Element i
-  // is a function of (rng, batch, i) alone. INVALID_ARGUMENT for dtypes without
-  // arithmetic.
-  absl::StatusOr<Tensor> Random(const Shape& batch_shape, const Rng& rng,
-                                uint64_t batch) const;
-  absl::StatusOr<Tensor> Zero(const Shape& batch_shape) const;
-
-  // batch_shape + shape. INVALID_ARGUMENT past the limits of Shape.
-  absl::StatusOr<Shape> FullShape(const Shape& batch_shape) const;
-
-  std::string ToString() const;  // "float32[4] in [-1, 1]"
-  friend bool operator==(const LeafSpec&, const LeafSpec&) = default;
-};
-
 // What a dictionary must hold: an ordered list of leaves by key, the run-time
 // form of a schema. Everything that builds a pipeline checks specs before the
-// first byte moves.
+// first byte moves. Nested dictionaries are in the keys ("next/reward"). What
+// TorchRL's users know as Composite.
+//
+// Entries that are no tensors stand in a list of their own: whoever asks for
+// leaves() gets tensors only. Values of that kind that the spec does not name
+// are allowed everywhere.
+//
 // Thread-safety: thread-compatible.
+//
+// Example (TensorDictSpecTest.Example runs it):
+//   TensorDictSpec spec;
+//   RILL_RETURN_IF_ERROR(spec.Set("action", LeafSpec::OneHot(4)));
+//   RILL_RETURN_IF_ERROR(spec.Set("next/reward",
+//       LeafSpec::Bounded(DType::kFloat32, {1}, -1, 1)));
+//   RILL_ASSIGN_OR_RETURN(TensorDict steps, spec.Random({32}, Rng(1), 0));
 class TensorDictSpec {
  public:
   struct Leaf {
@@ -79,22 +43,38 @@ class TensorDictSpec {
     LeafSpec spec;
     friend bool operator==(const Leaf&, const Leaf&) = default;
   };
+  struct NonTensorLeaf {
+    std::string key;
+    NonTensor example;  // What Random, Zero, ... put there; any is a member.
+    friend bool operator==(const NonTensorLeaf&,
+                           const NonTensorLeaf&) = default;
+  };
 
   TensorDictSpec() = default;
 
-  // The layout (dtypes, trailing shapes, unbounded domains) of a dictionary.
+  // The layout (dtypes, trailing shapes, unbounded domains) of a dictionary's
+  // tensors.
   static TensorDictSpec Of(const TensorDict& dict);
 
   // Adds or replaces. INVALID_ARGUMENT, spec unchanged, if the key is
   // malformed, one key would be both a leaf and a dictionary, or the leaf's
   // CheckDomain fails.
   absl::Status Set(absl::string_view key, LeafSpec spec);
+  // All leaves of `nested` below the key, all or none.
+  absl::Status Set(absl::string_view key, const TensorDictSpec& nested);
+  absl::Status SetNonTensor(absl::string_view key,
+                            NonTensor example = {"null"});
+  // Masks a leaf (LeafSpec::WithMask). NOT_FOUND lists the keys there are.
+  absl::Status SetMask(absl::string_view key, const Tensor& mask);
   // Null where missing.
   const LeafSpec* Find(absl::string_view key) const;
+  // What stands below a key, the key taken off. NOT_FOUND lists the keys.
+  absl::StatusOr<TensorDictSpec> Nested(absl::string_view key) const;
   // No effect where missing.
   void Erase(absl::string_view key);
   const std::vector<Leaf>& leaves() const { return leaves_; }
-  bool empty() const { return leaves_.empty(); }
+  const std::vector<NonTensorLeaf>& non_tensors() const { return non_tensors_; }
+  bool empty() const { return leaves_.empty() && non_tensors_.empty(); }
 
   // Same keys, dtypes and trailing shapes: INVALID_ARGUMENT names the keys that
   // are missing, those that are too many, and the first leaf that differs with
@@ -102,24 +82,56 @@ class TensorDictSpec {
   absl::Status CheckLayout(absl::string_view caller,
                            const TensorDict& dict) const;
   // The same, and values inside their domains; more keys are allowed where
-  // `allow_extra`. Only the values of host tensors can be read: device leaves
-  // are copied to the host first.
+  // `allow_extra`. Device leaves are copied to the host first.
   absl::Status CheckValues(absl::string_view caller, const TensorDict& dict,
                            bool allow_extra = false) const;
+  bool Contains(const TensorDict& dict) const {
+    return CheckValues("", dict).ok();
+  }
 
+  // A random member; each leaf has numbers of its own. RandomInto reuses the
+  // leaves of `out` that fit (LeafSpec::RandomInto), sets the others, and
+  // leaves further entries. INVALID_ARGUMENT if its batch shape is another;
+  // after errors some leaves may be new already.
   absl::StatusOr<TensorDict> Random(const Shape& batch_shape, const Rng& rng,
                                     uint64_t batch) const;
-  // Uninitialised / zeroed tensors of every leaf, all in one allocation.
+  absl::Status RandomInto(const Shape& batch_shape, const Rng& rng,
+                          uint64_t batch, TensorDict* out) const;
+  // Uninitialised / zeroed tensors of every leaf, all in one allocation. Ones.
   absl::StatusOr<TensorDict> Empty(const Shape& batch_shape,
                                    const Tensor::Options& options) const;
   absl::StatusOr<TensorDict> Zero(const Shape& batch_shape) const;
+  absl::StatusOr<TensorDict> One(const Shape& batch_shape) const;
+  // A copy whose leaves are projected (LeafSpec::Project); entries that the
+  // spec does not name are shared. Errors as CheckLayout, more keys allowed.
+  absl::StatusOr<TensorDict> Project(const TensorDict& dict) const;
+
+  // Product of the leaves' numbers of members, none where one has none or it
+  // is past int64; and all members, [cardinality], the last leaf fastest, as
+  // LeafSpec::Enumerate.
+  std::optional<int64_t> Cardinality() const;
+  absl::StatusOr<TensorDict> Enumerate(int64_t max_members = 1 << 16) const;
+
+  // The same keys with other leaves; NonTensors are kept. Errors gain the key.
+  absl::StatusOr<TensorDictSpec> MapLeaves(
+      absl::FunctionRef<absl::StatusOr<LeafSpec>(absl::string_view key,
+                                                 const LeafSpec&)>
+          fn) const;
+  // LeafSpec::Index of every leaf.
+  absl::StatusOr<TensorDictSpec> Index(int64_t index) const;
 
   std::string ToString() const;
   friend bool operator==(const TensorDictSpec&,
                          const TensorDictSpec&) = default;
 
  private:
+  absl::Status CheckKeyIsFree(absl::string_view caller,
+                              absl::string_view key) const;
+  std::vector<std::string> AllKeys() const;
+  absl::Status SetNonTensorsOf(TensorDict* dict) const;
+
   std::vector<Leaf> leaves_;
+  std::vector<NonTensorLeaf> non_tensors_;
 };
 
 }  // namespace rill

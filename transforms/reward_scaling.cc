@@ -90,9 +90,9 @@ class RewardScalingTransform final : public Transform {
       return WrongDType(caller, reward.ToString());
     }
     if (reward.domain == LeafSpec::Domain::kBounded) {
-      reward.low = ScaledBound(reward.low, reward.dtype);
-      reward.high = ScaledBound(reward.high, reward.dtype);
-      if (reward.low > reward.high) std::swap(reward.low, reward.high);
+      RILL_ASSIGN_OR_RETURN(reward, reward.MapBounds([&](double bound) {
+        return ScaledBound(bound, reward.dtype);
+      }));
     } else {
       reward = LeafSpec::Unbounded(reward.dtype, reward.shape);
     }

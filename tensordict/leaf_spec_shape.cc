@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// LeafSpec of another shape. All work on the lead, the dimensions before a
+// row's; bounds are tensors of the lead, a mask one of batch + lead + options.
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/choices.h"
+#include "rill/tensordict/element.h"
+#include "rill/tensordict/leaf_range.h"
+#include "rill/tensordict/leaf_spec.h"
+
+namespace rill {
+namespace {
+
+using tensordict_internal::ChoiceSizes;
+using tensordict_internal::DispatchDType;
+using tensordict_internal::FromNumber;
+using tensordict_internal::HasChoices;
+using tensordict_internal::HasRowDim;
+using tensordict_internal::kHasArithmetic;
+using tensordict_internal::LeadOf;
+using tensordict_internal::NumOptions;
+using tensordict_internal::Range;
+using tensordict_internal::RangeOf;
+using tensordict_internal::ShapeWithLead;
+
+// A view of `tensor` whose lead, which stands from dimension `at` on, is
+// another.
+using Relayout =
+    absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor& tensor, int at)>;
+
+Shape Joined(const Shape& a, const Shape& b, const Shape& c) {
+  return a.Concat(b).Concat(c);
+}
+
+// The batch dimensions of the mask.
+Shape MaskBatch(const LeafSpec& spec) {
+  const Tensor* mask = spec.mask();
+  if (mask == nullptr) return {};
+  const int rank = mask->rank() - 1 - LeadOf(spec).rank();
+  return mask->shape().Prefix(std::max(rank, 0));
+}
+
+// A strided view of the mask, or of one that allows everything, of shape
+// batch + lead + options.
+absl::StatusOr<Tensor> WholeMask(const LeafSpec& spec, const Shape& batch) {
+  const int64_t options = NumOptions(spec);
+  RILL_ASSIGN_OR_RETURN(
+      const Shape whole,
+      Shape::Create(Joined(batch, LeadOf(spec), {options}).sizes()));
+  if (spec.mask() != nullptr) return spec.mask()->Expand(whole);
+  RILL_ASSIGN_OR_RETURN(Tensor all, Tensor::Empty(DType::kBool, {options}));
+  std::fill_n(all.data<bool>(), options, true);
+  return all.Expand(whole);
+}
+
+absl::Status WithCaller(absl::string_view caller, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(caller, ": ", status.message()));
+}
+
+// `spec` with another lead, its tensors taken along by `fn`.
+absl::StatusOr<LeafSpec> WithLead(const LeafSpec& spec, const Shape& lead,
+                                  Relayout fn) {
+  LeafSpec result = spec.WithoutMask();
+  result.shape = ShapeWithLead(spec, lead);
+  if (spec.lows() != nullptr) {
+    RILL_ASSIGN_OR_RETURN(const Tensor low, fn(*spec.lows(), 0));
+    RILL_ASSIGN_OR_RETURN(const Tensor high, fn(*spec.highs(), 0));
+    return LeafSpec::Bounded(low, high);
+  }
+  RILL_RETURN_IF_ERROR(result.CheckDomain());
+  if (spec.mask() == nullptr) return result;
+  // A mask of one row is of every lead.
+  if (spec.mask()->rank() == 1) return result.WithMask(*spec.mask());
+  const Shape batch = MaskBatch(spec);
+  RILL_ASSIGN_OR_RETURN(const Tensor whole, WholeMask(spec, batch));
+  RILL_ASSIGN_OR_RETURN(const Tensor mask, fn(whole, batch.rank()));
+  return result.WithMask(mask);
+}
+
+Shape Without(const Shape& shape, int dim) {
+  return shape.Prefix(dim).Concat(shape.Suffix(dim + 1));
+}
+
+Shape WithSize(const Shape& shape, int dim, int64_t size) {
+  return Joined(shape.Prefix(dim), {size}, shape.Suffix(dim));
+}
+
+absl::Status CheckDim(absl::string_view caller, const LeafSpec& spec, int dim,
+                      int end) {
+  RILL_RETURN_IF_ERROR(spec.CheckDomain());
+  if (dim >= 0 && dim < end) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": dimension of ", spec.ToString(), ": got ", dim,
+      ", want one of ", end,
+      HasRowDim(spec.domain) ? " (the last one holds choices)" : ""));
+}
+
+// The lead of a wanted trailing shape.
+absl::StatusOr<Shape> LeadFrom(absl::string_view caller, const LeafSpec& spec,
+                               const Shape& to) {
+  RILL_RETURN_IF_ERROR(spec.CheckDomain());
+  RILL_RETURN_IF_ERROR(Shape::Create(to.sizes()).status());
+  if (!HasRowDim(spec.domain)) return to;
+  const int rank = to.rank();
+  const int64_t width = spec.shape[spec.shape.rank() - 1];
+  if (rank > 0 && to[rank - 1] == width) return to.Prefix(rank - 1);
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, ": shape of ", spec.ToString(), ": got ",
+                   to.ToString(), ", want a last size of ", width));
+}
+
+// The bounds of every element, also where scalars say them.
+absl::Status WholeBounds(const LeafSpec& spec, std::vector<Tensor>* lows,
+                         std::vector<Tensor>* highs) {
+  if (spec.lows() != nullptr) {
+    lows->push_back(*spec.lows());
+    highs->push_back(*spec.highs());
+    return absl::OkStatus();
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor low, Tensor::Zeros(spec.dtype, {}));
+  RILL_ASSIGN_OR_RETURN(const Tensor high, Tensor::Zeros(spec.dtype, {}));
+  DispatchDType(spec.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (kHasArithmetic<T>) {
+      const Range<T> range = RangeOf<T>(spec);
+      low.data<T>()[0] = FromNumber<T>(range.low);
+      high.data<T>()[0] = FromNumber<T>(range.high);
+    }
+  });
+  RILL_ASSIGN_OR_RETURN(lows->emplace_back(), low.Expand(spec.shape));
+  RILL_ASSIGN_OR_RETURN(highs->emplace_back(), high.Expand(spec.shape));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> StackTensors(absl::Span<const Tensor> tensors, int dim) {
+  const Shape shape =
+      WithSize(tensors[0].shape(), dim, static_cast<int64_t>(tensors.size()));
+  RILL_RETURN_IF_ERROR(Shape::Create(shape.sizes()).status());
+  RILL_ASSIGN_OR_RETURN(Tensor all, Tensor::Empty(tensors[0].dtype(), shape));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    RILL_ASSIGN_OR_RETURN(const Tensor part,
+                          all.Select(dim, static_cast<int64_t>(i)));
+    RILL_RETURN_IF_ERROR(part.CopyFrom(tensors[i]));
+  }
+  return all;
+}
+
+absl::Status CheckAlike(absl::Span<const LeafSpec> specs, int dim) {
+  constexpr absl::string_view kCaller = "LeafSpec::Stack";
+  if (specs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCaller, ": number of specs: got 0, want some"));
+  }
+  const LeafSpec& first = specs[0];
+  RILL_RETURN_IF_ERROR(CheckDim(kCaller, first, dim, LeadOf(first).rank() + 1));
+  RILL_RETURN_IF_ERROR(first.FullShape({1}).status()) << "in " << kCaller;
+  for (const LeafSpec& spec : specs) {
+    RILL_RETURN_IF_ERROR(spec.CheckDomain()) << "in " << kCaller;
+    if (spec.dtype == first.dtype && spec.shape == first.shape &&
+        spec.domain == first.domain &&
+        (!HasChoices(spec.domain) || ChoiceSizes(spec) == ChoiceSizes(first))) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCaller, ": got ", spec.ToString(), " beside ", first.ToString(),
+        ", want specs that differ in bounds and masks only"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LeafSpec> LeafSpec::Index(int64_t index) const {
+  constexpr absl::string_view kCaller = "LeafSpec::Index";
+  const Shape lead = LeadOf(*this);
+  RILL_RETURN_IF_ERROR(CheckDim(kCaller, *this, 0, lead.rank()));
+  if (index < 0 || index >= lead[0]) {
+    return absl::OutOfRangeError(
+        absl::StrCat(kCaller, ": index of ", ToString(), ": got ", index,
+                     ", want one in [0, ", lead[0], ")"));
+  }
+  return WithLead(*this, lead.Suffix(1),
+                  [&](const Tensor& t, int at) { return t.Select(at, index); });
+}
+
+absl::StatusOr<LeafSpec> LeafSpec::Squeeze(int dim) const {
+  constexpr absl::string_view kCaller = "LeafSpec::Squeeze";
+  const Shape lead = LeadOf(*this);
+  RILL_RETURN_IF_ERROR(CheckDim(kCaller, *this, dim, lead.rank()));
+  if (lead[dim] != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCaller, ": size of dimension ", dim, " of ", ToString(),
+                     ": got ", lead[dim], ", want 1"));
+  }
+  return WithLead(*this, Without(lead, dim),
+                  [&](const Tensor& t, int at) { return t.Squeeze(at + dim); });
+}
+
+absl::StatusOr<LeafSpec> LeafSpec::Unsqueeze(int dim) const {
+  constexpr absl::string_view kCaller = "LeafSpec::Unsqueeze";
+  const Shape lead = LeadOf(*this);
+  RILL_RETURN_IF_ERROR(CheckDim(kCaller, *this, dim, lead.rank() + 1));
+  RILL_RETURN_IF_ERROR(FullShape({1}).status()) << "in " << kCaller;
+  return WithLead(*this, WithSize(lead, dim, 1), [&](const Tensor& t, int at) {
+    return t.Unsqueeze(at + dim);
+  });
+}
+
+absl::StatusOr<LeafSpec> LeafSpec::Expand(const Shape& to) const {
+  constexpr absl::string_view kCaller = "LeafSpec::Expand";
+  RILL_ASSIGN_OR_RETURN(const Shape lead, LeadFrom(kCaller, *this, to));
+  const Shape from = LeadOf(*this);
+  const int more = lead.rank() - from.rank();
+  bool fits = more >= 0;
+  for (int d = 0; fits && d < from.rank(); ++d) {
+    fits = from[d] == 1 || from[d] == lead[more + d];
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCaller, ": shape of ", ToString(), ": got ", to.ToString(),
+        ", want one whose last sizes are the same where not 1"));
+  }
+  return WithLead(
+      *this, lead, [&](const Tensor& t, int at) -> absl::StatusOr<Tensor> {
+        // Batch dimensions must not be taken for the new ones.
+        Tensor wider = t;
+        for (int d = 0; d < more; ++d) {
+          RILL_ASSIGN_OR_RETURN(wider, wider.Unsqueeze(at));
+        }
+        return wider.Expand(Joined(t.shape().Prefix(at), lead,
+                                   t.shape().Suffix(at + from.rank())));
+      });
+}
+
+absl::StatusOr<LeafSpec> LeafSpec::Reshape(const Shape& to) const {
+  constexpr absl::string_view kCaller = "LeafSpec::Reshape";
+  RILL_ASSIGN_OR_RETURN(const Shape lead, LeadFrom(kCaller, *this, to));
+  const Shape from = LeadOf(*this);
+  if (lead.num_elements() != from.num_elements()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCaller, ": shape of ", ToString(), ": got ", to.ToString(),
+        ", want one of ", shape.num_elements(), " elements"));
+  }
+  return WithLead(*this, lead, [&](const Tensor& t, int at) {
+    return t.Reshape(
+        Joined(t.shape().Prefix(at), lead, t.shape().Suffix(at + from.rank())));
+  });
+}
+
+absl::StatusOr<LeafSpec> LeafSpec::Stack(absl::Span<const LeafSpec> specs,
+                                         int dim) {
+  RILL_RETURN_IF_ERROR(CheckAlike(specs, dim));
+  const LeafSpec& first = specs[0];
+  const int64_t size = static_cast<int64_t>(specs.size());
+  const Shape lead = WithSize(LeadOf(first), dim, size);
+  if (std::all_of(specs.begin(), specs.end(),
+                  [&](const LeafSpec& spec) { return spec == first; })) {
+    RILL_ASSIGN_OR_RETURN(const LeafSpec wider, first.Unsqueeze(dim));
+    return wider.Expand(ShapeWithLead(first, lead));
+  }
+  if (first.domain == Domain::kBounded) {
+    std::vector<Tensor> lows;
+    std::vector<Tensor> highs;
+    for (const LeafSpec& spec : specs) {
+      RILL_RETURN_IF_ERROR(WholeBounds(spec, &lows, &highs));
+    }
+    RILL_ASSIGN_OR_RETURN(const Tensor low, StackTensors(lows, dim));
+    RILL_ASSIGN_OR_RETURN(const Tensor high, StackTensors(highs, dim));
+    return Bounded(low, high);
+  }
+  // Masks differ.
+  Shape batch;
+  for (const LeafSpec& spec : specs) {
+    const Shape other = MaskBatch(spec);
+    if (other.rank() > batch.rank()) batch = other;
+  }
+  std::vector<Tensor> masks;
+  for (const LeafSpec& spec : specs) {
+    absl::StatusOr<Tensor> mask = WholeMask(spec, batch);
+    if (!mask.ok()) return WithCaller("LeafSpec::Stack", mask.status());
+    masks.push_back(*std::move(mask));
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor mask,
+                        StackTensors(masks, batch.rank() + dim));
+  LeafSpec result = first.WithoutMask();
+  result.shape = ShapeWithLead(first, lead);
+  return result.WithMask(mask);
+}
+
+}  // namespace rill

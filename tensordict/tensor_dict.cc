@@ -19,6 +19,9 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/tensordict/key.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict_entry.h"
@@ -143,9 +146,18 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
     entry = const_cast<Entry*>(FindHere(*dict, head));
     if (entry == nullptr || rest.empty()) break;
     if (entry->dict() == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "TensorDict::Set: key \"", whole, "\": \"", entry->name, "\" is ",
-          entry->kind(), ", want a dictionary; Delete it first"));
+      const Tensor* tensor = std::get_if<Tensor>(&value);
+      if (entry->lazy_stack() != nullptr && tensor != nullptr) {
+        LazyStack changed = *entry->lazy_stack();
+        RILL_RETURN_IF_ERROR(changed.Set(rest, *tensor))
+            << "at key \"" << whole << "\"";
+        entry->value = ValueOf(std::move(changed));
+        return absl::OkStatus();
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat("TensorDict::Set: key \"", whole, "\": \"", entry->name,
+                       "\" is ", Entry::KindText(entry->kind()),
+                       ", want a dictionary; Delete it first"));
     }
     dict = entry->dict();
     key = rest;
@@ -171,6 +183,18 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
   return absl::OkStatus();
 }
 
+// That `shape` starts with the batch shape.
+absl::Status TensorDict::Internal::CheckStart(const TensorDict& dict,
+                                              absl::string_view what,
+                                              absl::string_view key,
+                                              const Shape& shape) {
+  if (shape.StartsWith(dict.batch_shape_)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "TensorDict::Set: ", what, " of \"", key, "\": got ", shape.ToString(),
+      ", want one that starts with the batch shape ",
+      dict.batch_shape_.ToString()));
+}
+
 absl::Status TensorDict::Internal::CheckFits(
     const TensorDict& dict, const std::optional<Device>& device,
     absl::string_view key, const Entry::Value& value) {
@@ -183,28 +207,52 @@ absl::Status TensorDict::Internal::CheckFits(
                      tensor.device().ToString(), ", want ", device->ToString(),
                      " as the dictionary's; use Tensor::To, or ClearDevice"));
   };
-  absl::string_view what;
-  Shape shape;
   absl::Status status;
-  if (const Tensor* tensor = std::get_if<Tensor>(&value)) {
-    what = "shape";
-    shape = tensor->shape();
-    status = check_device(*tensor);
-  } else if (const auto* nested =
-                 std::get_if<std::unique_ptr<TensorDict>>(&value)) {
-    what = "batch shape";
-    shape = (*nested)->batch_shape();
-    (*nested)->ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
-      if (status.ok()) status = check_device(leaf);
+  const auto check_all = [&](const TensorDict& all) {
+    VisitTensors(all, [&](const Tensor& tensor) {
+      if (status.ok()) status = check_device(tensor);
     });
-  } else {
-    return absl::OkStatus();
+  };
+  if (const Tensor* tensor = std::get_if<Tensor>(&value)) {
+    RILL_RETURN_IF_ERROR(CheckStart(dict, "shape", key, tensor->shape()));
+    return check_device(*tensor);
   }
-  if (!shape.StartsWith(dict.batch_shape_)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "TensorDict::Set: ", what, " of \"", key, "\": got ", shape.ToString(),
-        ", want one that starts with the batch shape ",
-        dict.batch_shape_.ToString()));
+  switch (Entry::KindOf(value)) {
+    case EntryKind::kTensor:
+    case EntryKind::kNonTensor:
+      break;
+    case EntryKind::kDict: {
+      const TensorDict& nested = *std::get<1>(value);
+      RILL_RETURN_IF_ERROR(
+          CheckStart(dict, "batch shape", key, nested.batch_shape_));
+      check_all(nested);
+      break;
+    }
+    case EntryKind::kNonTensorStack: {
+      const Shape& shape = std::get<3>(value)->shape();
+      if (shape == dict.batch_shape_) break;
+      return absl::InvalidArgumentError(
+          absl::StrCat("TensorDict::Set: shape of \"", key, "\": got ",
+                       shape.ToString(), ", want the batch shape ",
+                       dict.batch_shape_.ToString(), " for a value a row"));
+    }
+    case EntryKind::kLazyStack: {
+      const LazyStack& stack = *std::get<4>(value);
+      RILL_RETURN_IF_ERROR(
+          CheckStart(dict, "batch shape", key, stack.batch_shape()));
+      for (const TensorDict& member : stack.members()) check_all(member);
+      break;
+    }
+    case EntryKind::kRagged: {
+      const RaggedTensor& rows = *std::get<5>(value);
+      if (dict.batch_shape_ == Shape({rows.num_rows()})) {
+        return check_device(rows.values());
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "TensorDict::Set: rows of \"", key, "\": got ", rows.num_rows(),
+          ", want a batch shape of just that size, not ",
+          dict.batch_shape_.ToString()));
+    }
   }
   return status;
 }

@@ -17,21 +17,29 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
+#include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill {
 
-// A value without a shape (a string, a list, ...) as JSON text, the same for
-// every row of the batch.
-struct NonTensor {
-  std::string json;
-  friend bool operator==(const NonTensor&, const NonTensor&) = default;
+class LazyStack;     // lazy_stack.h
+class RaggedTensor;  // ragged_tensor.h
+
+// What stands at a key.
+enum class EntryKind {
+  kTensor,
+  kDict,
+  kNonTensor,       // One value for all rows.
+  kNonTensorStack,  // One value a row.
+  kLazyStack,       // Dictionaries that may differ in keys and shapes.
+  kRagged,          // Rows of different shapes.
 };
 
 // An ordered dictionary of tensors and nested dictionaries that share a batch
 // shape: every leaf's shape starts with it. What TorchRL's users know as
-// TensorDict.
+// TensorDict. The rarer kinds of entries (EntryKind) are no leaves; operations
+// say what becomes of them, and none drops them.
 //
 // A value: copying copies the structure and shares the bytes; Clone copies the
 // bytes too. A copy is not locked. Keys are texts as in key.h
@@ -72,22 +80,35 @@ class TensorDict {
   // cast or moved. INVALID_ARGUMENT, dictionary unchanged, if the shape does
   // not start with the batch shape, the key is malformed, a tensor stands where
   // the key wants a dictionary, or device() is set and the tensor is elsewhere;
-  // a dictionary's batch shape must start with this one's.
-  // FAILED_PRECONDITION if locked.
+  // a dictionary's or lazy stack's batch shape must start with this one's, a
+  // NonTensorStack's shape must be this one, and a RaggedTensor wants a batch
+  // shape [its rows]. FAILED_PRECONDITION if locked.
+  // A tensor's key may lead into a LazyStack (LazyStack::Set).
   absl::Status Set(absl::string_view key, Tensor tensor);
   absl::Status Set(absl::string_view key, TensorDict dict);
   absl::Status Set(absl::string_view key, NonTensor value);
+  absl::Status Set(absl::string_view key, NonTensorStack values);
+  absl::Status Set(absl::string_view key, LazyStack stack);
+  absl::Status Set(absl::string_view key, RaggedTensor rows);
 
   // NOT_FOUND lists the keys there are; INVALID_ARGUMENT where the entry is of
-  // another kind.
+  // another kind. Get may lead into a LazyStack, where it stacks.
   absl::StatusOr<Tensor> Get(absl::string_view key) const;
+  // A value of its own: unlocked, with this one's device and dimension names
+  // where it has none.
   absl::StatusOr<TensorDict> GetDict(absl::string_view key) const;
   absl::StatusOr<NonTensor> GetNonTensor(absl::string_view key) const;
+  // Of one value for all rows too.
+  absl::StatusOr<NonTensorStack> GetNonTensorStack(absl::string_view key) const;
+  absl::StatusOr<LazyStack> GetLazyStack(absl::string_view key) const;
+  absl::StatusOr<RaggedTensor> GetRagged(absl::string_view key) const;
   // Null where there is no such tensor / dictionary. Valid until the next
   // change of this dictionary's structure.
   const Tensor* Find(absl::string_view key) const;
   const TensorDict* FindDict(absl::string_view key) const;
   bool Contains(absl::string_view key) const;
+  // Nothing where there is no entry.
+  std::optional<EntryKind> Kind(absl::string_view key) const;
 
   // Get, then Flat<T>: all elements of a contiguous leaf.
   template <typename T>
@@ -192,7 +213,9 @@ class TensorDict {
 
  private:
   struct Entry;
+  struct ShapeOp;
   struct Internal;  // Helpers of the .cc files.
+  friend class LazyStack;
   friend absl::Status StackInto(absl::Span<const TensorDict> dicts, int dim,
                                 TensorDict* out);
   friend absl::Status CatInto(absl::Span<const TensorDict> dicts, int dim,

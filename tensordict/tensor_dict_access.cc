@@ -22,13 +22,6 @@
 namespace rill {
 namespace {
 
-absl::Status WrongKind(absl::string_view caller, absl::string_view key,
-                       absl::string_view got, absl::string_view want) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": entry \"", key, "\": got ", got, ", want ", want,
-                   "; use Get, GetDict or GetNonTensor after its kind"));
-}
-
 // The parent's text and the last component of a key that has been checked.
 void SplitKeyTail(absl::string_view key, absl::string_view* parent,
                   absl::string_view* tail) {
@@ -53,28 +46,58 @@ const TensorDict* TensorDict::FindDict(absl::string_view key) const {
 }
 
 bool TensorDict::Contains(absl::string_view key) const {
-  return Internal::FindEntry(*this, key) != nullptr;
+  if (Internal::FindEntry(*this, key) != nullptr) return true;
+  absl::string_view rest;
+  const Entry* entry = Internal::FindLazyStack(*this, key, &rest);
+  return entry != nullptr && entry->lazy_stack()->Contains(rest);
+}
+
+std::optional<EntryKind> TensorDict::Kind(absl::string_view key) const {
+  const Entry* entry = Internal::FindEntry(*this, key);
+  if (entry == nullptr) return std::nullopt;
+  return entry->kind();
+}
+
+absl::StatusOr<const TensorDict::Entry*> TensorDict::Internal::FindKind(
+    const TensorDict& dict, absl::string_view caller, absl::string_view key,
+    EntryKind kind) {
+  const Entry* entry = FindEntry(dict, key);
+  if (entry == nullptr) return MissingKey(dict, caller, key);
+  if (entry->kind() == kind ||
+      (kind == EntryKind::kNonTensorStack && entry->is_non_tensor())) {
+    return entry;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": entry \"", key, "\": got ", Entry::KindText(entry->kind()),
+      ", want ", Entry::KindText(kind),
+      "; use Get, GetDict, GetNonTensor ... after its Kind"));
+}
+
+const TensorDict* TensorDict::Internal::LevelOf(const TensorDict& dict,
+                                                absl::string_view key) {
+  const TensorDict* level = &dict;
+  absl::string_view head, rest;
+  for (SplitKeyHead(key, &head, &rest); !rest.empty();
+       SplitKeyHead(rest, &head, &rest)) {
+    level = FindHere(*level, head)->dict();
+  }
+  return level;
 }
 
 absl::StatusOr<Tensor> TensorDict::Get(absl::string_view key) const {
-  const Entry* entry = Internal::FindEntry(*this, key);
-  if (entry == nullptr) {
-    return Internal::MissingKey(*this, "TensorDict::Get", key);
+  if (const Tensor* tensor = Find(key)) return *tensor;
+  absl::string_view rest;
+  if (const Entry* entry = Internal::FindLazyStack(*this, key, &rest)) {
+    return entry->lazy_stack()->Get(rest);
   }
-  if (entry->tensor() == nullptr) {
-    return WrongKind("TensorDict::Get", key, entry->kind(), "a tensor");
-  }
-  return *entry->tensor();
+  return Internal::FindKind(*this, "TensorDict::Get", key, EntryKind::kTensor)
+      .status();
 }
 
 absl::StatusOr<TensorDict> TensorDict::GetDict(absl::string_view key) const {
-  const Entry* entry = Internal::FindEntry(*this, key);
-  if (entry == nullptr) {
-    return Internal::MissingKey(*this, "TensorDict::GetDict", key);
-  }
-  if (entry->dict() == nullptr) {
-    return WrongKind("TensorDict::GetDict", key, entry->kind(), "a dictionary");
-  }
+  RILL_ASSIGN_OR_RETURN(
+      const Entry* entry,
+      Internal::FindKind(*this, "TensorDict::GetDict", key, EntryKind::kDict));
   TensorDict dict = *entry->dict();
   if (!dict.device_.has_value()) dict.device_ = device_;
   return dict;
@@ -82,29 +105,26 @@ absl::StatusOr<TensorDict> TensorDict::GetDict(absl::string_view key) const {
 
 absl::StatusOr<NonTensor> TensorDict::GetNonTensor(
     absl::string_view key) const {
-  const Entry* entry = Internal::FindEntry(*this, key);
-  if (entry == nullptr) {
-    return Internal::MissingKey(*this, "TensorDict::GetNonTensor", key);
-  }
-  if (entry->non_tensor() == nullptr) {
-    return WrongKind("TensorDict::GetNonTensor", key, entry->kind(),
-                     "a non-tensor value");
-  }
+  RILL_ASSIGN_OR_RETURN(const Entry* entry,
+                        Internal::FindKind(*this, "TensorDict::GetNonTensor",
+                                           key, EntryKind::kNonTensor));
   return *entry->non_tensor();
 }
 
 absl::Status TensorDict::Delete(absl::string_view key) {
   RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Delete"));
-  if (!Contains(key)) {
+  absl::string_view rest;
+  if (Entry* stacked = Internal::FindLazyStack(*this, key, &rest)) {
+    LazyStack changed = *stacked->lazy_stack();
+    RILL_RETURN_IF_ERROR(changed.Delete(rest));
+    stacked->value = Internal::ValueOf(std::move(changed));
+    return absl::OkStatus();
+  }
+  const Entry* entry = Internal::FindEntry(*this, key);
+  if (entry == nullptr) {
     return Internal::MissingKey(*this, "TensorDict::Delete", key);
   }
-  TensorDict* level = this;
-  absl::string_view head, rest;
-  for (SplitKeyHead(key, &head, &rest); !rest.empty();
-       SplitKeyHead(rest, &head, &rest)) {
-    level = Internal::FindHere(*level, head)->dict();
-  }
-  const Entry* entry = Internal::FindHere(*level, head);
+  auto* level = const_cast<TensorDict*>(Internal::LevelOf(*this, key));
   level->entries_.erase(level->entries_.begin() +
                         (entry - level->entries_.data()));
   return absl::OkStatus();

@@ -19,6 +19,9 @@
 #include "rill/device/device.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/element.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -53,6 +56,14 @@ bool AreClose(T a, T b, const Tolerance& tolerance) {
   } else {
     return false;
   }
+}
+
+absl::Status CheckTolerances(absl::string_view caller, double absolute,
+                             double relative) {
+  if (absolute >= 0 && relative >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, ": tolerances: got absolute ", absolute,
+                   " and relative ", relative, ", want both >= 0"));
 }
 
 std::string IndexText(const Shape& shape, int64_t flat) {
@@ -146,22 +157,101 @@ struct TensorDict::Internal::Comparison {
 
   absl::Status RunEntry(const Entry& got, const Entry& want,
                         const Path& path) const {
-    if (got.value.index() != want.value.index()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(caller, ": \"", path.ToString(), "\": got ", got.kind(),
-                       ", want ", want.kind()));
+    if (got.kind() != want.kind()) {
+      return Differs(path, Entry::KindText(got.kind()),
+                     Entry::KindText(want.kind()));
     }
     if (const Tensor* leaf = got.tensor()) {
       return CompareLeaves(caller, path.ToString(), *leaf, *want.tensor(),
                            tolerance);
     }
-    if (got.dict() != nullptr) return Run(*got.dict(), *want.dict(), &path);
-    if (*got.non_tensor() == *want.non_tensor()) return absl::OkStatus();
+    switch (got.kind()) {
+      case EntryKind::kTensor:
+        break;
+      case EntryKind::kDict:
+        return Run(*got.dict(), *want.dict(), &path);
+      case EntryKind::kNonTensor:
+        if (*got.non_tensor() == *want.non_tensor()) break;
+        return Differs(path, got.non_tensor()->json, want.non_tensor()->json);
+      case EntryKind::kNonTensorStack:
+        return RunValues(*got.non_tensor_stack(), *want.non_tensor_stack(),
+                         path);
+      case EntryKind::kLazyStack:
+        return RunStacks(*got.lazy_stack(), *want.lazy_stack(), path);
+      case EntryKind::kRagged:
+        return RunRows(*got.ragged(), *want.ragged(), path);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunValues(const NonTensorStack& got, const NonTensorStack& want,
+                         const Path& path) const {
+    if (!(got.shape() == want.shape())) {
+      return Differs(path, got.shape().ToString(), want.shape().ToString());
+    }
+    for (int64_t i = 0; i < got.size(); ++i) {
+      RILL_ASSIGN_OR_RETURN(const NonTensor a, got.At(i));
+      RILL_ASSIGN_OR_RETURN(const NonTensor b, want.At(i));
+      if (a == b) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          caller, ": \"", path.ToString(), "\" differs first at ",
+          IndexText(got.shape(), i), ": got ", a.json, ", want ", b.json));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunStacks(const LazyStack& got, const LazyStack& want,
+                         const Path& path) const {
+    if (got.size() != want.size() || got.stack_dim() != want.stack_dim()) {
+      const auto text = [](const LazyStack& stack) {
+        return absl::StrCat(stack.size(), " members along ", stack.stack_dim());
+      };
+      return Differs(path, text(got), text(want));
+    }
+    for (size_t i = 0; i < want.members().size(); ++i) {
+      const std::string number = absl::StrCat("[", i, "]");
+      const Path member = {&path, number};
+      RILL_RETURN_IF_ERROR(Run(got.members()[i], want.members()[i], &member));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunRows(const RaggedTensor& got, const RaggedTensor& want,
+                       const Path& path) const {
+    if (got.num_rows() != want.num_rows() || got.dtype() != want.dtype()) {
+      return Differs(path, got.DebugString(), want.DebugString());
+    }
+    for (int64_t i = 0; i < want.num_rows(); ++i) {
+      RILL_ASSIGN_OR_RETURN(const Tensor a, got.Row(i));
+      RILL_ASSIGN_OR_RETURN(const Tensor b, want.Row(i));
+      const std::string number = absl::StrCat("[", i, "]");
+      const Path row = {&path, number};
+      RILL_RETURN_IF_ERROR(
+          CompareLeaves(caller, row.ToString(), a, b, tolerance));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Differs(const Path& path, absl::string_view got,
+                       absl::string_view want) const {
     return absl::FailedPreconditionError(absl::StrCat(
-        caller, ": \"", path.ToString(), "\": got ", got.non_tensor()->json,
-        ", want ", want.non_tensor()->json));
+        caller, ": \"", path.ToString(), "\": got ", got, ", want ", want));
   }
 };
+
+absl::Status LazyStack::CheckEqual(const LazyStack& other) const {
+  return TensorDict::Internal::Comparison{"LazyStack::CheckEqual"}.RunStacks(
+      *this, other, {nullptr, "members"});
+}
+
+absl::Status LazyStack::CheckClose(const LazyStack& other, double absolute,
+                                   double relative) const {
+  RILL_RETURN_IF_ERROR(
+      CheckTolerances("LazyStack::CheckClose", absolute, relative));
+  const Tolerance tolerance = {absolute, relative};
+  return TensorDict::Internal::Comparison{"LazyStack::CheckClose", &tolerance}
+      .RunStacks(*this, other, {nullptr, "members"});
+}
 
 absl::Status TensorDict::CheckEqual(const TensorDict& other) const {
   return Internal::Comparison{"TensorDict::CheckEqual"}.Run(*this, other,
@@ -170,14 +260,29 @@ absl::Status TensorDict::CheckEqual(const TensorDict& other) const {
 
 absl::Status TensorDict::CheckClose(const TensorDict& other, double absolute,
                                     double relative) const {
-  if (!(absolute >= 0) || !(relative >= 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TensorDict::CheckClose: tolerances: got absolute ",
-                     absolute, " and relative ", relative, ", want both >= 0"));
-  }
+  RILL_RETURN_IF_ERROR(
+      CheckTolerances("TensorDict::CheckClose", absolute, relative));
   const Tolerance tolerance = {absolute, relative};
   return Internal::Comparison{"TensorDict::CheckClose", &tolerance}.Run(
       *this, other, nullptr);
+}
+
+std::string TensorDict::Internal::EntryText(const Entry& entry) {
+  switch (entry.kind()) {
+    case EntryKind::kTensor:
+      return entry.tensor()->DebugString();
+    case EntryKind::kDict:
+      return entry.dict()->DebugString();
+    case EntryKind::kNonTensor:
+      return entry.non_tensor()->json;
+    case EntryKind::kNonTensorStack:
+      return entry.non_tensor_stack()->DebugString();
+    case EntryKind::kLazyStack:
+      return entry.lazy_stack()->DebugString();
+    case EntryKind::kRagged:
+      break;
+  }
+  return entry.ragged()->DebugString();
 }
 
 std::string TensorDict::DebugString() const {
@@ -193,10 +298,9 @@ std::string TensorDict::DebugString() const {
     absl::StrAppend(&text, " {\n");
     for (const Entry& entry : dict.entries_) {
       absl::StrAppend(&text, indent, "  ", entry.name, ": ",
-                      entry.tensor() != nullptr ? entry.tensor()->DebugString()
-                      : entry.dict() != nullptr
-                          ? self(self, *entry.dict(), indent + "  ")
-                          : entry.non_tensor()->json,
+                      entry.dict() == nullptr
+                          ? Internal::EntryText(entry)
+                          : self(self, *entry.dict(), indent + "  "),
                       "\n");
     }
     return absl::StrCat(text, indent, "}");

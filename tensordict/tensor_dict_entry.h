@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -18,6 +19,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -26,7 +30,11 @@
 namespace rill {
 
 struct TensorDict::Entry {
-  using Value = std::variant<Tensor, std::unique_ptr<TensorDict>, NonTensor>;
+  // In the order of EntryKind.
+  using Value = std::variant<Tensor, std::unique_ptr<TensorDict>, NonTensor,
+                             std::shared_ptr<const NonTensorStack>,
+                             std::shared_ptr<const LazyStack>,
+                             std::shared_ptr<const RaggedTensor>>;
 
   Entry(absl::string_view name, Value value)
       : name(name), value(std::move(value)) {}
@@ -35,26 +43,69 @@ struct TensorDict::Entry {
   Entry& operator=(Entry&&) noexcept = default;
 
   static Value CopyOf(const Value& value) {
-    if (const auto* tensor = std::get_if<Tensor>(&value)) return *tensor;
-    if (const auto* other = std::get_if<NonTensor>(&value)) return *other;
-    return std::make_unique<TensorDict>(
-        *std::get<std::unique_ptr<TensorDict>>(value));
+    return std::visit(
+        [](const auto& held) -> Value {
+          if constexpr (std::is_same_v<decltype(held),
+                                       const std::unique_ptr<TensorDict>&>) {
+            return std::make_unique<TensorDict>(*held);
+          } else {
+            return held;
+          }
+        },
+        value);
   }
 
+  static EntryKind KindOf(const Value& value) {
+    return static_cast<EntryKind>(value.index());
+  }
+  static absl::string_view KindText(EntryKind kind);
+
+  EntryKind kind() const { return KindOf(value); }
+  // The value, or null if it is of another kind.
   const Tensor* tensor() const { return std::get_if<Tensor>(&value); }
   const NonTensor* non_tensor() const { return std::get_if<NonTensor>(&value); }
-  TensorDict* dict() const {
-    const auto* dict = std::get_if<std::unique_ptr<TensorDict>>(&value);
-    return dict == nullptr ? nullptr : dict->get();
+  TensorDict* dict() const { return Held<std::unique_ptr<TensorDict>>(); }
+  const NonTensorStack* non_tensor_stack() const {
+    return Held<std::shared_ptr<const NonTensorStack>>();
   }
-  absl::string_view kind() const {
-    return tensor() != nullptr ? "a tensor"
-           : dict() != nullptr ? "a dictionary"
-                               : "a non-tensor value";
+  const LazyStack* lazy_stack() const {
+    return Held<std::shared_ptr<const LazyStack>>();
+  }
+  const RaggedTensor* ragged() const {
+    return Held<std::shared_ptr<const RaggedTensor>>();
+  }
+  bool is_non_tensor() const {
+    return kind() == EntryKind::kNonTensor ||
+           kind() == EntryKind::kNonTensorStack;
+  }
+
+  template <typename Pointer>
+  typename Pointer::element_type* Held() const {
+    const Pointer* held = std::get_if<Pointer>(&value);
+    return held == nullptr ? nullptr : held->get();
   }
 
   std::string name;  // One component, escaped, so that texts compare as such.
   Value value;
+};
+
+// What an operation on shapes does to batch dimensions. Decides what becomes of
+// entries that are neither tensors nor dictionaries, and of dimension names.
+struct TensorDict::ShapeOp {
+  enum Kind {
+    kCopy,       // The shape stays; every tensor inside is mapped.
+    kSelect,     // Drops `dim`, taking `begin` of it.
+    kSlice,      // [begin, end) of `dim`.
+    kUnsqueeze,  // A new dimension `dim`.
+    kOpaque,     // Another shape, by a function on tensors.
+    kRows,       // As kStack, with the same dimensions.
+    kStack,      // A new dimension `dim`; the rare entries are put in place
+                 // later (Internal::Changes), till then a NonTensor.
+  };
+  Kind kind = kCopy;
+  int dim = -1;
+  int64_t begin = 0;
+  int64_t end = 0;
 };
 
 struct TensorDict::Internal {
@@ -79,6 +130,8 @@ struct TensorDict::Internal {
   // Set without a look at the lock.
   static absl::Status SetValue(TensorDict* dict, absl::string_view key,
                                Entry::Value value);
+  static absl::Status CheckStart(const TensorDict& dict, absl::string_view what,
+                                 absl::string_view key, const Shape& shape);
   // Shape and device of a value that is to stand in `dict` as `key`.
   static absl::Status CheckFits(const TensorDict& dict,
                                 const std::optional<Device>& device,
@@ -93,9 +146,27 @@ struct TensorDict::Internal {
   // All keys but those of dictionaries that have entries, shortened.
   static std::string KeysText(const TensorDict& dict);
 
+  static std::string EntryText(const Entry& entry);
   static void VisitLeaves(
       const TensorDict& dict, std::string* prefix,
       absl::FunctionRef<void(absl::string_view, const Tensor&)> fn);
+  // Leaves, those of lazy stacks' members and values of ragged tensors, in the
+  // order of Map with kCopy. Allocates nothing.
+  static void VisitTensors(const TensorDict& dict,
+                           absl::FunctionRef<void(const Tensor&)> fn);
+  // The lazy stack that `key` leads into, and the key inside; null for none.
+  static Entry* FindLazyStack(const TensorDict& dict, absl::string_view key,
+                              absl::string_view* rest);
+  // The entry of this kind (or of one value for all rows where a stack of them
+  // is wanted), or the error of a Get.
+  static absl::StatusOr<const Entry*> FindKind(const TensorDict& dict,
+                                               absl::string_view caller,
+                                               absl::string_view key,
+                                               EntryKind kind);
+  // The dictionary in which the entry `key` stands.
+  static const TensorDict* LevelOf(const TensorDict& dict,
+                                   absl::string_view key);
+  static absl::Status WithKey(const absl::Status& status, const Path& path);
 
   static bool CopyEntry(const TensorDict& from, absl::string_view key,
                         TensorDict* to);
@@ -119,13 +190,52 @@ struct TensorDict::Internal {
   // A new one, uninitialised, on the same devices. Pinned and mapped memory
   // become pageable.
   static absl::StatusOr<TensorDict> MakeLike(const TensorDict& like,
-                                             const Shape& prefix, int old_rank);
-  // One with leaves fn(leaf).
+                                             const Shape& prefix, int old_rank,
+                                             const ShapeOp& op);
+  // One with leaves fn(leaf), the others as `op` says.
   // `fn`: absl::StatusOr<Tensor>(const Tensor&).
   template <typename Fn>
   static absl::StatusOr<TensorDict> Map(const TensorDict& dict,
                                         const Shape& prefix, int old_rank,
-                                        Fn&& fn, const Path* up = nullptr);
+                                        const ShapeOp& op, Fn&& fn,
+                                        const Path* up = nullptr);
+  // The entry at `path`, no tensor or dictionary, in a result of `batch_shape`.
+  static absl::StatusOr<Entry::Value> MapRare(
+      const Entry& entry, const Shape& batch_shape, const Shape& prefix,
+      int old_rank, const ShapeOp& op,
+      absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn,
+      const Path& path);
+  // Apply of the entry `key` of `from`, no tensor or dictionary, into `to`.
+  static absl::Status ApplyRare(const Entry& entry, const std::string& key,
+                                const TensorDict& from,
+                                absl::FunctionRef<absl::StatusOr<Tensor>(
+                                    absl::string_view, const Tensor&)>
+                                    fn,
+                                TensorDict* to);
+  static absl::StatusOr<Entry::Value> MapLazyStack(
+      const LazyStack& stack, const Shape& prefix, int old_rank,
+      const ShapeOp& op,
+      absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn,
+      const Path& path);
+  static Entry::Value ValueOf(NonTensorStack values);
+  static Entry::Value ValueOf(LazyStack stack);
+  static Entry::Value ValueOf(RaggedTensor rows);
+
+  // Values to put into entries once nothing can fail any more.
+  struct Change {
+    Entry* entry;
+    Entry::Value value;
+  };
+  using Changes = std::vector<Change>;
+  static void Commit(Changes changes);
+  // Rows `rows` of the rare entries of `from`, for those of `to`.
+  static absl::Status GatherRare(const TensorDict& from,
+                                 absl::Span<const int64_t> rows,
+                                 const TensorDict& to, const Path* up,
+                                 Changes* changes);
+  // Device and dimension names of a result that was reused, on all levels.
+  static void CopyLabels(const TensorDict& from, const ShapeOp& op,
+                         TensorDict* to);
 
   // fn(leaf, leaf of the same key in `other`) for each leaf of `dict`; `other`
   // has them all. `fn`: absl::Status(const Tensor&, const Tensor&).
@@ -137,7 +247,8 @@ struct TensorDict::Internal {
 template <typename Fn>
 absl::StatusOr<TensorDict> TensorDict::Internal::Map(const TensorDict& dict,
                                                      const Shape& prefix,
-                                                     int old_rank, Fn&& fn,
+                                                     int old_rank,
+                                                     const ShapeOp& op, Fn&& fn,
                                                      const Path* up) {
   TensorDict result(WithPrefix(dict.batch_shape_, prefix, old_rank));
   result.device_ = dict.device_;
@@ -146,20 +257,19 @@ absl::StatusOr<TensorDict> TensorDict::Internal::Map(const TensorDict& dict,
     const Path path = {up, entry.name};
     if (const Tensor* tensor = entry.tensor()) {
       absl::StatusOr<Tensor> mapped = fn(*tensor);
-      if (!mapped.ok()) {
-        return absl::Status(mapped.status().code(),
-                            absl::StrCat(mapped.status().message(),
-                                         "; at key \"", path.ToString(), "\""));
-      }
+      if (!mapped.ok()) return WithKey(mapped.status(), path);
       result.entries_.emplace_back(entry.name, *std::move(mapped));
     } else if (const TensorDict* nested = entry.dict()) {
       absl::StatusOr<TensorDict> mapped =
-          Map(*nested, prefix, old_rank, fn, &path);
+          Map(*nested, prefix, old_rank, op, fn, &path);
       if (!mapped.ok()) return mapped;
       result.entries_.emplace_back(
           entry.name, std::make_unique<TensorDict>(*std::move(mapped)));
     } else {
-      result.entries_.push_back(entry);
+      absl::StatusOr<Entry::Value> mapped =
+          MapRare(entry, result.batch_shape_, prefix, old_rank, op, fn, path);
+      if (!mapped.ok()) return mapped.status();
+      result.entries_.emplace_back(entry.name, *std::move(mapped));
     }
   }
   return result;
@@ -171,13 +281,12 @@ absl::Status TensorDict::Internal::ForEachPair(const TensorDict& dict,
                                                Fn&& fn) {
   for (size_t i = 0; i < dict.entries_.size(); ++i) {
     const Entry& entry = dict.entries_[i];
-    if (entry.non_tensor() != nullptr) continue;
     const Entry* pair = FindHere(other, entry.name, i);
     absl::Status status;
     if (const Tensor* leaf = entry.tensor()) {
       status = fn(*leaf, *pair->tensor());
-    } else {
-      status = ForEachPair(*entry.dict(), *pair->dict(), fn);
+    } else if (const TensorDict* nested = entry.dict()) {
+      status = ForEachPair(*nested, *pair->dict(), fn);
     }
     if (!status.ok()) return status;
   }

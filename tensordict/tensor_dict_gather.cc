@@ -96,9 +96,9 @@ bool TensorDict::Internal::CanHold(const TensorDict& out,
   for (size_t i = 0; i < like.entries_.size(); ++i) {
     const Entry& entry = like.entries_[i];
     const Entry* held = FindHere(out, entry.name, i);
-    if (held == nullptr || held->value.index() != entry.value.index()) {
-      return false;
-    }
+    if (held == nullptr) return false;
+    if (entry.is_non_tensor() && held->is_non_tensor()) continue;
+    if (held->kind() != entry.kind()) return false;
     if (const TensorDict* nested = entry.dict()) {
       if (!CanHold(*held->dict(), *nested, prefix, old_rank)) return false;
     } else if (const Tensor* leaf = entry.tensor()) {
@@ -109,21 +109,22 @@ bool TensorDict::Internal::CanHold(const TensorDict& out,
           to.buffer() == leaf->buffer()) {
         return false;
       }
-    } else if (!(*held->non_tensor() == *entry.non_tensor())) {
-      return false;
+    } else {
+      return false;  // Of the rest each result is a new one.
     }
   }
   return true;
 }
 
 absl::StatusOr<TensorDict> TensorDict::Internal::MakeLike(
-    const TensorDict& like, const Shape& prefix, int old_rank) {
+    const TensorDict& like, const Shape& prefix, int old_rank,
+    const ShapeOp& op) {
   tensordict_internal::LeafAllocator allocator{Tensor::Options()};
   like.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
     if (!leaf.is_host()) return;
     allocator.Plan(leaf.dtype(), WithPrefix(leaf.shape(), prefix, old_rank));
   });
-  return Map(like, prefix, old_rank,
+  return Map(like, prefix, old_rank, op,
              [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
                const int rank = prefix.rank() + leaf.rank() - old_rank;
                if (rank > Shape::kMaxRank) {
@@ -155,22 +156,26 @@ absl::Status TensorDict::GatherInto(absl::Span<const int64_t> rows,
     }
   }
   const Shape prefix = {static_cast<int64_t>(rows.size())};
-  const auto gather_to = [&](const TensorDict& target) -> absl::Status {
+  const auto gather_to = [&](TensorDict* target) -> absl::Status {
+    Internal::Changes changes;
+    RILL_RETURN_IF_ERROR(
+        Internal::GatherRare(*this, rows, *target, nullptr, &changes));
     GatherPlan plan(rows);
     RILL_RETURN_IF_ERROR(Internal::ForEachPair(
-        *this, target, [&](const Tensor& table, const Tensor& batch) {
+        *this, *target, [&](const Tensor& table, const Tensor& batch) {
           return plan.Add(table, batch);
         }));
-    return plan.Run();
+    RILL_RETURN_IF_ERROR(plan.Run());
+    Internal::Commit(std::move(changes));
+    Internal::CopyLabels(*this, {ShapeOp::kRows}, target);
+    return absl::OkStatus();
   };
-  if (Internal::CanHold(*out, *this, prefix, 1)) {
-    out->device_ = device_;
-    return gather_to(*out);
-  }
+  if (Internal::CanHold(*out, *this, prefix, 1)) return gather_to(out);
   RILL_RETURN_IF_ERROR(
       Internal::CheckUnlocked(*out, "TensorDict::GatherInto: out"));
-  RILL_ASSIGN_OR_RETURN(TensorDict fresh, Internal::MakeLike(*this, prefix, 1));
-  RILL_RETURN_IF_ERROR(gather_to(fresh));
+  RILL_ASSIGN_OR_RETURN(TensorDict fresh,
+                        Internal::MakeLike(*this, prefix, 1, {ShapeOp::kRows}));
+  RILL_RETURN_IF_ERROR(gather_to(&fresh));
   *out = std::move(fresh);
   return absl::OkStatus();
 }

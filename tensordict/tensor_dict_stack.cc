@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,9 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -118,16 +122,15 @@ struct TensorDict::Internal::Joiner {
       if (pair == nullptr) {
         return Differs(up, "keys", number, KeysText(other), KeysText(first));
       }
-      if (pair->value.index() != entry.value.index()) {
-        return Differs(&path, "kind", number, pair->kind(), entry.kind());
+      if (pair->kind() != entry.kind() &&
+          !(pair->is_non_tensor() && entry.is_non_tensor())) {
+        return Differs(&path, "kind", number, Entry::KindText(pair->kind()),
+                       Entry::KindText(entry.kind()));
       }
       if (const Tensor* leaf = entry.tensor()) {
         RILL_RETURN_IF_ERROR(CheckLeaf(*leaf, *pair->tensor(), number, &path));
       } else if (const TensorDict* nested = entry.dict()) {
         RILL_RETURN_IF_ERROR(Check(*nested, *pair->dict(), number, &path));
-      } else if (!(*pair->non_tensor() == *entry.non_tensor())) {
-        return Differs(&path, "value", number, pair->non_tensor()->json,
-                       entry.non_tensor()->json);
       }
     }
     return absl::OkStatus();
@@ -141,13 +144,159 @@ struct TensorDict::Internal::Joiner {
       RILL_RETURN_IF_ERROR(Check(dicts[0], dicts[i], i, nullptr));
       fits = fits && CanHold(*out, dicts[i], shape, old_rank);
     }
-    if (fits) return Copy(*out);
+    if (fits) return Fill(out);
     RILL_RETURN_IF_ERROR(CheckUnlocked(*out, caller));
     RILL_ASSIGN_OR_RETURN(TensorDict fresh,
-                          MakeLike(dicts[0], shape, old_rank));
-    RILL_RETURN_IF_ERROR(Copy(fresh));
+                          MakeLike(dicts[0], shape, old_rank, op()));
+    RILL_RETURN_IF_ERROR(Fill(&fresh));
     *out = std::move(fresh);
     return absl::OkStatus();
+  }
+
+  ShapeOp op() const {
+    return {free_dim < 0 ? ShapeOp::kStack : ShapeOp::kRows, dim};
+  }
+
+  absl::Status Fill(TensorDict* out) const {
+    Changes changes;
+    RILL_RETURN_IF_ERROR(JoinRare(*out, &changes));
+    RILL_RETURN_IF_ERROR(Copy(*out));
+    Commit(std::move(changes));
+    CopyLabels(dicts[0], op(), out);
+    return absl::OkStatus();
+  }
+
+  // The entries of `out` that are neither tensors nor dictionaries.
+  absl::Status JoinRare(const TensorDict& out, Changes* changes) const {
+    if (!HasRare(dicts[0])) return absl::OkStatus();
+    std::vector<const TensorDict*> levels;
+    for (const TensorDict& dict : dicts) levels.push_back(&dict);
+    return JoinRareOf(levels, out, nullptr, changes);
+  }
+
+  static bool HasRare(const TensorDict& dict) {
+    for (const Entry& entry : dict.entries_) {
+      if (entry.dict() != nullptr ? HasRare(*entry.dict())
+                                  : entry.tensor() == nullptr) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  absl::Status JoinRareOf(const std::vector<const TensorDict*>& levels,
+                          const TensorDict& out, const Path* up,
+                          Changes* changes) const {
+    for (size_t i = 0; i < levels[0]->entries_.size(); ++i) {
+      const Entry& entry = levels[0]->entries_[i];
+      if (entry.tensor() != nullptr) continue;
+      const Path path = {up, entry.name};
+      Entry* target = const_cast<Entry*>(FindHere(out, entry.name, i));
+      std::vector<const Entry*> parts;
+      for (const TensorDict* level : levels) {
+        parts.push_back(FindHere(*level, entry.name, i));
+      }
+      if (entry.dict() != nullptr) {
+        std::vector<const TensorDict*> nested;
+        for (const Entry* part : parts) nested.push_back(part->dict());
+        RILL_RETURN_IF_ERROR(
+            JoinRareOf(nested, *target->dict(), &path, changes));
+        continue;
+      }
+      absl::StatusOr<Entry::Value> joined =
+          entry.is_non_tensor()           ? JoinNonTensors(levels, parts)
+          : entry.lazy_stack() != nullptr ? JoinLazyStacks(parts)
+                                          : JoinRagged(parts);
+      if (!joined.ok()) return WithKey(joined.status(), path);
+      changes->push_back({target, *std::move(joined)});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Entry::Value> JoinNonTensors(
+      const std::vector<const TensorDict*>& levels,
+      const std::vector<const Entry*>& parts) const {
+    bool one = true;
+    for (const Entry* part : parts) {
+      one = one && part->non_tensor() != nullptr &&
+            *part->non_tensor() == *parts[0]->non_tensor();
+    }
+    if (one) return Entry::Value(*parts[0]->non_tensor());
+    std::vector<NonTensorStack> stacks;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (const NonTensorStack* stack = parts[i]->non_tensor_stack()) {
+        stacks.push_back(*stack);
+        continue;
+      }
+      RILL_ASSIGN_OR_RETURN(NonTensorStack filled,
+                            NonTensorStack::Filled(levels[i]->batch_shape_,
+                                                   *parts[i]->non_tensor()));
+      stacks.push_back(std::move(filled));
+    }
+    RILL_ASSIGN_OR_RETURN(NonTensorStack joined,
+                          free_dim < 0 ? NonTensorStack::Stack(stacks, dim)
+                                       : NonTensorStack::Cat(stacks, dim));
+    return ValueOf(std::move(joined));
+  }
+
+  // Lazy stacks of one size and dimension are joined member by member; along
+  // their own dimension Cat takes the members of all.
+  absl::StatusOr<Entry::Value> JoinLazyStacks(
+      const std::vector<const Entry*>& parts) const {
+    const LazyStack& first = *parts[0]->lazy_stack();
+    const int stack_dim = first.stack_dim();
+    const bool in_a_row = free_dim == stack_dim;
+    std::vector<TensorDict> members;
+    for (const Entry* part : parts) {
+      const LazyStack& stack = *part->lazy_stack();
+      if (stack.stack_dim() != stack_dim ||
+          (!in_a_row && stack.size() != first.size())) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            caller, ": lazy stack: got ", stack.size(), " members along ",
+            stack.stack_dim(), ", want ", first.size(), " along ", stack_dim,
+            " as in dictionary 0"));
+      }
+      if (!in_a_row) continue;
+      RILL_ASSIGN_OR_RETURN(const LazyStack copy, stack.Clone());
+      members.insert(members.end(), copy.members().begin(),
+                     copy.members().end());
+    }
+    if (in_a_row) {
+      return ValueOf(
+          LazyStack(std::move(members), first.member_shape(), stack_dim));
+    }
+    const bool shifts = free_dim < 0 && dim <= stack_dim;
+    const int member_dim = dim < stack_dim || shifts ? dim : dim - 1;
+    size_t number = 0;
+    const auto join_members = [&](const TensorDict&) {
+      std::vector<TensorDict> column;
+      for (const Entry* part : parts) {
+        const LazyStack& stack = *part->lazy_stack();
+        column.push_back(number < stack.members().size()
+                             ? stack.members()[number]
+                             : TensorDict(stack.member_shape()));
+      }
+      ++number;
+      return free_dim < 0 ? Stack(column, member_dim) : Cat(column, member_dim);
+    };
+    RILL_ASSIGN_OR_RETURN(
+        LazyStack joined,
+        first.MapMembers(stack_dim + (shifts ? 1 : 0), join_members));
+    return ValueOf(std::move(joined));
+  }
+
+  absl::StatusOr<Entry::Value> JoinRagged(
+      const std::vector<const Entry*>& parts) const {
+    if (free_dim < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller,
+          ": a ragged tensor: got a new dimension, want none; use Cat, "
+          "or pad it first (RaggedTensor::ToPadded)"));
+    }
+    std::vector<RaggedTensor> rows;
+    for (const Entry* part : parts) rows.push_back(*part->ragged());
+    RILL_ASSIGN_OR_RETURN(RaggedTensor joined, RaggedTensor::Cat(rows));
+    return ValueOf(std::move(joined));
   }
 
   absl::Status Copy(const TensorDict& out) const {

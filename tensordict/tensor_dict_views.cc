@@ -105,6 +105,7 @@ absl::StatusOr<TensorDict> TensorDict::SelectDim(int dim, int64_t index) const {
   }
   return Internal::Map(
       *this, WithoutDim(batch_shape_, dim), batch_shape_.rank(),
+      {ShapeOp::kSelect, dim, index},
       [=](const Tensor& leaf) { return leaf.Select(dim, index); });
 }
 
@@ -119,6 +120,7 @@ absl::StatusOr<TensorDict> TensorDict::Slice(int dim, int64_t begin,
   }
   return Internal::Map(
       *this, WithSize(batch_shape_, dim, end - begin), batch_shape_.rank(),
+      {ShapeOp::kSlice, dim, begin, end},
       [=](const Tensor& leaf) { return leaf.Slice(dim, begin, end); });
 }
 
@@ -143,6 +145,7 @@ absl::StatusOr<TensorDict> TensorDict::Unsqueeze(int dim) const {
   const Shape shape =
       batch_shape_.Prefix(dim).Concat({1}).Concat(batch_shape_.Suffix(dim));
   return Internal::Map(*this, shape, batch_shape_.rank(),
+                       {ShapeOp::kUnsqueeze, dim},
                        [=](const Tensor& leaf) { return leaf.Unsqueeze(dim); });
 }
 
@@ -154,9 +157,10 @@ absl::StatusOr<TensorDict> TensorDict::Reshape(const Shape& batch_shape) const {
         batch_shape_.num_elements(), " of batch shape ",
         batch_shape_.ToString()));
   }
+  if (batch_shape == batch_shape_) return *this;
   const int old_rank = batch_shape_.rank();
   return Internal::Map(
-      *this, batch_shape, old_rank,
+      *this, batch_shape, old_rank, {ShapeOp::kOpaque},
       [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
         const Shape tail = leaf.shape().Suffix(old_rank);
         if (batch_shape.rank() + tail.rank() > Shape::kMaxRank) {
@@ -173,7 +177,8 @@ absl::StatusOr<TensorDict> TensorDict::Reshape(const Shape& batch_shape) const {
 absl::StatusOr<TensorDict> TensorDict::MapShape(
     const Shape& batch_shape,
     absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn) const {
-  return Internal::Map(*this, batch_shape, batch_shape_.rank(), fn);
+  return Internal::Map(*this, batch_shape, batch_shape_.rank(),
+                       {ShapeOp::kOpaque}, fn);
 }
 
 absl::StatusOr<TensorDict> TensorDict::Apply(
@@ -197,7 +202,7 @@ absl::StatusOr<TensorDict> TensorDict::Apply(
         RILL_RETURN_IF_ERROR(self(self, *nested, key + "/", &result));
         RILL_RETURN_IF_ERROR(to->Set(entry.name, std::move(result)));
       } else {
-        to->entries_.push_back(entry);
+        RILL_RETURN_IF_ERROR(Internal::ApplyRare(entry, key, from, fn, to));
       }
     }
     return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
+#include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/leaf_allocator.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -64,12 +65,12 @@ absl::StatusOr<TensorDict> TensorDict::Internal::Moved(
     const TensorDict& dict, const Tensor::Options& options,
     absl::FunctionRef<bool(const Tensor&)> needs_copy) {
   LeafAllocator allocator(options);
-  dict.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+  VisitTensors(dict, [&](const Tensor& leaf) {
     if (needs_copy(leaf)) allocator.Plan(leaf.dtype(), leaf.shape());
   });
   CopyQueue queue;
   absl::StatusOr<TensorDict> moved =
-      Map(dict, dict.batch_shape_, dict.batch_shape_.rank(),
+      Map(dict, dict.batch_shape_, dict.batch_shape_.rank(), {ShapeOp::kCopy},
           [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
             if (!needs_copy(leaf)) return leaf;
             RILL_ASSIGN_OR_RETURN(Tensor copy,
@@ -93,11 +94,22 @@ absl::StatusOr<TensorDict> TensorDict::To(Device device) const {
 
 void TensorDict::ClearDevice() { Internal::SetDevice(this, std::nullopt); }
 
+LazyStack LazyStack::WithDevice(std::optional<Device> device) const {
+  Members changed = *members_;
+  for (TensorDict& member : changed) {
+    TensorDict::Internal::SetDevice(&member, device);
+  }
+  return LazyStack(std::move(changed), member_shape(), stack_dim_);
+}
+
 void TensorDict::Internal::SetDevice(TensorDict* dict,
                                      std::optional<Device> device) {
   dict->device_ = device;
   for (Entry& entry : dict->entries_) {
     if (entry.dict() != nullptr) SetDevice(entry.dict(), device);
+    if (const LazyStack* stack = entry.lazy_stack()) {
+      entry.value = ValueOf(stack->WithDevice(device));
+    }
   }
 }
 
@@ -109,24 +121,24 @@ absl::StatusOr<TensorDict> TensorDict::Pin(Device device) const {
 
 absl::StatusOr<TensorDict> TensorDict::Clone() const {
   LeafAllocator allocator{Tensor::Options()};
-  ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+  Internal::VisitTensors(*this, [&](const Tensor& leaf) {
     if (leaf.is_host()) allocator.Plan(leaf.dtype(), leaf.shape());
   });
-  return Internal::Map(*this, batch_shape_, batch_shape_.rank(),
-                       [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
-                         if (!leaf.is_host()) return leaf.Clone();
-                         RILL_ASSIGN_OR_RETURN(
-                             Tensor copy,
-                             allocator.Make(leaf.dtype(), leaf.shape()));
-                         RILL_RETURN_IF_ERROR(copy.CopyFrom(leaf));
-                         return copy;
-                       });
+  return Internal::Map(
+      *this, batch_shape_, batch_shape_.rank(), {ShapeOp::kCopy},
+      [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
+        if (!leaf.is_host()) return leaf.Clone();
+        RILL_ASSIGN_OR_RETURN(Tensor copy,
+                              allocator.Make(leaf.dtype(), leaf.shape()));
+        RILL_RETURN_IF_ERROR(copy.CopyFrom(leaf));
+        return copy;
+      });
 }
 
 bool TensorDict::is_pinned() const {
   bool has_leaf = false;
   bool all_pinned = true;
-  ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+  Internal::VisitTensors(*this, [&](const Tensor& leaf) {
     has_leaf = true;
     all_pinned = all_pinned && leaf.is_pinned();
   });
@@ -135,9 +147,8 @@ bool TensorDict::is_pinned() const {
 
 int64_t TensorDict::size_bytes() const {
   int64_t bytes = 0;
-  ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
-    bytes += leaf.size_bytes();
-  });
+  Internal::VisitTensors(
+      *this, [&](const Tensor& leaf) { bytes += leaf.size_bytes(); });
   return bytes;
 }
 

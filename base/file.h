@@ -44,6 +44,12 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 // OK where nothing is there.
 absl::Status RemoveAll(const std::string& path);
 
+// Runs `fill(temporary path)`, which makes a file there, and puts that file in
+// the place of `path` as WriteFileAtomically does.
+absl::Status ReplaceFile(
+    const std::string& path,
+    const std::function<absl::Status(const std::string&)>& fill);
+
 // Runs `fill(temporary directory)` and then puts that directory in the place of
 // `path` (which may exist) so that `path` always is the old or the new one.
 // On failure `path` is as before. The new tree is synced first.

@@ -144,6 +144,19 @@ absl::Status WriteFileAtomically(const std::string& path,
   return PutInPlace("WriteFileAtomically", fresh, path);
 }
 
+absl::Status ReplaceFile(
+    const std::string& path,
+    const std::function<absl::Status(const std::string&)>& fill) {
+  if (IsDirectory(path)) {
+    return FileError(EISDIR, "ReplaceFile", "replace", path);
+  }
+  const std::string fresh = TemporaryName(path);
+  auto remove = absl::MakeCleanup([&] { unlink(fresh.c_str()); });
+  RILL_RETURN_IF_ERROR(fill(fresh));
+  RILL_RETURN_IF_ERROR(SyncPath("ReplaceFile", fresh));
+  return PutInPlace("ReplaceFile", fresh, path);
+}
+
 absl::Status ReplaceDirectory(
     const std::string& path,
     const std::function<absl::Status(const std::string&)>& fill) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReplaceDirectory of file.h.
+// ReplaceDirectory and ReplaceFile of file.h.
 #include <atomic>
 #include <string>
 #include <thread>
@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
+#include "rill/base/file_writer.h"
 #include "rill/base/status_macros.h"
 #include "rill/testing/status_matchers.h"
 
@@ -124,6 +125,42 @@ TEST_F(ReplaceDirectoryTest, ReaderAlwaysFindsAWholeTree) {
   }
   writer.join();
   EXPECT_THAT(Text("f"), AnyOf("one", "two"));
+}
+
+// Every fault point on the way of a file, one after the other.
+TEST_F(ReplaceDirectoryTest, AFileIsReplacedWholeOrNotAtAll) {
+  const auto replace = [&](absl::string_view text) {
+    return ReplaceFile(path_, [&](const std::string& fresh) -> absl::Status {
+      RILL_ASSIGN_OR_RETURN(const auto file,
+                            FileWriter::Create(fresh, text.size()));
+      return file->Append(text);
+    });
+  };
+  RILL_ASSERT_OK(replace("old"));
+  int reached = 0;
+  for (int fail_at = 1;; ++fail_at) {
+    absl::Status status;
+    reached = 0;
+    {
+      const ScopedFaultHook hook([&](absl::string_view, absl::string_view) {
+        return ++reached == fail_at ? absl::DataLossError("planted")
+                                    : absl::OkStatus();
+      });
+      status = replace("other");
+    }
+    if (reached < fail_at) {
+      RILL_ASSERT_OK(status);
+      break;
+    }
+    ASSERT_THAT(status, StatusIs(absl::StatusCode::kDataLoss)) << fail_at;
+    ASSERT_THAT(ReadFile(path_), IsOkAndHolds("old")) << fail_at;
+    ASSERT_THAT(ListDirectory(root_), IsOkAndHolds(ElementsAre("d")));
+  }
+  EXPECT_THAT(ReadFile(path_), IsOkAndHolds("other"));
+  EXPECT_GE(reached, 6);  // Open, reserve, write, two syncs, rename.
+  RILL_ASSERT_OK(RemoveAll(path_));
+  RILL_ASSERT_OK(CreateDirectories(path_));
+  EXPECT_THAT(replace("new"), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 #ifndef RILL_FORMATS_MEMMAP_DIRECTORY_H_
 #define RILL_FORMATS_MEMMAP_DIRECTORY_H_
 
-#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/formats/memmap_options.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -42,13 +42,6 @@ absl::Status SaveMemmapDirectory(const TensorDict& dict,
 absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
                                                  const Shape& batch_shape,
                                                  const std::string& directory);
-
-struct LoadMemmapOptions {
-  // Map the files (nothing is read until it is touched), read-only or shared
-  // and writable; or read them into memory of its own.
-  enum class Mode : uint8_t { kMapReadOnly, kMapShared, kCopy };
-  Mode mode = Mode::kMapReadOnly;
-};
 
 // NOT_FOUND where no meta.json is; DATA_LOSS where a file is missing or shorter
 // than its shape says, or meta.json is broken; INVALID_ARGUMENT where it asks

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/formats/memmap_key.h"
+#include "rill/formats/memmap/memmap_key.h"
 
 #include <set>
 #include <string>

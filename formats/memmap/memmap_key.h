@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_FORMATS_MEMMAP_KEY_H_
-#define RILL_FORMATS_MEMMAP_KEY_H_
+#ifndef RILL_FORMATS_MEMMAP_MEMMAP_KEY_H_
+#define RILL_FORMATS_MEMMAP_MEMMAP_KEY_H_
 
 #include <string>
 
@@ -22,4 +22,4 @@ bool IsReservedMemmapName(absl::string_view component);
 
 }  // namespace rill::formats_internal
 
-#endif  // RILL_FORMATS_MEMMAP_KEY_H_
+#endif  // RILL_FORMATS_MEMMAP_MEMMAP_KEY_H_

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/formats/bounded_json.h"
+
+#include <limits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "rill/formats/json_text.h"
+
+namespace rill::formats_internal {
+
+using Json = nlohmann::ordered_json;
+
+// Objects keep their order, and for that look a key up one by one: no object
+// may have very many.
+absl::StatusOr<Json> ParseBoundedJson(absl::string_view where,
+                                      absl::string_view text) {
+  if (const int depth = JsonDepth(text); depth > kMaxJsonDepth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": brackets: got a depth of ", depth,
+                     ", want at most ", kMaxJsonDepth));
+  }
+  std::vector<int64_t> keys(kMaxJsonDepth + 2, 0);  // Of the open objects.
+  bool has_too_many = false;
+  const auto count = [&](int depth, Json::parse_event_t event, Json&) {
+    if (event == Json::parse_event_t::object_start) keys[depth + 1] = 0;
+    if (event != Json::parse_event_t::key) return true;
+    if (++keys[depth] <= kMaxJsonKeys) return true;
+    has_too_many = true;
+    return false;
+  };
+  Json json = Json::parse(text, count, /*allow_exceptions=*/false);
+  if (has_too_many) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": keys of one object: want at most ", kMaxJsonKeys));
+  }
+  if (json.is_discarded()) {
+    return absl::DataLossError(absl::StrCat(where, ": got no JSON"));
+  }
+  return json;
+}
+
+std::string JsonText(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/false,
+                   Json::error_handler_t::replace);
+}
+
+std::string ShownJson(const Json& json) {
+  std::string text =
+      json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  if (text.size() > 80) text = absl::StrCat(text.substr(0, 77), "...");
+  return text;
+}
+
+absl::StatusOr<Shape> ParseJsonShape(absl::string_view where,
+                                     absl::string_view what, const Json& json) {
+  const auto broken = [&](absl::string_view want) {
+    return absl::DataLossError(absl::StrCat(where, ": ", what, ": got ",
+                                            ShownJson(json), ", want ", want));
+  };
+  if (!json.is_array()) return broken("a list of sizes");
+  std::vector<int64_t> sizes;
+  for (const Json& size : json) {
+    if (!size.is_number_integer()) return broken("integers");
+    if (size.is_number_unsigned() &&
+        size.get<uint64_t>() >
+            static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": ", what, ": got ", ShownJson(json),
+                       ", want sizes below 2^63"));
+    }
+    sizes.push_back(size.get<int64_t>());
+    if (sizes.size() > Shape::kMaxRank) break;  // Shape::Create says so.
+  }
+  auto shape = Shape::Create(sizes);
+  if (!shape.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": ", what, ": ", shape.status().message()));
+  }
+  return shape;
+}
+
+}  // namespace rill::formats_internal

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_FORMATS_ZIP_CRC32_H_
+#define RILL_FORMATS_ZIP_CRC32_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace rill::formats_internal {
+
+// The CRC-32 of zip files (ISO 3309, polynomial 0xEDB88320 reflected) of
+// what `crc` is of (0: nothing) followed by `bytes`. Not CRC-32C, which
+// Abseil has. Thread-safety: thread-safe.
+uint32_t ExtendCrc32(uint32_t crc, absl::string_view bytes);
+
+}  // namespace rill::formats_internal
+
+#endif  // RILL_FORMATS_ZIP_CRC32_H_

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -120,6 +121,27 @@ absl::Status CheckFile(const std::string& directory, const ManifestFile& want) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Manifest> Read(const std::string& directory,
+                              std::optional<absl::string_view> kind,
+                              int64_t max_version) {
+  const std::string path = JoinPath(directory, kManifestFile);
+  RILL_ASSIGN_OR_RETURN(const PathKind found, LookAt("ReadManifest", path));
+  if (found != PathKind::kFile) {
+    return absl::NotFoundError(
+        absl::StrCat("ReadManifest: \"", path, "\": got none, want that of ",
+                     kind ? absl::StrCat("a ", *kind) : "any kind"));
+  }
+  RILL_ASSIGN_OR_RETURN(const std::string text,
+                        ReadFile(path, kMaxManifestBytes));
+  RILL_ASSIGN_OR_RETURN(
+      const ManifestText manifest,
+      formats_internal::ParseManifestText(path, text, kind, max_version));
+  for (const ManifestFile& file : manifest.files) {
+    RILL_RETURN_IF_ERROR(CheckFile(directory, file));
+  }
+  return Manifest{manifest.kind, manifest.version, manifest.fields};
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> Manifest::Text(const std::string& name) const {
@@ -159,21 +181,11 @@ absl::Status WriteManifest(const Manifest& manifest,
 absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
                                       absl::string_view kind,
                                       int64_t max_version) {
-  const std::string path = JoinPath(directory, kManifestFile);
-  RILL_ASSIGN_OR_RETURN(const PathKind found, LookAt("ReadManifest", path));
-  if (found != PathKind::kFile) {
-    return absl::NotFoundError(absl::StrCat(
-        "ReadManifest: \"", path, "\": got none, want that of a ", kind));
-  }
-  RILL_ASSIGN_OR_RETURN(const std::string text,
-                        ReadFile(path, kMaxManifestBytes));
-  RILL_ASSIGN_OR_RETURN(
-      const ManifestText manifest,
-      formats_internal::ParseManifestText(path, text, kind, max_version));
-  for (const ManifestFile& file : manifest.files) {
-    RILL_RETURN_IF_ERROR(CheckFile(directory, file));
-  }
-  return Manifest{manifest.kind, manifest.version, manifest.fields};
+  return Read(directory, kind, max_version);
+}
+
+absl::StatusOr<Manifest> ReadAnyManifest(const std::string& directory) {
+  return Read(directory, std::nullopt, /*max_version=*/0);
 }
 
 }  // namespace rill

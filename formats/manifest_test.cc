@@ -103,6 +103,19 @@ TEST_F(ManifestTest, OtherKindsAndNewerVersionsNameBothSides) {
                        HasSubstr("version at most 1")));
 }
 
+TEST_F(ManifestTest, AnyKindIsReadWithTheSameChecks) {
+  EXPECT_THAT(ReadAnyManifest(directory_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("rill.json")));
+  RILL_ASSERT_OK(WriteManifest(Thing(), directory_));
+  RILL_ASSERT_OK_AND_ASSIGN(const Manifest read, ReadAnyManifest(directory_));
+  EXPECT_EQ(read.kind, "thing");
+  EXPECT_THAT(read.Int("count"), IsOkAndHolds(-7));
+  WriteInPlace(Path("a.bin"), "12345678");
+  EXPECT_THAT(
+      ReadAnyManifest(directory_),
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("got 8 bytes, want 9")));
+}
+
 TEST_F(ManifestTest, ChangedFilesAreDataLossAndNamed) {
   RILL_ASSERT_OK(WriteManifest(Thing(), directory_));
   const auto damaged = [](absl::string_view what) {

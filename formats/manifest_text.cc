@@ -111,17 +111,16 @@ absl::StatusOr<std::vector<ManifestFile>> ParseFiles(
 
 }  // namespace
 
-absl::StatusOr<ManifestText> ParseManifestText(absl::string_view path,
-                                               absl::string_view text,
-                                               absl::string_view kind,
-                                               int64_t max_version) {
+absl::StatusOr<ManifestText> ParseManifestText(
+    absl::string_view path, absl::string_view text,
+    std::optional<absl::string_view> kind, int64_t max_version) {
   RILL_ASSIGN_OR_RETURN(const nlohmann::json json, ParseSealed(path, text));
   RILL_ASSIGN_OR_RETURN(ManifestText manifest, ParseHead(path, json));
-  if (manifest.kind != kind || manifest.version > max_version) {
+  if (kind && (manifest.kind != *kind || manifest.version > max_version)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "ReadManifest: \"", path, "\": got a ", manifest.kind, " of version ",
-        manifest.version, ", want a ", kind, " of version at most ",
-        max_version, manifest.kind == kind ? "; a newer Rill wrote it" : ""));
+        manifest.version, ", want a ", *kind, " of version at most ",
+        max_version, manifest.kind == *kind ? "; a newer Rill wrote it" : ""));
   }
   RILL_ASSIGN_OR_RETURN(manifest.files, ParseFiles(path, json));
   return manifest;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,10 @@ struct ManifestText {
 // `path` names the file in errors: DATA_LOSS where the seal is not that of the
 // text, or the text is no manifest; FAILED_PRECONDITION where it is one of
 // another kind or a newer version, whose files may be listed in another way.
-absl::StatusOr<ManifestText> ParseManifestText(absl::string_view path,
-                                               absl::string_view text,
-                                               absl::string_view kind,
-                                               int64_t max_version);
+// Without a `kind`, any kind and version will do.
+absl::StatusOr<ManifestText> ParseManifestText(
+    absl::string_view path, absl::string_view text,
+    std::optional<absl::string_view> kind, int64_t max_version);
 
 // Sealed. The texts are UTF-8.
 std::string FormatManifestText(const ManifestText& text);

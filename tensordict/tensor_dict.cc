@@ -66,19 +66,6 @@ int64_t TensorDict::num_leaves() const {
   return count;
 }
 
-const TensorDict::Entry* TensorDict::Internal::FindHere(const TensorDict& dict,
-                                                        absl::string_view name,
-                                                        size_t hint) {
-  const std::vector<Entry>& entries = dict.entries_;
-  if (hint < entries.size() && entries[hint].name == name) {
-    return &entries[hint];
-  }
-  for (const Entry& entry : entries) {
-    if (entry.name == name) return &entry;
-  }
-  return nullptr;
-}
-
 const TensorDict::Entry* TensorDict::Internal::FindEntry(
     const TensorDict& dict, absl::string_view key) {
   const TensorDict* level = &dict;
@@ -178,6 +165,7 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
   if (entry != nullptr) {
     entry->value = std::move(value);
   } else {
+    if (dict->entries_.capacity() == 0) dict->entries_.reserve(4);
     dict->entries_.emplace_back(head, std::move(value));
   }
   return absl::OkStatus();

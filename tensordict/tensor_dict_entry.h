@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -125,7 +126,39 @@ struct TensorDict::Internal {
   // Looks `name` (one escaped component) up on one level. `hint` is where it
   // stands if the dictionaries have the same order.
   static const Entry* FindHere(const TensorDict& dict, absl::string_view name,
-                               size_t hint = 0);
+                               size_t hint = 0) {
+    const std::vector<Entry>& entries = dict.entries_;
+    if (hint < entries.size() && SameName(entries[hint].name, name)) {
+      return &entries[hint];
+    }
+    for (const Entry& entry : entries) {
+      if (SameName(entry.name, name)) return &entry;
+    }
+    return nullptr;
+  }
+  // Names are short: the call of memcmp would take most of the time.
+  static bool SameName(absl::string_view a, absl::string_view b) {
+    const size_t size = a.size();
+    if (size != b.size()) return false;
+    if (size > 16) return std::memcmp(a.data(), b.data(), size) == 0;
+    const auto same = [&]<typename Word>(Word x, Word y, size_t at) {
+      std::memcpy(&x, a.data() + at, sizeof(Word));
+      std::memcpy(&y, b.data() + at, sizeof(Word));
+      return x == y;
+    };
+    if (size >= 8) {
+      return same(uint64_t{}, uint64_t{}, 0) &&
+             same(uint64_t{}, uint64_t{}, size - 8);
+    }
+    if (size >= 4) {
+      return same(uint32_t{}, uint32_t{}, 0) &&
+             same(uint32_t{}, uint32_t{}, size - 4);
+    }
+    for (size_t i = 0; i < size; ++i) {
+      if (a[i] != b[i]) return false;
+    }
+    return true;
+  }
   static const Entry* FindEntry(const TensorDict& dict, absl::string_view key);
   // Set without a look at the lock.
   static absl::Status SetValue(TensorDict* dict, absl::string_view key,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stack and Cat of dictionaries.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -88,6 +89,25 @@ struct TensorDict::Internal::Joiner {
                      number, ", want ", want, " as in dictionary 0"));
   }
 
+  // What the check finds out for the copy, so that entries are walked once.
+  struct Plan {
+    static constexpr size_t kMaxRows = 1024;
+    // `out` can be written: it fits and shares no buffer with a dictionary.
+    bool fits = true;
+    // Stack along dimension 0 may copy each leaf as one run of bytes, which
+    // start here, dictionary by dictionary.
+    bool has_rows = true;
+    size_t num_rows = 0;
+    std::array<const std::byte*, kMaxRows> rows;
+
+    void Add(const Tensor& leaf, const Tensor* target) {
+      if (target != nullptr && target->buffer() == leaf.buffer()) fits = false;
+      has_rows = has_rows && num_rows < kMaxRows && leaf.is_host() &&
+                 leaf.is_contiguous();
+      if (has_rows) rows[num_rows++] = leaf.raw_data();
+    }
+  };
+
   absl::Status CheckLeaf(const Tensor& want, const Tensor& got, size_t number,
                          const Path* path) const {
     if (got.dtype() != want.dtype()) {
@@ -105,9 +125,11 @@ struct TensorDict::Internal::Joiner {
     return absl::OkStatus();
   }
 
-  // That dictionary `number` fits the first one, level by level.
+  // That dictionary `number` fits the first one, level by level. `target` is
+  // the level of `out`, or null if that cannot be reused.
   absl::Status Check(const TensorDict& first, const TensorDict& other,
-                     size_t number, const Path* up) const {
+                     size_t number, const Path* up, const TensorDict* target,
+                     Plan* plan) const {
     if (!SameShape(first.batch_shape_, other.batch_shape_, free_dim)) {
       return Differs(up, "batch shape", number, other.batch_shape_.ToString(),
                      first.batch_shape_.ToString());
@@ -127,10 +149,15 @@ struct TensorDict::Internal::Joiner {
         return Differs(&path, "kind", number, Entry::KindText(pair->kind()),
                        Entry::KindText(entry.kind()));
       }
+      const Entry* held =
+          target == nullptr ? nullptr : FindHere(*target, entry.name, i);
       if (const Tensor* leaf = entry.tensor()) {
         RILL_RETURN_IF_ERROR(CheckLeaf(*leaf, *pair->tensor(), number, &path));
+        plan->Add(*pair->tensor(), held == nullptr ? nullptr : held->tensor());
       } else if (const TensorDict* nested = entry.dict()) {
-        RILL_RETURN_IF_ERROR(Check(*nested, *pair->dict(), number, &path));
+        RILL_RETURN_IF_ERROR(Check(*nested, *pair->dict(), number, &path,
+                                   held == nullptr ? nullptr : held->dict(),
+                                   plan));
       }
     }
     return absl::OkStatus();
@@ -139,16 +166,19 @@ struct TensorDict::Internal::Joiner {
   // Writes the result, of batch shape `shape`, to `out`.
   absl::Status Join(const Shape& shape, TensorDict* out) const {
     const int old_rank = dicts[0].batch_shape_.rank();
-    bool fits = true;
+    Plan plan;
+    plan.fits = CanHold(*out, dicts[0], shape, old_rank);
+    plan.has_rows = free_dim < 0 && dim == 0;
+    const TensorDict* const target = plan.fits ? out : nullptr;
     for (size_t i = 0; i < dicts.size(); ++i) {
-      RILL_RETURN_IF_ERROR(Check(dicts[0], dicts[i], i, nullptr));
-      fits = fits && CanHold(*out, dicts[i], shape, old_rank);
+      RILL_RETURN_IF_ERROR(
+          Check(dicts[0], dicts[i], i, nullptr, target, &plan));
     }
-    if (fits) return Fill(out);
+    if (plan.fits) return Fill(plan, out);
     RILL_RETURN_IF_ERROR(CheckUnlocked(*out, caller));
     RILL_ASSIGN_OR_RETURN(TensorDict fresh,
                           MakeLike(dicts[0], shape, old_rank, op()));
-    RILL_RETURN_IF_ERROR(Fill(&fresh));
+    RILL_RETURN_IF_ERROR(Fill(plan, &fresh));
     *out = std::move(fresh);
     return absl::OkStatus();
   }
@@ -157,10 +187,10 @@ struct TensorDict::Internal::Joiner {
     return {free_dim < 0 ? ShapeOp::kStack : ShapeOp::kRows, dim};
   }
 
-  absl::Status Fill(TensorDict* out) const {
+  absl::Status Fill(const Plan& plan, TensorDict* out) const {
     Changes changes;
     RILL_RETURN_IF_ERROR(JoinRare(*out, &changes));
-    RILL_RETURN_IF_ERROR(Copy(*out));
+    RILL_RETURN_IF_ERROR(plan.has_rows ? CopyRows(plan, *out) : Copy(*out));
     Commit(std::move(changes));
     CopyLabels(dicts[0], op(), out);
     return absl::OkStatus();
@@ -297,6 +327,22 @@ struct TensorDict::Internal::Joiner {
     for (const Entry* part : parts) rows.push_back(*part->ragged());
     RILL_ASSIGN_OR_RETURN(RaggedTensor joined, RaggedTensor::Cat(rows));
     return ValueOf(std::move(joined));
+  }
+
+  absl::Status CopyRows(const Plan& plan, const TensorDict& out) const {
+    const size_t num_leaves = plan.num_rows / dicts.size();
+    size_t leaf = 0;
+    return ForEachPair(
+        dicts[0], out, [&](const Tensor& like, const Tensor& whole) {
+          const auto bytes = static_cast<size_t>(like.size_bytes());
+          std::byte* to = whole.raw_data();
+          for (size_t i = leaf++; bytes > 0 && i < plan.num_rows;
+               i += num_leaves) {
+            std::memcpy(to, plan.rows[i], bytes);
+            to += bytes;
+          }
+          return absl::OkStatus();
+        });
   }
 
   absl::Status Copy(const TensorDict& out) const {

@@ -11,7 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "rill/base/status_macros.h"
 #include "rill/formats/bounded_json.h"
-#include "rill/formats/leaf_bytes.h"
+#include "rill/formats/memmap/leaf_bytes.h"
 #include "rill/formats/memmap/memmap_meta.h"
 #include "rill/formats/utf8.h"
 

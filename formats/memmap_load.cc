@@ -8,10 +8,10 @@
 #include "rill/base/file.h"
 #include "rill/base/mapped_file.h"
 #include "rill/base/status_macros.h"
-#include "rill/formats/mapped_leaf.h"
-#include "rill/formats/memmap_directory.h"
+#include "rill/formats/memmap/mapped_leaf.h"
 #include "rill/formats/memmap/memmap_reader.h"
 #include "rill/formats/memmap/memmap_source.h"
+#include "rill/formats/memmap_directory.h"
 #include "rill/formats/plain_path.h"
 #include "rill/tensordict/tensor.h"
 

@@ -9,9 +9,9 @@
 #include "rill/base/file_writer.h"
 #include "rill/base/mapped_file.h"
 #include "rill/base/status_macros.h"
-#include "rill/formats/leaf_bytes.h"
-#include "rill/formats/memmap_directory.h"
+#include "rill/formats/memmap/leaf_bytes.h"
 #include "rill/formats/memmap/memmap_files.h"
+#include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
 #include "rill/tensordict/tensor.h"
 

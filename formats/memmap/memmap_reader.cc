@@ -10,10 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
-#include "rill/formats/leaf_bytes.h"
+#include "rill/formats/memmap/leaf_bytes.h"
 #include "rill/formats/memmap/memmap_key.h"
 #include "rill/formats/memmap/memmap_meta.h"
-#include "rill/formats/refusal.h"
+#include "rill/formats/memmap/refusal.h"
 #include "rill/tensordict/key.h"
 
 namespace rill::formats_internal {

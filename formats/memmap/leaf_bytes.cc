@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/formats/leaf_bytes.h"
+#include "rill/formats/memmap/leaf_bytes.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/formats/refusal.h"
+#include "rill/formats/memmap/refusal.h"
 
 #include <string>
 

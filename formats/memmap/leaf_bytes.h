@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_FORMATS_LEAF_BYTES_H_
-#define RILL_FORMATS_LEAF_BYTES_H_
+#ifndef RILL_FORMATS_MEMMAP_LEAF_BYTES_H_
+#define RILL_FORMATS_MEMMAP_LEAF_BYTES_H_
 
 #include <cstdint>
 
@@ -29,4 +29,4 @@ absl::StatusOr<int64_t> LeafBytes(absl::string_view where, DType dtype,
 
 }  // namespace rill::formats_internal
 
-#endif  // RILL_FORMATS_LEAF_BYTES_H_
+#endif  // RILL_FORMATS_MEMMAP_LEAF_BYTES_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_FORMATS_REFUSAL_H_
-#define RILL_FORMATS_REFUSAL_H_
+#ifndef RILL_FORMATS_MEMMAP_REFUSAL_H_
+#define RILL_FORMATS_MEMMAP_REFUSAL_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -16,4 +16,4 @@ absl::Status RefuseEntry(const LoadMemmapOptions& options,
 
 }  // namespace rill::formats_internal
 
-#endif  // RILL_FORMATS_REFUSAL_H_
+#endif  // RILL_FORMATS_MEMMAP_REFUSAL_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_FORMATS_MAPPED_LEAF_H_
-#define RILL_FORMATS_MAPPED_LEAF_H_
+#ifndef RILL_FORMATS_MEMMAP_MAPPED_LEAF_H_
+#define RILL_FORMATS_MEMMAP_MAPPED_LEAF_H_
 
 #include <cstdint>
 #include <memory>
@@ -28,4 +28,4 @@ absl::StatusOr<Tensor> MappedLeaf(absl::string_view where,
 
 }  // namespace rill::formats_internal
 
-#endif  // RILL_FORMATS_MAPPED_LEAF_H_
+#endif  // RILL_FORMATS_MEMMAP_MAPPED_LEAF_H_

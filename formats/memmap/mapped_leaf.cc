@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/formats/mapped_leaf.h"
+#include "rill/formats/memmap/mapped_leaf.h"
 
 #include <cstring>
 

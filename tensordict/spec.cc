@@ -26,6 +26,12 @@ std::string QuotedKeys(const std::vector<std::string>& keys) {
   return absl::StrCat("\"", absl::StrJoin(keys, "\", \""), "\"");
 }
 
+// Whether `key` is of the dictionary `above`.
+bool IsBelow(absl::string_view key, absl::string_view above) {
+  return key.size() > above.size() && key[above.size()] == '/' &&
+         absl::StartsWith(key, above);
+}
+
 // Keys of `spec` without an entry in `dict`, and leaves of `dict` without a
 // spec.
 absl::Status CheckKeys(absl::string_view caller, const TensorDictSpec& spec,
@@ -78,13 +84,17 @@ TensorDictSpec TensorDictSpec::Of(const TensorDict& dict) {
 absl::Status TensorDictSpec::CheckKeyIsFree(absl::string_view caller,
                                             absl::string_view key) const {
   RILL_RETURN_IF_ERROR(CheckKey(key));
-  for (const std::string& other : AllKeys()) {
-    if (absl::StartsWith(other, absl::StrCat(key, "/")) ||
-        absl::StartsWith(key, absl::StrCat(other, "/"))) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": key: got \"", key, "\" beside \"", other,
-          "\", want each key to be a leaf or a dictionary, not both"));
-    }
+  const auto check = [&](absl::string_view other) -> absl::Status {
+    if (!IsBelow(other, key) && !IsBelow(key, other)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": key: got \"", key, "\" beside \"", other,
+        "\", want each key to be a leaf or a dictionary, not both"));
+  };
+  for (const Leaf& leaf : leaves_) {
+    RILL_RETURN_IF_ERROR(check(leaf.key));
+  }
+  for (const NonTensorLeaf& leaf : non_tensors_) {
+    RILL_RETURN_IF_ERROR(check(leaf.key));
   }
   return absl::OkStatus();
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -16,7 +15,9 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/schema.h"
 #include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
 #include "rill/tensordict/struct_member.h"
+#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -52,10 +53,33 @@ class StructSchema : public Schema<typename Members::AsField...> {
   static_assert(std::is_default_constructible_v<S>,
                 "the struct has no default constructor");
 
-  // Calls fn.template operator()<M>() for every member.
-  template <typename Fn>
-  static void ForEachMember(Fn&& fn) {
-    (fn.template operator()<Members>(), ...);
+  // Between structs and as many rows of a batch, from row `begin` on.
+  static void Store(std::span<const S> from, const Typed<StructSchema>& batch,
+                    int64_t begin) {
+    StoreColumns(from, batch.template Get<Members::AsField::kKey>().data() +
+                           begin * Members::kNumElements...);
+  }
+  static void Load(const Typed<StructSchema>& batch, int64_t begin,
+                   std::span<S> to) {
+    LoadColumns(to, batch.template Get<Members::AsField::kKey>().data() +
+                        begin * Members::kNumElements...);
+  }
+
+ private:
+  // The columns as arguments: no store can change where they are.
+  static void StoreColumns(std::span<const S> from,
+                           typename Members::Element*... columns) {
+    const auto rows = static_cast<int64_t>(from.size());
+    for (int64_t i = 0; i < rows; ++i) {
+      (Members::Store(from[i], columns + i * Members::kNumElements), ...);
+    }
+  }
+  static void LoadColumns(std::span<S> to,
+                          const typename Members::Element*... columns) {
+    const auto rows = static_cast<int64_t>(to.size());
+    for (int64_t i = 0; i < rows; ++i) {
+      (Members::Load(columns + i * Members::kNumElements, &to[i]), ...);
+    }
   }
 };
 
@@ -67,51 +91,6 @@ template <typename S, typename... Members>
 inline constexpr bool kIsStructSchema<StructSchema<S, Members...>> = true;
 template <typename T>
 concept AnyStructSchema = kIsStructSchema<T>;
-
-// The first row of a member's leaf.
-template <typename M, typename Schema>
-typename M::Element* ColumnOf(const Typed<Schema>& batch) {
-  return batch.template Get<M::AsField::kKey>().data();
-}
-
-// Calls fn(begin, end) for blocks of rows that a first-level cache holds, so
-// that what goes by columns reads the structs from memory once.
-template <typename Fn>
-void ForEachBlock(int64_t rows, Fn&& fn) {
-  constexpr int64_t kRows = 256;
-  for (int64_t begin = 0; begin < rows; begin += kRows) {
-    fn(begin, std::min(begin + kRows, rows));
-  }
-}
-
-// Writes the first rows of `batch`.
-template <AnyStructSchema Schema>
-void StoreRows(std::span<const typename Schema::Struct> from,
-               const Typed<Schema>& batch) {
-  ForEachBlock(
-      static_cast<int64_t>(from.size()), [&](int64_t begin, int64_t end) {
-        Schema::ForEachMember([&]<typename M>() {
-          auto* row = ColumnOf<M>(batch) + begin * M::kNumElements;
-          for (int64_t i = begin; i < end; ++i, row += M::kNumElements) {
-            M::Store(from[static_cast<size_t>(i)], row);
-          }
-        });
-      });
-}
-
-template <AnyStructSchema Schema>
-void LoadRows(const Typed<Schema>& batch,
-              std::span<typename Schema::Struct> to) {
-  ForEachBlock(
-      static_cast<int64_t>(to.size()), [&](int64_t begin, int64_t end) {
-        Schema::ForEachMember([&]<typename M>() {
-          const auto* row = ColumnOf<M>(batch) + begin * M::kNumElements;
-          for (int64_t i = begin; i < end; ++i, row += M::kNumElements) {
-            M::Load(row, &to[static_cast<size_t>(i)]);
-          }
-        });
-      });
-}
 
 template <typename Schema>
 bool IsWritable(const Typed<Schema>& batch) {
@@ -133,7 +112,7 @@ absl::StatusOr<Typed<Schema>> ToBatch(
   RILL_ASSIGN_OR_RETURN(
       Typed<Schema> batch,
       Typed<Schema>::Create({static_cast<int64_t>(structs.size())}));
-  struct_internal::StoreRows(structs, batch);
+  Schema::Store(structs, batch, 0);
   return batch;
 }
 template <struct_internal::AnyStructSchema Schema>
@@ -145,7 +124,7 @@ absl::Status ToBatchInto(
     RILL_ASSIGN_OR_RETURN(*out, ToBatch<Schema>(structs));
     return absl::OkStatus();
   }
-  struct_internal::StoreRows(structs, *out);
+  Schema::Store(structs, *out, 0);
   return absl::OkStatus();
 }
 
@@ -156,7 +135,7 @@ template <struct_internal::AnyStructSchema Schema>
 std::vector<typename Schema::Struct> ToStructs(const Typed<Schema>& batch) {
   std::vector<typename Schema::Struct> structs(
       static_cast<size_t>(batch.num_rows()));
-  struct_internal::LoadRows<Schema>(batch, structs);
+  Schema::Load(batch, 0, structs);
   return structs;
 }
 template <struct_internal::AnyStructSchema Schema>
@@ -168,7 +147,7 @@ absl::Status StructsInto(
         absl::StrCat("StructsInto: number of structs: got ", out.size(),
                      ", want ", batch.num_rows()));
   }
-  struct_internal::LoadRows<Schema>(batch, out);
+  Schema::Load(batch, 0, out);
   return absl::OkStatus();
 }
 
@@ -176,19 +155,13 @@ absl::Status StructsInto(
 template <struct_internal::AnyStructSchema Schema>
 typename Schema::Struct GetRow(const Typed<Schema>& batch, int64_t row) {
   typename Schema::Struct value = {};
-  Schema::ForEachMember([&]<typename M>() {
-    M::Load(struct_internal::ColumnOf<M>(batch) + row * M::kNumElements,
-            &value);
-  });
+  Schema::Load(batch, row, {&value, 1});
   return value;
 }
 template <struct_internal::AnyStructSchema Schema>
 void SetRow(const Typed<Schema>& batch, int64_t row,
             const std::type_identity_t<typename Schema::Struct>& value) {
-  Schema::ForEachMember([&]<typename M>() {
-    M::Store(value,
-             struct_internal::ColumnOf<M>(batch) + row * M::kNumElements);
-  });
+  Schema::Store({&value, 1}, batch, row);
 }
 
 // A batch that grows row by row, as a vector does.
@@ -209,13 +182,14 @@ class StructAppender {
   absl::Status Reserve(int64_t rows) {
     if (rows <= capacity()) return absl::OkStatus();
     RILL_ASSIGN_OR_RETURN(Typed<Schema> wider, Typed<Schema>::Create({rows}));
-    if (size_ > 0) {
-      Schema::ForEachMember([&]<typename M>() {
-        std::memcpy(static_cast<void*>(struct_internal::ColumnOf<M>(wider)),
-                    struct_internal::ColumnOf<M>(batch_[0]),
-                    static_cast<size_t>(size_ * M::kNumElements) *
-                        sizeof(typename M::Element));
-      });
+    for (const TensorDictSpec::Leaf& leaf : Schema::Spec().leaves()) {
+      if (size_ == 0) break;
+      RILL_ASSIGN_OR_RETURN(const Tensor there,
+                            wider.dict().Find(leaf.key)->Slice(0, 0, size_));
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor here,
+          batch_[0].dict().Find(leaf.key)->Slice(0, 0, size_));
+      RILL_RETURN_IF_ERROR(there.CopyFrom(here));
     }
     batch_.clear();
     batch_.push_back(std::move(wider));

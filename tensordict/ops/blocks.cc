@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/tensordict/ops/blocks.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -73,6 +74,14 @@ void BlockReader::Fill(int64_t n) {
     }
     to += count * item;
   });
+}
+
+void BlockReader::Repeat(int64_t n) {
+  const auto item = static_cast<size_t>(DTypeSize(ComputeDType(dtype_)));
+  const size_t bytes = static_cast<size_t>(n) * item;
+  for (size_t done = item; done < bytes; done *= 2) {
+    std::memcpy(buffer_ + done, buffer_, std::min(done, bytes - done));
+  }
 }
 
 void BlockWriter::Commit(int64_t n) {

@@ -78,7 +78,8 @@ class BlockReader {
     }
     if (repeats_) direct_ = nullptr;
     if (repeats_ && tensor.num_elements() > 0) {
-      Fill(std::min(kBlock, tensor.num_elements()));
+      Fill(1);
+      Repeat(std::min(kBlock, tensor.num_elements()));
     }
   }
   bool is_direct() const { return direct_ != nullptr; }
@@ -95,6 +96,7 @@ class BlockReader {
 
  private:
   void Fill(int64_t n);
+  void Repeat(int64_t n);  // The first element of the buffer.
 
   DType dtype_;
   Cursor cursor_;

@@ -76,27 +76,25 @@ void Store(const Tensor& out, int64_t at, V value) {
   });
 }
 
-// fn(element, place in the result) for all elements in row-major order;
-// `steps[d]`: what a step along dimension d adds to the place.
-template <typename T, typename Fn>
-void ForEachElement(const Tensor& tensor, absl::Span<const int64_t> steps,
-                    Fn&& fn) {
+// fn(first, stride_bytes, count, place, step) for all runs along the last
+// dimension, in row-major order: `place` is where the first element goes in the
+// result, `steps[d]` what a step along dimension d adds to it.
+template <typename Fn>
+void ForEachRun(const Tensor& tensor, absl::Span<const int64_t> steps,
+                Fn&& fn) {
   if (tensor.num_elements() == 0) return;
   const int last = tensor.rank() - 1;
   const auto visit = [&](auto&& self, int dim, const std::byte* at,
                          int64_t place) -> void {
     const int64_t size = tensor.shape()[dim];
     const int64_t stride = tensor.strides_bytes()[dim];
+    if (dim == last) return fn(at, stride, size, place, steps[dim]);
     for (int64_t i = 0; i < size; ++i, at += stride, place += steps[dim]) {
-      if (dim == last) {
-        fn(Widen<T>(at), place);
-      } else {
-        self(self, dim + 1, at, place);
-      }
+      self(self, dim + 1, at, place);
     }
   };
   if (last < 0) {
-    fn(Widen<T>(tensor.raw_data()), int64_t{0});
+    fn(tensor.raw_data(), int64_t{0}, int64_t{1}, int64_t{0}, int64_t{0});
   } else {
     visit(visit, 0, tensor.raw_data(), 0);
   }
@@ -105,7 +103,7 @@ void ForEachElement(const Tensor& tensor, absl::Span<const int64_t> steps,
 // What is to be reduced to what.
 struct Job {
   Tensor from;
-  std::vector<int64_t> steps;  // As ForEachElement's.
+  std::vector<int64_t> steps;  // As ForEachRun's.
   Tensor out;                  // Contiguous.
   int64_t correction;
 };
@@ -113,9 +111,22 @@ struct Job {
 template <typename State, typename T, typename Result>
 void Run(const Job& job, Result&& result) {
   std::vector<State> states(job.out.num_elements());
-  ForEachElement<T>(job.from, job.steps, [&](Wide<T> value, int64_t place) {
-    states[place].Add(value);
-  });
+  ForEachRun(job.from, job.steps,
+             [&](const std::byte* at, int64_t stride, int64_t count,
+                 int64_t place, int64_t step) {
+               if (step == 0) {
+                 State state = states[place];  // In registers.
+                 for (int64_t i = 0; i < count; ++i, at += stride) {
+                   state.Add(Widen<T>(at));
+                 }
+                 states[place] = state;
+                 return;
+               }
+               for (int64_t i = 0; i < count;
+                    ++i, at += stride, place += step) {
+                 states[place].Add(Widen<T>(at));
+               }
+             });
   for (size_t i = 0; i < states.size(); ++i) {
     Store(job.out, static_cast<int64_t>(i), result(states[i]));
   }
@@ -317,16 +328,21 @@ absl::StatusOr<Tensor> CumSum(const Tensor& tensor, int dim) {
   Dispatch(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::vector<SumOf<Wide<T>>> states(lanes);
-    int64_t at = 0;
-    ForEachElement<T>(tensor, steps, [&](Wide<T> value, int64_t lane) {
-      states[lane].Add(value);
-      if constexpr (kIsReal<T>) {
-        out.data<T>()[at++] =
-            tensordict_internal::FromDouble<T>(states[lane].Result());
-      } else {
-        out.data<int64_t>()[at++] = states[lane].Result();
-      }
-    });
+    using Out = std::conditional_t<kIsReal<T>, T, int64_t>;
+    Out* to = out.data<Out>();
+    ForEachRun(
+        tensor, steps,
+        [&](const std::byte* at, int64_t stride, int64_t count, int64_t lane,
+            int64_t step) {
+          for (int64_t i = 0; i < count; ++i, at += stride, lane += step) {
+            states[lane].Add(Widen<T>(at));
+            if constexpr (kIsReal<T>) {
+              *to++ = tensordict_internal::FromDouble<T>(states[lane].Result());
+            } else {
+              *to++ = states[lane].Result();
+            }
+          }
+        });
   });
   return out;
 }

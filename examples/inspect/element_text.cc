@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/inspect/element_text.h"
+
+#include <charconv>
+#include <cmath>
+#include <complex>
+#include <optional>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/half.h"
+
+namespace rill::inspect {
+namespace {
+
+constexpr size_t kShownFirst = 4;
+
+// A bool from a file may be any byte.
+struct BoolByte {
+  uint8_t byte;
+};
+
+template <typename Fn>
+auto VisitElements(const Tensor& tensor, Fn fn) {
+  const auto visit = [&]<typename T>(const T* data) {
+    return fn(absl::MakeConstSpan(data, tensor.num_elements()));
+  };
+  switch (tensor.dtype()) {
+    case DType::kBool:
+      return visit(tensor.data<BoolByte>());
+    case DType::kUInt8:
+      return visit(tensor.data<uint8_t>());
+    case DType::kInt8:
+      return visit(tensor.data<int8_t>());
+    case DType::kInt16:
+      return visit(tensor.data<int16_t>());
+    case DType::kInt32:
+      return visit(tensor.data<int32_t>());
+    case DType::kInt64:
+      return visit(tensor.data<int64_t>());
+    case DType::kFloat16:
+      return visit(tensor.data<Float16>());
+    case DType::kBFloat16:
+      return visit(tensor.data<BFloat16>());
+    case DType::kFloat32:
+      return visit(tensor.data<float>());
+    case DType::kFloat64:
+      return visit(tensor.data<double>());
+    case DType::kUInt16:
+      return visit(tensor.data<uint16_t>());
+    case DType::kUInt32:
+      return visit(tensor.data<uint32_t>());
+    case DType::kUInt64:
+      return visit(tensor.data<uint64_t>());
+    case DType::kComplex64:
+      return visit(tensor.data<std::complex<float>>());
+    case DType::kComplex128:
+      break;
+  }
+  return visit(tensor.data<std::complex<double>>());
+}
+
+// As one of bool, int64_t, uint64_t, double, std::complex<double>; exact.
+template <typename T>
+auto Plain(T element) {
+  if constexpr (std::is_same_v<T, BoolByte>) {
+    return element.byte != 0;
+  } else if constexpr (std::is_same_v<T, Float16> ||
+                       std::is_same_v<T, BFloat16>) {
+    return ToDouble(element);
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<
+        std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>(element);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<double>(element);
+  } else {
+    return std::complex<double>(element);
+  }
+}
+
+void AppendJson(bool value, std::string* json) {
+  json->append(value ? "true" : "false");
+}
+void AppendJson(int64_t value, std::string* json) {
+  absl::StrAppend(json, value);
+}
+void AppendJson(uint64_t value, std::string* json) {
+  absl::StrAppend(json, value);
+}
+void AppendJson(double value, std::string* json) {
+  if (std::isnan(value)) {
+    json->append("\"NaN\"");
+  } else if (std::isinf(value)) {
+    json->append(value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
+  } else if (value == 0) {
+    // A reader takes "-0" for an integer, which has no sign.
+    json->append(std::signbit(value) ? "-0.0" : "0");
+  } else {
+    char text[64];
+    json->append(text, std::to_chars(text, text + 64, value).ptr);
+  }
+}
+void AppendJson(std::complex<double> value, std::string* json) {
+  json->push_back('[');
+  AppendJson(value.real(), json);
+  json->push_back(',');
+  AppendJson(value.imag(), json);
+  json->push_back(']');
+}
+
+// Short, for people.
+std::string Shown(bool value) { return value ? "true" : "false"; }
+std::string Shown(int64_t value) { return absl::StrCat(value); }
+std::string Shown(uint64_t value) { return absl::StrCat(value); }
+std::string Shown(double value) { return absl::StrFormat("%.6g", value); }
+std::string Shown(std::complex<double> value) {
+  return absl::StrFormat("%.6g%+.6gi", value.real(), value.imag());
+}
+
+bool IsNan(double value) { return std::isnan(value); }
+bool IsNan(std::complex<double> value) {
+  return std::isnan(value.real()) || std::isnan(value.imag());
+}
+template <typename T>
+bool IsNan(T) {
+  return false;
+}
+
+template <typename T>
+Summary SummarizeSpan(absl::Span<const T> elements) {
+  using P = decltype(Plain(elements[0]));
+  Summary summary;
+  for (const T& element : elements.subspan(0, kShownFirst)) {
+    absl::StrAppend(&summary.first, summary.first.empty() ? "" : " ",
+                    Shown(Plain(element)));
+  }
+  if (elements.size() > kShownFirst) summary.first += " ...";
+  if constexpr (std::is_same_v<P, std::complex<double>>) {
+    for (const T& element : elements) summary.nans += IsNan(Plain(element));
+  } else {
+    std::optional<P> min, max;
+    double sum = 0;
+    for (const T& element : elements) {
+      const P value = Plain(element);
+      if (IsNan(value)) {
+        ++summary.nans;
+        continue;
+      }
+      if (!min || value < *min) min = value;
+      if (!max || value > *max) max = value;
+      sum += static_cast<double>(value);
+    }
+    if (min) {
+      const auto count = static_cast<int64_t>(elements.size()) - summary.nans;
+      summary.min = Shown(*min);
+      summary.max = Shown(*max);
+      summary.mean = Shown(sum / static_cast<double>(count));
+    }
+  }
+  return summary;
+}
+
+}  // namespace
+
+absl::Status AppendJsonValues(const Tensor& tensor, std::string* json) {
+  RILL_ASSIGN_OR_RETURN(const Tensor rows, tensor.Contiguous());
+  json->push_back('[');
+  VisitElements(rows, [&](auto elements) {
+    bool is_first = true;
+    for (const auto& element : elements) {
+      if (!is_first) json->push_back(',');
+      is_first = false;
+      AppendJson(Plain(element), json);
+    }
+  });
+  json->push_back(']');
+  return absl::OkStatus();
+}
+
+void AppendJsonString(absl::string_view text, std::string* json) {
+  json->push_back('"');
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      json->push_back('\\');
+      json->push_back(c);
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppendFormat(json, "\\u%04x", c);
+    } else {
+      json->push_back(c);
+    }
+  }
+  json->push_back('"');
+}
+
+absl::StatusOr<Summary> Summarize(const Tensor& tensor) {
+  RILL_ASSIGN_OR_RETURN(const Tensor rows, tensor.Contiguous());
+  return VisitElements(rows,
+                       [](auto elements) { return SummarizeSpan(elements); });
+}
+
+}  // namespace rill::inspect

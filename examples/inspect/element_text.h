@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_EXAMPLES_INSPECT_ELEMENT_TEXT_H_
+#define RILL_EXAMPLES_INSPECT_ELEMENT_TEXT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::inspect {
+
+// The elements of a tensor as text.
+// Thread-safety: thread-safe. Errors are those of Tensor::Contiguous.
+
+// Appends the elements, row-major, as a JSON list: numbers that a reader of
+// doubles and of 64-bit integers reads back exactly; "NaN", "Infinity",
+// "-Infinity" as strings; bool as true and false; complex as [re, im].
+absl::Status AppendJsonValues(const Tensor& tensor, std::string* json);
+
+// Appends a JSON string; `text` is UTF-8.
+void AppendJsonString(absl::string_view text, std::string* json);
+
+// For people. Empty texts where there is nothing to say: no elements, or
+// complex ones, which have no order.
+struct Summary {
+  std::string min;  // Of what is not NaN; integers are exact.
+  std::string max;
+  std::string mean;
+  int64_t nans = 0;
+  std::string first;  // Elements at the beginning.
+};
+absl::StatusOr<Summary> Summarize(const Tensor& tensor);
+
+}  // namespace rill::inspect
+
+#endif  // RILL_EXAMPLES_INSPECT_ELEMENT_TEXT_H_

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/inspect/json_report.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/examples/inspect/element_text.h"
+#include "rill/formats/manifest.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::inspect {
+namespace {
+
+std::string ShapeJson(const Shape& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape.sizes(), ","), "]");
+}
+
+// A JSON object's members, one after the other.
+class Members {
+ public:
+  // Starts a member; what follows in text() is its value.
+  void Name(absl::string_view name) {
+    if (!text_.empty()) text_.push_back(',');
+    AppendJsonString(name, &text_);
+    text_.push_back(':');
+  }
+  void Add(absl::string_view name, absl::string_view json) {
+    Name(name);
+    text_.append(json);
+  }
+  void AddText(absl::string_view name, absl::string_view value) {
+    Name(name);
+    AppendJsonString(value, &text_);
+  }
+  void AddObject(absl::string_view name, const Members& members) {
+    Name(name);
+    absl::StrAppend(&text_, "{", members.text_, "}");
+  }
+  std::string* text() { return &text_; }
+  bool empty() const { return text_.empty(); }
+  std::string Object() const { return absl::StrCat("{", text_, "}"); }
+
+ private:
+  std::string text_;
+};
+
+// One dictionary with all that is nested in it.
+class DictReport {
+ public:
+  DictReport(const TensorDict& dict, const JsonOptions& options)
+      : dict_(dict), options_(options) {}
+
+  absl::StatusOr<Members> Write() {
+    RILL_RETURN_IF_ERROR(Level(dict_, ""));
+    Members members;
+    members.Add("batch_shape", ShapeJson(dict_.batch_shape()));
+    members.AddObject("leaves", leaves_);
+    if (!dicts_.empty()) members.AddObject("dicts", dicts_);
+    if (!non_tensors_.empty()) members.AddObject("non_tensors", non_tensors_);
+    return members;
+  }
+
+ private:
+  absl::Status Level(const TensorDict& dict, const std::string& prefix) {
+    for (const std::string& name : dict.Keys()) {
+      RILL_RETURN_IF_ERROR(Entry(dict, name, absl::StrCat(prefix, name)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Entry(const TensorDict& dict, const std::string& name,
+                     const std::string& key) {
+    if (const Tensor* const leaf = dict.Find(name)) {
+      return Leaf(key, *leaf);
+    }
+    if (const TensorDict* const inner = dict.FindDict(name)) {
+      // Else the leaves say it all.
+      if (inner->empty() || inner->batch_shape() != dict.batch_shape()) {
+        dicts_.Add(key, ShapeJson(inner->batch_shape()));
+      }
+      return Level(*inner, absl::StrCat(key, "/"));
+    }
+    RILL_ASSIGN_OR_RETURN(const NonTensor value, dict.GetNonTensor(name));
+    non_tensors_.Add(key, value.json);
+    return absl::OkStatus();
+  }
+
+  absl::Status Leaf(const std::string& key, const Tensor& leaf) {
+    Members members;
+    members.AddText("dtype", DTypeName(leaf.dtype()));
+    members.Add("shape", ShapeJson(leaf.shape()));
+    if (options_.values) {
+      members.Name("values");
+      RILL_RETURN_IF_ERROR(AppendJsonValues(leaf, members.text()));
+    }
+    leaves_.AddObject(key, members);
+    return absl::OkStatus();
+  }
+
+  const TensorDict& dict_;
+  const JsonOptions& options_;
+  Members leaves_, dicts_, non_tensors_;
+};
+
+absl::StatusOr<Members> RillReport(const Saved& saved,
+                                   const JsonOptions& options) {
+  Members fields, files, parts, manifest, members;
+  for (const auto& [name, value] : saved.manifest.fields) {
+    fields.AddText(name, value);
+  }
+  for (const auto& [name, bytes] : saved.files) {
+    files.Add(name, absl::StrCat(bytes));
+  }
+  for (const auto& [name, part] : saved.parts) {
+    RILL_ASSIGN_OR_RETURN(const std::string json, JsonReport(part, options));
+    parts.Add(name, json);
+  }
+  manifest.AddText("kind", saved.manifest.kind);
+  manifest.Add("version", absl::StrCat(saved.manifest.version));
+  manifest.AddObject("fields", fields);
+  members.AddObject("manifest", manifest);
+  members.AddObject("files", files);
+  members.AddObject("parts", parts);
+  return members;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> JsonReport(const Saved& saved,
+                                       const JsonOptions& options) {
+  if (saved.form == Form::kRill) {
+    RILL_ASSIGN_OR_RETURN(const Members members, RillReport(saved, options));
+    return members.Object();
+  }
+  return JsonReport(saved.dict, options);
+}
+
+absl::StatusOr<std::string> JsonReport(const TensorDict& dict,
+                                       const JsonOptions& options) {
+  RILL_ASSIGN_OR_RETURN(const Members members,
+                        DictReport(dict, options).Write());
+  return members.Object();
+}
+
+}  // namespace rill::inspect

@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The program as a user meets it: its words, its exit codes, one line of error.
+# usage: main_test.sh INSPECT
+
+set -u
+program=$1
+work=${TEST_TMPDIR:?}/main_test
+rm -rf "$work"
+mkdir -p "$work"
+# Not links, which loading refuses.
+cp -rL formats/testdata/tensordict "$work/peer"
+failures=0
+
+fail() {
+  echo "FAILED: $1" >&2
+  cat "$work/out" "$work/err" >&2
+  failures=$((failures + 1))
+}
+
+# expect NAME CODE TEXT ARG...: exit code, TEXT in what it prints where the code
+# is 0, else in its only line of error.
+expect() {
+  name=$1 want=$2 text=$3
+  shift 3
+  "$program" "$@" >"$work/out" 2>"$work/err"
+  code=$?
+  [ "$code" -eq "$want" ] || fail "$name: exit code $code, want $want"
+  if [ "$want" -eq 0 ]; then
+    grep -qF -- "$text" "$work/out" || fail "$name: no '$text'"
+    [ ! -s "$work/err" ] || fail "$name: an error line"
+  else
+    grep -qF -- "$text" "$work/err" || fail "$name: no '$text'"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "$name: not one line of error"
+    [ ! -s "$work/out" ] || fail "$name: output beside the error"
+  fi
+}
+
+expect "help" 0 "--values" --help
+expect "table" 0 "next/reward  float64" "$work/peer/A"
+expect "table of values" 0 "0 1 2 3 ..." "$work/peer/A" --values
+expect "JSON" 0 '"u8":{"dtype":"uint8","shape":[3]}' --json "$work/peer/A"
+expect "JSON of values" 0 '"values":[0,1,2,3,4,5]' --json --values "$work/peer/A"
+python3 -c 'import json, sys; json.load(sys.stdin)' <"$work/out" ||
+  fail "the JSON is not one"
+expect "no path" 1 "--help"
+expect "unknown flag" 1 "--jsno" "$work/peer/A" --jsno
+expect "two paths" 1 "want one path" "$work/peer/A" "$work/peer/C"
+expect "nothing there" 1 "NOT_FOUND" "$work/none"
+expect "unknown kind" 1 "want a memmap directory" "$work"
+
+printf 'short' >"$work/peer/A/obs.memmap"
+expect "truncated" 1 "DATA_LOSS" --json "$work/peer/A"
+printf '{"_type":' >"$work/peer/A/meta.json"
+expect "broken meta" 1 "meta.json" "$work/peer/A"
+printf '{"_type":"<class \\"\\n\\u001b[2J>"}' >"$work/peer/A/meta.json"
+expect "hostile meta" 1 "_type" "$work/peer/A"
+
+"$program" "$work/peer/C" >/dev/full 2>"$work/err" && fail "a full disk is no error"
+
+[ "$failures" -eq 0 ] || exit 1
+echo "PASSED"

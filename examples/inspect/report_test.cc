@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/file.h"
+#include "rill/examples/inspect/json_report.h"
+#include "rill/examples/inspect/saved.h"
+#include "rill/examples/inspect/text_report.h"
+#include "rill/formats/file_tree.h"
+#include "rill/formats/manifest.h"
+#include "rill/formats/memmap_directory.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::inspect {
+namespace {
+
+using formats_internal::CopyTree;
+using formats_internal::FreshPath;
+using formats_internal::WriteInPlace;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Tensor Floats(absl::Span<const float> values, const Shape& shape) {
+  return *Tensor::From<float>(values, shape);
+}
+
+// What the peer wrote; loading refuses the links that a test's data may be.
+std::string PeerDirectory(absl::string_view name) {
+  const std::string path = FreshPath(name);
+  RILL_EXPECT_OK(
+      CopyTree(absl::StrCat("formats/testdata/tensordict/", name), path));
+  return path;
+}
+
+std::string PeerJson(absl::string_view name, bool values) {
+  const auto saved = OpenSaved(PeerDirectory(name));
+  EXPECT_TRUE(saved.ok()) << saved.status();
+  if (!saved.ok()) return "";
+  return *JsonReport(*saved, {.values = values});
+}
+
+TEST(JsonReportTest, Example) {
+  TensorDict dict({1});
+  RILL_ASSERT_OK(dict.Set("next/reward", Floats({0.5f}, {1, 1})));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string json,
+                            JsonReport(dict, {.values = true}));
+  EXPECT_EQ(json,
+            R"({"batch_shape":[1],"leaves":{"next/reward":{"dtype":"float32",)"
+            R"("shape":[1,1],"values":[0.5]}}})");
+}
+
+// docs/formats/inspect.md shows it.
+TEST(JsonReportTest, ShowsWhatThePeerWrote) {
+  EXPECT_EQ(
+      PeerJson("A", /*values=*/true),
+      R"({"batch_shape":[3],"leaves":{)"
+      R"("obs":{"dtype":"float32","shape":[3,2],"values":[0,1,2,3,4,5]},)"
+      R"("next/done":{"dtype":"bool","shape":[3,1],)"
+      R"("values":[false,false,true]},)"
+      R"("next/reward":{"dtype":"float64","shape":[3,1],"values":[0,1,2]},)"
+      R"("u8":{"dtype":"uint8","shape":[3],"values":[0,1,2]},)"
+      R"("h":{"dtype":"float16","shape":[3],"values":[1,1,1]},)"
+      R"("bf":{"dtype":"bfloat16","shape":[3],"values":[1,1,1]},)"
+      R"("i64":{"dtype":"int64","shape":[3],"values":[0,1,2]},)"
+      R"("empty":{"dtype":"float32","shape":[3,0],"values":[]},)"
+      R"("a\\/b c":{"dtype":"float32","shape":[3],"values":[1,1,1]},)"
+      R"("a.b":{"dtype":"float32","shape":[3],"values":[1,1,1]}}})");
+  EXPECT_THAT(PeerJson("A", /*values=*/false),
+              AllOf(HasSubstr(R"("obs":{"dtype":"float32","shape":[3,2]},)"),
+                    Not(HasSubstr("values"))));
+}
+
+TEST(JsonReportTest, OtherEntriesHaveMembersOfTheirOwn) {
+  TensorDict dict({2});
+  RILL_ASSERT_OK(dict.Set("x", Floats({1, 2}, {2})));
+  RILL_ASSERT_OK(dict.Set("info/task", NonTensor{R"(["a",{"b":null}])"}));
+  RILL_ASSERT_OK(dict.Set("grid", TensorDict({2, 3})));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(dict));
+  EXPECT_EQ(json, R"({"batch_shape":[2],"leaves":{"x":{"dtype":"float32",)"
+                  R"("shape":[2]}},"dicts":{"grid":[2,3]},)"
+                  R"("non_tensors":{"info/task":["a",{"b":null}]}})");
+}
+
+TEST(JsonReportTest, EmptyDictionaryKeepsItsLeaves) {
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(TensorDict()));
+  EXPECT_EQ(json, R"({"batch_shape":[],"leaves":{}})");
+}
+
+class RillDirectoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    top_ = FreshPath("checkpoint");
+    TensorDict rows({2});
+    RILL_ASSERT_OK(rows.Set("x", Floats({1, 2}, {2})));
+    const std::string inner = JoinPath(top_, "replay");
+    RILL_ASSERT_OK(CreateDirectories(JoinPath(inner, "a")));
+    RILL_ASSERT_OK(SaveMemmapDirectory(rows, JoinPath(inner, "a/rows")));
+    WriteInPlace(JoinPath(inner, "sampler.state"), "12345");
+    RILL_ASSERT_OK(WriteManifest({.kind = "replay_buffer"}, inner));
+    Manifest manifest{.kind = "run", .version = 3};
+    manifest.SetInt("step", 70);
+    RILL_ASSERT_OK(WriteManifest(manifest, top_));
+  }
+
+  std::string top_;
+};
+
+TEST_F(RillDirectoryTest, JsonShowsManifestsFilesAndPartsBelow) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(top_));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(saved));
+  EXPECT_EQ(json,
+            R"({"manifest":{"kind":"run","version":3,"fields":{"step":"70"}},)"
+            R"("files":{},"parts":{"replay":{"manifest":{)"
+            R"("kind":"replay_buffer","version":1,"fields":{}},)"
+            R"("files":{"sampler.state":5},"parts":{"a/rows":)"
+            R"({"batch_shape":[2],"leaves":{"x":{"dtype":"float32",)"
+            R"("shape":[2]}}}}}}})");
+}
+
+TEST_F(RillDirectoryTest, TextShowsThemByPath) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(top_));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text, TextReport(saved, "run"));
+  EXPECT_EQ(text, R"(run: directory of Rill, kind run, version 3
+  step  =  70
+
+run/replay: directory of Rill, kind replay_buffer, version 1
+  sampler.state    5 bytes
+
+run/replay/a/rows: memmap directory, batch [2], 1 tensor of 8 bytes
+  key  dtype    shape  bytes
+  x    float32  [2]    8
+)");
+}
+
+TEST_F(RillDirectoryTest, ChangedFileBelowIsDataLoss) {
+  WriteInPlace(JoinPath(top_, "replay/sampler.state"), "12346");
+  EXPECT_THAT(OpenSaved(top_), StatusIs(absl::StatusCode::kDataLoss,
+                                        HasSubstr("sampler.state")));
+}
+
+TEST(TextReportTest, ValuesAreSummarised) {
+  Saved saved;
+  saved.dict = TensorDict({2});
+  RILL_ASSERT_OK(saved.dict.Set("next/obs", Floats({1, 2, 3, 6}, {2, 2})));
+  RILL_ASSERT_OK(saved.dict.Set("note", NonTensor{"\"x\""}));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text,
+                            TextReport(saved, "d", {.values = true}));
+  EXPECT_EQ(text, R"(d: memmap directory, batch [2], 1 tensor of 16 bytes
+  key       dtype    shape   bytes  min  max  mean  NaN  first
+  next/obs  float32  [2, 2]  16     1    6    3     0    1 2 3 6
+  note      JSON             3      "x"
+)");
+}
+
+TEST(TextReportTest, HostileNamesStayInTheirLine) {
+  Saved saved;
+  RILL_ASSERT_OK(saved.dict.Set("a\n\x1b[2J", Floats({1}, {1})));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text, TextReport(saved, "d\r"));
+  EXPECT_THAT(text, AllOf(HasSubstr("a\\x0a\\x1b[2J"), HasSubstr("d\\x0d"),
+                          Not(HasSubstr("\x1b"))));
+}
+
+TEST(OpenSavedTest, WhatIsNotSavedSaysWhatIsKnown) {
+  EXPECT_THAT(OpenSaved(FreshPath("none")),
+              StatusIs(absl::StatusCode::kNotFound));
+  const std::string path = FreshPath("other");
+  RILL_ASSERT_OK(CreateDirectories(path));
+  EXPECT_THAT(OpenSaved(path), StatusIs(absl::StatusCode::kInvalidArgument,
+                                        HasSubstr("rill.json")));
+  WriteInPlace(JoinPath(path, "notes.txt"), "hello");
+  EXPECT_THAT(OpenSaved(JoinPath(path, "notes.txt")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("memmap directory")));
+}
+
+TEST(OpenSavedTest, TruncatedLeafIsDataLossWithTheFile) {
+  const std::string path = PeerDirectory("A");
+  WriteInPlace(JoinPath(path, "obs.memmap"), "short");
+  EXPECT_THAT(OpenSaved(path),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("obs.memmap")));
+}
+
+}  // namespace
+}  // namespace rill::inspect

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_EXAMPLES_INSPECT_SAVED_H_
+#define RILL_EXAMPLES_INSPECT_SAVED_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rill/formats/manifest.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::inspect {
+
+enum class Form {
+  kDirectory,  // formats/memmap_directory.h
+  kRill,       // A directory with a manifest, and others below it.
+};
+// "memmap directory", ...
+absl::string_view FormName(Form form);
+
+// What lies at a path, whatever wrote it.
+struct Saved {
+  Form form = Form::kDirectory;
+  TensorDict dict = {};  // Of every form but kRill.
+  // Of kRill: dictionaries and directories of Rill below, and the size of each
+  // other file, by path relative to this one.
+  Manifest manifest = {};
+  std::map<std::string, Saved> parts = {};
+  std::map<std::string, int64_t> files = {};
+};
+
+// Maps it; nothing is copied. NOT_FOUND where nothing is there;
+// INVALID_ARGUMENT where it is of no kind that is known (says which are); else
+// the errors of the form's loader. Thread-safety: thread-safe.
+absl::StatusOr<Saved> OpenSaved(const std::string& path);
+
+}  // namespace rill::inspect
+
+#endif  // RILL_EXAMPLES_INSPECT_SAVED_H_

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/inspect/text_report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/examples/inspect/element_text.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::inspect {
+namespace {
+
+constexpr size_t kMaxShownValue = 60;
+
+std::string Shortened(std::string text) {
+  if (text.size() > kMaxShownValue) {
+    size_t end = kMaxShownValue;
+    while ((text[end] & 0xC0) == 0x80) --end;  // Not inside a character.
+    text.resize(end);
+    text += "...";
+  }
+  return text;
+}
+
+std::string Counted(int64_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+// Rows of cells, written in columns.
+class Table {
+ public:
+  using Row = std::vector<std::string>;
+
+  void Add(Row row) {
+    for (std::string& cell : row) cell = OneLine(cell);
+    rows_.push_back(std::move(row));
+  }
+
+  std::string Text() const {
+    std::vector<size_t> widths;
+    for (const Row& row : rows_) {
+      widths.resize(std::max(widths.size(), row.size()));
+      for (size_t i = 0; i + 1 < row.size(); ++i) {
+        widths[i] = std::max(widths[i], Width(row[i]));
+      }
+    }
+    std::string text;
+    for (const Row& row : rows_) {
+      std::string line;
+      for (size_t i = 0; i < row.size(); ++i) {
+        absl::StrAppend(&line, i == 0 ? "  " : "  ", row[i]);
+        if (i + 1 < row.size()) {
+          line.append(widths[i] - std::min(widths[i], Width(row[i])), ' ');
+        }
+      }
+      absl::StrAppend(&text, line.substr(0, line.find_last_not_of(' ') + 1),
+                      "\n");
+    }
+    return text;
+  }
+
+ private:
+  // Characters, not bytes.
+  static size_t Width(absl::string_view text) {
+    return static_cast<size_t>(std::count_if(
+        text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  }
+
+  std::vector<Row> rows_;
+};
+
+class DictTable {
+ public:
+  explicit DictTable(const TextOptions& options) : options_(options) {
+    Table::Row heads = {"key", "dtype", "shape", "bytes"};
+    if (options.values) {
+      heads.insert(heads.end(), {"min", "max", "mean", "NaN", "first"});
+    }
+    table_.Add(std::move(heads));
+  }
+
+  absl::Status Level(const TensorDict& dict, const std::string& prefix) {
+    for (const std::string& name : dict.Keys()) {
+      RILL_RETURN_IF_ERROR(Entry(dict, name, absl::StrCat(prefix, name)));
+    }
+    return absl::OkStatus();
+  }
+
+  std::string Text() const { return table_.Text(); }
+
+ private:
+  absl::Status Entry(const TensorDict& dict, const std::string& name,
+                     const std::string& key) {
+    if (const Tensor* const leaf = dict.Find(name)) return Leaf(key, *leaf);
+    if (const TensorDict* const inner = dict.FindDict(name)) {
+      if (inner->empty() || inner->batch_shape() != dict.batch_shape()) {
+        table_.Add({key + "/", "", inner->batch_shape().ToString(), "",
+                    "a dictionary of this batch shape"});
+      }
+      return Level(*inner, absl::StrCat(key, "/"));
+    }
+    RILL_ASSIGN_OR_RETURN(const NonTensor value, dict.GetNonTensor(name));
+    table_.Add({key, "JSON", "", absl::StrCat(value.json.size()),
+                Shortened(value.json)});
+    return absl::OkStatus();
+  }
+
+  absl::Status Leaf(const std::string& key, const Tensor& leaf) {
+    Table::Row row = {key, std::string(DTypeName(leaf.dtype())),
+                      leaf.shape().ToString(), absl::StrCat(leaf.size_bytes())};
+    if (options_.values) {
+      RILL_ASSIGN_OR_RETURN(const Summary summary, Summarize(leaf));
+      row.insert(row.end(), {summary.min, summary.max, summary.mean,
+                             absl::StrCat(summary.nans), summary.first});
+    }
+    table_.Add(std::move(row));
+    return absl::OkStatus();
+  }
+
+  const TextOptions& options_;
+  Table table_;
+};
+
+absl::StatusOr<std::string> DictText(const Saved& saved, absl::string_view path,
+                                     const TextOptions& options) {
+  const TensorDict& dict = saved.dict;
+  std::string text = absl::StrCat(
+      OneLine(path), ": ", FormName(saved.form), ", batch ",
+      dict.batch_shape().ToString(), ", ", Counted(dict.num_leaves(), "tensor"),
+      " of ", Counted(dict.size_bytes(), "byte"), "\n");
+  if (dict.empty()) return text;
+  DictTable table(options);
+  RILL_RETURN_IF_ERROR(table.Level(dict, ""));
+  return absl::StrCat(text, table.Text());
+}
+
+absl::StatusOr<std::string> RillText(const Saved& saved, absl::string_view path,
+                                     const TextOptions& options) {
+  std::string text = absl::StrCat(OneLine(path), ": ", FormName(saved.form),
+                                  ", kind ", OneLine(saved.manifest.kind),
+                                  ", version ", saved.manifest.version, "\n");
+  Table table;
+  for (const auto& [name, value] : saved.manifest.fields) {
+    table.Add({name, "=", Shortened(value)});
+  }
+  for (const auto& [name, bytes] : saved.files) {
+    table.Add({name, "", Counted(bytes, "byte")});
+  }
+  text += table.Text();
+  for (const auto& [name, part] : saved.parts) {
+    RILL_ASSIGN_OR_RETURN(const std::string below,
+                          TextReport(part, JoinPath(path, name), options));
+    absl::StrAppend(&text, "\n", below);
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> TextReport(const Saved& saved,
+                                       absl::string_view path,
+                                       const TextOptions& options) {
+  return saved.form == Form::kRill ? RillText(saved, path, options)
+                                   : DictText(saved, path, options);
+}
+
+std::string OneLine(absl::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      absl::StrAppendFormat(&line, "\\x%02x", byte);
+    } else {
+      line.push_back(c);
+    }
+  }
+  return line;
+}
+
+}  // namespace rill::inspect

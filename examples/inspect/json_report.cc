@@ -8,6 +8,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/examples/inspect/element_text.h"
 #include "rill/formats/manifest.h"
+#include "rill/formats/memmap_options.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
@@ -136,7 +137,16 @@ absl::StatusOr<std::string> JsonReport(const Saved& saved,
     RILL_ASSIGN_OR_RETURN(const Members members, RillReport(saved, options));
     return members.Object();
   }
-  return JsonReport(saved.dict, options);
+  RILL_ASSIGN_OR_RETURN(Members members,
+                        DictReport(saved.dict, options).Write());
+  if (!saved.refused.empty()) {
+    Members refused;
+    for (const RefusedEntry& entry : saved.refused) {
+      refused.AddText(entry.key, entry.reason);
+    }
+    members.AddObject("refused", refused);
+  }
+  return members.Object();
 }
 
 absl::StatusOr<std::string> JsonReport(const TensorDict& dict,

@@ -44,6 +44,11 @@ expect "JSON" 0 '"u8":{"dtype":"uint8","shape":[3]}' --json "$work/peer/A"
 expect "JSON of values" 0 '"values":[0,1,2,3,4,5]' --json --values "$work/peer/A"
 python3 -c 'import json, sys; json.load(sys.stdin)' <"$work/out" ||
   fail "the JSON is not one"
+expect "archive" 0 ".tdz archive, batch [3], 10 tensors" "$work/peer/I.tdz"
+expect "consolidated" 0 "consolidated file, batch [3], 9 tensors" "$work/peer/J.bin"
+expect "pickles are refused, the rest is shown" 0 "refused: obj: " "$work/peer/D"
+grep -qF "float32" "$work/out" || fail "the rest is not shown"
+expect "refused in JSON" 0 '"refused":{' --json "$work/peer/D"
 expect "no path" 1 "--help"
 expect "unknown flag" 1 "--jsno" "$work/peer/A" --jsno
 expect "two paths" 1 "want one path" "$work/peer/A" "$work/peer/C"
@@ -52,10 +57,14 @@ expect "unknown kind" 1 "want a memmap directory" "$work"
 
 printf 'short' >"$work/peer/A/obs.memmap"
 expect "truncated" 1 "DATA_LOSS" --json "$work/peer/A"
+for file in I.tdz J.bin; do
+  head -c 300 "$work/peer/$file" >"$work/cut_$file"
+  expect "truncated $file" 1 "$work/cut_$file" "$work/cut_$file"
+done
 printf '{"_type":' >"$work/peer/A/meta.json"
 expect "broken meta" 1 "meta.json" "$work/peer/A"
 printf '{"_type":"<class \\"\\n\\u001b[2J>"}' >"$work/peer/A/meta.json"
-expect "hostile meta" 1 "_type" "$work/peer/A"
+expect "hostile meta" 1 "want a TensorDict" "$work/peer/A"
 
 "$program" "$work/peer/C" >/dev/full 2>"$work/err" && fail "a full disk is no error"
 

@@ -3,7 +3,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -181,6 +180,43 @@ TEST(OpenSavedTest, WhatIsNotSavedSaysWhatIsKnown) {
   EXPECT_THAT(OpenSaved(JoinPath(path, "notes.txt")),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("memmap directory")));
+}
+
+TEST(OpenSavedTest, ArchivesAndConsolidatedFilesShowTheSame) {
+  const std::string directory = PeerDirectory("A");
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(directory));
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved archive,
+                            OpenSaved("formats/testdata/tensordict/I.tdz"));
+  EXPECT_EQ(archive.form, Form::kTdz);
+  RILL_EXPECT_OK(archive.dict.CheckEqual(saved.dict));
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved consolidated,
+                            OpenSaved("formats/testdata/tensordict/J.bin"));
+  EXPECT_EQ(consolidated.form, Form::kConsolidated);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict all_but_one,
+                            saved.dict.Exclude({"empty"}));
+  RILL_EXPECT_OK(consolidated.dict.CheckEqual(all_but_one));
+}
+
+TEST(OpenSavedTest, ArchiveIsKnownByItsBytesOrElseByItsName) {
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string bytes,
+                            ReadFile("formats/testdata/tensordict/I.tdz"));
+  const std::string path = FreshPath("archive");
+  WriteInPlace(path, bytes);
+  EXPECT_THAT(FormOf(path), IsOkAndHolds(Form::kTdz));
+  const std::string broken = FreshPath("broken.tdz");
+  WriteInPlace(broken, "x");
+  EXPECT_THAT(OpenSaved(broken), StatusIs(absl::StatusCode::kDataLoss));
+}
+
+TEST(OpenSavedTest, PicklesAreRefusedByKeyAndTheRestIsShown) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(PeerDirectory("D")));
+  ASSERT_FALSE(saved.refused.empty());
+  EXPECT_TRUE(saved.dict.Contains("x"));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(saved));
+  EXPECT_THAT(json, HasSubstr(R"("refused":{")"));
+  EXPECT_THAT(json, HasSubstr(R"("obj":")"));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text, TextReport(saved, "D"));
+  EXPECT_THAT(text, HasSubstr("  refused: obj: "));
 }
 
 TEST(OpenSavedTest, TruncatedLeafIsDataLossWithTheFile) {

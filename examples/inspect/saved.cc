@@ -2,15 +2,19 @@
 #include "rill/examples/inspect/saved.h"
 
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/consolidated.h"
 #include "rill/formats/memmap_directory.h"
+#include "rill/formats/tdz_archive.h"
 
 namespace rill::inspect {
 namespace {
@@ -55,23 +59,60 @@ absl::Status ListParts(const std::string& top, const std::string& below,
 absl::Status Unknown(const std::string& path, absl::string_view got) {
   return absl::InvalidArgumentError(absl::StrCat(
       "inspect: \"", path, "\": got ", got,
-      ", want a memmap directory (with meta.json) or one of Rill's (with "
-      "rill.json)"));
+      ", want a memmap directory (with meta.json), one of Rill's (with "
+      "rill.json), a .tdz archive or a consolidated file"));
+}
+
+absl::StatusOr<Form> FormOfFile(const std::string& path) {
+  RILL_ASSIGN_OR_RETURN(const int64_t bytes, FileSize(path));
+  std::ifstream file(path, std::ios::binary);
+  char head[4] = {};
+  char tail[9] = {};  // The last byte of a JSON, and how long it is.
+  file.read(head, sizeof(head));
+  file.clear();
+  file.seekg(-static_cast<int64_t>(sizeof(tail)), std::ios::end);
+  file.read(tail, sizeof(tail));
+  uint64_t json_bytes = 0;
+  for (int i = 8; i > 0; --i) {
+    json_bytes = json_bytes << 8 | static_cast<unsigned char>(tail[i]);
+  }
+  if (file.good() && tail[0] == '}' && bytes > 8 &&
+      json_bytes <= static_cast<uint64_t>(bytes) - 8) {
+    return Form::kConsolidated;
+  }
+  if (absl::string_view(head, sizeof(head)) == "PK\x03\x04") return Form::kTdz;
+  return Unknown(path, "a file of another kind, or cut short");
 }
 
 absl::StatusOr<Saved> OpenAt(const std::string& path, int depth) {
   Saved saved;
-  if (!IsDirectory(path)) return Unknown(path, "a file of another kind");
-  if (PathExists(JoinPath(path, kManifestFile))) {
-    saved.form = Form::kRill;
-    RILL_ASSIGN_OR_RETURN(saved.manifest, ReadAnyManifest(path));
-    RILL_RETURN_IF_ERROR(ListParts(path, "", depth, &saved));
-    return saved;
+  absl::StatusOr<Form> form = FormOf(path);
+  // One that is broken: the loader says how.
+  if (absl::IsInvalidArgument(form.status()) && absl::EndsWith(path, ".tdz")) {
+    form = Form::kTdz;
   }
-  if (!PathExists(JoinPath(path, kMetaFile))) {
-    return Unknown(path, "a directory without either file");
+  RILL_ASSIGN_OR_RETURN(saved.form, form);
+  LoadMemmapOptions options;
+  options.refused = &saved.refused;
+  switch (saved.form) {
+    case Form::kDirectory: {
+      RILL_ASSIGN_OR_RETURN(saved.dict, LoadMemmapDirectory(path, options));
+      break;
+    }
+    case Form::kTdz: {
+      RILL_ASSIGN_OR_RETURN(saved.dict, LoadTdz(path, options));
+      break;
+    }
+    case Form::kConsolidated: {
+      RILL_ASSIGN_OR_RETURN(saved.dict, LoadConsolidated(path, options));
+      break;
+    }
+    case Form::kRill: {
+      RILL_ASSIGN_OR_RETURN(saved.manifest, ReadAnyManifest(path));
+      RILL_RETURN_IF_ERROR(ListParts(path, "", depth, &saved));
+      break;
+    }
   }
-  RILL_ASSIGN_OR_RETURN(saved.dict, LoadMemmapDirectory(path));
   return saved;
 }
 
@@ -81,18 +122,29 @@ absl::string_view FormName(Form form) {
   switch (form) {
     case Form::kDirectory:
       return "memmap directory";
+    case Form::kTdz:
+      return ".tdz archive";
+    case Form::kConsolidated:
+      return "consolidated file";
     case Form::kRill:
       break;
   }
   return "directory of Rill";
 }
 
-absl::StatusOr<Saved> OpenSaved(const std::string& path) {
+absl::StatusOr<Form> FormOf(const std::string& path) {
   if (!PathExists(path)) {
     return absl::NotFoundError(
         absl::StrCat("inspect: \"", path,
                      "\": got nothing there, want a directory or file"));
   }
+  if (!IsDirectory(path)) return FormOfFile(path);
+  if (PathExists(JoinPath(path, kManifestFile))) return Form::kRill;
+  if (PathExists(JoinPath(path, kMetaFile))) return Form::kDirectory;
+  return Unknown(path, "a directory without either file");
+}
+
+absl::StatusOr<Saved> OpenSaved(const std::string& path) {
   return OpenAt(path, /*depth=*/0);
 }
 

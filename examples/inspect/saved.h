@@ -5,25 +5,32 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/formats/manifest.h"
+#include "rill/formats/memmap_options.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::inspect {
 
 enum class Form {
-  kDirectory,  // formats/memmap_directory.h
-  kRill,       // A directory with a manifest, and others below it.
+  kDirectory,     // formats/memmap_directory.h
+  kTdz,           // formats/tdz_archive.h
+  kConsolidated,  // formats/consolidated.h
+  kRill,          // A directory with a manifest, and others below it.
 };
-// "memmap directory", ...
+// "memmap directory", ".tdz archive", ...
 absl::string_view FormName(Form form);
 
 // What lies at a path, whatever wrote it.
 struct Saved {
   Form form = Form::kDirectory;
-  TensorDict dict = {};  // Of every form but kRill.
+  // Of every form but kRill, and what it holds that is not loaded: pickles,
+  // dtypes that are not here.
+  TensorDict dict = {};
+  std::vector<RefusedEntry> refused = {};
   // Of kRill: dictionaries and directories of Rill below, and the size of each
   // other file, by path relative to this one.
   Manifest manifest = {};
@@ -35,6 +42,10 @@ struct Saved {
 // INVALID_ARGUMENT where it is of no kind that is known (says which are); else
 // the errors of the form's loader. Thread-safety: thread-safe.
 absl::StatusOr<Saved> OpenSaved(const std::string& path);
+
+// The form of the file or directory at `path`, by its first and last bytes or
+// by the files in it; nothing else is checked. Errors as OpenSaved.
+absl::StatusOr<Form> FormOf(const std::string& path);
 
 }  // namespace rill::inspect
 

@@ -12,6 +12,7 @@
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/inspect/element_text.h"
+#include "rill/formats/memmap_options.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -137,10 +138,16 @@ absl::StatusOr<std::string> DictText(const Saved& saved, absl::string_view path,
       OneLine(path), ": ", FormName(saved.form), ", batch ",
       dict.batch_shape().ToString(), ", ", Counted(dict.num_leaves(), "tensor"),
       " of ", Counted(dict.size_bytes(), "byte"), "\n");
-  if (dict.empty()) return text;
-  DictTable table(options);
-  RILL_RETURN_IF_ERROR(table.Level(dict, ""));
-  return absl::StrCat(text, table.Text());
+  if (!dict.empty()) {
+    DictTable table(options);
+    RILL_RETURN_IF_ERROR(table.Level(dict, ""));
+    text += table.Text();
+  }
+  for (const RefusedEntry& entry : saved.refused) {
+    absl::StrAppend(&text, "  refused: ", OneLine(entry.key), ": ",
+                    OneLine(entry.reason), "\n");
+  }
+  return text;
 }
 
 absl::StatusOr<std::string> RillText(const Saved& saved, absl::string_view path,

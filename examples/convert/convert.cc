@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/convert/convert.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/formats/consolidated.h"
+#include "rill/formats/memmap_directory.h"
+#include "rill/formats/memmap_options.h"
+#include "rill/formats/replaceable.h"
+#include "rill/formats/tdz_archive.h"
+
+namespace rill::convert {
+namespace {
+
+using inspect::Form;
+using inspect::Saved;
+
+// A replaced directory would take with it what lies in it.
+absl::Status CheckApart(const std::string& in, const std::string& out) {
+  const auto real = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(path, ignored).string() + "/";
+  };
+  const std::string from = real(in), to = real(out);
+  if (!absl::StartsWith(from, to) && !absl::StartsWith(to, from)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("convert: got \"", in, "\" and \"", out,
+                   "\", want two paths of which none lies in the other"));
+}
+
+absl::Status CheckMayReplace(const std::string& out, Form to) {
+  if (to == Form::kDirectory) {
+    return CheckReplaceable("convert", out, "meta.json");
+  }
+  if (!PathExists(out)) return absl::OkStatus();
+  const absl::StatusOr<Form> found = inspect::FormOf(out);
+  if (found.ok() && *found == to) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "convert: \"", out, "\": got ",
+      found.ok() ? absl::StrCat("a ", inspect::FormName(*found))
+                 : std::string("something else"),
+      ", want nothing or a ", inspect::FormName(to), "; name another"));
+}
+
+absl::Status CheckComplete(const std::string& in, const Saved& saved) {
+  if (saved.form == Form::kRill) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "convert: \"", in, "\": got a directory of Rill, which holds ",
+        saved.parts.size(), " parts, want one of them",
+        saved.parts.empty()
+            ? std::string()
+            : absl::StrCat(", e.g. \"",
+                           JoinPath(in, saved.parts.begin()->first), "\"")));
+  }
+  if (!saved.refused.empty()) {
+    const RefusedEntry& entry = saved.refused.front();
+    return absl::InvalidArgumentError(
+        absl::StrCat("convert: \"", in, "\": entry \"", entry.key,
+                     "\" would be lost: ", entry.reason));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Save(const TensorDict& dict, const std::string& out, Form to) {
+  if (to == Form::kTdz) return SaveTdz(dict, out);
+  if (to == Form::kConsolidated) return SaveConsolidated(dict, out);
+  return SaveMemmapDirectory(dict, out);
+}
+
+}  // namespace
+
+absl::StatusOr<Form> FormFromName(absl::string_view name) {
+  if (name == "directory") return Form::kDirectory;
+  if (name == "tdz") return Form::kTdz;
+  if (name == "consolidated") return Form::kConsolidated;
+  return absl::InvalidArgumentError(
+      absl::StrCat("convert: --to: got \"", name,
+                   "\", want \"directory\", \"tdz\" or \"consolidated\""));
+}
+
+absl::StatusOr<Form> FormFromPath(absl::string_view path) {
+  const std::string ending =
+      std::filesystem::path(std::string(path)).extension().string();
+  if (ending.empty()) return Form::kDirectory;
+  if (ending == ".tdz") return Form::kTdz;
+  if (ending == ".bin" || ending == ".td") return Form::kConsolidated;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "convert: \"", path, "\": got the ending \"", ending,
+      "\", want \".tdz\", \".bin\", \".td\" or none, which makes a directory; "
+      "or say --to=directory, --to=tdz or --to=consolidated"));
+}
+
+absl::StatusOr<std::string> Convert(const std::string& in,
+                                    const std::string& out, Form to) {
+  RILL_ASSIGN_OR_RETURN(const Saved saved, inspect::OpenSaved(in));
+  RILL_RETURN_IF_ERROR(CheckComplete(in, saved));
+  RILL_RETURN_IF_ERROR(CheckApart(in, out));
+  RILL_RETURN_IF_ERROR(CheckMayReplace(out, to));
+  const bool replaces = PathExists(out);
+  RILL_RETURN_IF_ERROR(Save(saved.dict, out, to));
+  return absl::StrCat(
+      replaces ? "replaced \"" : "wrote \"", out, "\" (", inspect::FormName(to),
+      ") from \"", in, "\" (", inspect::FormName(saved.form), "): batch ",
+      saved.dict.batch_shape().ToString(), ", ", saved.dict.num_leaves(),
+      " tensors, ", saved.dict.size_bytes(), " bytes");
+}
+
+}  // namespace rill::convert

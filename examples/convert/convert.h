@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_EXAMPLES_CONVERT_CONVERT_H_
+#define RILL_EXAMPLES_CONVERT_CONVERT_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rill/examples/inspect/saved.h"
+
+namespace rill::convert {
+
+// "directory", "tdz", "consolidated". INVALID_ARGUMENT for others.
+absl::StatusOr<inspect::Form> FormFromName(absl::string_view name);
+
+// The form that the ending of a path asks for: ".tdz"; ".bin", ".td" for a
+// consolidated file; none for a directory. INVALID_ARGUMENT for others.
+absl::StatusOr<inspect::Form> FormFromPath(absl::string_view path);
+
+// Writes the dictionary at `in`, of whatever form, to `out` as `to`, and says
+// what it did. `out` may be nothing, an empty directory, or what was saved in
+// the same form, which is replaced; else FAILED_PRECONDITION says what is
+// there. INVALID_ARGUMENT where `in` holds several dictionaries or entries that
+// are not loaded, for those would be lost; where one path lies in the other; or
+// where `to` cannot hold what `in` holds. Else the errors of loading and
+// saving. On any error `out` is as before.
+// Thread-safety: thread-safe for different `out`.
+//
+// Example (ConvertTest.Example runs it):
+//   RILL_RETURN_IF_ERROR(
+//       Convert("steps", "steps.tdz", inspect::Form::kTdz).status());
+absl::StatusOr<std::string> Convert(const std::string& in,
+                                    const std::string& out, inspect::Form to);
+
+}  // namespace rill::convert
+
+#endif  // RILL_EXAMPLES_CONVERT_CONVERT_H_

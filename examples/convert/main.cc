@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// convert: see README.md, or --help.
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "rill/base/status_macros.h"
+#include "rill/examples/convert/convert.h"
+#include "rill/examples/inspect/saved.h"
+#include "rill/examples/inspect/text_report.h"
+
+namespace rill::convert {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: convert IN OUT [--to=directory|tdz|consolidated]\n"
+    "Rewrites a saved dictionary in another form. Without --to OUT's ending\n"
+    "decides: .tdz; .bin or .td for a consolidated file; none for a memmap\n"
+    "directory. Replaces OUT only if it was saved in that form before.\n";
+
+absl::StatusOr<std::string> Run(int argc, char** argv) {
+  std::vector<std::string> paths;
+  absl::string_view to;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view word = argv[i];
+    if (word == "--help" || word == "-h") return kUsage;
+    if (absl::ConsumePrefix(&word, "--to=")) {
+      to = word;
+    } else if (word.substr(0, 2) == "--") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("convert: got \"", word, "\", want IN, OUT and --to="));
+    } else {
+      paths.emplace_back(word);
+    }
+  }
+  if (paths.size() != 2 || paths[0].empty() || paths[1].empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "convert: got ", paths.size(), " paths, want IN and OUT; or --help"));
+  }
+  RILL_ASSIGN_OR_RETURN(const inspect::Form form, to.data() != nullptr
+                                                      ? FormFromName(to)
+                                                      : FormFromPath(paths[1]));
+  RILL_ASSIGN_OR_RETURN(const std::string done,
+                        Convert(paths[0], paths[1], form));
+  return absl::StrCat(inspect::OneLine(done), "\n");
+}
+
+int Main(int argc, char** argv) {
+  const absl::StatusOr<std::string> done = Run(argc, argv);
+  if (!done.ok()) {
+    std::fprintf(
+        stderr, "%s\n",
+        inspect::OneLine(
+            done.status().ToString(absl::StatusToStringMode::kWithNoExtraData))
+            .c_str());
+    return 1;
+  }
+  std::fputs(done->c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+}  // namespace rill::convert
+
+int main(int argc, char** argv) { return rill::convert::Main(argc, argv); }

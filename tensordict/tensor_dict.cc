@@ -34,7 +34,8 @@ TensorDict::~TensorDict() = default;
 TensorDict::TensorDict(const TensorDict& other)
     : batch_shape_(other.batch_shape_),
       entries_(other.entries_),
-      device_(other.device_) {}
+      device_(other.device_),
+      dim_names_(other.dim_names_) {}
 TensorDict& TensorDict::operator=(const TensorDict& other) {
   if (this != &other) *this = TensorDict(other);
   return *this;
@@ -151,7 +152,7 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
   }
   RILL_RETURN_IF_ERROR(CheckFits(*dict, device, whole, value));
   if (auto* nested = std::get_if<std::unique_ptr<TensorDict>>(&value)) {
-    (*nested)->locked_ = false;
+    (*nested)->Unlock();
   }
   while (!rest.empty()) {
     auto made = std::make_unique<TensorDict>(dict->batch_shape_);

@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
+#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
@@ -109,6 +110,8 @@ class TensorDict {
   bool Contains(absl::string_view key) const;
   // Nothing where there is no entry.
   std::optional<EntryKind> Kind(absl::string_view key) const;
+  // As Get, but `fallback` where the key is missing.
+  absl::StatusOr<Tensor> GetOr(absl::string_view key, Tensor fallback) const;
 
   // Get, then Flat<T>: all elements of a contiguous leaf.
   template <typename T>
@@ -119,23 +122,38 @@ class TensorDict {
   }
 
   // NOT_FOUND where the key is missing, FAILED_PRECONDITION if locked. Rename
-  // replaces what stands at `to`.
+  // replaces what stands at `to`; Pop is Get, then Delete.
   absl::Status Delete(absl::string_view key);
+  absl::StatusOr<Tensor> Pop(absl::string_view key);
   absl::Status Rename(absl::string_view from, absl::string_view to);
   // Sets every entry of `other` (nested ones merged) here, all or none; errors
   // as Set.
   absl::Status Update(const TensorDict& other);
+  // What stands at `key`; `fallback`, which is Set, where nothing does.
+  absl::StatusOr<Tensor> SetDefault(absl::string_view key, Tensor fallback);
+
+  // --- In place: bytes change, also if locked -------------------------------
   // Copies the elements of every leaf of `other` into the leaf of the same key
-  // here. NOT_FOUND or INVALID_ARGUMENT, nothing copied, unless all keys,
-  // shapes and dtypes fit (Tensor::CopyFrom).
+  // here; of lazy stacks and ragged tensors too. NonTensor values are replaced,
+  // but must be equal inside lazy stacks. NOT_FOUND or INVALID_ARGUMENT,
+  // nothing copied, unless all keys, kinds, shapes and dtypes fit
+  // (Tensor::CopyFrom).
   absl::Status CopyFrom(const TensorDict& other);
+  // Copies elements into the tensor at `key`, or into its row `row` of
+  // dimension 0, a batch dimension (OUT_OF_RANGE). Errors as CopyFrom; the key
+  // may lead into a LazyStack.
+  absl::Status SetInPlace(absl::string_view key, const Tensor& tensor) const;
+  absl::Status SetAt(absl::string_view key, int64_t row,
+                     const Tensor& tensor) const;
 
   // Texts of all leaves' keys (tensors, not NonTensor), depth first in order.
   std::vector<std::string> LeafKeys() const;
   void ForEachLeaf(
       absl::FunctionRef<void(absl::string_view key, const Tensor&)> fn) const;
-  // Texts of this level's keys, in order; nested dictionaries are one key.
+  // This level's entries in order, of any kind: their texts; with their kinds.
   std::vector<std::string> Keys() const;
+  void ForEachEntry(
+      absl::FunctionRef<void(absl::string_view key, EntryKind kind)> fn) const;
 
   // --- Shape and key operations (results share bytes where they can) --------
   // These entries (whole dictionaries where a key names one), in this order.
@@ -145,6 +163,8 @@ class TensorDict {
   // All but these; keys that are missing are ignored.
   absl::StatusOr<TensorDict> Exclude(
       absl::Span<const absl::string_view> keys) const;
+  // Without entries, or with nested dictionaries without entries.
+  TensorDict EmptyLike(bool recurse = false) const;
   // One row of dimension 0; drops it. OUT_OF_RANGE names index and size.
   absl::StatusOr<TensorDict> Index(int64_t index) const;
   // [begin, end) of batch dimension `dim`. Here and below INVALID_ARGUMENT
@@ -158,7 +178,9 @@ class TensorDict {
   absl::StatusOr<TensorDict> Reshape(const Shape& batch_shape) const;
   // Applies `fn` to every leaf; the results keep the keys and must start with
   // `batch_shape` (a nested dictionary's longer batch shape keeps its tail).
-  // NonTensor values are kept, the device is unset.
+  // NonTensor values are kept, the device is unset. A lazy stack's members'
+  // leaves are leaves here, a ragged tensor's values are one of shape [total].
+  // INVALID_ARGUMENT where something cannot follow another batch shape.
   absl::StatusOr<TensorDict> Apply(const Shape& batch_shape,
                                    absl::FunctionRef<absl::StatusOr<Tensor>(
                                        absl::string_view key, const Tensor&)>
@@ -166,13 +188,17 @@ class TensorDict {
   // What operations on shapes are made of: `fn` on every leaf, where it turns
   // the batch dimensions into those of `batch_shape` and leaves the rest as it
   // is. Nested dictionaries' longer batch shapes keep their tails; NonTensor
-  // values and the device are kept. An error gains the key.
+  // values and the device are kept. An error gains the key. `fn` is called for
+  // NonTensorStack's indices too (NonTensorStack::MapIndex); a lazy stack along
+  // one of these dimensions becomes a dictionary (LazyStack::ToDense); a ragged
+  // tensor is refused. Dimension names are dropped: SetDimNames the result's.
   absl::StatusOr<TensorDict> MapShape(
       const Shape& batch_shape,
       absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn) const;
   // Rows `rows` of dimension 0, copied. OUT_OF_RANGE names the row. GatherInto
   // reuses `out`, without allocation, where keys, shapes, dtypes and devices
-  // fit and its leaves are contiguous; else it makes it anew
+  // fit, its leaves are contiguous and there are no lazy stacks and ragged
+  // tensors (NonTensorStacks are replaced); else it makes it anew
   // (FAILED_PRECONDITION if locked). `out` is unchanged by any error but a
   // device's.
   absl::StatusOr<TensorDict> Gather(absl::Span<const int64_t> rows) const;
@@ -181,22 +207,41 @@ class TensorDict {
   absl::StatusOr<TensorDict> Clone() const;
 
   // --- Where it lies --------------------------------------------------------
-  // Set only by To; unset says nothing and is never a reason to skip work: what
-  // counts are the leaves.
+  // Set only by To; a nested dictionary's unset one is its parent's. Unset says
+  // nothing and is never a reason to skip work: what counts are the leaves.
   std::optional<Device> device() const { return device_; }
   void ClearDevice();  // Of nested dictionaries too.
   // Every leaf on `device`, copied where it must; complete on return.
   absl::StatusOr<TensorDict> To(Device device) const;
   // Every host leaf in page-locked memory for `device`.
   absl::StatusOr<TensorDict> Pin(Device device) const;
+  // Every leaf of float16, bfloat16, float32 or float64 cast to `dtype`, one of
+  // them (INVALID_ARGUMENT); the others are shared. Host memory only.
+  absl::StatusOr<TensorDict> ToDType(DType dtype) const;
   // There is a leaf, and all are pinned.
   bool is_pinned() const;
   // Bytes of all leaves' elements.
   int64_t size_bytes() const;
 
-  // Locked: Set, Delete, Rename and Update are refused; bytes may change.
-  void Lock() { locked_ = true; }
-  void Unlock() { locked_ = false; }
+  // --- Names of batch dimensions --------------------------------------------
+  // One a batch dimension, "" for none; INVALID_ARGUMENT for another number or
+  // a name twice. Copies and operations carry them: a new dimension has none,
+  // Stack and Cat take dictionary 0's, Reshape and MapShape drop all, and so
+  // does Apply with another batch shape. They are not compared.
+  absl::Status SetDimNames(std::vector<std::string> names);
+  void ClearDimNames() { dim_names_ = nullptr; }
+  // Empty where no dimension has a name.
+  const std::vector<std::string>& dim_names() const;
+  // NOT_FOUND lists the names there are.
+  absl::StatusOr<int> DimNamed(absl::string_view name) const;
+
+  // --- Locking --------------------------------------------------------------
+  // Locked, with all nested dictionaries: the operations that change structure
+  // (FAILED_PRECONDITION above) are refused; bytes, NonTensor values of a
+  // reused result and names may change. Only the root can be unlocked: a nested
+  // dictionary is reached through it alone, or as a copy.
+  void Lock();
+  void Unlock();
   bool is_locked() const { return locked_; }
 
   // --- Comparison and text --------------------------------------------------
@@ -208,6 +253,9 @@ class TensorDict {
   // Equal bits are close, whatever they are.
   absl::Status CheckClose(const TensorDict& other, double absolute,
                           double relative) const;
+  // Whether CheckClose is OK.
+  bool AllClose(const TensorDict& other, double absolute = 1e-8,
+                double relative = 1e-5) const;
   std::string DebugString() const;
   friend std::ostream& operator<<(std::ostream& os, const TensorDict& dict);
 
@@ -225,12 +273,16 @@ class TensorDict {
   std::vector<Entry> entries_;
   std::optional<Device> device_;
   bool locked_ = false;
+  std::shared_ptr<const std::vector<std::string>> dim_names_;  // Null: none.
 };
 
 // Joins at least one dictionary with equal keys, dtypes, devices and leaf
 // shapes (but for `dim` in Cat) along a new batch dimension `dim` (Stack) or an
-// existing one (Cat). NonTensor values must be equal. INVALID_ARGUMENT names
-// key and both sides. The Into forms reuse `out` like GatherInto.
+// existing one (Cat). INVALID_ARGUMENT names key and both sides. The Into forms
+// reuse `out` like GatherInto.
+// NonTensor values that are equal stay one, others become a NonTensorStack.
+// Lazy stacks must agree in dimension and size, and are joined member by
+// member, or as lists along their own dimension; ragged tensors by Cat alone.
 absl::StatusOr<TensorDict> Stack(absl::Span<const TensorDict> dicts,
                                  int dim = 0);
 absl::Status StackInto(absl::Span<const TensorDict> dicts, int dim,

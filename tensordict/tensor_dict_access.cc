@@ -94,12 +94,39 @@ absl::StatusOr<Tensor> TensorDict::Get(absl::string_view key) const {
       .status();
 }
 
+absl::StatusOr<Tensor> TensorDict::GetOr(absl::string_view key,
+                                         Tensor fallback) const {
+  RILL_RETURN_IF_ERROR(CheckKey(key));
+  if (!Contains(key)) return fallback;
+  return Get(key);
+}
+
+absl::StatusOr<Tensor> TensorDict::SetDefault(absl::string_view key,
+                                              Tensor fallback) {
+  if (Contains(key)) return Get(key);
+  RILL_RETURN_IF_ERROR(Set(key, fallback));
+  return fallback;
+}
+
+absl::StatusOr<Tensor> TensorDict::Pop(absl::string_view key) {
+  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Pop"));
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, Get(key));
+  RILL_RETURN_IF_ERROR(Delete(key));
+  return tensor;
+}
+
 absl::StatusOr<TensorDict> TensorDict::GetDict(absl::string_view key) const {
   RILL_ASSIGN_OR_RETURN(
       const Entry* entry,
       Internal::FindKind(*this, "TensorDict::GetDict", key, EntryKind::kDict));
   TensorDict dict = *entry->dict();
   if (!dict.device_.has_value()) dict.device_ = device_;
+  if (dim_names_ != nullptr && dict.dim_names_ == nullptr) {
+    std::vector<std::string> names = *dim_names_;
+    names.resize(static_cast<size_t>(dict.batch_shape_.rank()));
+    dict.dim_names_ =
+        std::make_shared<const std::vector<std::string>>(std::move(names));
+  }
   return dict;
 }
 
@@ -174,27 +201,6 @@ absl::Status TensorDict::Update(const TensorDict& other) {
   return absl::OkStatus();
 }
 
-absl::Status TensorDict::CopyFrom(const TensorDict& other) {
-  absl::Status status;
-  other.ForEachLeaf([&](absl::string_view key, const Tensor& from) {
-    if (!status.ok()) return;
-    const Tensor* to = Find(key);
-    status = to == nullptr
-                 ? Internal::MissingKey(*this, "TensorDict::CopyFrom", key)
-                 : to->CheckCopyFrom(from);
-    if (!status.ok() && to != nullptr) {
-      status = absl::Status(
-          status.code(),
-          absl::StrCat(status.message(), "; at key \"", key, "\""));
-    }
-  });
-  RILL_RETURN_IF_ERROR(status);
-  other.ForEachLeaf([&](absl::string_view key, const Tensor& from) {
-    if (status.ok()) status = Find(key)->CopyFrom(from);
-  });
-  return status;
-}
-
 void TensorDict::Internal::VisitLeaves(
     const TensorDict& dict, std::string* prefix,
     absl::FunctionRef<void(absl::string_view, const Tensor&)> fn) {
@@ -223,6 +229,11 @@ std::vector<std::string> TensorDict::LeafKeys() const {
     keys.emplace_back(key);
   });
   return keys;
+}
+
+void TensorDict::ForEachEntry(
+    absl::FunctionRef<void(absl::string_view key, EntryKind kind)> fn) const {
+  for (const Entry& entry : entries_) fn(entry.name, entry.kind());
 }
 
 std::vector<std::string> TensorDict::Keys() const {

@@ -267,6 +267,11 @@ absl::Status TensorDict::CheckClose(const TensorDict& other, double absolute,
       *this, other, nullptr);
 }
 
+bool TensorDict::AllClose(const TensorDict& other, double absolute,
+                          double relative) const {
+  return CheckClose(other, absolute, relative).ok();
+}
+
 std::string TensorDict::Internal::EntryText(const Entry& entry) {
   switch (entry.kind()) {
     case EntryKind::kTensor:
@@ -290,6 +295,9 @@ std::string TensorDict::DebugString() const {
                       const std::string& indent) -> std::string {
     std::string text =
         absl::StrCat("TensorDict ", dict.batch_shape_.ToString());
+    if (dict.dim_names_ != nullptr) {
+      absl::StrAppend(&text, " (", absl::StrJoin(dict.dim_names(), ", "), ")");
+    }
     if (dict.device_.has_value()) {
       absl::StrAppend(&text, " on ", dict.device_->ToString());
     }

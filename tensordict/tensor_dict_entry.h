@@ -113,6 +113,20 @@ struct TensorDict::Internal {
   struct Joiner;      // Stack and Cat.
   struct Comparison;  // CheckEqual and CheckClose.
 
+  // Values to put into entries once nothing can fail any more.
+  struct Change {
+    Entry* entry;
+    Entry::Value value;
+  };
+  using Changes = std::vector<Change>;
+
+  // Dimension names after `op`.
+  using Names = std::shared_ptr<const std::vector<std::string>>;
+  static Names NamesAfter(const Names& names, const ShapeOp& op) {
+    return names == nullptr ? nullptr : ChangedNames(*names, op);
+  }
+  static Names ChangedNames(std::vector<std::string> names, const ShapeOp& op);
+
   // The way to an entry, on the stack: made into a text only for an error.
   struct Path {
     const Path* up;
@@ -204,6 +218,14 @@ struct TensorDict::Internal {
   static bool CopyEntry(const TensorDict& from, absl::string_view key,
                         TensorDict* to);
   static void SetDevice(TensorDict* dict, std::optional<Device> device);
+  static void SetLocked(TensorDict* dict, bool locked);
+  static bool SameNonTensor(const Entry& a, const Entry& b);
+  // CopyFrom of `from`, a part of the dictionary at `up`: checks and collects
+  // NonTensor values, or copies. Without `changes`, in lazy stacks, whose
+  // members are shared, those values must be equal.
+  static absl::Status CopyElements(const TensorDict& from, const TensorDict& to,
+                                   const Path* up, bool copies,
+                                   Changes* changes);
   // A dictionary with those leaves copied into memory of `options` for which
   // `needs_copy` says so.
   static absl::StatusOr<TensorDict> Moved(
@@ -254,12 +276,6 @@ struct TensorDict::Internal {
   static Entry::Value ValueOf(LazyStack stack);
   static Entry::Value ValueOf(RaggedTensor rows);
 
-  // Values to put into entries once nothing can fail any more.
-  struct Change {
-    Entry* entry;
-    Entry::Value value;
-  };
-  using Changes = std::vector<Change>;
   static void Commit(Changes changes);
   // Rows `rows` of the rare entries of `from`, for those of `to`.
   static absl::Status GatherRare(const TensorDict& from,
@@ -285,6 +301,7 @@ absl::StatusOr<TensorDict> TensorDict::Internal::Map(const TensorDict& dict,
                                                      const Path* up) {
   TensorDict result(WithPrefix(dict.batch_shape_, prefix, old_rank));
   result.device_ = dict.device_;
+  result.dim_names_ = NamesAfter(dict.dim_names_, op);
   result.entries_.reserve(dict.entries_.size());
   for (const Entry& entry : dict.entries_) {
     const Path path = {up, entry.name};

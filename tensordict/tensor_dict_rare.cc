@@ -307,6 +307,7 @@ absl::Status TensorDict::Internal::GatherRare(const TensorDict& from,
 void TensorDict::Internal::CopyLabels(const TensorDict& from, const ShapeOp& op,
                                       TensorDict* to) {
   to->device_ = from.device_;
+  to->dim_names_ = NamesAfter(from.dim_names_, op);
   for (size_t i = 0; i < from.entries_.size(); ++i) {
     if (const TensorDict* nested = from.entries_[i].dict()) {
       CopyLabels(*nested, op, FindHere(*to, from.entries_[i].name, i)->dict());

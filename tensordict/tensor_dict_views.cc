@@ -59,8 +59,7 @@ bool TensorDict::Internal::CopyEntry(const TensorDict& from,
   const TensorDict* nested = source->dict();
   if (nested == nullptr) return false;
   if (target != nullptr) return CopyEntry(*nested, rest, target->dict());
-  auto made = std::make_unique<TensorDict>(nested->batch_shape_);
-  made->device_ = nested->device_;
+  auto made = std::make_unique<TensorDict>(nested->EmptyLike());
   if (!CopyEntry(*nested, rest, made.get())) return false;
   to->entries_.emplace_back(head, std::move(made));
   return true;
@@ -68,8 +67,7 @@ bool TensorDict::Internal::CopyEntry(const TensorDict& from,
 
 absl::StatusOr<TensorDict> TensorDict::Select(
     absl::Span<const absl::string_view> keys, bool strict) const {
-  TensorDict result(batch_shape_);
-  result.device_ = device_;
+  TensorDict result = EmptyLike();
   for (const absl::string_view key : keys) {
     RILL_RETURN_IF_ERROR(CheckKey(key));
     if (!Internal::CopyEntry(*this, key, &result) && strict) {
@@ -86,6 +84,20 @@ absl::StatusOr<TensorDict> TensorDict::Exclude(
     RILL_RETURN_IF_ERROR(CheckKey(key));
     if (!result.Contains(key)) continue;
     RILL_RETURN_IF_ERROR(result.Delete(key));
+  }
+  return result;
+}
+
+TensorDict TensorDict::EmptyLike(bool recurse) const {
+  TensorDict result(batch_shape_);
+  result.device_ = device_;
+  result.dim_names_ = dim_names_;
+  for (const Entry& entry : entries_) {
+    if (recurse && entry.dict() != nullptr) {
+      result.entries_.emplace_back(
+          entry.name,
+          std::make_unique<TensorDict>(entry.dict()->EmptyLike(true)));
+    }
   }
   return result;
 }
@@ -186,6 +198,7 @@ absl::StatusOr<TensorDict> TensorDict::Apply(
     absl::FunctionRef<absl::StatusOr<Tensor>(absl::string_view key,
                                              const Tensor&)>
         fn) const {
+  const bool same_shape = batch_shape == batch_shape_;
   // The results are set one by one, so that each shape is checked.
   const auto apply = [&](auto&& self, const TensorDict& from,
                          const std::string& prefix,
@@ -199,6 +212,7 @@ absl::StatusOr<TensorDict> TensorDict::Apply(
       } else if (const TensorDict* nested = entry.dict()) {
         TensorDict result(to->batch_shape_.Concat(
             nested->batch_shape_.Suffix(from.batch_shape_.rank())));
+        if (same_shape) result.dim_names_ = nested->dim_names_;
         RILL_RETURN_IF_ERROR(self(self, *nested, key + "/", &result));
         RILL_RETURN_IF_ERROR(to->Set(entry.name, std::move(result)));
       } else {
@@ -208,6 +222,7 @@ absl::StatusOr<TensorDict> TensorDict::Apply(
     return absl::OkStatus();
   };
   TensorDict result(batch_shape);
+  if (same_shape) result.dim_names_ = dim_names_;
   RILL_RETURN_IF_ERROR(apply(apply, *this, "", &result));
   return result;
 }

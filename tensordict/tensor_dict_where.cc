@@ -8,10 +8,12 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
+#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/leaf_allocator.h"
 #include "rill/tensordict/tensor.h"
@@ -133,6 +135,24 @@ absl::StatusOr<TensorDict> TensorDict::Clone() const {
         RILL_RETURN_IF_ERROR(copy.CopyFrom(leaf));
         return copy;
       });
+}
+
+absl::StatusOr<TensorDict> TensorDict::ToDType(DType dtype) const {
+  const auto is_floating = [](DType type) {
+    return type == DType::kFloat16 || type == DType::kBFloat16 ||
+           type == DType::kFloat32 || type == DType::kFloat64;
+  };
+  if (!is_floating(dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TensorDict::ToDType: dtype: got ", DTypeName(dtype),
+                     ", want a real floating one"));
+  }
+  return Internal::Map(*this, batch_shape_, batch_shape_.rank(),
+                       {ShapeOp::kCopy},
+                       [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
+                         if (!is_floating(leaf.dtype())) return leaf;
+                         return Cast(leaf, dtype);
+                       });
 }
 
 bool TensorDict::is_pinned() const {

@@ -67,6 +67,11 @@ absl::StatusOr<RowLayout> RowLayout::Create(TensorDictSpec spec,
                                             const Lanes& lanes,
                                             StorageLayout layout,
                                             StorageOrder order) {
+  if (!spec.non_tensors().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "RowLayout::Create: spec: got \"", spec.non_tensors()[0].key,
+        "\", which is not a tensor, want tensors only; erase it"));
+  }
   RowLayout result;
   result.lanes_ = lanes;
   result.order_ = order;

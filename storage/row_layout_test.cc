@@ -122,6 +122,15 @@ TEST(RowLayoutTest, LeavesLeaveRoomForTheDimensionOfRows) {
                        HasSubstr("got 8, want at most 7")));
 }
 
+TEST(RowLayoutTest, WhatIsNoTensorIsRefused) {
+  TensorDictSpec spec = MixedSpec();
+  RILL_ASSERT_OK(spec.SetNonTensor("note"));
+  EXPECT_THAT(RowLayout::Create(spec, {1, 1}, StorageLayout::kRows,
+                                StorageOrder::kLaneMajor),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"note\", which is not a tensor")));
+}
+
 TEST(RowLayoutTest, BytesThatDoNotFitAreRefused) {
   for (const StorageLayout layout :
        {StorageLayout::kRows, StorageLayout::kColumns}) {

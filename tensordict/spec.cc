@@ -2,6 +2,7 @@
 #include "rill/tensordict/spec.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +43,10 @@ absl::Status CheckKeys(absl::string_view caller, const TensorDictSpec& spec,
     if (dict.Find(leaf.key) == nullptr) missing.push_back(leaf.key);
   }
   for (const TensorDictSpec::NonTensorLeaf& leaf : spec.non_tensors()) {
-    if (!dict.GetNonTensor(leaf.key).ok()) missing.push_back(leaf.key);
+    const std::optional<EntryKind> kind = dict.Kind(leaf.key);
+    if (kind != EntryKind::kNonTensor && kind != EntryKind::kNonTensorStack) {
+      missing.push_back(leaf.key);
+    }
   }
   if (!allow_extra) {
     dict.ForEachLeaf([&](absl::string_view key, const Tensor&) {

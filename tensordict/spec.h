@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
 #include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -45,7 +46,9 @@ class TensorDictSpec {
   };
   struct NonTensorLeaf {
     std::string key;
-    NonTensor example;  // What Random, Zero, ... put there; any is a member.
+    // What Random, Zero, ... put there. A member is any value, one for all rows
+    // or one a row.
+    NonTensor example;
     friend bool operator==(const NonTensorLeaf&,
                            const NonTensorLeaf&) = default;
   };

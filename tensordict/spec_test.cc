@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "rill/device/testing/fake_backend.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -210,6 +212,15 @@ TEST(TensorDictSpecTest, NonTensorsAreWantedAndMade) {
   RILL_ASSERT_OK(dict.Set("next/info", NonTensor{"true"}));
   RILL_EXPECT_OK(spec.CheckValues("Test", dict));
   RILL_EXPECT_OK(StepSpec().CheckValues("Test", dict));
+  // One a row will do; a tensor will not.
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const NonTensorStack rows,
+      NonTensorStack::Create({2}, std::vector<std::string>{"1", "2"}));
+  RILL_ASSERT_OK(dict.Set("next/info", rows));
+  RILL_EXPECT_OK(spec.CheckValues("Test", dict));
+  RILL_ASSERT_OK(dict.Set("next/info", Iota<float>({2})));
+  EXPECT_THAT(spec.CheckValues("Test", dict, /*allow_extra=*/true),
+              StatusIs(kInvalid, HasSubstr("missing \"next/info\"")));
   for (const auto& made : {spec.Random({2}, Rng(1), 0), spec.Zero({2}),
                            spec.One({2}), spec.Empty({2}, {})}) {
     RILL_ASSERT_OK(made);

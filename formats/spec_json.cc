@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "nlohmann/json.hpp"
 #include "rill/base/status_macros.h"
+#include "rill/formats/bounded_json.h"
 #include "rill/formats/json_text.h"
 #include "rill/formats/utf8.h"
 #include "rill/tensordict/dtype.h"
@@ -28,6 +29,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Domain = LeafSpec::Domain;
+using formats_internal::ShownJson;
 
 constexpr absl::string_view kFormat = "rill_spec";
 // The domains in the order of LeafSpec::Domain.
@@ -122,17 +124,9 @@ absl::Status Broken(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("SpecFromJson: ", what));
 }
 
-// A value for messages, of bounded length.
-std::string Shown(const Json& json) {
-  std::string text =
-      json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-  if (text.size() > 80) text = absl::StrCat(text.substr(0, 77), "...");
-  return text;
-}
-
 absl::Status Unfit(absl::string_view where, const Json& got,
                    absl::string_view want) {
-  return Broken(absl::StrCat(where, ": got ", Shown(got), ", want ", want));
+  return Broken(absl::StrCat(where, ": got ", ShownJson(got), ", want ", want));
 }
 
 // Parses, with few members in an object and none twice.

@@ -96,8 +96,6 @@ class Typed {
   static absl::StatusOr<Typed> Bind(TensorDict dict) {
     RILL_RETURN_IF_ERROR(S::Spec().CheckValues("Typed::Bind", dict,
                                                /*allow_extra=*/true));
-    Typed typed;
-    int i = 0;
     for (const TensorDictSpec::Leaf& leaf : S::Spec().leaves()) {
       const Tensor& tensor = *dict.Find(leaf.key);
       if (!tensor.is_host() || !tensor.is_contiguous()) {
@@ -106,18 +104,15 @@ class Typed {
             tensor.is_host() ? "not contiguous" : "not in host memory",
             ", want contiguous host memory; use Clone or To first"));
       }
-      typed.data_[i++] = tensor.raw_data();
     }
-    typed.num_rows_ = dict.batch_shape().num_elements();
-    typed.dict_ = std::move(dict);
-    return typed;
+    return Typed(std::move(dict));
   }
 
   // Uninitialised rows. All leaves lie in one allocation, each at a multiple of
   // 64 bytes. Errors as TensorDictSpec::Empty.
   static absl::StatusOr<Typed> Create(const Shape& batch_shape) {
     RILL_ASSIGN_OR_RETURN(TensorDict dict, S::Spec().Empty(batch_shape, {}));
-    return Bind(std::move(dict));
+    return Typed(std::move(dict));
   }
 
   const Shape& batch_shape() const { return dict_.batch_shape(); }
@@ -137,7 +132,14 @@ class Typed {
   }
 
  private:
-  Typed() = default;
+  // Of a dictionary that fits.
+  explicit Typed(TensorDict dict)
+      : num_rows_(dict.batch_shape().num_elements()), dict_(std::move(dict)) {
+    int i = 0;
+    for (const TensorDictSpec::Leaf& leaf : S::Spec().leaves()) {
+      data_[i++] = dict_.Find(leaf.key)->raw_data();
+    }
+  }
 
   std::array<std::byte*, S::kNumFields> data_ = {};
   int64_t num_rows_ = 0;

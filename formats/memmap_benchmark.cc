@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saving and loading dictionaries against what the machine itself takes for the
+// same bytes in the same run: "ratio" is our time over the machine's, each the
+// best of its repetitions.
+//
+//   bazel run --config=opt //formats:memmap_benchmark
+//
+// The machine's save is one new file: reserved, written from memory, synced and
+// renamed over the old one. Its load is one mapping, of which every line is
+// touched; its copy one memcpy out of that mapping into new memory.
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "absl/log/check.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "benchmark/benchmark.h"
+#include "rill/base/file.h"
+#include "rill/formats/consolidated.h"
+#include "rill/formats/memmap_directory.h"
+#include "rill/formats/tdz_archive.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+namespace {
+
+using Mode = LoadMemmapOptions::Mode;
+
+enum Format : int64_t { kDirectory, kTdz, kConsolidated };
+
+std::string Folder() {
+  const char* const folder = std::getenv("TEST_TMPDIR");
+  const std::string path =
+      JoinPath(folder == nullptr ? "/tmp" : folder,
+               absl::StrCat("rill_memmap_benchmark_", getpid()));
+  CHECK_OK(CreateDirectories(path));
+  return path;
+}
+
+// Eight leaves of a rollout, most of it in the observations.
+TensorDict MakeDict(int64_t bytes) {
+  const int64_t rows = bytes / 4096;
+  TensorDict dict({rows});
+  const auto add = [&](absl::string_view key, DType dtype, Shape shape) {
+    auto leaf = Tensor::Empty(dtype, shape);
+    CHECK_OK(leaf);
+    std::memset(leaf->raw_data(), 1, leaf->size_bytes());
+    CHECK_OK(dict.Set(key, *leaf));
+  };
+  add("obs", DType::kUInt8, {rows, 1984});
+  add("next/obs", DType::kUInt8, {rows, 1984});
+  add("action", DType::kFloat32, {rows, 24});
+  add("next/reward", DType::kFloat32, {rows, 1});
+  add("next/done", DType::kBool, {rows, 1});
+  add("index", DType::kInt64, {rows, 1});
+  add("next/value", DType::kFloat32, {rows, 1});
+  add("mask", DType::kBool, {rows, 13});
+  return dict;
+}
+
+absl::Status Save(Format format, const TensorDict& dict,
+                  const std::string& path) {
+  switch (format) {
+    case kDirectory:
+      return SaveMemmapDirectory(dict, path);
+    case kTdz:
+      return SaveTdz(dict, path);
+    case kConsolidated:
+      break;
+  }
+  return SaveConsolidated(dict, path);
+}
+
+absl::StatusOr<TensorDict> Load(Format format, const std::string& path,
+                                Mode mode) {
+  switch (format) {
+    case kDirectory:
+      return LoadMemmapDirectory(path, {.mode = mode});
+    case kTdz:
+      return LoadTdz(path, {.mode = mode});
+    case kConsolidated:
+      break;
+  }
+  return LoadConsolidated(path, {.mode = mode});
+}
+
+template <typename F>
+double Seconds(F&& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+// The machine's own save of `bytes`, over what is at `path`.
+void WriteRaw(const std::string& path, const char* data, int64_t bytes) {
+  const std::string fresh = path + ".new";
+  const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+  CHECK_GE(fd, 0);
+  // Not every file system can; ours does without then, too.
+  if (fallocate(fd, 0, 0, bytes) != 0) CHECK_EQ(lseek(fd, 0, SEEK_SET), 0);
+  for (int64_t done = 0; done < bytes;) {
+    const ssize_t n = write(fd, data + done, bytes - done);
+    CHECK_GT(n, 0);
+    done += n;
+  }
+  CHECK_EQ(fsync(fd), 0);
+  CHECK_EQ(close(fd), 0);
+  CHECK_EQ(rename(fresh.c_str(), path.c_str()), 0);
+}
+
+int64_t Touch(const char* data, int64_t bytes) {
+  int64_t sum = 0;
+  for (int64_t at = 0; at < bytes; at += 64) sum += data[at];
+  return sum;
+}
+
+void TouchRaw(const std::string& path, int64_t bytes) {
+  const int fd = open(path.c_str(), O_RDONLY);
+  CHECK_GE(fd, 0);
+  void* const data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  CHECK_NE(data, MAP_FAILED);
+  int64_t sum = Touch(static_cast<const char*>(data), bytes);
+  benchmark::DoNotOptimize(sum);
+  munmap(data, bytes);
+  close(fd);
+}
+
+void CopyRaw(const std::string& path, int64_t bytes) {
+  const int fd = open(path.c_str(), O_RDONLY);
+  CHECK_GE(fd, 0);
+  void* const data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  CHECK_NE(data, MAP_FAILED);
+  std::unique_ptr<char, void (*)(void*)> copy(
+      static_cast<char*>(std::aligned_alloc(64, bytes)), std::free);
+  std::memcpy(copy.get(), data, bytes);
+  benchmark::ClobberMemory();
+  munmap(data, bytes);
+  close(fd);
+}
+
+// Runs both sides in turn, so that they meet the same machine.
+template <typename Ours, typename Machine>
+void Compare(benchmark::State& state, int64_t bytes, Ours&& ours,
+             Machine&& machine) {
+  double best_ours = 1e9;
+  double best_machine = 1e9;
+  for (auto _ : state) {
+    best_machine = std::min(best_machine, Seconds(machine));
+    const double seconds = Seconds(ours);
+    best_ours = std::min(best_ours, seconds);
+    state.SetIterationTime(seconds);
+  }
+  state.counters["ratio"] = best_ours / best_machine;
+  state.counters["machine_GBps"] =
+      static_cast<double>(bytes) / 1e9 / best_machine;
+  state.counters["GBps"] = static_cast<double>(bytes) / 1e9 / best_ours;
+}
+
+void BM_Save(benchmark::State& state) {
+  const auto format = static_cast<Format>(state.range(0));
+  const std::string folder = Folder();
+  const TensorDict dict = MakeDict(state.range(1) << 20);
+  const int64_t bytes = dict.size_bytes();
+  const std::string raw(bytes, 'x');
+  Compare(
+      state, bytes,
+      [&] { CHECK_OK(Save(format, dict, JoinPath(folder, "ours"))); },
+      [&] { WriteRaw(JoinPath(folder, "raw"), raw.data(), bytes); });
+  CHECK_OK(RemoveAll(folder));
+}
+
+// Maps and touches a byte of every line, or copies, without the disk: what was
+// saved is in the page cache.
+void BM_Load(benchmark::State& state) {
+  const auto format = static_cast<Format>(state.range(0));
+  const Mode mode = state.range(2) == 0 ? Mode::kMapReadOnly : Mode::kCopy;
+  const std::string folder = Folder();
+  const std::string path = JoinPath(folder, "ours");
+  const std::string raw = JoinPath(folder, "raw");
+  int64_t bytes = 0;
+  {
+    const TensorDict dict = MakeDict(state.range(1) << 20);
+    bytes = dict.size_bytes();
+    CHECK_OK(Save(format, dict, path));
+    WriteRaw(raw, std::string(bytes, 'x').data(), bytes);
+  }
+  Compare(
+      state, bytes,
+      [&] {
+        auto loaded = Load(format, path, mode);
+        CHECK_OK(loaded);
+        if (mode == Mode::kCopy) return;
+        loaded->ForEachLeaf([](absl::string_view, const Tensor& leaf) {
+          int64_t sum = Touch(reinterpret_cast<const char*>(leaf.raw_data()),
+                              leaf.size_bytes());
+          benchmark::DoNotOptimize(sum);
+        });
+      },
+      [&] {
+        mode == Mode::kCopy ? CopyRaw(raw, bytes) : TouchRaw(raw, bytes);
+      });
+  CHECK_OK(RemoveAll(folder));
+}
+
+BENCHMARK(BM_Save)
+    ->ArgNames({"format", "MiB"})
+    ->ArgsProduct({{kDirectory, kTdz, kConsolidated}, {16, 256}})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Load)
+    ->ArgNames({"format", "MiB", "copy"})
+    ->ArgsProduct({{kDirectory, kTdz, kConsolidated}, {16, 256}, {0, 1}})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace rill

@@ -361,6 +361,27 @@ TEST(MemmapDirectoryTest, OlderFilesMayBearTheKeyItself) {
   EXPECT_THAT(dict.Flat<uint8_t>("a b"), IsOkAndHolds(ElementsAre('x', 'y')));
 }
 
+// The name of "a/b" is "a%2Fb", and older files may bear "a%2Fb" as it is. One
+// folder for both, 32 deep, would be 2^32 to read.
+TEST(MemmapDirectoryTest, TwoEntriesInOneFolderAreDataLoss) {
+  const std::string root = FreshPath("twice");
+  std::string path = root;
+  for (int i = 0; i < 30; ++i) {
+    RILL_ASSERT_OK(CreateDirectories(path));
+    WriteInPlace(
+        JoinPath(path, "meta.json"),
+        R"({"a/b":{"type":"TensorDict"},"a%2Fb":{"type":"TensorDict"},)"
+        R"("shape":[],"_type":"<class 'tensordict._td.TensorDict'>"})");
+    path = JoinPath(path, "a%2Fb");
+  }
+  RILL_ASSERT_OK(CreateDirectories(path));
+  WriteInPlace(JoinPath(path, "meta.json"),
+               R"({"shape":[],"_type":"<class 'tensordict._td.TensorDict'>"})");
+  EXPECT_THAT(LoadMemmapDirectory(root),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("got it for two entries")));
+}
+
 TEST(MemmapDirectoryTest, DepthIsLimitedBothWays) {
   std::string key = "x";
   for (int i = 0; i < 40; ++i) key = absl::StrCat("d/", key);

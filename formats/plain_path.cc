@@ -32,7 +32,8 @@ absl::StatusOr<PathKind> LookAt(absl::string_view caller,
 }
 
 bool IsPlainRelativePath(absl::string_view path) {
-  if (path.find('\0') != absl::string_view::npos) return false;
+  // StrSplit gives no parts at all for a view without an address.
+  if (path.empty() || path.find('\0') != absl::string_view::npos) return false;
   for (const absl::string_view part : absl::StrSplit(path, '/')) {
     if (part.empty() || part == "." || part == "..") return false;
   }

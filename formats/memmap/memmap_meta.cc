@@ -10,6 +10,7 @@
 #include "nlohmann/json.hpp"
 #include "rill/base/status_macros.h"
 #include "rill/formats/bounded_json.h"
+#include "rill/formats/json_text.h"
 #include "rill/formats/memmap/memmap_key.h"
 #include "rill/formats/utf8.h"
 
@@ -247,7 +248,14 @@ absl::StatusOr<std::string> FormatMemmapMeta(absl::string_view caller,
       return absl::InvalidArgumentError(
           absl::StrCat(caller, ": type: got ", meta.type));
   }
-  return JsonText(json);
+  std::string text = JsonText(json);
+  // A value is deeper in the file than by itself, and must be readable there.
+  if (const int depth = JsonDepth(text); depth > kMaxJsonDepth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": value: got brackets of a depth of ", depth - 1,
+                     ", want at most ", kMaxJsonDepth - 1));
+  }
+  return text;
 }
 
 }  // namespace rill::formats_internal

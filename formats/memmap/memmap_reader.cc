@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/formats/memmap/memmap_reader.h"
 
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -53,7 +54,7 @@ class Reader {
   absl::StatusOr<std::string> FindEntry(const std::string& folder,
                                         const std::string& name,
                                         absl::string_view suffix,
-                                        PathKind want) const;
+                                        PathKind want);
   absl::Status Missing(const std::string& folder, const std::string& name,
                        absl::string_view what, absl::string_view want) const;
 
@@ -65,10 +66,11 @@ class Reader {
   absl::Status ReadEntry(const Place& place, const MemmapMeta::Entry& entry,
                          TensorDict* dict);
   absl::StatusOr<Tensor> ReadLeaf(const Place& place,
-                                  const MemmapMeta::Entry& entry) const;
+                                  const MemmapMeta::Entry& entry);
 
   const MemmapSource& source_;
   const LoadMemmapOptions& options_;
+  std::set<std::string> taken_;  // What FindEntry gave.
 };
 
 absl::StatusOr<MemmapMeta> Reader::ReadMeta(const std::string& folder,
@@ -87,17 +89,22 @@ absl::StatusOr<MemmapMeta> Reader::ReadMeta(const std::string& folder,
 }
 
 // The path of an entry: its encoded name, or the bare one as older files have
-// it. Empty where neither is there.
+// it. Empty where neither is there. DATA_LOSS where it is another entry's too
+// ("a/b" and "a%2Fb"): a few such folders in one another would be read for
+// hours.
 absl::StatusOr<std::string> Reader::FindEntry(const std::string& folder,
                                               const std::string& name,
                                               absl::string_view suffix,
-                                              PathKind want) const {
+                                              PathKind want) {
   for (const bool is_encoded : {true, false}) {
     if (!is_encoded && !MayNameFileItself(name)) break;
     const std::string path = JoinPath(
         folder, absl::StrCat(is_encoded ? MemmapFileName(name) : name, suffix));
     RILL_ASSIGN_OR_RETURN(const PathKind kind, source_.LookAt(path));
-    if (kind == want) return path;
+    if (kind != want) continue;
+    if (taken_.insert(path).second) return path;
+    return absl::DataLossError(absl::StrCat(
+        source_.Where(path), ": got it for two entries, want one"));
   }
   return std::string();
 }
@@ -112,7 +119,7 @@ absl::Status Reader::Missing(const std::string& folder, const std::string& name,
 }
 
 absl::StatusOr<Tensor> Reader::ReadLeaf(const Place& place,
-                                        const MemmapMeta::Entry& entry) const {
+                                        const MemmapMeta::Entry& entry) {
   RILL_ASSIGN_OR_RETURN(
       const int64_t bytes,
       LeafBytes(absl::StrCat(source_.Where(place.path), ": entry \"",

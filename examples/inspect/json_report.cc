@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/examples/inspect/json_report.h"
 
+#include <cstdint>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,6 +13,8 @@
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_options.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 
@@ -52,16 +57,20 @@ class Members {
 // One dictionary with all that is nested in it.
 class DictReport {
  public:
-  DictReport(const TensorDict& dict, const JsonOptions& options)
-      : dict_(dict), options_(options) {}
+  explicit DictReport(const JsonOptions& options) : options_(options) {}
 
-  absl::StatusOr<Members> Write() {
-    RILL_RETURN_IF_ERROR(Level(dict_, ""));
+  absl::StatusOr<Members> Write(const TensorDict& dict) {
+    RILL_RETURN_IF_ERROR(Level(dict, ""));
     Members members;
-    members.Add("batch_shape", ShapeJson(dict_.batch_shape()));
+    members.Add("batch_shape", ShapeJson(dict.batch_shape()));
     members.AddObject("leaves", leaves_);
-    if (!dicts_.empty()) members.AddObject("dicts", dicts_);
-    if (!non_tensors_.empty()) members.AddObject("non_tensors", non_tensors_);
+    for (const auto& [name, entries] :
+         {std::pair("dicts", &dicts_), std::pair("non_tensors", &non_tensors_),
+          std::pair("stacks", &stacks_),
+          std::pair("lazy_stacks", &lazy_stacks_),
+          std::pair("ragged", &ragged_)}) {
+      if (!entries->empty()) members.AddObject(name, *entries);
+    }
     return members;
   }
 
@@ -75,36 +84,79 @@ class DictReport {
 
   absl::Status Entry(const TensorDict& dict, const std::string& name,
                      const std::string& key) {
-    if (const Tensor* const leaf = dict.Find(name)) {
-      return Leaf(key, *leaf);
-    }
-    if (const TensorDict* const inner = dict.FindDict(name)) {
-      // Else the leaves say it all.
-      if (inner->empty() || inner->batch_shape() != dict.batch_shape()) {
-        dicts_.Add(key, ShapeJson(inner->batch_shape()));
+    switch (*dict.Kind(name)) {
+      case EntryKind::kTensor:
+        return Leaf(key, *dict.Find(name));
+      case EntryKind::kDict: {
+        const TensorDict& inner = *dict.FindDict(name);
+        // Else the leaves say it all.
+        if (inner.empty() || inner.batch_shape() != dict.batch_shape()) {
+          dicts_.Add(key, ShapeJson(inner.batch_shape()));
+        }
+        return Level(inner, absl::StrCat(key, "/"));
       }
-      return Level(*inner, absl::StrCat(key, "/"));
+      case EntryKind::kNonTensor: {
+        RILL_ASSIGN_OR_RETURN(const NonTensor value, dict.GetNonTensor(name));
+        non_tensors_.Add(key, value.json);
+        return absl::OkStatus();
+      }
+      case EntryKind::kNonTensorStack: {
+        RILL_ASSIGN_OR_RETURN(const NonTensorStack stack,
+                              dict.GetNonTensorStack(name));
+        Members members;
+        members.Add("shape", ShapeJson(stack.shape()));
+        members.Add("values",
+                    absl::StrCat("[", absl::StrJoin(stack.values(), ","), "]"));
+        stacks_.AddObject(key, members);
+        return absl::OkStatus();
+      }
+      case EntryKind::kLazyStack: {
+        RILL_ASSIGN_OR_RETURN(const LazyStack stack, dict.GetLazyStack(name));
+        RILL_ASSIGN_OR_RETURN(const std::string json,
+                              JsonReport(stack, options_));
+        lazy_stacks_.Add(key, json);
+        return absl::OkStatus();
+      }
+      case EntryKind::kRagged:
+        break;
     }
-    RILL_ASSIGN_OR_RETURN(const NonTensor value, dict.GetNonTensor(name));
-    non_tensors_.Add(key, value.json);
-    return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(const RaggedTensor rows, dict.GetRagged(name));
+    return Ragged(key, rows);
   }
 
   absl::Status Leaf(const std::string& key, const Tensor& leaf) {
     Members members;
     members.AddText("dtype", DTypeName(leaf.dtype()));
     members.Add("shape", ShapeJson(leaf.shape()));
-    if (options_.values) {
-      members.Name("values");
-      RILL_RETURN_IF_ERROR(AppendJsonValues(leaf, members.text()));
-    }
+    RILL_RETURN_IF_ERROR(AddValues(leaf, &members));
     leaves_.AddObject(key, members);
     return absl::OkStatus();
   }
 
-  const TensorDict& dict_;
+  absl::Status Ragged(const std::string& key, const RaggedTensor& rows) {
+    Members members;
+    members.AddText("dtype", DTypeName(rows.dtype()));
+    members.Name("shapes");
+    members.text()->push_back('[');
+    for (int64_t i = 0; i < rows.num_rows(); ++i) {
+      RILL_ASSIGN_OR_RETURN(const Tensor row, rows.Row(i));
+      absl::StrAppend(members.text(), i == 0 ? "" : ",",
+                      ShapeJson(row.shape()));
+    }
+    members.text()->push_back(']');
+    RILL_RETURN_IF_ERROR(AddValues(rows.values(), &members));
+    ragged_.AddObject(key, members);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddValues(const Tensor& tensor, Members* members) {
+    if (!options_.values) return absl::OkStatus();
+    members->Name("values");
+    return AppendJsonValues(tensor, members->text());
+  }
+
   const JsonOptions& options_;
-  Members leaves_, dicts_, non_tensors_;
+  Members leaves_, dicts_, non_tensors_, stacks_, lazy_stacks_, ragged_;
 };
 
 absl::StatusOr<Members> RillReport(const Saved& saved,
@@ -137,8 +189,7 @@ absl::StatusOr<std::string> JsonReport(const Saved& saved,
     RILL_ASSIGN_OR_RETURN(const Members members, RillReport(saved, options));
     return members.Object();
   }
-  RILL_ASSIGN_OR_RETURN(Members members,
-                        DictReport(saved.dict, options).Write());
+  RILL_ASSIGN_OR_RETURN(Members members, DictReport(options).Write(saved.dict));
   if (!saved.refused.empty()) {
     Members refused;
     for (const RefusedEntry& entry : saved.refused) {
@@ -151,8 +202,21 @@ absl::StatusOr<std::string> JsonReport(const Saved& saved,
 
 absl::StatusOr<std::string> JsonReport(const TensorDict& dict,
                                        const JsonOptions& options) {
-  RILL_ASSIGN_OR_RETURN(const Members members,
-                        DictReport(dict, options).Write());
+  RILL_ASSIGN_OR_RETURN(const Members members, DictReport(options).Write(dict));
+  return members.Object();
+}
+
+absl::StatusOr<std::string> JsonReport(const LazyStack& stack,
+                                       const JsonOptions& options) {
+  Members members;
+  members.Add("batch_shape", ShapeJson(stack.batch_shape()));
+  members.Add("stack_dim", absl::StrCat(stack.stack_dim()));
+  std::string list;
+  for (const TensorDict& member : stack.members()) {
+    RILL_ASSIGN_OR_RETURN(const std::string json, JsonReport(member, options));
+    absl::StrAppend(&list, list.empty() ? "" : ",", json);
+  }
+  members.Add("members", absl::StrCat("[", list, "]"));
   return members.Object();
 }
 

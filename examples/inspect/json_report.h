@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "rill/examples/inspect/saved.h"
+#include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::inspect {
@@ -25,6 +26,8 @@ struct JsonOptions {
 absl::StatusOr<std::string> JsonReport(const Saved& saved,
                                        const JsonOptions& options = {});
 absl::StatusOr<std::string> JsonReport(const TensorDict& dict,
+                                       const JsonOptions& options = {});
+absl::StatusOr<std::string> JsonReport(const LazyStack& stack,
                                        const JsonOptions& options = {});
 
 }  // namespace rill::inspect

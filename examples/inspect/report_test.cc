@@ -14,6 +14,9 @@
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
@@ -90,6 +93,51 @@ TEST(JsonReportTest, OtherEntriesHaveMembersOfTheirOwn) {
                   R"("non_tensors":{"info/task":["a",{"b":null}]}})");
 }
 
+// Two values, a lazy stack of different shapes, and ragged rows.
+TensorDict RareEntries() {
+  TensorDict dict({2});
+  RILL_EXPECT_OK(
+      dict.Set("s", *NonTensorStack::Create({2}, {"\"a\"", "[null]"})));
+  TensorDict one, two;
+  RILL_EXPECT_OK(one.Set("x", Floats({1}, {1})));
+  RILL_EXPECT_OK(two.Set("x", Floats({2, 3}, {2})));
+  RILL_EXPECT_OK(dict.Set("in/l", *LazyStack::Create({one, two})));
+  RILL_EXPECT_OK(dict.Set(
+      "r", *RaggedTensor::FromRows({Floats({1, 2}, {2}), Floats({3}, {1})})));
+  return dict;
+}
+
+TEST(JsonReportTest, RareEntriesHaveMembersOfTheirOwn) {
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string json,
+                            JsonReport(RareEntries(), {.values = true}));
+  EXPECT_EQ(
+      json,
+      R"({"batch_shape":[2],"leaves":{},)"
+      R"("stacks":{"s":{"shape":[2],"values":["a",[null]]}},)"
+      R"("lazy_stacks":{"in/l":{"batch_shape":[2],"stack_dim":0,"members":[)"
+      R"({"batch_shape":[],"leaves":{"x":{"dtype":"float32","shape":[1],)"
+      R"("values":[1]}}},)"
+      R"({"batch_shape":[],"leaves":{"x":{"dtype":"float32","shape":[2],)"
+      R"("values":[2,3]}}}]}},)"
+      R"("ragged":{"r":{"dtype":"float32","shapes":[[2],[1]],)"
+      R"("values":[1,2,3]}}})");
+}
+
+TEST(TextReportTest, RareEntriesAreRowsToo) {
+  Saved saved;
+  saved.dict = RareEntries();
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text,
+                            TextReport(saved, "d", {.values = true}));
+  EXPECT_EQ(text, R"(d: memmap directory, batch [2], 0 tensors, 24 bytes
+  key        dtype           shape   bytes  min  max  mean  NaN  first
+  s          JSON            [2]     10     "a" [null]
+  in/l[]                     [2]            a lazy stack along dimension 0
+  in/l[0]/x  float32         [1]     4      1    1    1     0    1
+  in/l[1]/x  float32         [2]     8      2    3    2.5   0    2 3
+  r          ragged float32  2 rows  12     1    3    2     0    1 2 3
+)");
+}
+
 TEST(JsonReportTest, EmptyDictionaryKeepsItsLeaves) {
   RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(TensorDict()));
   EXPECT_EQ(json, R"({"batch_shape":[],"leaves":{}})");
@@ -135,7 +183,7 @@ TEST_F(RillDirectoryTest, TextShowsThemByPath) {
 run/replay: directory of Rill, kind replay_buffer, version 1
   sampler.state    5 bytes
 
-run/replay/a/rows: memmap directory, batch [2], 1 tensor of 8 bytes
+run/replay/a/rows: memmap directory, batch [2], 1 tensor, 8 bytes
   key  dtype    shape  bytes
   x    float32  [2]    8
 )");
@@ -154,7 +202,7 @@ TEST(TextReportTest, ValuesAreSummarised) {
   RILL_ASSERT_OK(saved.dict.Set("note", NonTensor{"\"x\""}));
   RILL_ASSERT_OK_AND_ASSIGN(const std::string text,
                             TextReport(saved, "d", {.values = true}));
-  EXPECT_EQ(text, R"(d: memmap directory, batch [2], 1 tensor of 16 bytes
+  EXPECT_EQ(text, R"(d: memmap directory, batch [2], 1 tensor, 16 bytes
   key       dtype    shape   bytes  min  max  mean  NaN  first
   next/obs  float32  [2, 2]  16     1    6    3     0    1 2 3 6
   note      JSON             3      "x"

@@ -9,11 +9,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/inspect/element_text.h"
 #include "rill/formats/memmap_options.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -101,25 +105,64 @@ class DictTable {
  private:
   absl::Status Entry(const TensorDict& dict, const std::string& name,
                      const std::string& key) {
-    if (const Tensor* const leaf = dict.Find(name)) return Leaf(key, *leaf);
-    if (const TensorDict* const inner = dict.FindDict(name)) {
-      if (inner->empty() || inner->batch_shape() != dict.batch_shape()) {
-        table_.Add({key + "/", "", inner->batch_shape().ToString(), "",
-                    "a dictionary of this batch shape"});
+    switch (*dict.Kind(name)) {
+      case EntryKind::kTensor: {
+        const Tensor& leaf = *dict.Find(name);
+        return Elements(key, "", leaf.shape().ToString(), leaf);
       }
-      return Level(*inner, absl::StrCat(key, "/"));
+      case EntryKind::kDict: {
+        const TensorDict& inner = *dict.FindDict(name);
+        if (inner.empty() || inner.batch_shape() != dict.batch_shape()) {
+          table_.Add({key + "/", "", inner.batch_shape().ToString(), "",
+                      "a dictionary of this batch shape"});
+        }
+        return Level(inner, absl::StrCat(key, "/"));
+      }
+      case EntryKind::kNonTensor: {
+        RILL_ASSIGN_OR_RETURN(const NonTensor value, dict.GetNonTensor(name));
+        Json(key, "", value.json);
+        return absl::OkStatus();
+      }
+      case EntryKind::kNonTensorStack: {
+        RILL_ASSIGN_OR_RETURN(const NonTensorStack stack,
+                              dict.GetNonTensorStack(name));
+        Json(key, stack.shape().ToString(), absl::StrJoin(stack.values(), " "));
+        return absl::OkStatus();
+      }
+      case EntryKind::kLazyStack: {
+        RILL_ASSIGN_OR_RETURN(const LazyStack stack, dict.GetLazyStack(name));
+        return Members(key, stack);
+      }
+      case EntryKind::kRagged:
+        break;
     }
-    RILL_ASSIGN_OR_RETURN(const NonTensor value, dict.GetNonTensor(name));
-    table_.Add({key, "JSON", "", absl::StrCat(value.json.size()),
-                Shortened(value.json)});
+    RILL_ASSIGN_OR_RETURN(const RaggedTensor rows, dict.GetRagged(name));
+    return Elements(key, "ragged ", Counted(rows.num_rows(), "row"),
+                    rows.values());
+  }
+
+  absl::Status Members(const std::string& key, const LazyStack& stack) {
+    table_.Add(
+        {key + "[]", "", stack.batch_shape().ToString(), "",
+         absl::StrCat("a lazy stack along dimension ", stack.stack_dim())});
+    for (int64_t i = 0; i < stack.size(); ++i) {
+      RILL_RETURN_IF_ERROR(Level(stack.members()[static_cast<size_t>(i)],
+                                 absl::StrCat(key, "[", i, "]/")));
+    }
     return absl::OkStatus();
   }
 
-  absl::Status Leaf(const std::string& key, const Tensor& leaf) {
-    Table::Row row = {key, std::string(DTypeName(leaf.dtype())),
-                      leaf.shape().ToString(), absl::StrCat(leaf.size_bytes())};
+  void Json(const std::string& key, std::string shape, std::string json) {
+    table_.Add({key, "JSON", std::move(shape), absl::StrCat(json.size()),
+                Shortened(std::move(json))});
+  }
+
+  absl::Status Elements(const std::string& key, absl::string_view kind,
+                        std::string shape, const Tensor& elements) {
+    Table::Row row = {key, absl::StrCat(kind, DTypeName(elements.dtype())),
+                      std::move(shape), absl::StrCat(elements.size_bytes())};
     if (options_.values) {
-      RILL_ASSIGN_OR_RETURN(const Summary summary, Summarize(leaf));
+      RILL_ASSIGN_OR_RETURN(const Summary summary, Summarize(elements));
       row.insert(row.end(), {summary.min, summary.max, summary.mean,
                              absl::StrCat(summary.nans), summary.first});
     }
@@ -137,7 +180,7 @@ absl::StatusOr<std::string> DictText(const Saved& saved, absl::string_view path,
   std::string text = absl::StrCat(
       OneLine(path), ": ", FormName(saved.form), ", batch ",
       dict.batch_shape().ToString(), ", ", Counted(dict.num_leaves(), "tensor"),
-      " of ", Counted(dict.size_bytes(), "byte"), "\n");
+      ", ", Counted(dict.size_bytes(), "byte"), "\n");
   if (!dict.empty()) {
     DictTable table(options);
     RILL_RETURN_IF_ERROR(table.Level(dict, ""));

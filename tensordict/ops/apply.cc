@@ -19,11 +19,14 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/ops/keys.h"
 #include "rill/tensordict/ops/shape_ops.h"
+#include "rill/tensordict/ops/walk.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::ops {
 namespace {
+
+using ops_internal::MapTensors;
 
 // fn(i) for i in [0, count), by up to `num_threads` threads of which the
 // calling one is the first.
@@ -66,31 +69,22 @@ struct Call {
   absl::StatusOr<Tensor> result = absl::StatusOr<Tensor>(Tensor());
 };
 
-// All calls made, in the order of ForEachLeaf.
+// All calls made, in the order of MapTensors.
 absl::StatusOr<std::vector<Call>> CallAll(absl::string_view caller,
                                           const TensorDict& dict,
                                           NamedLeafFunction fn,
                                           const ApplyOptions& options) {
   RILL_RETURN_IF_ERROR(CheckThreads(caller, options.num_threads));
   std::vector<Call> calls;
-  dict.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    calls.push_back({std::string(key), {leaf}});
-  });
-  for (Call& call : calls) {
-    for (const TensorDict* other : options.others) {
-      if (other == nullptr) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(caller, ": one of options.others is null"));
-      }
-      absl::StatusOr<Tensor> leaf = other->Get(call.key);
-      if (leaf.status().code() == absl::StatusCode::kNotFound &&
-          options.if_missing.has_value()) {
-        leaf = *options.if_missing;
-      }
-      if (!leaf.ok()) return AtKey(leaf.status(), caller, call.key);
-      call.leaves.push_back(*std::move(leaf));
-    }
-  }
+  RILL_RETURN_IF_ERROR(
+      MapTensors(
+          caller, dict,
+          {.others = options.others, .if_missing = options.if_missing},
+          [&](absl::string_view key, absl::Span<const Tensor> leaves) {
+            calls.push_back({std::string(key), {leaves.begin(), leaves.end()}});
+            return leaves[0];
+          })
+          .status());
   RunIndexed(
       static_cast<int64_t>(calls.size()), options.num_threads,
       [&](int64_t i) { calls[i].result = fn(calls[i].key, calls[i].leaves); });
@@ -107,22 +101,11 @@ absl::StatusOr<TensorDict> NamedApply(const TensorDict& dict,
                                       const ApplyOptions& options) {
   RILL_ASSIGN_OR_RETURN(std::vector<Call> calls,
                         CallAll("ops::Apply", dict, fn, options));
-  const auto dropped = std::stable_partition(
-      calls.begin(), calls.end(),
-      [](const Call& call) { return call.result->is_valid(); });
-  const std::vector<absl::string_view> dropped_keys = [&] {
-    std::vector<absl::string_view> keys;
-    for (auto call = dropped; call != calls.end(); ++call) {
-      keys.push_back(call->key);
-    }
-    return keys;
-  }();
-  RILL_ASSIGN_OR_RETURN(const TensorDict kept, dict.Exclude(dropped_keys));
   size_t next = 0;
   RILL_ASSIGN_OR_RETURN(
       TensorDict result,
-      kept.Apply(options.batch_shape.value_or(dict.batch_shape()),
-                 [&](absl::string_view, const Tensor&) {
+      MapTensors("ops::Apply", dict, {.batch_shape = options.batch_shape},
+                 [&](absl::string_view, absl::Span<const Tensor>) {
                    return std::move(calls[next++].result);
                  }));
   if (options.filter_empty) return FilterEmpty(result);

@@ -23,6 +23,8 @@ namespace rill::ops {
 // `others`. What it returns stands at the same key of the result, where it must
 // start with the batch shape; Tensor(), which is not valid, leaves the key out.
 // Nested dictionaries and values without a shape are kept; the device is unset.
+// Of a lazy stack it gets the leaves of each member, of a ragged tensor the
+// values; those of `others` have the same members and shapes.
 //
 // Errors: the function's own, with the key; of several the one that comes first
 //   in the order of the keys, whatever the threads do. NOT_FOUND for a key

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/element.h"
@@ -18,6 +19,7 @@
 #include "rill/tensordict/ops/elementwise.h"
 #include "rill/tensordict/ops/layout.h"
 #include "rill/tensordict/ops/scalar.h"
+#include "rill/tensordict/ops/walk.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -29,6 +31,7 @@ using ops_internal::BlockReader;
 using ops_internal::BlockWriter;
 using ops_internal::CheckHost;
 using ops_internal::kBlock;
+using ops_internal::MapTensors;
 using ops_internal::UnaryKernel;
 
 absl::string_view NameOf(BinaryOp op) {
@@ -196,50 +199,20 @@ absl::StatusOr<Tensor> RunNew(Op op, const Call& call) {
   return out;
 }
 
-// That `b` has no other leaves than `a`, given that it has those of `a`.
-absl::Status CheckKeys(absl::string_view caller, const TensorDict& a,
-                       const Operand<TensorDict>& b) {
-  if (b.value() == nullptr || a.num_leaves() == b.value()->num_leaves()) {
-    return absl::OkStatus();
-  }
-  for (const std::string& key : b.value()->LeafKeys()) {
-    RILL_RETURN_IF_ERROR(a.Get(key).status()) << "in " << caller;
-  }
-  for (const std::string& key : a.LeafKeys()) {
-    RILL_RETURN_IF_ERROR(b.value()->Get(key).status()) << "in " << caller;
-  }
-  return absl::OkStatus();
+// The right side as MapTensors wants it.
+std::vector<const TensorDict*> OthersOf(const Operand<TensorDict>& b) {
+  if (b.value() == nullptr) return {};
+  return {b.value()};
+}
+Operand<Tensor> RightOf(const Operand<TensorDict>& b,
+                        absl::Span<const Tensor> tensors) {
+  if (b.value() == nullptr) return b.scalar();
+  return tensors[1];
 }
 
-// fn(leaf, the right side's tensor or scalar).
-template <typename Fn>
-auto WithOperand(const Tensor& leaf, absl::string_view key,
-                 const Operand<TensorDict>& b, Fn&& fn)
-    -> decltype(fn(leaf, Operand<Tensor>(leaf))) {
-  if (b.value() == nullptr) return fn(leaf, Operand<Tensor>(b.scalar()));
-  RILL_ASSIGN_OR_RETURN(const Tensor other, b.value()->Get(key));
-  return fn(leaf, Operand<Tensor>(other));
-}
-
-// Checks all leaves by prepare(key, leaf), then runs what it returned.
-template <typename Call, typename Fn>
-absl::Status RunAllInPlace(const TensorDict& dict, Fn&& prepare) {
-  std::vector<Call> calls;
-  absl::Status status;
-  dict.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    if (!status.ok()) return;
-    absl::StatusOr<Call> call = prepare(key, leaf);
-    if (call.ok()) {
-      calls.push_back(*std::move(call));
-    } else {
-      status = absl::Status(
-          call.status().code(),
-          absl::StrCat(call.status().message(), "; at key \"", key, "\""));
-    }
-  });
-  RILL_RETURN_IF_ERROR(status);
+template <typename Call>
+void RunAllInPlace(const std::vector<Call>& calls) {
   for (const Call& call : calls) Run(call, call.a);
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -257,20 +230,18 @@ absl::StatusOr<Tensor> Compute(UnaryOp op, const Tensor& a) {
 
 absl::StatusOr<TensorDict> Compute(BinaryOp op, const TensorDict& a,
                                    const Operand<TensorDict>& b) {
-  RILL_RETURN_IF_ERROR(CheckKeys(NameOf(op), a, b));
-  return a.Apply(
-      a.batch_shape(), [&](absl::string_view key, const Tensor& leaf) {
-        return WithOperand(leaf, key, b,
-                           [&](const Tensor& x, const Operand<Tensor>& y) {
-                             return Compute(op, x, y);
-                           });
-      });
+  const std::vector<const TensorDict*> others = OthersOf(b);
+  return MapTensors(NameOf(op), a, {.others = others, .same_keys = true},
+                    [&](absl::string_view, absl::Span<const Tensor> tensors) {
+                      return Compute(op, tensors[0], RightOf(b, tensors));
+                    });
 }
 
 absl::StatusOr<TensorDict> Compute(UnaryOp op, const TensorDict& a) {
-  return a.Apply(a.batch_shape(), [&](absl::string_view, const Tensor& leaf) {
-    return Compute(op, leaf);
-  });
+  return MapTensors(NameOf(op), a, {},
+                    [&](absl::string_view, absl::Span<const Tensor> tensors) {
+                      return Compute(op, tensors[0]);
+                    });
 }
 
 absl::Status ComputeInPlace(BinaryOp op, const Tensor& a,
@@ -289,24 +260,38 @@ absl::Status ComputeInPlace(UnaryOp op, const Tensor& a) {
 
 absl::Status ComputeInPlace(BinaryOp op, const TensorDict& a,
                             const Operand<TensorDict>& b) {
-  RILL_RETURN_IF_ERROR(CheckKeys(NameOf(op), a, b));
-  return RunAllInPlace<BinaryCall>(
-      a, [&](absl::string_view key, const Tensor& leaf) {
-        return WithOperand(leaf, key, b,
-                           [&](const Tensor& x, const Operand<Tensor>& y) {
-                             return PrepareInPlace(op, x, y);
-                           });
-      });
+  const std::vector<const TensorDict*> others = OthersOf(b);
+  std::vector<BinaryCall> calls;
+  RILL_RETURN_IF_ERROR(
+      MapTensors(NameOf(op), a, {.others = others, .same_keys = true},
+                 [&](absl::string_view, absl::Span<const Tensor> tensors)
+                     -> absl::StatusOr<Tensor> {
+                   RILL_ASSIGN_OR_RETURN(
+                       BinaryCall call,
+                       PrepareInPlace(op, tensors[0], RightOf(b, tensors)));
+                   calls.push_back(std::move(call));
+                   return tensors[0];
+                 })
+          .status());
+  RunAllInPlace(calls);
+  return absl::OkStatus();
 }
 
 absl::Status ComputeInPlace(UnaryOp op, const TensorDict& a) {
-  return RunAllInPlace<UnaryCall>(
-      a,
-      [&](absl::string_view, const Tensor& leaf) -> absl::StatusOr<UnaryCall> {
-        RILL_ASSIGN_OR_RETURN(UnaryCall call, Prepare(op, leaf));
-        RILL_RETURN_IF_ERROR(CheckInPlace(op, leaf));
-        return call;
-      });
+  std::vector<UnaryCall> calls;
+  RILL_RETURN_IF_ERROR(
+      MapTensors(
+          NameOf(op), a, {},
+          [&](absl::string_view,
+              absl::Span<const Tensor> tensors) -> absl::StatusOr<Tensor> {
+            RILL_ASSIGN_OR_RETURN(UnaryCall call, Prepare(op, tensors[0]));
+            RILL_RETURN_IF_ERROR(CheckInPlace(op, tensors[0]));
+            calls.push_back(std::move(call));
+            return tensors[0];
+          })
+          .status());
+  RunAllInPlace(calls);
+  return absl::OkStatus();
 }
 
 }  // namespace rill::ops

@@ -21,7 +21,8 @@ namespace rill::ops {
 // The right side is one of the same kind, or a Scalar. Of dictionaries it has
 // the same keys. Its dtypes are the left side's: nothing is cast, and a Scalar
 // must be one that the leaf's dtype can hold. Its shapes are the left side's,
-// or become so by repeating sizes of 1 and missing leading dimensions. Values
+// or become so by repeating sizes of 1 and missing leading dimensions; lazy
+// stacks and ragged tensors meet those of the same members and shapes. Values
 // without a shape are the left side's; the device is unset.
 //
 // Results are new, contiguous, of the left side's shape and dtype (bool for

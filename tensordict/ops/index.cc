@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/ops/index_plan.h"
 #include "rill/tensordict/ops/layout.h"
+#include "rill/tensordict/ops/walk.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -92,6 +95,8 @@ absl::StatusOr<TensorDict> At(const TensorDict& dict,
     if (result.batch_shape() == plan.shape()) return result;
     return result.Reshape(plan.shape());
   }
+  RILL_ASSIGN_OR_RETURN(std::optional<TensorDict> result, plan.InSteps(dict));
+  if (result.has_value()) return *std::move(result);
   return dict.MapShape(plan.shape(),
                        [&](const Tensor& leaf) { return AtLeaf(plan, leaf); });
 }
@@ -108,6 +113,12 @@ absl::Status SetAt(const TensorDict& dict, absl::Span<const DimIndex> index,
   const Shape& batch = dict.batch_shape();
   RILL_ASSIGN_OR_RETURN(const IndexPlan plan,
                         IndexPlan::Create("ops::SetAt", batch, index));
+  for (const TensorDict* side : {&dict, &source}) {
+    RILL_RETURN_IF_ERROR(
+        ops_internal::CheckNone("ops::SetAt", *side,
+                                {EntryKind::kNonTensorStack,
+                                 EntryKind::kLazyStack, EntryKind::kRagged}));
+  }
   std::vector<Write> writes;
   absl::Status status;
   dict.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {

@@ -73,7 +73,8 @@ class DimIndex {
 //
 // Without masks and index tensors the result shares bytes, else it is a
 // contiguous copy and wants host memory (but for rows of dimension 0 alone:
-// TensorDict::Gather).
+// TensorDict::Gather). Entries that are no tensors go the way of SelectDim,
+// Slice, Unsqueeze and Gather, or else of MapShape.
 //
 // Errors: INVALID_ARGUMENT for more elements than dimensions, a second
 //   ellipsis, a step of 0, an index tensor of another dtype, shapes that do not
@@ -93,7 +94,8 @@ absl::StatusOr<Tensor> At(const Tensor& tensor,
 // dict[index] = source: writes `source` into the bytes of those elements. Its
 // batch shape is broadcast to that of At(dict, index): missing leading
 // dimensions and sizes of 1 repeat. Where an element is named twice the last
-// one in order stays. Values without a shape are left alone.
+// one in order stays. Values without a shape are left alone; INVALID_ARGUMENT
+// for values a row, lazy stacks and ragged tensors.
 // Nothing is written unless all is right: NOT_FOUND or INVALID_ARGUMENT for
 // keys that are not the same, INVALID_ARGUMENT for dtypes and shapes,
 // FAILED_PRECONDITION for leaves that are read-only or repeat elements; errors
@@ -117,7 +119,8 @@ absl::StatusOr<TensorDict> GatherAlong(const TensorDict& dict, int dim,
 // Rows (elements) of `a` where `mask` is true, else of `b`. The mask's shape is
 // the batch shape or its beginning (the tensors' shape or its beginning); keys,
 // shapes and dtypes are the same on both sides. Values without a shape are
-// a's. Copied.
+// a's, values a row are chosen like rows; INVALID_ARGUMENT for lazy stacks and
+// ragged tensors. Copied.
 absl::StatusOr<TensorDict> Where(const Tensor& mask, const TensorDict& a,
                                  const TensorDict& b);
 absl::StatusOr<Tensor> Where(const Tensor& mask, const Tensor& a,

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "rill/tensordict/ops/layout.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_layout.h"
 
 namespace rill::ops_internal {
@@ -309,6 +311,29 @@ absl::StatusOr<IndexPlan> IndexPlan::Create(absl::string_view caller,
   while (source < batch_shape.rank()) plan.AddWhole(source++);
   RILL_RETURN_IF_ERROR(plan.Finish(caller));
   return plan;
+}
+
+absl::StatusOr<std::optional<TensorDict>> IndexPlan::InSteps(
+    const TensorDict& dict) const {
+  for (const Dim& dim : dims_) {
+    if (dim.chosen.has_value() || dim.step != 1) return std::nullopt;
+  }
+  TensorDict result = dict;
+  for (auto taken = taken_.rbegin(); taken != taken_.rend(); ++taken) {
+    RILL_ASSIGN_OR_RETURN(result,
+                          result.SelectDim(taken->first, taken->second));
+  }
+  for (size_t d = 0; d < dims_.size(); ++d) {
+    const Dim& dim = dims_[d];
+    const int at = static_cast<int>(d);
+    if (dim.source < 0) {
+      RILL_ASSIGN_OR_RETURN(result, result.Unsqueeze(at));
+    } else if (dim.size != batch_shape_[dim.source]) {
+      RILL_ASSIGN_OR_RETURN(result,
+                            result.Slice(at, dim.begin, dim.begin + dim.size));
+    }
+  }
+  return std::optional<TensorDict>(std::move(result));
 }
 
 const std::vector<int64_t>* IndexPlan::rows() const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "rill/tensordict/ops/index.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
 
 // What an index expression means for a batch shape, for the .cc files of this
 // package.
@@ -37,6 +39,11 @@ class IndexPlan {
   static absl::StatusOr<IndexPlan> Create(
       absl::string_view caller, const Shape& batch_shape,
       absl::Span<const ops::DimIndex> index);
+
+  // The result made of SelectDim, Slice and Unsqueeze, which know all kinds of
+  // entries, if that is possible.
+  absl::StatusOr<std::optional<TensorDict>> InSteps(
+      const TensorDict& dict) const;
 
   // The batch shape of the result.
   const Shape& shape() const { return shape_; }

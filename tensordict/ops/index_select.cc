@@ -2,6 +2,7 @@
 // Choices of rows by a mask or by an index tensor of the batch's rank.
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,9 +13,11 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ops/index.h"
 #include "rill/tensordict/ops/index_plan.h"
 #include "rill/tensordict/ops/layout.h"
+#include "rill/tensordict/ops/walk.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -125,17 +128,35 @@ absl::StatusOr<TensorDict> Where(const Tensor& mask, const TensorDict& a,
         "ops::Where: batch shape: got ", b.batch_shape().ToString(), ", want ",
         a.batch_shape().ToString(), " as the other side's"));
   }
-  if (a.num_leaves() != b.num_leaves()) {
-    for (const std::string& key : b.LeafKeys()) {
-      RILL_RETURN_IF_ERROR(a.Get(key).status()) << "in ops::Where";
-    }
+  for (const TensorDict* side : {&a, &b}) {
+    RILL_RETURN_IF_ERROR(ops_internal::CheckNone(
+        "ops::Where", *side, {EntryKind::kLazyStack, EntryKind::kRagged}));
   }
-  return a.Apply(
-      a.batch_shape(),
-      [&](absl::string_view key, const Tensor& leaf) -> absl::StatusOr<Tensor> {
-        RILL_ASSIGN_OR_RETURN(const Tensor other, b.Get(key));
-        return Where(mask, leaf, other);
-      });
+  const TensorDict* const others[] = {&b};
+  RILL_ASSIGN_OR_RETURN(
+      TensorDict result,
+      ops_internal::MapTensors(
+          "ops::Where", a, {.others = others, .same_keys = true},
+          [&](absl::string_view, absl::Span<const Tensor> sides) {
+            return Where(mask, sides[0], sides[1]);
+          }));
+  // Values a row are chosen as rows are.
+  for (const std::string& key :
+       ops_internal::KeysOf(a, {EntryKind::kNonTensorStack})) {
+    RILL_ASSIGN_OR_RETURN(const NonTensorStack left, a.GetNonTensorStack(key));
+    RILL_ASSIGN_OR_RETURN(const NonTensorStack right, b.GetNonTensorStack(key));
+    RILL_ASSIGN_OR_RETURN(const NonTensorStack both,
+                          NonTensorStack::Stack({left, right}, 0));
+    RILL_ASSIGN_OR_RETURN(
+        NonTensorStack chosen,
+        both.MapIndex([&](const Tensor& index) -> absl::StatusOr<Tensor> {
+          RILL_ASSIGN_OR_RETURN(const Tensor x, index.Index(0));
+          RILL_ASSIGN_OR_RETURN(const Tensor y, index.Index(1));
+          return Where(mask, x, y);
+        }));
+    RILL_RETURN_IF_ERROR(result.Set(key, std::move(chosen)));
+  }
+  return result;
 }
 
 }  // namespace rill::ops

@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
+#include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -57,6 +58,14 @@ absl::StatusOr<TensorDict> Filter(
   for (const std::string& key : dict.Keys()) {
     if (const TensorDict* nested = dict.FindDict(key)) {
       RILL_ASSIGN_OR_RETURN(TensorDict filtered, Filter(*nested, keep));
+      RILL_RETURN_IF_ERROR(result.Set(key, std::move(filtered)));
+    } else if (dict.Kind(key) == EntryKind::kLazyStack) {
+      RILL_ASSIGN_OR_RETURN(const LazyStack stack, dict.GetLazyStack(key));
+      RILL_ASSIGN_OR_RETURN(
+          LazyStack filtered,
+          stack.MapMembers(stack.stack_dim(), [&](const TensorDict& member) {
+            return Filter(member, keep);
+          }));
       RILL_RETURN_IF_ERROR(result.Set(key, std::move(filtered)));
     }
     if (keep(key, result)) continue;
@@ -181,7 +190,8 @@ absl::StatusOr<TensorDict> Separate(TensorDict* dict,
 
 absl::StatusOr<TensorDict> FilterNonTensor(const TensorDict& dict) {
   return Filter(dict, [](absl::string_view key, const TensorDict& of) {
-    return of.Find(key) != nullptr || of.FindDict(key) != nullptr;
+    const EntryKind kind = *of.Kind(key);
+    return kind != EntryKind::kNonTensor && kind != EntryKind::kNonTensorStack;
   });
 }
 

@@ -13,8 +13,8 @@
 namespace rill::ops {
 
 // Operations on the keys of a dictionary. Results share bytes; entries of every
-// kind (tensors, dictionaries, values without a shape) are moved as they are,
-// in their order unless it says so. Keys are texts as in key.h.
+// kind are moved as they are, in their order unless it says so; a lazy stack is
+// one entry. Keys are texts as in key.h.
 //
 // Errors: those of TensorDict's Select, Set, Rename and Delete.
 // Thread-safety: thread-safe for reading.
@@ -50,7 +50,8 @@ absl::StatusOr<TensorDict> Separate(TensorDict* dict,
                                     absl::Span<const absl::string_view> keys,
                                     bool strict = true);
 
-// Without values that have no shape, on all levels.
+// Without values that are no tensors (one for all rows or one a row), on all
+// levels and in the members of lazy stacks.
 absl::StatusOr<TensorDict> FilterNonTensor(const TensorDict& dict);
 // Without dictionaries that hold nothing but empty dictionaries.
 absl::StatusOr<TensorDict> FilterEmpty(const TensorDict& dict);

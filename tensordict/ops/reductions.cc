@@ -19,6 +19,7 @@
 #include "rill/tensordict/element.h"
 #include "rill/tensordict/ops/accumulators.h"
 #include "rill/tensordict/ops/layout.h"
+#include "rill/tensordict/ops/walk.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -285,7 +286,12 @@ absl::StatusOr<TensorDict> Reduce(ReduceOp op, const TensorDict& dict,
   const auto reduce = [&](const Tensor& leaf, uint32_t mask) {
     return ReduceMask(op, leaf, mask, options.keep_dims, options.correction);
   };
+  // There is no sum of texts, and no telling apart of an index of them.
+  RILL_RETURN_IF_ERROR(
+      ops_internal::CheckNone(NameOf(op), dict, {EntryKind::kNonTensorStack}));
   if (!options.dim.has_value() && options.over != ReduceOver::kBatch) {
+    RILL_RETURN_IF_ERROR(ops_internal::CheckNone(
+        NameOf(op), dict, {EntryKind::kLazyStack, EntryKind::kRagged}));
     const bool keeps_batch = options.over == ReduceOver::kFeature;
     return MapLeaves(
         dict, keeps_batch ? batch : Shape(), [&](const Tensor& leaf) {
@@ -350,6 +356,8 @@ absl::StatusOr<Tensor> CumSum(const Tensor& tensor, int dim) {
 absl::StatusOr<TensorDict> CumSum(const TensorDict& dict, int dim) {
   RILL_ASSIGN_OR_RETURN(
       dim, ops_internal::WrapDim("ops::CumSum", dict.batch_shape(), dim));
+  RILL_RETURN_IF_ERROR(ops_internal::CheckNone("ops::CumSum", dict,
+                                               {EntryKind::kNonTensorStack}));
   return dict.MapShape(dict.batch_shape(),
                        [&](const Tensor& leaf) { return CumSum(leaf, dim); });
 }

@@ -81,9 +81,10 @@ struct ReduceDims {
 };
 absl::StatusOr<Tensor> Reduce(ReduceOp op, const Tensor& tensor,
                               const ReduceDims& options);
-// Values without a shape are kept. Of nested dictionaries the same dimensions
-// are reduced; under kFeature and kLeaf they lose the tails of their longer
-// batch shapes.
+// Values without a shape are kept, values a row are INVALID_ARGUMENT, and so
+// are lazy stacks and ragged tensors unless they can be made dense. Of nested
+// dictionaries the same dimensions are reduced; under kFeature and kLeaf they
+// lose the tails of their longer batch shapes.
 absl::StatusOr<TensorDict> Reduce(ReduceOp op, const TensorDict& dict,
                                   const ReduceOptions& options);
 

@@ -17,6 +17,7 @@
 #include "rill/tensordict/ops/layout.h"
 #include "rill/tensordict/ops/scalar.h"
 #include "rill/tensordict/ops/shape_ops.h"
+#include "rill/tensordict/ops/walk.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -168,26 +169,39 @@ absl::StatusOr<TensorDict> Pad(const TensorDict& dict,
                      "}, want at most ", batch.rank(), " pairs >= 0"));
   }
   RILL_ASSIGN_OR_RETURN(const Shape shape, MakeShape("ops::Pad", padded));
-  return dict.MapShape(
-      shape, [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
-        RILL_RETURN_IF_ERROR(CheckHost("ops::Pad", leaf));
-        std::vector<int64_t> all = padded;
-        const absl::Span<const int64_t> tail = leaf.shape().sizes();
-        all.insert(all.end(), tail.begin() + batch.rank(), tail.end());
-        RILL_ASSIGN_OR_RETURN(const Shape leaf_shape,
-                              MakeShape("ops::Pad", all));
-        RILL_ASSIGN_OR_RETURN(Tensor result,
-                              Full(leaf.dtype(), leaf_shape, value));
-        Tensor inside = result;
-        for (size_t d = 0; d < sizes.size(); ++d) {
-          const int dim = static_cast<int>(d);
-          RILL_ASSIGN_OR_RETURN(
-              inside,
-              inside.Slice(dim, sizes[d].before, sizes[d].before + batch[dim]));
-        }
-        RILL_RETURN_IF_ERROR(inside.CopyFrom(leaf));
-        return result;
-      });
+  const auto pad_with = [&](const Scalar& with, const TensorDict& from) {
+    return from.MapShape(
+        shape, [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
+          RILL_RETURN_IF_ERROR(CheckHost("ops::Pad", leaf));
+          std::vector<int64_t> all = padded;
+          const absl::Span<const int64_t> tail = leaf.shape().sizes();
+          all.insert(all.end(), tail.begin() + batch.rank(), tail.end());
+          RILL_ASSIGN_OR_RETURN(const Shape leaf_shape,
+                                MakeShape("ops::Pad", all));
+          RILL_ASSIGN_OR_RETURN(Tensor result,
+                                Full(leaf.dtype(), leaf_shape, with));
+          Tensor inside = result;
+          for (size_t d = 0; d < sizes.size(); ++d) {
+            const int dim = static_cast<int>(d);
+            RILL_ASSIGN_OR_RETURN(inside,
+                                  inside.Slice(dim, sizes[d].before,
+                                               sizes[d].before + batch[dim]));
+          }
+          RILL_RETURN_IF_ERROR(inside.CopyFrom(leaf));
+          return result;
+        });
+  };
+  const std::vector<std::string> texts =
+      ops_internal::KeysOf(dict, {EntryKind::kNonTensorStack});
+  if (texts.empty()) return pad_with(value, dict);
+  // Values a row are padded by null, which is a zero among their indices.
+  RILL_ASSIGN_OR_RETURN(TensorDict result, pad_with(0, dict));
+  RILL_ASSIGN_OR_RETURN(
+      const TensorDict others,
+      dict.Exclude(std::vector<absl::string_view>(texts.begin(), texts.end())));
+  RILL_ASSIGN_OR_RETURN(const TensorDict exact, pad_with(value, others));
+  RILL_RETURN_IF_ERROR(result.Update(exact));
+  return result;
 }
 
 }  // namespace rill::ops

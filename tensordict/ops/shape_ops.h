@@ -93,7 +93,8 @@ struct PadSize {
   int64_t after = 0;
 };
 // Copied: rows of `value` before and after dimension d as sizes[d] says; later
-// dimensions stay. `value` must fit every leaf's dtype as Scalar says.
+// dimensions stay. `value` must fit every leaf's dtype as Scalar says; values a
+// row are padded by null.
 absl::StatusOr<TensorDict> Pad(const TensorDict& dict,
                                absl::Span<const PadSize> sizes,
                                const Scalar& value = 0);

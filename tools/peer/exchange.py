@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exchanges dictionaries between tensordict and Rill, in both directions.
+
+usage: exchange.py INSPECT CONVERT WRITE_SAMPLES
+
+For every case and form: tensordict writes it and Rill's inspect must show
+exactly what it held; then Rill's convert rewrites it in every form and
+tensordict must find the same in it. At last tensordict reads what Rill made
+from nothing. Prints what failed, and "PASSED FAILED" as its last line.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+
+warnings.simplefilter("ignore")
+
+import tensordict  # noqa: E402
+import torch  # noqa: E402
+from tensordict import TensorDict  # noqa: E402
+
+import cases  # noqa: E402
+import samples  # noqa: E402
+from describe import describe, difference, key_text  # noqa: E402
+
+ENDINGS = {"directory": "", "tdz": ".tdz", "consolidated": ".bin"}
+# What convert refuses, for the form has no place for it.
+NOT_CONSOLIDATED = ("stacks", "lazy_stacks", "ragged", "members")
+
+
+def write(td, path, form):
+    if form == "consolidated":
+        td.consolidate(filename=path)
+    else:
+        td.save(path)
+
+
+def read(path, form):
+    if form == "consolidated":
+        return TensorDict.from_consolidated(path)
+    return TensorDict.load_memmap(path)
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = done.stderr.splitlines()
+    if done.returncode and (done.returncode != 1 or len(lines) != 1):
+        raise AssertionError("status %d with %d lines of error, want 1 with 1: %.300s"
+                             % (done.returncode, len(lines), done.stderr))
+    return done.returncode, done.stdout, done.stderr.strip()
+
+
+def check_equal(want, got):
+    found = difference(want, got)
+    if found:
+        raise AssertionError(found)
+
+
+class Exchange:
+    def __init__(self, inspect, convert, folder):
+        self.inspect = inspect
+        self.convert = convert
+        self.folder = folder
+        self.passed = 0
+        self.failed = []
+
+    def check(self, name, body):
+        """Counts `body()`, which raises where something is wrong; whether it
+        did not."""
+        try:
+            body()
+        except Exception as e:  # whatever the packages raise
+            self.failed.append("%s: %s: %.400s" % (name, type(e).__name__, e))
+            print("failed: " + self.failed[-1], flush=True)
+            return False
+        self.passed += 1
+        return True
+
+    def path(self, name, form):
+        return os.path.join(self.folder, name + ENDINGS[form])
+
+    def run_case(self, case):
+        td = case.make()
+        for form in cases.FORMS:
+            if form in case.not_written:
+                continue
+            name = "%s as %s" % (case.name, form)
+            path = self.path(case.name, form)
+            if not self.check(name + ", written", lambda: write(td, path, form)):
+                continue
+            refused = case.refused.get(form)
+            want = None if form in case.unread else describe_but(td, refused)
+            self.check(name + ", inspected", lambda: self.inspected(path, want, refused))
+            for to in cases.FORMS:
+                self.check("%s, converted to %s" % (name, to),
+                           lambda: self.converted(path, form, to, want, refused))
+
+    def inspected(self, path, want, refused=()):
+        """`want` None: a refusal of the whole."""
+        status, out, error = run(self.inspect, "--json", "--values", path)
+        if want is None:
+            check_refusal(status, error)
+            return
+        assert status == 0, error
+        got = json.loads(out)
+        # A jagged tensor has several entries, named after it.
+        names = {key.split(">")[-1] for key in got.pop("refused", {})}
+        check_equal(sorted(key_text(*key) for key in refused), sorted(names))
+        check_equal(want, got)
+        status, text, error = run(self.inspect, "--values", path)
+        assert status == 0 and text, error
+
+    def converted(self, path, form, to, want, refused):
+        out = os.path.join(self.folder, "from_" + form, "to_" + to, os.path.basename(self.path("x", to)))
+        os.makedirs(os.path.dirname(out), exist_ok=True)
+        remove(out)
+        status, _, error = run(self.convert, path, out, "--to=" + to)
+        if want is None or refused or (to == "consolidated" and any(m in want for m in NOT_CONSOLIDATED)):
+            check_refusal(status, error)
+            assert not os.path.exists(out), "a refusal left something"
+            return
+        assert status == 0, error
+        check_equal(want, describe(read(out, to)))
+
+
+def check_refusal(status, error):
+    assert status == 1 and error.startswith("INVALID_ARGUMENT"), "want a refusal, got " + error
+
+
+def remove(path):
+    if os.path.isdir(path):
+        shutil.rmtree(path)
+    elif os.path.exists(path):
+        os.remove(path)
+
+
+def describe_but(td, refused):
+    """describe(td) without the refused entries, some of which have no JSON."""
+    return describe(td.exclude(*refused) if refused else td)
+
+
+def zeros_like_the_file(exchange):
+    """memmap_like: files of zeros."""
+    td = cases.steps(3)
+    path = exchange.path("memmap_like", "directory")
+    td.memmap_like(path)
+    exchange.inspected(path, describe(td.apply(torch.zeros_like)))
+
+
+def packed_by_hand(exchange):
+    """A directory that tensordict packs into an archive, and one of ours that
+    it unpacks."""
+    td = cases.steps(2, 3)
+    path, archive = exchange.path("pack", "directory"), exchange.path("pack", "tdz")
+    td.memmap(path)
+    tensordict.pack_memmap(path, archive)
+    exchange.inspected(archive, describe(td))
+    ours, unpacked = exchange.path("ours", "tdz"), exchange.path("unpacked", "directory")
+    status, _, error = run(exchange.convert, archive, ours)
+    assert status == 0, error
+    tensordict.unpack_memmap(ours, unpacked)
+    check_equal(describe(td), describe(TensorDict.load_memmap(unpacked)))
+
+
+def compressed_archive(exchange):
+    path = exchange.path("compressed", "tdz")
+    cases.steps(3).save(path, compression="deflate")
+    status, _, error = run(exchange.inspect, path)
+    assert status == 1 and "compress" in error, "want a refusal, got " + error
+
+
+def truncated(form):
+    def body(exchange):
+        path = exchange.path("truncated", form)
+        write(cases.steps(3), path, form)
+        file = os.path.join(path, "observation.memmap") if form == "directory" else path
+        os.truncate(file, os.path.getsize(file) - 5)
+        status, _, error = run(exchange.inspect, path)
+        assert status == 1 and error.startswith(("DATA_LOSS", "INVALID_ARGUMENT")), error
+    return body
+
+
+EXTRAS = {
+    "memmap_like": zeros_like_the_file,
+    "pack_memmap and unpack_memmap": packed_by_hand,
+    "compressed archive is refused": compressed_archive,
+    "truncated directory is refused": truncated("directory"),
+    "truncated archive is refused": truncated("tdz"),
+    "truncated consolidated file is refused": truncated("consolidated"),
+}
+
+
+def main(inspect, convert, write_samples):
+    with tempfile.TemporaryDirectory() as folder:
+        exchange = Exchange(inspect, convert, folder)
+        for case in cases.CASES:
+            exchange.run_case(case)
+        for name, body in EXTRAS.items():
+            exchange.check(name, lambda: body(exchange))
+        samples.run(exchange, write_samples, read, run)
+    print(exchange.passed, len(exchange.failed))
+    return 1 if exchange.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

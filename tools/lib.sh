@@ -57,20 +57,25 @@ leave_bazel() {
   [ -z "${CI:-}" ] || "$bazel" shutdown >/dev/null 2>&1 || true
 }
 
-# build_program TARGET: builds it optimised, silently unless that fails or takes
-# minutes, and sets `program` to its path. All words go to standard error.
-build_program() {
-  local target=$1 log
+# build_programs TARGET...: builds them optimised, silently unless that fails or
+# takes minutes, and sets `programs` to their paths. All words go to standard
+# error.
+build_programs() {
+  local target folder log is_first=
   "$rill_root/tools/setup" >&2
   find_bazel
   log=$(mktemp)
-  program=$(cd "$rill_root" && "$bazel" info -c opt bazel-bin 2>"$log") ||
+  folder=$(cd "$rill_root" && "$bazel" info -c opt bazel-bin 2>"$log") ||
     { tail -n 5 "$log" >&2; fail "Bazel does not start, as shown"; }
-  program+=/$(echo "${target#//}" | tr : /)
-  [ -x "$program" ] || say "building $target (about 3 minutes the first time on 2 cores)" >&2
+  programs=()
+  for target in "$@"; do
+    programs+=("$folder/$(echo "${target#//}" | tr : /)")
+    [ -x "${programs[-1]}" ] || is_first=1
+  done
+  [ -z "$is_first" ] || say "building $* (about 5 minutes the first time on 2 cores)" >&2
   # shellcheck disable=SC2046
   (cd "$rill_root" && "$bazel" build -c opt --curses=no --color=no \
-    $(bazel_cache_flags) "$target") >"$log" 2>&1 || {
+    $(bazel_cache_flags) "$@") >"$log" 2>&1 || {
     cat "$log" >&2
     fail "the build failed as shown; if it is a fetch, run tools/setup again with a network"
   }

@@ -51,21 +51,24 @@ struct Differences {
   std::vector<std::string> missing;  // Keys that only some members have.
 };
 
+// All members against the first one: O(members * leaves).
 Differences FindDifferences(absl::Span<const TensorDict> members) {
   Differences found;
+  const auto note = [](std::vector<std::string>* keys, absl::string_view key) {
+    if (std::find(keys->begin(), keys->end(), key) == keys->end()) {
+      keys->emplace_back(key);
+    }
+  };
   for (const TensorDict& member : members) {
-    member.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-      const auto has = [key](const std::vector<std::string>& keys) {
-        return std::find(keys.begin(), keys.end(), key) != keys.end();
-      };
-      for (const TensorDict& other : members) {
-        if (!other.Contains(key)) {
-          if (!has(found.missing)) found.missing.emplace_back(key);
-        } else if (const Tensor* pair = other.Find(key);
-                   pair != nullptr && !(pair->shape() == leaf.shape())) {
-          if (!has(found.ragged)) found.ragged.emplace_back(key);
-        }
+    members[0].ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+      const Tensor* pair = member.Find(key);
+      if (pair != nullptr && !(pair->shape() == leaf.shape())) {
+        note(&found.ragged, key);
       }
+      if (!member.Contains(key)) note(&found.missing, key);
+    });
+    member.ForEachLeaf([&](absl::string_view key, const Tensor&) {
+      if (!members[0].Contains(key)) note(&found.missing, key);
     });
   }
   return found;

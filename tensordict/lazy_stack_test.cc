@@ -144,8 +144,9 @@ TEST(LazyStackTest, RefusedWritesChangeNoMember) {
   // Only member 1 has a tensor where the key wants a dictionary.
   EXPECT_THAT(stack.Set("x/y", Iota<float>({2})),
               StatusIs(kInvalid, HasSubstr("in member 1")));
-  EXPECT_THAT(stack.SetInPlace("next/obs", Iota<float>({2, 1, 2})),
-              StatusIs(kInvalid, HasSubstr("of member 1")));
+  EXPECT_THAT(
+      stack.SetInPlace("next/obs", MakeTensor<float>({5, 5, 5, 5}, {2, 1, 2})),
+      StatusIs(kInvalid, HasSubstr("of member 1")));
   EXPECT_THAT(stack.SetInPlace("x", Iota<float>({2})), StatusIs(kNotFound));
   EXPECT_THAT(stack.SetInPlace("next", Iota<float>({2})), StatusIs(kInvalid));
   EXPECT_THAT(stack.Delete("x"), StatusIs(kNotFound));
@@ -332,6 +333,12 @@ TEST(LazyStackEntryTest, RowsAreMembers) {
   chosen.members()[0].Find("id")->data<int64_t>()[0] = 1;
   EXPECT_THAT(chosen.Get("id"),
               IsOkAndHolds(TensorElementsAre<int64_t>(1, 0, 20)));
+  EXPECT_THAT(dict.Get("deep/rows/id"),
+              IsOkAndHolds(TensorElementsAre<int64_t>(0, 10, 20)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict twice, Cat({dict, dict}));
+  RILL_ASSERT_OK(twice.SetAt("deep/rows/id", 3, MakeTensor<int64_t>({9}, {})));
+  EXPECT_THAT(twice.Get("deep/rows/id"),
+              IsOkAndHolds(TensorElementsAre<int64_t>(0, 10, 20, 9, 10, 20)));
   EXPECT_THAT(dict.Get("deep/rows/id"),
               IsOkAndHolds(TensorElementsAre<int64_t>(0, 10, 20)));
   RILL_ASSERT_OK(dict.GatherInto({1, 1, 1}, &rows));

@@ -95,8 +95,8 @@ class TensorDict {
   // NOT_FOUND lists the keys there are; INVALID_ARGUMENT where the entry is of
   // another kind. Get may lead into a LazyStack, where it stacks.
   absl::StatusOr<Tensor> Get(absl::string_view key) const;
-  // A value of its own: unlocked, with this one's device and dimension names
-  // where it has none.
+  // A value of its own: unlocked, with the device and dimension names of the
+  // nearest dictionary around it where it has none.
   absl::StatusOr<TensorDict> GetDict(absl::string_view key) const;
   absl::StatusOr<NonTensor> GetNonTensor(absl::string_view key) const;
   // Of one value for all rows too.
@@ -218,9 +218,9 @@ class TensorDict {
   // Every leaf of float16, bfloat16, float32 or float64 cast to `dtype`, one of
   // them (INVALID_ARGUMENT); the others are shared. Host memory only.
   absl::StatusOr<TensorDict> ToDType(DType dtype) const;
-  // There is a leaf, and all are pinned.
+  // Of all leaves, with those of lazy stacks' members and ragged tensors'
+  // values: there is one, and all are pinned; bytes of their elements.
   bool is_pinned() const;
-  // Bytes of all leaves' elements.
   int64_t size_bytes() const;
 
   // --- Names of batch dimensions --------------------------------------------

@@ -120,12 +120,22 @@ absl::StatusOr<TensorDict> TensorDict::GetDict(absl::string_view key) const {
       const Entry* entry,
       Internal::FindKind(*this, "TensorDict::GetDict", key, EntryKind::kDict));
   TensorDict dict = *entry->dict();
-  if (!dict.device_.has_value()) dict.device_ = device_;
-  if (dim_names_ != nullptr && dict.dim_names_ == nullptr) {
-    std::vector<std::string> names = *dim_names_;
-    names.resize(static_cast<size_t>(dict.batch_shape_.rank()));
+  const TensorDict* level = this;  // And those on the way: the nearest counts.
+  absl::string_view head, rest;
+  std::optional<Device> device;
+  Internal::Names names;
+  for (SplitKeyHead(key, &head, &rest);; SplitKeyHead(rest, &head, &rest)) {
+    if (level->device_.has_value()) device = level->device_;
+    if (level->dim_names_ != nullptr) names = level->dim_names_;
+    if (rest.empty()) break;
+    level = Internal::FindHere(*level, head)->dict();
+  }
+  if (!dict.device_.has_value()) dict.device_ = device;
+  if (dict.dim_names_ == nullptr && names != nullptr) {
+    std::vector<std::string> longer = *names;
+    longer.resize(static_cast<size_t>(dict.batch_shape_.rank()));
     dict.dim_names_ =
-        std::make_shared<const std::vector<std::string>>(std::move(names));
+        std::make_shared<const std::vector<std::string>>(std::move(longer));
   }
   return dict;
 }

@@ -143,6 +143,9 @@ TEST(DimNamesTest, NestedInherit) {
               ElementsAre("env", "time", ""));
   RILL_ASSERT_OK(deeper.SetDimNames({"a", "b", "c"}));
   RILL_ASSERT_OK(dict.Set("deeper", deeper));
+  RILL_ASSERT_OK(dict.Set("deeper/still", TensorDict({2, 3, 1, 1})));
+  EXPECT_THAT(dict.GetDict("deeper/still")->dim_names(),
+              ElementsAre("a", "b", "c", ""));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict row, dict.SelectDim(1, 0));
   EXPECT_THAT(row.GetDict("deeper")->dim_names(), ElementsAre("a", "c"));
 }

@@ -51,6 +51,7 @@ class Layout {
 absl::StatusOr<ConsolidatedMeta> Layout::Place(const TensorDict& dict) {
   ConsolidatedMeta meta;
   meta.batch_shape = dict.batch_shape();
+  meta.dim_names = dict.dim_names();
   meta.is_locked = dict.is_locked();
   for (const std::string& key : dict.Keys()) {
     RILL_ASSIGN_OR_RETURN(const std::vector<std::string> parts, SplitKey(key));
@@ -67,6 +68,11 @@ absl::StatusOr<ConsolidatedMeta> Layout::Place(const TensorDict& dict) {
       entry.kind = Kind::kDict;
       RILL_ASSIGN_OR_RETURN(ConsolidatedMeta inner_meta, Place(*inner));
       entry.dict.push_back(std::move(inner_meta));
+    } else if (dict.Kind(key) != EntryKind::kNonTensor) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "SaveConsolidated: key \"", key,
+          "\": got a stack or a ragged tensor, want a tensor, a dictionary or "
+          "one value; use SaveTdz or SaveMemmapDirectory"));
     } else {
       entry.kind = Kind::kValue;
       RILL_ASSIGN_OR_RETURN(NonTensor value, dict.GetNonTensor(key));
@@ -156,6 +162,13 @@ absl::StatusOr<TensorDict> Loader::LoadDict(const ConsolidatedMeta& meta,
   for (const ConsolidatedMeta::Entry& entry : meta.entries) {
     RILL_RETURN_IF_ERROR(LoadEntry(entry, prefix, &dict))
         << "while loading " << where_;
+  }
+  if (!meta.dim_names.empty()) {
+    if (const absl::Status status = dict.SetDimNames(meta.dim_names);
+        !status.ok()) {
+      return absl::DataLossError(
+          absl::StrCat(where_, ": names: ", status.message()));
+    }
   }
   if (meta.is_locked) dict.Lock();
   return dict;

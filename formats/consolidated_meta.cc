@@ -10,10 +10,10 @@
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
 #include "rill/base/status_macros.h"
-#include "rill/formats/bounded_json.h"
+#include "rill/formats/json/bounded_json.h"
+#include "rill/formats/json/utf8.h"
 #include "rill/formats/memmap/leaf_bytes.h"
 #include "rill/formats/memmap/memmap_meta.h"
-#include "rill/formats/utf8.h"
 
 namespace rill::formats_internal {
 namespace {
@@ -49,6 +49,8 @@ class Parser {
   }
   absl::StatusOr<const Json*> Field(const Json& json, absl::string_view name,
                                     Json::value_t type) const;
+  absl::StatusOr<std::vector<std::string>> ParseNames(const Json& about,
+                                                      int rank) const;
   absl::StatusOr<Entry> ParseLeaf(const std::string& name, const Json& json);
   absl::StatusOr<Entry> ParseValue(const std::string& name,
                                    const Json& json) const;
@@ -72,6 +74,23 @@ absl::StatusOr<const Json*> Parser::Field(const Json& json,
                                ", want ", Json(type).type_name()));
   }
   return &*field;
+}
+
+// Of the batch dimensions, null for none.
+absl::StatusOr<std::vector<std::string>> Parser::ParseNames(const Json& about,
+                                                            int rank) const {
+  std::vector<std::string> names;
+  const auto field = about.find("names");
+  if (field == about.end() || !field->is_array()) return names;
+  bool has_any = false;
+  for (const Json& name : *field) {
+    has_any = has_any || name.is_string();
+    names.push_back(name.is_string() ? name.get<std::string>() : "");
+  }
+  if (!has_any) return std::vector<std::string>();
+  if (static_cast<int>(names.size()) == rank) return names;
+  return Broken(
+      absl::StrCat("names: got ", ShownJson(*field), ", want ", rank));
 }
 
 // [dtype, shape, start, stop, pad].
@@ -192,6 +211,8 @@ absl::StatusOr<ConsolidatedMeta> Parser::ParseDict(const Json& json,
                         Field(*about, "batch_size", Json::value_t::array));
   RILL_ASSIGN_OR_RETURN(meta.batch_shape,
                         ParseJsonShape(where_, "batch_size", *batch));
+  RILL_ASSIGN_OR_RETURN(meta.dim_names,
+                        ParseNames(*about, meta.batch_shape.rank()));
   const auto locked = about->find("is_locked");
   meta.is_locked = locked != about->end() && *locked == true;
   RILL_ASSIGN_OR_RETURN(const Json* const leaves,
@@ -282,8 +303,12 @@ absl::StatusOr<Json> DictJson(absl::string_view caller,
   json["non_tensors"] = std::move(values);
   json["leaves"] = std::move(leaves);
   json["cls_metadata"]["device"] = nullptr;
-  json["cls_metadata"]["names"] =
-      std::vector<std::nullptr_t>(meta.batch_shape.rank());
+  Json& names = json["cls_metadata"]["names"] = Json::array();
+  for (int dim = 0; dim < meta.batch_shape.rank(); ++dim) {
+    names.push_back(meta.dim_names.empty() || meta.dim_names[dim].empty()
+                        ? Json(nullptr)
+                        : Json(meta.dim_names[dim]));
+  }
   json["cls_metadata"]["batch_size"] = ShapeJson(meta.batch_shape);
   json["cls_metadata"]["is_locked"] = meta.is_locked;
   for (auto& [name, dict] : inner.items()) json[name] = std::move(dict);

@@ -32,6 +32,7 @@ struct ConsolidatedMeta {
     std::string refusal = {};                 // Why it cannot be read.
   };
   Shape batch_shape;
+  std::vector<std::string> dim_names;  // "" for none; empty without any.
   bool is_locked = false;
   std::vector<Entry> entries;
 };

@@ -4,6 +4,7 @@
 #include <complex>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@
 #include "rill/base/rng.h"
 #include "rill/formats/file_tree.h"
 #include "rill/formats/zip/little_endian.h"
+#include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
@@ -136,6 +138,38 @@ TEST(ConsolidatedTest, RoundTripKeepsEverything) {
   RILL_ASSERT_OK(SaveConsolidated(nothing, path));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict loaded, LoadConsolidated(path));
   EXPECT_TRUE(loaded.empty());
+}
+
+TEST(ConsolidatedTest, NamesOfDimensionsAreKept) {
+  const std::string path = FreshPath("named.bin");
+  TensorDict dict({2, 1, 1});
+  RILL_ASSERT_OK(dict.Set("x", Values<float>({5, 6}, {2, 1, 1})));
+  RILL_ASSERT_OK(dict.SetDimNames({"batch", "", "time"}));
+  RILL_ASSERT_OK(SaveConsolidated(dict, path));
+  EXPECT_THAT(ReadFile(path),
+              IsOkAndHolds(HasSubstr(R"("names":["batch",null,"time"])")));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict loaded, LoadConsolidated(path));
+  EXPECT_THAT(loaded.dim_names(), ElementsAre("batch", "", "time"));
+  const auto load = [](absl::string_view names) {
+    return LoadConsolidated(Write(
+        "names.bin", "",
+        absl::StrReplaceAll(
+            Json(""), {{"\"names\":[]", absl::StrCat("\"names\":", names)},
+                       {"\"batch_size\":[]", "\"batch_size\":[1,1]"}})));
+  };
+  RILL_EXPECT_OK(load("[null,\"t\"]"));
+  RILL_EXPECT_OK(load("null"));
+  EXPECT_THAT(load("[\"t\",\"t\"]"), Broken("names"));
+  EXPECT_THAT(load("[\"t\"]"), Broken("names"));
+}
+
+TEST(ConsolidatedTest, StacksAndRaggedTensorsAreRefusedWhenSaved) {
+  TensorDict dict({1});
+  RILL_ASSERT_OK_AND_ASSIGN(auto names,
+                            NonTensorStack::Create({1}, {"\"left\""}));
+  RILL_ASSERT_OK(dict.Set("next/names", std::move(names)));
+  EXPECT_THAT(SaveConsolidated(dict, FreshPath("stacks.bin")),
+              Refused("use SaveTdz"));
 }
 
 TEST(ConsolidatedTest, StridedLeavesAreWrittenRowMajor) {

@@ -14,9 +14,9 @@
 #include "rill/base/file.h"
 #include "rill/base/mapped_file.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/json/utf8.h"
 #include "rill/formats/manifest_text.h"
 #include "rill/formats/plain_path.h"
-#include "rill/formats/utf8.h"
 
 namespace rill {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "rill/base/status_macros.h"
-#include "rill/formats/json_text.h"
+#include "rill/formats/json/json_text.h"
 #include "rill/formats/plain_path.h"
 
 namespace rill::formats_internal {

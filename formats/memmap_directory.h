@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/formats/memmap_options.h"
+#include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -34,6 +35,10 @@ namespace rill {
 absl::Status SaveMemmapDirectory(const TensorDict& dict,
                                  const std::string& directory);
 
+// The same for a lazy stack, of which each member is a dictionary of its own.
+absl::Status SaveMemmapLazyStack(const LazyStack& stack,
+                                 const std::string& directory);
+
 // Makes the files of a dictionary of `spec` in `directory`, which is made if it
 // is not there, their space reserved and their bytes zero, and gives them back
 // mapped shared and writable. Not atomic: use it inside ReplaceDirectory
@@ -48,6 +53,11 @@ absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
 // for what we refuse (types, dtypes, symbolic links below the directory, absurd
 // sizes and depths). Each names the file and both sides.
 absl::StatusOr<TensorDict> LoadMemmapDirectory(
+    const std::string& directory, const LoadMemmapOptions& options = {});
+
+// What SaveMemmapLazyStack or the peer's LazyStackedTensorDict.memmap wrote.
+// Members are "0", "1", ... while there is such a folder.
+absl::StatusOr<LazyStack> LoadMemmapLazyStack(
     const std::string& directory, const LoadMemmapOptions& options = {});
 
 }  // namespace rill

@@ -132,20 +132,6 @@ TEST(MemmapDirectoryTest, NamedDimensionsLoadWithoutTheirNames) {
   EXPECT_EQ(dict.batch_shape(), Shape({2, 3}));
 }
 
-TEST(MemmapDirectoryTest, OtherTypesArePolitelyRefused) {
-  const auto refuses = [](absl::string_view what) {
-    return StatusIs(absl::StatusCode::kInvalidArgument,
-                    HasSubstr(std::string(what)));
-  };
-  EXPECT_THAT(LoadMemmapDirectory(Fixture("D")), refuses("other.pickle"));
-  EXPECT_THAT(LoadMemmapDirectory(Fixture("D/ls")), refuses("single value"));
-  EXPECT_THAT(LoadMemmapDirectory(Fixture("D/s")), refuses("single value"));
-  EXPECT_THAT(LoadMemmapDirectory(Fixture("E")), refuses("LazyStacked"));
-  EXPECT_THAT(LoadMemmapDirectory(Fixture("H")), refuses("ragged"));
-  EXPECT_THAT(LoadMemmapDirectory(Fixture("I.tdz")),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("I.tdz")));
-}
-
 TEST(MemmapDirectoryTest, ThePeersTextsLoadAsValues) {
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
                             LoadMemmapDirectory(Fixture("F/_tensordict")));

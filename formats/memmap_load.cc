@@ -66,4 +66,9 @@ absl::StatusOr<TensorDict> LoadMemmapDirectory(
   return ReadMemmapTree(DirectorySource(directory, options.mode), options);
 }
 
+absl::StatusOr<LazyStack> LoadMemmapLazyStack(
+    const std::string& directory, const LoadMemmapOptions& options) {
+  return ReadMemmapLazyStack(DirectorySource(directory, options.mode), options);
+}
+
 }  // namespace rill

@@ -37,14 +37,12 @@ absl::Status WriteEmptyFile(const MemmapFile& file, const std::string& path) {
   return MappedFile::Create(path, file.size()).status();
 }
 
-}  // namespace
-
-absl::Status SaveMemmapDirectory(const TensorDict& dict,
-                                 const std::string& directory) {
-  constexpr absl::string_view kCaller = "SaveMemmapDirectory";
-  RILL_RETURN_IF_ERROR(CheckReplaceable(kCaller, directory, "meta.json"));
+template <typename T>  // TensorDict or LazyStack.
+absl::Status Save(absl::string_view caller, const T& what,
+                  const std::string& directory) {
+  RILL_RETURN_IF_ERROR(CheckReplaceable(caller, directory, "meta.json"));
   RILL_ASSIGN_OR_RETURN(const std::vector<MemmapFile> files,
-                        ListMemmapFiles(kCaller, dict));
+                        ListMemmapFiles(caller, what));
   return ReplaceDirectory(
       directory, [&](const std::string& fresh) -> absl::Status {
         for (const MemmapFile& file : files) {
@@ -54,6 +52,18 @@ absl::Status SaveMemmapDirectory(const TensorDict& dict,
         }
         return absl::OkStatus();
       });
+}
+
+}  // namespace
+
+absl::Status SaveMemmapDirectory(const TensorDict& dict,
+                                 const std::string& directory) {
+  return Save("SaveMemmapDirectory", dict, directory);
+}
+
+absl::Status SaveMemmapLazyStack(const LazyStack& stack,
+                                 const std::string& directory) {
+  return Save("SaveMemmapLazyStack", stack, directory);
 }
 
 absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,

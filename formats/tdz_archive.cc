@@ -146,17 +146,16 @@ class ArchiveSource : public MemmapSource {
   std::map<std::string, ZipEntry> entries_;
 };
 
-}  // namespace
-
-absl::Status SaveTdz(const TensorDict& dict, const std::string& path) {
-  constexpr absl::string_view kCaller = "SaveTdz";
+template <typename T>  // TensorDict or LazyStack.
+absl::Status Save(absl::string_view caller, const T& what,
+                  const std::string& path) {
   RILL_ASSIGN_OR_RETURN(const std::vector<MemmapFile> files,
-                        ListMemmapFiles(kCaller, dict));
+                        ListMemmapFiles(caller, what));
   ZipLayout layout;
   for (const MemmapFile& file : files) {
     RILL_RETURN_IF_ERROR(
         layout.Add(file.path, file.size(), file.leaf.has_value()))
-        << Quoted(kCaller, path, file.path);
+        << Quoted(caller, path, file.path);
   }
   return ReplaceFile(path, [&](const std::string& fresh) -> absl::Status {
     RILL_ASSIGN_OR_RETURN(const std::unique_ptr<FileWriter> writer,
@@ -168,11 +167,28 @@ absl::Status SaveTdz(const TensorDict& dict, const std::string& path) {
   });
 }
 
+}  // namespace
+
+absl::Status SaveTdz(const TensorDict& dict, const std::string& path) {
+  return Save("SaveTdz", dict, path);
+}
+
+absl::Status SaveTdzLazyStack(const LazyStack& stack, const std::string& path) {
+  return Save("SaveTdzLazyStack", stack, path);
+}
+
 absl::StatusOr<TensorDict> LoadTdz(const std::string& path,
                                    const LoadMemmapOptions& options) {
   RILL_ASSIGN_OR_RETURN(const ArchiveSource source,
                         ArchiveSource::Open(path, options.mode));
   return ReadMemmapTree(source, options);
+}
+
+absl::StatusOr<LazyStack> LoadTdzLazyStack(const std::string& path,
+                                           const LoadMemmapOptions& options) {
+  RILL_ASSIGN_OR_RETURN(const ArchiveSource source,
+                        ArchiveSource::Open(path, options.mode));
+  return ReadMemmapLazyStack(source, options);
 }
 
 }  // namespace rill

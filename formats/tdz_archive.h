@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/formats/memmap_options.h"
+#include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -38,6 +39,11 @@ absl::Status SaveTdz(const TensorDict& dict, const std::string& path);
 // asks for what is refused. Each names the file and both sides.
 absl::StatusOr<TensorDict> LoadTdz(const std::string& path,
                                    const LoadMemmapOptions& options = {});
+
+// The same for a lazy stack, of which each member is a dictionary of its own.
+absl::Status SaveTdzLazyStack(const LazyStack& stack, const std::string& path);
+absl::StatusOr<LazyStack> LoadTdzLazyStack(
+    const std::string& path, const LoadMemmapOptions& options = {});
 
 }  // namespace rill
 

@@ -8,9 +8,9 @@
 
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
-#include "rill/formats/json_text.h"
+#include "rill/formats/json/json_text.h"
+#include "rill/formats/json/utf8.h"
 #include "rill/formats/plain_path.h"
-#include "rill/formats/utf8.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
 namespace rill::formats_internal {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -35,6 +36,9 @@ struct MemmapFile {
 // depth). Shares the tensors' bytes.
 absl::StatusOr<std::vector<MemmapFile>> ListMemmapFiles(
     absl::string_view caller, const TensorDict& dict);
+// The same for a lazy stack: one folder a member.
+absl::StatusOr<std::vector<MemmapFile>> ListMemmapFiles(
+    absl::string_view caller, const LazyStack& stack);
 
 }  // namespace rill::formats_internal
 

@@ -9,10 +9,10 @@
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
 #include "rill/base/status_macros.h"
-#include "rill/formats/bounded_json.h"
-#include "rill/formats/json_text.h"
+#include "rill/formats/json/bounded_json.h"
+#include "rill/formats/json/json_text.h"
+#include "rill/formats/json/utf8.h"
 #include "rill/formats/memmap/memmap_key.h"
-#include "rill/formats/utf8.h"
 
 namespace rill::formats_internal {
 namespace {

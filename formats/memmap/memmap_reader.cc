@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/formats/memmap/memmap_reader.h"
 
+#include <cstdint>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "nlohmann/json.hpp"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/json/bounded_json.h"
 #include "rill/formats/memmap/leaf_bytes.h"
 #include "rill/formats/memmap/memmap_key.h"
 #include "rill/formats/memmap/memmap_meta.h"
 #include "rill/formats/memmap/refusal.h"
 #include "rill/tensordict/key.h"
+#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_tensor.h"
 
 namespace rill::formats_internal {
 namespace {
@@ -23,7 +31,8 @@ namespace {
 using Kind = MemmapMeta::Kind;
 
 // What a folder holds; nothing where it was refused and left out.
-using Folder = std::variant<std::monostate, TensorDict, NonTensor>;
+using Folder = std::variant<std::monostate, TensorDict, NonTensor,
+                            NonTensorStack, LazyStack>;
 
 // A place in the tree.
 struct Place {
@@ -37,12 +46,38 @@ struct Place {
   }
 };
 
+// Elements of all rows that a table of shapes has.
+absl::StatusOr<int64_t> CountElements(absl::string_view where,
+                                      const Tensor& table) {
+  const int64_t rows = table.shape()[0];
+  const int64_t rank = table.shape()[1];
+  const int64_t* const sizes = table.data<int64_t>();
+  int64_t total = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t elements = 1;
+    for (int64_t d = 0; d < rank; ++d) {
+      const int64_t size = sizes[row * rank + d];
+      if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) {
+        return absl::DataLossError(
+            absl::StrCat(where, ": shape of row ", row, ": got size ", size,
+                         ", want sizes >= 0 whose product fits in int64"));
+      }
+    }
+    if (__builtin_add_overflow(total, elements, &total)) {
+      return absl::DataLossError(absl::StrCat(where, ": elements up to row ",
+                                              row, " do not fit in int64"));
+    }
+  }
+  return total;
+}
+
 class Reader {
  public:
   Reader(const MemmapSource& source, const LoadMemmapOptions& options)
       : source_(source), options_(options) {}
 
-  absl::StatusOr<TensorDict> ReadTop();
+  absl::StatusOr<TensorDict> ReadTopDict();
+  absl::StatusOr<LazyStack> ReadTopLazyStack();
 
  private:
   absl::Status Refuse(absl::string_view key, absl::string_view where,
@@ -58,8 +93,12 @@ class Reader {
   absl::Status Missing(const std::string& folder, const std::string& name,
                        absl::string_view what, absl::string_view want) const;
 
-  absl::StatusOr<Folder> ReadFolder(const Place& place, const MemmapMeta& meta);
-  absl::StatusOr<Folder> ReadValue(const Place& place, const MemmapMeta& meta);
+  absl::StatusOr<Folder> ReadFolder(const Place& place, const MemmapMeta& meta,
+                                    const Shape& batch_shape);
+  absl::StatusOr<Folder> ReadValue(const Place& place, const MemmapMeta& meta,
+                                   const Shape& batch_shape);
+  absl::StatusOr<LazyStack> ReadLazyStack(const Place& place,
+                                          const MemmapMeta& meta);
   absl::StatusOr<Folder> ReadOther(const Place& place, const MemmapMeta& meta);
   absl::StatusOr<TensorDict> ReadDict(const Place& place,
                                       const MemmapMeta& meta);
@@ -67,6 +106,8 @@ class Reader {
                          TensorDict* dict);
   absl::StatusOr<Tensor> ReadLeaf(const Place& place,
                                   const MemmapMeta::Entry& entry);
+  absl::StatusOr<RaggedTensor> ReadRagged(const Place& place,
+                                          const MemmapMeta::Entry& entry);
 
   const MemmapSource& source_;
   const LoadMemmapOptions& options_;
@@ -136,14 +177,112 @@ absl::StatusOr<Tensor> Reader::ReadLeaf(const Place& place,
   return source_.OpenLeaf(path, entry.dtype, entry.shape, bytes);
 }
 
+// A table of shapes in one file, all rows in another, maybe with some slack
+// behind them.
+absl::StatusOr<RaggedTensor> Reader::ReadRagged(
+    const Place& place, const MemmapMeta::Entry& entry) {
+  const std::string where =
+      absl::StrCat(source_.Where(place.path), ": entry \"",
+                   EscapeKeyComponent(entry.name), "\"");
+  RILL_ASSIGN_OR_RETURN(const int64_t table_bytes,
+                        LeafBytes(where, DType::kInt64, entry.shape));
+  RILL_ASSIGN_OR_RETURN(Tensor table,
+                        Tensor::Empty(DType::kInt64, Shape({0, 0})));
+  if (table_bytes == 0) {
+    RILL_ASSIGN_OR_RETURN(table, Tensor::Empty(DType::kInt64, entry.shape));
+  } else {
+    RILL_ASSIGN_OR_RETURN(
+        const std::string path,
+        FindEntry(place.path, entry.name, ".shape.memmap", PathKind::kFile));
+    if (path.empty()) {
+      return Missing(place.path, entry.name, "table of shapes",
+                     absl::StrCat("one of ", table_bytes, " bytes"));
+    }
+    RILL_ASSIGN_OR_RETURN(
+        table, source_.OpenLeaf(path, DType::kInt64, entry.shape, table_bytes));
+  }
+  RILL_ASSIGN_OR_RETURN(const int64_t total, CountElements(where, table));
+  MemmapMeta::Entry values = entry;
+  RILL_ASSIGN_OR_RETURN(values.shape, Shape::Create({total}));
+  RILL_ASSIGN_OR_RETURN(const Tensor leaf, ReadLeaf(place, values));
+  return RaggedTensor::Create(leaf, table);
+}
+
+// The value of each row out of lists in one another. They are as deep as the
+// batch; what is in them may be lists too.
+absl::Status Flatten(absl::string_view where,
+                     const nlohmann::ordered_json& json,
+                     absl::Span<const int64_t> sizes,
+                     std::vector<std::string>* values) {
+  if (sizes.empty()) {
+    values->push_back(JsonText(json));
+    return absl::OkStatus();
+  }
+  if (!json.is_array() || static_cast<int64_t>(json.size()) != sizes[0]) {
+    return absl::DataLossError(absl::StrCat(
+        where, ": data: got ", ShownJson(json), ", want a list of ", sizes[0]));
+  }
+  for (const nlohmann::ordered_json& part : json) {
+    RILL_RETURN_IF_ERROR(Flatten(where, part, sizes.subspan(1), values));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Folder> Reader::ReadValue(const Place& place,
-                                         const MemmapMeta& meta) {
-  if (meta.pickle.empty()) return Folder(NonTensor{meta.json});
-  RILL_RETURN_IF_ERROR(
-      Refuse(place.key, source_.Where(JoinPath(place.path, meta.pickle)),
-             "a Python object; pickles are not read, as loading one runs "
-             "code: save the value as JSON"));
-  return Folder();
+                                         const MemmapMeta& meta,
+                                         const Shape& batch_shape) {
+  if (!meta.pickle.empty()) {
+    RILL_RETURN_IF_ERROR(
+        Refuse(place.key, source_.Where(JoinPath(place.path, meta.pickle)),
+               "a Python object; pickles are not read, as loading one runs "
+               "code: save the value as JSON"));
+    return Folder();
+  }
+  if (meta.kind == Kind::kValue || batch_shape.rank() == 0) {
+    return Folder(NonTensor{meta.json});
+  }
+  const std::string where = source_.Where(JoinPath(place.path, "meta.json"));
+  RILL_ASSIGN_OR_RETURN(const auto json, ParseBoundedJson(where, meta.json));
+  std::vector<std::string> values;
+  RILL_RETURN_IF_ERROR(Flatten(where, json, batch_shape.sizes(), &values));
+  RILL_ASSIGN_OR_RETURN(NonTensorStack stack,
+                        NonTensorStack::Create(batch_shape, values));
+  return Folder(std::move(stack));
+}
+
+// Folders "0", "1", ... while there are any.
+absl::StatusOr<LazyStack> Reader::ReadLazyStack(const Place& place,
+                                                const MemmapMeta& meta) {
+  std::vector<TensorDict> members;
+  for (;;) {
+    const std::string name = absl::StrCat(members.size());
+    const Place inner = {.path = JoinPath(place.path, name),
+                         .key = place.KeyOf(name),
+                         .depth = place.depth + 1};
+    RILL_ASSIGN_OR_RETURN(const PathKind kind, source_.LookAt(inner.path));
+    if (kind != PathKind::kDirectory) break;
+    RILL_ASSIGN_OR_RETURN(const MemmapMeta inner_meta,
+                          ReadMeta(inner.path, absl::StatusCode::kDataLoss));
+    RILL_ASSIGN_OR_RETURN(Folder folder,
+                          ReadFolder(inner, inner_meta, Shape()));
+    auto* const dict = std::get_if<TensorDict>(&folder);
+    if (dict == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          source_.Where(inner.path),
+          ": got something else, want a TensorDict as the others"));
+    }
+    members.push_back(std::move(*dict));
+  }
+  if (members.empty()) {
+    return absl::DataLossError(
+        absl::StrCat(source_.Where(place.path),
+                     ": got no folder \"0\", want the members of "
+                     "a lazy stack"));
+  }
+  auto stack = LazyStack::Create(std::move(members), meta.stack_dim);
+  if (stack.ok()) return stack;
+  return absl::DataLossError(
+      absl::StrCat(source_.Where(place.path), ": ", stack.status().message()));
 }
 
 // A class of Python whose tensors lie in a dictionary of their own.
@@ -185,7 +324,8 @@ absl::StatusOr<Folder> Reader::ReadOther(const Place& place,
 }
 
 absl::StatusOr<Folder> Reader::ReadFolder(const Place& place,
-                                          const MemmapMeta& meta) {
+                                          const MemmapMeta& meta,
+                                          const Shape& batch_shape) {
   if (place.depth > kMaxMemmapDepth) {
     return absl::InvalidArgumentError(
         absl::StrCat(source_.Where(place.path), ": depth: got ", place.depth,
@@ -196,10 +336,13 @@ absl::StatusOr<Folder> Reader::ReadFolder(const Place& place,
       RILL_ASSIGN_OR_RETURN(TensorDict dict, ReadDict(place, meta));
       return Folder(std::move(dict));
     }
+    case Kind::kLazyStack: {
+      RILL_ASSIGN_OR_RETURN(LazyStack stack, ReadLazyStack(place, meta));
+      return Folder(std::move(stack));
+    }
     case Kind::kValue:
-      return ReadValue(place, meta);
     case Kind::kValueStack:
-    case Kind::kLazyStack:
+      return ReadValue(place, meta, batch_shape);
     case Kind::kOther:
       break;
   }
@@ -217,8 +360,15 @@ absl::Status Reader::ReadEntry(const Place& place,
         entry.refusal.empty() ? "name: got none" : entry.refusal);
   }
   if (entry.is_ragged) {
-    return Refuse(place.KeyOf(entry.name), source_.Where(place.path),
-                  "a ragged tensor");
+    if (const Shape rows({entry.shape[0]}); dict->batch_shape() != rows) {
+      return Refuse(
+          place.KeyOf(entry.name), source_.Where(place.path),
+          absl::StrCat("ragged tensor \"", key, "\": got ", entry.shape[0],
+                       " rows, want a batch shape ", rows.ToString(),
+                       " around them, not ", dict->batch_shape().ToString()));
+    }
+    RILL_ASSIGN_OR_RETURN(RaggedTensor rows, ReadRagged(place, entry));
+    return dict->Set(key, std::move(rows));
   }
   if (entry.is_leaf) {
     RILL_ASSIGN_OR_RETURN(Tensor leaf, ReadLeaf(place, entry));
@@ -233,7 +383,8 @@ absl::Status Reader::ReadEntry(const Place& place,
   }
   RILL_ASSIGN_OR_RETURN(const MemmapMeta meta,
                         ReadMeta(inner.path, absl::StatusCode::kDataLoss));
-  RILL_ASSIGN_OR_RETURN(Folder folder, ReadFolder(inner, meta));
+  RILL_ASSIGN_OR_RETURN(Folder folder,
+                        ReadFolder(inner, meta, dict->batch_shape()));
   return std::visit(
       [&](auto&& value) -> absl::Status {
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>,
@@ -256,27 +407,48 @@ absl::StatusOr<TensorDict> Reader::ReadDict(const Place& place,
   return dict;
 }
 
-absl::StatusOr<TensorDict> Reader::ReadTop() {
+absl::StatusOr<TensorDict> Reader::ReadTopDict() {
   const Place top;
   RILL_ASSIGN_OR_RETURN(const MemmapMeta meta,
                         ReadMeta(top.path, absl::StatusCode::kNotFound));
-  if (meta.kind == Kind::kValue || meta.kind == Kind::kValueStack) {
+  if (meta.kind != Kind::kDict && meta.kind != Kind::kOther) {
     return absl::InvalidArgumentError(absl::StrCat(
-        source_.Where(top.path), ": got a single value, want a TensorDict"));
+        source_.Where(top.path), ": got ",
+        meta.kind == Kind::kLazyStack
+            ? "a lazy stack, want a TensorDict; use LoadMemmapLazyStack "
+              "or LoadTdzLazyStack"
+            : "a single value, want a TensorDict"));
   }
-  RILL_ASSIGN_OR_RETURN(Folder folder, ReadFolder(top, meta));
+  RILL_ASSIGN_OR_RETURN(Folder folder, ReadFolder(top, meta, Shape()));
   if (auto* const dict = std::get_if<TensorDict>(&folder)) {
     return std::move(*dict);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      source_.Where(top.path), ": got ", meta.type, ", want a TensorDict"));
+  return absl::InvalidArgumentError(absl::StrCat(  // It was refused.
+      source_.Where(top.path), ": _type: got ", meta.type,
+      ", want a TensorDict"));
+}
+
+absl::StatusOr<LazyStack> Reader::ReadTopLazyStack() {
+  const Place top;
+  RILL_ASSIGN_OR_RETURN(const MemmapMeta meta,
+                        ReadMeta(top.path, absl::StatusCode::kNotFound));
+  if (meta.kind == Kind::kLazyStack) return ReadLazyStack(top, meta);
+  return absl::InvalidArgumentError(
+      absl::StrCat(source_.Where(top.path),
+                   ": got no lazy stack, want one; use LoadMemmapDirectory or "
+                   "LoadTdz"));
 }
 
 }  // namespace
 
 absl::StatusOr<TensorDict> ReadMemmapTree(const MemmapSource& source,
                                           const LoadMemmapOptions& options) {
-  return Reader(source, options).ReadTop();
+  return Reader(source, options).ReadTopDict();
+}
+
+absl::StatusOr<LazyStack> ReadMemmapLazyStack(
+    const MemmapSource& source, const LoadMemmapOptions& options) {
+  return Reader(source, options).ReadTopLazyStack();
 }
 
 }  // namespace rill::formats_internal

@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "rill/formats/memmap/memmap_source.h"
 #include "rill/formats/memmap_options.h"
+#include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::formats_internal {
@@ -15,6 +16,10 @@ namespace rill::formats_internal {
 // Thread-safety: thread-safe for different options.
 absl::StatusOr<TensorDict> ReadMemmapTree(const MemmapSource& source,
                                           const LoadMemmapOptions& options);
+
+// The same where a lazy stack was saved.
+absl::StatusOr<LazyStack> ReadMemmapLazyStack(const MemmapSource& source,
+                                              const LoadMemmapOptions& options);
 
 }  // namespace rill::formats_internal
 

@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/json/utf8.h"
 #include "rill/formats/plain_path.h"
-#include "rill/formats/utf8.h"
 #include "rill/formats/zip/little_endian.h"
 #include "rill/formats/zip/zip_record.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "rill/formats/json/utf8.h"
 #include "rill/formats/plain_path.h"
-#include "rill/formats/utf8.h"
 #include "rill/formats/zip/zip_directory.h"
 #include "rill/formats/zip/zip_layout.h"
 #include "rill/tools/fuzzing/fuzz_input.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/formats/json_text.h"
+#include "rill/formats/json/json_text.h"
 
 #include <string>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_FORMATS_UTF8_H_
-#define RILL_FORMATS_UTF8_H_
+#ifndef RILL_FORMATS_JSON_UTF8_H_
+#define RILL_FORMATS_JSON_UTF8_H_
 
 #include "absl/strings/string_view.h"
 
@@ -12,4 +12,4 @@ bool IsUtf8(absl::string_view text);
 
 }  // namespace rill::formats_internal
 
-#endif  // RILL_FORMATS_UTF8_H_
+#endif  // RILL_FORMATS_JSON_UTF8_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_FORMATS_BOUNDED_JSON_H_
-#define RILL_FORMATS_BOUNDED_JSON_H_
+#ifndef RILL_FORMATS_JSON_BOUNDED_JSON_H_
+#define RILL_FORMATS_JSON_BOUNDED_JSON_H_
 
 #include <cstdint>
 #include <string>
@@ -38,4 +38,4 @@ absl::StatusOr<Shape> ParseJsonShape(absl::string_view where,
 
 }  // namespace rill::formats_internal
 
-#endif  // RILL_FORMATS_BOUNDED_JSON_H_
+#endif  // RILL_FORMATS_JSON_BOUNDED_JSON_H_

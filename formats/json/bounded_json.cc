@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/formats/bounded_json.h"
+#include "rill/formats/json/bounded_json.h"
 
 #include <limits>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "rill/formats/json_text.h"
+#include "rill/formats/json/json_text.h"
 
 namespace rill::formats_internal {
 

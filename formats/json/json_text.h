@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_FORMATS_JSON_TEXT_H_
-#define RILL_FORMATS_JSON_TEXT_H_
+#ifndef RILL_FORMATS_JSON_JSON_TEXT_H_
+#define RILL_FORMATS_JSON_JSON_TEXT_H_
 
 #include "absl/strings/string_view.h"
 
@@ -15,4 +15,4 @@ inline constexpr int kMaxJsonDepth = 64;
 
 }  // namespace rill::formats_internal
 
-#endif  // RILL_FORMATS_JSON_TEXT_H_
+#endif  // RILL_FORMATS_JSON_JSON_TEXT_H_

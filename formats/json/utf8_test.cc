@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/formats/utf8.h"
+#include "rill/formats/json/utf8.h"
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"

@@ -13,6 +13,8 @@
 #include "rill/formats/memmap_options.h"
 #include "rill/formats/replaceable.h"
 #include "rill/formats/tdz_archive.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill::convert {
 namespace {
@@ -68,10 +70,29 @@ absl::Status CheckComplete(const std::string& in, const Saved& saved) {
   return absl::OkStatus();
 }
 
-absl::Status Save(const TensorDict& dict, const std::string& out, Form to) {
-  if (to == Form::kTdz) return SaveTdz(dict, out);
-  if (to == Form::kConsolidated) return SaveConsolidated(dict, out);
-  return SaveMemmapDirectory(dict, out);
+absl::Status Save(const Saved& saved, const std::string& out, Form to) {
+  if (saved.stack) {
+    if (to == Form::kTdz) return SaveTdzLazyStack(*saved.stack, out);
+    if (to == Form::kDirectory) return SaveMemmapLazyStack(*saved.stack, out);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "convert: \"", out,
+        "\": got a lazy stack, which a consolidated file has no place for, "
+        "want --to=tdz or --to=directory"));
+  }
+  if (to == Form::kTdz) return SaveTdz(saved.dict, out);
+  if (to == Form::kConsolidated) return SaveConsolidated(saved.dict, out);
+  return SaveMemmapDirectory(saved.dict, out);
+}
+
+std::string Holds(const Saved& saved) {
+  if (saved.stack) {
+    return absl::StrCat("lazy stack of batch ",
+                        saved.stack->batch_shape().ToString(), ", ",
+                        saved.stack->size(), " dictionaries");
+  }
+  return absl::StrCat("batch ", saved.dict.batch_shape().ToString(), ", ",
+                      saved.dict.num_leaves(), " tensors, ",
+                      saved.dict.size_bytes(), " bytes");
 }
 
 }  // namespace
@@ -104,12 +125,10 @@ absl::StatusOr<std::string> Convert(const std::string& in,
   RILL_RETURN_IF_ERROR(CheckApart(in, out));
   RILL_RETURN_IF_ERROR(CheckMayReplace(out, to));
   const bool replaces = PathExists(out);
-  RILL_RETURN_IF_ERROR(Save(saved.dict, out, to));
-  return absl::StrCat(
-      replaces ? "replaced \"" : "wrote \"", out, "\" (", inspect::FormName(to),
-      ") from \"", in, "\" (", inspect::FormName(saved.form), "): batch ",
-      saved.dict.batch_shape().ToString(), ", ", saved.dict.num_leaves(),
-      " tensors, ", saved.dict.size_bytes(), " bytes");
+  RILL_RETURN_IF_ERROR(Save(saved, out, to));
+  return absl::StrCat(replaces ? "replaced \"" : "wrote \"", out, "\" (",
+                      inspect::FormName(to), ") from \"", in, "\" (",
+                      inspect::FormName(saved.form), "): ", Holds(saved));
 }
 
 }  // namespace rill::convert

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// convert: see README.md, or --help.
+// convert: see --help.
 
 #include <cstdio>
 #include <string>

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/inspect/element_text.h"
 #include "rill/formats/manifest.h"
@@ -23,6 +24,19 @@ namespace {
 
 std::string ShapeJson(const Shape& shape) {
   return absl::StrCat("[", absl::StrJoin(shape.sizes(), ","), "]");
+}
+
+std::string NamesJson(absl::Span<const std::string> names) {
+  std::string json = "[";
+  for (const std::string& name : names) {
+    if (json.size() > 1) json.push_back(',');
+    if (name.empty()) {
+      json.append("null");
+    } else {
+      AppendJsonString(name, &json);
+    }
+  }
+  return json + "]";
 }
 
 // A JSON object's members, one after the other.
@@ -64,6 +78,9 @@ class DictReport {
     Members members;
     members.Add("batch_shape", ShapeJson(dict.batch_shape()));
     members.AddObject("leaves", leaves_);
+    if (!dict.dim_names().empty()) {
+      members.Add("dim_names", NamesJson(dict.dim_names()));
+    }
     for (const auto& [name, entries] :
          {std::pair("dicts", &dicts_), std::pair("non_tensors", &non_tensors_),
           std::pair("stacks", &stacks_),
@@ -159,6 +176,20 @@ class DictReport {
   Members leaves_, dicts_, non_tensors_, stacks_, lazy_stacks_, ragged_;
 };
 
+absl::StatusOr<Members> StackReport(const LazyStack& stack,
+                                    const JsonOptions& options) {
+  Members members;
+  members.Add("batch_shape", ShapeJson(stack.batch_shape()));
+  members.Add("stack_dim", absl::StrCat(stack.stack_dim()));
+  std::string list;
+  for (const TensorDict& member : stack.members()) {
+    RILL_ASSIGN_OR_RETURN(const std::string json, JsonReport(member, options));
+    absl::StrAppend(&list, list.empty() ? "" : ",", json);
+  }
+  members.Add("members", absl::StrCat("[", list, "]"));
+  return members;
+}
+
 absl::StatusOr<Members> RillReport(const Saved& saved,
                                    const JsonOptions& options) {
   Members fields, files, parts, manifest, members;
@@ -185,19 +216,19 @@ absl::StatusOr<Members> RillReport(const Saved& saved,
 
 absl::StatusOr<std::string> JsonReport(const Saved& saved,
                                        const JsonOptions& options) {
-  if (saved.form == Form::kRill) {
-    RILL_ASSIGN_OR_RETURN(const Members members, RillReport(saved, options));
-    return members.Object();
-  }
-  RILL_ASSIGN_OR_RETURN(Members members, DictReport(options).Write(saved.dict));
+  absl::StatusOr<Members> members =
+      saved.form == Form::kRill ? RillReport(saved, options)
+      : saved.stack             ? StackReport(*saved.stack, options)
+                                : DictReport(options).Write(saved.dict);
+  if (!members.ok()) return members.status();
   if (!saved.refused.empty()) {
     Members refused;
     for (const RefusedEntry& entry : saved.refused) {
       refused.AddText(entry.key, entry.reason);
     }
-    members.AddObject("refused", refused);
+    members->AddObject("refused", refused);
   }
-  return members.Object();
+  return members->Object();
 }
 
 absl::StatusOr<std::string> JsonReport(const TensorDict& dict,
@@ -208,15 +239,7 @@ absl::StatusOr<std::string> JsonReport(const TensorDict& dict,
 
 absl::StatusOr<std::string> JsonReport(const LazyStack& stack,
                                        const JsonOptions& options) {
-  Members members;
-  members.Add("batch_shape", ShapeJson(stack.batch_shape()));
-  members.Add("stack_dim", absl::StrCat(stack.stack_dim()));
-  std::string list;
-  for (const TensorDict& member : stack.members()) {
-    RILL_ASSIGN_OR_RETURN(const std::string json, JsonReport(member, options));
-    absl::StrAppend(&list, list.empty() ? "" : ",", json);
-  }
-  members.Add("members", absl::StrCat("[", list, "]"));
+  RILL_ASSIGN_OR_RETURN(const Members members, StackReport(stack, options));
   return members.Object();
 }
 

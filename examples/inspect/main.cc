@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// inspect: see README.md, or --help.
+// inspect: see --help.
 
 #include <cstdio>
 #include <string>

@@ -61,7 +61,6 @@ TEST(JsonReportTest, Example) {
             R"("shape":[1,1],"values":[0.5]}}})");
 }
 
-// docs/formats/inspect.md shows it.
 TEST(JsonReportTest, ShowsWhatThePeerWrote) {
   EXPECT_EQ(
       PeerJson("A", /*values=*/true),
@@ -136,6 +135,15 @@ TEST(TextReportTest, RareEntriesAreRowsToo) {
   in/l[1]/x  float32         [2]     8      2    3    2.5   0    2 3
   r          ragged float32  2 rows  12     1    3    2     0    1 2 3
 )");
+}
+
+TEST(JsonReportTest, DimensionsMayHaveNames) {
+  TensorDict dict({2, 3});
+  RILL_ASSERT_OK(dict.SetDimNames({"", "time"}));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(dict));
+  EXPECT_EQ(
+      json,
+      R"({"batch_shape":[2,3],"leaves":{},"dim_names":[null,"time"]})");
 }
 
 TEST(JsonReportTest, EmptyDictionaryKeepsItsLeaves) {
@@ -265,6 +273,25 @@ TEST(OpenSavedTest, PicklesAreRefusedByKeyAndTheRestIsShown) {
   EXPECT_THAT(json, HasSubstr(R"("obj":")"));
   RILL_ASSERT_OK_AND_ASSIGN(const std::string text, TextReport(saved, "D"));
   EXPECT_THAT(text, HasSubstr("  refused: obj: "));
+}
+
+TEST(OpenSavedTest, LazyStackMayStandAlone) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(PeerDirectory("E")));
+  ASSERT_TRUE(saved.stack.has_value());
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(saved));
+  EXPECT_EQ(json,
+            R"({"batch_shape":[2],"stack_dim":0,"members":[)"
+            R"({"batch_shape":[],"leaves":{"x":{"dtype":"float32",)"
+            R"("shape":[2]}}},)"
+            R"({"batch_shape":[],"leaves":{"x":{"dtype":"float32",)"
+            R"("shape":[3]},"y":{"dtype":"float32","shape":[1]}}}]})");
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text, TextReport(saved, "E"));
+  EXPECT_EQ(text, R"(E: memmap directory, lazy stack of batch [2] along dimension 0
+  key    dtype    shape  bytes
+  [0]/x  float32  [2]    8
+  [1]/x  float32  [3]    12
+  [1]/y  float32  [1]    4
+)");
 }
 
 TEST(OpenSavedTest, TruncatedLeafIsDataLossWithTheFile) {

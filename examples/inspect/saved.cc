@@ -84,6 +84,31 @@ absl::StatusOr<Form> FormOfFile(const std::string& path) {
   return Unknown(path, "a file of another kind, or cut short");
 }
 
+// A dictionary, or else a lazy stack.
+absl::Status Load(
+    const std::string& path,
+    absl::StatusOr<TensorDict> (*load_dict)(const std::string&,
+                                            const LoadMemmapOptions&),
+    absl::StatusOr<LazyStack> (*load_stack)(const std::string&,
+                                            const LoadMemmapOptions&),
+    Saved* saved) {
+  LoadMemmapOptions options;
+  options.refused = &saved->refused;
+  absl::StatusOr<TensorDict> dict = load_dict(path, options);
+  if (dict.ok()) {
+    saved->dict = *std::move(dict);
+    return absl::OkStatus();
+  }
+  if (!absl::IsInvalidArgument(dict.status())) return dict.status();
+  saved->refused.clear();
+  absl::StatusOr<LazyStack> stack = load_stack(path, options);
+  if (stack.ok()) {
+    saved->stack = *std::move(stack);
+    return absl::OkStatus();
+  }
+  return absl::IsDataLoss(stack.status()) ? stack.status() : dict.status();
+}
+
 absl::StatusOr<Saved> OpenAt(const std::string& path, int depth) {
   Saved saved;
   absl::StatusOr<Form> form = FormOf(path);
@@ -92,26 +117,24 @@ absl::StatusOr<Saved> OpenAt(const std::string& path, int depth) {
     form = Form::kTdz;
   }
   RILL_ASSIGN_OR_RETURN(saved.form, form);
-  LoadMemmapOptions options;
-  options.refused = &saved.refused;
   switch (saved.form) {
-    case Form::kDirectory: {
-      RILL_ASSIGN_OR_RETURN(saved.dict, LoadMemmapDirectory(path, options));
+    case Form::kDirectory:
+      RILL_RETURN_IF_ERROR(
+          Load(path, LoadMemmapDirectory, LoadMemmapLazyStack, &saved));
       break;
-    }
-    case Form::kTdz: {
-      RILL_ASSIGN_OR_RETURN(saved.dict, LoadTdz(path, options));
+    case Form::kTdz:
+      RILL_RETURN_IF_ERROR(Load(path, LoadTdz, LoadTdzLazyStack, &saved));
       break;
-    }
     case Form::kConsolidated: {
+      LoadMemmapOptions options;
+      options.refused = &saved.refused;
       RILL_ASSIGN_OR_RETURN(saved.dict, LoadConsolidated(path, options));
       break;
     }
-    case Form::kRill: {
+    case Form::kRill:
       RILL_ASSIGN_OR_RETURN(saved.manifest, ReadAnyManifest(path));
       RILL_RETURN_IF_ERROR(ListParts(path, "", depth, &saved));
       break;
-    }
   }
   return saved;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_options.h"
+#include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::inspect {
@@ -27,9 +29,10 @@ absl::string_view FormName(Form form);
 // What lies at a path, whatever wrote it.
 struct Saved {
   Form form = Form::kDirectory;
-  // Of every form but kRill, and what it holds that is not loaded: pickles,
-  // dtypes that are not here.
+  // Of every form but kRill: a dictionary, or a lazy stack of them; and what it
+  // holds that is not loaded: pickles, dtypes that are not here.
   TensorDict dict = {};
+  std::optional<LazyStack> stack = {};
   std::vector<RefusedEntry> refused = {};
   // Of kRill: dictionaries and directories of Rill below, and the size of each
   // other file, by path relative to this one.

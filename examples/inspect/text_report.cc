@@ -95,12 +95,22 @@ class DictTable {
 
   absl::Status Level(const TensorDict& dict, const std::string& prefix) {
     for (const std::string& name : dict.Keys()) {
+      is_empty_ = false;
       RILL_RETURN_IF_ERROR(Entry(dict, name, absl::StrCat(prefix, name)));
     }
     return absl::OkStatus();
   }
 
-  std::string Text() const { return table_.Text(); }
+  // All members, as "key[0]/...".
+  absl::Status Members(const std::string& key, const LazyStack& stack) {
+    for (int64_t i = 0; i < stack.size(); ++i) {
+      RILL_RETURN_IF_ERROR(Level(stack.members()[static_cast<size_t>(i)],
+                                 absl::StrCat(key, "[", i, "]/")));
+    }
+    return absl::OkStatus();
+  }
+
+  std::string Text() const { return is_empty_ ? "" : table_.Text(); }
 
  private:
   absl::Status Entry(const TensorDict& dict, const std::string& name,
@@ -131,6 +141,9 @@ class DictTable {
       }
       case EntryKind::kLazyStack: {
         RILL_ASSIGN_OR_RETURN(const LazyStack stack, dict.GetLazyStack(name));
+        table_.Add(
+            {key + "[]", "", stack.batch_shape().ToString(), "",
+             absl::StrCat("a lazy stack along dimension ", stack.stack_dim())});
         return Members(key, stack);
       }
       case EntryKind::kRagged:
@@ -139,17 +152,6 @@ class DictTable {
     RILL_ASSIGN_OR_RETURN(const RaggedTensor rows, dict.GetRagged(name));
     return Elements(key, "ragged ", Counted(rows.num_rows(), "row"),
                     rows.values());
-  }
-
-  absl::Status Members(const std::string& key, const LazyStack& stack) {
-    table_.Add(
-        {key + "[]", "", stack.batch_shape().ToString(), "",
-         absl::StrCat("a lazy stack along dimension ", stack.stack_dim())});
-    for (int64_t i = 0; i < stack.size(); ++i) {
-      RILL_RETURN_IF_ERROR(Level(stack.members()[static_cast<size_t>(i)],
-                                 absl::StrCat(key, "[", i, "]/")));
-    }
-    return absl::OkStatus();
   }
 
   void Json(const std::string& key, std::string shape, std::string json) {
@@ -172,20 +174,27 @@ class DictTable {
 
   const TextOptions& options_;
   Table table_;
+  bool is_empty_ = true;
 };
 
 absl::StatusOr<std::string> DictText(const Saved& saved, absl::string_view path,
                                      const TextOptions& options) {
   const TensorDict& dict = saved.dict;
-  std::string text = absl::StrCat(
-      OneLine(path), ": ", FormName(saved.form), ", batch ",
-      dict.batch_shape().ToString(), ", ", Counted(dict.num_leaves(), "tensor"),
-      ", ", Counted(dict.size_bytes(), "byte"), "\n");
-  if (!dict.empty()) {
-    DictTable table(options);
+  std::string text =
+      absl::StrCat(OneLine(path), ": ", FormName(saved.form), ", ");
+  DictTable table(options);
+  if (saved.stack) {
+    absl::StrAppend(&text, "lazy stack of batch ",
+                    saved.stack->batch_shape().ToString(), " along dimension ",
+                    saved.stack->stack_dim(), "\n");
+    RILL_RETURN_IF_ERROR(table.Members("", *saved.stack));
+  } else {
+    absl::StrAppend(&text, "batch ", dict.batch_shape().ToString(), ", ",
+                    Counted(dict.num_leaves(), "tensor"), ", ",
+                    Counted(dict.size_bytes(), "byte"), "\n");
     RILL_RETURN_IF_ERROR(table.Level(dict, ""));
-    text += table.Text();
   }
+  text += table.Text();
   for (const RefusedEntry& entry : saved.refused) {
     absl::StrAppend(&text, "  refused: ", OneLine(entry.key), ": ",
                     OneLine(entry.reason), "\n");

@@ -202,17 +202,17 @@ def values_nested():
     return TensorDict({"info": TensorDict({"task": NonTensorData("reach", batch_size=[2])}, [2])}, [2])
 
 
-@case(refused=[("s",)])
+@case(refused={"consolidated": [("s",)]})
 def value_stack():
     return TensorDict({"x": torch.zeros(3), "s": NonTensorStack("a", "b", "a")}, [3])
 
 
-@case(refused=[("s",)])
+@case(refused={"consolidated": [("s",)]})
 def value_stack_of_kinds():
     return TensorDict({"s": NonTensorStack(1, "b", None, [2.5, {"c": True}])}, [4])
 
 
-@case(refused=[("s",)])
+@case(refused={"consolidated": [("s",)]})
 def value_stack_2d():
     return TensorDict({"s": NonTensorStack(NonTensorStack("a", "b", "c"), NonTensorStack("d", "e", "f"))}, [2, 3])
 
@@ -221,33 +221,33 @@ def members(*sizes):
     return [TensorDict({"x": torch.arange(float(n)), "id": torch.tensor(n)}, []) for n in sizes]
 
 
-@case(unread=FORMS)
+@case(unread=["consolidated"])
 def lazy_at_the_top():
     return LazyStackedTensorDict(*members(2, 2, 2), stack_dim=0)
 
 
-@case(unread=FORMS)
+@case(unread=["consolidated"])
 def lazy_of_shapes():
     return LazyStackedTensorDict(*members(2, 3, 1), stack_dim=0)
 
 
-@case(unread=FORMS)
+@case(unread=["consolidated"])
 def lazy_of_keys():
     return LazyStackedTensorDict(TensorDict({"x": torch.zeros(2)}, []),
                                  TensorDict({"x": torch.zeros(2), "y": torch.ones(1)}, []), stack_dim=0)
 
 
-@case(unread=FORMS)
+@case(unread=["consolidated"])
 def lazy_second_dimension():
     return LazyStackedTensorDict(*[TensorDict({"x": torch.full((2, n), n)}, [2]) for n in (1, 2, 3)], stack_dim=1)
 
 
-@case(refused=[("episodes",)])
+@case(refused={"consolidated": [("episodes",)]})
 def lazy_inside():
     return TensorDict({"x": torch.zeros(2), "episodes": LazyStackedTensorDict(*members(2, 3), stack_dim=0)}, [2])
 
 
-@case(refused=[("data", "episodes")])
+@case(refused={"consolidated": [("data", "episodes")]})
 def lazy_deep_inside():
     stack = LazyStackedTensorDict(*[TensorDict({"a": {"b": torch.full((n,), n)}}, []) for n in (1, 2)], stack_dim=0)
     return TensorDict({"data": {"episodes": stack, "y": torch.ones(2)}}, [2])
@@ -259,7 +259,7 @@ def lazy_of_lazy():
     return LazyStackedTensorDict(*rows, stack_dim=0)
 
 
-@case(unread=FORMS)
+@case(unread=["consolidated"])
 def lazy_with_values():
     return LazyStackedTensorDict(*[TensorDict({"x": torch.zeros(n), "s": NonTensorData("n%d" % n)}, [])
                                    for n in (1, 2)], stack_dim=0)
@@ -269,12 +269,12 @@ def strided(*rows):
     return torch.nested.nested_tensor(list(rows))
 
 
-@case(not_written=["consolidated"], refused=[("rows",)])
+@case(not_written=["consolidated"])
 def ragged():
     return TensorDict({"x": torch.zeros(2), "rows": strided(torch.arange(4.).reshape(2, 2), torch.ones(3, 2))}, [2])
 
 
-@case(not_written=["consolidated"], refused=[("a", "rows")])
+@case(not_written=["consolidated"])
 def ragged_integers_nested():
     return TensorDict({"a": {"rows": strided(torch.arange(3), torch.arange(1), torch.arange(5))}}, [3])
 

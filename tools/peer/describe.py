@@ -37,7 +37,7 @@ def leaf(tensor):
 
 
 def ragged(tensor):
-    rows = tensor.unbind()
+    rows = tensor.unbind(0)
     return {"dtype": str(tensor.dtype).removeprefix("torch."),
             "shapes": [list(row.shape) for row in rows],
             "values": [x for row in rows for x in numbers(row)]}
@@ -104,6 +104,8 @@ def describe(td):
         return lazy_stack(td)
     description = Description()
     description.members["batch_shape"] = list(td.batch_size)
+    if any(name is not None for name in td.names):
+        description.members["dim_names"] = list(td.names)
     description.level(td, ())
     return description.members
 

@@ -4,7 +4,7 @@ import json
 import os
 
 import torch
-from tensordict import NonTensorData, TensorDict
+from tensordict import LazyStackedTensorDict, NonTensorData, NonTensorStack, TensorDict
 
 from cases import FLOATS, FORMS, INTEGERS
 from describe import describe, difference
@@ -29,7 +29,25 @@ def nested():
     return td
 
 
-SAMPLES = {"dtypes": every_dtype, "nested": nested, "nothing": lambda: TensorDict({}, [4])}
+def episodes():
+    return LazyStackedTensorDict(*[TensorDict({"next": {"x": torch.arange(float(n))}}, []) for n in (2, 3)], stack_dim=0)
+
+
+def rare():
+    rows = torch.nested.nested_tensor([torch.arange(6, dtype=torch.int32).reshape(2, 3),
+                                       torch.arange(3, dtype=torch.int32).reshape(1, 3)])
+    return TensorDict({"names": NonTensorStack("left", {"a": [1, None]}), "in": {"episodes": episodes()},
+                       "rows": rows}, [2])
+
+
+# What each is, and the forms that it is saved in.
+SAMPLES = {
+    "dtypes": (every_dtype, FORMS),
+    "nested": (nested, FORMS),
+    "nothing": (lambda: TensorDict({}, [4]), FORMS),
+    "rare": (rare, ("directory", "tdz")),
+    "episodes": (episodes, ("directory", "tdz")),
+}
 
 
 def check(want, got):
@@ -69,8 +87,8 @@ def run(exchange, write_samples, read, run_command):
 
     if not exchange.check("samples, written by Rill", write):
         return
-    for name, make in SAMPLES.items():
-        for form in FORMS:
+    for name, (make, forms) in SAMPLES.items():
+        for form in forms:
             path = os.path.join(folder, name + ENDINGS[form])
             exchange.check("sample %s as %s, read by tensordict" % (name, form),
                            lambda: check(describe(make()), describe(read(path, form))))

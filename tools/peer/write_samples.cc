@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,6 +25,9 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/half.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -95,6 +99,44 @@ absl::StatusOr<TensorDict> Nested() {
   return dict;
 }
 
+absl::StatusOr<LazyStack> Episodes() {
+  const auto count = [](int64_t i) { return static_cast<float>(i); };
+  std::vector<TensorDict> episodes;
+  for (const int64_t length : {2, 3}) {
+    RILL_ASSIGN_OR_RETURN(Tensor x, Counted<float>({length}, count));
+    TensorDict episode;
+    RILL_RETURN_IF_ERROR(episode.Set("next/x", std::move(x)));
+    episodes.push_back(std::move(episode));
+  }
+  return LazyStack::Create(std::move(episodes));
+}
+
+absl::StatusOr<TensorDict> RareEntries() {
+  TensorDict dict({2});
+  RILL_ASSIGN_OR_RETURN(
+      NonTensorStack names,
+      NonTensorStack::Create({2}, {"\"left\"", R"({"a":[1,null]})"}));
+  RILL_RETURN_IF_ERROR(dict.Set("names", std::move(names)));
+  RILL_ASSIGN_OR_RETURN(LazyStack episodes, Episodes());
+  RILL_RETURN_IF_ERROR(dict.Set("in/episodes", std::move(episodes)));
+  const auto count = [](int64_t i) { return static_cast<int32_t>(i); };
+  RILL_ASSIGN_OR_RETURN(const Tensor two, Counted<int32_t>({2, 3}, count));
+  RILL_ASSIGN_OR_RETURN(const Tensor one, Counted<int32_t>({1, 3}, count));
+  RILL_ASSIGN_OR_RETURN(RaggedTensor rows, RaggedTensor::FromRows({two, one}));
+  RILL_RETURN_IF_ERROR(dict.Set("rows", std::move(rows)));
+  return dict;
+}
+
+absl::Status SaveRare(const std::string& folder) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict rare, RareEntries());
+  RILL_RETURN_IF_ERROR(SaveMemmapDirectory(rare, JoinPath(folder, "rare")));
+  RILL_RETURN_IF_ERROR(SaveTdz(rare, JoinPath(folder, "rare.tdz")));
+  RILL_ASSIGN_OR_RETURN(const LazyStack episodes, Episodes());
+  RILL_RETURN_IF_ERROR(
+      SaveMemmapLazyStack(episodes, JoinPath(folder, "episodes")));
+  return SaveTdzLazyStack(episodes, JoinPath(folder, "episodes.tdz"));
+}
+
 absl::Status SaveEverywhere(const TensorDict& dict, const std::string& path) {
   RILL_RETURN_IF_ERROR(SaveMemmapDirectory(dict, path));
   RILL_RETURN_IF_ERROR(SaveTdz(dict, absl::StrCat(path, ".tdz")));
@@ -124,6 +166,7 @@ absl::Status WriteAll(const std::string& folder) {
   RILL_RETURN_IF_ERROR(SaveEverywhere(nested, JoinPath(folder, "nested")));
   RILL_RETURN_IF_ERROR(
       SaveEverywhere(TensorDict({4}), JoinPath(folder, "nothing")));
+  RILL_RETURN_IF_ERROR(SaveRare(folder));
   TensorDictSpec spec;
   RILL_RETURN_IF_ERROR(spec.Set("x", LeafSpec::Unbounded(DType::kInt16, {2})));
   RILL_RETURN_IF_ERROR(

@@ -10,7 +10,9 @@
 #include <atomic>
 #include <cerrno>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -37,16 +39,21 @@ std::string TemporaryName(std::string path) {
   return name;
 }
 
-absl::Status SyncPath(absl::string_view function, const std::string& path) {
-  RILL_RETURN_IF_ERROR(FaultPoint("file.sync", path));
+absl::Status SyncNow(absl::string_view function, const std::string& path) {
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return FileError(errno, function, "open", path);
   if (fsync(file.get()) != 0) return FileError(errno, function, "sync", path);
   return absl::OkStatus();
 }
 
-// Syncs every file and directory below `path`, children first.
-absl::Status SyncTree(const std::string& path) {
+absl::Status SyncPath(absl::string_view function, const std::string& path) {
+  RILL_RETURN_IF_ERROR(FaultPoint("file.sync", path));
+  return SyncNow(function, path);
+}
+
+// Every file and directory below `path`, children first.
+absl::Status ListTree(const std::string& path,
+                      std::vector<std::string>* paths) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) {
     return FileError(errno, "ReplaceDirectory", "look up", path);
@@ -55,12 +62,41 @@ absl::Status SyncTree(const std::string& path) {
     RILL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                           ListDirectory(path));
     for (const std::string& name : names) {
-      RILL_RETURN_IF_ERROR(SyncTree(JoinPath(path, name)));
+      RILL_RETURN_IF_ERROR(ListTree(JoinPath(path, name), paths));
     }
   } else if (!S_ISREG(info.st_mode)) {
     return absl::OkStatus();
   }
-  return SyncPath("ReplaceDirectory", path);
+  paths->push_back(path);
+  return absl::OkStatus();
+}
+
+// Syncs a tree, several files at once: a journal then commits them together,
+// which takes about as long as one of them alone.
+absl::Status SyncTree(const std::string& path) {
+  std::vector<std::string> paths;
+  RILL_RETURN_IF_ERROR(ListTree(path, &paths));
+  for (const std::string& each : paths) {
+    RILL_RETURN_IF_ERROR(FaultPoint("file.sync", each));
+  }
+  constexpr size_t kMaxThreads = 8;
+  std::vector<absl::Status> statuses(paths.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i; (i = next.fetch_add(1)) < paths.size();) {
+      statuses[i] = SyncNow("ReplaceDirectory", paths[i]);
+    }
+  };
+  std::vector<std::thread> threads;
+  while (threads.size() + 1 < std::min(kMaxThreads, paths.size())) {
+    threads.emplace_back(work);
+  }
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) {
+    RILL_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
 }
 
 int Rename(const std::string& from, const std::string& to, unsigned int flags) {

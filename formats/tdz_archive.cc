@@ -38,7 +38,7 @@ using formats_internal::ZipLayout;
 using Mode = LoadMemmapOptions::Mode;
 
 // The checksum is taken of what is still in the cache when it is written.
-constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr size_t kPieceBytes = size_t{4} << 20;
 
 std::string Quoted(absl::string_view caller, absl::string_view archive,
                    absl::string_view path) {

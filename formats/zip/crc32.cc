@@ -3,11 +3,84 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "rill/formats/zip/little_endian.h"
 
+// Highway includes this file again for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "rill/formats/zip/crc32.cc"
+#include "hwy/foreach_target.h"  // Must come before highway.h.
+#include "hwy/highway.h"
+
+// Where there is an instruction that multiplies without carries.
+#undef RILL_HAS_CLMUL_
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || \
+    HWY_TARGET == HWY_SSE2 || HWY_TARGET == HWY_SSSE3
+#define RILL_HAS_CLMUL_ 0
+#else
+#define RILL_HAS_CLMUL_ 1
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace rill::formats_internal {
+namespace HWY_NAMESPACE {
+
+// Takes the longest part of `bytes` that it can, at least 64 bytes or none, and
+// leaves in `rest` 16 bytes whose CRC from nothing is that of the part after
+// `crc`. Gives back the part's length.
+//
+// Folding as in Gopal et al., "Fast CRC Computation for Generic Polynomials
+// Using PCLMULQDQ Instruction" (Intel, 2009), bits reflected: what is N bits
+// further on is congruent to itself times x^N modulo the polynomial.
+size_t FoldBytes(uint32_t crc, const char* bytes, size_t size, char* rest) {
+#if RILL_HAS_CLMUL_
+  namespace hn = hwy::HWY_NAMESPACE;
+  using D = hn::Full128<uint64_t>;
+  using V = hn::Vec<D>;
+  const D d;
+  constexpr size_t kStep = 64;
+  if (size < kStep) return 0;
+  const auto load = [&](size_t at) {
+    return hn::LoadU(d, reinterpret_cast<const uint64_t*>(bytes + at));
+  };
+  const auto fold = [](V value, V by, V next) {
+    return hn::Xor(
+        next, hn::Xor(hn::CLMulLower(value, by), hn::CLMulUpper(value, by)));
+  };
+  const V by_512 = hn::Dup128VecFromValues(d, 0x0154442BD4, 0x01C6E41596);
+  const V by_128 = hn::Dup128VecFromValues(d, 0x01751997D0, 0x00CCAA009E);
+  V a = hn::Xor(load(0), hn::Dup128VecFromValues(d, crc, 0));
+  V b = load(16);
+  V c = load(32);
+  V e = load(48);
+  size_t at = kStep;
+  for (; size - at >= kStep; at += kStep) {
+    a = fold(a, by_512, load(at));
+    b = fold(b, by_512, load(at + 16));
+    c = fold(c, by_512, load(at + 32));
+    e = fold(e, by_512, load(at + 48));
+  }
+  b = fold(a, by_128, b);
+  c = fold(b, by_128, c);
+  e = fold(c, by_128, e);
+  hn::StoreU(e, d, reinterpret_cast<uint64_t*>(rest));
+  return at;
+#else
+  (void)crc, (void)bytes, (void)size, (void)rest;
+  return 0;
+#endif
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rill::formats_internal
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace rill::formats_internal {
 namespace {
+
+HWY_EXPORT(FoldBytes);
 
 constexpr int kSlices = 16;
 using Tables = std::array<std::array<uint32_t, 256>, kSlices>;
@@ -40,10 +113,7 @@ uint32_t Four(uint32_t word, int after) {
          kTables[after + 1][(word >> 16) & 0xFF] ^ kTables[after][word >> 24];
 }
 
-}  // namespace
-
-uint32_t ExtendCrc32(uint32_t crc, absl::string_view bytes) {
-  crc = ~crc;
+uint32_t WithTables(uint32_t crc, absl::string_view bytes) {
   const char* at = bytes.data();
   size_t left = bytes.size();
   for (; left >= kSlices; left -= kSlices, at += kSlices) {
@@ -55,7 +125,19 @@ uint32_t ExtendCrc32(uint32_t crc, absl::string_view bytes) {
   for (; left > 0; --left, ++at) {
     crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<uint8_t>(*at)) & 0xFF];
   }
-  return ~crc;
+  return crc;
+}
+
+}  // namespace
+
+uint32_t ExtendCrc32(uint32_t crc, absl::string_view bytes) {
+  crc = ~crc;
+  char rest[16];
+  const size_t folded =
+      HWY_DYNAMIC_DISPATCH(FoldBytes)(crc, bytes.data(), bytes.size(), rest);
+  if (folded > 0) crc = WithTables(0, absl::string_view(rest, sizeof(rest)));
+  return ~WithTables(crc, bytes.substr(folded));
 }
 
 }  // namespace rill::formats_internal
+#endif  // HWY_ONCE

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/formats/zip/crc32.h"
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "hwy/targets.h"
 #include "rill/base/rng.h"
 
 namespace rill::formats_internal {
@@ -27,21 +29,36 @@ TEST(Crc32Test, KnownValues) {
   EXPECT_EQ(ExtendCrc32(0, "123456789"), 0xCBF43926u);
 }
 
+// Runs `body` once for each instruction set of this processor.
+template <typename Body>
+void ForEachTarget(Body&& body) {
+  for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
+    const int64_t target = left & -left;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    body();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
 TEST(Crc32Test, EveryLengthAndEverySplitIsTheSame) {
   const Rng rng(5);
   std::string bytes;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 500; ++i) {
     bytes += static_cast<char>(rng.UniformInt(0, i, 256));
   }
-  for (size_t size = 0; size <= bytes.size(); ++size) {
-    const absl::string_view part = absl::string_view(bytes).substr(0, size);
-    const uint32_t want = SlowCrc32(part);
-    ASSERT_EQ(ExtendCrc32(0, part), want) << size;
-    const size_t at = rng.UniformInt(1, size, size + 1);
-    ASSERT_EQ(ExtendCrc32(ExtendCrc32(0, part.substr(0, at)), part.substr(at)),
-              want)
-        << size << " cut at " << at;
-  }
+  ForEachTarget([&] {
+    for (size_t size = 0; size <= bytes.size(); ++size) {
+      const absl::string_view part = absl::string_view(bytes).substr(0, size);
+      const uint32_t want = SlowCrc32(part);
+      ASSERT_EQ(ExtendCrc32(0, part), want) << size;
+      const size_t at = rng.UniformInt(1, size, size + 1);
+      ASSERT_EQ(
+          ExtendCrc32(ExtendCrc32(0, part.substr(0, at)), part.substr(at)),
+          want)
+          << size << " cut at " << at;
+    }
+  });
 }
 
 }  // namespace

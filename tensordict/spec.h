@@ -106,7 +106,8 @@ class TensorDictSpec {
   absl::StatusOr<TensorDict> Zero(const Shape& batch_shape) const;
   absl::StatusOr<TensorDict> One(const Shape& batch_shape) const;
   // A copy whose leaves are projected (LeafSpec::Project); entries that the
-  // spec does not name are shared. Errors as CheckLayout, more keys allowed.
+  // spec does not name are shared. NOT_FOUND where a leaf is missing, else
+  // errors as CheckLayout, more keys allowed.
   absl::StatusOr<TensorDict> Project(const TensorDict& dict) const;
 
   // Product of the leaves' numbers of members, none where one has none or it

@@ -3,7 +3,7 @@
 """Runs fuzzers that are built; tools/fuzz calls this.
 
 usage: run_fuzz.py --state DIR [--seconds N] [--runs N] [--jobs N] [--resume]
-                   [--no-merge] NAME=BINARY=FOLDER ...
+                   [--no-merge] [--counts FILE] NAME=BINARY=FOLDER ...
 
 NAME is //package:stem_fuzz, FOLDER where its corpus lies in the source tree;
 FOLDER.dict, if it is there, has words to try. DIR keeps, for each target, the
@@ -12,7 +12,8 @@ killed goes on with --resume. A target ends at its first finding. Then what the
 grown corpus reaches and FOLDER does not is added to FOLDER, smallest files
 first, within MAX_FILES and MAX_BYTES.
 
-Prints a table and, last, "PASSED FAILED". Exit status 1 if anything failed.
+Prints a table, and writes "PASSED FAILED" to the --counts file. Exit status 1
+if anything failed.
 """
 import argparse
 import concurrent.futures
@@ -30,7 +31,7 @@ import time
 SLICE_SECONDS = 60      # What a kill may lose.
 INPUT_SECONDS = 10      # An input that takes longer is a finding.
 MEMORY_MB = 2048        # So is one that takes more.
-MAX_FILES, MAX_BYTES, MAX_FILE_BYTES = 150, 100_000, 4096
+MAX_FILES, MAX_BYTES, MAX_FILE_BYTES = 80, 50_000, 4096
 
 _print_lock = threading.Lock()
 _stopped = threading.Event()
@@ -197,6 +198,7 @@ def main(argv):
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--no-merge", dest="merge", action="store_false")
+    parser.add_argument("--counts")
     parser.add_argument("targets", nargs="+")
     options = parser.parse_args(argv)
     if not options.seconds and not options.runs:
@@ -211,7 +213,9 @@ def main(argv):
     if _stopped.is_set():
         say("stopped; the same command with --resume goes on")
         failed = max(failed, 1)
-    print(len(targets) - sum(bool(t.problem) for t in targets), failed)
+    if options.counts:
+        with open(options.counts, "w", encoding="utf-8") as f:
+            f.write("%d %d\n" % (sum(not t.problem for t in targets), failed))
     return 1 if failed else 0
 
 

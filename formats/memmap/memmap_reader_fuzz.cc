@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole trees of files from memory: what is read can be listed for saving and
 // reads the same.
-// Input: paths and contents in turn, each up to a zero byte.
+// Input: paths and contents in turn, each up to a zero byte; but for elements,
+// a byte says how many bytes they are.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -111,7 +112,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::map<std::string, std::string> files;
   while (!input.is_empty()) {
     std::string path(input.TakeText());
-    files[std::move(path)] = std::string(input.TakeText());
+    files[path] = std::string(absl::EndsWith(path, ".memmap")
+                                  ? input.TakeBytes(input.Take<uint8_t>())
+                                  : input.TakeText());
   }
   rill::formats_internal::Try(files);
   return 0;

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
-#include <vector>
 
 // What fuzz targets are written with; tools/fuzzing/fuzz.bzl builds them.
 
@@ -75,11 +74,17 @@ class FuzzInput {
     return rest;
   }
 
+  // At most `size` bytes.
+  std::string_view TakeBytes(size_t size) {
+    const std::string_view bytes = rest_.substr(0, size);
+    rest_.remove_prefix(bytes.size());
+    return bytes;
+  }
+
   // Up to the next zero byte, which is dropped.
   std::string_view TakeText() {
-    const size_t end = std::min(rest_.find('\0'), rest_.size());
-    const std::string_view text = rest_.substr(0, end);
-    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    const std::string_view text = TakeBytes(rest_.find('\0'));
+    TakeBytes(1);
     return text;
   }
 

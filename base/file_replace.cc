@@ -6,11 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
 #include "rill/base/file_error.h"
+#include "rill/base/parallel_for.h"
 #include "rill/base/status_macros.h"
 
 namespace rill {
@@ -79,20 +79,11 @@ absl::Status SyncTree(const std::string& path) {
   for (const std::string& each : paths) {
     RILL_RETURN_IF_ERROR(FaultPoint("file.sync", each));
   }
-  constexpr size_t kMaxThreads = 8;
+  constexpr int kMaxThreads = 8;
   std::vector<absl::Status> statuses(paths.size());
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    for (size_t i; (i = next.fetch_add(1)) < paths.size();) {
-      statuses[i] = SyncNow("ReplaceDirectory", paths[i]);
-    }
-  };
-  std::vector<std::thread> threads;
-  while (threads.size() + 1 < std::min(kMaxThreads, paths.size())) {
-    threads.emplace_back(work);
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
+  ParallelFor(static_cast<int64_t>(paths.size()), kMaxThreads, [&](int64_t i) {
+    statuses[i] = SyncNow("ReplaceDirectory", paths[i]);
+  });
   for (const absl::Status& status : statuses) {
     RILL_RETURN_IF_ERROR(status);
   }

@@ -2,11 +2,9 @@
 #include "rill/tensordict/ops/apply.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/parallel_for.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/ops/keys.h"
 #include "rill/tensordict/ops/shape_ops.h"
@@ -27,25 +26,6 @@ namespace rill::ops {
 namespace {
 
 using ops_internal::MapTensors;
-
-// fn(i) for i in [0, count), by up to `num_threads` threads of which the
-// calling one is the first.
-void RunIndexed(int64_t count, int num_threads,
-                absl::FunctionRef<void(int64_t)> fn) {
-  std::atomic<int64_t> next = 0;
-  const auto work = [&] {
-    for (int64_t i;
-         (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
-      fn(i);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int64_t i = 1; i < std::min<int64_t>(num_threads, count); ++i) {
-    threads.emplace_back(work);
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
-}
 
 absl::Status CheckThreads(absl::string_view caller, int num_threads) {
   constexpr int kMaxThreads = 1024;
@@ -85,7 +65,7 @@ absl::StatusOr<std::vector<Call>> CallAll(absl::string_view caller,
             return leaves[0];
           })
           .status());
-  RunIndexed(
+  ParallelFor(
       static_cast<int64_t>(calls.size()), options.num_threads,
       [&](int64_t i) { calls[i].result = fn(calls[i].key, calls[i].leaves); });
   for (const Call& call : calls) {
@@ -157,8 +137,8 @@ absl::StatusOr<TensorDict> MapChunks(
   RILL_ASSIGN_OR_RETURN(const std::vector<TensorDict> parts,
                         Split(dict, options.chunk_size, options.dim));
   std::vector<absl::StatusOr<TensorDict>> results(parts.size());
-  RunIndexed(static_cast<int64_t>(parts.size()), options.num_threads,
-             [&](int64_t i) { results[i] = fn(parts[i]); });
+  ParallelFor(static_cast<int64_t>(parts.size()), options.num_threads,
+              [&](int64_t i) { results[i] = fn(parts[i]); });
   std::vector<TensorDict> joined;
   for (size_t i = 0; i < results.size(); ++i) {
     RILL_RETURN_IF_ERROR(results[i].status())

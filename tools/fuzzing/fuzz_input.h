@@ -39,7 +39,7 @@ class FuzzInput {
   T Take() {
     T value = {};
     const size_t bytes = std::min(sizeof(T), rest_.size());
-    std::memcpy(&value, rest_.data(), bytes);
+    if (bytes > 0) std::memcpy(&value, rest_.data(), bytes);
     rest_.remove_prefix(bytes);
     return value;
   }

@@ -86,6 +86,19 @@ W Power(W base, W exponent) {
   }
 }
 
+// IEEE 754 defines the quotient by zero; C++ does not, and UBSan says so.
+template <typename W>
+W Quotient(W a, W b) {
+  if constexpr (std::is_floating_point_v<W>) {
+    if (b == 0) {
+      if (a == 0 || a != a) return std::numeric_limits<W>::quiet_NaN();
+      return std::copysign(std::numeric_limits<W>::infinity(), a) *
+             std::copysign(W{1}, b);
+    }
+  }
+  return a / b;
+}
+
 template <typename W>
 W ReferenceBinary(BinaryOp op, W a, W b) {
   const bool has_nan = a != a || b != b;
@@ -97,7 +110,7 @@ W ReferenceBinary(BinaryOp op, W a, W b) {
     case BinaryOp::kMul:
       return a * b;
     case BinaryOp::kDiv:
-      return a / b;
+      return Quotient(a, b);
     case BinaryOp::kPow:
       return Power(a, b);
     case BinaryOp::kMinimum:
@@ -153,7 +166,7 @@ W ReferenceUnary(UnaryOp op, W a) {
       case UnaryOp::kLog:
         return std::log(a);
       default:
-        return W{1} / a;
+        return Quotient(W{1}, a);
     }
   }
   return 0;

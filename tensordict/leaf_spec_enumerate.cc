@@ -102,7 +102,7 @@ int64_t First(const Digit& digit) {
 // To the next larger value of the digit; false, and the first, past the last.
 bool Advance(const Digit& digit, int64_t* value) {
   const int64_t last = digit.mask == nullptr
-                           ? digit.low + static_cast<int64_t>(digit.count) - 1
+                           ? digit.low + (static_cast<int64_t>(digit.count) - 1)
                            : digit.n - 1;
   while (*value < last) {
     if (IsAllowed(digit, ++*value)) return true;

@@ -238,7 +238,8 @@ std::vector<DimIndex> RandomIndex(const Shape& shape, Draws* draws) {
       // Some of the block's sizes are 1, some leading ones missing.
       const int rank = static_cast<int>(draws->Int(0, block.rank() + 1));
       std::vector<int64_t> sizes;
-      for (const int64_t size : block.Suffix(block.rank() - rank).sizes()) {
+      const Shape last = block.Suffix(block.rank() - rank);
+      for (const int64_t size : last.sizes()) {
         sizes.push_back(draws->Int(0, 3) == 0 ? 1 : size);
       }
       const Shape own = *Shape::Create(sizes);

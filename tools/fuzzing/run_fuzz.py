@@ -26,7 +26,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 SLICE_SECONDS = 60      # What a kill may lose.
 INPUT_SECONDS = 10      # An input that takes longer is a finding.
@@ -77,18 +76,19 @@ class Target:
 
 
 def call(command, log):
-    """Runs it with its output in `log`; (exit status, output)."""
+    """Runs it with its output in `log`; (exit status, CPU seconds, output)."""
     with open(log, "wb") as out:
         # Its own group: a Ctrl-C at the terminal ends the slice through us.
         child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT,
                                  stdin=subprocess.DEVNULL, start_new_session=True)
         _children.add(child)
         try:
-            status = child.wait()
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
         finally:
             _children.discard(child)
     with open(log, encoding="utf-8", errors="replace") as f:
-        return status, f.read()
+        return child.returncode, used.ru_utime + used.ru_stime, f.read()
 
 
 def read_output(output):
@@ -111,11 +111,11 @@ def run_slice(target, seconds, runs):
     if os.path.exists(target.folder + ".dict"):
         command.append("-dict=%s.dict" % target.folder)
     command += [target.corpus, target.folder]
-    log, start = os.path.join(target.state, "log"), time.monotonic()
-    status, output = call(command, log)
+    log = os.path.join(target.state, "log")
+    status, used, output = call(command, log)
     executions, coverage, features, found = read_output(output)
     target.executions += executions
-    target.seconds += time.monotonic() - start
+    target.seconds += used
     target.coverage = max(target.coverage, coverage)
     target.features = max(target.features, features)
     if _stopped.is_set():

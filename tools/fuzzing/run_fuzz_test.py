@@ -103,6 +103,16 @@ class RunFuzzTest(unittest.TestCase):
         self.run_fake("--runs=1000")
         self.assertIn("-runs=1000", self.calls()[-1])
 
+    def test_seconds_are_of_cpu_time(self):
+        log = self.path("log")
+        # Two processes at once take twice the time of the clock.
+        work = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"
+        _, one, _ = run_fuzz.call(["sh", "-c", work], log)
+        _, two, _ = run_fuzz.call(["sh", "-c", "(%s) & %s; wait" % (work, work)], log)
+        _, waiting, _ = run_fuzz.call(["sh", "-c", "exec sleep 0.2"], log)
+        self.assertGreater(two, one * 1.2)
+        self.assertLess(waiting, one)
+
     def test_merge_keeps_small_files_within_the_limits(self):
         many = ('i=100; while [ $i -lt 400 ]; do printf "%%0*d" $((i / 2)) 0 > "$folder/new$i"; '
                 "i=$((i + 1)); done; head -c 9999 /dev/zero > $folder/new0")

@@ -29,6 +29,14 @@ absl::StatusOr<std::vector<std::string>> SplitKey(absl::string_view key);
 // The errors of SplitKey, without the components.
 absl::Status CheckKey(absl::string_view key);
 
+// Whether it is one component without escapes, and so a valid key.
+inline bool IsPlainKey(absl::string_view key) {
+  for (const char c : key) {
+    if (c == '/' || c == '\\') return false;
+  }
+  return !key.empty();
+}
+
 // Splits off the first component without copying: `head` is still escaped,
 // `rest` is empty for the last one. There is one text for each component, so
 // escaped components may be compared as they are. The key is not checked.

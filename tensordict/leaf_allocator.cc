@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/tensordict/leaf_allocator.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -55,10 +56,9 @@ absl::StatusOr<Tensor> LeafAllocator::Make(DType dtype, const Shape& shape) {
                      planned_bytes_, options_.device,
                      to_device ? MemoryKind::kDevice : options_.memory_kind));
   }
-  absl::StatusOr<Tensor> leaf =
-      Tensor::View(buffer_, dtype, shape, used_bytes_);
+  std::byte* const data = buffer_->data() + used_bytes_;
   used_bytes_ += bytes;
-  return leaf;
+  return Tensor(buffer_, data, dtype, shape);
 }
 
 }  // namespace rill::tensordict_internal

@@ -84,10 +84,6 @@ absl::StatusOr<LeafSpec> WithLead(const LeafSpec& spec, const Shape& lead,
   return result.WithMask(mask);
 }
 
-Shape Without(const Shape& shape, int dim) {
-  return shape.Prefix(dim).Concat(shape.Suffix(dim + 1));
-}
-
 Shape WithSize(const Shape& shape, int dim, int64_t size) {
   return Joined(shape.Prefix(dim), {size}, shape.Suffix(dim));
 }
@@ -199,7 +195,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Squeeze(int dim) const {
         absl::StrCat(kCaller, ": size of dimension ", dim, " of ", ToString(),
                      ": got ", lead[dim], ", want 1"));
   }
-  return WithLead(*this, Without(lead, dim),
+  return WithLead(*this, lead.WithoutDim(dim),
                   [&](const Tensor& t, int at) { return t.Squeeze(at + dim); });
 }
 

@@ -3,7 +3,6 @@
 #define RILL_TENSORDICT_SHAPE_H_
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -13,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/tensordict/per_dim.h"
 
 namespace rill {
 
@@ -23,7 +23,7 @@ namespace rill {
 // Limits: rank at most 8; sizes >= 0; their product fits in int64.
 class Shape {
  public:
-  static constexpr int kMaxRank = 8;
+  static constexpr int kMaxRank = tensordict_internal::PerDim::kSize;
 
   Shape() = default;
   // For literals in code: at most kMaxRank sizes, the rest is dropped, and
@@ -66,6 +66,18 @@ class Shape {
     }
     return joined;
   }
+  // With another size >= 0 of `dim`, and without it; `dim` in [0, rank()).
+  Shape WithSize(int dim, int64_t size) const {
+    Shape changed = *this;
+    changed.sizes_[dim] = size;
+    return changed;
+  }
+  Shape WithoutDim(int dim) const {
+    Shape changed = *this;
+    --changed.rank_;
+    for (int d = dim; d < changed.rank_; ++d) changed.sizes_[d] = sizes_[d + 1];
+    return changed;
+  }
   bool StartsWith(const Shape& prefix) const {
     return rank_ >= prefix.rank_ && SameSizes(prefix, prefix.rank_);
   }
@@ -91,7 +103,7 @@ class Shape {
     return true;
   }
 
-  std::array<int64_t, kMaxRank> sizes_ = {};
+  tensordict_internal::PerDim sizes_;
   int rank_ = 0;
 };
 

@@ -2,7 +2,6 @@
 #ifndef RILL_TENSORDICT_TENSOR_H_
 #define RILL_TENSORDICT_TENSOR_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -17,9 +16,13 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/per_dim.h"
 #include "rill/tensordict/shape.h"
 
 namespace rill {
+namespace tensordict_internal {
+class LeafAllocator;
+}  // namespace tensordict_internal
 
 // An n-dimensional array: dtype, shape, byte strides and offset over a shared
 // Buffer. Copying a Tensor shares the bytes; Clone copies them. Views (Index,
@@ -178,6 +181,8 @@ class Tensor {
   friend std::ostream& operator<<(std::ostream& os, const Tensor& tensor);
 
  private:
+  friend class tensordict_internal::LeafAllocator;
+
   Tensor(std::shared_ptr<Buffer> buffer, std::byte* data, DType dtype,
          const Shape& shape);  // Row-major.
   static absl::StatusOr<Tensor> FromBytes(DType dtype, const Shape& shape,
@@ -190,7 +195,7 @@ class Tensor {
   std::shared_ptr<Buffer> buffer_;
   std::byte* data_ = nullptr;
   Shape shape_ = {0};
-  std::array<int64_t, Shape::kMaxRank> strides_ = {};
+  tensordict_internal::PerDim strides_;
   DType dtype_ = DType::kFloat32;
 };
 

@@ -122,19 +122,22 @@ absl::Status TensorDict::Internal::CheckUnlocked(const TensorDict& dict,
 
 absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
                                             absl::string_view key,
-                                            Entry::Value value) {
-  RILL_RETURN_IF_ERROR(CheckKey(key));
+                                            Entry::Value&& value) {
+  const bool is_plain = IsPlainKey(key);
+  if (!is_plain) {
+    RILL_RETURN_IF_ERROR(CheckKey(key));
+  }
   const absl::string_view whole = key;
-  absl::string_view head, rest;
+  absl::string_view head = key, rest;
+  const Tensor* const tensor = std::get_if<Tensor>(&value);
   std::optional<Device> device;
   Entry* entry = nullptr;
   for (;;) {
     if (dict->device_.has_value()) device = dict->device_;
-    SplitKeyHead(key, &head, &rest);
+    if (!is_plain) SplitKeyHead(key, &head, &rest);
     entry = const_cast<Entry*>(FindHere(*dict, head));
     if (entry == nullptr || rest.empty()) break;
     if (entry->dict() == nullptr) {
-      const Tensor* tensor = std::get_if<Tensor>(&value);
       if (entry->lazy_stack() != nullptr && tensor != nullptr) {
         LazyStack changed = *entry->lazy_stack();
         RILL_RETURN_IF_ERROR(changed.Set(rest, *tensor))
@@ -150,7 +153,10 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
     dict = entry->dict();
     key = rest;
   }
-  RILL_RETURN_IF_ERROR(CheckFits(*dict, device, whole, value));
+  if (tensor == nullptr || device.has_value() ||
+      !tensor->shape().StartsWith(dict->batch_shape_)) {
+    RILL_RETURN_IF_ERROR(CheckFits(*dict, device, whole, value));
+  }
   if (auto* nested = std::get_if<std::unique_ptr<TensorDict>>(&value)) {
     (*nested)->Unlock();
   }
@@ -166,7 +172,7 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
   if (entry != nullptr) {
     entry->value = std::move(value);
   } else {
-    if (dict->entries_.capacity() == 0) dict->entries_.reserve(4);
+    if (dict->entries_.capacity() == 0) dict->entries_.reserve(8);
     dict->entries_.emplace_back(head, std::move(value));
   }
   return absl::OkStatus();
@@ -202,12 +208,12 @@ absl::Status TensorDict::Internal::CheckFits(
       if (status.ok()) status = check_device(tensor);
     });
   };
-  if (const Tensor* tensor = std::get_if<Tensor>(&value)) {
-    RILL_RETURN_IF_ERROR(CheckStart(dict, "shape", key, tensor->shape()));
-    return check_device(*tensor);
-  }
   switch (Entry::KindOf(value)) {
-    case EntryKind::kTensor:
+    case EntryKind::kTensor: {
+      const Tensor& tensor = std::get<0>(value);
+      RILL_RETURN_IF_ERROR(CheckStart(dict, "shape", key, tensor.shape()));
+      return check_device(tensor);
+    }
     case EntryKind::kNonTensor:
       break;
     case EntryKind::kDict: {

@@ -37,8 +37,9 @@ struct TensorDict::Entry {
                              std::shared_ptr<const LazyStack>,
                              std::shared_ptr<const RaggedTensor>>;
 
-  Entry(absl::string_view name, Value value)
-      : name(name), value(std::move(value)) {}
+  template <typename V>
+  Entry(absl::string_view name, V&& value)
+      : name(name), value(std::forward<V>(value)) {}
   Entry(const Entry& other) : name(other.name), value(CopyOf(other.value)) {}
   Entry(Entry&&) noexcept = default;
   Entry& operator=(Entry&&) noexcept = default;
@@ -176,7 +177,7 @@ struct TensorDict::Internal {
   static const Entry* FindEntry(const TensorDict& dict, absl::string_view key);
   // Set without a look at the lock.
   static absl::Status SetValue(TensorDict* dict, absl::string_view key,
-                               Entry::Value value);
+                               Entry::Value&& value);
   static absl::Status CheckStart(const TensorDict& dict, absl::string_view what,
                                  absl::string_view key, const Shape& shape);
   // Shape and device of a value that is to stand in `dict` as `key`.

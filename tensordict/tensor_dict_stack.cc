@@ -389,8 +389,7 @@ absl::Status CatInto(absl::Span<const TensorDict> dicts, int dim,
       size = std::numeric_limits<int64_t>::max();  // Too large to allocate.
     }
   }
-  const Shape shape =
-      batch.Prefix(dim).Concat({size}).Concat(batch.Suffix(dim + 1));
+  const Shape shape = batch.WithSize(dim, size);
   const TensorDict::Internal::Joiner joiner = {"Cat", dicts, dim, dim};
   return joiner.Join(shape, out);
 }

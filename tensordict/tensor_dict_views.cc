@@ -29,14 +29,6 @@ absl::Status CheckBatchDim(absl::string_view caller, const Shape& batch_shape,
       ": got ", dim, ", want one in [0, ", batch_shape.rank(), ")"));
 }
 
-Shape WithSize(const Shape& shape, int dim, int64_t size) {
-  return shape.Prefix(dim).Concat({size}).Concat(shape.Suffix(dim + 1));
-}
-
-Shape WithoutDim(const Shape& shape, int dim) {
-  return shape.Prefix(dim).Concat(shape.Suffix(dim + 1));
-}
-
 }  // namespace
 
 // Copies the entry `key` of `from` to the same place of `to`; the dictionaries
@@ -115,10 +107,10 @@ absl::StatusOr<TensorDict> TensorDict::SelectDim(int dim, int64_t index) const {
                      batch_shape_[dim], ") in dimension ", dim,
                      " of batch shape ", batch_shape_.ToString()));
   }
-  return Internal::Map(
-      *this, WithoutDim(batch_shape_, dim), batch_shape_.rank(),
-      {ShapeOp::kSelect, dim, index},
-      [=](const Tensor& leaf) { return leaf.Select(dim, index); });
+  return Internal::Map(*this, batch_shape_.WithoutDim(dim), batch_shape_.rank(),
+                       {ShapeOp::kSelect, dim, index}, [=](const Tensor& leaf) {
+                         return leaf.Select(dim, index);
+                       });
 }
 
 absl::StatusOr<TensorDict> TensorDict::Slice(int dim, int64_t begin,
@@ -131,7 +123,7 @@ absl::StatusOr<TensorDict> TensorDict::Slice(int dim, int64_t begin,
         batch_shape_.ToString()));
   }
   return Internal::Map(
-      *this, WithSize(batch_shape_, dim, end - begin), batch_shape_.rank(),
+      *this, batch_shape_.WithSize(dim, end - begin), batch_shape_.rank(),
       {ShapeOp::kSlice, dim, begin, end},
       [=](const Tensor& leaf) { return leaf.Slice(dim, begin, end); });
 }

@@ -71,8 +71,7 @@ TEST(TensorDictViewsTest, SliceAndSelectTakeBatchDimensionsOnly) {
 TEST(TensorDictViewsTest, MapShapeMapsLeavesAndKeepsNestedTailsAndValues) {
   const TensorDict grid = MakeGrid();
   RILL_ASSERT_OK_AND_ASSIGN(
-      const TensorDict turned,
-      grid.MapShape({3, 2}, [](const Tensor& leaf) {
+      const TensorDict turned, grid.MapShape({3, 2}, [](const Tensor& leaf) {
         return leaf.rank() == 2 ? leaf.Permute({1, 0})
                                 : leaf.Permute({1, 0, 2, 3});
       }));
@@ -81,10 +80,10 @@ TEST(TensorDictViewsTest, MapShapeMapsLeavesAndKeepsNestedTailsAndValues) {
   EXPECT_THAT(turned.Get("a"),
               IsOkAndHolds(TensorElementsAre<int64_t>(0, 3, 1, 4, 2, 5)));
   EXPECT_THAT(turned.GetNonTensor("name"), IsOk());
-  EXPECT_THAT(grid.MapShape({6},
-                            [](const Tensor& leaf) { return leaf.ViewAs({6}); }),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("at key \"agents/x\"")));
+  EXPECT_THAT(
+      grid.MapShape({6}, [](const Tensor& leaf) { return leaf.ViewAs({6}); }),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("at key \"agents/x\"")));
 }
 
 TEST(TensorDictViewsTest, SqueezeAndUnsqueeze) {

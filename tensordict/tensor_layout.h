@@ -2,19 +2,19 @@
 #ifndef RILL_TENSORDICT_TENSOR_LAYOUT_H_
 #define RILL_TENSORDICT_TENSOR_LAYOUT_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
 #include "absl/types/span.h"
+#include "rill/tensordict/per_dim.h"
 #include "rill/tensordict/shape.h"
 
 // Arithmetic of strides, for the .cc files of this package.
 namespace rill::tensordict_internal {
 
-using Strides = std::array<int64_t, Shape::kMaxRank>;
+using Strides = PerDim;
 
 // Strides of tensors without elements may not fit; they are never used.
 inline int64_t MultiplySaturating(int64_t a, int64_t b) {
@@ -25,7 +25,7 @@ inline int64_t MultiplySaturating(int64_t a, int64_t b) {
 }
 
 inline Strides RowMajorStrides(const Shape& shape, int64_t item_bytes) {
-  Strides strides = {};
+  Strides strides;
   int64_t stride = item_bytes;
   for (int d = shape.rank() - 1; d >= 0; --d) {
     strides[d] = stride;
@@ -87,7 +87,7 @@ void ForEachRun(const Shape& shape, absl::Span<const int64_t> a,
        --outer) {
     run *= shape[outer - 1];
   }
-  std::array<int64_t, Shape::kMaxRank> at = {};
+  PerDim at;
   int64_t offset_a = 0;
   int64_t offset_b = 0;
   for (;;) {

@@ -24,10 +24,6 @@ namespace {
 using tensordict_internal::RowMajorStrides;
 using tensordict_internal::Strides;
 
-Shape WithoutDim(const Shape& shape, int dim) {
-  return shape.Prefix(dim).Concat(shape.Suffix(dim + 1));
-}
-
 // The strides under which `to` shows the elements of `from` in order, where
 // there are such. Both have the same number of elements, at least one.
 // Dimensions of `from` that lie together form a chunk; each dimension of `to`
@@ -92,11 +88,11 @@ absl::StatusOr<Tensor> Tensor::Select(int dim, int64_t index) const {
         "Tensor::Select: index ", index, " is outside [0, ", shape_[dim],
         ") in dimension ", dim, " of shape ", shape_.ToString()));
   }
-  Tensor view = *this;
+  absl::StatusOr<Tensor> view = *this;
   // Without elements the strides mean nothing, and must not move the address.
-  if (num_elements() > 0) view.data_ += index * strides_[dim];
-  view.shape_ = WithoutDim(shape_, dim);
-  for (int d = dim; d < view.rank(); ++d) view.strides_[d] = strides_[d + 1];
+  if (num_elements() > 0) view->data_ += index * strides_[dim];
+  view->shape_ = shape_.WithoutDim(dim);
+  for (int d = dim; d < view->rank(); ++d) view->strides_[d] = strides_[d + 1];
   return view;
 }
 
@@ -112,13 +108,16 @@ absl::StatusOr<Tensor> Tensor::Slice(int dim, int64_t begin, int64_t end,
         "Tensor::Slice: [", begin, ", ", end, ") is not inside [0, ",
         shape_[dim], ") in dimension ", dim, " of shape ", shape_.ToString()));
   }
-  Tensor view = *this;
-  const int64_t size = begin == end ? 0 : (end - begin - 1) / step + 1;
-  view.shape_ =
-      shape_.Prefix(dim).Concat({size}).Concat(shape_.Suffix(dim + 1));
-  view.strides_[dim] =
-      tensordict_internal::MultiplySaturating(strides_[dim], step);
-  if (view.num_elements() > 0) view.data_ += begin * strides_[dim];
+  absl::StatusOr<Tensor> view = *this;
+  const int64_t size = begin == end ? 0
+                       : step == 1  ? end - begin
+                                    : (end - begin - 1) / step + 1;
+  view->shape_ = shape_.WithSize(dim, size);
+  if (step != 1) {
+    view->strides_[dim] =
+        tensordict_internal::MultiplySaturating(strides_[dim], step);
+  }
+  if (view->num_elements() > 0) view->data_ += begin * strides_[dim];
   return view;
 }
 

@@ -63,10 +63,6 @@ absl::StatusOr<Shape> MakeShape(absl::string_view caller,
       absl::StrCat(caller, ": ", shape.status().message()));
 }
 
-Shape WithSize(const Shape& shape, int dim, int64_t size) {
-  return shape.Prefix(dim).Concat({size}).Concat(shape.Suffix(dim + 1));
-}
-
 absl::StatusOr<Tensor> Restrided(const Tensor& tensor, const Shape& shape,
                                  absl::Span<const int64_t> strides_bytes,
                                  int64_t offset) {

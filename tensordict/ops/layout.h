@@ -28,7 +28,6 @@ absl::Status CheckHost(absl::string_view caller, const Tensor& tensor);
 // INVALID_ARGUMENT if `sizes` break a limit of Shape, after `caller`.
 absl::StatusOr<Shape> MakeShape(absl::string_view caller,
                                 absl::Span<const int64_t> sizes);
-Shape WithSize(const Shape& shape, int dim, int64_t size);
 
 // The bytes of `tensor` under another shape and strides, from `offset` bytes
 // behind its first element on.

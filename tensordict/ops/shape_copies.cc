@@ -37,8 +37,8 @@ absl::StatusOr<TensorDict> TakeAll(absl::string_view caller,
                                    absl::Span<const Places> places) {
   Shape shape = dict.batch_shape();
   for (const Places& chosen : places) {
-    shape = ops_internal::WithSize(shape, chosen.dim,
-                                   static_cast<int64_t>(chosen.places.size()));
+    shape =
+        shape.WithSize(chosen.dim, static_cast<int64_t>(chosen.places.size()));
   }
   RILL_RETURN_IF_ERROR(MakeShape(caller, shape.sizes()).status());
   return dict.MapShape(

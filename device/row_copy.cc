@@ -13,6 +13,8 @@ constexpr int64_t kLineBytes = 64;
 constexpr int64_t kAheadBytes = 16 << 10;
 // Behind so many lines of one row the hardware prefetcher has seen the stream.
 constexpr int64_t kMaxLinesAhead = 16;
+// Rows of one block at most: their offsets are kept for all columns.
+constexpr int64_t kMaxBlockRows = 256;
 
 struct Gather {
   static constexpr int kWillWrite = 0;
@@ -29,24 +31,36 @@ struct Scatter {
   }
 };
 
-// Copies batch places [begin, end) of a column.
-using Kernel = void (*)(const RowColumn& column, const int64_t* rows,
-                        int64_t begin, int64_t end);
+// Copies `count` places of a column, the first of which is at column.batch; row
+// i stands at column.table + offsets[i].
+using Kernel = void (*)(const RowColumn& column, const int64_t* offsets,
+                        int64_t count);
 
+// The column is copied: its fields would be read again for every row, as the
+// bytes that are stored might be theirs. Four rows a turn.
 template <typename Direction, typename CopyOne>
-inline void ForEachRow(const RowColumn& column, const int64_t* rows,
-                       int64_t begin, int64_t end, CopyOne copy_one) {
-  std::byte* batch = BatchPlace(column, begin);
-  for (int64_t i = begin; i < end; ++i, batch += column.batch_stride) {
-    std::byte* table = TableRow(column, rows[i]);
-    copy_one(Direction::To(table, batch), Direction::From(table, batch));
+inline void ForEachRow(const RowColumn& column, const int64_t* offsets,
+                       int64_t count, CopyOne copy_one) {
+  std::byte* const table = column.table;
+  std::byte* batch = column.batch;
+  const int64_t stride = column.batch_stride;
+  const auto copy = [&](int64_t offset, std::byte* place) {
+    copy_one(Direction::To(table + offset, place),
+             Direction::From(table + offset, place));
+  };
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4, batch += 4 * stride) {
+    copy(offsets[i], batch);
+    copy(offsets[i + 1], batch + stride);
+    copy(offsets[i + 2], batch + 2 * stride);
+    copy(offsets[i + 3], batch + 3 * stride);
   }
+  for (; i < count; ++i, batch += stride) copy(offsets[i], batch);
 }
 
 template <typename Direction, int64_t kWidth>
-void CopyFixed(const RowColumn& column, const int64_t* rows, int64_t begin,
-               int64_t end) {
-  ForEachRow<Direction>(column, rows, begin, end,
+void CopyFixed(const RowColumn& column, const int64_t* offsets, int64_t count) {
+  ForEachRow<Direction>(column, offsets, count,
                         [](std::byte* to, const std::byte* from) {
                           std::memcpy(to, from, kWidth);
                         });
@@ -54,10 +68,9 @@ void CopyFixed(const RowColumn& column, const int64_t* rows, int64_t begin,
 
 // Any width: the library's memcpy.
 template <typename Direction>
-void CopyLong(const RowColumn& column, const int64_t* rows, int64_t begin,
-              int64_t end) {
+void CopyLong(const RowColumn& column, const int64_t* offsets, int64_t count) {
   ForEachRow<Direction>(
-      column, rows, begin, end,
+      column, offsets, count,
       [width = column.width](std::byte* to, const std::byte* from) {
         std::memcpy(to, from, width);
       });
@@ -66,10 +79,10 @@ void CopyLong(const RowColumn& column, const int64_t* rows, int64_t begin,
 // Widths of a few blocks: blocks, the last of which overlaps the one
 // before.
 template <typename Direction, int64_t kBlock>
-void CopyBlocks(const RowColumn& column, const int64_t* rows, int64_t begin,
-                int64_t end) {
+void CopyBlocks(const RowColumn& column, const int64_t* offsets,
+                int64_t count) {
   ForEachRow<Direction>(
-      column, rows, begin, end,
+      column, offsets, count,
       [last = column.width - kBlock](std::byte* to, const std::byte* from) {
         for (int64_t at = 0; at < last; at += kBlock) {
           std::memcpy(to + at, from + at, kBlock);
@@ -136,12 +149,17 @@ Record FirstRecord(absl::Span<const RowColumn> columns) {
   return {low, high - low, columns[0].table_stride, count};
 }
 
+// Where rows [begin, end) stand behind the table's start, prefetched.
 template <typename Direction>
-inline void Prefetch(const Record& record, const int64_t* rows, int64_t begin,
-                     int64_t end) {
+inline void Approach(const Record& record, const int64_t* rows, int64_t begin,
+                     int64_t end, int64_t* offsets) {
+  const int64_t stride = record.stride;
+  const std::byte* const low = record.low;
   const int64_t bytes = std::min(record.bytes, kMaxLinesAhead * kLineBytes);
   for (int64_t i = begin; i < end; ++i) {
-    const std::byte* row = record.low + rows[i] * record.stride;
+    const int64_t offset = rows[i] * stride;
+    offsets[i - begin] = offset;
+    const std::byte* row = low + offset;
     for (int64_t at = 0; at < bytes; at += kLineBytes) {
       __builtin_prefetch(row + at, Direction::kWillWrite);
     }
@@ -154,20 +172,25 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
                 absl::Span<const int64_t> rows) {
   constexpr size_t kMaxKernels = 64;
   Kernel kernels[kMaxKernels];
+  int64_t offsets[2][kMaxBlockRows];  // Of this block and the next.
   for (size_t first = 0; first < columns.size(); first += kMaxKernels) {
     const size_t count = std::min(kMaxKernels, columns.size() - first);
     for (size_t c = 0; c < count; ++c) {
       kernels[c] = ChooseKernel<Direction>(columns[first + c].width);
     }
     const int64_t n = static_cast<int64_t>(rows.size());
-    const int64_t step =
-        std::max<int64_t>(1, kAheadBytes / (record.bytes + kLineBytes));
-    Prefetch<Direction>(record, rows.data(), 0, std::min(step, n));
-    for (int64_t begin = 0; begin < n; begin += step) {
+    const int64_t step = std::clamp<int64_t>(
+        kAheadBytes / (record.bytes + kLineBytes), 1, kMaxBlockRows);
+    Approach<Direction>(record, rows.data(), 0, std::min(step, n), offsets[0]);
+    int turn = 0;
+    for (int64_t begin = 0; begin < n; begin += step, turn ^= 1) {
       const int64_t end = std::min(begin + step, n);
-      Prefetch<Direction>(record, rows.data(), end, std::min(end + step, n));
+      Approach<Direction>(record, rows.data(), end, std::min(end + step, n),
+                          offsets[turn ^ 1]);
       for (size_t c = 0; c < count; ++c) {
-        kernels[c](columns[first + c], rows.data(), begin, end);
+        RowColumn column = columns[first + c];
+        column.batch = BatchPlace(column, begin);
+        kernels[c](column, offsets[turn], end - begin);
       }
     }
   }

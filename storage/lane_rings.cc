@@ -42,11 +42,20 @@ absl::Status LaneRings::CheckLive(absl::string_view caller,
   // Nearly always all are below the first lane that is not full. A sign bit
   // tells, of the slot or of its distance; no branch a slot.
   const uint64_t last = static_cast<uint64_t>(live_below_) - 1;
-  uint64_t signs = live_below_ > 0 ? 0 : ~uint64_t{0};
-  for (const Slot slot : slots) {
-    signs |= static_cast<uint64_t>(slot) | (last - static_cast<uint64_t>(slot));
+  uint64_t signs[4] = {live_below_ > 0 ? 0 : ~uint64_t{0}, 0, 0, 0};
+  const size_t whole = slots.size() / 4 * 4;
+  for (size_t i = 0; i < whole; i += 4) {
+    for (size_t k = 0; k < 4; ++k) {
+      const uint64_t slot = static_cast<uint64_t>(slots[i + k]);
+      signs[k] |= slot | (last - slot);
+    }
   }
-  if (static_cast<int64_t>(signs) >= 0) return absl::OkStatus();
+  for (size_t i = whole; i < slots.size(); ++i) {
+    const uint64_t slot = static_cast<uint64_t>(slots[i]);
+    signs[0] |= slot | (last - slot);
+  }
+  const uint64_t any = signs[0] | signs[1] | signs[2] | signs[3];
+  if (static_cast<int64_t>(any) >= 0) return absl::OkStatus();
   for (const Slot slot : slots) {
     if (!IsLive(slot)) return NotLive(caller, slot);
   }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/epoch_windows.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace rill::storage_internal {
+
+void EpochSync::Wait(int round) {
+  constexpr int kPauses = 64;
+  constexpr int kYields = 64;
+  if (round < kPauses) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  } else if (round < kPauses + kYields) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+size_t EpochSync::Home() {
+  const int cpu = sched_getcpu();
+  return cpu < 0 ? 0 : static_cast<size_t>(cpu);
+}
+
+bool SlotsMeet(absl::Span<const Slot> slots,
+               absl::Span<const SlotRange> ranges) {
+  if (ranges.empty()) return false;
+  const Slot low = ranges.front().first;
+  const uint64_t span =
+      static_cast<uint64_t>(ranges.back().first + ranges.back().count - low);
+  for (const Slot slot : slots) {
+    // As unsigned numbers slots below `low` are large too.
+    if (static_cast<uint64_t>(slot) - static_cast<uint64_t>(low) >= span) {
+      continue;
+    }
+    if (ranges.size() == 1) return true;
+    const auto after = std::upper_bound(
+        ranges.begin(), ranges.end(), slot,
+        [](Slot s, const SlotRange& range) { return s < range.first; });
+    const SlotRange& range = *(after - 1);  // slot >= low: there is one.
+    if (slot - range.first < range.count) return true;
+  }
+  return false;
+}
+
+size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
+                 size_t max_ranges, std::vector<SlotRange>* ranges) {
+  ranges->clear();
+  const size_t most =
+      begin + static_cast<size_t>(std::min<int64_t>(
+                  max_rows, static_cast<int64_t>(slots.size() - begin)));
+  bool is_sorted = true;
+  size_t end = begin;
+  for (; end < most; ++end) {
+    const Slot slot = slots[end];
+    if (!ranges->empty()) {
+      SlotRange& last = ranges->back();
+      if (slot == last.first + last.count) {
+        ++last.count;
+        continue;
+      }
+      if (ranges->size() == max_ranges) break;
+      is_sorted &= slot > last.first + last.count;
+    }
+    ranges->push_back({slot, 1});
+  }
+  if (is_sorted) return end;
+  std::sort(
+      ranges->begin(), ranges->end(),
+      [](const SlotRange& a, const SlotRange& b) { return a.first < b.first; });
+  size_t kept = 0;
+  for (size_t i = 1; i < ranges->size(); ++i) {
+    SlotRange& last = (*ranges)[kept];
+    const SlotRange& next = (*ranges)[i];
+    if (next.first > last.first + last.count) {
+      (*ranges)[++kept] = next;
+    } else {
+      last.count = std::max(last.count, next.first + next.count - last.first);
+    }
+  }
+  ranges->resize(kept + 1);
+  return end;
+}
+
+}  // namespace rill::storage_internal

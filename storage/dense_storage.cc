@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/dense_storage.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -48,7 +50,24 @@ std::vector<LeafBatch>& ThreadPlaces() {
   return places;
 }
 
+// What a reader at most waits for, and what a writer does.
+constexpr int64_t kWindowBytes = int64_t{64} << 10;
+constexpr int64_t kReadBytes = int64_t{1} << 20;
+
+int64_t RowBytes(const RowLayout& layout) {
+  int64_t bytes = 0;
+  for (const RowField& field : layout.fields()) bytes += field.width;
+  return std::max<int64_t>(bytes, 1);
+}
+
 }  // namespace
+
+DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
+    : table(std::move(rows)), tree(table->spec()) {
+  const int64_t bytes = RowBytes(table->layout());
+  window_rows = std::max<int64_t>(kWindowBytes / bytes, 1);
+  read_rows = static_cast<size_t>(std::max<int64_t>(kReadBytes / bytes, 1));
+}
 
 DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options)
     : lanes_{options.lanes, options.capacity / options.lanes},
@@ -60,9 +79,21 @@ DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options)
 absl::Status DenseStorageImpl::MakeRowsFromOptions() {
   if (options_.spec.empty()) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(auto rows, MakeRows(options_.spec));
-  absl::MutexLock lock(&rows_mutex_);
+  absl::MutexLock lock(&state_mutex_);
   rows_ = std::move(rows);
+  Publish();
   return absl::OkStatus();
+}
+
+void DenseStorageImpl::Publish() {
+  if (rows_ == nullptr) return;
+  if (rows_->live_below.load(std::memory_order_relaxed) !=
+      rings_.live_below()) {
+    rows_->live_below.store(rings_.live_below());
+  }
+  if (shown_rows_.load(std::memory_order_relaxed) != rows_.get()) {
+    shown_rows_.store(rows_.get());
+  }
 }
 
 absl::StatusOr<std::unique_ptr<DenseStorageImpl::Rows>>
@@ -81,52 +112,76 @@ DenseStorageImpl::MakeRows(const TensorDictSpec& spec) const {
 }
 
 int64_t DenseStorageImpl::size() const {
-  absl::ReaderMutexLock lock(&rows_mutex_);
+  absl::ReaderMutexLock lock(&state_mutex_);
   return rings_.size();
 }
 
 std::vector<Cursor> DenseStorageImpl::cursors() const {
-  absl::ReaderMutexLock lock(&rows_mutex_);
+  absl::ReaderMutexLock lock(&state_mutex_);
   return rings_.cursors();
 }
 
 TensorDictSpec DenseStorageImpl::spec() const {
-  absl::ReaderMutexLock lock(&rows_mutex_);
+  absl::ReaderMutexLock lock(&state_mutex_);
   return rows_ == nullptr ? options_.spec : rows_->spec();
+}
+
+absl::StatusOr<const DenseStorageImpl::Rows*> DenseStorageImpl::FindLive(
+    absl::string_view caller, absl::Span<const Slot> slots) const {
+  const Rows* const shown = shown_rows_.load();
+  if (shown != nullptr && AllInRange(slots, shown->live_below.load())) {
+    return shown;
+  }
+  absl::ReaderMutexLock lock(&state_mutex_);
+  RILL_RETURN_IF_ERROR(rings_.CheckLive(caller, slots));
+  return rows_.get();
 }
 
 absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
                                     TensorDict* out) const {
+  constexpr absl::string_view kCaller = "DenseStorage::Read";
   if (out == nullptr) {
     return absl::InvalidArgumentError(
         "DenseStorage::Read: out: got null, want a TensorDict");
   }
   const int64_t n = static_cast<int64_t>(slots.size());
-  absl::ReaderMutexLock lock(&rows_mutex_);
-  RILL_RETURN_IF_ERROR(rings_.CheckLive("DenseStorage::Read", slots));
-  if (rows_ == nullptr) {
+  std::optional<EpochWindows::Reading> reading = windows_.Enter(slots);
+  RILL_ASSIGN_OR_RETURN(const Rows* rows, FindLive(kCaller, slots));
+  if (rows == nullptr) {
     *out = TensorDict({0});
     return absl::OkStatus();
   }
   std::vector<LeafBatch>& places = ThreadPlaces();
-  if (FindPlaces(*rows_, n, *out, &places)) {
-    return rows_->table->Read(slots, places);
+  TensorDict fresh;
+  const bool is_fresh = !FindPlaces(*rows, n, *out, &places);
+  if (is_fresh) {
+    RILL_ASSIGN_OR_RETURN(
+        fresh, rows->spec().Empty(
+                   {n}, {device_, device_.is_cpu() ? MemoryKind::kPageable
+                                                   : MemoryKind::kDevice}));
+    if (!FindPlaces(*rows, n, fresh, &places)) {
+      return absl::InternalError("DenseStorage::Read: made an unfit batch");
+    }
   }
-  RILL_ASSIGN_OR_RETURN(
-      TensorDict fresh,
-      rows_->spec().Empty({n},
-                          {device_, device_.is_cpu() ? MemoryKind::kPageable
-                                                     : MemoryKind::kDevice}));
-  if (!FindPlaces(*rows_, n, fresh, &places)) {
-    return absl::InternalError("DenseStorage::Read: made an unfit batch");
+  while (slots.size() > rows->read_rows) {
+    RILL_RETURN_IF_ERROR(
+        rows->table->Read(slots.first(rows->read_rows), places));
+    for (LeafBatch& place : places) {
+      place.data += static_cast<int64_t>(rows->read_rows) * place.stride;
+    }
+    slots.remove_prefix(rows->read_rows);
+    // A writer that waits goes first.
+    reading.reset();
+    reading.emplace(windows_.Enter(slots));
+    RILL_ASSIGN_OR_RETURN(rows, FindLive(kCaller, slots));
   }
-  RILL_RETURN_IF_ERROR(rows_->table->Read(slots, places));
-  *out = std::move(fresh);
+  RILL_RETURN_IF_ERROR(rows->table->Read(slots, places));
+  if (is_fresh) *out = std::move(fresh);
   return absl::OkStatus();
 }
 
 absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {
-  absl::ReaderMutexLock lock(&rows_mutex_);
+  absl::ReaderMutexLock lock(&state_mutex_);
   RILL_RETURN_IF_ERROR(rings_.CheckLive("DenseStorage::Lease", range));
   TensorDict view({0});
   if (rows_ != nullptr) {

@@ -37,6 +37,8 @@ DenseStorageImpl::LoadInto(const StoredRows& stored, const LaneRings& rings) {
   ExpandRanges(plan_.written, &slots_);
   event_.Clear();
   if (rows == nullptr || slots_.empty()) return fresh;
+  // In the present table nothing is live, but what was may still be being read.
+  windows_.WaitForReaders();
   RILL_RETURN_IF_ERROR(FillTable(stored.rows, slots_, rows->table.get()));
   if (!observers_.empty()) {
     RILL_RETURN_IF_ERROR(event_.FromTable(rows->events, *rows->table, slots_));
@@ -58,10 +60,13 @@ absl::Status DenseStorageImpl::Load(const std::string& directory) {
   for (WriteObserver* observer : observers_) observer->OnClear();
   leases_.EndAll();
   {
-    absl::MutexLock lock(&rows_mutex_);
-    if (fresh != nullptr) rows_ = std::move(fresh);
+    absl::MutexLock lock(&state_mutex_);
+    if (fresh != nullptr) rows_.swap(fresh);
     rings_ = std::move(rings);
+    Publish();
   }
+  windows_.WaitForReaders();  // Nobody is in the old table, which goes now.
+  fresh.reset();
   for (WriteObserver* observer : observers_) Attach(observer);
   return absl::OkStatus();
 }

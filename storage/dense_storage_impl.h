@@ -2,6 +2,7 @@
 #ifndef RILL_STORAGE_DENSE_STORAGE_IMPL_H_
 #define RILL_STORAGE_DENSE_STORAGE_IMPL_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 #include "absl/types/span.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/epoch_windows.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/lease_list.h"
 #include "rill/storage/row_table.h"
@@ -26,24 +28,32 @@
 namespace rill::storage_internal {
 
 // DenseStorage's body: rings (which slots), a table (which bytes), leases and
-// observers, and the two locks that hold them together.
+// observers, and what holds them together.
 //
 // write_mutex_ is the publish lock: one writer at a time, and observers hear of
 //   writes under it. What only writers change is read under it alone.
-// rows_mutex_ is shared by readers; a writer takes it while bytes and cursors
-//   change, never while it checks, stages or tells observers.
-// Order: write_mutex_ before rows_mutex_.
+// windows_ keeps readers from the rows that a writer is overwriting, a few at a
+//   time; readers of other rows go on. A device's copies take turns on its
+//   stream instead.
+// state_mutex_ is for cursors and for which table there is, never held while
+//   bytes are copied. A read needs it only where lanes are partly filled.
+// Order: write_mutex_ before state_mutex_; nobody waits for readers or for a
+//   window with state_mutex_.
 class DenseStorageImpl final : public Storage {
  public:
   // Everything that a spec decides.
   struct Rows {
-    explicit Rows(std::unique_ptr<RowTable> table)
-        : table(std::move(table)), tree(this->table->spec()) {}
+    explicit Rows(std::unique_ptr<RowTable> table);
     const TensorDictSpec& spec() const { return table->spec(); }
 
     std::unique_ptr<RowTable> table;
     SpecTree tree;
     EventLeaves events;
+    // Rows of one window, and of one stay inside an epoch.
+    int64_t window_rows = 0;
+    size_t read_rows = 0;
+    // The slots below are live in this table.
+    std::atomic<int64_t> live_below{0};
   };
 
   // `options` were checked.
@@ -82,6 +92,12 @@ class DenseStorageImpl final : public Storage {
 
   absl::StatusOr<std::unique_ptr<Rows>> MakeRows(
       const TensorDictSpec& spec) const;
+  // The table that holds `slots`, for a reader inside an epoch; null where no
+  // slot is asked for and there is none. OUT_OF_RANGE as Read.
+  absl::StatusOr<const Rows*> FindLive(absl::string_view caller,
+                                       absl::Span<const Slot> slots) const;
+  // Tells readers what state_mutex_ guards.
+  void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
 
   // Writing (dense_storage_write.cc).
   absl::StatusOr<BatchRows> CheckBatchShape(const TensorDict& batch,
@@ -93,7 +109,11 @@ class DenseStorageImpl final : public Storage {
                                       const WriteInfo& info,
                                       const BatchRows& extent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  absl::Status CopyBatch(const BatchRows& extent, RowTable* table) const
+  absl::Status CopyBatch(const BatchRows& extent, Rows* rows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // Place i -> row slots[i], a window at a time. Moves `places` on.
+  absl::Status WriteInWindows(Rows* rows, absl::Span<const Slot> slots,
+                              absl::Span<LeafBatch> places)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   void PlanOverwrite(absl::Span<const Slot> slots)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
@@ -116,18 +136,22 @@ class DenseStorageImpl final : public Storage {
   const DenseStorage::Options options_;
   const Device device_;
 
-  mutable absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(rows_mutex_);
+  mutable absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(state_mutex_);
   std::vector<WriteObserver*> observers_ ABSL_GUARDED_BY(write_mutex_);
   // Kept so that steady writing allocates nothing.
   BatchLeaves leaves_ ABSL_GUARDED_BY(write_mutex_);
   AppendPlan plan_ ABSL_GUARDED_BY(write_mutex_);
   std::vector<Slot> slots_ ABSL_GUARDED_BY(write_mutex_);
+  std::vector<SlotRange> window_ ABSL_GUARDED_BY(write_mutex_);
   WriteEventBuilder event_ ABSL_GUARDED_BY(write_mutex_);
 
-  mutable absl::Mutex rows_mutex_;
-  std::unique_ptr<Rows> rows_ ABSL_GUARDED_BY(rows_mutex_);  // Null: no spec.
-  LaneRings rings_ ABSL_GUARDED_BY(rows_mutex_);
+  mutable absl::Mutex state_mutex_;
+  std::unique_ptr<Rows> rows_ ABSL_GUARDED_BY(state_mutex_);  // Null: no spec.
+  LaneRings rings_ ABSL_GUARDED_BY(state_mutex_);
 
+  // rows_ as readers see it, inside an epoch.
+  std::atomic<const Rows*> shown_rows_{nullptr};
+  mutable EpochWindows windows_;
   mutable LeaseList leases_;
 };
 

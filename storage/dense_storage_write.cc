@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The writing side of DenseStorage: check and stage everything that may fail,
-// retire, copy under the rows' lock, publish.
+// retire, copy in windows, publish.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -113,26 +113,43 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Append(const TensorDict& batch,
     for (WriteObserver* observer : observers_) observer->OnRetire(event);
   }
   leases_.End(plan_.written);
-  absl::Status copied;
-  {
-    absl::MutexLock lock(&rows_mutex_);
-    copied = CopyBatch(kept, rows->table.get());
-    if (copied.ok()) {
-      if (fresh != nullptr) rows_ = std::move(fresh);
-      rings_.Append(info.first_lane, extent.num_lanes, extent.steps);
-    }
-  }
+  const absl::Status copied = CopyBatch(kept, rows);
+  leases_.End(plan_.written);  // Those that were made meanwhile.
   if (!copied.ok()) {
     AttachAllAgain();
     return copied;
+  }
+  {
+    absl::MutexLock lock(&state_mutex_);
+    if (fresh != nullptr) rows_ = std::move(fresh);
+    rings_.Append(info.first_lane, extent.num_lanes, extent.steps);
+    Publish();
   }
   for (WriteObserver* observer : observers_) observer->OnWrite(event);
   return ExtendResult{.rows_written = extent.num_lanes * plan_.kept,
                       .rows_dropped = extent.num_lanes * plan_.dropped};
 }
 
-absl::Status DenseStorageImpl::CopyBatch(const BatchRows& extent,
-                                         RowTable* table) const {
+absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
+                                              absl::Span<const Slot> slots,
+                                              absl::Span<LeafBatch> places) {
+  RowTable& table = *rows->table;
+  if (!table.device().is_cpu()) return table.Write(slots, places);
+  for (size_t begin = 0; begin < slots.size();) {
+    const size_t end = CutWindow(slots, begin, rows->window_rows,
+                                 EpochWindows::kMaxRanges, &window_);
+    const auto window = windows_.Open(window_);
+    RILL_RETURN_IF_ERROR(
+        table.Write(slots.subspan(begin, end - begin), places));
+    for (LeafBatch& place : places) {
+      place.data += static_cast<int64_t>(end - begin) * place.stride;
+    }
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DenseStorageImpl::CopyBatch(const BatchRows& extent, Rows* rows) {
   absl::InlinedVector<LeafBatch, 16> places;
   const bool is_flat = IsFlat(leaves_.leaves(), extent);
   const int64_t pieces = is_flat ? 1 : extent.num_lanes;
@@ -148,9 +165,9 @@ absl::Status DenseStorageImpl::CopyBatch(const BatchRows& extent,
                             extent.first_step * strides.step,
                         goes_by_lane ? strides.lane : strides.step});
     }
-    RILL_RETURN_IF_ERROR(table->Write(
-        absl::MakeConstSpan(slots_).subspan(lane * rows_each, rows_each),
-        places));
+    RILL_RETURN_IF_ERROR(WriteInWindows(
+        rows, absl::MakeConstSpan(slots_).subspan(lane * rows_each, rows_each),
+        absl::MakeSpan(places)));
   }
   return absl::OkStatus();
 }
@@ -195,11 +212,8 @@ absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
     places.push_back(
         {leaf.leaf, leaf.ready->raw_data(), leaf.ready->strides_bytes()[0]});
   }
-  absl::Status written;
-  {
-    absl::MutexLock lock(&rows_mutex_);
-    written = stored->table->Write(slots, places);
-  }
+  absl::Status written = WriteInWindows(stored, slots, absl::MakeSpan(places));
+  leases_.End(plan_.written);  // Those that were made meanwhile.
   if (written.ok() && !observers_.empty()) {
     written =
         event_.FromTable(stored->events, *stored->table, slots_, &leaves_);
@@ -217,8 +231,9 @@ absl::Status DenseStorageImpl::Clear() {
   absl::MutexLock write(&write_mutex_);
   for (WriteObserver* observer : observers_) observer->OnClear();
   leases_.EndAll();
-  absl::MutexLock lock(&rows_mutex_);
+  absl::MutexLock lock(&state_mutex_);
   rings_.Clear();
+  Publish();
   return absl::OkStatus();
 }
 

@@ -9,6 +9,24 @@
 
 namespace rill::storage_internal {
 
+bool AllInRange(absl::Span<const Slot> slots, int64_t limit) {
+  // A sign bit tells, of the slot or of its distance. Four at once.
+  const uint64_t last = static_cast<uint64_t>(limit) - 1;
+  uint64_t signs[4] = {limit > 0 || slots.empty() ? 0 : ~uint64_t{0}, 0, 0, 0};
+  const size_t whole = slots.size() / 4 * 4;
+  for (size_t i = 0; i < whole; i += 4) {
+    for (size_t k = 0; k < 4; ++k) {
+      const uint64_t slot = static_cast<uint64_t>(slots[i + k]);
+      signs[k] |= slot | (last - slot);
+    }
+  }
+  for (size_t i = whole; i < slots.size(); ++i) {
+    const uint64_t slot = static_cast<uint64_t>(slots[i]);
+    signs[0] |= slot | (last - slot);
+  }
+  return static_cast<int64_t>(signs[0] | signs[1] | signs[2] | signs[3]) >= 0;
+}
+
 int64_t LaneRings::live(int64_t lane) const {
   return std::min(cursors_[lane].written, lanes_.capacity);
 }
@@ -39,23 +57,8 @@ absl::Status LaneRings::NotLive(absl::string_view caller, Slot slot) const {
 
 absl::Status LaneRings::CheckLive(absl::string_view caller,
                                   absl::Span<const Slot> slots) const {
-  // Nearly always all are below the first lane that is not full. A sign bit
-  // tells, of the slot or of its distance; no branch a slot.
-  const uint64_t last = static_cast<uint64_t>(live_below_) - 1;
-  uint64_t signs[4] = {live_below_ > 0 ? 0 : ~uint64_t{0}, 0, 0, 0};
-  const size_t whole = slots.size() / 4 * 4;
-  for (size_t i = 0; i < whole; i += 4) {
-    for (size_t k = 0; k < 4; ++k) {
-      const uint64_t slot = static_cast<uint64_t>(slots[i + k]);
-      signs[k] |= slot | (last - slot);
-    }
-  }
-  for (size_t i = whole; i < slots.size(); ++i) {
-    const uint64_t slot = static_cast<uint64_t>(slots[i]);
-    signs[0] |= slot | (last - slot);
-  }
-  const uint64_t any = signs[0] | signs[1] | signs[2] | signs[3];
-  if (static_cast<int64_t>(any) >= 0) return absl::OkStatus();
+  // Nearly always all are below the first lane that is not full.
+  if (AllInRange(slots, live_below_)) return absl::OkStatus();
   for (const Slot slot : slots) {
     if (!IsLive(slot)) return NotLive(caller, slot);
   }

@@ -21,6 +21,9 @@ struct AppendPlan {
   std::vector<SlotRange> written;
 };
 
+// All slots are in [0, limit). No branch a slot.
+bool AllInRange(absl::Span<const Slot> slots, int64_t limit);
+
 // Which slots are live and where the next step of each lane goes. Numbers only;
 // every storage that is a ring keeps one.
 //
@@ -38,6 +41,9 @@ class LaneRings {
   // Live rows, over all lanes / of one lane.
   int64_t size() const { return size_; }
   int64_t live(int64_t lane) const;
+  // All slots below are live; all that are live are, where all lanes before the
+  // last one with rows are full.
+  int64_t live_below() const { return live_below_; }
 
   // Cost: one comparison while the lanes before are full, else a division.
   bool IsLive(Slot slot) const {

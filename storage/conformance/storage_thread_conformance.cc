@@ -9,9 +9,11 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/file.h"
 #include "rill/base/rng.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
@@ -71,6 +73,88 @@ TEST_P(StorageConformanceTest, ReadersNeverSeeHalfARow) {
     });
   }
   for (std::thread& thread : writers) thread.join();
+  is_writing = false;
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Batches of many windows, of several lanes, and rows here and there.
+TEST_P(StorageConformanceTest, ReadersNeverSeeHalfARowOfLongBatches) {
+  constexpr int64_t kLaneRows = 700;
+  auto subject = Make(2 * kLaneRows, 2);
+  Storage& storage = subject->storage();
+  subject->ExtendAll(kLaneRows);
+  std::atomic<int> writers_left{2};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&storage, &writers_left] {
+    for (int64_t i = 1; i <= 6; ++i) {
+      const std::vector<int64_t> ids = SlotsFrom(100000 * i, 2 * 600);
+      RILL_EXPECT_OK(storage.Extend(ConformanceRows({2, 600}, ids), {}));
+    }
+    --writers_left;
+  });
+  threads.emplace_back([&storage, &writers_left] {
+    const Rng rng(7);
+    for (uint64_t i = 0; i < 30; ++i) {
+      std::vector<Slot> slots;
+      for (uint32_t k = 0; k < 300; ++k) {
+        slots.push_back(rng.UniformInt(i, k, 2 * kLaneRows));
+      }
+      RILL_EXPECT_OK(storage.WriteAt(
+          slots, ConformanceRows({300}, SlotsFrom(1000 * (i + 1), 300))));
+    }
+    --writers_left;
+  });
+  for (uint64_t reader = 0; reader < 2; ++reader) {
+    threads.emplace_back([&storage, &writers_left, reader] {
+      const Rng rng(100 + reader);
+      TensorDict rows;
+      for (uint64_t i = 0; writers_left > 0 || i < 5; ++i) {
+        std::vector<Slot> slots;
+        for (uint32_t k = 0; k < 64; ++k) {
+          slots.push_back(rng.UniformInt(i, k, 2 * kLaneRows));
+        }
+        RILL_ASSERT_OK(storage.Read(slots, &rows));
+        ExpectWholeRows(rows);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// A read finds rows or says that they are not there.
+TEST_P(StorageConformanceTest, ReadersMeetClearsAndLoads) {
+  const std::string directory =
+      JoinPath(::testing::TempDir(), "storage_meets_readers");
+  auto subject = Make(8);
+  Storage& storage = subject->storage();
+  subject->ExtendAll(5);
+  RILL_ASSERT_OK(storage.Save(directory));
+  std::atomic<bool> is_writing{true};
+  std::vector<std::thread> threads;
+  for (uint64_t reader = 0; reader < 2; ++reader) {
+    threads.emplace_back([&storage, &is_writing] {
+      TensorDict rows;
+      for (uint64_t i = 0; is_writing || i < 5; ++i) {
+        const absl::Status status = storage.Read({4, 0, 3, 1}, &rows);
+        if (status.ok()) {
+          ExpectWholeRows(rows);
+        } else {
+          EXPECT_THAT(status, StatusIs(absl::StatusCode::kOutOfRange));
+        }
+      }
+    });
+  }
+  for (int64_t i = 1; i <= 10; ++i) {
+    RILL_EXPECT_OK(storage.Load(directory));
+    RILL_EXPECT_OK(storage.Extend(ConformanceRows({6}, SlotsFrom(10 * i, 6))));
+    if (i % 2 == 0) {
+      RILL_EXPECT_OK(storage.Clear());
+    }
+    RILL_EXPECT_OK(storage.Extend(ConformanceRows({3}, SlotsFrom(90 * i, 3))));
+    if (i % 4 == 0) {
+      RILL_EXPECT_OK(storage.Clear());
+    }
+  }
   is_writing = false;
   for (std::thread& thread : threads) thread.join();
 }

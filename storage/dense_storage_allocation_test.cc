@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steady reading and writing allocates nothing. Replaces the program's global
-// operator new, so it is a test of its own.
+// Steady reading and writing allocates nothing and meets no page fault.
+// Replaces the program's global operator new, so it is a test of its own.
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -77,6 +81,54 @@ TEST_P(AllocationTest, SteadyWritesAllocateNothing) {
   EXPECT_EQ(num_allocations - before, 0);
   EXPECT_EQ(live.size(), 64);
   storage->RemoveObserver(&live);
+}
+
+int64_t NumFaults() {
+  rusage usage;
+  EXPECT_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
+  return usage.ru_minflt + usage.ru_majflt;
+}
+
+// The fewest in ten rounds: a fault that the system made for reasons of its own
+// (a page moved or merged) is not in all of them.
+template <typename Fn>
+int64_t FewestFaults(Fn fn) {
+  int64_t fewest = INT64_MAX;
+  for (int round = 0; round < 10; ++round) {
+    const int64_t before = NumFaults();
+    fn();
+    fewest = std::min(fewest, NumFaults() - before);
+  }
+  return fewest;
+}
+
+TEST_P(AllocationTest, SteadyReadsAndWritesMeetNoPageFault) {
+  auto storage = Make();
+  const TensorDict batch = ConformanceRows({2, 20}, SlotsFrom(1, 40));
+  // Enough for every slot and every wrap to have been seen.
+  for (int i = 0; i < 20; ++i) RILL_ASSERT_OK(storage->Extend(batch));
+  const std::vector<Slot> slots = SlotsFrom(0, 64);
+  TensorDict rows;
+  RILL_ASSERT_OK(storage->Read(slots, &rows));
+  EXPECT_EQ(FewestFaults([&] {
+              for (int i = 0; i < 20; ++i) {
+                RILL_ASSERT_OK(storage->Extend(batch));
+                RILL_ASSERT_OK(storage->Read(slots, &rows));
+              }
+            }),
+            0);
+}
+
+TEST(FaultCounterTest, CountsFreshPages) {
+  constexpr size_t kBytes = size_t{64} << 10;
+  EXPECT_GT(FewestFaults([] {
+              void* const data = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+              ASSERT_NE(data, MAP_FAILED);
+              *static_cast<volatile char*>(data) = 1;
+              munmap(data, kBytes);
+            }),
+            0);
 }
 
 TEST(AllocationCounterTest, CountsWhatIsAllocated) {

@@ -100,6 +100,8 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Append(const TensorDict& batch,
     RILL_ASSIGN_OR_RETURN(fresh, MakeRows(spec));
     rows = fresh.get();
   }
+  RILL_RETURN_IF_ERROR(WriterRings().CheckAppend(
+      "DenseStorage::Extend", info.first_lane, extent.num_lanes, extent.steps));
   WriterRings().PlanAppend(info.first_lane, extent.num_lanes, extent.steps,
                            &plan_);
   BatchRows kept = extent;

@@ -94,6 +94,19 @@ void LaneRings::AddRing(int64_t lane, int64_t first, int64_t count,
   }
 }
 
+absl::Status LaneRings::CheckAppend(absl::string_view caller,
+                                    int64_t first_lane, int64_t num_lanes,
+                                    int64_t steps) const {
+  for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
+    const int64_t written = cursors_[lane].written;
+    if (steps <= kMaxWritten - written) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        caller, ": cursor of lane ", lane, ": got ", steps, " steps after ",
+        written, ", want at most ", kMaxWritten, " in all; Clear first"));
+  }
+  return absl::OkStatus();
+}
+
 void LaneRings::PlanAppend(int64_t first_lane, int64_t num_lanes, int64_t steps,
                            AppendPlan* plan) const {
   const int64_t capacity = lanes_.capacity;

@@ -24,6 +24,9 @@ struct AppendPlan {
 // All slots are in [0, limit). No branch a slot.
 bool AllInRange(absl::Span<const Slot> slots, int64_t limit);
 
+// How many steps a lane ever takes: room to add to without overflow.
+inline constexpr int64_t kMaxWritten = int64_t{1} << 62;
+
 // Which slots are live and where the next step of each lane goes. Numbers only;
 // every storage that is a ring keeps one.
 //
@@ -55,12 +58,16 @@ class LaneRings {
   // The same for a range, which must stay in one lane.
   absl::Status CheckLive(absl::string_view caller, SlotRange range) const;
 
+  // FAILED_PRECONDITION where a lane would have taken more than kMaxWritten
+  // steps. Arguments as PlanAppend's.
+  absl::Status CheckAppend(absl::string_view caller, int64_t first_lane,
+                           int64_t num_lanes, int64_t steps) const;
   // `first_lane` and `num_lanes` within lanes(), `steps` >= 0. Reuses `plan`.
   void PlanAppend(int64_t first_lane, int64_t num_lanes, int64_t steps,
                   AppendPlan* plan) const;
   void Append(int64_t first_lane, int64_t num_lanes, int64_t steps);
   void Clear();
-  // One cursor a lane.
+  // One cursor a lane, of at most kMaxWritten.
   void Restore(absl::Span<const Cursor> cursors);
 
   // All live slots, lane after lane, oldest first. Reuses `ranges`.

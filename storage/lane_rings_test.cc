@@ -138,5 +138,37 @@ TEST(LaneRingsTest, AgreesWithQueuesOverRandomAppends) {
   }
 }
 
+TEST(LaneRingsTest, CursorsNeverOverflow) {
+  LaneRings rings({.count = 2, .capacity = 3});
+  const std::vector<Cursor> cursors = {{5}, {kMaxWritten - 2}};
+  rings.Restore(cursors);
+  RILL_EXPECT_OK(rings.CheckAppend("Test", 0, 2, 2));
+  RILL_EXPECT_OK(rings.CheckAppend("Test", 0, 1, kMaxWritten - 5));
+  EXPECT_THAT(rings.CheckAppend("Test", 0, 2, 3),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(rings.CheckAppend("Test", 1, 1, INT64_MAX),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  AppendPlan plan;
+  rings.PlanAppend(0, 1, kMaxWritten - 5, &plan);
+  rings.Append(0, 1, kMaxWritten - 5);
+  EXPECT_EQ(rings.cursors()[0].written, kMaxWritten);
+  EXPECT_EQ(plan.kept, 3);
+}
+
+TEST(AllInRangeTest, LooksAtEverySlot) {
+  for (size_t n = 0; n < 11; ++n) {
+    for (size_t at = 0; at < n; ++at) {
+      for (const Slot stray : {Slot{-1}, Slot{5}, INT64_MAX, INT64_MIN}) {
+        std::vector<Slot> slots(n, 4);
+        EXPECT_TRUE(AllInRange(slots, 5));
+        slots[at] = stray;
+        EXPECT_FALSE(AllInRange(slots, 5)) << n << " " << at << " " << stray;
+      }
+    }
+  }
+  EXPECT_TRUE(AllInRange({}, 0));
+  EXPECT_FALSE(AllInRange({0}, 0));
+}
+
 }  // namespace
 }  // namespace rill::storage_internal

@@ -15,6 +15,7 @@
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
 #include "rill/storage/batch_leaves.h"
+#include "rill/storage/lane_rings.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill::storage_internal {
@@ -85,10 +86,11 @@ absl::StatusOr<std::vector<Cursor>> ParseCursors(const Manifest& manifest,
   std::vector<Cursor> cursors;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     Cursor cursor;
-    if (!absl::SimpleAtoi(part, &cursor.written) || cursor.written < 0) {
-      return absl::DataLossError(absl::StrCat("Storage::Load: cursors: got \"",
-                                              part.substr(0, 80),
-                                              "\", want integers >= 0"));
+    if (!absl::SimpleAtoi(part, &cursor.written) || cursor.written < 0 ||
+        cursor.written > kMaxWritten) {
+      return absl::DataLossError(
+          absl::StrCat("Storage::Load: cursors: got \"", part.substr(0, 80),
+                       "\", want integers in [0, ", kMaxWritten, "]"));
     }
     cursors.push_back(cursor);
   }

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
+#include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
@@ -140,6 +141,34 @@ TEST_P(StorageConformanceTest, DamagedDirectoriesChangeNothing) {
     RILL_ASSERT_OK(WriteFileAtomically(path, whole));
     subject->Check(std::string(name));
   }
+}
+
+TEST_P(StorageConformanceTest, CursorsThatLeaveNoRoomAreDamage) {
+  const std::string directory = FreshDirectory();
+  auto subject = Make(6, 2);
+  subject->ExtendAll(4);  // Full: the number of rows says nothing of cursors.
+  RILL_ASSERT_OK(subject->storage().Save(directory));
+  RILL_ASSERT_OK_AND_ASSIGN(Manifest manifest,
+                            ReadManifest(directory, "storage", 1));
+  for (const char* cursors :
+       {"4,9223372036854775807", "4611686018427387905,4", "4,-1", "4,x"}) {
+    manifest.fields["cursors"] = cursors;
+    RILL_ASSERT_OK(WriteManifest(manifest, directory));
+    EXPECT_THAT(
+        subject->storage().Load(directory),
+        StatusIs(absl::StatusCode::kDataLoss, HasSubstr("cursors: got")));
+    subject->Check(cursors);
+  }
+  // The largest: rows load, and no step more is taken.
+  manifest.fields["cursors"] = "4611686018427387904,4";
+  RILL_ASSERT_OK(WriteManifest(manifest, directory));
+  RILL_ASSERT_OK(subject->storage().Load(directory));
+  EXPECT_EQ(subject->storage().cursors()[0].written, int64_t{1} << 62);
+  const std::vector<int64_t> ids = {7, 8};
+  EXPECT_THAT(subject->storage().Extend(ConformanceRows({2, 1}, ids), {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("cursor of lane 0")));
+  EXPECT_EQ(subject->storage().cursors()[1].written, 4);
 }
 
 TEST_P(StorageConformanceTest, FailedSavesLeaveTheOldDirectory) {

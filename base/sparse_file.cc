@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/base/sparse_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/fault_point.h"
+#include "rill/base/status_macros.h"
+
+namespace rill {
+namespace {
+
+using base_internal::FileError;
+
+constexpr absl::string_view kReserve = "SparseFile::Reserve";
+
+int64_t RoundUpToPage(int64_t bytes) {
+  const int64_t page = AddressRange::PageBytes();
+  return (bytes + page - 1) / page * page;
+}
+
+// The first hole, or the first data, at or behind `from`, at most `end`. A file
+// system that cannot tell says that all is data.
+int64_t Seek(int fd, int64_t from, int64_t end, int what) {
+  const off_t found = lseek(fd, from, what);
+  return found < 0 ? end : std::min<int64_t>(found, end);
+}
+
+int Allocate(int fd, int64_t offset, int64_t bytes) {
+  int error;
+  do {
+    error = fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, bytes) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  // A file system without fallocate: glibc writes to every block instead.
+  if (error == EOPNOTSUPP) error = posix_fallocate(fd, offset, bytes);
+  return error;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<AddressRange>> AddressRange::Create(
+    int64_t bytes) {
+  if (bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "AddressRange::Create: bytes: got ", bytes, ", want >= 0"));
+  }
+  void* data = nullptr;
+  if (bytes > 0) {
+    data = mmap(nullptr, bytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("AddressRange::Create: bytes of addresses: got ", bytes,
+                       ", want what this process may have; lower the "
+                       "capacity, or raise \"ulimit -v\""));
+    }
+  }
+  return std::shared_ptr<AddressRange>(
+      new AddressRange(static_cast<std::byte*>(data), bytes));
+}
+
+AddressRange::~AddressRange() {
+  if (data_ != nullptr) munmap(data_, size_bytes_);
+}
+
+int64_t AddressRange::PageBytes() {
+  static const int64_t bytes = sysconf(_SC_PAGESIZE);
+  return bytes;
+}
+
+absl::StatusOr<std::unique_ptr<SparseFile>> SparseFile::Create(
+    const std::string& path, int64_t bytes) {
+  constexpr absl::string_view kCreate = "SparseFile::Create";
+  if (bytes <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": bytes: got ", bytes, ", want > 0"));
+  }
+  RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
+  const int fd =
+      open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return FileError(errno, kCreate, "create", path);
+  std::unique_ptr<SparseFile> file(
+      new SparseFile(path, fd, bytes, /*is_writable=*/true));
+  if (ftruncate(fd, bytes) != 0) {
+    const int error = errno;
+    unlink(path.c_str());
+    return FileError(error, kCreate, absl::StrCat("lengthen to ", bytes), path,
+                     bytes);
+  }
+  return file;
+}
+
+absl::StatusOr<std::unique_ptr<SparseFile>> SparseFile::Open(
+    const std::string& path, int64_t bytes, Mode mode) {
+  constexpr absl::string_view kOpen = "SparseFile::Open";
+  const bool is_writable = mode == Mode::kReadWrite;
+  RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
+  const int fd = open(path.c_str(), (is_writable ? O_RDWR : O_RDONLY) |
+                                        O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0) return FileError(errno, kOpen, "open", path);
+  std::unique_ptr<SparseFile> file(
+      new SparseFile(path, fd, bytes, is_writable));
+  struct stat info;
+  if (fstat(fd, &info) != 0) return FileError(errno, kOpen, "look up", path);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(kOpen, ": kind of \"", path, "\": want a regular file"));
+  }
+  if (info.st_size != bytes) {
+    return absl::DataLossError(
+        absl::StrCat(kOpen, ": size of \"", path, "\": got ", info.st_size,
+                     " bytes, want ", bytes, "; the file was changed"));
+  }
+  return file;
+}
+
+absl::Status SparseFile::Map(const AddressRange& range, int64_t offset) const {
+  constexpr absl::string_view kMap = "SparseFile::Map";
+  RILL_RETURN_IF_ERROR(FaultPoint("file.map", path_));
+  if (offset < 0 || offset % AddressRange::PageBytes() != 0 ||
+      offset > range.size_bytes() ||
+      size_bytes_ > range.size_bytes() - offset ||
+      RoundUpToPage(size_bytes_) > RoundUpToPage(range.size_bytes()) - offset) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kMap, ": offset: got ", offset, " for ", size_bytes_, " bytes of \"",
+        path_, "\", want a multiple of ", AddressRange::PageBytes(),
+        " where they fit in ", range.size_bytes()));
+  }
+  void* const at = range.data() + offset;
+  if (mmap(at, size_bytes_, PROT_READ | (is_writable_ ? PROT_WRITE : 0),
+           MAP_SHARED | MAP_FIXED, file_.get(), 0) == MAP_FAILED) {
+    return FileError(errno, kMap, "map", path_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
+  if (offset < 0 || bytes < 0 || offset > size_bytes_ - bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kReserve, ": got bytes [", offset, ", +", bytes, ") of \"",
+                     path_, "\", want some of its ", size_bytes_));
+  }
+  RILL_RETURN_IF_ERROR(FaultPoint("file.reserve", path_));
+  const int fd = file_.get();
+  const int64_t end = offset + bytes;
+  // Only holes are allocated: what fails can then be given back without a look
+  // at what it held, which was nothing.
+  struct Hole {
+    int64_t begin, bytes;
+  };
+  std::vector<Hole> holes;
+  for (int64_t hole = Seek(fd, offset, end, SEEK_HOLE); hole < end;) {
+    const int64_t data = Seek(fd, hole, end, SEEK_DATA);
+    holes.push_back({hole, data - hole});
+    const int error = Allocate(fd, hole, data - hole);
+    if (error != 0) {
+      for (const Hole& got : holes) {
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, got.begin,
+                  got.bytes);
+      }
+      return FileError(error, kReserve, "reserve", path_, bytes);
+    }
+    hole = data < end ? Seek(fd, data, end, SEEK_HOLE) : end;
+  }
+  if (!holes.empty() || bytes == 0) return absl::OkStatus();
+  // A file system that does not know its holes says that there are none.
+  const int error = Allocate(fd, offset, bytes);
+  if (error != 0) return FileError(error, kReserve, "reserve", path_, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status SparseFile::Sync() const {
+  RILL_RETURN_IF_ERROR(FaultPoint("file.sync", path_));
+  int error;
+  do {
+    error = fdatasync(file_.get()) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  if (error != 0) return FileError(error, "SparseFile::Sync", "sync", path_);
+  return absl::OkStatus();
+}
+
+}  // namespace rill

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/commit_record.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/crc/crc32c.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace rill::storage_internal {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr char kMagic[8] = {'R', 'I', 'L', 'L', 'R', 'E', 'C', '1'};
+constexpr int64_t kPageBytes = 4096;
+constexpr int64_t kMarksOffset = 128;
+
+struct Header {
+  char magic[8];
+  uint64_t number;
+  int64_t lanes;
+  int64_t lane_capacity;
+  LaneSteps in_flight;
+  uint64_t sum;  // Of the marks.
+  uint32_t crc;  // Of all before it.
+  uint32_t zero;
+};
+static_assert(sizeof(Header) == 72 && offsetof(Header, crc) == 64);
+
+uint32_t CrcOf(const Header& header) {
+  return static_cast<uint32_t>(absl::ComputeCrc32c(absl::string_view(
+      reinterpret_cast<const char*>(&header), offsetof(Header, crc))));
+}
+
+uint64_t HashOf(int64_t lane, const LaneMark& mark) {
+  uint64_t x = static_cast<uint64_t>(mark.written) * 0x9E3779B97F4A7C15u +
+               std::rotl(static_cast<uint64_t>(mark.first_live), 32) *
+                   0xC2B2AE3D27D4EB4Fu +
+               (static_cast<uint64_t>(lane) + 1) * 0x165667B19E3779F9u;
+  x = (x ^ (x >> 29)) * 0xBF58476D1CE4E5B9u;
+  return x ^ (x >> 32);
+}
+
+uint64_t SumOf(absl::Span<const LaneMark> marks) {
+  uint64_t sum = 0;
+  for (size_t lane = 0; lane < marks.size(); ++lane) {
+    sum += HashOf(static_cast<int64_t>(lane), marks[lane]);
+  }
+  return sum;
+}
+
+bool IsWithin(const LaneSteps& steps, const CommitState& state) {
+  const int64_t lanes = static_cast<int64_t>(state.marks.size());
+  if (steps.steps == 0) return true;
+  if (steps.steps < 0 || steps.first < 0 || steps.first > lanes ||
+      steps.count < 0 || steps.count > lanes - steps.first) {
+    return false;
+  }
+  for (int64_t lane = steps.first; lane < steps.first + steps.count; ++lane) {
+    if (state.marks[lane].written >
+        std::numeric_limits<int64_t>::max() - steps.steps) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The number of a slot that is whole, 0 of others.
+uint64_t ReadSlot(const std::byte* slot, const Lanes& lanes,
+                  CommitState* state) {
+  Header header;
+  std::memcpy(&header, slot, sizeof(header));
+  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
+      header.crc != CrcOf(header) || header.lanes != lanes.count ||
+      header.lane_capacity != lanes.capacity) {
+    return 0;
+  }
+  state->marks.resize(lanes.count);
+  std::memcpy(state->marks.data(), slot + kMarksOffset,
+              lanes.count * sizeof(LaneMark));
+  state->in_flight = header.in_flight;
+  const bool are_marks_sound = std::all_of(
+      state->marks.begin(), state->marks.end(), [](const LaneMark& mark) {
+        return mark.first_live >= 0 && mark.first_live <= mark.written;
+      });
+  return are_marks_sound && SumOf(state->marks) == header.sum &&
+                 IsWithin(header.in_flight, *state)
+             ? header.number
+             : 0;
+}
+
+// Stores before it stay before those after it.
+void Fence() { std::atomic_thread_fence(std::memory_order_release); }
+
+int64_t SlotBytes(int64_t lanes) {
+  const int64_t bytes =
+      kMarksOffset + lanes * static_cast<int64_t>(sizeof(LaneMark));
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+}  // namespace
+
+int64_t CommitRecord::SizeBytes(int64_t lanes) { return 2 * SlotBytes(lanes); }
+
+absl::StatusOr<CommitState> CommitRecord::Read(
+    absl::Span<const std::byte> bytes, const Lanes& lanes) {
+  if (static_cast<int64_t>(bytes.size()) != SizeBytes(lanes.count)) {
+    return absl::DataLossError(absl::StrCat(
+        "CommitRecord::Read: size: got ", bytes.size(), " bytes, want ",
+        SizeBytes(lanes.count), " for ", lanes.count, " lanes"));
+  }
+  CommitState states[2];
+  const uint64_t first = ReadSlot(bytes.data(), lanes, &states[0]);
+  const uint64_t second =
+      ReadSlot(bytes.data() + SlotBytes(lanes.count), lanes, &states[1]);
+  if (first == 0 && second == 0) {
+    return absl::DataLossError(
+        absl::StrCat("CommitRecord::Read: slots: got none whose checksums fit, "
+                     "want one of ",
+                     lanes.count, " lanes of ", lanes.capacity,
+                     "; which rows are whole is not known"));
+  }
+  return std::move(states[first > second ? 0 : 1]);
+}
+
+CommitState CommitRecord::Settle(CommitState state, const Lanes& lanes) {
+  const LaneSteps append = std::exchange(state.in_flight, LaneSteps());
+  if (append.steps == 0) return state;
+  for (int64_t lane = append.first; lane < append.first + append.count;
+       ++lane) {
+    LaneMark& mark = state.marks[lane];
+    mark.first_live = std::clamp(mark.written + append.steps - lanes.capacity,
+                                 mark.first_live, mark.written);
+  }
+  return state;
+}
+
+CommitRecord::CommitRecord(absl::Span<std::byte> bytes, const Lanes& lanes,
+                           absl::Span<const LaneMark> marks)
+    : bytes_(bytes.data()), lanes_(lanes), slot_bytes_(SlotBytes(lanes.count)) {
+  CommitState ignored;
+  const uint64_t first = ReadSlot(Slot(0), lanes, &ignored);
+  const uint64_t second = ReadSlot(Slot(1), lanes, &ignored);
+  current_ = first > second ? 0 : 1;
+  number_ = std::max(first, second);
+  Set(marks);
+}
+
+LaneMark* CommitRecord::Marks(int index) const {
+  return reinterpret_cast<LaneMark*>(Slot(index) + kMarksOffset);
+}
+
+void CommitRecord::Publish(const LaneSteps& in_flight) {
+  const int next = 1 - current_;
+  Header header = {.magic = {},
+                   .number = ++number_,
+                   .lanes = lanes_.count,
+                   .lane_capacity = lanes_.capacity,
+                   .in_flight = in_flight,
+                   .sum = sum_,
+                   .crc = 0,
+                   .zero = 0};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.crc = CrcOf(header);
+  Fence();  // Marks, and rows, before the header that tells of them.
+  std::memcpy(Slot(next), &header, sizeof(header));
+  Fence();  // And it before what follows.
+  current_ = next;
+}
+
+void CommitRecord::CatchUp() {
+  std::copy_n(Marks(current_) + behind_first_, behind_count_,
+              Marks(1 - current_) + behind_first_);
+  behind_count_ = 0;
+}
+
+void CommitRecord::Announce(const LaneSteps& append) {
+  CatchUp();
+  in_flight_ = append;
+  Publish(append);
+}
+
+void CommitRecord::Commit() {
+  LaneMark* const marks = Marks(1 - current_);  // Not behind since Announce.
+  for (int64_t lane = in_flight_.first;
+       lane < in_flight_.first + in_flight_.count; ++lane) {
+    LaneMark& mark = marks[lane];
+    sum_ -= HashOf(lane, mark);
+    mark.written += in_flight_.steps;
+    if (mark.first_live <= mark.written - lanes_.capacity) mark.first_live = 0;
+    sum_ += HashOf(lane, mark);
+  }
+  behind_first_ = in_flight_.first;
+  behind_count_ = in_flight_.count;
+  Publish(LaneSteps());
+}
+
+void CommitRecord::Withdraw() { Publish(LaneSteps()); }
+
+void CommitRecord::Set(absl::Span<const LaneMark> marks) {
+  std::copy(marks.begin(), marks.end(), Marks(1 - current_));
+  sum_ = SumOf(marks);
+  behind_first_ = 0;
+  behind_count_ = lanes_.count;
+  Publish(LaneSteps());
+}
+
+}  // namespace rill::storage_internal

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_COMMIT_RECORD_H_
+#define RILL_STORAGE_COMMIT_RECORD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/slots/slot.h"
+
+namespace rill::storage_internal {
+
+// Which steps of a lane are live: those of [first_live, written) that the ring
+// still holds, so the last min(written - first_live, C). `first_live` is 0
+// except after a writer died while it overwrote the oldest ones.
+struct LaneMark {
+  int64_t written = 0;
+  int64_t first_live = 0;
+  friend bool operator==(const LaneMark&, const LaneMark&) = default;
+};
+
+// The one append in flight: `steps` more of lanes [first, first + count).
+struct LaneSteps {
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t steps = 0;
+  friend bool operator==(const LaneSteps&, const LaneSteps&) = default;
+};
+
+// What a record says.
+struct CommitState {
+  std::vector<LaneMark> marks;  // One a lane.
+  LaneSteps in_flight;          // steps == 0: none.
+  friend bool operator==(const CommitState&, const CommitState&) = default;
+};
+
+// A record in mapped memory of what is committed, so that a storage whose
+// writer was killed (SIGKILL) at any instruction reopens with whole rows, all
+// acknowledged ones among them, less those that the one append in flight had
+// retired. docs/formats/storage_directory.md has every byte.
+//
+// Two slots on pages of their own take turns; each holds a number of its own
+// that grows, every lane's mark, and checksums, and the valid one with the
+// larger number counts. An append is
+//   Announce  the other slot: marks as they are, and what is in flight;
+//   (data)    rows may be half old and half new now;
+//   Commit    the other slot again: marks moved on, nothing in flight.
+// Why that is enough: a process that is killed leaves its stores up to some
+// instruction in the page cache, in program order, and none after it. While a
+// slot is half written its checksums do not fit and the other one counts, which
+// was complete before. So what is found is the state before Announce (no row
+// was touched yet), or with the intent (rows that it retires are dropped, the
+// rest is whole), or after Commit (the data were complete before it).
+//
+// Several lanes: an append moves a run of lanes by the same number of steps, so
+// the intent is three numbers however many lanes it touches, and a lane that it
+// does not touch has the same mark in both slots. The slot that is written next
+// is behind by the lanes of the last commit only; Announce copies those, Commit
+// changes its own, so both cost O(lanes touched) and never O(lanes). The
+// checksum of the marks is a sum of hashes, one a lane, for the same reason.
+//
+// Thread-safety: thread-compatible. Cost: Announce and Commit 0.03 us each and
+//   2 ns a lane; no system call.
+class CommitRecord {
+ public:
+  // Of the memory that a record takes.
+  static int64_t SizeBytes(int64_t lanes);
+
+  // What is in a record, believing nothing: DATA_LOSS where neither slot is
+  // whole or they are of other lanes. Reads in O(lanes).
+  static absl::StatusOr<CommitState> Read(absl::Span<const std::byte> bytes,
+                                          const Lanes& lanes);
+
+  // The state as it is after the writer died: the rows that the append in
+  // flight had retired are no longer live.
+  static CommitState Settle(CommitState state, const Lanes& lanes);
+
+  // Goes on in `bytes`, which hold a record (Open) or zeros (Create), and
+  // publishes `marks` there.
+  CommitRecord(absl::Span<std::byte> bytes, const Lanes& lanes,
+               absl::Span<const LaneMark> marks);
+
+  // `append` lies within the lanes and steps > 0; one at a time.
+  void Announce(const LaneSteps& append);
+  void Commit();
+  // The one in flight will not happen, and touched nothing.
+  void Withdraw();
+  // Replaces all marks.
+  void Set(absl::Span<const LaneMark> marks);
+
+ private:
+  std::byte* Slot(int index) const { return bytes_ + index * slot_bytes_; }
+  LaneMark* Marks(int index) const;
+  // Makes the other slot the one that counts.
+  void Publish(const LaneSteps& in_flight);
+  void CatchUp();
+
+  std::byte* bytes_;
+  Lanes lanes_;
+  int64_t slot_bytes_;
+  int current_ = 0;
+  uint64_t number_ = 0;
+  uint64_t sum_ = 0;  // Of the marks.
+  LaneSteps in_flight_;
+  // The lanes whose marks the other slot does not have yet.
+  int64_t behind_first_ = 0;
+  int64_t behind_count_ = 0;
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_COMMIT_RECORD_H_

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/commit_record.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::storage_internal {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+
+using Bytes = std::vector<std::byte>;
+
+Bytes ZerosFor(const Lanes& lanes) {
+  return Bytes(CommitRecord::SizeBytes(lanes.count));
+}
+
+CommitState ReadOrDie(const Bytes& bytes, const Lanes& lanes) {
+  auto state = CommitRecord::Read(bytes, lanes);
+  EXPECT_THAT(state, IsOk());
+  return state.ok() ? *state : CommitState();
+}
+
+std::vector<LaneMark> NoMarks(const Lanes& lanes) {
+  return std::vector<LaneMark>(lanes.count);
+}
+
+TEST(CommitRecordTest, AnAppendIsAnnouncedAndThenCommitted) {
+  const Lanes lanes = {.count = 3, .capacity = 10};
+  Bytes bytes = ZerosFor(lanes);
+  CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
+  EXPECT_EQ(ReadOrDie(bytes, lanes), (CommitState{NoMarks(lanes), {}}));
+  record.Announce({.first = 1, .count = 2, .steps = 4});
+  EXPECT_EQ(ReadOrDie(bytes, lanes), (CommitState{NoMarks(lanes), {1, 2, 4}}));
+  record.Commit();
+  EXPECT_EQ(ReadOrDie(bytes, lanes), (CommitState{{{0}, {4}, {4}}, {}}));
+  record.Announce({.first = 0, .count = 1, .steps = 25});
+  record.Withdraw();
+  EXPECT_EQ(ReadOrDie(bytes, lanes), (CommitState{{{0}, {4}, {4}}, {}}));
+  record.Set({{{7, 1}, {8, 2}, {9, 3}}});
+  EXPECT_EQ(ReadOrDie(bytes, lanes),
+            (CommitState{{{7, 1}, {8, 2}, {9, 3}}, {}}));
+}
+
+// Marks of random appends against plain addition, over many turns of the slots
+// and reopenings in between.
+TEST(CommitRecordTest, RandomAppendsAreLikeAddition) {
+  const Lanes lanes = {.count = 600, .capacity = 7};  // More than a page.
+  const Rng rng(5);
+  Bytes bytes = ZerosFor(lanes);
+  CommitState want = {NoMarks(lanes), {}};
+  CommitRecord record(absl::MakeSpan(bytes), lanes, want.marks);
+  for (uint64_t i = 0; i < 300; ++i) {
+    const int64_t first = rng.UniformInt(i, 0, 600);
+    const LaneSteps append = {
+        .first = first,
+        .count = static_cast<int64_t>(rng.UniformInt(i, 1, 600 - first)) + 1,
+        .steps = static_cast<int64_t>(rng.UniformInt(i, 2, 20)) + 1};
+    if (i % 50 == 49) {
+      record.Set(want.marks = NoMarks(lanes));
+    } else if (i % 20 == 19) {  // The writer died, another goes on.
+      record.Announce(append);
+      want.in_flight = append;
+      ASSERT_EQ(ReadOrDie(bytes, lanes), want);
+      want = CommitRecord::Settle(want, lanes);
+      record = CommitRecord(absl::MakeSpan(bytes), lanes, want.marks);
+    } else {
+      record.Announce(append);
+      record.Commit();
+      for (int64_t lane = first; lane < first + append.count; ++lane) {
+        LaneMark& mark = want.marks[lane];
+        mark.written += append.steps;
+        if (mark.written - 7 >= mark.first_live) mark.first_live = 0;
+      }
+    }
+    ASSERT_EQ(ReadOrDie(bytes, lanes), want) << i;
+  }
+}
+
+TEST(CommitRecordTest, SettlingDropsWhatTheAppendInFlightHadRetired) {
+  const Lanes lanes = {.count = 5, .capacity = 10};
+  const CommitState settled = CommitRecord::Settle(
+      {{{3}, {8}, {25}, {25, 20}, {25}}, {.first = 0, .count = 4, .steps = 5}},
+      lanes);
+  EXPECT_EQ(settled.in_flight, LaneSteps());
+  EXPECT_THAT(settled.marks,
+              ElementsAre(LaneMark{3, 0},     // Nothing there to retire.
+                          LaneMark{8, 3},     // Steps 0 to 2.
+                          LaneMark{25, 20},   // 15 to 19.
+                          LaneMark{25, 20},   // Were gone already.
+                          LaneMark{25, 0}));  // Not touched.
+  const CommitState all = CommitRecord::Settle(
+      {{{25}, {0}}, {.first = 0, .count = 2, .steps = 1000}},
+      {.count = 2, .capacity = 10});
+  EXPECT_THAT(all.marks, ElementsAre(LaneMark{25, 25}, LaneMark{0, 0}));
+}
+
+// Every mixture of old and new that stores in program order can leave: the
+// marks of the slot one after the other, then its header in any order.
+TEST(CommitRecordTest, AtEveryStoreTheOldOrTheNewStateIsFound) {
+  const Lanes lanes = {.count = 5, .capacity = 4};
+  Bytes bytes = ZerosFor(lanes);
+  CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
+  const Rng rng(3);
+  int64_t mixtures = 0;
+  for (int64_t i = 0; i < 12; ++i) {
+    const LaneSteps append = {.first = i % 4, .count = 2, .steps = 1 + i % 6};
+    for (int phase = 0; phase < 2; ++phase) {
+      const Bytes before = bytes;
+      const CommitState old_state = ReadOrDie(before, lanes);
+      phase == 0 ? record.Announce(append) : record.Commit();
+      const CommitState new_state = ReadOrDie(bytes, lanes);
+      ASSERT_NE(old_state, new_state);
+      std::vector<size_t> marks, header;
+      for (size_t at = 0; at < bytes.size(); ++at) {
+        if (bytes[at] == before[at]) continue;
+        (at % (bytes.size() / 2) < 128 ? header : marks).push_back(at);
+      }
+      for (int order = 0; order < 3; ++order) {
+        if (order == 1) std::reverse(header.begin(), header.end());
+        for (size_t k = header.size(); order == 2 && k > 1; --k) {
+          std::swap(header[k - 1], header[rng.UniformInt(i, k, k)]);
+        }
+        Bytes mixed = before;
+        for (const std::vector<size_t>* stores : {&marks, &header}) {
+          for (const size_t at : *stores) {
+            EXPECT_EQ(ReadOrDie(mixed, lanes), old_state);
+            mixed[at] = bytes[at];
+            ++mixtures;
+          }
+        }
+        EXPECT_EQ(ReadOrDie(mixed, lanes), new_state);
+      }
+    }
+  }
+  EXPECT_GT(mixtures, 1000);
+}
+
+TEST(CommitRecordTest, NoChangedByteIsBelieved) {
+  const Lanes lanes = {.count = 3, .capacity = 9};
+  Bytes bytes = ZerosFor(lanes);
+  CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
+  for (int64_t i = 0; i < 3; ++i) {
+    record.Announce({.first = i, .count = 1, .steps = 300 + i});
+    if (i < 2) record.Commit();
+  }
+  const CommitState now = ReadOrDie(bytes, lanes);
+  const CommitState before = {now.marks, {}};  // What the other slot says.
+  int64_t found = 0;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    for (const int bit : {0, 3, 7}) {
+      bytes[at] ^= std::byte{1} << bit;
+      const CommitState read = ReadOrDie(bytes, lanes);
+      EXPECT_THAT(read, AnyOf(now, before)) << at;
+      found += read == before;
+      bytes[at] ^= std::byte{1} << bit;
+    }
+  }
+  EXPECT_EQ(found, 3 * (68 + 3 * 16));  // All that counts in one slot.
+  // Both slots: nothing can be said.
+  for (size_t slot : {size_t{0}, bytes.size() / 2}) {
+    bytes[slot + 20] ^= std::byte{4};
+  }
+  EXPECT_THAT(CommitRecord::Read(bytes, lanes),
+              StatusIs(absl::StatusCode::kDataLoss));
+}
+
+TEST(CommitRecordTest, OtherLanesSizesAndZerosAreDataLoss) {
+  const Lanes lanes = {.count = 3, .capacity = 9};
+  Bytes bytes = ZerosFor(lanes);
+  EXPECT_THAT(CommitRecord::Read(bytes, lanes),
+              StatusIs(absl::StatusCode::kDataLoss));
+  CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
+  for (const Lanes other : {Lanes{2, 9}, Lanes{3, 8}, Lanes{600, 9}}) {
+    EXPECT_THAT(CommitRecord::Read(bytes, other),
+                StatusIs(absl::StatusCode::kDataLoss));
+  }
+  EXPECT_THAT(CommitRecord::Read(absl::MakeSpan(bytes).subspan(1), lanes),
+              StatusIs(absl::StatusCode::kDataLoss));
+}
+
+// Checksums that fit around marks that make no sense.
+TEST(CommitRecordTest, MarksOutOfOrderAreDataLoss) {
+  const Lanes lanes = {.count = 1, .capacity = 9};
+  for (const LaneMark mark :
+       {LaneMark{-1, 0}, LaneMark{5, 6}, LaneMark{5, -1}}) {
+    Bytes bytes = ZerosFor(lanes);
+    const CommitRecord record(absl::MakeSpan(bytes), lanes, {{mark}});
+    EXPECT_THAT(CommitRecord::Read(bytes, lanes),
+                StatusIs(absl::StatusCode::kDataLoss));
+  }
+  for (const LaneSteps append :
+       {LaneSteps{1, 1, 1}, LaneSteps{-1, 1, 1}, LaneSteps{0, 2, 1},
+        LaneSteps{0, 1, -1}, LaneSteps{0, 1, INT64_MAX},
+        LaneSteps{INT64_MAX, INT64_MAX, 1}}) {
+    Bytes bytes = ZerosFor(lanes);
+    CommitRecord record(absl::MakeSpan(bytes), lanes, {{LaneMark{3, 0}}});
+    const CommitState before = ReadOrDie(bytes, lanes);
+    record.Announce(append);
+    EXPECT_EQ(ReadOrDie(bytes, lanes), before);
+  }
+}
+
+}  // namespace
+}  // namespace rill::storage_internal

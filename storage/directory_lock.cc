@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/directory_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/fault_point.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+
+namespace rill::storage_internal {
+namespace {
+
+using base_internal::FileError;
+
+// Who wrote its number there, as text for a message.
+std::string HolderOf(int fd) {
+  char text[32];
+  const ssize_t bytes = pread(fd, text, sizeof(text), 0);
+  int64_t pid = 0;
+  if (bytes > 0 && absl::SimpleAtoi(absl::string_view(text, bytes), &pid)) {
+    return absl::StrCat("process ", pid);
+  }
+  return "another process";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(
+    absl::string_view caller, const std::string& directory) {
+  const std::string path = JoinPath(directory, kLockFile);
+  RILL_RETURN_IF_ERROR(FaultPoint("file.lock", path));
+  const int fd =
+      open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+           0666);
+  if (fd < 0) return FileError(errno, caller, "open", path);
+  std::unique_ptr<DirectoryLock> lock(new DirectoryLock(fd));
+  struct stat info;
+  if (fstat(fd, &info) != 0) return FileError(errno, caller, "look up", path);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(caller, ": kind of \"", path, "\": want a regular file"));
+  }
+  int error;
+  do {
+    error = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  if (error == EWOULDBLOCK) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        caller, ": owner of \"", directory, "\": got ", HolderOf(fd),
+        ", want none; one at a time writes there, close it first"));
+  }
+  if (error != 0) return FileError(error, caller, "lock", path);
+  const std::string pid = absl::StrCat(getpid(), "\n");
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) !=
+                                   static_cast<ssize_t>(pid.size())) {
+    return FileError(errno, caller, "write", path,
+                     static_cast<int64_t>(pid.size()));
+  }
+  return lock;
+}
+
+}  // namespace rill::storage_internal

@@ -178,6 +178,15 @@ absl::Status WriteManifest(const Manifest& manifest,
                              FormatManifestText(text));
 }
 
+absl::Status WriteManifestAlone(const Manifest& manifest,
+                                const std::string& directory) {
+  RILL_RETURN_IF_ERROR(CheckTexts(manifest));
+  return WriteFileAtomically(
+      JoinPath(directory, kManifestFile),
+      formats_internal::FormatManifestText(
+          {manifest.kind, manifest.version, manifest.fields, {}}));
+}
+
 absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
                                       absl::string_view kind,
                                       int64_t max_version) {

@@ -44,6 +44,11 @@ inline constexpr char kManifestFile[] = "rill.json";
 absl::Status WriteManifest(const Manifest& manifest,
                            const std::string& directory);
 
+// The same without a look at the files below, of a directory whose files go on
+// changing: the manifest lists none.
+absl::Status WriteManifestAlone(const Manifest& manifest,
+                                const std::string& directory);
+
 // Reads the manifest and checks kind, version (at most `max_version`) and every
 // file's size and checksum. NOT_FOUND: no manifest. FAILED_PRECONDITION:
 // another kind or a newer version. DATA_LOSS: missing, longer, shorter or

@@ -185,6 +185,17 @@ TEST_F(ManifestTest, SealedNonsenseIsDataLoss) {
   EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kDataLoss));
 }
 
+TEST_F(ManifestTest, AloneItSaysNothingOfFilesThatChange) {
+  RILL_ASSERT_OK(WriteManifestAlone(Thing(), directory_));
+  WriteInPlace(Path("a.bin"), "other");
+  RILL_ASSERT_OK_AND_ASSIGN(const Manifest read, Read());
+  EXPECT_EQ(read.fields, Thing().fields);
+  Manifest manifest = Thing();
+  manifest.kind = "";
+  EXPECT_THAT(WriteManifestAlone(manifest, directory_),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 TEST_F(ManifestTest, TextsMustBeUtf8) {
   Manifest manifest = Thing();
   manifest.fields["x"] = "\xFF";

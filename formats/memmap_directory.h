@@ -2,7 +2,9 @@
 #ifndef RILL_FORMATS_MEMMAP_DIRECTORY_H_
 #define RILL_FORMATS_MEMMAP_DIRECTORY_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -47,6 +49,23 @@ absl::Status SaveMemmapLazyStack(const LazyStack& stack,
 absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
                                                  const Shape& batch_shape,
                                                  const std::string& directory);
+
+// What CreateMemmapDirectory makes, for who makes the files otherwise. Paths
+// are relative to the directory. Thread-safety: thread-compatible.
+struct MemmapDirectoryPlan {
+  struct Leaf {
+    std::string path;
+    int64_t bytes = 0;  // 0: it has no file.
+  };
+  struct Text {
+    std::string path;
+    std::string content;
+  };
+  std::vector<Leaf> leaves;  // In the order of the spec.
+  std::vector<Text> texts;   // meta.json of each folder, outer ones first.
+};
+absl::StatusOr<MemmapDirectoryPlan> PlanMemmapDirectory(
+    const TensorDictSpec& spec, const Shape& batch_shape);
 
 // NOT_FOUND where no meta.json is; DATA_LOSS where a file is missing or shorter
 // than its shape says, or meta.json is broken; INVALID_ARGUMENT where it asks

@@ -389,5 +389,34 @@ TEST(MemmapDirectoryTest, DepthIsLimitedBothWays) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("depth")));
 }
 
+// A directory made by the plan is what CreateMemmapDirectory makes.
+TEST(MemmapDirectoryTest, PlanNamesEveryFileAndItsSize) {
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(spec.Set("x/a b", {.dtype = DType::kInt16, .shape = {3}}));
+  RILL_ASSERT_OK(spec.Set("x/none", {.dtype = DType::kInt8, .shape = {0}}));
+  RILL_ASSERT_OK(spec.Set("y", {.dtype = DType::kBool, .shape = {}}));
+  RILL_ASSERT_OK_AND_ASSIGN(const MemmapDirectoryPlan plan,
+                            PlanMemmapDirectory(spec, {2, 5}));
+  ASSERT_EQ(plan.leaves.size(), 3);
+  EXPECT_EQ(plan.leaves[0].path, "x/a%20b.memmap");
+  EXPECT_EQ(plan.leaves[0].bytes, 60);
+  EXPECT_EQ(plan.leaves[1].bytes, 0);
+  EXPECT_EQ(plan.leaves[2].path, "y.memmap");
+  EXPECT_EQ(plan.leaves[2].bytes, 10);
+  ASSERT_EQ(plan.texts.size(), 2);
+  EXPECT_EQ(plan.texts[0].path, "meta.json");
+
+  const std::string made = FreshPath("plan");
+  RILL_ASSERT_OK(CreateMemmapDirectory(spec, {2, 5}, made).status());
+  for (const MemmapDirectoryPlan::Text& text : plan.texts) {
+    EXPECT_THAT(ReadFile(JoinPath(made, text.path)),
+                IsOkAndHolds(text.content));
+  }
+  for (const size_t leaf : {0, 2}) {
+    EXPECT_THAT(FileSize(JoinPath(made, plan.leaves[leaf].path)),
+                IsOkAndHolds(plan.leaves[leaf].bytes));
+  }
+}
+
 }  // namespace
 }  // namespace rill

@@ -54,6 +54,23 @@ absl::Status Save(absl::string_view caller, const T& what,
       });
 }
 
+// Single elements stand for the leaves: only their shapes are looked at.
+absl::StatusOr<TensorDict> LikeFiles(const TensorDictSpec& spec,
+                                     const Shape& batch_shape) {
+  TensorDict like(batch_shape);
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    std::vector<int64_t> sizes(batch_shape.sizes().begin(),
+                               batch_shape.sizes().end());
+    sizes.insert(sizes.end(), leaf.spec.shape.sizes().begin(),
+                 leaf.spec.shape.sizes().end());
+    RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
+    RILL_ASSIGN_OR_RETURN(const Tensor one, Tensor::Zeros(leaf.spec.dtype, {}));
+    RILL_ASSIGN_OR_RETURN(Tensor all, one.Expand(shape));
+    RILL_RETURN_IF_ERROR(like.Set(leaf.key, std::move(all)));
+  }
+  return like;
+}
+
 }  // namespace
 
 absl::Status SaveMemmapDirectory(const TensorDict& dict,
@@ -69,18 +86,7 @@ absl::Status SaveMemmapLazyStack(const LazyStack& stack,
 absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
                                                  const Shape& batch_shape,
                                                  const std::string& directory) {
-  // Single elements stand for the leaves: only their shapes are looked at.
-  TensorDict like(batch_shape);
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    std::vector<int64_t> sizes(batch_shape.sizes().begin(),
-                               batch_shape.sizes().end());
-    sizes.insert(sizes.end(), leaf.spec.shape.sizes().begin(),
-                 leaf.spec.shape.sizes().end());
-    RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
-    RILL_ASSIGN_OR_RETURN(const Tensor one, Tensor::Zeros(leaf.spec.dtype, {}));
-    RILL_ASSIGN_OR_RETURN(Tensor all, one.Expand(shape));
-    RILL_RETURN_IF_ERROR(like.Set(leaf.key, std::move(all)));
-  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict like, LikeFiles(spec, batch_shape));
   RILL_ASSIGN_OR_RETURN(const std::vector<MemmapFile> files,
                         ListMemmapFiles("CreateMemmapDirectory", like));
   // meta.json last: what is there already is found before anything changes.
@@ -95,6 +101,27 @@ absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
   }
   return LoadMemmapDirectory(directory,
                              {.mode = LoadMemmapOptions::Mode::kMapShared});
+}
+
+absl::StatusOr<MemmapDirectoryPlan> PlanMemmapDirectory(
+    const TensorDictSpec& spec, const Shape& batch_shape) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict like, LikeFiles(spec, batch_shape));
+  RILL_ASSIGN_OR_RETURN(std::vector<MemmapFile> files,
+                        ListMemmapFiles("PlanMemmapDirectory", like));
+  MemmapDirectoryPlan plan;
+  plan.leaves.resize(spec.leaves().size());
+  for (MemmapFile& file : files) {
+    if (!file.leaf) {
+      plan.texts.push_back({std::move(file.path), std::move(file.text)});
+      continue;
+    }
+    for (size_t i = 0; i < plan.leaves.size(); ++i) {
+      const Tensor* const leaf = like.Find(spec.leaves()[i].key);
+      if (leaf->buffer() != file.leaf->buffer()) continue;
+      plan.leaves[i] = {file.path, file.size()};
+    }
+  }
+  return plan;
 }
 
 }  // namespace rill

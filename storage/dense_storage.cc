@@ -69,12 +69,17 @@ DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
   read_rows = static_cast<size_t>(std::max<int64_t>(kReadBytes / bytes, 1));
 }
 
-DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options)
+DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options,
+                                   std::unique_ptr<StorageDirectory> directory)
     : lanes_{options.lanes, options.capacity / options.lanes},
       options_(options),
       device_(KindOf(options) == MemoryKind::kDevice ? options.device
                                                      : Device::Cpu()),
-      rings_(lanes_) {}
+      directory_(std::move(directory)),
+      rings_(lanes_) {
+  if (directory_ == nullptr || directory_->marks().empty()) return;
+  rings_ = RingsOf(lanes_, directory_->marks());
+}
 
 absl::Status DenseStorageImpl::MakeRowsFromOptions() {
   if (options_.spec.empty()) return absl::OkStatus();
@@ -102,10 +107,20 @@ DenseStorageImpl::MakeRows(const TensorDictSpec& spec) const {
                         EventLeaves::Find(spec, options_.event_keys));
   RILL_ASSIGN_OR_RETURN(
       RowLayout layout,
-      RowLayout::Create(spec, lanes_, options_.layout, options_.order));
-  RILL_ASSIGN_OR_RETURN(
-      auto table,
-      RowTable::Create(std::move(layout), options_.device, KindOf(options_)));
+      RowLayout::Create(
+          spec, lanes_, options_.layout, options_.order,
+          directory_ == nullptr ? 64 : AddressRange::PageBytes()));
+  std::unique_ptr<RowTable> table;
+  if (directory_ == nullptr) {
+    RILL_ASSIGN_OR_RETURN(
+        table,
+        RowTable::Create(std::move(layout), options_.device, KindOf(options_)));
+  } else {
+    RILL_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> files,
+                          directory_->MapRows(layout, lanes_));
+    RILL_ASSIGN_OR_RETURN(
+        table, RowTable::Create(std::move(layout), std::move(files)));
+  }
   auto rows = std::make_unique<Rows>(std::move(table));
   rows->events = std::move(events);
   return rows;
@@ -190,17 +205,14 @@ absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {
   return SlotLease(std::move(view), leases_.Add(range));
 }
 
-}  // namespace storage_internal
-
-absl::StatusOr<std::unique_ptr<Storage>> DenseStorage::Create(
-    const Options& options) {
+absl::Status CheckOptions(absl::string_view caller,
+                          const DenseStorage::Options& options) {
   // A cursor each is made at once, so there is a limit that nobody misses.
   constexpr int64_t kMaxLanes = int64_t{1} << 24;
-  const auto refuse = [](absl::string_view option, const auto& got,
-                         const auto&... want) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("DenseStorage::Create: Options::", option, ": got ", got,
-                     ", want ", want...));
+  const auto refuse = [&](absl::string_view option, const auto& got,
+                          const auto&... want) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": Options::", option, ": got ", got, ", want ", want...));
   };
   if (options.capacity <= 0) {
     return refuse("capacity", options.capacity, "> 0");
@@ -221,6 +233,15 @@ absl::StatusOr<std::unique_ptr<Storage>> DenseStorage::Create(
                   is_cpu ? "pageable; name a device for pinned memory"
                          : "device or pinned");
   }
+  return absl::OkStatus();
+}
+
+}  // namespace storage_internal
+
+absl::StatusOr<std::unique_ptr<Storage>> DenseStorage::Create(
+    const Options& options) {
+  RILL_RETURN_IF_ERROR(
+      storage_internal::CheckOptions("DenseStorage::Create", options));
   auto storage = std::make_unique<storage_internal::DenseStorageImpl>(options);
   RILL_RETURN_IF_ERROR(storage->MakeRowsFromOptions());
   return storage;

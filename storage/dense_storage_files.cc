@@ -18,7 +18,7 @@ absl::Status DenseStorageImpl::Save(const std::string& directory) const {
   std::vector<Slot> slots;
   rings.LiveRanges(&ranges);
   ExpandRanges(ranges, &slots);
-  return SaveStoredRows(directory, lanes_, rings.cursors(), slots,
+  return SaveStoredRows(directory, rings, slots,
                         rows == nullptr ? nullptr : rows->table.get());
 }
 
@@ -46,6 +46,43 @@ DenseStorageImpl::LoadInto(const StoredRows& stored, const LaneRings& rings) {
   return fresh;
 }
 
+absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
+                                        LaneRings rings) {
+  if (WriterRows() == nullptr && stored.rows.num_leaves() > 0) {
+    RILL_ASSIGN_OR_RETURN(auto rows, MakeRows(TensorDictSpec::Of(stored.rows)));
+    absl::MutexLock lock(&state_mutex_);
+    rows_ = std::move(rows);
+    Publish();
+  }
+  rings.LiveRanges(&plan_.written);
+  ExpandRanges(plan_.written, &slots_);
+  if (!slots_.empty()) {
+    RILL_RETURN_IF_ERROR(directory_->Reserve(plan_.written));
+  }
+  for (WriteObserver* observer : observers_) observer->OnClear();
+  leases_.EndAll();
+  {
+    // Half of the rows are not a storage: none is live while they change.
+    absl::MutexLock lock(&state_mutex_);
+    rings_.Clear();
+    directory_->Set(MarksOf(rings_));
+    Publish();
+  }
+  windows_.WaitForReaders();
+  absl::Status filled;
+  if (!slots_.empty()) {
+    filled = FillTable(stored.rows, slots_, WriterRows()->table.get());
+  }
+  if (filled.ok()) {
+    absl::MutexLock lock(&state_mutex_);
+    rings_ = std::move(rings);
+    directory_->Set(MarksOf(rings_));
+    Publish();
+  }
+  AttachAllAgain();
+  return filled;
+}
+
 absl::Status DenseStorageImpl::Load(const std::string& directory) {
   absl::MutexLock write(&write_mutex_);
   const Rows* const rows = WriterRows();
@@ -54,7 +91,8 @@ absl::Status DenseStorageImpl::Load(const std::string& directory) {
       LoadStoredRows(directory, lanes_,
                      rows == nullptr ? TensorDictSpec() : rows->spec()));
   LaneRings rings(lanes_);
-  rings.Restore(stored.cursors);
+  rings.Restore(stored.cursors, stored.first_live);
+  if (directory_ != nullptr) return LoadOver(stored, std::move(rings));
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Rows> fresh, LoadInto(stored, rings));
 
   for (WriteObserver* observer : observers_) observer->OnClear();

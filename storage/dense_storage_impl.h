@@ -22,6 +22,7 @@
 #include "rill/storage/lease_list.h"
 #include "rill/storage/row_table.h"
 #include "rill/storage/storage.h"
+#include "rill/storage/storage_directory.h"
 #include "rill/storage/stored_rows.h"
 #include "rill/storage/write_event_builder.h"
 
@@ -56,8 +57,11 @@ class DenseStorageImpl final : public Storage {
     std::atomic<int64_t> live_below{0};
   };
 
-  // `options` were checked.
-  explicit DenseStorageImpl(const DenseStorage::Options& options);
+  // `options` were checked. With a directory rows and cursors live there: those
+  // that it was opened with, if any.
+  explicit DenseStorageImpl(
+      const DenseStorage::Options& options,
+      std::unique_ptr<StorageDirectory> directory = nullptr);
   absl::Status MakeRowsFromOptions();
 
   const Lanes& lanes() const override { return lanes_; }
@@ -74,6 +78,7 @@ class DenseStorageImpl final : public Storage {
                     TensorDict* out) const override;
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
+  absl::Status Sync() override;
   absl::Status AddObserver(WriteObserver* observer) override;
   void RemoveObserver(WriteObserver* observer) override;
   absl::Status Save(const std::string& directory) const override;
@@ -124,6 +129,11 @@ class DenseStorageImpl final : public Storage {
                                                  const LaneRings& rings)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
+  // The same over the rows of a directory, once all that can fail has been
+  // checked.
+  absl::Status LoadOver(const StoredRows& stored, LaneRings rings)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+
   // Observers.
   absl::Status BuildLiveEvent(const LaneRings& rings, const Rows* rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
@@ -135,6 +145,7 @@ class DenseStorageImpl final : public Storage {
   const Lanes lanes_;
   const DenseStorage::Options options_;
   const Device device_;
+  const std::unique_ptr<StorageDirectory> directory_;  // Null: in memory.
 
   mutable absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(state_mutex_);
   std::vector<WriteObserver*> observers_ ABSL_GUARDED_BY(write_mutex_);
@@ -154,6 +165,10 @@ class DenseStorageImpl final : public Storage {
   mutable EpochWindows windows_;
   mutable LeaseList leases_;
 };
+
+// INVALID_ARGUMENT, starting with `caller`, names the option.
+absl::Status CheckOptions(absl::string_view caller,
+                          const DenseStorage::Options& options);
 
 }  // namespace rill::storage_internal
 

@@ -108,6 +108,10 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Append(const TensorDict& batch,
   kept.first_step = plan_.dropped;
   kept.steps = plan_.kept;
   RILL_RETURN_IF_ERROR(StageBatch(batch, kept, rows));
+  if (directory_ != nullptr) {
+    RILL_RETURN_IF_ERROR(directory_->Reserve(plan_.written));
+    directory_->Announce({info.first_lane, extent.num_lanes, extent.steps});
+  }
 
   const WriteEvent event =
       event_.Event(/*is_append=*/true, plan_.retired, plan_.written);
@@ -125,6 +129,7 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Append(const TensorDict& batch,
     absl::MutexLock lock(&state_mutex_);
     if (fresh != nullptr) rows_ = std::move(fresh);
     rings_.Append(info.first_lane, extent.num_lanes, extent.steps);
+    if (directory_ != nullptr) directory_->Commit();
     Publish();
   }
   for (WriteObserver* observer : observers_) observer->OnWrite(event);
@@ -203,6 +208,9 @@ absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
   if (slots.empty()) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(leaves_.Prepare(*stored->table, /*batch_rank=*/1));
   PlanOverwrite(slots);
+  if (directory_ != nullptr) {
+    RILL_RETURN_IF_ERROR(directory_->Reserve(plan_.written));
+  }
 
   event_.Clear();
   WriteEvent event =
@@ -236,7 +244,15 @@ absl::Status DenseStorageImpl::Clear() {
   absl::MutexLock lock(&state_mutex_);
   rings_.Clear();
   Publish();
+  if (directory_ != nullptr) directory_->Set(MarksOf(rings_));
   return absl::OkStatus();
+}
+
+absl::Status DenseStorageImpl::Sync() {
+  if (directory_ == nullptr) return absl::OkStatus();
+  // No append may be in flight while the record goes to the disk.
+  absl::MutexLock write(&write_mutex_);
+  return directory_->Sync();
 }
 
 absl::Status DenseStorageImpl::BuildLiveEvent(const LaneRings& rings,

@@ -28,13 +28,15 @@ bool AllInRange(absl::Span<const Slot> slots, int64_t limit) {
 }
 
 int64_t LaneRings::live(int64_t lane) const {
-  return std::min(cursors_[lane].written, lanes_.capacity);
+  const int64_t gone = first_live_.empty() ? 0 : first_live_[lane];
+  return std::min(cursors_[lane].written - gone, lanes_.capacity);
 }
 
 bool LaneRings::IsLiveSlow(Slot slot) const {
-  // A lane's live positions start at 0 until it is full.
-  return slot < lanes_.num_slots() &&
-         lanes_.PositionOf(slot) < live(lanes_.LaneOf(slot));
+  if (slot >= lanes_.num_slots()) return false;
+  const int64_t lane = lanes_.LaneOf(slot);
+  const int64_t age = lanes_.PositionOf(slot) - OldestPosition(lane);
+  return (age < 0 ? age + lanes_.capacity : age) < live(lane);
 }
 
 absl::Status LaneRings::NotLive(absl::string_view caller, Slot slot) const {
@@ -43,16 +45,22 @@ absl::Status LaneRings::NotLive(absl::string_view caller, Slot slot) const {
     return absl::OutOfRangeError(absl::StrCat(
         caller, head, slot, ", want a live one; no row is stored"));
   }
-  if (slot < 0 || slot >= lanes_.num_slots() || lanes_.count == 1) {
+  const bool is_slot = slot >= 0 && slot < lanes_.num_slots();
+  if (!is_slot || (lanes_.count == 1 && first_live_.empty())) {
     return absl::OutOfRangeError(
         absl::StrCat(caller, head, slot, ", want a live one in [0, ",
                      lanes_.count == 1 ? size_ : lanes_.num_slots(), ")"));
   }
   const int64_t lane = lanes_.LaneOf(slot);
-  const Slot first = lanes_.SlotOf(lane, 0);
+  const Slot first = lanes_.SlotOf(lane, OldestPosition(lane));
+  const Slot wrap = lanes_.SlotOf(lane + 1, 0);
+  const Slot end = first + live(lane);
   return absl::OutOfRangeError(absl::StrCat(
       caller, head, slot, " of lane ", lane, ", want a live one in [", first,
-      ", ", first + live(lane), ")"));
+      ", ", std::min(end, wrap), ")",
+      end > wrap ? absl::StrCat(" or [", lanes_.SlotOf(lane, 0), ", ",
+                                end - lanes_.capacity, ")")
+                 : ""));
 }
 
 absl::Status LaneRings::CheckLive(absl::string_view caller,
@@ -118,7 +126,7 @@ void LaneRings::PlanAppend(int64_t first_lane, int64_t num_lanes, int64_t steps,
     const int64_t written = cursors_[lane].written;
     const int64_t retired =
         std::max<int64_t>(live(lane) + plan->kept - capacity, 0);
-    AddRing(lane, (written - live(lane)) % capacity, retired, &plan->retired);
+    AddRing(lane, OldestPosition(lane), retired, &plan->retired);
     AddRing(lane, (written + plan->dropped) % capacity, plan->kept,
             &plan->written);
   }
@@ -137,16 +145,26 @@ void LaneRings::Append(int64_t first_lane, int64_t num_lanes, int64_t steps) {
 void LaneRings::AdvanceLiveBelow() {
   int64_t lane = live_below_ / lanes_.capacity;
   while (lane < lanes_.count && live(lane) == lanes_.capacity) ++lane;
-  live_below_ = lane * lanes_.capacity + (lane < lanes_.count ? live(lane) : 0);
+  live_below_ = lane * lanes_.capacity;
+  if (lane < lanes_.count && OldestPosition(lane) == 0) {
+    live_below_ += live(lane);
+  }
 }
 
 void LaneRings::Clear() {
   std::fill(cursors_.begin(), cursors_.end(), Cursor());
+  first_live_.clear();
   Count();
 }
 
-void LaneRings::Restore(absl::Span<const Cursor> cursors) {
+void LaneRings::Restore(absl::Span<const Cursor> cursors,
+                        absl::Span<const int64_t> first_live) {
   cursors_.assign(cursors.begin(), cursors.end());
+  first_live_.assign(first_live.begin(), first_live.end());
+  if (std::all_of(first_live_.begin(), first_live_.end(),
+                  [](int64_t first) { return first == 0; })) {
+    first_live_.clear();
+  }
   Count();
 }
 
@@ -160,8 +178,7 @@ void LaneRings::Count() {
 void LaneRings::LiveRanges(std::vector<SlotRange>* ranges) const {
   ranges->clear();
   for (int64_t lane = 0; lane < lanes_.count; ++lane) {
-    AddRing(lane, (cursors_[lane].written - live(lane)) % lanes_.capacity,
-            live(lane), ranges);
+    AddRing(lane, OldestPosition(lane), live(lane), ranges);
   }
 }
 
@@ -169,8 +186,7 @@ bool LaneRings::IsBefore(Slot a, Slot b) const {
   const int64_t lane_a = lanes_.LaneOf(a);
   const int64_t lane_b = lanes_.LaneOf(b);
   if (lane_a != lane_b) return lane_a < lane_b;
-  const int64_t oldest =
-      (cursors_[lane_a].written - live(lane_a)) % lanes_.capacity;
+  const int64_t oldest = OldestPosition(lane_a);
   // Positions before the oldest one come after the wrap.
   const int64_t age_a = lanes_.PositionOf(a) - oldest;
   const int64_t age_b = lanes_.PositionOf(b) - oldest;

@@ -67,8 +67,13 @@ class LaneRings {
                   AppendPlan* plan) const;
   void Append(int64_t first_lane, int64_t num_lanes, int64_t steps);
   void Clear();
-  // One cursor a lane, of at most kMaxWritten.
-  void Restore(absl::Span<const Cursor> cursors);
+  // One cursor a lane, of at most kMaxWritten. With `first_live`, which has one
+  // a lane too and none above the cursor, steps before it are not live: a
+  // writer died while it overwrote them.
+  void Restore(absl::Span<const Cursor> cursors,
+               absl::Span<const int64_t> first_live = {});
+  // Empty where all are 0.
+  const std::vector<int64_t>& first_live() const { return first_live_; }
 
   // All live slots, lane after lane, oldest first. Reuses `ranges`.
   void LiveRanges(std::vector<SlotRange>* ranges) const;
@@ -80,12 +85,17 @@ class LaneRings {
   absl::Status NotLive(absl::string_view caller, Slot slot) const;
   void Count();
   void AdvanceLiveBelow();
+  // Where a lane's oldest live step lies.
+  int64_t OldestPosition(int64_t lane) const {
+    return (cursors_[lane].written - live(lane)) % lanes_.capacity;
+  }
   // Appends positions [first, first + count) of a lane's ring.
   void AddRing(int64_t lane, int64_t first, int64_t count,
                std::vector<SlotRange>* ranges) const;
 
   Lanes lanes_;
   std::vector<Cursor> cursors_;
+  std::vector<int64_t> first_live_;
   int64_t size_ = 0;
   Slot live_below_ = 0;  // All slots below are live.
 };

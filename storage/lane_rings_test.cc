@@ -82,6 +82,22 @@ TEST(LaneRingsTest, ErrorsNameTheLiveSlots) {
   RILL_EXPECT_OK(rings.CheckLive("X", SlotRange{4, 2}));
 }
 
+TEST(LaneRingsTest, ErrorsNameTheLiveSlotsAroundAGap) {
+  LaneRings rings({.count = 1, .capacity = 6});
+  const std::vector<Cursor> cursors = {{.written = 10}};
+  rings.Restore(cursors, std::vector<int64_t>{7});  // Steps 7, 8, 9.
+  EXPECT_EQ(rings.size(), 3);
+  EXPECT_THAT(
+      rings.CheckLive("X", std::vector<Slot>{1, 4}),
+      StatusIs(absl::StatusCode::kOutOfRange,
+               HasSubstr("got 4 of lane 0, want a live one in [1, 4)")));
+  rings.Append(0, 1, 2);  // Steps 7 to 11, slots 1 to 5.
+  EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{5, 0}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("[1, 6)")));
+  rings.Append(0, 1, 1);
+  RILL_EXPECT_OK(rings.CheckLive("X", std::vector<Slot>{0, 1, 2, 3, 4, 5}));
+}
+
 TEST(LaneRingsTest, JoinedSlotsNeverLeaveTheirLane) {
   std::vector<SlotRange> ranges;
   JoinSlots({.count = 2, .capacity = 3}, std::vector<Slot>{1, 2, 3, 4, 0},
@@ -115,6 +131,18 @@ TEST(LaneRingsTest, AgreesWithQueuesOverRandomAppends) {
           want[lane].push_back(
               lanes.SlotOf(lane, written[lane]++ % lanes.capacity));
         }
+      }
+      if (below(4) == 0) {  // A writer died: the oldest of some lanes are gone.
+        std::vector<int64_t> first_live;
+        for (int64_t lane = 0; lane < lanes.count; ++lane) {
+          std::deque<Slot>& live = want[lane];
+          const int64_t gone = below(static_cast<int64_t>(live.size()) + 1);
+          live.erase(live.begin(), live.begin() + gone);
+          first_live.push_back(written[lane] -
+                               static_cast<int64_t>(live.size()));
+        }
+        const std::vector<Cursor> cursors = rings.cursors();
+        rings.Restore(cursors, first_live);
       }
       std::vector<Slot> all;
       for (const auto& lane : want)

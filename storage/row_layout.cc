@@ -66,7 +66,8 @@ int64_t RecordStride(int64_t bytes, int64_t alignment) {
 absl::StatusOr<RowLayout> RowLayout::Create(TensorDictSpec spec,
                                             const Lanes& lanes,
                                             StorageLayout layout,
-                                            StorageOrder order) {
+                                            StorageOrder order,
+                                            int64_t column_alignment) {
   if (!spec.non_tensors().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "RowLayout::Create: spec: got \"", spec.non_tensors()[0].key,
@@ -98,7 +99,7 @@ absl::StatusOr<RowLayout> RowLayout::Create(TensorDictSpec spec,
   }
   RILL_RETURN_IF_ERROR(result.layout_ == StorageLayout::kRows
                            ? result.PlaceRecords()
-                           : result.PlaceColumns());
+                           : result.PlaceColumns(column_alignment));
   return result;
 }
 
@@ -127,10 +128,13 @@ absl::Status RowLayout::PlaceRecords() {
   return absl::OkStatus();
 }
 
-absl::Status RowLayout::PlaceColumns() {
+absl::Status RowLayout::PlaceColumns(int64_t alignment) {
   int64_t end = 0;
   for (RowField& field : fields_) {
-    field.offset = RoundUp(end, kLineBytes);
+    if (end > std::numeric_limits<int64_t>::max() - alignment) {
+      return TooLarge(spec_, lanes_);
+    }
+    field.offset = RoundUp(end, alignment);
     field.stride = field.width;
     int64_t bytes;
     end = field.offset;

@@ -29,7 +29,8 @@ struct RowField {
 //   its end. Records of at most 64 bytes are rounded up to a power of two
 //   (within 1.5 times), so that none straddles a cache line; longer ones to
 //   whole lines where that costs at most an eighth.
-// kColumns: each column starts at a multiple of 64 bytes.
+// kColumns: each column starts at a multiple of `column_alignment`, a multiple
+//   of 64 (that of a page where each is mapped from a file).
 //
 // Thread-safety: immutable.
 class RowLayout {
@@ -39,7 +40,8 @@ class RowLayout {
   static absl::StatusOr<RowLayout> Create(TensorDictSpec spec,
                                           const Lanes& lanes,
                                           StorageLayout layout,
-                                          StorageOrder order);
+                                          StorageOrder order,
+                                          int64_t column_alignment = 64);
 
   const TensorDictSpec& spec() const { return spec_; }
   // One a leaf of the spec, in its order.
@@ -63,7 +65,7 @@ class RowLayout {
  private:
   RowLayout() = default;
   absl::Status PlaceRecords();
-  absl::Status PlaceColumns();
+  absl::Status PlaceColumns(int64_t alignment);
 
   TensorDictSpec spec_;
   Lanes lanes_;

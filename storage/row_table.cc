@@ -31,6 +31,11 @@ absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Create(RowLayout layout,
                                                            MemoryKind kind) {
   RILL_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
                         Buffer::Allocate(layout.size_bytes(), device, kind));
+  return Create(std::move(layout), std::move(buffer));
+}
+
+absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Create(
+    RowLayout layout, std::shared_ptr<Buffer> buffer) {
   RILL_ASSIGN_OR_RETURN(Stream stream, Stream::Create(buffer->device()));
   return std::unique_ptr<RowTable>(
       new RowTable(std::move(layout), std::move(buffer), std::move(stream)));

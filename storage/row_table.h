@@ -46,6 +46,11 @@ class RowTable {
                                                           Device device,
                                                           MemoryKind kind);
 
+  // The same in memory that is there: at least layout.size_bytes() of the
+  // CPU's.
+  static absl::StatusOr<std::unique_ptr<RowTable>> Create(
+      RowLayout layout, std::shared_ptr<Buffer> buffer);
+
   const RowLayout& layout() const { return layout_; }
   const TensorDictSpec& spec() const { return layout_.spec(); }
   // Where tensors must lie that rows are copied from or to.

@@ -110,6 +110,10 @@ class Storage {
   virtual absl::Status AddObserver(WriteObserver* observer) = 0;
   virtual void RemoveObserver(WriteObserver* observer) = 0;
 
+  // Makes what was written so far outlive a loss of power, where rows lie in
+  // files; elsewhere there is nothing to do.
+  virtual absl::Status Sync() { return absl::OkStatus(); }
+
   // Writes all live rows and cursors to `directory` (replaced atomically), in a
   // form that does not depend on layout, order or device:
   // docs/formats/storage.md. FAILED_PRECONDITION where the directory holds

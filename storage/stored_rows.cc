@@ -22,7 +22,8 @@ namespace rill::storage_internal {
 namespace {
 
 constexpr char kKind[] = "storage";
-constexpr int64_t kVersion = 1;
+// 2 where a lane has lost its oldest rows, else 1.
+constexpr int64_t kVersion = 2;
 constexpr char kRowsDirectory[] = "rows";
 constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
@@ -80,26 +81,44 @@ absl::Status CheckField(const Manifest& manifest, const std::string& name,
                    " in the directory, want this storage's ", want));
 }
 
-absl::StatusOr<std::vector<Cursor>> ParseCursors(const Manifest& manifest,
-                                                 const Lanes& lanes) {
-  RILL_ASSIGN_OR_RETURN(const std::string text, manifest.Text("cursors"));
-  std::vector<Cursor> cursors;
+// As many integers >= 0 as there are lanes.
+absl::StatusOr<std::vector<int64_t>> ParseSteps(const Manifest& manifest,
+                                                const std::string& name,
+                                                const Lanes& lanes) {
+  RILL_ASSIGN_OR_RETURN(const std::string text, manifest.Text(name));
+  std::vector<int64_t> steps;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    Cursor cursor;
-    if (!absl::SimpleAtoi(part, &cursor.written) || cursor.written < 0 ||
-        cursor.written > kMaxWritten) {
+    int64_t step;
+    if (!absl::SimpleAtoi(part, &step) || step < 0 || step > kMaxWritten) {
       return absl::DataLossError(
-          absl::StrCat("Storage::Load: cursors: got \"", part.substr(0, 80),
+          absl::StrCat("Storage::Load: ", name, ": got \"", part.substr(0, 80),
                        "\", want integers in [0, ", kMaxWritten, "]"));
     }
-    cursors.push_back(cursor);
+    steps.push_back(step);
   }
-  if (static_cast<int64_t>(cursors.size()) != lanes.count) {
-    return absl::DataLossError(absl::StrCat("Storage::Load: cursors: got ",
-                                            cursors.size(), ", want ",
+  if (static_cast<int64_t>(steps.size()) != lanes.count) {
+    return absl::DataLossError(absl::StrCat("Storage::Load: ", name, ": got ",
+                                            steps.size(), ", want ",
                                             lanes.count));
   }
-  return cursors;
+  return steps;
+}
+
+absl::Status ParseCursors(const Manifest& manifest, const Lanes& lanes,
+                          StoredRows* stored) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> cursors,
+                        ParseSteps(manifest, "cursors", lanes));
+  for (const int64_t written : cursors) stored->cursors.push_back({written});
+  if (!manifest.fields.contains("first_live")) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(stored->first_live,
+                        ParseSteps(manifest, "first_live", lanes));
+  for (int64_t lane = 0; lane < lanes.count; ++lane) {
+    if (stored->first_live[lane] <= cursors[lane]) continue;
+    return absl::DataLossError(absl::StrCat(
+        "Storage::Load: first_live: got ", stored->first_live[lane],
+        ", want at most its cursor, ", cursors[lane]));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckSpec(const TensorDictSpec& got, const TensorDictSpec& want) {
@@ -118,19 +137,23 @@ absl::Status CheckSpec(const TensorDictSpec& got, const TensorDictSpec& want) {
 
 }  // namespace
 
-absl::Status SaveStoredRows(const std::string& directory, const Lanes& lanes,
-                            absl::Span<const Cursor> cursors,
+absl::Status SaveStoredRows(const std::string& directory,
+                            const LaneRings& rings,
                             absl::Span<const Slot> slots,
                             const RowTable* table) {
   RILL_RETURN_IF_ERROR(
       CheckReplaceable("Storage::Save", directory, kManifestFile));
   Manifest manifest;
   manifest.kind = kKind;
-  manifest.version = kVersion;
-  manifest.SetInt("lanes", lanes.count);
-  manifest.SetInt("lane_capacity", lanes.capacity);
-  manifest.fields["cursors"] =
-      absl::StrJoin(cursors, ",", [](std::string* out, const Cursor& cursor) {
+  manifest.version = 1;
+  manifest.SetInt("lanes", rings.lanes().count);
+  manifest.SetInt("lane_capacity", rings.lanes().capacity);
+  if (!rings.first_live().empty()) {
+    manifest.version = kVersion;
+    manifest.fields["first_live"] = absl::StrJoin(rings.first_live(), ",");
+  }
+  manifest.fields["cursors"] = absl::StrJoin(
+      rings.cursors(), ",", [](std::string* out, const Cursor& cursor) {
         absl::StrAppend(out, cursor.written);
       });
   return ReplaceDirectory(
@@ -149,7 +172,7 @@ absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                         ReadManifest(directory, kKind, kVersion));
   RILL_RETURN_IF_ERROR(CheckField(manifest, "lanes", lanes.count));
   RILL_RETURN_IF_ERROR(CheckField(manifest, "lane_capacity", lanes.capacity));
-  RILL_ASSIGN_OR_RETURN(stored.cursors, ParseCursors(manifest, lanes));
+  RILL_RETURN_IF_ERROR(ParseCursors(manifest, lanes, &stored));
   auto rows = LoadMemmapDirectory(JoinPath(directory, kRowsDirectory));
   if (!rows.ok()) {
     // The manifest is there, so a directory without rows is damaged.
@@ -158,10 +181,9 @@ absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                : rows.status();
   }
   stored.rows = *std::move(rows);
-  int64_t live = 0;
-  for (const Cursor& cursor : stored.cursors) {
-    live += std::min(cursor.written, lanes.capacity);
-  }
+  LaneRings rings(lanes);
+  rings.Restore(stored.cursors, stored.first_live);
+  const int64_t live = rings.size();
   if (!(stored.rows.batch_shape() == Shape{live}) ||
       (live > 0 && stored.rows.num_leaves() == 0)) {
     return absl::DataLossError(absl::StrCat(

@@ -2,6 +2,7 @@
 #ifndef RILL_STORAGE_STORED_ROWS_H_
 #define RILL_STORAGE_STORED_ROWS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
+#include "rill/storage/lane_rings.h"
 #include "rill/storage/row_table.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -21,12 +23,13 @@ namespace rill::storage_internal {
 struct StoredRows {
   TensorDict rows;  // [live rows], mapped read-only.
   std::vector<Cursor> cursors;
+  std::vector<int64_t> first_live;  // One a lane, or none: LaneRings::Restore.
 };
 
-// Writes rows `slots` (all live ones in logical order) of `table` to
+// Writes rows `slots` (all live ones of `rings` in logical order) of `table` to
 // `directory`, which is replaced. A null table has no rows and no keys.
-absl::Status SaveStoredRows(const std::string& directory, const Lanes& lanes,
-                            absl::Span<const Cursor> cursors,
+absl::Status SaveStoredRows(const std::string& directory,
+                            const LaneRings& rings,
                             absl::Span<const Slot> slots,
                             const RowTable* table);
 

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process that writes to a MemmapStorage is killed (SIGKILL) at any moment,
+// again and again on one directory: whoever opens it next finds every row that
+// was acknowledged, less those that the one append in flight had retired, and
+// each row whole. RILL_KILLS=1000 makes the run longer.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/file.h"
+#include "rill/base/rng.h"
+#include "rill/formats/file_tree.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/memmap_storage.h"
+#include "rill/storage/storage.h"
+#include "rill/storage/storage_layout.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/sink.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+constexpr int64_t kLanes = 2;
+constexpr int64_t kLaneCapacity = 64;
+constexpr int64_t kWidth = 1024;  // So that a kill is likely to hit a copy.
+constexpr int64_t kMaxSteps = 40;
+
+// Every element of a row says which step of which lane it is of.
+int64_t IdOf(int64_t lane, int64_t step) { return step * kLanes + lane + 1; }
+
+TensorDictSpec Spec() {
+  TensorDictSpec spec;
+  RILL_EXPECT_OK(
+      spec.Set("wide", LeafSpec{.dtype = DType::kInt64, .shape = {kWidth}}));
+  RILL_EXPECT_OK(
+      spec.Set("next/id", LeafSpec{.dtype = DType::kInt64, .shape = {1}}));
+  return spec;
+}
+
+// What both processes see: how far each lane was told to be written, and how
+// far it may be written by now.
+struct Progress {
+  std::atomic<int64_t> acknowledged[kLanes];
+  std::atomic<int64_t> begun[kLanes];
+};
+
+// An append of [count, steps] to lanes [first, ...) whose cursors are `from`.
+TensorDict Batch(int64_t first, int64_t count, int64_t steps,
+                 const std::vector<Cursor>& from) {
+  TensorDict batch({count, steps});
+  auto wide = Tensor::Empty(DType::kInt64, Shape({count, steps, kWidth}));
+  auto id = Tensor::Empty(DType::kInt64, Shape({count, steps, 1}));
+  for (int64_t lane = 0; lane < count; ++lane) {
+    for (int64_t step = 0; step < steps; ++step) {
+      const int64_t row = lane * steps + step;
+      const int64_t value =
+          IdOf(first + lane, from[first + lane].written + step);
+      std::fill_n(wide->data<int64_t>() + row * kWidth, kWidth, value);
+      id->data<int64_t>()[row] = value;
+    }
+  }
+  RILL_EXPECT_OK(batch.Set("wide", *wide));
+  RILL_EXPECT_OK(batch.Set("next/id", *id));
+  return batch;
+}
+
+// Writes until it is killed.
+[[noreturn]] void WriteForEver(const MemmapStorage::Options& options,
+                               uint64_t round, Progress* progress) {
+  auto storage = MemmapStorage::Open(options);
+  if (!storage.ok()) _exit(2);
+  const Rng rng(round);
+  for (uint64_t i = 0;; ++i) {
+    const std::vector<Cursor> cursors = (*storage)->cursors();
+    const int64_t first = rng.UniformInt(i, 0, kLanes);
+    const int64_t count = 1 + rng.UniformInt(i, 1, kLanes - first);
+    const int64_t steps = 1 + rng.UniformInt(i, 2, kMaxSteps);
+    const TensorDict batch = Batch(first, count, steps, cursors);
+    for (int64_t lane = first; lane < first + count; ++lane) {
+      progress->begun[lane] = cursors[lane].written + steps;
+    }
+    if (!(*storage)->Extend(batch, {.first_lane = first}).ok()) _exit(3);
+    for (int64_t lane = first; lane < first + count; ++lane) {
+      progress->acknowledged[lane] = cursors[lane].written + steps;
+    }
+  }
+}
+
+// Kills the child some rows, and some instructions, after now.
+void KillSoon(pid_t child, const Progress& progress, const Rng& rng,
+              uint64_t round) {
+  const int64_t rows =
+      progress.acknowledged[0] + rng.UniformInt(round, 0, 4 * kLaneCapacity);
+  int how = 0;
+  while (progress.acknowledged[0] <= rows) {
+    ASSERT_EQ(waitpid(child, &how, WNOHANG), 0) << "ended by itself: " << how;
+  }
+  volatile int64_t spins = rng.UniformInt(round, 1, 1'000'000);
+  while (spins > 0) spins = spins - 1;
+  ASSERT_EQ(kill(child, SIGKILL), 0);
+  ASSERT_EQ(waitpid(child, &how, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(how)) << "exited with " << WEXITSTATUS(how);
+}
+
+class MemmapKillTest : public ::testing::TestWithParam<StorageLayout> {
+ protected:
+  void SetUp() override {
+    void* const shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(shared, MAP_FAILED);
+    progress_ = new (shared) Progress();
+    options_ = {.directory = formats_internal::FreshPath("killed"),
+                .capacity = kLanes * kLaneCapacity,
+                .lanes = kLanes,
+                .layout = GetParam(),
+                .spec = Spec()};
+    RILL_ASSERT_OK(MemmapStorage::Create(options_).status());
+  }
+  void TearDown() override { munmap(progress_, sizeof(Progress)); }
+
+  // Opens what the dead has left and checks it.
+  void Check(const std::string& when);
+
+  MemmapStorage::Options options_;
+  Progress* progress_ = nullptr;
+  int64_t appends_lost_ = 0;
+  int64_t rows_retired_ = 0;
+};
+
+void MemmapKillTest::Check(const std::string& when) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto storage, MemmapStorage::Open(options_));
+  const std::vector<Cursor> cursors = storage->cursors();
+  const Lanes lanes = storage->lanes();
+  std::vector<Slot> slots;
+  std::vector<int64_t> want;
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    const int64_t written = cursors[lane].written;
+    const int64_t acknowledged = progress_->acknowledged[lane];
+    const int64_t begun =
+        std::max<int64_t>(progress_->begun[lane], acknowledged);
+    // All that was acknowledged, and maybe the one that was not.
+    ASSERT_TRUE(written == acknowledged || written == begun)
+        << when << ": lane " << lane << " has " << written << ", acknowledged "
+        << acknowledged << ", begun " << begun;
+    appends_lost_ += written < begun;
+    // Steps that neither the ring nor the append in flight has taken.
+    const int64_t oldest =
+        std::max<int64_t>(0, std::max(written, begun) - kLaneCapacity);
+    for (int64_t step = oldest; step < written; ++step) {
+      slots.push_back(lanes.SlotOf(lane, step % kLaneCapacity));
+      want.push_back(IdOf(lane, step));
+    }
+    rows_retired_ += std::min(written, kLaneCapacity) - (written - oldest);
+    // Who goes on, starts from here.
+    progress_->acknowledged[lane] = written;
+    progress_->begun[lane] = written;
+  }
+  if (slots.empty()) return;
+  TensorDict rows;
+  RILL_ASSERT_OK(storage->Read(slots, &rows)) << when;
+  const Tensor* const wide = rows.Find("wide");
+  const Tensor* const ids = rows.Find("next/id");
+  for (size_t row = 0; row < want.size(); ++row) {
+    ASSERT_EQ(ids->data<int64_t>()[row], want[row]) << when;
+    const int64_t* const elements = wide->data<int64_t>() + row * kWidth;
+    ASSERT_EQ(std::count(elements, elements + kWidth, want[row]), kWidth)
+        << when;
+  }
+  // What is live beyond that must be whole too: an append that was killed
+  // before it was announced has retired nothing.
+  ASSERT_GE(storage->size(), static_cast<int64_t>(slots.size())) << when;
+}
+
+TEST_P(MemmapKillTest, EveryAcknowledgedRowIsThereAndWhole) {
+  int64_t kills = 50;
+  if (const char* const text = std::getenv("RILL_KILLS")) {
+    ASSERT_TRUE(absl::SimpleAtoi(text, &kills));
+  }
+  const Rng rng(23);
+  for (int64_t round = 0; round < kills; ++round) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) WriteForEver(options_, round, progress_);
+    KillSoon(child, *progress_, rng, round);
+    Check(absl::StrCat("after kill ", round));
+    if (HasFatalFailure()) return;
+  }
+  int64_t written = 0;
+  for (const auto& lane : progress_->acknowledged) written += lane;
+  EXPECT_GT(written, 0);
+  std::cout << kills << " kills, " << written << " rows written, "
+            << appends_lost_ << " lanes' appends not finished, "
+            << rows_retired_ << " rows retired by them\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, MemmapKillTest,
+                         ::testing::Values(StorageLayout::kRows,
+                                           StorageLayout::kColumns),
+                         [](const auto& info) {
+                           return info.param == StorageLayout::kRows
+                                      ? "Rows"
+                                      : "Columns";
+                         });
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/memmap_storage.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/storage/dense_storage_impl.h"
+#include "rill/storage/storage_directory.h"
+
+namespace rill {
+namespace {
+
+using storage_internal::DenseStorageImpl;
+using storage_internal::StorageDirectory;
+
+absl::Status CheckPlace(absl::string_view caller,
+                        const MemmapStorage::Options& options) {
+  if (!options.device.is_cpu()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": Options::device: got ", options.device.ToString(),
+        ", want cpu, as files are mapped for the CPU; for rows on a device use "
+        "DenseStorage there, for batches on a device a ToDevice transform "
+        "behind this storage, for both TieredStorage"));
+  }
+  if (!options.directory.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, ": Options::directory: got \"\", want a path"));
+}
+
+absl::StatusOr<std::unique_ptr<Storage>> Make(
+    const DenseStorage::Options& options,
+    std::unique_ptr<StorageDirectory> directory) {
+  auto storage =
+      std::make_unique<DenseStorageImpl>(options, std::move(directory));
+  RILL_RETURN_IF_ERROR(storage->MakeRowsFromOptions());
+  return storage;
+}
+
+absl::Status CheckAgrees(absl::string_view caller,
+                         const MemmapStorage::Options& options,
+                         const StorageDirectory::Description& found) {
+  const auto other = [&](absl::string_view what, const auto& got,
+                         const auto& want) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(caller, ": Options::", what, ": got ", want,
+                     ", want that of \"", options.directory, "\", ", got));
+  };
+  if (options.capacity != 0) {
+    if (options.lanes != found.lanes.count) {
+      return other("lanes", found.lanes.count, options.lanes);
+    }
+    if (options.capacity != found.lanes.num_slots()) {
+      return other("capacity", found.lanes.num_slots(), options.capacity);
+    }
+  }
+  if (options.spec.empty()) return absl::OkStatus();
+  bool is_same = options.spec.leaves().size() == found.spec.leaves().size();
+  for (const TensorDictSpec::Leaf& leaf : options.spec.leaves()) {
+    const LeafSpec* const there = found.spec.Find(leaf.key);
+    is_same = is_same && there != nullptr && there->dtype == leaf.spec.dtype &&
+              there->shape == leaf.spec.shape;
+  }
+  if (is_same) return absl::OkStatus();
+  return other("spec", found.spec.ToString(), options.spec.ToString());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Storage>> MemmapStorage::Create(
+    const Options& options) {
+  constexpr absl::string_view kCaller = "MemmapStorage::Create";
+  RILL_RETURN_IF_ERROR(CheckPlace(kCaller, options));
+  const DenseStorage::Options rows = {.capacity = options.capacity,
+                                      .lanes = options.lanes,
+                                      .layout = options.layout,
+                                      .order = options.order,
+                                      .spec = options.spec,
+                                      .event_keys = options.event_keys};
+  RILL_RETURN_IF_ERROR(storage_internal::CheckOptions(kCaller, rows));
+  RILL_ASSIGN_OR_RETURN(auto directory,
+                        StorageDirectory::Create(kCaller, options.directory));
+  return Make(rows, std::move(directory));
+}
+
+absl::StatusOr<std::unique_ptr<Storage>> MemmapStorage::Open(
+    const Options& options) {
+  constexpr absl::string_view kCaller = "MemmapStorage::Open";
+  RILL_RETURN_IF_ERROR(CheckPlace(kCaller, options));
+  RILL_ASSIGN_OR_RETURN(auto directory,
+                        StorageDirectory::Open(kCaller, options.directory));
+  const StorageDirectory::Description& found = directory->description();
+  RILL_RETURN_IF_ERROR(CheckAgrees(kCaller, options, found));
+  const DenseStorage::Options rows = {.capacity = found.lanes.num_slots(),
+                                      .lanes = found.lanes.count,
+                                      .layout = found.layout,
+                                      .order = found.order,
+                                      .spec = found.spec,
+                                      .event_keys = options.event_keys};
+  return Make(rows, std::move(directory));
+}
+
+}  // namespace rill

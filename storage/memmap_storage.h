@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_MEMMAP_STORAGE_H_
+#define RILL_STORAGE_MEMMAP_STORAGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "rill/device/device.h"
+#include "rill/storage/storage.h"
+#include "rill/storage/storage_layout.h"
+#include "rill/tensordict/spec.h"
+
+namespace rill {
+
+// Storage in files of a directory, mapped: more rows than memory, and they
+// outlive the process. docs/formats/storage_directory.md has every byte.
+//
+// Reads, writes, observers and guarantees are DenseStorage's; on top of those:
+// - Space is reserved on the disk ahead of every write: a full disk is
+//   RESOURCE_EXHAUSTED with asked and free bytes, what is stored stays readable
+//   and writable in place, and there is no SIGBUS. (Files that somebody else
+//   cuts short while they are mapped are beyond that.)
+// - A process that is killed (SIGKILL) at any instruction of an Extend leaves
+//   whole rows: Open finds all that were acknowledged, less those which the one
+//   Extend in flight was about to overwrite. A WriteAt that is killed may leave
+//   the rows it names half written; a Load that is killed, none.
+// - Sync makes that hold for a loss of power too, for the rows of which no slot
+//   is written after it.
+// - One owner: a second Create or Open is FAILED_PRECONDITION and names the
+//   process; a killed owner blocks nobody. Readers may look at any time: with
+//   kColumns the directory is a memmap directory, which LoadMemmapDirectory and
+//   the peer's TensorDict.load_memmap open while it is written (they see all
+//   slots, [C] with one lane, [C, L] in time-major order, else [L, C]).
+//
+// Thread-safety: thread-safe.
+// Cost: as DenseStorage, and 0.1 us an Extend. Opening reads no row.
+//
+// Example (MemmapStorageTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(auto storage,
+//                         MemmapStorage::Create({.directory = directory,
+//                                                .capacity = 1000}));
+//   RILL_RETURN_IF_ERROR(storage->Extend(batch).status());
+//   storage.reset();  // Or killed.
+//   RILL_ASSIGN_OR_RETURN(storage,
+//                         MemmapStorage::Open({.directory = directory}));
+class MemmapStorage {
+ public:
+  struct Options {
+    std::string directory = {};
+    int64_t capacity = 0;  // Slots in all; > 0, a multiple of `lanes`.
+    int64_t lanes = 1;     // In [1, 2^24].
+    StorageLayout layout = StorageLayout::kAuto;
+    StorageOrder order = StorageOrder::kLaneMajor;
+    Device device = Device::Cpu();  // Files are mapped for the CPU only.
+    TensorDictSpec spec = {};       // Empty: taken from the first write.
+    EventKeys event_keys = {};
+  };
+
+  // A new storage in a directory that is empty or not there yet. Files are made
+  // at once where the spec is given, else at the first write.
+  // INVALID_ARGUMENT names the option; FAILED_PRECONDITION where something is
+  // there already or another owner has it.
+  static absl::StatusOr<std::unique_ptr<Storage>> Create(
+      const Options& options);
+
+  // What was created before, as it was left. Of the options it takes
+  // `directory` and `event_keys`; where `capacity` is not 0, or the spec not
+  // empty, they must be those of the directory, and so must `lanes` then:
+  // FAILED_PRECONDITION names both sides. NOT_FOUND where no storage is;
+  // DATA_LOSS where files are missing, of other sizes, or changed.
+  static absl::StatusOr<std::unique_ptr<Storage>> Open(const Options& options);
+};
+
+}  // namespace rill
+
+#endif  // RILL_STORAGE_MEMMAP_STORAGE_H_

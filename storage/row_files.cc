@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/row_files.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/formats/memmap_directory.h"
+#include "rill/formats/plain_path.h"
+#include "rill/tensordict/shape.h"
+
+namespace rill::storage_internal {
+namespace {
+
+using formats_internal::LookAt;
+using formats_internal::PathKind;
+
+constexpr absl::string_view kCaller = "MemmapStorage";
+constexpr char kRecordsFile[] = "rows.bin";
+// A file is reserved in about 256 pieces within these bounds: few calls, and
+// little that no row has reached.
+constexpr int kSmallestChunkShift = 16;
+constexpr int kLargestChunkShift = 23;
+
+int ChunkShift(int64_t bytes) {
+  return std::clamp<int>(std::bit_width(static_cast<uint64_t>(bytes)) - 8,
+                         kSmallestChunkShift, kLargestChunkShift);
+}
+
+Shape BatchShape(const RowLayout& layout, const Lanes& lanes) {
+  if (lanes.count == 1) return {lanes.capacity};
+  if (layout.order() == StorageOrder::kTimeMajor) {
+    return {lanes.capacity, lanes.count};
+  }
+  return {lanes.count, lanes.capacity};
+}
+
+// "next/obs.memmap" without links on the way to it.
+absl::Status CheckWay(const std::string& directory, const std::string& path) {
+  for (size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string folder = JoinPath(directory, path.substr(0, slash));
+    RILL_ASSIGN_OR_RETURN(const PathKind kind, LookAt(kCaller, folder));
+    if (kind == PathKind::kDirectory) continue;
+    return absl::DataLossError(absl::StrCat(kCaller, ": \"", folder,
+                                            "\": got no directory, want one"));
+  }
+  RILL_ASSIGN_OR_RETURN(const PathKind kind,
+                        LookAt(kCaller, JoinPath(directory, path)));
+  if (kind == PathKind::kFile) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      kCaller, ": \"", JoinPath(directory, path), "\": got no file, want one"));
+}
+
+// Inner folders first, so that the sync that each brings covers what it names.
+absl::Status WriteTexts(const std::string& directory,
+                        absl::Span<const MemmapDirectoryPlan::Text> texts) {
+  for (auto text = texts.rbegin(); text != texts.rend(); ++text) {
+    RILL_RETURN_IF_ERROR(
+        WriteFileAtomically(JoinPath(directory, text->path), text->content));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTexts(const std::string& directory,
+                        absl::Span<const MemmapDirectoryPlan::Text> texts) {
+  for (const MemmapDirectoryPlan::Text& text : texts) {
+    RILL_RETURN_IF_ERROR(CheckWay(directory, text.path));
+    const std::string path = JoinPath(directory, text.path);
+    RILL_ASSIGN_OR_RETURN(const int64_t bytes, FileSize(path));
+    const int64_t want = static_cast<int64_t>(text.content.size());
+    if (bytes == want) {
+      RILL_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, want));
+      if (content == text.content) continue;
+    }
+    return absl::DataLossError(absl::StrCat(
+        kCaller, ": \"", path, "\": got other keys or shapes, want ",
+        text.content.substr(0, 400), "; the file was changed"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RowFiles>> RowFiles::Map(
+    const RowLayout& layout, const Lanes& lanes, const std::string& directory,
+    Mode mode) {
+  std::unique_ptr<RowFiles> files(new RowFiles(layout, lanes));
+  RILL_ASSIGN_OR_RETURN(std::shared_ptr<AddressRange> range,
+                        AddressRange::Create(layout.size_bytes()));
+  if (layout.layout() == StorageLayout::kColumns) {
+    RILL_RETURN_IF_ERROR(files->MapColumns(directory, *range, mode));
+  } else if (layout.size_bytes() > 0) {
+    if (mode == Mode::kOpen) {
+      RILL_RETURN_IF_ERROR(CheckWay(directory, kRecordsFile));
+    }
+    RILL_RETURN_IF_ERROR(files->AddFile(
+        JoinPath(directory, kRecordsFile), 0, layout.size_bytes(),
+        layout.size_bytes() / lanes.num_slots(), *range, mode));
+  }
+  files->buffer_ = Buffer::Wrap(range->data(), range->size_bytes(),
+                                Device::Cpu(), MemoryKind::kMappedFile, range);
+  return files;
+}
+
+absl::Status RowFiles::MapColumns(const std::string& directory,
+                                  const AddressRange& range, Mode mode) {
+  RILL_ASSIGN_OR_RETURN(
+      const MemmapDirectoryPlan plan,
+      PlanMemmapDirectory(layout_.spec(), BatchShape(layout_, lanes_)));
+  for (const MemmapDirectoryPlan::Text& text : plan.texts) {
+    const size_t slash = text.path.rfind('/');
+    if (mode == Mode::kOpen || slash == std::string::npos) continue;
+    RILL_RETURN_IF_ERROR(
+        CreateDirectories(JoinPath(directory, text.path.substr(0, slash))));
+  }
+  for (size_t i = 0; i < plan.leaves.size(); ++i) {
+    const auto& [path, bytes] = plan.leaves[i];
+    if (bytes == 0) continue;
+    if (mode == Mode::kOpen) {
+      RILL_RETURN_IF_ERROR(CheckWay(directory, path));
+    }
+    const RowField& field = layout_.fields()[i];
+    RILL_RETURN_IF_ERROR(AddFile(JoinPath(directory, path), field.offset, bytes,
+                                 field.stride, range, mode));
+  }
+  return mode == Mode::kCreate ? WriteTexts(directory, plan.texts)
+                               : CheckTexts(directory, plan.texts);
+}
+
+absl::Status RowFiles::AddFile(const std::string& path, int64_t offset,
+                               int64_t bytes, int64_t stride,
+                               const AddressRange& range, Mode mode) {
+  File file;
+  RILL_ASSIGN_OR_RETURN(
+      file.file,
+      mode == Mode::kCreate
+          ? SparseFile::Create(path, bytes)
+          : SparseFile::Open(path, bytes, SparseFile::Mode::kReadWrite));
+  RILL_RETURN_IF_ERROR(file.file->Map(range, offset));
+  file.stride = stride;
+  file.chunk_shift = ChunkShift(bytes);
+  file.reserved.resize(((bytes - 1) >> file.chunk_shift) + 1);
+  unreserved_ += static_cast<int64_t>(file.reserved.size());
+  files_.push_back(std::move(file));
+  return absl::OkStatus();
+}
+
+absl::Status RowFiles::ReserveRows(int64_t first, int64_t last, File* file) {
+  const int shift = file->chunk_shift;
+  const int64_t end = ((last + 1) * file->stride - 1) >> shift;
+  for (int64_t chunk = first * file->stride >> shift; chunk <= end; ++chunk) {
+    if (file->reserved[chunk]) continue;
+    const int64_t begin = chunk << shift;
+    RILL_RETURN_IF_ERROR(file->file->Reserve(
+        begin,
+        std::min(int64_t{1} << shift, file->file->size_bytes() - begin)));
+    file->reserved[chunk] = true;
+    --unreserved_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowFiles::Reserve(absl::Span<const SlotRange> ranges) {
+  if (unreserved_ == 0) return absl::OkStatus();
+  for (const SlotRange& range : ranges) {
+    if (range.count == 0) continue;
+    // In time-major order the rows of the other lanes lie between.
+    const int64_t first = layout_.RowOf(range.first);
+    const int64_t last = layout_.RowOf(range.first + range.count - 1);
+    for (File& file : files_) {
+      RILL_RETURN_IF_ERROR(ReserveRows(first, last, &file));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowFiles::Sync() const {
+  for (const File& file : files_) RILL_RETURN_IF_ERROR(file.file->Sync());
+  return absl::OkStatus();
+}
+
+}  // namespace rill::storage_internal

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_ROW_FILES_H_
+#define RILL_STORAGE_ROW_FILES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/base/sparse_file.h"
+#include "rill/device/buffer.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/row_layout.h"
+
+namespace rill::storage_internal {
+
+// The files that hold the rows of a layout, mapped side by side into one run of
+// addresses so that the layout's offsets hold: kColumns one file a leaf with
+// the meta.json of a memmap directory, which the peer opens too; kRows one file
+// of records. docs/formats/storage_directory.md.
+//
+// Files have their full length from the beginning and space on the disk only
+// where rows were written, a chunk at a time ahead of them.
+//
+// Thread-safety: thread-compatible; the bytes are the caller's to guard.
+class RowFiles {
+ public:
+  enum class Mode { kCreate, kOpen };
+
+  // The layout's columns start at multiples of AddressRange::PageBytes().
+  // kCreate: makes the files in `directory`, where none of them is.
+  // kOpen: DATA_LOSS where one is missing, of another size or changed in what
+  // must not change; INVALID_ARGUMENT or FAILED_PRECONDITION for symbolic links
+  // and special files. Each names the file.
+  static absl::StatusOr<std::unique_ptr<RowFiles>> Map(
+      const RowLayout& layout, const Lanes& lanes, const std::string& directory,
+      Mode mode);
+
+  // All rows; keeps the files mapped.
+  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+
+  // Makes sure that rows can be written to these slots. RESOURCE_EXHAUSTED
+  // names asked and free bytes; nothing stored has changed then.
+  // Cost: nothing once all is reserved, else some nanoseconds a range and file.
+  absl::Status Reserve(absl::Span<const SlotRange> ranges);
+  // Brings everything written to the disk.
+  absl::Status Sync() const;
+
+ private:
+  struct File {
+    std::unique_ptr<SparseFile> file;
+    int64_t stride = 0;  // From row to row.
+    int chunk_shift = 0;
+    std::vector<bool> reserved;  // One a chunk.
+  };
+
+  RowFiles(const RowLayout& layout, const Lanes& lanes)
+      : layout_(layout), lanes_(lanes) {}
+  absl::Status AddFile(const std::string& path, int64_t offset, int64_t bytes,
+                       int64_t stride, const AddressRange& range, Mode mode);
+  absl::Status MapColumns(const std::string& directory,
+                          const AddressRange& range, Mode mode);
+  absl::Status ReserveRows(int64_t first, int64_t last, File* file);
+
+  const RowLayout layout_;
+  const Lanes lanes_;
+  std::vector<File> files_;
+  int64_t unreserved_ = 0;  // Chunks, over all files.
+  std::shared_ptr<Buffer> buffer_;
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_ROW_FILES_H_

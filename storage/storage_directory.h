@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_STORAGE_DIRECTORY_H_
+#define RILL_STORAGE_STORAGE_DIRECTORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/sparse_file.h"
+#include "rill/device/buffer.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/commit_record.h"
+#include "rill/storage/directory_lock.h"
+#include "rill/storage/lane_rings.h"
+#include "rill/storage/row_files.h"
+#include "rill/storage/row_layout.h"
+#include "rill/storage/storage_layout.h"
+#include "rill/tensordict/spec.h"
+
+namespace rill::storage_internal {
+
+// What a record says of rings, and rings of what a record says.
+std::vector<LaneMark> MarksOf(const LaneRings& rings);
+LaneRings RingsOf(const Lanes& lanes, absl::Span<const LaneMark> marks);
+
+// A directory in which a storage lives while it is used: its description, its
+// rows' files, the record of what is committed and the lock of its one owner.
+// docs/formats/storage_directory.md.
+//
+// The storage calls, around every change of bytes: Reserve (may fail, nothing
+// has changed), Announce, its copies, Commit.
+//
+// Thread-safety: thread-compatible; the storage's write lock guards it.
+class StorageDirectory {
+ public:
+  struct Description {
+    Lanes lanes;
+    StorageLayout layout = StorageLayout::kRows;  // Never kAuto.
+    StorageOrder order = StorageOrder::kLaneMajor;
+    TensorDictSpec spec;
+  };
+
+  // Takes a directory, made if need be, for a new storage. FAILED_PRECONDITION
+  // where something lies there already or another owner has it. What a creation
+  // that was killed has left is removed.
+  static absl::StatusOr<std::unique_ptr<StorageDirectory>> Create(
+      absl::string_view caller, const std::string& path);
+  // Takes a directory that holds a storage. NOT_FOUND where it does not;
+  // DATA_LOSS where what it holds does not fit together.
+  static absl::StatusOr<std::unique_ptr<StorageDirectory>> Open(
+      absl::string_view caller, const std::string& path);
+
+  const std::string& path() const { return path_; }
+  // After Open; `marks` has one a lane, what a killed writer left in the middle
+  // is no longer live.
+  const Description& description() const { return *description_; }
+  const std::vector<LaneMark>& marks() const { return marks_; }
+
+  // The bytes of all rows of `layout`. After Create makes the files, after Open
+  // the layout must be the description's.
+  absl::StatusOr<std::shared_ptr<Buffer>> MapRows(const RowLayout& layout,
+                                                  const Lanes& lanes);
+
+  absl::Status Reserve(absl::Span<const SlotRange> ranges) {
+    return rows_->Reserve(ranges);
+  }
+  void Announce(const LaneSteps& append) { record_->Announce(append); }
+  void Commit() { record_->Commit(); }
+  void Withdraw() { record_->Withdraw(); }
+  void Set(absl::Span<const LaneMark> marks);
+  // Everything that was committed outlives a loss of power: rows first, then
+  // the record that tells of them.
+  absl::Status Sync() const;
+
+ private:
+  explicit StorageDirectory(std::string path) : path_(std::move(path)) {}
+  absl::Status ReadDescription(absl::string_view caller);
+  absl::Status MakeFiles(const RowLayout& layout, const Lanes& lanes);
+  absl::Status OpenFiles(const RowLayout& layout, const Lanes& lanes);
+  absl::Status MapRecord(const Lanes& lanes, bool is_new);
+  absl::Span<std::byte> RecordBytes() const;
+
+  const std::string path_;
+  std::unique_ptr<DirectoryLock> lock_;
+  std::optional<Description> description_;
+  std::vector<LaneMark> marks_;
+  std::unique_ptr<RowFiles> rows_;
+  std::shared_ptr<AddressRange> record_range_;
+  std::unique_ptr<SparseFile> record_file_;
+  std::optional<CommitRecord> record_;
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_STORAGE_DIRECTORY_H_

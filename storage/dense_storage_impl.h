@@ -17,12 +17,12 @@
 #include "absl/types/span.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/directory/storage_directory.h"
 #include "rill/storage/epoch_windows.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/lease_list.h"
 #include "rill/storage/row_table.h"
 #include "rill/storage/storage.h"
-#include "rill/storage/storage_directory.h"
 #include "rill/storage/stored_rows.h"
 #include "rill/storage/write_event_builder.h"
 

@@ -9,7 +9,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/dense_storage_impl.h"
-#include "rill/storage/storage_directory.h"
+#include "rill/storage/directory/storage_directory.h"
 
 namespace rill {
 namespace {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/memmap_storage.h"
 
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -371,9 +373,7 @@ TEST(MemmapStorageTest, NothingThatDoesNotFitIsBelieved) {
                                  absl::StrContains(name, "rows.bin"))) {
           continue;  // Rows have no checksum.
         }
-        const std::string broken = FreshPath("broken");
-        RILL_ASSERT_OK(CopyTree(whole, broken));
-        const std::string path = JoinPath(broken, name);
+        const std::string path = JoinPath(whole, name);
         RILL_ASSERT_OK(RemoveAll(path));
         std::string text = content;
         if (how == "short") text.pop_back();
@@ -382,12 +382,14 @@ TEST(MemmapStorageTest, NothingThatDoesNotFitIsBelieved) {
           for (size_t at = 20; at < text.size(); at += 100) text[at] ^= 1;
         }
         if (how == "link") {
-          ASSERT_EQ(symlink(JoinPath(whole, name).c_str(), path.c_str()), 0);
+          ASSERT_EQ(symlink("/dev/null", path.c_str()), 0);
         } else if (how != "missing") {
           WriteInPlace(path, text);
         }
         const absl::Status status =
-            MemmapStorage::Open({.directory = broken}).status();
+            MemmapStorage::Open({.directory = whole}).status();
+        RILL_ASSERT_OK(RemoveAll(path));
+        WriteInPlace(path, content);
         EXPECT_FALSE(status.ok()) << name << " " << how;
         const absl::StatusCode want = how == "link"
                                           ? absl::StatusCode::kInvalidArgument
@@ -402,6 +404,11 @@ TEST(MemmapStorageTest, NothingThatDoesNotFitIsBelieved) {
         EXPECT_TRUE(is_known) << name << " " << how << ": " << status;
       }
     }
+    RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                              MemmapStorage::Open({.directory = whole}));
+    TensorDict rows;
+    RILL_ASSERT_OK(storage->Read({0, 1, 2}, &rows));
+    RILL_EXPECT_OK(rows.CheckEqual(RowsFrom({3}, 1)));
   }
 }
 
@@ -501,6 +508,44 @@ TEST(MemmapStorageTest, InjectedFailuresLeaveWhatWasThere) {
     EXPECT_THAT(storage->Sync(),
                 StatusIs(absl::StatusCode::kDataLoss, "planted"));
   }
+}
+
+// At every operation on the way: who comes next makes the storage, or opens it
+// where the dead was done.
+TEST(MemmapStorageTest, KilledCreationsAreInNobodysWay) {
+  const MemmapStorage::Options options = {.directory = FreshPath("creation"),
+                                          .capacity = 10,
+                                          .layout = Layout::kColumns,
+                                          .spec = ConformanceSpec()};
+  int opened = 0;
+  for (int kill_at = 1;; ++kill_at) {
+    RILL_ASSERT_OK(RemoveAll(options.directory));
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      int count = 0;
+      const ScopedFaultHook hook([&](absl::string_view, absl::string_view) {
+        if (++count == kill_at) kill(getpid(), SIGKILL);
+        return absl::OkStatus();
+      });
+      _exit(MemmapStorage::Create(options).ok() ? 0 : 1);
+    }
+    int how = 0;
+    ASSERT_EQ(waitpid(child, &how, 0), child);
+    if (WIFEXITED(how)) {
+      EXPECT_EQ(WEXITSTATUS(how), 0);
+      EXPECT_GE(kill_at, 8);
+      break;
+    }
+    auto storage = MemmapStorage::Create(options);
+    if (storage.status().code() == absl::StatusCode::kFailedPrecondition) {
+      storage = MemmapStorage::Open(options);
+      ++opened;
+    }
+    RILL_ASSERT_OK(storage.status()) << kill_at;
+    RILL_ASSERT_OK((*storage)->Extend(RowsFrom({3}, 1)).status());
+  }
+  EXPECT_GE(opened, 1);
 }
 
 // A directory that was copied has holes where its rows are zeros; writing there

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/storage_directory.h"
+#include "rill/storage/directory/storage_directory.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/row_files.h"
+#include "rill/storage/directory/row_files.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_ROW_FILES_H_
-#define RILL_STORAGE_ROW_FILES_H_
+#ifndef RILL_STORAGE_DIRECTORY_ROW_FILES_H_
+#define RILL_STORAGE_DIRECTORY_ROW_FILES_H_
 
 #include <cstdint>
 #include <memory>
@@ -75,4 +75,4 @@ class RowFiles {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_ROW_FILES_H_
+#endif  // RILL_STORAGE_DIRECTORY_ROW_FILES_H_

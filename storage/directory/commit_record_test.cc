@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/commit_record.h"
+#include "rill/storage/directory/commit_record.h"
 
 #include <algorithm>
 #include <cstring>

@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/commit_record.h"
+#include "rill/storage/directory/commit_record.h"
 
 namespace rill::storage_internal {
 namespace {

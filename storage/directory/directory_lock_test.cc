@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/directory_lock.h"
+#include "rill/storage/directory/directory_lock.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_COMMIT_RECORD_H_
-#define RILL_STORAGE_COMMIT_RECORD_H_
+#ifndef RILL_STORAGE_DIRECTORY_COMMIT_RECORD_H_
+#define RILL_STORAGE_DIRECTORY_COMMIT_RECORD_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -111,4 +111,4 @@ class CommitRecord {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_COMMIT_RECORD_H_
+#endif  // RILL_STORAGE_DIRECTORY_COMMIT_RECORD_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_DIRECTORY_LOCK_H_
-#define RILL_STORAGE_DIRECTORY_LOCK_H_
+#ifndef RILL_STORAGE_DIRECTORY_DIRECTORY_LOCK_H_
+#define RILL_STORAGE_DIRECTORY_DIRECTORY_LOCK_H_
 
 #include <memory>
 #include <string>
@@ -36,4 +36,4 @@ class DirectoryLock {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_DIRECTORY_LOCK_H_
+#endif  // RILL_STORAGE_DIRECTORY_DIRECTORY_LOCK_H_

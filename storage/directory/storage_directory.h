@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_STORAGE_DIRECTORY_H_
-#define RILL_STORAGE_STORAGE_DIRECTORY_H_
+#ifndef RILL_STORAGE_DIRECTORY_STORAGE_DIRECTORY_H_
+#define RILL_STORAGE_DIRECTORY_STORAGE_DIRECTORY_H_
 
 #include <cstdint>
 #include <memory>
@@ -16,10 +16,10 @@
 #include "rill/base/sparse_file.h"
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/commit_record.h"
-#include "rill/storage/directory_lock.h"
+#include "rill/storage/directory/commit_record.h"
+#include "rill/storage/directory/directory_lock.h"
+#include "rill/storage/directory/row_files.h"
 #include "rill/storage/lane_rings.h"
-#include "rill/storage/row_files.h"
 #include "rill/storage/row_layout.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/spec.h"
@@ -99,4 +99,4 @@ class StorageDirectory {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_STORAGE_DIRECTORY_H_
+#endif  // RILL_STORAGE_DIRECTORY_STORAGE_DIRECTORY_H_

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exchanges dictionaries between tensordict and Rill, in both directions.
 
-usage: exchange.py INSPECT CONVERT WRITE_SAMPLES
+usage: exchange.py INSPECT CONVERT WRITE_SAMPLES WRITE_LIVE
 
 For every case and form: tensordict writes it and Rill's inspect must show
 exactly what it held; then Rill's convert rewrites it in every form and
 tensordict must find the same in it. At last tensordict reads what Rill made
-from nothing. Prints what failed, and "PASSED FAILED" as its last line.
+from nothing, and looks at a storage while Rill writes it. Prints what failed, and "PASSED FAILED" as its last line.
 """
 import json
 import os
@@ -23,6 +23,7 @@ import torch  # noqa: E402
 from tensordict import TensorDict  # noqa: E402
 
 import cases  # noqa: E402
+import live  # noqa: E402
 import samples  # noqa: E402
 from describe import describe, difference, key_text  # noqa: E402
 
@@ -200,7 +201,7 @@ EXTRAS = {
 }
 
 
-def main(inspect, convert, write_samples):
+def main(inspect, convert, write_samples, write_live):
     with tempfile.TemporaryDirectory() as folder:
         exchange = Exchange(inspect, convert, folder)
         for case in cases.CASES:
@@ -208,6 +209,7 @@ def main(inspect, convert, write_samples):
         for name, body in EXTRAS.items():
             exchange.check(name, lambda: body(exchange))
         samples.run(exchange, write_samples, read, run)
+        live.run(exchange, write_live)
     print(exchange.passed, len(exchange.failed))
     return 1 if exchange.failed else 0
 

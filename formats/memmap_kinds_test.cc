@@ -192,6 +192,32 @@ TEST(MemmapKindsTest, ReadingStopsAtTheFirstMemberThatIsMissing) {
               StatusIs(absl::StatusCode::kDataLoss));
 }
 
+// A LazyStack's members are dictionaries, so this one cannot be had.
+TEST(MemmapKindsTest, StacksOfStacksAreRefusedByNameAndTheRestLoads) {
+  const std::string directory = FreshPath("of_stacks");
+  TensorDict dict({2, 2});
+  RILL_ASSERT_OK(dict.Set("rows/0/x", Floats({1, 2, 3, 4}, {2, 2})));
+  RILL_ASSERT_OK(dict.Set("y", Floats({1, 2, 3, 4}, {2, 2})));
+  RILL_ASSERT_OK(SaveMemmapDirectory(dict, directory));
+  const std::string rows = JoinPath(directory, "rows");
+  for (const std::string& folder : {rows, JoinPath(rows, "0")}) {
+    RILL_ASSERT_OK(RemoveAll(folder));
+    RILL_ASSERT_OK(SaveMemmapLazyStack(Stack(2), folder));
+  }
+  EXPECT_THAT(LoadMemmapDirectory(directory),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("whose member 0 is a stack")));
+  std::vector<RefusedEntry> refused;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      dict, LoadMemmapDirectory(directory, {.refused = &refused}));
+  EXPECT_THAT(dict.Keys(), ElementsAre("y"));
+  ASSERT_EQ(refused.size(), 1);
+  EXPECT_EQ(refused[0].key, "rows");
+  EXPECT_THAT(LoadMemmapLazyStack(rows, {.refused = &refused}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("stack of what is refused")));
+}
+
 // --- Ragged leaves
 // -------------------------------------------------------
 

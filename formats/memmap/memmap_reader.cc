@@ -97,8 +97,8 @@ class Reader {
                                     const Shape& batch_shape);
   absl::StatusOr<Folder> ReadValue(const Place& place, const MemmapMeta& meta,
                                    const Shape& batch_shape);
-  absl::StatusOr<LazyStack> ReadLazyStack(const Place& place,
-                                          const MemmapMeta& meta);
+  absl::StatusOr<Folder> ReadLazyStack(const Place& place,
+                                       const MemmapMeta& meta);
   absl::StatusOr<Folder> ReadOther(const Place& place, const MemmapMeta& meta);
   absl::StatusOr<TensorDict> ReadDict(const Place& place,
                                       const MemmapMeta& meta);
@@ -250,9 +250,10 @@ absl::StatusOr<Folder> Reader::ReadValue(const Place& place,
   return Folder(std::move(stack));
 }
 
-// Folders "0", "1", ... while there are any.
-absl::StatusOr<LazyStack> Reader::ReadLazyStack(const Place& place,
-                                                const MemmapMeta& meta) {
+// Folders "0", "1", ... while there are any. Refused as a whole where a member
+// is a stack itself, which a LazyStack cannot have, or refused.
+absl::StatusOr<Folder> Reader::ReadLazyStack(const Place& place,
+                                             const MemmapMeta& meta) {
   std::vector<TensorDict> members;
   for (;;) {
     const std::string name = absl::StrCat(members.size());
@@ -263,8 +264,16 @@ absl::StatusOr<LazyStack> Reader::ReadLazyStack(const Place& place,
     if (kind != PathKind::kDirectory) break;
     RILL_ASSIGN_OR_RETURN(const MemmapMeta inner_meta,
                           ReadMeta(inner.path, absl::StatusCode::kDataLoss));
+    if (inner_meta.kind == Kind::kLazyStack) {
+      RILL_RETURN_IF_ERROR(
+          Refuse(place.key, source_.Where(place.path),
+                 absl::StrCat("a lazy stack whose member ", name,
+                              " is a stack, want a TensorDict")));
+      return Folder();
+    }
     RILL_ASSIGN_OR_RETURN(Folder folder,
                           ReadFolder(inner, inner_meta, Shape()));
+    if (std::holds_alternative<std::monostate>(folder)) return folder;
     auto* const dict = std::get_if<TensorDict>(&folder);
     if (dict == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -280,7 +289,7 @@ absl::StatusOr<LazyStack> Reader::ReadLazyStack(const Place& place,
                      "a lazy stack"));
   }
   auto stack = LazyStack::Create(std::move(members), meta.stack_dim);
-  if (stack.ok()) return stack;
+  if (stack.ok()) return Folder(*std::move(stack));
   return absl::DataLossError(
       absl::StrCat(source_.Where(place.path), ": ", stack.status().message()));
 }
@@ -336,10 +345,8 @@ absl::StatusOr<Folder> Reader::ReadFolder(const Place& place,
       RILL_ASSIGN_OR_RETURN(TensorDict dict, ReadDict(place, meta));
       return Folder(std::move(dict));
     }
-    case Kind::kLazyStack: {
-      RILL_ASSIGN_OR_RETURN(LazyStack stack, ReadLazyStack(place, meta));
-      return Folder(std::move(stack));
-    }
+    case Kind::kLazyStack:
+      return ReadLazyStack(place, meta);
     case Kind::kValue:
     case Kind::kValueStack:
       return ReadValue(place, meta, batch_shape);
@@ -432,11 +439,20 @@ absl::StatusOr<LazyStack> Reader::ReadTopLazyStack() {
   const Place top;
   RILL_ASSIGN_OR_RETURN(const MemmapMeta meta,
                         ReadMeta(top.path, absl::StatusCode::kNotFound));
-  if (meta.kind == Kind::kLazyStack) return ReadLazyStack(top, meta);
-  return absl::InvalidArgumentError(
-      absl::StrCat(source_.Where(top.path),
-                   ": got no lazy stack, want one; use LoadMemmapDirectory or "
-                   "LoadTdz"));
+  if (meta.kind != Kind::kLazyStack) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source_.Where(top.path),
+                     ": got no lazy stack, want one; use LoadMemmapDirectory "
+                     "or LoadTdz"));
+  }
+  RILL_ASSIGN_OR_RETURN(Folder folder, ReadLazyStack(top, meta));
+  if (auto* const stack = std::get_if<LazyStack>(&folder)) {
+    return std::move(*stack);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(  // It was refused.
+      source_.Where(top.path),
+      ": got a lazy stack of what is refused, want "
+      "one of TensorDicts"));
 }
 
 }  // namespace

@@ -163,15 +163,6 @@ TEST(ConsolidatedTest, NamesOfDimensionsAreKept) {
   EXPECT_THAT(load("[\"t\"]"), Broken("names"));
 }
 
-TEST(ConsolidatedTest, StacksAndRaggedTensorsAreRefusedWhenSaved) {
-  TensorDict dict({1});
-  RILL_ASSERT_OK_AND_ASSIGN(auto names,
-                            NonTensorStack::Create({1}, {"\"left\""}));
-  RILL_ASSERT_OK(dict.Set("next/names", std::move(names)));
-  EXPECT_THAT(SaveConsolidated(dict, FreshPath("stacks.bin")),
-              Refused("use SaveTdz"));
-}
-
 TEST(ConsolidatedTest, StridedLeavesAreWrittenRowMajor) {
   const std::string path = FreshPath("strided.bin");
   const Tensor tall = Values<float>({0, 1, 2, 3, 4, 5}, {3, 2});
@@ -367,20 +358,18 @@ TEST(ConsolidatedTest, HostileJsonCostsNeitherStackNorTime) {
 
 TEST(ConsolidatedTest, OtherKindsAreRefusedByNameAndTheRestLoads) {
   const std::string json =
-      Json(R"("x":["torch.uint8",[1],0,8,7],"q":["torch.qint8",[1],8,16,7],)"
-           R"("<NJT_VALUES>j":["torch.uint8",[1],16,24,7])",
-           R"(,"lazy":{"cls":"LazyStackedTensorDict","leaves":{}})");
-  const std::string path = Write("kinds.bin", std::string(24, '\1'), json);
+      Json(R"("x":["torch.uint8",[1],0,8,7],"q":["torch.qint8",[1],8,16,7])",
+           R"(,"step":{"cls":"Step","leaves":{}})");
+  const std::string path = Write("kinds.bin", std::string(16, '\1'), json);
   EXPECT_THAT(LoadConsolidated(path), Refused("qint8"));
   std::vector<RefusedEntry> refused;
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
                             LoadConsolidated(path, {.refused = &refused}));
   EXPECT_THAT(dict.Keys(), ElementsAre("x"));
-  ASSERT_EQ(refused.size(), 3);
+  ASSERT_EQ(refused.size(), 2);
   EXPECT_EQ(refused[0].key, "q");
-  EXPECT_EQ(refused[1].key, "<NJT_VALUES>j");
-  EXPECT_EQ(refused[2].key, "lazy");
-  EXPECT_THAT(refused[2].reason, HasSubstr("LazyStackedTensorDict"));
+  EXPECT_EQ(refused[1].key, "step");
+  EXPECT_THAT(refused[1].reason, HasSubstr("\"Step\""));
   EXPECT_THAT(
       LoadConsolidated(Write(
           "kinds.bin", "",
@@ -390,12 +379,14 @@ TEST(ConsolidatedTest, OtherKindsAreRefusedByNameAndTheRestLoads) {
 
 TEST(ConsolidatedTest, RandomEditsGiveAStatusOrADictionary) {
   const Rng rng(31);
-  RILL_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(kPeers));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string plain, ReadFile(kPeers));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string kinds,
+                            ReadFile("formats/testdata/tensordict/L.bin"));
   const std::string path = FreshPath("edited.bin");
   const std::string alphabet = "0123456789[]{}\",:-.e\\\0\xFFtrue";
   int loaded = 0;
   for (int round = 0; round < 1000; ++round) {
-    std::string bytes = whole;
+    std::string bytes = round % 2 == 0 ? plain : kinds;
     const size_t at = rng.UniformInt(round, 0, bytes.size());
     bytes[at] = alphabet[rng.UniformInt(round, 1, alphabet.size())];
     WriteInPlace(path, bytes);

@@ -74,10 +74,7 @@ absl::Status Save(const Saved& saved, const std::string& out, Form to) {
   if (saved.stack) {
     if (to == Form::kTdz) return SaveTdzLazyStack(*saved.stack, out);
     if (to == Form::kDirectory) return SaveMemmapLazyStack(*saved.stack, out);
-    return absl::InvalidArgumentError(absl::StrCat(
-        "convert: \"", out,
-        "\": got a lazy stack, which a consolidated file has no place for, "
-        "want --to=tdz or --to=directory"));
+    return SaveConsolidatedLazyStack(*saved.stack, out);
   }
   if (to == Form::kTdz) return SaveTdz(saved.dict, out);
   if (to == Form::kConsolidated) return SaveConsolidated(saved.dict, out);

@@ -125,12 +125,10 @@ absl::StatusOr<Saved> OpenAt(const std::string& path, int depth) {
     case Form::kTdz:
       RILL_RETURN_IF_ERROR(Load(path, LoadTdz, LoadTdzLazyStack, &saved));
       break;
-    case Form::kConsolidated: {
-      LoadMemmapOptions options;
-      options.refused = &saved.refused;
-      RILL_ASSIGN_OR_RETURN(saved.dict, LoadConsolidated(path, options));
+    case Form::kConsolidated:
+      RILL_RETURN_IF_ERROR(
+          Load(path, LoadConsolidated, LoadConsolidatedLazyStack, &saved));
       break;
-    }
     case Form::kRill:
       RILL_ASSIGN_OR_RETURN(saved.manifest, ReadAnyManifest(path));
       RILL_RETURN_IF_ERROR(ListParts(path, "", depth, &saved));

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/formats/consolidated_meta.h"
+#include "rill/formats/consolidated/consolidated_meta.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
@@ -21,14 +24,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Entry = ConsolidatedMeta::Entry;
 using Kind = ConsolidatedMeta::Kind;
+using Type = ConsolidatedMeta::Type;
 
 constexpr char kDictClass[] = "TensorDict";
-// What the object of a dictionary has beside the dictionaries in it; the reader
-// of the peer drops a "size".
+constexpr char kLazyStackClass[] = "LazyStackedTensorDict";
+constexpr char kValueStackClass[] = "NonTensorStack";
+// What an object has beside the dictionaries and stacks in it; the reader of
+// the peer drops a "size".
 constexpr absl::string_view kReserved[] = {"cls", "non_tensors", "leaves",
                                            "cls_metadata", "size"};
-// Names that start so are parts of jagged tensors there.
+// Names that start so are parts of jagged tensors.
 constexpr absl::string_view kJaggedPrefix = "<NJT";
+constexpr absl::string_view kJaggedValues = "<NJT_VALUES>";
+constexpr absl::string_view kJaggedOffsets = "<NJT_OFFSETS>";
+constexpr absl::string_view kJaggedLengths = "<NJT_LENGTHS>";
 
 bool IsReserved(absl::string_view name) {
   return std::find(std::begin(kReserved), std::end(kReserved), name) !=
@@ -40,7 +49,7 @@ class Parser {
   Parser(absl::string_view where, int64_t data_bytes)
       : where_(where), data_bytes_(data_bytes) {}
 
-  absl::StatusOr<ConsolidatedMeta> ParseDict(const Json& json, int depth);
+  absl::StatusOr<ConsolidatedMeta> ParseObject(const Json& json, int depth);
   absl::Status CheckOverlaps();
 
  private:
@@ -52,12 +61,19 @@ class Parser {
   absl::StatusOr<std::vector<std::string>> ParseNames(const Json& about,
                                                       int rank) const;
   absl::StatusOr<Entry> ParseLeaf(const std::string& name, const Json& json);
+  absl::StatusOr<Entry> ParseJagged(const std::string& name,
+                                    const Json& leaves);
   absl::StatusOr<Entry> ParseValue(const std::string& name,
                                    const Json& json) const;
   absl::StatusOr<Entry> ParseInner(const std::string& name, const Json& json,
                                    int depth);
   absl::Status ParseRange(absl::string_view what, const Json& json,
                           Entry* leaf) const;
+  absl::Status ParseLeaves(const Json& leaves, ConsolidatedMeta* meta);
+  absl::Status ParseDict(const Json& json, const Json& about,
+                         ConsolidatedMeta* meta);
+  absl::Status ParseStack(const Json& json, const Json& about,
+                          ConsolidatedMeta* meta);
 
   absl::string_view where_;
   int64_t data_bytes_;
@@ -129,11 +145,6 @@ absl::StatusOr<Entry> Parser::ParseLeaf(const std::string& name,
                                         const Json& json) {
   Entry leaf{.name = name};
   const std::string what = absl::StrCat("leaf ", ShownJson(name));
-  if (absl::StartsWith(name, kJaggedPrefix)) {
-    leaf.kind = Kind::kRefused;
-    leaf.refusal = "a part of a jagged tensor";
-    return leaf;
-  }
   if (!json.is_array() || json.size() != 5 || !json[0].is_string()) {
     return Broken(absl::StrCat(what, ": got ", ShownJson(json),
                                ", want [dtype, shape, start, stop, pad]"));
@@ -156,41 +167,220 @@ absl::StatusOr<Entry> Parser::ParseLeaf(const std::string& name,
   return leaf;
 }
 
-// [value, batch shape, device]; only the value is taken.
+// Two or three leaves, named after what they are; in the list of the offsets
+// comes behind the usual which dimension of the tensor is the ragged one.
+absl::StatusOr<Entry> Parser::ParseJagged(const std::string& name,
+                                          const Json& leaves) {
+  const std::string what = absl::StrCat("jagged tensor ", ShownJson(name));
+  std::vector<Entry> parts;
+  int64_t ragged_idx = 1;
+  for (const absl::string_view part :
+       {kJaggedValues, kJaggedOffsets, kJaggedLengths}) {
+    const auto found = leaves.find(absl::StrCat(part, name));
+    if (found == leaves.end() && part == kJaggedLengths) break;
+    if (found == leaves.end()) {
+      return Broken(absl::StrCat(what, ": got no \"", part, "\", want one"));
+    }
+    Json leaf = *found;
+    if (part == kJaggedOffsets && leaf.is_array() && leaf.size() == 6) {
+      if (!leaf[5].is_number_integer()) {
+        return Broken(absl::StrCat(what, ": got ", ShownJson(leaf),
+                                   ", want an integer at its end"));
+      }
+      ragged_idx = leaf[5].get<int64_t>();
+      leaf.erase(5);
+    }
+    RILL_ASSIGN_OR_RETURN(Entry entry, ParseLeaf(found.key(), leaf));
+    parts.push_back(std::move(entry));
+  }
+  Entry jagged = std::move(parts[0]);
+  jagged.name = name;
+  parts.erase(parts.begin());
+  for (const Entry& part : parts) {
+    if (jagged.kind == Kind::kLeaf && part.kind == Kind::kRefused) {
+      jagged.kind = Kind::kRefused;
+      jagged.refusal = part.refusal;
+    }
+  }
+  if (jagged.kind == Kind::kRefused) return jagged;
+  const int64_t rows = parts[0].shape.num_elements() - 1;
+  for (const Entry& part : parts) {
+    const int64_t want = rows + (&part == &parts[0] ? 1 : 0);
+    if ((part.dtype != DType::kInt64 && part.dtype != DType::kInt32) ||
+        rows < 0 || part.shape.rank() != 1 || part.shape[0] != want) {
+      return Broken(absl::StrCat(what, ": ", ShownJson(part.name), ": got ",
+                                 DTypeName(part.dtype), part.shape.ToString(),
+                                 ", want int64 or int32, [rows + 1] offsets "
+                                 "and [rows] lengths"));
+    }
+  }
+  if (ragged_idx < 1 || ragged_idx > jagged.shape.rank()) {
+    return Broken(absl::StrCat(what, ": ragged dimension: got ", ragged_idx,
+                               ", want one in [1, ", jagged.shape.rank(), "]"));
+  }
+  jagged.kind = Kind::kJagged;
+  jagged.ragged_dim = static_cast<int>(ragged_idx) - 1;
+  jagged.parts = std::move(parts);
+  return jagged;
+}
+
+// [value, batch shape, device]. The device is not read.
 absl::StatusOr<Entry> Parser::ParseValue(const std::string& name,
                                          const Json& json) const {
+  const std::string what = absl::StrCat("value ", ShownJson(name));
   if (!json.is_array() || json.empty()) {
-    return Broken(absl::StrCat("value ", ShownJson(name), ": got ",
-                               ShownJson(json), ", want [value, ...]"));
+    return Broken(absl::StrCat(what, ": got ", ShownJson(json),
+                               ", want [value, batch shape, device]"));
   }
-  return Entry{.name = name, .kind = Kind::kValue, .json = JsonText(json[0])};
+  Entry value{.name = name, .kind = Kind::kValue, .json = JsonText(json[0])};
+  if (json.size() > 1) {
+    RILL_ASSIGN_OR_RETURN(value.shape, ParseJsonShape(where_, what, json[1]));
+  }
+  return value;
 }
 
 absl::StatusOr<Entry> Parser::ParseInner(const std::string& name,
                                          const Json& json, int depth) {
-  Entry entry{.name = name, .kind = Kind::kDict};
-  const auto cls = json.is_object() ? json.find("cls") : json.end();
-  if (json.is_object() && cls != json.end() && *cls != kDictClass) {
+  Entry entry{.name = name, .kind = Kind::kInner};
+  RILL_ASSIGN_OR_RETURN(ConsolidatedMeta inner, ParseObject(json, depth + 1));
+  if (!inner.refusal.empty()) {
     entry.kind = Kind::kRefused;
-    entry.refusal = absl::StrCat("cls: got ", ShownJson(*cls), ", want \"",
-                                 kDictClass, "\"");
+    entry.refusal = std::move(inner.refusal);
     return entry;
   }
-  RILL_ASSIGN_OR_RETURN(ConsolidatedMeta dict, ParseDict(json, depth + 1));
-  entry.dict.push_back(std::move(dict));
+  entry.inner.push_back(std::move(inner));
   return entry;
 }
 
-// Where an entry's bytes begin; at the end where it has none.
+constexpr int64_t kNoBytes = std::numeric_limits<int64_t>::max();
+
+// Where an entry's bytes begin.
 int64_t FirstByte(const Entry& entry) {
-  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  if (entry.kind == Kind::kLeaf) return entry.start;
-  if (entry.kind != Kind::kDict || entry.dict[0].entries.empty()) return kNone;
-  return FirstByte(entry.dict[0].entries.front());  // Sorted already.
+  if (entry.kind == Kind::kLeaf || entry.kind == Kind::kJagged) {
+    return entry.start;
+  }
+  int64_t first = kNoBytes;
+  if (entry.kind != Kind::kInner) return first;
+  for (const Entry& inner : entry.inner[0].entries) {
+    first = std::min(first, FirstByte(inner));
+    if (entry.inner[0].type == Type::kDict) break;  // Sorted already.
+  }
+  return first;
 }
 
-absl::StatusOr<ConsolidatedMeta> Parser::ParseDict(const Json& json,
-                                                   int depth) {
+// The order that the peer's dictionary had is that of the bytes. What has none
+// comes last, but dictionaries and stacks keep their order in the JSON.
+void SortByBytes(std::vector<Entry>* entries) {
+  std::vector<std::pair<int64_t, Entry>> sorted;
+  int64_t next = kNoBytes;
+  for (; !entries->empty(); entries->pop_back()) {
+    Entry& entry = entries->back();
+    int64_t first = FirstByte(entry);
+    if (entry.kind == Kind::kInner) next = first = std::min(first, next);
+    sorted.emplace_back(first, std::move(entry));
+  }
+  std::reverse(sorted.begin(), sorted.end());
+  std::stable_sort(
+      sorted.begin(), sorted.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [first, entry] : sorted) entries->push_back(std::move(entry));
+}
+
+absl::Status Parser::ParseLeaves(const Json& leaves, ConsolidatedMeta* meta) {
+  for (const auto& [name, leaf] : leaves.items()) {
+    absl::string_view bare = name;
+    if (!absl::StartsWith(name, kJaggedPrefix)) {
+      RILL_ASSIGN_OR_RETURN(Entry entry, ParseLeaf(name, leaf));
+      meta->entries.push_back(std::move(entry));
+    } else if (absl::ConsumePrefix(&bare, kJaggedValues)) {
+      RILL_ASSIGN_OR_RETURN(Entry entry,
+                            ParseJagged(std::string(bare), leaves));
+      meta->entries.push_back(std::move(entry));
+    } else if ((!absl::ConsumePrefix(&bare, kJaggedOffsets) &&
+                !absl::ConsumePrefix(&bare, kJaggedLengths)) ||
+               !leaves.contains(absl::StrCat(kJaggedValues, bare))) {
+      return Broken(absl::StrCat("leaf ", ShownJson(name),
+                                 ": got no values for it, want \"",
+                                 kJaggedValues, "\""));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Parser::ParseDict(const Json& json, const Json& about,
+                               ConsolidatedMeta* meta) {
+  RILL_ASSIGN_OR_RETURN(const Json* const batch,
+                        Field(about, "batch_size", Json::value_t::array));
+  RILL_ASSIGN_OR_RETURN(meta->batch_shape,
+                        ParseJsonShape(where_, "batch_size", *batch));
+  RILL_ASSIGN_OR_RETURN(meta->dim_names,
+                        ParseNames(about, meta->batch_shape.rank()));
+  RILL_ASSIGN_OR_RETURN(const Json* const leaves,
+                        Field(json, "leaves", Json::value_t::object));
+  std::vector<Entry> inner = std::exchange(meta->entries, {});
+  RILL_RETURN_IF_ERROR(ParseLeaves(*leaves, meta));
+  std::move(inner.begin(), inner.end(), std::back_inserter(meta->entries));
+  SortByBytes(&meta->entries);
+  return absl::OkStatus();
+}
+
+// What stands in a stack is named "0", "1", ... .
+absl::Status Parser::ParseStack(const Json& json, const Json& about,
+                                ConsolidatedMeta* meta) {
+  const auto leaves = json.find("leaves");
+  if (leaves != json.end() && !leaves->empty()) {
+    return Broken("got a stack with tensors of its own, want none");
+  }
+  const auto dim = about.find("stack_dim");
+  if (dim == about.end() || !dim->is_number_integer() || *dim < 0 ||
+      *dim > Shape::kMaxRank) {
+    return Broken(absl::StrCat("stack_dim: got ",
+                               dim == about.end() ? "none" : ShownJson(*dim),
+                               ", want one in [0, ", Shape::kMaxRank, "]"));
+  }
+  meta->stack_dim = dim->get<int>();
+  const size_t size = meta->entries.size();
+  std::vector<Entry> members(size);
+  size_t num_values = 0;
+  for (Entry& entry : meta->entries) {
+    size_t at;
+    if (!absl::SimpleAtoi(entry.name, &at) || at >= size ||
+        entry.name != absl::StrCat(at) || !members[at].name.empty()) {
+      return Broken(absl::StrCat("member of a stack: got ",
+                                 ShownJson(entry.name), ", want \"0\" to \"",
+                                 size - 1, "\", each once"));
+    }
+    num_values += entry.kind == Kind::kValue ||
+                  (entry.kind == Kind::kInner &&
+                   entry.inner[0].type == Type::kValueStack);
+    members[at] = std::move(entry);
+  }
+  meta->entries = std::move(members);
+  if (size == 0 && meta->type == Type::kLazyStack) {
+    return Broken("got a lazy stack without members, want some");
+  }
+  // A stack of nothing but values may be of either class.
+  if (size > 0) {
+    meta->type = num_values == size ? Type::kValueStack : Type::kLazyStack;
+  }
+  if (meta->type == Type::kValueStack) return absl::OkStatus();
+  for (const Entry& member : meta->entries) {
+    if (member.kind == Kind::kInner && member.inner[0].type == Type::kDict) {
+      continue;
+    }
+    meta->refusal =
+        absl::StrCat("a lazy stack whose member ", member.name, " is ",
+                     member.kind == Kind::kRefused ? member.refusal
+                     : member.kind == Kind::kValue ? "a value"
+                                                   : "a stack",
+                     ", want a TensorDict");
+    break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ConsolidatedMeta> Parser::ParseObject(const Json& json,
+                                                     int depth) {
   if (depth > kMaxMemmapDepth) {
     return absl::InvalidArgumentError(absl::StrCat(
         where_, ": depth: got ", depth, ", want at most ", kMaxMemmapDepth));
@@ -201,26 +391,18 @@ absl::StatusOr<ConsolidatedMeta> Parser::ParseDict(const Json& json,
   ConsolidatedMeta meta;
   RILL_ASSIGN_OR_RETURN(const Json* const cls,
                         Field(json, "cls", Json::value_t::string));
-  if (*cls != kDictClass) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where_, ": cls: got ", ShownJson(*cls), ", want \"", kDictClass, "\""));
+  if (*cls == kLazyStackClass) meta.type = Type::kLazyStack;
+  if (*cls == kValueStackClass) meta.type = Type::kValueStack;
+  if (meta.type == Type::kDict && *cls != kDictClass) {
+    meta.refusal = absl::StrCat("cls: got ", ShownJson(*cls), ", want \"",
+                                kDictClass, "\", \"", kLazyStackClass,
+                                "\" or \"", kValueStackClass, "\"");
+    return meta;
   }
   RILL_ASSIGN_OR_RETURN(const Json* const about,
                         Field(json, "cls_metadata", Json::value_t::object));
-  RILL_ASSIGN_OR_RETURN(const Json* const batch,
-                        Field(*about, "batch_size", Json::value_t::array));
-  RILL_ASSIGN_OR_RETURN(meta.batch_shape,
-                        ParseJsonShape(where_, "batch_size", *batch));
-  RILL_ASSIGN_OR_RETURN(meta.dim_names,
-                        ParseNames(*about, meta.batch_shape.rank()));
   const auto locked = about->find("is_locked");
   meta.is_locked = locked != about->end() && *locked == true;
-  RILL_ASSIGN_OR_RETURN(const Json* const leaves,
-                        Field(json, "leaves", Json::value_t::object));
-  for (const auto& [name, leaf] : leaves->items()) {
-    RILL_ASSIGN_OR_RETURN(Entry entry, ParseLeaf(name, leaf));
-    meta.entries.push_back(std::move(entry));
-  }
   for (const auto& [name, inner] : json.items()) {
     if (IsReserved(name)) continue;
     RILL_ASSIGN_OR_RETURN(Entry entry, ParseInner(name, inner, depth));
@@ -232,11 +414,9 @@ absl::StatusOr<ConsolidatedMeta> Parser::ParseDict(const Json& json,
     RILL_ASSIGN_OR_RETURN(Entry entry, ParseValue(name, value));
     meta.entries.push_back(std::move(entry));
   }
-  // The order that the peer's dictionary had is that of the bytes.
-  std::stable_sort(meta.entries.begin(), meta.entries.end(),
-                   [](const Entry& a, const Entry& b) {
-                     return FirstByte(a) < FirstByte(b);
-                   });
+  RILL_RETURN_IF_ERROR(meta.type == Type::kDict
+                           ? ParseDict(json, *about, &meta)
+                           : ParseStack(json, *about, &meta));
   return meta;
 }
 
@@ -256,62 +436,107 @@ absl::Status Parser::CheckOverlaps() {
 
 absl::Status CheckName(absl::string_view caller, const Entry& entry) {
   if (IsUtf8(entry.name) && !absl::StartsWith(entry.name, kJaggedPrefix) &&
-      !(entry.kind == Kind::kDict && IsReserved(entry.name))) {
+      !(entry.kind == Kind::kInner && IsReserved(entry.name))) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
       caller, ": key: got ", ShownJson(entry.name),
       ", want UTF-8 that does not start with \"", kJaggedPrefix,
-      "\", and for dictionaries none of \"cls\", \"non_tensors\", \"leaves\", "
-      "\"cls_metadata\", \"size\"; rename the entry"));
+      "\", and for dictionaries and stacks none of \"cls\", "
+      "\"non_tensors\", \"leaves\", \"cls_metadata\", \"size\"; rename "
+      "the entry"));
 }
 
 Json ShapeJson(const Shape& shape) {
   return std::vector<int64_t>(shape.sizes().begin(), shape.sizes().end());
 }
 
-absl::StatusOr<Json> DictJson(absl::string_view caller,
-                              const ConsolidatedMeta& meta) {
+Json LeafJson(const Entry& leaf) {
+  return Json::array({absl::StrCat("torch.", DTypeName(leaf.dtype)),
+                      ShapeJson(leaf.shape), leaf.start, leaf.stop, leaf.pad});
+}
+
+void AddJagged(const Entry& entry, Json* leaves) {
+  (*leaves)[absl::StrCat(kJaggedValues, entry.name)] = LeafJson(entry);
+  if (entry.parts.size() > 1) {
+    (*leaves)[absl::StrCat(kJaggedLengths, entry.name)] =
+        LeafJson(entry.parts[1]);
+  }
+  Json& offsets = (*leaves)[absl::StrCat(kJaggedOffsets, entry.name)] =
+      LeafJson(entry.parts[0]);
+  offsets.push_back(entry.ragged_dim + 1);
+}
+
+absl::StatusOr<Json> ValueJson(absl::string_view caller, const Entry& entry,
+                               const Shape& shape) {
+  auto value = ParseBoundedJson(
+      absl::StrCat(caller, ": value ", ShownJson(entry.name)), entry.json);
+  if (!value.ok()) return absl::InvalidArgumentError(value.status().message());
+  return Json::array({*std::move(value), ShapeJson(shape), nullptr});
+}
+
+// "cls_metadata".
+Json AboutJson(const ConsolidatedMeta& meta) {
+  Json about = Json::object();
+  if (meta.type == Type::kDict) {
+    about["device"] = nullptr;
+    Json& names = about["names"] = Json::array();
+    for (int dim = 0; dim < meta.batch_shape.rank(); ++dim) {
+      names.push_back(meta.dim_names.empty() || meta.dim_names[dim].empty()
+                          ? Json(nullptr)
+                          : Json(meta.dim_names[dim]));
+    }
+    about["batch_size"] = ShapeJson(meta.batch_shape);
+  } else {
+    about["stack_dim"] = meta.stack_dim;
+    about["stack_dim_name"] = nullptr;
+  }
+  about["is_locked"] = meta.is_locked;
+  return about;
+}
+
+absl::StatusOr<Json> ObjectJson(absl::string_view caller,
+                                const ConsolidatedMeta& meta) {
   if (static_cast<int64_t>(meta.entries.size()) > kMaxMemmapEntries) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": entries of one dictionary: got ", meta.entries.size(),
-        ", want at most ", kMaxMemmapEntries));
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": entries of one dictionary or stack: got ",
+                     meta.entries.size(), ", want at most ", kMaxMemmapEntries,
+                     "; use SaveTdz or SaveMemmapDirectory"));
   }
   Json values = Json::object();
   Json leaves = Json::object();
   Json inner = Json::object();
   for (const Entry& entry : meta.entries) {
     RILL_RETURN_IF_ERROR(CheckName(caller, entry));
-    if (entry.kind == Kind::kLeaf) {
-      leaves[entry.name] = Json::array(
-          {absl::StrCat("torch.", DTypeName(entry.dtype)),
-           ShapeJson(entry.shape), entry.start, entry.stop, entry.pad});
-    } else if (entry.kind == Kind::kDict) {
-      RILL_ASSIGN_OR_RETURN(inner[entry.name], DictJson(caller, entry.dict[0]));
-    } else {
-      auto value = ParseBoundedJson(
-          absl::StrCat(caller, ": value ", ShownJson(entry.name)), entry.json);
-      if (!value.ok()) {
-        return absl::InvalidArgumentError(value.status().message());
+    switch (entry.kind) {
+      case Kind::kLeaf:
+        leaves[entry.name] = LeafJson(entry);
+        break;
+      case Kind::kJagged:
+        AddJagged(entry, &leaves);
+        break;
+      case Kind::kInner: {
+        RILL_ASSIGN_OR_RETURN(inner[entry.name],
+                              ObjectJson(caller, entry.inner[0]));
+        break;
       }
-      values[entry.name] = Json::array(
-          {*std::move(value), ShapeJson(meta.batch_shape), nullptr});
+      default: {
+        RILL_ASSIGN_OR_RETURN(
+            values[entry.name],
+            ValueJson(
+                caller, entry,
+                meta.type == Type::kDict ? meta.batch_shape : entry.shape));
+      }
     }
   }
   Json json = Json::object();
-  json["cls"] = kDictClass;
+  json["cls"] = meta.type == Type::kDict        ? kDictClass
+                : meta.type == Type::kLazyStack ? kLazyStackClass
+                                                : kValueStackClass;
   json["non_tensors"] = std::move(values);
   json["leaves"] = std::move(leaves);
-  json["cls_metadata"]["device"] = nullptr;
-  Json& names = json["cls_metadata"]["names"] = Json::array();
-  for (int dim = 0; dim < meta.batch_shape.rank(); ++dim) {
-    names.push_back(meta.dim_names.empty() || meta.dim_names[dim].empty()
-                        ? Json(nullptr)
-                        : Json(meta.dim_names[dim]));
-  }
-  json["cls_metadata"]["batch_size"] = ShapeJson(meta.batch_shape);
-  json["cls_metadata"]["is_locked"] = meta.is_locked;
-  for (auto& [name, dict] : inner.items()) json[name] = std::move(dict);
+  json["cls_metadata"] = AboutJson(meta);
+  for (auto& [name, object] : inner.items()) json[name] = std::move(object);
   return json;
 }
 
@@ -323,14 +548,17 @@ absl::StatusOr<ConsolidatedMeta> ParseConsolidatedMeta(absl::string_view where,
   RILL_ASSIGN_OR_RETURN(const Json json, ParseBoundedJson(where, text));
   Parser parser(where, data_bytes);
   RILL_ASSIGN_OR_RETURN(ConsolidatedMeta meta,
-                        parser.ParseDict(json, /*depth=*/1));
+                        parser.ParseObject(json, /*depth=*/1));
+  if (!meta.refusal.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": ", meta.refusal));
+  }
   RILL_RETURN_IF_ERROR(parser.CheckOverlaps());
   return meta;
 }
 
 absl::StatusOr<std::string> FormatConsolidatedMeta(
     absl::string_view caller, const ConsolidatedMeta& meta) {
-  RILL_ASSIGN_OR_RETURN(const Json json, DictJson(caller, meta));
+  RILL_ASSIGN_OR_RETURN(const Json json, ObjectJson(caller, meta));
   std::string text = JsonText(json);
   // What is written can be read again.
   auto again =

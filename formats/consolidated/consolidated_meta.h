@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_FORMATS_CONSOLIDATED_META_H_
-#define RILL_FORMATS_CONSOLIDATED_META_H_
+#ifndef RILL_FORMATS_CONSOLIDATED_CONSOLIDATED_META_H_
+#define RILL_FORMATS_CONSOLIDATED_CONSOLIDATED_META_H_
 
 #include <cstdint>
 #include <string>
@@ -17,24 +17,34 @@ namespace rill::formats_internal {
 // The JSON at the end of a consolidated file: what its bytes are.
 // docs/formats/consolidated.md. Thread-safety: thread-compatible.
 struct ConsolidatedMeta {
-  enum class Kind : uint8_t { kLeaf, kValue, kDict, kRefused };
+  enum class Type : uint8_t { kDict, kLazyStack, kValueStack };
+  enum class Kind : uint8_t { kLeaf, kJagged, kValue, kInner, kRefused };
   struct Entry {
     std::string name;  // A component, not escaped.
     Kind kind = Kind::kLeaf;
-    // Of leaves: the bytes [start, stop) are the elements and `pad` zeros.
+    // Of leaves and the values of jagged tensors: the bytes [start, stop) are
+    // the elements and `pad` zeros. The shape also of values in stacks: they
+    // stand there that often.
     DType dtype = DType::kFloat32;
     Shape shape = {};
     int64_t start = 0;
     int64_t stop = 0;
     int64_t pad = 0;
-    std::string json = {};                    // Of values: JSON text.
-    std::vector<ConsolidatedMeta> dict = {};  // Of dictionaries: the one.
-    std::string refusal = {};                 // Why it cannot be read.
+    // Of jagged tensors: the leaves of the offsets and, if there are two, the
+    // lengths; in which dimension of the values the rows differ.
+    std::vector<Entry> parts = {};
+    int ragged_dim = 0;
+    std::string json = {};                     // Of values: JSON text.
+    std::vector<ConsolidatedMeta> inner = {};  // Of dictionaries, stacks: one.
+    std::string refusal = {};                  // Why it cannot be read.
   };
-  Shape batch_shape;
-  std::vector<std::string> dim_names;  // "" for none; empty without any.
+  Type type = Type::kDict;
+  Shape batch_shape = {};                   // Of dictionaries.
+  std::vector<std::string> dim_names = {};  // "" for none; empty without any.
+  int stack_dim = 0;
   bool is_locked = false;
-  std::vector<Entry> entries;
+  std::vector<Entry> entries = {};  // Of stacks: the members, in order.
+  std::string refusal = {};         // Why it cannot be read; then without more.
 };
 
 // Of the JSON. As long as what one folder of a memmap directory may have.
@@ -43,8 +53,9 @@ inline constexpr int64_t kMaxConsolidatedJsonBytes = int64_t{16} << 20;
 // `where` starts the messages. `data_bytes`: how many the leaves may be in.
 // Entries come in the order of their bytes. DATA_LOSS where the text is not
 // such a JSON, or leaves lie outside, overlap, or have other bytes than their
-// shapes; INVALID_ARGUMENT where it asks for what is refused (sizes, depths).
-// Dtypes and classes that we do not have are entries of kRefused.
+// shapes; INVALID_ARGUMENT where it asks for what is refused (sizes, depths,
+// another class at the top). Dtypes and classes that we do not have, and stacks
+// of stacks, are entries of kRefused.
 absl::StatusOr<ConsolidatedMeta> ParseConsolidatedMeta(absl::string_view where,
                                                        absl::string_view text,
                                                        int64_t data_bytes);
@@ -57,4 +68,4 @@ absl::StatusOr<std::string> FormatConsolidatedMeta(
 
 }  // namespace rill::formats_internal
 
-#endif  // RILL_FORMATS_CONSOLIDATED_META_H_
+#endif  // RILL_FORMATS_CONSOLIDATED_CONSOLIDATED_META_H_

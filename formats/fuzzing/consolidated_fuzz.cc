@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes as consolidated files, as they are and with the JSON's length put right
-// behind them: all modes load the same, or fail the same.
+// behind them: all modes load the same, as a dictionary or a lazy stack, or
+// fail the same.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/formats/consolidated.h"
 #include "rill/formats/fuzzing/fuzz_file.h"
 #include "rill/formats/memmap_options.h"
 #include "rill/formats/zip/little_endian.h"
+#include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
@@ -19,21 +22,37 @@ namespace {
 
 using Mode = LoadMemmapOptions::Mode;
 
-void Try(absl::string_view bytes) {
-  const formats_internal::FuzzFile file(bytes);
-  const auto dict = LoadConsolidated(file.path());
-  const auto copy = LoadConsolidated(file.path(), {.mode = Mode::kCopy});
-  const auto shared = LoadConsolidated(file.path(), {.mode = Mode::kMapShared});
-  RILL_FUZZ_CHECK(dict.ok() == copy.ok());
-  RILL_FUZZ_CHECK(dict.ok() || !shared.ok());
+int64_t Size(const TensorDict& dict) { return dict.size_bytes(); }
+
+int64_t Size(const LazyStack& stack) {
+  int64_t bytes = 0;
+  for (const TensorDict& member : stack.members()) bytes += Size(member);
+  return bytes;
+}
+
+template <typename T>
+void TryAs(const formats_internal::FuzzFile& file, size_t size,
+           absl::StatusOr<T> (*load)(const std::string&,
+                                     const LoadMemmapOptions&)) {
+  const auto saved = load(file.path(), {});
+  const auto copy = load(file.path(), {.mode = Mode::kCopy});
+  const auto shared = load(file.path(), {.mode = Mode::kMapShared});
+  RILL_FUZZ_CHECK(saved.ok() == copy.ok());
+  RILL_FUZZ_CHECK(saved.ok() || !shared.ok());
   std::vector<RefusedEntry> refused;
-  const auto rest = LoadConsolidated(file.path(), {.refused = &refused});
-  if (!dict.ok()) return;
+  const auto rest = load(file.path(), {.refused = &refused});
+  if (!saved.ok()) return;
   RILL_FUZZ_CHECK(rest.ok() && refused.empty());
   // Reads every element.
-  RILL_FUZZ_CHECK(dict->CheckEqual(*copy).ok());
-  if (shared.ok()) RILL_FUZZ_CHECK(dict->CheckEqual(*shared).ok());
-  RILL_FUZZ_CHECK(dict->size_bytes() <= static_cast<int64_t>(bytes.size()));
+  RILL_FUZZ_CHECK(saved->CheckEqual(*copy).ok());
+  if (shared.ok()) RILL_FUZZ_CHECK(saved->CheckEqual(*shared).ok());
+  RILL_FUZZ_CHECK(Size(*saved) <= static_cast<int64_t>(size));
+}
+
+void Try(absl::string_view bytes) {
+  const formats_internal::FuzzFile file(bytes);
+  TryAs(file, bytes.size(), LoadConsolidated);
+  TryAs(file, bytes.size(), LoadConsolidatedLazyStack);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "rill/formats/consolidated_meta.h"
+#include "rill/formats/consolidated/consolidated_meta.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
@@ -21,18 +21,28 @@ using Ranges = std::vector<std::pair<int64_t, int64_t>>;
 
 constexpr int64_t kDataBytes = 1 << 20;
 
+void AddLeaf(const ConsolidatedMeta::Entry& leaf, Ranges* ranges) {
+  RILL_FUZZ_CHECK(leaf.pad >= 0);
+  RILL_FUZZ_CHECK(leaf.shape.num_elements() * DTypeSize(leaf.dtype) ==
+                  leaf.stop - leaf.pad - leaf.start);
+  ranges->emplace_back(leaf.start, leaf.stop);
+}
+
 // The bytes of all leaves; whether nothing was refused.
 bool Walk(const ConsolidatedMeta& meta, Ranges* ranges) {
   bool is_whole = true;
+  RILL_FUZZ_CHECK(meta.refusal.empty());
   for (const ConsolidatedMeta::Entry& entry : meta.entries) {
-    if (entry.kind == Kind::kDict) {
-      RILL_FUZZ_CHECK(entry.dict.size() == 1);
-      is_whole = Walk(entry.dict[0], ranges) && is_whole;
-    } else if (entry.kind == Kind::kLeaf) {
-      RILL_FUZZ_CHECK(entry.pad >= 0);
-      RILL_FUZZ_CHECK(entry.shape.num_elements() * DTypeSize(entry.dtype) ==
-                      entry.stop - entry.pad - entry.start);
-      ranges->emplace_back(entry.start, entry.stop);
+    if (entry.kind == Kind::kInner) {
+      RILL_FUZZ_CHECK(entry.inner.size() == 1);
+      RILL_FUZZ_CHECK(meta.type != ConsolidatedMeta::Type::kLazyStack ||
+                      entry.inner[0].type == ConsolidatedMeta::Type::kDict);
+      is_whole = Walk(entry.inner[0], ranges) && is_whole;
+    } else if (entry.kind == Kind::kLeaf || entry.kind == Kind::kJagged) {
+      AddLeaf(entry, ranges);
+      for (const auto& part : entry.parts) AddLeaf(part, ranges);
+      RILL_FUZZ_CHECK(entry.ragged_dim == 0 ||
+                      entry.ragged_dim < entry.shape.rank());
     } else {
       is_whole = is_whole && entry.kind == Kind::kValue;
     }
@@ -51,7 +61,8 @@ void CheckRanges(Ranges ranges) {
 
 void CheckSame(const ConsolidatedMeta& a, const ConsolidatedMeta& b) {
   RILL_FUZZ_CHECK(a.batch_shape == b.batch_shape);
-  RILL_FUZZ_CHECK(a.is_locked == b.is_locked);
+  RILL_FUZZ_CHECK(a.is_locked == b.is_locked && a.type == b.type);
+  RILL_FUZZ_CHECK(a.stack_dim == b.stack_dim);
   RILL_FUZZ_CHECK(a.entries.size() == b.entries.size());
   for (const ConsolidatedMeta::Entry& x : a.entries) {
     const auto y = std::find_if(
@@ -59,10 +70,12 @@ void CheckSame(const ConsolidatedMeta& a, const ConsolidatedMeta& b) {
           return entry.name == x.name && entry.kind == x.kind;
         });
     RILL_FUZZ_CHECK(y != b.entries.end());
-    RILL_FUZZ_CHECK(x.shape == y->shape && x.dtype == y->dtype);
+    RILL_FUZZ_CHECK(x.dtype == y->dtype && x.parts.size() == y->parts.size());
+    RILL_FUZZ_CHECK(x.shape == y->shape || x.kind == Kind::kValue);
     RILL_FUZZ_CHECK(x.start == y->start && x.stop == y->stop);
     RILL_FUZZ_CHECK(x.json == y->json);
-    if (x.kind == Kind::kDict) CheckSame(x.dict[0], y->dict[0]);
+    RILL_FUZZ_CHECK(x.ragged_dim == y->ragged_dim);
+    if (x.kind == Kind::kInner) CheckSame(x.inner[0], y->inner[0]);
   }
 }
 

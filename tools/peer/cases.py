@@ -202,17 +202,17 @@ def values_nested():
     return TensorDict({"info": TensorDict({"task": NonTensorData("reach", batch_size=[2])}, [2])}, [2])
 
 
-@case(refused={"consolidated": [("s",)]})
+@case()
 def value_stack():
     return TensorDict({"x": torch.zeros(3), "s": NonTensorStack("a", "b", "a")}, [3])
 
 
-@case(refused={"consolidated": [("s",)]})
+@case()
 def value_stack_of_kinds():
     return TensorDict({"s": NonTensorStack(1, "b", None, [2.5, {"c": True}])}, [4])
 
 
-@case(refused={"consolidated": [("s",)]})
+@case()
 def value_stack_2d():
     return TensorDict({"s": NonTensorStack(NonTensorStack("a", "b", "c"), NonTensorStack("d", "e", "f"))}, [2, 3])
 
@@ -221,33 +221,33 @@ def members(*sizes):
     return [TensorDict({"x": torch.arange(float(n)), "id": torch.tensor(n)}, []) for n in sizes]
 
 
-@case(unread=["consolidated"])
+@case()
 def lazy_at_the_top():
     return LazyStackedTensorDict(*members(2, 2, 2), stack_dim=0)
 
 
-@case(unread=["consolidated"])
+@case()
 def lazy_of_shapes():
     return LazyStackedTensorDict(*members(2, 3, 1), stack_dim=0)
 
 
-@case(unread=["consolidated"])
+@case()
 def lazy_of_keys():
     return LazyStackedTensorDict(TensorDict({"x": torch.zeros(2)}, []),
                                  TensorDict({"x": torch.zeros(2), "y": torch.ones(1)}, []), stack_dim=0)
 
 
-@case(unread=["consolidated"])
+@case()
 def lazy_second_dimension():
     return LazyStackedTensorDict(*[TensorDict({"x": torch.full((2, n), n)}, [2]) for n in (1, 2, 3)], stack_dim=1)
 
 
-@case(refused={"consolidated": [("episodes",)]})
+@case()
 def lazy_inside():
     return TensorDict({"x": torch.zeros(2), "episodes": LazyStackedTensorDict(*members(2, 3), stack_dim=0)}, [2])
 
 
-@case(refused={"consolidated": [("data", "episodes")]})
+@case()
 def lazy_deep_inside():
     stack = LazyStackedTensorDict(*[TensorDict({"a": {"b": torch.full((n,), n)}}, []) for n in (1, 2)], stack_dim=0)
     return TensorDict({"data": {"episodes": stack, "y": torch.ones(2)}}, [2])
@@ -259,7 +259,29 @@ def lazy_of_lazy():
     return LazyStackedTensorDict(*rows, stack_dim=0)
 
 
-@case(unread=["consolidated"])
+@case(refused=[("rows",)])
+def lazy_of_lazy_inside():
+    rows = [LazyStackedTensorDict(*members(*sizes), stack_dim=0) for sizes in ((1, 2), (3, 4))]
+    return TensorDict({"rows": LazyStackedTensorDict(*rows, stack_dim=0), "x": torch.zeros(2, 2)}, [2, 2])
+
+
+@case()
+def lazy_second_dimension_inside():
+    stack = LazyStackedTensorDict(*[TensorDict({"x": torch.full((2, n), n)}, [2]) for n in (1, 2, 3)], stack_dim=1)
+    return TensorDict({"stack": stack, "x": torch.zeros(2)}, [2])
+
+
+@case()
+def lazy_locked():
+    return TensorDict({"stack": LazyStackedTensorDict(*members(1, 2), stack_dim=0)}, [2]).lock_()
+
+
+@case()
+def lazy_of_many():
+    return LazyStackedTensorDict(*members(*range(1, 13)), stack_dim=0)
+
+
+@case()
 def lazy_with_values():
     return LazyStackedTensorDict(*[TensorDict({"x": torch.zeros(n), "s": NonTensorData("n%d" % n)}, [])
                                    for n in (1, 2)], stack_dim=0)
@@ -279,10 +301,39 @@ def ragged_integers_nested():
     return TensorDict({"a": {"rows": strided(torch.arange(3), torch.arange(1), torch.arange(5))}}, [3])
 
 
-@case(not_written=["directory", "tdz"], refused=[("rows",)])
+@case(not_written=["consolidated"])  # where rows may differ in one dimension
+def ragged_in_two_dimensions():
+    return TensorDict({"rows": strided(torch.ones(2, 2), torch.arange(3.).reshape(3, 1))}, [2])
+
+
+def jagged(*rows):
+    return torch.nested.nested_tensor(list(rows), layout=torch.jagged)
+
+
+NO_JAGGED = {"not_written": ["directory", "tdz"]}
+
+
+@case(**NO_JAGGED)
 def ragged_jagged():
-    rows = torch.nested.nested_tensor([torch.arange(4.).reshape(2, 2), torch.ones(3, 2)], layout=torch.jagged)
-    return TensorDict({"rows": rows, "x": torch.zeros(2)}, [2])
+    return TensorDict({"rows": jagged(torch.arange(4.).reshape(2, 2), torch.ones(3, 2)), "x": torch.zeros(2)}, [2])
+
+
+@case(**NO_JAGGED)
+def ragged_jagged_nested():
+    return TensorDict({"a": {"rows": jagged(torch.arange(3, dtype=torch.uint8), torch.arange(0, dtype=torch.uint8))},
+                       "x": torch.zeros(2)}, [2])
+
+
+@case(**NO_JAGGED)
+def ragged_jagged_columns():
+    return TensorDict({"rows": jagged(torch.arange(6).reshape(3, 2), torch.ones(1, 2).long()).transpose(1, 2)}, [2])
+
+
+@case(**NO_JAGGED)
+def ragged_jagged_lengths():
+    rows = torch.nested.nested_tensor_from_jagged(torch.arange(12.).reshape(6, 2), offsets=torch.tensor([0, 3, 6]),
+                                                  lengths=torch.tensor([1, 2]))
+    return TensorDict({"rows": rows}, [2])
 
 
 @tensorclass

@@ -40,13 +40,13 @@ def rare():
                        "rows": rows}, [2])
 
 
-# What each is, and the forms that it is saved in.
+# What each is; all are saved in every form.
 SAMPLES = {
-    "dtypes": (every_dtype, FORMS),
-    "nested": (nested, FORMS),
-    "nothing": (lambda: TensorDict({}, [4]), FORMS),
-    "rare": (rare, ("directory", "tdz")),
-    "episodes": (episodes, ("directory", "tdz")),
+    "dtypes": every_dtype,
+    "nested": nested,
+    "nothing": lambda: TensorDict({}, [4]),
+    "rare": rare,
+    "episodes": episodes,
 }
 
 
@@ -87,8 +87,8 @@ def run(exchange, write_samples, read, run_command):
 
     if not exchange.check("samples, written by Rill", write):
         return
-    for name, (make, forms) in SAMPLES.items():
-        for form in forms:
+    for name, make in SAMPLES.items():
+        for form in FORMS:
             path = os.path.join(folder, name + ENDINGS[form])
             exchange.check("sample %s as %s, read by tensordict" % (name, form),
                            lambda: check(describe(make()), describe(read(path, form))))

@@ -127,14 +127,11 @@ absl::StatusOr<TensorDict> RareEntries() {
   return dict;
 }
 
-absl::Status SaveRare(const std::string& folder) {
-  RILL_ASSIGN_OR_RETURN(const TensorDict rare, RareEntries());
-  RILL_RETURN_IF_ERROR(SaveMemmapDirectory(rare, JoinPath(folder, "rare")));
-  RILL_RETURN_IF_ERROR(SaveTdz(rare, JoinPath(folder, "rare.tdz")));
+absl::Status SaveEpisodes(const std::string& path) {
   RILL_ASSIGN_OR_RETURN(const LazyStack episodes, Episodes());
-  RILL_RETURN_IF_ERROR(
-      SaveMemmapLazyStack(episodes, JoinPath(folder, "episodes")));
-  return SaveTdzLazyStack(episodes, JoinPath(folder, "episodes.tdz"));
+  RILL_RETURN_IF_ERROR(SaveMemmapLazyStack(episodes, path));
+  RILL_RETURN_IF_ERROR(SaveTdzLazyStack(episodes, absl::StrCat(path, ".tdz")));
+  return SaveConsolidatedLazyStack(episodes, absl::StrCat(path, ".bin"));
 }
 
 absl::Status SaveEverywhere(const TensorDict& dict, const std::string& path) {
@@ -166,7 +163,9 @@ absl::Status WriteAll(const std::string& folder) {
   RILL_RETURN_IF_ERROR(SaveEverywhere(nested, JoinPath(folder, "nested")));
   RILL_RETURN_IF_ERROR(
       SaveEverywhere(TensorDict({4}), JoinPath(folder, "nothing")));
-  RILL_RETURN_IF_ERROR(SaveRare(folder));
+  RILL_ASSIGN_OR_RETURN(const TensorDict rare, RareEntries());
+  RILL_RETURN_IF_ERROR(SaveEverywhere(rare, JoinPath(folder, "rare")));
+  RILL_RETURN_IF_ERROR(SaveEpisodes(JoinPath(folder, "episodes")));
   TensorDictSpec spec;
   RILL_RETURN_IF_ERROR(spec.Set("x", LeafSpec::Unbounded(DType::kInt16, {2})));
   RILL_RETURN_IF_ERROR(

@@ -24,16 +24,21 @@ namespace {
 using base_internal::FileDescriptor;
 using base_internal::FileError;
 
-// Reads until the end of the file or `limit` bytes.
-absl::Status ReadUpTo(int fd, const std::string& path, int64_t limit,
-                      std::string* content) {
-  constexpr int64_t kChunk = 1 << 20;
+// Reads until the end of the file or `limit` bytes. `expected`: how many there
+// may be, so that a small file costs no large buffer.
+absl::Status ReadUpTo(int fd, const std::string& path, int64_t expected,
+                      int64_t limit, std::string* content) {
+  constexpr int64_t kLeast = 4096;
   int64_t got = 0;
   while (got < limit) {
-    const int64_t want = std::min(limit - got, kChunk);
-    content->resize(got + want);
+    if (got == static_cast<int64_t>(content->size())) {
+      // One byte more than expected, to meet the end without a second buffer.
+      const int64_t more =
+          std::max({got, std::min(expected, limit - 1) - got + 1, kLeast});
+      content->resize(got + std::min(limit - got, more));
+    }
     RILL_RETURN_IF_ERROR(FaultPoint("file.read", path));
-    const ssize_t n = read(fd, content->data() + got, want);
+    const ssize_t n = read(fd, content->data() + got, content->size() - got);
     if (n < 0 && errno != EINTR) {
       return FileError(errno, "ReadFile", "read", path);
     }
@@ -76,8 +81,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
       std::max<int64_t>(max_bytes, max_bytes + (max_bytes < INT64_MAX));
   std::string content;
   if (info.st_size <= max_bytes) {
-    content.reserve(info.st_size);
-    RILL_RETURN_IF_ERROR(ReadUpTo(file.get(), path, limit, &content));
+    RILL_RETURN_IF_ERROR(
+        ReadUpTo(file.get(), path, info.st_size, limit, &content));
   }
   const int64_t size =
       std::max<int64_t>(info.st_size, static_cast<int64_t>(content.size()));

@@ -31,7 +31,11 @@ absl::StatusOr<Json> ParseBoundedJson(absl::string_view where,
     has_too_many = true;
     return false;
   };
-  Json json = Json::parse(text, count, /*allow_exceptions=*/false);
+  // A key and its value are four bytes at least: `"":1`. Without the callback
+  // it takes half the time.
+  const bool is_short = static_cast<int64_t>(text.size()) <= 4 * kMaxJsonKeys;
+  Json json = is_short ? Json::parse(text, nullptr, /*allow_exceptions=*/false)
+                       : Json::parse(text, count, /*allow_exceptions=*/false);
   if (has_too_many) {
     return absl::InvalidArgumentError(absl::StrCat(
         where, ": keys of one object: want at most ", kMaxJsonKeys));

@@ -9,18 +9,27 @@
 // The machine's save is one new file: reserved, written from memory, synced and
 // renamed over the old one. Its load is one mapping, of which every line is
 // touched; its copy one memcpy out of that mapping into new memory.
+//
+// A directory has a file for each tensor, whoever writes it: for directories
+// "files_ratio" is our time over the machine's for the same files, one after
+// the other (for a save all written, all synced, the two directories exchanged
+// and the old one removed), "cpu_files_ratio" the same of processor time.
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/log/check.h"
 #include "absl/strings/str_cat.h"
@@ -168,24 +177,91 @@ void CopyRaw(const std::string& path, int64_t bytes) {
   void* const data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
   CHECK_NE(data, MAP_FAILED);
   std::unique_ptr<char, void (*)(void*)> copy(
-      static_cast<char*>(std::aligned_alloc(64, bytes)), std::free);
+      static_cast<char*>(std::malloc(bytes)), std::free);
   std::memcpy(copy.get(), data, bytes);
   benchmark::ClobberMemory();
   munmap(data, bytes);
   close(fd);
 }
 
-// Runs both sides in turn, so that they meet the same machine.
+// A file of what we saved, below its directory; a directory where it has no
+// size.
+struct SavedFile {
+  std::string path;
+  int64_t bytes = -1;
+};
+
+std::vector<SavedFile> ListSaved(const std::string& directory) {
+  std::vector<SavedFile> files;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(directory)) {
+    const std::string path =
+        entry.path().lexically_relative(directory).string();
+    files.push_back({path, entry.is_directory()
+                               ? -1
+                               : static_cast<int64_t>(entry.file_size())});
+  }
+  return files;
+}
+
+void SyncRaw(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY);
+  CHECK_GE(fd, 0);
+  CHECK_EQ(fsync(fd), 0);
+  close(fd);
+}
+
+// The machine's own save of the same files, in the place of `directory`.
+void WriteRawFiles(const std::string& directory,
+                   const std::vector<SavedFile>& files, const char* data) {
+  const std::string fresh = directory + ".new";
+  CHECK_EQ(mkdir(fresh.c_str(), 0777), 0);
+  for (const SavedFile& file : files) {
+    const std::string path = JoinPath(fresh, file.path);
+    if (file.bytes < 0) {
+      CHECK_EQ(mkdir(path.c_str(), 0777), 0);
+      continue;
+    }
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    CHECK_GE(fd, 0);
+    if (fallocate(fd, 0, 0, file.bytes) != 0) {
+      CHECK_EQ(lseek(fd, 0, SEEK_SET), 0);
+    }
+    for (int64_t done = 0; done < file.bytes;) {
+      const ssize_t n = write(fd, data + done, file.bytes - done);
+      CHECK_GT(n, 0);
+      done += n;
+    }
+    close(fd);
+  }
+  for (const SavedFile& file : files) SyncRaw(JoinPath(fresh, file.path));
+  SyncRaw(fresh);
+  if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, directory.c_str(),
+                RENAME_EXCHANGE) != 0) {
+    CHECK_EQ(rename(fresh.c_str(), directory.c_str()), 0);
+    return;
+  }
+  std::filesystem::remove_all(fresh);
+}
+
+// Runs the sides in turn, so that they meet the same machine. `same_files` may
+// be null.
 template <typename Ours, typename Machine>
 void Compare(benchmark::State& state, int64_t bytes, Ours&& ours,
-             Machine&& machine) {
+             Machine&& machine, const std::function<void()>& same_files) {
   Cost best_ours;
   Cost best_machine;
+  Cost best_files;
   for (auto _ : state) {
     best_machine.Lower(Measure(machine));
+    if (same_files) best_files.Lower(Measure(same_files));
     const Cost cost = Measure(ours);
     best_ours.Lower(cost);
     state.SetIterationTime(cost.wall);
+  }
+  if (same_files) {
+    state.counters["files_ratio"] = best_ours.wall / best_files.wall;
+    state.counters["cpu_files_ratio"] = best_ours.cpu / best_files.cpu;
   }
   const double gigabytes = static_cast<double>(bytes) / 1e9;
   state.counters["ratio"] = best_ours.wall / best_machine.wall;
@@ -200,10 +276,20 @@ void BM_Save(benchmark::State& state) {
   const TensorDict dict = MakeDict(state.range(1) << 20);
   const int64_t bytes = dict.size_bytes();
   const std::string raw(bytes, 'x');
+  const std::string ours = JoinPath(folder, "ours");
+  std::function<void()> same_files;
+  std::vector<SavedFile> files;
+  if (format == kDirectory) {
+    CHECK_OK(Save(format, dict, ours));
+    files = ListSaved(ours);
+    same_files = [&] {
+      WriteRawFiles(JoinPath(folder, "raw_files"), files, raw.data());
+    };
+  }
   Compare(
-      state, bytes,
-      [&] { CHECK_OK(Save(format, dict, JoinPath(folder, "ours"))); },
-      [&] { WriteRaw(JoinPath(folder, "raw"), raw.data(), bytes); });
+      state, bytes, [&] { CHECK_OK(Save(format, dict, ours)); },
+      [&] { WriteRaw(JoinPath(folder, "raw"), raw.data(), bytes); },
+      same_files);
   CHECK_OK(RemoveAll(folder));
 }
 
@@ -222,6 +308,19 @@ void BM_Load(benchmark::State& state) {
     CHECK_OK(Save(format, dict, path));
     WriteRaw(raw, std::string(bytes, 'x').data(), bytes);
   }
+  std::function<void()> same_files;
+  std::vector<SavedFile> files;
+  if (format == kDirectory) {
+    files = ListSaved(path);
+    same_files = [&] {
+      for (const SavedFile& file : files) {
+        if (file.bytes < 0) continue;
+        const std::string each = JoinPath(path, file.path);
+        mode == Mode::kCopy ? CopyRaw(each, file.bytes)
+                            : TouchRaw(each, file.bytes);
+      }
+    };
+  }
   Compare(
       state, bytes,
       [&] {
@@ -234,9 +333,8 @@ void BM_Load(benchmark::State& state) {
           benchmark::DoNotOptimize(sum);
         });
       },
-      [&] {
-        mode == Mode::kCopy ? CopyRaw(raw, bytes) : TouchRaw(raw, bytes);
-      });
+      [&] { mode == Mode::kCopy ? CopyRaw(raw, bytes) : TouchRaw(raw, bytes); },
+      same_files);
   CHECK_OK(RemoveAll(folder));
 }
 

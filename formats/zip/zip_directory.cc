@@ -42,8 +42,23 @@ struct Header {
   uint64_t size = 0;
   uint64_t local_offset = 0;  // Of central ones.
   absl::string_view name;
+  uint64_t name_size = 0;
+  uint64_t extra_size = 0;
   uint64_t bytes = 0;  // Of the whole record.
 };
+
+// What both records of a file have in common, from the flags on.
+Header LoadShared(const char* at) {
+  Header header;
+  header.flags = LoadLittle<uint16_t>(at);
+  header.method = LoadLittle<uint16_t>(at + 2);
+  header.crc = LoadLittle<uint32_t>(at + 8);  // Behind time and date.
+  header.packed_size = LoadLittle<uint32_t>(at + 12);
+  header.size = LoadLittle<uint32_t>(at + 16);
+  header.name_size = LoadLittle<uint16_t>(at + 20);
+  header.extra_size = LoadLittle<uint16_t>(at + 22);
+  return header;
+}
 
 std::string Shown(absl::string_view name) {
   return absl::StrCat(absl::CHexEscape(name.substr(0, 80)),
@@ -227,23 +242,16 @@ absl::StatusOr<Header> Parser::ParseCentral(absl::string_view rest) const {
                                " bytes before its end"));
   }
   const char* const at = record->data();
-  const uint64_t name_size = LoadLittle<uint16_t>(at + 28);
-  const uint64_t extra_size = LoadLittle<uint16_t>(at + 30);
-  const uint64_t comment_size = LoadLittle<uint16_t>(at + 32);
-  Header header;
-  header.bytes = kZipCentralBytes + name_size + extra_size + comment_size;
+  Header header = LoadShared(at + 8);
+  header.bytes = kZipCentralBytes + header.name_size + header.extra_size +
+                 LoadLittle<uint16_t>(at + 32);  // The comment.
   if (header.bytes > rest.size()) {
     return Broken("central directory: an entry was cut short");
   }
-  header.flags = LoadLittle<uint16_t>(at + 8);
-  header.method = LoadLittle<uint16_t>(at + 10);
-  header.crc = LoadLittle<uint32_t>(at + 16);
-  header.packed_size = LoadLittle<uint32_t>(at + 20);
-  header.size = LoadLittle<uint32_t>(at + 24);
   header.local_offset = LoadLittle<uint32_t>(at + 42);
-  header.name = rest.substr(kZipCentralBytes, name_size);
+  header.name = rest.substr(kZipCentralBytes, header.name_size);
   RILL_RETURN_IF_ERROR(
-      Widen(rest.substr(kZipCentralBytes + name_size, extra_size),
+      Widen(rest.substr(kZipCentralBytes + header.name_size, header.extra_size),
             /*is_local=*/false, &header));
   return header;
 }
@@ -255,20 +263,12 @@ absl::StatusOr<Header> Parser::ParseLocal(const Header& central) const {
     return BrokenEntry(central.name,
                        absl::StrCat("got no header at ", central.local_offset));
   }
-  const char* const at = record->data();
-  const uint64_t name_size = LoadLittle<uint16_t>(at + 26);
-  const uint64_t extra_size = LoadLittle<uint16_t>(at + 28);
-  Header header;
-  header.bytes = kZipLocalBytes + name_size + extra_size;
+  Header header = LoadShared(record->data() + 6);
+  header.bytes = kZipLocalBytes + header.name_size + header.extra_size;
   const auto whole = Bytes(contents, central.local_offset, header.bytes);
   if (!whole) return BrokenEntry(central.name, "its header was cut short");
-  header.flags = LoadLittle<uint16_t>(at + 6);
-  header.method = LoadLittle<uint16_t>(at + 8);
-  header.crc = LoadLittle<uint32_t>(at + 14);
-  header.packed_size = LoadLittle<uint32_t>(at + 18);
-  header.size = LoadLittle<uint32_t>(at + 22);
-  header.name = whole->substr(kZipLocalBytes, name_size);
-  RILL_RETURN_IF_ERROR(Widen(whole->substr(kZipLocalBytes + name_size),
+  header.name = whole->substr(kZipLocalBytes, header.name_size);
+  RILL_RETURN_IF_ERROR(Widen(whole->substr(kZipLocalBytes + header.name_size),
                              /*is_local=*/true, &header));
   return header;
 }

@@ -77,22 +77,28 @@ absl::Status ZipLayout::Add(absl::string_view name, int64_t size,
   return absl::OkStatus();
 }
 
+// What both records of a file have in common. `shown` is its size there.
+void ZipLayout::AppendShared(const File& file, uint32_t shown,
+                             size_t extra_bytes, std::string* out) {
+  AppendLittle<uint16_t>(kVersion, out);
+  AppendLittle<uint16_t>(Flags(file.name), out);
+  AppendLittle<uint16_t>(0, out);  // Stored.
+  AppendLittle<uint16_t>(kTime, out);
+  AppendLittle<uint16_t>(kDate, out);
+  AppendLittle<uint32_t>(file.crc, out);
+  AppendLittle<uint32_t>(shown, out);  // As stored, and as it is.
+  AppendLittle<uint32_t>(shown, out);
+  AppendLittle<uint16_t>(static_cast<uint16_t>(file.name.size()), out);
+  AppendLittle<uint16_t>(static_cast<uint16_t>(extra_bytes), out);
+}
+
 std::string ZipLayout::Header(int i) const {
   const File& file = files_[i];
   const std::string extra =
       PaddingField(file.padding) + WideField({file.size, file.size});
   std::string out;
   AppendLittle<uint32_t>(kZipLocalSignature, &out);
-  AppendLittle<uint16_t>(kVersion, &out);
-  AppendLittle<uint16_t>(Flags(file.name), &out);
-  AppendLittle<uint16_t>(0, &out);  // Stored.
-  AppendLittle<uint16_t>(kTime, &out);
-  AppendLittle<uint16_t>(kDate, &out);
-  AppendLittle<uint32_t>(file.crc, &out);
-  AppendLittle<uint32_t>(kSaturated32, &out);
-  AppendLittle<uint32_t>(kSaturated32, &out);
-  AppendLittle<uint16_t>(static_cast<uint16_t>(file.name.size()), &out);
-  AppendLittle<uint16_t>(static_cast<uint16_t>(extra.size()), &out);
+  AppendShared(file, kSaturated32, extra.size(), &out);
   return absl::StrCat(out, file.name, extra);
 }
 
@@ -106,16 +112,7 @@ std::string ZipLayout::CentralRecord(const File& file) const {
   std::string out;
   AppendLittle<uint32_t>(kZipCentralSignature, &out);
   AppendLittle<uint16_t>(kVersion | kMadeByUnix, &out);
-  AppendLittle<uint16_t>(kVersion, &out);
-  AppendLittle<uint16_t>(Flags(file.name), &out);
-  AppendLittle<uint16_t>(0, &out);  // Stored.
-  AppendLittle<uint16_t>(kTime, &out);
-  AppendLittle<uint16_t>(kDate, &out);
-  AppendLittle<uint32_t>(file.crc, &out);
-  AppendLittle<uint32_t>(Narrow(file.size, is_size_wide), &out);
-  AppendLittle<uint32_t>(Narrow(file.size, is_size_wide), &out);
-  AppendLittle<uint16_t>(static_cast<uint16_t>(file.name.size()), &out);
-  AppendLittle<uint16_t>(static_cast<uint16_t>(extra.size()), &out);
+  AppendShared(file, Narrow(file.size, is_size_wide), extra.size(), &out);
   AppendLittle<uint16_t>(0, &out);  // Comment.
   AppendLittle<uint16_t>(0, &out);  // Volume.
   AppendLittle<uint16_t>(0, &out);  // Not text.

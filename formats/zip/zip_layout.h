@@ -2,6 +2,7 @@
 #ifndef RILL_FORMATS_ZIP_ZIP_LAYOUT_H_
 #define RILL_FORMATS_ZIP_ZIP_LAYOUT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -45,6 +46,8 @@ class ZipLayout {
     int64_t padding = -1;  // Zeros in the field that aligns, -1 without one.
     uint32_t crc = 0;
   };
+  static void AppendShared(const File& file, uint32_t shown, size_t extra_bytes,
+                           std::string* out);
   std::string CentralRecord(const File& file) const;
 
   std::vector<File> files_;

@@ -15,6 +15,7 @@
 #include "rill/base/file.h"
 #include "rill/formats/consolidated.h"
 #include "rill/formats/file_tree.h"
+#include "rill/formats/test_dicts.h"
 #include "rill/formats/zip/little_endian.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
@@ -26,6 +27,7 @@ namespace {
 
 using formats_internal::AppendLittle;
 using formats_internal::FreshPath;
+using formats_internal::Values;
 using formats_internal::WriteInPlace;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -36,13 +38,6 @@ using Mode = LoadMemmapOptions::Mode;
 constexpr char kStack[] = "formats/testdata/tensordict/K.bin";
 constexpr char kKinds[] = "formats/testdata/tensordict/L.bin";
 constexpr char kOthers[] = "formats/testdata/tensordict/M.bin";
-
-template <typename T>
-Tensor Values(const std::vector<T>& values, const Shape& shape) {
-  auto tensor = Tensor::From<T>(values, shape);
-  EXPECT_THAT(tensor, IsOk());
-  return *tensor;
-}
 
 auto Broken(absl::string_view what) {
   return StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(what)));

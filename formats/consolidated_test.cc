@@ -17,6 +17,7 @@
 #include "rill/base/file.h"
 #include "rill/base/rng.h"
 #include "rill/formats/file_tree.h"
+#include "rill/formats/test_dicts.h"
 #include "rill/formats/zip/little_endian.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/tensor.h"
@@ -28,6 +29,8 @@ namespace {
 
 using formats_internal::AppendLittle;
 using formats_internal::FreshPath;
+using formats_internal::Sample;
+using formats_internal::Values;
 using formats_internal::WriteInPlace;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
@@ -35,24 +38,6 @@ using ::testing::HasSubstr;
 using Mode = LoadMemmapOptions::Mode;
 
 constexpr char kPeers[] = "formats/testdata/tensordict/J.bin";
-
-template <typename T>
-Tensor Values(const std::vector<T>& values, const Shape& shape) {
-  auto tensor = Tensor::From<T>(values, shape);
-  EXPECT_THAT(tensor, IsOk());
-  return *tensor;
-}
-
-TensorDict Sample() {
-  TensorDict dict({2});
-  RILL_EXPECT_OK(dict.Set("obs", Values<float>({0, 1, 2, 3}, {2, 2})));
-  RILL_EXPECT_OK(dict.Set("next/reward", Values<float>({5, 6}, {2, 1})));
-  RILL_EXPECT_OK(dict.Set("next/deep/u8", Values<uint8_t>({9, 8}, {2})));
-  RILL_EXPECT_OK(dict.Set("a\\/b \xC3\xA9", Values<double>({7, 8}, {2})));
-  RILL_EXPECT_OK(dict.Set("empty", Values<float>({}, {2, 0})));
-  RILL_EXPECT_OK(dict.Set("note", NonTensor{R"(["x",{"y":null}])"}));
-  return dict;
-}
 
 // A file of `data` and this JSON.
 std::string Write(absl::string_view name, absl::string_view data,

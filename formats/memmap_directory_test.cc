@@ -18,6 +18,7 @@
 #include "rill/base/file.h"
 #include "rill/base/mapped_file.h"
 #include "rill/formats/file_tree.h"
+#include "rill/formats/test_dicts.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -27,39 +28,14 @@
 namespace rill {
 namespace {
 
-using formats_internal::CopyTree;
+using formats_internal::Fixture;
+using formats_internal::Floats;
 using formats_internal::FreshPath;
+using formats_internal::Sample;
 using formats_internal::WriteInPlace;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Mode = LoadMemmapOptions::Mode;
-
-// A copy of what the peer wrote: the test's data are links, which loading
-// refuses.
-std::string Fixture(absl::string_view name) {
-  static const std::string copy = [] {
-    const std::string path = FreshPath("peer");
-    RILL_EXPECT_OK(CopyTree("formats/testdata/tensordict", path));
-    return path;
-  }();
-  return JoinPath(copy, name);
-}
-
-Tensor Floats(const std::vector<float>& values, const Shape& shape) {
-  auto tensor = Tensor::From<float>(values, shape);
-  EXPECT_THAT(tensor, IsOk());
-  return *tensor;
-}
-
-TensorDict Sample() {
-  TensorDict dict({2});
-  RILL_EXPECT_OK(dict.Set("obs", Floats({0, 1, 2, 3}, {2, 2})));
-  RILL_EXPECT_OK(dict.Set("next/reward", Floats({5, 6}, {2, 1})));
-  RILL_EXPECT_OK(dict.Set("a\\/b c", Floats({7, 8}, {2})));
-  RILL_EXPECT_OK(dict.Set("empty", Floats({}, {2, 0})));
-  RILL_EXPECT_OK(dict.Set("note", NonTensor{R"(["x",{"y":null}])"}));
-  return dict;
-}
 
 TEST(MemmapDirectoryTest, Example) {
   const std::string directory = FreshPath("example");

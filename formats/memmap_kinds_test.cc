@@ -15,6 +15,7 @@
 #include "rill/formats/file_tree.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/tdz_archive.h"
+#include "rill/formats/test_dicts.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
@@ -26,6 +27,8 @@ namespace rill {
 namespace {
 
 using formats_internal::CopyTree;
+using formats_internal::Fixture;
+using formats_internal::Floats;
 using formats_internal::FreshPath;
 using formats_internal::ListFiles;
 using formats_internal::WriteInPlace;
@@ -34,21 +37,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr char kDictType[] = R"("_type":"<class 'tensordict._td.TensorDict'>")";
-
-std::string Fixture(absl::string_view name) {
-  static const std::string copy = [] {
-    const std::string path = FreshPath("peer");
-    RILL_EXPECT_OK(CopyTree("formats/testdata/tensordict", path));
-    return path;
-  }();
-  return JoinPath(copy, name);
-}
-
-Tensor Floats(const std::vector<float>& values, const Shape& shape) {
-  auto tensor = Tensor::From<float>(values, shape);
-  EXPECT_THAT(tensor, IsOk());
-  return *tensor;
-}
 
 void ExpectSameFiles(const std::string& ours, const std::string& peers) {
   EXPECT_EQ(ListFiles(ours), ListFiles(peers));

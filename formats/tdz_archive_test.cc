@@ -18,6 +18,7 @@
 #include "rill/base/rng.h"
 #include "rill/formats/file_tree.h"
 #include "rill/formats/memmap_directory.h"
+#include "rill/formats/test_dicts.h"
 #include "rill/formats/zip/crc32.h"
 #include "rill/formats/zip/little_endian.h"
 #include "rill/formats/zip/zip_layout.h"
@@ -30,7 +31,9 @@ namespace {
 
 using formats_internal::CopyTree;
 using formats_internal::ExtendCrc32;
+using formats_internal::Floats;
 using formats_internal::FreshPath;
+using formats_internal::Sample;
 using formats_internal::WriteInPlace;
 using formats_internal::ZipLayout;
 using ::testing::AnyOf;
@@ -39,22 +42,6 @@ using ::testing::HasSubstr;
 using Mode = LoadMemmapOptions::Mode;
 
 constexpr char kPeers[] = "formats/testdata/tensordict/I.tdz";
-
-Tensor Floats(const std::vector<float>& values, const Shape& shape) {
-  auto tensor = Tensor::From<float>(values, shape);
-  EXPECT_THAT(tensor, IsOk());
-  return *tensor;
-}
-
-TensorDict Sample() {
-  TensorDict dict({2});
-  RILL_EXPECT_OK(dict.Set("obs", Floats({0, 1, 2, 3}, {2, 2})));
-  RILL_EXPECT_OK(dict.Set("next/reward", Floats({5, 6}, {2, 1})));
-  RILL_EXPECT_OK(dict.Set("a\\/b \xC3\xA9", Floats({7, 8}, {2})));
-  RILL_EXPECT_OK(dict.Set("empty", Floats({}, {2, 0})));
-  RILL_EXPECT_OK(dict.Set("note", NonTensor{R"(["x",{"y":null}])"}));
-  return dict;
-}
 
 // An archive of files that nobody checked, packed without care for alignment.
 void WriteArchive(const std::string& path,

@@ -2,7 +2,6 @@
 #include "rill/storage/dense_storage.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -97,6 +96,7 @@ void DenseStorageImpl::Publish() {
     rows_->live_below.store(rings_.live_below());
   }
   if (shown_rows_.load(std::memory_order_relaxed) != rows_.get()) {
+    read_rows_.store(rows_->read_rows, std::memory_order_relaxed);
     shown_rows_.store(rows_.get());
   }
 }
@@ -160,7 +160,10 @@ absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
         "DenseStorage::Read: out: got null, want a TensorDict");
   }
   const int64_t n = static_cast<int64_t>(slots.size());
-  std::optional<EpochWindows::Reading> reading = windows_.Enter(slots);
+  // All at once before it is known how wide a row is.
+  const size_t step = read_rows_.load(std::memory_order_relaxed);
+  const auto next = [&] { return slots.first(std::min(step, slots.size())); };
+  EpochWindows::Reading reading = windows_.Enter(next());
   RILL_ASSIGN_OR_RETURN(const Rows* rows, FindLive(kCaller, slots));
   if (rows == nullptr) {
     *out = TensorDict({0});
@@ -178,17 +181,16 @@ absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
       return absl::InternalError("DenseStorage::Read: made an unfit batch");
     }
   }
-  while (slots.size() > rows->read_rows) {
-    RILL_RETURN_IF_ERROR(
-        rows->table->Read(slots.first(rows->read_rows), places));
+  while (slots.size() > step) {
+    RILL_RETURN_IF_ERROR(rows->table->Read(next(), places));
     for (LeafBatch& place : places) {
-      place.data += static_cast<int64_t>(rows->read_rows) * place.stride;
+      place.data += static_cast<int64_t>(step) * place.stride;
     }
-    slots.remove_prefix(rows->read_rows);
+    slots.remove_prefix(step);
     // A writer that waits goes first.
-    reading.reset();
-    reading.emplace(windows_.Enter(slots));
-    RILL_ASSIGN_OR_RETURN(rows, FindLive(kCaller, slots));
+    reading.Leave();
+    reading = windows_.Enter(next());
+    RILL_ASSIGN_OR_RETURN(rows, FindLive(kCaller, next()));
   }
   RILL_RETURN_IF_ERROR(rows->table->Read(slots, places));
   if (is_fresh) *out = std::move(fresh);

@@ -15,8 +15,10 @@ namespace rill {
 
 // Storage in memory: RAM, pinned RAM, or a device's.
 //
-// Thread-safety: thread-safe. Readers run side by side; one writer at a time,
-//   which keeps readers out only while bytes and cursors change.
+// Thread-safety: thread-safe. Readers run side by side and beside a writer; one
+//   writer at a time. A Read waits for at most a window of 64 KiB whose rows it
+//   wants, a writer for reads that are under way, a MiB each at most. On a
+//   device copies take turns.
 // Device/Stream: every call is complete when it returns. A device that fails in
 //   the middle of a write may damage the rows that were about to go; size and
 //   cursors stay, and observers are attached anew.

@@ -3,10 +3,14 @@
 //
 // Rows have 7 leaves: observation and next/observation, an action, a reward and
 // three flags; the label says how many bytes that is.
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -47,6 +51,10 @@ const RowKind& Kind(int64_t number) {
           {"next/done", flag},        {"next/terminated", flag},
           {"next/truncated", flag}};
     };
+    const std::vector<std::pair<const char*, LeafSpec>> narrow = {
+        {"observation", LeafSpec::Unbounded(DType::kFloat32, {2})},
+        {"action", LeafSpec::Unbounded(DType::kInt32, {})},
+        {"next/reward", reward}};
     return new std::vector<RowKind>{
         {"47B", rows(DType::kFloat32, 4), int64_t{1} << 20},
         {"143B", rows(DType::kFloat32, 16), int64_t{1} << 20},
@@ -54,6 +62,7 @@ const RowKind& Kind(int64_t number) {
         {"1.5KB", rows(DType::kFloat32, 188), int64_t{1} << 17},
         {"3KB", rows(DType::kFloat32, 376), int64_t{1} << 16},
         {"28KB", rows(DType::kUInt8, 14112), int64_t{1} << 13},
+        {"16B", narrow, int64_t{1} << 20},
     };
   }();
   return (*kinds)[number];
@@ -110,62 +119,139 @@ void BM_Gather(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
 
-// What a person would write for the 64-byte record: prefetch all rows, then one
-// pass a column into arrays of their own.
-struct Record {
-  int64_t action;
-  float observation[4];
-  float next_observation[4];
-  float reward;
-  bool done, terminated, truncated;
-  char pad[17];
+// What a person would write who knows the record: kStride bytes with leaves of
+// kWidths bytes one behind the other, copied to and from an array each. Narrow
+// records: all rows prefetched, then one pass a leaf; wide ones row by row.
+template <int64_t kStride, int64_t... kWidths>
+struct Hand {
+  static constexpr int64_t kWidth[] = {kWidths...};
+  static constexpr size_t kLeaves = sizeof...(kWidths);
+  static constexpr int64_t Offset(size_t leaf) {
+    int64_t offset = 0;
+    for (size_t i = 0; i < leaf; ++i) offset += kWidth[i];
+    return offset;
+  }
+  using Arrays = std::array<std::vector<std::byte>, kLeaves>;
+  static Arrays MakeArrays(int64_t n) {
+    Arrays arrays;
+    for (size_t i = 0; i < kLeaves; ++i) arrays[i].resize(n * kWidth[i]);
+    return arrays;
+  }
+
+  template <bool kIsWrite, size_t kLeaf>
+  static void CopyOne(std::byte* record, std::byte* place) {
+    std::byte* const leaf = record + Offset(kLeaf);
+    std::memcpy(kIsWrite ? leaf : place, kIsWrite ? place : leaf,
+                kWidth[kLeaf]);
+  }
+  template <bool kIsWrite, size_t kLeaf>
+  static void CopyLeaf(std::byte* table, const std::vector<Slot>& slots,
+                       std::byte* array) {
+    for (const Slot slot : slots) {
+      CopyOne<kIsWrite, kLeaf>(table + slot * kStride, array);
+      array += kWidth[kLeaf];
+    }
+  }
+  template <bool kIsWrite, size_t... kLeaf>
+  static void Copy(std::byte* table, const std::vector<Slot>& slots,
+                   Arrays& arrays, std::index_sequence<kLeaf...>) {
+    if constexpr (kStride <= 256) {
+      for (const Slot slot : slots) {
+        __builtin_prefetch(table + slot * kStride, kIsWrite);
+      }
+      (CopyLeaf<kIsWrite, kLeaf>(table, slots, arrays[kLeaf].data()), ...);
+    } else {
+      int64_t i = 0;
+      for (const Slot slot : slots) {
+        (CopyOne<kIsWrite, kLeaf>(table + slot * kStride,
+                                  arrays[kLeaf].data() + i * kWidth[kLeaf]),
+         ...);
+        ++i;
+      }
+    }
+  }
 };
-static_assert(sizeof(Record) == 64);
+using Hand16 = Hand<16, 8, 4, 4>;
+using Hand64 = Hand<64, 8, 16, 16, 4, 1, 1, 1>;
+using Hand1500 = Hand<1536, 8, 752, 752, 4, 1, 1, 1>;
+using Hand28K = Hand<28288, 8, 4, 14112, 14112, 1, 1, 1>;
 
-struct Columns {
-  std::vector<int64_t> action = std::vector<int64_t>(kBatch);
-  std::vector<float> observation = std::vector<float>(4 * kBatch);
-  std::vector<float> next_observation = std::vector<float>(4 * kBatch);
-  std::vector<float> reward = std::vector<float>(kBatch);
-  std::vector<uint8_t> done = std::vector<uint8_t>(kBatch);
-  std::vector<uint8_t> terminated = std::vector<uint8_t>(kBatch);
-  std::vector<uint8_t> truncated = std::vector<uint8_t>(kBatch);
-};
-
-void GatherByHand(const Record* table, const std::vector<Slot>& slots,
-                  Columns& out) {
-  for (const Slot slot : slots) __builtin_prefetch(table + slot);
-  const size_t n = slots.size();
-  for (size_t i = 0; i < n; ++i) {
-    std::memcpy(&out.observation[4 * i], table[slots[i]].observation, 16);
-  }
-  for (size_t i = 0; i < n; ++i) out.action[i] = table[slots[i]].action;
-  for (size_t i = 0; i < n; ++i) {
-    std::memcpy(&out.next_observation[4 * i], table[slots[i]].next_observation,
-                16);
-  }
-  for (size_t i = 0; i < n; ++i) out.reward[i] = table[slots[i]].reward;
-  for (size_t i = 0; i < n; ++i) out.done[i] = table[slots[i]].done;
-  for (size_t i = 0; i < n; ++i) {
-    out.terminated[i] = table[slots[i]].terminated;
-  }
-  for (size_t i = 0; i < n; ++i) out.truncated[i] = table[slots[i]].truncated;
-}
-
-void BM_GatherByHand(benchmark::State& state) {
+template <typename H, int64_t kStride, bool kIsWrite>
+void BM_ByHand(benchmark::State& state) {
   const int64_t capacity = state.range(0);
-  auto buffer = Buffer::Allocate(capacity * 64);
+  auto buffer = Buffer::Allocate(capacity * kStride);
   if (!buffer.ok()) return state.SkipWithError("memory");
-  std::memset((*buffer)->data(), 0, capacity * 64);
-  const Record* table = reinterpret_cast<const Record*>((*buffer)->data());
+  std::memset((*buffer)->data(), 0, capacity * kStride);
   const auto draws = Draws(capacity);
-  Columns out;
+  auto arrays = H::MakeArrays(kBatch);
   size_t i = 0;
   for (auto _ : state) {
-    GatherByHand(table, draws[i++ % draws.size()], out);
-    benchmark::DoNotOptimize(out.action.data());
+    H::template Copy<kIsWrite>((*buffer)->data(), draws[i++ % draws.size()],
+                               arrays, std::make_index_sequence<H::kLeaves>());
     benchmark::ClobberMemory();
   }
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+
+// Storage::WriteAt of kBatch random rows.
+void BM_Scatter(benchmark::State& state) {
+  const RowKind& kind = Kind(state.range(0));
+  const int64_t capacity = kind.capacity;
+  const auto storage = Filled(kind, StorageLayout::kRows, capacity);
+  const auto batch = SpecOf(kind).Zero({kBatch});
+  if (!batch.ok()) return state.SkipWithError("batch");
+  const auto draws = Draws(capacity);
+  size_t i = 0;
+  for (auto _ : state) {
+    if (!storage->WriteAt(draws[i++ % draws.size()], *batch).ok()) {
+      state.SkipWithError("WriteAt");
+    }
+  }
+  state.SetLabel(kind.name);
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+
+// Readers of one storage side by side, each with a batch of its own; with
+// range(2) beside a thread that extends by 1,000 rows without a pause.
+void BM_Shared(benchmark::State& state) {
+  static std::unique_ptr<Storage> storage;
+  static std::atomic<bool> is_over;
+  static std::thread writer;
+  static int64_t batches;
+  const RowKind& kind = Kind(state.range(0));
+  const int64_t capacity = state.range(1) == 0 ? kind.capacity : state.range(1);
+  const bool has_writer = state.range(2) != 0;
+  if (state.thread_index() == 0) {
+    storage = Filled(kind, StorageLayout::kAuto, capacity);
+    is_over = false;
+    batches = 0;
+    if (has_writer) {
+      writer = std::thread([&kind] {
+        const auto batch = SpecOf(kind).Zero({1000});
+        for (; batch.ok() && !is_over; ++batches) {
+          storage->Extend(*batch).IgnoreError();
+        }
+      });
+    }
+  }
+  const auto draws = Draws(capacity);
+  TensorDict rows;
+  size_t i = 97 * static_cast<size_t>(state.thread_index());
+  for (auto _ : state) {
+    if (!storage->Read(draws[i++ % draws.size()], &rows).ok()) {
+      state.SkipWithError("Read");
+    }
+  }
+  if (state.thread_index() == 0) {
+    is_over = true;
+    if (writer.joinable()) writer.join();
+    storage.reset();
+    if (has_writer) {
+      state.counters["rows_written"] = benchmark::Counter(
+          static_cast<double>(1000 * batches), benchmark::Counter::kIsRate);
+    }
+  }
+  state.SetLabel(kind.name);
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
 
@@ -185,29 +271,24 @@ void BM_Extend(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(2));
 }
 
+// The same record by record at a cursor.
 void BM_ExtendByHand(benchmark::State& state) {
-  const int64_t capacity = state.range(1);
   const int64_t steps = state.range(0);
+  const int64_t capacity = state.range(1);
   auto buffer = Buffer::Allocate(capacity * 64);
   if (!buffer.ok()) return state.SkipWithError("memory");
   std::memset((*buffer)->data(), 0, capacity * 64);
-  Record* table = reinterpret_cast<Record*>((*buffer)->data());
-  std::vector<int64_t> action(steps);
-  std::vector<float> observation(4 * steps), next(4 * steps), reward(steps);
-  std::vector<uint8_t> flags(3 * steps);
+  auto arrays = Hand64::MakeArrays(steps);
+  std::vector<Slot> slots(steps);
   int64_t cursor = 0;
   for (auto _ : state) {
-    for (int64_t i = 0; i < steps; ++i) {
-      Record& row = table[cursor];
+    for (Slot& slot : slots) {
+      slot = cursor;
       cursor = cursor + 1 == capacity ? 0 : cursor + 1;
-      row.action = action[i];
-      std::memcpy(row.observation, &observation[4 * i], 16);
-      std::memcpy(row.next_observation, &next[4 * i], 16);
-      row.reward = reward[i];
-      row.done = flags[i] != 0;
-      row.terminated = flags[steps + i] != 0;
-      row.truncated = flags[2 * steps + i] != 0;
     }
+    Hand64::Copy</*kIsWrite=*/true>(
+        (*buffer)->data(), slots, arrays,
+        std::make_index_sequence<Hand64::kLeaves>());
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * steps);
@@ -221,7 +302,7 @@ void SmallGather(benchmark::internal::Benchmark* b) {
   b->Args({0, kRows, 1024})->Args({0, kColumns, 1024});
 }
 void AllGathers(benchmark::internal::Benchmark* b) {
-  for (int64_t kind = 0; kind < 6; ++kind) {
+  for (int64_t kind = 0; kind < 7; ++kind) {
     b->Args({kind, kRows, 0})->Args({kind, kColumns, 0});
   }
 }
@@ -234,11 +315,48 @@ void AllExtends(benchmark::internal::Benchmark* b) {
 }
 
 BENCHMARK(BM_Gather)->Name("small/Gather")->Apply(SmallGather);
-BENCHMARK(BM_GatherByHand)->Name("small/GatherByHand")->Arg(1024);
+BENCHMARK_TEMPLATE(BM_ByHand, Hand64, 64, false)
+    ->Name("small/GatherByHand")
+    ->Arg(1024);
+BENCHMARK(BM_Shared)->Name("small/Shared")->Args({0, 1024, 1})->Threads(2);
 BENCHMARK(BM_Extend)->Name("small/Extend")->Args({0, kRows, 8, 1024});
 BENCHMARK(BM_ExtendByHand)->Name("small/ExtendByHand")->Args({8, 1024});
 BENCHMARK(BM_Gather)->Name("Gather")->Apply(AllGathers);
-BENCHMARK(BM_GatherByHand)->Name("GatherByHand")->Arg(1 << 20);
+BENCHMARK(BM_Scatter)->Name("Scatter")->Arg(6)->Arg(0)->Arg(3)->Arg(5);
+BENCHMARK_TEMPLATE(BM_ByHand, Hand16, 16, false)
+    ->Name("GatherByHand/16B")
+    ->Arg(1 << 20);
+BENCHMARK_TEMPLATE(BM_ByHand, Hand64, 64, false)
+    ->Name("GatherByHand/47B")
+    ->Arg(1 << 20);
+BENCHMARK_TEMPLATE(BM_ByHand, Hand1500, 1536, false)
+    ->Name("GatherByHand/1.5KB")
+    ->Arg(1 << 17);
+BENCHMARK_TEMPLATE(BM_ByHand, Hand28K, 28288, false)
+    ->Name("GatherByHand/28KB")
+    ->Arg(1 << 13);
+BENCHMARK_TEMPLATE(BM_ByHand, Hand16, 16, true)
+    ->Name("ScatterByHand/16B")
+    ->Arg(1 << 20);
+BENCHMARK_TEMPLATE(BM_ByHand, Hand64, 64, true)
+    ->Name("ScatterByHand/47B")
+    ->Arg(1 << 20);
+BENCHMARK_TEMPLATE(BM_ByHand, Hand1500, 1536, true)
+    ->Name("ScatterByHand/1.5KB")
+    ->Arg(1 << 17);
+BENCHMARK_TEMPLATE(BM_ByHand, Hand28K, 28288, true)
+    ->Name("ScatterByHand/28KB")
+    ->Arg(1 << 13);
+// Kind, capacity (0: the kind's), with a writer.
+BENCHMARK(BM_Shared)
+    ->Name("Shared")
+    ->Args({0, 0, 0})
+    ->Args({0, 0, 1})
+    ->Args({0, 4096, 1})
+    ->Args({3, 0, 0})
+    ->Args({3, 0, 1})
+    ->ThreadRange(1, 2)
+    ->UseRealTime();
 BENCHMARK(BM_Extend)->Name("Extend")->Apply(AllExtends);
 BENCHMARK(BM_ExtendByHand)
     ->Name("ExtendByHand")

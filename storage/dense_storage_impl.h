@@ -3,6 +3,7 @@
 #define RILL_STORAGE_DENSE_STORAGE_IMPL_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -116,7 +117,8 @@ class DenseStorageImpl final : public Storage {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status CopyBatch(const BatchRows& extent, Rows* rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  // Place i -> row slots[i], a window at a time. Moves `places` on.
+  // Place i -> row slots[i], a window at a time. `slots` are some of slots_, or
+  // all of them in any order. Moves `places` on.
   absl::Status WriteInWindows(Rows* rows, absl::Span<const Slot> slots,
                               absl::Span<LeafBatch> places)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
@@ -162,6 +164,7 @@ class DenseStorageImpl final : public Storage {
 
   // rows_ as readers see it, inside an epoch.
   std::atomic<const Rows*> shown_rows_{nullptr};
+  std::atomic<size_t> read_rows_{SIZE_MAX};
   mutable EpochWindows windows_;
   mutable LeaseList leases_;
 };

@@ -3,6 +3,7 @@
 #include "rill/storage/dense_storage.h"
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -269,6 +270,43 @@ TEST(DenseStorageTest, EventLeavesOfAnotherFormAreRefused) {
       auto other,
       DenseStorage::Create({.capacity = 4, .event_keys = {.ends = {}}}));
   RILL_EXPECT_OK(other->Extend(batch));
+}
+
+// --- Long reads
+// ---------------------------------------------------------------
+
+TEST(DenseStorageTest, ReadsOfManyMiBAreWhole) {
+  // 1.2 MB a row and 40 bytes a row: one row a stay, and some 26,000.
+  for (const int64_t width : {int64_t{300000}, int64_t{10}}) {
+    const int64_t capacity = width > 10 ? 4 : 40000;
+    TensorDict batch({capacity});
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const Tensor numbers,
+        Tensor::Zeros(DType::kFloat32, {capacity, width}));
+    for (int64_t i = 0; i < capacity * width; ++i) {
+      numbers.data<float>()[i] = static_cast<float>(i % 9973);
+    }
+    RILL_ASSERT_OK(batch.Set("observation", numbers));
+    RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                              DenseStorage::Create({.capacity = capacity}));
+    RILL_ASSERT_OK(storage->Extend(batch));
+    std::vector<Slot> slots;
+    for (Slot slot = capacity; slot > 0; --slot) slots.push_back(slot - 1);
+    TensorDict rows;
+    RILL_ASSERT_OK(storage->Read(slots, &rows));
+    RILL_ASSERT_OK_AND_ASSIGN(const absl::Span<float> got,
+                              rows.Flat<float>("observation"));
+    for (int64_t i = 0; i < capacity; ++i) {
+      ASSERT_EQ(
+          std::memcmp(&got[i * width], &numbers.data<float>()[slots[i] * width],
+                      width * sizeof(float)),
+          0)
+          << "row " << i << " of " << width;
+    }
+    slots.back() = capacity;
+    EXPECT_THAT(storage->Read(slots, &rows),
+                StatusIs(absl::StatusCode::kOutOfRange));
+  }
 }
 
 // --- Failing devices

@@ -142,9 +142,15 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
                                               absl::Span<LeafBatch> places) {
   RowTable& table = *rows->table;
   if (!table.device().is_cpu()) return table.Write(slots, places);
+  // Where one window will do, slots_ has the same slots in a better order.
+  const int64_t one_window = std::min<int64_t>(
+      rows->window_rows, static_cast<int64_t>(EpochWindows::kMaxRanges));
+  const bool is_one = static_cast<int64_t>(slots.size()) <= one_window &&
+                      slots_.size() <= slots.size();
   for (size_t begin = 0; begin < slots.size();) {
-    const size_t end = CutWindow(slots, begin, rows->window_rows,
-                                 EpochWindows::kMaxRanges, &window_);
+    size_t end = CutWindow(is_one ? slots_ : slots, begin, rows->window_rows,
+                           EpochWindows::kMaxRanges, &window_);
+    if (is_one) end = slots.size();
     const auto window = windows_.Open(window_);
     RILL_RETURN_IF_ERROR(
         table.Write(slots.subspan(begin, end - begin), places));
@@ -180,11 +186,8 @@ absl::Status DenseStorageImpl::CopyBatch(const BatchRows& extent, Rows* rows) {
 }
 
 void DenseStorageImpl::PlanOverwrite(absl::Span<const Slot> slots) {
-  const LaneRings& rings = WriterRings();
   slots_.assign(slots.begin(), slots.end());
-  std::sort(slots_.begin(), slots_.end(),
-            [&rings](Slot a, Slot b) { return rings.IsBefore(a, b); });
-  slots_.erase(std::unique(slots_.begin(), slots_.end()), slots_.end());
+  WriterRings().SortByAge(&slots_);
   JoinSlots(lanes_, slots_, &plan_.written);
 }
 

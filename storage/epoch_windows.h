@@ -65,12 +65,20 @@ class BasicEpochWindows {
    public:
     Reading(Reading&& other) noexcept
         : counter_(std::exchange(other.counter_, nullptr)) {}
-    Reading& operator=(Reading&&) = delete;
-    ~Reading() {
+    // This one must have left: a reader inside must not enter.
+    Reading& operator=(Reading&& other) noexcept {
+      Leave();
+      counter_ = std::exchange(other.counter_, nullptr);
+      return *this;
+    }
+    ~Reading() { Leave(); }
+
+    void Leave() {
       if (counter_ == nullptr) return;
       // What was read stays before this; the writer's acquire pairs with it.
       counter_->store(counter_->load(std::memory_order_relaxed) + 1,
                       std::memory_order_release);
+      counter_ = nullptr;
     }
 
    private:

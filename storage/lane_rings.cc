@@ -182,16 +182,18 @@ void LaneRings::LiveRanges(std::vector<SlotRange>* ranges) const {
   }
 }
 
-bool LaneRings::IsBefore(Slot a, Slot b) const {
-  const int64_t lane_a = lanes_.LaneOf(a);
-  const int64_t lane_b = lanes_.LaneOf(b);
-  if (lane_a != lane_b) return lane_a < lane_b;
-  const int64_t oldest = OldestPosition(lane_a);
-  // Positions before the oldest one come after the wrap.
-  const int64_t age_a = lanes_.PositionOf(a) - oldest;
-  const int64_t age_b = lanes_.PositionOf(b) - oldest;
-  return (age_a < 0 ? age_a + lanes_.capacity : age_a) <
-         (age_b < 0 ? age_b + lanes_.capacity : age_b);
+void LaneRings::SortByAge(std::vector<Slot>* slots) const {
+  std::sort(slots->begin(), slots->end());
+  slots->erase(std::unique(slots->begin(), slots->end()), slots->end());
+  // In each lane those before the oldest one come after the wrap.
+  for (auto begin = slots->begin(); begin != slots->end();) {
+    const int64_t lane = lanes_.LaneOf(*begin);
+    const auto end =
+        std::lower_bound(begin, slots->end(), lanes_.SlotOf(lane + 1, 0));
+    const Slot oldest = lanes_.SlotOf(lane, OldestPosition(lane));
+    std::rotate(begin, std::lower_bound(begin, end, oldest), end);
+    begin = end;
+  }
 }
 
 void ExpandRanges(absl::Span<const SlotRange> ranges,

@@ -77,8 +77,9 @@ class LaneRings {
 
   // All live slots, lane after lane, oldest first. Reuses `ranges`.
   void LiveRanges(std::vector<SlotRange>* ranges) const;
-  // Lane after lane and oldest first: what events want.
-  bool IsBefore(Slot a, Slot b) const;
+  // Sorts live slots lane after lane and oldest first, as events want them, and
+  // keeps each once.
+  void SortByAge(std::vector<Slot>* slots) const;
 
  private:
   bool IsLiveSlow(Slot slot) const;

@@ -337,11 +337,13 @@ TEST(EpochWindowsTest, PlainRowsAreNeverTorn) {
   EpochWindows windows;
   std::mutex write_mutex;
   std::atomic<int> writers_left{2};
+  std::atomic<int> readers_there{0};  // Writers begin when all are.
   std::vector<std::thread> threads;
   for (uint64_t writer = 0; writer < 2; ++writer) {
     threads.emplace_back([&, writer] {
       const Rng rng(writer);
-      for (uint64_t i = 0; i < 2000; ++i) {
+      while (readers_there < 3) std::this_thread::yield();
+      for (uint64_t i = 0; i < 20000; ++i) {
         const Slot first = rng.UniformInt(i, 0, kRows);
         const SlotRange range = {first,
                                  1 + rng.UniformInt(i, 1, kRows - first)};
@@ -358,6 +360,7 @@ TEST(EpochWindowsTest, PlainRowsAreNeverTorn) {
   for (uint64_t reader = 0; reader < 3; ++reader) {
     threads.emplace_back([&, reader] {
       const Rng rng(10 + reader);
+      ++readers_there;
       for (uint64_t i = 0; writers_left > 0; ++i) {
         const Slot slots[2] = {rng.UniformInt(i, 0, kRows),
                                rng.UniformInt(i, 1, kRows)};

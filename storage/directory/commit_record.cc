@@ -5,7 +5,6 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "absl/crc/crc32c.h"
@@ -21,6 +20,8 @@ static_assert(std::endian::native == std::endian::little);
 constexpr char kMagic[8] = {'R', 'I', 'L', 'L', 'R', 'E', 'C', '1'};
 constexpr int64_t kPageBytes = 4096;
 constexpr int64_t kMarksOffset = 128;
+// How many steps a lane ever takes.
+constexpr int64_t kMaxWritten = int64_t{1} << 62;
 
 struct Header {
   char magic[8];
@@ -64,10 +65,7 @@ bool IsWithin(const LaneSteps& steps, const CommitState& state) {
     return false;
   }
   for (int64_t lane = steps.first; lane < steps.first + steps.count; ++lane) {
-    if (state.marks[lane].written >
-        std::numeric_limits<int64_t>::max() - steps.steps) {
-      return false;
-    }
+    if (steps.steps > kMaxWritten - state.marks[lane].written) return false;
   }
   return true;
 }
@@ -88,7 +86,8 @@ uint64_t ReadSlot(const std::byte* slot, const Lanes& lanes,
   state->in_flight = header.in_flight;
   const bool are_marks_sound = std::all_of(
       state->marks.begin(), state->marks.end(), [](const LaneMark& mark) {
-        return mark.first_live >= 0 && mark.first_live <= mark.written;
+        return mark.first_live >= 0 && mark.first_live <= mark.written &&
+               mark.written <= kMaxWritten;
       });
   return are_marks_sound && SumOf(state->marks) == header.sum &&
                  IsWithin(header.in_flight, *state)

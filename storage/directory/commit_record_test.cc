@@ -192,8 +192,8 @@ TEST(CommitRecordTest, OtherLanesSizesAndZerosAreDataLoss) {
 // Checksums that fit around marks that make no sense.
 TEST(CommitRecordTest, MarksOutOfOrderAreDataLoss) {
   const Lanes lanes = {.count = 1, .capacity = 9};
-  for (const LaneMark mark :
-       {LaneMark{-1, 0}, LaneMark{5, 6}, LaneMark{5, -1}}) {
+  for (const LaneMark mark : {LaneMark{-1, 0}, LaneMark{5, 6}, LaneMark{5, -1},
+                              LaneMark{(int64_t{1} << 62) + 1, 0}}) {
     Bytes bytes = ZerosFor(lanes);
     const CommitRecord record(absl::MakeSpan(bytes), lanes, {{mark}});
     EXPECT_THAT(CommitRecord::Read(bytes, lanes),

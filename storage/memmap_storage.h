@@ -35,7 +35,7 @@ namespace rill {
 //   slots, [C] with one lane, [C, L] in time-major order, else [L, C]).
 //
 // Thread-safety: thread-safe.
-// Cost: as DenseStorage, and 0.1 us an Extend. Opening reads no row.
+// Cost: as DenseStorage, and 0.2 us an Extend. Opening reads no row.
 //
 // Example (MemmapStorageTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto storage,

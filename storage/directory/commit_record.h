@@ -61,8 +61,8 @@ struct CommitState {
 // changes its own, so both cost O(lanes touched) and never O(lanes). The
 // checksum of the marks is a sum of hashes, one a lane, for the same reason.
 //
-// Thread-safety: thread-compatible. Cost: Announce and Commit 0.03 us each and
-//   2 ns a lane; no system call.
+// Thread-safety: thread-compatible. Cost: Announce and Commit 0.08 us each, for
+//   many lanes 1.8 ns a lane each; no system call (commit_record_benchmark).
 class CommitRecord {
  public:
   // Of the memory that a record takes.

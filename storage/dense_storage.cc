@@ -154,10 +154,10 @@ absl::StatusOr<const DenseStorageImpl::Rows*> DenseStorageImpl::FindLive(
 
 absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
                                     TensorDict* out) const {
-  constexpr absl::string_view kCaller = "DenseStorage::Read";
+  constexpr absl::string_view kCaller = "Storage::Read";
   if (out == nullptr) {
     return absl::InvalidArgumentError(
-        "DenseStorage::Read: out: got null, want a TensorDict");
+        "Storage::Read: out: got null, want a TensorDict");
   }
   const int64_t n = static_cast<int64_t>(slots.size());
   // All at once before it is known how wide a row is.
@@ -178,7 +178,7 @@ absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
                    {n}, {device_, device_.is_cpu() ? MemoryKind::kPageable
                                                    : MemoryKind::kDevice}));
     if (!FindPlaces(*rows, n, fresh, &places)) {
-      return absl::InternalError("DenseStorage::Read: made an unfit batch");
+      return absl::InternalError("Storage::Read: made an unfit batch");
     }
   }
   while (slots.size() > step) {
@@ -199,7 +199,7 @@ absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
 
 absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {
   absl::ReaderMutexLock lock(&state_mutex_);
-  RILL_RETURN_IF_ERROR(rings_.CheckLive("DenseStorage::Lease", range));
+  RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::Lease", range));
   TensorDict view({0});
   if (rows_ != nullptr) {
     RILL_ASSIGN_OR_RETURN(view, rows_->table->View(range));

@@ -45,14 +45,14 @@ absl::StatusOr<BatchRows> DenseStorageImpl::CheckBatchShape(
   const int64_t first = info.first_lane;
   if (shape.rank() != 2 && !(shape.rank() == 1 && lanes_.count == 1)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "DenseStorage::Extend: batch shape: got ", shape.ToString(),
+        "Storage::Extend: batch shape: got ", shape.ToString(),
         ", want [lanes, time]", lanes_.count == 1 ? " or [time]" : ""));
   }
   const int64_t num_lanes = shape.rank() == 2 ? shape[0] : 1;
   if (first < 0 || first > lanes_.count || num_lanes > lanes_.count - first) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "DenseStorage::Extend: lanes: got ", num_lanes, " from lane ", first,
-        " on, want lanes of [0, ", lanes_.count, ")"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("Storage::Extend: lanes: got ", num_lanes, " from lane ",
+                     first, " on, want lanes of [0, ", lanes_.count, ")"));
   }
   return BatchRows{.batch_rank = shape.rank(),
                    .num_lanes = num_lanes,
@@ -68,7 +68,7 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Extend(const TensorDict& batch,
   if (extent.num_lanes * extent.steps > 0) return Append(batch, info, extent);
   // Nothing to write, but what does not fit is still an error.
   if (const Rows* const rows = WriterRows()) {
-    RILL_RETURN_IF_ERROR(leaves_.Bind("DenseStorage::Extend", rows->spec(),
+    RILL_RETURN_IF_ERROR(leaves_.Bind("Storage::Extend", rows->spec(),
                                       rows->tree, batch,
                                       /*allow_part=*/false));
   }
@@ -77,8 +77,8 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Extend(const TensorDict& batch,
 
 absl::Status DenseStorageImpl::StageBatch(const TensorDict& batch,
                                           const BatchRows& extent, Rows* rows) {
-  RILL_RETURN_IF_ERROR(leaves_.Bind("DenseStorage::Extend", rows->spec(),
-                                    rows->tree, batch, /*allow_part=*/false));
+  RILL_RETURN_IF_ERROR(leaves_.Bind("Storage::Extend", rows->spec(), rows->tree,
+                                    batch, /*allow_part=*/false));
   RILL_RETURN_IF_ERROR(leaves_.Prepare(*rows->table, extent.batch_rank));
   ExpandRanges(plan_.written, &slots_);
   event_.Clear();
@@ -95,13 +95,13 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Append(const TensorDict& batch,
     const TensorDictSpec spec = TensorDictSpec::Of(batch);
     if (spec.empty()) {
       return absl::InvalidArgumentError(
-          "DenseStorage::Extend: keys: got none, want a tensor at least");
+          "Storage::Extend: keys: got none, want a tensor at least");
     }
     RILL_ASSIGN_OR_RETURN(fresh, MakeRows(spec));
     rows = fresh.get();
   }
   RILL_RETURN_IF_ERROR(WriterRings().CheckAppend(
-      "DenseStorage::Extend", info.first_lane, extent.num_lanes, extent.steps));
+      "Storage::Extend", info.first_lane, extent.num_lanes, extent.steps));
   WriterRings().PlanAppend(info.first_lane, extent.num_lanes, extent.steps,
                            &plan_);
   BatchRows kept = extent;
@@ -193,7 +193,7 @@ void DenseStorageImpl::PlanOverwrite(absl::Span<const Slot> slots) {
 
 absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
                                        const TensorDict& rows) {
-  constexpr absl::string_view kCaller = "DenseStorage::WriteAt";
+  constexpr absl::string_view kCaller = "Storage::WriteAt";
   const Shape want = {static_cast<int64_t>(slots.size())};
   if (!(rows.batch_shape() == want)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -222,6 +222,7 @@ absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
   leases_.End(plan_.written);
   absl::InlinedVector<LeafBatch, 16> places;
   for (const BatchLeaf& leaf : leaves_.leaves()) {
+    if (leaf.ready->num_elements() == 0) continue;  // And no address.
     places.push_back(
         {leaf.leaf, leaf.ready->raw_data(), leaf.ready->strides_bytes()[0]});
   }
@@ -282,13 +283,13 @@ void DenseStorageImpl::AttachAllAgain() {
 absl::Status DenseStorageImpl::AddObserver(WriteObserver* observer) {
   if (observer == nullptr) {
     return absl::InvalidArgumentError(
-        "DenseStorage::AddObserver: observer: got null, want an observer");
+        "Storage::AddObserver: observer: got null, want an observer");
   }
   absl::MutexLock write(&write_mutex_);
   if (std::find(observers_.begin(), observers_.end(), observer) !=
       observers_.end()) {
     return absl::FailedPreconditionError(
-        "DenseStorage::AddObserver: observer: got one that is there already, "
+        "Storage::AddObserver: observer: got one that is there already, "
         "want another; remove it first");
   }
   RILL_RETURN_IF_ERROR(BuildLiveEvent(WriterRings(), WriterRows()));

@@ -71,10 +71,13 @@ const TensorDict::Entry* TensorDict::Internal::FindEntry(
     const TensorDict& dict, absl::string_view key) {
   const TensorDict* level = &dict;
   while (level != nullptr) {
+    // No name has a "/" that is not escaped, so a hit is the last component.
+    if (const Entry* last = FindHere(*level, key)) return last;
     absl::string_view head, rest;
     SplitKeyHead(key, &head, &rest);
-    const Entry* entry = FindHere(*level, head);
-    if (entry == nullptr || head.size() == key.size()) return entry;
+    if (rest.empty()) return nullptr;
+    const Entry* const entry = FindHere(*level, head);
+    if (entry == nullptr) return nullptr;
     level = entry->dict();
     key = rest;
   }

@@ -179,14 +179,16 @@ uint64_t BasicEpochWindows<Sync>::MetWindow(
     absl::Span<const Slot> slots) const {
   const uint64_t window = window_.load();
   if (window % 2 == 0) return 0;
-  // Another window's ranges may come in between: then, by these acquires, this
-  // window is closed and its rows are whole, and the other one waits for us.
   const size_t count = num_ranges_.load(std::memory_order_acquire);
   std::array<SlotRange, kMaxRanges> ranges;
   for (size_t i = 0; i < count; ++i) {
     ranges[i].first = ranges_[i].first.load(std::memory_order_acquire);
     ranges[i].count = ranges_[i].count.load(std::memory_order_acquire);
   }
+  // Where ranges of a later window came in between, by these acquires the
+  // number has changed: this window is closed and its rows are whole, and the
+  // later one waits for us.
+  if (window_.load(std::memory_order_acquire) != window) return 0;
   return SlotsMeet(slots, absl::MakeConstSpan(ranges.data(), count)) ? window
                                                                      : 0;
 }

@@ -94,11 +94,15 @@ void ForEachRun(const Shape& shape, absl::Span<const int64_t> a,
     fn(offset_a, offset_b, run);
     int d = outer - 1;
     for (; d >= 0; --d) {
-      offset_a += a[d];
-      offset_b += b[d];
-      if (++at[d] < shape[d]) break;
-      offset_a -= a[d] * shape[d];
-      offset_b -= b[d] * shape[d];
+      // Never past the last element: strides may be as large as int64 allows.
+      if (at[d] + 1 < shape[d]) {
+        ++at[d];
+        offset_a += a[d];
+        offset_b += b[d];
+        break;
+      }
+      offset_a -= a[d] * at[d];
+      offset_b -= b[d] * at[d];
       at[d] = 0;
     }
     if (d < 0) return;

@@ -32,8 +32,10 @@ class Cursor {
  public:
   explicit Cursor(const Tensor& tensor)
       : at_(tensor.raw_data()), shape_(tensor.shape()) {
-    std::copy(tensor.strides_bytes().begin(), tensor.strides_bytes().end(),
-              strides_.begin());
+    for (int d = 0; d < shape_.rank(); ++d) {
+      // The stride of a dimension of size 1 says nothing, and may be absurd.
+      if (shape_[d] > 1) strides_[d] = tensor.strides_bytes()[d];
+    }
     if (shape_.rank() == 0) shape_ = {1};
   }
   // fn(first, stride_bytes, count) for the next `n` elements, of which there

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/base/file_error.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -75,6 +77,28 @@ std::string ParentDirectory(const std::string& path) {
   if (slash == std::string::npos) return ".";
   end = path.find_last_not_of('/', slash);
   return end == std::string::npos ? "/" : path.substr(0, end + 1);
+}
+
+absl::StatusOr<int64_t> RegularFileSize(int fd, absl::string_view function,
+                                        const std::string& path) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return FileError(errno, function, "look up", path);
+  if (S_ISREG(info.st_mode)) return info.st_size;
+  return absl::FailedPreconditionError(
+      absl::StrCat(function, ": kind of \"", path, "\": want a regular file"));
+}
+
+int Fallocate(int fd, int mode, int64_t offset, int64_t bytes) {
+  int error;
+  do {
+    error = fallocate(fd, mode, offset, bytes) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  return error;
+}
+
+int ReserveBlocks(int fd, int mode, int64_t offset, int64_t bytes) {
+  const int error = Fallocate(fd, mode, offset, bytes);
+  return error == EOPNOTSUPP ? posix_fallocate(fd, offset, bytes) : error;
 }
 
 FileDescriptor::~FileDescriptor() {

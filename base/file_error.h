@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace rill::base_internal {
@@ -19,6 +20,15 @@ absl::Status FileError(int error, absl::string_view function,
 
 // The directory that `path` lies in ("." where it names none).
 std::string ParentDirectory(const std::string& path);
+
+// Bytes of the open file. FAILED_PRECONDITION where it is no regular file.
+absl::StatusOr<int64_t> RegularFileSize(int fd, absl::string_view function,
+                                        const std::string& path);
+
+// fallocate, again after a signal; 0 or the errno. ReserveBlocks writes to
+// every block where the file system has no fallocate.
+int Fallocate(int fd, int mode, int64_t offset, int64_t bytes);
+int ReserveBlocks(int fd, int mode, int64_t offset, int64_t bytes);
 
 // Closes a file descriptor when it goes. Thread-compatible.
 class FileDescriptor {

@@ -26,10 +26,7 @@ constexpr int64_t kMaxWrite = int64_t{64} << 20;
 // Blocks for all `bytes`; writing would find them one by one.
 int Reserve(int fd, int64_t bytes) {
   if (bytes == 0) return 0;
-  int error;
-  do {
-    error = fallocate(fd, 0, 0, bytes) == 0 ? 0 : errno;
-  } while (error == EINTR);
+  const int error = base_internal::Fallocate(fd, 0, 0, bytes);
   // Without fallocate a full disk is met while writing.
   return error == EOPNOTSUPP ? 0 : error;
 }

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,17 +18,6 @@ namespace {
 
 using base_internal::FileDescriptor;
 using base_internal::FileError;
-
-// Reserves blocks for all `bytes` of the file and gives it that length.
-int Reserve(int fd, int64_t bytes) {
-  int error;
-  do {
-    error = fallocate(fd, 0, 0, bytes) == 0 ? 0 : errno;
-  } while (error == EINTR);
-  // A file system without fallocate: glibc writes to every block instead.
-  if (error == EOPNOTSUPP) error = posix_fallocate(fd, 0, bytes);
-  return error;
-}
 
 absl::StatusOr<std::byte*> Map(absl::string_view function, int fd,
                                const std::string& path, int64_t bytes,
@@ -53,20 +41,15 @@ absl::StatusOr<std::shared_ptr<MappedFile>> MappedFile::Open(
   if (!file.is_open()) {
     return FileError(errno, "MappedFile::Open", "open", path);
   }
-  struct stat info;
-  if (fstat(file.get(), &info) != 0) {
-    return FileError(errno, "MappedFile::Open", "look up", path);
-  }
-  if (!S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "MappedFile::Open: kind of \"", path, "\": want a regular file"));
-  }
-  if (expected_bytes >= 0 && info.st_size < expected_bytes) {
+  RILL_ASSIGN_OR_RETURN(
+      const int64_t size,
+      base_internal::RegularFileSize(file.get(), "MappedFile::Open", path));
+  if (expected_bytes >= 0 && size < expected_bytes) {
     return absl::DataLossError(absl::StrCat(
-        "MappedFile::Open: size of \"", path, "\": got ", info.st_size,
-        " bytes, want ", expected_bytes, "; the file was cut short"));
+        "MappedFile::Open: size of \"", path, "\": got ", size, " bytes, want ",
+        expected_bytes, "; the file was cut short"));
   }
-  const int64_t bytes = expected_bytes >= 0 ? expected_bytes : info.st_size;
+  const int64_t bytes = expected_bytes >= 0 ? expected_bytes : size;
   RILL_ASSIGN_OR_RETURN(std::byte * data, Map("MappedFile::Open", file.get(),
                                               path, bytes, writable));
   return std::shared_ptr<MappedFile>(
@@ -87,7 +70,8 @@ absl::StatusOr<std::shared_ptr<MappedFile>> MappedFile::Create(
   }
   auto remove = absl::MakeCleanup([&] { unlink(path.c_str()); });
   RILL_RETURN_IF_ERROR(FaultPoint("file.reserve", path));
-  if (const int error = Reserve(file.get(), bytes); error != 0) {
+  if (const int error = base_internal::ReserveBlocks(file.get(), 0, 0, bytes);
+      error != 0) {
     // What was reserved so far counts as free again in the message.
     if (ftruncate(file.get(), 0) != 0)
       return FileError(errno, "MappedFile::Create", "give back the space of",

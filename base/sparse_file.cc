@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@ namespace rill {
 namespace {
 
 using base_internal::FileError;
+using base_internal::ReserveBlocks;
 
 constexpr absl::string_view kReserve = "SparseFile::Reserve";
 
@@ -31,16 +31,6 @@ int64_t RoundUpToPage(int64_t bytes) {
 int64_t Seek(int fd, int64_t from, int64_t end, int what) {
   const off_t found = lseek(fd, from, what);
   return found < 0 ? end : std::min<int64_t>(found, end);
-}
-
-int Allocate(int fd, int64_t offset, int64_t bytes) {
-  int error;
-  do {
-    error = fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, bytes) == 0 ? 0 : errno;
-  } while (error == EINTR);
-  // A file system without fallocate: glibc writes to every block instead.
-  if (error == EOPNOTSUPP) error = posix_fallocate(fd, offset, bytes);
-  return error;
 }
 
 }  // namespace
@@ -107,16 +97,12 @@ absl::StatusOr<std::unique_ptr<SparseFile>> SparseFile::Open(
   if (fd < 0) return FileError(errno, kOpen, "open", path);
   std::unique_ptr<SparseFile> file(
       new SparseFile(path, fd, bytes, is_writable));
-  struct stat info;
-  if (fstat(fd, &info) != 0) return FileError(errno, kOpen, "look up", path);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kOpen, ": kind of \"", path, "\": want a regular file"));
-  }
-  if (info.st_size != bytes) {
-    return absl::DataLossError(
-        absl::StrCat(kOpen, ": size of \"", path, "\": got ", info.st_size,
-                     " bytes, want ", bytes, "; the file was changed"));
+  RILL_ASSIGN_OR_RETURN(const int64_t size,
+                        base_internal::RegularFileSize(fd, kOpen, path));
+  if (size != bytes) {
+    return absl::DataLossError(absl::StrCat(kOpen, ": size of \"", path,
+                                            "\": got ", size, " bytes, want ",
+                                            bytes, "; the file was changed"));
   }
   return file;
 }
@@ -159,7 +145,7 @@ absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
   for (int64_t hole = Seek(fd, offset, end, SEEK_HOLE); hole < end;) {
     const int64_t data = Seek(fd, hole, end, SEEK_DATA);
     holes.push_back({hole, data - hole});
-    const int error = Allocate(fd, hole, data - hole);
+    const int error = ReserveBlocks(fd, FALLOC_FL_KEEP_SIZE, hole, data - hole);
     if (error != 0) {
       for (const Hole& got : holes) {
         fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, got.begin,
@@ -171,7 +157,7 @@ absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
   }
   if (!holes.empty() || bytes == 0) return absl::OkStatus();
   // A file system that does not know its holes says that there are none.
-  const int error = Allocate(fd, offset, bytes);
+  const int error = ReserveBlocks(fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
   if (error != 0) return FileError(error, kReserve, "reserve", path_, bytes);
   return absl::OkStatus();
 }

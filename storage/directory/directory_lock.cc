@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -43,12 +42,8 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(
            0666);
   if (fd < 0) return FileError(errno, caller, "open", path);
   std::unique_ptr<DirectoryLock> lock(new DirectoryLock(fd));
-  struct stat info;
-  if (fstat(fd, &info) != 0) return FileError(errno, caller, "look up", path);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(caller, ": kind of \"", path, "\": want a regular file"));
-  }
+  RILL_RETURN_IF_ERROR(
+      base_internal::RegularFileSize(fd, caller, path).status());
   int error;
   do {
     error = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;

@@ -32,9 +32,13 @@ struct Lanes {
   friend bool operator==(const Lanes&, const Lanes&) = default;
 };
 
-// Where a lane stands: `written` steps were ever appended to it, so the next
-// one goes to position written % C, and the live steps are the last
-// min(written, C) of them, less those that a write in flight has retired.
+// How many steps a lane ever takes: room to add to without overflow.
+inline constexpr int64_t kMaxWritten = int64_t{1} << 62;
+
+// Where a lane stands: `written` steps were ever appended to it, at most
+// kMaxWritten, so the next one goes to position written % C, and the live steps
+// are the last min(written, C) of them, less those that a write in flight has
+// retired.
 struct Cursor {
   int64_t written = 0;
   friend bool operator==(const Cursor&, const Cursor&) = default;

@@ -24,9 +24,6 @@ struct AppendPlan {
 // All slots are in [0, limit). No branch a slot.
 bool AllInRange(absl::Span<const Slot> slots, int64_t limit);
 
-// How many steps a lane ever takes: room to add to without overflow.
-inline constexpr int64_t kMaxWritten = int64_t{1} << 62;
-
 // Which slots are live and where the next step of each lane goes. Numbers only;
 // every storage that is a ring keeps one.
 //

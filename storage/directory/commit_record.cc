@@ -20,8 +20,6 @@ static_assert(std::endian::native == std::endian::little);
 constexpr char kMagic[8] = {'R', 'I', 'L', 'L', 'R', 'E', 'C', '1'};
 constexpr int64_t kPageBytes = 4096;
 constexpr int64_t kMarksOffset = 128;
-// How many steps a lane ever takes.
-constexpr int64_t kMaxWritten = int64_t{1} << 62;
 
 struct Header {
   char magic[8];
@@ -200,8 +198,6 @@ void CommitRecord::Commit() {
   behind_count_ = in_flight_.count;
   Publish(LaneSteps());
 }
-
-void CommitRecord::Withdraw() { Publish(LaneSteps()); }
 
 void CommitRecord::Set(absl::Span<const LaneMark> marks) {
   std::copy(marks.begin(), marks.end(), Marks(1 - current_));

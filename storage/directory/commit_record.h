@@ -85,8 +85,6 @@ class CommitRecord {
   // `append` lies within the lanes and steps > 0; one at a time.
   void Announce(const LaneSteps& append);
   void Commit();
-  // The one in flight will not happen, and touched nothing.
-  void Withdraw();
   // Replaces all marks.
   void Set(absl::Span<const LaneMark> marks);
 

@@ -45,8 +45,8 @@ TEST(CommitRecordTest, AnAppendIsAnnouncedAndThenCommitted) {
   record.Commit();
   EXPECT_EQ(ReadOrDie(bytes, lanes), (CommitState{{{0}, {4}, {4}}, {}}));
   record.Announce({.first = 0, .count = 1, .steps = 25});
-  record.Withdraw();
-  EXPECT_EQ(ReadOrDie(bytes, lanes), (CommitState{{{0}, {4}, {4}}, {}}));
+  EXPECT_EQ(ReadOrDie(bytes, lanes),
+            (CommitState{{{0}, {4}, {4}}, {0, 1, 25}}));
   record.Set({{{7, 1}, {8, 2}, {9, 3}}});
   EXPECT_EQ(ReadOrDie(bytes, lanes),
             (CommitState{{{7, 1}, {8, 2}, {9, 3}}, {}}));

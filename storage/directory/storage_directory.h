@@ -57,7 +57,6 @@ class StorageDirectory {
   static absl::StatusOr<std::unique_ptr<StorageDirectory>> Open(
       absl::string_view caller, const std::string& path);
 
-  const std::string& path() const { return path_; }
   // After Open; `marks` has one a lane, what a killed writer left in the middle
   // is no longer live.
   const Description& description() const { return *description_; }
@@ -73,7 +72,6 @@ class StorageDirectory {
   }
   void Announce(const LaneSteps& append) { record_->Announce(append); }
   void Commit() { record_->Commit(); }
-  void Withdraw() { record_->Withdraw(); }
   void Set(absl::Span<const LaneMark> marks);
   // Everything that was committed outlives a loss of power: rows first, then
   // the record that tells of them.

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // SaveMemmapDirectory and CreateMemmapDirectory.
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/file.h"
 #include "rill/base/file_writer.h"
 #include "rill/base/mapped_file.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/buffer.h"
 #include "rill/formats/memmap/leaf_bytes.h"
 #include "rill/formats/memmap/memmap_files.h"
 #include "rill/formats/memmap_directory.h"
@@ -59,11 +62,7 @@ absl::StatusOr<TensorDict> LikeFiles(const TensorDictSpec& spec,
                                      const Shape& batch_shape) {
   TensorDict like(batch_shape);
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    std::vector<int64_t> sizes(batch_shape.sizes().begin(),
-                               batch_shape.sizes().end());
-    sizes.insert(sizes.end(), leaf.spec.shape.sizes().begin(),
-                 leaf.spec.shape.sizes().end());
-    RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
+    RILL_ASSIGN_OR_RETURN(const Shape shape, leaf.spec.FullShape(batch_shape));
     RILL_ASSIGN_OR_RETURN(const Tensor one, Tensor::Zeros(leaf.spec.dtype, {}));
     RILL_ASSIGN_OR_RETURN(Tensor all, one.Expand(shape));
     RILL_RETURN_IF_ERROR(like.Set(leaf.key, std::move(all)));
@@ -110,15 +109,18 @@ absl::StatusOr<MemmapDirectoryPlan> PlanMemmapDirectory(
                         ListMemmapFiles("PlanMemmapDirectory", like));
   MemmapDirectoryPlan plan;
   plan.leaves.resize(spec.leaves().size());
+  absl::flat_hash_map<const Buffer*, size_t> leaf_of;
+  for (size_t i = 0; i < plan.leaves.size(); ++i) {
+    leaf_of[like.Find(spec.leaves()[i].key)->buffer().get()] = i;
+  }
   for (MemmapFile& file : files) {
     if (!file.leaf) {
       plan.texts.push_back({std::move(file.path), std::move(file.text)});
       continue;
     }
-    for (size_t i = 0; i < plan.leaves.size(); ++i) {
-      const Tensor* const leaf = like.Find(spec.leaves()[i].key);
-      if (leaf->buffer() != file.leaf->buffer()) continue;
-      plan.leaves[i] = {file.path, file.size()};
+    const auto leaf = leaf_of.find(file.leaf->buffer().get());
+    if (leaf != leaf_of.end()) {
+      plan.leaves[leaf->second] = {file.path, file.size()};
     }
   }
   return plan;

@@ -88,6 +88,14 @@ absl::StatusOr<int64_t> RegularFileSize(int fd, absl::string_view function,
       absl::StrCat(function, ": kind of \"", path, "\": want a regular file"));
 }
 
+bool LacksSpaceFor(int fd, int64_t bytes) {
+  struct statvfs fs;
+  // Some file systems do not know how large they are, and say 0.
+  return fstatvfs(fd, &fs) == 0 && fs.f_blocks != 0 &&
+         bytes / static_cast<int64_t>(fs.f_frsize) >
+             static_cast<int64_t>(fs.f_bavail);
+}
+
 int Fallocate(int fd, int mode, int64_t offset, int64_t bytes) {
   int error;
   do {

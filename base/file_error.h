@@ -25,6 +25,11 @@ std::string ParentDirectory(const std::string& path);
 absl::StatusOr<int64_t> RegularFileSize(int fd, absl::string_view function,
                                         const std::string& path);
 
+// Whether `bytes` of new blocks cannot fit where the open file lies. Ask before
+// reserving them: ext4 fills the whole disk, for everybody, before it says that
+// it is too small.
+bool LacksSpaceFor(int fd, int64_t bytes);
+
 // fallocate, again after a signal; 0 or the errno. ReserveBlocks writes to
 // every block where the file system has no fallocate.
 int Fallocate(int fd, int mode, int64_t offset, int64_t bytes);

@@ -26,6 +26,7 @@ constexpr int64_t kMaxWrite = int64_t{64} << 20;
 // Blocks for all `bytes`; writing would find them one by one.
 int Reserve(int fd, int64_t bytes) {
   if (bytes == 0) return 0;
+  if (base_internal::LacksSpaceFor(fd, bytes)) return ENOSPC;
   const int error = base_internal::Fallocate(fd, 0, 0, bytes);
   // Without fallocate a full disk is met while writing.
   return error == EOPNOTSUPP ? 0 : error;

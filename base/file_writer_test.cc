@@ -73,5 +73,13 @@ TEST(FileWriterTest, AFullDiskIsMetBeforeTheFirstByte) {
   EXPECT_FALSE(PathExists(path));
 }
 
+TEST(FileWriterTest, MoreThanTheDiskHasIsRefused) {
+  const std::string path = FreshPath("huge");
+  EXPECT_THAT(FileWriter::Create(path, int64_t{1} << 60),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("asked 1152921504606846976 bytes")));
+  EXPECT_FALSE(PathExists(path));
+}
+
 }  // namespace
 }  // namespace rill

@@ -70,7 +70,10 @@ absl::StatusOr<std::shared_ptr<MappedFile>> MappedFile::Create(
   }
   auto remove = absl::MakeCleanup([&] { unlink(path.c_str()); });
   RILL_RETURN_IF_ERROR(FaultPoint("file.reserve", path));
-  if (const int error = base_internal::ReserveBlocks(file.get(), 0, 0, bytes);
+  if (const int error =
+          base_internal::LacksSpaceFor(file.get(), bytes)
+              ? ENOSPC
+              : base_internal::ReserveBlocks(file.get(), 0, 0, bytes);
       error != 0) {
     // What was reserved so far counts as free again in the message.
     if (ftruncate(file.get(), 0) != 0)

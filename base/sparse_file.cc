@@ -17,6 +17,7 @@ namespace rill {
 namespace {
 
 using base_internal::FileError;
+using base_internal::LacksSpaceFor;
 using base_internal::ReserveBlocks;
 
 constexpr absl::string_view kReserve = "SparseFile::Reserve";
@@ -145,7 +146,10 @@ absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
   for (int64_t hole = Seek(fd, offset, end, SEEK_HOLE); hole < end;) {
     const int64_t data = Seek(fd, hole, end, SEEK_DATA);
     holes.push_back({hole, data - hole});
-    const int error = ReserveBlocks(fd, FALLOC_FL_KEEP_SIZE, hole, data - hole);
+    const int error =
+        LacksSpaceFor(fd, data - hole)
+            ? ENOSPC
+            : ReserveBlocks(fd, FALLOC_FL_KEEP_SIZE, hole, data - hole);
     if (error != 0) {
       for (const Hole& got : holes) {
         fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, got.begin,

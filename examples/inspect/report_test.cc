@@ -294,6 +294,20 @@ TEST(OpenSavedTest, LazyStackMayStandAlone) {
 )");
 }
 
+TEST(OpenSavedTest, LazyStackOfLazyStacksIsRefusedAsWhatItIs) {
+  const std::string stacks = FreshPath("stack_of_stacks");
+  for (const std::string& folder : {stacks, JoinPath(stacks, "0")}) {
+    RILL_ASSERT_OK(CreateDirectories(folder));
+    WriteInPlace(
+        JoinPath(folder, "meta.json"),
+        R"({"_type":"<class 'tensordict._lazy.LazyStackedTensorDict'>",)"
+        R"("stack_dim":0})");
+  }
+  EXPECT_THAT(OpenSaved(stacks),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("got a lazy stack of what is refused")));
+}
+
 TEST(OpenSavedTest, TruncatedLeafIsDataLossWithTheFile) {
   const std::string path = PeerDirectory("A");
   WriteInPlace(JoinPath(path, "obs.memmap"), "short");

@@ -106,7 +106,10 @@ absl::Status Load(
     saved->stack = *std::move(stack);
     return absl::OkStatus();
   }
-  return absl::IsDataLoss(stack.status()) ? stack.status() : dict.status();
+  // A lazy stack it was, of what cannot be loaded.
+  const bool is_stack =
+      absl::IsDataLoss(stack.status()) || !saved->refused.empty();
+  return is_stack ? stack.status() : dict.status();
 }
 
 absl::StatusOr<Saved> OpenAt(const std::string& path, int depth) {

@@ -45,6 +45,7 @@ void ForEachRun(
   int64_t apart = 0;
   for (size_t row = 0; row < lengths.size(); ++row) {
     const int64_t bytes = lengths[row] * around.inner;
+    if (bytes == 0) continue;  // Where all rows are, no tensor has bytes.
     for (int64_t i = 0; i < around.outer; ++i) {
       copy((i * values.shape()[dim] + starts[row]) * around.inner, apart,
            bytes);

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/tensordict/channel/record_channel.h"
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "rill/base/fault_point.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/buffer.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+namespace {
+
+using channel_internal::SharedRings;
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kMaxSteps = int64_t{1} << 40;
+
+// In front of a batch's leaves, each of which starts at a multiple of 64.
+struct RecordHeader {
+  int64_t bytes;  // With this header, a multiple of 64.
+  int64_t rank;   // 1 or 2.
+  int64_t sizes[2];
+  int64_t first_lane;
+  int64_t policy_version;
+  int64_t unused[2];
+};
+static_assert(sizeof(RecordHeader) == kAlignment);
+
+int64_t RoundUp(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// What both ends must agree on: keys, dtypes, shapes, in order (FNV-1a).
+uint64_t TagOf(const TensorDictSpec& spec) {
+  uint64_t hash = 14695981039346656037u;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    for (const char c : absl::StrCat(leaf.key, "\n", DTypeName(leaf.spec.dtype),
+                                     leaf.spec.shape.ToString(), "\n")) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    }
+  }
+  return hash;
+}
+
+// Bytes of a record of `steps` steps; -1 where they do not fit in int64.
+int64_t RecordBytes(const TensorDictSpec& spec, int64_t steps) {
+  int64_t total = sizeof(RecordHeader);
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    int64_t bytes;
+    if (__builtin_mul_overflow(
+            steps, leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype),
+            &bytes) ||
+        bytes > INT64_MAX - kAlignment ||
+        __builtin_add_overflow(total, RoundUp(bytes), &total)) {
+      return -1;
+    }
+  }
+  return total;
+}
+
+absl::Status CheckOptions(absl::string_view caller,
+                          const RecordChannel::Options& options) {
+  if (options.spec.leaves().empty() || !options.spec.non_tensors().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": spec: got ", options.spec.leaves().size(),
+                     " tensors and ", options.spec.non_tensors().size(),
+                     " other values, want tensors, and nothing else"));
+  }
+  return absl::OkStatus();
+}
+
+// Entries that a channel cannot carry must not be lost in it.
+absl::Status CheckKinds(absl::string_view caller, const TensorDict& dict,
+                        const std::string& path) {
+  absl::Status status;
+  dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
+    if (!status.ok() || kind == EntryKind::kTensor) return;
+    const std::string full = absl::StrCat(path, key);
+    status = kind == EntryKind::kDict
+                 ? CheckKinds(caller, *dict.FindDict(key), full + "/")
+                 : absl::InvalidArgumentError(
+                       absl::StrCat(caller, ": \"", full,
+                                    "\": got an entry of another kind, want "
+                                    "tensors; Exclude it"));
+  });
+  return status;
+}
+
+class ProducerSink final : public Sink {
+ public:
+  ProducerSink(RecordChannel::Options options,
+               std::shared_ptr<SharedRings> rings, int64_t producer)
+      : options_(std::move(options)),
+        rings_(std::move(rings)),
+        producer_(producer) {}
+  ~ProducerSink() override { rings_->CloseWriter(producer_); }
+
+  absl::Status Write(const TensorDict& batch, const WriteInfo& info) override {
+    constexpr absl::string_view kWrite = "RecordChannel::Write";
+    const Shape& shape = batch.batch_shape();
+    if (shape.rank() != 1 && shape.rank() != 2) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kWrite, ": batch shape: got ", shape.ToString(),
+                       ", want [lanes, time] or [time]"));
+    }
+    RILL_RETURN_IF_ERROR(options_.spec.CheckLayout(kWrite, batch));
+    RILL_RETURN_IF_ERROR(CheckKinds(kWrite, batch, ""));
+    if (shape.num_elements() == 0) return absl::OkStatus();
+    RecordHeader header = {
+        .bytes = RecordBytes(options_.spec, shape.num_elements()),
+        .rank = shape.rank(),
+        .sizes = {shape[0], shape.rank() == 2 ? shape[1] : 1},
+        .first_lane = info.first_lane,
+        .policy_version = info.policy_version,
+        .unused = {}};
+    if (header.bytes < 0 || header.bytes > rings_->ring_bytes()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kWrite, ": bytes of a batch of shape ", shape.ToString(), ": got ",
+          header.bytes, ", want at most ", rings_->ring_bytes(),
+          "; write fewer steps at once, or give the channel more bytes"));
+    }
+    RILL_ASSIGN_OR_RETURN(
+        std::byte* const record,
+        rings_->Reserve(producer_, header.bytes, options_.timeout));
+    std::memcpy(record, &header, sizeof(header));
+    std::byte* at = record + sizeof(header);
+    for (const TensorDictSpec::Leaf& leaf : options_.spec.leaves()) {
+      const Tensor& tensor = *batch.Find(leaf.key);
+      RILL_RETURN_IF_ERROR(CopyTo(tensor, at));
+      at += RoundUp(tensor.size_bytes());
+    }
+    RILL_RETURN_IF_ERROR(FaultPoint("channel.commit", "record"));
+    rings_->Commit(producer_, header.bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Flush() override {
+    return rings_->WaitUntilReleased(producer_, options_.timeout);
+  }
+
+ private:
+  static absl::Status CopyTo(const Tensor& tensor, std::byte* to) {
+    const int64_t bytes = tensor.size_bytes();
+    if (bytes == 0) return absl::OkStatus();
+    if (tensor.is_host() && tensor.is_contiguous()) {
+      std::memcpy(to, tensor.raw_data(), bytes);
+      return absl::OkStatus();
+    }
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor target,
+        Tensor::View(Buffer::Wrap(to, bytes, Device::Cpu(),
+                                  MemoryKind::kPageable, nullptr),
+                     tensor.dtype(), tensor.shape(), 0));
+    return target.CopyFrom(tensor);
+  }
+
+  const RecordChannel::Options options_;
+  const std::shared_ptr<SharedRings> rings_;
+  const int64_t producer_;
+};
+
+absl::StatusOr<std::unique_ptr<Sink>> MakeProducer(
+    const RecordChannel::Options& options,
+    const std::shared_ptr<SharedRings>& rings, int64_t producer) {
+  RILL_RETURN_IF_ERROR(rings->OpenWriter(producer));
+  return std::make_unique<ProducerSink>(options, rings, producer);
+}
+
+absl::StatusOr<RecordHeader> ReadHeader(const TensorDictSpec& spec,
+                                        absl::Span<const std::byte> bytes) {
+  RecordHeader header;
+  if (bytes.size() < sizeof(header)) {
+    return absl::DataLossError(
+        absl::StrCat("a record of ", bytes.size(), " bytes"));
+  }
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const auto is_size = [](int64_t size) {
+    return size >= 1 && size <= kMaxSteps;
+  };
+  int64_t steps;
+  if ((header.rank != 1 && header.rank != 2) || !is_size(header.sizes[0]) ||
+      !is_size(header.sizes[1]) || (header.rank == 1 && header.sizes[1] != 1) ||
+      __builtin_mul_overflow(header.sizes[0], header.sizes[1], &steps) ||
+      header.bytes > static_cast<int64_t>(bytes.size()) ||
+      header.bytes != RecordBytes(spec, steps)) {
+    return absl::DataLossError(absl::StrCat(
+        "a record of rank ", header.rank, ", sizes ", header.sizes[0], " and ",
+        header.sizes[1], ", and ", header.bytes, " bytes"));
+  }
+  return header;
+}
+
+// Views of a record's leaves.
+absl::StatusOr<TensorDict> ReadBatch(
+    const TensorDictSpec& spec, const RecordHeader& header,
+    const std::byte* record, const std::shared_ptr<SharedRings>& rings) {
+  RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(absl::MakeConstSpan(
+                                               header.sizes, header.rank)));
+  TensorDict batch(shape);
+  // The bytes are read only, which the buffer says.
+  const auto buffer =
+      Buffer::Wrap(const_cast<std::byte*>(record), header.bytes, Device::Cpu(),
+                   MemoryKind::kPageable, rings, /*is_writable=*/false);
+  int64_t at = sizeof(header);
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    RILL_ASSIGN_OR_RETURN(Tensor tensor,
+                          Tensor::View(buffer, leaf.spec.dtype,
+                                       shape.Concat(leaf.spec.shape), at));
+    at += RoundUp(tensor.size_bytes());
+    RILL_RETURN_IF_ERROR(batch.Set(leaf.key, std::move(tensor)));
+  }
+  return batch;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RecordChannel>> RecordChannel::Create(
+    const Options& options) {
+  RILL_RETURN_IF_ERROR(CheckOptions("RecordChannel::Create", options));
+  RILL_ASSIGN_OR_RETURN(auto rings,
+                        SharedRings::Create(options.producers, options.bytes,
+                                            TagOf(options.spec)));
+  return std::unique_ptr<RecordChannel>(
+      new RecordChannel(options, std::move(rings)));
+}
+
+absl::StatusOr<std::unique_ptr<Sink>> RecordChannel::OpenProducer(
+    int64_t producer) {
+  return MakeProducer(options_, rings_, producer);
+}
+
+absl::StatusOr<std::unique_ptr<Sink>> RecordChannel::AttachProducer(
+    int fd, int64_t producer, const Options& options) {
+  RILL_RETURN_IF_ERROR(CheckOptions("RecordChannel::AttachProducer", options));
+  RILL_ASSIGN_OR_RETURN(const auto rings,
+                        SharedRings::Attach(fd, TagOf(options.spec)));
+  return MakeProducer(options, rings, producer);
+}
+
+absl::Status RecordChannel::Wait(absl::Duration timeout) {
+  return rings_->WaitForData(timeout);
+}
+
+absl::Status RecordChannel::Broken(int64_t producer, const absl::Status& why) {
+  rings_->Abandon(producer);
+  return absl::DataLossError(absl::StrCat(
+      "RecordChannel::Drain: producer ", producer, ": got ", why.message(),
+      "; its process wrote over the channel's memory and is not read any "
+      "more"));
+}
+
+absl::StatusOr<int64_t> RecordChannel::Drain(Sink* sink) {
+  struct Part {
+    int64_t producer;
+    absl::Span<const std::byte> bytes;
+  };
+  std::vector<Part> parts;
+  for (int64_t i = 0; i < producers(); ++i) {
+    const auto bytes = rings_->Readable(i);
+    if (!bytes.ok()) return Broken(i, bytes.status());
+    if (!bytes->empty()) parts.push_back({i, *bytes});
+  }
+  int64_t batches = 0;
+  while (!parts.empty()) {
+    for (size_t i = 0; i < parts.size();) {
+      auto& [producer, bytes] = parts[i];
+      const auto header = ReadHeader(options_.spec, bytes);
+      if (!header.ok()) return Broken(producer, header.status());
+      const auto batch =
+          ReadBatch(options_.spec, *header, bytes.data(), rings_);
+      if (!batch.ok()) return Broken(producer, batch.status());
+      RILL_RETURN_IF_ERROR(
+          sink->Write(*batch, {.producer = producer,
+                               .first_lane = header->first_lane,
+                               .policy_version = header->policy_version}))
+          << "from producer " << producer;
+      rings_->Release(producer, header->bytes);
+      ++batches;
+      bytes = bytes.subspan(header->bytes);
+      if (bytes.empty()) {
+        parts.erase(parts.begin() + i);
+      } else {
+        ++i;
+      }
+    }
+  }
+  return batches;
+}
+
+absl::StatusOr<bool> RecordChannel::Discard(int64_t producer) {
+  if (producer < 0 || producer >= producers()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("RecordChannel::Discard: producer: got ", producer,
+                     ", want [0, ", producers(), ")"));
+  }
+  const auto bytes = rings_->Readable(producer);
+  if (!bytes.ok()) return Broken(producer, bytes.status());
+  if (bytes->empty()) return false;
+  const auto header = ReadHeader(options_.spec, *bytes);
+  if (!header.ok()) return Broken(producer, header.status());
+  rings_->Release(producer, header->bytes);
+  return true;
+}
+
+RecordChannel::ProducerState RecordChannel::producer_state(
+    int64_t producer) const {
+  switch (rings_->writer_state(producer)) {
+    case SharedRings::WriterState::kNone:
+      return ProducerState::kNone;
+    case SharedRings::WriterState::kAlive:
+      return ProducerState::kAlive;
+    case SharedRings::WriterState::kClosed:
+      return ProducerState::kClosed;
+    case SharedRings::WriterState::kDied:
+      return ProducerState::kDied;
+  }
+  return ProducerState::kNone;
+}
+
+}  // namespace rill

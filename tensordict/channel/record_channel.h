@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TENSORDICT_CHANNEL_RECORD_CHANNEL_H_
+#define RILL_TENSORDICT_CHANNEL_RECORD_CHANNEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "rill/tensordict/channel/shared_rings.h"
+#include "rill/tensordict/sink.h"
+#include "rill/tensordict/spec.h"
+
+namespace rill {
+
+// Batches of steps from producers in other processes, through anonymous shared
+// memory: a simulator that crashes takes its process along and nothing else.
+// The process that owns the replay buffer creates the channel and drains it
+// into a Sink; a producer's end is a Sink too, which a collector fills.
+//
+// - A batch arrives whole or not at all, those of one producer in order. One
+//   that is killed in the middle of a Write loses that batch only.
+// - Nobody hangs: who waits for a process that has died is told (UNAVAILABLE).
+// - Nothing has a name, so nothing is left behind. Memory is reserved at the
+//   start: RESOURCE_EXHAUSTED then, never SIGBUS later.
+// - What a producer's process does to the memory is checked before it is used.
+//
+// Shapes: batches [lanes, time] or [time] of host tensors.
+// Thread-safety: thread-compatible; each producer's sink too, apart from the
+//   channel and from one another.
+// Cost: one copy of the bytes in Write; Drain hands out views of the memory.
+//
+// Example (RecordChannelTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(auto channel,
+//                         RecordChannel::Create({.spec = spec}));
+//   if (fork() == 0) {
+//     auto sink = channel->OpenProducer(0);  // Or AttachProducer after exec.
+//     ... (*sink)->Write(batch, {}) ...
+//   }
+//   while (channel->Wait(absl::Seconds(60)).ok()) {
+//     RILL_RETURN_IF_ERROR(channel->Drain(&buffer).status());
+//   }
+class RecordChannel {
+ public:
+  struct Options {
+    TensorDictSpec spec = {};           // Of a step. Tensors only.
+    int64_t producers = 1;              // [1, 4096].
+    int64_t bytes = int64_t{16} << 20;  // A producer; the largest batch.
+    // How long a Write waits for space.
+    absl::Duration timeout = absl::InfiniteDuration();
+  };
+  enum class ProducerState {
+    kNone,  // Not opened yet.
+    kAlive,
+    kClosed,  // Its sink was destroyed.
+    kDied,    // Its process ended without that.
+  };
+
+  ~RecordChannel() { rings_->CloseReader(); }
+  RecordChannel(const RecordChannel&) = delete;
+  RecordChannel& operator=(const RecordChannel&) = delete;
+
+  // INVALID_ARGUMENT names the option; RESOURCE_EXHAUSTED where there is not as
+  // much memory.
+  static absl::StatusOr<std::unique_ptr<RecordChannel>> Create(
+      const Options& options);
+
+  // A producer's end, in this process or a forked child. FAILED_PRECONDITION
+  // where another that lives has this number. After one that died, a new one
+  // goes on. The sink's Write: INVALID_ARGUMENT where the batch is not of the
+  // spec or larger than `bytes`; DEADLINE_EXCEEDED after `timeout`; UNAVAILABLE
+  // where the channel has gone. Its Flush waits until all is drained.
+  absl::StatusOr<std::unique_ptr<Sink>> OpenProducer(int64_t producer);
+  // The same in a program that inherited fd() (and now gives it away), with the
+  // same spec; INVALID_ARGUMENT where it is another.
+  static absl::StatusOr<std::unique_ptr<Sink>> AttachProducer(
+      int fd, int64_t producer, const Options& options);
+  // Closed on exec: posix_spawn_file_actions_adddup2 keeps it open in a child.
+  int fd() const { return rings_->fd(); }
+
+  // Until a batch is there, or a producer's memory is broken (Drain says so).
+  // DEADLINE_EXCEEDED; UNAVAILABLE where all producers were there and have
+  // gone, and nothing is left.
+  absl::Status Wait(absl::Duration timeout);
+  // Hands to `sink` what was there when this was called, producers in turn, and
+  // returns the number of batches. WriteInfo is the producer's, `producer`
+  // the number it was opened with. On an error of the sink the batch stays,
+  // first of its producer's; Drain again, or Discard it. DATA_LOSS names a
+  // producer whose process wrote over the memory: nothing more comes from that
+  // one, Drain again for the others.
+  absl::StatusOr<int64_t> Drain(Sink* sink);
+  // Drops the next batch of a producer; whether there was one.
+  absl::StatusOr<bool> Discard(int64_t producer);
+
+  ProducerState producer_state(int64_t producer) const;
+  int64_t producers() const { return rings_->num_rings(); }
+
+ private:
+  RecordChannel(const Options& options,
+                std::shared_ptr<channel_internal::SharedRings> rings)
+      : options_(options), rings_(std::move(rings)) {}
+  // `why`, with the producer, which is not listened to any more.
+  absl::Status Broken(int64_t producer, const absl::Status& why);
+
+  Options options_;
+  std::shared_ptr<channel_internal::SharedRings> rings_;
+};
+
+}  // namespace rill
+
+#endif  // RILL_TENSORDICT_CHANNEL_RECORD_CHANNEL_H_

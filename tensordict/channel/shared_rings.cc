@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/tensordict/channel/shared_rings.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/clock.h"
+#include "rill/base/fault_point.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/channel/process_id.h"
+
+namespace rill::channel_internal {
+namespace {
+
+using base_internal::FileError;
+
+constexpr uint64_t kMagic = 0x31474e52'4c4c4952;  // "RILLRNG1"
+constexpr uint64_t kNobody = 0;
+constexpr uint64_t kClosed = ~uint64_t{0};
+constexpr char kName[] = "rill_channel";  // In /proc, for people.
+
+// Sleeps while *word == seen, at most for `most`; returns early at will.
+void FutexWait(std::atomic<uint32_t>* word, uint32_t seen,
+               absl::Duration most) {
+  const timespec timeout =
+      absl::ToTimespec(std::min(most, SharedRings::kLookAfter));
+  syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
+}
+
+// What programs can get without anybody's being killed for it; -1: unknown.
+// fallocate does not ask: it takes what there is.
+int64_t AvailableMemory() {
+  const absl::StatusOr<std::string> text = ReadFile("/proc/meminfo");
+  constexpr absl::string_view kField = "MemAvailable:";
+  const size_t at = text.ok() ? text->find(kField) : std::string::npos;
+  if (at == std::string::npos) return -1;
+  return 1024 * std::strtoll(text->c_str() + at + kField.size(), nullptr, 10);
+}
+
+// What one side waits on: a count of events, and whether it sleeps. Who waits
+// says so before it looks a last time, who signals looks after it counted, so
+// one of them sees the other.
+struct Signal {
+  std::atomic<uint32_t> count;
+  std::atomic<uint32_t> is_awaited;
+
+  void Raise() {
+    count.fetch_add(1);
+    if (is_awaited.load() == 0) return;
+    syscall(SYS_futex, &count, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
+  // Until `is_over(look)`, which is called now and then; `look` where it should
+  // see whether the other side lives.
+  template <typename IsOver>
+  absl::Status Await(absl::Duration timeout, IsOver is_over) {
+    is_awaited.store(1);
+    absl::StatusOr<bool> over = false;
+    const Clock& clock = Clock::System();
+    const absl::Time deadline = clock.Now() + timeout;
+    absl::Time next_look = clock.Now() + SharedRings::kLookAfter;
+    while (true) {
+      const uint32_t seen = count.load();
+      const absl::Time now = clock.Now();
+      const bool look = now >= next_look;
+      over = is_over(look);
+      if (!over.ok() || *over) break;
+      if (now >= deadline) {
+        over = absl::DeadlineExceededError("nothing came in time");
+        break;
+      }
+      if (look) next_look = now + SharedRings::kLookAfter;
+      FutexWait(&count, seen, deadline - now);
+    }
+    is_awaited.store(0);
+    return over.status();
+  }
+};
+
+}  // namespace
+
+// One process's words and the other's lie on lines of their own.
+struct SharedRings::Shared {
+  uint64_t magic;
+  uint64_t tag;
+  int64_t num_rings;
+  int64_t ring_bytes;
+  std::atomic<uint64_t> reader;  // ProcessId.
+  std::atomic<bool> is_closed;
+  alignas(64) Signal data;
+};
+
+struct SharedRings::RingHeader {
+  alignas(64) std::atomic<uint64_t> committed;
+  std::atomic<uint64_t> writer;  // ProcessId, kNobody or kClosed.
+  alignas(64) std::atomic<uint64_t> released;
+  std::atomic<bool> is_abandoned;
+  Signal space;
+};
+
+absl::StatusOr<std::shared_ptr<SharedRings>> SharedRings::Create(
+    int64_t num_rings, int64_t ring_bytes, uint64_t tag) {
+  constexpr absl::string_view kCreate = "SharedRings::Create";
+  const int64_t page = AddressRange::PageBytes();
+  if (num_rings < 1 || num_rings > kMaxRings || ring_bytes < 1 ||
+      ring_bytes > kMaxRingBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": got ", num_rings, " rings of ", ring_bytes,
+        " bytes, want 1 to ", kMaxRings, " of 1 to ", kMaxRingBytes));
+  }
+  ring_bytes = (ring_bytes + page - 1) / page * page;
+  RILL_RETURN_IF_ERROR(FaultPoint("channel.create", kName));
+  const int fd = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return FileError(errno, kCreate, "make", kName);
+  std::shared_ptr<SharedRings> rings(new SharedRings(fd));
+  const int64_t bytes = page + num_rings * (page + ring_bytes);
+  const int64_t available = AvailableMemory();
+  const bool is_too_much = available >= 0 && bytes > available;
+  const int error =
+      is_too_much ? ENOMEM : base_internal::Fallocate(fd, 0, 0, bytes);
+  if (error != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        kCreate, ": cannot reserve shared memory: asked ", bytes,
+        " bytes, about ", available, " are available; use smaller rings"));
+  }
+  // Nobody can make it shorter under a mapping.
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return FileError(errno, kCreate, "seal", kName);
+  }
+  RILL_RETURN_IF_ERROR(rings->Map(num_rings, ring_bytes));
+  Shared* const shared = rings->shared_;
+  shared->tag = tag;
+  shared->num_rings = num_rings;
+  shared->ring_bytes = ring_bytes;
+  shared->reader.store(ProcessId::Mine().word());
+  shared->magic = kMagic;
+  return rings;
+}
+
+absl::StatusOr<std::shared_ptr<SharedRings>> SharedRings::Attach(int fd,
+                                                                 uint64_t tag) {
+  constexpr absl::string_view kAttach = "SharedRings::Attach";
+  std::shared_ptr<SharedRings> rings(new SharedRings(fd));
+  const auto wrong = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kAttach, ": descriptor ", fd, ": got ", what,
+                     ", want that of a channel of the same spec"));
+  };
+  struct stat info;
+  const int seals = fcntl(fd, F_GET_SEALS);
+  const int64_t page = AddressRange::PageBytes();
+  if (fstat(fd, &info) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
+      info.st_size < page) {
+    return wrong("something else");
+  }
+  Shared* const first =
+      static_cast<Shared*>(mmap(nullptr, page, PROT_READ, MAP_SHARED, fd, 0));
+  if (first == MAP_FAILED) return FileError(errno, kAttach, "map", kName);
+  const uint64_t magic = first->magic;
+  const uint64_t got_tag = first->tag;
+  const int64_t num_rings = first->num_rings;
+  const int64_t ring_bytes = first->ring_bytes;
+  munmap(first, page);
+  if (magic != kMagic) return wrong("something else");
+  if (num_rings < 1 || num_rings > kMaxRings || ring_bytes < 1 ||
+      ring_bytes > kMaxRingBytes || ring_bytes % page != 0 ||
+      info.st_size != page + num_rings * (page + ring_bytes)) {
+    return wrong("numbers that cannot be");
+  }
+  if (got_tag != tag) return wrong("another spec's");
+  RILL_RETURN_IF_ERROR(rings->Map(num_rings, ring_bytes));
+  return rings;
+}
+
+absl::Status SharedRings::Map(int64_t num_rings, int64_t ring_bytes) {
+  const int64_t page = AddressRange::PageBytes();
+  const int64_t header_bytes = page * (1 + num_rings);
+  static_assert(sizeof(Shared) <= 4096 && sizeof(RingHeader) <= 4096);
+  RILL_ASSIGN_OR_RETURN(
+      memory_, AddressRange::Create(header_bytes + 2 * num_rings * ring_bytes));
+  std::byte* const base = memory_->data();
+  const auto map = [&](std::byte* at, int64_t bytes, int64_t offset) {
+    return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                file_.get(), offset) != MAP_FAILED;
+  };
+  bool is_mapped = map(base, header_bytes, 0);
+  for (int64_t i = 0; i < num_rings && is_mapped; ++i) {
+    std::byte* const data = base + header_bytes + 2 * i * ring_bytes;
+    const int64_t offset = header_bytes + i * ring_bytes;
+    is_mapped = map(data, ring_bytes, offset) &&
+                map(data + ring_bytes, ring_bytes, offset);
+    rings_.push_back(
+        {.header = reinterpret_cast<RingHeader*>(base + page * (1 + i)),
+         .data = data});
+  }
+  if (!is_mapped) return FileError(errno, "SharedRings", "map", kName);
+  ring_bytes_ = ring_bytes;
+  shared_ = reinterpret_cast<Shared*>(base);
+  return absl::OkStatus();
+}
+
+void SharedRings::CloseReader() {
+  if (ProcessId::OfWord(shared_->reader.load()) != ProcessId::Mine()) return;
+  shared_->is_closed.store(true);
+  for (const Ring& ring : rings_) ring.header->space.Raise();
+}
+
+absl::StatusOr<bool> SharedRings::ReaderIsGone(const RingHeader& header,
+                                               bool look) const {
+  if (shared_->is_closed.load() || header.is_abandoned.load() ||
+      (look && !ProcessId::OfWord(shared_->reader.load()).IsAlive())) {
+    return absl::UnavailableError(
+        "the reader has gone, or reads this ring no more; what it had not read "
+        "is lost");
+  }
+  return false;
+}
+
+absl::Status SharedRings::OpenWriter(int64_t ring) {
+  constexpr absl::string_view kOpen = "SharedRings::OpenWriter";
+  if (ring < 0 || ring >= num_rings()) {
+    return absl::OutOfRangeError(absl::StrCat(kOpen, ": ring: got ", ring,
+                                              ", want [0, ", num_rings(), ")"));
+  }
+  RingHeader& header = *rings_[ring].header;
+  if (header.is_abandoned.load()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        kOpen, ": ring ", ring, " was abandoned by its reader; use another"));
+  }
+  uint64_t holder = header.writer.load();
+  if ((holder != kNobody && holder != kClosed &&
+       ProcessId::OfWord(holder).IsAlive()) ||
+      !header.writer.compare_exchange_strong(holder,
+                                             ProcessId::Mine().word())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(kOpen, ": ring ", ring, " has a writer, process ",
+                     ProcessId::OfWord(holder).pid(), "; use another"));
+  }
+  return absl::OkStatus();
+}
+
+void SharedRings::CloseWriter(int64_t ring) {
+  uint64_t mine = ProcessId::Mine().word();  // Not that of a forked copy.
+  rings_[ring].header->writer.compare_exchange_strong(mine, kClosed);
+  shared_->data.Raise();
+}
+
+absl::StatusOr<std::byte*> SharedRings::Reserve(int64_t ring, int64_t bytes,
+                                                absl::Duration timeout) {
+  if (bytes < 0 || bytes > ring_bytes_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a record of ", bytes, " bytes, want at most ",
+                     ring_bytes_, ", which is what a ring holds"));
+  }
+  RingHeader& header = *rings_[ring].header;
+  const uint64_t committed = header.committed.load(std::memory_order_relaxed);
+  const auto has_space = [&] {
+    return committed - header.released.load(std::memory_order_acquire) +
+               bytes <=
+           static_cast<uint64_t>(ring_bytes_);
+  };
+  RILL_RETURN_IF_ERROR(ReaderIsGone(header, /*look=*/false).status());
+  if (!has_space()) {
+    RILL_RETURN_IF_ERROR(
+        header.space.Await(timeout, [&](bool look) -> absl::StatusOr<bool> {
+          if (has_space()) return true;
+          return ReaderIsGone(header, look);
+        }));
+  }
+  return rings_[ring].data + committed % ring_bytes_;
+}
+
+void SharedRings::Commit(int64_t ring, int64_t bytes) {
+  std::atomic<uint64_t>& committed = rings_[ring].header->committed;
+  committed.store(committed.load(std::memory_order_relaxed) + bytes,
+                  std::memory_order_release);
+  shared_->data.Raise();
+}
+
+absl::Status SharedRings::WaitUntilReleased(int64_t ring,
+                                            absl::Duration timeout) {
+  RingHeader& header = *rings_[ring].header;
+  return header.space.Await(timeout, [&](bool look) -> absl::StatusOr<bool> {
+    if (header.released.load() == header.committed.load()) return true;
+    return ReaderIsGone(header, look);
+  });
+}
+
+bool SharedRings::IsReadable(const Ring& ring) const {
+  return !ring.is_abandoned && ring.header->committed.load() != ring.released;
+}
+
+absl::StatusOr<absl::Span<const std::byte>> SharedRings::Readable(
+    int64_t index) const {
+  const Ring& ring = rings_[index];
+  if (ring.is_abandoned) return absl::Span<const std::byte>();
+  const uint64_t bytes =
+      ring.header->committed.load(std::memory_order_acquire) - ring.released;
+  if (bytes > static_cast<uint64_t>(ring_bytes_)) {
+    return absl::DataLossError(
+        absl::StrCat(bytes, " bytes in a ring of ", ring_bytes_));
+  }
+  return absl::MakeConstSpan(ring.data + ring.released % ring_bytes_, bytes);
+}
+
+void SharedRings::Release(int64_t index, int64_t bytes) {
+  Ring& ring = rings_[index];
+  ring.released += bytes;
+  ring.header->released.store(ring.released, std::memory_order_release);
+  ring.header->space.Raise();
+}
+
+void SharedRings::Abandon(int64_t index) {
+  rings_[index].is_abandoned = true;
+  rings_[index].header->is_abandoned.store(true);
+  rings_[index].header->space.Raise();
+}
+
+absl::Status SharedRings::WaitForData(absl::Duration timeout) {
+  return shared_->data.Await(timeout, [&](bool look) -> absl::StatusOr<bool> {
+    const auto is_readable = [&] {
+      return std::any_of(rings_.begin(), rings_.end(),
+                         [&](const Ring& ring) { return IsReadable(ring); });
+    };
+    if (is_readable()) return true;
+    for (const Ring& ring : rings_) {
+      const uint64_t writer = ring.header->writer.load();
+      if (ring.is_abandoned || writer == kClosed) continue;
+      if (writer == kNobody || !look || ProcessId::OfWord(writer).IsAlive()) {
+        return false;
+      }
+    }
+    // A writer commits first, then goes.
+    if (is_readable()) return true;
+    return absl::UnavailableError("every writer has gone");
+  });
+}
+
+SharedRings::WriterState SharedRings::writer_state(int64_t ring) const {
+  const uint64_t writer = rings_[ring].header->writer.load();
+  if (writer == kNobody) return WriterState::kNone;
+  if (writer == kClosed) return WriterState::kClosed;
+  return ProcessId::OfWord(writer).IsAlive() ? WriterState::kAlive
+                                             : WriterState::kDied;
+}
+
+}  // namespace rill::channel_internal

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/tensordict/channel/shared_rings.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::channel_internal {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kPage = 4096;
+constexpr uint64_t kTag = 17;
+
+constexpr absl::Duration kNow = absl::ZeroDuration();
+
+absl::Status Put(SharedRings* rings, int64_t ring, const std::string& text) {
+  const auto size = static_cast<int64_t>(text.size());
+  auto place = rings->Reserve(ring, size, absl::InfiniteDuration());
+  if (!place.ok()) return place.status();
+  std::memcpy(*place, text.data(), text.size());
+  rings->Commit(ring, size);
+  return absl::OkStatus();
+}
+
+std::string Peek(const SharedRings& rings, int64_t ring) {
+  const auto bytes = rings.Readable(ring);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  return bytes.ok() ? std::string(reinterpret_cast<const char*>(bytes->data()),
+                                  bytes->size())
+                    : "";
+}
+
+TEST(SharedRingsTest, BytesAreContiguousAcrossTheEndOfTheRing) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rings,
+                            SharedRings::Create(2, kPage, kTag));
+  RILL_ASSERT_OK(rings->OpenWriter(1));
+  const std::string text(3000, 'x');
+  for (int i = 0; i < 10; ++i) {
+    const std::string mine = std::to_string(i) + text;
+    RILL_ASSERT_OK(Put(rings.get(), 1, mine));
+    EXPECT_EQ(Peek(*rings, 1), mine);
+    EXPECT_EQ(Peek(*rings, 0), "");
+    rings->Release(1, static_cast<int64_t>(mine.size()));
+  }
+}
+
+TEST(SharedRingsTest, WhatIsNotCommittedIsNotThere) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rings,
+                            SharedRings::Create(1, kPage, kTag));
+  RILL_ASSERT_OK(rings->OpenWriter(0));
+  RILL_ASSERT_OK_AND_ASSIGN(std::byte* const place, rings->Reserve(0, 8, kNow));
+  std::memcpy(place, "01234567", 8);
+  EXPECT_EQ(Peek(*rings, 0), "");
+  EXPECT_THAT(rings->WaitForData(kNow),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  rings->Commit(0, 8);
+  EXPECT_EQ(Peek(*rings, 0), "01234567");
+  RILL_EXPECT_OK(rings->WaitForData(kNow));
+}
+
+TEST(SharedRingsTest, AFullRingWaitsForTheReaderUntilTheDeadline) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rings,
+                            SharedRings::Create(1, kPage, kTag));
+  RILL_ASSERT_OK(rings->OpenWriter(0));
+  RILL_ASSERT_OK(Put(rings.get(), 0, std::string(kPage - 7, 'a')));
+  RILL_EXPECT_OK(rings->Reserve(0, 7, kNow).status());
+  EXPECT_THAT(rings->Reserve(0, 8, kNow),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(rings->WaitUntilReleased(0, kNow),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  rings->Release(0, 1);
+  RILL_EXPECT_OK(rings->Reserve(0, 8, kNow).status());
+  EXPECT_THAT(
+      rings->Reserve(0, kPage + 1, kNow),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 4096")));
+}
+
+// A ring of a page, so that both sides sleep and wake each other all the time.
+TEST(SharedRingsTest, EveryByteArrivesInOrderWhileBothSidesSleep) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rings,
+                            SharedRings::Create(2, kPage, kTag));
+  constexpr int64_t kRecords = 20000;
+  const auto write = [&](int64_t ring) {
+    ASSERT_TRUE(rings->OpenWriter(ring).ok());
+    for (int64_t i = 0; i < kRecords; ++i) {
+      auto place = rings->Reserve(ring, 512, absl::InfiniteDuration());
+      ASSERT_TRUE(place.ok());
+      std::memcpy(*place, &i, sizeof(i));
+      rings->Commit(ring, 512);
+    }
+    EXPECT_TRUE(rings->WaitUntilReleased(ring, absl::InfiniteDuration()).ok());
+    rings->CloseWriter(ring);
+  };
+  std::thread first(write, 0), second(write, 1);
+  int64_t read[2] = {};
+  while (rings->WaitForData(absl::InfiniteDuration()).ok()) {
+    for (int64_t ring = 0; ring < 2; ++ring) {
+      const auto bytes = rings->Readable(ring);
+      ASSERT_TRUE(bytes.ok());
+      for (size_t at = 0; at < bytes->size(); at += 512) {
+        int64_t value;
+        std::memcpy(&value, bytes->data() + at, sizeof(value));
+        ASSERT_EQ(value, read[ring]++);
+      }
+      rings->Release(ring, static_cast<int64_t>(bytes->size()));
+    }
+  }
+  first.join();
+  second.join();
+  EXPECT_EQ(read[0], kRecords);
+  EXPECT_EQ(read[1], kRecords);
+}
+
+TEST(SharedRingsTest, OneWriterARingAndItsStateIsKnown) {
+  using State = SharedRings::WriterState;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rings,
+                            SharedRings::Create(2, kPage, kTag));
+  EXPECT_EQ(rings->writer_state(0), State::kNone);
+  RILL_ASSERT_OK(rings->OpenWriter(0));
+  EXPECT_EQ(rings->writer_state(0), State::kAlive);
+  EXPECT_THAT(rings->OpenWriter(0),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr(std::to_string(getpid()))));
+  EXPECT_THAT(rings->OpenWriter(2), StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(rings->OpenWriter(-1), StatusIs(absl::StatusCode::kOutOfRange));
+  rings->CloseWriter(0);
+  EXPECT_EQ(rings->writer_state(0), State::kClosed);
+  EXPECT_THAT(rings->WaitForData(kNow),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));  // Ring 1.
+  RILL_ASSERT_OK(rings->OpenWriter(1));
+  rings->CloseWriter(1);
+  EXPECT_THAT(rings->WaitForData(absl::InfiniteDuration()),
+              StatusIs(absl::StatusCode::kUnavailable));
+  RILL_EXPECT_OK(rings->OpenWriter(0));
+}
+
+TEST(SharedRingsTest, AnAbandonedRingIsNotReadAndItsWriterKnows) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rings,
+                            SharedRings::Create(1, kPage, kTag));
+  RILL_ASSERT_OK(rings->OpenWriter(0));
+  RILL_ASSERT_OK(Put(rings.get(), 0, "abc"));
+  rings->Abandon(0);
+  EXPECT_EQ(Peek(*rings, 0), "");
+  EXPECT_THAT(rings->WaitForData(absl::InfiniteDuration()),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Put(rings.get(), 0, "d"),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(rings->WaitUntilReleased(0, absl::InfiniteDuration()),
+              StatusIs(absl::StatusCode::kUnavailable));
+  rings->CloseWriter(0);
+  EXPECT_THAT(rings->OpenWriter(0),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST(SharedRingsTest, SizesAreChecked) {
+  for (const int64_t rings : {int64_t{0}, int64_t{-1}, int64_t{4097}}) {
+    EXPECT_THAT(SharedRings::Create(rings, kPage, kTag),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+  }
+  for (const int64_t bytes : {int64_t{0}, INT64_MAX}) {
+    EXPECT_THAT(SharedRings::Create(1, bytes, kTag),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rings, SharedRings::Create(1, 1, kTag));
+  EXPECT_EQ(rings->ring_bytes(), kPage);
+}
+
+TEST(SharedRingsTest, OnlyAChannelsOwnDescriptorIsAttached) {
+  const auto attach = [](int fd, uint64_t tag) {
+    return SharedRings::Attach(dup(fd), tag).status();
+  };
+  const auto invalid = StatusIs(absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(attach(-1, kTag), invalid);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  EXPECT_THAT(attach(null, kTag), invalid);
+  close(null);
+  const int empty = memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(ftruncate(empty, 2 * kPage), 0);
+  EXPECT_THAT(attach(empty, kTag), invalid);  // Could be cut short.
+  ASSERT_EQ(fcntl(empty, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  EXPECT_THAT(attach(empty, kTag), invalid);
+  close(empty);
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rings,
+                            SharedRings::Create(1, kPage, kTag));
+  EXPECT_NE(ftruncate(rings->fd(), kPage), 0);
+  EXPECT_THAT(attach(rings->fd(), kTag + 1), invalid);
+}
+
+}  // namespace
+}  // namespace rill::channel_internal

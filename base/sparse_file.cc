@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -143,25 +144,33 @@ absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
     int64_t begin, bytes;
   };
   std::vector<Hole> holes;
+  int64_t hole_bytes = 0;
   for (int64_t hole = Seek(fd, offset, end, SEEK_HOLE); hole < end;) {
     const int64_t data = Seek(fd, hole, end, SEEK_DATA);
     holes.push_back({hole, data - hole});
-    const int error =
-        LacksSpaceFor(fd, data - hole)
-            ? ENOSPC
-            : ReserveBlocks(fd, FALLOC_FL_KEEP_SIZE, hole, data - hole);
-    if (error != 0) {
-      for (const Hole& got : holes) {
-        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, got.begin,
-                  got.bytes);
-      }
-      return FileError(error, kReserve, "reserve", path_, bytes);
-    }
+    hole_bytes += data - hole;
     hole = data < end ? Seek(fd, data, end, SEEK_HOLE) : end;
   }
+  // What is reserved and not written yet looks like a hole: of the file's
+  // blocks, those that hold no data of the range may be there.
+  struct stat info;
+  if (fstat(fd, &info) != 0)
+    return FileError(errno, kReserve, "look up", path_);
+  const int64_t there = info.st_blocks * 512 - (bytes - hole_bytes);
+  int error =
+      LacksSpaceFor(fd, hole_bytes - std::max<int64_t>(there, 0)) ? ENOSPC : 0;
+  for (size_t i = 0; i < holes.size() && error == 0; ++i) {
+    error =
+        ReserveBlocks(fd, FALLOC_FL_KEEP_SIZE, holes[i].begin, holes[i].bytes);
+    for (size_t j = 0; j <= i && error != 0; ++j) {
+      fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, holes[j].begin,
+                holes[j].bytes);
+    }
+  }
+  if (error != 0) return FileError(error, kReserve, "reserve", path_, bytes);
   if (!holes.empty() || bytes == 0) return absl::OkStatus();
   // A file system that does not know its holes says that there are none.
-  const int error = ReserveBlocks(fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
+  error = ReserveBlocks(fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
   if (error != 0) return FileError(error, kReserve, "reserve", path_, bytes);
   return absl::OkStatus();
 }

@@ -177,6 +177,17 @@ TEST_F(SparseFileTest, FullDiskNamesBothSidesKeepsRowsAndGivesBackTheRest) {
   });
 }
 
+// Pages that are reserved and not written yet look like holes.
+TEST_F(SparseFileTest, WhatIsReservedIsReservedAgainOnAFullDisk) {
+  RunOnSmallDisk(kMiB, [](const std::string& disk) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto file, SparseFile::Create(JoinPath(disk, "sparse"), kMiB));
+    RILL_ASSERT_OK(file->Reserve(0, kMiB));
+    RILL_EXPECT_OK(file->Reserve(0, kMiB));
+    RILL_EXPECT_OK(file->Reserve(kMiB / 2, kMiB / 4));
+  });
+}
+
 TEST_F(SparseFileTest, InjectedFailuresChangeNothing) {
   for (const char* point :
        {"file.open", "file.reserve", "file.map", "file.sync"}) {

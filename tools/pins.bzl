@@ -97,4 +97,15 @@ PINS = {
         "debian": "pool/main/b/bazel-rules-cc/bazel-rules-cc_0.0.4.orig.tar.xz",
         "repack": "gzip",
     },
+    # Debian's own archive, which has less in contrib/ than upstream's. The
+    # library is untouched.
+    "zlib": {
+        "version": "1.3.1",
+        "url": "https://deb.debian.org/debian/pool/main/z/zlib/zlib_1.3.dfsg+really1.3.1.orig.tar.gz",
+        "sha256": "60dd315c07f616887caa029408308a018ace66e3d142726a97db164b3b8f69fb",
+        "strip_prefix": "zlib-1.3.1",
+        "build_file": "//tools/third_party:zlib.BUILD",
+        "debian": "pool/main/z/zlib/zlib_1.3.dfsg+really1.3.1.orig.tar.gz",
+        "repack": "",
+    },
 }

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "rill/tools/third_party/simd_proof.h"
+#include "zlib.h"
 
 namespace rill {
 namespace {
@@ -31,7 +32,8 @@ TEST(HighwayTest, DispatchesAtRunTime) {
 }
 
 TEST(Random123Test, PhiloxGivesItsKnownAnswer) {
-  // The line "philox4x32 10" with zero key and counter of upstream's kat_vectors.
+  // The line "philox4x32 10" with zero key and counter of upstream's
+  // kat_vectors.
   const auto words = r123::Philox4x32()({{0, 0, 0, 0}}, {{0, 0}});
   EXPECT_THAT(std::vector<uint32_t>(words.begin(), words.end()),
               ElementsAre(0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u));
@@ -45,6 +47,30 @@ TEST(JsonTest, ReportsBadInputWithoutThrowing) {
   EXPECT_TRUE(nlohmann::json::parse("{\"shape\": [", nullptr,
                                     /*allow_exceptions=*/false)
                   .is_discarded());
+}
+
+TEST(ZlibTest, InflatesWhatItDeflated) {
+  std::string text(100000, 'x'), packed(1000, '\0'), again(text.size(), '\0');
+  const auto bytes = [](std::string& of) {
+    return reinterpret_cast<Bytef*>(of.data());
+  };
+  z_stream out = {};
+  ASSERT_EQ(deflateInit(&out, Z_DEFAULT_COMPRESSION), Z_OK);
+  out.next_in = bytes(text);
+  out.avail_in = static_cast<uInt>(text.size());
+  out.next_out = bytes(packed);
+  out.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&out, Z_FINISH), Z_STREAM_END);
+  EXPECT_EQ(deflateEnd(&out), Z_OK);
+  z_stream in = {};
+  ASSERT_EQ(inflateInit(&in), Z_OK);
+  in.next_in = bytes(packed);
+  in.avail_in = static_cast<uInt>(out.total_out);
+  in.next_out = bytes(again);
+  in.avail_out = static_cast<uInt>(again.size());
+  EXPECT_EQ(inflate(&in, Z_FINISH), Z_STREAM_END);
+  EXPECT_EQ(inflateEnd(&in), Z_OK);
+  EXPECT_TRUE(again == text);
 }
 
 TEST(EigenTest, MultipliesFixedSizes) {

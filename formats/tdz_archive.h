@@ -19,7 +19,9 @@ namespace rill {
 //
 // Thread-safety: thread-safe for different files.
 // Differs from the peer: saves are atomic and their bytes depend on the
-//   dictionary only (the date is 1980-01-01); compressed entries are refused.
+//   dictionary only (the date is 1980-01-01); they never compress. Of compressed
+//   entries those of deflate are read, when they are loaded and not when they
+//   are touched; bzip2 and lzma are refused.
 //
 // Example (TdzArchiveTest.Example runs it):
 //   RILL_RETURN_IF_ERROR(SaveTdz(steps, "steps.tdz"));
@@ -31,9 +33,11 @@ absl::Status SaveTdz(const TensorDict& dict, const std::string& path);
 
 // Maps the file once; the tensors are views into it, and nothing is read until
 // it is touched. A tensor that does not lie at a multiple of its element's size
-// (other tools do not align) is copied; with kMapShared it is INVALID_ARGUMENT.
-// The checksums of meta.json files are checked, those of tensors are not: they
-// are out of date where somebody wrote through a shared mapping. NOT_FOUND
+// (other tools do not align) is copied, and a deflated one is inflated, into
+// memory of its own; with kMapShared both are INVALID_ARGUMENT. Deflated tensors
+// together take at most 1032 times the file's size. The checksums of what was
+// deflated and of meta.json files are checked, those of other tensors are not:
+// they are out of date where somebody wrote through a shared mapping. NOT_FOUND
 // where the file or its meta.json is missing; DATA_LOSS where the file is no
 // zip file, was cut short, or contradicts itself; INVALID_ARGUMENT where it
 // asks for what is refused. Each names the file and both sides.

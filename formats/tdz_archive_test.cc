@@ -80,9 +80,11 @@ TEST(TdzArchiveTest, LoadsThePeersArchiveValueForValue) {
   }
 }
 
-TEST(TdzArchiveTest, LoadsWhatOtherToolsPackedUncompressed) {
+TEST(TdzArchiveTest, LoadsWhatOtherToolsPacked) {
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, LoadTdz(kPeers));
-  for (const absl::string_view name : {"info_zip", "python_zipfile"}) {
+  for (const absl::string_view name :
+       {"info_zip", "python_zipfile", "info_zip_deflated",
+        "python_zipfile_deflated"}) {
     RILL_ASSERT_OK_AND_ASSIGN(
         const TensorDict loaded,
         LoadTdz(absl::StrCat("formats/testdata/archives/", name, ".tdz")));

@@ -22,6 +22,9 @@ namespace {
 
 constexpr uint64_t kSaturated32 = 0xFFFFFFFF;
 
+// Two bits of a deflate stream are at least needed for each 258 bytes.
+constexpr uint64_t kMostExpansion = 4 * 258;
+
 constexpr uint16_t kFlagEncrypted = 1 << 0;
 constexpr uint16_t kFlagSizesBehind = 1 << 3;  // A "data descriptor".
 constexpr uint16_t kFlagMasked = 1 << 13;
@@ -283,15 +286,15 @@ absl::Status Parser::CheckCentral(const Header& central) const {
   if ((central.flags & (kFlagEncrypted | kFlagMasked)) != 0) {
     return Refused(central.name, "got it encrypted, want it plain");
   }
-  if (central.method != 0) {
+  if (central.method != kZipStored && central.method != kZipDeflated) {
     return Refused(
         central.name,
         absl::StrCat("method: got ", central.method, " (",
                      ZipMethodName(central.method),
-                     "), want 0 (stored); unpack it and pack it again with "
-                     "`zip -0 -r`, or save it without compression"));
+                     "), want 0 (stored) or 8 (deflate); unpack it and pack it "
+                     "again with `zip -0 -r`, or save it without compression"));
   }
-  if (central.size != central.packed_size) {
+  if (central.method == kZipStored && central.size != central.packed_size) {
     return BrokenEntry(central.name,
                        absl::StrCat("got ", central.packed_size,
                                     " stored bytes, want ", central.size));
@@ -321,12 +324,20 @@ absl::Status Parser::CheckLocal(const Header& central,
                      ", want method ", central.method, ", ", central.size,
                      " bytes, CRC ", absl::Hex(central.crc)));
   }
-  if (central.size > central_ - central.local_offset - local.bytes) {
+  const uint64_t room = central_ - central.local_offset - local.bytes;
+  if (central.packed_size > room) {
     return BrokenEntry(
         central.name,
-        absl::StrCat("got ", central_ - central.local_offset - local.bytes,
-                     " bytes before the central directory, want ",
-                     central.size));
+        absl::StrCat("got ", room, " bytes before the central directory, want ",
+                     central.packed_size));
+  }
+  // A file is too small for the product to wrap around.
+  if (central.size > central.packed_size * kMostExpansion) {
+    return BrokenEntry(
+        central.name,
+        absl::StrCat("size: got ", central.size, " bytes out of ",
+                     central.packed_size, " deflated ones, want at most ",
+                     central.packed_size * kMostExpansion));
   }
   return absl::OkStatus();
 }
@@ -370,14 +381,16 @@ absl::StatusOr<std::vector<ZipEntry>> Parser::Parse() {
     RILL_RETURN_IF_ERROR(CheckLocal(central, local));
     const uint64_t content = central.local_offset + local.bytes;
     placed.push_back(
-        {central.local_offset, content + central.size, headers.size()});
+        {central.local_offset, content + central.packed_size, headers.size()});
     headers.push_back(central);
     names.push_back(central.name);
     if (absl::EndsWith(central.name, "/")) continue;
     entries.push_back({.name = std::string(central.name),
                        .crc = central.crc,
                        .offset = static_cast<int64_t>(content),
-                       .size = static_cast<int64_t>(central.size)});
+                       .packed_size = static_cast<int64_t>(central.packed_size),
+                       .size = static_cast<int64_t>(central.size),
+                       .is_deflated = central.method == kZipDeflated});
   }
   if (!rest.empty()) {
     return Broken(absl::StrCat("central directory: got ", rest.size(),

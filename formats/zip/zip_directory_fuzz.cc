@@ -27,9 +27,12 @@ void CheckEntries(std::vector<ZipEntry> entries, int64_t size) {
   for (const ZipEntry& entry : entries) {
     RILL_FUZZ_CHECK(IsPlainRelativePath(entry.name) && IsUtf8(entry.name));
     RILL_FUZZ_CHECK(names.insert(entry.name).second);
-    RILL_FUZZ_CHECK(entry.size >= 0 && entry.offset >= end);
-    RILL_FUZZ_CHECK(entry.offset <= size && entry.size <= size - entry.offset);
-    end = entry.offset + entry.size;
+    RILL_FUZZ_CHECK(entry.packed_size >= 0 && entry.offset >= end);
+    RILL_FUZZ_CHECK(entry.offset <= size &&
+                    entry.packed_size <= size - entry.offset);
+    RILL_FUZZ_CHECK(entry.is_deflated || entry.size == entry.packed_size);
+    RILL_FUZZ_CHECK(entry.size >= 0 && entry.size / 1032 <= entry.packed_size);
+    end = entry.offset + entry.packed_size;
   }
 }
 
@@ -38,7 +41,7 @@ void CheckPackedAgain(const std::vector<ZipEntry>& entries,
   ZipLayout layout;
   for (const ZipEntry& entry : entries) {
     RILL_FUZZ_CHECK(
-        layout.Add(entry.name, entry.size, entry.size % 2 == 0).ok());
+        layout.Add(entry.name, entry.packed_size, entry.size % 2 == 0).ok());
   }
   std::string packed;
   for (int i = 0; i < layout.size(); ++i) {
@@ -46,7 +49,7 @@ void CheckPackedAgain(const std::vector<ZipEntry>& entries,
     RILL_FUZZ_CHECK(static_cast<int64_t>(packed.size()) ==
                     layout.header_offset(i));
     packed += layout.Header(i);
-    packed += zip.substr(entries[i].offset, entries[i].size);
+    packed += zip.substr(entries[i].offset, entries[i].packed_size);
   }
   packed += layout.End();
   RILL_FUZZ_CHECK(static_cast<int64_t>(packed.size()) == layout.total_bytes());
@@ -56,7 +59,7 @@ void CheckPackedAgain(const std::vector<ZipEntry>& entries,
     RILL_FUZZ_CHECK((*again)[i].name == entries[i].name);
     RILL_FUZZ_CHECK((*again)[i].crc == entries[i].crc);
     RILL_FUZZ_CHECK(packed.substr((*again)[i].offset, (*again)[i].size) ==
-                    zip.substr(entries[i].offset, entries[i].size));
+                    zip.substr(entries[i].offset, entries[i].packed_size));
   }
 }
 

@@ -5,9 +5,9 @@ namespace rill::formats_internal {
 
 absl::string_view ZipMethodName(uint16_t method) {
   switch (method) {
-    case 0:
+    case kZipStored:
       return "stored";
-    case 8:
+    case kZipDeflated:
       return "deflate";
     case 9:
       return "deflate64";

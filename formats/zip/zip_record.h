@@ -25,6 +25,8 @@ inline constexpr uint16_t kZip64FieldId = 0x0001;
 inline constexpr uint16_t kZipPaddingFieldId = 0x6474;  // "td".
 inline constexpr int64_t kZipAlignment = 64;  // Of the contents it aligns.
 
+inline constexpr uint16_t kZipStored = 0;
+inline constexpr uint16_t kZipDeflated = 8;
 // "deflate" for 8, "unknown" for what has no name here.
 absl::string_view ZipMethodName(uint16_t method);
 

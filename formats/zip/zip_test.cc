@@ -18,6 +18,7 @@
 #include "rill/base/rng.h"
 #include "rill/formats/zip/crc32.h"
 #include "rill/formats/zip/little_endian.h"
+#include "rill/formats/zip/raw_zip.h"
 #include "rill/formats/zip/zip_directory.h"
 #include "rill/formats/zip/zip_layout.h"
 #include "rill/formats/zip/zip_record.h"
@@ -176,15 +177,50 @@ TEST(ZipTest, BytesMissingInTheMiddleAreDataLoss) {
   }
 }
 
-TEST(ZipTest, CompressionIsRefusedByNameWithWhatToDo) {
+TEST(ZipTest, DeflatedEntriesAreListedWithBothSizes) {
+  const std::string content(5000, 'x');
+  const RawEntry raw = DeflatedEntry("a/x.memmap", content);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto entries,
+      Parse(RawZip({StoredEntry("a/meta.json", "{}"), raw})));
+  ASSERT_EQ(entries.size(), 2);
+  EXPECT_FALSE(entries[0].is_deflated);
+  EXPECT_EQ(entries[0].packed_size, 2);
+  EXPECT_TRUE(entries[1].is_deflated);
+  EXPECT_EQ(entries[1].packed_size, raw.packed.size());
+  EXPECT_EQ(entries[1].size, content.size());
+  EXPECT_EQ(entries[1].crc, raw.crc);
+}
+
+TEST(ZipTest, DeflatedSizesThatAreNotThereAreDataLoss) {
+  const RawEntry whole = DeflatedEntry("x", std::string(500, 'x'));
+  RawEntry raw = whole;
+  raw.size = 1032 * raw.packed.size();
+  EXPECT_THAT(Parse(RawZip({raw})), IsOk());
+  ++raw.size;
+  EXPECT_THAT(Parse(RawZip({raw})), Broken("\"x\": size: got"));
+  // Stored, the two sizes are one.
+  raw.size = whole.size;
+  raw.method = 0;
+  EXPECT_THAT(Parse(RawZip({raw})), Broken("stored bytes, want 500"));
+  // The stream would reach into the central directory.
+  std::string zip = RawZip({whole});
+  const size_t local = kZipLocalBytes + 1 + 4;
+  Put<uint64_t>(local + 8, whole.packed.size() + 1, &zip);
+  Put<uint32_t>(Central(zip, 0) + 20, whole.packed.size() + 1, &zip);
+  EXPECT_THAT(Parse(zip), Broken("bytes before the central directory"));
+}
+
+TEST(ZipTest, OtherCompressionIsRefusedByNameWithWhatToDo) {
   for (const auto& [method, name] :
-       {std::pair(8, "deflate"), std::pair(12, "bzip2"), std::pair(14, "lzma"),
-        std::pair(77, "unknown")}) {
-    std::string zip = MakeZip(SomeFiles());
-    Put<uint16_t>(Central(zip, 1) + 10, method, &zip);
-    EXPECT_THAT(Parse(zip),
-                Refused(absl::StrCat("\"a.memmap\": method: got ", method, " (",
-                                     name, "), want 0 (stored)")));
+       {std::pair(9, "deflate64"), std::pair(12, "bzip2"),
+        std::pair(14, "lzma"), std::pair(77, "unknown")}) {
+    RawEntry raw = StoredEntry("a.memmap", "0123456789");
+    raw.method = static_cast<uint16_t>(method);
+    const std::string zip = RawZip({StoredEntry("meta.json", "{}"), raw});
+    EXPECT_THAT(Parse(zip), Refused(absl::StrCat(
+                                "\"a.memmap\": method: got ", method, " (",
+                                name, "), want 0 (stored) or 8 (deflate)")));
     EXPECT_THAT(Parse(zip), Refused("zip -0"));
   }
 }

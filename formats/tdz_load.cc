@@ -1,71 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/formats/tdz_archive.h"
-
-#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/base/file.h"
-#include "rill/base/file_writer.h"
 #include "rill/base/mapped_file.h"
 #include "rill/base/status_macros.h"
-#include "rill/formats/memmap/leaf_bytes.h"
 #include "rill/formats/memmap/mapped_leaf.h"
-#include "rill/formats/memmap/memmap_files.h"
 #include "rill/formats/memmap/memmap_reader.h"
 #include "rill/formats/memmap/memmap_source.h"
 #include "rill/formats/plain_path.h"
+#include "rill/formats/tdz_archive.h"
 #include "rill/formats/zip/crc32.h"
+#include "rill/formats/zip/inflate.h"
 #include "rill/formats/zip/zip_directory.h"
-#include "rill/formats/zip/zip_layout.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill {
 namespace {
 
 using formats_internal::ExtendCrc32;
-using formats_internal::ListMemmapFiles;
-using formats_internal::MemmapFile;
+using formats_internal::InflateEntry;
 using formats_internal::MemmapSource;
 using formats_internal::PathKind;
 using formats_internal::ZipEntry;
-using formats_internal::ZipLayout;
 using Mode = LoadMemmapOptions::Mode;
-
-// The checksum is taken of what is still in the cache when it is written.
-constexpr size_t kPieceBytes = size_t{4} << 20;
-
-std::string Quoted(absl::string_view caller, absl::string_view archive,
-                   absl::string_view path) {
-  return absl::StrCat(caller, ": \"", JoinPath(archive, path), "\"");
-}
-
-// The content of file `i` behind its header, and then the header again, which
-// holds the checksum.
-absl::Status WriteMember(const MemmapFile& file, int i, ZipLayout* layout,
-                         FileWriter* writer) {
-  RILL_RETURN_IF_ERROR(writer->Append(layout->Header(i)));
-  uint32_t crc = 0;
-  const auto append = [&](absl::string_view bytes) -> absl::Status {
-    for (; !bytes.empty();
-         bytes.remove_prefix(std::min(kPieceBytes, bytes.size()))) {
-      const absl::string_view piece = bytes.substr(0, kPieceBytes);
-      crc = ExtendCrc32(crc, piece);
-      RILL_RETURN_IF_ERROR(writer->Append(piece));
-    }
-    return absl::OkStatus();
-  };
-  RILL_RETURN_IF_ERROR(file.leaf
-                           ? formats_internal::ForEachPiece(*file.leaf, append)
-                           : append(file.text));
-  layout->SetCrc(i, crc);
-  return writer->Overwrite(layout->header_offset(i), layout->Header(i));
-}
 
 class ArchiveSource : public MemmapSource {
  public:
@@ -77,9 +44,9 @@ class ArchiveSource : public MemmapSource {
         MappedFile::Open(path, mode == Mode::kMapShared
                                    ? MappedFile::Mode::kReadWrite
                                    : MappedFile::Mode::kReadOnly));
-    RILL_ASSIGN_OR_RETURN(std::vector<ZipEntry> entries,
-                          formats_internal::ParseZipDirectory(
-                              source.Where(""), source.Bytes(0, -1)));
+    RILL_ASSIGN_OR_RETURN(
+        std::vector<ZipEntry> entries,
+        formats_internal::ParseZipDirectory(source.Where(""), source.Bytes()));
     for (ZipEntry& entry : entries) {
       source.entries_[entry.name] = std::move(entry);
     }
@@ -87,7 +54,7 @@ class ArchiveSource : public MemmapSource {
   }
 
   std::string Where(absl::string_view path) const override {
-    return Quoted("LoadTdz", path_, path);
+    return absl::StrCat("LoadTdz: \"", JoinPath(path_, path), "\"");
   }
 
   absl::StatusOr<PathKind> LookAt(const std::string& path) const override {
@@ -108,7 +75,14 @@ class ArchiveSource : public MemmapSource {
           absl::StrCat(Where(path), ": size: got ", entry.size,
                        " bytes, want <= ", max_bytes));
     }
-    std::string text(Bytes(entry.offset, entry.size));
+    std::string text;
+    if (entry.is_deflated) {
+      text.resize(entry.size);
+      RILL_RETURN_IF_ERROR(
+          InflateEntry(Where(path), entry, Bytes(), absl::MakeSpan(text)));
+      return text;
+    }
+    text = Bytes().substr(entry.offset, entry.size);
     if (const uint32_t crc = ExtendCrc32(0, text); crc != entry.crc) {
       return absl::DataLossError(absl::StrCat(Where(path), ": CRC: got ",
                                               absl::Hex(crc), ", want ",
@@ -125,6 +99,7 @@ class ArchiveSource : public MemmapSource {
       return absl::DataLossError(absl::StrCat(Where(path), ": got ", entry.size,
                                               " bytes, want ", bytes));
     }
+    if (entry.is_deflated) return InflatedLeaf(path, entry, dtype, shape);
     return formats_internal::MappedLeaf(Where(path), file_, entry.offset, dtype,
                                         shape, mode_);
   }
@@ -133,11 +108,27 @@ class ArchiveSource : public MemmapSource {
   ArchiveSource(std::string path, Mode mode)
       : path_(std::move(path)), mode_(mode) {}
 
-  // Up to the end where `size` is negative.
-  absl::string_view Bytes(int64_t offset, int64_t size) const {
-    const absl::string_view all(reinterpret_cast<const char*>(file_->data()),
-                                static_cast<size_t>(file_->size_bytes()));
-    return all.substr(offset, size < 0 ? all.npos : size);
+  // Of the whole file.
+  absl::string_view Bytes() const {
+    return absl::string_view(reinterpret_cast<const char*>(file_->data()),
+                             static_cast<size_t>(file_->size_bytes()));
+  }
+
+  absl::StatusOr<Tensor> InflatedLeaf(const std::string& path,
+                                      const ZipEntry& entry, DType dtype,
+                                      const Shape& shape) const {
+    if (mode_ == Mode::kMapShared) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Where(path),
+                       ": got it compressed, want it stored to map it "
+                       "writable; load it read-only and save it again"));
+    }
+    RILL_ASSIGN_OR_RETURN(Tensor leaf, Tensor::Empty(dtype, shape));
+    const int64_t bytes = shape.num_elements() * DTypeSize(dtype);
+    RILL_RETURN_IF_ERROR(InflateEntry(
+        Where(path), entry, Bytes(),
+        absl::MakeSpan(reinterpret_cast<char*>(leaf.raw_data()), bytes)));
+    return leaf;
   }
 
   std::string path_;
@@ -146,36 +137,7 @@ class ArchiveSource : public MemmapSource {
   std::map<std::string, ZipEntry> entries_;
 };
 
-template <typename T>  // TensorDict or LazyStack.
-absl::Status Save(absl::string_view caller, const T& what,
-                  const std::string& path) {
-  RILL_ASSIGN_OR_RETURN(const std::vector<MemmapFile> files,
-                        ListMemmapFiles(caller, what));
-  ZipLayout layout;
-  for (const MemmapFile& file : files) {
-    RILL_RETURN_IF_ERROR(
-        layout.Add(file.path, file.size(), file.leaf.has_value()))
-        << Quoted(caller, path, file.path);
-  }
-  return ReplaceFile(path, [&](const std::string& fresh) -> absl::Status {
-    RILL_ASSIGN_OR_RETURN(const std::unique_ptr<FileWriter> writer,
-                          FileWriter::Create(fresh, layout.total_bytes()));
-    for (int i = 0; i < layout.size(); ++i) {
-      RILL_RETURN_IF_ERROR(WriteMember(files[i], i, &layout, writer.get()));
-    }
-    return writer->Append(layout.End());
-  });
-}
-
 }  // namespace
-
-absl::Status SaveTdz(const TensorDict& dict, const std::string& path) {
-  return Save("SaveTdz", dict, path);
-}
-
-absl::Status SaveTdzLazyStack(const LazyStack& stack, const std::string& path) {
-  return Save("SaveTdzLazyStack", stack, path);
-}
 
 absl::StatusOr<TensorDict> LoadTdz(const std::string& path,
                                    const LoadMemmapOptions& options) {

@@ -35,6 +35,9 @@ expect "by ending" 0 "10 tensors, 114 bytes" "$work/in" "$work/a.tdz"
 expect "by flag" 0 "consolidated file" "$work/a.tdz" "$work/b" --to=consolidated
 expect "to a directory" 0 "memmap directory" "$work/b" "$work/c"
 diff -r "$work/in" "$work/c" || fail "the directory came back as another one"
+expect "from a deflated archive" 0 "11 tensors" formats/testdata/tensordict/N.tdz "$work/e"
+cmp "$work/e/next/reward.memmap" "$work/in/next/reward.memmap" ||
+  fail "a deflated tensor came out as another one"
 expect "nothing there" 1 "NOT_FOUND" "$work/none" "$work/d"
 expect "one path" 1 "got 1 paths" "$work/in"
 expect "unknown flag" 1 "--too" "$work/in" "$work/d" --too=tdz

@@ -45,6 +45,7 @@ expect "JSON of values" 0 '"values":[0,1,2,3,4,5]' --json --values "$work/peer/A
 python3 -c 'import json, sys; json.load(sys.stdin)' <"$work/out" ||
   fail "the JSON is not one"
 expect "archive" 0 ".tdz archive, batch [3], 10 tensors" "$work/peer/I.tdz"
+expect "deflated archive" 0 ".tdz archive, batch [3], 11 tensors" "$work/peer/N.tdz"
 expect "consolidated" 0 "consolidated file, batch [3], 9 tensors" "$work/peer/J.bin"
 expect "pickles are refused, the rest is shown" 0 "refused: obj: " "$work/peer/D"
 grep -qF "float32" "$work/out" || fail "the rest is not shown"

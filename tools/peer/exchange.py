@@ -5,7 +5,7 @@ usage: exchange.py INSPECT CONVERT WRITE_SAMPLES WRITE_LIVE
 
 For every case and form: tensordict writes it and Rill's inspect must show
 exactly what it held; then Rill's convert rewrites it in every form and
-tensordict must find the same in it. At last tensordict reads what Rill made
+tensordict must find the same in it. Archives are inspected deflated, too. At last tensordict reads what Rill made
 from nothing, and looks at a storage while Rill writes it. Prints what failed, and "PASSED FAILED" as its last line.
 """
 import json
@@ -96,6 +96,9 @@ class Exchange:
             for to in cases.FORMS:
                 self.check("%s, converted to %s" % (name, to),
                            lambda: self.converted(path, form, to, want, refused))
+            if form == "tdz":
+                self.check(name + ", inspected deflated",
+                           lambda: self.inspected_deflated(td, case.name, want, refused))
 
     def inspected(self, path, want, refused=()):
         """`want` None: a refusal of the whole."""
@@ -111,6 +114,11 @@ class Exchange:
         check_equal(want, got)
         status, text, error = run(self.inspect, "--values", path)
         assert status == 0 and text, error
+
+    def inspected_deflated(self, td, name, want, refused):
+        path = self.path(name + "_deflated", "tdz")
+        td.save(path, compression="deflate")
+        self.inspected(path, want, refused)
 
     def converted(self, path, form, to, want, refused):
         out = os.path.join(self.folder, "from_" + form, "to_" + to, os.path.basename(self.path("x", to)))
@@ -177,11 +185,23 @@ def packed_by_hand(exchange):
     check_equal(describe(td), describe(TensorDict.load_memmap(unpacked)))
 
 
-def compressed_archive(exchange):
-    path = exchange.path("compressed", "tdz")
-    cases.steps(3).save(path, compression="deflate")
-    status, _, error = run(exchange.inspect, path)
-    assert status == 1 and "compress" in error, "want a refusal, got " + error
+def deflated_archive(exchange):
+    """Converted to every form."""
+    td = cases.steps(3)
+    path = exchange.path("deflated", "tdz")
+    td.save(path, compression="deflate")
+    for to in cases.FORMS:
+        exchange.converted(path, "tdz", to, describe(td), ())
+
+
+def otherwise_compressed(compression):
+    def body(exchange):
+        path = exchange.path(compression, "tdz")
+        cases.steps(3).save(path, compression=compression)
+        status, _, error = run(exchange.inspect, path)
+        check_refusal(status, error)
+        assert compression in error, error
+    return body
 
 
 def truncated(form):
@@ -198,7 +218,9 @@ def truncated(form):
 EXTRAS = {
     "memmap_like": zeros_like_the_file,
     "pack_memmap and unpack_memmap": packed_by_hand,
-    "compressed archive is refused": compressed_archive,
+    "deflated archive": deflated_archive,
+    "bzip2 archive is refused": otherwise_compressed("bzip2"),
+    "lzma archive is refused": otherwise_compressed("lzma"),
     "truncated directory is refused": truncated("directory"),
     "truncated archive is refused": truncated("tdz"),
     "truncated consolidated file is refused": truncated("consolidated"),

@@ -175,6 +175,12 @@ absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
   return absl::OkStatus();
 }
 
+int64_t SparseFile::DiskBytes() const {
+  constexpr int64_t kBlockBytes = 512;  // Of st_blocks, on every file system.
+  struct stat info;
+  return fstat(file_.get(), &info) == 0 ? info.st_blocks * kBlockBytes : 0;
+}
+
 absl::Status SparseFile::Sync() const {
   RILL_RETURN_IF_ERROR(FaultPoint("file.sync", path_));
   int error;

@@ -79,6 +79,10 @@ class SparseFile {
   // had got is given back. Nobody writes to the holes meanwhile.
   absl::Status Reserve(int64_t offset, int64_t bytes);
 
+  // What the file takes on the disk now; 0 where the system does not tell.
+  // Thread-safe.
+  int64_t DiskBytes() const;
+
   // Brings what was written through mappings to the disk and waits for it.
   absl::Status Sync() const;
 

@@ -138,6 +138,7 @@ TEST_F(SparseFileTest, ReservingKeepsWhatIsStored) {
   RILL_ASSERT_OK_AND_ASSIGN(auto range, AddressRange::Create(4 * kMiB));
   RILL_ASSERT_OK_AND_ASSIGN(auto file, SparseFile::Create(path_, 4 * kMiB));
   RILL_ASSERT_OK(file->Map(*range, 0));
+  EXPECT_LT(file->DiskBytes(), kMiB);
   for (const int64_t at : {kMiB / 2, 2 * kMiB, 3 * kMiB}) {
     RILL_ASSERT_OK(file->Reserve(at, 10));
     std::memcpy(range->data() + at, "0123456789", 10);
@@ -145,6 +146,7 @@ TEST_F(SparseFileTest, ReservingKeepsWhatIsStored) {
   RILL_ASSERT_OK(file->Reserve(0, 4 * kMiB));
   RILL_ASSERT_OK(file->Reserve(0, 4 * kMiB));
   EXPECT_GE(BytesOnDisk(path_), 4 * kMiB);
+  EXPECT_EQ(file->DiskBytes(), BytesOnDisk(path_));
   for (const int64_t at : {kMiB / 2, 2 * kMiB, 3 * kMiB}) {
     EXPECT_EQ(std::memcmp(range->data() + at, "0123456789", 10), 0);
     EXPECT_EQ(range->data()[at + 10], std::byte{0});

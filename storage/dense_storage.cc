@@ -56,14 +56,14 @@ constexpr int64_t kReadBytes = int64_t{1} << 20;
 int64_t RowBytes(const RowLayout& layout) {
   int64_t bytes = 0;
   for (const RowField& field : layout.fields()) bytes += field.width;
-  return std::max<int64_t>(bytes, 1);
+  return bytes;
 }
 
 }  // namespace
 
 DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
     : table(std::move(rows)), tree(table->spec()) {
-  const int64_t bytes = RowBytes(table->layout());
+  const int64_t bytes = std::max<int64_t>(RowBytes(table->layout()), 1);
   window_rows = std::max<int64_t>(kWindowBytes / bytes, 1);
   read_rows = static_cast<size_t>(std::max<int64_t>(kReadBytes / bytes, 1));
 }
@@ -139,6 +139,17 @@ std::vector<Cursor> DenseStorageImpl::cursors() const {
 TensorDictSpec DenseStorageImpl::spec() const {
   absl::ReaderMutexLock lock(&state_mutex_);
   return rows_ == nullptr ? options_.spec : rows_->spec();
+}
+
+StorageUsage DenseStorageImpl::MemoryUsage() const {
+  absl::ReaderMutexLock lock(&state_mutex_);
+  if (rows_ == nullptr) return {};
+  const RowLayout& layout = rows_->table->layout();
+  const bool is_in_files = directory_ != nullptr;
+  return {.row = RowBytes(layout),
+          .memory = is_in_files ? 0 : layout.size_bytes(),
+          .disk = is_in_files ? directory_->DiskBytes() : 0,
+          .full = layout.size_bytes()};
 }
 
 absl::StatusOr<const DenseStorageImpl::Rows*> DenseStorageImpl::FindLive(

@@ -70,6 +70,7 @@ class DenseStorageImpl final : public Storage {
   std::vector<Cursor> cursors() const override;
   TensorDictSpec spec() const override;
   Device device() const override { return device_; }
+  StorageUsage MemoryUsage() const override;
 
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override;

@@ -123,6 +123,22 @@ TEST(DenseStorageTest, GivenSpecKeepsItsDomains) {
   EXPECT_EQ(storage->spec(), spec);
 }
 
+TEST(DenseStorageTest, MemoryUsageIsThatOfAllSlots) {
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(spec.Set("seen", LeafSpec::Unbounded(DType::kUInt8, {64})));
+  RILL_ASSERT_OK(spec.Set("action", LeafSpec::Unbounded(DType::kInt64, {})));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto storage,
+      DenseStorage::Create(
+          {.capacity = 10, .layout = StorageLayout::kColumns, .spec = spec}));
+  const StorageUsage usage = storage->MemoryUsage();
+  EXPECT_EQ(usage.row, 64 + 8);
+  EXPECT_EQ(usage.memory, 10 * (64 + 8));
+  EXPECT_EQ(usage.full, usage.memory);
+  EXPECT_EQ(usage.disk, 0);
+  EXPECT_EQ(usage.saved, 0);
+}
+
 TEST(DenseStorageTest, RowsLieWhereTheyWereAskedTo) {
   const auto place = [](const DenseStorage::Options& options) {
     auto storage = DenseStorage::Create(options);

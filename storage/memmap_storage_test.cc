@@ -412,6 +412,27 @@ TEST(MemmapStorageTest, NothingThatDoesNotFitIsBelieved) {
   }
 }
 
+TEST(MemmapStorageTest, TheDiskIsTakenAsRowsCome) {
+  const std::string directory = FreshPath("usage");
+  constexpr int64_t kCapacity = 1 << 20;
+  RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                            MemmapStorage::Create({.directory = directory,
+                                                   .capacity = kCapacity,
+                                                   .spec = ConformanceSpec()}));
+  const StorageUsage before = storage->MemoryUsage();
+  EXPECT_GE(before.full, kCapacity * before.row);
+  EXPECT_LT(before.disk, before.full / 4);
+  EXPECT_EQ(before.memory, 0);
+  RILL_ASSERT_OK(storage->Extend(RowsFrom({5000}, 0)).status());
+  const int64_t taken = storage->MemoryUsage().disk;
+  EXPECT_GE(taken, 5000 * before.row);
+  EXPECT_LT(taken, before.full / 2);
+  storage.reset();
+  RILL_ASSERT_OK_AND_ASSIGN(storage,
+                            MemmapStorage::Open({.directory = directory}));
+  EXPECT_EQ(storage->MemoryUsage().disk, taken);
+}
+
 TEST(MemmapStorageTest, FullDisksChangeNothingAndKeepWhatIsStored) {
   for (const Layout layout : {Layout::kRows, Layout::kColumns}) {
     RunOnSmallDisk(2 << 20, [layout](const std::string& disk) {

@@ -39,6 +39,18 @@ struct ExtendResult {
   int64_t rows_dropped = 0;
 };
 
+// What a storage takes, in bytes. Room for rows counts whether they are live or
+// not. All 0 as long as it is not known what a row holds.
+struct StorageUsage {
+  int64_t row = 0;     // One row as it is read: the sum of its leaves.
+  int64_t memory = 0;  // Taken in RAM, pinned RAM or a device's memory.
+  int64_t disk = 0;    // Taken on the disk.
+  // Memory and disk once every slot has been written: what to plan for.
+  int64_t full = 0;
+  // What every slot would take beyond `full` if each row held all its leaves.
+  int64_t saved = 0;
+};
+
 // A run of stored rows seen in place, without a copy: valid until the next
 // write to one of its slots, a Clear or a Load. The memory stays as long as the
 // lease does.
@@ -76,6 +88,8 @@ class Storage {
   virtual TensorDictSpec spec() const = 0;
   // Where the rows lie.
   virtual Device device() const = 0;
+  // Cost: O(leaves); waits for no write.
+  virtual StorageUsage MemoryUsage() const = 0;
 
   // Appends a batch at the cursors of lanes [info.first_lane, ...), overwriting
   // the oldest rows. All or nothing: with an error rows, length, cursors and

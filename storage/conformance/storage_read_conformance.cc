@@ -9,6 +9,8 @@
 #include "gtest/gtest.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/testing/status_matchers.h"
 
@@ -103,6 +105,33 @@ TEST_P(StorageConformanceTest, RowsThatWereReadDoNotChange) {
   const TensorDict before = subject->oracle().Rows({0, 1});
   subject->ExtendAll(4);
   RILL_EXPECT_OK(rows.CheckEqual(before));
+}
+
+TEST_P(StorageConformanceTest, MemoryUsageTellsWhatToPlanFor) {
+  int64_t row_bytes = 0;
+  for (const TensorDictSpec::Leaf& leaf : ConformanceSpec().leaves()) {
+    row_bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
+  }
+  constexpr int64_t kCapacity = 3000;
+  auto subject = Make(kCapacity, 3);
+  Storage& storage = subject->storage();
+  EXPECT_EQ(storage.MemoryUsage().row, GetParam().is_lazy ? 0 : row_bytes);
+  for (int round = 0; round < 3; ++round) {
+    subject->ExtendAll(500);
+    const StorageUsage usage = storage.MemoryUsage();
+    EXPECT_EQ(usage.row, row_bytes);
+    EXPECT_GE(usage.memory + usage.disk + usage.saved,
+              storage.size() * row_bytes);
+    EXPECT_GE(usage.full + usage.saved, kCapacity * row_bytes);
+    EXPECT_TRUE(usage.memory == 0 || usage.disk == 0);
+  }
+  const StorageUsage full = storage.MemoryUsage();
+  subject->ExtendAll(500);  // Nothing grows any more.
+  EXPECT_EQ(storage.MemoryUsage().memory, full.memory);
+  EXPECT_EQ(storage.MemoryUsage().disk, full.disk);
+  EXPECT_EQ(storage.MemoryUsage().full, full.full);
+  subject->Clear();
+  EXPECT_EQ(storage.MemoryUsage().memory, full.memory);
 }
 
 TEST_P(StorageConformanceTest, LeasesShowRowsUntilTheirSlotsAreWritten) {

@@ -178,6 +178,12 @@ absl::Status RowFiles::Reserve(absl::Span<const SlotRange> ranges) {
   return absl::OkStatus();
 }
 
+int64_t RowFiles::DiskBytes() const {
+  int64_t bytes = 0;
+  for (const File& file : files_) bytes += file.file->DiskBytes();
+  return bytes;
+}
+
 absl::Status RowFiles::Sync() const {
   for (const File& file : files_) RILL_RETURN_IF_ERROR(file.file->Sync());
   return absl::OkStatus();

@@ -47,6 +47,8 @@ class RowFiles {
   // names asked and free bytes; nothing stored has changed then.
   // Cost: nothing once all is reserved, else some nanoseconds a range and file.
   absl::Status Reserve(absl::Span<const SlotRange> ranges);
+  // What the files take on the disk. Thread-safe.
+  int64_t DiskBytes() const;
   // Brings everything written to the disk.
   absl::Status Sync() const;
 

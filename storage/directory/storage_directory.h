@@ -70,6 +70,8 @@ class StorageDirectory {
   absl::Status Reserve(absl::Span<const SlotRange> ranges) {
     return rows_->Reserve(ranges);
   }
+  // After MapRows, what the rows' files take on the disk. Thread-safe.
+  int64_t DiskBytes() const { return rows_->DiskBytes(); }
   void Announce(const LaneSteps& append) { record_->Announce(append); }
   void Commit() { record_->Commit(); }
   void Set(absl::Span<const LaneMark> marks);

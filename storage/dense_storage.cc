@@ -2,6 +2,7 @@
 #include "rill/storage/dense_storage.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -39,7 +40,7 @@ bool FindPlaces(const DenseStorageImpl::Rows& rows, int64_t n,
       return false;
     }
     places->push_back(
-        {i, tensor->raw_data(), rows.table->layout().fields()[i].width});
+        {i, tensor->raw_data(), rows.table->layout().leaf_bytes(i)});
   }
   return rows.tree.HoldsOnly(static_cast<int64_t>(leaves.size()), out);
 }
@@ -53,19 +54,27 @@ std::vector<LeafBatch>& ThreadPlaces() {
 constexpr int64_t kWindowBytes = int64_t{64} << 10;
 constexpr int64_t kReadBytes = int64_t{1} << 20;
 
-int64_t RowBytes(const RowLayout& layout) {
-  int64_t bytes = 0;
-  for (const RowField& field : layout.fields()) bytes += field.width;
-  return bytes;
+// Leaves whose values events tell stay in their rows.
+std::vector<NextPair> PairsOf(const TensorDictSpec& spec,
+                              const EventLeaves& events) {
+  std::vector<size_t> kept = events.ends;
+  for (const std::optional<size_t>& leaf :
+       {events.trajectory, events.priority, events.policy_version}) {
+    if (leaf.has_value()) kept.push_back(*leaf);
+  }
+  return FindNextPairs(spec, kept);
 }
 
 }  // namespace
 
 DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
     : table(std::move(rows)), tree(table->spec()) {
-  const int64_t bytes = std::max<int64_t>(RowBytes(table->layout()), 1);
-  window_rows = std::max<int64_t>(kWindowBytes / bytes, 1);
-  read_rows = static_cast<size_t>(std::max<int64_t>(kReadBytes / bytes, 1));
+  const auto most = [](int64_t of, int64_t row_bytes) {
+    return std::max<int64_t>(of / std::max<int64_t>(row_bytes, 1), 1);
+  };
+  window_rows = most(kWindowBytes, table->layout().stored_row_bytes());
+  read_rows =
+      static_cast<size_t>(most(kReadBytes, table->layout().row_bytes()));
 }
 
 DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options,
@@ -107,9 +116,10 @@ DenseStorageImpl::MakeRows(const TensorDictSpec& spec) const {
                         EventLeaves::Find(spec, options_.event_keys));
   RILL_ASSIGN_OR_RETURN(
       RowLayout layout,
-      RowLayout::Create(
-          spec, lanes_, options_.layout, options_.order,
-          directory_ == nullptr ? 64 : AddressRange::PageBytes()));
+      RowLayout::Create(spec, lanes_, options_.layout, options_.order,
+                        directory_ == nullptr ? 64 : AddressRange::PageBytes(),
+                        options_.dedup_next ? PairsOf(spec, events)
+                                            : std::vector<NextPair>()));
   std::unique_ptr<RowTable> table;
   if (directory_ == nullptr) {
     RILL_ASSIGN_OR_RETURN(
@@ -145,11 +155,15 @@ StorageUsage DenseStorageImpl::MemoryUsage() const {
   absl::ReaderMutexLock lock(&state_mutex_);
   if (rows_ == nullptr) return {};
   const RowLayout& layout = rows_->table->layout();
+  const NextRows* const next = rows_->table->next();
+  const int64_t bytes =
+      layout.size_bytes() + (next == nullptr ? 0 : next->memory_bytes());
   const bool is_in_files = directory_ != nullptr;
-  return {.row = RowBytes(layout),
-          .memory = is_in_files ? 0 : layout.size_bytes(),
+  return {.row = layout.row_bytes(),
+          .memory = is_in_files ? 0 : bytes,
           .disk = is_in_files ? directory_->DiskBytes() : 0,
-          .full = layout.size_bytes()};
+          .full = bytes,
+          .saved = next == nullptr ? 0 : next->saved_bytes()};
 }
 
 absl::StatusOr<const DenseStorageImpl::Rows*> DenseStorageImpl::FindLive(
@@ -238,6 +252,12 @@ absl::Status CheckOptions(absl::string_view caller,
                   "a multiple of lanes = ", options.lanes);
   }
   const bool is_cpu = options.device.is_cpu();
+  if (options.dedup_next && KindOf(options) == MemoryKind::kDevice) {
+    return refuse("dedup_next",
+                  absl::StrCat("true on ", options.device.ToString()),
+                  "false where rows lie in a device's memory, or rows on the "
+                  "cpu or pinned");
+  }
   if (options.memory_kind == MemoryKind::kMappedFile ||
       (is_cpu && options.memory_kind != MemoryKind::kPageable)) {
     return refuse("memory_kind",

@@ -31,8 +31,22 @@ namespace rill {
 //   RILL_RETURN_IF_ERROR(storage->Extend(batch).status());  // [time]
 //   TensorDict rows;
 //   RILL_RETURN_IF_ERROR(storage->Read({0, 3, 1}, &rows));
+// With wide observations, half of the memory:
+//   DenseStorage::Create({.capacity = 1 << 20, .dedup_next = true})
 class DenseStorage {
  public:
+  // dedup_next: where the spec has leaves K and next/K of one dtype and shape,
+  //   next/K is stored only for rows in which it is not, byte by byte, K of the
+  //   row behind in the lane: ends of trajectories, the newest row of a lane,
+  //   what a collector skipped. Half of the memory where observations are wide,
+  //   and every row still reads as it was written, patched or not, whatever its
+  //   flags say. Flags and rewards (done, terminated, truncated, reward),
+  //   leaves that events report and those of at most 4 bytes a row are stored
+  //   as ever. Own copies are taken as they are needed, so Extend, WriteAt and
+  //   Load may be RESOURCE_EXHAUSTED later than at the first write (Extend and
+  //   WriteAt have changed nothing then), and given back. There is no view of
+  //   next/K: Lease is FAILED_PRECONDITION and names it; Read, or leave
+  //   dedup_next off. A save is that of any storage. For rows in host memory.
   struct Options {
     int64_t capacity = 0;  // Slots in all; > 0, a multiple of `lanes`.
     int64_t lanes = 1;     // In [1, 2^24].
@@ -42,6 +56,7 @@ class DenseStorage {
     MemoryKind memory_kind = MemoryKind::kPageable;  // kDevice off the CPU.
     TensorDictSpec spec = {};  // Empty: taken from the first write.
     EventKeys event_keys = {};
+    bool dedup_next = false;
   };
 
   // Memory is taken at once where the spec is given, else at the first write.

@@ -13,31 +13,40 @@
 namespace rill {
 namespace {
 
+StorageCase Case(StorageLayout layout, StorageOrder order, Device device,
+                 bool is_lazy, bool dedup_next) {
+  StorageCase one;
+  one.name = absl::StrCat(
+      layout == StorageLayout::kRows ? "Rows" : "Columns",
+      order == StorageOrder::kLaneMajor ? "LaneMajor" : "TimeMajor",
+      device.is_cpu() ? "Cpu" : "Fake", is_lazy ? "Lazy" : "Given",
+      dedup_next ? "Dedup" : "");
+  one.is_lazy = is_lazy;
+  one.has_leases = !dedup_next;
+  one.create = [=](int64_t capacity, int64_t lanes,
+                   const TensorDictSpec& spec) {
+    return DenseStorage::Create({.capacity = capacity,
+                                 .lanes = lanes,
+                                 .layout = layout,
+                                 .order = order,
+                                 .device = device,
+                                 .spec = spec,
+                                 .dedup_next = dedup_next});
+  };
+  return one;
+}
+
 std::vector<StorageCase> DenseCases() {
   std::vector<StorageCase> cases;
   for (const StorageLayout layout :
        {StorageLayout::kRows, StorageLayout::kColumns}) {
     for (const StorageOrder order :
          {StorageOrder::kLaneMajor, StorageOrder::kTimeMajor}) {
-      for (const Device device : {Device::Cpu(), Device::Fake(0)}) {
-        for (const bool is_lazy : {false, true}) {
-          StorageCase one;
-          one.name = absl::StrCat(
-              layout == StorageLayout::kRows ? "Rows" : "Columns",
-              order == StorageOrder::kLaneMajor ? "LaneMajor" : "TimeMajor",
-              device.is_cpu() ? "Cpu" : "Fake", is_lazy ? "Lazy" : "Given");
-          one.is_lazy = is_lazy;
-          one.create = [=](int64_t capacity, int64_t lanes,
-                           const TensorDictSpec& spec) {
-            return DenseStorage::Create({.capacity = capacity,
-                                         .lanes = lanes,
-                                         .layout = layout,
-                                         .order = order,
-                                         .device = device,
-                                         .spec = spec});
-          };
-          cases.push_back(one);
+      for (const bool is_lazy : {false, true}) {
+        for (const Device device : {Device::Cpu(), Device::Fake(0)}) {
+          cases.push_back(Case(layout, order, device, is_lazy, false));
         }
+        cases.push_back(Case(layout, order, Device::Cpu(), is_lazy, true));
       }
     }
   }

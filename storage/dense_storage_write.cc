@@ -82,8 +82,19 @@ absl::Status DenseStorageImpl::StageBatch(const TensorDict& batch,
   RILL_RETURN_IF_ERROR(leaves_.Prepare(*rows->table, extent.batch_rank));
   ExpandRanges(plan_.written, &slots_);
   event_.Clear();
-  if (observers_.empty()) return absl::OkStatus();
-  return event_.FromBatch(rows->events, leaves_, extent);
+  if (!observers_.empty()) {
+    RILL_RETURN_IF_ERROR(event_.FromBatch(rows->events, leaves_, extent));
+  }
+  NextRows* const next = rows->table->next();
+  if (next == nullptr) return absl::OkStatus();
+  return next->PlanAppend(
+      slots_, extent.num_lanes, extent.steps,
+      [&](size_t leaf) ABSL_NO_THREAD_SAFETY_ANALYSIS -> NextRows::Steps {
+        const Tensor& tensor = *leaves_.Find(leaf)->ready;
+        const BatchStrides strides = StridesOf(tensor, extent);
+        return {tensor.raw_data() + extent.first_step * strides.step,
+                strides.lane, strides.step};
+      });
 }
 
 absl::StatusOr<ExtendResult> DenseStorageImpl::Append(const TensorDict& batch,
@@ -142,15 +153,20 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
                                               absl::Span<LeafBatch> places) {
   RowTable& table = *rows->table;
   if (!table.device().is_cpu()) return table.Write(slots, places);
+  const bool has_next = table.next() != nullptr;
+  const size_t max_ranges =
+      has_next ? EpochWindows::kMaxRanges / kRangesWithPredecessors
+               : EpochWindows::kMaxRanges;
   // Where one window will do, slots_ has the same slots in a better order.
-  const int64_t one_window = std::min<int64_t>(
-      rows->window_rows, static_cast<int64_t>(EpochWindows::kMaxRanges));
+  const int64_t one_window =
+      std::min<int64_t>(rows->window_rows, static_cast<int64_t>(max_ranges));
   const bool is_one = static_cast<int64_t>(slots.size()) <= one_window &&
                       slots_.size() <= slots.size();
   for (size_t begin = 0; begin < slots.size();) {
     size_t end = CutWindow(is_one ? slots_ : slots, begin, rows->window_rows,
-                           EpochWindows::kMaxRanges, &window_);
+                           max_ranges, &window_);
     if (is_one) end = slots.size();
+    if (has_next) AddPredecessors(lanes_, &window_);
     const auto window = windows_.Open(window_);
     RILL_RETURN_IF_ERROR(
         table.Write(slots.subspan(begin, end - begin), places));
@@ -211,6 +227,12 @@ absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
   if (slots.empty()) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(leaves_.Prepare(*stored->table, /*batch_rank=*/1));
   PlanOverwrite(slots);
+  if (NextRows* const next = stored->table->next()) {
+    RILL_RETURN_IF_ERROR(next->PlanOverwrite(
+        slots_, [&](size_t leaf) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+          return leaves_.Find(leaf) != nullptr;
+        }));
+  }
   if (directory_ != nullptr) {
     RILL_RETURN_IF_ERROR(directory_->Reserve(plan_.written));
   }
@@ -245,10 +267,18 @@ absl::Status DenseStorageImpl::Clear() {
   absl::MutexLock write(&write_mutex_);
   for (WriteObserver* observer : observers_) observer->OnClear();
   leases_.EndAll();
-  absl::MutexLock lock(&state_mutex_);
-  rings_.Clear();
-  Publish();
-  if (directory_ != nullptr) directory_->Set(MarksOf(rings_));
+  {
+    absl::MutexLock lock(&state_mutex_);
+    rings_.Clear();
+    Publish();
+    if (directory_ != nullptr) directory_->Set(MarksOf(rings_));
+  }
+  const Rows* const rows = WriterRows();
+  if (rows == nullptr || rows->table->next() == nullptr) {
+    return absl::OkStatus();
+  }
+  windows_.WaitForReaders();  // Of rows that were live.
+  rows->table->next()->Clear();
   return absl::OkStatus();
 }
 

@@ -49,6 +49,24 @@ bool SlotsMeet(absl::Span<const Slot> slots,
   return false;
 }
 
+void JoinRanges(std::vector<SlotRange>* ranges) {
+  if (ranges->empty()) return;
+  std::sort(
+      ranges->begin(), ranges->end(),
+      [](const SlotRange& a, const SlotRange& b) { return a.first < b.first; });
+  size_t kept = 0;
+  for (size_t i = 1; i < ranges->size(); ++i) {
+    SlotRange& last = (*ranges)[kept];
+    const SlotRange& next = (*ranges)[i];
+    if (next.first > last.first + last.count) {
+      (*ranges)[++kept] = next;
+    } else {
+      last.count = std::max(last.count, next.first + next.count - last.first);
+    }
+  }
+  ranges->resize(kept + 1);
+}
+
 size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
                  size_t max_ranges, std::vector<SlotRange>* ranges) {
   ranges->clear();
@@ -70,21 +88,7 @@ size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
     }
     ranges->push_back({slot, 1});
   }
-  if (is_sorted) return end;
-  std::sort(
-      ranges->begin(), ranges->end(),
-      [](const SlotRange& a, const SlotRange& b) { return a.first < b.first; });
-  size_t kept = 0;
-  for (size_t i = 1; i < ranges->size(); ++i) {
-    SlotRange& last = (*ranges)[kept];
-    const SlotRange& next = (*ranges)[i];
-    if (next.first > last.first + last.count) {
-      (*ranges)[++kept] = next;
-    } else {
-      last.count = std::max(last.count, next.first + next.count - last.first);
-    }
-  }
-  ranges->resize(kept + 1);
+  if (!is_sorted) JoinRanges(ranges);
   return end;
 }
 

@@ -29,6 +29,10 @@ struct EpochSync {
 bool SlotsMeet(absl::Span<const Slot> slots,
                absl::Span<const SlotRange> ranges);
 
+// Sorts ranges, each of at least one slot, and joins those that overlap or
+// touch.
+void JoinRanges(std::vector<SlotRange>* ranges);
+
 // Cuts the slots of a write into windows: puts those of slots [begin, end) into
 // `ranges`, sorted and apart, and returns end: at most `max_rows` (>= 1) slots
 // and `max_ranges` ranges. `begin` is a slot of the list.

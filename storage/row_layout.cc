@@ -63,11 +63,9 @@ int64_t RecordStride(int64_t bytes, int64_t alignment) {
 
 }  // namespace
 
-absl::StatusOr<RowLayout> RowLayout::Create(TensorDictSpec spec,
-                                            const Lanes& lanes,
-                                            StorageLayout layout,
-                                            StorageOrder order,
-                                            int64_t column_alignment) {
+absl::StatusOr<RowLayout> RowLayout::Create(
+    TensorDictSpec spec, const Lanes& lanes, StorageLayout layout,
+    StorageOrder order, int64_t column_alignment, std::vector<NextPair> pairs) {
   if (!spec.non_tensors().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "RowLayout::Create: spec: got \"", spec.non_tensors()[0].key,
@@ -77,7 +75,6 @@ absl::StatusOr<RowLayout> RowLayout::Create(TensorDictSpec spec,
   result.lanes_ = lanes;
   result.order_ = order;
   result.row_is_slot_ = order == StorageOrder::kLaneMajor || lanes.count == 1;
-  int64_t row_bytes = 0;
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     // Rows have a dimension before the leaf's own.
     if (leaf.spec.shape.rank() >= Shape::kMaxRank) {
@@ -86,16 +83,24 @@ absl::StatusOr<RowLayout> RowLayout::Create(TensorDictSpec spec,
           leaf.spec.shape.rank(), ", want at most ", Shape::kMaxRank - 1));
     }
     const int64_t width = LeafBytes(leaf.spec);
-    if (width < 0 || !AddWithin(width, &row_bytes)) {
+    if (width < 0 || !AddWithin(width, &result.row_bytes_)) {
       return TooLarge(spec, lanes);
     }
+    result.leaf_bytes_.push_back(width);
     result.fields_.push_back({.width = width});
   }
+  result.stored_row_bytes_ = result.row_bytes_;
+  for (const NextPair& pair : pairs) {
+    result.stored_row_bytes_ -= result.fields_[pair.next].width;
+    result.fields_[pair.next].width = 0;
+  }
+  result.next_pairs_ = std::move(pairs);
   result.spec_ = std::move(spec);
   result.layout_ = layout;
   if (layout == StorageLayout::kAuto) {
-    result.layout_ = row_bytes <= kWidestRecordBytes ? StorageLayout::kRows
-                                                     : StorageLayout::kColumns;
+    result.layout_ = result.stored_row_bytes_ <= kWidestRecordBytes
+                         ? StorageLayout::kRows
+                         : StorageLayout::kColumns;
   }
   RILL_RETURN_IF_ERROR(result.layout_ == StorageLayout::kRows
                            ? result.PlaceRecords()

@@ -2,12 +2,14 @@
 #ifndef RILL_STORAGE_ROW_LAYOUT_H_
 #define RILL_STORAGE_ROW_LAYOUT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
+#include "rill/storage/dedup/next_pairs.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/spec.h"
 
@@ -21,6 +23,14 @@ struct RowField {
   friend bool operator==(const RowField&, const RowField&) = default;
 };
 
+// One side of a copy between a table and a batch: place i of leaf `leaf` is at
+// data + i * stride, in memory that the table's device reaches.
+struct LeafBatch {
+  size_t leaf = 0;  // In the order of the table's spec.
+  std::byte* data = nullptr;
+  int64_t stride = 0;
+};
+
 // Where every leaf of every slot lies in one block of memory: the arithmetic
 // behind layout and order. A slot has a row number, its place in memory; both
 // layouts are then an offset and a stride a leaf.
@@ -32,6 +42,9 @@ struct RowField {
 // kColumns: each column starts at a multiple of `column_alignment`, a multiple
 //   of 64 (that of a page where each is mapped from a file).
 //
+// Of pairs K, next/K (dedup/next_rows.h) next/K is not stored: its field has
+// width 0.
+//
 // Thread-safety: immutable.
 class RowLayout {
  public:
@@ -41,12 +54,19 @@ class RowLayout {
                                           const Lanes& lanes,
                                           StorageLayout layout,
                                           StorageOrder order,
-                                          int64_t column_alignment = 64);
+                                          int64_t column_alignment = 64,
+                                          std::vector<NextPair> pairs = {});
 
   const TensorDictSpec& spec() const { return spec_; }
   // One a leaf of the spec, in its order.
   absl::Span<const RowField> fields() const { return fields_; }
   int64_t size_bytes() const { return size_bytes_; }
+  const std::vector<NextPair>& next_pairs() const { return next_pairs_; }
+  // A leaf of one row; all of them; those that are stored.
+  int64_t leaf_bytes(size_t leaf) const { return leaf_bytes_[leaf]; }
+  int64_t row_bytes() const { return row_bytes_; }
+  int64_t stored_row_bytes() const { return stored_row_bytes_; }
+  const Lanes& lanes() const { return lanes_; }
   StorageLayout layout() const { return layout_; }  // Never kAuto.
   StorageOrder order() const { return order_; }
 
@@ -73,6 +93,10 @@ class RowLayout {
   StorageOrder order_ = StorageOrder::kLaneMajor;
   bool row_is_slot_ = true;
   std::vector<RowField> fields_;
+  std::vector<NextPair> next_pairs_;
+  std::vector<int64_t> leaf_bytes_;
+  int64_t row_bytes_ = 0;
+  int64_t stored_row_bytes_ = 0;
   int64_t size_bytes_ = 0;
 };
 

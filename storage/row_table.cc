@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 #include "rill/device/row_copy.h"
@@ -37,8 +38,13 @@ absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Create(RowLayout layout,
 absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Create(
     RowLayout layout, std::shared_ptr<Buffer> buffer) {
   RILL_ASSIGN_OR_RETURN(Stream stream, Stream::Create(buffer->device()));
+  std::unique_ptr<NextRows> next;
+  if (!layout.next_pairs().empty()) {
+    RILL_ASSIGN_OR_RETURN(next, NextRows::Create(layout, buffer->data()));
+  }
   return std::unique_ptr<RowTable>(
-      new RowTable(std::move(layout), std::move(buffer), std::move(stream)));
+      new RowTable(std::move(layout), std::move(buffer), std::move(stream),
+                   std::move(next)));
 }
 
 template <bool kIsWrite>
@@ -80,12 +86,17 @@ absl::Status RowTable::Run(absl::Span<const RowColumn> columns,
 
 absl::Status RowTable::Read(absl::Span<const Slot> slots,
                             absl::Span<const LeafBatch> leaves) const {
-  return Copy</*kIsWrite=*/false>(slots, leaves);
+  RILL_RETURN_IF_ERROR(Copy</*kIsWrite=*/false>(slots, leaves));
+  if (next_ != nullptr) next_->Read(slots, leaves);
+  return absl::OkStatus();
 }
 
 absl::Status RowTable::Write(absl::Span<const Slot> slots,
                              absl::Span<const LeafBatch> leaves) {
-  return Copy</*kIsWrite=*/true>(slots, leaves);
+  if (next_ == nullptr) return Copy</*kIsWrite=*/true>(slots, leaves);
+  RILL_RETURN_IF_ERROR(next_->BeforeWrite(slots, leaves));
+  RILL_RETURN_IF_ERROR(Copy</*kIsWrite=*/true>(slots, leaves));
+  return next_->AfterWrite(slots, leaves);
 }
 
 absl::StatusOr<Tensor> RowTable::ReadToHost(absl::Span<const Slot> slots,
@@ -97,13 +108,19 @@ absl::StatusOr<Tensor> RowTable::ReadToHost(absl::Span<const Slot> slots,
       Tensor::Empty(spec.dtype, rows.Concat(spec.shape),
                     {device(), device().is_cpu() ? MemoryKind::kPageable
                                                  : MemoryKind::kDevice}));
-  const LeafBatch batch = {leaf, tensor.raw_data(),
-                           layout_.fields()[leaf].width};
+  const LeafBatch batch = {leaf, tensor.raw_data(), layout_.leaf_bytes(leaf)};
   RILL_RETURN_IF_ERROR(Read(slots, absl::MakeConstSpan(&batch, 1)));
   return tensor.To(Device::Cpu());
 }
 
 absl::StatusOr<TensorDict> RowTable::View(SlotRange range) const {
+  if (next_ != nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "Storage::Lease: leaf \"",
+        spec().leaves()[layout_.next_pairs()[0].next].key,
+        "\": got dedup_next, which keeps it in other rows, want all leaves in "
+        "place; Read the rows, or create the storage without dedup_next"));
+  }
   const Shape rows = {range.count};
   TensorDict view(rows);
   for (size_t i = 0; i < spec().leaves().size(); ++i) {

@@ -16,25 +16,18 @@
 #include "rill/device/row_copy.h"
 #include "rill/device/stream.h"
 #include "rill/slots/slot.h"
+#include "rill/storage/dedup/next_rows.h"
 #include "rill/storage/row_layout.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::storage_internal {
 
-// One side of a copy between a table and a batch: place i of leaf `leaf` is at
-// data + i * stride, in memory that the table's device reaches.
-struct LeafBatch {
-  size_t leaf = 0;  // In the order of the table's spec.
-  std::byte* data = nullptr;
-  int64_t stride = 0;
-};
-
 // The bytes of all rows on one device and the copies to and from them. Knows
 // neither rings nor locks: slots are the caller's to check and to guard.
 //
 // Thread-safety: Read and View may run side by side; Write excludes the
-//   rows it writes.
+//   rows it writes and, where next() is not null, those before them.
 // Device/Stream: works on a stream of its own and is complete on return; what
 //   it is given must be complete too.
 // Cost: one pass a leaf with rows prefetched ahead (device/row_copy.h); no
@@ -42,6 +35,7 @@ struct LeafBatch {
 class RowTable {
  public:
   // The bytes are not initialised. RESOURCE_EXHAUSTED names asked and free.
+  // A layout with pairs lies in host memory.
   static absl::StatusOr<std::unique_ptr<RowTable>> Create(RowLayout layout,
                                                           Device device,
                                                           MemoryKind kind);
@@ -61,6 +55,10 @@ class RowTable {
   // The tensor lies in the table's own bytes, as leases do.
   bool Holds(const Tensor& tensor) const { return tensor.buffer() == buffer_; }
 
+  // Leaves that are not stored as such, or null. A Write that was not planned
+  // there may be RESOURCE_EXHAUSTED.
+  NextRows* next() const { return next_.get(); }
+
   // Row slots[i] -> place i, for every leaf named.
   absl::Status Read(absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> leaves) const;
@@ -71,14 +69,17 @@ class RowTable {
   // Rows of leaf `leaf` as a new tensor [n, ...] in host memory.
   absl::StatusOr<Tensor> ReadToHost(absl::Span<const Slot> slots,
                                     size_t leaf) const;
-  // A run of slots of one lane in place, [count, ...].
+  // A run of slots of one lane in place, [count, ...]. FAILED_PRECONDITION
+  // names a leaf that is not stored as such.
   absl::StatusOr<TensorDict> View(SlotRange range) const;
 
  private:
-  RowTable(RowLayout layout, std::shared_ptr<Buffer> buffer, Stream stream)
+  RowTable(RowLayout layout, std::shared_ptr<Buffer> buffer, Stream stream,
+           std::unique_ptr<NextRows> next)
       : layout_(std::move(layout)),
         buffer_(std::move(buffer)),
-        stream_(std::move(stream)) {}
+        stream_(std::move(stream)),
+        next_(std::move(next)) {}
 
   template <bool kIsWrite>
   absl::Status Copy(absl::Span<const Slot> slots,
@@ -90,6 +91,7 @@ class RowTable {
   const RowLayout layout_;
   const std::shared_ptr<Buffer> buffer_;
   const Stream stream_;
+  const std::unique_ptr<NextRows> next_;
   // One copy at a time on a device, so that a failure of the stream is told to
   // the call that met it. The CPU's copies need no turns.
   mutable absl::Mutex stream_mutex_;

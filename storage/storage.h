@@ -114,6 +114,8 @@ class Storage {
                             TensorDict* out) const = 0;
 
   // Rows in place. OUT_OF_RANGE as Read. Slots of one lane only.
+  // FAILED_PRECONDITION where leaves do not lie in place
+  // (DenseStorage::Options::dedup_next).
   virtual absl::StatusOr<SlotLease> Lease(SlotRange range) const = 0;
 
   // Forgets all rows; memory and spec stay.

@@ -30,11 +30,8 @@ constexpr int64_t kPieceBytes = int64_t{16} << 20;
 // Calls fn(begin, end) for pieces of [0, n) of about kPieceBytes each.
 template <typename Fn>
 absl::Status ForEachPiece(const RowTable& table, int64_t n, Fn fn) {
-  int64_t row_bytes = 1;
-  for (const RowField& field : table.layout().fields()) {
-    row_bytes += field.width;
-  }
-  const int64_t step = std::max<int64_t>(kPieceBytes / row_bytes, 1);
+  const int64_t step =
+      std::max<int64_t>(kPieceBytes / (table.layout().row_bytes() + 1), 1);
   for (int64_t begin = 0; begin < n; begin += step) {
     RILL_RETURN_IF_ERROR(fn(begin, std::min(begin + step, n)));
   }
@@ -50,7 +47,7 @@ absl::Status ReadPiece(const RowTable& table, absl::Span<const Slot> slots,
     RILL_ASSIGN_OR_RETURN(const Tensor file, files.Get(leaves[i].key));
     RILL_ASSIGN_OR_RETURN(const Tensor piece, file.Slice(0, begin, end));
     if (table.Reaches(piece)) {
-      places.push_back({i, piece.raw_data(), table.layout().fields()[i].width});
+      places.push_back({i, piece.raw_data(), table.layout().leaf_bytes(i)});
     } else {
       RILL_ASSIGN_OR_RETURN(const Tensor host, table.ReadToHost(slots, i));
       RILL_RETURN_IF_ERROR(piece.CopyFrom(host));

@@ -25,6 +25,8 @@ TensorDictSpec MakeSpec() {
       {"half", LeafSpec::Unbounded(DType::kBFloat16, {3})},
       {"nothing", LeafSpec::Unbounded(DType::kInt16, {0})},
       {"a\\/b c", LeafSpec::Unbounded(DType::kComplex128, {1})},
+      {"pixels", LeafSpec::Unbounded(DType::kUInt8, {9})},
+      {"next/pixels", LeafSpec::Unbounded(DType::kUInt8, {9})},
   };
   TensorDictSpec spec;
   for (const auto& [key, leaf] : leaves) {
@@ -42,6 +44,9 @@ void FillRow(const std::string& key, int64_t id, absl::Span<uint8_t> row) {
   if (key == "collector/traj_ids") return put(ConformanceTrajectory(id));
   if (key == "priority") return put(ConformancePriority(id));
   if (key == "policy_version") return put(ConformancePolicyVersion(id));
+  if (key == "next/pixels" && !ConformanceEnd(id)) {
+    return FillRow("pixels", id + 1, row);
+  }
   // An odd factor and a shift: ids that differ give bytes that differ.
   uint64_t bits = static_cast<uint64_t>(id) + key.size();
   for (size_t i = 0; i < row.size(); i += sizeof(bits)) {

@@ -21,7 +21,8 @@ namespace rill {
 // are among them.
 // Thread-safety: thread-safe.
 
-// next/done, collector/traj_ids, priority and policy_version among others.
+// next/done, collector/traj_ids, priority and policy_version among others;
+// next/pixels are the pixels of the next id where next/done is false.
 const TensorDictSpec& ConformanceSpec();
 
 // The leaf of rows `ids`, of shape batch_shape + the leaf's own, in host

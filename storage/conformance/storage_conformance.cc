@@ -11,6 +11,8 @@
 
 namespace rill {
 
+using ::testing::HasSubstr;
+
 StorageSubject::StorageSubject(std::unique_ptr<Storage> storage,
                                const Lanes& lanes)
     : storage_(std::move(storage)),
@@ -82,6 +84,18 @@ std::unique_ptr<StorageSubject> StorageConformanceTest::Make(int64_t capacity,
   EXPECT_EQ((*storage)->lanes(), want);
   EXPECT_EQ((*storage)->capacity(), capacity);
   return std::make_unique<StorageSubject>(*std::move(storage), want);
+}
+
+std::optional<SlotLease> StorageConformanceTest::Lease(const Storage& storage,
+                                                       SlotRange range) {
+  auto lease = storage.Lease(range);
+  if (!GetParam().has_leases) {
+    EXPECT_THAT(lease, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                HasSubstr("\"next/pixels\"")));
+    return std::nullopt;
+  }
+  EXPECT_THAT(lease, IsOk());
+  return lease.ok() ? std::optional(*std::move(lease)) : std::nullopt;
 }
 
 // Every conformance test links all of the suite; none may be left out of it.

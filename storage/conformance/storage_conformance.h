@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct StorageCase {
       int64_t capacity, int64_t lanes, const TensorDictSpec& spec)>
       create;
   bool is_lazy = false;  // Create without a spec.
+  // False: all leaves do not lie in place, and Lease says so.
+  bool has_leases = true;
 };
 
 inline std::ostream& operator<<(std::ostream& os, const StorageCase& c) {
@@ -81,6 +84,9 @@ class StorageSubject {
 class StorageConformanceTest : public ::testing::TestWithParam<StorageCase> {
  protected:
   std::unique_ptr<StorageSubject> Make(int64_t capacity, int64_t lanes = 1);
+  // A lease of live slots, or, where there are none, empty and the error is as
+  // it must be.
+  std::optional<SlotLease> Lease(const Storage& storage, SlotRange range);
 };
 
 }  // namespace rill

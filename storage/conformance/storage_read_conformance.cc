@@ -78,9 +78,9 @@ TEST_P(StorageConformanceTest, ReadMakesTensorsThatDoNotFitAnew) {
 TEST_P(StorageConformanceTest, ReadNeverWritesIntoTheStorageItself) {
   auto subject = Make(6);
   subject->ExtendAll(6);
-  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease lease,
-                            subject->storage().Lease({0, 2}));
-  TensorDict out = lease.rows();
+  const auto lease = Lease(subject->storage(), {0, 2});
+  if (!lease.has_value()) return;
+  TensorDict out = lease->rows();
   RILL_ASSERT_OK(subject->storage().Read({4, 5}, &out));
   RILL_EXPECT_OK(out.CheckEqual(subject->oracle().Rows({4, 5})));
   subject->Check();
@@ -138,22 +138,26 @@ TEST_P(StorageConformanceTest, LeasesShowRowsUntilTheirSlotsAreWritten) {
   auto subject = Make(10, 2);
   subject->ExtendAll(4);
   Storage& storage = subject->storage();
-  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease early, storage.Lease({5, 2}));
-  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease late, storage.Lease({7, 2}));
-  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease none, storage.Lease({0, 0}));
-  RILL_EXPECT_OK(early.rows().CheckEqual(subject->oracle().Rows({5, 6})));
-  RILL_EXPECT_OK(late.rows().CheckEqual(subject->oracle().Rows({7, 8})));
-  EXPECT_EQ(none.rows().batch_shape(), Shape({0}));
+  const auto early = Lease(storage, {5, 2});
+  if (!early.has_value()) return;
+  const auto late = Lease(storage, {7, 2});
+  ASSERT_TRUE(late.has_value());
+  const auto none = Lease(storage, {0, 0});
+  ASSERT_TRUE(none.has_value());
+  RILL_EXPECT_OK(early->rows().CheckEqual(subject->oracle().Rows({5, 6})));
+  RILL_EXPECT_OK(late->rows().CheckEqual(subject->oracle().Rows({7, 8})));
+  EXPECT_EQ(none->rows().batch_shape(), Shape({0}));
   subject->Extend(1, 1, 2);  // Slots 9 and 5.
-  EXPECT_FALSE(early.valid());
-  EXPECT_TRUE(late.valid());
-  RILL_EXPECT_OK(late.rows().CheckEqual(subject->oracle().Rows({7, 8})));
+  EXPECT_FALSE(early->valid());
+  EXPECT_TRUE(late->valid());
+  RILL_EXPECT_OK(late->rows().CheckEqual(subject->oracle().Rows({7, 8})));
   subject->WriteAt({7}, {ConformanceLeafNumber("action")});
-  EXPECT_FALSE(late.valid());
-  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease last, storage.Lease({0, 1}));
-  EXPECT_TRUE(last.valid());
+  EXPECT_FALSE(late->valid());
+  const auto last = Lease(storage, {0, 1});
+  ASSERT_TRUE(last.has_value());
+  EXPECT_TRUE(last->valid());
   subject->Clear();
-  EXPECT_FALSE(last.valid());
+  EXPECT_FALSE(last->valid());
 }
 
 TEST_P(StorageConformanceTest, LeasesStayInOneLaneAndAmongLiveRows) {
@@ -174,11 +178,11 @@ TEST_P(StorageConformanceTest, LeasesStayInOneLaneAndAmongLiveRows) {
 TEST_P(StorageConformanceTest, LeasedRowsOutliveTheStorage) {
   auto subject = Make(4);
   subject->ExtendAll(4);
-  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease lease,
-                            subject->storage().Lease({1, 3}));
+  const auto lease = Lease(subject->storage(), {1, 3});
+  if (!lease.has_value()) return;
   const TensorDict want = subject->oracle().Rows({1, 2, 3});
   subject.reset();
-  RILL_EXPECT_OK(lease.rows().CheckEqual(want));
+  RILL_EXPECT_OK(lease->rows().CheckEqual(want));
 }
 
 }  // namespace

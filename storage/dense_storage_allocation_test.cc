@@ -11,7 +11,6 @@
 #include <memory>
 #include <new>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -45,14 +44,20 @@ void operator delete(void* data, size_t /*bytes*/) noexcept { std::free(data); }
 namespace rill {
 namespace {
 
-class AllocationTest
-    : public ::testing::TestWithParam<std::pair<StorageLayout, StorageOrder>> {
+struct Form {
+  StorageLayout layout;
+  StorageOrder order;
+  bool dedup_next = false;
+};
+
+class AllocationTest : public ::testing::TestWithParam<Form> {
  protected:
   std::unique_ptr<Storage> Make() {
     auto storage = DenseStorage::Create({.capacity = 64,
                                          .lanes = 2,
-                                         .layout = GetParam().first,
-                                         .order = GetParam().second});
+                                         .layout = GetParam().layout,
+                                         .order = GetParam().order,
+                                         .dedup_next = GetParam().dedup_next});
     EXPECT_THAT(storage, IsOk());
     return *std::move(storage);
   }
@@ -140,10 +145,12 @@ TEST(AllocationCounterTest, CountsWhatIsAllocated) {
 INSTANTIATE_TEST_SUITE_P(
     Forms, AllocationTest,
     ::testing::Values(
-        std::pair(StorageLayout::kRows, StorageOrder::kLaneMajor),
-        std::pair(StorageLayout::kRows, StorageOrder::kTimeMajor),
-        std::pair(StorageLayout::kColumns, StorageOrder::kLaneMajor),
-        std::pair(StorageLayout::kColumns, StorageOrder::kTimeMajor)));
+        Form{StorageLayout::kRows, StorageOrder::kLaneMajor},
+        Form{StorageLayout::kRows, StorageOrder::kTimeMajor},
+        Form{StorageLayout::kColumns, StorageOrder::kLaneMajor},
+        Form{StorageLayout::kColumns, StorageOrder::kTimeMajor},
+        Form{StorageLayout::kRows, StorageOrder::kTimeMajor, true},
+        Form{StorageLayout::kColumns, StorageOrder::kLaneMajor, true}));
 
 }  // namespace
 }  // namespace rill

@@ -77,9 +77,11 @@ TensorDictSpec SpecOf(const RowKind& kind) {
 }
 
 std::unique_ptr<Storage> Filled(const RowKind& kind, StorageLayout layout,
-                                int64_t capacity) {
-  auto storage = DenseStorage::Create(
-      {.capacity = capacity, .layout = layout, .spec = SpecOf(kind)});
+                                int64_t capacity, bool dedup_next = false) {
+  auto storage = DenseStorage::Create({.capacity = capacity,
+                                       .layout = layout,
+                                       .spec = SpecOf(kind),
+                                       .dedup_next = dedup_next});
   if (!storage.ok()) return nullptr;
   auto batch = SpecOf(kind).Zero({1024});
   while (batch.ok() && (*storage)->size() < capacity) {
@@ -117,6 +119,39 @@ void BM_Gather(benchmark::State& state) {
   state.SetLabel(std::string(kind.name) +
                  (layout == StorageLayout::kRows ? " rows" : " columns"));
   state.SetItemsProcessed(state.iterations() * kBatch);
+}
+
+// The same with dedup_next or without. All rows share.
+void BM_GatherDedup(benchmark::State& state) {
+  const RowKind& kind = Kind(state.range(0));
+  const auto storage =
+      Filled(kind, StorageLayout::kRows, kind.capacity, state.range(1) != 0);
+  const auto draws = Draws(kind.capacity);
+  TensorDict rows;
+  size_t i = 0;
+  for (auto _ : state) {
+    if (!storage->Read(draws[i++ % draws.size()], &rows).ok()) {
+      state.SkipWithError("Read");
+    }
+  }
+  state.SetLabel(kind.name);
+  state.SetItemsProcessed(state.iterations() * kBatch);
+  state.counters["MiB"] =
+      static_cast<double>(storage->MemoryUsage().memory >> 20);
+}
+
+// Storage::Extend of so many rows, which follow one another, to a full ring.
+void BM_ExtendDedup(benchmark::State& state) {
+  const RowKind& kind = Kind(state.range(0));
+  const auto storage =
+      Filled(kind, StorageLayout::kRows, kind.capacity, state.range(1) != 0);
+  const auto batch = SpecOf(kind).Zero({state.range(2)});
+  if (!batch.ok()) return state.SkipWithError("batch");
+  for (auto _ : state) {
+    if (!storage->Extend(*batch).ok()) state.SkipWithError("Extend");
+  }
+  state.SetLabel(kind.name);
+  state.SetItemsProcessed(state.iterations() * state.range(2));
 }
 
 // What a person would write who knows the record: kStride bytes with leaves of
@@ -322,6 +357,19 @@ BENCHMARK(BM_Shared)->Name("small/Shared")->Args({0, 1024, 1})->Threads(2);
 BENCHMARK(BM_Extend)->Name("small/Extend")->Args({0, kRows, 8, 1024});
 BENCHMARK(BM_ExtendByHand)->Name("small/ExtendByHand")->Args({8, 1024});
 BENCHMARK(BM_Gather)->Name("Gather")->Apply(AllGathers);
+// Kind, with dedup_next, (rows).
+BENCHMARK(BM_GatherDedup)
+    ->Name("GatherDedup")
+    ->Args({5, 0})
+    ->Args({5, 1})
+    ->Args({3, 0})
+    ->Args({3, 1});
+BENCHMARK(BM_ExtendDedup)
+    ->Name("ExtendDedup")
+    ->Args({5, 0, 1000})
+    ->Args({5, 1, 1000})
+    ->Args({5, 0, 1})
+    ->Args({5, 1, 1});
 BENCHMARK(BM_Scatter)->Name("Scatter")->Arg(6)->Arg(0)->Arg(3)->Arg(5);
 BENCHMARK_TEMPLATE(BM_ByHand, Hand16, 16, false)
     ->Name("GatherByHand/16B")

@@ -47,7 +47,8 @@ struct StorageUsage {
   int64_t disk = 0;    // Taken on the disk.
   // Memory and disk once every slot has been written: what to plan for.
   int64_t full = 0;
-  // What every slot would take beyond `full` if each row held all its leaves.
+  // What every slot would take beyond `full` if each row held all its leaves;
+  // below 0 where sharing them costs more than it gives.
   int64_t saved = 0;
 };
 

@@ -113,10 +113,13 @@ absl::Status NextRows::PlanOverwrite(
   planned_ = 0;
   for (Pair& pair : pairs_) {
     // No other rows than these get a cell.
+    const bool has_value = has_leaf(pair.leaf);
+    const bool has_next = has_leaf(pair.next);
+    if (!has_value && !has_next) continue;
     int64_t own = 0;
     for (const Slot slot : slots) {
-      if (has_leaf(pair.next)) own += pair.places[slot] < 0;
-      if (has_leaf(pair.leaf)) own += pair.places[SlotBefore(slot)] < 0;
+      own += has_next && pair.places[slot] < 0;
+      own += has_value && pair.places[SlotBefore(slot)] < 0;
     }
     RILL_RETURN_IF_ERROR(pair.cells->Reserve(own));
   }

@@ -67,6 +67,14 @@ int64_t AddressRange::PageBytes() {
   return bytes;
 }
 
+void AddressRange::Advise(int64_t offset, int64_t bytes, Hint hint) const {
+  const int64_t begin = std::max<int64_t>(offset, 0) & -PageBytes();
+  const int64_t end = std::min(offset + bytes, size_bytes_);
+  if (begin >= end) return;
+  madvise(data_ + begin, end - begin,
+          hint == Hint::kRandom ? MADV_RANDOM : MADV_WILLNEED);
+}
+
 absl::StatusOr<std::unique_ptr<SparseFile>> SparseFile::Create(
     const std::string& path, int64_t bytes) {
   constexpr absl::string_view kCreate = "SparseFile::Create";

@@ -31,6 +31,14 @@ class AddressRange {
   // What offsets of files in a range must be multiples of.
   static int64_t PageBytes();
 
+  enum class Hint {
+    kRandom,  // Will be read here and there: a fault reads its own page only.
+    kSoon,    // Will be touched soon: reading starts now, nobody waits for it.
+  };
+  // Tells the kernel of the pages of [offset, offset + bytes), cut to the
+  // range. Changes no byte and cannot fail. Cost: a system call.
+  void Advise(int64_t offset, int64_t bytes, Hint hint) const;
+
  private:
   AddressRange(std::byte* data, int64_t size_bytes)
       : data_(data), size_bytes_(size_bytes) {}

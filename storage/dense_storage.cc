@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/dense_storage_impl.h"
+#include "rill/storage/read_places.h"
 
 namespace rill {
 namespace storage_internal {
@@ -21,33 +22,6 @@ MemoryKind KindOf(const DenseStorage::Options& options) {
                  options.memory_kind == MemoryKind::kPageable
              ? MemoryKind::kDevice
              : options.memory_kind;
-}
-
-// Gives what every leaf of `out` must be to be read into, one contiguous array
-// a leaf. Leaves `places` unusable where `out` does not fit.
-bool FindPlaces(const DenseStorageImpl::Rows& rows, int64_t n,
-                const TensorDict& out, std::vector<LeafBatch>* places) {
-  const Shape batch_shape = {n};
-  if (!(out.batch_shape() == batch_shape)) return false;
-  const auto& leaves = rows.spec().leaves();
-  places->clear();
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    const Tensor* tensor = out.Find(leaves[i].key);
-    if (tensor == nullptr || tensor->dtype() != leaves[i].spec.dtype ||
-        tensor->shape().sizes().subspan(1) != leaves[i].spec.shape.sizes() ||
-        !tensor->is_writable() || !tensor->is_contiguous() ||
-        !rows.table->Reaches(*tensor) || rows.table->Holds(*tensor)) {
-      return false;
-    }
-    places->push_back(
-        {i, tensor->raw_data(), rows.table->layout().leaf_bytes(i)});
-  }
-  return rows.tree.HoldsOnly(static_cast<int64_t>(leaves.size()), out);
-}
-
-std::vector<LeafBatch>& ThreadPlaces() {
-  thread_local std::vector<LeafBatch> places;
-  return places;
 }
 
 // What a reader at most waits for, and what a writer does.
@@ -133,6 +107,9 @@ DenseStorageImpl::MakeRows(const TensorDictSpec& spec) const {
   }
   auto rows = std::make_unique<Rows>(std::move(table));
   rows->events = std::move(events);
+  if (directory_ != nullptr) {
+    rows->ahead.emplace(rows->table.get(), directory_->row_addresses());
+  }
   return rows;
 }
 
@@ -194,21 +171,11 @@ absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
     *out = TensorDict({0});
     return absl::OkStatus();
   }
-  std::vector<LeafBatch>& places = ThreadPlaces();
-  TensorDict fresh;
-  const bool is_fresh = !FindPlaces(*rows, n, *out, &places);
-  if (is_fresh) {
-    RILL_ASSIGN_OR_RETURN(
-        fresh, rows->spec().Empty(
-                   {n}, {device_, device_.is_cpu() ? MemoryKind::kPageable
-                                                   : MemoryKind::kDevice}));
-    if (!FindPlaces(*rows, n, fresh, &places)) {
-      return absl::InternalError("Storage::Read: made an unfit batch");
-    }
-  }
+  ReadPlaces& places = ReadPlaces::OfThread();
+  RILL_RETURN_IF_ERROR(places.Find(*rows->table, rows->tree, n, out));
   while (slots.size() > step) {
-    RILL_RETURN_IF_ERROR(rows->table->Read(next(), places));
-    for (LeafBatch& place : places) {
+    RILL_RETURN_IF_ERROR(rows->Read(next(), places.leaves));
+    for (LeafBatch& place : places.leaves) {
       place.data += static_cast<int64_t>(step) * place.stride;
     }
     slots.remove_prefix(step);
@@ -217,8 +184,8 @@ absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
     reading = windows_.Enter(next());
     RILL_ASSIGN_OR_RETURN(rows, FindLive(kCaller, next()));
   }
-  RILL_RETURN_IF_ERROR(rows->table->Read(slots, places));
-  if (is_fresh) *out = std::move(fresh);
+  RILL_RETURN_IF_ERROR(rows->Read(slots, places.leaves));
+  places.Finish(out);
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -16,10 +17,12 @@
 
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
+#include "rill/base/file.h"
 #include "rill/base/rng.h"
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/dtype.h"
@@ -90,6 +93,34 @@ std::unique_ptr<Storage> Filled(const RowKind& kind, StorageLayout layout,
   return *std::move(storage);
 }
 
+// The same in files of a folder that is removed at the end.
+class MemmapFilled {
+ public:
+  MemmapFilled(const RowKind& kind, StorageLayout layout, int64_t capacity) {
+    std::string folder = "/var/tmp/rill_benchmark.XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr) return;
+    folder_ = folder;
+    auto storage = MemmapStorage::Create({.directory = folder,
+                                          .capacity = capacity,
+                                          .layout = layout,
+                                          .spec = SpecOf(kind)});
+    if (storage.ok()) storage_ = *std::move(storage);
+    auto batch = SpecOf(kind).Zero({1024});
+    while (storage_ && storage_->size() < capacity) {
+      if (!batch.ok() || !storage_->Extend(*batch).ok()) storage_ = nullptr;
+    }
+  }
+  ~MemmapFilled() {
+    storage_ = nullptr;
+    if (!folder_.empty()) RemoveAll(folder_).IgnoreError();
+  }
+  Storage* get() const { return storage_.get(); }
+
+ private:
+  std::string folder_;
+  std::unique_ptr<Storage> storage_;
+};
+
 // So many draws that a run does not see a row twice soon.
 std::vector<std::vector<Slot>> Draws(int64_t capacity, int64_t n = kBatch) {
   const Rng rng(1);
@@ -103,11 +134,13 @@ std::vector<std::vector<Slot>> Draws(int64_t capacity, int64_t n = kBatch) {
 }
 
 // Storage::Read of kBatch random rows into a reused batch.
-void BM_Gather(benchmark::State& state) {
+template <typename Make>
+void Gather(benchmark::State& state, Make make) {
   const RowKind& kind = Kind(state.range(0));
   const auto layout = static_cast<StorageLayout>(state.range(1));
   const int64_t capacity = state.range(2) == 0 ? kind.capacity : state.range(2);
-  const auto storage = Filled(kind, layout, capacity);
+  const auto storage = make(kind, layout, capacity);
+  if (storage.get() == nullptr) return state.SkipWithError("storage");
   const auto draws = Draws(capacity);
   TensorDict rows;
   size_t i = 0;
@@ -119,6 +152,14 @@ void BM_Gather(benchmark::State& state) {
   state.SetLabel(std::string(kind.name) +
                  (layout == StorageLayout::kRows ? " rows" : " columns"));
   state.SetItemsProcessed(state.iterations() * kBatch);
+}
+void BM_Gather(benchmark::State& state) { Gather(state, Filled); }
+// Rows in files that memory holds.
+void BM_MemmapGather(benchmark::State& state) {
+  Gather(state,
+         [](const RowKind& kind, StorageLayout layout, int64_t capacity) {
+           return std::make_unique<MemmapFilled>(kind, layout, capacity);
+         });
 }
 
 // The same with dedup_next or without. All rows share.
@@ -350,6 +391,7 @@ void AllExtends(benchmark::internal::Benchmark* b) {
 }
 
 BENCHMARK(BM_Gather)->Name("small/Gather")->Apply(SmallGather);
+BENCHMARK(BM_MemmapGather)->Name("small/MemmapGather")->Apply(SmallGather);
 BENCHMARK_TEMPLATE(BM_ByHand, Hand64, 64, false)
     ->Name("small/GatherByHand")
     ->Arg(1024);
@@ -370,6 +412,7 @@ BENCHMARK(BM_ExtendDedup)
     ->Args({5, 1, 1000})
     ->Args({5, 0, 1})
     ->Args({5, 1, 1});
+BENCHMARK(BM_MemmapGather)->Name("MemmapGather")->Apply(AllGathers);
 BENCHMARK(BM_Scatter)->Name("Scatter")->Arg(6)->Arg(0)->Arg(3)->Arg(5);
 BENCHMARK_TEMPLATE(BM_ByHand, Hand16, 16, false)
     ->Name("GatherByHand/16B")

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "rill/storage/epoch_windows.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/lease_list.h"
+#include "rill/storage/read_ahead.h"
 #include "rill/storage/row_table.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/stored_rows.h"
@@ -47,8 +49,13 @@ class DenseStorageImpl final : public Storage {
   struct Rows {
     explicit Rows(std::unique_ptr<RowTable> table);
     const TensorDictSpec& spec() const { return table->spec(); }
+    absl::Status Read(absl::Span<const Slot> slots,
+                      absl::Span<const LeafBatch> leaves) const {
+      return ahead ? ahead->Read(slots, leaves) : table->Read(slots, leaves);
+    }
 
     std::unique_ptr<RowTable> table;
+    std::optional<ReadAhead> ahead;  // Where rows lie in files.
     SpecTree tree;
     EventLeaves events;
     // Rows of one window, and of one stay inside an epoch.

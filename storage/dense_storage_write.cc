@@ -167,6 +167,7 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
                            max_ranges, &window_);
     if (is_one) end = slots.size();
     if (has_next) AddPredecessors(lanes_, &window_);
+    if (rows->ahead) rows->ahead->BeforeRuns(window_);
     const auto window = windows_.Open(window_);
     RILL_RETURN_IF_ERROR(
         table.Write(slots.subspan(begin, end - begin), places));
@@ -235,6 +236,7 @@ absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
   }
   if (directory_ != nullptr) {
     RILL_RETURN_IF_ERROR(directory_->Reserve(plan_.written));
+    stored->ahead->BeforeRows(slots);
   }
 
   event_.Clear();
@@ -248,7 +250,9 @@ absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
     places.push_back(
         {leaf.leaf, leaf.ready->raw_data(), leaf.ready->strides_bytes()[0]});
   }
+  if (directory_ != nullptr) directory_->BeginInPlace();
   absl::Status written = WriteInWindows(stored, slots, absl::MakeSpan(places));
+  if (directory_ != nullptr) directory_->EndInPlace();
   leases_.End(plan_.written);  // Those that were made meanwhile.
   if (written.ok() && !observers_.empty()) {
     written =

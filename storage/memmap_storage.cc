@@ -9,12 +9,14 @@
 #include "rill/base/status_macros.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/dense_storage_impl.h"
+#include "rill/storage/directory/storage_description.h"
 #include "rill/storage/directory/storage_directory.h"
 
 namespace rill {
 namespace {
 
 using storage_internal::DenseStorageImpl;
+using storage_internal::StorageDescription;
 using storage_internal::StorageDirectory;
 
 absl::Status CheckPlace(absl::string_view caller,
@@ -42,7 +44,7 @@ absl::StatusOr<std::unique_ptr<Storage>> Make(
 
 absl::Status CheckAgrees(absl::string_view caller,
                          const MemmapStorage::Options& options,
-                         const StorageDirectory::Description& found) {
+                         const StorageDescription& found) {
   const auto other = [&](absl::string_view what, const auto& got,
                          const auto& want) {
     return absl::FailedPreconditionError(
@@ -92,7 +94,7 @@ absl::StatusOr<std::unique_ptr<Storage>> MemmapStorage::Open(
   RILL_RETURN_IF_ERROR(CheckPlace(kCaller, options));
   RILL_ASSIGN_OR_RETURN(auto directory,
                         StorageDirectory::Open(kCaller, options.directory));
-  const StorageDirectory::Description& found = directory->description();
+  const StorageDescription& found = directory->description();
   RILL_RETURN_IF_ERROR(CheckAgrees(kCaller, options, found));
   const DenseStorage::Options rows = {.capacity = found.lanes.num_slots(),
                                       .lanes = found.lanes.count,

@@ -29,10 +29,11 @@ namespace rill {
 // - Sync makes that hold for a loss of power too, for the rows of which no slot
 //   is written after it.
 // - One owner: a second Create or Open is FAILED_PRECONDITION and names the
-//   process; a killed owner blocks nobody. Readers may look at any time: with
-//   kColumns the directory is a memmap directory, which LoadMemmapDirectory and
-//   the peer's TensorDict.load_memmap open while it is written (they see all
-//   slots, [C] with one lane, [C, L] in time-major order, else [L, C]).
+//   process; a killed owner blocks nobody. Readers may look at any time, ours
+//   by OpenReader. With kColumns the directory is a memmap directory, which
+//   LoadMemmapDirectory and the peer's TensorDict.load_memmap open while it is
+//   written (they see all slots, [C] with one lane, [C, L] in time-major order,
+//   else [L, C]).
 //
 // Thread-safety: thread-safe.
 // Cost: as DenseStorage, and 0.2 us an Extend. Opening reads no row.
@@ -71,6 +72,24 @@ class MemmapStorage {
   // FAILED_PRECONDITION names both sides. NOT_FOUND where no storage is;
   // DATA_LOSS where files are missing, of other sizes, or changed.
   static absl::StatusOr<std::unique_ptr<Storage>> Open(const Options& options);
+
+  // What lies in a directory, for reading, whoever owns it and goes on writing.
+  // size(), cursors() and Read go by the commit record as it is at the call:
+  // - Rows that the append in flight is about to overwrite do not count as
+  //   live. Cursors never go back but by Clear and Load.
+  // - Read copies whole rows, each the newest of its slot at a moment of the
+  //   call: it copies again what was touched meanwhile, and waits for what is
+  //   in flight. UNAVAILABLE after some tenths of a second, so also for slots
+  //   that a killed Extend had begun to overwrite (they are not live), and for
+  //   all while a WriteAt is in flight or was when its process was killed.
+  // - Everything that writes, leases or observes is FAILED_PRECONDITION and
+  //   names the owner. Directories that are removed and made anew are others:
+  //   a reader goes on with what it has opened.
+  // Needs no right to write there. NOT_FOUND before the rows' spec is known;
+  // DATA_LOSS as Open.
+  // Cost: Read as of a storage, and two looks at the record, O(lanes).
+  static absl::StatusOr<std::unique_ptr<Storage>> OpenReader(
+      const std::string& directory);
 };
 
 }  // namespace rill

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::storage_internal {
 namespace {
@@ -20,6 +21,9 @@ static_assert(std::endian::native == std::endian::little);
 constexpr char kMagic[8] = {'R', 'I', 'L', 'L', 'R', 'E', 'C', '1'};
 constexpr int64_t kPageBytes = 4096;
 constexpr int64_t kMarksOffset = 128;
+constexpr int kGenerationShift = 32;
+// So that there always is a next generation.
+constexpr uint64_t kMaxNumber = uint64_t{1} << 62;
 
 struct Header {
   char magic[8];
@@ -68,16 +72,39 @@ bool IsWithin(const LaneSteps& steps, const CommitState& state) {
   return true;
 }
 
+// Both headers at one moment: what they were when the first was read, if they
+// are so still. A slot that is being written is not whole, and its header is
+// the old one, or none whose checksum fits, until it is.
+struct Headers {
+  Header slot[2];
+};
+
+Headers LoadHeaders(const std::byte* bytes, int64_t slot_bytes) {
+  Headers headers;
+  std::memcpy(&headers.slot[0], bytes, sizeof(Header));
+  std::memcpy(&headers.slot[1], bytes + slot_bytes, sizeof(Header));
+  return headers;
+}
+
+bool AreSame(const Headers& a, const Headers& b) {
+  return std::memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+// Loads before it stay before those after it.
+void LoadFence() { std::atomic_thread_fence(std::memory_order_acquire); }
+
+bool IsHeaderWhole(const Header& header, const Lanes& lanes) {
+  return std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0 &&
+         header.crc == CrcOf(header) && header.lanes == lanes.count &&
+         header.lane_capacity == lanes.capacity && header.number <= kMaxNumber;
+}
+
 // The number of a slot that is whole, 0 of others.
 uint64_t ReadSlot(const std::byte* slot, const Lanes& lanes,
                   CommitState* state) {
   Header header;
   std::memcpy(&header, slot, sizeof(header));
-  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
-      header.crc != CrcOf(header) || header.lanes != lanes.count ||
-      header.lane_capacity != lanes.capacity) {
-    return 0;
-  }
+  if (!IsHeaderWhole(header, lanes)) return 0;
   state->marks.resize(lanes.count);
   std::memcpy(state->marks.data(), slot + kMarksOffset,
               lanes.count * sizeof(LaneMark));
@@ -102,29 +129,81 @@ int64_t SlotBytes(int64_t lanes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
+absl::Status CheckSize(absl::Span<const std::byte> bytes, const Lanes& lanes) {
+  const int64_t want = CommitRecord::SizeBytes(lanes.count);
+  if (static_cast<int64_t>(bytes.size()) == want) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("CommitRecord::Read: size: got ",
+                                          bytes.size(), " bytes, want ", want,
+                                          " for ", lanes.count, " lanes"));
+}
+
+absl::Status NoWholeSlot(const Lanes& lanes) {
+  return absl::DataLossError(absl::StrCat(
+      "CommitRecord::Read: slots: got none whose checksums fit, want one of ",
+      lanes.count, " lanes of ", lanes.capacity,
+      "; which rows are whole is not known"));
+}
+
 }  // namespace
 
 int64_t CommitRecord::SizeBytes(int64_t lanes) { return 2 * SlotBytes(lanes); }
 
 absl::StatusOr<CommitState> CommitRecord::Read(
     absl::Span<const std::byte> bytes, const Lanes& lanes) {
-  if (static_cast<int64_t>(bytes.size()) != SizeBytes(lanes.count)) {
-    return absl::DataLossError(absl::StrCat(
-        "CommitRecord::Read: size: got ", bytes.size(), " bytes, want ",
-        SizeBytes(lanes.count), " for ", lanes.count, " lanes"));
-  }
+  RILL_RETURN_IF_ERROR(CheckSize(bytes, lanes));
   CommitState states[2];
   const uint64_t first = ReadSlot(bytes.data(), lanes, &states[0]);
   const uint64_t second =
       ReadSlot(bytes.data() + SlotBytes(lanes.count), lanes, &states[1]);
-  if (first == 0 && second == 0) {
-    return absl::DataLossError(
-        absl::StrCat("CommitRecord::Read: slots: got none whose checksums fit, "
-                     "want one of ",
-                     lanes.count, " lanes of ", lanes.capacity,
-                     "; which rows are whole is not known"));
-  }
+  if (first == 0 && second == 0) return NoWholeSlot(lanes);
   return std::move(states[first > second ? 0 : 1]);
+}
+
+absl::Status CommitRecord::ReadLive(absl::Span<const std::byte> bytes,
+                                    const Lanes& lanes, CommitView* view) {
+  RILL_RETURN_IF_ERROR(CheckSize(bytes, lanes));
+  constexpr int kTries = 1000;
+  const int64_t slot_bytes = SlotBytes(lanes.count);
+  for (int tries = 0; tries < kTries; ++tries) {
+    const Headers before = LoadHeaders(bytes.data(), slot_bytes);
+    LoadFence();
+    uint64_t number[2];
+    for (int slot = 0; slot < 2; ++slot) {
+      number[slot] = IsHeaderWhole(before.slot[slot], lanes)
+                         ? before.slot[slot].number
+                         : 0;
+    }
+    const int newest = number[0] > number[1] ? 0 : 1;
+    view->number =
+        ReadSlot(bytes.data() + newest * slot_bytes, lanes, &view->state);
+    // A header goes with its marks unless the disk lost some of them.
+    if (view->number == 0) {
+      view->number = ReadSlot(bytes.data() + (1 - newest) * slot_bytes, lanes,
+                              &view->state);
+    }
+    LoadFence();
+    if (!AreSame(before, LoadHeaders(bytes.data(), slot_bytes))) continue;
+    return view->number == 0 ? NoWholeSlot(lanes) : absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat("CommitRecord::ReadLive: got another state at each of ",
+                   kTries, " tries, want one to read; try again"));
+}
+
+bool CommitRecord::IsNewest(absl::Span<const std::byte> bytes,
+                            const Lanes& lanes, uint64_t number) {
+  LoadFence();  // What was copied comes before.
+  const int64_t slot_bytes = SlotBytes(lanes.count);
+  const Headers headers = LoadHeaders(bytes.data(), slot_bytes);
+  LoadFence();
+  if (!AreSame(headers, LoadHeaders(bytes.data(), slot_bytes))) return false;
+  bool is_there = false;
+  for (const Header& header : headers.slot) {
+    if (!IsHeaderWhole(header, lanes)) continue;
+    if (header.number > number) return false;
+    is_there = is_there || header.number == number;
+  }
+  return is_there;
 }
 
 CommitState CommitRecord::Settle(CommitState state, const Lanes& lanes) {
@@ -199,7 +278,26 @@ void CommitRecord::Commit() {
   Publish(LaneSteps());
 }
 
+void CommitRecord::StartGeneration(bool is_odd) {
+  uint64_t generation = (number_ >> kGenerationShift) + 1;
+  if ((generation % 2 != 0) != is_odd) ++generation;
+  number_ = (generation << kGenerationShift) - 1;
+}
+
+void CommitRecord::BeginInPlace() {
+  CatchUp();
+  StartGeneration(/*is_odd=*/true);
+  Publish(LaneSteps());
+}
+
+void CommitRecord::EndInPlace() {
+  CatchUp();
+  StartGeneration(/*is_odd=*/false);
+  Publish(LaneSteps());
+}
+
 void CommitRecord::Set(absl::Span<const LaneMark> marks) {
+  StartGeneration(/*is_odd=*/false);
   std::copy(marks.begin(), marks.end(), Marks(1 - current_));
   sum_ = SumOf(marks);
   behind_first_ = 0;

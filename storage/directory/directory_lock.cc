@@ -33,6 +33,13 @@ std::string HolderOf(int fd) {
 
 }  // namespace
 
+std::string OwnerOf(const std::string& directory) {
+  const base_internal::FileDescriptor file(
+      open(JoinPath(directory, kLockFile).c_str(),
+           O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return HolderOf(file.get());
+}
+
 absl::StatusOr<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(
     absl::string_view caller, const std::string& directory) {
   const std::string path = JoinPath(directory, kLockFile);

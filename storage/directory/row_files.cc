@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<RowFiles>> RowFiles::Map(
   if (layout.layout() == StorageLayout::kColumns) {
     RILL_RETURN_IF_ERROR(files->MapColumns(directory, *range, mode));
   } else if (layout.size_bytes() > 0) {
-    if (mode == Mode::kOpen) {
+    if (mode != Mode::kCreate) {
       RILL_RETURN_IF_ERROR(CheckWay(directory, kRecordsFile));
     }
     RILL_RETURN_IF_ERROR(files->AddFile(
@@ -103,6 +103,7 @@ absl::StatusOr<std::unique_ptr<RowFiles>> RowFiles::Map(
   }
   files->buffer_ = Buffer::Wrap(range->data(), range->size_bytes(),
                                 Device::Cpu(), MemoryKind::kMappedFile, range);
+  files->range_ = std::move(range);
   return files;
 }
 
@@ -113,14 +114,14 @@ absl::Status RowFiles::MapColumns(const std::string& directory,
       PlanMemmapDirectory(layout_.spec(), BatchShape(layout_, lanes_)));
   for (const MemmapDirectoryPlan::Text& text : plan.texts) {
     const size_t slash = text.path.rfind('/');
-    if (mode == Mode::kOpen || slash == std::string::npos) continue;
+    if (mode != Mode::kCreate || slash == std::string::npos) continue;
     RILL_RETURN_IF_ERROR(
         CreateDirectories(JoinPath(directory, text.path.substr(0, slash))));
   }
   for (size_t i = 0; i < plan.leaves.size(); ++i) {
     const auto& [path, bytes] = plan.leaves[i];
     if (bytes == 0) continue;
-    if (mode == Mode::kOpen) {
+    if (mode != Mode::kCreate) {
       RILL_RETURN_IF_ERROR(CheckWay(directory, path));
     }
     const RowField& field = layout_.fields()[i];
@@ -136,10 +137,12 @@ absl::Status RowFiles::AddFile(const std::string& path, int64_t offset,
                                const AddressRange& range, Mode mode) {
   File file;
   RILL_ASSIGN_OR_RETURN(
-      file.file,
-      mode == Mode::kCreate
-          ? SparseFile::Create(path, bytes)
-          : SparseFile::Open(path, bytes, SparseFile::Mode::kReadWrite));
+      file.file, mode == Mode::kCreate
+                     ? SparseFile::Create(path, bytes)
+                     : SparseFile::Open(path, bytes,
+                                        mode == Mode::kOpen
+                                            ? SparseFile::Mode::kReadWrite
+                                            : SparseFile::Mode::kReadOnly));
   RILL_RETURN_IF_ERROR(file.file->Map(range, offset));
   file.stride = stride;
   file.chunk_shift = ChunkShift(bytes);

@@ -29,19 +29,22 @@ namespace rill::storage_internal {
 // Thread-safety: thread-compatible; the bytes are the caller's to guard.
 class RowFiles {
  public:
-  enum class Mode { kCreate, kOpen };
+  enum class Mode { kCreate, kOpen, kOpenToRead };
 
   // The layout's columns start at multiples of AddressRange::PageBytes().
   // kCreate: makes the files in `directory`, where none of them is.
-  // kOpen: DATA_LOSS where one is missing, of another size or changed in what
-  // must not change; INVALID_ARGUMENT or FAILED_PRECONDITION for symbolic links
-  // and special files. Each names the file.
+  // kOpen, kOpenToRead (read-only; never Reserve): DATA_LOSS where one is
+  // missing, of another size or changed in what must not change;
+  // INVALID_ARGUMENT or FAILED_PRECONDITION for symbolic links and special
+  // files. Each names the file.
   static absl::StatusOr<std::unique_ptr<RowFiles>> Map(
       const RowLayout& layout, const Lanes& lanes, const std::string& directory,
       Mode mode);
 
   // All rows; keeps the files mapped.
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+  // The addresses of buffer().
+  const std::shared_ptr<AddressRange>& range() const { return range_; }
 
   // Makes sure that rows can be written to these slots. RESOURCE_EXHAUSTED
   // names asked and free bytes; nothing stored has changed then.
@@ -72,6 +75,7 @@ class RowFiles {
   const Lanes lanes_;
   std::vector<File> files_;
   int64_t unreserved_ = 0;  // Chunks, over all files.
+  std::shared_ptr<AddressRange> range_;
   std::shared_ptr<Buffer> buffer_;
 };
 

@@ -4,74 +4,16 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "rill/base/file.h"
 #include "rill/base/file_writer.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/manifest.h"
-#include "rill/formats/spec_json.h"
 
 namespace rill::storage_internal {
 namespace {
 
-constexpr char kKind[] = "storage_directory";
-constexpr int64_t kVersion = 1;
-constexpr char kRecordFile[] = "rill.commit";
 // There from before the first file is made until all are.
 constexpr char kUnfinishedFile[] = "rill.unfinished";
-constexpr int64_t kMaxLanes = int64_t{1} << 24;
-
-absl::string_view NameOf(StorageLayout layout) {
-  return layout == StorageLayout::kRows ? "rows" : "columns";
-}
-absl::string_view NameOf(StorageOrder order) {
-  return order == StorageOrder::kLaneMajor ? "lane_major" : "time_major";
-}
-
-// Where the leaves of a record lie, so that a directory never is read by
-// another arithmetic than wrote it.
-std::string RecordText(const RowLayout& layout) {
-  if (layout.layout() != StorageLayout::kRows) return "";
-  return absl::StrCat(
-      layout.fields().empty() ? 0 : layout.fields()[0].stride, ":",
-      absl::StrJoin(layout.fields(), ",",
-                    [](std::string* out, const RowField& field) {
-                      absl::StrAppend(out, field.offset);
-                    }));
-}
-
-absl::StatusOr<Manifest> Describe(const RowLayout& layout, const Lanes& lanes) {
-  Manifest manifest;
-  manifest.kind = kKind;
-  manifest.version = kVersion;
-  manifest.SetInt("lanes", lanes.count);
-  manifest.SetInt("lane_capacity", lanes.capacity);
-  manifest.fields["layout"] = std::string(NameOf(layout.layout()));
-  manifest.fields["order"] = std::string(NameOf(layout.order()));
-  manifest.fields["record"] = RecordText(layout);
-  RILL_ASSIGN_OR_RETURN(manifest.fields["spec"], SpecToJson(layout.spec()));
-  return manifest;
-}
-
-absl::Status BadField(absl::string_view caller, const std::string& path,
-                      absl::string_view name, absl::string_view got,
-                      absl::string_view want) {
-  return absl::DataLossError(
-      absl::StrCat(caller, ": field \"", name, "\" of \"", path, "\": got \"",
-                   got.substr(0, 80), "\", want ", want));
-}
-
-template <typename T>
-absl::StatusOr<T> ParseName(absl::string_view caller, const std::string& path,
-                            const Manifest& manifest, const std::string& name,
-                            T first, T second) {
-  RILL_ASSIGN_OR_RETURN(const std::string text, manifest.Text(name));
-  if (text == NameOf(first)) return first;
-  if (text == NameOf(second)) return second;
-  return BadField(
-      caller, path, name, text,
-      absl::StrCat("\"", NameOf(first), "\" or \"", NameOf(second), "\""));
-}
 
 }  // namespace
 
@@ -129,50 +71,16 @@ absl::StatusOr<std::unique_ptr<StorageDirectory>> StorageDirectory::Create(
 absl::StatusOr<std::unique_ptr<StorageDirectory>> StorageDirectory::Open(
     absl::string_view caller, const std::string& path) {
   std::unique_ptr<StorageDirectory> directory(new StorageDirectory(path));
-  if (!PathExists(JoinPath(path, kManifestFile))) {
-    return absl::NotFoundError(absl::StrCat(caller, ": \"", path,
-                                            "\": got no \"", kManifestFile,
-                                            "\", want one; create it first"));
-  }
+  RILL_RETURN_IF_ERROR(CheckDescriptionExists(caller, path));
   RILL_ASSIGN_OR_RETURN(directory->lock_, DirectoryLock::Acquire(caller, path));
   RILL_RETURN_IF_ERROR(directory->ReadDescription(caller));
   return directory;
 }
 
 absl::Status StorageDirectory::ReadDescription(absl::string_view caller) {
-  RILL_ASSIGN_OR_RETURN(const Manifest manifest,
-                        ReadManifest(path_, kKind, kVersion));
-  Description found;
-  RILL_ASSIGN_OR_RETURN(found.lanes.count, manifest.Int("lanes"));
-  RILL_ASSIGN_OR_RETURN(found.lanes.capacity, manifest.Int("lane_capacity"));
-  if (found.lanes.count < 1 || found.lanes.count > kMaxLanes) {
-    return BadField(caller, path_, "lanes", absl::StrCat(found.lanes.count),
-                    absl::StrCat("one in [1, ", kMaxLanes, "]"));
-  }
-  if (int64_t slots;
-      found.lanes.capacity < 1 ||
-      __builtin_mul_overflow(found.lanes.count, found.lanes.capacity, &slots)) {
-    return BadField(caller, path_, "lane_capacity",
-                    absl::StrCat(found.lanes.capacity),
-                    "one > 0 whose slots fit in int64");
-  }
-  RILL_ASSIGN_OR_RETURN(
-      found.layout, ParseName(caller, path_, manifest, "layout",
-                              StorageLayout::kRows, StorageLayout::kColumns));
-  RILL_ASSIGN_OR_RETURN(found.order, ParseName(caller, path_, manifest, "order",
-                                               StorageOrder::kLaneMajor,
-                                               StorageOrder::kTimeMajor));
-  RILL_ASSIGN_OR_RETURN(const std::string spec, manifest.Text("spec"));
-  RILL_ASSIGN_OR_RETURN(found.spec, SpecFromJson(spec));
-  RILL_ASSIGN_OR_RETURN(
-      const RowLayout layout,
-      RowLayout::Create(found.spec, found.lanes, found.layout, found.order,
-                        AddressRange::PageBytes()));
-  RILL_ASSIGN_OR_RETURN(const std::string record, manifest.Text("record"));
-  if (record != RecordText(layout)) {
-    return BadField(caller, path_, "record", record,
-                    absl::StrCat("\"", RecordText(layout), "\""));
-  }
+  RILL_ASSIGN_OR_RETURN(StorageDescription found,
+                        storage_internal::ReadDescription(caller, path_));
+  RILL_ASSIGN_OR_RETURN(const RowLayout layout, LayoutOf(found));
   RILL_RETURN_IF_ERROR(OpenFiles(layout, found.lanes));
   description_ = std::move(found);
   return absl::OkStatus();

@@ -19,10 +19,9 @@
 #include "rill/storage/directory/commit_record.h"
 #include "rill/storage/directory/directory_lock.h"
 #include "rill/storage/directory/row_files.h"
+#include "rill/storage/directory/storage_description.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/row_layout.h"
-#include "rill/storage/storage_layout.h"
-#include "rill/tensordict/spec.h"
 
 namespace rill::storage_internal {
 
@@ -40,13 +39,6 @@ LaneRings RingsOf(const Lanes& lanes, absl::Span<const LaneMark> marks);
 // Thread-safety: thread-compatible; the storage's write lock guards it.
 class StorageDirectory {
  public:
-  struct Description {
-    Lanes lanes;
-    StorageLayout layout = StorageLayout::kRows;  // Never kAuto.
-    StorageOrder order = StorageOrder::kLaneMajor;
-    TensorDictSpec spec;
-  };
-
   // Takes a directory, made if need be, for a new storage. FAILED_PRECONDITION
   // where something lies there already or another owner has it. What a creation
   // that was killed has left is removed.
@@ -59,13 +51,18 @@ class StorageDirectory {
 
   // After Open; `marks` has one a lane, what a killed writer left in the middle
   // is no longer live.
-  const Description& description() const { return *description_; }
+  const StorageDescription& description() const { return *description_; }
   const std::vector<LaneMark>& marks() const { return marks_; }
 
   // The bytes of all rows of `layout`. After Create makes the files, after Open
   // the layout must be the description's.
   absl::StatusOr<std::shared_ptr<Buffer>> MapRows(const RowLayout& layout,
                                                   const Lanes& lanes);
+
+  // Where they lie; after MapRows.
+  const std::shared_ptr<AddressRange>& row_addresses() const {
+    return rows_->range();
+  }
 
   absl::Status Reserve(absl::Span<const SlotRange> ranges) {
     return rows_->Reserve(ranges);
@@ -75,6 +72,8 @@ class StorageDirectory {
   void Announce(const LaneSteps& append) { record_->Announce(append); }
   void Commit() { record_->Commit(); }
   void Set(absl::Span<const LaneMark> marks);
+  void BeginInPlace() { record_->BeginInPlace(); }
+  void EndInPlace() { record_->EndInPlace(); }
   // Everything that was committed outlives a loss of power: rows first, then
   // the record that tells of them.
   absl::Status Sync() const;
@@ -89,7 +88,7 @@ class StorageDirectory {
 
   const std::string path_;
   std::unique_ptr<DirectoryLock> lock_;
-  std::optional<Description> description_;
+  std::optional<StorageDescription> description_;
   std::vector<LaneMark> marks_;
   std::unique_ptr<RowFiles> rows_;
   std::shared_ptr<AddressRange> record_range_;

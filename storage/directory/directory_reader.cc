@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/directory/directory_reader.h"
+
+#include <sys/stat.h>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/formats/manifest.h"
+#include "rill/storage/row_layout.h"
+
+namespace rill::storage_internal {
+namespace {
+
+// Of the file that is made last when a directory is made, and never changed.
+struct Identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  int64_t seconds = 0;
+  int64_t nanoseconds = 0;
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+Identity IdentityOf(const std::string& directory) {
+  struct stat about = {};
+  if (stat(JoinPath(directory, kManifestFile).c_str(), &about) != 0) return {};
+  return {about.st_dev, about.st_ino, about.st_ctim.tv_sec,
+          about.st_ctim.tv_nsec};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DirectoryReader>> DirectoryReader::Open(
+    absl::string_view caller, const std::string& path) {
+  RILL_RETURN_IF_ERROR(CheckDescriptionExists(caller, path));
+  std::unique_ptr<DirectoryReader> reader(new DirectoryReader(path));
+  const Identity identity = IdentityOf(path);
+  RILL_ASSIGN_OR_RETURN(reader->description_, ReadDescription(caller, path));
+  const StorageDescription& found = reader->description_;
+  const int64_t bytes = CommitRecord::SizeBytes(found.lanes.count);
+  RILL_ASSIGN_OR_RETURN(const auto record,
+                        SparseFile::Open(JoinPath(path, kRecordFile), bytes,
+                                         SparseFile::Mode::kReadOnly));
+  RILL_ASSIGN_OR_RETURN(reader->record_range_, AddressRange::Create(bytes));
+  RILL_RETURN_IF_ERROR(record->Map(*reader->record_range_, 0));
+  RILL_ASSIGN_OR_RETURN(const RowLayout layout, LayoutOf(found));
+  RILL_ASSIGN_OR_RETURN(
+      reader->rows_,
+      RowFiles::Map(layout, found.lanes, path, RowFiles::Mode::kOpenToRead));
+  if (!(IdentityOf(path) == identity)) {
+    return absl::UnavailableError(absl::StrCat(
+        caller, ": \"", path,
+        "\": got another directory while it was opened, want one; try again"));
+  }
+  CommitView view;
+  RILL_RETURN_IF_ERROR(reader->Look(&view));
+  return reader;
+}
+
+absl::Span<const std::byte> DirectoryReader::RecordBytes() const {
+  return absl::MakeConstSpan(record_range_->data(),
+                             record_range_->size_bytes());
+}
+
+absl::Status DirectoryReader::Look(CommitView* view) const {
+  return CommitRecord::ReadLive(RecordBytes(), description_.lanes, view);
+}
+
+bool DirectoryReader::IsNewest(uint64_t number) const {
+  return CommitRecord::IsNewest(RecordBytes(), description_.lanes, number);
+}
+
+}  // namespace rill::storage_internal

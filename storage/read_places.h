@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_READ_PLACES_H_
+#define RILL_STORAGE_READ_PLACES_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rill/storage/batch_leaves.h"
+#include "rill/storage/row_table.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::storage_internal {
+
+// Where rows that are read go: the tensors of the caller's batch, reused where
+// they fit, or those of a new one.
+// Thread-safety: thread-compatible.
+struct ReadPlaces {
+  // Kept so that a thread's reads stop allocating.
+  static ReadPlaces& OfThread();
+
+  // Gives every leaf of `table` a contiguous array of n rows. `out` is not
+  // changed yet.
+  absl::Status Find(const RowTable& table, const SpecTree& tree, int64_t n,
+                    const TensorDict* out);
+  // After the copy, where all went well.
+  void Finish(TensorDict* out);
+
+  std::vector<LeafBatch> leaves;
+  std::optional<TensorDict> fresh;
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_READ_PLACES_H_

@@ -227,7 +227,7 @@ absl::Status MemmapReader::Turn(absl::Span<const Slot> slots,
   }
   CommitView& after = scratch->after;
   RILL_RETURN_IF_ERROR(directory_->Look(&after));
-  if (after.generation() != view.generation()) return absl::OkStatus();
+  if (after.generation != view.generation) return absl::OkStatus();
   const auto is_done = [&](size_t place) {
     return is_whole(place, view) && is_whole(place, after);
   };

@@ -21,9 +21,6 @@ static_assert(std::endian::native == std::endian::little);
 constexpr char kMagic[8] = {'R', 'I', 'L', 'L', 'R', 'E', 'C', '1'};
 constexpr int64_t kPageBytes = 4096;
 constexpr int64_t kMarksOffset = 128;
-constexpr int kGenerationShift = 32;
-// So that there always is a next generation.
-constexpr uint64_t kMaxNumber = uint64_t{1} << 62;
 
 struct Header {
   char magic[8];
@@ -32,10 +29,11 @@ struct Header {
   int64_t lane_capacity;
   LaneSteps in_flight;
   uint64_t sum;  // Of the marks.
+  uint64_t generation;
   uint32_t crc;  // Of all before it.
   uint32_t zero;
 };
-static_assert(sizeof(Header) == 72 && offsetof(Header, crc) == 64);
+static_assert(sizeof(Header) == 80 && offsetof(Header, crc) == 72);
 
 uint32_t CrcOf(const Header& header) {
   return static_cast<uint32_t>(absl::ComputeCrc32c(absl::string_view(
@@ -93,31 +91,39 @@ bool AreSame(const Headers& a, const Headers& b) {
 // Loads before it stay before those after it.
 void LoadFence() { std::atomic_thread_fence(std::memory_order_acquire); }
 
+// Numbers go round, so that no record is one that nobody can go on from; 0 is
+// that of none.
+bool IsLater(uint64_t number, uint64_t than) {
+  return than == 0 || (number != 0 && static_cast<int64_t>(number - than) > 0);
+}
+
 bool IsHeaderWhole(const Header& header, const Lanes& lanes) {
   return std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0 &&
          header.crc == CrcOf(header) && header.lanes == lanes.count &&
-         header.lane_capacity == lanes.capacity && header.number <= kMaxNumber;
+         header.lane_capacity == lanes.capacity;
 }
 
-// The number of a slot that is whole, 0 of others.
-uint64_t ReadSlot(const std::byte* slot, const Lanes& lanes,
-                  CommitState* state) {
+// What a slot holds; the number is 0 of one that is not whole.
+void ReadSlot(const std::byte* slot, const Lanes& lanes, CommitView* view) {
+  view->number = 0;
   Header header;
   std::memcpy(&header, slot, sizeof(header));
-  if (!IsHeaderWhole(header, lanes)) return 0;
-  state->marks.resize(lanes.count);
-  std::memcpy(state->marks.data(), slot + kMarksOffset,
+  if (!IsHeaderWhole(header, lanes)) return;
+  CommitState& state = view->state;
+  state.marks.resize(lanes.count);
+  std::memcpy(state.marks.data(), slot + kMarksOffset,
               lanes.count * sizeof(LaneMark));
-  state->in_flight = header.in_flight;
+  state.in_flight = header.in_flight;
+  view->generation = header.generation;
   const bool are_marks_sound = std::all_of(
-      state->marks.begin(), state->marks.end(), [](const LaneMark& mark) {
+      state.marks.begin(), state.marks.end(), [](const LaneMark& mark) {
         return mark.first_live >= 0 && mark.first_live <= mark.written &&
                mark.written <= kMaxWritten;
       });
-  return are_marks_sound && SumOf(state->marks) == header.sum &&
-                 IsWithin(header.in_flight, *state)
-             ? header.number
-             : 0;
+  if (are_marks_sound && SumOf(state.marks) == header.sum &&
+      IsWithin(header.in_flight, state)) {
+    view->number = header.number;
+  }
 }
 
 // Stores before it stay before those after it.
@@ -151,12 +157,12 @@ int64_t CommitRecord::SizeBytes(int64_t lanes) { return 2 * SlotBytes(lanes); }
 absl::StatusOr<CommitState> CommitRecord::Read(
     absl::Span<const std::byte> bytes, const Lanes& lanes) {
   RILL_RETURN_IF_ERROR(CheckSize(bytes, lanes));
-  CommitState states[2];
-  const uint64_t first = ReadSlot(bytes.data(), lanes, &states[0]);
-  const uint64_t second =
-      ReadSlot(bytes.data() + SlotBytes(lanes.count), lanes, &states[1]);
-  if (first == 0 && second == 0) return NoWholeSlot(lanes);
-  return std::move(states[first > second ? 0 : 1]);
+  CommitView views[2];
+  ReadSlot(bytes.data(), lanes, &views[0]);
+  ReadSlot(bytes.data() + SlotBytes(lanes.count), lanes, &views[1]);
+  CommitView& newest = views[IsLater(views[0].number, views[1].number) ? 0 : 1];
+  if (newest.number == 0) return NoWholeSlot(lanes);
+  return std::move(newest.state);
 }
 
 absl::Status CommitRecord::ReadLive(absl::Span<const std::byte> bytes,
@@ -173,13 +179,11 @@ absl::Status CommitRecord::ReadLive(absl::Span<const std::byte> bytes,
                          ? before.slot[slot].number
                          : 0;
     }
-    const int newest = number[0] > number[1] ? 0 : 1;
-    view->number =
-        ReadSlot(bytes.data() + newest * slot_bytes, lanes, &view->state);
+    const int newest = IsLater(number[0], number[1]) ? 0 : 1;
+    ReadSlot(bytes.data() + newest * slot_bytes, lanes, view);
     // A header goes with its marks unless the disk lost some of them.
     if (view->number == 0) {
-      view->number = ReadSlot(bytes.data() + (1 - newest) * slot_bytes, lanes,
-                              &view->state);
+      ReadSlot(bytes.data() + (1 - newest) * slot_bytes, lanes, view);
     }
     LoadFence();
     if (!AreSame(before, LoadHeaders(bytes.data(), slot_bytes))) continue;
@@ -200,7 +204,7 @@ bool CommitRecord::IsNewest(absl::Span<const std::byte> bytes,
   bool is_there = false;
   for (const Header& header : headers.slot) {
     if (!IsHeaderWhole(header, lanes)) continue;
-    if (header.number > number) return false;
+    if (IsLater(header.number, number)) return false;
     is_there = is_there || header.number == number;
   }
   return is_there;
@@ -221,11 +225,13 @@ CommitState CommitRecord::Settle(CommitState state, const Lanes& lanes) {
 CommitRecord::CommitRecord(absl::Span<std::byte> bytes, const Lanes& lanes,
                            absl::Span<const LaneMark> marks)
     : bytes_(bytes.data()), lanes_(lanes), slot_bytes_(SlotBytes(lanes.count)) {
-  CommitState ignored;
-  const uint64_t first = ReadSlot(Slot(0), lanes, &ignored);
-  const uint64_t second = ReadSlot(Slot(1), lanes, &ignored);
-  current_ = first > second ? 0 : 1;
-  number_ = std::max(first, second);
+  CommitView views[2];
+  for (int slot = 0; slot < 2; ++slot) {
+    ReadSlot(Slot(slot), lanes, &views[slot]);
+  }
+  current_ = IsLater(views[0].number, views[1].number) ? 0 : 1;
+  number_ = views[current_].number;
+  if (number_ > 0) generation_ = views[current_].generation;
   Set(marks);
 }
 
@@ -235,12 +241,14 @@ LaneMark* CommitRecord::Marks(int index) const {
 
 void CommitRecord::Publish(const LaneSteps& in_flight) {
   const int next = 1 - current_;
+  if (++number_ == 0) number_ = 1;
   Header header = {.magic = {},
-                   .number = ++number_,
+                   .number = number_,
                    .lanes = lanes_.count,
                    .lane_capacity = lanes_.capacity,
                    .in_flight = in_flight,
                    .sum = sum_,
+                   .generation = generation_,
                    .crc = 0,
                    .zero = 0};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
@@ -279,9 +287,7 @@ void CommitRecord::Commit() {
 }
 
 void CommitRecord::StartGeneration(bool is_odd) {
-  uint64_t generation = (number_ >> kGenerationShift) + 1;
-  if ((generation % 2 != 0) != is_odd) ++generation;
-  number_ = (generation << kGenerationShift) - 1;
+  generation_ += (generation_ % 2 != 0) == is_odd ? 2 : 1;
 }
 
 void CommitRecord::BeginInPlace() {

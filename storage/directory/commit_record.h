@@ -38,14 +38,14 @@ struct CommitState {
 
 // A state as a reader in another process sees it.
 struct CommitView {
-  // Grows with every state. Of two views of one generation() the later one has
-  // come from the earlier by appends alone.
-  uint64_t number = 0;
+  uint64_t number = 0;  // Grows with every state.
+  // Of two views of one generation the later one has come from the earlier by
+  // appends alone.
+  uint64_t generation = 0;
   CommitState state;
 
-  uint64_t generation() const { return number >> 32; }
   // Live rows are being written over in place: any may be half.
-  bool is_in_place() const { return generation() % 2 != 0; }
+  bool is_in_place() const { return generation % 2 != 0; }
 };
 
 // A record in mapped memory of what is committed, so that a storage whose
@@ -54,8 +54,8 @@ struct CommitView {
 // retired. docs/formats/storage_directory.md has every byte.
 //
 // Two slots on pages of their own take turns; each holds a number of its own
-// that grows (CommitView), every lane's mark, and checksums, and the valid one with the
-// larger number counts. An append is
+// that grows (CommitView), every lane's mark, and checksums, and the valid one
+// with the later number counts. An append is
 //   Announce  the other slot: marks as they are, and what is in flight;
 //   (data)    rows may be half old and half new now;
 //   Commit    the other slot again: marks moved on, nothing in flight.
@@ -119,7 +119,7 @@ class CommitRecord {
   // Makes the other slot the one that counts.
   void Publish(const LaneSteps& in_flight);
   void CatchUp();
-  // The next number is the first one of an even, or odd, generation.
+  // The next state begins an even, or odd, generation.
   void StartGeneration(bool is_odd);
 
   std::byte* bytes_;
@@ -127,6 +127,7 @@ class CommitRecord {
   int64_t slot_bytes_;
   int current_ = 0;
   uint64_t number_ = 0;
+  uint64_t generation_ = 0;
   uint64_t sum_ = 0;  // Of the marks.
   LaneSteps in_flight_;
   // The lanes whose marks the other slot does not have yet.

@@ -87,6 +87,52 @@ TEST(CommitRecordTest, RandomAppendsAreLikeAddition) {
   }
 }
 
+TEST(CommitRecordTest, LiveReadersTellAppendsFromEverythingElse) {
+  const Lanes lanes = {.count = 2, .capacity = 10};
+  Bytes bytes = ZerosFor(lanes);
+  CommitView view;
+  EXPECT_THAT(CommitRecord::ReadLive(bytes, lanes, &view),
+              StatusIs(absl::StatusCode::kDataLoss));
+  CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
+  CommitView before;
+  const auto look = [&] {
+    before = view;
+    RILL_ASSERT_OK(CommitRecord::ReadLive(bytes, lanes, &view));
+    EXPECT_EQ(view.state, ReadOrDie(bytes, lanes));
+    EXPECT_GT(view.number, before.number);
+    EXPECT_FALSE(CommitRecord::IsNewest(bytes, lanes, before.number));
+    EXPECT_TRUE(CommitRecord::IsNewest(bytes, lanes, view.number));
+  };
+  look();
+  record.Announce({.first = 1, .count = 1, .steps = 4});
+  look();
+  record.Commit();
+  look();
+  EXPECT_EQ(view.generation, before.generation);
+  EXPECT_FALSE(view.is_in_place());
+  record.BeginInPlace();
+  look();
+  EXPECT_TRUE(view.is_in_place());
+  EXPECT_EQ(view.state, before.state);
+  record.EndInPlace();
+  look();
+  EXPECT_FALSE(view.is_in_place());
+  record.Announce({.first = 0, .count = 2, .steps = 1});
+  record.Commit();
+  look();
+  EXPECT_EQ(view.state.marks, (std::vector<LaneMark>{{1}, {5}}));
+  const uint64_t generation = view.generation;
+  record.Set(NoMarks(lanes));
+  look();
+  EXPECT_NE(view.generation, generation);
+  EXPECT_FALSE(view.is_in_place());
+  // The owner died while it wrote in place; another goes on.
+  record.BeginInPlace();
+  record = CommitRecord(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
+  look();
+  EXPECT_FALSE(view.is_in_place());
+}
+
 TEST(CommitRecordTest, SettlingDropsWhatTheAppendInFlightHadRetired) {
   const Lanes lanes = {.count = 5, .capacity = 10};
   const CommitState settled = CommitRecord::Settle(
@@ -166,7 +212,7 @@ TEST(CommitRecordTest, NoChangedByteIsBelieved) {
       bytes[at] ^= std::byte{1} << bit;
     }
   }
-  EXPECT_EQ(found, 3 * (68 + 3 * 16));  // All that counts in one slot.
+  EXPECT_EQ(found, 3 * (76 + 3 * 16));  // All that counts in one slot.
   // Both slots: nothing can be said.
   for (size_t slot : {size_t{0}, bytes.size() / 2}) {
     bytes[slot + 20] ^= std::byte{4};

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -133,14 +134,18 @@ std::vector<std::vector<Slot>> Draws(int64_t capacity, int64_t n = kBatch) {
   return draws;
 }
 
+Storage* StorageOf(const std::unique_ptr<Storage>& made) { return made.get(); }
+Storage* StorageOf(const MemmapFilled* made) { return made->get(); }
+
 // Storage::Read of kBatch random rows into a reused batch.
 template <typename Make>
 void Gather(benchmark::State& state, Make make) {
   const RowKind& kind = Kind(state.range(0));
   const auto layout = static_cast<StorageLayout>(state.range(1));
   const int64_t capacity = state.range(2) == 0 ? kind.capacity : state.range(2);
-  const auto storage = make(kind, layout, capacity);
-  if (storage.get() == nullptr) return state.SkipWithError("storage");
+  const auto made = make(kind, layout, capacity);
+  const Storage* const storage = StorageOf(made);
+  if (storage == nullptr) return state.SkipWithError("storage");
   const auto draws = Draws(capacity);
   TensorDict rows;
   size_t i = 0;
@@ -156,10 +161,10 @@ void Gather(benchmark::State& state, Make make) {
 void BM_Gather(benchmark::State& state) { Gather(state, Filled); }
 // Rows in files that memory holds.
 void BM_MemmapGather(benchmark::State& state) {
-  Gather(state,
-         [](const RowKind& kind, StorageLayout layout, int64_t capacity) {
-           return std::make_unique<MemmapFilled>(kind, layout, capacity);
-         });
+  std::optional<MemmapFilled> files;
+  Gather(state, [&](const RowKind& kind, StorageLayout layout, int64_t rows) {
+    return &files.emplace(kind, layout, rows);
+  });
 }
 
 // The same with dedup_next or without. All rows share.

@@ -44,7 +44,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kLanes = 2;
 constexpr int64_t kLaneCapacity = 32;
-constexpr int64_t kWidth = 512;  // So that a copy is likely to meet a write.
+constexpr int64_t kWidth = 4096;  // So that a copy is likely to meet a write.
 
 TensorDictSpec Spec() {
   TensorDictSpec spec;

@@ -158,7 +158,12 @@ void Gather(benchmark::State& state, Make make) {
                  (layout == StorageLayout::kRows ? " rows" : " columns"));
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
-void BM_Gather(benchmark::State& state) { Gather(state, Filled); }
+void BM_Gather(benchmark::State& state) {
+  Gather(state,
+         [](const RowKind& kind, StorageLayout layout, int64_t capacity) {
+           return Filled(kind, layout, capacity);
+         });
+}
 // Rows in files that memory holds.
 void BM_MemmapGather(benchmark::State& state) {
   std::optional<MemmapFilled> files;

@@ -99,6 +99,14 @@ class MemmapReader final : public Storage {
     return directory_->description().spec;
   }
   Device device() const override { return Device::Cpu(); }
+  StorageUsage MemoryUsage() const override {
+    const RowLayout& layout = table_->layout();
+    return {.row = layout.row_bytes(),
+            .memory = 0,
+            .disk = directory_->rows().DiskBytes(),
+            .full = layout.size_bytes(),
+            .saved = 0};
+  }
 
   absl::Status Read(absl::Span<const Slot> slots,
                     TensorDict* out) const override;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/examples/convert/storage_rows.h"
 #include "rill/formats/consolidated.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/memmap_options.h"
@@ -98,9 +99,10 @@ absl::StatusOr<Form> FormFromName(absl::string_view name) {
   if (name == "directory") return Form::kDirectory;
   if (name == "tdz") return Form::kTdz;
   if (name == "consolidated") return Form::kConsolidated;
-  return absl::InvalidArgumentError(
-      absl::StrCat("convert: --to: got \"", name,
-                   "\", want \"directory\", \"tdz\" or \"consolidated\""));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "convert: --to: got \"", name,
+      "\", want \"directory\", \"tdz\", \"consolidated\", \"rows\" or "
+      "\"columns\""));
 }
 
 absl::StatusOr<Form> FormFromPath(absl::string_view path) {
@@ -117,15 +119,40 @@ absl::StatusOr<Form> FormFromPath(absl::string_view path) {
 
 absl::StatusOr<std::string> Convert(const std::string& in,
                                     const std::string& out, Form to) {
+  RILL_RETURN_IF_ERROR(CheckApart(in, out));
+  const bool replaces = PathExists(out);
+  std::string from, holds;
+  if (IsStorage(in)) {
+    RILL_RETURN_IF_ERROR(CheckMayReplace(out, to));
+    RILL_ASSIGN_OR_RETURN(holds, SaveRows(in, out, to));
+    from = "storage directory";
+  } else {
+    RILL_ASSIGN_OR_RETURN(const Saved saved, inspect::OpenSaved(in));
+    RILL_RETURN_IF_ERROR(CheckComplete(in, saved));
+    RILL_RETURN_IF_ERROR(CheckMayReplace(out, to));
+    RILL_RETURN_IF_ERROR(Save(saved, out, to));
+    from = inspect::FormName(saved.form);
+    holds = Holds(saved);
+  }
+  return absl::StrCat(replaces ? "replaced \"" : "wrote \"", out, "\" (",
+                      inspect::FormName(to), ") from \"", in, "\" (", from,
+                      "): ", holds);
+}
+
+absl::StatusOr<std::string> ConvertToStorage(const std::string& in,
+                                             const std::string& out,
+                                             StorageLayout layout) {
+  RILL_RETURN_IF_ERROR(CheckApart(in, out));
   RILL_ASSIGN_OR_RETURN(const Saved saved, inspect::OpenSaved(in));
   RILL_RETURN_IF_ERROR(CheckComplete(in, saved));
-  RILL_RETURN_IF_ERROR(CheckApart(in, out));
-  RILL_RETURN_IF_ERROR(CheckMayReplace(out, to));
-  const bool replaces = PathExists(out);
-  RILL_RETURN_IF_ERROR(Save(saved, out, to));
-  return absl::StrCat(replaces ? "replaced \"" : "wrote \"", out, "\" (",
-                      inspect::FormName(to), ") from \"", in, "\" (",
-                      inspect::FormName(saved.form), "): ", Holds(saved));
+  if (saved.stack) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "convert: \"", in, "\": got a lazy stack, want a dictionary of steps"));
+  }
+  RILL_RETURN_IF_ERROR(MakeStorage(saved.dict, out, layout));
+  return absl::StrCat("wrote \"", out, "\" (storage directory) from \"", in,
+                      "\" (", inspect::FormName(saved.form),
+                      "): ", Holds(saved));
 }
 
 }  // namespace rill::convert

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/examples/inspect/saved.h"
+#include "rill/storage/storage_layout.h"
 
 namespace rill::convert {
 
@@ -18,20 +19,27 @@ absl::StatusOr<inspect::Form> FormFromName(absl::string_view name);
 // consolidated file; none for a directory. INVALID_ARGUMENT for others.
 absl::StatusOr<inspect::Form> FormFromPath(absl::string_view path);
 
-// Writes the dictionary at `in`, of whatever form, to `out` as `to`, and says
-// what it did. `out` may be nothing, an empty directory, or what was saved in
-// the same form, which is replaced; else FAILED_PRECONDITION says what is
-// there. INVALID_ARGUMENT where `in` holds several dictionaries or entries that
-// are not loaded, for those would be lost; where one path lies in the other; or
-// where `to` cannot hold what `in` holds. Else the errors of loading and
-// saving. On any error `out` is as before.
-// Thread-safety: thread-safe for different `out`.
+// Writes the dictionary at `in`, of whatever form, or the live rows of a
+// MemmapStorage (SaveRows in storage_rows.h says in which shape), to `out` as
+// `to`, and says what it did. `out` may be nothing, an empty directory, or what
+// was saved in the same form, which is replaced; else FAILED_PRECONDITION says
+// what is there. INVALID_ARGUMENT where `in` holds several dictionaries or
+// entries that are not loaded, for those would be lost; where one path lies in
+// the other; or where `to` cannot hold what `in` holds. Else the errors of
+// loading and saving. On any error `out` is as before. Thread-safety:
+// thread-safe for different `out`.
 //
 // Example (ConvertTest.Example runs it):
 //   RILL_RETURN_IF_ERROR(
 //       Convert("steps", "steps.tdz", inspect::Form::kTdz).status());
 absl::StatusOr<std::string> Convert(const std::string& in,
                                     const std::string& out, inspect::Form to);
+
+// The same into the directory of a MemmapStorage; nothing may be at `out`.
+// INVALID_ARGUMENT where `in` is no dictionary of steps [T] or [L, T].
+absl::StatusOr<std::string> ConvertToStorage(const std::string& in,
+                                             const std::string& out,
+                                             StorageLayout layout);
 
 }  // namespace rill::convert
 

@@ -3,6 +3,7 @@
 // convert: see --help.
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,15 +16,24 @@
 #include "rill/examples/convert/convert.h"
 #include "rill/examples/inspect/saved.h"
 #include "rill/examples/inspect/text_report.h"
+#include "rill/storage/storage_layout.h"
 
 namespace rill::convert {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: convert IN OUT [--to=directory|tdz|consolidated]\n"
-    "Rewrites a saved dictionary in another form. Without --to OUT's ending\n"
-    "decides: .tdz; .bin or .td for a consolidated file; none for a memmap\n"
-    "directory. Replaces OUT only if it was saved in that form before.\n";
+    "usage: convert IN OUT [--to=directory|tdz|consolidated|rows|columns]\n"
+    "Rewrites a saved dictionary, or the rows of a storage's directory, in\n"
+    "another form. Without --to OUT's ending decides: .tdz; .bin or .td for a\n"
+    "consolidated file; none for a memmap directory. Replaces OUT only if it\n"
+    "was saved in that form before. rows and columns make a storage of that\n"
+    "layout where nothing is.\n";
+
+std::optional<StorageLayout> LayoutFromName(absl::string_view name) {
+  if (name == "rows") return StorageLayout::kRows;
+  if (name == "columns") return StorageLayout::kColumns;
+  return std::nullopt;
+}
 
 absl::StatusOr<std::string> Run(int argc, char** argv) {
   std::vector<std::string> paths;
@@ -43,6 +53,11 @@ absl::StatusOr<std::string> Run(int argc, char** argv) {
   if (paths.size() != 2 || paths[0].empty() || paths[1].empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "convert: got ", paths.size(), " paths, want IN and OUT; or --help"));
+  }
+  if (const std::optional<StorageLayout> layout = LayoutFromName(to)) {
+    RILL_ASSIGN_OR_RETURN(const std::string done,
+                          ConvertToStorage(paths[0], paths[1], *layout));
+    return absl::StrCat(inspect::OneLine(done), "\n");
   }
   RILL_ASSIGN_OR_RETURN(const inspect::Form form, to.data() != nullptr
                                                       ? FormFromName(to)

@@ -29,7 +29,7 @@ expect() {
   grep -qF -- "$text" "$work/out" || fail "$name: no '$text'"
 }
 
-expect "help" 0 "--to=directory|tdz|consolidated" --help
+expect "help" 0 "--to=directory|tdz|consolidated|rows|columns" --help
 expect "by ending" 0 "10 tensors, 114 bytes" "$work/in" "$work/a.tdz"
 [ "$(wc -l <"$work/out")" -eq 1 ] || fail "more than one line"
 expect "by flag" 0 "consolidated file" "$work/a.tdz" "$work/b" --to=consolidated
@@ -38,6 +38,9 @@ diff -r "$work/in" "$work/c" || fail "the directory came back as another one"
 expect "from a deflated archive" 0 "11 tensors" formats/testdata/tensordict/N.tdz "$work/e"
 cmp "$work/e/next/reward.memmap" "$work/in/next/reward.memmap" ||
   fail "a deflated tensor came out as another one"
+expect "a storage" 0 "storage directory" "$work/in" "$work/rows" --to=rows
+expect "its rows" 0 "memmap directory" "$work/rows" "$work/f"
+expect "a storage is not replaced" 1 "FAILED_PRECONDITION" "$work/in" "$work/rows" --to=rows
 expect "nothing there" 1 "NOT_FOUND" "$work/none" "$work/d"
 expect "one path" 1 "got 1 paths" "$work/in"
 expect "unknown flag" 1 "--too" "$work/in" "$work/d" --too=tdz

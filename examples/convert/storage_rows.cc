@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/convert/storage_rows.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/formats/consolidated.h"
+#include "rill/formats/memmap_directory.h"
+#include "rill/formats/tdz_archive.h"
+#include "rill/slots/live_slots.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/memmap_storage.h"
+#include "rill/storage/storage.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+
+namespace rill::convert {
+namespace {
+
+using inspect::Form;
+
+constexpr int64_t kPieceRows = 4096;
+
+// Lane after lane, the oldest first.
+std::vector<Slot> SlotsOf(const LiveSlots& live) {
+  std::vector<Slot> slots(live.size());
+  for (int64_t i = 0; i < live.size(); ++i) slots[i] = live.Nth(i);
+  return slots;
+}
+
+Shape ShapeOf(const Lanes& lanes, absl::Span<const Slot> slots) {
+  const auto rows = static_cast<int64_t>(slots.size());
+  if (lanes.count == 1 || rows % lanes.count != 0) return Shape({rows});
+  const int64_t steps = rows / lanes.count;
+  for (int64_t i = 0; i < rows; ++i) {
+    if (lanes.LaneOf(slots[i]) != i / steps) return Shape({rows});
+  }
+  return Shape({lanes.count, steps});
+}
+
+absl::Status SaveAs(const TensorDict& dict, const std::string& out, Form to) {
+  return to == Form::kTdz ? SaveTdz(dict, out) : SaveConsolidated(dict, out);
+}
+
+absl::Status FillDirectory(const Storage& storage, absl::Span<const Slot> slots,
+                           const Shape& shape, const std::string& directory) {
+  RILL_ASSIGN_OR_RETURN(
+      const TensorDict files,
+      CreateMemmapDirectory(storage.spec(), shape, directory));
+  const auto rows = static_cast<int64_t>(slots.size());
+  RILL_ASSIGN_OR_RETURN(const TensorDict flat, files.Reshape({rows}));
+  for (int64_t begin = 0; begin < rows; begin += kPieceRows) {
+    const int64_t end = std::min(begin + kPieceRows, rows);
+    RILL_ASSIGN_OR_RETURN(const TensorDict piece, flat.Slice(0, begin, end));
+    TensorDict read;
+    RILL_RETURN_IF_ERROR(
+        storage.Read(slots.subspan(begin, end - begin), &read));
+    RILL_RETURN_IF_ERROR(TensorDict(piece).CopyFrom(read));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsStorage(const std::string& path) {
+  return PathExists(JoinPath(path, "rill.commit"));
+}
+
+absl::StatusOr<std::string> SaveRows(const std::string& in,
+                                     const std::string& out, Form to) {
+  RILL_ASSIGN_OR_RETURN(const auto storage,
+                        MemmapStorage::Open({.directory = in}));
+  LiveSlots live;
+  RILL_RETURN_IF_ERROR(storage->AddObserver(&live));
+  const std::vector<Slot> slots = SlotsOf(live);
+  storage->RemoveObserver(&live);
+  if (slots.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("convert: \"", in, "\": got a storage without rows"));
+  }
+  const Shape shape = ShapeOf(storage->lanes(), slots);
+  if (to == Form::kDirectory) {
+    RILL_RETURN_IF_ERROR(ReplaceDirectory(out, [&](const std::string& fresh) {
+      return FillDirectory(*storage, slots, shape, fresh);
+    }));
+  } else {
+    TensorDict rows;
+    RILL_RETURN_IF_ERROR(storage->Read(slots, &rows));
+    RILL_ASSIGN_OR_RETURN(rows, rows.Reshape(shape));
+    RILL_RETURN_IF_ERROR(SaveAs(rows, out, to));
+  }
+  return absl::StrCat(
+      "batch ", shape.ToString(), ", ", storage->spec().leaves().size(),
+      " tensors, ",
+      static_cast<int64_t>(slots.size()) * storage->MemoryUsage().row,
+      " bytes");
+}
+
+absl::Status MakeStorage(const TensorDict& steps, const std::string& out,
+                         StorageLayout layout) {
+  const Shape& shape = steps.batch_shape();
+  if ((shape.rank() != 1 && shape.rank() != 2) || shape.num_elements() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("convert: batch shape: got ", shape.ToString(),
+                     ", want [T] or [L, T] of some steps for a storage"));
+  }
+  if (PathExists(out)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "convert: \"", out, "\": is there, want nothing; name another"));
+  }
+  const absl::Status status = [&]() -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(
+        const auto storage,
+        MemmapStorage::Create({.directory = out,
+                               .capacity = shape.num_elements(),
+                               .lanes = shape.rank() == 1 ? 1 : shape[0],
+                               .layout = layout,
+                               .spec = TensorDictSpec::Of(steps)}));
+    RILL_RETURN_IF_ERROR(storage->Extend(steps).status());
+    return storage->Sync();
+  }();
+  if (!status.ok()) RemoveAll(out).IgnoreError();
+  return status;
+}
+
+}  // namespace rill::convert

@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <string>
@@ -20,7 +19,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
@@ -39,6 +37,7 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/kill_count.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -218,10 +217,7 @@ void MemmapKillTest::CheckRows(const Storage& storage, const LiveSlots& live,
 }
 
 TEST_P(MemmapKillTest, EveryAcknowledgedRowIsThereAndWhole) {
-  int64_t kills = 50;
-  if (const char* const text = std::getenv("RILL_KILLS")) {
-    ASSERT_TRUE(absl::SimpleAtoi(text, &kills));
-  }
+  const int64_t kills = KillCount();
   const Rng rng(23);
   for (int64_t round = 0; round < kills; ++round) {
     const pid_t child = fork();
@@ -245,9 +241,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, MemmapKillTest,
                          ::testing::Values(StorageLayout::kRows,
                                            StorageLayout::kColumns),
                          [](const auto& info) {
-                           return info.param == StorageLayout::kRows
-                                      ? "Rows"
-                                      : "Columns";
+                           return std::string(StorageLayoutName(info.param));
                          });
 
 }  // namespace

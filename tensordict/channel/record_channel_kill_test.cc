@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +24,7 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/kill_count.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -100,18 +100,13 @@ class Checker final : public Sink {
   int64_t torn = 0;
 };
 
-// RILL_KILLS=1000 makes the run longer.
-int64_t Kills() {
-  const char* const text = std::getenv("RILL_KILLS");
-  return text == nullptr ? 50 : std::atoll(text);
-}
-
 TEST(RecordChannelKillTest, KilledProducersLoseTheirLastBatchAtMost) {
   RILL_ASSERT_OK_AND_ASSIGN(auto channel, RecordChannel::Create(Options(2)));
   Checker checker(2);
   const Rng rng(1);
   const pid_t lasting = Fork(channel.get(), 0, 0);
-  for (int64_t kill_number = 0; kill_number < Kills(); ++kill_number) {
+  const int64_t kills = KillCount();
+  for (int64_t kill_number = 0; kill_number < kills; ++kill_number) {
     const int64_t first = checker.next[1];
     const pid_t killed = Fork(channel.get(), 1, first);
     const int64_t last = first + rng.UniformInt(kill_number, 0, 12);

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "rill/base/file.h"
@@ -154,8 +155,7 @@ void Gather(benchmark::State& state, Make make) {
       state.SkipWithError("Read");
     }
   }
-  state.SetLabel(std::string(kind.name) +
-                 (layout == StorageLayout::kRows ? " rows" : " columns"));
+  state.SetLabel(absl::StrCat(kind.name, " ", StorageLayoutName(layout)));
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
 void BM_Gather(benchmark::State& state) {
@@ -352,8 +352,7 @@ void BM_Extend(benchmark::State& state) {
   for (auto _ : state) {
     if (!storage->Extend(*batch).ok()) state.SkipWithError("Extend");
   }
-  state.SetLabel(std::string(kind.name) +
-                 (layout == StorageLayout::kRows ? " rows" : " columns"));
+  state.SetLabel(absl::StrCat(kind.name, " ", StorageLayoutName(layout)));
   state.SetItemsProcessed(state.iterations() * state.range(2));
 }
 

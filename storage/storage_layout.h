@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "absl/strings/string_view.h"
+
 namespace rill {
 
 // Where the leaves of a row lie: kRows packs them into one record, so that a
@@ -11,6 +13,11 @@ namespace rill {
 // a leaf, contiguous in a lease. kAuto takes what measured faster for the row's
 // width (kWidestRecordBytes). Behaviour is the same.
 enum class StorageLayout : uint8_t { kAuto, kRows, kColumns };
+
+// "rows" or "columns"; for a layout that was chosen, not kAuto.
+constexpr absl::string_view StorageLayoutName(StorageLayout layout) {
+  return layout == StorageLayout::kRows ? "rows" : "columns";
+}
 
 // Which rows are neighbours in memory: the steps of one lane, or the lanes of
 // one time step. Behaviour is the same.

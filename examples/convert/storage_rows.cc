@@ -56,13 +56,13 @@ absl::Status FillDirectory(const Storage& storage, absl::Span<const Slot> slots,
       CreateMemmapDirectory(storage.spec(), shape, directory));
   const auto rows = static_cast<int64_t>(slots.size());
   RILL_ASSIGN_OR_RETURN(const TensorDict flat, files.Reshape({rows}));
+  TensorDict read;
   for (int64_t begin = 0; begin < rows; begin += kPieceRows) {
     const int64_t end = std::min(begin + kPieceRows, rows);
-    RILL_ASSIGN_OR_RETURN(const TensorDict piece, flat.Slice(0, begin, end));
-    TensorDict read;
+    RILL_ASSIGN_OR_RETURN(TensorDict piece, flat.Slice(0, begin, end));
     RILL_RETURN_IF_ERROR(
         storage.Read(slots.subspan(begin, end - begin), &read));
-    RILL_RETURN_IF_ERROR(TensorDict(piece).CopyFrom(read));
+    RILL_RETURN_IF_ERROR(piece.CopyFrom(read));
   }
   return absl::OkStatus();
 }

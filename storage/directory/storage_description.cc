@@ -18,7 +18,7 @@ constexpr int64_t kVersion = 1;
 constexpr int64_t kMaxLanes = int64_t{1} << 24;
 
 absl::string_view NameOf(StorageLayout layout) {
-  return layout == StorageLayout::kRows ? "rows" : "columns";
+  return StorageLayoutName(layout);
 }
 absl::string_view NameOf(StorageOrder order) {
   return order == StorageOrder::kLaneMajor ? "lane_major" : "time_major";

@@ -144,9 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, MemmapSyncTest,
                          ::testing::Values(StorageLayout::kRows,
                                            StorageLayout::kColumns),
                          [](const auto& info) {
-                           return info.param == StorageLayout::kRows
-                                      ? "Rows"
-                                      : "Columns";
+                           return std::string(StorageLayoutName(info.param));
                          });
 
 }  // namespace

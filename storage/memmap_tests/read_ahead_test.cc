@@ -79,13 +79,15 @@ class ReadAheadTest : public ::testing::TestWithParam<Form> {
     RILL_ASSERT_OK(storage->Extend(rows).status());
   }
 
-  // Reads random batches; the rows must be theirs.
-  void ReadBatches(const Storage& storage, uint64_t batches) {
+  // Reads random batches of the slots below `bound`; the rows must be theirs.
+  void ReadBatches(const Storage& storage, uint64_t batches,
+                   int64_t batch_rows = kBatch, int64_t bound = kSlots) {
     TensorDict rows;
     for (uint64_t batch = 0; batch < batches; ++batch) {
       std::vector<Slot> slots;
-      for (uint32_t k = 0; k < kBatch; ++k) {
-        slots.push_back(Rng(1).UniformInt(batch, k, kSlots));
+      for (int64_t k = 0; k < batch_rows; ++k) {
+        slots.push_back(
+            Rng(1).UniformInt(batch, static_cast<uint32_t>(k), bound));
       }
       RILL_ASSERT_OK(storage.Read(slots, &rows));
       const int64_t* const ids = rows.Find("id")->data<int64_t>();
@@ -108,6 +110,16 @@ TEST_P(ReadAheadTest, RowsThatAreNotInMemoryComeABatchAtATime) {
   ReadBatches(*storage, 20);
   // One and a half pages a row otherwise.
   EXPECT_LT(MajorFaults() - before, 20 * kBatch / 2);
+}
+
+TEST_P(ReadAheadTest, BatchesAreAnnouncedAgainWhenRowsComeFromTheDiskAgain) {
+  Evict(options_.directory);
+  RILL_ASSERT_OK_AND_ASSIGN(const auto storage, MemmapStorage::Open(options_));
+  ReadBatches(*storage, 50, 8, /*bound=*/8);  // In memory soon.
+  const int64_t before = MajorFaults();
+  ReadBatches(*storage, 250, 8);
+  // Two pages a row and more otherwise, of 1,264 rows.
+  EXPECT_LT(MajorFaults() - before, 250 * 8 * 2 / 3);
 }
 
 TEST_P(ReadAheadTest, AppendsOverRowsThatAreNotInMemoryComeAPieceAtATime) {

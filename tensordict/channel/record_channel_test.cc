@@ -240,6 +240,25 @@ TEST(RecordChannelTest, ProducersAreToldWhenTheChannelGoes) {
   thread.join();
 }
 
+TEST(RecordChannelTest, ARecordThatClaimsTheNextOneIsNotTaken) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto channel,
+      RecordChannel::Create({.spec = Spec(), .bytes = 4096}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto producer, channel->OpenProducer(0));
+  RILL_ASSERT_OK(producer->Write(Batch({2, 2}, 1), {}));
+  RILL_ASSERT_OK(producer->Write(Batch({2, 2}, 2), {}));
+  constexpr int64_t kPage = 4096;  // Behind that of the ring's numbers.
+  auto* const bytes =
+      static_cast<int64_t*>(mmap(nullptr, kPage, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED, channel->fd(), 2 * kPage));
+  ASSERT_NE(bytes, MAP_FAILED);
+  *bytes *= 2;
+  munmap(bytes, kPage);
+  Recorder sink;
+  EXPECT_THAT(channel->Drain(&sink), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_TRUE(sink.batches.empty());
+}
+
 // A producer's process may write anything anywhere in the memory.
 TEST(RecordChannelTest, NothingThatAProducerWritesIsBelieved) {
   const Rng rng(11);

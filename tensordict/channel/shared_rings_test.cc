@@ -165,6 +165,23 @@ TEST(SharedRingsTest, AnAbandonedRingIsNotReadAndItsWriterKnows) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+TEST(SharedRingsTest, MoreThanARingHoldsIsNotReadable) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rings,
+                            SharedRings::Create(1, kPage, kTag));
+  RILL_ASSERT_OK(rings->OpenWriter(0));
+  // Where the ring's own numbers begin, which its writer may write over.
+  auto* const committed = static_cast<int64_t*>(mmap(
+      nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, rings->fd(), kPage));
+  ASSERT_NE(committed, MAP_FAILED);
+  for (const int64_t bytes : {kPage + 1, int64_t{-1}, INT64_MIN}) {
+    *committed = bytes;
+    EXPECT_THAT(rings->Readable(0), StatusIs(absl::StatusCode::kDataLoss));
+  }
+  *committed = kPage;
+  EXPECT_EQ(Peek(*rings, 0).size(), kPage);
+  munmap(committed, kPage);
+}
+
 TEST(SharedRingsTest, SizesAreChecked) {
   for (const int64_t rings : {int64_t{0}, int64_t{-1}, int64_t{4097}}) {
     EXPECT_THAT(SharedRings::Create(rings, kPage, kTag),

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_UNIT_H_
+#define RILL_SAMPLERS_UNIT_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/rng.h"
+#include "rill/samplers/anchors.h"
+#include "rill/samplers/sampler.h"
+#include "rill/samplers/state_bytes.h"
+#include "rill/slots/write_observer.h"
+
+namespace rill {
+
+// What an anchor becomes: one row, a slice of T steps, a whole trajectory. The
+// second half of a sampler (selector.h is the other). It watches writes to know
+// which rows can be anchors, and plans rows; arithmetic on their values is a
+// transform's.
+//
+// Thread-safety: thread-compatible; the sampler's mutex guards it.
+class Unit : public WriteObserver {
+ public:
+  virtual const Anchors& anchors() const = 0;
+  // Who hears of them; set once, before the first event. Not owned.
+  virtual void SetListener(AnchorListener* listener) = 0;
+
+  // How many anchors a batch of `batch_size` takes: batch_size where an item is
+  // one row or of any length, batch_size / T where each is T rows.
+  // INVALID_ARGUMENT names both where it does not divide.
+  virtual absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const = 0;
+
+  // FAILED_PRECONDITION where there is no anchor, with what there is and what
+  // the unit wants ("trajectories of 2 to 10 rows, want one of 20").
+  virtual absl::Status CheckAnchors() const = 0;
+
+  // Replaces plan->rows, segments and mask by what plan->draws become (leaves
+  // them empty where each is one row). May need random numbers of its own, a
+  // pure function of (rng, batch_number).
+  virtual void Expand(const Rng& rng, uint64_t batch_number,
+                      SamplePlan* plan) const = 0;
+
+  // A part of the sampler's state: what the rows themselves do not tell when
+  // they are attached again.
+  virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
+  virtual absl::Status LoadState(samplers_internal::StateReader* reader) = 0;
+
+  // "Transition".
+  virtual absl::string_view name() const = 0;
+};
+
+}  // namespace rill
+
+#endif  // RILL_SAMPLERS_UNIT_H_

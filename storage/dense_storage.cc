@@ -58,6 +58,7 @@ DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options,
       device_(KindOf(options) == MemoryKind::kDevice ? options.device
                                                      : Device::Cpu()),
       directory_(std::move(directory)),
+      writes_alone_(!device_.is_cpu() || options.dedup_next),
       rings_(lanes_) {
   if (directory_ == nullptr || directory_->marks().empty()) return;
   rings_ = RingsOf(lanes_, directory_->marks());

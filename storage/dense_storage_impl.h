@@ -28,20 +28,26 @@
 #include "rill/storage/storage.h"
 #include "rill/storage/stored_rows.h"
 #include "rill/storage/write_event_builder.h"
+#include "rill/storage/write_scratch.h"
 
 namespace rill::storage_internal {
 
 // DenseStorage's body: rings (which slots), a table (which bytes), leases and
 // observers, and what holds them together.
 //
-// write_mutex_ is the publish lock: one writer at a time, and observers hear of
-//   writes under it. What only writers change is read under it alone.
+// alone_mutex_: writers share it, so that they go side by side; who changes
+//   more than rows (Load, Clear, observers, the first write) has it alone.
+// state_mutex_ is the publish lock, for cursors, for which table there is and
+//   for what is in flight. Observers hear of writes under it, so of one at a
+//   time. Never held while bytes are copied: a write takes it to plan and
+//   retire, and again to publish. A read needs it only where lanes are partly
+//   filled.
+// writes_: writers of one row take turns, and so do appends to one lane with
+//   their publishing.
 // windows_ keeps readers from the rows that a writer is overwriting, a few at a
 //   time; readers of other rows go on. A device's copies take turns on its
-//   stream instead.
-// state_mutex_ is for cursors and for which table there is, never held while
-//   bytes are copied. A read needs it only where lanes are partly filled.
-// Order: write_mutex_ before state_mutex_; nobody waits for readers or for a
+//   stream instead, and its writers too, as those with dedup_next do.
+// Order: alone_mutex_ before state_mutex_; nobody waits for readers or for a
 //   window with state_mutex_.
 class DenseStorageImpl final : public Storage {
  public:
@@ -94,13 +100,13 @@ class DenseStorageImpl final : public Storage {
   absl::Status Load(const std::string& directory) override;
 
  private:
-  // A writer's view of what only writers change; readers are not excluded.
-  const LaneRings& WriterRings() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(
-      write_mutex_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  // What nobody changes while alone_mutex_ is held, or only its holder.
+  const LaneRings& HeldRings() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return rings_;
   }
-  Rows* WriterRows() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
-      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  Rows* HeldRows() const
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return rows_.get();
   }
 
@@ -116,59 +122,83 @@ class DenseStorageImpl final : public Storage {
   // Writing (dense_storage_write.cc).
   absl::StatusOr<BatchRows> CheckBatchShape(const TensorDict& batch,
                                             const WriteInfo& info) const;
-  absl::Status StageBatch(const TensorDict& batch, const BatchRows& extent,
-                          Rows* rows)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // `fresh` is the table of `rows` where this is the first write, else null; it
+  // is taken when the write is published.
   absl::StatusOr<ExtendResult> Append(const TensorDict& batch,
-                                      const WriteInfo& info,
-                                      const BatchRows& extent)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  absl::Status CopyBatch(const BatchRows& extent, Rows* rows)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  // Place i -> row slots[i], a window at a time. `slots` are some of slots_, or
-  // all of them in any order. Moves `places` on.
+                                      const LaneSteps& append,
+                                      const BatchRows& extent, Rows* rows,
+                                      std::unique_ptr<Rows>* fresh,
+                                      WriteScratch* scratch)
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
+  // The same alone, making the table if there is none.
+  absl::StatusOr<ExtendResult> AppendAlone(const TensorDict& batch,
+                                           const LaneSteps& append,
+                                           const BatchRows& extent,
+                                           WriteScratch* scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
+  // Checks and stages what needs no lock.
+  absl::Status StageBatch(const TensorDict& batch, const BatchRows& kept,
+                          const Rows& rows, WriteScratch* scratch)
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
+  // Plans `append` when no row of it is being written, makes room, retires.
+  absl::Status BeginAppend(const LaneSteps& append, const BatchRows& kept,
+                           Rows* rows, WriteScratch* scratch)
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_)
+          ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  absl::Status CopyBatch(const BatchRows& kept, Rows* rows,
+                         WriteScratch* scratch);
+  absl::Status Overwrite(absl::Span<const Slot> slots, const TensorDict& rows,
+                         WriteScratch* scratch)
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
+  absl::Status BeginOverwrite(absl::Span<const Slot> slots, Rows* rows,
+                              WriteScratch* scratch)
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_)
+          ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  void EndWrite(WriteScratch* scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  // Place i -> row slots[i], a window at a time. Moves `places` on.
   absl::Status WriteInWindows(Rows* rows, absl::Span<const Slot> slots,
-                              absl::Span<LeafBatch> places)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  void PlanOverwrite(absl::Span<const Slot> slots)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+                              absl::Span<LeafBatch> places,
+                              std::vector<SlotRange>* window);
 
   // The table that holds `stored` in the slots that `rings` say: a new one, or
   // null where the present one could take it because nothing in it is live.
   absl::StatusOr<std::unique_ptr<Rows>> LoadInto(const StoredRows& stored,
-                                                 const LaneRings& rings)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+                                                 const LaneRings& rings,
+                                                 WriteScratch* scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
   // The same over the rows of a directory, once all that can fail has been
   // checked.
-  absl::Status LoadOver(const StoredRows& stored, LaneRings rings)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status LoadOver(const StoredRows& stored, LaneRings rings,
+                        WriteScratch* scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
   // Observers.
-  absl::Status BuildLiveEvent(const LaneRings& rings, const Rows* rows)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  void Attach(WriteObserver* observer)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status BuildLiveEvent(const LaneRings& rings, const Rows* rows,
+                              WriteScratch* scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
+  void Attach(WriteObserver* observer, const WriteScratch& scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
   // What is left to do when a device fails after rows were retired.
-  void AttachAllAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  void AttachAllAgain(WriteScratch* scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
   const Lanes lanes_;
   const DenseStorage::Options options_;
   const Device device_;
   const std::unique_ptr<StorageDirectory> directory_;  // Null: in memory.
+  // Writers take turns.
+  const bool writes_alone_;
 
-  mutable absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(state_mutex_);
-  std::vector<WriteObserver*> observers_ ABSL_GUARDED_BY(write_mutex_);
-  // Kept so that steady writing allocates nothing.
-  BatchLeaves leaves_ ABSL_GUARDED_BY(write_mutex_);
-  AppendPlan plan_ ABSL_GUARDED_BY(write_mutex_);
-  std::vector<Slot> slots_ ABSL_GUARDED_BY(write_mutex_);
-  std::vector<SlotRange> window_ ABSL_GUARDED_BY(write_mutex_);
-  WriteEventBuilder event_ ABSL_GUARDED_BY(write_mutex_);
+  mutable absl::Mutex alone_mutex_ ABSL_ACQUIRED_BEFORE(state_mutex_);
+  std::vector<WriteObserver*> observers_ ABSL_GUARDED_BY(alone_mutex_);
 
   mutable absl::Mutex state_mutex_;
   std::unique_ptr<Rows> rows_ ABSL_GUARDED_BY(state_mutex_);  // Null: no spec.
   LaneRings rings_ ABSL_GUARDED_BY(state_mutex_);
+  WritesInFlight writes_ ABSL_GUARDED_BY(state_mutex_);
+  absl::CondVar write_ended_;
 
   // rows_ as readers see it, inside an epoch.
   std::atomic<const Rows*> shown_rows_{nullptr};

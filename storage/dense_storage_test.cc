@@ -265,9 +265,8 @@ TEST(DenseStorageTest, PatchesReportOnlyWhatTheyHold) {
       storage->WriteAt({2, 0}, ConformanceRows({2}, {7, 8}, leaves)));
   EXPECT_THAT(last.ends, IsEmpty());
   EXPECT_THAT(last.versions, IsEmpty());
-  // In the order of the slots' age.
   EXPECT_THAT(last.priorities,
-              ElementsAre(ConformancePriority(8), ConformancePriority(7)));
+              ElementsAre(ConformancePriority(7), ConformancePriority(8)));
   storage->RemoveObserver(&last);
 }
 

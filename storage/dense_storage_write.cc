@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
@@ -62,113 +61,146 @@ absl::StatusOr<BatchRows> DenseStorageImpl::CheckBatchShape(
 absl::StatusOr<ExtendResult> DenseStorageImpl::Extend(const TensorDict& batch,
                                                       const WriteInfo& info) {
   RILL_ASSIGN_OR_RETURN(const BatchRows extent, CheckBatchShape(batch, info));
-  absl::MutexLock write(&write_mutex_);
-  auto clear = absl::MakeCleanup(
-      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { leaves_.Clear(); });
-  if (extent.num_lanes * extent.steps > 0) return Append(batch, info, extent);
-  // Nothing to write, but what does not fit is still an error.
-  if (const Rows* const rows = WriterRows()) {
-    RILL_RETURN_IF_ERROR(leaves_.Bind("Storage::Extend", rows->spec(),
-                                      rows->tree, batch,
-                                      /*allow_part=*/false));
+  const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
+  ThreadWriteScratch scratch;
+  if (!writes_alone_) {
+    absl::ReaderMutexLock together(&alone_mutex_);
+    if (Rows* const rows = HeldRows()) {
+      return Append(batch, append, extent, rows, /*fresh=*/nullptr, &*scratch);
+    }
   }
-  return ExtendResult();
+  absl::MutexLock alone(&alone_mutex_);
+  auto result = AppendAlone(batch, append, extent, &*scratch);
+  if (scratch->has_failed) AttachAllAgain(&*scratch);
+  return result;
+}
+
+absl::StatusOr<ExtendResult> DenseStorageImpl::AppendAlone(
+    const TensorDict& batch, const LaneSteps& append, const BatchRows& extent,
+    WriteScratch* scratch) {
+  if (Rows* const rows = HeldRows()) {
+    return Append(batch, append, extent, rows, /*fresh=*/nullptr, scratch);
+  }
+  if (append.count * append.steps == 0) return ExtendResult();
+  const TensorDictSpec spec = TensorDictSpec::Of(batch);
+  if (spec.empty()) {
+    return absl::InvalidArgumentError(
+        "Storage::Extend: keys: got none, want a tensor at least");
+  }
+  RILL_ASSIGN_OR_RETURN(auto fresh, MakeRows(spec));
+  Rows* const rows = fresh.get();
+  return Append(batch, append, extent, rows, &fresh, scratch);
 }
 
 absl::Status DenseStorageImpl::StageBatch(const TensorDict& batch,
-                                          const BatchRows& extent, Rows* rows) {
-  RILL_RETURN_IF_ERROR(leaves_.Bind("Storage::Extend", rows->spec(), rows->tree,
-                                    batch, /*allow_part=*/false));
-  RILL_RETURN_IF_ERROR(leaves_.Prepare(*rows->table, extent.batch_rank));
-  ExpandRanges(plan_.written, &slots_);
-  event_.Clear();
-  if (!observers_.empty()) {
-    RILL_RETURN_IF_ERROR(event_.FromBatch(rows->events, leaves_, extent));
-  }
-  NextRows* const next = rows->table->next();
-  if (next == nullptr) return absl::OkStatus();
-  return next->PlanAppend(
-      slots_, extent.num_lanes, extent.steps,
-      [&](size_t leaf) ABSL_NO_THREAD_SAFETY_ANALYSIS -> NextRows::Steps {
-        const Tensor& tensor = *leaves_.Find(leaf)->ready;
-        const BatchStrides strides = StridesOf(tensor, extent);
-        return {tensor.raw_data() + extent.first_step * strides.step,
-                strides.lane, strides.step};
-      });
+                                          const BatchRows& kept,
+                                          const Rows& rows,
+                                          WriteScratch* scratch) {
+  RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows.spec(),
+                                            rows.tree, batch,
+                                            /*allow_part=*/false));
+  if (kept.num_lanes * kept.steps == 0) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(scratch->leaves.Prepare(*rows.table, kept.batch_rank));
+  scratch->event.Clear();
+  if (observers_.empty()) return absl::OkStatus();
+  return scratch->event.FromBatch(rows.events, scratch->leaves, kept);
 }
 
-absl::StatusOr<ExtendResult> DenseStorageImpl::Append(const TensorDict& batch,
-                                                      const WriteInfo& info,
-                                                      const BatchRows& extent) {
-  std::unique_ptr<Rows> fresh;
-  Rows* rows = WriterRows();
-  if (rows == nullptr) {
-    const TensorDictSpec spec = TensorDictSpec::Of(batch);
-    if (spec.empty()) {
-      return absl::InvalidArgumentError(
-          "Storage::Extend: keys: got none, want a tensor at least");
-    }
-    RILL_ASSIGN_OR_RETURN(fresh, MakeRows(spec));
-    rows = fresh.get();
+absl::Status DenseStorageImpl::BeginAppend(const LaneSteps& append,
+                                           const BatchRows& kept, Rows* rows,
+                                           WriteScratch* scratch) {
+  AppendPlan& plan = scratch->plan;
+  WritesInFlight::Write& write = scratch->write;
+  for (;; write_ended_.Wait(&state_mutex_)) {
+    RILL_RETURN_IF_ERROR(
+        rings_.CheckAppend("Storage::Extend", append, writes_.appends()));
+    rings_.PlanAppend(append, writes_.appends(), &plan);
+    write.append = append;
+    write.ranges = plan.written;
+    write.slots = {};
+    if (writes_.empty()) break;
+    const bool has_room =
+        directory_ == nullptr || writes_.appends().size() < kMaxAppendsInFlight;
+    if (has_room && !writes_.Meets(&write)) break;
   }
-  RILL_RETURN_IF_ERROR(WriterRings().CheckAppend(
-      "Storage::Extend", info.first_lane, extent.num_lanes, extent.steps));
-  WriterRings().PlanAppend(info.first_lane, extent.num_lanes, extent.steps,
-                           &plan_);
-  BatchRows kept = extent;
-  kept.first_step = plan_.dropped;
-  kept.steps = plan_.kept;
-  RILL_RETURN_IF_ERROR(StageBatch(batch, kept, rows));
+  ExpandRanges(plan.written, &scratch->slots);
+  if (NextRows* const next = rows->table->next()) {
+    RILL_RETURN_IF_ERROR(next->PlanAppend(
+        scratch->slots, kept.num_lanes, kept.steps,
+        [&](size_t leaf) -> NextRows::Steps {
+          const Tensor& tensor = *scratch->leaves.Find(leaf)->ready;
+          const BatchStrides strides = StridesOf(tensor, kept);
+          return {tensor.raw_data() + kept.first_step * strides.step,
+                  strides.lane, strides.step};
+        }));
+  }
   if (directory_ != nullptr) {
-    RILL_RETURN_IF_ERROR(directory_->Reserve(plan_.written));
-    directory_->Announce({info.first_lane, extent.num_lanes, extent.steps});
+    RILL_RETURN_IF_ERROR(directory_->Reserve(plan.written));
+    directory_->Announce(append);
   }
-
-  const WriteEvent event =
-      event_.Event(/*is_append=*/true, plan_.retired, plan_.written);
-  if (!plan_.retired.empty()) {
+  writes_.Begin(&write);
+  if (!plan.retired.empty()) {
+    const WriteEvent event = scratch->event.Event(
+        /*is_append=*/true, plan.retired, plan.written);
     for (WriteObserver* observer : observers_) observer->OnRetire(event);
   }
-  leases_.End(plan_.written);
-  const absl::Status copied = CopyBatch(kept, rows);
-  leases_.End(plan_.written);  // Those that were made meanwhile.
-  if (!copied.ok()) {
-    AttachAllAgain();
-    return copied;
-  }
+  leases_.End(plan.written);
+  return absl::OkStatus();
+}
+
+void DenseStorageImpl::EndWrite(WriteScratch* scratch) {
+  writes_.End(&scratch->write);
+  write_ended_.SignalAll();
+  leases_.End(scratch->plan.written);  // Those that were made meanwhile.
+}
+
+absl::StatusOr<ExtendResult> DenseStorageImpl::Append(
+    const TensorDict& batch, const LaneSteps& append, const BatchRows& extent,
+    Rows* rows, std::unique_ptr<Rows>* fresh, WriteScratch* scratch) {
+  const AppendPlan& plan = scratch->plan;
+  BatchRows kept = extent;
+  kept.steps = std::min(extent.steps, lanes_.capacity);
+  kept.first_step = extent.steps - kept.steps;
+  RILL_RETURN_IF_ERROR(StageBatch(batch, kept, *rows, scratch));
+  // Nothing to write, but what does not fit is still an error.
+  if (kept.num_lanes * kept.steps == 0) return ExtendResult();
   {
-    absl::MutexLock lock(&state_mutex_);
-    if (fresh != nullptr) rows_ = std::move(fresh);
-    rings_.Append(info.first_lane, extent.num_lanes, extent.steps);
-    if (directory_ != nullptr) directory_->Commit();
-    Publish();
+    absl::MutexLock state(&state_mutex_);
+    RILL_RETURN_IF_ERROR(BeginAppend(append, kept, rows, scratch));
   }
+  const absl::Status copied = CopyBatch(kept, rows, scratch);
+  absl::MutexLock state(&state_mutex_);
+  while (writes_.HasEarlier(scratch->write)) write_ended_.Wait(&state_mutex_);
+  EndWrite(scratch);
+  scratch->has_failed = !copied.ok();
+  RILL_RETURN_IF_ERROR(copied);
+  if (fresh != nullptr) rows_ = std::move(*fresh);
+  rings_.Append(append);
+  if (directory_ != nullptr) directory_->Commit(append);
+  Publish();
+  const WriteEvent event = scratch->event.Event(
+      /*is_append=*/true, plan.retired, plan.written);
   for (WriteObserver* observer : observers_) observer->OnWrite(event);
-  return ExtendResult{.rows_written = extent.num_lanes * plan_.kept,
-                      .rows_dropped = extent.num_lanes * plan_.dropped};
+  return ExtendResult{.rows_written = extent.num_lanes * plan.kept,
+                      .rows_dropped = extent.num_lanes * plan.dropped};
 }
 
 absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
                                               absl::Span<const Slot> slots,
-                                              absl::Span<LeafBatch> places) {
+                                              absl::Span<LeafBatch> places,
+                                              std::vector<SlotRange>* window) {
   RowTable& table = *rows->table;
   if (!table.device().is_cpu()) return table.Write(slots, places);
   const bool has_next = table.next() != nullptr;
   const size_t max_ranges =
       has_next ? EpochWindows::kMaxRanges / kRangesWithPredecessors
                : EpochWindows::kMaxRanges;
-  // Where one window will do, slots_ has the same slots in a better order.
-  const int64_t one_window =
-      std::min<int64_t>(rows->window_rows, static_cast<int64_t>(max_ranges));
-  const bool is_one = static_cast<int64_t>(slots.size()) <= one_window &&
-                      slots_.size() <= slots.size();
   for (size_t begin = 0; begin < slots.size();) {
-    size_t end = CutWindow(is_one ? slots_ : slots, begin, rows->window_rows,
-                           max_ranges, &window_);
-    if (is_one) end = slots.size();
-    if (has_next) AddPredecessors(lanes_, &window_);
-    if (rows->ahead) rows->ahead->BeforeRuns(window_);
-    const auto window = windows_.Open(window_);
+    const size_t end =
+        CutWindow(slots, begin, rows->window_rows, max_ranges, window);
+    if (has_next) AddPredecessors(lanes_, window);
+    if (rows->ahead) rows->ahead->BeforeRuns(*window);
+    const auto open = windows_.Open(*window);
     RILL_RETURN_IF_ERROR(
         table.Write(slots.subspan(begin, end - begin), places));
     for (LeafBatch& place : places) {
@@ -179,105 +211,139 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
   return absl::OkStatus();
 }
 
-absl::Status DenseStorageImpl::CopyBatch(const BatchRows& extent, Rows* rows) {
+absl::Status DenseStorageImpl::CopyBatch(const BatchRows& kept, Rows* rows,
+                                         WriteScratch* scratch) {
   absl::InlinedVector<LeafBatch, 16> places;
-  const bool is_flat = IsFlat(leaves_.leaves(), extent);
-  const int64_t pieces = is_flat ? 1 : extent.num_lanes;
-  const int64_t rows_each = extent.num_lanes * extent.steps / pieces;
+  const absl::Span<const BatchLeaf> leaves = scratch->leaves.leaves();
+  const bool is_flat = IsFlat(leaves, kept);
+  const int64_t pieces = is_flat ? 1 : kept.num_lanes;
+  const int64_t rows_each = kept.num_lanes * kept.steps / pieces;
   for (int64_t lane = 0; lane < pieces; ++lane) {
     places.clear();
-    for (const BatchLeaf& leaf : leaves_.leaves()) {
+    for (const BatchLeaf& leaf : leaves) {
       if (leaf.ready->num_elements() == 0) continue;  // And no address.
-      const BatchStrides strides = StridesOf(*leaf.ready, extent);
-      const bool goes_by_lane = is_flat && extent.steps == 1;
+      const BatchStrides strides = StridesOf(*leaf.ready, kept);
+      const bool goes_by_lane = is_flat && kept.steps == 1;
       places.push_back({leaf.leaf,
                         leaf.ready->raw_data() + lane * strides.lane +
-                            extent.first_step * strides.step,
+                            kept.first_step * strides.step,
                         goes_by_lane ? strides.lane : strides.step});
     }
-    RILL_RETURN_IF_ERROR(WriteInWindows(
-        rows, absl::MakeConstSpan(slots_).subspan(lane * rows_each, rows_each),
-        absl::MakeSpan(places)));
+    RILL_RETURN_IF_ERROR(
+        WriteInWindows(rows,
+                       absl::MakeConstSpan(scratch->slots)
+                           .subspan(lane * rows_each, rows_each),
+                       absl::MakeSpan(places), &scratch->window));
   }
   return absl::OkStatus();
 }
 
-void DenseStorageImpl::PlanOverwrite(absl::Span<const Slot> slots) {
-  slots_.assign(slots.begin(), slots.end());
-  WriterRings().SortByAge(&slots_);
-  JoinSlots(lanes_, slots_, &plan_.written);
-}
-
 absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
                                        const TensorDict& rows) {
-  constexpr absl::string_view kCaller = "Storage::WriteAt";
   const Shape want = {static_cast<int64_t>(slots.size())};
   if (!(rows.batch_shape() == want)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": batch shape: got ", rows.batch_shape().ToString(),
+        "Storage::WriteAt: batch shape: got ", rows.batch_shape().ToString(),
         ", want ", want.ToString(), ", one row a slot"));
   }
-  absl::MutexLock write(&write_mutex_);
-  auto clear = absl::MakeCleanup(
-      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { leaves_.Clear(); });
-  RILL_RETURN_IF_ERROR(WriterRings().CheckLive(kCaller, slots));
-  Rows* const stored = WriterRows();
-  if (stored == nullptr) return absl::OkStatus();  // No slots, no keys yet.
-  RILL_RETURN_IF_ERROR(leaves_.Bind(kCaller, stored->spec(), stored->tree, rows,
-                                    /*allow_part=*/true));
-  if (slots.empty()) return absl::OkStatus();
-  RILL_RETURN_IF_ERROR(leaves_.Prepare(*stored->table, /*batch_rank=*/1));
-  PlanOverwrite(slots);
-  if (NextRows* const next = stored->table->next()) {
-    RILL_RETURN_IF_ERROR(next->PlanOverwrite(
-        slots_, [&](size_t leaf) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-          return leaves_.Find(leaf) != nullptr;
-        }));
+  ThreadWriteScratch scratch;
+  if (!writes_alone_) {
+    absl::ReaderMutexLock together(&alone_mutex_);
+    return Overwrite(slots, rows, &*scratch);
   }
-  if (directory_ != nullptr) {
-    RILL_RETURN_IF_ERROR(directory_->Reserve(plan_.written));
-    stored->ahead->BeforeRows(slots);
-  }
+  absl::MutexLock alone(&alone_mutex_);
+  const absl::Status status = Overwrite(slots, rows, &*scratch);
+  if (scratch->has_failed) AttachAllAgain(&*scratch);
+  return status;
+}
 
-  event_.Clear();
-  WriteEvent event =
-      event_.Event(/*is_append=*/false, plan_.written, plan_.written);
+absl::Status DenseStorageImpl::BeginOverwrite(absl::Span<const Slot> slots,
+                                              Rows* rows,
+                                              WriteScratch* scratch) {
+  WritesInFlight::Write& write = scratch->write;
+  write.append = {};
+  write.ranges = {};
+  write.slots = slots;
+  do {
+    RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::WriteAt", slots));
+  } while (!writes_.empty() && writes_.Meets(&write) &&
+           (write_ended_.Wait(&state_mutex_), true));
+  if (NextRows* const next = rows->table->next()) {
+    RILL_RETURN_IF_ERROR(next->PlanOverwrite(slots, [&](size_t leaf) {
+      return scratch->leaves.Find(leaf) != nullptr;
+    }));
+  }
+  // Space was reserved when the rows were appended.
+  writes_.Begin(&write);
+  if (directory_ != nullptr) directory_->BeginInPlace();
+  scratch->event.Clear();
+  if (observers_.empty() && !leases_.any()) {
+    scratch->plan.written.clear();
+    return absl::OkStatus();
+  }
+  JoinSlots(lanes_, slots, &scratch->plan.written);
+  const WriteEvent event = scratch->event.Event(
+      /*is_append=*/false, scratch->plan.written, scratch->plan.written);
   for (WriteObserver* observer : observers_) observer->OnRetire(event);
-  leases_.End(plan_.written);
+  leases_.End(scratch->plan.written);
+  return absl::OkStatus();
+}
+
+absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
+                                         const TensorDict& rows,
+                                         WriteScratch* scratch) {
+  Rows* const stored = HeldRows();
+  if (stored == nullptr || slots.empty()) {
+    absl::ReaderMutexLock state(&state_mutex_);
+    RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::WriteAt", slots));
+    if (stored == nullptr) return absl::OkStatus();  // No slots, no keys yet.
+  }
+  BatchLeaves& leaves = scratch->leaves;
+  RILL_RETURN_IF_ERROR(leaves.Bind("Storage::WriteAt", stored->spec(),
+                                   stored->tree, rows,
+                                   /*allow_part=*/true));
+  if (slots.empty()) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(leaves.Prepare(*stored->table, /*batch_rank=*/1));
+  {
+    absl::MutexLock state(&state_mutex_);
+    RILL_RETURN_IF_ERROR(BeginOverwrite(slots, stored, scratch));
+  }
+  if (stored->ahead) stored->ahead->BeforeRows(slots);
   absl::InlinedVector<LeafBatch, 16> places;
-  for (const BatchLeaf& leaf : leaves_.leaves()) {
+  for (const BatchLeaf& leaf : leaves.leaves()) {
     if (leaf.ready->num_elements() == 0) continue;  // And no address.
     places.push_back(
         {leaf.leaf, leaf.ready->raw_data(), leaf.ready->strides_bytes()[0]});
   }
-  if (directory_ != nullptr) directory_->BeginInPlace();
-  absl::Status written = WriteInWindows(stored, slots, absl::MakeSpan(places));
-  if (directory_ != nullptr) directory_->EndInPlace();
-  leases_.End(plan_.written);  // Those that were made meanwhile.
+  absl::Status written =
+      WriteInWindows(stored, slots, absl::MakeSpan(places), &scratch->window);
   if (written.ok() && !observers_.empty()) {
-    written =
-        event_.FromTable(stored->events, *stored->table, slots_, &leaves_);
+    written = scratch->event.FromTable(stored->events, *stored->table, slots,
+                                       &leaves);
   }
-  if (!written.ok()) {
-    AttachAllAgain();
-    return written;
-  }
-  event = event_.Event(/*is_append=*/false, plan_.written, plan_.written);
+  absl::MutexLock state(&state_mutex_);
+  if (directory_ != nullptr) directory_->EndInPlace();
+  if (leases_.any()) JoinSlots(lanes_, slots, &scratch->plan.written);
+  EndWrite(scratch);
+  scratch->has_failed = !written.ok();
+  RILL_RETURN_IF_ERROR(written);
+  const WriteEvent event = scratch->event.Event(
+      /*is_append=*/false, scratch->plan.written, scratch->plan.written);
   for (WriteObserver* observer : observers_) observer->OnWrite(event);
   return absl::OkStatus();
 }
 
 absl::Status DenseStorageImpl::Clear() {
-  absl::MutexLock write(&write_mutex_);
+  absl::MutexLock alone(&alone_mutex_);
   for (WriteObserver* observer : observers_) observer->OnClear();
-  leases_.EndAll();
   {
     absl::MutexLock lock(&state_mutex_);
+    leases_.EndAll();
     rings_.Clear();
     Publish();
     if (directory_ != nullptr) directory_->Set(MarksOf(rings_));
   }
-  const Rows* const rows = WriterRows();
+  const Rows* const rows = HeldRows();
   if (rows == nullptr || rows->table->next() == nullptr) {
     return absl::OkStatus();
   }
@@ -289,29 +355,34 @@ absl::Status DenseStorageImpl::Clear() {
 absl::Status DenseStorageImpl::Sync() {
   if (directory_ == nullptr) return absl::OkStatus();
   // No append may be in flight while the record goes to the disk.
-  absl::MutexLock write(&write_mutex_);
+  absl::MutexLock alone(&alone_mutex_);
   return directory_->Sync();
 }
 
 absl::Status DenseStorageImpl::BuildLiveEvent(const LaneRings& rings,
-                                              const Rows* rows) {
-  event_.Clear();
-  rings.LiveRanges(&plan_.written);
-  ExpandRanges(plan_.written, &slots_);
+                                              const Rows* rows,
+                                              WriteScratch* scratch) {
+  scratch->event.Clear();
+  rings.LiveRanges(&scratch->plan.written);
+  ExpandRanges(scratch->plan.written, &scratch->slots);
   if (rows == nullptr) return absl::OkStatus();
-  return event_.FromTable(rows->events, *rows->table, slots_);
+  return scratch->event.FromTable(rows->events, *rows->table, scratch->slots);
 }
 
-void DenseStorageImpl::Attach(WriteObserver* observer) {
-  observer->OnAttach(lanes_, WriterRings().cursors());
-  if (plan_.written.empty()) return;
-  observer->OnWrite(event_.Event(/*is_append=*/true, {}, plan_.written));
+void DenseStorageImpl::Attach(WriteObserver* observer,
+                              const WriteScratch& scratch) {
+  observer->OnAttach(lanes_, HeldRings().cursors());
+  if (scratch.plan.written.empty()) return;
+  observer->OnWrite(
+      scratch.event.Event(/*is_append=*/true, {}, scratch.plan.written));
 }
 
-void DenseStorageImpl::AttachAllAgain() {
+void DenseStorageImpl::AttachAllAgain(WriteScratch* scratch) {
   // Where the device cannot even be read, observers learn of the slots only.
-  if (!BuildLiveEvent(WriterRings(), WriterRows()).ok()) event_.Clear();
-  for (WriteObserver* observer : observers_) Attach(observer);
+  if (!BuildLiveEvent(HeldRings(), HeldRows(), scratch).ok()) {
+    scratch->event.Clear();
+  }
+  for (WriteObserver* observer : observers_) Attach(observer, *scratch);
 }
 
 absl::Status DenseStorageImpl::AddObserver(WriteObserver* observer) {
@@ -319,21 +390,22 @@ absl::Status DenseStorageImpl::AddObserver(WriteObserver* observer) {
     return absl::InvalidArgumentError(
         "Storage::AddObserver: observer: got null, want an observer");
   }
-  absl::MutexLock write(&write_mutex_);
+  absl::MutexLock alone(&alone_mutex_);
   if (std::find(observers_.begin(), observers_.end(), observer) !=
       observers_.end()) {
     return absl::FailedPreconditionError(
         "Storage::AddObserver: observer: got one that is there already, "
         "want another; remove it first");
   }
-  RILL_RETURN_IF_ERROR(BuildLiveEvent(WriterRings(), WriterRows()));
+  ThreadWriteScratch scratch;
+  RILL_RETURN_IF_ERROR(BuildLiveEvent(HeldRings(), HeldRows(), &*scratch));
   observers_.push_back(observer);
-  Attach(observer);
+  Attach(observer, *scratch);
   return absl::OkStatus();
 }
 
 void DenseStorageImpl::RemoveObserver(WriteObserver* observer) {
-  absl::MutexLock write(&write_mutex_);
+  absl::MutexLock alone(&alone_mutex_);
   observers_.erase(std::remove(observers_.begin(), observers_.end(), observer),
                    observers_.end());
 }

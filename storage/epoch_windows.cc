@@ -8,6 +8,22 @@
 #include <thread>
 
 namespace rill::storage_internal {
+namespace {
+
+// So many slots one after the other are worth a window of their own.
+constexpr size_t kRowsInOrder = 16;
+
+SlotRange Hull(absl::Span<const Slot> slots) {
+  Slot low = slots[0];
+  Slot high = slots[0];
+  for (const Slot slot : slots) {
+    low = std::min(low, slot);
+    high = std::max(high, slot);
+  }
+  return {low, high - low + 1};
+}
+
+}  // namespace
 
 void EpochSync::Wait(int round) {
   constexpr int kPauses = 64;
@@ -73,9 +89,7 @@ size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
   const size_t most =
       begin + static_cast<size_t>(std::min<int64_t>(
                   max_rows, static_cast<int64_t>(slots.size() - begin)));
-  bool is_sorted = true;
-  size_t end = begin;
-  for (; end < most; ++end) {
+  for (size_t end = begin; end < most; ++end) {
     const Slot slot = slots[end];
     if (!ranges->empty()) {
       SlotRange& last = ranges->back();
@@ -83,13 +97,17 @@ size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
         ++last.count;
         continue;
       }
-      if (ranges->size() == max_ranges) break;
-      is_sorted &= slot > last.first + last.count;
+      if (slot < last.first + last.count) {
+        // The wrap of a ring, or no order at all.
+        if (end - begin >= kRowsInOrder) return end;
+        ranges->assign(1, Hull(slots.subspan(begin, most - begin)));
+        return most;
+      }
+      if (ranges->size() == max_ranges) return end;
     }
     ranges->push_back({slot, 1});
   }
-  if (!is_sorted) JoinRanges(ranges);
-  return end;
+  return most;
 }
 
 }  // namespace rill::storage_internal

@@ -33,9 +33,11 @@ bool SlotsMeet(absl::Span<const Slot> slots,
 // touch.
 void JoinRanges(std::vector<SlotRange>* ranges);
 
-// Cuts the slots of a write into windows: puts those of slots [begin, end) into
-// `ranges`, sorted and apart, and returns end: at most `max_rows` (>= 1) slots
-// and `max_ranges` ranges. `begin` is a slot of the list.
+// Cuts the slots of a write into windows: returns the end of the next one and
+// puts ranges that hold slots [begin, end) of the list into `ranges`, sorted
+// and apart: at most `max_rows` (>= 1) slots and `max_ranges` (>= 1) ranges.
+// Slots in no order make one range from the lowest to the highest: sorting them
+// takes longer than writing their rows. `begin` is a slot of the list.
 size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
                  size_t max_ranges, std::vector<SlotRange>* ranges);
 
@@ -45,25 +47,35 @@ size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
 // A reader copies inside an epoch: a padded counter of its own is odd while it
 // is inside. A writer publishes the window of slots that it is about to
 // overwrite, waits once for everybody who is inside (a grace period), writes
-// plainly and closes the window. A reader that finds the window open when it
-// has entered, and a slot of its own in it, leaves and waits for the closing;
-// so it waits for a window, never for a batch. Why no reader meets half a row:
+// plainly and closes the window. A reader that finds a window open when it has
+// entered, and a slot of its own in it, leaves and waits for the closing; so it
+// waits for a window, never for a batch. Why no reader meets half a row:
 // docs/design.md, Storage.
 //
-// A reader that has met kMaxTries windows makes the writer hold its next one
+// Each writer has a window of its own, kWindows of them at a time; that they
+// write different rows is theirs to see to.
+//
+// A reader that has met kMaxTries windows makes writers hold their next ones
 // back until it has been inside: nobody starves, however small the ring.
 //
-// Thread-safety: Enter from any thread; Open and WaitForReaders by one thread
-//   at a time, whose windows are closed. Who is inside must not write.
+// Thread-safety: thread-safe. Who is inside must not write, and who has a
+//   window must neither open another nor wait for readers.
 // Cost: a reader one locked instruction on a cache line that it shares with
-//   nobody else on its CPU; a window the same and a load for each counter that
-//   was ever used. While a window is open, a reader looks its slots up in it.
+//   nobody else on its CPU, and a load for each window that was ever open
+//   beside others; a writer two such instructions and a load for each counter
+//   that was ever used. While a window is open, a reader looks its slots up in
+//   it.
 template <typename Sync>
 class BasicEpochWindows {
  public:
   static constexpr size_t kMaxRanges = 256;
+  static constexpr size_t kWindows = 8;
   static constexpr int kMaxTries = 4;
 
+ private:
+  struct Window;
+
+ public:
   // Inside an epoch as long as it lives.
   class [[nodiscard]] Reading {
    public:
@@ -96,16 +108,19 @@ class BasicEpochWindows {
   class [[nodiscard]] Writing {
    public:
     Writing(Writing&& other) noexcept
-        : windows_(std::exchange(other.windows_, nullptr)) {}
+        : window_(std::exchange(other.window_, nullptr)) {}
     Writing& operator=(Writing&&) = delete;
     ~Writing() {
-      if (windows_ != nullptr) windows_->Close();
+      if (window_ == nullptr) return;
+      window_->number.store(window_->number.load(std::memory_order_relaxed) + 1,
+                            std::memory_order_release);
+      window_->is_taken.store(0, std::memory_order_release);
     }
 
    private:
     friend class BasicEpochWindows;
-    explicit Writing(BasicEpochWindows* windows) : windows_(windows) {}
-    BasicEpochWindows* windows_;
+    explicit Writing(Window* window) : window_(window) {}
+    Window* window_;
   };
 
   // Returns when nobody is writing rows of `slots`, and nobody will until the
@@ -129,23 +144,37 @@ class BasicEpochWindows {
     typename Sync::template Atomic<int64_t> first{0};
     typename Sync::template Atomic<int64_t> count{0};
   };
+  struct alignas(64) Window {
+    // Odd: it is open.
+    typename Sync::template Atomic<uint64_t> number{0};
+    typename Sync::template Atomic<int> is_taken{0};  // By a writer.
+    typename Sync::template Atomic<size_t> num_ranges{0};
+    std::array<Range, kMaxRanges> ranges;
+  };
+  // A window that a reader met, and its number then.
+  struct Met {
+    const Window* window = nullptr;
+    uint64_t number = 0;
+  };
 
   Reading TakeCell();
-  // The number of the open window if it has a slot of `slots`, else 0.
-  uint64_t MetWindow(absl::Span<const Slot> slots) const;
-  void Close() {
-    window_.store(window_.load(std::memory_order_relaxed) + 1,
-                  std::memory_order_release);
+  Window* TakeWindow();
+  // The number of the window if it is open and has a slot of `slots`, else 0.
+  uint64_t NumberIfMet(const Window& window,
+                       absl::Span<const Slot> slots) const;
+  Met FindMet(absl::Span<const Slot> slots) const;
+  // Those below `end` were used at least once.
+  static void Raise(typename Sync::template Atomic<size_t>* used, size_t end) {
+    for (size_t seen = used->load(); seen < end;) {
+      used->compare_exchange_strong(seen, end);
+    }
   }
 
-  // Odd: this window is open.
-  alignas(64) typename Sync::template Atomic<uint64_t> window_{0};
-  typename Sync::template Atomic<size_t> num_ranges_{0};
-  std::array<Range, kMaxRanges> ranges_;
-  // Readers that the writer must let in first.
+  std::array<Window, kWindows> windows_;
+  alignas(64) typename Sync::template Atomic<size_t> used_windows_{0};
+  // Readers that writers must let in first.
   alignas(64) typename Sync::template Atomic<int64_t> starving_{0};
-  // Cells [0, used) were used at least once.
-  alignas(64) typename Sync::template Atomic<size_t> used_{0};
+  alignas(64) typename Sync::template Atomic<size_t> used_cells_{0};
   std::array<Cell, kCells> cells_;
 };
 
@@ -155,7 +184,7 @@ using EpochWindows = BasicEpochWindows<EpochSync>;
 // ----------------------------------------------------------
 
 // In what follows sequential consistency is between a reader's taking of a cell
-// and its look at the window on one side, and the writer's publishing of the
+// and its look at the windows on one side, and a writer's publishing of its
 // window and its look at the cells on the other: one of them sees the other.
 
 template <typename Sync>
@@ -167,9 +196,7 @@ auto BasicEpochWindows<Sync>::TakeCell() -> Reading {
       auto& counter = cells_[cell].count;
       uint64_t count = counter.load(std::memory_order_relaxed);
       if (count % 2 != 0) continue;
-      for (size_t used = used_.load(); used <= cell;) {
-        used_.compare_exchange_strong(used, cell + 1);
-      }
+      Raise(&used_cells_, cell + 1);
       if (counter.compare_exchange_strong(count, count + 1)) {
         return Reading(&counter);
       }
@@ -179,41 +206,68 @@ auto BasicEpochWindows<Sync>::TakeCell() -> Reading {
 }
 
 template <typename Sync>
-uint64_t BasicEpochWindows<Sync>::MetWindow(
-    absl::Span<const Slot> slots) const {
-  const uint64_t window = window_.load();
-  if (window % 2 == 0) return 0;
-  const size_t count = num_ranges_.load(std::memory_order_acquire);
+uint64_t BasicEpochWindows<Sync>::NumberIfMet(
+    const Window& window, absl::Span<const Slot> slots) const {
+  const uint64_t number = window.number.load();
+  if (number % 2 == 0) return 0;
+  const size_t count = window.num_ranges.load(std::memory_order_acquire);
   std::array<SlotRange, kMaxRanges> ranges;
   for (size_t i = 0; i < count; ++i) {
-    ranges[i].first = ranges_[i].first.load(std::memory_order_acquire);
-    ranges[i].count = ranges_[i].count.load(std::memory_order_acquire);
+    ranges[i].first = window.ranges[i].first.load(std::memory_order_acquire);
+    ranges[i].count = window.ranges[i].count.load(std::memory_order_acquire);
   }
-  // Where ranges of a later window came in between, by these acquires the
-  // number has changed: this window is closed and its rows are whole, and the
+  // Where ranges of a later opening came in between, by these acquires the
+  // number has changed: this one is closed and its rows are whole, and the
   // later one waits for us.
-  if (window_.load(std::memory_order_acquire) != window) return 0;
-  return SlotsMeet(slots, absl::MakeConstSpan(ranges.data(), count)) ? window
+  if (window.number.load(std::memory_order_acquire) != number) return 0;
+  return SlotsMeet(slots, absl::MakeConstSpan(ranges.data(), count)) ? number
                                                                      : 0;
+}
+
+template <typename Sync>
+auto BasicEpochWindows<Sync>::FindMet(absl::Span<const Slot> slots) const
+    -> Met {
+  const size_t used = used_windows_.load();
+  for (size_t i = 0; i < used; ++i) {
+    const uint64_t number = NumberIfMet(windows_[i], slots);
+    if (number != 0) return {&windows_[i], number};
+  }
+  return {};
 }
 
 template <typename Sync>
 auto BasicEpochWindows<Sync>::Enter(absl::Span<const Slot> slots) -> Reading {
   for (int tries = 0;; ++tries) {
-    uint64_t window;
+    Met met;
     {
       Reading reading = TakeCell();
-      window = MetWindow(slots);
-      if (window == 0) {
+      met = FindMet(slots);
+      if (met.window == nullptr) {
         if (tries > kMaxTries) starving_.fetch_sub(1);
         return reading;
       }
     }
     if (tries == kMaxTries) starving_.fetch_add(1);
-    for (int round = 0; window_.load(std::memory_order_acquire) == window;
+    for (int round = 0;
+         met.window->number.load(std::memory_order_acquire) == met.number;
          ++round) {
       Sync::Wait(round);
     }
+  }
+}
+
+template <typename Sync>
+auto BasicEpochWindows<Sync>::TakeWindow() -> Window* {
+  for (int round = 0;; ++round) {
+    for (size_t i = 0; i < kWindows; ++i) {
+      int is_taken = windows_[i].is_taken.load(std::memory_order_relaxed);
+      if (is_taken == 0 &&
+          windows_[i].is_taken.compare_exchange_strong(is_taken, 1)) {
+        Raise(&used_windows_, i + 1);
+        return &windows_[i];
+      }
+    }
+    Sync::Wait(round);
   }
 }
 
@@ -222,19 +276,20 @@ auto BasicEpochWindows<Sync>::Open(absl::Span<const SlotRange> ranges)
     -> Writing {
   // While no window opens, everybody gets in.
   for (int round = 0; starving_.load() != 0; ++round) Sync::Wait(round);
+  Window* const window = TakeWindow();
   for (size_t i = 0; i < ranges.size(); ++i) {
-    ranges_[i].first.store(ranges[i].first, std::memory_order_release);
-    ranges_[i].count.store(ranges[i].count, std::memory_order_release);
+    window->ranges[i].first.store(ranges[i].first, std::memory_order_release);
+    window->ranges[i].count.store(ranges[i].count, std::memory_order_release);
   }
-  num_ranges_.store(ranges.size(), std::memory_order_release);
-  window_.store(window_.load(std::memory_order_relaxed) + 1);
+  window->num_ranges.store(ranges.size(), std::memory_order_release);
+  window->number.store(window->number.load(std::memory_order_relaxed) + 1);
   WaitForReaders();
-  return Writing(this);
+  return Writing(window);
 }
 
 template <typename Sync>
 void BasicEpochWindows<Sync>::WaitForReaders() const {
-  const size_t used = used_.load();
+  const size_t used = used_cells_.load();
   for (size_t i = 0; i < used; ++i) {
     const uint64_t count = cells_[i].count.load();
     if (count % 2 == 0) continue;

@@ -102,40 +102,48 @@ void LaneRings::AddRing(int64_t lane, int64_t first, int64_t count,
   }
 }
 
-absl::Status LaneRings::CheckAppend(absl::string_view caller,
-                                    int64_t first_lane, int64_t num_lanes,
-                                    int64_t steps) const {
-  for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
-    const int64_t written = cursors_[lane].written;
-    if (steps <= kMaxWritten - written) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        caller, ": cursor of lane ", lane, ": got ", steps, " steps after ",
-        written, ", want at most ", kMaxWritten, " in all; Clear first"));
+absl::Status LaneRings::CheckAppend(
+    absl::string_view caller, const LaneSteps& append,
+    absl::Span<const LaneSteps> in_flight) const {
+  for (int64_t lane = append.first; lane < append.first + append.count;
+       ++lane) {
+    const int64_t written =
+        cursors_[lane].written + StepsInFlight(in_flight, lane);
+    if (append.steps <= kMaxWritten - written) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(caller, ": cursor of lane ", lane, ": got ", append.steps,
+                     " steps after ", written, ", want at most ", kMaxWritten,
+                     " in all; Clear first"));
   }
   return absl::OkStatus();
 }
 
-void LaneRings::PlanAppend(int64_t first_lane, int64_t num_lanes, int64_t steps,
+void LaneRings::PlanAppend(const LaneSteps& append,
+                           absl::Span<const LaneSteps> in_flight,
                            AppendPlan* plan) const {
   const int64_t capacity = lanes_.capacity;
-  plan->kept = std::min(steps, capacity);
-  plan->dropped = steps - plan->kept;
+  plan->kept = std::min(append.steps, capacity);
+  plan->dropped = append.steps - plan->kept;
   plan->retired.clear();
   plan->written.clear();
-  for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
-    const int64_t written = cursors_[lane].written;
-    const int64_t retired =
-        std::max<int64_t>(live(lane) + plan->kept - capacity, 0);
-    AddRing(lane, OldestPosition(lane), retired, &plan->retired);
+  for (int64_t lane = append.first; lane < append.first + append.count;
+       ++lane) {
+    const int64_t written =
+        cursors_[lane].written + StepsInFlight(in_flight, lane);
+    const int64_t gone = first_live_.empty() ? 0 : first_live_[lane];
+    const int64_t live = std::min(written - gone, capacity);
+    const int64_t retired = std::max<int64_t>(live + plan->kept - capacity, 0);
+    AddRing(lane, (written - live) % capacity, retired, &plan->retired);
     AddRing(lane, (written + plan->dropped) % capacity, plan->kept,
             &plan->written);
   }
 }
 
-void LaneRings::Append(int64_t first_lane, int64_t num_lanes, int64_t steps) {
-  for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
+void LaneRings::Append(const LaneSteps& append) {
+  for (int64_t lane = append.first; lane < append.first + append.count;
+       ++lane) {
     const int64_t before = live(lane);
-    cursors_[lane].written += steps;
+    cursors_[lane].written += append.steps;
     size_ += live(lane) - before;
   }
   AdvanceLiveBelow();
@@ -179,20 +187,6 @@ void LaneRings::LiveRanges(std::vector<SlotRange>* ranges) const {
   ranges->clear();
   for (int64_t lane = 0; lane < lanes_.count; ++lane) {
     AddRing(lane, OldestPosition(lane), live(lane), ranges);
-  }
-}
-
-void LaneRings::SortByAge(std::vector<Slot>* slots) const {
-  std::sort(slots->begin(), slots->end());
-  slots->erase(std::unique(slots->begin(), slots->end()), slots->end());
-  // In each lane those before the oldest one come after the wrap.
-  for (auto begin = slots->begin(); begin != slots->end();) {
-    const int64_t lane = lanes_.LaneOf(*begin);
-    const auto end =
-        std::lower_bound(begin, slots->end(), lanes_.SlotOf(lane + 1, 0));
-    const Slot oldest = lanes_.SlotOf(lane, OldestPosition(lane));
-    std::rotate(begin, std::lower_bound(begin, end, oldest), end);
-    begin = end;
   }
 }
 

@@ -12,7 +12,29 @@
 
 namespace rill::storage_internal {
 
-// What appending the same number of steps to a run of lanes does.
+// An append: `steps` more of lanes [first, first + count).
+struct LaneSteps {
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t steps = 0;
+
+  bool HasLane(int64_t lane) const {
+    return lane >= first && lane - first < count;
+  }
+  friend bool operator==(const LaneSteps&, const LaneSteps&) = default;
+};
+
+// What appends that are in flight add to a lane.
+inline int64_t StepsInFlight(absl::Span<const LaneSteps> in_flight,
+                             int64_t lane) {
+  int64_t steps = 0;
+  for (const LaneSteps& append : in_flight) {
+    if (append.HasLane(lane)) steps += append.steps;
+  }
+  return steps;
+}
+
+// What an append does.
 struct AppendPlan {
   int64_t dropped = 0;  // Oldest steps of each lane that never get a slot.
   int64_t kept = 0;     // Steps of each lane that do.
@@ -57,12 +79,14 @@ class LaneRings {
 
   // FAILED_PRECONDITION where a lane would have taken more than kMaxWritten
   // steps. Arguments as PlanAppend's.
-  absl::Status CheckAppend(absl::string_view caller, int64_t first_lane,
-                           int64_t num_lanes, int64_t steps) const;
-  // `first_lane` and `num_lanes` within lanes(), `steps` >= 0. Reuses `plan`.
-  void PlanAppend(int64_t first_lane, int64_t num_lanes, int64_t steps,
+  absl::Status CheckAppend(absl::string_view caller, const LaneSteps& append,
+                           absl::Span<const LaneSteps> in_flight = {}) const;
+  // What `append` does after those in flight, which were planned and come
+  // before it. Its lanes are within lanes(), steps >= 0. Reuses `plan`.
+  void PlanAppend(const LaneSteps& append,
+                  absl::Span<const LaneSteps> in_flight,
                   AppendPlan* plan) const;
-  void Append(int64_t first_lane, int64_t num_lanes, int64_t steps);
+  void Append(const LaneSteps& append);
   void Clear();
   // One cursor a lane, of at most kMaxWritten. With `first_live`, which has one
   // a lane too and none above the cursor, steps before it are not live: a
@@ -74,9 +98,6 @@ class LaneRings {
 
   // All live slots, lane after lane, oldest first. Reuses `ranges`.
   void LiveRanges(std::vector<SlotRange>* ranges) const;
-  // Sorts live slots lane after lane and oldest first, as events want them, and
-  // keeps each once.
-  void SortByAge(std::vector<Slot>* slots) const;
 
  private:
   bool IsLiveSlow(Slot slot) const;

@@ -23,30 +23,30 @@ using ::testing::IsEmpty;
 TEST(LaneRingsTest, WritesGoOnWhereTheLastOneEnded) {
   LaneRings rings({.count = 1, .capacity = 5});
   AppendPlan plan;
-  rings.PlanAppend(0, 1, 3, &plan);
+  rings.PlanAppend({0, 1, 3}, {}, &plan);
   EXPECT_THAT(plan.written, ElementsAre(SlotRange{0, 3}));
   EXPECT_THAT(plan.retired, IsEmpty());
-  rings.Append(0, 1, 3);
+  rings.Append({0, 1, 3});
 
-  rings.PlanAppend(0, 1, 4, &plan);
+  rings.PlanAppend({0, 1, 4}, {}, &plan);
   EXPECT_THAT(plan.written, ElementsAre(SlotRange{3, 2}, SlotRange{0, 2}));
   EXPECT_THAT(plan.retired, ElementsAre(SlotRange{0, 2}));
-  rings.Append(0, 1, 4);
+  rings.Append({0, 1, 4});
   EXPECT_EQ(rings.size(), 5);
   EXPECT_EQ(rings.cursors()[0].written, 7);
 }
 
 TEST(LaneRingsTest, LongWriteKeepsNewestStepsAndCountsAll) {
   LaneRings rings({.count = 2, .capacity = 3});
-  rings.Append(1, 1, 2);
+  rings.Append({1, 1, 2});
   AppendPlan plan;
-  rings.PlanAppend(1, 1, 8, &plan);
+  rings.PlanAppend({1, 1, 8}, {}, &plan);
   EXPECT_EQ(plan.kept, 3);
   EXPECT_EQ(plan.dropped, 5);
   // Steps 7, 8 and 9 of the lane.
   EXPECT_THAT(plan.written, ElementsAre(SlotRange{4, 2}, SlotRange{3, 1}));
   EXPECT_THAT(plan.retired, ElementsAre(SlotRange{3, 2}));
-  rings.Append(1, 1, 8);
+  rings.Append({1, 1, 8});
   EXPECT_EQ(rings.cursors()[1].written, 10);
   EXPECT_EQ(rings.size(), 3);
 }
@@ -56,7 +56,7 @@ TEST(LaneRingsTest, CursorsWorkPastTwoToThe32) {
   const std::vector<Cursor> cursors = {{.written = int64_t{1} << 40}};
   rings.Restore(cursors);
   AppendPlan plan;
-  rings.PlanAppend(0, 1, 1, &plan);
+  rings.PlanAppend({0, 1, 1}, {}, &plan);
   EXPECT_THAT(plan.written, ElementsAre(SlotRange{(int64_t{1} << 40) % 7, 1}));
   EXPECT_EQ(rings.size(), 7);
 }
@@ -65,14 +65,14 @@ TEST(LaneRingsTest, ErrorsNameTheLiveSlots) {
   LaneRings rings({.count = 2, .capacity = 4});
   EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{0}),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("no row")));
-  rings.Append(1, 1, 2);
+  rings.Append({1, 1, 2});
   EXPECT_THAT(
       rings.CheckLive("X", std::vector<Slot>{4, 6}),
       StatusIs(absl::StatusCode::kOutOfRange,
                HasSubstr("got 6 of lane 1, want a live one in [4, 6)")));
   EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{-1}),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("[0, 8)")));
-  rings.Append(0, 1, 4);
+  rings.Append({0, 1, 4});
   EXPECT_THAT(rings.CheckLive("X", SlotRange{2, 3}),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("one lane")));
   EXPECT_THAT(rings.CheckLive("X", SlotRange{4, 3}),
@@ -91,10 +91,10 @@ TEST(LaneRingsTest, ErrorsNameTheLiveSlotsAroundAGap) {
       rings.CheckLive("X", std::vector<Slot>{1, 4}),
       StatusIs(absl::StatusCode::kOutOfRange,
                HasSubstr("got 4 of lane 0, want a live one in [1, 4)")));
-  rings.Append(0, 1, 2);  // Steps 7 to 11, slots 1 to 5.
+  rings.Append({0, 1, 2});  // Steps 7 to 11, slots 1 to 5.
   EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{5, 0}),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("[1, 6)")));
-  rings.Append(0, 1, 1);
+  rings.Append({0, 1, 1});
   RILL_EXPECT_OK(rings.CheckLive("X", std::vector<Slot>{0, 1, 2, 3, 4, 5}));
 }
 
@@ -121,8 +121,8 @@ TEST(LaneRingsTest, AgreesWithQueuesOverRandomAppends) {
       const int64_t first = below(lanes.count);
       const int64_t count = 1 + below(lanes.count - first);
       const int64_t steps = below(2 * lanes.capacity + 2);
-      rings.PlanAppend(first, count, steps, &plan);
-      rings.Append(first, count, steps);
+      rings.PlanAppend({first, count, steps}, {}, &plan);
+      rings.Append({first, count, steps});
       for (int64_t lane = first; lane < first + count; ++lane) {
         for (int64_t i = 0; i < steps; ++i) {
           if (static_cast<int64_t>(want[lane].size()) == lanes.capacity) {
@@ -153,18 +153,6 @@ TEST(LaneRingsTest, AgreesWithQueuesOverRandomAppends) {
       ExpandRanges(ranges, &got);
       ASSERT_EQ(got, all);
       ASSERT_EQ(rings.size(), static_cast<int64_t>(all.size()));
-      std::vector<Slot> some;
-      for (size_t i = 0; i < all.size(); ++i) {
-        some.push_back(all[below(static_cast<int64_t>(all.size()))]);
-      }
-      std::vector<Slot> by_age;
-      for (const Slot slot : all) {
-        if (std::count(some.begin(), some.end(), slot) > 0) {
-          by_age.push_back(slot);
-        }
-      }
-      rings.SortByAge(&some);
-      ASSERT_EQ(some, by_age);
       for (Slot slot = 0; slot < lanes.num_slots(); ++slot) {
         const bool is_live =
             std::find(all.begin(), all.end(), slot) != all.end();
@@ -174,19 +162,54 @@ TEST(LaneRingsTest, AgreesWithQueuesOverRandomAppends) {
   }
 }
 
+// What an append does after others are done is what it is planned to do while
+// they are in flight.
+TEST(LaneRingsTest, PlansAfterAppendsInFlight) {
+  const Rng rng(18);
+  uint64_t draw = 0;
+  const auto below = [&](int64_t n) { return rng.UniformInt(draw++, 0, n); };
+  for (int round = 0; round < 2000; ++round) {
+    const Lanes lanes = {.count = 1 + below(4), .capacity = 1 + below(9)};
+    const auto random_append = [&] {
+      const int64_t first = below(lanes.count);
+      return LaneSteps{first, 1 + below(lanes.count - first),
+                       1 + below(lanes.capacity + 3)};
+    };
+    LaneRings rings(lanes);
+    for (int64_t i = below(4); i > 0; --i) rings.Append(random_append());
+    LaneRings later = rings;
+    std::vector<LaneSteps> in_flight;
+    for (int64_t i = below(4); i > 0; --i) {
+      in_flight.push_back(random_append());
+      later.Append(in_flight.back());
+    }
+    const LaneSteps append = random_append();
+    AppendPlan now;
+    AppendPlan want;
+    rings.PlanAppend(append, in_flight, &now);
+    later.PlanAppend(append, {}, &want);
+    ASSERT_EQ(now.written, want.written);
+    ASSERT_EQ(now.retired, want.retired);
+    ASSERT_EQ(now.kept, want.kept);
+    ASSERT_EQ(now.dropped, want.dropped);
+  }
+}
+
 TEST(LaneRingsTest, CursorsNeverOverflow) {
   LaneRings rings({.count = 2, .capacity = 3});
   const std::vector<Cursor> cursors = {{5}, {kMaxWritten - 2}};
   rings.Restore(cursors);
-  RILL_EXPECT_OK(rings.CheckAppend("Test", 0, 2, 2));
-  RILL_EXPECT_OK(rings.CheckAppend("Test", 0, 1, kMaxWritten - 5));
-  EXPECT_THAT(rings.CheckAppend("Test", 0, 2, 3),
+  RILL_EXPECT_OK(rings.CheckAppend("Test", {0, 2, 2}));
+  RILL_EXPECT_OK(rings.CheckAppend("Test", {0, 1, kMaxWritten - 5}));
+  EXPECT_THAT(rings.CheckAppend("Test", {0, 2, 3}),
               StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(rings.CheckAppend("Test", 1, 1, INT64_MAX),
+  EXPECT_THAT(rings.CheckAppend("Test", {1, 1, INT64_MAX}),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(rings.CheckAppend("Test", {1, 1, 2}, {{0, 2, 1}}),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   AppendPlan plan;
-  rings.PlanAppend(0, 1, kMaxWritten - 5, &plan);
-  rings.Append(0, 1, kMaxWritten - 5);
+  rings.PlanAppend({0, 1, kMaxWritten - 5}, {}, &plan);
+  rings.Append({0, 1, kMaxWritten - 5});
   EXPECT_EQ(rings.cursors()[0].written, kMaxWritten);
   EXPECT_EQ(plan.kept, 3);
 }

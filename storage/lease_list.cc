@@ -18,6 +18,7 @@ std::shared_ptr<const std::atomic<bool>> LeaseList::Add(SlotRange range) {
   absl::MutexLock lock(&mutex_);
   if (leases_.size() >= drop_at_) DropReturned();
   leases_.push_back({range, is_valid});
+  count_ = leases_.size();
   return is_valid;
 }
 
@@ -31,8 +32,8 @@ void LeaseList::DropReturned() {
 }
 
 void LeaseList::End(absl::Span<const SlotRange> ranges) {
+  if (!any()) return;
   absl::MutexLock lock(&mutex_);
-  if (leases_.empty()) return;
   const auto is_over = [ranges](const Lease& lease) {
     for (const SlotRange& range : ranges) {
       if (!Overlaps(lease.range, range)) continue;
@@ -43,6 +44,7 @@ void LeaseList::End(absl::Span<const SlotRange> ranges) {
   };
   leases_.erase(std::remove_if(leases_.begin(), leases_.end(), is_over),
                 leases_.end());
+  count_ = leases_.size();
 }
 
 void LeaseList::EndAll() {
@@ -51,6 +53,7 @@ void LeaseList::EndAll() {
     if (const auto flag = lease.is_valid.lock()) *flag = false;
   }
   leases_.clear();
+  count_ = 0;
 }
 
 }  // namespace rill::storage_internal

@@ -16,11 +16,13 @@ namespace rill::storage_internal {
 
 // Which runs of slots are lent out, so that a write can tell their holders.
 // Thread-safety: thread-safe.
-// Cost: an end of leases is O(leases x ranges); nothing while none is out.
+// Cost: an end of leases is O(leases x ranges); a load while none is out.
 class LeaseList {
  public:
   // The flag of a new lease: true until a write ends it.
   std::shared_ptr<const std::atomic<bool>> Add(SlotRange range);
+  // Some may be out. What is lent while a call runs may be missed.
+  bool any() const { return count_.load(std::memory_order_acquire) > 0; }
   // Ends the leases that have a slot in `ranges` / all of them.
   void End(absl::Span<const SlotRange> ranges);
   void EndAll();
@@ -32,6 +34,7 @@ class LeaseList {
   };
   void DropReturned() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  std::atomic<size_t> count_{0};  // As leases_.size().
   absl::Mutex mutex_;
   std::vector<Lease> leases_ ABSL_GUARDED_BY(mutex_);
   // Leases that were given back are dropped when the list has grown to this.

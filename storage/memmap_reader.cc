@@ -31,14 +31,12 @@ namespace {
 // Some tenths of a second.
 constexpr int kMaxRounds = 3000;
 
-// The first step of a lane that the append in flight, if any, leaves whole.
+// The first step of a lane that the appends in flight leave whole.
 int64_t FirstWhole(const CommitView& view, const Lanes& lanes, int64_t lane) {
-  const LaneSteps& append = view.state.in_flight;
   const LaneMark& mark = view.state.marks[lane];
-  const bool is_in_flight = append.steps > 0 && lane >= append.first &&
-                            lane < append.first + append.count;
-  return std::max(mark.first_live, mark.written - lanes.capacity +
-                                       (is_in_flight ? append.steps : 0));
+  return std::max(mark.first_live,
+                  mark.written - lanes.capacity +
+                      StepsInFlight(view.state.in_flight, lane));
 }
 
 // Which step a slot holds, -1 where none.

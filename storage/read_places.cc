@@ -29,8 +29,7 @@ bool FindIn(const RowTable& table, const SpecTree& tree, int64_t n,
         !table.Reaches(*tensor) || table.Holds(*tensor)) {
       return false;
     }
-    places->push_back(
-        {i, tensor->raw_data(), table.layout().leaf_bytes(i)});
+    places->push_back({i, tensor->raw_data(), table.layout().leaf_bytes(i)});
   }
   return tree.HoldsOnly(static_cast<int64_t>(leaves.size()), out);
 }

@@ -16,7 +16,7 @@ void MirrorObserver::OnAttach(const Lanes& lanes,
                               absl::Span<const Cursor> cursors) {
   ++num_calls_;
   lanes_ = lanes;
-  is_between_ = false;
+  open_ = 0;
   rows_.assign(lanes.num_slots(), std::nullopt);
   written_.clear();
   if (static_cast<int64_t>(cursors.size()) != lanes.count) {
@@ -44,8 +44,7 @@ void MirrorObserver::CheckRanges(absl::Span<const SlotRange> ranges,
 
 void MirrorObserver::OnRetire(const WriteEvent& event) {
   ++num_calls_;
-  if (is_between_) Complain("two OnRetire in a row");
-  is_between_ = true;
+  ++open_;
   CheckRanges(event.retired, "retired");
   for (const SlotRange& range : event.retired) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
@@ -62,7 +61,9 @@ void MirrorObserver::CheckOrder(const WriteEvent& event) {
   CheckRanges(event.written, "written");
   int64_t lane = -1;
   for (const SlotRange& range : event.written) {
-    if (lanes_.LaneOf(range.first) < lane) Complain("lanes out of order");
+    if (event.is_append && lanes_.LaneOf(range.first) < lane) {
+      Complain("lanes out of order");
+    }
     lane = lanes_.LaneOf(range.first);
   }
   if (!event.is_append &&
@@ -99,7 +100,7 @@ void MirrorObserver::Take(const WriteEvent& event, size_t i, Slot slot) {
 
 void MirrorObserver::OnWrite(const WriteEvent& event) {
   ++num_calls_;
-  is_between_ = false;
+  if (!event.retired.empty() && --open_ < 0) Complain("nothing was retired");
   CheckOrder(event);
   size_t n = 0;
   for (const SlotRange& range : event.written) n += range.count;
@@ -121,14 +122,14 @@ void MirrorObserver::OnWrite(const WriteEvent& event) {
 
 void MirrorObserver::OnClear() {
   ++num_calls_;
-  is_between_ = false;
+  open_ = 0;
   std::fill(rows_.begin(), rows_.end(), std::nullopt);
   std::fill(written_.begin(), written_.end(), 0);
 }
 
 std::string MirrorObserver::Compare(const StorageOracle& oracle) const {
   std::string text = complaints_;
-  if (is_between_) absl::StrAppend(&text, "OnRetire without its OnWrite; ");
+  if (open_ > 0) absl::StrAppend(&text, "OnRetire without its OnWrite; ");
   for (Slot slot = 0; slot < oracle.lanes().num_slots(); ++slot) {
     if (rows_[slot].has_value() != oracle.IsLive(slot)) {
       absl::StrAppend(&text, "slot ", slot, " live: ", !oracle.IsLive(slot),

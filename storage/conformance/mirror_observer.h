@@ -47,7 +47,7 @@ class MirrorObserver : public WriteObserver {
   Lanes lanes_;
   std::vector<int64_t> written_;          // Steps ever appended, by lane.
   std::vector<std::optional<Row>> rows_;  // By slot; empty: not live.
-  bool is_between_ = false;  // OnRetire came, its OnWrite did not yet.
+  int64_t open_ = 0;  // Writes whose OnRetire came, and OnWrite did not yet.
   std::string complaints_;
   int64_t num_calls_ = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readers and writers at once. Rows are functions of their ids, so that a row
 // that is half one and half another shows.
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include "rill/base/rng.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
+#include "rill/storage/conformance/storage_oracle.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -24,14 +26,15 @@ namespace {
 
 // The ids of rows, read back from a leaf that tells them; the rows must be
 // wholly theirs.
-void ExpectWholeRows(const TensorDict& rows) {
-  auto host = rows.To(Device::Cpu());
-  ASSERT_THAT(host, IsOk());
-  auto versions = host->Flat<int64_t>("policy_version");
-  ASSERT_THAT(versions, IsOk());
+std::vector<int64_t> WholeRows(const TensorDict& rows) {
   std::vector<int64_t> ids;
+  auto host = rows.To(Device::Cpu());
+  EXPECT_THAT(host, IsOk());
+  auto versions = host->Flat<int64_t>("policy_version");
+  EXPECT_THAT(versions, IsOk());
   for (const int64_t version : *versions) ids.push_back(version / 3);
-  RILL_ASSERT_OK(host->CheckEqual(ConformanceRows(rows.batch_shape(), ids)));
+  RILL_EXPECT_OK(host->CheckEqual(ConformanceRows(rows.batch_shape(), ids)));
+  return ids;
 }
 
 TEST_P(StorageConformanceTest, ReadersNeverSeeHalfARow) {
@@ -50,7 +53,7 @@ TEST_P(StorageConformanceTest, ReadersNeverSeeHalfARow) {
           slots.push_back(rng.UniformInt(i, k, 8));
         }
         RILL_ASSERT_OK(storage.Read(slots, &rows));
-        ExpectWholeRows(rows);
+        WholeRows(rows);
         EXPECT_EQ(storage.size(), 8);
       }
     });
@@ -114,11 +117,108 @@ TEST_P(StorageConformanceTest, ReadersNeverSeeHalfARowOfLongBatches) {
           slots.push_back(rng.UniformInt(i, k, 2 * kLaneRows));
         }
         RILL_ASSERT_OK(storage.Read(slots, &rows));
-        ExpectWholeRows(rows);
+        WholeRows(rows);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// What a storage holds, as an oracle that took the same rows one after the
+// other.
+StorageOracle OracleOf(const Storage& storage) {
+  const Lanes& lanes = storage.lanes();
+  StorageOracle oracle(lanes);
+  const std::vector<Cursor> cursors = storage.cursors();
+  for (int64_t lane = 0; lane < lanes.count; ++lane) {
+    const int64_t written = cursors[lane].written;
+    const int64_t live = std::min(written, lanes.capacity);
+    oracle.Extend(lane, 1, written - live, SlotsFrom(0, written - live));
+    std::vector<Slot> slots;
+    for (int64_t step = written - live; step < written; ++step) {
+      slots.push_back(lanes.SlotOf(lane, step % lanes.capacity));
+    }
+    TensorDict rows;
+    EXPECT_THAT(storage.Read(slots, &rows), IsOk());
+    oracle.Extend(lane, 1, live, WholeRows(rows));
+  }
+  return oracle;
+}
+
+// Every batch is in its lane as it was given, one behind the other, whoever
+// wrote beside it; observers know what is stored.
+TEST_P(StorageConformanceTest, WritersSideBySideLeaveWholeBatchesInOrder) {
+  constexpr int64_t kLaneRows = 64;
+  constexpr int64_t kBatch = 8;
+  constexpr int64_t kWriters = 4;
+  auto subject = Make(2 * kLaneRows, 2);
+  Storage& storage = subject->storage();
+  subject->ExtendAll(3);
+  std::vector<std::thread> writers;
+  for (int64_t writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([&storage, writer] {
+      const int64_t lane = writer % 2;
+      for (int64_t i = 0; i < 60; ++i) {
+        const int64_t id = 100000 * (writer + 1) + kBatch * i;
+        RILL_ASSERT_OK(
+            storage.Extend(ConformanceRows({1, kBatch}, SlotsFrom(id, kBatch)),
+                           {.first_lane = lane}));
+      }
+    });
+  }
+  for (std::thread& thread : writers) thread.join();
+  const StorageOracle oracle = OracleOf(storage);
+  EXPECT_EQ(subject->mirror().Compare(oracle), "");
+  std::vector<int64_t> newest(kWriters + 1, 0);
+  for (int64_t lane = 0; lane < 2; ++lane) {
+    const int64_t written = oracle.cursors()[lane].written;
+    ASSERT_EQ(written, 3 + kWriters / 2 * 60 * kBatch);
+    for (int64_t step = written - 56; step < written; step += kBatch) {
+      const auto id_at = [&](int64_t at) {
+        return oracle.Id(lane * kLaneRows + at % kLaneRows, /*leaf=*/0);
+      };
+      const int64_t id = id_at(step);
+      EXPECT_EQ(id % kBatch, 0);
+      for (int64_t k = 0; k < kBatch; ++k) EXPECT_EQ(id_at(step + k), id + k);
+      int64_t& last = newest[id / 100000];  // Of this writer.
+      EXPECT_GT(id, last);
+      last = id;
+    }
+  }
+}
+
+// Appends and writes in place of some of the same rows.
+TEST_P(StorageConformanceTest, WritersOfTheSameRowsTakeTurns) {
+  auto subject = Make(12, 3);
+  Storage& storage = subject->storage();
+  subject->ExtendAll(4);
+  std::vector<std::thread> writers;
+  for (uint64_t writer = 0; writer < 4; ++writer) {
+    writers.emplace_back([&storage, writer] {
+      const Rng rng(writer);
+      for (uint64_t i = 0; i < 100; ++i) {
+        const int64_t id = static_cast<int64_t>(1000 * (writer + 1) + 10 * i);
+        const int64_t lane = rng.UniformInt(i, 0, 3);
+        if (rng.UniformInt(i, 1, 2) == 0) {
+          const int64_t steps = 1 + rng.UniformInt(i, 2, 6);
+          const int64_t lanes = 1 + rng.UniformInt(i, 3, 3 - lane);
+          std::vector<int64_t> ids;
+          for (int64_t k = 0; k < lanes * steps; ++k) ids.push_back(id + k);
+          RILL_ASSERT_OK(storage.Extend(ConformanceRows({lanes, steps}, ids),
+                                        {.first_lane = lane}));
+        } else {
+          std::vector<Slot> slots;
+          for (uint32_t k = 0; k < 4; ++k) {
+            slots.push_back(rng.UniformInt(i, 4 + k, 12));
+          }
+          RILL_ASSERT_OK(
+              storage.WriteAt(slots, ConformanceRows({4}, SlotsFrom(id, 4))));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : writers) thread.join();
+  EXPECT_EQ(subject->mirror().Compare(OracleOf(storage)), "");
 }
 
 // A read finds rows or says that they are not there.
@@ -137,7 +237,7 @@ TEST_P(StorageConformanceTest, ReadersMeetClearsAndLoads) {
       for (uint64_t i = 0; is_writing || i < 5; ++i) {
         const absl::Status status = storage.Read({4, 0, 3, 1}, &rows);
         if (status.ok()) {
-          ExpectWholeRows(rows);
+          WholeRows(rows);
         } else {
           EXPECT_THAT(status, StatusIs(absl::StatusCode::kOutOfRange));
         }

@@ -2,6 +2,7 @@
 #include "rill/storage/directory/commit_record.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -27,17 +28,32 @@ struct Header {
   uint64_t number;
   int64_t lanes;
   int64_t lane_capacity;
-  LaneSteps in_flight;
-  uint64_t sum;  // Of the marks.
+  LaneSteps in_flight;  // The first.
+  uint64_t sum;         // Of the marks.
   uint64_t generation;
-  uint32_t crc;  // Of all before it.
-  uint32_t zero;
+  // Of all before it and, where num_more is not 0, of all behind it.
+  uint32_t crc;
+  uint32_t num_more;  // In flight beside the first.
+  std::array<LaneSteps, kMaxAppendsInFlight - 1> more;
 };
-static_assert(sizeof(Header) == 80 && offsetof(Header, crc) == 72);
+static_assert(sizeof(Header) == kMarksOffset && offsetof(Header, crc) == 72 &&
+              offsetof(Header, num_more) == 76 && offsetof(Header, more) == 80);
+
+// Of a header, those that say something.
+size_t CountingBytes(const Header& header) {
+  return header.num_more == 0 ? offsetof(Header, more) : sizeof(Header);
+}
 
 uint32_t CrcOf(const Header& header) {
-  return static_cast<uint32_t>(absl::ComputeCrc32c(absl::string_view(
-      reinterpret_cast<const char*>(&header), offsetof(Header, crc))));
+  const char* const bytes = reinterpret_cast<const char*>(&header);
+  absl::crc32c_t crc =
+      absl::ComputeCrc32c(absl::string_view(bytes, offsetof(Header, crc)));
+  if (header.num_more != 0) {
+    constexpr size_t kMore = offsetof(Header, num_more);
+    crc = absl::ExtendCrc32c(
+        crc, absl::string_view(bytes + kMore, sizeof(Header) - kMore));
+  }
+  return static_cast<uint32_t>(crc);
 }
 
 uint64_t HashOf(int64_t lane, const LaneMark& mark) {
@@ -57,15 +73,24 @@ uint64_t SumOf(absl::Span<const LaneMark> marks) {
   return sum;
 }
 
-bool IsWithin(const LaneSteps& steps, const CommitState& state) {
+bool IsWithin(const LaneSteps& append, const CommitState& state) {
   const int64_t lanes = static_cast<int64_t>(state.marks.size());
-  if (steps.steps == 0) return true;
-  if (steps.steps < 0 || steps.first < 0 || steps.first > lanes ||
-      steps.count < 0 || steps.count > lanes - steps.first) {
-    return false;
-  }
-  for (int64_t lane = steps.first; lane < steps.first + steps.count; ++lane) {
-    if (steps.steps > kMaxWritten - state.marks[lane].written) return false;
+  return append.steps > 0 && append.first >= 0 && append.first <= lanes &&
+         append.count >= 0 && append.count <= lanes - append.first;
+}
+
+// The appends in flight are such as can be.
+bool AreWithin(const CommitState& state) {
+  int64_t steps = 0;
+  for (const LaneSteps& append : state.in_flight) {
+    if (!IsWithin(append, state) || append.steps > kMaxWritten - steps) {
+      return false;
+    }
+    steps += append.steps;
+    for (int64_t lane = append.first; lane < append.first + append.count;
+         ++lane) {
+      if (steps > kMaxWritten - state.marks[lane].written) return false;
+    }
   }
   return true;
 }
@@ -113,15 +138,18 @@ void ReadSlot(const std::byte* slot, const Lanes& lanes, CommitView* view) {
   state.marks.resize(lanes.count);
   std::memcpy(state.marks.data(), slot + kMarksOffset,
               lanes.count * sizeof(LaneMark));
-  state.in_flight = header.in_flight;
   view->generation = header.generation;
+  state.in_flight.clear();
+  if (header.in_flight.steps != 0) state.in_flight.push_back(header.in_flight);
+  const size_t num_more = std::min<size_t>(header.num_more, header.more.size());
+  state.in_flight.insert(state.in_flight.end(), header.more.begin(),
+                         header.more.begin() + num_more);
   const bool are_marks_sound = std::all_of(
       state.marks.begin(), state.marks.end(), [](const LaneMark& mark) {
         return mark.first_live >= 0 && mark.first_live <= mark.written &&
                mark.written <= kMaxWritten;
       });
-  if (are_marks_sound && SumOf(state.marks) == header.sum &&
-      IsWithin(header.in_flight, state)) {
+  if (are_marks_sound && SumOf(state.marks) == header.sum && AreWithin(state)) {
     view->number = header.number;
   }
 }
@@ -211,12 +239,12 @@ bool CommitRecord::IsNewest(absl::Span<const std::byte> bytes,
 }
 
 CommitState CommitRecord::Settle(CommitState state, const Lanes& lanes) {
-  const LaneSteps append = std::exchange(state.in_flight, LaneSteps());
-  if (append.steps == 0) return state;
-  for (int64_t lane = append.first; lane < append.first + append.count;
-       ++lane) {
+  const auto appends = std::exchange(state.in_flight, {});
+  for (int64_t lane = 0; !appends.empty() && lane < lanes.count; ++lane) {
+    const int64_t steps = StepsInFlight(appends, lane);
+    if (steps == 0) continue;
     LaneMark& mark = state.marks[lane];
-    mark.first_live = std::clamp(mark.written + append.steps - lanes.capacity,
+    mark.first_live = std::clamp(mark.written + steps - lanes.capacity,
                                  mark.first_live, mark.written);
   }
   return state;
@@ -239,22 +267,28 @@ LaneMark* CommitRecord::Marks(int index) const {
   return reinterpret_cast<LaneMark*>(Slot(index) + kMarksOffset);
 }
 
-void CommitRecord::Publish(const LaneSteps& in_flight) {
+void CommitRecord::Publish() {
   const int next = 1 - current_;
   if (++number_ == 0) number_ = 1;
   Header header = {.magic = {},
                    .number = number_,
                    .lanes = lanes_.count,
                    .lane_capacity = lanes_.capacity,
-                   .in_flight = in_flight,
+                   .in_flight = {},
                    .sum = sum_,
                    .generation = generation_,
                    .crc = 0,
-                   .zero = 0};
+                   .num_more = 0,
+                   .more = {}};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  if (!in_flight_.empty()) {
+    header.in_flight = in_flight_[0];
+    header.num_more = static_cast<uint32_t>(in_flight_.size()) - 1;
+    std::copy(in_flight_.begin() + 1, in_flight_.end(), header.more.begin());
+  }
   header.crc = CrcOf(header);
   Fence();  // Marks, and rows, before the header that tells of them.
-  std::memcpy(Slot(next), &header, sizeof(header));
+  std::memcpy(Slot(next), &header, CountingBytes(header));
   Fence();  // And it before what follows.
   current_ = next;
 }
@@ -267,23 +301,25 @@ void CommitRecord::CatchUp() {
 
 void CommitRecord::Announce(const LaneSteps& append) {
   CatchUp();
-  in_flight_ = append;
-  Publish(append);
+  in_flight_.push_back(append);
+  Publish();
 }
 
-void CommitRecord::Commit() {
-  LaneMark* const marks = Marks(1 - current_);  // Not behind since Announce.
-  for (int64_t lane = in_flight_.first;
-       lane < in_flight_.first + in_flight_.count; ++lane) {
+void CommitRecord::Commit(const LaneSteps& append) {
+  CatchUp();
+  in_flight_.erase(std::find(in_flight_.begin(), in_flight_.end(), append));
+  LaneMark* const marks = Marks(1 - current_);
+  for (int64_t lane = append.first; lane < append.first + append.count;
+       ++lane) {
     LaneMark& mark = marks[lane];
     sum_ -= HashOf(lane, mark);
-    mark.written += in_flight_.steps;
+    mark.written += append.steps;
     if (mark.first_live <= mark.written - lanes_.capacity) mark.first_live = 0;
     sum_ += HashOf(lane, mark);
   }
-  behind_first_ = in_flight_.first;
-  behind_count_ = in_flight_.count;
-  Publish(LaneSteps());
+  behind_first_ = append.first;
+  behind_count_ = append.count;
+  Publish();
 }
 
 void CommitRecord::StartGeneration(bool is_odd) {
@@ -291,24 +327,27 @@ void CommitRecord::StartGeneration(bool is_odd) {
 }
 
 void CommitRecord::BeginInPlace() {
+  if (++in_place_ > 1) return;
   CatchUp();
   StartGeneration(/*is_odd=*/true);
-  Publish(LaneSteps());
+  Publish();
 }
 
 void CommitRecord::EndInPlace() {
+  if (--in_place_ > 0) return;
   CatchUp();
   StartGeneration(/*is_odd=*/false);
-  Publish(LaneSteps());
+  Publish();
 }
 
 void CommitRecord::Set(absl::Span<const LaneMark> marks) {
   StartGeneration(/*is_odd=*/false);
+  in_flight_.clear();
   std::copy(marks.begin(), marks.end(), Marks(1 - current_));
   sum_ = SumOf(marks);
   behind_first_ = 0;
   behind_count_ = lanes_.count;
-  Publish(LaneSteps());
+  Publish();
 }
 
 }  // namespace rill::storage_internal

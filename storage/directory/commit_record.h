@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
+#include "rill/storage/lane_rings.h"
 
 namespace rill::storage_internal {
 
@@ -21,18 +22,15 @@ struct LaneMark {
   friend bool operator==(const LaneMark&, const LaneMark&) = default;
 };
 
-// The one append in flight: `steps` more of lanes [first, first + count).
-struct LaneSteps {
-  int64_t first = 0;
-  int64_t count = 0;
-  int64_t steps = 0;
-  friend bool operator==(const LaneSteps&, const LaneSteps&) = default;
-};
+// How many appends may be in flight at a time.
+inline constexpr size_t kMaxAppendsInFlight = 3;
 
 // What a record says.
 struct CommitState {
   std::vector<LaneMark> marks;  // One a lane.
-  LaneSteps in_flight;          // steps == 0: none.
+  // In the order in which they were announced; those of one lane are committed
+  // in it.
+  std::vector<LaneSteps> in_flight;
   friend bool operator==(const CommitState&, const CommitState&) = default;
 };
 
@@ -50,15 +48,15 @@ struct CommitView {
 
 // A record in mapped memory of what is committed, so that a storage whose
 // writer was killed (SIGKILL) at any instruction reopens with whole rows, all
-// acknowledged ones among them, less those that the one append in flight had
+// acknowledged ones among them, less those that the appends in flight had
 // retired. docs/formats/storage_directory.md has every byte.
 //
 // Two slots on pages of their own take turns; each holds a number of its own
 // that grows (CommitView), every lane's mark, and checksums, and the valid one
 // with the later number counts. An append is
-//   Announce  the other slot: marks as they are, and what is in flight;
+//   Announce  the other slot: marks as they are, and this in flight too;
 //   (data)    rows may be half old and half new now;
-//   Commit    the other slot again: marks moved on, nothing in flight.
+//   Commit    the other slot again: marks moved on, this in flight no more.
 // Why that is enough: a process that is killed leaves its stores up to some
 // instruction in the page cache, in program order, and none after it. While a
 // slot is half written its checksums do not fit and the other one counts, which
@@ -69,9 +67,9 @@ struct CommitView {
 // Several lanes: an append moves a run of lanes by the same number of steps, so
 // the intent is three numbers however many lanes it touches, and a lane that it
 // does not touch has the same mark in both slots. The slot that is written next
-// is behind by the lanes of the last commit only; Announce copies those, Commit
-// changes its own, so both cost O(lanes touched) and never O(lanes). The
-// checksum of the marks is a sum of hashes, one a lane, for the same reason.
+// is behind by the lanes of the last commit only; those are copied first, so
+// all costs O(lanes touched) and never O(lanes). The checksum of the marks is a
+// sum of hashes, one a lane, for the same reason.
 //
 // Thread-safety: thread-compatible. Cost: Announce and Commit 0.08 us each, for
 //   many lanes 1.8 ns a lane each; no system call (commit_record_benchmark).
@@ -95,7 +93,7 @@ class CommitRecord {
   static bool IsNewest(absl::Span<const std::byte> bytes, const Lanes& lanes,
                        uint64_t number);
 
-  // The state as it is after the writer died: the rows that the append in
+  // The state as it is after the writer died: the rows that the appends in
   // flight had retired are no longer live.
   static CommitState Settle(CommitState state, const Lanes& lanes);
 
@@ -104,12 +102,14 @@ class CommitRecord {
   CommitRecord(absl::Span<std::byte> bytes, const Lanes& lanes,
                absl::Span<const LaneMark> marks);
 
-  // `append` lies within the lanes and steps > 0; one at a time.
+  // `append` lies within the lanes and steps > 0; kMaxAppendsInFlight at a
+  // time, whose rows are apart.
   void Announce(const LaneSteps& append);
-  void Commit();
-  // Replaces all marks.
+  // One that was announced, the first of its lanes.
+  void Commit(const LaneSteps& append);
+  // Replaces all marks; nothing is in flight.
   void Set(absl::Span<const LaneMark> marks);
-  // Around changes of rows that are live and stay so.
+  // Around changes of rows that are live and stay so; several at a time.
   void BeginInPlace();
   void EndInPlace();
 
@@ -117,7 +117,7 @@ class CommitRecord {
   std::byte* Slot(int index) const { return bytes_ + index * slot_bytes_; }
   LaneMark* Marks(int index) const;
   // Makes the other slot the one that counts.
-  void Publish(const LaneSteps& in_flight);
+  void Publish();
   void CatchUp();
   // The next state begins an even, or odd, generation.
   void StartGeneration(bool is_odd);
@@ -129,7 +129,8 @@ class CommitRecord {
   uint64_t number_ = 0;
   uint64_t generation_ = 0;
   uint64_t sum_ = 0;  // Of the marks.
-  LaneSteps in_flight_;
+  std::vector<LaneSteps> in_flight_;
+  int in_place_ = 0;  // Changes that have begun and not ended.
   // The lanes whose marks the other slot does not have yet.
   int64_t behind_first_ = 0;
   int64_t behind_count_ = 0;

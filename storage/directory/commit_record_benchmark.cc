@@ -17,9 +17,10 @@ void AnnounceAndCommit(benchmark::State& state) {
   std::vector<std::byte> bytes(CommitRecord::SizeBytes(lanes.count));
   CommitRecord record(absl::MakeSpan(bytes), lanes,
                       std::vector<LaneMark>(lanes.count));
+  const LaneSteps append = {.first = 0, .count = lanes.count, .steps = 1};
   for (auto _ : state) {
-    record.Announce({.first = 0, .count = lanes.count, .steps = 1});
-    record.Commit();
+    record.Announce(append);
+    record.Commit(append);
     benchmark::ClobberMemory();
   }
 }

@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 using Bytes = std::vector<std::byte>;
 
@@ -41,12 +42,13 @@ TEST(CommitRecordTest, AnAppendIsAnnouncedAndThenCommitted) {
   CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
   EXPECT_EQ(ReadOrDie(bytes, lanes), (CommitState{NoMarks(lanes), {}}));
   record.Announce({.first = 1, .count = 2, .steps = 4});
-  EXPECT_EQ(ReadOrDie(bytes, lanes), (CommitState{NoMarks(lanes), {1, 2, 4}}));
-  record.Commit();
+  EXPECT_EQ(ReadOrDie(bytes, lanes),
+            (CommitState{NoMarks(lanes), {{1, 2, 4}}}));
+  record.Commit({.first = 1, .count = 2, .steps = 4});
   EXPECT_EQ(ReadOrDie(bytes, lanes), (CommitState{{{0}, {4}, {4}}, {}}));
   record.Announce({.first = 0, .count = 1, .steps = 25});
   EXPECT_EQ(ReadOrDie(bytes, lanes),
-            (CommitState{{{0}, {4}, {4}}, {0, 1, 25}}));
+            (CommitState{{{0}, {4}, {4}}, {{0, 1, 25}}}));
   record.Set({{{7, 1}, {8, 2}, {9, 3}}});
   EXPECT_EQ(ReadOrDie(bytes, lanes),
             (CommitState{{{7, 1}, {8, 2}, {9, 3}}, {}}));
@@ -70,13 +72,13 @@ TEST(CommitRecordTest, RandomAppendsAreLikeAddition) {
       record.Set(want.marks = NoMarks(lanes));
     } else if (i % 20 == 19) {  // The writer died, another goes on.
       record.Announce(append);
-      want.in_flight = append;
+      want.in_flight = {append};
       ASSERT_EQ(ReadOrDie(bytes, lanes), want);
       want = CommitRecord::Settle(want, lanes);
       record = CommitRecord(absl::MakeSpan(bytes), lanes, want.marks);
     } else {
       record.Announce(append);
-      record.Commit();
+      record.Commit(append);
       for (int64_t lane = first; lane < first + append.count; ++lane) {
         LaneMark& mark = want.marks[lane];
         mark.written += append.steps;
@@ -106,7 +108,7 @@ TEST(CommitRecordTest, LiveReadersTellAppendsFromEverythingElse) {
   look();
   record.Announce({.first = 1, .count = 1, .steps = 4});
   look();
-  record.Commit();
+  record.Commit({.first = 1, .count = 1, .steps = 4});
   look();
   EXPECT_EQ(view.generation, before.generation);
   EXPECT_FALSE(view.is_in_place());
@@ -118,7 +120,7 @@ TEST(CommitRecordTest, LiveReadersTellAppendsFromEverythingElse) {
   look();
   EXPECT_FALSE(view.is_in_place());
   record.Announce({.first = 0, .count = 2, .steps = 1});
-  record.Commit();
+  record.Commit({.first = 0, .count = 2, .steps = 1});
   look();
   EXPECT_EQ(view.state.marks, (std::vector<LaneMark>{{1}, {5}}));
   const uint64_t generation = view.generation;
@@ -135,10 +137,11 @@ TEST(CommitRecordTest, LiveReadersTellAppendsFromEverythingElse) {
 
 TEST(CommitRecordTest, SettlingDropsWhatTheAppendInFlightHadRetired) {
   const Lanes lanes = {.count = 5, .capacity = 10};
-  const CommitState settled = CommitRecord::Settle(
-      {{{3}, {8}, {25}, {25, 20}, {25}}, {.first = 0, .count = 4, .steps = 5}},
-      lanes);
-  EXPECT_EQ(settled.in_flight, LaneSteps());
+  const CommitState settled =
+      CommitRecord::Settle({{{3}, {8}, {25}, {25, 20}, {25}},
+                            {{.first = 0, .count = 4, .steps = 5}}},
+                           lanes);
+  EXPECT_THAT(settled.in_flight, IsEmpty());
   EXPECT_THAT(settled.marks,
               ElementsAre(LaneMark{3, 0},     // Nothing there to retire.
                           LaneMark{8, 3},     // Steps 0 to 2.
@@ -146,9 +149,33 @@ TEST(CommitRecordTest, SettlingDropsWhatTheAppendInFlightHadRetired) {
                           LaneMark{25, 20},   // Were gone already.
                           LaneMark{25, 0}));  // Not touched.
   const CommitState all = CommitRecord::Settle(
-      {{{25}, {0}}, {.first = 0, .count = 2, .steps = 1000}},
+      {{{25}, {0}}, {{.first = 0, .count = 2, .steps = 1000}}},
       {.count = 2, .capacity = 10});
   EXPECT_THAT(all.marks, ElementsAre(LaneMark{25, 25}, LaneMark{0, 0}));
+  // Two after one another in one lane, one in another.
+  const CommitState several =
+      CommitRecord::Settle({{{25}, {25}}, {{0, 1, 2}, {1, 1, 4}, {0, 1, 3}}},
+                           {.count = 2, .capacity = 10});
+  EXPECT_THAT(several.marks, ElementsAre(LaneMark{25, 20}, LaneMark{25, 19}));
+}
+
+TEST(CommitRecordTest, ChangesInPlaceMayOverlap) {
+  const Lanes lanes = {.count = 1, .capacity = 4};
+  Bytes bytes = ZerosFor(lanes);
+  CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
+  const auto is_in_place = [&] {
+    CommitView view;
+    RILL_EXPECT_OK(CommitRecord::ReadLive(bytes, lanes, &view));
+    return view.is_in_place();
+  };
+  record.BeginInPlace();
+  record.BeginInPlace();
+  record.EndInPlace();
+  EXPECT_TRUE(is_in_place());
+  record.Announce({0, 1, 1});
+  EXPECT_TRUE(is_in_place());
+  record.EndInPlace();
+  EXPECT_FALSE(is_in_place());
 }
 
 // Every mixture of old and new that stores in program order can leave: the
@@ -159,12 +186,25 @@ TEST(CommitRecordTest, AtEveryStoreTheOldOrTheNewStateIsFound) {
   CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
   const Rng rng(3);
   int64_t mixtures = 0;
-  for (int64_t i = 0; i < 12; ++i) {
+  size_t most = 0;
+  std::vector<LaneSteps> in_flight;
+  for (int64_t i = 0; i < 30; ++i) {
     const LaneSteps append = {.first = i % 4, .count = 2, .steps = 1 + i % 6};
-    for (int phase = 0; phase < 2; ++phase) {
+    {
       const Bytes before = bytes;
       const CommitState old_state = ReadOrDie(before, lanes);
-      phase == 0 ? record.Announce(append) : record.Commit();
+      // One more, or one less, and not always the oldest of them.
+      const int64_t n = static_cast<int64_t>(in_flight.size());
+      if (n < 3 && (n == 0 || rng.UniformInt(i, 0, 2) == 0)) {
+        record.Announce(append);
+        in_flight.push_back(append);
+      } else {
+        const auto done = in_flight.begin() + rng.UniformInt(i, 1, n);
+        record.Commit(*done);
+        in_flight.erase(done);
+      }
+      most = std::max(most, in_flight.size());
+      EXPECT_EQ(ReadOrDie(bytes, lanes).in_flight, in_flight);
       const CommitState new_state = ReadOrDie(bytes, lanes);
       ASSERT_NE(old_state, new_state);
       std::vector<size_t> marks, header;
@@ -190,6 +230,7 @@ TEST(CommitRecordTest, AtEveryStoreTheOldOrTheNewStateIsFound) {
     }
   }
   EXPECT_GT(mixtures, 1000);
+  EXPECT_EQ(most, kMaxAppendsInFlight);
 }
 
 TEST(CommitRecordTest, NoChangedByteIsBelieved) {
@@ -197,11 +238,13 @@ TEST(CommitRecordTest, NoChangedByteIsBelieved) {
   Bytes bytes = ZerosFor(lanes);
   CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
   for (int64_t i = 0; i < 3; ++i) {
-    record.Announce({.first = i, .count = 1, .steps = 300 + i});
-    if (i < 2) record.Commit();
+    const LaneSteps append = {.first = i, .count = 1, .steps = 300 + i};
+    record.Announce(append);
+    if (i == 0) record.Commit(append);
   }
   const CommitState now = ReadOrDie(bytes, lanes);
-  const CommitState before = {now.marks, {}};  // What the other slot says.
+  // What the other slot says.
+  const CommitState before = {now.marks, {now.in_flight[0]}};
   int64_t found = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {
     for (const int bit : {0, 3, 7}) {
@@ -212,7 +255,7 @@ TEST(CommitRecordTest, NoChangedByteIsBelieved) {
       bytes[at] ^= std::byte{1} << bit;
     }
   }
-  EXPECT_EQ(found, 3 * (76 + 3 * 16));  // All that counts in one slot.
+  EXPECT_EQ(found, 3 * (128 + 3 * 16));  // All that counts in one slot.
   // Both slots: nothing can be said.
   for (size_t slot : {size_t{0}, bytes.size() / 2}) {
     bytes[slot + 20] ^= std::byte{4};

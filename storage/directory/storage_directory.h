@@ -70,7 +70,7 @@ class StorageDirectory {
   // After MapRows, what the rows' files take on the disk. Thread-safe.
   int64_t DiskBytes() const { return rows_->DiskBytes(); }
   void Announce(const LaneSteps& append) { record_->Announce(append); }
-  void Commit() { record_->Commit(); }
+  void Commit(const LaneSteps& append) { record_->Commit(append); }
   void Set(absl::Span<const LaneMark> marks);
   void BeginInPlace() { record_->BeginInPlace(); }
   void EndInPlace() { record_->EndInPlace(); }

@@ -29,11 +29,11 @@ void CheckBounds(const CommitState& state, const Lanes& lanes) {
     RILL_FUZZ_CHECK(0 <= mark.first_live && mark.first_live <= mark.written);
     RILL_FUZZ_CHECK(mark.written <= kMaxWritten);
   }
-  const LaneSteps& append = state.in_flight;
-  if (append.steps == 0) return;
-  RILL_FUZZ_CHECK(append.steps > 0 && append.first >= 0 && append.count >= 0);
-  RILL_FUZZ_CHECK(append.first <= lanes.count &&
-                  append.count <= lanes.count - append.first);
+  for (const LaneSteps& append : state.in_flight) {
+    RILL_FUZZ_CHECK(append.steps > 0 && append.first >= 0 && append.count >= 0);
+    RILL_FUZZ_CHECK(append.first <= lanes.count &&
+                    append.count <= lanes.count - append.first);
+  }
 }
 
 void Try(Bytes bytes, const Lanes& lanes) {
@@ -47,7 +47,7 @@ void Try(Bytes bytes, const Lanes& lanes) {
   CheckBounds(view.state, lanes);
   const CommitState settled = CommitRecord::Settle(*state, lanes);
   CheckBounds(settled, lanes);
-  RILL_FUZZ_CHECK(settled.in_flight.steps == 0);
+  RILL_FUZZ_CHECK(settled.in_flight.empty());
 
   CommitRecord record(absl::MakeSpan(bytes), lanes, settled.marks);
   const auto reopened = CommitRecord::Read(bytes, lanes);
@@ -59,9 +59,9 @@ void Try(Bytes bytes, const Lanes& lanes) {
   RILL_FUZZ_CHECK(CommitRecord::IsNewest(bytes, lanes, after.number));
   if (settled.marks[0].written == kMaxWritten) return;
   record.Announce({.first = 0, .count = 1, .steps = 1});
-  record.Commit();
+  record.Commit({.first = 0, .count = 1, .steps = 1});
   const auto written = CommitRecord::Read(bytes, lanes);
-  RILL_FUZZ_CHECK(written.ok() && written->in_flight.steps == 0);
+  RILL_FUZZ_CHECK(written.ok() && written->in_flight.empty());
   RILL_FUZZ_CHECK(written->marks[0].written == settled.marks[0].written + 1);
   RILL_FUZZ_CHECK(!CommitRecord::IsNewest(bytes, lanes, after.number));
 }
@@ -94,9 +94,15 @@ void MakeSlot(FuzzInput* input, const Lanes& lanes, std::byte* slot) {
   }
   Put(sum, 56, slot);
   Put(static_cast<uint64_t>(input->TakeHostile()), 64, slot);
-  const auto crc = static_cast<uint32_t>(absl::ComputeCrc32c(
-      absl::string_view(reinterpret_cast<const char*>(slot), 72)));
-  Put(crc, 72, slot);
+  const char* const text = reinterpret_cast<const char*>(slot);
+  absl::crc32c_t crc = absl::ComputeCrc32c(absl::string_view(text, 72));
+  const auto num_more = static_cast<uint32_t>(input->TakeSmall(0, 3));
+  if (num_more != 0) {
+    Put(num_more, 76, slot);
+    for (int64_t i = 0; i < 6; ++i) Put(input->TakeHostile(), 80 + 8 * i, slot);
+    crc = absl::ExtendCrc32c(crc, absl::string_view(text + 76, 52));
+  }
+  Put(static_cast<uint32_t>(crc), 72, slot);
 }
 
 }  // namespace

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// A writer that stands still in the middle of its copy holds up nobody but
+// those who want its rows. It stands still because a page of its batch cannot
+// be read: the fault waits until the test lets it go on.
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/file.h"
+#include "rill/device/buffer.h"
+#include "rill/device/device.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/storage/memmap_storage.h"
+#include "rill/storage/storage.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct Gate {
+  std::atomic<char*> page{nullptr};
+  std::atomic<size_t> bytes{0};
+  std::atomic<bool> is_reached{false};
+  std::atomic<bool> is_open{false};
+};
+Gate gate;
+
+void WaitAtGate(int /*signal*/, siginfo_t* about, void* /*context*/) {
+  char* const at = static_cast<char*>(about->si_addr);
+  if (at < gate.page || at >= gate.page + gate.bytes) {
+    signal(SIGSEGV, SIG_DFL);  // A fault of the program's own.
+    return;
+  }
+  gate.is_reached = true;
+  while (!gate.is_open) usleep(100);
+  mprotect(gate.page, gate.bytes, PROT_READ | PROT_WRITE);
+}
+
+// Rows of one int64 "value" = first, first + 1, ... that nobody can read before
+// the gate is open.
+TensorDict RowsBehindTheGate(const Shape& shape, int64_t first) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory = mmap(nullptr, page, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  for (int64_t i = 0; i < shape.num_elements(); ++i) {
+    const int64_t value = first + i;
+    std::memcpy(static_cast<char*>(memory) + 8 * i, &value, 8);
+  }
+  mprotect(memory, page, PROT_NONE);
+  gate.page = static_cast<char*>(memory);
+  gate.bytes = page;
+  gate.is_reached = false;
+  gate.is_open = false;
+  auto buffer = Buffer::Wrap(
+      memory, static_cast<int64_t>(page), Device::Cpu(), MemoryKind::kPageable,
+      std::shared_ptr<const void>(memory, [page](const void* p) {
+        munmap(const_cast<void*>(p), page);
+      }));
+  TensorDict rows(shape);
+  EXPECT_THAT(rows.Set("value", *Tensor::View(std::move(buffer), DType::kInt64,
+                                              shape, /*offset_bytes=*/0)),
+              IsOk());
+  return rows;
+}
+
+TensorDict Rows(const Shape& shape, int64_t first) {
+  std::vector<int64_t> values(shape.num_elements());
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = first + static_cast<int64_t>(i);
+  }
+  TensorDict rows(shape);
+  EXPECT_THAT(rows.Set("value", *Tensor::From<int64_t>(values, shape)), IsOk());
+  return rows;
+}
+
+struct Kind {
+  std::string name;
+  std::function<absl::StatusOr<std::unique_ptr<Storage>>()> create;
+};
+
+// Two lanes of 8, full: lane 0 holds 0 to 7, lane 1 holds 8 to 15.
+class StorageWritersTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    struct sigaction action = {};
+    action.sa_sigaction = WaitAtGate;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, &before_);
+    auto created = GetParam().create();
+    ASSERT_THAT(created, IsOk());
+    storage_ = *std::move(created);
+    RILL_ASSERT_OK(storage_->Extend(Rows({2, 8}, 0)));
+  }
+  void TearDown() override { sigaction(SIGSEGV, &before_, nullptr); }
+
+  static void AwaitTheGate() {
+    while (!gate.is_reached) std::this_thread::yield();
+  }
+  std::vector<int64_t> Values(const std::vector<Slot>& slots) {
+    TensorDict rows;
+    EXPECT_THAT(storage_->Read(slots, &rows), IsOk());
+    const auto values = rows.Flat<int64_t>("value");
+    EXPECT_THAT(values, IsOk());
+    return std::vector<int64_t>(values->begin(), values->end());
+  }
+
+  struct sigaction before_ = {};
+  std::unique_ptr<Storage> storage_;
+};
+
+TEST_P(StorageWritersTest, AnAppendHoldsUpNobodyWithOtherRows) {
+  const TensorDict stuck = RowsBehindTheGate({1, 3}, 100);
+  std::thread writer(
+      [&] { RILL_EXPECT_OK(storage_->Extend(stuck, {.first_lane = 0})); });
+  AwaitTheGate();
+  RILL_EXPECT_OK(storage_->Extend(Rows({1, 2}, 200), {.first_lane = 1}));
+  RILL_EXPECT_OK(storage_->WriteAt({12, 5}, Rows({2}, 300)));
+  EXPECT_THAT(Values({8, 9, 10, 5, 12}), ElementsAre(200, 201, 10, 301, 300));
+  EXPECT_EQ(storage_->size(), 16);
+  EXPECT_EQ(storage_->cursors()[0].written, 8);
+  EXPECT_EQ(storage_->cursors()[1].written, 10);
+  gate.is_open = true;
+  writer.join();
+  EXPECT_THAT(Values({0, 1, 2, 3}), ElementsAre(100, 101, 102, 3));
+  EXPECT_EQ(storage_->cursors()[0].written, 11);
+}
+
+TEST_P(StorageWritersTest,
+       AppendsToOneLaneAreCopiedTogetherAndPublishedInTurn) {
+  const TensorDict stuck = RowsBehindTheGate({1, 3}, 100);
+  std::thread first([&] { RILL_EXPECT_OK(storage_->Extend(stuck)); });
+  AwaitTheGate();
+  std::thread second([&] {
+    RILL_EXPECT_OK(storage_->Extend(Rows({1, 2}, 200)));
+  });
+  // Its rows come before it is published.
+  while (Values({3, 4}) != std::vector<int64_t>{200, 201}) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(storage_->cursors()[0].written, 8);
+  gate.is_open = true;
+  first.join();
+  second.join();
+  EXPECT_THAT(Values({0, 1, 2, 3, 4, 5}),
+              ElementsAre(100, 101, 102, 200, 201, 5));
+  EXPECT_EQ(storage_->cursors()[0].written, 13);
+}
+
+TEST_P(StorageWritersTest, AWriteInPlaceHoldsUpOnlyWhoWantsItsRows) {
+  const TensorDict stuck = RowsBehindTheGate({2}, 100);
+  std::thread writer([&] { RILL_EXPECT_OK(storage_->WriteAt({4, 9}, stuck)); });
+  AwaitTheGate();
+  RILL_EXPECT_OK(storage_->WriteAt({5, 8}, Rows({2}, 300)));
+  RILL_EXPECT_OK(storage_->Extend(Rows({1, 4}, 400)));  // Slots 0 to 3.
+  std::atomic<bool> is_over{false};
+  std::thread same([&] {
+    RILL_EXPECT_OK(storage_->WriteAt({9}, Rows({1}, 500)));
+    is_over = true;
+  });
+  std::thread next([&] {
+    RILL_EXPECT_OK(storage_->Extend(Rows({1, 1}, 600)));
+  });
+  EXPECT_THAT(Values({0, 1, 2, 3, 5, 8}),
+              ElementsAre(400, 401, 402, 403, 300, 301));
+  EXPECT_FALSE(is_over);
+  EXPECT_EQ(storage_->cursors()[0].written, 12);
+  gate.is_open = true;
+  writer.join();
+  same.join();
+  next.join();
+  EXPECT_THAT(Values({4, 9}), ElementsAre(600, 500));
+  EXPECT_EQ(storage_->cursors()[0].written, 13);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, StorageWritersTest,
+    ::testing::Values(
+        Kind{"Rows",
+             [] { return DenseStorage::Create({.capacity = 16, .lanes = 2}); }},
+        Kind{"Memmap",
+             [] {
+               const std::string directory =
+                   JoinPath(::testing::TempDir(), "storage_writers");
+               RemoveAll(directory).IgnoreError();
+               return MemmapStorage::Create(
+                   {.directory = directory, .capacity = 16, .lanes = 2});
+             }}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace rill

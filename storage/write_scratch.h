@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_WRITE_SCRATCH_H_
+#define RILL_STORAGE_WRITE_SCRATCH_H_
+
+#include <memory>
+#include <vector>
+
+#include "rill/slots/slot.h"
+#include "rill/storage/batch_leaves.h"
+#include "rill/storage/lane_rings.h"
+#include "rill/storage/write_event_builder.h"
+#include "rill/storage/writes_in_flight.h"
+
+namespace rill::storage_internal {
+
+// What one write works with.
+struct WriteScratch {
+  BatchLeaves leaves;
+  AppendPlan plan;
+  std::vector<Slot> slots;
+  std::vector<SlotRange> window;
+  WriteEventBuilder event;
+  WritesInFlight::Write write;
+  bool has_failed = false;  // After rows were retired.
+};
+
+// A WriteScratch of the calling thread, kept for its next write, so that steady
+// writing allocates nothing.
+// Thread-safety: thread-compatible; ends on the thread that made it.
+class ThreadWriteScratch {
+ public:
+  ThreadWriteScratch();
+  ~ThreadWriteScratch();
+  ThreadWriteScratch(const ThreadWriteScratch&) = delete;
+  ThreadWriteScratch& operator=(const ThreadWriteScratch&) = delete;
+
+  WriteScratch& operator*() const { return *scratch_; }
+  WriteScratch* operator->() const { return scratch_.get(); }
+
+ private:
+  std::unique_ptr<WriteScratch> scratch_;
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_WRITE_SCRATCH_H_

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/batch_leaves.h"
 
-#include <algorithm>
+#include <functional>
+#include <map>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
@@ -74,34 +76,51 @@ bool HasDenseRows(const Tensor& tensor, int batch_rank) {
 }  // namespace
 
 SpecTree::SpecTree(const TensorDictSpec& spec) {
+  std::map<std::string, size_t, std::less<>> numbers = {{"", 0}};
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    const absl::string_view key = leaf.key;
+    size_t parent = 0;
     absl::string_view head;
-    absl::string_view rest = leaf.key;
+    absl::string_view rest = key;
     for (;;) {
       absl::string_view tail;
       SplitKeyHead(rest, &head, &tail);
       if (tail.empty()) break;
       rest = tail;
-      const std::string path = leaf.key.substr(
-          0, static_cast<size_t>(head.data() + head.size() - leaf.key.data()));
-      if (std::find(dicts_.begin(), dicts_.end(), path) == dicts_.end()) {
-        dicts_.push_back(path);
-      }
+      const auto [at, is_new] = numbers.try_emplace(
+          std::string(key.substr(0, key.size() - tail.size())),
+          dicts_.size() + 1);
+      if (is_new) dicts_.push_back({parent, std::string(head)});
+      parent = at->second;
     }
+    leaves_.push_back({parent, std::string(rest)});
   }
 }
 
-bool SpecTree::HoldsOnly(int64_t tensors, const TensorDict& dict) const {
-  // Every entry of a known dictionary is a known tensor or a known dictionary.
+bool SpecTree::Find(const TensorDict& dict,
+                    std::vector<const Tensor*>* tensors) const {
+  absl::InlinedVector<const TensorDict*, 8> dicts = {&dict};
+  int64_t wanted = 0;
   int64_t entries = dict.num_entries();
-  int64_t dicts = 0;
-  for (const std::string& key : dicts_) {
-    if (const TensorDict* inner = dict.FindDict(key)) {
-      ++dicts;
-      entries += inner->num_entries();
-    }
+  for (const Node& node : dicts_) {
+    const TensorDict* const parent = dicts[node.parent];
+    const TensorDict* const found =
+        parent == nullptr ? nullptr : parent->FindDict(node.name);
+    dicts.push_back(found);
+    if (found == nullptr) continue;
+    ++wanted;
+    entries += found->num_entries();
   }
-  return entries == tensors + dicts;
+  tensors->resize(leaves_.size());
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    const TensorDict* const parent = dicts[leaves_[i].parent];
+    const Tensor* const tensor =
+        parent == nullptr ? nullptr : parent->Find(leaves_[i].name);
+    (*tensors)[i] = tensor;
+    wanted += tensor != nullptr ? 1 : 0;
+  }
+  // Every entry of a known dictionary is a known tensor or a known dictionary.
+  return entries == wanted;
 }
 
 absl::Status BatchLeaves::Bind(absl::string_view caller,
@@ -109,9 +128,10 @@ absl::Status BatchLeaves::Bind(absl::string_view caller,
                                const TensorDict& batch, bool allow_part) {
   Clear();
   const int batch_rank = batch.batch_shape().rank();
+  const bool holds_nothing_else = tree.Find(batch, &found_);
   for (size_t i = 0; i < spec.leaves().size(); ++i) {
     const TensorDictSpec::Leaf& leaf = spec.leaves()[i];
-    const Tensor* tensor = batch.Find(leaf.key);
+    const Tensor* const tensor = found_[i];
     if (tensor == nullptr) continue;
     if (tensor->dtype() != leaf.spec.dtype ||
         tensor->shape().sizes().subspan(batch_rank) !=
@@ -124,8 +144,7 @@ absl::Status BatchLeaves::Bind(absl::string_view caller,
     leaves_.push_back({.leaf = i, .given = tensor, .ready = tensor});
   }
   const bool is_whole = leaves_.size() == spec.leaves().size();
-  if (leaves_.empty() || (!allow_part && !is_whole) ||
-      !tree.HoldsOnly(static_cast<int64_t>(leaves_.size()), batch)) {
+  if (leaves_.empty() || (!allow_part && !is_whole) || !holds_nothing_else) {
     return WrongKeys(caller, spec, batch, allow_part);
   }
   return absl::OkStatus();

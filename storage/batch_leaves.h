@@ -18,19 +18,28 @@
 
 namespace rill::storage_internal {
 
-// What a spec's dictionaries look like, so that a batch can be checked without
-// making a list of its keys.
-// Thread-safety: immutable.
+// What a spec's dictionaries look like, so that the tensors of a batch are
+// found without taking keys apart or making a list of them. Thread-safety:
+// immutable.
 class SpecTree {
  public:
   explicit SpecTree(const TensorDictSpec& spec);
 
-  // `dict` holds nothing but `tensors` of the spec's leaves and the
-  // dictionaries that they are in. Cost: O(dictionaries), no allocation.
-  bool HoldsOnly(int64_t tensors, const TensorDict& dict) const;
+  // The tensors of `dict`, one a leaf of the spec, null where it is missing.
+  // False where it holds anything else. Cost: O(leaves), no allocation once
+  // `tensors` is as long.
+  bool Find(const TensorDict& dict, std::vector<const Tensor*>* tensors) const;
 
  private:
-  std::vector<std::string> dicts_;  // Keys of all nested dictionaries.
+  // What has a name in the dictionary number `parent`: 0 is the root, i + 1 is
+  // dicts_[i].
+  struct Node {
+    size_t parent = 0;
+    std::string name;
+  };
+
+  std::vector<Node> dicts_;  // Each after its parent.
+  std::vector<Node> leaves_;
 };
 
 // One leaf of a batch that is about to be written.
@@ -64,6 +73,7 @@ class BatchLeaves {
 
  private:
   std::vector<BatchLeaf> leaves_;
+  std::vector<const Tensor*> found_;
   std::deque<Tensor> copies_;  // Stable addresses.
 };
 

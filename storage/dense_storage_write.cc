@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/dense_storage_impl.h"
@@ -213,7 +212,7 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
 
 absl::Status DenseStorageImpl::CopyBatch(const BatchRows& kept, Rows* rows,
                                          WriteScratch* scratch) {
-  absl::InlinedVector<LeafBatch, 16> places;
+  std::vector<LeafBatch>& places = scratch->places;
   const absl::Span<const BatchLeaf> leaves = scratch->leaves.leaves();
   const bool is_flat = IsFlat(leaves, kept);
   const int64_t pieces = is_flat ? 1 : kept.num_lanes;
@@ -309,7 +308,8 @@ absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
     RILL_RETURN_IF_ERROR(BeginOverwrite(slots, stored, scratch));
   }
   if (stored->ahead) stored->ahead->BeforeRows(slots);
-  absl::InlinedVector<LeafBatch, 16> places;
+  std::vector<LeafBatch>& places = scratch->places;
+  places.clear();
   for (const BatchLeaf& leaf : leaves.leaves()) {
     if (leaf.ready->num_elements() == 0) continue;  // And no address.
     places.push_back(

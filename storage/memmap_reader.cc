@@ -19,10 +19,10 @@
 #include "rill/storage/directory/directory_lock.h"
 #include "rill/storage/directory/directory_reader.h"
 #include "rill/storage/directory/storage_directory.h"
-#include "rill/storage/epoch_windows.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/read_ahead.h"
 #include "rill/storage/read_places.h"
+#include "rill/storage/sharing/epoch_windows.h"
 
 namespace rill {
 namespace storage_internal {

@@ -17,12 +17,15 @@ namespace {
 // fit.
 bool FindIn(const RowTable& table, const SpecTree& tree, int64_t n,
             const TensorDict& out, std::vector<LeafBatch>* places) {
+  thread_local std::vector<const Tensor*> tensors;
   const Shape batch_shape = {n};
-  if (!(out.batch_shape() == batch_shape)) return false;
+  if (!(out.batch_shape() == batch_shape) || !tree.Find(out, &tensors)) {
+    return false;
+  }
   const auto& leaves = table.spec().leaves();
   places->clear();
   for (size_t i = 0; i < leaves.size(); ++i) {
-    const Tensor* tensor = out.Find(leaves[i].key);
+    const Tensor* const tensor = tensors[i];
     if (tensor == nullptr || tensor->dtype() != leaves[i].spec.dtype ||
         tensor->shape().sizes().subspan(1) != leaves[i].spec.shape.sizes() ||
         !tensor->is_writable() || !tensor->is_contiguous() ||
@@ -31,7 +34,7 @@ bool FindIn(const RowTable& table, const SpecTree& tree, int64_t n,
     }
     places->push_back({i, tensor->raw_data(), table.layout().leaf_bytes(i)});
   }
-  return tree.HoldsOnly(static_cast<int64_t>(leaves.size()), out);
+  return true;
 }
 
 }  // namespace

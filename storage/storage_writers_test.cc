@@ -41,7 +41,9 @@ struct Gate {
   std::atomic<char*> page{nullptr};
   std::atomic<size_t> bytes{0};
   std::atomic<bool> is_reached{false};
-  std::atomic<bool> is_open{false};
+  int pipe[2] = {-1, -1};  // A byte lets the writer go on.
+
+  void Open() { EXPECT_EQ(write(pipe[1], "", 1), 1); }
 };
 Gate gate;
 
@@ -52,7 +54,9 @@ void WaitAtGate(int /*signal*/, siginfo_t* about, void* /*context*/) {
     return;
   }
   gate.is_reached = true;
-  while (!gate.is_open) usleep(100);
+  char byte;
+  while (read(gate.pipe[0], &byte, 1) != 1) {
+  }
   mprotect(gate.page, gate.bytes, PROT_READ | PROT_WRITE);
 }
 
@@ -70,7 +74,6 @@ TensorDict RowsBehindTheGate(const Shape& shape, int64_t first) {
   gate.page = static_cast<char*>(memory);
   gate.bytes = page;
   gate.is_reached = false;
-  gate.is_open = false;
   auto buffer = Buffer::Wrap(
       memory, static_cast<int64_t>(page), Device::Cpu(), MemoryKind::kPageable,
       std::shared_ptr<const void>(memory, [page](const void* p) {
@@ -106,12 +109,16 @@ class StorageWritersTest : public ::testing::TestWithParam<Kind> {
     action.sa_sigaction = WaitAtGate;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &action, &before_);
+    ASSERT_EQ(pipe(gate.pipe), 0);
     auto created = GetParam().create();
     ASSERT_THAT(created, IsOk());
     storage_ = *std::move(created);
     RILL_ASSERT_OK(storage_->Extend(Rows({2, 8}, 0)));
   }
-  void TearDown() override { sigaction(SIGSEGV, &before_, nullptr); }
+  void TearDown() override {
+    sigaction(SIGSEGV, &before_, nullptr);
+    for (const int end : gate.pipe) close(end);
+  }
 
   static void AwaitTheGate() {
     while (!gate.is_reached) std::this_thread::yield();
@@ -139,7 +146,7 @@ TEST_P(StorageWritersTest, AnAppendHoldsUpNobodyWithOtherRows) {
   EXPECT_EQ(storage_->size(), 16);
   EXPECT_EQ(storage_->cursors()[0].written, 8);
   EXPECT_EQ(storage_->cursors()[1].written, 10);
-  gate.is_open = true;
+  gate.Open();
   writer.join();
   EXPECT_THAT(Values({0, 1, 2, 3}), ElementsAre(100, 101, 102, 3));
   EXPECT_EQ(storage_->cursors()[0].written, 11);
@@ -158,7 +165,7 @@ TEST_P(StorageWritersTest,
     std::this_thread::yield();
   }
   EXPECT_EQ(storage_->cursors()[0].written, 8);
-  gate.is_open = true;
+  gate.Open();
   first.join();
   second.join();
   EXPECT_THAT(Values({0, 1, 2, 3, 4, 5}),
@@ -184,7 +191,7 @@ TEST_P(StorageWritersTest, AWriteInPlaceHoldsUpOnlyWhoWantsItsRows) {
               ElementsAre(400, 401, 402, 403, 300, 301));
   EXPECT_FALSE(is_over);
   EXPECT_EQ(storage_->cursors()[0].written, 12);
-  gate.is_open = true;
+  gate.Open();
   writer.join();
   same.join();
   next.join();

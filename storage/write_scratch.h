@@ -8,8 +8,9 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/lane_rings.h"
+#include "rill/storage/row_layout.h"
+#include "rill/storage/sharing/writes_in_flight.h"
 #include "rill/storage/write_event_builder.h"
-#include "rill/storage/writes_in_flight.h"
 
 namespace rill::storage_internal {
 
@@ -19,6 +20,7 @@ struct WriteScratch {
   AppendPlan plan;
   std::vector<Slot> slots;
   std::vector<SlotRange> window;
+  std::vector<LeafBatch> places;
   WriteEventBuilder event;
   WritesInFlight::Write write;
   bool has_failed = false;  // After rows were retired.

@@ -7,7 +7,7 @@
 
 #include "rill/base/status_macros.h"
 #include "rill/device/row_copy.h"
-#include "rill/storage/epoch_windows.h"
+#include "rill/storage/sharing/epoch_windows.h"
 
 namespace rill::storage_internal {
 namespace {

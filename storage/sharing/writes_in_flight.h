@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_WRITES_IN_FLIGHT_H_
-#define RILL_STORAGE_WRITES_IN_FLIGHT_H_
+#ifndef RILL_STORAGE_SHARING_WRITES_IN_FLIGHT_H_
+#define RILL_STORAGE_SHARING_WRITES_IN_FLIGHT_H_
 
 #include <cstddef>
 #include <vector>
@@ -51,4 +51,4 @@ class WritesInFlight {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_WRITES_IN_FLIGHT_H_
+#endif  // RILL_STORAGE_SHARING_WRITES_IN_FLIGHT_H_

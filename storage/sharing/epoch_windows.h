@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_EPOCH_WINDOWS_H_
-#define RILL_STORAGE_EPOCH_WINDOWS_H_
+#ifndef RILL_STORAGE_SHARING_EPOCH_WINDOWS_H_
+#define RILL_STORAGE_SHARING_EPOCH_WINDOWS_H_
 
 #include <array>
 #include <atomic>
@@ -302,4 +302,4 @@ void BasicEpochWindows<Sync>::WaitForReaders() const {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_EPOCH_WINDOWS_H_
+#endif  // RILL_STORAGE_SHARING_EPOCH_WINDOWS_H_

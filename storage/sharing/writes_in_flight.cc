@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/writes_in_flight.h"
+#include "rill/storage/sharing/writes_in_flight.h"
 
 #include <algorithm>
 
-#include "rill/storage/epoch_windows.h"
+#include "rill/storage/sharing/epoch_windows.h"
 
 namespace rill::storage_internal {
 namespace {

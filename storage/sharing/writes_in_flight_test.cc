@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/writes_in_flight.h"
+#include "rill/storage/sharing/writes_in_flight.h"
 
 #include <algorithm>
 #include <list>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/lease_list.h"
+#include "rill/storage/sharing/lease_list.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_LEASE_LIST_H_
-#define RILL_STORAGE_LEASE_LIST_H_
+#ifndef RILL_STORAGE_SHARING_LEASE_LIST_H_
+#define RILL_STORAGE_SHARING_LEASE_LIST_H_
 
 #include <atomic>
 #include <cstddef>
@@ -43,4 +43,4 @@ class LeaseList {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_LEASE_LIST_H_
+#endif  // RILL_STORAGE_SHARING_LEASE_LIST_H_

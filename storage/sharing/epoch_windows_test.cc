@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/epoch_windows.h"
+#include "rill/storage/sharing/epoch_windows.h"
 
 #include <algorithm>
 #include <atomic>

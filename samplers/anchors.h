@@ -29,7 +29,9 @@ class Anchors {
 };
 
 // Hears which rows become anchors and which cease to be. A row that is written
-// over in place ceases and becomes one again.
+// over in place ceases and becomes one again when it is written, not when it
+// retires; it may be named twice. Where the anchors are not told with the write
+// of their own row (slices), they are told with the write that makes them ones.
 class AnchorListener {
  public:
   virtual ~AnchorListener() = default;

@@ -37,10 +37,7 @@ void LiveRows::OnClear() {
 
 Draw LiveRows::At(int64_t n) const {
   const Slot slot = live_.Nth(n);
-  const int64_t generation = generations_.Get(slot);
-  return {.slot = slot,
-          .generation = generation < 0 ? ~generation : generation,
-          .weight = 1.0f};
+  return {.slot = slot, .generation = GenerationOf(slot), .weight = 1.0f};
 }
 
 void LiveRows::Save(StateWriter* writer) const {

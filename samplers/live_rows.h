@@ -34,6 +34,11 @@ class LiveRows : public WriteObserver {
   // first. A slot that is being written in place has its next generation: a
   // read waits for that write.
   Draw At(int64_t n) const;
+  // The generation of a live slot, as in At.
+  int64_t GenerationOf(Slot slot) const {
+    const int64_t generation = generations_.Get(slot);
+    return generation < 0 ? ~generation : generation;
+  }
   // The row that was drawn is still there.
   bool IsCurrent(const Draw& draw) const {
     return generations_.IsCurrent(draw);

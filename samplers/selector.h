@@ -26,7 +26,14 @@ namespace rill {
 //
 // Order of calls: a write is OnRetire of the unit (anchors removed), OnRetire
 // of the selector; then OnWrite of the selector, OnWrite of the unit (anchors
-// added). Attaching again forgets everything.
+// added; where rows were written in place: removed, then added, so that they
+// can be selected while that write is in flight). Attaching is OnAttach of the
+// selector, then of the unit (anchors cleared), and forgets everything;
+// clearing is OnClear of the unit (anchors cleared), then of the selector.
+// Several writes may be in flight: retire A, retire B, write A, write B.
+//
+// Errors of Select read "<what>: got <value>, want <range>"; the sampler puts
+// its name before them.
 //
 // Thread-safety: thread-compatible; the sampler's mutex guards it.
 class Selector : public WriteObserver, public AnchorListener {
@@ -35,12 +42,16 @@ class Selector : public WriteObserver, public AnchorListener {
     int64_t count = 0;  // >= 1.
     uint64_t seed = 0;
     uint64_t batch_number = 0;
+    // Draw i uses random number first_draw + i of the batch: two selectors
+    // that share a batch share none.
+    int64_t first_draw = 0;
   };
 
-  // Appends up to `count` draws with slot and weight to `draws`, which is
-  // empty; the sampler fills in generations. Fewer than `count` only where the
-  // selector's own rule says so (the last batch of an epoch).
-  // FAILED_PRECONDITION, nothing changed, where there is nothing to select.
+  // Appends up to `count` draws with slot and weight to `draws`; the sampler
+  // fills in generations. Fewer than `count` only where the selector's own rule
+  // says so (the last batch of an epoch). There is at least one anchor.
+  // FAILED_PRECONDITION, nothing changed but `draws`, where there is nothing to
+  // select.
   virtual absl::Status Select(const Request& request, const Anchors& anchors,
                               std::vector<Draw>* draws) = 0;
 
@@ -53,7 +64,7 @@ class Selector : public WriteObserver, public AnchorListener {
   virtual bool is_weighted() const { return false; }
 
   // A part of the sampler's state. LoadState follows the attaching to equal
-  // rows; with an error nothing has changed.
+  // rows and the unit's LoadState; with an error nothing has changed.
   virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
   virtual absl::Status LoadState(samplers_internal::StateReader* reader) = 0;
 

@@ -20,6 +20,9 @@ namespace rill {
 // which rows can be anchors, and plans rows; arithmetic on their values is a
 // transform's.
 //
+// Errors of NumAnchors and CheckAnchors read "<what>: got <value>, want
+// <range>"; the sampler puts its name before them.
+//
 // Thread-safety: thread-compatible; the sampler's mutex guards it.
 class Unit : public WriteObserver {
  public:
@@ -36,14 +39,16 @@ class Unit : public WriteObserver {
   // the unit wants ("trajectories of 2 to 10 rows, want one of 20").
   virtual absl::Status CheckAnchors() const = 0;
 
-  // Replaces plan->rows, segments and mask by what plan->draws become (leaves
-  // them empty where each is one row). May need random numbers of its own, a
-  // pure function of (rng, batch_number).
+  // Fills plan->rows, segments and mask, which are empty, with what plan->draws
+  // become (leaves them so where each is one row); the sampler fills in the
+  // rows' generations. May need random numbers of its own: all of (rng,
+  // batch_number) are the unit's.
   virtual void Expand(const Rng& rng, uint64_t batch_number,
                       SamplePlan* plan) const = 0;
 
   // A part of the sampler's state: what the rows themselves do not tell when
-  // they are attached again.
+  // they are attached again. LoadState tells the listener where it changes the
+  // anchors; the selector's follows. With an error nothing has changed.
   virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
   virtual absl::Status LoadState(samplers_internal::StateReader* reader) = 0;
 

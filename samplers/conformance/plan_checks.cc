@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/testing/status_matchers.h"
@@ -54,23 +55,42 @@ void ExpectEqualPlans(const SamplePlan& a, const SamplePlan& b) {
   EXPECT_EQ(a.mask, b.mask);
 }
 
-void ExpectValidPlans(const StorageSimulator& storage, Sampler& sampler,
-                      uint64_t batches, uint64_t seed) {
-  constexpr int64_t kBatchSize = 16;
-  for (uint64_t batch = 0; batch < batches; ++batch) {
-    const SamplePlan plan = PlanOf(sampler, kBatchSize, seed, batch);
-    EXPECT_EQ(plan.draws.size(), static_cast<size_t>(kBatchSize));
-    for (const Draw& draw : plan.draws) {
-      ASSERT_TRUE(storage.IsLive(draw.slot)) << "slot " << draw.slot;
-      EXPECT_EQ(draw.generation, storage.Generation(draw.slot))
-          << "slot " << draw.slot;
-      EXPECT_GT(draw.weight, 0.0f);
-      EXPECT_LE(draw.weight, 1.0f);
-      if (!sampler.is_weighted()) {
-        EXPECT_EQ(draw.weight, 1.0f);
-      }
+void ExpectValidPlan(const StorageSimulator& storage, const Sampler& sampler,
+                     const SamplePlan& plan, int64_t items,
+                     const PlanForm& form) {
+  const auto picks = static_cast<int64_t>(plan.draws.size());
+  EXPECT_LE(picks, items);
+  EXPECT_GE(picks, form.may_be_short ? 1 : items);
+  for (const Draw& draw : plan.draws) {
+    ASSERT_TRUE(storage.IsLive(draw.slot)) << "slot " << draw.slot;
+    EXPECT_EQ(draw.generation, storage.Generation(draw.slot))
+        << "slot " << draw.slot;
+    EXPECT_GT(draw.weight, 0.0f);
+    EXPECT_LE(draw.weight, 1.0f);
+    if (!sampler.is_weighted()) {
+      EXPECT_EQ(draw.weight, 1.0f);
     }
-    ExpectValidRows(storage, plan);
+  }
+  if (form.rows_per_item > 1) {
+    EXPECT_EQ(static_cast<int64_t>(plan.rows.size()),
+              picks * form.rows_per_item);
+  }
+  ExpectValidRows(storage, plan);
+}
+
+void ExpectValidPlans(const StorageSimulator& storage, Sampler& sampler,
+                      uint64_t batches, uint64_t seed, const PlanForm& form) {
+  constexpr int64_t kItems = 16;
+  SamplePlan plan;
+  for (uint64_t batch = 0; batch < batches; ++batch) {
+    const absl::Status status =
+        sampler.Plan({.batch_size = form.BatchSize(kItems),
+                      .seed = seed,
+                      .batch_number = batch},
+                     &plan);
+    if (form.may_find_nothing && absl::IsFailedPrecondition(status)) continue;
+    RILL_ASSERT_OK(status);
+    ExpectValidPlan(storage, sampler, plan, kItems, form);
   }
 }
 

@@ -33,7 +33,7 @@ TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsAtEveryCursorPosition) {
     for (int64_t steps = 1; steps <= capacity; ++steps) {
       for (int64_t i = 0; i < 2 * capacity; ++i) {
         storage.Append(steps);
-        ExpectValidPlans(storage, *sampler, /*batches=*/2, kSeed);
+        ExpectValid(storage, *sampler, /*batches=*/2, kSeed);
       }
     }
   }
@@ -44,11 +44,11 @@ TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsOfLanesOfUnequalLength) {
   auto sampler = MakeSampler();
   storage.AddObserver(sampler->observer());
   storage.Append(/*first_lane=*/1, /*num_lanes=*/1, /*steps=*/2);
-  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  ExpectValid(storage, *sampler, 4, kSeed);
   storage.Append(2, 1, 9);
-  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  ExpectValid(storage, *sampler, 4, kSeed);
   storage.Append(0, 2, 4);
-  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  ExpectValid(storage, *sampler, 4, kSeed);
 }
 
 TEST_P(SamplerConformanceTest, WriteLongerThanALaneLeavesItsLastRows) {
@@ -57,7 +57,7 @@ TEST_P(SamplerConformanceTest, WriteLongerThanALaneLeavesItsLastRows) {
   storage.AddObserver(sampler->observer());
   for (int64_t steps : {3, 11, 4, 6, 21}) {
     storage.Append(steps);
-    ExpectValidPlans(storage, *sampler, 4, kSeed);
+    ExpectValid(storage, *sampler, 4, kSeed);
   }
 }
 
@@ -68,16 +68,17 @@ TEST_P(SamplerConformanceTest, DrawsNothingThatAWriteInFlightHasRetired) {
   storage.Append(6);
   for (int64_t steps : {1, 3, 4, 9}) {
     storage.BeginAppend(/*first_lane=*/0, /*num_lanes=*/1, steps);
-    ExpectValidPlans(storage, *sampler, 4, kSeed);
+    ExpectValid(storage, *sampler, 4, kSeed);
     storage.Finish();
-    ExpectValidPlans(storage, *sampler, 4, kSeed);
+    ExpectValid(storage, *sampler, 4, kSeed);
   }
   storage.BeginAppend(0, 2, 4);
   SamplePlan plan;
-  EXPECT_THAT(sampler->Plan({.batch_size = 4, .seed = kSeed}, &plan),
-              StatusIs(kFailedPrecondition));
+  EXPECT_THAT(
+      sampler->Plan({.batch_size = form().BatchSize(4), .seed = kSeed}, &plan),
+      StatusIs(kFailedPrecondition));
   storage.Finish();
-  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  ExpectValid(storage, *sampler, 4, kSeed);
 }
 
 TEST_P(SamplerConformanceTest, WriteInPlaceGivesTheRowsANewGeneration) {
@@ -86,11 +87,11 @@ TEST_P(SamplerConformanceTest, WriteInPlaceGivesTheRowsANewGeneration) {
   storage.AddObserver(sampler->observer());
   storage.Append(8);
   storage.BeginOverwrite({1, 2, 5});
-  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  ExpectValid(storage, *sampler, 4, kSeed);
   storage.Finish();
-  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  ExpectValid(storage, *sampler, 4, kSeed);
   storage.Overwrite({5});
-  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  ExpectValid(storage, *sampler, 4, kSeed);
 }
 
 TEST_P(SamplerConformanceTest, SeesRowsThatWereThereBeforeIt) {
@@ -100,11 +101,10 @@ TEST_P(SamplerConformanceTest, SeesRowsThatWereThereBeforeIt) {
   auto sampler = MakeSampler();
   storage.AddObserver(sampler->observer());
   SamplePlan plan;
-  RILL_ASSERT_OK(sampler->Plan({.batch_size = 64, .seed = kSeed}, &plan));
-  for (const Draw& draw : plan.draws) {
-    EXPECT_TRUE(storage.IsLive(draw.slot)) << draw.slot;
-    EXPECT_EQ(draw.generation, 0);
-  }
+  RILL_ASSERT_OK(sampler->Plan(
+      {.batch_size = form().BatchSize(64), .seed = kSeed}, &plan));
+  for (const Draw& draw : plan.draws) EXPECT_EQ(draw.generation, 0);
+  ExpectValidPlan(storage, *sampler, plan, 64, form());
 }
 
 TEST_P(SamplerConformanceTest, AttachedAgainTakesAllRowsForNewOnes) {
@@ -114,9 +114,9 @@ TEST_P(SamplerConformanceTest, AttachedAgainTakesAllRowsForNewOnes) {
   storage.Append(0, 1, 7);
   storage.Append(1, 1, 3);
   storage.AttachAgain();
-  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  ExpectValid(storage, *sampler, 4, kSeed);
   storage.Append(4);
-  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  ExpectValid(storage, *sampler, 4, kSeed);
 }
 
 TEST_P(SamplerConformanceTest, ClearForgetsRowsButNotGenerations) {
@@ -126,10 +126,11 @@ TEST_P(SamplerConformanceTest, ClearForgetsRowsButNotGenerations) {
   storage.Append(4);
   storage.Clear();
   SamplePlan plan;
-  EXPECT_THAT(sampler->Plan({.batch_size = 4, .seed = kSeed}, &plan),
-              StatusIs(kFailedPrecondition));
+  EXPECT_THAT(
+      sampler->Plan({.batch_size = form().BatchSize(4), .seed = kSeed}, &plan),
+      StatusIs(kFailedPrecondition));
   storage.Append(2);
-  ExpectValidPlans(storage, *sampler, 4, kSeed);
+  ExpectValid(storage, *sampler, 4, kSeed);
 }
 
 TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsOverRandomHistories) {
@@ -143,7 +144,7 @@ TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsOverRandomHistories) {
     for (uint32_t operation = 1; operation <= 60; ++operation) {
       ApplyRandomWrite(rng, history, operation, &storage);
       if (!storage.Live().empty()) {
-        ExpectValidPlans(storage, *sampler, 1, operation);
+        ExpectValid(storage, *sampler, 1, operation);
       }
       if (HasFailure()) return;
     }
@@ -160,9 +161,11 @@ TEST_P(SamplerConformanceTest, EqualHistoriesGiveEqualPlans) {
   storage.AddObserver(twin->observer());
   for (uint64_t batch = 0; batch < 8; ++batch) {
     storage.Append(static_cast<int64_t>(17 + batch));
-    const SamplePlan plan = PlanOf(*sampler, 32, kSeed, batch);
-    ExpectEqualPlans(plan, PlanOf(*sampler, 32, kSeed, batch));
-    ExpectEqualPlans(plan, PlanOf(*twin, 32, kSeed, batch));
+    const SamplePlan plan = PlanItems(*sampler, 32, kSeed, batch);
+    if (!GetParam().is_stateful) {
+      ExpectEqualPlans(plan, PlanItems(*sampler, 32, kSeed, batch));
+    }
+    ExpectEqualPlans(plan, PlanItems(*twin, 32, kSeed, batch));
     const std::vector<float> priorities = PrioritiesFor(plan, batch);
     RILL_EXPECT_OK(sampler->UpdatePriorities(plan.draws, priorities));
     RILL_EXPECT_OK(twin->UpdatePriorities(plan.draws, priorities));
@@ -175,19 +178,22 @@ TEST_P(SamplerConformanceTest, OtherSeedOrBatchNumberGivesAnotherPlan) {
   auto sampler = MakeSampler();
   storage.AddObserver(sampler->observer());
   storage.Append(1000);
-  const SamplePlan plan = PlanOf(*sampler, 16, kSeed, 3);
-  EXPECT_NE(plan.draws, PlanOf(*sampler, 16, kSeed, 4).draws);
-  EXPECT_NE(plan.draws, PlanOf(*sampler, 16, kSeed + 1, 3).draws);
+  const SamplePlan plan = PlanItems(*sampler, 16, kSeed, 3);
+  EXPECT_NE(plan.draws, PlanItems(*sampler, 16, kSeed, 4).draws);
+  EXPECT_NE(plan.draws, PlanItems(*sampler, 16, kSeed + 1, 3).draws);
 }
 
 TEST_P(SamplerConformanceTest, PlanReplacesWhatThePlanHeld) {
   StorageSimulator storage({.count = 1, .capacity = 10});
   auto sampler = MakeSampler();
+  auto twin = MakeSampler();
   storage.AddObserver(sampler->observer());
+  storage.AddObserver(twin->observer());
   storage.Append(10);
   SamplePlan plan = SentinelPlan();
-  RILL_ASSERT_OK(sampler->Plan({.batch_size = 2, .seed = kSeed}, &plan));
-  ExpectEqualPlans(plan, PlanOf(*sampler, 2, kSeed, 0));
+  RILL_ASSERT_OK(
+      sampler->Plan({.batch_size = form().BatchSize(2), .seed = kSeed}, &plan));
+  ExpectEqualPlans(plan, PlanItems(*twin, 2, kSeed, 0));
 }
 
 // --- Errors ------------------------------------------------------------------
@@ -195,12 +201,12 @@ TEST_P(SamplerConformanceTest, PlanReplacesWhatThePlanHeld) {
 TEST_P(SamplerConformanceTest, PlanOverNoRowsFailsAndLeavesThePlan) {
   auto sampler = MakeSampler();
   SamplePlan plan = SentinelPlan();
-  EXPECT_THAT(sampler->Plan({.batch_size = 2}, &plan),
+  EXPECT_THAT(sampler->Plan({.batch_size = form().BatchSize(2)}, &plan),
               StatusIs(kFailedPrecondition, HasSubstr("::Plan: ")))
       << "not attached";
   StorageSimulator storage({.count = 2, .capacity = 4});
   storage.AddObserver(sampler->observer());
-  EXPECT_THAT(sampler->Plan({.batch_size = 2}, &plan),
+  EXPECT_THAT(sampler->Plan({.batch_size = form().BatchSize(2)}, &plan),
               StatusIs(kFailedPrecondition, HasSubstr("got 0, want")));
   ExpectEqualPlans(plan, SentinelPlan());
 }
@@ -225,9 +231,12 @@ TEST_P(SamplerConformanceTest, BadBatchSizeFailsAndLeavesThePlan) {
 TEST_P(SamplerConformanceTest, BadPrioritiesAreRefusedAndChangeNothing) {
   StorageSimulator storage({.count = 1, .capacity = 64});
   auto sampler = MakeSampler();
+  auto twin = MakeSampler();
   storage.AddObserver(sampler->observer());
+  storage.AddObserver(twin->observer());
   storage.Append(64);
-  const SamplePlan before = PlanOf(*sampler, 8, kSeed, 0);
+  const SamplePlan before = PlanItems(*sampler, 8, kSeed, 0);
+  PlanItems(*twin, 8, kSeed, 0);
   for (float bad : {std::numeric_limits<float>::quiet_NaN(), -1.0f,
                     std::numeric_limits<float>::infinity()}) {
     std::vector<float> priorities(8, 100.0f);
@@ -239,12 +248,8 @@ TEST_P(SamplerConformanceTest, BadPrioritiesAreRefusedAndChangeNothing) {
       sampler->UpdatePriorities(before.draws, std::vector<float>(7, 100.0f)),
       StatusIs(kInvalidArgument));
   for (uint64_t batch = 0; batch < 4; ++batch) {
-    auto twin = MakeSampler();
-    StorageSimulator same({.count = 1, .capacity = 64});
-    same.AddObserver(twin->observer());
-    same.Append(64);
-    ExpectEqualPlans(PlanOf(*sampler, 8, kSeed, batch),
-                     PlanOf(*twin, 8, kSeed, batch));
+    ExpectEqualPlans(PlanItems(*sampler, 8, kSeed, batch),
+                     PlanItems(*twin, 8, kSeed, batch));
   }
 }
 
@@ -255,7 +260,8 @@ TEST_P(SamplerConformanceTest, StalePrioritiesAreIgnored) {
   storage.AddObserver(sampler->observer());
   storage.AddObserver(twin->observer());
   storage.Append(8);
-  std::vector<Draw> stale = PlanOf(*sampler, 16, kSeed, 0).draws;
+  std::vector<Draw> stale = PlanItems(*sampler, 16, kSeed, 0).draws;
+  PlanItems(*twin, 16, kSeed, 0);
   storage.Append(8);
   storage.Overwrite({0, 3});
   // Rows that never were, or are no more, and slots that do not exist.
@@ -266,8 +272,8 @@ TEST_P(SamplerConformanceTest, StalePrioritiesAreIgnored) {
   RILL_EXPECT_OK(sampler->UpdatePriorities(
       stale, std::vector<float>(stale.size(), 1000.0f)));
   for (uint64_t batch = 0; batch < 4; ++batch) {
-    ExpectEqualPlans(PlanOf(*sampler, 16, kSeed, batch),
-                     PlanOf(*twin, 16, kSeed, batch));
+    ExpectEqualPlans(PlanItems(*sampler, 16, kSeed, batch),
+                     PlanItems(*twin, 16, kSeed, batch));
   }
 }
 

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/composed_sampler.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/arguments.h"
+#include "rill/samplers/live_rows.h"
+#include "rill/samplers/state_bytes.h"
+
+namespace rill {
+namespace {
+
+using samplers_internal::LiveRows;
+using samplers_internal::StateReader;
+using samplers_internal::StateWriter;
+
+constexpr uint32_t kStateVersion = 1;
+// Keeps the unit's random numbers apart from the selector's. Part of the
+// reproducibility contract.
+constexpr uint16_t kUnitSubstream = 1;
+
+class ComposedSampler final : public Sampler, private WriteObserver {
+ public:
+  ComposedSampler(std::unique_ptr<Selector> selector,
+                  std::unique_ptr<Unit> unit, absl::string_view name)
+      : name_(name),
+        is_weighted_(selector->is_weighted()),
+        selector_(std::move(selector)),
+        unit_(std::move(unit)) {
+    unit_->SetListener(selector_.get());
+  }
+
+  WriteObserver* observer() override { return this; }
+  bool is_weighted() const override { return is_weighted_; }
+  absl::string_view name() const override { return name_; }
+
+  absl::Status Plan(const Request& request, SamplePlan* plan) override;
+  absl::Status UpdatePriorities(absl::Span<const Draw> draws,
+                                absl::Span<const float> priorities) override;
+  absl::StatusOr<std::string> SaveState() const override;
+  absl::Status LoadState(absl::string_view state) override;
+
+ private:
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
+  void OnRetire(const WriteEvent& event) override;
+  void OnWrite(const WriteEvent& event) override;
+  void OnClear() override;
+
+  absl::Status Select(const Request& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SaveParts(StateWriter* writer) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadParts(StateReader* reader)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string name_;
+  const bool is_weighted_;
+  mutable absl::Mutex mutex_;
+  LiveRows rows_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<Selector> selector_ ABSL_PT_GUARDED_BY(mutex_);
+  const std::unique_ptr<Unit> unit_ ABSL_PT_GUARDED_BY(mutex_);
+  std::vector<Draw> draws_ ABSL_GUARDED_BY(mutex_);  // Those of one plan.
+};
+
+// Into draws_, so that a plan that fails is left alone.
+absl::Status ComposedSampler::Select(const Request& request) {
+  RILL_ASSIGN_OR_RETURN(const int64_t count,
+                        unit_->NumAnchors(request.batch_size));
+  RILL_RETURN_IF_ERROR(unit_->CheckAnchors());
+  draws_.clear();
+  return selector_->Select({.count = count,
+                            .seed = request.seed,
+                            .batch_number = request.batch_number},
+                           unit_->anchors(), &draws_);
+}
+
+absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
+  RILL_RETURN_IF_ERROR(samplers_internal::CheckBatchSize(
+      name(), request.batch_size, kMaxBatchSize));
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status status = Select(request); !status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat(name(), "::Plan: ", status.message()));
+  }
+  plan->Clear();
+  plan->draws.assign(draws_.begin(), draws_.end());
+  for (Draw& draw : plan->draws) {
+    draw.generation = rows_.GenerationOf(draw.slot);
+  }
+  unit_->Expand(Rng(request.seed, RngStream::kSampler, kUnitSubstream),
+                request.batch_number, plan);
+  plan->generations.reserve(plan->rows.size());
+  for (const Slot slot : plan->rows) {
+    plan->generations.push_back(rows_.GenerationOf(slot));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ComposedSampler::UpdatePriorities(
+    absl::Span<const Draw> draws, absl::Span<const float> priorities) {
+  RILL_RETURN_IF_ERROR(
+      samplers_internal::CheckPriorities(name(), draws, priorities));
+  absl::MutexLock lock(&mutex_);
+  selector_->UpdatePriorities(draws, priorities, rows_);
+  return absl::OkStatus();
+}
+
+// --- State -------------------------------------------------------------------
+
+void ComposedSampler::SaveParts(StateWriter* writer) const {
+  unit_->SaveState(writer);
+  selector_->SaveState(writer);
+}
+
+absl::Status ComposedSampler::LoadParts(StateReader* reader) {
+  RILL_RETURN_IF_ERROR(unit_->LoadState(reader));
+  RILL_RETURN_IF_ERROR(selector_->LoadState(reader));
+  return reader->Finish();
+}
+
+absl::StatusOr<std::string> ComposedSampler::SaveState() const {
+  StateWriter writer(name(), kStateVersion);
+  absl::MutexLock lock(&mutex_);
+  rows_.Save(&writer);
+  SaveParts(&writer);
+  return std::move(writer).Finish();
+}
+
+absl::Status ComposedSampler::LoadState(absl::string_view state) {
+  RILL_ASSIGN_OR_RETURN(StateReader reader,
+                        StateReader::Open(name(), kStateVersion, state));
+  absl::MutexLock lock(&mutex_);
+  LiveRows loaded = rows_;
+  RILL_RETURN_IF_ERROR(loaded.Load(name(), &reader));
+  // A part that loaded before another one failed takes back what it was.
+  StateWriter writer(name(), kStateVersion);
+  SaveParts(&writer);
+  const std::string before = std::move(writer).Finish();
+  if (absl::Status status = LoadParts(&reader); !status.ok()) {
+    RILL_ASSIGN_OR_RETURN(StateReader back,
+                          StateReader::Open(name(), kStateVersion, before));
+    LoadParts(&back).IgnoreError();  // It has just been saved.
+    return status;
+  }
+  rows_ = std::move(loaded);
+  return absl::OkStatus();
+}
+
+// --- Events: the order that selector.h promises ------------------------------
+
+void ComposedSampler::OnAttach(const Lanes& lanes,
+                               absl::Span<const Cursor> cursors) {
+  absl::MutexLock lock(&mutex_);
+  rows_.OnAttach(lanes, cursors);
+  selector_->OnAttach(lanes, cursors);
+  unit_->OnAttach(lanes, cursors);
+}
+
+void ComposedSampler::OnRetire(const WriteEvent& event) {
+  absl::MutexLock lock(&mutex_);
+  rows_.OnRetire(event);
+  unit_->OnRetire(event);
+  selector_->OnRetire(event);
+}
+
+void ComposedSampler::OnWrite(const WriteEvent& event) {
+  absl::MutexLock lock(&mutex_);
+  rows_.OnWrite(event);
+  selector_->OnWrite(event);
+  unit_->OnWrite(event);
+}
+
+void ComposedSampler::OnClear() {
+  absl::MutexLock lock(&mutex_);
+  rows_.OnClear();
+  unit_->OnClear();
+  selector_->OnClear();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(
+    std::unique_ptr<Selector> selector, std::unique_ptr<Unit> unit,
+    absl::string_view name) {
+  if (selector == nullptr || unit == nullptr || name.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("MakeSampler: ",
+                     selector == nullptr ? "selector: got null, want a selector"
+                     : unit == nullptr   ? "unit: got null, want a unit"
+                                         : "name: got an empty one, want one"));
+  }
+  return std::make_unique<ComposedSampler>(std::move(selector), std::move(unit),
+                                           name);
+}
+
+}  // namespace rill

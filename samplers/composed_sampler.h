@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_COMPOSED_SAMPLER_H_
+#define RILL_SAMPLERS_COMPOSED_SAMPLER_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rill/samplers/sampler.h"
+#include "rill/samplers/selector.h"
+#include "rill/samplers/unit.h"
+
+namespace rill {
+
+// A sampler of two independent choices: which anchors make a batch (the
+// selector) and what an anchor becomes (the unit). `name` is Sampler::name():
+// a state is loaded only into a sampler of the same name.
+//
+// INVALID_ARGUMENT where one of the three is missing.
+//
+// Thread-safety: the sampler is thread-safe, its parts are behind one mutex.
+// Cost: that of the parts, and O(rows) of a plan or an event for generations;
+//   free of allocation once the plan's memory is warm where the parts are.
+//
+// Example (ComposedSamplerTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(
+//       std::unique_ptr<Sampler> sampler,
+//       MakeSampler(MakeUniformSelector(), MakeTransitionUnit(), "Mine"));
+absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(
+    std::unique_ptr<Selector> selector, std::unique_ptr<Unit> unit,
+    absl::string_view name);
+
+}  // namespace rill
+
+#endif  // RILL_SAMPLERS_COMPOSED_SAMPLER_H_

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/transition_unit.h"
+
+#include "rill/slots/live_slots.h"
+
+namespace rill {
+namespace {
+
+class LiveAnchors final : public Anchors {
+ public:
+  int64_t size() const override { return live.size(); }
+  Slot At(int64_t n) const override { return live.Nth(n); }
+  bool Contains(Slot slot) const override { return live.Contains(slot); }
+  Slot Pick(const Rng::Block& bits) const override {
+    // As Rng::UniformInt.
+    return live.Nth(BoundedInt(bits[0] | (static_cast<uint64_t>(bits[1]) << 32),
+                               live.size()));
+  }
+
+  LiveSlots live;
+};
+
+class TransitionUnit final : public Unit {
+ public:
+  const Anchors& anchors() const override { return anchors_; }
+  void SetListener(AnchorListener* listener) override { listener_ = listener; }
+
+  absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
+    return batch_size;
+  }
+
+  absl::Status CheckAnchors() const override {
+    if (anchors_.size() > 0) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "live rows: got 0, want >= 1; write more rows first");
+  }
+
+  void Expand(const Rng& /*rng*/, uint64_t /*batch_number*/,
+              SamplePlan* /*plan*/) const override {}
+
+  void SaveState(samplers_internal::StateWriter* /*writer*/) const override {}
+  absl::Status LoadState(samplers_internal::StateReader* /*reader*/) override {
+    return absl::OkStatus();
+  }
+
+  absl::string_view name() const override { return "Transition"; }
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    anchors_.live.OnAttach(lanes, cursors);
+    if (listener_ != nullptr) listener_->OnAnchorsCleared();
+  }
+
+  // Rows that are written in place stay live: a read waits for the write.
+  void OnRetire(const WriteEvent& event) override {
+    anchors_.live.OnRetire(event);
+    if (listener_ != nullptr && event.is_append) {
+      listener_->OnAnchorsRemoved(event.retired);
+    }
+  }
+
+  void OnWrite(const WriteEvent& event) override {
+    anchors_.live.OnWrite(event);
+    if (listener_ == nullptr) return;
+    if (!event.is_append) listener_->OnAnchorsRemoved(event.written);
+    listener_->OnAnchorsAdded(event.written);
+  }
+
+  void OnClear() override {
+    anchors_.live.OnClear();
+    if (listener_ != nullptr) listener_->OnAnchorsCleared();
+  }
+
+ private:
+  LiveAnchors anchors_;
+  AnchorListener* listener_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Unit> MakeTransitionUnit() {
+  return std::make_unique<TransitionUnit>();
+}
+
+}  // namespace rill

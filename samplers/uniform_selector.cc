@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/uniform_selector.h"
+
+#include "rill/base/rng.h"
+
+namespace rill {
+namespace {
+
+class UniformSelector final : public Selector {
+ public:
+  absl::Status Select(const Request& request, const Anchors& anchors,
+                      std::vector<Draw>* draws) override {
+    const Rng rng(request.seed, RngStream::kSampler);
+    draws->reserve(draws->size() + request.count);
+    for (int64_t i = 0; i < request.count; ++i) {
+      const Rng::Block bits = rng.Bits(
+          request.batch_number, static_cast<uint32_t>(request.first_draw + i));
+      draws->push_back({.slot = anchors.Pick(bits)});
+    }
+    return absl::OkStatus();
+  }
+
+  void SaveState(samplers_internal::StateWriter* /*writer*/) const override {}
+  absl::Status LoadState(samplers_internal::StateReader* /*reader*/) override {
+    return absl::OkStatus();
+  }
+
+  absl::string_view name() const override { return "Uniform"; }
+
+  void OnAttach(const Lanes& /*lanes*/,
+                absl::Span<const Cursor> /*cursors*/) override {}
+  void OnRetire(const WriteEvent& /*event*/) override {}
+  void OnWrite(const WriteEvent& /*event*/) override {}
+  void OnClear() override {}
+  void OnAnchorsAdded(absl::Span<const SlotRange> /*slots*/) override {}
+  void OnAnchorsRemoved(absl::Span<const SlotRange> /*slots*/) override {}
+  void OnAnchorsCleared() override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Selector> MakeUniformSelector() {
+  return std::make_unique<UniformSelector>();
+}
+
+}  // namespace rill

@@ -14,6 +14,7 @@
 #include "rill/samplers/arguments.h"
 #include "rill/samplers/live_rows.h"
 #include "rill/samplers/state_bytes.h"
+#include "rill/slots/generations.h"
 
 namespace rill {
 namespace {
@@ -138,8 +139,7 @@ absl::Status ComposedSampler::LoadState(absl::string_view state) {
   RILL_ASSIGN_OR_RETURN(StateReader reader,
                         StateReader::Open(name(), kStateVersion, state));
   absl::MutexLock lock(&mutex_);
-  LiveRows loaded = rows_;
-  RILL_RETURN_IF_ERROR(loaded.Load(name(), &reader));
+  RILL_ASSIGN_OR_RETURN(Generations generations, rows_.Load(&reader));
   // A part that loaded before another one failed takes back what it was.
   StateWriter writer(name(), kStateVersion);
   SaveParts(&writer);
@@ -150,7 +150,7 @@ absl::Status ComposedSampler::LoadState(absl::string_view state) {
     LoadParts(&back).IgnoreError();  // It has just been saved.
     return status;
   }
-  rows_ = std::move(loaded);
+  rows_.Restore(std::move(generations));
   return absl::OkStatus();
 }
 

@@ -41,9 +41,9 @@ Draw LiveRows::At(int64_t n) const {
 }
 
 void LiveRows::Save(StateWriter* writer) const {
-  const absl::Span<const int64_t> values = generations_.values();
   std::vector<std::pair<int64_t, int64_t>> runs;  // Length, generation.
-  for (int64_t value : values) {
+  for (Slot slot = 0; slot < generations_.num_slots(); ++slot) {
+    const int64_t value = generations_.Get(slot);
     if (runs.empty() || runs.back().second != value) runs.push_back({0, value});
     ++runs.back().first;
   }
@@ -56,44 +56,50 @@ void LiveRows::Save(StateWriter* writer) const {
   }
 }
 
-absl::Status LiveRows::Load(absl::string_view sampler, StateReader* reader) {
+absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
   RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
   RILL_ASSIGN_OR_RETURN(const int64_t capacity, reader->Int());
   RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());
   if (lanes() != Lanes{.count = count, .capacity = capacity}) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        sampler, "::LoadState: lanes: got ", count, " of ", capacity,
-        " slots, want ", lanes().count, " of ", lanes().capacity,
-        "; load into a storage of the same lanes and capacity"));
+    return reader->DoesNotFit(
+        absl::StrCat("lanes: got ", count, " of ", capacity, " slots, want ",
+                     lanes().count, " of ", lanes().capacity,
+                     "; load into a storage of the same lanes and capacity"));
   }
-  const int64_t num_slots = static_cast<int64_t>(generations_.values().size());
-  std::vector<int64_t> values;
-  values.reserve(num_slots);
+  const int64_t num_slots = generations_.num_slots();
+  Generations loaded;
+  loaded.OnAttach(lanes(), {});
+  int64_t covered = 0;
   for (int64_t run = 0; run < num_runs; ++run) {
     RILL_ASSIGN_OR_RETURN(const int64_t length, reader->Int());
     RILL_ASSIGN_OR_RETURN(const int64_t value, reader->Int());
-    const int64_t room = num_slots - static_cast<int64_t>(values.size());
+    const int64_t room = num_slots - covered;
     if (length < 1 || length > room) {
       return reader->Damaged(absl::StrCat("run ", run, " of generations: got ",
                                           length, " slots, want [1, ", room,
                                           "]"));
     }
-    values.insert(values.end(), length, value);
+    loaded.Restore({.first = covered, .count = length}, value);
+    covered += length;
   }
-  if (static_cast<int64_t>(values.size()) != num_slots) {
-    return reader->Damaged(absl::StrCat("generations: got ", values.size(),
-                                        " slots, want ", num_slots));
+  if (covered != num_slots) {
+    return reader->Damaged(
+        absl::StrCat("generations: got ", covered, " slots, want ", num_slots));
   }
   for (Slot slot = 0; slot < num_slots; ++slot) {
-    if ((values[slot] >= 0) == live_.Contains(slot)) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        sampler, "::LoadState: slot ", slot, ": got the state of a ",
-        values[slot] >= 0 ? "stored" : "missing", " row, want that of a ",
+    const bool is_stored = loaded.Get(slot) >= 0;
+    if (is_stored == live_.Contains(slot)) continue;
+    return reader->DoesNotFit(absl::StrCat(
+        "slot ", slot, ": got the state of a ",
+        is_stored ? "stored" : "missing", " row, want that of a ",
         live_.Contains(slot) ? "stored" : "missing",
         " one; load after the storage has got the rows of the save"));
   }
-  generations_.Restore(values);
-  return absl::OkStatus();
+  return loaded;
+}
+
+void LiveRows::Restore(Generations generations) {
+  generations_ = std::move(generations);
 }
 
 }  // namespace rill::samplers_internal

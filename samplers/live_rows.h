@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/slots/generations.h"
@@ -45,10 +45,12 @@ class LiveRows : public WriteObserver {
   }
 
   // A part of a sampler's state. Load checks that it belongs to the rows that
-  // are live now; DATA_LOSS or FAILED_PRECONDITION, unchanged, where it does
-  // not. Cost: O(slots), 16 bytes a run of equal generations.
+  // are live now, DATA_LOSS or FAILED_PRECONDITION where it does not, and gives
+  // what Restore takes once the rest of the state is known to be good. Cost:
+  // O(slots), 16 bytes a run of equal generations.
   void Save(StateWriter* writer) const;
-  absl::Status Load(absl::string_view sampler, StateReader* reader);
+  absl::StatusOr<Generations> Load(StateReader* reader) const;
+  void Restore(Generations generations);
 
  private:
   LiveSlots live_;

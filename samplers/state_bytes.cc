@@ -127,4 +127,9 @@ absl::Status StateReader::Damaged(absl::string_view what) const {
   return DamagedState(sampler_, what);
 }
 
+absl::Status StateReader::DoesNotFit(absl::string_view what) const {
+  return absl::FailedPreconditionError(
+      absl::StrCat(sampler_, "::LoadState: ", what));
+}
+
 }  // namespace rill::samplers_internal

@@ -45,6 +45,8 @@ class StateReader {
   absl::Status Finish() const;
   // A DATA_LOSS of this sampler's LoadState.
   absl::Status Damaged(absl::string_view what) const;
+  // A FAILED_PRECONDITION of it: the bytes are whole and of something else.
+  absl::Status DoesNotFit(absl::string_view what) const;
 
  private:
   StateReader(std::string sampler, uint32_t version, absl::string_view rest);

@@ -4,21 +4,16 @@
 namespace rill {
 namespace {
 
-// A slot that holds no row keeps the generation g of its next one as ~g, which
-// is below 0, and -1 where it was never written.
-int64_t Retired(int64_t generation) {
-  return generation < 0 ? generation : ~(generation + 1);
-}
-int64_t Written(int64_t generation) {
-  return generation < 0 ? ~generation : generation + 1;
-}
+// A slot that holds the row of generation g has g + 1; one that holds none has
+// -g of its next row's generation g, 0 where it was never written.
+int64_t Retired(int64_t next) { return next > 0 ? -next : next; }
+int64_t Written(int64_t next) { return next > 0 ? next : 1 - next; }
 
 template <typename Next>
-void Advance(absl::Span<const SlotRange> ranges, Next next,
-             std::vector<int64_t>& generations) {
+void Advance(absl::Span<const SlotRange> ranges, Next next, int64_t* values) {
   for (const SlotRange& range : ranges) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      generations[slot] = next(generations[slot]);
+      values[slot] = next(values[slot]);
     }
   }
 }
@@ -27,27 +22,40 @@ void Advance(absl::Span<const SlotRange> ranges, Next next,
 
 void Generations::OnAttach(const Lanes& lanes,
                            absl::Span<const Cursor> /*cursors*/) {
-  if (static_cast<int64_t>(generations_.size()) == lanes.num_slots()) {
+  if (num_slots_ == lanes.num_slots()) {
     OnClear();  // The same slots, and maybe other rows: the count goes on.
   } else {
-    generations_.assign(lanes.num_slots(), -1);
+    Reset(lanes.num_slots());
   }
 }
 
 void Generations::OnRetire(const WriteEvent& event) {
-  Advance(event.retired, Retired, generations_);
+  Advance(event.retired, Retired, next_.get());
 }
 
 void Generations::OnWrite(const WriteEvent& event) {
-  Advance(event.written, Written, generations_);
+  Advance(event.written, Written, next_.get());
 }
 
 void Generations::OnClear() {
-  for (int64_t& generation : generations_) generation = Retired(generation);
+  for (Slot slot = 0; slot < num_slots_; ++slot) {
+    if (next_[slot] > 0) next_[slot] = Retired(next_[slot]);
+  }
 }
 
-void Generations::Restore(absl::Span<const int64_t> values) {
-  generations_.assign(values.begin(), values.end());
+void Generations::Restore(SlotRange slots, int64_t generation) {
+  for (Slot slot = slots.first; slot < slots.first + slots.count; ++slot) {
+    if (next_[slot] != generation + 1) next_[slot] = generation + 1;
+  }
+}
+
+void Generations::Reset(int64_t num_slots) {
+  num_slots_ = num_slots;
+  next_.reset();
+  if (num_slots == 0) return;
+  next_.reset(static_cast<int64_t*>(
+      std::calloc(static_cast<size_t>(num_slots), sizeof(int64_t))));
+  if (next_ == nullptr) std::abort();  // As operator new would.
 }
 
 }  // namespace rill

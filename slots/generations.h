@@ -3,7 +3,8 @@
 #define RILL_SLOTS_GENERATIONS_H_
 
 #include <cstdint>
-#include <vector>
+#include <cstdlib>
+#include <memory>
 
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
@@ -17,10 +18,12 @@ namespace rill {
 // holds no row (never written, retired, cleared) has a negative generation and
 // no draw is current there, also while the write that retired it is in flight.
 // The count goes on over retiring, clearing and being attached again, so a draw
-// that was stale once stays so.
+// that was stale once stays so. A write counts once however often it names the
+// slot, and counts where it retires the row.
 //
 // Thread-safety: thread-compatible; an owner that shares it locks around it.
-// Cost: O(slots written) an event, O(1) a look-up, 8 bytes a slot.
+// Cost: O(slots written) an event, O(1) a look-up; 8 bytes of addresses a slot,
+//   and of memory a slot that was ever written.
 class Generations : public WriteObserver {
  public:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
@@ -30,20 +33,28 @@ class Generations : public WriteObserver {
 
   // Negative where the slot holds no row; -1 where it never did. `slot` must be
   // in [0, number of slots).
-  int64_t Get(Slot slot) const { return generations_[slot]; }
+  int64_t Get(Slot slot) const { return next_[slot] - 1; }
+  int64_t num_slots() const { return num_slots_; }
   // The row that was drawn is still there. False for slots out of range.
   bool IsCurrent(const Draw& draw) const {
-    return draw.generation >= 0 && draw.slot >= 0 &&
-           draw.slot < static_cast<int64_t>(generations_.size()) &&
-           generations_[draw.slot] == draw.generation;
+    return draw.generation >= 0 && draw.slot >= 0 && draw.slot < num_slots_ &&
+           Get(draw.slot) == draw.generation;
   }
 
-  // For checkpoints: one value a slot. Restore after the attaching.
-  absl::Span<const int64_t> values() const { return generations_; }
-  void Restore(absl::Span<const int64_t> values);
+  // For checkpoints: Get of these slots is `generation` from now on. After the
+  // attaching.
+  void Restore(SlotRange slots, int64_t generation);
 
  private:
-  std::vector<int64_t> generations_;
+  struct Free {
+    void operator()(int64_t* values) const { std::free(values); }
+  };
+  void Reset(int64_t num_slots);
+
+  // Get + 1, so that a page of slots that were never written is one of zeros,
+  // which takes no memory until it is written.
+  std::unique_ptr<int64_t[], Free> next_;
+  int64_t num_slots_ = 0;
 };
 
 }  // namespace rill

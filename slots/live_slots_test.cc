@@ -78,6 +78,22 @@ TEST(LiveSlotsTest, WritingInPlaceChangesNothing) {
   EXPECT_THAT(All(live), ElementsAre(0, 1, 2));
 }
 
+TEST(LiveSlotsTest, WritesOfSeveralWritersMayOverlap) {
+  LiveSlots live;
+  RingModel model({.count = 2, .capacity = 4}, &live);
+  model.Append({4, 2}, kNothing);
+  model.Begin({2, 0});
+  EXPECT_THAT(All(live), ElementsAre(2, 3, 4, 5));
+  model.Begin({1, 3});
+  EXPECT_THAT(All(live), ElementsAre(3, 5));
+  model.WriteInPlace({3, 3}, kNothing);
+  EXPECT_THAT(All(live), ElementsAre(3, 5));
+  model.Publish();
+  EXPECT_THAT(All(live), ElementsAre(3, 0, 1, 5));
+  model.Publish();
+  EXPECT_THAT(All(live), ElementsAre(3, 0, 1, 2, 5, 6, 7, 4));
+}
+
 TEST(LiveSlotsTest, ClearingStartsAgainAtTheFirstSlot) {
   LiveSlots live;
   RingModel model({.count = 1, .capacity = 4}, &live);
@@ -109,10 +125,20 @@ TEST_P(LiveSlotsPropertyTest, AgreesWithTheModel) {
       const auto check = [&] { ExpectSame(live, model); };
       const int64_t operation = pick(20);
       if (operation == 0) {
+        while (model.is_open()) model.Publish();
         model.Clear();
       } else if (operation < 4 && !model.Live().empty()) {
         const std::vector<Slot> slots = model.Live();
         model.WriteInPlace({slots[pick(slots.size())]}, check);
+      } else if (operation < 8 && model.is_open()) {
+        model.Publish();
+      } else if (operation < 12 || model.is_open()) {
+        // Before the one that is open is published.
+        std::vector<int64_t> counts(lanes);
+        for (int64_t lane = 0; lane < lanes; ++lane) {
+          counts[lane] = pick(model.Room(lane) + 1);
+        }
+        model.Begin(counts);
       } else {
         // Unequal lengths; now and then more than a lane holds.
         const int64_t most = pick(10) == 0 ? 2 * capacity : capacity;

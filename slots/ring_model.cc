@@ -2,6 +2,8 @@
 #include "rill/slots/ring_model.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace rill::slots_internal {
 
@@ -9,6 +11,7 @@ RingModel::RingModel(const Lanes& lanes, WriteObserver* observer)
     : lanes_(lanes),
       observer_(observer),
       cursors_(lanes.count),
+      begun_(lanes.count),
       live_(lanes.count),
       writes_(lanes.num_slots()) {
   observer_->OnAttach(lanes_, cursors_);
@@ -29,39 +32,62 @@ std::vector<SlotRange> RingModel::Ranges(int64_t lane, int64_t first_step,
 
 void RingModel::Append(const std::vector<int64_t>& counts,
                        const std::function<void()>& between) {
+  Begin(counts);
+  between();
+  Publish();
+}
+
+int64_t RingModel::Room(int64_t lane) const {
+  return lanes_.capacity - begun_[lane];
+}
+
+void RingModel::Begin(const std::vector<int64_t>& counts) {
   const int64_t capacity = lanes_.capacity;
-  std::vector<SlotRange> retired, written;
+  OpenAppend append;
+  append.counts = counts;
   for (int64_t lane = 0; lane < lanes_.count; ++lane) {
-    const int64_t step = cursors_[lane].written;
+    const int64_t first = cursors_[lane].written - live_[lane].size();
+    const int64_t step = cursors_[lane].written + begun_[lane];
     const int64_t live = live_[lane].size();
-    const int64_t lost = std::max<int64_t>(live + counts[lane] - capacity, 0);
+    const int64_t lost =
+        std::max<int64_t>(live + begun_[lane] + counts[lane] - capacity, 0);
     const int64_t kept = std::min(counts[lane], capacity);
-    for (const SlotRange& r : Ranges(lane, step - live, std::min(lost, live))) {
-      retired.push_back(r);
+    for (const SlotRange& r : Ranges(lane, first, std::min(lost, live))) {
+      append.retired.push_back(r);
     }
     for (const SlotRange& r : Ranges(lane, step + counts[lane] - kept, kept)) {
-      written.push_back(r);
+      append.written.push_back(r);
     }
+    begun_[lane] += counts[lane];
   }
   WriteEvent event;
-  event.retired = retired;
-  event.written = written;
+  event.retired = append.retired;
+  event.written = append.written;
   observer_->OnRetire(event);
-  for (const SlotRange& range : retired) {
+  for (const SlotRange& range : append.retired) {
     live_[lanes_.LaneOf(range.first)].erase(
         live_[lanes_.LaneOf(range.first)].begin(),
         live_[lanes_.LaneOf(range.first)].begin() + range.count);
   }
-  between();
+  open_.push_back(std::move(append));
+}
+
+void RingModel::Publish() {
+  const OpenAppend append = std::move(open_.front());
+  open_.pop_front();
+  WriteEvent event;
+  event.retired = append.retired;
+  event.written = append.written;
   observer_->OnWrite(event);
-  for (const SlotRange& range : written) {
+  for (const SlotRange& range : append.written) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
       live_[lanes_.LaneOf(slot)].push_back(slot);
       ++writes_[slot];
     }
   }
   for (int64_t lane = 0; lane < lanes_.count; ++lane) {
-    cursors_[lane].written += counts[lane];
+    cursors_[lane].written += append.counts[lane];
+    begun_[lane] -= append.counts[lane];
   }
 }
 
@@ -76,7 +102,9 @@ void RingModel::WriteInPlace(const std::vector<Slot>& slots,
   observer_->OnRetire(event);
   between();
   observer_->OnWrite(event);
-  for (const Slot slot : slots) ++writes_[slot];
+  for (const Slot slot : std::set<Slot>(slots.begin(), slots.end())) {
+    ++writes_[slot];
+  }
 }
 
 void RingModel::Clear() {

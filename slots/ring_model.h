@@ -26,7 +26,14 @@ class RingModel {
   // Between retiring and writing, `between` runs.
   void Append(const std::vector<int64_t>& counts,
               const std::function<void()>& between);
-  // Writes over live rows in place; `slots` are live and differ.
+  // An append in two halves, several of which may be open. Publish writes the
+  // one that was begun first. A lane has room for all that are open.
+  void Begin(const std::vector<int64_t>& counts);
+  void Publish();
+  bool is_open() const { return !open_.empty(); }
+  // How many rows an append may add to a lane beside those that are open.
+  int64_t Room(int64_t lane) const;
+  // Writes over live rows in place; `slots` are live and may be named twice.
   void WriteInPlace(const std::vector<Slot>& slots,
                     const std::function<void()>& between);
   void Clear();
@@ -40,12 +47,18 @@ class RingModel {
   int64_t writes(Slot slot) const { return writes_[slot]; }
 
  private:
+  struct OpenAppend {
+    std::vector<int64_t> counts;
+    std::vector<SlotRange> retired, written;
+  };
   std::vector<SlotRange> Ranges(int64_t lane, int64_t first_step,
                                 int64_t count) const;
 
   Lanes lanes_;
   WriteObserver* observer_;
-  std::vector<Cursor> cursors_;
+  std::vector<Cursor> cursors_;  // Published.
+  std::vector<int64_t> begun_;   // Rows of open appends, one a lane.
+  std::deque<OpenAppend> open_;
   std::vector<std::deque<Slot>> live_;
   std::vector<int64_t> writes_;
 };

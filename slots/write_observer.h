@@ -11,10 +11,11 @@ namespace rill {
 
 // One write to a storage. The spans live for the call only.
 //
-// Order: `written` lists lane after lane, and within a lane oldest first (two
-// ranges where the ring wraps). The per-row spans have one value for each
-// written slot in that same order, or are empty where the storage was not told
-// of such a key.
+// Order: of an append, `written` lists lane after lane, and within a lane
+// oldest first (two ranges where the ring wraps); in place: in the order of the
+// call; a slot may be named twice, the later value counts. The per-row spans
+// have one value for each written slot in that same order, or are empty where
+// the storage was not told of such a key.
 struct WriteEvent {
   // True: rows were appended behind the cursors. False: live rows were written
   // over in place (cursors, ages and counts stay).
@@ -31,6 +32,10 @@ struct WriteEvent {
 // implementations must be short, must not call the storage back, and have no
 // way to fail. The trajectory index, the sum tree and the generations are
 // observers; two buffers on one storage each register their own.
+//
+// Several writes may be in flight: between OnRetire and OnWrite of one append
+// there may be events of others (retire A, retire B, write A, write B). The
+// appends of one lane are published in the order in which they retired.
 //
 // Thread-safety: calls never overlap one another. What an implementation
 // shares with other threads (a sampler's Plan) it guards itself.

@@ -15,6 +15,7 @@
 #include "rill/samplers/arguments.h"
 #include "rill/samplers/live_rows.h"
 #include "rill/samplers/state_bytes.h"
+#include "rill/slots/generations.h"
 
 namespace rill {
 namespace {
@@ -127,14 +128,16 @@ absl::Status FakePrioritizedSampler::LoadState(absl::string_view state) {
   RILL_ASSIGN_OR_RETURN(StateReader reader,
                         StateReader::Open(name(), kStateVersion, state));
   absl::MutexLock lock(&mutex_);
-  State loaded = state_;
-  RILL_RETURN_IF_ERROR(loaded.rows.Load(name(), &reader));
-  for (double& priority : loaded.priorities) {
+  RILL_ASSIGN_OR_RETURN(Generations generations, state_.rows.Load(&reader));
+  std::vector<double> priorities(state_.priorities.size());
+  for (double& priority : priorities) {
     RILL_ASSIGN_OR_RETURN(priority, reader.Double());
   }
-  RILL_ASSIGN_OR_RETURN(loaded.max_priority, reader.Double());
+  RILL_ASSIGN_OR_RETURN(const double max_priority, reader.Double());
   RILL_RETURN_IF_ERROR(reader.Finish());
-  state_ = std::move(loaded);
+  state_.rows.Restore(std::move(generations));
+  state_.priorities = std::move(priorities);
+  state_.max_priority = max_priority;
   return absl::OkStatus();
 }
 

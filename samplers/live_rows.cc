@@ -42,10 +42,17 @@ Draw LiveRows::At(int64_t n) const {
 
 void LiveRows::Save(StateWriter* writer) const {
   std::vector<std::pair<int64_t, int64_t>> runs;  // Length, generation.
-  for (Slot slot = 0; slot < generations_.num_slots(); ++slot) {
-    const int64_t value = generations_.Get(slot);
+  const auto add = [&runs](int64_t length, int64_t value) {
+    if (length == 0) return;
     if (runs.empty() || runs.back().second != value) runs.push_back({0, value});
-    ++runs.back().first;
+    runs.back().first += length;
+  };
+  const int64_t num_slots = generations_.num_slots();
+  for (Slot slot = 0; slot < num_slots; ++slot) {
+    const Slot written = generations_.NextWritten(slot);
+    add(written - slot, -1);
+    slot = written;
+    if (slot < num_slots) add(1, generations_.Get(slot));
   }
   writer->Int(lanes().count);
   writer->Int(lanes().capacity);
@@ -79,6 +86,10 @@ absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
                                           length, " slots, want [1, ", room,
                                           "]"));
     }
+    if (value > kMaxWritten || value < -kMaxWritten) {
+      return reader->Damaged(absl::StrCat("run ", run, " of generations: got ",
+                                          value, ", want up to ", kMaxWritten));
+    }
     loaded.Restore({.first = covered, .count = length}, value);
     covered += length;
   }
@@ -86,14 +97,21 @@ absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
     return reader->Damaged(
         absl::StrCat("generations: got ", covered, " slots, want ", num_slots));
   }
-  for (Slot slot = 0; slot < num_slots; ++slot) {
-    const bool is_stored = loaded.Get(slot) >= 0;
-    if (is_stored == live_.Contains(slot)) continue;
+  int64_t stored = 0;
+  for (Slot slot = loaded.NextWritten(0); slot < num_slots;
+       slot = loaded.NextWritten(slot + 1)) {
+    if (loaded.Get(slot) < 0) continue;
+    ++stored;
+    if (live_.Contains(slot)) continue;
     return reader->DoesNotFit(absl::StrCat(
-        "slot ", slot, ": got the state of a ",
-        is_stored ? "stored" : "missing", " row, want that of a ",
-        live_.Contains(slot) ? "stored" : "missing",
-        " one; load after the storage has got the rows of the save"));
+        "slot ", slot,
+        ": got the state of a stored row, want that of a "
+        "missing one; load after the storage has got the rows of the save"));
+  }
+  if (stored != live_.size()) {
+    return reader->DoesNotFit(absl::StrCat(
+        "rows: got the state of ", stored, ", want that of ", live_.size(),
+        "; load after the storage has got the rows of the save"));
   }
   return loaded;
 }

@@ -3,11 +3,10 @@
 #define RILL_SLOTS_GENERATIONS_H_
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/slot_array.h"
 #include "rill/slots/write_observer.h"
 
 namespace rill {
@@ -22,8 +21,8 @@ namespace rill {
 // slot, and counts where it retires the row.
 //
 // Thread-safety: thread-compatible; an owner that shares it locks around it.
-// Cost: O(slots written) an event, O(1) a look-up; 8 bytes of addresses a slot,
-//   and of memory a slot that was ever written.
+// Cost: O(slots written) an event, O(1) a look-up, 8 bytes a slot that was ever
+//   written (slot_array.h).
 class Generations : public WriteObserver {
  public:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
@@ -33,28 +32,23 @@ class Generations : public WriteObserver {
 
   // Negative where the slot holds no row; -1 where it never did. `slot` must be
   // in [0, number of slots).
-  int64_t Get(Slot slot) const { return next_[slot] - 1; }
-  int64_t num_slots() const { return num_slots_; }
+  int64_t Get(Slot slot) const { return next_.Get(slot) - 1; }
+  int64_t num_slots() const { return next_.num_slots(); }
   // The row that was drawn is still there. False for slots out of range.
   bool IsCurrent(const Draw& draw) const {
-    return draw.generation >= 0 && draw.slot >= 0 && draw.slot < num_slots_ &&
+    return draw.generation >= 0 && draw.slot >= 0 && draw.slot < num_slots() &&
            Get(draw.slot) == draw.generation;
   }
 
-  // For checkpoints: Get of these slots is `generation` from now on. After the
+  // For checkpoints. Get of these slots is `generation` from now on; after the
   // attaching.
   void Restore(SlotRange slots, int64_t generation);
+  // The first slot >= `slot` that may have been written, num_slots() where none
+  // was.
+  Slot NextWritten(Slot slot) const { return next_.NextWithMemory(slot); }
 
  private:
-  struct Free {
-    void operator()(int64_t* values) const { std::free(values); }
-  };
-  void Reset(int64_t num_slots);
-
-  // Get + 1, so that a page of slots that were never written is one of zeros,
-  // which takes no memory until it is written.
-  std::unique_ptr<int64_t[], Free> next_;
-  int64_t num_slots_ = 0;
+  SlotArray<int64_t> next_;  // Get + 1.
 };
 
 }  // namespace rill

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/slots/generations.h"
 
-#include <sys/resource.h>
-
 #include <cstdint>
 #include <vector>
 
@@ -135,27 +133,6 @@ TEST(GenerationsTest, WritesOfSeveralWritersMayOverlap) {
   EXPECT_LT(generations.Get(2), 0);
   model.Publish();
   EXPECT_EQ(generations.Get(2), 1);
-}
-
-int64_t PeakMemoryBytes() {
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * int64_t{1024};
-}
-
-TEST(GenerationsTest, SlotsThatWereNeverWrittenTakeNoMemory) {
-  constexpr int64_t kSlots = int64_t{1} << 24;
-  const int64_t before = PeakMemoryBytes();
-  Generations generations;
-  generations.OnAttach({.count = 1, .capacity = kSlots}, {});
-  WriteEvent event;
-  const SlotRange written[] = {{.first = kSlots - 3, .count = 3}};
-  event.written = written;
-  generations.OnWrite(event);
-  generations.OnClear();
-  EXPECT_EQ(generations.Get(kSlots - 1), ~int64_t{1});
-  EXPECT_EQ(generations.Get(0), -1);
-  EXPECT_LT(PeakMemoryBytes() - before, kSlots * 8 / 2);
 }
 
 // Several appends may be open, other writes come between their halves.

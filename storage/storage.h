@@ -104,7 +104,7 @@ class Storage {
   // Overwrites live rows in place; `rows` is [n] and may hold a part of the
   // keys. Of a slot that is named twice the later row wins. OUT_OF_RANGE where
   // a slot is not live. Observers hear a retire without values and a write with
-  // the values of those keys that `rows` holds.
+  // the values of those keys that `rows` holds, both in the order of `slots`.
   virtual absl::Status WriteAt(absl::Span<const Slot> slots,
                                const TensorDict& rows) = 0;
 

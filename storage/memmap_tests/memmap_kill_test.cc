@@ -15,6 +15,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -87,26 +88,44 @@ TensorDict Batch(int64_t first, int64_t count, int64_t steps,
   return batch;
 }
 
-// Writes until it is killed.
-[[noreturn]] void WriteForEver(const MemmapStorage::Options& options,
-                               uint64_t round, Progress* progress) {
-  auto storage = MemmapStorage::Open(options);
-  if (!storage.ok()) _exit(2);
-  const Rng rng(round);
+// Appends to lanes [from, to), some of them or all, until it is killed.
+[[noreturn]] void AppendForEver(Storage* storage, int64_t from, int64_t to,
+                                const Rng& rng, Progress* progress) {
   for (uint64_t i = 0;; ++i) {
-    const std::vector<Cursor> cursors = (*storage)->cursors();
-    const int64_t first = rng.UniformInt(i, 0, kLanes);
-    const int64_t count = 1 + rng.UniformInt(i, 1, kLanes - first);
+    const std::vector<Cursor> cursors = storage->cursors();
+    const int64_t first = from + rng.UniformInt(i, 0, to - from);
+    const int64_t count = 1 + rng.UniformInt(i, 1, to - first);
     const int64_t steps = 1 + rng.UniformInt(i, 2, kMaxSteps);
     const TensorDict batch = Batch(first, count, steps, cursors);
     for (int64_t lane = first; lane < first + count; ++lane) {
       progress->begun[lane] = cursors[lane].written + steps;
     }
-    if (!(*storage)->Extend(batch, {.first_lane = first}).ok()) _exit(3);
+    if (!storage->Extend(batch, {.first_lane = first}).ok()) _exit(3);
     for (int64_t lane = first; lane < first + count; ++lane) {
       progress->acknowledged[lane] = cursors[lane].written + steps;
     }
   }
+}
+
+enum class Writers { kOne, kOneALane };
+
+// Writes until it is killed.
+[[noreturn]] void WriteForEver(const MemmapStorage::Options& options,
+                               Writers writers, uint64_t round,
+                               Progress* progress) {
+  auto storage = MemmapStorage::Open(options);
+  if (!storage.ok()) _exit(2);
+  std::vector<std::thread> others;
+  if (writers == Writers::kOneALane) {
+    for (int64_t lane = 1; lane < kLanes; ++lane) {
+      others.emplace_back([&, lane] {
+        AppendForEver(storage->get(), lane, lane + 1,
+                      Rng(round, RngStream::kUser, lane), progress);
+      });
+    }
+  }
+  AppendForEver(storage->get(), 0, others.empty() ? kLanes : 1, Rng(round),
+                progress);
 }
 
 // Kills the child some rows, and some instructions, after now.
@@ -125,7 +144,12 @@ void KillSoon(pid_t child, const Progress& progress, const Rng& rng,
   ASSERT_TRUE(WIFSIGNALED(how)) << "exited with " << WEXITSTATUS(how);
 }
 
-class MemmapKillTest : public ::testing::TestWithParam<StorageLayout> {
+struct KillCase {
+  StorageLayout layout;
+  Writers writers;
+};
+
+class MemmapKillTest : public ::testing::TestWithParam<KillCase> {
  protected:
   void SetUp() override {
     void* const shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE,
@@ -135,7 +159,7 @@ class MemmapKillTest : public ::testing::TestWithParam<StorageLayout> {
     options_ = {.directory = formats_internal::FreshPath("killed"),
                 .capacity = kLanes * kLaneCapacity,
                 .lanes = kLanes,
-                .layout = GetParam(),
+                .layout = GetParam().layout,
                 .spec = Spec()};
     RILL_ASSERT_OK(MemmapStorage::Create(options_).status());
   }
@@ -222,7 +246,8 @@ TEST_P(MemmapKillTest, EveryAcknowledgedRowIsThereAndWhole) {
   for (int64_t round = 0; round < kills; ++round) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
-    if (child == 0) WriteForEver(options_, round, progress_);
+    if (child == 0)
+      WriteForEver(options_, GetParam().writers, round, progress_);
     KillSoon(child, *progress_, rng, round);
     Check(absl::StrCat("after kill ", round));
     if (HasFatalFailure()) return;
@@ -237,12 +262,16 @@ TEST_P(MemmapKillTest, EveryAcknowledgedRowIsThereAndWhole) {
                   .c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, MemmapKillTest,
-                         ::testing::Values(StorageLayout::kRows,
-                                           StorageLayout::kColumns),
-                         [](const auto& info) {
-                           return std::string(StorageLayoutName(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, MemmapKillTest,
+    ::testing::Values(KillCase{StorageLayout::kRows, Writers::kOne},
+                      KillCase{StorageLayout::kColumns, Writers::kOne},
+                      KillCase{StorageLayout::kRows, Writers::kOneALane}),
+    [](const auto& info) {
+      return absl::StrCat(
+          StorageLayoutName(info.param.layout),
+          info.param.writers == Writers::kOne ? "" : "OneWriterALane");
+    });
 
 }  // namespace
 }  // namespace rill

@@ -136,9 +136,10 @@ class DenseStorageImpl final : public Storage {
                                            const BatchRows& extent,
                                            WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
-  // Checks and stages what needs no lock.
-  absl::Status StageBatch(const TensorDict& batch, const BatchRows& kept,
-                          const Rows& rows, WriteScratch* scratch)
+  // Brings leaves that were checked to where they can be copied from, and tells
+  // what observers will hear.
+  absl::Status StageBatch(const BatchRows& kept, const Rows& rows,
+                          WriteScratch* scratch)
       ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
   // Plans `append` when no row of it is being written, makes room, retires.
   absl::Status BeginAppend(const LaneSteps& append, const BatchRows& kept,

@@ -27,7 +27,6 @@ BatchStrides StridesOf(const Tensor& tensor, const BatchRows& extent) {
 // One stride goes over all kept rows of all leaves.
 bool IsFlat(absl::Span<const BatchLeaf> leaves, const BatchRows& extent) {
   if (extent.num_lanes == 1) return true;
-  if (extent.first_step != 0) return false;
   if (extent.steps == 1) return true;
   return std::all_of(leaves.begin(), leaves.end(), [&](const BatchLeaf& leaf) {
     const BatchStrides strides = StridesOf(*leaf.ready, extent);
@@ -91,14 +90,9 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::AppendAlone(
   return Append(batch, append, extent, rows, &fresh, scratch);
 }
 
-absl::Status DenseStorageImpl::StageBatch(const TensorDict& batch,
-                                          const BatchRows& kept,
+absl::Status DenseStorageImpl::StageBatch(const BatchRows& kept,
                                           const Rows& rows,
                                           WriteScratch* scratch) {
-  RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows.spec(),
-                                            rows.tree, batch,
-                                            /*allow_part=*/false));
-  if (kept.num_lanes * kept.steps == 0) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(scratch->leaves.Prepare(*rows.table, kept.batch_rank));
   scratch->event.Clear();
   if (observers_.empty()) return absl::OkStatus();
@@ -129,8 +123,7 @@ absl::Status DenseStorageImpl::BeginAppend(const LaneSteps& append,
         [&](size_t leaf) -> NextRows::Steps {
           const Tensor& tensor = *scratch->leaves.Find(leaf)->ready;
           const BatchStrides strides = StridesOf(tensor, kept);
-          return {tensor.raw_data() + kept.first_step * strides.step,
-                  strides.lane, strides.step};
+          return {tensor.raw_data(), strides.lane, strides.step};
         }));
   }
   if (directory_ != nullptr) {
@@ -159,10 +152,21 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Append(
   const AppendPlan& plan = scratch->plan;
   BatchRows kept = extent;
   kept.steps = std::min(extent.steps, lanes_.capacity);
-  kept.first_step = extent.steps - kept.steps;
-  RILL_RETURN_IF_ERROR(StageBatch(batch, kept, *rows, scratch));
+  RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows->spec(),
+                                            rows->tree, batch,
+                                            /*allow_part=*/false));
+  TensorDict newest;  // Of a batch that is longer than a lane.
+  if (kept.steps < extent.steps) {
+    RILL_ASSIGN_OR_RETURN(
+        newest, batch.Slice(extent.batch_rank - 1, extent.steps - kept.steps,
+                            extent.steps));
+    RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows->spec(),
+                                              rows->tree, newest,
+                                              /*allow_part=*/false));
+  }
   // Nothing to write, but what does not fit is still an error.
   if (kept.num_lanes * kept.steps == 0) return ExtendResult();
+  RILL_RETURN_IF_ERROR(StageBatch(kept, *rows, scratch));
   {
     absl::MutexLock state(&state_mutex_);
     RILL_RETURN_IF_ERROR(BeginAppend(append, kept, rows, scratch));
@@ -223,9 +227,7 @@ absl::Status DenseStorageImpl::CopyBatch(const BatchRows& kept, Rows* rows,
       if (leaf.ready->num_elements() == 0) continue;  // And no address.
       const BatchStrides strides = StridesOf(*leaf.ready, kept);
       const bool goes_by_lane = is_flat && kept.steps == 1;
-      places.push_back({leaf.leaf,
-                        leaf.ready->raw_data() + lane * strides.lane +
-                            kept.first_step * strides.step,
+      places.push_back({leaf.leaf, leaf.ready->raw_data() + lane * strides.lane,
                         goes_by_lane ? strides.lane : strides.step});
     }
     RILL_RETURN_IF_ERROR(

@@ -40,8 +40,7 @@ void ForEachValue(const Tensor& tensor, const BatchRows& rows, Fn fn) {
   const int64_t lane_stride = rows.batch_rank > 1 ? strides[0] : 0;
   int64_t i = 0;
   for (int64_t lane = 0; lane < rows.num_lanes; ++lane) {
-    const std::byte* at =
-        tensor.raw_data() + lane * lane_stride + rows.first_step * step_stride;
+    const std::byte* at = tensor.raw_data() + lane * lane_stride;
     for (int64_t step = 0; step < rows.steps; ++step, at += step_stride) {
       T value;
       std::memcpy(&value, at, sizeof(T));

@@ -34,11 +34,10 @@ struct EventLeaves {
                                           const EventKeys& keys);
 };
 
-// Which rows of a batch [time] or [lanes, time] an event speaks of.
+// The rows of a batch [time] or [lanes, time].
 struct BatchRows {
   int batch_rank = 1;
   int64_t num_lanes = 1;
-  int64_t first_step = 0;  // Of every lane.
   int64_t steps = 0;
 };
 

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/trajectories/trajectory_index.h"
+
+#include <algorithm>
+
+namespace rill {
+
+using samplers_internal::PieceScanner;
+
+TrajectoryIndex::TrajectoryIndex(std::vector<StartRule> rules)
+    : rules_(std::move(rules)),
+      sets_(rules_.size()),
+      open_(0, OpenHash{&runs_}, OpenEq{&runs_}) {}
+
+void TrajectoryIndex::OnAttach(const Lanes& lanes,
+                               absl::Span<const Cursor> cursors) {
+  ForgetRows();
+  runs_.Reset(lanes, static_cast<int64_t>(cursors.size()));
+  by_lane_.assign(cursors.size(), Lane());
+  is_attaching_ = false;
+  for (size_t lane = 0; lane < cursors.size(); ++lane) {
+    // The live rows come with the OnWrite that follows.
+    const int64_t written = cursors[lane].written;
+    const int64_t before = written - std::min(written, lanes.capacity);
+    runs_.Skip(static_cast<int64_t>(lane), before);
+    if (before > 0) by_lane_[lane].tail = Tail::kUnknown;
+    is_attaching_ |= written > 0;
+  }
+}
+
+void TrajectoryIndex::OnClear() {
+  ForgetRows();
+  runs_.Reset(runs_.lanes(), runs_.num_lanes());
+  by_lane_.assign(by_lane_.size(), Lane());
+  is_attaching_ = false;
+}
+
+void TrajectoryIndex::ForgetRows() {
+  for (auto& set : sets_) set.Clear();
+  open_.clear();
+  num_rows_ = 0;
+}
+
+void TrajectoryIndex::OnRetire(const WriteEvent& event) {
+  if (!event.is_append) return;
+  for (const SlotRange& range : event.retired) {
+    Evict(lanes().LaneOf(range.first), range.count);
+  }
+}
+
+void TrajectoryIndex::OnWrite(const WriteEvent& event) {
+  if (!event.is_append) {
+    CollectChanges(event, &changes_);
+    for (size_t begin = 0; begin < changes_.size();) {
+      size_t end = begin + 1;
+      while (end < changes_.size() &&
+             changes_[end].lane == changes_[begin].lane) {
+        ++end;
+      }
+      Rewrite(absl::MakeConstSpan(changes_).subspan(begin, end - begin));
+      begin = end;
+    }
+    return;
+  }
+  PieceScanner scanner(event.ends, event.trajectory_ids);
+  int64_t row = 0;
+  for (size_t i = 0; i < event.written.size(); ++i) {
+    const SlotRange& range = event.written[i];
+    const int64_t lane = lanes().LaneOf(range.first);
+    const bool is_first =
+        i == 0 || lanes().LaneOf(event.written[i - 1].first) != lane;
+    int64_t in_lane = range.count;
+    if (is_first && i + 1 < event.written.size() &&
+        lanes().LaneOf(event.written[i + 1].first) == lane) {
+      in_lane += event.written[i + 1].count;
+    }
+    SkipTo(range);
+    // Nobody knows whether a batch that fills the lane was longer still.
+    if (is_first && in_lane >= lanes().capacity && !is_attaching_) {
+      by_lane_[lane].tail = Tail::kUnknown;
+    }
+    for (const int64_t end = row + range.count; row < end;) {
+      const PieceScanner::Piece piece = scanner.Next(row, end - row);
+      Key key = {.has_id = !event.trajectory_ids.empty()};
+      if (key.has_id) key.id = event.trajectory_ids[row];
+      Append(lane, piece.count, key, piece.is_end,
+             IsCutHere(by_lane_[lane], key));
+      row += piece.count;
+    }
+  }
+  rows_seen_ += row;
+  is_attaching_ = false;
+}
+
+// A batch longer than the ring names only the rows that it left behind.
+void TrajectoryIndex::SkipTo(const SlotRange& range) {
+  const int64_t lane = lanes().LaneOf(range.first);
+  const int64_t capacity = lanes().capacity;
+  int64_t skipped =
+      lanes().PositionOf(range.first) - runs_.end(lane) % capacity;
+  if (skipped < 0) skipped += capacity;
+  const int64_t live = runs_.end(lane) - runs_.begin(lane);
+  const int64_t room = capacity - live;
+  if (skipped > 0 || range.count > room) Evict(lane, live);
+  if (skipped == 0) return;
+  runs_.Skip(lane, skipped);
+  by_lane_[lane].tail = Tail::kUnknown;
+}
+
+bool TrajectoryIndex::IsCutHere(const Lane& lane, const Key& key) const {
+  switch (lane.tail) {
+    case Tail::kNone:
+    case Tail::kClosed:
+      return false;
+    case Tail::kUnknown:
+      return true;
+    case Tail::kOpen:
+      return lane.tail_key == key;
+  }
+  return false;
+}
+
+void TrajectoryIndex::Append(int64_t lane, int64_t rows, const Key& key,
+                             bool is_end, bool is_cut_if_new) {
+  Handle trajectory = FindOpen(lane, key);
+  const bool is_new = trajectory < 0;
+  if (is_new) {
+    trajectory = runs_.Make(lane);
+    Runs::Record& record = runs_.at(trajectory);
+    record.has_id = key.has_id;
+    record.id = key.id;
+    record.is_cut = is_cut_if_new;
+    record.is_closed = is_end;
+    if (!is_end) Open(trajectory);
+  } else if (is_end) {
+    Shut(trajectory);
+  }
+  runs_.Extend(trajectory, rows);
+  num_rows_ += rows;
+  by_lane_[lane].tail = is_end ? Tail::kClosed : Tail::kOpen;
+  by_lane_[lane].tail_key = key;
+  UpdateSets(trajectory);
+}
+
+void TrajectoryIndex::Evict(int64_t lane, int64_t rows) {
+  rows = std::min(rows, runs_.end(lane) - runs_.begin(lane));
+  num_rows_ -= rows;
+  while (rows > 0) {
+    const Runs::Taken taken = runs_.TakeFront(lane, rows);
+    rows -= taken.rows;
+    Runs::Record& record = runs_.at(taken.trajectory);
+    record.is_cut = true;
+    UpdateSets(taken.trajectory);
+    if (record.rows == 0) Free(taken.trajectory);
+  }
+}
+
+void TrajectoryIndex::Free(Handle trajectory) {
+  if (!runs_.at(trajectory).is_closed) Shut(trajectory);
+  runs_.Free(trajectory);
+}
+
+TrajectoryIndex::Handle TrajectoryIndex::FindOpen(int64_t lane,
+                                                  const Key& key) const {
+  if (!key.has_id) return by_lane_[lane].open_without_id;
+  const auto found = open_.find(OpenKey{lane, key.id});
+  return found == open_.end() ? -1 : *found;
+}
+
+void TrajectoryIndex::Open(Handle trajectory) {
+  Runs::Record& record = runs_.at(trajectory);
+  record.is_closed = false;
+  if (record.has_id) {
+    open_.insert(trajectory);
+  } else {
+    by_lane_[record.lane].open_without_id = trajectory;
+  }
+}
+
+void TrajectoryIndex::Shut(Handle trajectory) {
+  Runs::Record& record = runs_.at(trajectory);
+  record.is_closed = true;
+  if (record.has_id) {
+    open_.erase(trajectory);
+  } else {
+    by_lane_[record.lane].open_without_id = -1;
+  }
+}
+
+void TrajectoryIndex::UpdateSets(Handle trajectory) {
+  const Runs::Record& record = runs_.at(trajectory);
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    const int64_t starts =
+        record.rows > 0 ? rules_[i].Count(record.rows, record.is_cut) : 0;
+    sets_[i].Set(trajectory, starts);
+  }
+}
+
+TrajectoryIndex::Trajectory TrajectoryIndex::Get(Handle trajectory) const {
+  const Runs::Record& record = runs_.at(trajectory);
+  Trajectory result = {.lane = record.lane,
+                       .rows = record.rows,
+                       .is_closed = record.is_closed,
+                       .is_cut = record.is_cut};
+  if (record.has_id) result.id = record.id;
+  return result;
+}
+
+Slot TrajectoryIndex::At(Handle trajectory, int64_t offset) const {
+  const int64_t lane = runs_.at(trajectory).lane;
+  Slot slot = 0;
+  runs_.ForEachRun(trajectory, offset, 1, [&](int64_t step, int64_t) {
+    slot = runs_.SlotOf(lane, step);
+  });
+  return slot;
+}
+
+void TrajectoryIndex::AppendSlots(Handle trajectory, int64_t offset,
+                                  int64_t count,
+                                  std::vector<Slot>* slots) const {
+  const int64_t lane = runs_.at(trajectory).lane;
+  const int64_t capacity = lanes().capacity;
+  runs_.ForEachRun(trajectory, offset, count, [&](int64_t step, int64_t rows) {
+    const Slot lane_end = (lane + 1) * capacity;
+    Slot slot = runs_.SlotOf(lane, step);
+    for (; rows > 0; --rows) {
+      slots->push_back(slot);
+      if (++slot == lane_end) slot -= capacity;
+    }
+  });
+}
+
+void TrajectoryIndex::AppendRanges(Handle trajectory, int64_t offset,
+                                   int64_t count,
+                                   std::vector<SlotRange>* ranges) const {
+  const int64_t lane = runs_.at(trajectory).lane;
+  const Slot lane_end = (lane + 1) * lanes().capacity;
+  runs_.ForEachRun(trajectory, offset, count, [&](int64_t step, int64_t rows) {
+    const Slot first = runs_.SlotOf(lane, step);
+    const int64_t before_wrap = std::min(rows, lane_end - first);
+    ranges->push_back({.first = first, .count = before_wrap});
+    if (rows == before_wrap) return;
+    ranges->push_back(
+        {.first = lane_end - lanes().capacity, .count = rows - before_wrap});
+  });
+}
+
+std::optional<TrajectoryIndex::Place> TrajectoryIndex::Find(Slot slot) const {
+  if (slot < 0 || by_lane_.empty() || slot >= lanes().num_slots()) {
+    return std::nullopt;
+  }
+  const int64_t lane = lanes().LaneOf(slot);
+  const int64_t step = runs_.StepOf(lane, slot);
+  if (step < runs_.begin(lane)) return std::nullopt;
+  return runs_.PlaceOf(lane, step);
+}
+
+int64_t TrajectoryIndex::AgeOf(Slot slot) const {
+  const int64_t lane = lanes().LaneOf(slot);
+  return runs_.end(lane) - 1 - runs_.StepOf(lane, slot);
+}
+
+void TrajectoryIndex::AppendPieces(const SlotRange& slots,
+                                   std::vector<Piece>* pieces) const {
+  const int64_t lane = lanes().LaneOf(slots.first);
+  const int64_t begin = runs_.StepOf(lane, slots.first);
+  runs_.ForEachPiece(
+      lane, begin, begin + slots.count,
+      [&](const Place& place, int64_t step, int64_t count) {
+        pieces->push_back(
+            {.place = place,
+             .slots = {.first = slots.first + (step - begin), .count = count}});
+      });
+}
+
+void TrajectoryIndex::AppendLane(int64_t lane,
+                                 std::vector<Piece>* pieces) const {
+  int64_t begin = runs_.begin(lane);
+  while (begin < runs_.end(lane)) {
+    const int64_t position = begin % lanes().capacity;
+    const int64_t count =
+        std::min(runs_.end(lane) - begin, lanes().capacity - position);
+    AppendPieces({.first = lanes().SlotOf(lane, position), .count = count},
+                 pieces);
+    begin += count;
+  }
+}
+
+std::pair<int64_t, int64_t> TrajectoryIndex::RangeOfRows() const {
+  std::pair<int64_t, int64_t> range = {0, 0};
+  for (Handle handle = 0; handle < runs_.num_handles(); ++handle) {
+    const int64_t rows = runs_.at(handle).rows;
+    if (rows == 0) continue;
+    range.first = range.first == 0 ? rows : std::min(range.first, rows);
+    range.second = std::max(range.second, rows);
+  }
+  return range;
+}
+
+int64_t TrajectoryIndex::memory_bytes() const {
+  int64_t bytes = runs_.memory_bytes() +
+                  static_cast<int64_t>(open_.capacity() * (sizeof(Handle) + 1) +
+                                       by_lane_.capacity() * sizeof(Lane));
+  for (const auto& set : sets_) bytes += set.memory_bytes();
+  return bytes;
+}
+
+}  // namespace rill

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/trajectories/trajectory_model.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace rill {
+
+TrajectoryModel::TrajectoryModel(const Lanes& lanes, Told told)
+    : lanes_(lanes), told_(told), by_lane_(lanes.count) {}
+
+void TrajectoryModel::Attach(WriteObserver* observer) const {
+  std::vector<Cursor> cursors;
+  Write write;
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+    const Lane& rows = by_lane_[lane];
+    cursors.push_back({.written = rows.begun - rows.in_flight});
+    if (rows.rows.empty()) continue;
+    AddRanges(lane, rows.rows.front().step,
+              static_cast<int64_t>(rows.rows.size()), &write.written);
+    for (const Row& row : rows.rows) write.rows.push_back({lane, row});
+  }
+  Tell(&write, told_);
+  observer->OnAttach(lanes_, cursors);
+  if (!write.written.empty()) observer->OnWrite(write.event);
+}
+
+void TrajectoryModel::BeginAppend(
+    int64_t first_lane, int64_t num_lanes, int64_t steps,
+    const std::function<Value(int64_t lane)>& next) {
+  Write& write = appends_.emplace_back();
+  const int64_t kept = std::min(steps, lanes_.capacity);
+  for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
+    Lane& rows = by_lane_[lane];
+    for (int64_t i = 0; i < steps; ++i) {
+      const Value value = next(lane);
+      Row row = {.step = rows.begun + i};
+      if (told_.ids) row.id = value.id;
+      row.is_end = told_.ends && value.is_end;
+      if (i >= steps - kept) write.rows.push_back({lane, row});
+    }
+    const auto live = static_cast<int64_t>(rows.rows.size());
+    const int64_t gone = std::clamp<int64_t>(
+        live + rows.in_flight + kept - lanes_.capacity, 0, live);
+    if (gone > 0) {
+      AddRanges(lane, rows.rows.front().step, gone, &write.retired);
+    }
+    for (int64_t i = 0; i < gone; ++i) {
+      const Row row = rows.rows.front();
+      rows.rows.pop_front();
+      if (row.is_end) continue;
+      // The next row of its trajectory comes before an end of its id.
+      for (Row& other : rows.rows) {
+        if (other.id != row.id) continue;
+        other.is_after_gap = true;
+        break;
+      }
+    }
+    AddRanges(lane, rows.begun + steps - kept, kept, &write.written);
+    rows.begun += steps;
+    rows.in_flight += kept;
+  }
+  Tell(&write, told_);
+  write.event.retired = write.retired;
+  for (WriteObserver* observer : observers_) observer->OnRetire(write.event);
+}
+
+void TrajectoryModel::FinishAppend() {
+  // A storage lets writes in place to the same slots end before.
+  const auto shares_slots = [&](const Write& other) {
+    for (const SlotRange& slot : other.written) {
+      for (const SlotRange& range : appends_.front().written) {
+        if (slot.first >= range.first &&
+            slot.first < range.first + range.count) {
+          return true;
+        }
+      }
+    }
+    return false;
+  };
+  while (std::any_of(in_place_.begin(), in_place_.end(), shares_slots)) {
+    FinishInPlace();
+  }
+  const Write& write = appends_.front();
+  std::map<int64_t, int64_t> in_lane;
+  for (const auto& [lane, row] : write.rows) ++in_lane[lane];
+  for (const auto& [lane, count] : in_lane) {
+    if (count >= lanes_.capacity) by_lane_[lane].before = Lane::kUnknown;
+    by_lane_[lane].in_flight -= count;
+  }
+  for (const auto& [lane, row] : write.rows) Publish(lane, row);
+  for (WriteObserver* observer : observers_) observer->OnWrite(write.event);
+  appends_.pop_front();
+}
+
+void TrajectoryModel::Append(int64_t lane, const std::vector<Value>& values) {
+  size_t i = 0;
+  Append(lane, 1, static_cast<int64_t>(values.size()),
+         [&](int64_t) { return values[i++]; });
+}
+
+void TrajectoryModel::Publish(int64_t lane_number, Row row) {
+  Lane& lane = by_lane_[lane_number];
+  row.is_after_gap = lane.before == Lane::kUnknown ||
+                     (lane.before == Lane::kKnown && !lane.newest.is_end &&
+                      lane.newest.id == row.id);
+  lane.rows.push_back(row);
+  lane.before = Lane::kKnown;
+  lane.newest = row;
+  ForgetJoinedGaps(&lane);
+}
+
+void TrajectoryModel::BeginInPlace(std::vector<Slot> slots,
+                                   std::vector<Value> values, Told told) {
+  Write& write = in_place_.emplace_back();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const int64_t lane = lanes_.LaneOf(slots[i]);
+    Row changed;
+    for (const Row& row : by_lane_[lane].rows) {
+      if (SlotOf(lane, row.step) == slots[i]) changed = row;
+    }
+    changed.is_end = values[i].is_end;
+    changed.id = values[i].id;
+    write.rows.push_back({lane, changed});
+    write.written.push_back({.first = slots[i], .count = 1});
+  }
+  write.event.is_append = false;
+  Tell(&write, told);
+  write.event.retired = write.written;
+  for (WriteObserver* observer : observers_) observer->OnRetire(write.event);
+}
+
+void TrajectoryModel::FinishInPlace() {
+  const Write& write = in_place_.front();
+  for (size_t i = 0; i < write.rows.size(); ++i) {
+    const SlotRange& slot = write.written[i];
+    if (std::count(write.written.begin() + i, write.written.end(), slot) > 1) {
+      continue;  // The later value counts.
+    }
+    const auto& [lane_number, changed] = write.rows[i];
+    Lane& lane = by_lane_[lane_number];
+    for (Row& row : lane.rows) {
+      if (row.step != changed.step) continue;
+      if (!write.ends.empty()) row.is_end = changed.is_end;
+      if (!write.ids.empty() && row.id != changed.id) {
+        row.id = changed.id;
+        row.is_after_gap = false;
+      }
+      if (lane.newest.step == row.step) lane.newest = row;
+    }
+  }
+  for (Lane& lane : by_lane_) ForgetJoinedGaps(&lane);
+  for (WriteObserver* observer : observers_) observer->OnWrite(write.event);
+  in_place_.pop_front();
+}
+
+void TrajectoryModel::FinishAll() {
+  while (!in_place_.empty()) FinishInPlace();
+  while (!appends_.empty()) FinishAppend();
+}
+
+void TrajectoryModel::Clear() {
+  FinishAll();
+  by_lane_.assign(lanes_.count, Lane());
+  for (WriteObserver* observer : observers_) observer->OnClear();
+}
+
+bool TrajectoryModel::IsBlocked(int64_t first_lane, int64_t num_lanes,
+                                int64_t steps) const {
+  for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
+    if (by_lane_[lane].in_flight + std::min(steps, lanes_.capacity) >
+        lanes_.capacity) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<Slot> TrajectoryModel::Live() const {
+  std::vector<Slot> slots;
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+    for (const Row& row : by_lane_[lane].rows) {
+      slots.push_back(SlotOf(lane, row.step));
+    }
+  }
+  return slots;
+}
+
+std::vector<TrajectoryModel::Trajectory> TrajectoryModel::Trajectories() const {
+  std::vector<Trajectory> trajectories;
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+    const std::deque<Row>& rows = by_lane_[lane].rows;
+    for (const std::vector<size_t>& group : Group(by_lane_[lane])) {
+      Trajectory trajectory = {.lane = lane,
+                               .id = rows[group[0]].id,
+                               .is_closed = rows[group.back()].is_end,
+                               .is_cut = rows[group[0]].is_after_gap,
+                               .slots = {}};
+      for (const size_t i : group) {
+        trajectory.slots.push_back(SlotOf(lane, rows[i].step));
+      }
+      trajectories.push_back(std::move(trajectory));
+    }
+  }
+  return trajectories;
+}
+
+std::vector<std::vector<size_t>> TrajectoryModel::Group(
+    const Lane& lane) const {
+  std::vector<std::vector<size_t>> groups;
+  std::map<std::optional<int64_t>, size_t> open;
+  for (size_t i = 0; i < lane.rows.size(); ++i) {
+    const Row& row = lane.rows[i];
+    const auto [found, is_new] = open.insert({row.id, groups.size()});
+    if (is_new) groups.emplace_back();
+    groups[found->second].push_back(i);
+    if (row.is_end) open.erase(found);
+  }
+  return groups;
+}
+
+void TrajectoryModel::ForgetJoinedGaps(Lane* lane) const {
+  for (const std::vector<size_t>& group : Group(*lane)) {
+    for (size_t i = 1; i < group.size(); ++i) {
+      lane->rows[group[i]].is_after_gap = false;
+    }
+  }
+}
+
+void TrajectoryModel::AddRanges(int64_t lane, int64_t step, int64_t count,
+                                std::vector<SlotRange>* ranges) const {
+  const int64_t position = step % lanes_.capacity;
+  const int64_t before_wrap = std::min(count, lanes_.capacity - position);
+  if (before_wrap > 0) {
+    ranges->push_back({lanes_.SlotOf(lane, position), before_wrap});
+  }
+  if (count > before_wrap) {
+    ranges->push_back({lanes_.SlotOf(lane, 0), count - before_wrap});
+  }
+}
+
+void TrajectoryModel::Tell(Write* write, Told told) const {
+  for (const auto& [lane, row] : write->rows) {
+    if (told.ends) write->ends.push_back(row.is_end ? 1 : 0);
+    if (told.ids) write->ids.push_back(row.id.value_or(0));
+  }
+  write->event.written = write->written;
+  write->event.ends = write->ends;
+  write->event.trajectory_ids = write->ids;
+}
+
+}  // namespace rill

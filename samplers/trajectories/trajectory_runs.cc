@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/trajectories/trajectory_runs.h"
+
+#include <algorithm>
+
+namespace rill::samplers_internal {
+namespace {
+
+constexpr uint8_t kRunsPerFinger = 32;
+
+}  // namespace
+
+void TrajectoryRuns::Reset(const Lanes& lanes, int64_t num_lanes) {
+  lanes_ = lanes;
+  by_lane_.clear();
+  by_lane_.resize(num_lanes);
+  records_.clear();
+  free_.clear();
+  fingers_.clear();
+}
+
+void TrajectoryRuns::Skip(int64_t lane, int64_t steps) {
+  by_lane_[lane].end += steps;
+  by_lane_[lane].begin = by_lane_[lane].end;
+}
+
+TrajectoryRuns::Handle TrajectoryRuns::Make(int64_t lane) {
+  Handle handle = static_cast<Handle>(records_.size());
+  if (free_.empty()) {
+    records_.emplace_back();
+  } else {
+    handle = free_.back();
+    free_.pop_back();
+  }
+  records_[handle].lane = static_cast<int32_t>(lane);
+  return handle;
+}
+
+void TrajectoryRuns::Free(Handle trajectory) {
+  if (records_[trajectory].has_fingers) fingers_.erase(trajectory);
+  records_[trajectory] = Record();
+  free_.push_back(trajectory);
+}
+
+void TrajectoryRuns::Extend(Handle trajectory, int64_t rows) {
+  ++work_;
+  Record& record = records_[trajectory];
+  Lane& lane = by_lane_[record.lane];
+  if (lane.runs.empty() || lane.runs.back().trajectory != trajectory) {
+    AddRun(trajectory);
+  }
+  record.rows += rows;
+  lane.end += rows;
+}
+
+void TrajectoryRuns::AddRun(Handle trajectory) {
+  Record& record = records_[trajectory];
+  Lane& lane = by_lane_[record.lane];
+  const auto number = static_cast<uint32_t>(lane.first_run + lane.runs.size());
+  lane.runs.push_back({.step = lane.end, .trajectory = trajectory});
+  if (record.rows == 0) {
+    record.first_run = record.last_run = number;
+    return;
+  }
+  lane.runs[IndexOf(lane, record.last_run)].next = number;
+  record.last_run = number;
+  if (++record.runs_since_finger < kRunsPerFinger) return;
+  record.runs_since_finger = 0;
+  record.has_fingers = true;
+  Fingers& fingers = fingers_[trajectory];
+  fingers.list.push_back({.offset = fingers.gone + record.rows, .run = number});
+}
+
+TrajectoryRuns::Taken TrajectoryRuns::TakeFront(int64_t lane_number,
+                                                int64_t most) {
+  ++work_;
+  Lane& lane = by_lane_[lane_number];
+  Run& run = lane.runs.front();
+  const Taken taken = {.trajectory = run.trajectory,
+                       .rows = std::min(most, EndOf(lane, 0) - run.step)};
+  Record& record = records_[taken.trajectory];
+  record.rows -= taken.rows;
+  lane.begin += taken.rows;
+  run.step += taken.rows;
+  if (run.step == EndOf(lane, 0)) {
+    record.first_run = run.next;
+    lane.runs.pop_front();
+    ++lane.first_run;
+  }
+  if (record.has_fingers && record.rows > 0) {
+    // The first run needs no finger.
+    Fingers& fingers = fingers_[taken.trajectory];
+    fingers.gone += taken.rows;
+    while (fingers.head < fingers.list.size() &&
+           fingers.list[fingers.head].offset <= fingers.gone) {
+      ++fingers.head;
+    }
+    if (2 * fingers.head > fingers.list.size()) {
+      fingers.list.erase(fingers.list.begin(),
+                         fingers.list.begin() + fingers.head);
+      fingers.head = 0;
+    }
+  }
+  return taken;
+}
+
+TrajectoryRuns::Taken TrajectoryRuns::TakeBack(int64_t lane_number,
+                                               int64_t most) {
+  ++work_;
+  Lane& lane = by_lane_[lane_number];
+  const Run& run = lane.runs.back();
+  const Taken taken = {.trajectory = run.trajectory,
+                       .rows = std::min(most, lane.end - run.step)};
+  Record& record = records_[taken.trajectory];
+  record.rows -= taken.rows;
+  lane.end -= taken.rows;
+  if (lane.end > run.step) return taken;
+  const uint32_t number = record.last_run;
+  lane.runs.pop_back();
+  if (record.rows == 0) return taken;
+  if (record.has_fingers) {
+    Fingers& fingers = fingers_[taken.trajectory];
+    if (fingers.head < fingers.list.size() &&
+        fingers.list.back().run == number) {
+      fingers.list.pop_back();
+      record.runs_since_finger = kRunsPerFinger;
+    }
+  }
+  // Its runs before the first finger may be fewer, where some were evicted.
+  if (record.runs_since_finger > 0) --record.runs_since_finger;
+  RunPlace at =
+      FingerBefore(taken.trajectory, [](const Finger&) { return true; });
+  while (RunOf(lane, at.run).next != number) at = Next(lane, at);
+  record.last_run = at.run;
+  return taken;
+}
+
+int64_t TrajectoryRuns::StepOf(int64_t lane_number, Slot slot) const {
+  const Lane& lane = by_lane_[lane_number];
+  // How many steps before the newest one this slot was written.
+  const int64_t age =
+      (lane.end - 1 - lanes_.PositionOf(slot)) % lanes_.capacity;
+  return lane.end - 1 - (age < 0 ? age + lanes_.capacity : age);
+}
+
+TrajectoryRuns::Place TrajectoryRuns::PlaceOf(int64_t lane_number,
+                                              int64_t step) const {
+  const Lane& lane = by_lane_[lane_number];
+  const size_t index = IndexAt(lane, step);
+  const Run& run = lane.runs[index];
+  const uint32_t number = lane.first_run + static_cast<uint32_t>(index);
+  return {.trajectory = run.trajectory,
+          .offset = OffsetOf(run.trajectory, number) + step - run.step};
+}
+
+int64_t TrajectoryRuns::LastStep(Handle trajectory) const {
+  const Record& record = records_[trajectory];
+  const Lane& lane = by_lane_[record.lane];
+  return EndOf(lane, IndexOf(lane, record.last_run)) - 1;
+}
+
+int64_t TrajectoryRuns::FirstStep(Handle trajectory) const {
+  const Record& record = records_[trajectory];
+  return RunOf(by_lane_[record.lane], record.first_run).step;
+}
+
+int64_t TrajectoryRuns::memory_bytes() const {
+  size_t bytes = records_.size() * sizeof(Record) + free_.capacity() * 4 +
+                 fingers_.capacity() * (1 + sizeof(Fingers) + sizeof(Handle));
+  for (const Lane& lane : by_lane_) {
+    bytes += sizeof(Lane) + lane.runs.size() * sizeof(Run);
+  }
+  for (const auto& entry : fingers_) {
+    bytes += entry.second.list.capacity() * sizeof(Finger);
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+size_t TrajectoryRuns::IndexAt(const Lane& lane, int64_t step) const {
+  const auto after = std::upper_bound(
+      lane.runs.begin(), lane.runs.end(), step,
+      [this](int64_t s, const Run& run) { return ++work_, s < run.step; });
+  return static_cast<size_t>(after - lane.runs.begin()) - 1;
+}
+
+template <typename IsBefore>
+TrajectoryRuns::RunPlace TrajectoryRuns::FingerBefore(
+    Handle trajectory, IsBefore is_before) const {
+  const Record& record = records_[trajectory];
+  RunPlace place = {.run = record.first_run, .offset = 0};
+  if (!record.has_fingers) return place;
+  const Fingers& fingers = fingers_.find(trajectory)->second;
+  const auto first = fingers.list.begin() + fingers.head;
+  const auto after = std::partition_point(
+      first, fingers.list.end(), [&](const Finger& finger) {
+        ++work_;
+        return is_before(Finger{finger.offset - fingers.gone, finger.run});
+      });
+  if (after == first) return place;
+  return {.run = (after - 1)->run,
+          .offset = (after - 1)->offset - fingers.gone};
+}
+
+TrajectoryRuns::RunPlace TrajectoryRuns::Next(const Lane& lane,
+                                              const RunPlace& place) const {
+  ++work_;
+  const size_t index = IndexOf(lane, place.run);
+  const Run& run = lane.runs[index];
+  return {.run = run.next,
+          .offset = place.offset + EndOf(lane, index) - run.step};
+}
+
+TrajectoryRuns::RunPlace TrajectoryRuns::Seek(Handle trajectory,
+                                              int64_t offset) const {
+  const Record& record = records_[trajectory];
+  const Lane& lane = by_lane_[record.lane];
+  RunPlace at = FingerBefore(trajectory, [&](const Finger& finger) {
+    return finger.offset <= offset;
+  });
+  while (at.run != record.last_run) {
+    const RunPlace next = Next(lane, at);
+    if (next.offset > offset) break;
+    at = next;
+  }
+  return at;
+}
+
+int64_t TrajectoryRuns::OffsetOf(Handle trajectory, uint32_t run) const {
+  const Record& record = records_[trajectory];
+  if (run == record.first_run) return 0;
+  const Lane& lane = by_lane_[record.lane];
+  const size_t index = IndexOf(lane, run);
+  RunPlace at = FingerBefore(trajectory, [&](const Finger& finger) {
+    return IndexOf(lane, finger.run) <= index;
+  });
+  while (at.run != run) at = Next(lane, at);
+  return at.offset;
+}
+
+}  // namespace rill::samplers_internal

@@ -263,13 +263,14 @@ int64_t TrajectoryIndex::AgeOf(Slot slot) const {
 void TrajectoryIndex::AppendPieces(const SlotRange& slots,
                                    std::vector<Piece>* pieces) const {
   const int64_t lane = lanes().LaneOf(slots.first);
-  const int64_t begin = runs_.StepOf(lane, slots.first);
+  const int64_t end = runs_.StepOf(lane, slots.first + slots.count - 1) + 1;
+  const int64_t first = end - slots.count;
   runs_.ForEachPiece(
-      lane, begin, begin + slots.count,
+      lane, std::max(first, runs_.begin(lane)), end,
       [&](const Place& place, int64_t step, int64_t count) {
         pieces->push_back(
             {.place = place,
-             .slots = {.first = slots.first + (step - begin), .count = count}});
+             .slots = {.first = slots.first + (step - first), .count = count}});
       });
 }
 

@@ -100,6 +100,7 @@ class TrajectoryIndex : public WriteObserver {
   void OnClear() override;
 
   const Lanes& lanes() const { return runs_.lanes(); }
+  int64_t num_lanes() const { return runs_.num_lanes(); }  // 0: not known yet.
   int64_t num_trajectories() const { return runs_.num_trajectories(); }
   int64_t num_rows() const { return num_rows_; }
   // The trajectories that have starts by a rule, weighed by how many.
@@ -119,7 +120,8 @@ class TrajectoryIndex : public WriteObserver {
   std::optional<Place> Find(Slot slot) const;
   // How many steps of its lane came after a live row.
   int64_t AgeOf(Slot slot) const;
-  // Appends what live rows of consecutive steps belong to.
+  // Appends what rows of consecutive steps belong to; those that are not live
+  // are left out.
   void AppendPieces(const SlotRange& slots, std::vector<Piece>* pieces) const;
   // Appends all of a lane, oldest first.
   void AppendLane(int64_t lane, std::vector<Piece>* pieces) const;

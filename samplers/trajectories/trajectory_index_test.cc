@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/trajectories/trajectory_index.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/samplers/state_bytes.h"
+#include "rill/samplers/trajectories/trajectory_history.h"
 #include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/testing/status_matchers.h"
 
@@ -124,114 +123,30 @@ absl::Status LoadBytes(const std::string& bytes, TrajectoryIndex* index) {
   return loaded.ok() ? reader->Finish() : loaded;
 }
 
-// A history of random writes: how long trajectories are, who writes, what is
-// told, all functions of its number.
-class History {
- public:
-  History(uint64_t number, int64_t max_capacity)
-      : number_(number),
-        told_{.ends = number % 3 != 1, .ids = number % 3 != 0},
-        lanes_{.count = Pick(3) + 1, .capacity = Pick(max_capacity) + 1},
-        producers_(number % 2 == 0 ? 1 : Pick(4) + 1),
-        rarity_(Pick(12) + 2),
-        model_(lanes_, told_) {
-    index_ = std::make_unique<TrajectoryIndex>(Rules());
-    model_.AddObserver(index_.get());
-  }
-
-  const TrajectoryModel& model() const { return model_; }
-  const TrajectoryIndex& index() const { return *index_; }
-  const TrajectoryIndex& twin() const { return *twin_; }
-
-  void Step() {
-    const int64_t kind = Pick(100);
-    if (kind == 0) {
-      model_.Clear();
-    } else if (kind < 12) {
-      BeginInPlace();
-    } else if (kind < 25) {
-      if (model_.in_place_in_flight() > 0) model_.FinishInPlace();
-    } else if (kind < 45) {
-      if (model_.appends_in_flight() > 0) model_.FinishAppend();
-    } else {
-      BeginAppend();
-      if (kind < 80) model_.FinishAll();
-    }
-  }
-
-  // Another index, attached and loaded, is the same from here on.
-  void SaveAndLoad() {
-    model_.FinishAll();
-    auto loaded = std::make_unique<TrajectoryIndex>(Rules());
-    model_.Attach(loaded.get());
-    const std::string bytes = SavedBytes(*index_);
-    RILL_ASSERT_OK(LoadBytes(bytes, loaded.get()));
-    ASSERT_EQ(SavedBytes(*loaded), bytes);
-    twin_ = std::move(loaded);
-    model_.GoOn(twin_.get());
-  }
-
- private:
-  int64_t Pick(int64_t bound) {
-    return rng_.UniformInt(number_, draw_++, bound);
-  }
-
-  TrajectoryModel::Value NextValue(int64_t lane) {
-    int64_t& id = ids_[{lane, Pick(producers_)}];
-    // Without end flags a trajectory ends where its producer takes a new id;
-    // seldom it takes one that was there before.
-    const bool is_end = Pick(rarity_) == 0;
-    const TrajectoryModel::Value value = {.is_end = is_end, .id = id};
-    if (is_end && Pick(3) != 0) id = Pick(8) == 0 ? Pick(5) : ++last_id_;
-    return value;
-  }
-
-  void BeginAppend() {
-    const int64_t first = Pick(lanes_.count);
-    const int64_t count = Pick(lanes_.count - first) + 1;
-    const int64_t steps =
-        Pick(4) == 0 ? Pick(2 * lanes_.capacity + 2) + 1 : Pick(4) + 1;
-    while (model_.IsBlocked(first, count, steps)) model_.FinishAppend();
-    model_.BeginAppend(first, count, steps,
-                       [&](int64_t lane) { return NextValue(lane); });
-  }
-
-  void BeginInPlace() {
-    const std::vector<Slot> live = model_.Live();
-    if (live.empty()) return;
-    std::vector<Slot> slots;
-    std::vector<TrajectoryModel::Value> values;
-    for (int64_t i = Pick(4); i >= 0; --i) {
-      slots.push_back(live[Pick(static_cast<int64_t>(live.size()))]);
-      values.push_back({.is_end = Pick(2) == 0, .id = last_id_ - Pick(4)});
-    }
-    model_.BeginInPlace(
-        slots, values,
-        {.ends = told_.ends && Pick(3) != 0, .ids = told_.ids && Pick(3) == 0});
-  }
-
-  const Rng rng_{kSeed};
-  uint64_t number_;
-  uint32_t draw_ = 0;
-  TrajectoryModel::Told told_;
-  Lanes lanes_;
-  int64_t producers_;
-  int64_t rarity_;
-  std::map<std::pair<int64_t, int64_t>, int64_t> ids_;
-  int64_t last_id_ = 0;
-  TrajectoryModel model_;
-  std::unique_ptr<TrajectoryIndex> index_;
-  std::unique_ptr<TrajectoryIndex> twin_;
-};
+// Another index that attaches to the rows of a history, loads the state of
+// `index` and goes on.
+std::unique_ptr<TrajectoryIndex> Load(const TrajectoryIndex& index,
+                                      TrajectoryModel* model) {
+  model->FinishAll();
+  auto loaded = std::make_unique<TrajectoryIndex>(Rules());
+  model->Attach(loaded.get());
+  const std::string bytes = SavedBytes(index);
+  RILL_EXPECT_OK(LoadBytes(bytes, loaded.get()));
+  EXPECT_EQ(SavedBytes(*loaded), bytes);
+  model->GoOn(loaded.get());
+  return loaded;
+}
 
 TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsOverRandomHistories) {
   constexpr uint64_t kHistories = 900;
   constexpr int kSteps = 150;
   for (uint64_t number = 0; number < kHistories; ++number) {
-    History history(number, /*max_capacity=*/20);
+    TrajectoryHistory history(number, /*max_capacity=*/20);
+    TrajectoryIndex index(Rules());
+    history.model().AddObserver(&index);
     for (int step = 0; step < kSteps; ++step) {
       history.Step();
-      ASSERT_NO_FATAL_FAILURE(ExpectSame(history.model(), history.index()))
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(history.model(), index))
           << "history " << number << " step " << step;
     }
   }
@@ -269,15 +184,17 @@ TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsWhereProducersTakeTurns) {
 // Also the order of the sets: equal draws.
 TEST(TrajectoryIndexTest, LoadedStateGoesOnAsTheSavedOne) {
   for (uint64_t number = 0; number < 300; ++number) {
-    History history(number, /*max_capacity=*/20);
+    TrajectoryHistory history(number, /*max_capacity=*/20);
+    TrajectoryIndex index(Rules());
+    history.model().AddObserver(&index);
     for (int step = 0; step < 40; ++step) history.Step();
-    ASSERT_NO_FATAL_FAILURE(history.SaveAndLoad()) << "history " << number;
+    const auto twin = Load(index, &history.model());
     for (int step = 0; step < 60; ++step) {
       history.Step();
-      ASSERT_EQ(SavedBytes(history.twin()), SavedBytes(history.index()))
+      ASSERT_EQ(SavedBytes(*twin), SavedBytes(index))
           << "history " << number << " step " << step;
     }
-    ASSERT_NO_FATAL_FAILURE(ExpectSame(history.model(), history.twin()));
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(history.model(), *twin));
   }
 }
 

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/units/slice_anchors.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace rill::samplers_internal {
+namespace {
+
+// What of `ranges` is not in `others`; both are sorted and do not overlap.
+void Subtract(absl::Span<const SlotRange> ranges,
+              absl::Span<const SlotRange> others,
+              std::vector<SlotRange>* result) {
+  size_t other = 0;
+  for (const SlotRange& range : ranges) {
+    Slot at = range.first;
+    const Slot end = range.first + range.count;
+    while (other < others.size() &&
+           others[other].first + others[other].count <= at) {
+      ++other;
+    }
+    for (size_t i = other; i < others.size() && others[i].first < end; ++i) {
+      if (others[i].first > at) {
+        result->push_back({.first = at, .count = others[i].first - at});
+      }
+      at = others[i].first + others[i].count;
+    }
+    if (at < end) result->push_back({.first = at, .count = end - at});
+  }
+}
+
+void SortBySlot(std::vector<SlotRange>* ranges) {
+  std::sort(
+      ranges->begin(), ranges->end(),
+      [](const SlotRange& a, const SlotRange& b) { return a.first < b.first; });
+}
+
+}  // namespace
+
+void SliceAnchors::OnAttach(const Lanes& lanes,
+                            absl::Span<const Cursor> cursors) {
+  index_.OnAttach(lanes, cursors);
+  if (listener_ != nullptr) listener_->OnAnchorsCleared();
+}
+
+void SliceAnchors::OnClear() {
+  index_.OnClear();
+  if (listener_ != nullptr) listener_->OnAnchorsCleared();
+}
+
+void SliceAnchors::OnRetire(const WriteEvent& event) {
+  // Rows that are written in place stay: a read waits for the write.
+  if (event.is_append && listener_ != nullptr) {
+    Evict(event);
+  } else {
+    index_.OnRetire(event);
+  }
+}
+
+void SliceAnchors::OnWrite(const WriteEvent& event) {
+  if (listener_ == nullptr) {
+    index_.OnWrite(event);
+  } else if (event.is_append) {
+    index_.OnWrite(event);
+    TellOfNewRows(event);
+  } else {
+    WriteInPlace(event);
+  }
+}
+
+bool SliceAnchors::Contains(Slot slot) const {
+  const std::optional<TrajectoryIndex::Place> place = index_.Find(slot);
+  return place.has_value() &&
+         place->offset < trajectories().WeightOf(place->trajectory);
+}
+
+absl::Status SliceAnchors::Load(absl::string_view sampler,
+                                StateReader* reader) {
+  if (listener_ == nullptr || !rule_.only_beginnings) {
+    return index_.Load(sampler, reader);
+  }
+  std::vector<int64_t> lanes;
+  for (int64_t lane = 0; lane < index_.num_lanes(); ++lane) {
+    lanes.push_back(lane);
+  }
+  const std::vector<SlotRange> before = AnchorsOfLanes(lanes);
+  const absl::Status loaded = index_.Load(sampler, reader);
+  TellOfDifference(before, AnchorsOfLanes(lanes));
+  return loaded;
+}
+
+void SliceAnchors::CollectShares(absl::Span<const SlotRange> slots) {
+  pieces_.clear();
+  shares_.clear();
+  for (const SlotRange& range : slots) index_.AppendPieces(range, &pieces_);
+  absl::flat_hash_map<Handle, size_t> share_of;
+  for (const TrajectoryIndex::Piece& piece : pieces_) {
+    const auto [found, is_new] =
+        share_of.insert({piece.place.trajectory, shares_.size()});
+    if (is_new) shares_.push_back({.trajectory = piece.place.trajectory});
+    shares_[found->second].rows += piece.slots.count;
+  }
+}
+
+void SliceAnchors::CollectAnchors(Handle trajectory, int64_t begin, int64_t end,
+                                  std::vector<SlotRange>* ranges) const {
+  if (begin < end) index_.AppendRanges(trajectory, begin, end - begin, ranges);
+}
+
+// Of a trajectory that loses its first n rows, the anchors were rows [0, a) and
+// will be rows [n, b).
+void SliceAnchors::Evict(const WriteEvent& event) {
+  CollectShares(event.retired);
+  removed_.clear();
+  added_.clear();
+  for (const Share& share : shares_) {
+    const TrajectoryIndex::Trajectory old = index_.Get(share.trajectory);
+    const int64_t n = share.rows;
+    const int64_t a = Count(old.rows, old.is_cut);
+    const int64_t b = n + Count(old.rows - n, /*is_cut=*/true);
+    CollectAnchors(share.trajectory, 0, std::min(a, n), &removed_);
+    CollectAnchors(share.trajectory, b, a, &removed_);
+    CollectAnchors(share.trajectory, std::max(a, n), b, &added_);
+  }
+  index_.OnRetire(event);
+  Tell();
+}
+
+void SliceAnchors::TellOfNewRows(const WriteEvent& event) {
+  CollectShares(event.written);
+  removed_.clear();
+  added_.clear();
+  for (const Share& share : shares_) {
+    const TrajectoryIndex::Trajectory now = index_.Get(share.trajectory);
+    CollectAnchors(share.trajectory, Count(now.rows - share.rows, now.is_cut),
+                   Count(now.rows, now.is_cut), &added_);
+  }
+  Tell();
+}
+
+void SliceAnchors::WriteInPlace(const WriteEvent& event) {
+  std::vector<SlotRange> written_before = AnchorsAmong(event.written);
+  if (!index_.IsChange(event)) {
+    index_.OnWrite(event);
+    removed_ = std::move(written_before);
+    added_ = removed_;
+    Tell();
+    return;
+  }
+  std::vector<int64_t> lanes;
+  for (const SlotRange& range : event.written) {
+    lanes.push_back(index_.lanes().LaneOf(range.first));
+  }
+  std::sort(lanes.begin(), lanes.end());
+  lanes.erase(std::unique(lanes.begin(), lanes.end()), lanes.end());
+  std::vector<SlotRange> before;
+  Subtract(AnchorsOfLanes(lanes), written_before, &before);
+  if (!written_before.empty()) listener_->OnAnchorsRemoved(written_before);
+  index_.OnWrite(event);
+  TellOfDifference(before, AnchorsOfLanes(lanes));
+}
+
+std::vector<SlotRange> SliceAnchors::AnchorsOfLanes(
+    absl::Span<const int64_t> lanes) const {
+  std::vector<TrajectoryIndex::Piece> pieces;
+  for (const int64_t lane : lanes) index_.AppendLane(lane, &pieces);
+  std::vector<SlotRange> ranges;
+  for (const TrajectoryIndex::Piece& piece : pieces) {
+    const int64_t anchors = trajectories().WeightOf(piece.place.trajectory);
+    const int64_t count =
+        std::min(piece.slots.count, anchors - piece.place.offset);
+    if (count > 0) ranges.push_back({piece.slots.first, count});
+  }
+  SortBySlot(&ranges);
+  return ranges;
+}
+
+std::vector<SlotRange> SliceAnchors::AnchorsAmong(
+    absl::Span<const SlotRange> slots) const {
+  std::vector<SlotRange> ranges;
+  for (const SlotRange& range : slots) {
+    for (int64_t i = 0; i < range.count; ++i) {
+      if (Contains(range.first + i)) ranges.push_back({range.first + i, 1});
+    }
+  }
+  SortBySlot(&ranges);
+  ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
+  return ranges;
+}
+
+void SliceAnchors::TellOfDifference(const std::vector<SlotRange>& before,
+                                    const std::vector<SlotRange>& after) {
+  removed_.clear();
+  added_.clear();
+  Subtract(before, after, &removed_);
+  Subtract(after, before, &added_);
+  Tell();
+}
+
+void SliceAnchors::Tell() {
+  if (!removed_.empty()) listener_->OnAnchorsRemoved(removed_);
+  if (!added_.empty()) listener_->OnAnchorsAdded(added_);
+}
+
+}  // namespace rill::samplers_internal

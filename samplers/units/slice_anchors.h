@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_UNITS_SLICE_ANCHORS_H_
+#define RILL_SAMPLERS_UNITS_SLICE_ANCHORS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/samplers/anchors.h"
+#include "rill/samplers/state_bytes.h"
+#include "rill/samplers/trajectories/start_rule.h"
+#include "rill/samplers/trajectories/trajectory_index.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
+
+namespace rill::samplers_internal {
+
+// The starts of a trajectory index by one rule, told to a listener as they come
+// and go: a row becomes one when enough rows of its trajectory follow, and
+// ceases when it is evicted, when a write in place takes those away, or (a rule
+// with `only_beginnings`) when the beginning is cut.
+//
+// Thread-safety: thread-compatible.
+// Cost: with a listener O(log) a piece that an append writes or evicts; a write
+//   in place O(log) a row, or O(pieces) of its lanes where trajectories change.
+//   Without one that of the index alone.
+class SliceAnchors : public WriteObserver {
+ public:
+  explicit SliceAnchors(const StartRule& rule)
+      : rule_(rule), index_(std::vector<StartRule>{rule}) {}
+
+  void SetListener(AnchorListener* listener) { listener_ = listener; }
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
+  void OnRetire(const WriteEvent& event) override;
+  void OnWrite(const WriteEvent& event) override;
+  void OnClear() override;
+
+  const TrajectoryIndex& index() const { return index_; }
+  // The trajectories that have anchors, weighed by how many: always their first
+  // rows.
+  const WeighedSet& trajectories() const { return index_.starts(0); }
+  bool Contains(Slot slot) const;
+
+  void Save(StateWriter* writer) const { index_.Save(writer); }
+  absl::Status Load(absl::string_view sampler, StateReader* reader);
+
+ private:
+  using Handle = TrajectoryIndex::Handle;
+  // Rows of one trajectory that come or go in an event.
+  struct Share {
+    Handle trajectory = 0;
+    int64_t rows = 0;
+  };
+
+  int64_t Count(int64_t rows, bool is_cut) const {
+    return rows > 0 ? rule_.Count(rows, is_cut) : 0;
+  }
+  // In the order of their first rows in `slots`.
+  void CollectShares(absl::Span<const SlotRange> slots);
+  void CollectAnchors(Handle trajectory, int64_t begin, int64_t end,
+                      std::vector<SlotRange>* ranges) const;
+  void Evict(const WriteEvent& event);
+  void TellOfNewRows(const WriteEvent& event);
+  void WriteInPlace(const WriteEvent& event);
+  // The anchors of lanes [begin, end) / of the rows, sorted by slot.
+  std::vector<SlotRange> AnchorsOfLanes(absl::Span<const int64_t> lanes) const;
+  std::vector<SlotRange> AnchorsAmong(absl::Span<const SlotRange> slots) const;
+  void TellOfDifference(const std::vector<SlotRange>& before,
+                        const std::vector<SlotRange>& after);
+  void Tell();
+
+  StartRule rule_;
+  TrajectoryIndex index_;
+  AnchorListener* listener_ = nullptr;
+  // Memory of events.
+  std::vector<TrajectoryIndex::Piece> pieces_;
+  std::vector<Share> shares_;
+  std::vector<SlotRange> removed_, added_;
+};
+
+}  // namespace rill::samplers_internal
+
+#endif  // RILL_SAMPLERS_UNITS_SLICE_ANCHORS_H_

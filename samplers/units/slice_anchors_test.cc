@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/units/slice_anchors.h"
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/samplers/trajectories/trajectory_history.h"
+#include "rill/samplers/trajectories/trajectory_model.h"
+
+namespace rill::samplers_internal {
+namespace {
+
+// Believes what it is told, and minds what does not fit.
+class Believer : public AnchorListener {
+ public:
+  void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        EXPECT_TRUE(anchors.insert(slot).second) << slot << " twice";
+      }
+    }
+  }
+  void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        EXPECT_EQ(anchors.erase(slot), 1u) << slot << " never was one";
+        removed.insert(slot);
+      }
+    }
+  }
+  void OnAnchorsCleared() override { anchors.clear(); }
+
+  std::set<Slot> anchors;
+  std::set<Slot> removed;
+};
+
+std::set<Slot> AnchorsOf(const TrajectoryModel& model, const StartRule& rule) {
+  std::set<Slot> anchors;
+  for (const TrajectoryModel::Trajectory& trajectory : model.Trajectories()) {
+    const int64_t count = rule.Count(
+        static_cast<int64_t>(trajectory.slots.size()), trajectory.is_cut);
+    anchors.insert(trajectory.slots.begin(), trajectory.slots.begin() + count);
+  }
+  return anchors;
+}
+
+TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
+  const std::vector<StartRule> rules = {
+      {},
+      {.length = 3},
+      {.length = 4, .is_strict = false},
+      {.length = 4, .overhang = 3},
+      {.length = 3, .is_strict = false, .overhang = 2},
+      {.length = 2, .only_beginnings = true}};
+  for (uint64_t number = 0; number < 300; ++number) {
+    const StartRule& rule = rules[number / 6 % rules.size()];
+    TrajectoryHistory history(number, /*max_capacity=*/20);
+    SliceAnchors anchors(rule);
+    Believer believer;
+    anchors.SetListener(&believer);
+    history.model().AddObserver(&anchors);
+    for (int step = 0; step < 100; ++step) {
+      history.Step();
+      const std::set<Slot> want = AnchorsOf(history.model(), rule);
+      ASSERT_EQ(believer.anchors, want)
+          << "history " << number << " step " << step;
+      for (Slot slot = 0; slot < history.model().lanes().num_slots(); ++slot) {
+        ASSERT_EQ(anchors.Contains(slot), want.count(slot) == 1);
+      }
+    }
+  }
+}
+
+TEST(SliceAnchorsTest, RowWrittenInPlaceCeasesAndBecomesOneAgain) {
+  TrajectoryModel model({.count = 1, .capacity = 8}, {});
+  SliceAnchors anchors({.length = 2});
+  Believer believer;
+  anchors.SetListener(&believer);
+  model.AddObserver(&anchors);
+  model.Append(0, {{}, {}, {}, {}, {}});
+  model.WriteInPlace({1, 4}, {{}, {}}, {.ends = false, .ids = false});
+  EXPECT_THAT(believer.removed, ::testing::ElementsAre(1));
+  EXPECT_THAT(believer.anchors, ::testing::ElementsAre(0, 1, 2, 3));
+  // An end splits: the row with it starts nothing any more, others stay as
+  // they were.
+  believer.removed.clear();
+  model.WriteInPlace({2}, {{.is_end = true}}, {.ids = false});
+  EXPECT_THAT(believer.removed, ::testing::ElementsAre(2));
+  EXPECT_THAT(believer.anchors, ::testing::ElementsAre(0, 1, 3));
+}
+
+}  // namespace
+}  // namespace rill::samplers_internal

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/units/slice_unit.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/trajectories/start_rule.h"
+#include "rill/samplers/trajectories/trajectory_index.h"
+#include "rill/samplers/units/slice_anchors.h"
+
+namespace rill {
+namespace {
+
+using samplers_internal::SliceAnchors;
+using samplers_internal::WeighedSet;
+
+uint64_t Low(const Rng::Block& bits) {
+  return bits[0] | (static_cast<uint64_t>(bits[1]) << 32);
+}
+uint64_t High(const Rng::Block& bits) {
+  return bits[2] | (static_cast<uint64_t>(bits[3]) << 32);
+}
+
+StartRule RuleOf(const SliceUnitOptions& options) {
+  return {.length = options.length,
+          .is_strict = options.is_strict,
+          .overhang = options.span_right,
+          .only_beginnings = options.starts == SliceStarts::kEpisodeStarts};
+}
+
+class SliceUnit final : public Unit, private Anchors {
+ public:
+  explicit SliceUnit(const SliceUnitOptions& options)
+      : options_(options), starts_(RuleOf(options)) {}
+
+  const Anchors& anchors() const override { return *this; }
+  void SetListener(AnchorListener* listener) override {
+    starts_.SetListener(listener);
+  }
+
+  absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
+    if (batch_size % options_.length != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("batch size: got ", batch_size, ", want a multiple of ",
+                       options_.length, ", the rows of a slice"));
+    }
+    return batch_size / options_.length;
+  }
+  absl::Status CheckAnchors() const override;
+  void Expand(const Rng& rng, uint64_t batch_number,
+              SamplePlan* plan) const override;
+
+  void SaveState(samplers_internal::StateWriter* writer) const override {
+    starts_.Save(writer);
+  }
+  absl::Status LoadState(samplers_internal::StateReader* reader) override {
+    return starts_.Load(name(), reader);
+  }
+  absl::string_view name() const override { return "Slice"; }
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    starts_.OnAttach(lanes, cursors);
+  }
+  void OnRetire(const WriteEvent& event) override { starts_.OnRetire(event); }
+  void OnWrite(const WriteEvent& event) override { starts_.OnWrite(event); }
+  void OnClear() override { starts_.OnClear(); }
+
+ private:
+  const TrajectoryIndex& index() const { return starts_.index(); }
+  // Those with starts.
+  const WeighedSet& trajectories() const { return starts_.trajectories(); }
+
+  // Anchors.
+  int64_t size() const override { return trajectories().total(); }
+  Slot At(int64_t n) const override {
+    const WeighedSet::Hit hit = trajectories().Find(n);
+    return index().At(hit.member, hit.rest);
+  }
+  bool Contains(Slot slot) const override { return starts_.Contains(slot); }
+  Slot Pick(const Rng::Block& bits) const override;
+
+  Slot PickByTrajectory(const Rng::Block& bits) const;
+  Slot PickByRow(uint64_t bits) const;
+  // Appends a slice's rows; returns how many.
+  int64_t AppendSlice(Slot anchor, const Rng& rng, uint64_t batch_number,
+                      uint32_t draw, std::vector<Slot>* rows) const;
+
+  const SliceUnitOptions options_;
+  SliceAnchors starts_;
+};
+
+absl::Status SliceUnit::CheckAnchors() const {
+  if (size() > 0) return absl::OkStatus();
+  if (index().num_rows() == 0) {
+    return absl::FailedPreconditionError(
+        "live rows: got 0, want >= 1; write more rows first");
+  }
+  const auto [shortest, longest] = index().RangeOfRows();
+  const bool wants_beginning = options_.starts == SliceStarts::kEpisodeStarts;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "trajectories: got ", index().num_trajectories(), " of ", shortest,
+      " to ", longest, " rows, want one of ", options_.is_strict ? "" : "any, ",
+      options_.is_strict ? absl::StrCat(options_.length, " or more") : "",
+      wants_beginning ? " whose beginning is stored" : "",
+      options_.is_strict ? "; write longer ones or set is_strict = false"
+                         : "; write more rows first"));
+}
+
+Slot SliceUnit::Pick(const Rng::Block& bits) const {
+  switch (options_.starts) {
+    case SliceStarts::kTrajectories:
+    case SliceStarts::kEpisodeStarts:
+      return PickByTrajectory(bits);
+    case SliceStarts::kRows:
+      return PickByRow(Low(bits));
+    case SliceStarts::kRecent: {
+      const Slot a = PickByRow(Low(bits));
+      const Slot b = PickByRow(High(bits));
+      return index().AgeOf(b) < index().AgeOf(a) ? b : a;
+    }
+  }
+  return PickByTrajectory(bits);
+}
+
+// The first row stands for the slices that begin before it as well.
+Slot SliceUnit::PickByTrajectory(const Rng::Block& bits) const {
+  const auto members = trajectories().members();
+  const int32_t trajectory =
+      members[BoundedInt(Low(bits), static_cast<int64_t>(members.size()))];
+  const int64_t starts =
+      trajectories().WeightOf(trajectory) + options_.span_left;
+  const int64_t start = BoundedInt(High(bits), starts) - options_.span_left;
+  return index().At(trajectory, std::max<int64_t>(start, 0));
+}
+
+Slot SliceUnit::PickByRow(uint64_t bits) const {
+  const int64_t rows = trajectories().total();
+  const int64_t before = options_.span_left * trajectories().size();
+  const int64_t n = BoundedInt(bits, rows + before);
+  if (n < rows) return At(n);
+  return index().At(trajectories().members()[(n - rows) / options_.span_left],
+                    0);
+}
+
+int64_t SliceUnit::AppendSlice(Slot anchor, const Rng& rng,
+                               uint64_t batch_number, uint32_t draw,
+                               std::vector<Slot>* rows) const {
+  const std::optional<TrajectoryIndex::Place> place = index().Find(anchor);
+  if (!place.has_value()) return 0;  // No anchor: a selector's mistake.
+  int64_t count = options_.length;
+  if (options_.span_left > 0 && place->offset == 0) {
+    count -= rng.UniformInt(batch_number, draw, options_.span_left + 1);
+  }
+  count = std::min(count, index().Get(place->trajectory).rows - place->offset);
+  index().AppendSlots(place->trajectory, place->offset, count, rows);
+  return count;
+}
+
+void SliceUnit::Expand(const Rng& rng, uint64_t batch_number,
+                       SamplePlan* plan) const {
+  plan->rows.clear();
+  plan->segments.clear();
+  plan->mask.clear();
+  const size_t most = plan->draws.size() * options_.length;
+  plan->rows.reserve(most);
+  plan->segments.reserve(most);
+  for (size_t i = 0; i < plan->draws.size(); ++i) {
+    const int64_t count = AppendSlice(plan->draws[i].slot, rng, batch_number,
+                                      static_cast<uint32_t>(i), &plan->rows);
+    if (options_.is_padded && count > 0 && count < options_.length) {
+      plan->mask.resize(plan->rows.size(), 1);
+      const Slot last = plan->rows.back();
+      plan->rows.insert(plan->rows.end(), options_.length - count, last);
+      plan->mask.resize(plan->rows.size(), 0);
+    }
+    plan->segments.resize(plan->rows.size(), static_cast<int64_t>(i));
+  }
+  if (!plan->mask.empty()) plan->mask.resize(plan->rows.size(), 1);
+}
+
+absl::Status Refuse(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("MakeSliceUnit: ", what));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Unit>> MakeSliceUnit(
+    const SliceUnitOptions& options) {
+  if (options.length < 1 || options.length > Sampler::kMaxBatchSize) {
+    return Refuse(absl::StrCat("length: got ", options.length, ", want [1, ",
+                               Sampler::kMaxBatchSize, "]"));
+  }
+  for (const auto& [name, span] :
+       {std::pair("span_left", options.span_left),
+        std::pair("span_right", options.span_right)}) {
+    if (span < 0 || span >= options.length) {
+      return Refuse(absl::StrCat(name, ": got ", span, ", want [0, ",
+                                 options.length - 1,
+                                 "], less than a slice's length"));
+    }
+  }
+  const bool has_span = options.span_left > 0 || options.span_right > 0;
+  if (has_span && options.starts == SliceStarts::kEpisodeStarts) {
+    return Refuse(
+        absl::StrCat("span: got (", options.span_left, ", ", options.span_right,
+                     "), want (0, 0) where slices start where episodes do"));
+  }
+  if (options.is_padded && options.is_strict && !has_span) {
+    return Refuse(
+        "is_padded: got true where no slice is short, want is_strict = false "
+        "or a span");
+  }
+  return std::make_unique<SliceUnit>(options);
+}
+
+}  // namespace rill

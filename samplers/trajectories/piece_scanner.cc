@@ -12,12 +12,14 @@ int64_t FindFlag(absl::Span<const uint8_t> flags, int64_t begin) {
   constexpr int64_t kWords = 8;
   const auto size = static_cast<int64_t>(flags.size());
   int64_t i = begin;
+  uint64_t words[kWords];
   for (; i + 8 * kWords <= size; i += 8 * kWords) {
-    uint64_t words[kWords];
     std::memcpy(words, flags.data() + i, sizeof(words));
     uint64_t any = 0;
     for (const uint64_t word : words) any |= word;
-    if (any != 0) break;
+    if (any == 0) continue;
+    for (int64_t word = 0; words[word] == 0; ++word) i += 8;
+    break;
   }
   while (i < size && flags[i] == 0) ++i;
   return i;

@@ -100,8 +100,8 @@ void TrajectoryIndex::SkipTo(const SlotRange& range) {
       lanes().PositionOf(range.first) - runs_.end(lane) % capacity;
   if (skipped < 0) skipped += capacity;
   const int64_t live = runs_.end(lane) - runs_.begin(lane);
-  const int64_t room = capacity - live;
-  if (skipped > 0 || range.count > room) Evict(lane, live);
+  const int64_t too_many = live + range.count - capacity;
+  Evict(lane, skipped > 0 ? live : std::max<int64_t>(too_many, 0));
   if (skipped == 0) return;
   runs_.Skip(lane, skipped);
   by_lane_[lane].tail = Tail::kUnknown;

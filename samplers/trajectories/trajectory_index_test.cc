@@ -138,7 +138,7 @@ std::unique_ptr<TrajectoryIndex> Load(const TrajectoryIndex& index,
 }
 
 TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsOverRandomHistories) {
-  constexpr uint64_t kHistories = 900;
+  constexpr uint64_t kHistories = 600;
   constexpr int kSteps = 150;
   for (uint64_t number = 0; number < kHistories; ++number) {
     TrajectoryHistory history(number, /*max_capacity=*/20);
@@ -196,6 +196,72 @@ TEST(TrajectoryIndexTest, LoadedStateGoesOnAsTheSavedOne) {
     }
     ASSERT_NO_FATAL_FAILURE(ExpectSame(history.model(), *twin));
   }
+}
+
+// A lane of so many slots, of which `live` are, in episodes of 1,000 rows: as
+// foreign flags tell of it.
+void AttachEpisodes(int64_t capacity, int64_t live, TrajectoryIndex* index) {
+  std::vector<uint8_t> flags(live, 0);
+  for (int64_t i = 999; i < live; i += 1000) flags[i] = 1;
+  const Cursor cursor = {.written = live};
+  const SlotRange rows = {.first = 0, .count = live};
+  WriteEvent event;
+  event.written = {&rows, 1};
+  event.ends = flags;
+  index->OnAttach({.count = 1, .capacity = capacity}, {&cursor, 1});
+  index->OnWrite(event);
+}
+
+struct Cost {
+  int64_t rows = 0;
+  int64_t pieces_of_write = 0;
+  int64_t pieces_of_draws = 0;
+  int64_t bytes = 0;
+};
+
+Cost CostOf(int64_t capacity, int64_t live) {
+  TrajectoryIndex index(std::vector<StartRule>{{.length = 16}});
+  AttachEpisodes(capacity, live, &index);
+  const TrajectoryIndex::Work before = index.work();
+  const std::vector<uint8_t> flags(1000, 0);
+  const SlotRange row = {.first = live, .count = 1000};
+  WriteEvent event;
+  event.written = {&row, 1};
+  event.ends = flags;
+  index.OnWrite(event);
+  const TrajectoryIndex::Work written = index.work();
+  std::vector<Slot> slots;
+  for (const int32_t trajectory : index.starts(0).members().subspan(0, 100)) {
+    index.AppendSlots(trajectory, 100, 16, &slots);
+    index.Find(slots.back());
+  }
+  return {.rows = written.rows - before.rows,
+          .pieces_of_write = written.pieces - before.pieces,
+          .pieces_of_draws = index.work().pieces - written.pieces,
+          .bytes = index.memory_bytes()};
+}
+
+// S18: a sample of 5M rows costs the same in a ring of 6M and of 600M.
+TEST(TrajectoryIndexTest, S18_WorkDoesNotGrowWithTheCapacity) {
+  const Cost small = CostOf(/*capacity=*/6'000'000, /*live=*/5'000'000);
+  const Cost large = CostOf(/*capacity=*/600'000'000, /*live=*/5'000'000);
+  EXPECT_EQ(small.rows, 1000);
+  EXPECT_EQ(small.rows, large.rows);
+  EXPECT_EQ(small.pieces_of_write, large.pieces_of_write);
+  EXPECT_EQ(small.pieces_of_draws, large.pieces_of_draws);
+  EXPECT_EQ(small.bytes, large.bytes);
+  // One look to draw, log2 of 5,001 to find a row: 13.
+  EXPECT_LE(small.pieces_of_write, 2);
+  EXPECT_LE(small.pieces_of_draws, 100 * (1 + 14));
+  // 32 a trajectory, 16 a run, 17 for the rule, the last with spare room.
+  EXPECT_LE(small.bytes, 5001 * (32 + 16 + 2 * 17) + 1000);
+}
+
+TEST(TrajectoryIndexTest, S18_WorkOfWritesDoesNotGrowWithTheRows) {
+  const Cost few = CostOf(/*capacity=*/6'000'000, /*live=*/50'000);
+  const Cost many = CostOf(/*capacity=*/6'000'000, /*live=*/5'000'000);
+  EXPECT_EQ(few.rows, many.rows);
+  EXPECT_EQ(few.pieces_of_write, many.pieces_of_write);
 }
 
 TEST(TrajectoryIndexTest, Example) {

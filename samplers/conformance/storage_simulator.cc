@@ -5,11 +5,18 @@
 
 namespace rill {
 
+namespace {
+
+constexpr int64_t kEpisode = 7;  // Steps.
+
+}  // namespace
+
 StorageSimulator::StorageSimulator(const Lanes& lanes)
     : lanes_(lanes),
       written_(lanes.count, 0),
       live_(lanes.num_slots(), false),
-      times_written_(lanes.num_slots(), 0) {}
+      times_written_(lanes.num_slots(), 0),
+      is_end_(lanes.num_slots(), 0) {}
 
 void StorageSimulator::AddObserver(WriteObserver* observer) {
   observers_.push_back(observer);
@@ -45,6 +52,8 @@ void StorageSimulator::Attach(WriteObserver* observer) const {
   if (rows.empty()) return;
   WriteEvent event;
   event.written = rows;
+  const std::vector<uint8_t> ends = EndsOf(rows);
+  event.ends = ends;
   observer->OnWrite(event);
 }
 
@@ -57,7 +66,10 @@ void StorageSimulator::BeginAppend(int64_t first_lane, int64_t num_lanes,
   const int64_t capacity = lanes_.capacity;
   const int64_t kept = std::min(steps, capacity);
   for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
-    written_[lane] += steps;
+    for (int64_t i = 0; i < steps; ++i, ++written_[lane]) {
+      is_end_[lanes_.SlotOf(lane, written_[lane] % capacity)] =
+          written_[lane] % kEpisode == kEpisode - 1 ? 1 : 0;
+    }
     const int64_t begin = (written_[lane] - kept) % capacity;
     const int64_t before_wrap = std::min(kept, capacity - begin);
     AddRange({.first = lanes_.SlotOf(lane, begin), .count = before_wrap});
@@ -120,8 +132,19 @@ void StorageSimulator::Retire() {
       }
     }
   }
+  ends_ = EndsOf(ranges_);
   const WriteEvent event = Event();
   for (WriteObserver* observer : observers_) observer->OnRetire(event);
+}
+
+std::vector<uint8_t> StorageSimulator::EndsOf(
+    absl::Span<const SlotRange> ranges) const {
+  std::vector<uint8_t> ends;
+  for (const SlotRange& range : ranges) {
+    ends.insert(ends.end(), is_end_.begin() + range.first,
+                is_end_.begin() + range.first + range.count);
+  }
+  return ends;
 }
 
 WriteEvent StorageSimulator::Event() const {
@@ -129,6 +152,7 @@ WriteEvent StorageSimulator::Event() const {
   event.is_append = is_append_;
   event.retired = retired_;
   event.written = ranges_;
+  event.ends = ends_;
   event.priorities = priorities_;
   return event;
 }

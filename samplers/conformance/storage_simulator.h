@@ -13,8 +13,8 @@ namespace rill {
 
 // A storage without bytes: keeps cursors, emits the write events that a storage
 // emits, and knows by plain bookkeeping which slots are live and how often each
-// was written. The oracle of samplers/conformance; also for the tests of one
-// sampler.
+// was written. Every 7th step of a lane ends an episode. The oracle of
+// samplers/conformance; also for the tests of one sampler.
 //
 // A write may be held open between Begin... and Finish, as other threads see
 // it: its old rows are retired, its new ones are not there yet. Arguments are
@@ -68,6 +68,7 @@ class StorageSimulator {
 
  private:
   void Attach(WriteObserver* observer) const;
+  std::vector<uint8_t> EndsOf(absl::Span<const SlotRange> ranges) const;
   void AddRange(SlotRange range);
   void Retire();
   WriteEvent Event() const;
@@ -76,6 +77,7 @@ class StorageSimulator {
   std::vector<int64_t> written_;  // Steps ever appended, one a lane.
   std::vector<bool> live_;        // One a slot, like all below.
   std::vector<int64_t> times_written_;
+  std::vector<uint8_t> is_end_;
   std::vector<WriteObserver*> observers_;
 
   // The write that is open.
@@ -83,6 +85,7 @@ class StorageSimulator {
   std::vector<SlotRange> ranges_;
   std::vector<SlotRange> retired_;
   std::vector<double> priorities_;
+  std::vector<uint8_t> ends_;
 };
 
 }  // namespace rill

@@ -26,12 +26,14 @@ class Recorder : public WriteObserver {
   void OnWrite(const WriteEvent& event) override {
     written = {event.written.begin(), event.written.end()};
     is_append = event.is_append;
+    ends = {event.ends.begin(), event.ends.end()};
   }
   void OnClear() override { ++clears; }
 
   std::vector<Cursor> attached;
   std::vector<SlotRange> retired;
   std::vector<SlotRange> written;
+  std::vector<uint8_t> ends;
   bool is_append = false;
   int clears = 0;
 };
@@ -64,6 +66,20 @@ TEST(StorageSimulatorTest, OverwriteIsNoAppend) {
   EXPECT_THAT(recorder.written, ElementsAre(SlotRange{2, 1}, SlotRange{0, 1}));
   EXPECT_EQ(storage.Generation(2), 1);
   EXPECT_EQ(storage.Generation(1), 0);
+}
+
+TEST(StorageSimulatorTest, EverySeventhStepEndsAnEpisode) {
+  StorageSimulator storage({.count = 1, .capacity = 5});
+  Recorder recorder;
+  storage.AddObserver(&recorder);
+  storage.Append(4);
+  EXPECT_THAT(recorder.ends, ElementsAre(0, 0, 0, 0));
+  storage.Append(4);  // Steps 4 to 7.
+  EXPECT_THAT(recorder.ends, ElementsAre(0, 0, 1, 0));
+  storage.Overwrite({1, 2});
+  EXPECT_THAT(recorder.ends, ElementsAre(1, 0));
+  storage.AttachAgain();  // Steps 3 to 7.
+  EXPECT_THAT(recorder.ends, ElementsAre(0, 0, 0, 1, 0));
 }
 
 TEST(StorageSimulatorTest, OpenWriteHidesItsOldRows) {

@@ -12,7 +12,6 @@
 #include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/piece_scanner.h"
@@ -139,8 +138,7 @@ class TrajectoryIndex : public WriteObserver {
   // follows the attaching; DATA_LOSS or FAILED_PRECONDITION, nothing changed,
   // where it does not fit. 8 bytes a trajectory and rule.
   void Save(samplers_internal::StateWriter* writer) const;
-  absl::Status Load(absl::string_view sampler,
-                    samplers_internal::StateReader* reader);
+  absl::Status Load(samplers_internal::StateReader* reader);
 
  private:
   using Runs = samplers_internal::TrajectoryRuns;
@@ -222,7 +220,7 @@ class TrajectoryIndex : public WriteObserver {
 
   // trajectory_index_state.cc.
   absl::StatusOr<std::vector<Handle>> ReadTrajectories(
-      absl::string_view sampler, samplers_internal::StateReader* reader) const;
+      samplers_internal::StateReader* reader) const;
 
   const std::vector<StartRule> rules_;
   std::vector<samplers_internal::WeighedSet> sets_;  // One a rule.

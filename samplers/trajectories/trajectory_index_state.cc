@@ -4,17 +4,19 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 
 namespace rill {
 namespace {
 
-absl::Status OtherRows(absl::string_view sampler, absl::string_view what,
-                       int64_t got, absl::string_view want) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      sampler, "::LoadState: ", what, ": got ", got, ", want ", want,
-      "; load after the storage has got the rows of the save"));
+absl::Status OtherRows(const samplers_internal::StateReader& reader,
+                       absl::string_view what, int64_t got,
+                       absl::string_view want) {
+  return reader.DoesNotFit(
+      absl::StrCat(what, ": got ", got, ", want ", want,
+                   "; load after the storage has got the rows of the save"));
 }
 
 }  // namespace
@@ -42,10 +44,10 @@ void TrajectoryIndex::Save(samplers_internal::StateWriter* writer) const {
 
 absl::StatusOr<std::vector<TrajectoryIndex::Handle>>
 TrajectoryIndex::ReadTrajectories(
-    absl::string_view sampler, samplers_internal::StateReader* reader) const {
+    samplers_internal::StateReader* reader) const {
   RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
   if (count < 0 || count > num_trajectories()) {
-    return OtherRows(sampler, "trajectories", count,
+    return OtherRows(*reader, "trajectories", count,
                      absl::StrCat("[0, ", num_trajectories(), "]"));
   }
   std::vector<Handle> handles;
@@ -55,7 +57,7 @@ TrajectoryIndex::ReadTrajectories(
     const std::optional<Place> place = Find(slot);
     if (!place.has_value() || place->offset != 0 ||
         is_named[place->trajectory]) {
-      return OtherRows(sampler, "trajectory at slot", slot,
+      return OtherRows(*reader, "trajectory at slot", slot,
                        "the first slot of another one");
     }
     is_named[place->trajectory] = true;
@@ -64,31 +66,29 @@ TrajectoryIndex::ReadTrajectories(
   return handles;
 }
 
-absl::Status TrajectoryIndex::Load(absl::string_view sampler,
-                                   samplers_internal::StateReader* reader) {
+absl::Status TrajectoryIndex::Load(samplers_internal::StateReader* reader) {
   RILL_ASSIGN_OR_RETURN(const int64_t rows, reader->Int());
   RILL_ASSIGN_OR_RETURN(const int64_t trajectories, reader->Int());
   if (rows != num_rows()) {
-    return OtherRows(sampler, "rows", rows, absl::StrCat(num_rows()));
+    return OtherRows(*reader, "rows", rows, absl::StrCat(num_rows()));
   }
   if (trajectories != num_trajectories()) {
-    return OtherRows(sampler, "trajectories", trajectories,
+    return OtherRows(*reader, "trajectories", trajectories,
                      absl::StrCat(num_trajectories()));
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<Handle> cut,
-                        ReadTrajectories(sampler, reader));
+                        ReadTrajectories(reader));
   std::vector<bool> is_cut(runs_.num_handles(), false);
   for (const Handle handle : cut) is_cut[handle] = true;
 
   RILL_ASSIGN_OR_RETURN(const int64_t num_sets, reader->Int());
   const auto want_sets = static_cast<int64_t>(sets_.size());
   if (num_sets != want_sets) {
-    return OtherRows(sampler, "sets", num_sets, absl::StrCat(want_sets));
+    return OtherRows(*reader, "sets", num_sets, absl::StrCat(want_sets));
   }
   std::vector<std::vector<Handle>> orders;
   for (const StartRule& rule : rules_) {
-    RILL_ASSIGN_OR_RETURN(std::vector<Handle> order,
-                          ReadTrajectories(sampler, reader));
+    RILL_ASSIGN_OR_RETURN(std::vector<Handle> order, ReadTrajectories(reader));
     const auto has_start = [&](Handle handle) {
       const int64_t rows = runs_.at(handle).rows;
       return rows > 0 && rule.Count(rows, is_cut[handle]) > 0;
@@ -99,7 +99,7 @@ absl::Status TrajectoryIndex::Load(absl::string_view sampler,
     }
     if (static_cast<int64_t>(order.size()) != want ||
         !std::all_of(order.begin(), order.end(), has_start)) {
-      return OtherRows(sampler, "trajectories with starts",
+      return OtherRows(*reader, "trajectories with starts",
                        static_cast<int64_t>(order.size()), absl::StrCat(want));
     }
     orders.push_back(std::move(order));

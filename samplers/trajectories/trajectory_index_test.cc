@@ -38,7 +38,7 @@ void ExpectSameSet(const std::vector<TrajectoryModel::Trajectory>& trajectories,
     const int64_t starts =
         rule.Count(static_cast<int64_t>(want.slots.size()), want.is_cut);
     const auto handle = index.Find(want.slots[0])->trajectory;
-    ASSERT_EQ(set.WeightOf(handle), starts) << "rule " << rule_number;
+    if (set.WeightOf(handle) != starts) FAIL() << "rule " << rule_number;
     members += starts > 0 ? 1 : 0;
     total += starts;
   }
@@ -59,10 +59,10 @@ void ExpectSameTrajectory(const TrajectoryModel::Trajectory& want,
   ASSERT_EQ(got.is_cut, want.is_cut) << "at slot " << want.slots[0];
   for (int64_t i = 0; i < rows; ++i) {
     const auto place = index.Find(want.slots[i]);
-    ASSERT_TRUE(place.has_value());
-    ASSERT_EQ(place->trajectory, first->trajectory);
-    ASSERT_EQ(place->offset, i);
-    ASSERT_EQ(index.At(first->trajectory, i), want.slots[i]);
+    const bool is_right =
+        place.has_value() && place->trajectory == first->trajectory &&
+        place->offset == i && index.At(first->trajectory, i) == want.slots[i];
+    ASSERT_TRUE(is_right) << "row " << i << " of slot " << want.slots[0];
   }
   std::vector<Slot> slots;
   index.AppendSlots(first->trajectory, rows / 3, rows - rows / 3, &slots);
@@ -97,10 +97,11 @@ void ExpectSame(const TrajectoryModel& model, const TrajectoryIndex& index) {
   size_t n = 0;
   for (const TrajectoryIndex::Piece& piece : pieces) {
     for (int64_t i = 0; i < piece.slots.count; ++i, ++n) {
-      ASSERT_EQ(piece.slots.first + i, live[n]);
       const auto place = index.Find(live[n]);
-      ASSERT_EQ(piece.place.trajectory, place->trajectory);
-      ASSERT_EQ(piece.place.offset + i, place->offset);
+      const bool is_right = piece.slots.first + i == live[n] &&
+                            piece.place.trajectory == place->trajectory &&
+                            piece.place.offset + i == place->offset;
+      ASSERT_TRUE(is_right) << "slot " << live[n];
     }
   }
   ASSERT_EQ(n, live.size());
@@ -119,7 +120,7 @@ std::string SavedBytes(const TrajectoryIndex& index) {
 absl::Status LoadBytes(const std::string& bytes, TrajectoryIndex* index) {
   auto reader = samplers_internal::StateReader::Open("Test", 1, bytes);
   if (!reader.ok()) return reader.status();
-  const absl::Status loaded = index->Load("Test", &*reader);
+  const absl::Status loaded = index->Load(&*reader);
   return loaded.ok() ? reader->Finish() : loaded;
 }
 
@@ -138,7 +139,7 @@ std::unique_ptr<TrajectoryIndex> Load(const TrajectoryIndex& index,
 }
 
 TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsOverRandomHistories) {
-  constexpr uint64_t kHistories = 600;
+  constexpr uint64_t kHistories = 240;
   constexpr int kSteps = 150;
   for (uint64_t number = 0; number < kHistories; ++number) {
     TrajectoryHistory history(number, /*max_capacity=*/20);
@@ -167,7 +168,7 @@ TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsWhereProducersTakeTurns) {
     const auto row = [&](int64_t) -> TrajectoryModel::Value {
       return {.is_end = pick(150 * producers) == 0, .id = pick(producers)};
     };
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < 16; ++round) {
       model.Append(0, 1, pick(60) + 1, row);
       model.Append(0, 1, 1, row);
       ASSERT_NO_FATAL_FAILURE(ExpectSame(model, index));
@@ -183,7 +184,7 @@ TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsWhereProducersTakeTurns) {
 
 // Also the order of the sets: equal draws.
 TEST(TrajectoryIndexTest, LoadedStateGoesOnAsTheSavedOne) {
-  for (uint64_t number = 0; number < 300; ++number) {
+  for (uint64_t number = 0; number < 200; ++number) {
     TrajectoryHistory history(number, /*max_capacity=*/20);
     TrajectoryIndex index(Rules());
     history.model().AddObserver(&index);

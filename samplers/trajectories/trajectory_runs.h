@@ -120,7 +120,9 @@ class TrajectoryRuns {
   static_assert(sizeof(Run) == 16);
   struct Lane {
     std::deque<Run> runs;
-    uint32_t first_run = 0;  // The number of runs.front().
+    // The number of runs.front(). Begins shortly before it wraps around, so
+    // that tests see that.
+    uint32_t first_run = uint32_t{0} - 50;
     int64_t begin = 0;
     int64_t end = 0;
   };

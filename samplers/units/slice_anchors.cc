@@ -76,17 +76,16 @@ bool SliceAnchors::Contains(Slot slot) const {
          place->offset < trajectories().WeightOf(place->trajectory);
 }
 
-absl::Status SliceAnchors::Load(absl::string_view sampler,
-                                StateReader* reader) {
+absl::Status SliceAnchors::Load(StateReader* reader) {
   if (listener_ == nullptr || !rule_.only_beginnings) {
-    return index_.Load(sampler, reader);
+    return index_.Load(reader);
   }
   std::vector<int64_t> lanes;
   for (int64_t lane = 0; lane < index_.num_lanes(); ++lane) {
     lanes.push_back(lane);
   }
   const std::vector<SlotRange> before = AnchorsOfLanes(lanes);
-  const absl::Status loaded = index_.Load(sampler, reader);
+  const absl::Status loaded = index_.Load(reader);
   TellOfDifference(before, AnchorsOfLanes(lanes));
   return loaded;
 }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/state_bytes.h"
@@ -45,7 +44,7 @@ class SliceAnchors : public WriteObserver {
   bool Contains(Slot slot) const;
 
   void Save(StateWriter* writer) const { index_.Save(writer); }
-  absl::Status Load(absl::string_view sampler, StateReader* reader);
+  absl::Status Load(StateReader* reader);
 
  private:
   using Handle = TrajectoryIndex::Handle;

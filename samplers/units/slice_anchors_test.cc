@@ -55,7 +55,7 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
       {.length = 4, .overhang = 3},
       {.length = 3, .is_strict = false, .overhang = 2},
       {.length = 2, .only_beginnings = true}};
-  for (uint64_t number = 0; number < 300; ++number) {
+  for (uint64_t number = 0; number < 150; ++number) {
     const StartRule& rule = rules[number / 6 % rules.size()];
     TrajectoryHistory history(number, /*max_capacity=*/20);
     SliceAnchors anchors(rule);

@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/rng.h"
-#include "rill/base/status_macros.h"
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/slice_anchors.h"
@@ -59,7 +58,7 @@ class SliceUnit final : public Unit, private Anchors {
     starts_.Save(writer);
   }
   absl::Status LoadState(samplers_internal::StateReader* reader) override {
-    return starts_.Load(name(), reader);
+    return starts_.Load(reader);
   }
   absl::string_view name() const override { return "Slice"; }
 
@@ -101,14 +100,14 @@ absl::Status SliceUnit::CheckAnchors() const {
         "live rows: got 0, want >= 1; write more rows first");
   }
   const auto [shortest, longest] = index().RangeOfRows();
-  const bool wants_beginning = options_.starts == SliceStarts::kEpisodeStarts;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "trajectories: got ", index().num_trajectories(), " of ", shortest,
-      " to ", longest, " rows, want one of ", options_.is_strict ? "" : "any, ",
-      options_.is_strict ? absl::StrCat(options_.length, " or more") : "",
-      wants_beginning ? " whose beginning is stored" : "",
-      options_.is_strict ? "; write longer ones or set is_strict = false"
-                         : "; write more rows first"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("trajectories: got ", index().num_trajectories(), " of ",
+                   shortest, " to ", longest, " rows, want one of ",
+                   options_.is_strict ? options_.length : 1, " or more",
+                   options_.starts == SliceStarts::kEpisodeStarts
+                       ? " whose beginning is stored"
+                       : "",
+                   "; write longer ones or make shorter slices"));
 }
 
 Slot SliceUnit::Pick(const Rng::Block& bits) const {
@@ -163,9 +162,6 @@ int64_t SliceUnit::AppendSlice(Slot anchor, const Rng& rng,
 
 void SliceUnit::Expand(const Rng& rng, uint64_t batch_number,
                        SamplePlan* plan) const {
-  plan->rows.clear();
-  plan->segments.clear();
-  plan->mask.clear();
   const size_t most = plan->draws.size() * options_.length;
   plan->rows.reserve(most);
   plan->segments.reserve(most);

@@ -432,7 +432,7 @@ TEST_F(SliceUnitTest, M3_EachSliceOfALongRunOfEpisodesHasOneEnd) {
 }
 
 TEST_F(SliceUnitTest, SlicesOfRandomHistoriesAreRowsOfOneTrajectory) {
-  for (uint64_t number = 0; number < 200; ++number) {
+  for (uint64_t number = 0; number < 120; ++number) {
     const SliceUnitOptions options = {
         .length = static_cast<int64_t>(number % 5) + 1,
         .is_strict = number % 2 == 0,

@@ -32,6 +32,10 @@ namespace rill {
 // clearing is OnClear of the unit (anchors cleared), then of the selector.
 // Several writes may be in flight: retire A, retire B, write A, write B.
 //
+// The same interface says what to remove: with a FIFO, LIFO or heap selector
+// (ordered_selector.h) Select names the first `count` anchors in that order,
+// each once where there are as many.
+//
 // Errors of Select read "<what>: got <value>, want <range>"; the sampler puts
 // its name before them.
 //
@@ -55,6 +59,13 @@ class Selector : public WriteObserver, public AnchorListener {
   virtual absl::Status Select(const Request& request, const Anchors& anchors,
                               std::vector<Draw>* draws) = 0;
 
+  // What Select would return, changing nothing: so that of two selectors that
+  // share a batch none moves on where the other fails.
+  virtual absl::Status CheckSelect(const Request& /*request*/,
+                                   const Anchors& /*anchors*/) const {
+    return absl::OkStatus();
+  }
+
   // As Sampler::UpdatePriorities; arguments were checked, `rows` tells stale
   // draws.
   virtual void UpdatePriorities(absl::Span<const Draw> /*draws*/,
@@ -64,7 +75,8 @@ class Selector : public WriteObserver, public AnchorListener {
   virtual bool is_weighted() const { return false; }
 
   // A part of the sampler's state. LoadState follows the attaching to equal
-  // rows and the unit's LoadState; with an error nothing has changed.
+  // rows and the unit's LoadState; with an error nothing has changed that
+  // loading what was saved before does not put right.
   virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
   virtual absl::Status LoadState(samplers_internal::StateReader* reader) = 0;
 

@@ -48,7 +48,8 @@ class Unit : public WriteObserver {
 
   // A part of the sampler's state: what the rows themselves do not tell when
   // they are attached again. LoadState tells the listener where it changes the
-  // anchors; the selector's follows. With an error nothing has changed.
+  // anchors; the selector's follows. With an error nothing has changed that
+  // loading what was saved before does not put right.
   virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
   virtual absl::Status LoadState(samplers_internal::StateReader* reader) = 0;
 

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/selectors/consuming_selector.h"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/composed_sampler.h"
+#include "rill/samplers/selectors/slot_array_state.h"
+#include "rill/samplers/selectors/slot_groups.h"
+#include "rill/samplers/transition_unit.h"
+#include "rill/samplers/uniform_selector.h"
+#include "rill/slots/slot_array.h"
+
+namespace rill {
+namespace {
+
+using samplers_internal::LiveRows;
+using samplers_internal::SlotGroups;
+using samplers_internal::StateReader;
+using samplers_internal::StateWriter;
+
+// Groups of anchors.
+constexpr int64_t kLeft = 0;
+constexpr int64_t kConsumed = 1;
+
+class AnchorsLeft final : public Anchors {
+ public:
+  int64_t size() const override {
+    return static_cast<int64_t>(all.Members(kLeft).size());
+  }
+  Slot At(int64_t n) const override { return all.Members(kLeft)[n]; }
+  bool Contains(Slot slot) const override { return all.IsIn(slot, kLeft); }
+  Slot Pick(const Rng::Block& bits) const override {
+    return At(
+        BoundedInt(bits[0] | (static_cast<uint64_t>(bits[1]) << 32), size()));
+  }
+
+  SlotGroups all;
+};
+
+class ConsumingSelector final : public Selector {
+ public:
+  explicit ConsumingSelector(ConsumingOptions options)
+      : most_(options.max_times_sampled), inner_(std::move(options.inner)) {}
+
+  absl::Status CheckSelect(const Request& request,
+                           const Anchors& /*anchors*/) const override {
+    if (anchors_.size() == 0) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "items that were sampled fewer than ", most_, " times: got 0 of ",
+          anchors_.all.size(), ", want >= 1; write more rows"));
+    }
+    Request one = request;
+    one.count = 1;
+    return inner_->CheckSelect(one, anchors_);
+  }
+
+  absl::Status Select(const Request& request, const Anchors& anchors,
+                      std::vector<Draw>* draws) override {
+    RILL_RETURN_IF_ERROR(CheckSelect(request, anchors));
+    Request one = request;
+    one.count = 1;
+    for (int64_t i = 0; i < request.count && anchors_.size() > 0; ++i) {
+      one.first_draw = request.first_draw + i;
+      const size_t before = draws->size();
+      const absl::Status status = inner_->Select(one, anchors_, draws);
+      // None of those that are left suits it.
+      if (!status.ok() && i == 0) return status;
+      if (draws->size() == before) break;
+      Count(draws->back().slot);
+    }
+    return absl::OkStatus();
+  }
+
+  void UpdatePriorities(absl::Span<const Draw> draws,
+                        absl::Span<const float> priorities,
+                        const LiveRows& rows) override {
+    inner_->UpdatePriorities(draws, priorities, rows);
+  }
+  bool is_weighted() const override { return inner_->is_weighted(); }
+
+  void SaveState(StateWriter* writer) const override {
+    writer->Int(most_);
+    samplers_internal::SaveSlotArray(counts_, writer);
+    anchors_.all.Save(writer);
+    inner_->SaveState(writer);
+  }
+
+  absl::Status LoadState(StateReader* reader) override {
+    RILL_ASSIGN_OR_RETURN(const int64_t most, reader->Int());
+    if (most != most_) {
+      return reader->DoesNotFit(
+          absl::StrCat("max_times_sampled: got ", most, ", want ", most_));
+    }
+    RILL_ASSIGN_OR_RETURN(counts_, samplers_internal::LoadSlotArray<int64_t>(
+                                       counts_.num_slots(), reader));
+    RILL_ASSIGN_OR_RETURN(SlotGroups loaded, anchors_.all.Load(reader));
+    // What the inner one knows follows, and then takes its own order.
+    const SlotGroups before = std::exchange(anchors_.all, std::move(loaded));
+    for (const Slot slot : before.Members(kLeft)) {
+      if (!anchors_.Contains(slot)) TellRemoved(slot);
+    }
+    for (const Slot slot : before.Members(kConsumed)) {
+      if (anchors_.Contains(slot)) TellAdded(slot);
+    }
+    return inner_->LoadState(reader);
+  }
+
+  absl::string_view name() const override { return "Consuming"; }
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    counts_.Reset(lanes.num_slots());
+    anchors_.all.Reset(lanes.num_slots());
+    inner_->OnAttach(lanes, cursors);
+  }
+  void OnRetire(const WriteEvent& event) override { inner_->OnRetire(event); }
+  void OnWrite(const WriteEvent& event) override {
+    for (const SlotRange& range : event.written) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        if (counts_.Get(slot) != 0) counts_.At(slot) = 0;
+      }
+    }
+    inner_->OnWrite(event);
+  }
+  void OnClear() override { inner_->OnClear(); }
+
+  void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        const bool is_left = counts_.Get(slot) < most_;
+        if (is_left && !anchors_.Contains(slot)) TellAdded(slot);
+        anchors_.all.Put(slot, is_left ? kLeft : kConsumed);
+      }
+    }
+  }
+  void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        if (anchors_.Contains(slot)) TellRemoved(slot);
+        anchors_.all.Remove(slot);
+      }
+    }
+  }
+  void OnAnchorsCleared() override {
+    anchors_.all.Clear();
+    inner_->OnAnchorsCleared();
+  }
+
+ private:
+  void Count(Slot slot) {
+    if (++counts_.At(slot) < most_) return;
+    anchors_.all.Put(slot, kConsumed);
+    TellRemoved(slot);
+  }
+  void TellAdded(Slot slot) {
+    const SlotRange range = {.first = slot, .count = 1};
+    inner_->OnAnchorsAdded({&range, 1});
+  }
+  void TellRemoved(Slot slot) {
+    const SlotRange range = {.first = slot, .count = 1};
+    inner_->OnAnchorsRemoved({&range, 1});
+  }
+
+  const int64_t most_;
+  const std::unique_ptr<Selector> inner_;
+  SlotArray<int64_t> counts_;  // Draws of the row that is there.
+  AnchorsLeft anchors_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Selector>> MakeConsumingSelector(
+    ConsumingOptions options) {
+  if (options.max_times_sampled < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("MakeConsumingSelector: max_times_sampled: got ",
+                     options.max_times_sampled, ", want >= 1"));
+  }
+  if (options.inner == nullptr) options.inner = MakeUniformSelector();
+  if (options.inner->name() == "Mixture") {
+    return absl::InvalidArgumentError(
+        "MakeConsumingSelector: inner: got a mixture, want another one; mix "
+        "consuming selectors instead");
+  }
+  return std::make_unique<ConsumingSelector>(std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<Sampler>> MakeConsumingSampler(
+    ConsumingOptions options) {
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Selector> selector,
+                        MakeConsumingSelector(std::move(options)));
+  return MakeSampler(std::move(selector), MakeTransitionUnit(),
+                     "ConsumingSampler");
+}
+
+}  // namespace rill

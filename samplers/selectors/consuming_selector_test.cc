@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/selectors/consuming_selector.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/samplers/composed_sampler.h"
+#include "rill/samplers/conformance/plan_checks.h"
+#include "rill/samplers/conformance/sampler_conformance.h"
+#include "rill/samplers/conformance/storage_simulator.h"
+#include "rill/samplers/sampler.h"
+#include "rill/samplers/selector.h"
+#include "rill/samplers/selectors/mixture_selector.h"
+#include "rill/samplers/selectors/ordered_selector.h"
+#include "rill/samplers/selectors/staleness_selector.h"
+#include "rill/samplers/uniform_selector.h"
+#include "rill/testing/chi_square.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+std::unique_ptr<Sampler> Make(int64_t times,
+                              std::unique_ptr<Selector> inner = nullptr) {
+  return *MakeConsumingSampler(
+      {.max_times_sampled = times, .inner = std::move(inner)});
+}
+
+}  // namespace
+
+INSTANTIATE_SAMPLER_CONFORMANCE(Consuming, {.make = [] { return Make(1000); },
+                                            .is_stateful = true,
+                                            .plans = {.may_be_short = true}});
+// Consumed rows that come back, over a selector that keeps books of its own.
+INSTANTIATE_SAMPLER_CONFORMANCE(
+    ConsumingByPriority,
+    {.make = [] { return Make(100, *MakeMaxHeapSelector()); },
+     .is_random = false,
+     .is_stateful = true,
+     .plans = {.may_be_short = true}});
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+constexpr uint64_t kSeed = 47;
+constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
+constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+
+std::vector<Slot> Take(Sampler& sampler, int64_t batch_size,
+                       uint64_t batch_number = 0) {
+  std::vector<Slot> slots;
+  for (const Draw& draw :
+       PlanOf(sampler, batch_size, kSeed, batch_number).draws) {
+    slots.push_back(draw.slot);
+  }
+  return slots;
+}
+
+TEST(ConsumingSelectorTest, Example) {
+  RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Sampler> sampler,
+                            MakeConsumingSampler({.max_times_sampled = 2}));
+  EXPECT_EQ(sampler->name(), "ConsumingSampler");
+}
+
+TEST(ConsumingSelectorTest, RowsVanishAfterTheirLastDraw) {
+  StorageSimulator storage({.count = 1, .capacity = 10});
+  auto sampler = Make(1);
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  std::vector<Slot> all = Take(*sampler, 4);
+  EXPECT_EQ(all.size(), 4u);
+  for (const Slot slot : Take(*sampler, 4, 1)) all.push_back(slot);
+  EXPECT_THAT(all, UnorderedElementsAre(0, 1, 2, 3, 4, 5));
+  SamplePlan plan = SentinelPlan();
+  EXPECT_THAT(
+      sampler->Plan({.batch_size = 4}, &plan),
+      StatusIs(kFailedPrecondition, HasSubstr("fewer than 1 times: got 0 of "
+                                              "6, want >= 1")));
+  ExpectEqualPlans(plan, SentinelPlan());
+  storage.Append(2);
+  EXPECT_THAT(Take(*sampler, 4), UnorderedElementsAre(6, 7));
+}
+
+TEST(ConsumingSelectorTest, EveryRowIsDrawnSoManyTimes) {
+  StorageSimulator storage({.count = 2, .capacity = 10});
+  auto sampler = Make(3);
+  storage.AddObserver(sampler->observer());
+  storage.Append(4);
+  std::vector<int64_t> counts(20, 0);
+  for (uint64_t batch = 0; batch < 5; ++batch) {
+    for (const Slot slot : Take(*sampler, 5, batch)) ++counts[slot];
+  }
+  EXPECT_THAT(counts, ElementsAre(3, 3, 3, 3, 0, 0, 0, 0, 0, 0, 3, 3, 3, 3, 0,
+                                  0, 0, 0, 0, 0));
+}
+
+TEST(ConsumingSelectorTest, OverFifoItIsAQueue) {
+  StorageSimulator storage({.count = 1, .capacity = 4});
+  auto sampler = Make(1, MakeFifoSelector());
+  storage.AddObserver(sampler->observer());
+  storage.Append(3);
+  EXPECT_THAT(Take(*sampler, 2), ElementsAre(0, 1));
+  storage.Append(2);
+  EXPECT_THAT(Take(*sampler, 3), ElementsAre(2, 3, 0));
+}
+
+TEST(ConsumingSelectorTest, RowThatIsWrittenAnewIsANewOne) {
+  StorageSimulator storage({.count = 1, .capacity = 4});
+  auto sampler = Make(1, MakeFifoSelector());
+  storage.AddObserver(sampler->observer());
+  storage.Append(4);
+  Take(*sampler, 4);
+  storage.Overwrite({2});
+  EXPECT_THAT(Take(*sampler, 4), ElementsAre(2));
+  storage.Append(1);
+  EXPECT_THAT(Take(*sampler, 4), ElementsAre(0));
+}
+
+TEST(ConsumingSelectorTest, EveryOrderIsEquallyLikely) {
+  std::vector<int64_t> counts(24, 0);
+  StorageSimulator storage({.count = 1, .capacity = 4});
+  auto sampler = Make(1);
+  storage.AddObserver(sampler->observer());
+  for (uint64_t batch = 0; batch < 10'000; ++batch) {
+    storage.Append(4);
+    const std::vector<Slot> slots = Take(*sampler, 4, batch);
+    ASSERT_EQ(slots.size(), 4u);
+    int64_t rank = 0;
+    for (size_t i = 0; i < 4; ++i) {
+      int64_t smaller = 0;
+      for (size_t j = i + 1; j < 4; ++j) smaller += slots[j] < slots[i];
+      rank = rank * static_cast<int64_t>(4 - i) + smaller;
+    }
+    ++counts[rank];
+  }
+  EXPECT_THAT(counts, DistributedAs(UniformProbabilities(24), 1e-9));
+}
+
+TEST(ConsumingSelectorTest, CountsAreSavedState) {
+  for (const bool is_queue : {false, true}) {
+    StorageSimulator storage({.count = 2, .capacity = 6});
+    const auto make = [is_queue] {
+      return Make(2, is_queue ? MakeFifoSelector() : nullptr);
+    };
+    auto sampler = make();
+    storage.AddObserver(sampler->observer());
+    storage.Append(5);
+    Take(*sampler, 13);
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
+    auto loaded = make();
+    storage.AddObserver(loaded->observer());
+    Take(*loaded, 7);  // What it did before does not matter.
+    RILL_ASSERT_OK(loaded->LoadState(state));
+    EXPECT_THAT(loaded->SaveState(), IsOkAndHolds(state));
+    // Either is used up after the same rows.
+    for (int batch = 0; batch < 3; ++batch) {
+      ExpectEqualPlans(PlanOf(*loaded, 3, kSeed, batch),
+                       PlanOf(*sampler, 3, kSeed, batch));
+    }
+  }
+}
+
+TEST(ConsumingSelectorTest, StateOfAnotherLimitIsRefused) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  auto twice = Make(2);
+  auto thrice = Make(3);
+  storage.AddObserver(twice->observer());
+  storage.AddObserver(thrice->observer());
+  storage.Append(4);
+  Take(*thrice, 3);
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string before, thrice->SaveState());
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string state, twice->SaveState());
+  EXPECT_THAT(thrice->LoadState(state),
+              StatusIs(kFailedPrecondition,
+                       HasSubstr("max_times_sampled: got 2, want 3")));
+  EXPECT_THAT(thrice->SaveState(), IsOkAndHolds(before));
+}
+
+TEST(ConsumingSelectorTest, InnerSelectorThatFindsNoMoreEndsTheBatch) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  // Rows without a version have version 0; all are fresh, then none is.
+  int64_t current = 0;
+  auto sampler = Make(1, MakeStalenessSelector({.max_staleness = 0,
+                                                .current_version = [&current] {
+                                                  return current;
+                                                }}));
+  storage.AddObserver(sampler->observer());
+  storage.Append(4);
+  EXPECT_EQ(Take(*sampler, 3).size(), 3u);
+  current = 1;
+  SamplePlan plan;
+  EXPECT_THAT(sampler->Plan({.batch_size = 3}, &plan),
+              StatusIs(kFailedPrecondition, HasSubstr("1 items of 1 policy")));
+  current = 0;
+  EXPECT_EQ(Take(*sampler, 3).size(), 1u);
+}
+
+TEST(ConsumingSelectorTest, OptionsAreChecked) {
+  EXPECT_THAT(MakeConsumingSelector({.max_times_sampled = 0}),
+              StatusIs(kInvalidArgument,
+                       HasSubstr("max_times_sampled: got 0, want >= 1")));
+  std::vector<MixturePart> parts;
+  parts.push_back({.selector = MakeUniformSelector(), .share = 1});
+  RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Selector> mixture,
+                            MakeMixtureSelector(std::move(parts)));
+  EXPECT_THAT(MakeConsumingSelector({.inner = std::move(mixture)}),
+              StatusIs(kInvalidArgument, HasSubstr("got a mixture")));
+}
+
+}  // namespace
+}  // namespace rill

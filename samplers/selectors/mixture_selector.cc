@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/selectors/mixture_selector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+
+namespace rill {
+namespace {
+
+using samplers_internal::LiveRows;
+using samplers_internal::StateReader;
+using samplers_internal::StateWriter;
+
+class MixtureSelector final : public Selector {
+ public:
+  explicit MixtureSelector(std::vector<MixturePart> parts)
+      : parts_(std::move(parts)) {
+    double total = 0;
+    for (const MixturePart& part : parts_) total += part.share;
+    for (MixturePart& part : parts_) part.share /= total;
+  }
+
+  absl::Status CheckSelect(const Request& request,
+                           const Anchors& anchors) const override {
+    Request part = request;
+    const std::vector<int64_t> counts = Counts(request.count);
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      part.count = counts[i];
+      if (part.count > 0) {
+        RILL_RETURN_IF_ERROR(parts_[i].selector->CheckSelect(part, anchors))
+            << "part " << i << " of the mixture, "
+            << parts_[i].selector->name();
+      }
+      part.first_draw += part.count;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Select(const Request& request, const Anchors& anchors,
+                      std::vector<Draw>* draws) override {
+    RILL_RETURN_IF_ERROR(CheckSelect(request, anchors));
+    Request part = request;
+    const std::vector<int64_t> counts = Counts(request.count);
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      part.count = counts[i];
+      if (part.count > 0) {
+        RILL_RETURN_IF_ERROR(parts_[i].selector->Select(part, anchors, draws));
+      }
+      part.first_draw += part.count;
+    }
+    return absl::OkStatus();
+  }
+
+  void UpdatePriorities(absl::Span<const Draw> draws,
+                        absl::Span<const float> priorities,
+                        const LiveRows& rows) override {
+    for (const MixturePart& part : parts_) {
+      part.selector->UpdatePriorities(draws, priorities, rows);
+    }
+  }
+  bool is_weighted() const override {
+    return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
+      return part.selector->is_weighted();
+    });
+  }
+
+  void SaveState(StateWriter* writer) const override {
+    writer->Int(static_cast<int64_t>(parts_.size()));
+    for (const MixturePart& part : parts_) part.selector->SaveState(writer);
+  }
+  absl::Status LoadState(StateReader* reader) override {
+    RILL_ASSIGN_OR_RETURN(const int64_t parts, reader->Int());
+    if (parts != static_cast<int64_t>(parts_.size())) {
+      return reader->DoesNotFit(absl::StrCat("parts of the mixture: got ",
+                                             parts, ", want ", parts_.size()));
+    }
+    for (const MixturePart& part : parts_) {
+      RILL_RETURN_IF_ERROR(part.selector->LoadState(reader));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::string_view name() const override { return "Mixture"; }
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    for (const MixturePart& part : parts_) {
+      part.selector->OnAttach(lanes, cursors);
+    }
+  }
+  void OnRetire(const WriteEvent& event) override {
+    for (const MixturePart& part : parts_) part.selector->OnRetire(event);
+  }
+  void OnWrite(const WriteEvent& event) override {
+    for (const MixturePart& part : parts_) part.selector->OnWrite(event);
+  }
+  void OnClear() override {
+    for (const MixturePart& part : parts_) part.selector->OnClear();
+  }
+  void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
+    for (const MixturePart& part : parts_) part.selector->OnAnchorsAdded(slots);
+  }
+  void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
+    for (const MixturePart& part : parts_) {
+      part.selector->OnAnchorsRemoved(slots);
+    }
+  }
+  void OnAnchorsCleared() override {
+    for (const MixturePart& part : parts_) part.selector->OnAnchorsCleared();
+  }
+
+ private:
+  // By largest remainder.
+  std::vector<int64_t> Counts(int64_t count) const {
+    std::vector<int64_t> counts(parts_.size());
+    std::vector<std::pair<double, size_t>> remainders;  // Negated, part.
+    int64_t left = count;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const double wanted = static_cast<double>(count) * parts_[i].share;
+      // A share that is whole but for its rounding is whole.
+      counts[i] = static_cast<int64_t>(std::floor(wanted + 1e-12 * count));
+      counts[i] = std::min(counts[i], left);
+      left -= counts[i];
+      remainders.emplace_back(static_cast<double>(counts[i]) - wanted, i);
+    }
+    std::sort(remainders.begin(), remainders.end());
+    for (int64_t i = 0; i < left; ++i) {
+      ++counts[remainders[i % remainders.size()].second];
+    }
+    return counts;
+  }
+
+  std::vector<MixturePart> parts_;  // Shares sum to 1.
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Selector>> MakeMixtureSelector(
+    std::vector<MixturePart> parts) {
+  if (parts.empty()) {
+    return absl::InvalidArgumentError(
+        "MakeMixtureSelector: parts: got 0, want >= 1");
+  }
+  double total = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    total += parts[i].share;
+    if (parts[i].selector == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "MakeMixtureSelector: parts[", i, "].selector: got null, want one"));
+    }
+    if (parts[i].share > 0 && std::isfinite(total)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MakeMixtureSelector: parts[", i, "].share: got ", parts[i].share,
+        ", want a finite one > 0, and a finite sum"));
+  }
+  return std::make_unique<MixtureSelector>(std::move(parts));
+}
+
+}  // namespace rill

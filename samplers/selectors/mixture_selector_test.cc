@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/selectors/mixture_selector.h"
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/samplers/composed_sampler.h"
+#include "rill/samplers/conformance/plan_checks.h"
+#include "rill/samplers/conformance/sampler_conformance.h"
+#include "rill/samplers/conformance/storage_simulator.h"
+#include "rill/samplers/sampler.h"
+#include "rill/samplers/selector.h"
+#include "rill/samplers/selectors/consuming_selector.h"
+#include "rill/samplers/selectors/ordered_selector.h"
+#include "rill/samplers/selectors/staleness_selector.h"
+#include "rill/samplers/selectors/without_replacement.h"
+#include "rill/samplers/transition_unit.h"
+#include "rill/samplers/uniform_selector.h"
+#include "rill/testing/chi_square.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+constexpr uint64_t kSeed = 53;
+
+// Keeps the reading of tests short: shares, then selectors.
+template <typename... Selectors>
+std::unique_ptr<Sampler> Mix(const std::vector<double>& shares,
+                             Selectors... selectors) {
+  std::vector<MixturePart> parts;
+  (parts.push_back(
+       {.selector = std::move(selectors), .share = shares[parts.size()]}),
+   ...);
+  return *MakeSampler(*MakeMixtureSelector(std::move(parts)),
+                      MakeTransitionUnit(), "Mixture");
+}
+
+}  // namespace
+
+INSTANTIATE_SAMPLER_CONFORMANCE(Mixture,
+                                {.make =
+                                     [] {
+                                       return Mix(
+                                           {2, 1, 1}, MakeUniformSelector(),
+                                           *MakeMaxHeapSelector(),
+                                           MakeWithoutReplacementSelector());
+                                     },
+                                 .is_stateful = true,
+                                 .plans = {.may_be_short = true}});
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<Slot> Take(Sampler& sampler, int64_t batch_size) {
+  std::vector<Slot> slots;
+  for (const Draw& draw : PlanOf(sampler, batch_size, kSeed, 0).draws) {
+    slots.push_back(draw.slot);
+  }
+  return slots;
+}
+
+TEST(MixtureSelectorTest, Example) {
+  std::vector<MixturePart> parts;
+  parts.push_back({.selector = MakeUniformSelector(), .share = 0.75});
+  parts.push_back({.selector = MakeLifoSelector(), .share = 0.25});
+  RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Selector> selector,
+                            MakeMixtureSelector(std::move(parts)));
+  EXPECT_EQ(selector->name(), "Mixture");
+}
+
+TEST(MixtureSelectorTest, SharesAreExactAndRestsGoToTheLargestRemainders) {
+  struct Case {
+    std::vector<double> shares;
+    int64_t batch_size;
+    std::vector<int64_t> want;
+  };
+  for (const Case& c : std::vector<Case>{
+           {{0.5, 0.25, 0.25}, 8, {4, 2, 2}},
+           {{0.5, 0.25, 0.25}, 10, {5, 3, 2}},  // Equal ones: the earlier.
+           {{0.1, 0.2, 0.7}, 10, {1, 2, 7}},
+           {{0.1, 0.2, 0.7}, 1'000'000, {100'000, 200'000, 700'000}},
+           {{1, 1, 1}, 3, {1, 1, 1}},
+           {{1, 1, 1}, 10, {4, 3, 3}},
+           {{1, 1, 1}, 11, {4, 4, 3}},
+           {{0.05, 0.05, 0.9}, 1, {0, 0, 1}},
+           {{0.46, 0.08, 0.46}, 4, {2, 0, 2}},
+           {{1e-9, 1e9, 1e-9}, 7, {0, 7, 0}}}) {
+    // Three parts that can be told from one another by their draws.
+    StorageSimulator storage({.count = 1, .capacity = 9});
+    auto sampler = Mix(c.shares, MakeFifoSelector(), MakeLifoSelector(),
+                       *MakeMaxHeapSelector());
+    storage.AddObserver(sampler->observer());
+    storage.Append(1);
+    storage.Append(0, 1, 1, {9});
+    storage.Append(1);
+    std::vector<Slot> slots;
+    // One draw of a batch at a time is the first of its part.
+    SamplePlan plan = PlanOf(*sampler, c.batch_size, kSeed, 0);
+    std::vector<Slot> want;
+    const std::vector<std::vector<Slot>> orders = {
+        {0, 1, 2}, {2, 1, 0}, {1, 0, 2}};
+    for (size_t part = 0; part < 3; ++part) {
+      for (int64_t i = 0; i < c.want[part]; ++i) {
+        want.push_back(orders[part][i % 3]);
+      }
+    }
+    for (const Draw& draw : plan.draws) slots.push_back(draw.slot);
+    EXPECT_EQ(slots, want) << c.batch_size;
+  }
+}
+
+TEST(MixtureSelectorTest, PartsDrawIndependently) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  auto sampler = Mix({1, 1}, MakeUniformSelector(), MakeUniformSelector());
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  std::vector<int64_t> pairs(36, 0);
+  for (uint64_t batch = 0; batch < 512; ++batch) {
+    const SamplePlan plan = PlanOf(*sampler, 64, kSeed, batch);
+    for (size_t i = 0; i < 32; ++i) {
+      ++pairs[plan.draws[i].slot * 6 + plan.draws[32 + i].slot];
+    }
+  }
+  EXPECT_THAT(pairs, DistributedAs(UniformProbabilities(36), 1e-9));
+}
+
+TEST(MixtureSelectorTest, PrioritiesReachThePartsThatGoByThem) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  auto sampler = Mix({1, 1}, MakeFifoSelector(), *MakeMaxHeapSelector());
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  RILL_ASSERT_OK(sampler->UpdatePriorities({{.slot = 4}}, {7}));
+  EXPECT_THAT(Take(*sampler, 4), ElementsAre(0, 1, 4, 0));
+}
+
+TEST(MixtureSelectorTest, WhereOnePartFailsNoneMovesOn) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  int64_t current = 9;
+  auto sampler = Mix(
+      {1, 1}, *MakeConsumingSelector({.inner = MakeFifoSelector()}),
+      MakeStalenessSelector({.max_staleness = 3, .current_version = [&current] {
+                               return current;
+                             }}));
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string before, sampler->SaveState());
+  SamplePlan plan = SentinelPlan();
+  EXPECT_THAT(sampler->Plan({.batch_size = 4}, &plan),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("part 1 of the mixture, Staleness")));
+  ExpectEqualPlans(plan, SentinelPlan());
+  EXPECT_THAT(sampler->SaveState(), IsOkAndHolds(before));
+  current = 0;
+  const std::vector<Slot> slots = Take(*sampler, 4);
+  EXPECT_EQ(slots[0], 0);
+  EXPECT_EQ(slots[1], 1);
+}
+
+TEST(MixtureSelectorTest, PartThatGetsNoDrawNeedsNone) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  auto sampler =
+      Mix({0.9, 0.1}, MakeFifoSelector(),
+          MakeStalenessSelector(
+              {.max_staleness = 0, .current_version = [] { return 5; }}));
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  EXPECT_THAT(Take(*sampler, 3), ElementsAre(0, 1, 2));
+}
+
+TEST(MixtureSelectorTest, StateOfAnotherMixtureIsRefused) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  auto two = Mix({1, 1}, MakeFifoSelector(), MakeLifoSelector());
+  auto one = Mix({1}, MakeFifoSelector());
+  auto turned = Mix({1, 1}, MakeLifoSelector(), MakeFifoSelector());
+  for (Sampler* sampler : {two.get(), one.get(), turned.get()}) {
+    storage.AddObserver(sampler->observer());
+  }
+  storage.Append(4);
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string state, two->SaveState());
+  EXPECT_THAT(one->LoadState(state),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("parts of the mixture: got 2, want 1")));
+  EXPECT_THAT(turned->LoadState(state),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST(MixtureSelectorTest, PartsAreChecked) {
+  const auto make = [](std::unique_ptr<Selector> selector, double share) {
+    std::vector<MixturePart> parts;
+    parts.push_back({.selector = MakeFifoSelector(), .share = 1});
+    parts.push_back({.selector = std::move(selector), .share = share});
+    return MakeMixtureSelector(std::move(parts)).status();
+  };
+  constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(MakeMixtureSelector({}), StatusIs(kInvalidArgument));
+  EXPECT_THAT(make(nullptr, 1),
+              StatusIs(kInvalidArgument, HasSubstr("parts[1].selector")));
+  for (double share : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
+    EXPECT_THAT(make(MakeLifoSelector(), share),
+                StatusIs(kInvalidArgument, HasSubstr("parts[1].share: got ")));
+  }
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/selectors/ordered_selector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/selectors/slot_array_state.h"
+#include "rill/samplers/selectors/slot_heap.h"
+#include "rill/slots/slot_array.h"
+
+namespace rill {
+namespace {
+
+using samplers_internal::LiveRows;
+using samplers_internal::StateReader;
+using samplers_internal::StateWriter;
+
+enum class Order { kFifo = 0, kLifo = 1, kMinHeap = 2, kMaxHeap = 3 };
+
+class OrderedSelector final : public Selector {
+ public:
+  OrderedSelector(Order order, double new_priority)
+      : order_(order), new_priority_(new_priority) {}
+
+  absl::Status CheckSelect(const Request& /*request*/,
+                           const Anchors& /*anchors*/) const override {
+    if (heap_.size() > 0) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "items: got 0, want >= 1; write more rows first");
+  }
+
+  absl::Status Select(const Request& request, const Anchors& anchors,
+                      std::vector<Draw>* draws) override {
+    RILL_RETURN_IF_ERROR(CheckSelect(request, anchors));
+    first_.clear();
+    heap_.First(request.count, &first_);
+    for (int64_t i = 0; i < request.count; ++i) {
+      draws->push_back({.slot = first_[i % first_.size()]});
+    }
+    return absl::OkStatus();
+  }
+
+  void UpdatePriorities(absl::Span<const Draw> draws,
+                        absl::Span<const float> priorities,
+                        const LiveRows& rows) override {
+    if (is_by_age()) return;
+    for (size_t i = 0; i < draws.size(); ++i) {
+      if (!rows.IsCurrent(draws[i])) continue;
+      SetKey(draws[i].slot, Key(priorities[i]));
+    }
+  }
+
+  void SaveState(StateWriter* writer) const override {
+    writer->Int(static_cast<int64_t>(order_));
+    writer->Int(steps_);
+    samplers_internal::SaveSlotArray(keys_, writer);
+  }
+
+  absl::Status LoadState(StateReader* reader) override {
+    RILL_ASSIGN_OR_RETURN(const int64_t order, reader->Int());
+    RILL_ASSIGN_OR_RETURN(const int64_t steps, reader->Int());
+    if (order != static_cast<int64_t>(order_)) {
+      return reader->DoesNotFit(absl::StrCat(
+          "order: got ", order, ", want ", static_cast<int64_t>(order_),
+          " (0: FIFO, 1: LIFO, 2: lowest priority, 3: highest)"));
+    }
+    RILL_ASSIGN_OR_RETURN(auto keys, samplers_internal::LoadSlotArray<double>(
+                                         keys_.num_slots(), reader));
+    steps_ = steps;
+    keys_ = std::move(keys);
+    std::vector<Slot> members;
+    heap_.First(heap_.size(), &members);
+    heap_.Clear();
+    for (const Slot slot : members) heap_.Put(slot, keys_.Get(slot));
+    return absl::OkStatus();
+  }
+
+  absl::string_view name() const override {
+    switch (order_) {
+      case Order::kFifo:
+        return "Fifo";
+      case Order::kLifo:
+        return "Lifo";
+      case Order::kMinHeap:
+        return "MinHeap";
+      case Order::kMaxHeap:
+        return "MaxHeap";
+    }
+    return "";
+  }
+
+  void OnAttach(const Lanes& lanes,
+                absl::Span<const Cursor> /*cursors*/) override {
+    lanes_ = lanes;
+    keys_.Reset(lanes.num_slots());
+    heap_.Reset(lanes.num_slots());
+    steps_ = 0;
+  }
+  void OnRetire(const WriteEvent& /*event*/) override {}
+  void OnWrite(const WriteEvent& event) override {
+    if (is_by_age()) {
+      if (event.is_append) SetAges(event);
+    } else {
+      SetPriorities(event);
+    }
+  }
+  void OnClear() override {}
+
+  void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        heap_.Put(slot, keys_.Get(slot));
+      }
+    }
+  }
+  void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        heap_.Remove(slot);
+      }
+    }
+  }
+  void OnAnchorsCleared() override { heap_.Clear(); }
+
+ private:
+  bool is_by_age() const {
+    return order_ == Order::kFifo || order_ == Order::kLifo;
+  }
+  // What comes first has the lowest key. Never -0.
+  double Key(double value) const {
+    const bool is_reversed =
+        order_ == Order::kLifo || order_ == Order::kMaxHeap;
+    return is_reversed ? 0.0 - value : 0.0 + value;
+  }
+
+  void SetKey(Slot slot, double key) {
+    keys_.At(slot) = key;
+    if (heap_.Contains(slot)) heap_.Put(slot, key);
+  }
+
+  // Steps are numbered from 1 over all appends; doubles hold 2^53 of them.
+  void SetAges(const WriteEvent& event) {
+    int64_t lane = -1;
+    int64_t step = 0;  // In its lane.
+    int64_t most = 0;
+    for (const SlotRange& range : event.written) {
+      if (lanes_.LaneOf(range.first) != lane) {
+        lane = lanes_.LaneOf(range.first);
+        step = 0;
+      }
+      for (int64_t i = 0; i < range.count; ++i) {
+        SetKey(range.first + i, Key(static_cast<double>(steps_ + ++step)));
+      }
+      most = std::max(most, step);
+    }
+    steps_ += most;
+  }
+
+  void SetPriorities(const WriteEvent& event) {
+    size_t row = 0;
+    for (const SlotRange& range : event.written) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        const double priority =
+            event.priorities.empty() ? new_priority_ : event.priorities[row];
+        SetKey(slot, Key(std::isfinite(priority) ? priority : new_priority_));
+        ++row;
+      }
+    }
+  }
+
+  const Order order_;
+  const double new_priority_;
+  Lanes lanes_;
+  SlotArray<double> keys_;  // Of every row, whether it is an anchor or not.
+  samplers_internal::SlotHeap heap_;  // The anchors.
+  int64_t steps_ = 0;                 // That were ever appended.
+  std::vector<Slot> first_;           // Those of one batch.
+};
+
+absl::StatusOr<std::unique_ptr<Selector>> MakeHeap(
+    Order order, absl::string_view function,
+    const HeapSelectorOptions& options) {
+  if (!std::isfinite(options.new_priority)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(function, ": new_priority: got ", options.new_priority,
+                     ", want a finite one"));
+  }
+  return std::make_unique<OrderedSelector>(order, options.new_priority);
+}
+
+}  // namespace
+
+std::unique_ptr<Selector> MakeFifoSelector() {
+  return std::make_unique<OrderedSelector>(Order::kFifo, 0);
+}
+
+std::unique_ptr<Selector> MakeLifoSelector() {
+  return std::make_unique<OrderedSelector>(Order::kLifo, 0);
+}
+
+absl::StatusOr<std::unique_ptr<Selector>> MakeMinHeapSelector(
+    const HeapSelectorOptions& options) {
+  return MakeHeap(Order::kMinHeap, "MakeMinHeapSelector", options);
+}
+
+absl::StatusOr<std::unique_ptr<Selector>> MakeMaxHeapSelector(
+    const HeapSelectorOptions& options) {
+  return MakeHeap(Order::kMaxHeap, "MakeMaxHeapSelector", options);
+}
+
+}  // namespace rill

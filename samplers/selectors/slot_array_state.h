@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_SELECTORS_SLOT_ARRAY_STATE_H_
+#define RILL_SAMPLERS_SELECTORS_SLOT_ARRAY_STATE_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "rill/samplers/state_bytes.h"
+#include "rill/slots/slot_array.h"
+
+namespace rill::samplers_internal {
+
+// The values other than 0 as a part of a sampler's state: the number of runs,
+// and for each its first slot, its length, its first value and by how much the
+// value grows from slot to slot: -1, 0 or 1. 32 bytes for rows of equal or of
+// counting values. T: int64_t, double. Thread-safety: as the array's.
+
+template <typename T>
+void SaveSlotArray(const SlotArray<T>& array, StateWriter* writer);
+
+// DATA_LOSS where a slot is not in [0, num_slots), or a value not finite.
+template <typename T>
+absl::StatusOr<SlotArray<T>> LoadSlotArray(int64_t num_slots,
+                                           StateReader* reader);
+
+}  // namespace rill::samplers_internal
+
+#endif  // RILL_SAMPLERS_SELECTORS_SLOT_ARRAY_STATE_H_

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/selectors/slot_groups.h"
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+
+namespace rill::samplers_internal {
+
+void SlotGroups::Reset(int64_t num_slots) {
+  groups_.clear();
+  places_.Reset(num_slots);
+  size_ = 0;
+}
+
+void SlotGroups::Clear() {
+  for (const auto& [group, members] : groups_) {
+    for (const Slot slot : members) places_.At(slot) = Place();
+  }
+  groups_.clear();
+  size_ = 0;
+}
+
+void SlotGroups::Put(Slot slot, int64_t group) {
+  if (IsIn(slot, group)) return;
+  Remove(slot);
+  std::vector<Slot>& members = groups_[group];
+  members.push_back(slot);
+  places_.At(slot) = {.group = group,
+                      .number = static_cast<int64_t>(members.size())};
+  ++size_;
+}
+
+void SlotGroups::Remove(Slot slot) {
+  const Place place = places_.Get(slot);
+  if (place.number == 0) return;
+  const auto group = groups_.find(place.group);
+  std::vector<Slot>& members = group->second;
+  const Slot last = members.back();
+  members[place.number - 1] = last;
+  places_.At(last).number = place.number;
+  places_.At(slot) = Place();
+  members.pop_back();
+  if (members.empty()) groups_.erase(group);
+  --size_;
+}
+
+bool SlotGroups::Contains(Slot slot) const {
+  return slot >= 0 && slot < num_slots() && places_.Get(slot).number > 0;
+}
+
+bool SlotGroups::IsIn(Slot slot, int64_t group) const {
+  return Contains(slot) && places_.Get(slot).group == group;
+}
+
+const std::vector<Slot>& SlotGroups::Members(int64_t group) const {
+  static const auto& none = *new std::vector<Slot>();
+  const auto found = groups_.find(group);
+  return found == groups_.end() ? none : found->second;
+}
+
+void SlotGroups::Save(StateWriter* writer) const {
+  writer->Int(static_cast<int64_t>(groups_.size()));
+  for (const auto& [group, members] : groups_) {
+    std::vector<SlotRange> runs;
+    for (const Slot slot : members) {
+      if (runs.empty() || runs.back().first + runs.back().count != slot) {
+        runs.push_back({.first = slot, .count = 0});
+      }
+      ++runs.back().count;
+    }
+    writer->Int(group);
+    writer->Int(static_cast<int64_t>(runs.size()));
+    for (const SlotRange& run : runs) {
+      writer->Int(run.first);
+      writer->Int(run.count);
+    }
+  }
+}
+
+absl::StatusOr<SlotGroups> SlotGroups::Load(StateReader* reader) const {
+  SlotGroups loaded;
+  loaded.Reset(num_slots());
+  RILL_ASSIGN_OR_RETURN(const int64_t num_groups, reader->Int());
+  for (int64_t i = 0; i < num_groups; ++i) {
+    RILL_ASSIGN_OR_RETURN(const int64_t group, reader->Int());
+    RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());
+    for (int64_t run = 0; run < num_runs; ++run) {
+      RILL_ASSIGN_OR_RETURN(const Slot first, reader->Int());
+      RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
+      if (first < 0 || first > num_slots() || count < 1 ||
+          count > num_slots() - first) {
+        return reader->Damaged(absl::StrCat("run of slots: got ", count,
+                                            " from ", first, ", want some in ",
+                                            "[0, ", num_slots(), ")"));
+      }
+      for (Slot slot = first; slot < first + count; ++slot) {
+        if (loaded.Contains(slot)) {
+          return reader->Damaged(
+              absl::StrCat("slot ", slot, ": got it twice, want it once"));
+        }
+        if (!Contains(slot)) {
+          return reader->DoesNotFit(absl::StrCat(
+              "slot ", slot, ": got the state of one that can be selected, ",
+              "want that of one that cannot"));
+        }
+        loaded.Put(slot, group);
+      }
+    }
+  }
+  if (loaded.size() == size()) return loaded;
+  return reader->DoesNotFit(
+      absl::StrCat("slots that can be selected: got the state of ",
+                   loaded.size(), ", want that of ", size()));
+}
+
+}  // namespace rill::samplers_internal

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_SELECTORS_SLOT_GROUPS_H_
+#define RILL_SAMPLERS_SELECTORS_SLOT_GROUPS_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rill/samplers/state_bytes.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/slot_array.h"
+
+namespace rill::samplers_internal {
+
+// Slots, each in at most one numbered group, so that a uniform member of a
+// group is one look-up. The order in a group depends on the history, so it is
+// part of a sampler's state.
+//
+// Thread-safety: thread-compatible.
+// Cost: O(log groups) each; 8 bytes a member and 16 a slot that was ever one.
+class SlotGroups {
+ public:
+  // Forgets all members.
+  void Reset(int64_t num_slots);
+  void Clear();
+
+  // Puts the slot into the group, out of any other.
+  void Put(Slot slot, int64_t group);
+  // Nothing where it is in none.
+  void Remove(Slot slot);
+
+  int64_t num_slots() const { return places_.num_slots(); }
+  // Of all groups.
+  int64_t size() const { return size_; }
+  bool Contains(Slot slot) const;
+  bool IsIn(Slot slot, int64_t group) const;
+  // Members of the group; none where there is no such group.
+  const std::vector<Slot>& Members(int64_t group) const;
+  // Groups with members, ascending.
+  const std::map<int64_t, std::vector<Slot>>& groups() const { return groups_; }
+
+  // A part of a sampler's state. Load gives groups of the same slots as there
+  // are members now: FAILED_PRECONDITION where those are others.
+  void Save(StateWriter* writer) const;
+  absl::StatusOr<SlotGroups> Load(StateReader* reader) const;
+
+ private:
+  struct Place {
+    int64_t group = 0;
+    int64_t number = 0;  // Index in the group, plus 1; 0: in none.
+  };
+
+  std::map<int64_t, std::vector<Slot>> groups_;
+  SlotArray<Place> places_;
+  int64_t size_ = 0;
+};
+
+}  // namespace rill::samplers_internal
+
+#endif  // RILL_SAMPLERS_SELECTORS_SLOT_GROUPS_H_

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/selectors/slot_groups.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/samplers/state_bytes.h"
+#include "rill/slots/slot.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::samplers_internal {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAreArray;
+
+constexpr int64_t kSlots = 40;
+
+std::string Saved(const SlotGroups& groups) {
+  StateWriter writer("S", 1);
+  groups.Save(&writer);
+  return std::move(writer).Finish();
+}
+
+absl::StatusOr<SlotGroups> LoadInto(const SlotGroups& groups,
+                                    const std::string& bytes) {
+  absl::StatusOr<StateReader> reader = StateReader::Open("S", 1, bytes);
+  if (!reader.ok()) return reader.status();
+  return groups.Load(&*reader);
+}
+
+TEST(SlotGroupsTest, AgreesWithAMap) {
+  const Rng rng(7);
+  SlotGroups groups;
+  groups.Reset(kSlots);
+  std::map<Slot, int64_t> want;
+  for (uint64_t step = 0; step < 5000; ++step) {
+    const Slot slot = rng.UniformInt(step, 0, kSlots);
+    const int64_t operation = rng.UniformInt(step, 1, 1000);
+    if (operation == 0) {
+      groups.Clear();
+      want.clear();
+    } else if (operation < 400) {
+      groups.Remove(slot);
+      want.erase(slot);
+    } else {
+      const int64_t group = rng.UniformInt(step, 2, 4) - 1;
+      groups.Put(slot, group);
+      want[slot] = group;
+    }
+    std::map<int64_t, std::vector<Slot>> members;
+    for (const auto& [member, group] : want) members[group].push_back(member);
+    ASSERT_EQ(groups.size(), static_cast<int64_t>(want.size()));
+    ASSERT_EQ(groups.groups().size(), members.size());
+    for (const auto& [group, slots] : members) {
+      ASSERT_THAT(groups.Members(group), UnorderedElementsAreArray(slots));
+    }
+    for (Slot s = -1; s <= kSlots; ++s) {
+      ASSERT_EQ(groups.Contains(s), want.contains(s));
+      ASSERT_EQ(groups.IsIn(s, 1), want.contains(s) && want[s] == 1);
+    }
+  }
+}
+
+TEST(SlotGroupsTest, LoadsTheOrderThatWasSaved) {
+  SlotGroups groups;
+  groups.Reset(kSlots);
+  for (Slot slot = 0; slot < 10; ++slot) groups.Put(slot, slot % 2);
+  for (Slot slot : {0, 2, 3}) groups.Remove(slot);
+  groups.Put(2, 1);
+
+  SlotGroups same;
+  same.Reset(kSlots);
+  for (Slot slot = 9; slot >= 0; --slot) same.Put(slot, 5);
+  for (Slot slot : {0, 3}) same.Remove(slot);
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotGroups loaded,
+                            LoadInto(same, Saved(groups)));
+  EXPECT_EQ(loaded.groups(), groups.groups());
+  EXPECT_EQ(Saved(loaded), Saved(groups));
+  EXPECT_THAT(loaded.Members(0), ElementsAre(8, 6, 4));
+  EXPECT_THAT(loaded.Members(7), IsEmpty());
+}
+
+TEST(SlotGroupsTest, RefusesTheStateOfOtherMembers) {
+  SlotGroups groups;
+  groups.Reset(kSlots);
+  groups.Put(3, 0);
+  groups.Put(4, 0);
+  SlotGroups fewer;
+  fewer.Reset(kSlots);
+  fewer.Put(3, 0);
+  EXPECT_THAT(LoadInto(fewer, Saved(groups)),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(LoadInto(groups, Saved(fewer)),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST(SlotGroupsTest, RefusesRunsThatCannotBe) {
+  SlotGroups groups;
+  groups.Reset(kSlots);
+  groups.Put(3, 0);
+  for (const std::vector<int64_t>& run : std::vector<std::vector<int64_t>>{
+           {-1, 1}, {kSlots, 1}, {0, kSlots + 1}, {3, 0}, {3, -1}}) {
+    StateWriter writer("S", 1);
+    for (int64_t value : {int64_t{1}, int64_t{0}, int64_t{1}, run[0], run[1]}) {
+      writer.Int(value);
+    }
+    EXPECT_THAT(LoadInto(groups, std::move(writer).Finish()),
+                StatusIs(absl::StatusCode::kDataLoss));
+  }
+  StateWriter twice("S", 1);
+  for (int64_t value : {1, 0, 2, 3, 1, 3, 1}) twice.Int(value);
+  EXPECT_THAT(LoadInto(groups, std::move(twice).Finish()),
+              StatusIs(absl::StatusCode::kDataLoss));
+}
+
+}  // namespace
+}  // namespace rill::samplers_internal

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/selectors/staleness_selector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/composed_sampler.h"
+#include "rill/samplers/selectors/slot_array_state.h"
+#include "rill/samplers/selectors/slot_groups.h"
+#include "rill/samplers/transition_unit.h"
+#include "rill/slots/slot_array.h"
+
+namespace rill {
+namespace {
+
+using samplers_internal::SlotGroups;
+using samplers_internal::StateReader;
+using samplers_internal::StateWriter;
+
+constexpr double kTwoToMinus53 = 1.0 / (uint64_t{1} << 53);
+
+// Without overflow.
+int64_t Staleness(int64_t current, int64_t version) {
+  if (version >= current) return 0;
+  const uint64_t distance =
+      static_cast<uint64_t>(current) - static_cast<uint64_t>(version);
+  return static_cast<int64_t>(
+      std::min<uint64_t>(distance, std::numeric_limits<int64_t>::max()));
+}
+
+class StalenessSelector final : public Selector {
+ public:
+  explicit StalenessSelector(const StalenessOptions& options)
+      : options_(options) {}
+
+  absl::Status CheckSelect(const Request& /*request*/,
+                           const Anchors& /*anchors*/) const override {
+    std::vector<Share> shares;
+    return Shares(&shares);
+  }
+
+  absl::Status Select(const Request& request, const Anchors& /*anchors*/,
+                      std::vector<Draw>* draws) override {
+    RILL_RETURN_IF_ERROR(Shares(&shares_));
+    const double total = shares_.back().end;
+    const Rng rng(request.seed, RngStream::kSampler);
+    for (int64_t i = 0; i < request.count; ++i) {
+      const Rng::Block bits = rng.Bits(
+          request.batch_number, static_cast<uint32_t>(request.first_draw + i));
+      const uint64_t low = bits[0] | (static_cast<uint64_t>(bits[1]) << 32);
+      const uint64_t high = bits[2] | (static_cast<uint64_t>(bits[3]) << 32);
+      const double point =
+          total * (static_cast<double>(low >> 11) * kTwoToMinus53);
+      auto share =
+          std::upper_bound(shares_.begin(), shares_.end(), point,
+                           [](double p, const Share& s) { return p < s.end; });
+      // Rounding may put the point on the end.
+      if (share == shares_.end()) --share;
+      const std::vector<Slot>& slots = *share->slots;
+      const int64_t n = BoundedInt(high, static_cast<int64_t>(slots.size()));
+      draws->push_back({.slot = slots[n]});
+    }
+    return absl::OkStatus();
+  }
+
+  void SaveState(StateWriter* writer) const override {
+    writer->Int(highest_);
+    samplers_internal::SaveSlotArray(versions_, writer);
+    anchors_.Save(writer);
+  }
+
+  absl::Status LoadState(StateReader* reader) override {
+    RILL_ASSIGN_OR_RETURN(const int64_t highest, reader->Int());
+    RILL_ASSIGN_OR_RETURN(auto versions,
+                          samplers_internal::LoadSlotArray<int64_t>(
+                              versions_.num_slots(), reader));
+    RILL_ASSIGN_OR_RETURN(SlotGroups anchors, anchors_.Load(reader));
+    highest_ = highest;
+    versions_ = std::move(versions);
+    anchors_ = std::move(anchors);
+    return absl::OkStatus();
+  }
+
+  absl::string_view name() const override { return "Staleness"; }
+
+  void OnAttach(const Lanes& lanes,
+                absl::Span<const Cursor> /*cursors*/) override {
+    versions_.Reset(lanes.num_slots());
+    anchors_.Reset(lanes.num_slots());
+    highest_ = 0;
+  }
+  void OnRetire(const WriteEvent& /*event*/) override {}
+  void OnWrite(const WriteEvent& event) override {
+    size_t row = 0;
+    for (const SlotRange& range : event.written) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        const int64_t version =
+            event.policy_versions.empty() ? 0 : event.policy_versions[row];
+        if (versions_.Get(slot) != version) versions_.At(slot) = version;
+        ++row;
+      }
+    }
+    for (const int64_t version : event.policy_versions) {
+      highest_ = std::max(highest_, version);
+    }
+  }
+  void OnClear() override {}
+
+  void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        anchors_.Put(slot, versions_.Get(slot));
+      }
+    }
+  }
+  void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        anchors_.Remove(slot);
+      }
+    }
+  }
+  void OnAnchorsCleared() override { anchors_.Clear(); }
+
+ private:
+  // The anchors of one version, and the sum of the weights up to them.
+  struct Share {
+    double end = 0;
+    const std::vector<Slot>* slots = nullptr;
+  };
+
+  // Those with a weight > 0.
+  absl::Status Shares(std::vector<Share>* shares) const {
+    shares->clear();
+    const int64_t current =
+        options_.current_version ? options_.current_version() : highest_;
+    double total = 0;
+    for (const auto& [version, slots] : anchors_.groups()) {
+      const int64_t staleness = Staleness(current, version);
+      if (options_.max_staleness >= 0 && staleness > options_.max_staleness) {
+        continue;
+      }
+      const double weight = options_.weight
+                                ? options_.weight(staleness)
+                                : 1.0 / (static_cast<double>(staleness) + 1);
+      if (!std::isfinite(weight) || weight < 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("weight of staleness ", staleness, ": got ", weight,
+                         ", want a finite one >= 0"));
+      }
+      if (weight == 0) continue;
+      total += weight * static_cast<double>(slots.size());
+      shares->push_back({.end = total, .slots = &slots});
+    }
+    if (total > 0 && std::isfinite(total)) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "sum of the weights of ", anchors_.size(), " items of ",
+        anchors_.groups().size(), " policy versions at version ", current,
+        ": got ", total, ", want a finite one > 0; write newer rows",
+        options_.max_staleness >= 0
+            ? absl::StrCat(", or raise max_staleness = ",
+                           options_.max_staleness)
+            : ""));
+  }
+
+  const StalenessOptions options_;
+  SlotArray<int64_t> versions_;  // Of every row, an anchor or not.
+  SlotGroups anchors_;           // By version.
+  int64_t highest_ = 0;          // That was ever written.
+  std::vector<Share> shares_;    // Of one plan.
+};
+
+}  // namespace
+
+std::unique_ptr<Selector> MakeStalenessSelector(
+    const StalenessOptions& options) {
+  return std::make_unique<StalenessSelector>(options);
+}
+
+std::unique_ptr<Sampler> MakeStalenessAwareSampler(
+    const StalenessOptions& options) {
+  return *MakeSampler(MakeStalenessSelector(options), MakeTransitionUnit(),
+                      "StalenessAwareSampler");
+}
+
+}  // namespace rill

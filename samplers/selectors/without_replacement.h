@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_SELECTORS_WITHOUT_REPLACEMENT_H_
+#define RILL_SAMPLERS_SELECTORS_WITHOUT_REPLACEMENT_H_
+
+#include <memory>
+
+#include "rill/samplers/sampler.h"
+#include "rill/samplers/selector.h"
+
+namespace rill {
+
+// Every anchor once an epoch: the peer's SamplerWithoutReplacement. The last
+// batch of an epoch has what is left, and the next batch begins another epoch.
+//
+// An epoch is a random order of the slots that have held a row. It starts anew
+// when the storage grows; rows that are written over do not change it: the
+// slot has its turn with the row that is there then, or none where no item
+// begins there. A write in flight hides its rows: their turn passes.
+//
+// A plan depends on the seed and on the plans before it (epoch and place are
+// saved state), not on the batch number.
+//
+// Thread-safety: thread-compatible.
+// Cost: a plan O(batch) of 50 ns each whatever the size, where most slots are
+//   anchors (others are passed over); no list of slots.
+struct WithoutReplacementOptions {
+  bool shuffle = true;     // False: in the order of the slots.
+  bool drop_last = false;  // True: what is left is passed over where it is
+                           // less than a batch. FAILED_PRECONDITION of Plan
+                           // where all anchors are.
+};
+std::unique_ptr<Selector> MakeWithoutReplacementSelector(
+    const WithoutReplacementOptions& options = {});
+
+// Of transitions. Name: "SamplerWithoutReplacement". Thread-safe.
+//
+// Example (WithoutReplacementTest.Example runs it):
+//   std::unique_ptr<Sampler> sampler =
+//       MakeSamplerWithoutReplacement({.drop_last = true});
+std::unique_ptr<Sampler> MakeSamplerWithoutReplacement(
+    const WithoutReplacementOptions& options = {});
+
+}  // namespace rill
+
+#endif  // RILL_SAMPLERS_SELECTORS_WITHOUT_REPLACEMENT_H_

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/selectors/without_replacement.h"
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/samplers/conformance/plan_checks.h"
+#include "rill/samplers/conformance/sampler_conformance.h"
+#include "rill/samplers/conformance/storage_simulator.h"
+#include "rill/samplers/sampler.h"
+#include "rill/testing/chi_square.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+
+INSTANTIATE_SAMPLER_CONFORMANCE(
+    WithoutReplacement, {.make = [] { return MakeSamplerWithoutReplacement(); },
+                         .is_stateful = true,
+                         .plans = {.may_be_short = true}});
+
+INSTANTIATE_SAMPLER_CONFORMANCE(
+    InOrder,
+    {.make = [] { return MakeSamplerWithoutReplacement({.shuffle = false}); },
+     .is_random = false,
+     .is_stateful = true,
+     .plans = {.may_be_short = true}});
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAreArray;
+
+constexpr uint64_t kSeed = 23;
+
+std::vector<Slot> Take(Sampler& sampler, int64_t batch_size) {
+  std::vector<Slot> slots;
+  for (const Draw& draw : PlanOf(sampler, batch_size, kSeed, 0).draws) {
+    slots.push_back(draw.slot);
+  }
+  return slots;
+}
+
+TEST(WithoutReplacementTest, Example) {
+  std::unique_ptr<Sampler> sampler =
+      MakeSamplerWithoutReplacement({.drop_last = true});
+  StorageSimulator storage({.count = 1, .capacity = 10});
+  storage.AddObserver(sampler->observer());
+  storage.Append(10);
+  EXPECT_EQ(Take(*sampler, 4).size(), 4u);
+}
+
+TEST(WithoutReplacementTest, EveryRowOnceAnEpochWithWhatIsLeftLast) {
+  StorageSimulator storage({.count = 1, .capacity = 20});
+  auto sampler = MakeSamplerWithoutReplacement();
+  storage.AddObserver(sampler->observer());
+  storage.Append(10);
+  std::vector<std::vector<Slot>> epochs;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    std::vector<Slot> all;
+    for (size_t size : {3, 3, 3, 1}) {
+      const std::vector<Slot> batch = Take(*sampler, 3);
+      EXPECT_EQ(batch.size(), size);
+      all.insert(all.end(), batch.begin(), batch.end());
+    }
+    EXPECT_THAT(all, UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+    epochs.push_back(all);
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+  EXPECT_NE(epochs[1], epochs[2]);
+}
+
+TEST(WithoutReplacementTest, DropLastPassesOverWhatIsLessThanABatch) {
+  StorageSimulator storage({.count = 1, .capacity = 20});
+  auto sampler = MakeSamplerWithoutReplacement({.drop_last = true});
+  storage.AddObserver(sampler->observer());
+  storage.Append(10);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    std::set<Slot> all;
+    for (int batch = 0; batch < 3; ++batch) {
+      const std::vector<Slot> slots = Take(*sampler, 3);
+      EXPECT_EQ(slots.size(), 3u);
+      all.insert(slots.begin(), slots.end());
+    }
+    EXPECT_EQ(all.size(), 9u);
+  }
+}
+
+TEST(WithoutReplacementTest, DropLastRefusesABatchOfMoreThanThereIs) {
+  StorageSimulator storage({.count = 1, .capacity = 20});
+  auto sampler = MakeSamplerWithoutReplacement({.drop_last = true});
+  storage.AddObserver(sampler->observer());
+  storage.Append(10);
+  const std::vector<Slot> first = Take(*sampler, 6);
+  SamplePlan plan = SentinelPlan();
+  EXPECT_THAT(
+      sampler->Plan({.batch_size = 11, .seed = kSeed}, &plan),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("::Plan: items of an epoch: got 10, want >= 11")));
+  ExpectEqualPlans(plan, SentinelPlan());
+  // The epoch goes on where it was.
+  std::vector<Slot> all = Take(*sampler, 4);
+  all.insert(all.end(), first.begin(), first.end());
+  EXPECT_THAT(all, UnorderedElementsAreArray(storage.Live()));
+}
+
+TEST(WithoutReplacementTest, WithoutShuffleTheOrderIsThatOfTheSlots) {
+  StorageSimulator storage({.count = 2, .capacity = 4});
+  auto sampler = MakeSamplerWithoutReplacement({.shuffle = false});
+  storage.AddObserver(sampler->observer());
+  storage.Append(0, 1, 3);
+  storage.Append(1, 1, 2);
+  EXPECT_THAT(Take(*sampler, 2), ElementsAre(0, 1));
+  EXPECT_THAT(Take(*sampler, 2), ElementsAre(2, 4));
+  EXPECT_THAT(Take(*sampler, 2), ElementsAre(5));
+  EXPECT_THAT(Take(*sampler, 9), ElementsAre(0, 1, 2, 4, 5));
+}
+
+TEST(WithoutReplacementTest, GrowthBeginsTheEpochAnew) {
+  StorageSimulator storage({.count = 1, .capacity = 20});
+  auto sampler = MakeSamplerWithoutReplacement();
+  storage.AddObserver(sampler->observer());
+  storage.Append(10);
+  Take(*sampler, 6);
+  storage.Append(1);
+  EXPECT_THAT(Take(*sampler, 20), UnorderedElementsAreArray(storage.Live()));
+}
+
+TEST(WithoutReplacementTest, WritingOverRowsDoesNotBeginTheEpochAnew) {
+  StorageSimulator storage({.count = 2, .capacity = 5});
+  auto sampler = MakeSamplerWithoutReplacement();
+  storage.AddObserver(sampler->observer());
+  storage.Append(7);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    std::vector<Slot> all;
+    for (int batch = 0; batch < 5; ++batch) {
+      for (const Slot slot : Take(*sampler, 2)) all.push_back(slot);
+      storage.Append(/*first_lane=*/batch % 2, /*num_lanes=*/1, /*steps=*/3);
+      storage.Overwrite({1, 6});
+    }
+    EXPECT_THAT(all, UnorderedElementsAreArray(storage.Live()));
+  }
+}
+
+TEST(WithoutReplacementTest, TurnOfARowInFlightPasses) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  auto sampler = MakeSamplerWithoutReplacement({.shuffle = false});
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  storage.BeginAppend(0, 1, 2);
+  EXPECT_THAT(Take(*sampler, 2), ElementsAre(2, 3));
+  storage.Finish();
+  EXPECT_THAT(Take(*sampler, 4), ElementsAre(4, 5));
+  EXPECT_THAT(Take(*sampler, 4), ElementsAre(0, 1, 2, 3));
+}
+
+TEST(WithoutReplacementTest, ClearedStorageBeginsAnew) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  auto sampler = MakeSamplerWithoutReplacement();
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  Take(*sampler, 4);
+  storage.Clear();
+  storage.Append(3);
+  EXPECT_THAT(Take(*sampler, 6), UnorderedElementsAre(0, 1, 2));
+}
+
+TEST(WithoutReplacementTest, OrdersOfAnEpochAreEquallyLikely) {
+  StorageSimulator storage({.count = 2, .capacity = 8});
+  auto sampler = MakeSamplerWithoutReplacement();
+  storage.AddObserver(sampler->observer());
+  storage.Append(2);
+  std::vector<int64_t> counts(24, 0);
+  for (int epoch = 0; epoch < 10'000; ++epoch) {
+    const std::vector<Slot> slots = Take(*sampler, 4);
+    int64_t rank = 0;
+    for (size_t i = 0; i < 4; ++i) {
+      int64_t smaller = 0;
+      for (size_t j = i + 1; j < 4; ++j) smaller += slots[j] < slots[i];
+      rank = rank * static_cast<int64_t>(4 - i) + smaller;
+    }
+    ++counts[rank];
+  }
+  EXPECT_THAT(counts, DistributedAs(UniformProbabilities(24), 1e-9));
+}
+
+// Over the size where an epoch is a list.
+TEST(WithoutReplacementTest, LargeEpochsHoldEveryRowOnce) {
+  StorageSimulator storage({.count = 3, .capacity = 3000});
+  auto sampler = MakeSamplerWithoutReplacement();
+  storage.AddObserver(sampler->observer());
+  storage.Append(0, 1, 3500);
+  storage.Append(1, 2, 1000);
+  std::vector<Slot> all;
+  for (int batch = 0; batch < 50; ++batch) {
+    for (const Slot slot : Take(*sampler, 100)) all.push_back(slot);
+    storage.Append(/*first_lane=*/0, /*num_lanes=*/1, /*steps=*/70);
+  }
+  EXPECT_EQ(all.size(), 5000u);
+  EXPECT_THAT(std::set<Slot>(all.begin(), all.end()),
+              ::testing::ElementsAreArray(storage.Live()));
+}
+
+}  // namespace
+}  // namespace rill

@@ -6,16 +6,20 @@ namespace {
 
 // A slot that holds the row of generation g has g + 1; one that holds none has
 // -g of its next row's generation g, 0 where it was never written.
-int64_t Retired(int64_t next) { return next > 0 ? -next : next; }
-int64_t Written(int64_t next) { return next > 0 ? next : 1 - next; }
+constexpr auto kRetired = [](int64_t next) { return next > 0 ? -next : next; };
+constexpr auto kWritten = [](int64_t next) {
+  return next > 0 ? next : 1 - next;
+};
 
 template <typename Next>
 void Advance(absl::Span<const SlotRange> ranges, Next next,
              SlotArray<int64_t>* values) {
-  for (const SlotRange& range : ranges) {
-    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      int64_t& value = values->At(slot);
-      value = next(value);
+  for (SlotRange rest : ranges) {
+    while (rest.count > 0) {
+      const absl::Span<int64_t> piece = values->Piece(rest);
+      for (int64_t& value : piece) value = next(value);
+      rest.first += static_cast<int64_t>(piece.size());
+      rest.count -= static_cast<int64_t>(piece.size());
     }
   }
 }
@@ -32,17 +36,17 @@ void Generations::OnAttach(const Lanes& lanes,
 }
 
 void Generations::OnRetire(const WriteEvent& event) {
-  Advance(event.retired, Retired, &next_);
+  Advance(event.retired, kRetired, &next_);
 }
 
 void Generations::OnWrite(const WriteEvent& event) {
-  Advance(event.written, Written, &next_);
+  Advance(event.written, kWritten, &next_);
 }
 
 void Generations::OnClear() {
   for (Slot slot = NextWritten(0); slot < num_slots();
        slot = NextWritten(slot + 1)) {
-    next_.At(slot) = Retired(next_.Get(slot));
+    next_.At(slot) = kRetired(next_.Get(slot));
   }
 }
 

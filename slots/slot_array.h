@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "rill/slots/slot.h"
 
 namespace rill {
@@ -40,6 +41,13 @@ class SlotArray {
     std::unique_ptr<T[]>& page = pages_[slot / kPageSlots];
     if (page == nullptr) page = std::make_unique<T[]>(kPageSlots);
     return page[slot % kPageSlots];
+  }
+
+  // The values of `slots`, or of the first ones of them (count >= 1): to write
+  // many without a look-up each. Given memory as by At.
+  absl::Span<T> Piece(SlotRange slots) {
+    const int64_t room = kPageSlots - slots.first % kPageSlots;
+    return absl::MakeSpan(&At(slots.first), std::min(slots.count, room));
   }
 
   // The first slot >= `slot` that has memory, num_slots() where none has: those

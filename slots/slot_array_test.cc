@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <map>
 
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/slots/slot.h"
 
 namespace rill {
 namespace {
@@ -27,6 +29,22 @@ TEST(SlotArrayTest, AgreesWithAMap) {
     for (Slot slot = 0; slot < kSlots; ++slot) {
       ASSERT_EQ(array.Get(slot), want.contains(slot) ? want[slot] : 0);
     }
+  }
+}
+
+TEST(SlotArrayTest, PiecesOfARangeCoverIt) {
+  SlotArray<int64_t> array;
+  array.Reset(20'000);
+  SlotRange rest = {.first = 4000, .count = 9000};
+  while (rest.count > 0) {
+    const absl::Span<int64_t> piece = array.Piece(rest);
+    for (int64_t& value : piece) ++value;
+    rest.first += static_cast<int64_t>(piece.size());
+    rest.count -= static_cast<int64_t>(piece.size());
+  }
+  EXPECT_EQ(rest.count, 0);
+  for (Slot slot = 0; slot < 20'000; ++slot) {
+    ASSERT_EQ(array.Get(slot), slot >= 4000 && slot < 13'000) << slot;
   }
 }
 

@@ -46,8 +46,10 @@ int64_t KeyedPermutation::At(int64_t place) const {
     int64_t row = value / columns_;
     int64_t column = value % columns_;
     for (int64_t round = 0; round < kRounds; round += 2) {
-      row = (row + Round(round, column, rows_)) % rows_;
-      column = (column + Round(round + 1, row, columns_)) % columns_;
+      row += Round(round, column, rows_);
+      if (row >= rows_) row -= rows_;
+      column += Round(round + 1, row, columns_);
+      if (column >= columns_) column -= columns_;
     }
     value = row * columns_ + column;
   } while (value >= size_);

@@ -21,7 +21,7 @@ namespace rill {
 // saved state), not on the batch number.
 //
 // Thread-safety: thread-compatible.
-// Cost: a plan O(batch) of 50 ns each whatever the size, where most slots are
+// Cost: a plan O(batch) of 0.1 us each whatever the size, where most slots are
 //   anchors (others are passed over); no list of slots.
 struct WithoutReplacementOptions {
   bool shuffle = true;     // False: in the order of the slots.

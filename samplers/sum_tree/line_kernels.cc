@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/sum_tree/line_kernels.h"
+
+#include <cstddef>
+#include <cstdint>
+
+// Highway includes this file again for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "rill/samplers/sum_tree/line_kernels.cc"
+#include "hwy/foreach_target.h"  // Must come before highway.h.
+#include "hwy/highway.h"
+
+// Where half a line is one vector.
+#undef RILL_HAS_HALF_LINES_
+#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_EMU128
+#define RILL_HAS_HALF_LINES_ 1
+#else
+#define RILL_HAS_HALF_LINES_ 0
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace rill::samplers_internal {
+namespace HWY_NAMESPACE {
+
+#if RILL_HAS_HALF_LINES_
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::FixedTag<double, 4>;
+using DHalf = hn::FixedTag<double, 2>;
+using V = hn::Vec<D>;
+using VHalf = hn::Vec<DHalf>;
+
+// Children by twos, in an order that needs no moves between 128-bit blocks.
+struct Children {
+  HWY_INLINE explicit Children(const double* line) {
+    const V low = hn::Load(D(), line);
+    const V high = hn::Load(D(), line + 4);
+    even = hn::InterleaveLower(D(), low, high);  // 0, 4, 2, 6
+    odd = hn::InterleaveUpper(D(), low, high);   // 1, 5, 3, 7
+    const V pairs = hn::Add(even, odd);          // 01, 45, 23, 67
+    low_pairs = hn::LowerHalf(DHalf(), pairs);
+    halves = hn::Add(low_pairs, hn::UpperHalf(DHalf(), pairs));  // 03, 47
+  }
+  V even, odd;
+  VHalf low_pairs, halves;
+};
+
+HWY_INLINE double LineSum(const double* line) {
+  const VHalf halves = Children(line).halves;
+  return hn::GetLane(
+      hn::Add(halves, hn::InterleaveUpper(DHalf(), halves, halves)));
+}
+
+// For each set of children, as bits in the order of `Children` (even, odd), the
+// last child of the set.
+struct LastChildren {
+  constexpr LastChildren() : of() {
+    constexpr uint8_t kChildAt[kLine] = {0, 4, 2, 6, 1, 5, 3, 7};
+    for (int bits = 0; bits < 256; ++bits) {
+      for (int at = 0; at < kLine; ++at) {
+        const bool is_in = (bits >> at & 1) != 0;
+        if (is_in && kChildAt[at] > of[bits]) of[bits] = kChildAt[at];
+      }
+    }
+  }
+  uint8_t of[256];
+};
+constexpr LastChildren kLast;
+
+HWY_INLINE int Bits(hn::Mask<D> mask) {
+  uint8_t bits[8];  // Highway wants room for 8, and sets one.
+  hn::StoreMaskBits(D(), mask, bits);
+  return bits[0];
+}
+
+HWY_INLINE int64_t Step(const double* line, double* target) {
+  const Children children(line);
+  const VHalf base =
+      hn::InterleaveLower(DHalf(), hn::Zero(DHalf()), children.halves);
+  // The sums before the children.
+  const V even = hn::Combine(D(), hn::Add(base, children.low_pairs), base);
+  const V odd = hn::Add(even, children.even);
+  const V at = hn::Set(D(), *target);
+  const V zero = hn::Zero(D());
+  const auto even_fits = hn::And(hn::Le(even, at), hn::Gt(children.even, zero));
+  const auto odd_fits = hn::And(hn::Le(odd, at), hn::Gt(children.odd, zero));
+  // Sums never fall from child to child: the last one's is the largest.
+  const V largest = hn::Max(hn::IfThenElseZero(even_fits, even),
+                            hn::IfThenElseZero(odd_fits, odd));
+  const VHalf two =
+      hn::Max(hn::LowerHalf(DHalf(), largest), hn::UpperHalf(DHalf(), largest));
+  const VHalf one = hn::Max(two, hn::InterleaveUpper(DHalf(), two, two));
+  *target -= hn::GetLane(one);
+  return kLast.of[Bits(even_fits) | Bits(odd_fits) << 4];
+}
+
+#else
+
+HWY_INLINE double LineSum(const double* c) {
+  return ((c[0] + c[1]) + (c[2] + c[3])) + ((c[4] + c[5]) + (c[6] + c[7]));
+}
+
+HWY_INLINE int64_t Step(const double* c, double* target) {
+  const double first = c[0] + c[1];
+  const double half = first + (c[2] + c[3]);
+  const double most = half + (c[4] + c[5]);
+  const double sums[kLine] = {0,    c[0],        first, first + c[2],
+                              half, half + c[4], most,  most + c[6]};
+  int64_t last = 0;
+  for (int64_t k = 0; k < kLine; ++k) {
+    last = ((sums[k] <= *target) & (c[k] > 0)) != 0 ? k : last;
+  }
+  *target -= sums[last];
+  return last;
+}
+
+#endif  // RILL_HAS_HALF_LINES_
+
+void SumLinesImpl(const double* level, absl::Span<const int64_t> lines,
+                  double* parents) {
+  for (const int64_t line : lines) {
+    parents[line] = LineSum(level + line * kLine);
+  }
+}
+
+void SumAllLinesImpl(const double* level, int64_t count, double* parents) {
+  for (int64_t line = 0; line < count; ++line) {
+    parents[line] = LineSum(level + line * kLine);
+  }
+}
+
+void DescendImpl(const double* level, const double* below,
+                 absl::Span<double> targets, absl::Span<int64_t> nodes) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const int64_t child = Step(level + nodes[i] * kLine, &targets[i]);
+    nodes[i] = nodes[i] * kLine + child;
+    if (below != nullptr) __builtin_prefetch(below + nodes[i] * kLine);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rill::samplers_internal
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rill::samplers_internal {
+
+HWY_EXPORT(SumLinesImpl);
+HWY_EXPORT(SumAllLinesImpl);
+HWY_EXPORT(DescendImpl);
+
+void SumLines(const double* level, absl::Span<const int64_t> lines,
+              double* parents) {
+  HWY_DYNAMIC_DISPATCH(SumLinesImpl)(level, lines, parents);
+}
+
+void SumAllLines(const double* level, int64_t count, double* parents) {
+  HWY_DYNAMIC_DISPATCH(SumAllLinesImpl)(level, count, parents);
+}
+
+void Descend(const double* level, const double* below,
+             absl::Span<double> targets, absl::Span<int64_t> nodes) {
+  HWY_DYNAMIC_DISPATCH(DescendImpl)(level, below, targets, nodes);
+}
+
+}  // namespace rill::samplers_internal
+#endif  // HWY_ONCE

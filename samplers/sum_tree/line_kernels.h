@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_SUM_TREE_LINE_KERNELS_H_
+#define RILL_SAMPLERS_SUM_TREE_LINE_KERNELS_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace rill::samplers_internal {
+
+// What a sum tree does with lines of 8 doubles, in the widest instructions that
+// the processor has; the same bits on all of them. `level` is 64-byte aligned.
+// Thread-safety: thread-compatible.
+
+inline constexpr int64_t kLine = 8;
+
+// parents[line] = ((c0+c1)+(c2+c3)) + ((c4+c5)+(c6+c7)) for each of `lines`.
+void SumLines(const double* level, absl::Span<const int64_t> lines,
+              double* parents);
+// The same for lines 0 .. count - 1.
+void SumAllLines(const double* level, int64_t count, double* parents);
+
+// One level down for each target: with line = nodes[i] and s_k the sum of
+// children 0 .. k - 1 of that line, takes the last child k of those with
+// c_k > 0 and s_k <= targets[i]; then nodes[i] = 8 * line + k and
+// targets[i] -= s_k. Fetches the lines nodes[i] of `below`, unless null.
+//   s_k: 0, c0, c0+c1, (c0+c1)+c2, h = (c0+c1)+(c2+c3), h+c4, m = h+(c4+c5),
+//   m+c6.
+// Targets are >= 0, and every line has a child > 0.
+void Descend(const double* level, const double* below,
+             absl::Span<double> targets, absl::Span<int64_t> nodes);
+
+}  // namespace rill::samplers_internal
+
+#endif  // RILL_SAMPLERS_SUM_TREE_LINE_KERNELS_H_

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/sum_tree/sum_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+
+#include "rill/samplers/sum_tree/line_kernels.h"
+#include "rill/samplers/sum_tree/zeroed_array.h"
+
+namespace rill::samplers_internal {
+namespace {
+
+// Lines of one chunk and level stay in the first cache.
+constexpr size_t kChunk = 256;
+
+int64_t LinesFor(int64_t values) {
+  return std::max<int64_t>((values + kLine - 1) / kLine, 1);
+}
+
+// A list of lines without neighbours that are equal.
+class Lines {
+ public:
+  size_t size() const { return size_; }
+  const int64_t* data() const { return lines_.data(); }
+
+  void Append(int64_t line) {
+    size_ += line != last_ ? 1 : 0;
+    last_ = line;
+    lines_[size_ - 1] = line;
+  }
+  // To the lines of the level above.
+  template <typename Visit>
+  void Rise(Visit visit) {
+    const size_t count = size_;
+    size_ = 0;
+    last_ = -1;
+    for (size_t i = 0; i < count; ++i) {
+      Append(lines_[i] / kLine);
+      visit(last_);
+    }
+  }
+
+ private:
+  std::array<int64_t, kChunk> lines_;
+  size_t size_ = 0;
+  int64_t last_ = -1;
+};
+
+}  // namespace
+
+SumTree::SumTree(int64_t size) : size_(size) {
+  std::vector<int64_t> lines = {LinesFor(size)};
+  while (lines.back() > 1) lines.push_back(LinesFor(lines.back()));
+  lines.push_back(1);  // Its first value is the total.
+  const int64_t all_lines =
+      std::accumulate(lines.begin(), lines.end(), int64_t{0});
+  memory_ = ZeroedArray<double>(all_lines * kLine);
+  double* values = memory_.data();
+  // The upper levels, which every batch visits, lie together at the front.
+  levels_.resize(lines.size());
+  for (size_t i = lines.size(); i-- > 0;) {
+    levels_[i] = {.values = values, .lines = lines[i]};
+    values += lines[i] * kLine;
+  }
+}
+
+void SumTree::Set(absl::Span<const int64_t> slots,
+                  absl::Span<const double> values) {
+  for (size_t at = 0; at < slots.size(); at += kChunk) {
+    SetChunk(slots.subspan(at, kChunk), values.subspan(at, kChunk));
+  }
+}
+
+void SumTree::SetChunk(absl::Span<const int64_t> slots,
+                       absl::Span<const double> values) {
+  double* const leaves = levels_[0].values;
+  for (const int64_t slot : slots) {
+    __builtin_prefetch(leaves + slot, /*rw=*/1);
+    __builtin_prefetch(levels_[1].values + slot / kLine, /*rw=*/1);
+  }
+  Lines lines;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    leaves[slots[i]] = values[i];
+    lines.Append(slots[i] / kLine);
+  }
+  // A line that comes twice is summed twice, to the same value: rarer than
+  // looking for it is dear. Levels of fewer lines than that are summed whole.
+  size_t level = 0;
+  for (; levels_[level].lines > static_cast<int64_t>(lines.size()); ++level) {
+    SumLines(levels_[level].values,
+             absl::MakeConstSpan(lines.data(), lines.size()),
+             levels_[level + 1].values);
+    const double* const above = levels_[level + 2].values;
+    lines.Rise(
+        [above](int64_t line) { __builtin_prefetch(above + line, /*rw=*/1); });
+  }
+  for (; level + 1 < levels_.size(); ++level) {
+    SumAllLines(levels_[level].values, levels_[level].lines,
+                levels_[level + 1].values);
+  }
+}
+
+void SumTree::Find(absl::Span<const double> targets,
+                   absl::Span<int64_t> slots) const {
+  std::array<double, kChunk> rests;
+  for (size_t at = 0; at < targets.size(); at += kChunk) {
+    const size_t count = std::min(kChunk, targets.size() - at);
+    for (size_t i = 0; i < count; ++i) {
+      rests[i] = std::max(targets[at + i], 0.0);
+    }
+    const absl::Span<int64_t> nodes = slots.subspan(at, count);
+    std::fill(nodes.begin(), nodes.end(), 0);
+    for (size_t level = levels_.size() - 1; level-- > 0;) {
+      Descend(levels_[level].values,
+              level > 0 ? levels_[level - 1].values : nullptr,
+              absl::MakeSpan(rests.data(), count), nodes);
+    }
+  }
+}
+
+}  // namespace rill::samplers_internal

@@ -10,7 +10,8 @@ namespace rill::samplers_internal {
 // std::pow does not promise: additions, multiplications and divisions in one
 // fixed order, never fused.
 //
-// Bases are > 0 and normal, the exponent is finite. Powers are limited to
+// Bases are finite, normal and > 0 (0 passes for about 2^-1023), the exponent
+// is finite. Powers are limited to
 // [kMinPower, kMaxPower], so that 2^60 of them can be added up and none is 0.
 // Numerics: relative error below (2 + |y|) * 4e-16 for y = log2 of the power;
 //   exact where the exponent is 0 or 1, or base and power are powers of 2.

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/prioritized/prioritized_selector.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/prioritized/power.h"
+#include "rill/samplers/prioritized/priority_state.h"
+#include "rill/samplers/prioritized/row_priorities.h"
+#include "rill/samplers/sum_tree/sum_tree.h"
+
+namespace rill {
+namespace {
+
+using samplers_internal::LiveRows;
+using samplers_internal::Power;
+using samplers_internal::RowPriorities;
+using samplers_internal::StateReader;
+using samplers_internal::StateWriter;
+using samplers_internal::SumTree;
+
+constexpr double kMaxEpsilon = 1e30;
+constexpr double kMaxDouble = std::numeric_limits<double>::max();
+constexpr size_t kChunk = 256;
+
+absl::Status CheckInRange(absl::string_view call, absl::string_view what,
+                          double value, double max) {
+  if (value >= 0 && value <= max) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "PrioritizedSelector::", call, ": ", what, ": got ", value,
+      max < kMaxDouble ? absl::StrCat(", want a value in [0, ", max, "]")
+                       : ", want a finite value >= 0"));
+}
+
+class SelectorImpl final : public PrioritizedSelector {
+ public:
+  explicit SelectorImpl(const PrioritizedOptions& options)
+      : options_(options),
+        alpha_(options.alpha),
+        beta_(options.beta),
+        weighed_alpha_(options.alpha) {}
+
+  absl::Status Select(const Request& request, const Anchors& anchors,
+                      std::vector<Draw>* draws) override;
+  void UpdatePriorities(absl::Span<const Draw> draws,
+                        absl::Span<const float> priorities,
+                        const LiveRows& rows) override;
+  bool is_weighted() const override { return true; }
+  absl::string_view name() const override { return "Prioritized"; }
+
+  absl::Status SetAlpha(double alpha) override;
+  absl::Status SetBeta(double beta) override;
+  double alpha() const override { return alpha_; }
+  double beta() const override { return beta_; }
+
+  void SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
+  void OnRetire(const WriteEvent& event) override;
+  void OnWrite(const WriteEvent& event) override;
+  void OnClear() override;
+  void OnAnchorsAdded(absl::Span<const SlotRange> slots) override;
+  void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override;
+  void OnAnchorsCleared() override;
+
+ private:
+  // What is raised to alpha; 0 where the row is not drawn.
+  double BaseOf(Slot slot) const {
+    return rows_.IsOn(slot) ? rows_.Get(slot) + options_.epsilon : 0;
+  }
+  // The priority of the next row whose own is not known.
+  float DefaultPriority() const;
+  void SetPriority(Slot slot, float priority);
+  void Turn(absl::Span<const SlotRange> slots, bool on);
+  // Sets the slot's value in the tree, by FlushWeights at the latest.
+  void QueueWeight(Slot slot) {
+    queue_.push_back(slot);
+    if (queue_.size() == kChunk) FlushWeights();
+  }
+  void FlushWeights();
+  void ReweighAll();
+
+  const PrioritizedOptions options_;
+  std::atomic<double> alpha_, beta_;
+  double weighed_alpha_;  // The alpha of the tree.
+  RowPriorities rows_;
+  SumTree tree_;
+  std::optional<float> max_ever_;
+
+  std::vector<Slot> queue_;
+  // Memory of calls.
+  std::vector<double> values_, weights_;
+  std::vector<Slot> slots_;
+};
+
+// --- Weights -----------------------------------------------------------------
+
+void SelectorImpl::FlushWeights() {
+  values_.clear();
+  for (const Slot slot : queue_) values_.push_back(BaseOf(slot));
+  weights_.resize(values_.size());
+  Power(values_, weighed_alpha_, absl::MakeSpan(weights_));
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i] == 0) weights_[i] = 0;
+  }
+  tree_.Set(queue_, weights_);
+  queue_.clear();
+}
+
+void SelectorImpl::ReweighAll() {
+  weighed_alpha_ = alpha();
+  rows_.ForEachOn([this](Slot slot) { QueueWeight(slot); });
+  FlushWeights();
+}
+
+absl::Status SelectorImpl::SetAlpha(double alpha) {
+  RILL_RETURN_IF_ERROR(CheckInRange("SetAlpha", "alpha", alpha, kMaxDouble));
+  alpha_ = alpha;
+  return absl::OkStatus();
+}
+
+absl::Status SelectorImpl::SetBeta(double beta) {
+  RILL_RETURN_IF_ERROR(CheckInRange("SetBeta", "beta", beta, kMaxDouble));
+  beta_ = beta;
+  return absl::OkStatus();
+}
+
+// --- Draws and updates -------------------------------------------------------
+
+absl::Status SelectorImpl::Select(const Request& request,
+                                  const Anchors& anchors,
+                                  std::vector<Draw>* draws) {
+  if (alpha() != weighed_alpha_) ReweighAll();
+  const double total = tree_.total();
+  if (!(total > 0)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sum of the priorities of ", anchors.size(),
+                     " rows: got 0, want > 0; update one to a higher one"));
+  }
+  const Rng rng(request.seed, RngStream::kSampler);
+  const auto count = static_cast<size_t>(request.count);
+  values_.resize(count);
+  slots_.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const double u =
+        rng.UniformDouble(request.batch_number, static_cast<uint32_t>(i));
+    values_[i] = total * (options_.stratified ? (static_cast<double>(i) + u) /
+                                                    static_cast<double>(count)
+                                              : u);
+  }
+  tree_.Find(values_, absl::MakeSpan(slots_));
+  double smallest = *rows_.Min() + options_.epsilon;
+  Power({&smallest, 1}, weighed_alpha_, {&smallest, 1});
+  for (size_t i = 0; i < count; ++i) {
+    values_[i] = tree_.Get(slots_[i]) / smallest;
+  }
+  Power(values_, -beta(), absl::MakeSpan(values_));
+  draws->reserve(draws->size() + count);
+  for (size_t i = 0; i < count; ++i) {
+    // Powers may be out of order by their last bit.
+    const float weight = std::clamp(static_cast<float>(values_[i]),
+                                    std::numeric_limits<float>::min(), 1.0f);
+    draws->push_back({.slot = slots_[i], .weight = weight});
+  }
+  return absl::OkStatus();
+}
+
+void SelectorImpl::SetPriority(Slot slot, float priority) {
+  rows_.Set(slot, priority);
+  if (rows_.IsOn(slot)) QueueWeight(slot);
+}
+
+void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
+                                    absl::Span<const float> priorities,
+                                    const LiveRows& rows) {
+  for (size_t at = 0; at < draws.size(); at += kChunk) {
+    const size_t end = std::min(at + kChunk, draws.size());
+    for (size_t i = at; i < end; ++i) {
+      if (draws[i].slot >= 0 && draws[i].slot < tree_.size()) {
+        rows_.Prefetch(draws[i].slot);
+      }
+    }
+    for (size_t i = at; i < end; ++i) {
+      if (!rows.IsCurrent(draws[i])) continue;
+      SetPriority(draws[i].slot, priorities[i]);
+      max_ever_ = std::max(max_ever_.value_or(0.0f), priorities[i]);
+    }
+  }
+  FlushWeights();
+}
+
+// --- Events ------------------------------------------------------------------
+
+void SelectorImpl::OnAttach(const Lanes& lanes,
+                            absl::Span<const Cursor> /*cursors*/) {
+  rows_ = RowPriorities(lanes.num_slots(),
+                        /*zero_counts=*/options_.epsilon > 0);
+  tree_ = SumTree(lanes.num_slots());
+  max_ever_.reset();
+}
+
+// A row that is gone has no priority, so that equal rows have equal states.
+void SelectorImpl::OnRetire(const WriteEvent& event) {
+  if (!event.is_append) return;  // Drawn until it is written.
+  for (const SlotRange& range : event.retired) {
+    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      SetPriority(slot, 0);
+    }
+  }
+  FlushWeights();
+}
+
+float SelectorImpl::DefaultPriority() const {
+  switch (options_.new_rows) {
+    case NewRowPriority::kConstant:
+      return options_.new_row_priority;
+    case NewRowPriority::kMaxInBuffer:
+      return rows_.Max().value_or(1.0f);
+    case NewRowPriority::kGiven:
+    case NewRowPriority::kMaxEver:
+      break;
+  }
+  return max_ever_.value_or(1.0f);
+}
+
+void SelectorImpl::OnWrite(const WriteEvent& event) {
+  const float unknown = DefaultPriority();
+  const bool takes_given = options_.new_rows == NewRowPriority::kGiven;
+  size_t i = 0;
+  for (const SlotRange& range : event.written) {
+    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      float priority = unknown;
+      if (!event.priorities.empty()) {
+        const double given = event.priorities[i++];
+        if (std::isfinite(given) && given >= 0) {
+          const auto known = static_cast<float>(
+              std::min<double>(given, std::numeric_limits<float>::max()));
+          max_ever_ = std::max(max_ever_.value_or(0.0f), known);
+          if (takes_given) priority = known;
+        }
+      }
+      SetPriority(slot, priority);
+    }
+  }
+  FlushWeights();
+}
+
+void SelectorImpl::OnClear() {
+  OnAttach({.count = 1, .capacity = tree_.size()}, {});
+}
+
+void SelectorImpl::Turn(absl::Span<const SlotRange> slots, bool on) {
+  for (const SlotRange& range : slots) {
+    rows_.Turn(range, on);
+    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      QueueWeight(slot);
+    }
+  }
+  FlushWeights();
+}
+
+void SelectorImpl::OnAnchorsAdded(absl::Span<const SlotRange> slots) {
+  Turn(slots, true);
+}
+
+void SelectorImpl::OnAnchorsRemoved(absl::Span<const SlotRange> slots) {
+  Turn(slots, false);
+}
+
+void SelectorImpl::OnAnchorsCleared() {
+  std::vector<SlotRange> on;
+  rows_.ForEachOn([&on](Slot slot) {
+    const bool joins = !on.empty() && on.back().first + on.back().count == slot;
+    if (!joins) on.push_back({.first = slot, .count = 0});
+    ++on.back().count;
+  });
+  for (const SlotRange& range : on) rows_.Turn(range, false);
+  tree_ = SumTree(tree_.size());
+}
+
+// --- State -------------------------------------------------------------------
+
+void SelectorImpl::SaveState(StateWriter* writer) const {
+  writer->Double(alpha());
+  writer->Double(beta());
+  writer->Double(max_ever_.value_or(-1.0f));
+  samplers_internal::SavePriorities(rows_, tree_.size(), writer);
+}
+
+absl::Status SelectorImpl::LoadState(StateReader* reader) {
+  RILL_ASSIGN_OR_RETURN(const double alpha, reader->Double());
+  RILL_ASSIGN_OR_RETURN(const double beta, reader->Double());
+  RILL_ASSIGN_OR_RETURN(const double max_ever, reader->Double());
+  const bool is_good = std::isfinite(alpha) && alpha >= 0 &&
+                       std::isfinite(beta) && beta >= 0 &&
+                       (max_ever == -1 || max_ever >= 0) &&
+                       max_ever <= std::numeric_limits<float>::max();
+  if (!is_good) {
+    return reader->Damaged(
+        absl::StrCat("alpha, beta and largest priority: got ", alpha, ", ",
+                     beta, " and ", max_ever, ", want finite values >= 0"));
+  }
+  RILL_RETURN_IF_ERROR(
+      samplers_internal::LoadPriorities(reader, tree_.size(), &rows_));
+  beta_ = beta;
+  max_ever_.reset();
+  if (max_ever >= 0) max_ever_ = static_cast<float>(max_ever);
+  alpha_ = alpha;
+  ReweighAll();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PrioritizedSelector>>
+PrioritizedSelector::Create(const PrioritizedOptions& options) {
+  RILL_RETURN_IF_ERROR(
+      CheckInRange("Create", "alpha", options.alpha, kMaxDouble));
+  RILL_RETURN_IF_ERROR(
+      CheckInRange("Create", "beta", options.beta, kMaxDouble));
+  RILL_RETURN_IF_ERROR(
+      CheckInRange("Create", "epsilon", options.epsilon, kMaxEpsilon));
+  RILL_RETURN_IF_ERROR(CheckInRange("Create", "new_row_priority",
+                                    options.new_row_priority,
+                                    std::numeric_limits<float>::max()));
+  return std::make_unique<SelectorImpl>(options);
+}
+
+}  // namespace rill

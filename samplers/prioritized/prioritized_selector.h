@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_PRIORITIZED_PRIORITIZED_SELECTOR_H_
+#define RILL_SAMPLERS_PRIORITIZED_PRIORITIZED_SELECTOR_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rill/samplers/selector.h"
+
+namespace rill {
+
+// The priority of a row that was just written.
+enum class NewRowPriority {
+  // The one that came with the write, kMaxEver where none came (or one that is
+  // NaN, infinite or negative: a write is not refused for it).
+  kGiven,
+  // The largest that was given since the rows were attached or cleared, by an
+  // update or with a write; 1 while none was.
+  kMaxEver,
+  // The largest of the rows that may be drawn; 1 while there is none.
+  kMaxInBuffer,
+  // PrioritizedOptions::new_row_priority.
+  kConstant,
+};
+
+struct PrioritizedOptions {
+  double alpha = 0.6;     // >= 0: 0 draws all rows alike.
+  double beta = 0.4;      // >= 0: 0 makes all weights 1.
+  double epsilon = 1e-8;  // In [0, 1e30], added to priorities.
+  NewRowPriority new_rows = NewRowPriority::kGiven;
+  float new_row_priority = 1.0f;  // >= 0, of kConstant.
+  // Draw i falls into the i-th of `count` equal shares of the sum, so that a
+  // batch spreads over small and large priorities. Else draws are independent.
+  bool stratified = false;
+};
+
+// Draws anchors in proportion to v = (priority + epsilon) ^ alpha, with
+// replacement: P(i) = v_i / sum of v, and weighs them by (v_i / min v) ^ -beta,
+// which is at most 1; the minimum is over all anchors (TorchRL's
+// PrioritizedSampler; Schaul et al., "Prioritized Experience Replay", ICLR
+// 2016). A row with priority + epsilon == 0 is never drawn.
+//
+// Every live row has its priority, anchor or not, so one that becomes an anchor
+// again has the one that was last given. The priority of a slice is that of its
+// first row.
+//
+// Exactness: priorities are kept as given, in float32. v is a function of it
+//   (power.h), sums are a function of the v (sum_tree.h), each the same on
+//   every machine, and so are the draws: target u * sum, u the stream's
+//   UniformDouble. v is limited to [2^-1000, 2^960], weights to what float32
+//   holds above 0.
+//
+// Thread-safety: thread-compatible, as Selector, but for what sets exponents.
+// Cost: O(log8(slots)) a draw, an update or a row written; O(anchors) in the
+//   Select that follows a change of alpha.
+//   13.8 bytes a slot, of memory only where rows were written.
+class PrioritizedSelector : public Selector {
+ public:
+  // INVALID_ARGUMENT where an option is out of its range.
+  static absl::StatusOr<std::unique_ptr<PrioritizedSelector>> Create(
+      const PrioritizedOptions& options = {});
+
+  // As the options, from the next Select on, also between events and calls of
+  // other threads: these four are thread-safe. Part of the saved state.
+  // INVALID_ARGUMENT where out of range.
+  virtual absl::Status SetAlpha(double alpha) = 0;
+  virtual absl::Status SetBeta(double beta) = 0;
+  virtual double alpha() const = 0;
+  virtual double beta() const = 0;
+};
+
+}  // namespace rill
+
+#endif  // RILL_SAMPLERS_PRIORITIZED_PRIORITIZED_SELECTOR_H_

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/prioritized/priority_state.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+
+namespace rill::samplers_internal {
+namespace {
+
+// Equal priorities that are worth a block of their own.
+constexpr int64_t kRun = 16;
+
+int64_t Pack(float low, float high) {
+  return static_cast<int64_t>(std::bit_cast<uint32_t>(low) |
+                              uint64_t{std::bit_cast<uint32_t>(high)} << 32);
+}
+float Unpack(int64_t bits, int64_t i) {
+  return std::bit_cast<float>(
+      static_cast<uint32_t>(static_cast<uint64_t>(bits) >> (32 * (i % 2))));
+}
+
+// The end of the run of equal priorities that starts at `slot`.
+Slot EndOfRun(const RowPriorities& rows, Slot slot, int64_t num_slots) {
+  Slot end = slot + 1;
+  while (end < num_slots && rows.Get(end) == rows.Get(slot)) ++end;
+  return end;
+}
+
+// Calls set(slot, priority) for each slot.
+template <typename Set>
+absl::Status ReadBlocks(StateReader* reader, int64_t num_slots, Set set) {
+  Slot slot = 0;
+  while (slot < num_slots) {
+    RILL_ASSIGN_OR_RETURN(const int64_t length, reader->Int());
+    const int64_t room = num_slots - slot;
+    if (length == 0 || length > room || length < -room) {
+      return reader->Damaged(
+          absl::StrCat("block of priorities at slot ", slot, ": got ", length,
+                       " of them, want 1 to ", room, ", or -1 to ", -room));
+    }
+    const Slot end = slot + std::abs(length);
+    int64_t bits = 0;
+    for (int64_t i = 0; slot < end; ++slot, ++i) {
+      const bool is_next = length > 0 ? i % 2 == 0 : i == 0;
+      if (is_next) {
+        RILL_ASSIGN_OR_RETURN(bits, reader->Int());
+      }
+      const float priority = Unpack(bits, length > 0 ? i : 0);
+      if (!std::isfinite(priority) || std::signbit(priority)) {
+        return reader->Damaged(absl::StrCat("priority of slot ", slot, ": got ",
+                                            priority,
+                                            ", want a finite one >= 0"));
+      }
+      set(slot, priority);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void SavePriorities(const RowPriorities& rows, int64_t num_slots,
+                    StateWriter* writer) {
+  writer->Int(num_slots);
+  Slot first = 0;  // Of those that are not written yet.
+  const auto write_single = [&](Slot end) {
+    if (end > first) writer->Int(end - first);
+    for (; first < end; first += 2) {
+      writer->Int(
+          Pack(rows.Get(first), first + 1 < end ? rows.Get(first + 1) : 0.0f));
+    }
+    first = end;
+  };
+  for (Slot slot = 0; slot < num_slots;) {
+    const Slot end = EndOfRun(rows, slot, num_slots);
+    if (end - slot >= kRun) {
+      write_single(slot);
+      writer->Int(slot - end);
+      writer->Int(Pack(rows.Get(slot), 0.0f));
+      first = end;
+    }
+    slot = end;
+  }
+  write_single(num_slots);
+}
+
+absl::Status LoadPriorities(StateReader* reader, int64_t num_slots,
+                            RowPriorities* rows) {
+  RILL_ASSIGN_OR_RETURN(const int64_t saved_slots, reader->Int());
+  if (saved_slots != num_slots) {
+    return reader->DoesNotFit(absl::StrCat(
+        "priorities: got those of ", saved_slots, " slots, want ", num_slots));
+  }
+  StateReader check = *reader;
+  RILL_RETURN_IF_ERROR(ReadBlocks(&check, num_slots, [](Slot, float) {}));
+  // Slots that never had a row stay without memory.
+  return ReadBlocks(reader, num_slots, [rows](Slot slot, float priority) {
+    if (rows->Get(slot) != priority) rows->Set(slot, priority);
+  });
+}
+
+}  // namespace rill::samplers_internal

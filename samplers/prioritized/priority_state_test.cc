@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/prioritized/priority_state.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/samplers/prioritized/row_priorities.h"
+#include "rill/samplers/state_bytes.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::samplers_internal {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Save(const RowPriorities& rows, int64_t num_slots) {
+  StateWriter writer("Test", 1);
+  SavePriorities(rows, num_slots, &writer);
+  return std::move(writer).Finish();
+}
+
+absl::Status Load(absl::string_view bytes, int64_t num_slots,
+                  RowPriorities* rows) {
+  absl::StatusOr<StateReader> reader = StateReader::Open("Test", 1, bytes);
+  if (!reader.ok()) return reader.status();
+  absl::Status status = LoadPriorities(&*reader, num_slots, rows);
+  return status.ok() ? reader->Finish() : status;
+}
+
+// A state of these numbers behind that of the slots.
+std::string StateOf(const std::vector<int64_t>& numbers) {
+  StateWriter writer("Test", 1);
+  for (const int64_t number : numbers) writer.Int(number);
+  return std::move(writer).Finish();
+}
+
+TEST(PriorityStateTest, LoadsWhatWasSaved) {
+  const Rng rng(/*seed=*/1);
+  for (const int64_t size : {0, 1, 2, 15, 16, 17, 100, 3000}) {
+    for (uint64_t round = 0; round < 20; ++round) {
+      RowPriorities rows(size);
+      // Runs and single values, a run at the end or not.
+      for (Slot slot = 0; slot < size;) {
+        const auto draw = static_cast<uint32_t>(2 * slot);
+        const int64_t run = rng.UniformInt(round, draw, 40) + 1;
+        const float value = rng.UniformFloat(round, draw + 1);
+        for (int64_t i = 0; i < run && slot < size; ++i)
+          rows.Set(slot++, value);
+      }
+      RowPriorities loaded(size);
+      if (size > 0) loaded.Set(size / 2, 77.0f);
+      RILL_ASSERT_OK(Load(Save(rows, size), size, &loaded));
+      for (Slot slot = 0; slot < size; ++slot) {
+        ASSERT_EQ(loaded.Get(slot), rows.Get(slot));
+      }
+    }
+  }
+}
+
+TEST(PriorityStateTest, EqualPrioritiesTakeFewBytes) {
+  RowPriorities rows(1'000'000);
+  EXPECT_LE(Save(rows, 1'000'000).size(), 100u);
+}
+
+TEST(PriorityStateTest, WhatDoesNotFitIsRefusedAndChangesNothing) {
+  RowPriorities rows(20);
+  rows.Set(3, 5.0f);
+  const std::string before = Save(rows, 20);
+  EXPECT_THAT(Load(Save(RowPriorities(21), 21), 20, &rows),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("got those of 21 slots, want 20")));
+  constexpr int64_t kOne = 0x3F800000;
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  for (const std::vector<int64_t>& numbers : std::vector<std::vector<int64_t>>{
+           {20},
+           {20, 0},
+           {20, 21},
+           {20, -21, kOne},
+           {20, kMin, kOne},
+           {20, -10, kOne},                                   // Ends too early.
+           {20, -10, kOne, -11, kOne},                        // Too many.
+           {20, -10, kOne, -10},                              // Cut.
+           {20, -10, kOne, 10, kOne},                         // Cut.
+           {20, -10, kOne, -10, 0x7FC00000},                  // NaN.
+           {20, -10, kOne, -10, 0x7F800000},                  // Infinite.
+           {20, -10, kOne, -10, 0x80000000},                  // -0.
+           {20, -18, kOne, 2, kOne | 0xBF800000LL << 32}}) {  // Below 0.
+    EXPECT_THAT(Load(StateOf(numbers), 20, &rows),
+                StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_EQ(Save(rows, 20), before);
+  }
+  RILL_EXPECT_OK(Load(StateOf({20, -18, kOne, 2, kOne}), 20, &rows));
+}
+
+}  // namespace
+}  // namespace rill::samplers_internal

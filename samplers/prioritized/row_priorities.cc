@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/prioritized/row_priorities.h"
+
+#include <algorithm>
+
+namespace rill::samplers_internal {
+namespace {
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+RowPriorities::RowPriorities(int64_t num_slots, bool zero_counts)
+    : smallest_(zero_counts ? kOn : kOn + 1) {
+  int64_t nodes = std::max<int64_t>(CeilDiv(num_slots, kGroup), 1);
+  while (nodes > 1) {
+    nodes = CeilDiv(nodes, kFanout);
+    levels_.emplace_back(nodes * kFanout);
+  }
+  levels_.emplace_back(1);
+  words_ = ZeroedArray<uint32_t>(levels_.front().size() * kGroup);
+}
+
+void RowPriorities::Set(Slot slot, float priority) {
+  // Without the sign of -0.
+  const uint32_t bits = std::bit_cast<uint32_t>(priority) & ~kOn;
+  SetWord(slot, (words_[slot] & kOn) | bits);
+}
+
+void RowPriorities::SetWord(Slot slot, uint32_t word) {
+  const Extremes before = ExtremesOf(words_[slot]);
+  const Extremes after = ExtremesOf(word);
+  words_[slot] = word;
+  // Inside of the group's extremes before and after: they stay.
+  const Extremes& group = levels_[0][slot / kGroup];
+  const bool stays =
+      before == after ||
+      (before.max < group.max && after.max <= group.max &&
+       before.not_min < group.not_min && after.not_min <= group.not_min);
+  if (!stays) Refresh(slot / kGroup, slot / kGroup);
+}
+
+void RowPriorities::Turn(SlotRange slots, bool on) {
+  for (Slot slot = slots.first; slot < slots.first + slots.count; ++slot) {
+    words_[slot] = (words_[slot] & ~kOn) | (on ? kOn : 0);
+  }
+  if (slots.count > 0) {
+    Refresh(slots.first / kGroup, (slots.first + slots.count - 1) / kGroup);
+  }
+}
+
+void RowPriorities::Refresh(int64_t first_group, int64_t last_group) {
+  bool has_changed = false;
+  const auto store = [&has_changed](Extremes value, Extremes& place) {
+    has_changed = has_changed || value != place;
+    place = value;
+  };
+  for (int64_t group = first_group; group <= last_group; ++group) {
+    Extremes all = {};
+    for (int64_t i = group * kGroup; i < (group + 1) * kGroup; ++i) {
+      const Extremes one = ExtremesOf(words_[i]);
+      all.max = std::max(all.max, one.max);
+      all.not_min = std::max(all.not_min, one.not_min);
+    }
+    store(all, levels_[0][group]);
+  }
+  for (size_t level = 1; level < levels_.size() && has_changed; ++level) {
+    has_changed = false;
+    first_group /= kFanout;
+    last_group /= kFanout;
+    for (int64_t node = first_group; node <= last_group; ++node) {
+      Extremes all = {};
+      for (int64_t i = node * kFanout; i < (node + 1) * kFanout; ++i) {
+        all.max = std::max(all.max, levels_[level - 1][i].max);
+        all.not_min = std::max(all.not_min, levels_[level - 1][i].not_min);
+      }
+      store(all, levels_[level][node]);
+    }
+  }
+}
+
+std::optional<float> RowPriorities::Min() const {
+  const uint32_t not_min = levels_.back()[0].not_min;
+  if (not_min == 0) return std::nullopt;
+  return std::bit_cast<float>(~not_min & ~kOn);
+}
+
+std::optional<float> RowPriorities::Max() const {
+  const uint32_t max = levels_.back()[0].max;
+  if (max == 0) return std::nullopt;
+  return std::bit_cast<float>(max & ~kOn);
+}
+
+}  // namespace rill::samplers_internal

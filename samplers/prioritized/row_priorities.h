@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_PRIORITIZED_ROW_PRIORITIES_H_
+#define RILL_SAMPLERS_PRIORITIZED_ROW_PRIORITIES_H_
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "rill/samplers/sum_tree/zeroed_array.h"
+#include "rill/slots/slot.h"
+
+namespace rill::samplers_internal {
+
+// The priority of each row as it was given, whether the row may be drawn (is
+// on), and the smallest and largest priority of those that are on. A slot's is
+// 0 and off until set.
+//
+// Extremes of 16 slots, of 8 such groups and so on are kept, and a change goes
+// up only as far as they change, which most do not.
+//
+// Priorities are finite and >= 0, slots in range; neither is checked.
+//
+// Thread-safety: thread-compatible.
+// Cost: Set and Turn O(1) a slot where the extremes stay, else O(log8(slots));
+//   4.6 bytes a slot, of memory only where slots were set.
+class RowPriorities {
+ public:
+  // Min() passes over a priority of 0 unless `zero_counts`.
+  explicit RowPriorities(int64_t num_slots = 0, bool zero_counts = true);
+
+  float Get(Slot slot) const {
+    return std::bit_cast<float>(words_[slot] & ~kOn);
+  }
+  bool IsOn(Slot slot) const { return (words_[slot] & kOn) != 0; }
+  void Prefetch(Slot slot) const {
+    __builtin_prefetch(&words_[slot], /*rw=*/1);
+    __builtin_prefetch(&levels_[0][slot / kGroup], /*rw=*/1);
+  }
+
+  void Set(Slot slot, float priority);
+  void Turn(SlotRange slots, bool on);
+
+  // None where no row is on (and counts).
+  std::optional<float> Min() const;
+  std::optional<float> Max() const;
+
+  // Calls visit(slot) for each row that is on, in order of slots. Cost: O(rows
+  // that are on), with some O(slots / 1000).
+  template <typename Visit>
+  void ForEachOn(Visit visit) const {
+    VisitNode(static_cast<int>(levels_.size()) - 1, 0, visit);
+  }
+
+ private:
+  // A priority's bits, which are in the order of priorities, and this one.
+  static constexpr uint32_t kOn = uint32_t{1} << 31;
+  static constexpr int64_t kGroup = 16;  // Words of one cache line.
+  static constexpr int64_t kFanout = 8;  // Extremes of one cache line.
+
+  // Both 0 where no row is on, so that memory of zeros says so.
+  struct Extremes {
+    uint32_t max;      // Word of the largest.
+    uint32_t not_min;  // Complement of that of the smallest that counts.
+    friend bool operator==(const Extremes&, const Extremes&) = default;
+  };
+
+  Extremes ExtremesOf(uint32_t word) const {
+    return {.max = word >= kOn ? word : 0,
+            .not_min = word >= smallest_ ? ~word : 0};
+  }
+  void SetWord(Slot slot, uint32_t word);
+  // Brings up to date what depends on these groups.
+  void Refresh(int64_t first_group, int64_t last_group);
+
+  template <typename Visit>
+  void VisitNode(int level, int64_t node, Visit& visit) const {
+    if (levels_[level][node].max == 0) return;
+    if (level == 0) {
+      for (Slot slot = node * kGroup; slot < (node + 1) * kGroup; ++slot) {
+        if (IsOn(slot)) visit(slot);
+      }
+      return;
+    }
+    for (int64_t i = node * kFanout; i < (node + 1) * kFanout; ++i) {
+      VisitNode(level - 1, i, visit);
+    }
+  }
+
+  uint32_t smallest_;            // Word of the smallest that counts.
+  ZeroedArray<uint32_t> words_;  // Whole groups.
+  std::vector<ZeroedArray<Extremes>> levels_;  // Whole nodes; the last has one.
+};
+
+}  // namespace rill::samplers_internal
+
+#endif  // RILL_SAMPLERS_PRIORITIZED_ROW_PRIORITIES_H_

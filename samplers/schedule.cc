@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace rill {
+
+absl::StatusOr<Schedule> LinearSchedule(double first, double last,
+                                        int64_t steps) {
+  if (steps < 1 || !std::isfinite(first) || !std::isfinite(last)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("LinearSchedule: first, last, steps: got ", first, ", ",
+                     last, ", ", steps, ", want finite ones and >= 1 step"));
+  }
+  return [first, last, steps](int64_t step) {
+    if (step >= steps) return last;
+    const double share = static_cast<double>(std::max<int64_t>(step, 0)) /
+                         static_cast<double>(steps);
+    return first + (last - first) * share;
+  };
+}
+
+absl::StatusOr<Schedule> StepSchedule(const StepScheduleOptions& options) {
+  if (options.every < 1 || !(options.min <= options.max) ||
+      !(options.factor >= 0) || !std::isfinite(options.first) ||
+      !std::isfinite(options.factor) || !std::isfinite(options.summand)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "StepSchedule: first, factor, summand, every, min, max: got ",
+        options.first, ", ", options.factor, ", ", options.summand, ", ",
+        options.every, ", ", options.min, ", ", options.max,
+        ", want the first three finite, factor >= 0, every >= 1, min <= max"));
+  }
+  return [options](int64_t step) {
+    const auto times =
+        static_cast<double>(std::max<int64_t>(step, 0) / options.every);
+    return std::clamp(options.first * std::pow(options.factor, times) +
+                          options.summand * times,
+                      options.min, options.max);
+  };
+}
+
+}  // namespace rill

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/schedule.h"
+
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/samplers/prioritized/prioritized_selector.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+
+TEST(ScheduleTest, Example) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto selector, PrioritizedSelector::Create());
+  RILL_ASSERT_OK_AND_ASSIGN(const Schedule beta,
+                            LinearSchedule(0.4, 1.0, 1000));
+  RILL_ASSERT_OK(selector->SetBeta(beta(500)));
+  EXPECT_DOUBLE_EQ(selector->beta(), 0.7);
+}
+
+TEST(ScheduleTest, LinearGoesStraightAndStays) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Schedule down, LinearSchedule(1, 0.2, 4));
+  EXPECT_EQ(down(-3), 1);
+  EXPECT_EQ(down(0), 1);
+  EXPECT_DOUBLE_EQ(down(1), 0.8);
+  EXPECT_DOUBLE_EQ(down(3), 0.4);
+  EXPECT_EQ(down(4), 0.2);
+  EXPECT_EQ(down(1'000'000'000'000), 0.2);
+}
+
+TEST(ScheduleTest, StepsChangeEverySoManySteps) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Schedule halves,
+      StepSchedule({.first = 8, .factor = 0.5, .every = 10, .min = 1.5}));
+  EXPECT_EQ(halves(0), 8);
+  EXPECT_EQ(halves(9), 8);
+  EXPECT_EQ(halves(10), 4);
+  EXPECT_EQ(halves(29), 2);
+  EXPECT_EQ(halves(30), 1.5);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Schedule rises,
+      StepSchedule({.first = 0.4, .summand = 0.25, .every = 2, .max = 1}));
+  EXPECT_EQ(rises(-1), 0.4);
+  EXPECT_DOUBLE_EQ(rises(2), 0.65);
+  EXPECT_EQ(rises(6), 1);
+}
+
+TEST(ScheduleTest, BadOptionsAreRefused) {
+  for (const double bad : {std::nan(""), HUGE_VAL}) {
+    EXPECT_THAT(LinearSchedule(bad, 1, 1), StatusIs(kInvalidArgument));
+    EXPECT_THAT(LinearSchedule(1, bad, 1), StatusIs(kInvalidArgument));
+    EXPECT_THAT(StepSchedule({.first = bad}), StatusIs(kInvalidArgument));
+    EXPECT_THAT(StepSchedule({.factor = bad}), StatusIs(kInvalidArgument));
+    EXPECT_THAT(StepSchedule({.summand = bad}), StatusIs(kInvalidArgument));
+  }
+  EXPECT_THAT(LinearSchedule(0, 1, 0), StatusIs(kInvalidArgument));
+  EXPECT_THAT(StepSchedule({.factor = -1}), StatusIs(kInvalidArgument));
+  EXPECT_THAT(StepSchedule({.every = 0}), StatusIs(kInvalidArgument));
+  EXPECT_THAT(StepSchedule({.min = 2, .max = 1}), StatusIs(kInvalidArgument));
+  EXPECT_THAT(StepSchedule({.min = std::nan("")}), StatusIs(kInvalidArgument));
+}
+
+}  // namespace
+}  // namespace rill

@@ -157,10 +157,10 @@ class DenseStorageImpl final : public Storage {
           ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   void EndWrite(WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
-  // Place i -> row slots[i], a window at a time. Moves `places` on.
+  // Place i -> row slots[i], a window at a time: those that `runs` cuts off, or
+  // as the slots come. Moves `places` on.
   absl::Status WriteInWindows(Rows* rows, absl::Span<const Slot> slots,
-                              absl::Span<LeafBatch> places,
-                              std::vector<SlotRange>* window);
+                              RunCutter* runs, WriteScratch* scratch);
 
   // The table that holds `stored` in the slots that `rings` say: a new one, or
   // null where the present one could take it because nothing in it is live.

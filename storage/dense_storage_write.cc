@@ -190,26 +190,30 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Append(
 
 absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
                                               absl::Span<const Slot> slots,
-                                              absl::Span<LeafBatch> places,
-                                              std::vector<SlotRange>* window) {
+                                              RunCutter* runs,
+                                              WriteScratch* scratch) {
   RowTable& table = *rows->table;
+  std::vector<LeafBatch>& places = scratch->places;
+  std::vector<SlotRange>& window = scratch->window;
   if (!table.device().is_cpu()) return table.Write(slots, places);
   const bool has_next = table.next() != nullptr;
   const size_t max_ranges =
       has_next ? EpochWindows::kMaxRanges / kRangesWithPredecessors
                : EpochWindows::kMaxRanges;
-  for (size_t begin = 0; begin < slots.size();) {
-    const size_t end =
-        CutWindow(slots, begin, rows->window_rows, max_ranges, window);
-    if (has_next) AddPredecessors(lanes_, window);
-    if (rows->ahead) rows->ahead->BeforeRuns(*window);
-    const auto open = windows_.Open(*window);
-    RILL_RETURN_IF_ERROR(
-        table.Write(slots.subspan(begin, end - begin), places));
+  while (!slots.empty()) {
+    const int64_t most = std::min<int64_t>(rows->window_rows,
+                                           static_cast<int64_t>(slots.size()));
+    const size_t count = runs != nullptr
+                             ? runs->Cut(most, max_ranges, &window)
+                             : CutWindow(slots, 0, most, max_ranges, &window);
+    if (has_next) AddPredecessors(lanes_, &window);
+    if (rows->ahead) rows->ahead->BeforeRuns(window);
+    const auto open = windows_.Open(window);
+    RILL_RETURN_IF_ERROR(table.Write(slots.first(count), places));
     for (LeafBatch& place : places) {
-      place.data += static_cast<int64_t>(end - begin) * place.stride;
+      place.data += static_cast<int64_t>(count) * place.stride;
     }
-    begin = end;
+    slots.remove_prefix(count);
   }
   return absl::OkStatus();
 }
@@ -221,6 +225,7 @@ absl::Status DenseStorageImpl::CopyBatch(const BatchRows& kept, Rows* rows,
   const bool is_flat = IsFlat(leaves, kept);
   const int64_t pieces = is_flat ? 1 : kept.num_lanes;
   const int64_t rows_each = kept.num_lanes * kept.steps / pieces;
+  RunCutter runs(scratch->plan.written);
   for (int64_t lane = 0; lane < pieces; ++lane) {
     places.clear();
     for (const BatchLeaf& leaf : leaves) {
@@ -234,7 +239,7 @@ absl::Status DenseStorageImpl::CopyBatch(const BatchRows& kept, Rows* rows,
         WriteInWindows(rows,
                        absl::MakeConstSpan(scratch->slots)
                            .subspan(lane * rows_each, rows_each),
-                       absl::MakeSpan(places), &scratch->window));
+                       &runs, scratch));
   }
   return absl::OkStatus();
 }
@@ -318,7 +323,7 @@ absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
         {leaf.leaf, leaf.ready->raw_data(), leaf.ready->strides_bytes()[0]});
   }
   absl::Status written =
-      WriteInWindows(stored, slots, absl::MakeSpan(places), &scratch->window);
+      WriteInWindows(stored, slots, /*runs=*/nullptr, scratch);
   if (written.ok() && !observers_.empty()) {
     written = scratch->event.FromTable(stored->events, *stored->table, slots,
                                        &leaves);

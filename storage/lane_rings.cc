@@ -2,6 +2,7 @@
 #include "rill/storage/lane_rings.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -192,9 +193,13 @@ void LaneRings::LiveRanges(std::vector<SlotRange>* ranges) const {
 
 void ExpandRanges(absl::Span<const SlotRange> ranges,
                   std::vector<Slot>* slots) {
-  slots->clear();
+  int64_t count = 0;
+  for (const SlotRange& range : ranges) count += range.count;
+  slots->resize(count);
+  Slot* next = slots->data();
   for (const SlotRange& range : ranges) {
-    for (int64_t i = 0; i < range.count; ++i) slots->push_back(range.first + i);
+    std::iota(next, next + range.count, range.first);
+    next += range.count;
   }
 }
 

@@ -110,4 +110,30 @@ size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
   return most;
 }
 
+size_t RunCutter::Cut(int64_t max_rows, size_t max_ranges,
+                      std::vector<SlotRange>* ranges) {
+  ranges->clear();
+  int64_t rows = 0;
+  while (rows < max_rows && !runs_.empty()) {
+    const SlotRange left = {runs_[0].first + done_, runs_[0].count - done_};
+    const int64_t taken = std::min(left.count, max_rows - rows);
+    if (ranges->empty() ||
+        left.first > ranges->back().first + ranges->back().count) {
+      if (ranges->size() == max_ranges) break;
+      ranges->push_back({left.first, taken});
+    } else if (left.first == ranges->back().first + ranges->back().count) {
+      ranges->back().count += taken;
+    } else {
+      break;
+    }
+    rows += taken;
+    done_ += taken;
+    if (done_ == runs_[0].count) {
+      runs_.remove_prefix(1);
+      done_ = 0;
+    }
+  }
+  return static_cast<size_t>(rows);
+}
+
 }  // namespace rill::storage_internal

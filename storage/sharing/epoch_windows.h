@@ -41,6 +41,21 @@ void JoinRanges(std::vector<SlotRange>* ranges);
 size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
                  size_t max_ranges, std::vector<SlotRange>* ranges);
 
+// The same for runs of slots that are known, as those of an append: each call
+// of Cut puts the next window into `ranges` and returns how many slots it has,
+// at most `max_rows` (>= 1). Where a run lies before the one that it follows a
+// window ends. `runs` must outlive it.
+class RunCutter {
+ public:
+  explicit RunCutter(absl::Span<const SlotRange> runs) : runs_(runs) {}
+  size_t Cut(int64_t max_rows, size_t max_ranges,
+             std::vector<SlotRange>* ranges);
+
+ private:
+  absl::Span<const SlotRange> runs_;
+  int64_t done_ = 0;  // Of the first.
+};
+
 // Keeps readers from rows that are being overwritten, without a lock, an atomic
 // or a version a row; rows are plain bytes.
 //

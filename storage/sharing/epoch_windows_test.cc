@@ -124,6 +124,46 @@ TEST(CutWindowTest, CoversEverySlotWithinItsLimits) {
   }
 }
 
+TEST(RunCutterTest, WindowsHaveEverySlotInItsOrder) {
+  const Rng rng(3);
+  for (uint64_t round = 0; round < 500; ++round) {
+    uint32_t draw = 0;
+    const auto below = [&](int64_t n) {
+      return rng.UniformInt(round, draw++, n);
+    };
+    std::vector<SlotRange> runs;
+    std::vector<Slot> slots;
+    for (int64_t i = 1 + below(8); i > 0; --i) {
+      runs.push_back({below(40), 1 + below(12)});
+      for (int64_t k = 0; k < runs.back().count; ++k) {
+        slots.push_back(runs.back().first + k);
+      }
+    }
+    const int64_t max_rows = 1 + below(20);
+    const size_t max_ranges = static_cast<size_t>(1 + below(3));
+    RunCutter cutter(runs);
+    std::vector<Slot> got;
+    std::vector<SlotRange> ranges;
+    while (got.size() < slots.size()) {
+      const size_t before = got.size();
+      const size_t count = cutter.Cut(max_rows, max_ranges, &ranges);
+      ASSERT_LE(count, static_cast<size_t>(max_rows));
+      ASSERT_LE(ranges.size(), max_ranges);
+      for (size_t i = 0; i < ranges.size(); ++i) {
+        if (i > 0) {
+          ASSERT_GT(ranges[i].first, ranges[i - 1].first + ranges[i - 1].count);
+        }
+        for (int64_t k = 0; k < ranges[i].count; ++k) {
+          got.push_back(ranges[i].first + k);
+        }
+      }
+      ASSERT_EQ(got.size() - before, count);
+      ASSERT_GT(count, 0);
+    }
+    ASSERT_EQ(got, slots);
+  }
+}
+
 // --- Every order of steps
 // ----------------------------------------------------
 

@@ -7,8 +7,8 @@
 
 namespace rill {
 
-// Which rows of a trajectory can be the first of a slice of `length` rows:
-// always its first Count() ones.
+// Which rows of a trajectory can be the first of what is drawn, for slices of
+// `length` rows: always its first Count() ones.
 //
 // Thread-safety: immutable.
 struct StartRule {
@@ -17,14 +17,19 @@ struct StartRule {
   bool is_strict = true;
   // How many rows a slice may lack at its end, in [0, length).
   int64_t overhang = 0;
-  // Only the first row of a trajectory whose beginning is there.
-  bool only_beginnings = false;
+  // Of the starts, only the first row.
+  bool only_first = false;
+  // Only trajectories whose beginning is there (they are not cut), or whose end
+  // is (they are closed).
+  bool needs_beginning = false;
+  bool needs_end = false;
 
-  // For a trajectory of `rows` >= 1 rows. Never more than those; grows with
+  // For a trajectory of `rows` >= 0 rows. Never more than those; grows with
   // them.
-  int64_t Count(int64_t rows, bool is_cut) const {
-    if (is_strict && rows < length) return 0;
-    if (only_beginnings) return is_cut ? 0 : 1;
+  int64_t Count(int64_t rows, bool is_cut, bool is_closed) const {
+    if (rows < (is_strict ? length : 1)) return 0;
+    if ((needs_beginning && is_cut) || (needs_end && !is_closed)) return 0;
+    if (only_first) return 1;
     const int64_t inside = std::max<int64_t>(rows - length, 0);
     return std::min(inside + overhang, rows - 1) + 1;
   }

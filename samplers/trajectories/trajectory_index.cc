@@ -190,9 +190,8 @@ void TrajectoryIndex::Shut(Handle trajectory) {
 void TrajectoryIndex::UpdateSets(Handle trajectory) {
   const Runs::Record& record = runs_.at(trajectory);
   for (size_t i = 0; i < rules_.size(); ++i) {
-    const int64_t starts =
-        record.rows > 0 ? rules_[i].Count(record.rows, record.is_cut) : 0;
-    sets_[i].Set(trajectory, starts);
+    sets_[i].Set(trajectory,
+                 rules_[i].Count(record.rows, record.is_cut, record.is_closed));
   }
 }
 

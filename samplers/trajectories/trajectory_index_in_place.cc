@@ -85,12 +85,9 @@ void TrajectoryIndex::TakeOff(int64_t lane, int64_t first_step) {
                          .key = {.has_id = record.has_id, .id = record.id},
                          .is_end = record.is_closed,
                          .is_cut = record.rows == 0 && record.is_cut});
+    if (record.rows > 0 && record.is_closed) Open(taken.trajectory);
     UpdateSets(taken.trajectory);
-    if (record.rows == 0) {
-      Free(taken.trajectory);
-    } else if (record.is_closed) {
-      Open(taken.trajectory);
-    }
+    if (record.rows == 0) Free(taken.trajectory);
   }
 }
 

@@ -90,8 +90,8 @@ absl::Status TrajectoryIndex::Load(samplers_internal::StateReader* reader) {
   for (const StartRule& rule : rules_) {
     RILL_ASSIGN_OR_RETURN(std::vector<Handle> order, ReadTrajectories(reader));
     const auto has_start = [&](Handle handle) {
-      const int64_t rows = runs_.at(handle).rows;
-      return rows > 0 && rule.Count(rows, is_cut[handle]) > 0;
+      const Runs::Record& record = runs_.at(handle);
+      return rule.Count(record.rows, is_cut[handle], record.is_closed) > 0;
     };
     int64_t want = 0;
     for (Handle handle = 0; handle < runs_.num_handles(); ++handle) {

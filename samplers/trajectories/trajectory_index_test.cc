@@ -25,7 +25,8 @@ std::vector<StartRule> Rules() {
           {.length = 3},
           {.length = 4, .is_strict = false},
           {.length = 3, .is_strict = false, .overhang = 2},
-          {.length = 2, .only_beginnings = true}};
+          {.length = 2, .only_first = true, .needs_beginning = true},
+          {.only_first = true, .needs_end = true}};
 }
 
 void ExpectSameSet(const std::vector<TrajectoryModel::Trajectory>& trajectories,
@@ -35,8 +36,8 @@ void ExpectSameSet(const std::vector<TrajectoryModel::Trajectory>& trajectories,
   int64_t members = 0;
   int64_t total = 0;
   for (const TrajectoryModel::Trajectory& want : trajectories) {
-    const int64_t starts =
-        rule.Count(static_cast<int64_t>(want.slots.size()), want.is_cut);
+    const int64_t starts = rule.Count(static_cast<int64_t>(want.slots.size()),
+                                      want.is_cut, want.is_closed);
     const auto handle = index.Find(want.slots[0])->trajectory;
     if (set.WeightOf(handle) != starts) FAIL() << "rule " << rule_number;
     members += starts > 0 ? 1 : 0;

@@ -77,7 +77,7 @@ bool SliceAnchors::Contains(Slot slot) const {
 }
 
 absl::Status SliceAnchors::Load(StateReader* reader) {
-  if (listener_ == nullptr || !rule_.only_beginnings) {
+  if (listener_ == nullptr || !rule_.needs_beginning) {
     return index_.Load(reader);
   }
   std::vector<int64_t> lanes;
@@ -117,8 +117,9 @@ void SliceAnchors::Evict(const WriteEvent& event) {
   for (const Share& share : shares_) {
     const TrajectoryIndex::Trajectory old = index_.Get(share.trajectory);
     const int64_t n = share.rows;
-    const int64_t a = Count(old.rows, old.is_cut);
-    const int64_t b = n + Count(old.rows - n, /*is_cut=*/true);
+    const int64_t a = rule_.Count(old.rows, old.is_cut, old.is_closed);
+    const int64_t b =
+        n + rule_.Count(old.rows - n, /*is_cut=*/true, old.is_closed);
     CollectAnchors(share.trajectory, 0, std::min(a, n), &removed_);
     CollectAnchors(share.trajectory, b, a, &removed_);
     CollectAnchors(share.trajectory, std::max(a, n), b, &added_);
@@ -133,8 +134,11 @@ void SliceAnchors::TellOfNewRows(const WriteEvent& event) {
   added_.clear();
   for (const Share& share : shares_) {
     const TrajectoryIndex::Trajectory now = index_.Get(share.trajectory);
-    CollectAnchors(share.trajectory, Count(now.rows - share.rows, now.is_cut),
-                   Count(now.rows, now.is_cut), &added_);
+    // It was open before.
+    const int64_t before =
+        rule_.Count(now.rows - share.rows, now.is_cut, /*is_closed=*/false);
+    const int64_t after = rule_.Count(now.rows, now.is_cut, now.is_closed);
+    CollectAnchors(share.trajectory, before, after, &added_);
   }
   Tell();
 }

@@ -19,7 +19,7 @@ namespace rill::samplers_internal {
 // The starts of a trajectory index by one rule, told to a listener as they come
 // and go: a row becomes one when enough rows of its trajectory follow, and
 // ceases when it is evicted, when a write in place takes those away, or (a rule
-// with `only_beginnings`) when the beginning is cut.
+// with `needs_beginning`) when the beginning is cut.
 //
 // Thread-safety: thread-compatible.
 // Cost: with a listener O(log) a piece that an append writes or evicts; a write
@@ -54,9 +54,6 @@ class SliceAnchors : public WriteObserver {
     int64_t rows = 0;
   };
 
-  int64_t Count(int64_t rows, bool is_cut) const {
-    return rows > 0 ? rule_.Count(rows, is_cut) : 0;
-  }
   // In the order of their first rows in `slots`.
   void CollectShares(absl::Span<const SlotRange> slots);
   void CollectAnchors(Handle trajectory, int64_t begin, int64_t end,

@@ -40,8 +40,9 @@ class Believer : public AnchorListener {
 std::set<Slot> AnchorsOf(const TrajectoryModel& model, const StartRule& rule) {
   std::set<Slot> anchors;
   for (const TrajectoryModel::Trajectory& trajectory : model.Trajectories()) {
-    const int64_t count = rule.Count(
-        static_cast<int64_t>(trajectory.slots.size()), trajectory.is_cut);
+    const int64_t count =
+        rule.Count(static_cast<int64_t>(trajectory.slots.size()),
+                   trajectory.is_cut, trajectory.is_closed);
     anchors.insert(trajectory.slots.begin(), trajectory.slots.begin() + count);
   }
   return anchors;
@@ -54,8 +55,9 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
       {.length = 4, .is_strict = false},
       {.length = 4, .overhang = 3},
       {.length = 3, .is_strict = false, .overhang = 2},
-      {.length = 2, .only_beginnings = true}};
-  for (uint64_t number = 0; number < 150; ++number) {
+      {.length = 2, .only_first = true, .needs_beginning = true},
+      {.only_first = true, .needs_beginning = true, .needs_end = true}};
+  for (uint64_t number = 0; number < 168; ++number) {
     const StartRule& rule = rules[number / 6 % rules.size()];
     TrajectoryHistory history(number, /*max_capacity=*/20);
     SliceAnchors anchors(rule);

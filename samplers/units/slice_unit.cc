@@ -29,7 +29,8 @@ StartRule RuleOf(const SliceUnitOptions& options) {
   return {.length = options.length,
           .is_strict = options.is_strict,
           .overhang = options.span_right,
-          .only_beginnings = options.starts == SliceStarts::kEpisodeStarts};
+          .only_first = options.starts == SliceStarts::kEpisodeStarts,
+          .needs_beginning = options.starts == SliceStarts::kEpisodeStarts};
 }
 
 class SliceUnit final : public Unit, private Anchors {

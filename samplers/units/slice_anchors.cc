@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/container/flat_hash_map.h"
-
 namespace rill::samplers_internal {
 namespace {
 
@@ -94,10 +92,10 @@ void SliceAnchors::CollectShares(absl::Span<const SlotRange> slots) {
   pieces_.clear();
   shares_.clear();
   for (const SlotRange& range : slots) index_.AppendPieces(range, &pieces_);
-  absl::flat_hash_map<Handle, size_t> share_of;
+  share_of_.clear();
   for (const TrajectoryIndex::Piece& piece : pieces_) {
     const auto [found, is_new] =
-        share_of.insert({piece.place.trajectory, shares_.size()});
+        share_of_.insert({piece.place.trajectory, shares_.size()});
     if (is_new) shares_.push_back({.trajectory = piece.place.trajectory});
     shares_[found->second].rows += piece.slots.count;
   }

@@ -2,9 +2,11 @@
 #ifndef RILL_SAMPLERS_UNITS_SLICE_ANCHORS_H_
 #define RILL_SAMPLERS_UNITS_SLICE_ANCHORS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "rill/samplers/anchors.h"
@@ -74,6 +76,7 @@ class SliceAnchors : public WriteObserver {
   // Memory of events.
   std::vector<TrajectoryIndex::Piece> pieces_;
   std::vector<Share> shares_;
+  absl::flat_hash_map<Handle, size_t> share_of_;  // Into shares_.
   std::vector<SlotRange> removed_, added_;
 };
 

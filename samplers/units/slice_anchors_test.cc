@@ -3,12 +3,16 @@
 
 #include <cstdint>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
 #include "rill/samplers/trajectories/trajectory_model.h"
+#include "rill/testing/status_matchers.h"
 
 namespace rill::samplers_internal {
 namespace {
@@ -74,6 +78,30 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
       }
     }
   }
+}
+
+// Attaching cannot tell that a trajectory is cut whose rows lie between those
+// of others; the state does.
+TEST(SliceAnchorsTest, ListenerHearsWhatALoadedStateChanges) {
+  const StartRule rule = {.only_first = true, .needs_beginning = true};
+  TrajectoryModel model({.count = 1, .capacity = 6}, {});
+  SliceAnchors saved(rule);
+  model.AddObserver(&saved);
+  model.Append(0, {{.id = 1}, {.id = 2}, {.id = 1}, {.id = 2}, {.id = 1}});
+  model.Append(0, {{.id = 2}, {.id = 3}, {.id = 3}});
+  StateWriter writer("Test", 1);
+  saved.Save(&writer);
+  const std::string bytes = std::move(writer).Finish();
+
+  SliceAnchors loaded(rule);
+  Believer believer;
+  loaded.SetListener(&believer);
+  model.AddObserver(&loaded);
+  EXPECT_THAT(believer.anchors, ::testing::ElementsAre(0, 3));
+  RILL_ASSERT_OK_AND_ASSIGN(StateReader reader,
+                            StateReader::Open("Test", 1, bytes));
+  RILL_ASSERT_OK(loaded.Load(&reader));
+  EXPECT_THAT(believer.anchors, ::testing::ElementsAre(0));
 }
 
 TEST(SliceAnchorsTest, RowWrittenInPlaceCeasesAndBecomesOneAgain) {

@@ -273,13 +273,13 @@ void TrajectoryIndex::AppendPieces(const SlotRange& slots,
       });
 }
 
-void TrajectoryIndex::AppendLane(int64_t lane,
+void TrajectoryIndex::AppendLane(int64_t lane, int64_t most,
                                  std::vector<Piece>* pieces) const {
   int64_t begin = runs_.begin(lane);
-  while (begin < runs_.end(lane)) {
+  const int64_t end = begin + std::min(most, runs_.end(lane) - begin);
+  while (begin < end) {
     const int64_t position = begin % lanes().capacity;
-    const int64_t count =
-        std::min(runs_.end(lane) - begin, lanes().capacity - position);
+    const int64_t count = std::min(end - begin, lanes().capacity - position);
     AppendPieces({.first = lanes().SlotOf(lane, position), .count = count},
                  pieces);
     begin += count;

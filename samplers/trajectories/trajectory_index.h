@@ -122,8 +122,8 @@ class TrajectoryIndex : public WriteObserver {
   // Appends what rows of consecutive steps belong to; those that are not live
   // are left out.
   void AppendPieces(const SlotRange& slots, std::vector<Piece>* pieces) const;
-  // Appends all of a lane, oldest first.
-  void AppendLane(int64_t lane, std::vector<Piece>* pieces) const;
+  // Appends the oldest rows of a lane, `most` or all there are, oldest first.
+  void AppendLane(int64_t lane, int64_t most, std::vector<Piece>* pieces) const;
   // Whether a write in place has other ends or ids than the rows.
   bool IsChange(const WriteEvent& event) const;
   // Rows of the shortest and of the longest trajectory; 0 and 0 where there is

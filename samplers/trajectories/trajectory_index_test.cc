@@ -93,7 +93,7 @@ void ExpectSame(const TrajectoryModel& model, const TrajectoryIndex& index) {
   ASSERT_EQ(found, index.num_rows());
   std::vector<TrajectoryIndex::Piece> pieces;
   for (int64_t lane = 0; lane < model.lanes().count; ++lane) {
-    index.AppendLane(lane, &pieces);
+    index.AppendLane(lane, model.lanes().capacity, &pieces);
   }
   size_t n = 0;
   for (const TrajectoryIndex::Piece& piece : pieces) {

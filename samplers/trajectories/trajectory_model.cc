@@ -43,7 +43,14 @@ void TrajectoryModel::BeginAppend(
     const auto live = static_cast<int64_t>(rows.rows.size());
     const int64_t gone = std::clamp<int64_t>(
         live + rows.in_flight + kept - lanes_.capacity, 0, live);
-    if (gone > 0) {
+    if (gone > 0 && gone == live && kept == lanes_.capacity) {
+      // In the order of what overwrites them.
+      for (const Slot slot : LiveOf(lane)) write.retired.push_back({slot, 1});
+      std::sort(write.retired.end() - live, write.retired.end(),
+                [](const SlotRange& a, const SlotRange& b) {
+                  return a.first < b.first;
+                });
+    } else if (gone > 0) {
       AddRanges(lane, rows.rows.front().step, gone, &write.retired);
     }
     for (int64_t i = 0; i < gone; ++i) {
@@ -180,9 +187,16 @@ bool TrajectoryModel::IsBlocked(int64_t first_lane, int64_t num_lanes,
 std::vector<Slot> TrajectoryModel::Live() const {
   std::vector<Slot> slots;
   for (int64_t lane = 0; lane < lanes_.count; ++lane) {
-    for (const Row& row : by_lane_[lane].rows) {
-      slots.push_back(SlotOf(lane, row.step));
-    }
+    const std::vector<Slot> of_lane = LiveOf(lane);
+    slots.insert(slots.end(), of_lane.begin(), of_lane.end());
+  }
+  return slots;
+}
+
+std::vector<Slot> TrajectoryModel::LiveOf(int64_t lane) const {
+  std::vector<Slot> slots;
+  for (const Row& row : by_lane_[lane].rows) {
+    slots.push_back(SlotOf(lane, row.step));
   }
   return slots;
 }

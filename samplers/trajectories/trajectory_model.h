@@ -87,6 +87,7 @@ class TrajectoryModel {
   bool IsBlocked(int64_t first_lane, int64_t num_lanes, int64_t steps) const;
   // Lane after lane, oldest first.
   std::vector<Slot> Live() const;
+  std::vector<Slot> LiveOf(int64_t lane) const;
   // By lane and first row.
   std::vector<Trajectory> Trajectories() const;
 

@@ -88,10 +88,8 @@ absl::Status SliceAnchors::Load(StateReader* reader) {
   return loaded;
 }
 
-void SliceAnchors::CollectShares(absl::Span<const SlotRange> slots) {
-  pieces_.clear();
+void SliceAnchors::CollectShares() {
   shares_.clear();
-  for (const SlotRange& range : slots) index_.AppendPieces(range, &pieces_);
   share_of_.clear();
   for (const TrajectoryIndex::Piece& piece : pieces_) {
     const auto [found, is_new] =
@@ -109,7 +107,19 @@ void SliceAnchors::CollectAnchors(Handle trajectory, int64_t begin, int64_t end,
 // Of a trajectory that loses its first n rows, the anchors were rows [0, a) and
 // will be rows [n, b).
 void SliceAnchors::Evict(const WriteEvent& event) {
-  CollectShares(event.retired);
+  // They are the oldest of their lanes, in whatever order they are named.
+  pieces_.clear();
+  for (size_t i = 0; i < event.retired.size();) {
+    const int64_t lane = index_.lanes().LaneOf(event.retired[i].first);
+    int64_t rows = 0;
+    for (; i < event.retired.size() &&
+           index_.lanes().LaneOf(event.retired[i].first) == lane;
+         ++i) {
+      rows += event.retired[i].count;
+    }
+    index_.AppendLane(lane, rows, &pieces_);
+  }
+  CollectShares();
   removed_.clear();
   added_.clear();
   for (const Share& share : shares_) {
@@ -127,7 +137,11 @@ void SliceAnchors::Evict(const WriteEvent& event) {
 }
 
 void SliceAnchors::TellOfNewRows(const WriteEvent& event) {
-  CollectShares(event.written);
+  pieces_.clear();
+  for (const SlotRange& range : event.written) {
+    index_.AppendPieces(range, &pieces_);
+  }
+  CollectShares();
   removed_.clear();
   added_.clear();
   for (const Share& share : shares_) {
@@ -166,7 +180,9 @@ void SliceAnchors::WriteInPlace(const WriteEvent& event) {
 std::vector<SlotRange> SliceAnchors::AnchorsOfLanes(
     absl::Span<const int64_t> lanes) const {
   std::vector<TrajectoryIndex::Piece> pieces;
-  for (const int64_t lane : lanes) index_.AppendLane(lane, &pieces);
+  for (const int64_t lane : lanes) {
+    index_.AppendLane(lane, index_.lanes().capacity, &pieces);
+  }
   std::vector<SlotRange> ranges;
   for (const TrajectoryIndex::Piece& piece : pieces) {
     const int64_t anchors = trajectories().WeightOf(piece.place.trajectory);

@@ -56,8 +56,8 @@ class SliceAnchors : public WriteObserver {
     int64_t rows = 0;
   };
 
-  // In the order of their first rows in `slots`.
-  void CollectShares(absl::Span<const SlotRange> slots);
+  // Of pieces_, in the order of their first rows there.
+  void CollectShares();
   void CollectAnchors(Handle trajectory, int64_t begin, int64_t end,
                       std::vector<SlotRange>* ranges) const;
   void Evict(const WriteEvent& event);

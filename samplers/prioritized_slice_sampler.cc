@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/prioritized_slice_sampler.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/composed_sampler.h"
+#include "rill/samplers/unit.h"
+
+namespace rill {
+
+absl::StatusOr<std::unique_ptr<Sampler>> MakePrioritizedSliceSampler(
+    const PrioritizedOptions& priorities, const SliceUnitOptions& slices,
+    PrioritizedSelector** selector) {
+  if (slices.starts != SliceStarts::kTrajectories &&
+      slices.starts != SliceStarts::kEpisodeStarts) {
+    return absl::InvalidArgumentError(
+        "MakePrioritizedSliceSampler: starts: got a rule that picks rows, want "
+        "kTrajectories or kEpisodeStarts; priorities pick them");
+  }
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Unit> unit, MakeSliceUnit(slices));
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<PrioritizedSelector> made,
+                        PrioritizedSelector::Create(priorities));
+  if (selector != nullptr) *selector = made.get();
+  return MakeSampler(std::move(made), std::move(unit),
+                     "PrioritizedSliceSampler");
+}
+
+}  // namespace rill

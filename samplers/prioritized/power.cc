@@ -2,6 +2,7 @@
 #include "rill/samplers/prioritized/power.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,24 +22,37 @@ using U = hn::RebindToUnsigned<D>;
 using V = hn::Vec<D>;
 using VU = hn::Vec<U>;
 
-// c[0] + x c[1] + x^2 c[2] + ...
+// c[kBegin] + x c[kBegin + 1] + x^2 c[kBegin + 2] + ... of kCount coefficients,
+// as low + x^p high for the largest power of two p < kCount (Estrin), so that
+// few additions wait for one another. powers[k] = x^(2^k).
+template <size_t kBegin, size_t kCount>
+HWY_INLINE V Series(const double* c, const V (&powers)[4]) {
+  if constexpr (kCount == 1) {
+    return hn::Set(D(), c[kBegin]);
+  } else {
+    constexpr size_t kLow = std::bit_floor(kCount - 1);
+    return hn::Add(Series<kBegin, kLow>(c, powers),
+                   hn::Mul(powers[std::countr_zero(kLow)],
+                           Series<kBegin + kLow, kCount - kLow>(c, powers)));
+  }
+}
+
 template <size_t kCount>
 HWY_INLINE V Polynomial(const double (&c)[kCount], V x) {
-  V sum = hn::Set(D(), c[kCount - 1]);
-  for (size_t i = kCount - 1; i-- > 0;) {
-    sum = hn::Add(hn::Mul(sum, x), hn::Set(D(), c[i]));
-  }
-  return sum;
+  static_assert(kCount <= 16);
+  const V x2 = hn::Mul(x, x);
+  const V x4 = hn::Mul(x2, x2);
+  return Series<0, kCount>(c, {x, x2, x4, hn::Mul(x4, x4)});
 }
 
 // x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2(m) = s P(s^2) for
 // s = (m - 1) / (m + 1), where P has 2 / ln(2) / (2 i + 1), i = 0, 1, ...
 HWY_INLINE V Log2(V x) {
-  constexpr double kSeries[] = {0x1.71547652b82fep+1, 0x1.ec709dc3a03fdp-1,
-                                0x1.2776c50ef9bfep-1, 0x1.a61762a7aded9p-2,
-                                0x1.484b13d7c02a9p-2, 0x1.0c9a84994022dp-2,
-                                0x1.c68f568d31760p-3, 0x1.89f3b1694cffep-3,
-                                0x1.5b9ac9b743f0dp-3, 0x1.3703c1f4d0ffep-3};
+  static constexpr double kSeries[] = {
+      0x1.71547652b82fep+1, 0x1.ec709dc3a03fdp-1, 0x1.2776c50ef9bfep-1,
+      0x1.a61762a7aded9p-2, 0x1.484b13d7c02a9p-2, 0x1.0c9a84994022dp-2,
+      0x1.c68f568d31760p-3, 0x1.89f3b1694cffep-3, 0x1.5b9ac9b743f0dp-3,
+      0x1.3703c1f4d0ffep-3};
   constexpr uint64_t kRootOfHalf = 0x3FE6A09E667F3BCD;
   constexpr uint64_t kBias = 1024;   // Keeps exponents above 0.
   constexpr double kShift = 0x1p52;  // Whose last bits are whole numbers.
@@ -59,7 +73,7 @@ HWY_INLINE V Log2(V x) {
 // y = n + f with n whole and |f| <= 1/2; 2^f by the series of
 // ln(2)^k / k!, k = 0, 1, ...
 HWY_INLINE V Exp2(V y) {
-  constexpr double kSeries[] = {
+  static constexpr double kSeries[] = {
       0x1.0000000000000p+0,  0x1.62e42fefa39efp-1,  0x1.ebfbdff82c58fp-3,
       0x1.c6b08d704a0c0p-5,  0x1.3b2ab6fba4e77p-7,  0x1.5d87fe78a6731p-10,
       0x1.430912f86c787p-13, 0x1.ffcbfc588b0c7p-17, 0x1.62c0223a5c824p-20,

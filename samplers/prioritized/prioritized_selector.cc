@@ -31,6 +31,7 @@ using samplers_internal::SumTree;
 constexpr double kMaxEpsilon = 1e30;
 constexpr double kMaxDouble = std::numeric_limits<double>::max();
 constexpr size_t kChunk = 256;
+constexpr size_t kAhead = 64;  // Rows that are fetched together.
 
 absl::Status CheckInRange(absl::string_view call, absl::string_view what,
                           double value, double max) {
@@ -152,8 +153,9 @@ absl::Status SelectorImpl::Select(const Request& request,
   values_.resize(count);
   slots_.resize(count);
   for (size_t i = 0; i < count; ++i) {
-    const double u =
-        rng.UniformDouble(request.batch_number, static_cast<uint32_t>(i));
+    const auto draw =
+        static_cast<uint32_t>(request.first_draw + static_cast<int64_t>(i));
+    const double u = rng.UniformDouble(request.batch_number, draw);
     values_[i] = total * (options_.stratified ? (static_cast<double>(i) + u) /
                                                     static_cast<double>(count)
                                               : u);
@@ -183,8 +185,8 @@ void SelectorImpl::SetPriority(Slot slot, float priority) {
 void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
                                     absl::Span<const float> priorities,
                                     const LiveRows& rows) {
-  for (size_t at = 0; at < draws.size(); at += kChunk) {
-    const size_t end = std::min(at + kChunk, draws.size());
+  for (size_t at = 0; at < draws.size(); at += kAhead) {
+    const size_t end = std::min(at + kAhead, draws.size());
     for (size_t i = at; i < end; ++i) {
       if (draws[i].slot >= 0 && draws[i].slot < tree_.size()) {
         rows_.Prefetch(draws[i].slot);

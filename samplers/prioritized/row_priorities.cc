@@ -21,25 +21,6 @@ RowPriorities::RowPriorities(int64_t num_slots, bool zero_counts)
   words_ = ZeroedArray<uint32_t>(levels_.front().size() * kGroup);
 }
 
-void RowPriorities::Set(Slot slot, float priority) {
-  // Without the sign of -0.
-  const uint32_t bits = std::bit_cast<uint32_t>(priority) & ~kOn;
-  SetWord(slot, (words_[slot] & kOn) | bits);
-}
-
-void RowPriorities::SetWord(Slot slot, uint32_t word) {
-  const Extremes before = ExtremesOf(words_[slot]);
-  const Extremes after = ExtremesOf(word);
-  words_[slot] = word;
-  // Inside of the group's extremes before and after: they stay.
-  const Extremes& group = levels_[0][slot / kGroup];
-  const bool stays =
-      before == after ||
-      (before.max < group.max && after.max <= group.max &&
-       before.not_min < group.not_min && after.not_min <= group.not_min);
-  if (!stays) Refresh(slot / kGroup, slot / kGroup);
-}
-
 void RowPriorities::Turn(SlotRange slots, bool on) {
   for (Slot slot = slots.first; slot < slots.first + slots.count; ++slot) {
     words_[slot] = (words_[slot] & ~kOn) | (on ? kOn : 0);

@@ -38,7 +38,22 @@ class RowPriorities {
     __builtin_prefetch(&levels_[0][slot / kGroup], /*rw=*/1);
   }
 
-  void Set(Slot slot, float priority);
+  void Set(Slot slot, float priority) {
+    const uint32_t old_word = words_[slot];
+    // Without the sign of -0.
+    const uint32_t bits = std::bit_cast<uint32_t>(priority) & ~kOn;
+    const uint32_t word = (old_word & kOn) | bits;
+    words_[slot] = word;
+    // Inside of the group's extremes before and after: they stay.
+    const Extremes before = ExtremesOf(old_word);
+    const Extremes after = ExtremesOf(word);
+    const Extremes& group = levels_[0][slot / kGroup];
+    const bool stays =
+        before == after ||
+        (before.max < group.max && after.max <= group.max &&
+         before.not_min < group.not_min && after.not_min <= group.not_min);
+    if (!stays) Refresh(slot / kGroup, slot / kGroup);
+  }
   void Turn(SlotRange slots, bool on);
 
   // None where no row is on (and counts).
@@ -69,7 +84,6 @@ class RowPriorities {
     return {.max = word >= kOn ? word : 0,
             .not_min = word >= smallest_ ? ~word : 0};
   }
-  void SetWord(Slot slot, uint32_t word);
   // Brings up to date what depends on these groups.
   void Refresh(int64_t first_group, int64_t last_group);
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 // Highway includes this file again for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -45,6 +46,17 @@ struct Children {
   VHalf low_pairs, halves;
 };
 
+// The sums before the children, in the order of `Children`.
+struct Starts {
+  HWY_INLINE explicit Starts(const Children& children) {
+    const VHalf base =
+        hn::InterleaveLower(DHalf(), hn::Zero(DHalf()), children.halves);
+    even = hn::Combine(D(), hn::Add(base, children.low_pairs), base);
+    odd = hn::Add(even, children.even);
+  }
+  V even, odd;
+};
+
 HWY_INLINE double LineSum(const double* line) {
   const VHalf halves = Children(line).halves;
   return hn::GetLane(
@@ -75,23 +87,42 @@ HWY_INLINE int Bits(hn::Mask<D> mask) {
 
 HWY_INLINE int64_t Step(const double* line, double* target) {
   const Children children(line);
-  const VHalf base =
-      hn::InterleaveLower(DHalf(), hn::Zero(DHalf()), children.halves);
-  // The sums before the children.
-  const V even = hn::Combine(D(), hn::Add(base, children.low_pairs), base);
-  const V odd = hn::Add(even, children.even);
+  const Starts starts(children);
   const V at = hn::Set(D(), *target);
   const V zero = hn::Zero(D());
-  const auto even_fits = hn::And(hn::Le(even, at), hn::Gt(children.even, zero));
-  const auto odd_fits = hn::And(hn::Le(odd, at), hn::Gt(children.odd, zero));
+  const auto even_fits =
+      hn::And(hn::Le(starts.even, at), hn::Gt(children.even, zero));
+  const auto odd_fits =
+      hn::And(hn::Le(starts.odd, at), hn::Gt(children.odd, zero));
   // Sums never fall from child to child: the last one's is the largest.
-  const V largest = hn::Max(hn::IfThenElseZero(even_fits, even),
-                            hn::IfThenElseZero(odd_fits, odd));
+  const V largest = hn::Max(hn::IfThenElseZero(even_fits, starts.even),
+                            hn::IfThenElseZero(odd_fits, starts.odd));
   const VHalf two =
       hn::Max(hn::LowerHalf(DHalf(), largest), hn::UpperHalf(DHalf(), largest));
   const VHalf one = hn::Max(two, hn::InterleaveUpper(DHalf(), two, two));
   *target -= hn::GetLane(one);
   return kLast.of[Bits(even_fits) | Bits(odd_fits) << 4];
+}
+
+HWY_INLINE void StoreStarts(const double* line, double* out) {
+  const Children children(line);
+  const Starts starts(children);
+  const V zero = hn::Zero(D());
+  const V never = hn::Inf(D());
+  const V even =
+      hn::IfThenElse(hn::Gt(children.even, zero), starts.even, never);
+  const V odd = hn::IfThenElse(hn::Gt(children.odd, zero), starts.odd, never);
+  hn::Store(hn::InterleaveLower(D(), even, odd), D(), out);      // 0 1 2 3
+  hn::Store(hn::InterleaveUpper(D(), even, odd), D(), out + 4);  // 4 5 6 7
+}
+
+HWY_INLINE int64_t StepByStarts(const double* starts, double* target) {
+  const V at = hn::Set(D(), *target);
+  const int bits = Bits(hn::Le(hn::Load(D(), starts), at)) |
+                   Bits(hn::Le(hn::Load(D(), starts + 4), at)) << 4;
+  const int last = 31 - __builtin_clz(static_cast<unsigned>(bits));
+  *target -= starts[last];
+  return last;
 }
 
 #else
@@ -100,18 +131,28 @@ HWY_INLINE double LineSum(const double* c) {
   return ((c[0] + c[1]) + (c[2] + c[3])) + ((c[4] + c[5]) + (c[6] + c[7]));
 }
 
-HWY_INLINE int64_t Step(const double* c, double* target) {
+HWY_INLINE void StoreStarts(const double* c, double* starts) {
   const double first = c[0] + c[1];
   const double half = first + (c[2] + c[3]);
   const double most = half + (c[4] + c[5]);
   const double sums[kLine] = {0,    c[0],        first, first + c[2],
                               half, half + c[4], most,  most + c[6]};
-  int64_t last = 0;
   for (int64_t k = 0; k < kLine; ++k) {
-    last = ((sums[k] <= *target) & (c[k] > 0)) != 0 ? k : last;
+    starts[k] = c[k] > 0 ? sums[k] : std::numeric_limits<double>::infinity();
   }
-  *target -= sums[last];
+}
+
+HWY_INLINE int64_t StepByStarts(const double* starts, double* target) {
+  int64_t last = 0;
+  for (int64_t k = 0; k < kLine; ++k) last = starts[k] <= *target ? k : last;
+  *target -= starts[last];
   return last;
+}
+
+HWY_INLINE int64_t Step(const double* c, double* target) {
+  double starts[kLine];
+  StoreStarts(c, starts);
+  return StepByStarts(starts, target);
 }
 
 #endif  // RILL_HAS_HALF_LINES_
@@ -129,10 +170,26 @@ void SumAllLinesImpl(const double* level, int64_t count, double* parents) {
   }
 }
 
+void StartsOfLinesImpl(const double* level, int64_t count, double* starts) {
+  for (int64_t line = 0; line < count; ++line) {
+    StoreStarts(level + line * kLine, starts + line * kLine);
+  }
+}
+
 void DescendImpl(const double* level, const double* below,
                  absl::Span<double> targets, absl::Span<int64_t> nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     const int64_t child = Step(level + nodes[i] * kLine, &targets[i]);
+    nodes[i] = nodes[i] * kLine + child;
+    if (below != nullptr) __builtin_prefetch(below + nodes[i] * kLine);
+  }
+}
+
+void DescendByStartsImpl(const double* starts, const double* below,
+                         absl::Span<double> targets,
+                         absl::Span<int64_t> nodes) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const int64_t child = StepByStarts(starts + nodes[i] * kLine, &targets[i]);
     nodes[i] = nodes[i] * kLine + child;
     if (below != nullptr) __builtin_prefetch(below + nodes[i] * kLine);
   }
@@ -147,7 +204,9 @@ namespace rill::samplers_internal {
 
 HWY_EXPORT(SumLinesImpl);
 HWY_EXPORT(SumAllLinesImpl);
+HWY_EXPORT(StartsOfLinesImpl);
 HWY_EXPORT(DescendImpl);
+HWY_EXPORT(DescendByStartsImpl);
 
 void SumLines(const double* level, absl::Span<const int64_t> lines,
               double* parents) {
@@ -161,6 +220,15 @@ void SumAllLines(const double* level, int64_t count, double* parents) {
 void Descend(const double* level, const double* below,
              absl::Span<double> targets, absl::Span<int64_t> nodes) {
   HWY_DYNAMIC_DISPATCH(DescendImpl)(level, below, targets, nodes);
+}
+
+void StartsOfLines(const double* level, int64_t count, double* starts) {
+  HWY_DYNAMIC_DISPATCH(StartsOfLinesImpl)(level, count, starts);
+}
+
+void DescendByStarts(const double* starts, const double* below,
+                     absl::Span<double> targets, absl::Span<int64_t> nodes) {
+  HWY_DYNAMIC_DISPATCH(DescendByStartsImpl)(starts, below, targets, nodes);
 }
 
 }  // namespace rill::samplers_internal

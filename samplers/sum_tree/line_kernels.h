@@ -30,6 +30,14 @@ void SumAllLines(const double* level, int64_t count, double* parents);
 void Descend(const double* level, const double* below,
              absl::Span<double> targets, absl::Span<int64_t> nodes);
 
+// What Descend would add up at each visit, once for each line: starts[8 line +
+// k] = s_k where child k is > 0, infinity where it is 0, for lines 0 .. count -
+// 1. Worth it for lines that are visited more than once.
+void StartsOfLines(const double* level, int64_t count, double* starts);
+// Descend, by the starts of the level's lines.
+void DescendByStarts(const double* starts, const double* below,
+                     absl::Span<double> targets, absl::Span<int64_t> nodes);
+
 }  // namespace rill::samplers_internal
 
 #endif  // RILL_SAMPLERS_SUM_TREE_LINE_KERNELS_H_

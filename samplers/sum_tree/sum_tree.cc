@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 
 #include "rill/samplers/sum_tree/line_kernels.h"
@@ -14,6 +15,7 @@ namespace {
 
 // Lines of one chunk and level stay in the first cache.
 constexpr size_t kChunk = 256;
+constexpr double kMaxDouble = std::numeric_limits<double>::max();
 
 int64_t LinesFor(int64_t values) {
   return std::max<int64_t>((values + kLine - 1) / kLine, 1);
@@ -105,17 +107,25 @@ void SumTree::SetChunk(absl::Span<const int64_t> slots,
 void SumTree::Find(absl::Span<const double> targets,
                    absl::Span<int64_t> slots) const {
   std::array<double, kChunk> rests;
+  alignas(kLine * sizeof(double)) std::array<double, kChunk * kLine> starts;
   for (size_t at = 0; at < targets.size(); at += kChunk) {
     const size_t count = std::min(kChunk, targets.size() - at);
     for (size_t i = 0; i < count; ++i) {
-      rests[i] = std::max(targets[at + i], 0.0);
+      const double target = targets[at + i];
+      rests[i] = target > 0 ? std::min(target, kMaxDouble) : 0;
     }
+    const auto chunk = absl::MakeSpan(rests.data(), count);
     const absl::Span<int64_t> nodes = slots.subspan(at, count);
     std::fill(nodes.begin(), nodes.end(), 0);
-    for (size_t level = levels_.size() - 1; level-- > 0;) {
-      Descend(levels_[level].values,
-              level > 0 ? levels_[level - 1].values : nullptr,
-              absl::MakeSpan(rests.data(), count), nodes);
+    for (size_t i = levels_.size() - 1; i-- > 0;) {
+      const Level& level = levels_[i];
+      const double* const below = i > 0 ? levels_[i - 1].values : nullptr;
+      if (level.lines <= static_cast<int64_t>(count)) {
+        StartsOfLines(level.values, level.lines, starts.data());
+        DescendByStarts(starts.data(), below, chunk, nodes);
+      } else {
+        Descend(level.values, below, chunk, nodes);
+      }
     }
   }
 }

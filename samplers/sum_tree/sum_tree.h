@@ -49,8 +49,8 @@ class SumTree {
 
   // For each target the slot with
   //   sum of the values before it <= target < that sum plus its own value.
-  // A target >= total() finds the last slot of them, one below 0 the first; a
-  // slot whose value is 0 is never found. total() > 0.
+  // A target >= total() finds the last slot of them, one below 0 (or
+  // NaN) the first; a slot whose value is 0 is never found. total() > 0.
   void Find(absl::Span<const double> targets, absl::Span<int64_t> slots) const;
 
  private:

@@ -206,6 +206,7 @@ TEST(SumTreeTest, NeverFindsAZeroOrWhatIsPastTheEnd) {
       EXPECT_EQ(FindOne(tree, 0), first);
       EXPECT_EQ(FindOne(tree, -1), first);
       EXPECT_EQ(FindOne(tree, -kInfinity), first);
+      EXPECT_EQ(FindOne(tree, std::nan("")), first);
       for (const double target :
            {total, std::nextafter(total, kInfinity), 2 * total, kInfinity}) {
         ASSERT_EQ(FindOne(tree, target), last) << size;

@@ -11,16 +11,43 @@
 #include "rill/base/rng.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/storage_simulator.h"
+#include "rill/slots/ring_model.h"
+#include "rill/slots/slot.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kSeed = 20240722;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+
+void ExpectDrawsLiveRows(const slots_internal::RingModel& model,
+                         Sampler& sampler, uint64_t batch_number,
+                         const PlanForm& form) {
+  const std::vector<Slot> live = model.Live();
+  SamplePlan plan;
+  const absl::Status status = sampler.Plan({.batch_size = form.BatchSize(8),
+                                            .seed = kSeed,
+                                            .batch_number = batch_number},
+                                           &plan);
+  if (!status.ok() && (live.empty() || form.may_find_nothing)) {
+    EXPECT_THAT(status, StatusIs(kFailedPrecondition));
+    return;
+  }
+  RILL_ASSERT_OK(status);
+  for (size_t i = 0; i < plan.rows.size(); ++i) {
+    EXPECT_THAT(live, Contains(plan.rows[i]));
+    EXPECT_EQ(plan.generations[i], model.writes(plan.rows[i]) - 1);
+  }
+  for (const Draw& draw : plan.draws) {
+    EXPECT_THAT(live, Contains(draw.slot));
+    EXPECT_EQ(draw.generation, model.writes(draw.slot) - 1);
+  }
+}
 
 // --- Which rows are drawn ----------------------------------------------------
 
@@ -146,6 +173,41 @@ TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsOverRandomHistories) {
       if (!storage.Live().empty()) {
         ExpectValid(storage, *sampler, 1, operation);
       }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Between the halves of an append there may be those of others, and writes in
+// place that name a slot twice.
+TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsBesideSeveralWriters) {
+  const Rng rng(kSeed, RngStream::kUser);
+  for (uint64_t history = 0; history < 20; ++history) {
+    auto sampler = MakeSampler();
+    slots_internal::RingModel model(
+        {.count = rng.UniformInt(history, 0, 3) + 1,
+         .capacity = rng.UniformInt(history, 1, 9) + 1},
+        sampler->observer());
+    for (uint32_t operation = 1; operation <= 60; ++operation) {
+      uint32_t draw = 16 * operation;
+      const auto pick = [&](int64_t bound) {
+        return rng.UniformInt(history, draw++, bound);
+      };
+      const std::vector<Slot> live = model.Live();
+      const int64_t kind = pick(10);
+      if (kind < 2 && !live.empty()) {
+        const Slot slot = live[pick(static_cast<int64_t>(live.size()))];
+        model.WriteInPlace({slot, live.front(), slot}, [] {});
+      } else if (kind < 6 && model.is_open()) {
+        model.Publish();
+      } else {
+        std::vector<int64_t> counts;
+        for (int64_t lane = 0; lane < model.lanes().count; ++lane) {
+          counts.push_back(pick(model.Room(lane) + 1));
+        }
+        model.Begin(counts);
+      }
+      ExpectDrawsLiveRows(model, *sampler, operation, form());
       if (HasFailure()) return;
     }
   }

@@ -44,12 +44,14 @@ void TrajectoryModel::BeginAppend(
     const int64_t gone = std::clamp<int64_t>(
         live + rows.in_flight + kept - lanes_.capacity, 0, live);
     if (gone > 0 && gone == live && kept == lanes_.capacity) {
-      // In the order of what overwrites them.
-      for (const Slot slot : LiveOf(lane)) write.retired.push_back({slot, 1});
-      std::sort(write.retired.end() - live, write.retired.end(),
-                [](const SlotRange& a, const SlotRange& b) {
-                  return a.first < b.first;
-                });
+      // In the order of their slots, not of their steps.
+      std::vector<Slot> slots = LiveOf(lane);
+      std::sort(slots.begin(), slots.end());
+      for (size_t i = 0; i < slots.size(); ++i) {
+        const bool joins = i > 0 && slots[i - 1] + 1 == slots[i];
+        if (!joins) write.retired.push_back({slots[i], 0});
+        ++write.retired.back().count;
+      }
     } else if (gone > 0) {
       AddRanges(lane, rows.rows.front().step, gone, &write.retired);
     }

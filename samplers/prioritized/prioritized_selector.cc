@@ -52,6 +52,8 @@ class SelectorImpl final : public PrioritizedSelector {
 
   absl::Status Select(const Request& request, const Anchors& anchors,
                       std::vector<Draw>* draws) override;
+  absl::Status CheckSelect(const Request& request,
+                           const Anchors& anchors) const override;
   void UpdatePriorities(absl::Span<const Draw> draws,
                         absl::Span<const float> priorities,
                         const LiveRows& rows) override;
@@ -138,16 +140,20 @@ absl::Status SelectorImpl::SetBeta(double beta) {
 
 // --- Draws and updates -------------------------------------------------------
 
+absl::Status SelectorImpl::CheckSelect(const Request& /*request*/,
+                                       const Anchors& anchors) const {
+  if (tree_.total() > 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("sum of the priorities of ", anchors.size(),
+                   " rows: got 0, want > 0; update one to a higher one"));
+}
+
 absl::Status SelectorImpl::Select(const Request& request,
                                   const Anchors& anchors,
                                   std::vector<Draw>* draws) {
   if (alpha() != weighed_alpha_) ReweighAll();
+  RILL_RETURN_IF_ERROR(CheckSelect(request, anchors));
   const double total = tree_.total();
-  if (!(total > 0)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("sum of the priorities of ", anchors.size(),
-                     " rows: got 0, want > 0; update one to a higher one"));
-  }
   const Rng rng(request.seed, RngStream::kSampler);
   const auto count = static_cast<size_t>(request.count);
   values_.resize(count);

@@ -36,7 +36,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
         is_weighted_(selector->is_weighted()),
         selector_(std::move(selector)),
         unit_(std::move(unit)) {
-    unit_->SetListener(selector_.get());
+    if (selector_->hears_anchors()) unit_->SetListener(selector_.get());
   }
 
   WriteObserver* observer() override { return this; }

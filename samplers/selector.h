@@ -74,6 +74,10 @@ class Selector : public WriteObserver, public AnchorListener {
 
   virtual bool is_weighted() const { return false; }
 
+  // False: it does without hearing which rows are anchors, so that the unit
+  // need not find out.
+  virtual bool hears_anchors() const { return true; }
+
   // A part of the sampler's state. LoadState follows the attaching to equal
   // rows and the unit's LoadState; with an error nothing has changed that
   // loading what was saved before does not put right.

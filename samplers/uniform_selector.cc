@@ -25,6 +25,7 @@ class UniformSelector final : public Selector {
     return absl::OkStatus();
   }
 
+  bool hears_anchors() const override { return false; }
   absl::string_view name() const override { return "Uniform"; }
 
   void OnAttach(const Lanes& /*lanes*/,

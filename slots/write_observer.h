@@ -11,11 +11,11 @@ namespace rill {
 
 // One write to a storage. The spans live for the call only.
 //
-// Order: of an append, `written` lists lane after lane, and within a lane
-// oldest first (two ranges where the ring wraps); in place: in the order of the
-// call; a slot may be named twice, the later value counts. The per-row spans
-// have one value for each written slot in that same order, or are empty where
-// the storage was not told of such a key.
+// Order: of an append, `written` and `retired` list lane after lane, and within
+// a lane oldest first (two ranges where the ring wraps); in place: in the order
+// of the call; a slot may be named twice, the later value counts. The per-row
+// spans have one value for each written slot in that same order, or are empty
+// where the storage was not told of such a key.
 struct WriteEvent {
   // True: rows were appended behind the cursors. False: live rows were written
   // over in place (cursors, ages and counts stay).

@@ -62,18 +62,20 @@ void StorageSimulator::BeginAppend(int64_t first_lane, int64_t num_lanes,
                                    absl::Span<const double> priorities) {
   is_append_ = true;
   ranges_.clear();
+  retired_.clear();
   priorities_.assign(priorities.begin(), priorities.end());
   const int64_t capacity = lanes_.capacity;
   const int64_t kept = std::min(steps, capacity);
   for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
+    const int64_t live = std::min(written_[lane], capacity);
+    AddRows(lane, written_[lane] - live,
+            std::min(std::max<int64_t>(live + steps - capacity, 0), live),
+            &retired_);
     for (int64_t i = 0; i < steps; ++i, ++written_[lane]) {
       is_end_[lanes_.SlotOf(lane, written_[lane] % capacity)] =
           written_[lane] % kEpisode == kEpisode - 1 ? 1 : 0;
     }
-    const int64_t begin = (written_[lane] - kept) % capacity;
-    const int64_t before_wrap = std::min(kept, capacity - begin);
-    AddRange({.first = lanes_.SlotOf(lane, begin), .count = before_wrap});
-    AddRange({.first = lanes_.SlotOf(lane, 0), .count = kept - before_wrap});
+    AddRows(lane, written_[lane] - kept, kept, &ranges_);
   }
   Retire();
 }
@@ -82,7 +84,8 @@ void StorageSimulator::BeginOverwrite(absl::Span<const Slot> slots) {
   is_append_ = false;
   ranges_.clear();
   priorities_.clear();
-  for (Slot slot : slots) AddRange({.first = slot, .count = 1});
+  for (Slot slot : slots) ranges_.push_back({.first = slot, .count = 1});
+  retired_ = ranges_;
   Retire();
 }
 
@@ -111,20 +114,22 @@ std::vector<Slot> StorageSimulator::Live() const {
   return slots;
 }
 
-void StorageSimulator::AddRange(SlotRange range) {
-  if (range.count > 0) ranges_.push_back(range);
+void StorageSimulator::AddRows(int64_t lane, int64_t first_step, int64_t count,
+                               std::vector<SlotRange>* ranges) const {
+  const int64_t begin = first_step % lanes_.capacity;
+  const int64_t before_wrap = std::min(count, lanes_.capacity - begin);
+  if (count == 0) return;
+  ranges->push_back(
+      {.first = lanes_.SlotOf(lane, begin), .count = before_wrap});
+  if (before_wrap == count) return;
+  ranges->push_back(
+      {.first = lanes_.SlotOf(lane, 0), .count = count - before_wrap});
 }
 
 // Rows that are written in place stay live and count as the coming ones.
 void StorageSimulator::Retire() {
-  retired_.clear();
-  for (const SlotRange& range : ranges_) {
-    bool joins = false;
+  for (const SlotRange& range : retired_) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      const bool was_live = live_[slot];
-      if (was_live && joins) ++retired_.back().count;
-      if (was_live && !joins) retired_.push_back({.first = slot, .count = 1});
-      joins = was_live;
       if (is_append_) {
         live_[slot] = false;
       } else {

@@ -69,7 +69,9 @@ class StorageSimulator {
  private:
   void Attach(WriteObserver* observer) const;
   std::vector<uint8_t> EndsOf(absl::Span<const SlotRange> ranges) const;
-  void AddRange(SlotRange range);
+  // The slots of `count` steps of a lane, oldest first.
+  void AddRows(int64_t lane, int64_t first_step, int64_t count,
+               std::vector<SlotRange>* ranges) const;
   void Retire();
   WriteEvent Event() const;
 

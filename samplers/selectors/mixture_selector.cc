@@ -68,6 +68,11 @@ class MixtureSelector final : public Selector {
       return part.selector->is_weighted();
     });
   }
+  bool hears_anchors() const override {
+    return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
+      return part.selector->hears_anchors();
+    });
+  }
 
   void SaveState(StateWriter* writer) const override {
     writer->Int(static_cast<int64_t>(parts_.size()));

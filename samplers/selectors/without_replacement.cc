@@ -72,6 +72,7 @@ class WithoutReplacementSelector final : public Selector {
     return absl::OkStatus();
   }
 
+  bool hears_anchors() const override { return false; }
   absl::string_view name() const override { return "WithoutReplacement"; }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {

@@ -146,9 +146,11 @@ TEST(ConsumingSelectorTest, EveryOrderIsEquallyLikely) {
 }
 
 TEST(ConsumingSelectorTest, CountsAreSavedState) {
-  for (const bool is_queue : {false, true}) {
+  // What was taken before the load, fewer or more, does not matter.
+  for (const auto& [is_queue, before] :
+       {std::pair(false, 7), std::pair(true, 7), std::pair(true, 17)}) {
     StorageSimulator storage({.count = 2, .capacity = 6});
-    const auto make = [is_queue] {
+    const auto make = [is_queue = is_queue] {
       return Make(2, is_queue ? MakeFifoSelector() : nullptr);
     };
     auto sampler = make();
@@ -158,7 +160,7 @@ TEST(ConsumingSelectorTest, CountsAreSavedState) {
     RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
     auto loaded = make();
     storage.AddObserver(loaded->observer());
-    Take(*loaded, 7);  // What it did before does not matter.
+    Take(*loaded, before);
     RILL_ASSERT_OK(loaded->LoadState(state));
     EXPECT_THAT(loaded->SaveState(), IsOkAndHolds(state));
     // Either is used up after the same rows.

@@ -2,6 +2,7 @@
 #ifndef RILL_SAMPLERS_ANCHORS_H_
 #define RILL_SAMPLERS_ANCHORS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -26,6 +27,12 @@ class Anchors {
   // One of them by the unit's own rule (each with the same probability where it
   // has none), a pure function of `bits`. size() > 0.
   virtual Slot Pick(const Rng::Block& bits) const = 0;
+  // slots[i] = Pick(bits[i]), for as many of each; where a pick is several
+  // steps through memory, those of different picks at a time.
+  virtual void PickMany(absl::Span<const Rng::Block> bits,
+                        absl::Span<Slot> slots) const {
+    for (size_t i = 0; i < bits.size(); ++i) slots[i] = Pick(bits[i]);
+  }
 };
 
 // Hears which rows become anchors and which cease to be. A row that is written

@@ -93,15 +93,15 @@ absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
   }
   plan->Clear();
   plan->draws.assign(draws_.begin(), draws_.end());
-  for (Draw& draw : plan->draws) {
-    draw.generation = rows_.GenerationOf(draw.slot);
+  constexpr size_t kAhead = 16;
+  for (size_t i = 0; i < draws_.size(); ++i) {
+    if (i + kAhead < draws_.size()) rows_.Prefetch(draws_[i + kAhead].slot);
+    plan->draws[i].generation = rows_.GenerationOf(draws_[i].slot);
   }
   unit_->Expand(Rng(request.seed, RngStream::kSampler, kUnitSubstream),
                 request.batch_number, plan);
-  plan->generations.reserve(plan->rows.size());
-  for (const Slot slot : plan->rows) {
-    plan->generations.push_back(rows_.GenerationOf(slot));
-  }
+  plan->generations.resize(plan->rows.size());
+  rows_.GenerationsOf(plan->rows, plan->generations.data());
   return absl::OkStatus();
 }
 

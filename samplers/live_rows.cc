@@ -40,6 +40,15 @@ Draw LiveRows::At(int64_t n) const {
   return {.slot = slot, .generation = GenerationOf(slot), .weight = 1.0f};
 }
 
+void LiveRows::GenerationsOf(absl::Span<const Slot> slots,
+                             int64_t* generations) const {
+  constexpr size_t kAhead = 64;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (i + kAhead < slots.size()) generations_.Prefetch(slots[i + kAhead]);
+    generations[i] = GenerationOf(slots[i]);
+  }
+}
+
 void LiveRows::Save(StateWriter* writer) const {
   std::vector<std::pair<int64_t, int64_t>> runs;  // Length, generation.
   const auto add = [&runs](int64_t length, int64_t value) {

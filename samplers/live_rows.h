@@ -39,6 +39,9 @@ class LiveRows : public WriteObserver {
     const int64_t generation = generations_.Get(slot);
     return generation < 0 ? ~generation : generation;
   }
+  void Prefetch(Slot slot) const { generations_.Prefetch(slot); }
+  // generations[i] = GenerationOf(slots[i]), for many that lie anywhere.
+  void GenerationsOf(absl::Span<const Slot> slots, int64_t* generations) const;
   // The row that was drawn is still there.
   bool IsCurrent(const Draw& draw) const {
     return generations_.IsCurrent(draw);

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/uniform_selector.h"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "absl/types/span.h"
 #include "rill/base/rng.h"
 
 namespace rill {
@@ -12,10 +17,20 @@ class UniformSelector final : public Selector {
                       std::vector<Draw>* draws) override {
     const Rng rng(request.seed, RngStream::kSampler);
     draws->reserve(draws->size() + request.count);
-    for (int64_t i = 0; i < request.count; ++i) {
-      const Rng::Block bits = rng.Bits(
-          request.batch_number, static_cast<uint32_t>(request.first_draw + i));
-      draws->push_back({.slot = anchors.Pick(bits)});
+    constexpr int64_t kAtOnce = 64;
+    std::array<Rng::Block, kAtOnce> bits;
+    std::array<Slot, kAtOnce> slots;
+    for (int64_t done = 0; done < request.count; done += kAtOnce) {
+      const size_t count =
+          static_cast<size_t>(std::min(kAtOnce, request.count - done));
+      for (size_t i = 0; i < count; ++i) {
+        bits[i] = rng.Bits(request.batch_number,
+                           static_cast<uint32_t>(request.first_draw + done) +
+                               static_cast<uint32_t>(i));
+      }
+      anchors.PickMany(absl::MakeConstSpan(bits.data(), count),
+                       absl::MakeSpan(slots.data(), count));
+      for (size_t i = 0; i < count; ++i) draws->push_back({.slot = slots[i]});
     }
     return absl::OkStatus();
   }

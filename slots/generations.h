@@ -34,6 +34,7 @@ class Generations : public WriteObserver {
   // in [0, number of slots).
   int64_t Get(Slot slot) const { return next_.Get(slot) - 1; }
   int64_t num_slots() const { return next_.num_slots(); }
+  void Prefetch(Slot slot) const { next_.Prefetch(slot); }
   // The row that was drawn is still there. False for slots out of range.
   bool IsCurrent(const Draw& draw) const {
     return draw.generation >= 0 && draw.slot >= 0 && draw.slot < num_slots() &&

@@ -35,6 +35,12 @@ class SlotArray {
     return page == nullptr ? T() : page[slot % kPageSlots];
   }
 
+  // Has a value that is read soon fetched.
+  void Prefetch(Slot slot) const {
+    const std::unique_ptr<T[]>& page = pages_[slot / kPageSlots];
+    if (page != nullptr) __builtin_prefetch(&page[slot % kPageSlots]);
+  }
+
   // To write the slot's value; gives it memory. The reference holds until
   // Reset.
   T& At(Slot slot) {

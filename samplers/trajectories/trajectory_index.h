@@ -107,6 +107,11 @@ class TrajectoryIndex : public WriteObserver {
     return sets_[rule];
   }
 
+  // Has what tells of a trajectory fetched, and then what tells where its rows
+  // lie, for calls that come soon.
+  void Prefetch(Handle trajectory) const { runs_.Prefetch(trajectory); }
+  void PrefetchRows(Handle trajectory) const { runs_.PrefetchRuns(trajectory); }
+
   Trajectory Get(Handle trajectory) const;
   // `offset` in [0, rows).
   Slot At(Handle trajectory, int64_t offset) const;

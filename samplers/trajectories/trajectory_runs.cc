@@ -176,11 +176,42 @@ int64_t TrajectoryRuns::memory_bytes() const {
   return static_cast<int64_t>(bytes);
 }
 
+// Halving reads a run of another page at every step. Where trajectories are
+// about as long as one another a run is where its step says, so the search
+// starts there and widens.
 size_t TrajectoryRuns::IndexAt(const Lane& lane, int64_t step) const {
-  const auto after = std::upper_bound(
-      lane.runs.begin(), lane.runs.end(), step,
-      [this](int64_t s, const Run& run) { return ++work_, s < run.step; });
-  return static_cast<size_t>(after - lane.runs.begin()) - 1;
+  const auto is_behind = [&](size_t index) {
+    ++work_;
+    return lane.runs[index].step > step;
+  };
+  const size_t runs = lane.runs.size();
+  const double share = static_cast<double>(step - lane.begin) /
+                       static_cast<double>(lane.end - lane.begin);
+  const size_t guess = std::min(
+      static_cast<size_t>(share * static_cast<double>(runs)), runs - 1);
+  size_t first = 0;    // Not behind.
+  size_t last = runs;  // Behind, or the end.
+  size_t width = 1;
+  if (is_behind(guess)) {
+    last = guess;
+    while (width <= last && is_behind(last - width)) {
+      last -= width;
+      width *= 2;
+    }
+    if (width <= last) first = last - width;
+  } else {
+    first = guess;
+    while (first + width < runs && !is_behind(first + width)) {
+      first += width;
+      width *= 2;
+    }
+    last = std::min(first + width, runs);
+  }
+  while (last - first > 1) {
+    const size_t middle = first + (last - first) / 2;
+    (is_behind(middle) ? last : first) = middle;
+  }
+  return first;
 }
 
 template <typename IsBefore>

@@ -82,6 +82,14 @@ class TrajectoryRuns {
   const Record& at(Handle trajectory) const { return records_[trajectory]; }
   Record& at(Handle trajectory) { return records_[trajectory]; }
 
+  void Prefetch(Handle trajectory) const {
+    __builtin_prefetch(&records_[trajectory]);
+  }
+  void PrefetchRuns(Handle trajectory) const {
+    const Record& record = records_[trajectory];
+    __builtin_prefetch(&RunOf(by_lane_[record.lane], record.first_run));
+  }
+
   // Live steps of a lane; modulo the capacity where steps were skipped unseen.
   int64_t begin(int64_t lane) const { return by_lane_[lane].begin; }
   int64_t end(int64_t lane) const { return by_lane_[lane].end; }

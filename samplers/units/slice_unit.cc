@@ -84,6 +84,11 @@ class SliceUnit final : public Unit, private Anchors {
   bool Contains(Slot slot) const override { return starts_.Contains(slot); }
   Slot Pick(const Rng::Block& bits) const override;
 
+  void PickMany(absl::Span<const Rng::Block> bits,
+                absl::Span<Slot> slots) const override;
+  int64_t PickMember(const Rng::Block& bits) const {
+    return BoundedInt(Low(bits), trajectories().size());
+  }
   Slot PickByTrajectory(const Rng::Block& bits) const;
   Slot PickByRow(uint64_t bits) const;
   // Appends a slice's rows; returns how many.
@@ -127,13 +132,29 @@ Slot SliceUnit::Pick(const Rng::Block& bits) const {
   return PickByTrajectory(bits);
 }
 
+// Each pick is a chain of loads from anywhere, so those of all picks are asked
+// for link by link.
+void SliceUnit::PickMany(absl::Span<const Rng::Block> bits,
+                         absl::Span<Slot> slots) const {
+  if (options_.starts == SliceStarts::kTrajectories ||
+      options_.starts == SliceStarts::kEpisodeStarts) {
+    const WeighedSet& set = trajectories();
+    for (const Rng::Block& block : bits) set.PrefetchAt(PickMember(block));
+    for (const Rng::Block& block : bits) {
+      index().Prefetch(set.members()[PickMember(block)]);
+    }
+    for (const Rng::Block& block : bits) {
+      index().PrefetchRows(set.members()[PickMember(block)]);
+    }
+  }
+  for (size_t i = 0; i < bits.size(); ++i) slots[i] = Pick(bits[i]);
+}
+
 // The first row stands for the slices that begin before it as well.
 Slot SliceUnit::PickByTrajectory(const Rng::Block& bits) const {
-  const auto members = trajectories().members();
-  const int32_t trajectory =
-      members[BoundedInt(Low(bits), static_cast<int64_t>(members.size()))];
-  const int64_t starts =
-      trajectories().WeightOf(trajectory) + options_.span_left;
+  const int64_t member = PickMember(bits);
+  const int32_t trajectory = trajectories().members()[member];
+  const int64_t starts = trajectories().WeightAt(member) + options_.span_left;
   const int64_t start = BoundedInt(High(bits), starts) - options_.span_left;
   return index().At(trajectory, std::max<int64_t>(start, 0));
 }

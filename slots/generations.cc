@@ -18,8 +18,11 @@ void Advance(absl::Span<const SlotRange> ranges, Next next,
     while (rest.count > 0) {
       const absl::Span<int64_t> piece = values->Piece(rest);
       for (int64_t& value : piece) value = next(value);
-      rest.first += static_cast<int64_t>(piece.size());
-      rest.count -= static_cast<int64_t>(piece.size());
+      const int64_t count = static_cast<int64_t>(piece.size());
+      // A page that a lap has gone over has one count again.
+      if (count == values->RoomFrom(rest.first)) values->Compact(rest.first);
+      rest.first += count;
+      rest.count -= count;
     }
   }
 }
@@ -45,14 +48,17 @@ void Generations::OnWrite(const WriteEvent& event) {
 
 void Generations::OnClear() {
   for (Slot slot = NextWritten(0); slot < num_slots();
-       slot = NextWritten(slot + 1)) {
-    next_.At(slot) = kRetired(next_.Get(slot));
+       slot = NextWritten(slot)) {
+    const SlotRange page = {.first = slot, .count = next_.RoomFrom(slot)};
+    Advance(absl::MakeConstSpan(&page, 1), kRetired, &next_);
+    slot += page.count;
   }
 }
 
 void Generations::Restore(SlotRange slots, int64_t generation) {
   for (Slot slot = slots.first; slot < slots.first + slots.count; ++slot) {
     if (Get(slot) != generation) next_.At(slot) = generation + 1;
+    if (next_.RoomFrom(slot) == 1) next_.Compact(slot);
   }
 }
 

@@ -21,8 +21,8 @@ namespace rill {
 // slot, and counts where it retires the row.
 //
 // Thread-safety: thread-compatible; an owner that shares it locks around it.
-// Cost: O(slots written) an event, O(1) a look-up, 8 bytes a slot that was ever
-//   written (slot_array.h).
+// Cost: O(slots written) an event, O(1) a look-up, 8 bytes a slot where
+//   neighbours were not written equally often (slot_array.h).
 class Generations : public WriteObserver {
  public:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
@@ -46,7 +46,7 @@ class Generations : public WriteObserver {
   void Restore(SlotRange slots, int64_t generation);
   // The first slot >= `slot` that may have been written, num_slots() where none
   // was.
-  Slot NextWritten(Slot slot) const { return next_.NextWithMemory(slot); }
+  Slot NextWritten(Slot slot) const { return next_.NextValue(slot); }
 
  private:
   SlotArray<int64_t> next_;  // Get + 1.

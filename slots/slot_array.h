@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -12,11 +13,13 @@
 
 namespace rill {
 
-// One value a slot, T() at first, with memory only where slots were written: a
-// storage's capacity may be far above what it will ever hold.
+// One value a slot, T() at first, with memory only where neighbours differ: a
+// storage's capacity may be far above what it will ever hold, and the slots of
+// a ring that were written equally often have one count.
 //
 // Thread-safety: thread-compatible.
-// Cost: O(1) each; memory in pages of 4096 values, and 1 byte for 512 slots.
+// Cost: O(1) each; memory in pages of 4096 values where they are not all the
+//   same, and 1 byte for 256 slots. Pages that were given back are used again.
 template <typename T>
 class SlotArray {
  public:
@@ -25,41 +28,63 @@ class SlotArray {
     num_slots_ = num_slots;
     pages_.clear();
     pages_.resize((num_slots + kPageSlots - 1) / kPageSlots);
+    spare_.clear();
   }
 
   int64_t num_slots() const { return num_slots_; }
 
   // `slot` in [0, num_slots()).
   T Get(Slot slot) const {
-    const std::unique_ptr<T[]>& page = pages_[slot / kPageSlots];
-    return page == nullptr ? T() : page[slot % kPageSlots];
+    const Page& page = pages_[slot / kPageSlots];
+    return page.values == nullptr ? page.common
+                                  : page.values[slot % kPageSlots];
   }
 
   // Has a value that is read soon fetched.
   void Prefetch(Slot slot) const {
-    const std::unique_ptr<T[]>& page = pages_[slot / kPageSlots];
-    if (page != nullptr) __builtin_prefetch(&page[slot % kPageSlots]);
+    const Page& page = pages_[slot / kPageSlots];
+    if (page.values != nullptr) {
+      __builtin_prefetch(&page.values[slot % kPageSlots]);
+    }
   }
 
-  // To write the slot's value; gives it memory. The reference holds until
-  // Reset.
+  // To write the slot's value; gives it memory. The reference holds until Reset
+  // or Compact.
   T& At(Slot slot) {
-    std::unique_ptr<T[]>& page = pages_[slot / kPageSlots];
-    if (page == nullptr) page = std::make_unique<T[]>(kPageSlots);
-    return page[slot % kPageSlots];
+    Page& page = pages_[slot / kPageSlots];
+    if (page.values == nullptr) page.values = NewPage(page.common);
+    return page.values[slot % kPageSlots];
   }
 
   // The values of `slots`, or of the first ones of them (count >= 1): to write
   // many without a look-up each. Given memory as by At.
   absl::Span<T> Piece(SlotRange slots) {
-    const int64_t room = kPageSlots - slots.first % kPageSlots;
-    return absl::MakeSpan(&At(slots.first), std::min(slots.count, room));
+    return absl::MakeSpan(&At(slots.first),
+                          std::min(slots.count, RoomFrom(slots.first)));
+  }
+  // How many slots from this one on are of its page.
+  int64_t RoomFrom(Slot slot) const {
+    return std::min(kPageSlots - slot % kPageSlots, num_slots_ - slot);
   }
 
-  // The first slot >= `slot` that has memory, num_slots() where none has: those
-  // before it are T().
-  Slot NextWithMemory(Slot slot) const {
-    while (slot < num_slots_ && pages_[slot / kPageSlots] == nullptr) {
+  // Gives the memory of a slot's page back where its values are all the same.
+  void Compact(Slot slot) {
+    Page& page = pages_[slot / kPageSlots];
+    if (page.values == nullptr) return;
+    const T* const values = page.values.get();
+    const int64_t count = RoomFrom(slot - slot % kPageSlots);
+    for (int64_t i = 1; i < count; ++i) {
+      if (values[i] != values[0]) return;
+    }
+    page.common = values[0];
+    spare_.push_back(std::move(page.values));
+  }
+
+  // The first slot >= `slot` that may have another value than T(), num_slots()
+  // where none has.
+  Slot NextValue(Slot slot) const {
+    while (slot < num_slots_ && pages_[slot / kPageSlots].values == nullptr &&
+           pages_[slot / kPageSlots].common == T()) {
       slot = (slot / kPageSlots + 1) * kPageSlots;
     }
     return std::min(slot, num_slots_);
@@ -68,7 +93,25 @@ class SlotArray {
  private:
   static constexpr int64_t kPageSlots = 4096;
 
-  std::vector<std::unique_ptr<T[]>> pages_;
+  struct Page {
+    std::unique_ptr<T[]> values;  // Null: all are `common`.
+    T common = T();
+  };
+
+  std::unique_ptr<T[]> NewPage(T value) {
+    std::unique_ptr<T[]> page;
+    if (spare_.empty()) {
+      page = std::make_unique_for_overwrite<T[]>(kPageSlots);
+    } else {
+      page = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    std::fill_n(page.get(), kPageSlots, value);
+    return page;
+  }
+
+  std::vector<Page> pages_;
+  std::vector<std::unique_ptr<T[]>> spare_;
   int64_t num_slots_ = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
@@ -48,17 +49,48 @@ TEST(SlotArrayTest, PiecesOfARangeCoverIt) {
   }
 }
 
-TEST(SlotArrayTest, SkipsWhatHasNoMemory) {
+TEST(SlotArrayTest, SkipsWhatHasNoValue) {
   SlotArray<double> array;
-  EXPECT_EQ(array.NextWithMemory(0), 0);
+  EXPECT_EQ(array.NextValue(0), 0);
   array.Reset(50'000);
-  EXPECT_EQ(array.NextWithMemory(0), 50'000);
+  EXPECT_EQ(array.NextValue(0), 50'000);
   array.At(30'000) = 2;
-  EXPECT_LE(array.NextWithMemory(0), 30'000);
-  EXPECT_GT(array.NextWithMemory(0), 20'000);
-  EXPECT_EQ(array.NextWithMemory(30'000), 30'000);
-  EXPECT_EQ(array.NextWithMemory(40'000), 50'000);
-  EXPECT_EQ(array.NextWithMemory(50'000), 50'000);
+  EXPECT_LE(array.NextValue(0), 30'000);
+  EXPECT_GT(array.NextValue(0), 20'000);
+  EXPECT_EQ(array.NextValue(30'000), 30'000);
+  EXPECT_EQ(array.NextValue(40'000), 50'000);
+  EXPECT_EQ(array.NextValue(50'000), 50'000);
+}
+
+TEST(SlotArrayTest, PagesOfOneValueAgreeWithAMapToo) {
+  constexpr int64_t kSlots = 3 * 4096 + 100;
+  const Rng rng(2);
+  SlotArray<int64_t> array;
+  array.Reset(kSlots);
+  std::vector<int64_t> want(kSlots, 0);
+  for (uint64_t i = 1; i <= 400; ++i) {
+    const Slot first = rng.UniformInt(i, 0, kSlots);
+    SlotRange rest = {.first = first,
+                      .count = 1 + rng.UniformInt(i, 1, kSlots - first)};
+    const int64_t value = rng.UniformInt(i, 2, 3);
+    for (int64_t k = 0; k < rest.count; ++k) want[first + k] = value;
+    while (rest.count > 0) {
+      const absl::Span<int64_t> piece = array.Piece(rest);
+      for (int64_t& place : piece) place = value;
+      array.Compact(rest.first);
+      rest.first += static_cast<int64_t>(piece.size());
+      rest.count -= static_cast<int64_t>(piece.size());
+    }
+    for (Slot slot = 0; slot < kSlots; ++slot) {
+      ASSERT_EQ(array.Get(slot), want[slot]) << i << " " << slot;
+    }
+    for (Slot slot = 0; slot < kSlots; slot += 100) {
+      const Slot next = array.NextValue(slot);
+      for (Slot between = slot; between < next; ++between) {
+        ASSERT_EQ(want[between], 0);
+      }
+    }
+  }
 }
 
 int64_t PeakMemoryBytes() {
@@ -74,6 +106,22 @@ TEST(SlotArrayTest, SlotsThatWereNeverWrittenTakeNoMemory) {
   array.Reset(kSlots);
   array.At(kSlots - 1) = 1;
   EXPECT_EQ(array.Get(0), 0);
+  EXPECT_LT(PeakMemoryBytes() - before, kSlots * 8 / 4);
+}
+
+TEST(SlotArrayTest, NeighboursOfOneValueTakeNoMemory) {
+  constexpr int64_t kSlots = int64_t{1} << 24;
+  const int64_t before = PeakMemoryBytes();
+  SlotArray<int64_t> array;
+  array.Reset(kSlots);
+  for (Slot slot = 0; slot < kSlots;) {
+    const absl::Span<int64_t> piece =
+        array.Piece({.first = slot, .count = kSlots - slot});
+    for (int64_t& value : piece) value = 7;
+    array.Compact(slot);
+    slot += static_cast<int64_t>(piece.size());
+  }
+  EXPECT_EQ(array.Get(kSlots / 2), 7);
   EXPECT_LT(PeakMemoryBytes() - before, kSlots * 8 / 4);
 }
 

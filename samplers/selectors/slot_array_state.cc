@@ -59,8 +59,8 @@ absl::Status ReadValue(StateReader* reader, int64_t* value) {
 template <typename T>
 void SaveSlotArray(const SlotArray<T>& array, StateWriter* writer) {
   std::vector<Run<T>> runs;
-  for (Slot slot = array.NextWithMemory(0); slot < array.num_slots();
-       slot = array.NextWithMemory(slot + 1)) {
+  for (Slot slot = array.NextValue(0); slot < array.num_slots();
+       slot = array.NextValue(slot + 1)) {
     const T value = array.Get(slot);
     if (value == T()) continue;
     if (!runs.empty() && runs.back().Add(slot, value)) continue;

@@ -191,8 +191,14 @@ absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
 }
 
 absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {
-  absl::ReaderMutexLock lock(&state_mutex_);
+  absl::MutexLock lock(&state_mutex_);
   RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::Lease", range));
+  // Rows that are being written are no rows to lend.
+  WritesInFlight::Write wanted = {.ranges = absl::MakeConstSpan(&range, 1)};
+  while (!writes_.empty() && writes_.Meets(&wanted)) {
+    write_ended_.Wait(&state_mutex_);
+    RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::Lease", range));
+  }
   TensorDict view({0});
   if (rows_ != nullptr) {
     RILL_ASSIGN_OR_RETURN(view, rows_->table->View(range));

@@ -96,12 +96,12 @@ absl::Status DenseStorageImpl::Load(const std::string& directory) {
                      rows == nullptr ? TensorDictSpec() : rows->spec()));
   LaneRings rings(lanes_);
   rings.Restore(stored.cursors, stored.first_live);
-  ThreadWriteScratch scratch;
+  WriteScratch scratch;  // As large as all rows, so not the thread's.
   if (directory_ != nullptr) {
-    return LoadOver(stored, std::move(rings), &*scratch);
+    return LoadOver(stored, std::move(rings), &scratch);
   }
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Rows> fresh,
-                        LoadInto(stored, rings, &*scratch));
+                        LoadInto(stored, rings, &scratch));
 
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
@@ -113,7 +113,7 @@ absl::Status DenseStorageImpl::Load(const std::string& directory) {
   }
   windows_.WaitForReaders();  // Nobody is in the old table, which goes now.
   fresh.reset();
-  for (WriteObserver* observer : observers_) Attach(observer, *scratch);
+  for (WriteObserver* observer : observers_) Attach(observer, scratch);
   return absl::OkStatus();
 }
 

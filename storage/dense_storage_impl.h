@@ -199,7 +199,7 @@ class DenseStorageImpl final : public Storage {
   std::unique_ptr<Rows> rows_ ABSL_GUARDED_BY(state_mutex_);  // Null: no spec.
   LaneRings rings_ ABSL_GUARDED_BY(state_mutex_);
   WritesInFlight writes_ ABSL_GUARDED_BY(state_mutex_);
-  absl::CondVar write_ended_;
+  mutable absl::CondVar write_ended_;
 
   // rows_ as readers see it, inside an epoch.
   std::atomic<const Rows*> shown_rows_{nullptr};

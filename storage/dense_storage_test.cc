@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,6 +23,8 @@
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 #include "rill/storage/conformance/conformance_rows.h"
+#include "rill/storage/conformance/mirror_observer.h"
+#include "rill/storage/conformance/storage_oracle.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/dtype.h"
@@ -268,6 +271,34 @@ TEST(DenseStorageTest, PatchesReportOnlyWhatTheyHold) {
   EXPECT_THAT(last.priorities,
               ElementsAre(ConformancePriority(7), ConformancePriority(8)));
   storage->RemoveObserver(&last);
+}
+
+// Rows are written, and what observers shall hear of them cannot be read.
+TEST(DenseStorageTest, ObserversAreAttachedAnewWhereTheirEventFails) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                            DenseStorage::Create({.capacity = 4}));
+  MirrorObserver mirror;
+  RILL_ASSERT_OK(storage->AddObserver(&mirror));
+  RILL_ASSERT_OK(storage->Extend(ConformanceRows({4}, {1, 2, 3, 4})));
+  StorageOracle oracle({.count = 1, .capacity = 4});
+  oracle.Extend(0, 1, 4, {1, 2, 3, 4});
+  const TensorDict patch = ConformanceRows({2}, {7, 8});
+  int64_t failures = 0;
+  for (int64_t fail_at = 0; failures == fail_at; ++fail_at) {
+    int64_t allocations = 0;
+    ScopedFaultHook hook([&](absl::string_view point, absl::string_view) {
+      return point == "host.allocate" && allocations++ == fail_at
+                 ? absl::ResourceExhaustedError("injected")
+                 : absl::OkStatus();
+    });
+    failures += storage->WriteAt({2, 0}, patch).ok() ? 0 : 1;
+  }
+  EXPECT_GT(failures, 0);
+  std::vector<size_t> leaves(ConformanceSpec().leaves().size());
+  std::iota(leaves.begin(), leaves.end(), size_t{0});
+  oracle.WriteAt({2, 0}, leaves, {7, 8});
+  EXPECT_EQ(mirror.Compare(oracle), "");
+  storage->RemoveObserver(&mirror);
 }
 
 TEST(DenseStorageTest, EventLeavesOfAnotherFormAreRefused) {

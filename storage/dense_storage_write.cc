@@ -62,6 +62,7 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Extend(const TensorDict& batch,
   const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
   ThreadWriteScratch scratch;
   if (!writes_alone_) {
+    // In host memory nothing fails once rows were retired.
     absl::ReaderMutexLock together(&alone_mutex_);
     if (Rows* const rows = HeldRows()) {
       return Append(batch, append, extent, rows, /*fresh=*/nullptr, &*scratch);
@@ -253,12 +254,20 @@ absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
         ", want ", want.ToString(), ", one row a slot"));
   }
   ThreadWriteScratch scratch;
+  absl::Status status;
   if (!writes_alone_) {
-    absl::ReaderMutexLock together(&alone_mutex_);
-    return Overwrite(slots, rows, &*scratch);
+    {
+      absl::ReaderMutexLock together(&alone_mutex_);
+      status = Overwrite(slots, rows, &*scratch);
+    }
+    if (!scratch->has_failed) return status;
+    // The rows are there, and what to tell of them could not be read.
+    absl::MutexLock alone(&alone_mutex_);
+    AttachAllAgain(&*scratch);
+    return status;
   }
   absl::MutexLock alone(&alone_mutex_);
-  const absl::Status status = Overwrite(slots, rows, &*scratch);
+  status = Overwrite(slots, rows, &*scratch);
   if (scratch->has_failed) AttachAllAgain(&*scratch);
   return status;
 }
@@ -270,10 +279,13 @@ absl::Status DenseStorageImpl::BeginOverwrite(absl::Span<const Slot> slots,
   write.append = {};
   write.ranges = {};
   write.slots = slots;
-  do {
+  for (;; write_ended_.Wait(&state_mutex_)) {
     RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::WriteAt", slots));
-  } while (!writes_.empty() && writes_.Meets(&write) &&
-           (write_ended_.Wait(&state_mutex_), true));
+    if (writes_.empty()) break;
+    const bool has_room =
+        directory_ == nullptr || directory_->MayBeginInPlace();
+    if (has_room && !writes_.Meets(&write)) break;
+  }
   if (NextRows* const next = rows->table->next()) {
     RILL_RETURN_IF_ERROR(next->PlanOverwrite(slots, [&](size_t leaf) {
       return scratch->leaves.Find(leaf) != nullptr;
@@ -404,10 +416,10 @@ absl::Status DenseStorageImpl::AddObserver(WriteObserver* observer) {
         "Storage::AddObserver: observer: got one that is there already, "
         "want another; remove it first");
   }
-  ThreadWriteScratch scratch;
-  RILL_RETURN_IF_ERROR(BuildLiveEvent(HeldRings(), HeldRows(), &*scratch));
+  WriteScratch scratch;  // As large as all rows, so not the thread's.
+  RILL_RETURN_IF_ERROR(BuildLiveEvent(HeldRings(), HeldRows(), &scratch));
   observers_.push_back(observer);
-  Attach(observer, *scratch);
+  Attach(observer, scratch);
   return absl::OkStatus();
 }
 

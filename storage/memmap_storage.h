@@ -23,9 +23,10 @@ namespace rill {
 //   and writable in place, and there is no SIGBUS. (Files that somebody else
 //   cuts short while they are mapped are beyond that.)
 // - A process that is killed (SIGKILL) at any instruction of an Extend leaves
-//   whole rows: Open finds all that were acknowledged, less those which the one
-//   Extend in flight was about to overwrite. A WriteAt that is killed may leave
-//   the rows it names half written; a Load that is killed, none.
+//   whole rows: Open finds all that were acknowledged, less those which Extends
+//   in flight were about to overwrite. Up to three go side by side. A WriteAt
+//   that is killed may leave the rows it names half written; a Load that is
+//   killed, none.
 // - Sync makes that hold for a loss of power too, for the rows of which no slot
 //   is written after it.
 // - One owner: a second Create or Open is FAILED_PRECONDITION and names the
@@ -75,7 +76,7 @@ class MemmapStorage {
 
   // What lies in a directory, for reading, whoever owns it and goes on writing.
   // size(), cursors() and Read go by the commit record as it is at the call:
-  // - Rows that the append in flight is about to overwrite do not count as
+  // - Rows that appends in flight are about to overwrite do not count as
   //   live. Cursors never go back but by Clear and Load.
   // - Read copies whole rows, each the newest of its slot at a moment of the
   //   call: it copies again what was touched meanwhile, and waits for what is

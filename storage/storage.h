@@ -89,7 +89,7 @@ class Storage {
   virtual TensorDictSpec spec() const = 0;
   // Where the rows lie.
   virtual Device device() const = 0;
-  // Cost: O(leaves); waits for no write.
+  // Cost: O(leaves); waits for no row to be copied.
   virtual StorageUsage MemoryUsage() const = 0;
 
   // Appends a batch at the cursors of lanes [info.first_lane, ...), overwriting

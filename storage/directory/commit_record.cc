@@ -81,15 +81,15 @@ bool IsWithin(const LaneSteps& append, const CommitState& state) {
 
 // The appends in flight are such as can be.
 bool AreWithin(const CommitState& state) {
-  int64_t steps = 0;
-  for (const LaneSteps& append : state.in_flight) {
-    if (!IsWithin(append, state) || append.steps > kMaxWritten - steps) {
-      return false;
-    }
-    steps += append.steps;
+  const absl::Span<const LaneSteps> appends = state.in_flight;
+  for (size_t i = 0; i < appends.size(); ++i) {
+    const LaneSteps& append = appends[i];
+    if (!IsWithin(append, state)) return false;
     for (int64_t lane = append.first; lane < append.first + append.count;
          ++lane) {
-      if (steps > kMaxWritten - state.marks[lane].written) return false;
+      const int64_t written =
+          state.marks[lane].written + StepsInFlight(appends.first(i), lane);
+      if (append.steps > kMaxWritten - written) return false;
     }
   }
   return true;
@@ -124,6 +124,7 @@ bool IsLater(uint64_t number, uint64_t than) {
 
 bool IsHeaderWhole(const Header& header, const Lanes& lanes) {
   return std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0 &&
+         header.num_more <= kMaxAppendsInFlight - 1 &&
          header.crc == CrcOf(header) && header.lanes == lanes.count &&
          header.lane_capacity == lanes.capacity;
 }
@@ -141,9 +142,8 @@ void ReadSlot(const std::byte* slot, const Lanes& lanes, CommitView* view) {
   view->generation = header.generation;
   state.in_flight.clear();
   if (header.in_flight.steps != 0) state.in_flight.push_back(header.in_flight);
-  const size_t num_more = std::min<size_t>(header.num_more, header.more.size());
   state.in_flight.insert(state.in_flight.end(), header.more.begin(),
-                         header.more.begin() + num_more);
+                         header.more.begin() + header.num_more);
   const bool are_marks_sound = std::all_of(
       state.marks.begin(), state.marks.end(), [](const LaneMark& mark) {
         return mark.first_live >= 0 && mark.first_live <= mark.written &&
@@ -327,7 +327,10 @@ void CommitRecord::StartGeneration(bool is_odd) {
 }
 
 void CommitRecord::BeginInPlace() {
-  if (++in_place_ > 1) return;
+  if (++in_place_ > 1) {
+    ++joined_;
+    return;
+  }
   CatchUp();
   StartGeneration(/*is_odd=*/true);
   Publish();
@@ -335,6 +338,7 @@ void CommitRecord::BeginInPlace() {
 
 void CommitRecord::EndInPlace() {
   if (--in_place_ > 0) return;
+  joined_ = 0;
   CatchUp();
   StartGeneration(/*is_odd=*/false);
   Publish();

@@ -159,6 +159,22 @@ TEST(CommitRecordTest, SettlingDropsWhatTheAppendInFlightHadRetired) {
   EXPECT_THAT(several.marks, ElementsAre(LaneMark{25, 20}, LaneMark{25, 19}));
 }
 
+TEST(CommitRecordTest, ChangesInPlaceDoNotOverlapForEver) {
+  const Lanes lanes = {.count = 1, .capacity = 4};
+  Bytes bytes = ZerosFor(lanes);
+  CommitRecord record(absl::MakeSpan(bytes), lanes, NoMarks(lanes));
+  record.BeginInPlace();
+  int joined = 0;
+  for (; record.MayBeginInPlace() && joined < 100; ++joined) {
+    record.BeginInPlace();
+    record.EndInPlace();
+  }
+  EXPECT_GT(joined, 1);
+  EXPECT_LT(joined, 100);
+  record.EndInPlace();
+  EXPECT_TRUE(record.MayBeginInPlace());
+}
+
 TEST(CommitRecordTest, ChangesInPlaceMayOverlap) {
   const Lanes lanes = {.count = 1, .capacity = 4};
   Bytes bytes = ZerosFor(lanes);

@@ -36,7 +36,7 @@ LaneRings RingsOf(const Lanes& lanes, absl::Span<const LaneMark> marks);
 // The storage calls, around every change of bytes: Reserve (may fail, nothing
 // has changed), Announce, its copies, Commit.
 //
-// Thread-safety: thread-compatible; the storage's write lock guards it.
+// Thread-safety: thread-compatible; the storage's locks guard it.
 class StorageDirectory {
  public:
   // Takes a directory, made if need be, for a new storage. FAILED_PRECONDITION
@@ -72,6 +72,7 @@ class StorageDirectory {
   void Announce(const LaneSteps& append) { record_->Announce(append); }
   void Commit(const LaneSteps& append) { record_->Commit(append); }
   void Set(absl::Span<const LaneMark> marks);
+  bool MayBeginInPlace() const { return record_->MayBeginInPlace(); }
   void BeginInPlace() { record_->BeginInPlace(); }
   void EndInPlace() { record_->EndInPlace(); }
   // Everything that was committed outlives a loss of power: rows first, then

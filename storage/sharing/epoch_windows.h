@@ -289,9 +289,9 @@ auto BasicEpochWindows<Sync>::TakeWindow() -> Window* {
 template <typename Sync>
 auto BasicEpochWindows<Sync>::Open(absl::Span<const SlotRange> ranges)
     -> Writing {
+  Window* const window = TakeWindow();
   // While no window opens, everybody gets in.
   for (int round = 0; starving_.load() != 0; ++round) Sync::Wait(round);
-  Window* const window = TakeWindow();
   for (size_t i = 0; i < ranges.size(); ++i) {
     window->ranges[i].first.store(ranges[i].first, std::memory_order_release);
     window->ranges[i].count.store(ranges[i].count, std::memory_order_release);

@@ -17,12 +17,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
@@ -150,6 +153,65 @@ TEST_P(StorageWritersTest, AnAppendHoldsUpNobodyWithOtherRows) {
   writer.join();
   EXPECT_THAT(Values({0, 1, 2, 3}), ElementsAre(100, 101, 102, 3));
   EXPECT_EQ(storage_->cursors()[0].written, 11);
+}
+
+// What an observer hears, in its order.
+class Journal : public WriteObserver {
+ public:
+  void OnAttach(const Lanes&, absl::Span<const Cursor>) override {}
+  void OnRetire(const WriteEvent& event) override { Add("retire", event); }
+  void OnWrite(const WriteEvent& event) override { Add("write", event); }
+  void OnClear() override {}
+
+  std::vector<std::string> calls;
+
+ private:
+  void Add(const char* what, const WriteEvent& event) {
+    calls.push_back(absl::StrCat(what, " ", event.written[0].first, "+",
+                                 event.written[0].count));
+  }
+};
+
+TEST_P(StorageWritersTest, ObserversHearOfALanesWritesInTheirOrder) {
+  Journal journal;
+  RILL_ASSERT_OK(storage_->AddObserver(&journal));
+  journal.calls.clear();
+  const TensorDict stuck = RowsBehindTheGate({1, 3}, 100);
+  std::thread first([&] { RILL_EXPECT_OK(storage_->Extend(stuck)); });
+  AwaitTheGate();
+  std::thread second([&] {
+    RILL_EXPECT_OK(storage_->Extend(Rows({1, 2}, 200)));
+  });
+  while (Values({3, 4}) != std::vector<int64_t>{200, 201}) {
+    std::this_thread::yield();
+  }
+  // The lane's second write is copied; another lane's is published meanwhile.
+  RILL_EXPECT_OK(storage_->Extend(Rows({1, 1}, 300), {.first_lane = 1}));
+  gate.Open();
+  first.join();
+  second.join();
+  storage_->RemoveObserver(&journal);
+  EXPECT_THAT(journal.calls,
+              ElementsAre("retire 0+3", "retire 3+2", "retire 8+1", "write 8+1",
+                          "write 0+3", "write 3+2"));
+}
+
+TEST_P(StorageWritersTest, RowsThatAreBeingWrittenAreLentWhenTheyAreThere) {
+  const TensorDict stuck = RowsBehindTheGate({1, 3}, 100);
+  std::thread writer([&] { RILL_EXPECT_OK(storage_->Extend(stuck)); });
+  AwaitTheGate();
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease others, storage_->Lease({3, 5}));
+  std::thread reader([&] {
+    const auto lease = storage_->Lease({0, 3});
+    ASSERT_THAT(lease, IsOk());
+    EXPECT_TRUE(lease->valid());
+    EXPECT_THAT(*lease->rows().Flat<int64_t>("value"),
+                ElementsAre(100, 101, 102));
+  });
+  EXPECT_TRUE(others.valid());
+  gate.Open();
+  writer.join();
+  reader.join();
 }
 
 TEST_P(StorageWritersTest,

@@ -104,9 +104,11 @@ TensorDictSpec Spec() {
 // Steps of one producer: a batch to refill.
 class Episodes {
  public:
-  static absl::StatusOr<Episodes> Create(int64_t rows, int64_t episode) {
+  // `rows` at a time, from step `first` on.
+  static absl::StatusOr<Episodes> Create(int64_t rows, int64_t episode,
+                                         int64_t first) {
     RILL_ASSIGN_OR_RETURN(TensorDict batch, Spec().Empty({rows}, {}));
-    return Episodes(std::move(batch), rows, episode);
+    return Episodes(std::move(batch), rows, episode, first);
   }
 
   // The next steps.
@@ -125,13 +127,16 @@ class Episodes {
   }
 
  private:
-  Episodes(TensorDict batch, int64_t rows, int64_t episode)
-      : batch_(std::move(batch)), rows_(rows), episode_(episode) {}
+  Episodes(TensorDict batch, int64_t rows, int64_t episode, int64_t first)
+      : batch_(std::move(batch)),
+        rows_(rows),
+        episode_(episode),
+        step_(first) {}
 
   TensorDict batch_;
   int64_t rows_;
   int64_t episode_;
-  int64_t step_ = 0;
+  int64_t step_;
 };
 
 // Rows that follow one another in their episode, `length` at a time.
@@ -175,7 +180,7 @@ class Demonstration {
     constexpr int64_t kBatch = 100'000;
     RILL_ASSIGN_OR_RETURN(
         Episodes episodes,
-        Episodes::Create(std::min(kBatch, flags_.stored), flags_.episode));
+        Episodes::Create(std::min(kBatch, flags_.stored), flags_.episode, 0));
     const double begin = Now();
     int64_t shown = 0;
     for (int64_t rows = 0; rows < flags_.stored;) {
@@ -195,7 +200,8 @@ class Demonstration {
   // The last line.
   absl::Status Measure() {
     RILL_ASSIGN_OR_RETURN(Episodes episodes,
-                          Episodes::Create(flags_.write, flags_.episode));
+                          Episodes::Create(flags_.write, flags_.episode,
+                                           storage_->cursors()[0].written));
     std::vector<double> writes, beside, alone;
     // The first few make memory that the others reuse.
     constexpr int64_t kWarm = 10;

@@ -99,7 +99,10 @@ absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
       return reader->Damaged(absl::StrCat("run ", run, " of generations: got ",
                                           value, ", want up to ", kMaxWritten));
     }
-    loaded.Restore({.first = covered, .count = length}, value);
+    // Slots that were never written are so already.
+    if (value != -1) {
+      loaded.Restore({.first = covered, .count = length}, value);
+    }
     covered += length;
   }
   if (covered != num_slots) {

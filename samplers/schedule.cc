@@ -20,7 +20,7 @@ absl::StatusOr<Schedule> LinearSchedule(double first, double last,
     if (step >= steps) return last;
     const double share = static_cast<double>(std::max<int64_t>(step, 0)) /
                          static_cast<double>(steps);
-    return first + (last - first) * share;
+    return first * (1 - share) + last * share;
   };
 }
 
@@ -37,9 +37,14 @@ absl::StatusOr<Schedule> StepSchedule(const StepScheduleOptions& options) {
   return [options](int64_t step) {
     const auto times =
         static_cast<double>(std::max<int64_t>(step, 0) / options.every);
-    return std::clamp(options.first * std::pow(options.factor, times) +
-                          options.summand * times,
-                      options.min, options.max);
+    // 0 stays 0, however large the power has become.
+    const double product =
+        options.first == 0 ? 0
+                           : options.first * std::pow(options.factor, times);
+    const double value = product + options.summand * times;
+    // Both are infinite and of other signs.
+    if (std::isnan(value)) return product > 0 ? options.max : options.min;
+    return std::clamp(value, options.min, options.max);
   };
 }
 

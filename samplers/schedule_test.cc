@@ -64,5 +64,19 @@ TEST(ScheduleTest, BadOptionsAreRefused) {
   EXPECT_THAT(StepSchedule({.min = std::nan("")}), StatusIs(kInvalidArgument));
 }
 
+TEST(ScheduleTest, NothingThatOverflowsIsNotANumber) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Schedule step, StepSchedule({.first = 0,
+                                                               .factor = 2,
+                                                               .summand = 1,
+                                                               .every = 1,
+                                                               .min = 0,
+                                                               .max = 50}));
+  EXPECT_EQ(step(2000), 50);
+  RILL_ASSERT_OK_AND_ASSIGN(const Schedule line,
+                            LinearSchedule(-1e308, 1e308, 4));
+  EXPECT_EQ(line(0), -1e308);
+  EXPECT_EQ(line(2), 0);
+}
+
 }  // namespace
 }  // namespace rill

@@ -69,7 +69,9 @@ class ConsumingSelector final : public Selector {
       const size_t before = draws->size();
       const absl::Status status = inner_->Select(one, anchors_, draws);
       // None of those that are left suits it.
-      if (!status.ok() && i == 0) return status;
+      if (!status.ok() && (i == 0 || !absl::IsFailedPrecondition(status))) {
+        return status;
+      }
       if (draws->size() == before) break;
       Count(draws->back().slot);
     }
@@ -96,9 +98,24 @@ class ConsumingSelector final : public Selector {
       return reader->DoesNotFit(
           absl::StrCat("max_times_sampled: got ", most, ", want ", most_));
     }
-    RILL_ASSIGN_OR_RETURN(counts_, samplers_internal::LoadSlotArray<int64_t>(
-                                       counts_.num_slots(), reader));
+    RILL_ASSIGN_OR_RETURN(
+        auto counts,
+        samplers_internal::LoadSlotArray<int64_t>(counts_.num_slots(), reader));
     RILL_ASSIGN_OR_RETURN(SlotGroups loaded, anchors_.all.Load(reader));
+    for (const auto& [group, slots] : loaded.groups()) {
+      for (const Slot slot : slots) {
+        const int64_t drawn = counts.Get(slot);
+        if ((group == kLeft && drawn >= 0 && drawn < most_) ||
+            (group == kConsumed && drawn >= most_)) {
+          continue;
+        }
+        return reader->Damaged(
+            absl::StrCat("slot ", slot, " of group ", group, ": got ", drawn,
+                         " draws, want fewer than ", most_, " in group ", kLeft,
+                         ", else group ", kConsumed));
+      }
+    }
+    counts_ = std::move(counts);
     // What the inner one knows follows, and then takes its own order.
     const SlotGroups before = std::exchange(anchors_.all, std::move(loaded));
     for (const Slot slot : before.Members(kLeft)) {

@@ -69,6 +69,10 @@ class OrderedSelector final : public Selector {
           "order: got ", order, ", want ", static_cast<int64_t>(order_),
           " (0: FIFO, 1: LIFO, 2: lowest priority, 3: highest)"));
     }
+    if (steps < 0 || steps > kMaxWritten) {
+      return reader->Damaged(
+          absl::StrCat("steps: got ", steps, ", want [0, ", kMaxWritten, "]"));
+    }
     RILL_ASSIGN_OR_RETURN(auto keys, samplers_internal::LoadSlotArray<double>(
                                          keys_.num_slots(), reader));
     steps_ = steps;

@@ -81,6 +81,10 @@ absl::StatusOr<SlotArray<T>> LoadSlotArray(int64_t num_slots,
   SlotArray<T> array;
   array.Reset(num_slots);
   RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());
+  if (num_runs < 0) {
+    return reader->Damaged(
+        absl::StrCat("runs of values: got ", num_runs, ", want >= 0"));
+  }
   Slot end = 0;  // Of the run before.
   for (int64_t i = 0; i < num_runs; ++i) {
     Run<T> run;

@@ -81,6 +81,10 @@ absl::StatusOr<SlotGroups> SlotGroups::Load(StateReader* reader) const {
   SlotGroups loaded;
   loaded.Reset(num_slots());
   RILL_ASSIGN_OR_RETURN(const int64_t num_groups, reader->Int());
+  if (num_groups < 0) {
+    return reader->Damaged(
+        absl::StrCat("groups: got ", num_groups, ", want >= 0"));
+  }
   for (int64_t i = 0; i < num_groups; ++i) {
     RILL_ASSIGN_OR_RETURN(const int64_t group, reader->Int());
     RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());

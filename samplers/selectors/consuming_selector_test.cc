@@ -19,7 +19,9 @@
 #include "rill/samplers/selectors/mixture_selector.h"
 #include "rill/samplers/selectors/ordered_selector.h"
 #include "rill/samplers/selectors/staleness_selector.h"
+#include "rill/samplers/state_bytes.h"
 #include "rill/samplers/uniform_selector.h"
+#include "rill/slots/slot.h"
 #include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
 
@@ -69,6 +71,37 @@ TEST(ConsumingSelectorTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Sampler> sampler,
                             MakeConsumingSampler({.max_times_sampled = 2}));
   EXPECT_EQ(sampler->name(), "ConsumingSampler");
+}
+
+// Checksums that fit around counts that no selector has.
+TEST(ConsumingSelectorTest, CountsThatMakeNoSenseAreDamage) {
+  using samplers_internal::StateReader;
+  using samplers_internal::StateWriter;
+  constexpr int64_t kMost = 3;
+  const auto load = [&](int64_t count, int64_t group) {
+    auto selector = MakeConsumingSelector({.max_times_sampled = kMost});
+    const SlotRange slot = {.first = 0, .count = 1};
+    (*selector)->OnAttach({.count = 1, .capacity = 4}, {});
+    (*selector)->OnAnchorsAdded({&slot, 1});
+    StateWriter writer("Test", 1);
+    for (const int64_t value :
+         {kMost, int64_t{1}, int64_t{0}, int64_t{1}, count, int64_t{0},
+          int64_t{1}, group, int64_t{1}, int64_t{0}, int64_t{1}}) {
+      writer.Int(value);
+    }
+    const std::string bytes = std::move(writer).Finish();
+    auto reader = StateReader::Open("Test", 1, bytes);
+    return (*selector)->LoadState(&*reader);
+  };
+  RILL_EXPECT_OK(load(1, 0));
+  RILL_EXPECT_OK(load(kMost, 1));
+  for (const auto& [count, group] : {std::pair<int64_t, int64_t>{INT64_MAX, 0},
+                                     {-1000, 0},
+                                     {1, 1},
+                                     {1, 7}}) {
+    EXPECT_THAT(load(count, group), StatusIs(absl::StatusCode::kDataLoss))
+        << count << " " << group;
+  }
 }
 
 TEST(ConsumingSelectorTest, RowsVanishAfterTheirLastDraw) {

@@ -50,6 +50,38 @@ TEST(UniformSamplerTest, DrawsEveryLiveRowEquallyOften) {
   EXPECT_THAT(counts, DistributedAs(shares, /*p_value=*/1e-9));
 }
 
+TEST(UniformSamplerTest, U1DrawsAreUniformOverTheRowsThatAreThere) {
+  StorageSimulator storage({.count = 1, .capacity = 1000});
+  auto sampler = MakeUniformSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(7);
+  std::vector<int64_t> counts(7, 0);
+  constexpr int64_t kBatch = 10'000;
+  for (uint64_t batch = 0; batch < 100; ++batch) {
+    for (const Draw& draw : PlanOf(*sampler, kBatch, kSeed, batch).draws) {
+      ASSERT_LT(draw.slot, 7);
+      ++counts[draw.slot];
+    }
+  }
+  EXPECT_THAT(counts, DistributedAs(UniformProbabilities(7), 1e-9));
+}
+
+TEST(UniformSamplerTest, U2SeedsAndBatchNumbersAreAllThereIsToRandomness) {
+  StorageSimulator storage({.count = 1, .capacity = 1000});
+  auto sampler = MakeUniformSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(1000);
+  const SamplePlan first = PlanOf(*sampler, 64, kSeed, 5);
+  ExpectEqualPlans(PlanOf(*sampler, 64, kSeed, 5), first);
+  EXPECT_NE(PlanOf(*sampler, 64, kSeed + 1, 5).draws, first.draws);
+  EXPECT_NE(PlanOf(*sampler, 64, kSeed, 6).draws, first.draws);
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
+  auto restored = MakeUniformSampler();
+  storage.AddObserver(restored->observer());
+  RILL_ASSERT_OK(restored->LoadState(state));
+  ExpectEqualPlans(PlanOf(*restored, 64, kSeed, 5), first);
+}
+
 TEST(UniformSamplerTest, SuccessiveDrawsAreIndependent) {
   StorageSimulator storage({.count = 1, .capacity = 6});
   auto sampler = MakeUniformSampler();

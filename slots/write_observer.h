@@ -34,8 +34,9 @@ struct WriteEvent {
 // observers; two buffers on one storage each register their own.
 //
 // Several writes may be in flight: between OnRetire and OnWrite of one append
-// there may be events of others (retire A, retire B, write A, write B). The
-// appends of one lane are published in the order in which they retired.
+// there may be events of others (retire A, retire B, write A, write B), but not
+// of its own rows. The appends of one lane are published in the order in which
+// they retired.
 //
 // Thread-safety: calls never overlap one another. What an implementation
 // shares with other threads (a sampler's Plan) it guards itself.

@@ -206,7 +206,7 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
                                            static_cast<int64_t>(slots.size()));
     const size_t count = runs != nullptr
                              ? runs->Cut(most, max_ranges, &window)
-                             : CutWindow(slots, 0, most, max_ranges, &window);
+                             : CutWindow(slots, most, max_ranges, &window);
     if (has_next) AddPredecessors(lanes_, &window);
     if (rows->ahead) rows->ahead->BeforeRuns(window);
     const auto open = windows_.Open(window);
@@ -256,18 +256,13 @@ absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
   ThreadWriteScratch scratch;
   absl::Status status;
   if (!writes_alone_) {
-    {
-      absl::ReaderMutexLock together(&alone_mutex_);
-      status = Overwrite(slots, rows, &*scratch);
-    }
+    absl::ReaderMutexLock together(&alone_mutex_);
+    status = Overwrite(slots, rows, &*scratch);
+    // Else the rows are there, and what to tell of them could not be read.
     if (!scratch->has_failed) return status;
-    // The rows are there, and what to tell of them could not be read.
-    absl::MutexLock alone(&alone_mutex_);
-    AttachAllAgain(&*scratch);
-    return status;
   }
   absl::MutexLock alone(&alone_mutex_);
-  status = Overwrite(slots, rows, &*scratch);
+  if (writes_alone_) status = Overwrite(slots, rows, &*scratch);
   if (scratch->has_failed) AttachAllAgain(&*scratch);
   return status;
 }
@@ -287,7 +282,12 @@ absl::Status DenseStorageImpl::BeginOverwrite(absl::Span<const Slot> slots,
     if (has_room && !writes_.Meets(&write)) break;
   }
   if (NextRows* const next = rows->table->next()) {
-    RILL_RETURN_IF_ERROR(next->PlanOverwrite(slots, [&](size_t leaf) {
+    // Cells are reserved for each row once.
+    std::vector<Slot>& once = scratch->slots;
+    once.assign(slots.begin(), slots.end());
+    std::sort(once.begin(), once.end());
+    once.erase(std::unique(once.begin(), once.end()), once.end());
+    RILL_RETURN_IF_ERROR(next->PlanOverwrite(once, [&](size_t leaf) {
       return scratch->leaves.Find(leaf) != nullptr;
     }));
   }

@@ -83,14 +83,13 @@ void JoinRanges(std::vector<SlotRange>* ranges) {
   ranges->resize(kept + 1);
 }
 
-size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
+size_t CutWindow(absl::Span<const Slot> slots, int64_t max_rows,
                  size_t max_ranges, std::vector<SlotRange>* ranges) {
   ranges->clear();
-  const size_t most =
-      begin + static_cast<size_t>(std::min<int64_t>(
-                  max_rows, static_cast<int64_t>(slots.size() - begin)));
-  for (size_t end = begin; end < most; ++end) {
-    const Slot slot = slots[end];
+  slots = slots.first(static_cast<size_t>(
+      std::min<int64_t>(max_rows, static_cast<int64_t>(slots.size()))));
+  for (size_t count = 0; count < slots.size(); ++count) {
+    const Slot slot = slots[count];
     if (!ranges->empty()) {
       SlotRange& last = ranges->back();
       if (slot == last.first + last.count) {
@@ -99,15 +98,15 @@ size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
       }
       if (slot < last.first + last.count) {
         // The wrap of a ring, or no order at all.
-        if (end - begin >= kRowsInOrder) return end;
-        ranges->assign(1, Hull(slots.subspan(begin, most - begin)));
-        return most;
+        if (count >= kRowsInOrder) return count;
+        ranges->assign(1, Hull(slots));
+        return slots.size();
       }
-      if (ranges->size() == max_ranges) return end;
+      if (ranges->size() == max_ranges) return count;
     }
     ranges->push_back({slot, 1});
   }
-  return most;
+  return slots.size();
 }
 
 size_t RunCutter::Cut(int64_t max_rows, size_t max_ranges,

@@ -33,12 +33,12 @@ bool SlotsMeet(absl::Span<const Slot> slots,
 // touch.
 void JoinRanges(std::vector<SlotRange>* ranges);
 
-// Cuts the slots of a write into windows: returns the end of the next one and
-// puts ranges that hold slots [begin, end) of the list into `ranges`, sorted
-// and apart: at most `max_rows` (>= 1) slots and `max_ranges` (>= 1) ranges.
-// Slots in no order make one range from the lowest to the highest: sorting them
-// takes longer than writing their rows. `begin` is a slot of the list.
-size_t CutWindow(absl::Span<const Slot> slots, size_t begin, int64_t max_rows,
+// Cuts a window off the front of a write's slots, which are not empty: returns
+// how many it has and puts ranges that hold them into `ranges`, sorted and
+// apart: at most `max_rows` (>= 1) slots and `max_ranges` (>= 1) ranges. Slots
+// in no order make one range from the lowest to the highest: sorting them takes
+// longer than writing their rows.
+size_t CutWindow(absl::Span<const Slot> slots, int64_t max_rows,
                  size_t max_ranges, std::vector<SlotRange>* ranges);
 
 // The same for runs of slots that are known, as those of an append: each call

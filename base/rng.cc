@@ -22,8 +22,7 @@ Rng::Block Rng::Bits(uint64_t batch, uint32_t draw) const {
 }
 
 uint64_t Rng::Bits64(uint64_t batch, uint32_t draw) const {
-  const Block block = Bits(batch, draw);
-  return block[0] | (static_cast<uint64_t>(block[1]) << 32);
+  return LowBits64(Bits(batch, draw));
 }
 
 int64_t Rng::UniformInt(uint64_t batch, uint32_t draw, int64_t bound) const {

@@ -67,6 +67,14 @@ class Rng {
   uint32_t stream_;
 };
 
+// The two halves of a block: words 0 (low) and 1, words 2 (low) and 3.
+inline uint64_t LowBits64(const Rng::Block& bits) {
+  return bits[0] | (static_cast<uint64_t>(bits[1]) << 32);
+}
+inline uint64_t HighBits64(const Rng::Block& bits) {
+  return bits[2] | (static_cast<uint64_t>(bits[3]) << 32);
+}
+
 // Maps 64 random bits onto [0, bound) by multiply-shift.
 int64_t BoundedInt(uint64_t bits, int64_t bound);
 

@@ -13,8 +13,7 @@ class LiveAnchors final : public Anchors {
   bool Contains(Slot slot) const override { return live.Contains(slot); }
   Slot Pick(const Rng::Block& bits) const override {
     // As Rng::UniformInt.
-    return live.Nth(BoundedInt(bits[0] | (static_cast<uint64_t>(bits[1]) << 32),
-                               live.size()));
+    return live.Nth(BoundedInt(LowBits64(bits), live.size()));
   }
 
   LiveSlots live;

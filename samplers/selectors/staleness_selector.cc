@@ -53,8 +53,8 @@ class StalenessSelector final : public Selector {
     for (int64_t i = 0; i < request.count; ++i) {
       const Rng::Block bits = rng.Bits(
           request.batch_number, static_cast<uint32_t>(request.first_draw + i));
-      const uint64_t low = bits[0] | (static_cast<uint64_t>(bits[1]) << 32);
-      const uint64_t high = bits[2] | (static_cast<uint64_t>(bits[3]) << 32);
+      const uint64_t low = LowBits64(bits);
+      const uint64_t high = HighBits64(bits);
       const double point =
           total * (static_cast<double>(low >> 11) * kTwoToMinus53);
       auto share =

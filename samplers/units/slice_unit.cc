@@ -10,20 +10,13 @@
 #include "rill/base/rng.h"
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
-#include "rill/samplers/units/slice_anchors.h"
+#include "rill/samplers/units/starts_unit.h"
 
 namespace rill {
 namespace {
 
-using samplers_internal::SliceAnchors;
+using samplers_internal::StartsUnit;
 using samplers_internal::WeighedSet;
-
-uint64_t Low(const Rng::Block& bits) {
-  return bits[0] | (static_cast<uint64_t>(bits[1]) << 32);
-}
-uint64_t High(const Rng::Block& bits) {
-  return bits[2] | (static_cast<uint64_t>(bits[3]) << 32);
-}
 
 StartRule RuleOf(const SliceUnitOptions& options) {
   return {.length = options.length,
@@ -33,15 +26,10 @@ StartRule RuleOf(const SliceUnitOptions& options) {
           .needs_beginning = options.starts == SliceStarts::kEpisodeStarts};
 }
 
-class SliceUnit final : public Unit, private Anchors {
+class SliceUnit final : public StartsUnit {
  public:
   explicit SliceUnit(const SliceUnitOptions& options)
-      : options_(options), starts_(RuleOf(options)) {}
-
-  const Anchors& anchors() const override { return *this; }
-  void SetListener(AnchorListener* listener) override {
-    starts_.SetListener(listener);
-  }
+      : StartsUnit(RuleOf(options)), options_(options) {}
 
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
     if (batch_size % options_.length != 0) {
@@ -55,39 +43,21 @@ class SliceUnit final : public Unit, private Anchors {
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
 
-  void SaveState(samplers_internal::StateWriter* writer) const override {
-    starts_.Save(writer);
-  }
-  absl::Status LoadState(samplers_internal::StateReader* reader) override {
-    return starts_.Load(reader);
-  }
   absl::string_view name() const override { return "Slice"; }
 
-  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
-    starts_.OnAttach(lanes, cursors);
-  }
-  void OnRetire(const WriteEvent& event) override { starts_.OnRetire(event); }
-  void OnWrite(const WriteEvent& event) override { starts_.OnWrite(event); }
-  void OnClear() override { starts_.OnClear(); }
-
  private:
-  const TrajectoryIndex& index() const { return starts_.index(); }
-  // Those with starts.
-  const WeighedSet& trajectories() const { return starts_.trajectories(); }
-
   // Anchors.
   int64_t size() const override { return trajectories().total(); }
   Slot At(int64_t n) const override {
     const WeighedSet::Hit hit = trajectories().Find(n);
     return index().At(hit.member, hit.rest);
   }
-  bool Contains(Slot slot) const override { return starts_.Contains(slot); }
   Slot Pick(const Rng::Block& bits) const override;
 
   void PickMany(absl::Span<const Rng::Block> bits,
                 absl::Span<Slot> slots) const override;
   int64_t PickMember(const Rng::Block& bits) const {
-    return BoundedInt(Low(bits), trajectories().size());
+    return BoundedInt(LowBits64(bits), trajectories().size());
   }
   Slot PickByTrajectory(const Rng::Block& bits) const;
   Slot PickByRow(uint64_t bits) const;
@@ -96,24 +66,14 @@ class SliceUnit final : public Unit, private Anchors {
                       uint32_t draw, std::vector<Slot>* rows) const;
 
   const SliceUnitOptions options_;
-  SliceAnchors starts_;
 };
 
 absl::Status SliceUnit::CheckAnchors() const {
-  if (size() > 0) return absl::OkStatus();
-  if (index().num_rows() == 0) {
-    return absl::FailedPreconditionError(
-        "live rows: got 0, want >= 1; write more rows first");
-  }
-  const auto [shortest, longest] = index().RangeOfRows();
-  return absl::FailedPreconditionError(
-      absl::StrCat("trajectories: got ", index().num_trajectories(), " of ",
-                   shortest, " to ", longest, " rows, want one of ",
-                   options_.is_strict ? options_.length : 1, " or more",
-                   options_.starts == SliceStarts::kEpisodeStarts
-                       ? " whose beginning is stored"
-                       : "",
-                   "; write longer ones or make shorter slices"));
+  return CheckStarts(options_.is_strict ? options_.length : 1,
+                     options_.starts == SliceStarts::kEpisodeStarts
+                         ? " whose beginning is stored"
+                         : "",
+                     "write longer ones or make shorter slices");
 }
 
 Slot SliceUnit::Pick(const Rng::Block& bits) const {
@@ -122,10 +82,10 @@ Slot SliceUnit::Pick(const Rng::Block& bits) const {
     case SliceStarts::kEpisodeStarts:
       return PickByTrajectory(bits);
     case SliceStarts::kRows:
-      return PickByRow(Low(bits));
+      return PickByRow(LowBits64(bits));
     case SliceStarts::kRecent: {
-      const Slot a = PickByRow(Low(bits));
-      const Slot b = PickByRow(High(bits));
+      const Slot a = PickByRow(LowBits64(bits));
+      const Slot b = PickByRow(HighBits64(bits));
       return index().AgeOf(b) < index().AgeOf(a) ? b : a;
     }
   }
@@ -155,7 +115,8 @@ Slot SliceUnit::PickByTrajectory(const Rng::Block& bits) const {
   const int64_t member = PickMember(bits);
   const int32_t trajectory = trajectories().members()[member];
   const int64_t starts = trajectories().WeightAt(member) + options_.span_left;
-  const int64_t start = BoundedInt(High(bits), starts) - options_.span_left;
+  const int64_t start =
+      BoundedInt(HighBits64(bits), starts) - options_.span_left;
   return index().At(trajectory, std::max<int64_t>(start, 0));
 }
 

@@ -9,26 +9,22 @@
 #include "rill/base/rng.h"
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
-#include "rill/samplers/units/slice_anchors.h"
+#include "rill/samplers/units/starts_unit.h"
 
 namespace rill {
 namespace {
 
-using samplers_internal::SliceAnchors;
+using samplers_internal::StartsUnit;
 
-class TrajectoryUnit final : public Unit, private Anchors {
+class TrajectoryUnit final : public StartsUnit {
  public:
   explicit TrajectoryUnit(const TrajectoryUnitOptions& options)
-      : options_(options),
-        starts_(StartRule{.length = options.min_rows,
-                          .only_first = true,
-                          .needs_beginning = options.only_complete,
-                          .needs_end = options.only_complete}) {}
+      : StartsUnit({.length = options.min_rows,
+                    .only_first = true,
+                    .needs_beginning = options.only_complete,
+                    .needs_end = options.only_complete}),
+        options_(options) {}
 
-  const Anchors& anchors() const override { return *this; }
-  void SetListener(AnchorListener* listener) override {
-    starts_.SetListener(listener);
-  }
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
     return batch_size;
   }
@@ -36,51 +32,26 @@ class TrajectoryUnit final : public Unit, private Anchors {
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
 
-  void SaveState(samplers_internal::StateWriter* writer) const override {
-    starts_.Save(writer);
-  }
-  absl::Status LoadState(samplers_internal::StateReader* reader) override {
-    return starts_.Load(reader);
-  }
   absl::string_view name() const override { return "Trajectory"; }
 
-  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
-    starts_.OnAttach(lanes, cursors);
-  }
-  void OnRetire(const WriteEvent& event) override { starts_.OnRetire(event); }
-  void OnWrite(const WriteEvent& event) override { starts_.OnWrite(event); }
-  void OnClear() override { starts_.OnClear(); }
-
  private:
-  const TrajectoryIndex& index() const { return starts_.index(); }
-
   // Anchors.
-  int64_t size() const override { return starts_.trajectories().size(); }
+  int64_t size() const override { return trajectories().size(); }
   Slot At(int64_t n) const override {
-    return index().At(starts_.trajectories().members()[n], 0);
+    return index().At(trajectories().members()[n], 0);
   }
-  bool Contains(Slot slot) const override { return starts_.Contains(slot); }
   Slot Pick(const Rng::Block& bits) const override {
-    return At(
-        BoundedInt(bits[0] | (static_cast<uint64_t>(bits[1]) << 32), size()));
+    return At(BoundedInt(LowBits64(bits), size()));
   }
 
   const TrajectoryUnitOptions options_;
-  SliceAnchors starts_;
 };
 
 absl::Status TrajectoryUnit::CheckAnchors() const {
-  if (size() > 0) return absl::OkStatus();
-  if (index().num_rows() == 0) {
-    return absl::FailedPreconditionError(
-        "live rows: got 0, want >= 1; write more rows first");
-  }
-  const auto [shortest, longest] = index().RangeOfRows();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "trajectories: got ", index().num_trajectories(), " of ", shortest,
-      " to ", longest, " rows, want one of ", options_.min_rows, " or more",
+  return CheckStarts(
+      options_.min_rows,
       options_.only_complete ? " whose beginning and end are stored" : "",
-      "; write more rows first"));
+      "write more rows first");
 }
 
 void TrajectoryUnit::Expand(const Rng& /*rng*/, uint64_t /*batch_number*/,

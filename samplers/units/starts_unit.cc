@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/units/starts_unit.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace rill::samplers_internal {
+
+absl::Status StartsUnit::CheckStarts(int64_t want_rows, absl::string_view also,
+                                     absl::string_view advice) const {
+  if (size() > 0) return absl::OkStatus();
+  if (index().num_rows() == 0) {
+    return absl::FailedPreconditionError(
+        "live rows: got 0, want >= 1; write more rows first");
+  }
+  const auto [shortest, longest] = index().RangeOfRows();
+  return absl::FailedPreconditionError(
+      absl::StrCat("trajectories: got ", index().num_trajectories(), " of ",
+                   shortest, " to ", longest, " rows, want one of ", want_rows,
+                   " or more", also, "; ", advice));
+}
+
+}  // namespace rill::samplers_internal

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_UNITS_STARTS_UNIT_H_
+#define RILL_SAMPLERS_UNITS_STARTS_UNIT_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/samplers/anchors.h"
+#include "rill/samplers/state_bytes.h"
+#include "rill/samplers/trajectories/start_rule.h"
+#include "rill/samplers/trajectories/trajectory_index.h"
+#include "rill/samplers/trajectories/weighed_set.h"
+#include "rill/samplers/unit.h"
+#include "rill/samplers/units/slice_anchors.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
+
+namespace rill::samplers_internal {
+
+// What units share whose anchors are the starts of trajectories by a rule: the
+// index, its events and its part of the state. Which starts are picked and what
+// they become is each unit's own.
+//
+// Thread-safety: thread-compatible, as Unit.
+// Cost: events and anchors as SliceAnchors.
+class StartsUnit : public Unit, protected Anchors {
+ public:
+  const Anchors& anchors() const override { return *this; }
+  void SetListener(AnchorListener* listener) override {
+    starts_.SetListener(listener);
+  }
+
+  void SaveState(StateWriter* writer) const override { starts_.Save(writer); }
+  absl::Status LoadState(StateReader* reader) override {
+    return starts_.Load(reader);
+  }
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    starts_.OnAttach(lanes, cursors);
+  }
+  void OnRetire(const WriteEvent& event) override { starts_.OnRetire(event); }
+  void OnWrite(const WriteEvent& event) override { starts_.OnWrite(event); }
+  void OnClear() override { starts_.OnClear(); }
+
+ protected:
+  explicit StartsUnit(const StartRule& rule) : starts_(rule) {}
+
+  bool Contains(Slot slot) const override { return starts_.Contains(slot); }
+
+  const TrajectoryIndex& index() const { return starts_.index(); }
+  // Those with starts.
+  const WeighedSet& trajectories() const { return starts_.trajectories(); }
+
+  // CheckAnchors of a unit that wants trajectories of `want_rows`; `also` says
+  // what else they must be, `advice` what to do.
+  absl::Status CheckStarts(int64_t want_rows, absl::string_view also,
+                           absl::string_view advice) const;
+
+ private:
+  SliceAnchors starts_;
+};
+
+}  // namespace rill::samplers_internal
+
+#endif  // RILL_SAMPLERS_UNITS_STARTS_UNIT_H_

@@ -4,7 +4,6 @@
 //   bazel run --config=opt //samplers:prioritized_sampler_benchmark
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -12,6 +11,7 @@
 #include "rill/base/rng.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/sampler.h"
+#include "rill/samplers/testing/dependent_loads.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -100,19 +100,7 @@ void BM_Append(benchmark::State& state) {
 }
 
 void BM_DependentLoads(benchmark::State& state) {
-  const int64_t rows = state.range(0);
-  const Rng rng(/*seed=*/1);
-  std::vector<int64_t> next(rows);
-  for (int64_t i = 0; i < rows; ++i) next[i] = i;
-  for (int64_t i = rows - 1; i > 0; --i) {  // One cycle of all (Sattolo).
-    std::swap(next[i], next[rng.UniformInt(2, static_cast<uint32_t>(i), i)]);
-  }
-  int64_t at = 0;
-  for (auto _ : state) {
-    for (int64_t i = 0; i < kBatch; ++i) at = next[at];
-    benchmark::DoNotOptimize(at);
-  }
-  state.SetItemsProcessed(state.iterations() * kBatch);
+  DependentLoads(state, state.range(0), kBatch);
 }
 
 #define RILL_ROWS_ Arg(1 << 14)->Arg(1000000)->Arg(10000000)

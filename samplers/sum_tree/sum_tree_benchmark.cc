@@ -4,13 +4,13 @@
 // another.
 //   bazel run --config=opt //samplers/sum_tree:sum_tree_benchmark
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "rill/base/rng.h"
 #include "rill/samplers/sum_tree/sum_tree.h"
+#include "rill/samplers/testing/dependent_loads.h"
 
 namespace rill {
 namespace {
@@ -107,22 +107,8 @@ void BM_Set(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
 
-// 256 loads out of as many bytes as there are leaves, each of which says where
-// the next one is: what memory costs where nothing hides it.
 void BM_DependentLoads(benchmark::State& state) {
-  const int64_t size = state.range(0);
-  const Rng rng(/*seed=*/1);
-  std::vector<int64_t> next(size);
-  for (int64_t i = 0; i < size; ++i) next[i] = i;
-  for (int64_t i = size - 1; i > 0; --i) {  // One cycle of all (Sattolo).
-    std::swap(next[i], next[rng.UniformInt(4, static_cast<uint32_t>(i), i)]);
-  }
-  int64_t at = 0;
-  for (auto _ : state) {
-    for (int64_t i = 0; i < kBatch; ++i) at = next[at];
-    benchmark::DoNotOptimize(at);
-  }
-  state.SetItemsProcessed(state.iterations() * kBatch);
+  DependentLoads(state, state.range(0), kBatch);
 }
 
 #define RILL_SIZES_ Arg(1 << 14)->Arg(1000000)->Arg(10000000)

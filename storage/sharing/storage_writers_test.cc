@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
@@ -62,6 +64,39 @@ void WaitAtGate(int /*signal*/, siginfo_t* about, void* /*context*/) {
   }
   mprotect(gate.page, gate.bytes, PROT_READ | PROT_WRITE);
 }
+
+// Another thread's work, of which a test wants to know that it waits.
+class Waiter {
+ public:
+  explicit Waiter(std::function<void()> work)
+      : thread_([this, work = std::move(work)] {
+          id_ = gettid();
+          work();
+          is_over_ = true;
+        }) {}
+  ~Waiter() { thread_.join(); }
+
+  // It sleeps. False where it ended instead.
+  bool AwaitSleep() const {
+    while (!is_over_) {
+      if (id_ != 0 && IsAsleep()) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  }
+
+ private:
+  bool IsAsleep() const {
+    std::ifstream file(absl::StrCat("/proc/self/task/", id_.load(), "/stat"));
+    std::string stat;
+    std::getline(file, stat);
+    return absl::StrContains(stat, ") S ");
+  }
+
+  std::atomic<pid_t> id_{0};
+  std::atomic<bool> is_over_{false};
+  std::thread thread_;
+};
 
 // Rows of one int64 "value" = first, first + 1, ... that nobody can read before
 // the gate is open.
@@ -201,17 +236,19 @@ TEST_P(StorageWritersTest, RowsThatAreBeingWrittenAreLentWhenTheyAreThere) {
   std::thread writer([&] { RILL_EXPECT_OK(storage_->Extend(stuck)); });
   AwaitTheGate();
   RILL_ASSERT_OK_AND_ASSIGN(const SlotLease others, storage_->Lease({3, 5}));
-  std::thread reader([&] {
-    const auto lease = storage_->Lease({0, 3});
-    ASSERT_THAT(lease, IsOk());
-    EXPECT_TRUE(lease->valid());
-    EXPECT_THAT(*lease->rows().Flat<int64_t>("value"),
-                ElementsAre(100, 101, 102));
-  });
-  EXPECT_TRUE(others.valid());
-  gate.Open();
+  {
+    const Waiter reader([&] {
+      const auto lease = storage_->Lease({0, 3});
+      ASSERT_THAT(lease, IsOk());
+      EXPECT_TRUE(lease->valid());
+      EXPECT_THAT(*lease->rows().Flat<int64_t>("value"),
+                  ElementsAre(100, 101, 102));
+    });
+    EXPECT_TRUE(reader.AwaitSleep());
+    EXPECT_TRUE(others.valid());
+    gate.Open();
+  }
   writer.join();
-  reader.join();
 }
 
 TEST_P(StorageWritersTest,
@@ -241,22 +278,20 @@ TEST_P(StorageWritersTest, AWriteInPlaceHoldsUpOnlyWhoWantsItsRows) {
   AwaitTheGate();
   RILL_EXPECT_OK(storage_->WriteAt({5, 8}, Rows({2}, 300)));
   RILL_EXPECT_OK(storage_->Extend(Rows({1, 4}, 400)));  // Slots 0 to 3.
-  std::atomic<bool> is_over{false};
-  std::thread same([&] {
-    RILL_EXPECT_OK(storage_->WriteAt({9}, Rows({1}, 500)));
-    is_over = true;
-  });
-  std::thread next([&] {
-    RILL_EXPECT_OK(storage_->Extend(Rows({1, 1}, 600)));
-  });
-  EXPECT_THAT(Values({0, 1, 2, 3, 5, 8}),
-              ElementsAre(400, 401, 402, 403, 300, 301));
-  EXPECT_FALSE(is_over);
-  EXPECT_EQ(storage_->cursors()[0].written, 12);
-  gate.Open();
+  {
+    const Waiter same(
+        [&] { RILL_EXPECT_OK(storage_->WriteAt({9}, Rows({1}, 500))); });
+    const Waiter next([&] {
+      RILL_EXPECT_OK(storage_->Extend(Rows({1, 1}, 600)));
+    });
+    EXPECT_TRUE(same.AwaitSleep());
+    EXPECT_TRUE(next.AwaitSleep());
+    EXPECT_THAT(Values({0, 1, 2, 3, 5, 8}),
+                ElementsAre(400, 401, 402, 403, 300, 301));
+    EXPECT_EQ(storage_->cursors()[0].written, 12);
+    gate.Open();
+  }
   writer.join();
-  same.join();
-  next.join();
   EXPECT_THAT(Values({4, 9}), ElementsAre(600, 500));
   EXPECT_EQ(storage_->cursors()[0].written, 13);
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/slots/generations.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/slots/ring_model.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
+#include "rill/testing/peak_memory.h"
 
 namespace rill {
 namespace {
@@ -179,6 +182,34 @@ TEST(GenerationsTest, AgreesWithTheModel) {
       }
     }
   }
+}
+
+// Laps of a large ring, some rows at a time: what lies behind the cursor has
+// one count, and what lies before it another.
+TEST(GenerationsTest, ARingTakesNoMemoryARow) {
+  constexpr int64_t kSlots = int64_t{1} << 24;
+  constexpr int64_t kRows = 1000;
+  const Lanes lanes = {.count = 1, .capacity = kSlots};
+  const int64_t before = PeakMemoryBytes();
+  Generations generations;
+  generations.OnAttach(lanes, {});
+  int64_t written = 0;
+  for (; written < 2 * kSlots + kSlots / 2; written += kRows) {
+    const int64_t first = written % kSlots;
+    const SlotRange ranges[2] = {
+        {.first = first, .count = std::min(kRows, kSlots - first)},
+        {.first = 0, .count = std::max<int64_t>(first + kRows - kSlots, 0)}};
+    WriteEvent event;
+    event.written = absl::MakeConstSpan(ranges, ranges[1].count > 0 ? 2 : 1);
+    if (written + kRows > kSlots) event.retired = event.written;
+    generations.OnRetire(event);
+    generations.OnWrite(event);
+  }
+  EXPECT_EQ(generations.Get(0), 2);
+  EXPECT_EQ(generations.Get(written % kSlots - 1), 2);
+  EXPECT_EQ(generations.Get(written % kSlots), 1);
+  EXPECT_EQ(generations.Get(kSlots - 1), 1);
+  EXPECT_LT(PeakMemoryBytes() - before, kSlots * 8 / 4);
 }
 
 }  // namespace

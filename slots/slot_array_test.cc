@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/slots/slot_array.h"
 
-#include <sys/resource.h>
-
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/slots/slot.h"
+#include "rill/testing/peak_memory.h"
 
 namespace rill {
 namespace {
@@ -91,12 +90,6 @@ TEST(SlotArrayTest, PagesOfOneValueAgreeWithAMapToo) {
       }
     }
   }
-}
-
-int64_t PeakMemoryBytes() {
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * int64_t{1024};
 }
 
 TEST(SlotArrayTest, SlotsThatWereNeverWrittenTakeNoMemory) {

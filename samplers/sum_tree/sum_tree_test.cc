@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/sum_tree/sum_tree.h"
 
-#include <sys/resource.h>
-
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -14,6 +12,8 @@
 #include "gtest/gtest.h"
 #include "hwy/targets.h"
 #include "rill/base/rng.h"
+#include "rill/testing/peak_memory.h"
+#include "rill/testing/peak_memory.h"
 
 namespace rill::samplers_internal {
 namespace {
@@ -275,23 +275,16 @@ TEST(SumTreeTest, SmallValuesBesideALargeOneAreNotLost) {
   EXPECT_EQ(tree.total(), total);
 }
 
-// The most memory that the process ever had.
-int64_t PeakBytes() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * int64_t{1024};
-}
-
 // 600M slots are 5.5 GB of addresses.
 TEST(SumTreeTest, ManySlotsTakeMemoryOnlyWhereTheyWereSet) {
   constexpr int64_t kSize = 600'000'000;
-  const int64_t before = PeakBytes();
+  const int64_t before = PeakMemoryBytes();
   SumTree tree(kSize);
   tree.Set({0, 12'345, kSize / 2, kSize - 1}, {1, 2, 4, 8});
   EXPECT_EQ(tree.total(), 15);
   EXPECT_EQ(FindOne(tree, 3), kSize / 2);
   EXPECT_EQ(FindOne(tree, 14.5), kSize - 1);
-  EXPECT_LT(PeakBytes() - before, 1'000'000'000);
+  EXPECT_LT(PeakMemoryBytes() - before, 1'000'000'000);
 }
 
 }  // namespace

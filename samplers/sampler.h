@@ -10,33 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/slots/sample_plan.h"  // IWYU pragma: export
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
 namespace rill {
-
-// Which rows make a batch. Numbers only: the storage gathers them, and a
-// transform does arithmetic on their values where a unit needs any.
-struct SamplePlan {
-  // The picks: one an item of the batch. [B]
-  std::vector<Draw> draws;
-  // The rows to gather, in order, and for each the pick that it belongs to.
-  // Empty where every pick is one row: then the rows are the draws' slots.
-  std::vector<Slot> rows;         // [R]
-  std::vector<int64_t> segments;  // [R], into `draws`, ascending.
-  // The generation that each row has now, as Draw::generation. [R]
-  std::vector<int64_t> generations;
-  // 0 where a row only pads its segment; empty where none does. [R]
-  std::vector<uint8_t> mask;
-
-  void Clear() {
-    draws.clear();
-    rows.clear();
-    segments.clear();
-    generations.clear();
-    mask.clear();
-  }
-};
 
 // Chooses rows of a storage by number. It watches the storage's writes and
 // plans; it never sees what rows hold.

@@ -155,25 +155,26 @@ absl::StatusOr<const DenseStorageImpl::Rows*> DenseStorageImpl::FindLive(
   return rows_.get();
 }
 
-absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
-                                    TensorDict* out) const {
-  constexpr absl::string_view kCaller = "Storage::Read";
+absl::Status DenseStorageImpl::ReadSome(absl::string_view caller,
+                                        absl::Span<const Slot> slots,
+                                        const LeafKeys& keys,
+                                        TensorDict* out) const {
   if (out == nullptr) {
     return absl::InvalidArgumentError(
-        "Storage::Read: out: got null, want a TensorDict");
+        absl::StrCat(caller, ": out: got null, want a TensorDict"));
   }
   const int64_t n = static_cast<int64_t>(slots.size());
   // All at once before it is known how wide a row is.
   const size_t step = read_rows_.load(std::memory_order_relaxed);
   const auto next = [&] { return slots.first(std::min(step, slots.size())); };
   EpochWindows::Reading reading = windows_.Enter(next());
-  RILL_ASSIGN_OR_RETURN(const Rows* rows, FindLive(kCaller, slots));
+  RILL_ASSIGN_OR_RETURN(const Rows* rows, FindLive(caller, slots));
   if (rows == nullptr) {
     *out = TensorDict({0});
     return absl::OkStatus();
   }
   ReadPlaces& places = ReadPlaces::OfThread();
-  RILL_RETURN_IF_ERROR(places.Find(*rows->table, rows->tree, n, out));
+  RILL_RETURN_IF_ERROR(places.Find(*rows->table, rows->tree, n, keys, out));
   while (slots.size() > step) {
     RILL_RETURN_IF_ERROR(rows->Read(next(), places.leaves));
     for (LeafBatch& place : places.leaves) {
@@ -183,7 +184,7 @@ absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
     // A writer that waits goes first.
     reading.Leave();
     reading = windows_.Enter(next());
-    RILL_ASSIGN_OR_RETURN(rows, FindLive(kCaller, next()));
+    RILL_ASSIGN_OR_RETURN(rows, FindLive(caller, next()));
   }
   RILL_RETURN_IF_ERROR(rows->Read(slots, places.leaves));
   places.Finish(out);

@@ -22,6 +22,7 @@
 #include "rill/storage/directory/storage_directory.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/read_ahead.h"
+#include "rill/storage/read_places.h"
 #include "rill/storage/row_table.h"
 #include "rill/storage/sharing/epoch_windows.h"
 #include "rill/storage/sharing/lease_list.h"
@@ -90,7 +91,14 @@ class DenseStorageImpl final : public Storage {
   absl::Status WriteAt(absl::Span<const Slot> slots,
                        const TensorDict& rows) override;
   absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
+                    TensorDict* out) const override {
+    return ReadSome("Storage::Read", slots, std::nullopt, out);
+  }
+  absl::Status ReadLeaves(absl::Span<const Slot> slots,
+                          absl::Span<const std::string> keys,
+                          TensorDict* out) const override {
+    return ReadSome("Storage::ReadLeaves", slots, keys, out);
+  }
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
   absl::Status Sync() override;
@@ -100,6 +108,9 @@ class DenseStorageImpl final : public Storage {
   absl::Status Load(const std::string& directory) override;
 
  private:
+  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
+                        const LeafKeys& keys, TensorDict* out) const;
+
   // What nobody changes while alone_mutex_ is held, or only its holder.
   const LaneRings& HeldRings() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_)
       ABSL_NO_THREAD_SAFETY_ANALYSIS {

@@ -107,7 +107,14 @@ class MemmapReader final : public Storage {
   }
 
   absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
+                    TensorDict* out) const override {
+    return ReadSome("Storage::Read", slots, std::nullopt, out);
+  }
+  absl::Status ReadLeaves(absl::Span<const Slot> slots,
+                          absl::Span<const std::string> keys,
+                          TensorDict* out) const override {
+    return ReadSome("Storage::ReadLeaves", slots, keys, out);
+  }
 
   absl::StatusOr<ExtendResult> Extend(const TensorDict&,
                                       const WriteInfo&) override {
@@ -139,6 +146,8 @@ class MemmapReader final : public Storage {
         tree_(table_->spec()),
         ahead_(table_.get(), directory_->rows().range()) {}
 
+  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
+                        const LeafKeys& keys, TensorDict* out) const;
   absl::Status Refuse(absl::string_view call) const {
     return absl::FailedPreconditionError(
         absl::StrCat("Storage::", call, ": got a reader of \"",
@@ -242,23 +251,25 @@ absl::Status MemmapReader::Turn(absl::Span<const Slot> slots,
   return absl::OkStatus();
 }
 
-absl::Status MemmapReader::Read(absl::Span<const Slot> slots,
-                                TensorDict* out) const {
+absl::Status MemmapReader::ReadSome(absl::string_view caller,
+                                    absl::Span<const Slot> slots,
+                                    const LeafKeys& keys,
+                                    TensorDict* out) const {
   if (out == nullptr) {
     return absl::InvalidArgumentError(
-        "Storage::Read: out: got null, want a TensorDict");
+        absl::StrCat(caller, ": out: got null, want a TensorDict"));
   }
   thread_local Scratch scratch;
   ReadPlaces& places = ReadPlaces::OfThread();
-  RILL_RETURN_IF_ERROR(
-      places.Find(*table_, tree_, static_cast<int64_t>(slots.size()), out));
+  RILL_RETURN_IF_ERROR(places.Find(
+      *table_, tree_, static_cast<int64_t>(slots.size()), keys, out));
   scratch.steps.resize(slots.size());
   scratch.pending.resize(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) scratch.pending[i] = i;
   for (int round = 0; !scratch.pending.empty(); ++round) {
     if (round == kMaxRounds) {
       return absl::UnavailableError(absl::StrCat(
-          "Storage::Read: slot: got ", slots[scratch.pending[0]], " and ",
+          caller, ": slot: got ", slots[scratch.pending[0]], " and ",
           scratch.pending.size() - 1, " others, which ",
           OwnerOf(directory_->path()),
           " is writing over, or was when it died, want rows that are whole; "

@@ -2,16 +2,22 @@
 #ifndef RILL_STORAGE_READ_PLACES_H_
 #define RILL_STORAGE_READ_PLACES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/row_table.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::storage_internal {
+
+// Nothing: all leaves.
+using LeafKeys = std::optional<absl::Span<const std::string>>;
 
 // Where rows that are read go: the tensors of the caller's batch, reused where
 // they fit, or those of a new one.
@@ -20,15 +26,23 @@ struct ReadPlaces {
   // Kept so that a thread's reads stop allocating.
   static ReadPlaces& OfThread();
 
-  // Gives every leaf of `table` a contiguous array of n rows. `out` is not
-  // changed yet.
+  // Gives every leaf of `table`, or those of `keys` where there are any, a
+  // contiguous array of n rows. `out` is not changed yet. Errors as
+  // Storage::ReadLeaves.
   absl::Status Find(const RowTable& table, const SpecTree& tree, int64_t n,
-                    const TensorDict* out);
+                    const LeafKeys& keys, const TensorDict* out);
   // After the copy, where all went well.
   void Finish(TensorDict* out);
 
   std::vector<LeafBatch> leaves;
   std::optional<TensorDict> fresh;
+
+ private:
+  absl::Status FindSome(const RowTable& table, int64_t n,
+                        absl::Span<const std::string> keys,
+                        const TensorDict* out);
+
+  std::vector<size_t> numbers_;  // Of the leaves of `keys`.
 };
 
 }  // namespace rill::storage_internal

@@ -114,6 +114,14 @@ class Storage {
   virtual absl::Status Read(absl::Span<const Slot> slots,
                             TensorDict* out) const = 0;
 
+  // The same of some leaves only; `out` then holds just those. INVALID_ARGUMENT
+  // where a key is named twice, NOT_FOUND, listing the keys there are, where
+  // the rows do not have it. Cost: as Read of rows that hold no other leaves,
+  // and O(keys x leaves).
+  virtual absl::Status ReadLeaves(absl::Span<const Slot> slots,
+                                  absl::Span<const std::string> keys,
+                                  TensorDict* out) const = 0;
+
   // Rows in place. OUT_OF_RANGE as Read. Slots of one lane only.
   // FAILED_PRECONDITION where leaves do not lie in place
   // (DenseStorage::Options::dedup_next).

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Read and Lease.
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +19,7 @@
 namespace rill {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST_P(StorageConformanceTest, ReadTakesSlotsInAnyOrderAndTwice) {
@@ -37,6 +40,58 @@ TEST_P(StorageConformanceTest, ReadGivesOneContiguousArrayALeaf) {
     EXPECT_TRUE(leaf.is_contiguous()) << key;
     EXPECT_EQ(leaf.device(), subject->storage().device()) << key;
   });
+}
+
+TEST_P(StorageConformanceTest, ReadLeavesGivesJustThose) {
+  auto subject = Make(9, 3);
+  subject->ExtendAll(5);
+  const std::vector<Slot> slots = {8, 0, 4, 4, 2, 8};
+  const std::vector<std::vector<std::string>> choices = {
+      {"next/observation"}, {"pixels", "action"}, {"nothing"}, {}};
+  TensorDict rows;
+  for (const std::vector<std::string>& keys : choices) {
+    for (int i = 0; i < 2; ++i) {
+      RILL_ASSERT_OK(subject->storage().ReadLeaves(slots, keys, &rows));
+      EXPECT_EQ(rows.num_leaves(), static_cast<int64_t>(keys.size()));
+      EXPECT_EQ(rows.batch_shape(), Shape({6}));
+      TensorDict want({6});
+      for (const std::string& key : keys) {
+        RILL_ASSERT_OK_AND_ASSIGN(const Tensor leaf,
+                                  subject->oracle().Rows(slots).Get(key));
+        RILL_ASSERT_OK(want.Set(key, leaf));
+      }
+      RILL_EXPECT_OK(rows.CheckEqual(want));
+    }
+  }
+}
+
+TEST_P(StorageConformanceTest, ReadLeavesReusesTensorsThatFit) {
+  auto subject = Make(6, 2);
+  subject->ExtendAll(3);
+  const std::vector<std::string> keys = {"next/observation", "action"};
+  TensorDict rows;
+  RILL_ASSERT_OK(subject->storage().ReadLeaves({0, 1, 2}, keys, &rows));
+  const std::byte* const data = rows.Find("next/observation")->raw_data();
+  RILL_ASSERT_OK(subject->storage().ReadLeaves({5, 4, 0}, keys, &rows));
+  EXPECT_EQ(rows.Find("next/observation")->raw_data(), data);
+  RILL_ASSERT_OK(subject->storage().Read({5, 4, 0}, &rows));
+  RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows({5, 4, 0})));
+}
+
+TEST_P(StorageConformanceTest, ReadLeavesRefusesKeysThatAreNone) {
+  auto subject = Make(4);
+  subject->ExtendAll(2);
+  TensorDict rows;
+  EXPECT_THAT(
+      subject->storage().ReadLeaves({0}, {"action", "velocity"}, &rows),
+      StatusIs(absl::StatusCode::kNotFound,
+               AllOf(HasSubstr("\"velocity\""), HasSubstr("action, "))));
+  EXPECT_THAT(subject->storage().ReadLeaves({0}, {"action", "action"}, &rows),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"action\" twice")));
+  EXPECT_THAT(subject->storage().ReadLeaves({3}, {"action"}, &rows),
+              StatusIs(absl::StatusCode::kOutOfRange,
+                       HasSubstr("Storage::ReadLeaves")));
 }
 
 TEST_P(StorageConformanceTest, ReadReusesTensorsThatFit) {

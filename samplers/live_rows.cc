@@ -42,10 +42,9 @@ Draw LiveRows::At(int64_t n) const {
 
 void LiveRows::GenerationsOf(absl::Span<const Slot> slots,
                              int64_t* generations) const {
-  constexpr size_t kAhead = 64;
+  generations_.GetMany(slots, generations);
   for (size_t i = 0; i < slots.size(); ++i) {
-    if (i + kAhead < slots.size()) generations_.Prefetch(slots[i + kAhead]);
-    generations[i] = GenerationOf(slots[i]);
+    if (generations[i] < 0) generations[i] = ~generations[i];
   }
 }
 

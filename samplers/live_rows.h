@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/samplers/state_bytes.h"
@@ -39,7 +40,9 @@ class LiveRows : public WriteObserver {
     const int64_t generation = generations_.Get(slot);
     return generation < 0 ? ~generation : generation;
   }
-  void Prefetch(Slot slot) const { generations_.Prefetch(slot); }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
+    generations_.Prefetch(slot);
+  }
   // generations[i] = GenerationOf(slots[i]), for many that lie anywhere.
   void GenerationsOf(absl::Span<const Slot> slots, int64_t* generations) const;
   // The row that was drawn is still there.

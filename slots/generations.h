@@ -2,8 +2,10 @@
 #ifndef RILL_SLOTS_GENERATIONS_H_
 #define RILL_SLOTS_GENERATIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 
+#include "absl/base/attributes.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/slot_array.h"
@@ -33,8 +35,15 @@ class Generations : public WriteObserver {
   // Negative where the slot holds no row; -1 where it never did. `slot` must be
   // in [0, number of slots).
   int64_t Get(Slot slot) const { return next_.Get(slot) - 1; }
+  // generations[i] = Get(slots[i]).
+  void GetMany(absl::Span<const Slot> slots, int64_t* generations) const {
+    next_.GetMany(slots, generations);
+    for (size_t i = 0; i < slots.size(); ++i) --generations[i];
+  }
   int64_t num_slots() const { return next_.num_slots(); }
-  void Prefetch(Slot slot) const { next_.Prefetch(slot); }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
+    next_.Prefetch(slot);
+  }
   // The row that was drawn is still there. False for slots out of range.
   bool IsCurrent(const Draw& draw) const {
     return draw.generation >= 0 && draw.slot >= 0 && draw.slot < num_slots() &&

@@ -32,6 +32,24 @@ TEST(SlotArrayTest, AgreesWithAMap) {
   }
 }
 
+TEST(SlotArrayTest, ManyAtOnceAreThoseOneByOne) {
+  constexpr int64_t kSlots = 30'000;
+  const Rng rng(/*seed=*/4);
+  SlotArray<int64_t> array;
+  array.Reset(kSlots);
+  for (Slot slot = 5000; slot < 12'000; ++slot) array.At(slot) = slot;
+  std::vector<Slot> slots;
+  for (uint32_t i = 0; i < 2000; ++i) {
+    const Slot first = rng.UniformInt(0, i, kSlots - 4);
+    for (Slot slot = first; slot < first + 4; ++slot) slots.push_back(slot);
+  }
+  std::vector<int64_t> values(slots.size(), -1);
+  array.GetMany(slots, values.data());
+  for (size_t i = 0; i < slots.size(); ++i) {
+    ASSERT_EQ(values[i], array.Get(slots[i])) << slots[i];
+  }
+}
+
 TEST(SlotArrayTest, PiecesOfARangeCoverIt) {
   SlotArray<int64_t> array;
   array.Reset(20'000);

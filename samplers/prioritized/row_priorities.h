@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "rill/samplers/sum_tree/zeroed_array.h"
 #include "rill/slots/slot.h"
 
@@ -33,7 +34,7 @@ class RowPriorities {
     return std::bit_cast<float>(words_[slot] & ~kOn);
   }
   bool IsOn(Slot slot) const { return (words_[slot] & kOn) != 0; }
-  void Prefetch(Slot slot) const {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
     __builtin_prefetch(&words_[slot], /*rw=*/1);
     __builtin_prefetch(&levels_[0][slot / kGroup], /*rw=*/1);
   }

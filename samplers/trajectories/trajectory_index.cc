@@ -222,8 +222,10 @@ void TrajectoryIndex::AppendSlots(Handle trajectory, int64_t offset,
   runs_.ForEachRun(trajectory, offset, count, [&](int64_t step, int64_t rows) {
     const Slot lane_end = (lane + 1) * capacity;
     Slot slot = runs_.SlotOf(lane, step);
-    for (; rows > 0; --rows) {
-      slots->push_back(slot);
+    const size_t at = slots->size();
+    slots->resize(at + static_cast<size_t>(rows));
+    for (size_t i = at; i < slots->size(); ++i) {
+      (*slots)[i] = slot;
       if (++slot == lane_end) slot -= capacity;
     }
   });

@@ -255,8 +255,8 @@ TEST(TrajectoryIndexTest, S18_WorkDoesNotGrowWithTheCapacity) {
   // One look to draw, log2 of 5,001 to find a row: 13.
   EXPECT_LE(small.pieces_of_write, 2);
   EXPECT_LE(small.pieces_of_draws, 100 * (1 + 14));
-  // 32 a trajectory, 16 a run, 17 for the rule, the last with spare room.
-  EXPECT_LE(small.bytes, 5001 * (32 + 16 + 2 * 17) + 1000);
+  // 40 a trajectory, 16 a run, 17 for the rule, the last with spare room.
+  EXPECT_LE(small.bytes, 5001 * (40 + 16 + 2 * 17) + 1000);
 }
 
 TEST(TrajectoryIndexTest, S18_WorkOfWritesDoesNotGrowWithTheRows) {

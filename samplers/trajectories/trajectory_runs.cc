@@ -27,7 +27,7 @@ void TrajectoryRuns::Skip(int64_t lane, int64_t steps) {
 TrajectoryRuns::Handle TrajectoryRuns::Make(int64_t lane) {
   Handle handle = static_cast<Handle>(records_.size());
   if (free_.empty()) {
-    records_.emplace_back();
+    records_.Grow();
   } else {
     handle = free_.back();
     free_.pop_back();
@@ -60,6 +60,7 @@ void TrajectoryRuns::AddRun(Handle trajectory) {
   lane.runs.push_back({.step = lane.end, .trajectory = trajectory});
   if (record.rows == 0) {
     record.first_run = record.last_run = number;
+    record.first_step = lane.end;
     return;
   }
   lane.runs[IndexOf(lane, record.last_run)].next = number;
@@ -82,10 +83,14 @@ TrajectoryRuns::Taken TrajectoryRuns::TakeFront(int64_t lane_number,
   record.rows -= taken.rows;
   lane.begin += taken.rows;
   run.step += taken.rows;
+  record.first_step = run.step;
   if (run.step == EndOf(lane, 0)) {
     record.first_run = run.next;
     lane.runs.pop_front();
     ++lane.first_run;
+    if (record.rows > 0) {
+      record.first_step = RunOf(lane, record.first_run).step;
+    }
   }
   if (record.has_fingers && record.rows > 0) {
     // The first run needs no finger.
@@ -157,11 +162,6 @@ int64_t TrajectoryRuns::LastStep(Handle trajectory) const {
   const Record& record = records_[trajectory];
   const Lane& lane = by_lane_[record.lane];
   return EndOf(lane, IndexOf(lane, record.last_run)) - 1;
-}
-
-int64_t TrajectoryRuns::FirstStep(Handle trajectory) const {
-  const Record& record = records_[trajectory];
-  return RunOf(by_lane_[record.lane], record.first_run).step;
 }
 
 int64_t TrajectoryRuns::memory_bytes() const {

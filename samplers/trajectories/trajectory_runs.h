@@ -8,7 +8,9 @@
 #include <deque>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/container/flat_hash_map.h"
+#include "rill/samplers/trajectories/chunked_array.h"
 #include "rill/slots/slot.h"
 
 namespace rill::samplers_internal {
@@ -19,7 +21,7 @@ namespace rill::samplers_internal {
 // index does.
 //
 // Thread-safety: thread-compatible.
-// Cost: a change of a run O(1); finding a row O(log runs of the lane). 32 bytes
+// Cost: a change of a run O(1); finding a row O(log runs of the lane). 40 bytes
 //   a trajectory, 16.5 a run, also while they grow: nothing is moved.
 class TrajectoryRuns {
  public:
@@ -28,6 +30,8 @@ class TrajectoryRuns {
   struct Record {
     int64_t id = 0;
     int64_t rows = 0;
+    // Of its first row, so that a trajectory of one run is found without it.
+    int64_t first_step = 0;
     uint32_t first_run = 0;
     uint32_t last_run = 0;
     int32_t lane = 0;
@@ -38,7 +42,7 @@ class TrajectoryRuns {
     bool is_closed : 1 = false;
     bool is_cut : 1 = false;
   };
-  static_assert(sizeof(Record) == 32);
+  static_assert(sizeof(Record) == 40);
 
   // Rows of one trajectory that were taken away.
   struct Taken {
@@ -82,12 +86,11 @@ class TrajectoryRuns {
   const Record& at(Handle trajectory) const { return records_[trajectory]; }
   Record& at(Handle trajectory) { return records_[trajectory]; }
 
-  void Prefetch(Handle trajectory) const {
-    __builtin_prefetch(&records_[trajectory]);
-  }
-  void PrefetchRuns(Handle trajectory) const {
-    const Record& record = records_[trajectory];
-    __builtin_prefetch(&RunOf(by_lane_[record.lane], record.first_run));
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Handle trajectory) const {
+    const Record* const record = &records_[trajectory];
+    __builtin_prefetch(record);
+    // It may begin in one line and end in the next.
+    __builtin_prefetch(reinterpret_cast<const char*>(record + 1) - 1);
   }
 
   // Live steps of a lane; modulo the capacity where steps were skipped unseen.
@@ -103,7 +106,9 @@ class TrajectoryRuns {
   Place PlaceOf(int64_t lane, int64_t step) const;
   // The step of a trajectory's last row.
   int64_t LastStep(Handle trajectory) const;
-  int64_t FirstStep(Handle trajectory) const;
+  int64_t FirstStep(Handle trajectory) const {
+    return records_[trajectory].first_step;
+  }
   // Calls fn(first step, count) for rows [offset, offset + count) of a
   // trajectory, which has them; a run at a time.
   template <typename Fn>
@@ -173,7 +178,7 @@ class TrajectoryRuns {
 
   Lanes lanes_;
   std::vector<Lane> by_lane_;
-  std::deque<Record> records_;
+  ChunkedArray<Record> records_;
   std::vector<Handle> free_;
   absl::flat_hash_map<Handle, Fingers> fingers_;  // Of those of many runs.
   mutable int64_t work_ = 0;
@@ -183,7 +188,12 @@ template <typename Fn>
 void TrajectoryRuns::ForEachRun(Handle trajectory, int64_t offset,
                                 int64_t count, Fn fn) const {
   if (count <= 0) return;
-  const Lane& lane = by_lane_[records_[trajectory].lane];
+  const Record& record = records_[trajectory];
+  if (record.first_run == record.last_run) {
+    fn(record.first_step + offset, count);
+    return;
+  }
+  const Lane& lane = by_lane_[record.lane];
   RunPlace at = Seek(trajectory, offset);
   while (true) {
     const size_t index = IndexOf(lane, at.run);

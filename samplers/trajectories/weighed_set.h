@@ -35,13 +35,6 @@ class WeighedSet {
   void Set(int32_t member, int64_t weight);
   // 0 for those that are no members.
   int64_t WeightOf(int32_t member) const;
-  // That of members()[i].
-  int64_t WeightAt(int64_t i) const { return levels_[0][i]; }
-  // Has members()[i] and its weight fetched, for a call that comes soon.
-  void PrefetchAt(int64_t i) const {
-    __builtin_prefetch(&members_[i]);
-    __builtin_prefetch(&levels_[0][i]);
-  }
   // `n` in [0, total()).
   Hit Find(int64_t n) const;
   // Brings the members into another order; `order` has each of them once.

@@ -44,6 +44,11 @@ class SliceAnchors : public WriteObserver {
   // rows.
   const WeighedSet& trajectories() const { return index_.starts(0); }
   bool Contains(Slot slot) const;
+  // How many anchors a trajectory has; looks at nothing but what tells of it.
+  int64_t CountOf(TrajectoryIndex::Handle trajectory) const {
+    const TrajectoryIndex::Trajectory it = index_.Get(trajectory);
+    return rule_.Count(it.rows, it.is_cut, it.is_closed);
+  }
 
   void Save(StateWriter* writer) const { index_.Save(writer); }
   absl::Status Load(StateReader* reader);

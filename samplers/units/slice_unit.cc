@@ -59,16 +59,24 @@ class SliceUnit final : public StartsUnit {
   int64_t PickMember(const Rng::Block& bits) const {
     return BoundedInt(LowBits64(bits), trajectories().size());
   }
-  Slot PickByTrajectory(const Rng::Block& bits) const;
+  TrajectoryIndex::Place PlaceByTrajectory(const Rng::Block& bits) const;
   Slot PickByRow(uint64_t bits) const;
   // Appends a slice's rows; returns how many.
-  int64_t AppendSlice(Slot anchor, const Rng& rng, uint64_t batch_number,
-                      uint32_t draw, std::vector<Slot>* rows) const;
+  int64_t AppendSlice(const TrajectoryIndex::Place& place, const Rng& rng,
+                      uint64_t batch_number, uint32_t draw,
+                      std::vector<Slot>* rows) const;
 
   const SliceUnitOptions options_;
+  // What PickMany found in this plan, so that Expand need not look for it.
+  struct Picked {
+    Slot slot = 0;
+    TrajectoryIndex::Place place;
+  };
+  mutable std::vector<Picked> picked_;
 };
 
 absl::Status SliceUnit::CheckAnchors() const {
+  picked_.clear();  // Of a plan that failed.
   return CheckStarts(options_.is_strict ? options_.length : 1,
                      options_.starts == SliceStarts::kEpisodeStarts
                          ? " whose beginning is stored"
@@ -80,7 +88,7 @@ Slot SliceUnit::Pick(const Rng::Block& bits) const {
   switch (options_.starts) {
     case SliceStarts::kTrajectories:
     case SliceStarts::kEpisodeStarts:
-      return PickByTrajectory(bits);
+      break;
     case SliceStarts::kRows:
       return PickByRow(LowBits64(bits));
     case SliceStarts::kRecent: {
@@ -89,35 +97,41 @@ Slot SliceUnit::Pick(const Rng::Block& bits) const {
       return index().AgeOf(b) < index().AgeOf(a) ? b : a;
     }
   }
-  return PickByTrajectory(bits);
+  const TrajectoryIndex::Place place = PlaceByTrajectory(bits);
+  return index().At(place.trajectory, place.offset);
 }
 
 // Each pick is a chain of loads from anywhere, so those of all picks are asked
 // for link by link.
 void SliceUnit::PickMany(absl::Span<const Rng::Block> bits,
                          absl::Span<Slot> slots) const {
-  if (options_.starts == SliceStarts::kTrajectories ||
-      options_.starts == SliceStarts::kEpisodeStarts) {
-    const WeighedSet& set = trajectories();
-    for (const Rng::Block& block : bits) set.PrefetchAt(PickMember(block));
-    for (const Rng::Block& block : bits) {
-      index().Prefetch(set.members()[PickMember(block)]);
-    }
-    for (const Rng::Block& block : bits) {
-      index().PrefetchRows(set.members()[PickMember(block)]);
-    }
+  if (options_.starts != SliceStarts::kTrajectories &&
+      options_.starts != SliceStarts::kEpisodeStarts) {
+    for (size_t i = 0; i < bits.size(); ++i) slots[i] = Pick(bits[i]);
+    return;
   }
-  for (size_t i = 0; i < bits.size(); ++i) slots[i] = Pick(bits[i]);
+  const absl::Span<const int32_t> members = trajectories().members();
+  for (const Rng::Block& block : bits) {
+    __builtin_prefetch(&members[PickMember(block)]);
+  }
+  for (const Rng::Block& block : bits) {
+    index().Prefetch(members[PickMember(block)]);
+  }
+  for (size_t i = 0; i < bits.size(); ++i) {
+    const TrajectoryIndex::Place place = PlaceByTrajectory(bits[i]);
+    slots[i] = index().At(place.trajectory, place.offset);
+    picked_.push_back({.slot = slots[i], .place = place});
+  }
 }
 
 // The first row stands for the slices that begin before it as well.
-Slot SliceUnit::PickByTrajectory(const Rng::Block& bits) const {
-  const int64_t member = PickMember(bits);
-  const int32_t trajectory = trajectories().members()[member];
-  const int64_t starts = trajectories().WeightAt(member) + options_.span_left;
+TrajectoryIndex::Place SliceUnit::PlaceByTrajectory(
+    const Rng::Block& bits) const {
+  const int32_t trajectory = trajectories().members()[PickMember(bits)];
+  const int64_t starts = StartsOf(trajectory) + options_.span_left;
   const int64_t start =
       BoundedInt(HighBits64(bits), starts) - options_.span_left;
-  return index().At(trajectory, std::max<int64_t>(start, 0));
+  return {.trajectory = trajectory, .offset = std::max<int64_t>(start, 0)};
 }
 
 Slot SliceUnit::PickByRow(uint64_t bits) const {
@@ -129,17 +143,15 @@ Slot SliceUnit::PickByRow(uint64_t bits) const {
                     0);
 }
 
-int64_t SliceUnit::AppendSlice(Slot anchor, const Rng& rng,
-                               uint64_t batch_number, uint32_t draw,
-                               std::vector<Slot>* rows) const {
-  const std::optional<TrajectoryIndex::Place> place = index().Find(anchor);
-  if (!place.has_value()) return 0;  // No anchor: a selector's mistake.
+int64_t SliceUnit::AppendSlice(const TrajectoryIndex::Place& place,
+                               const Rng& rng, uint64_t batch_number,
+                               uint32_t draw, std::vector<Slot>* rows) const {
   int64_t count = options_.length;
-  if (options_.span_left > 0 && place->offset == 0) {
+  if (options_.span_left > 0 && place.offset == 0) {
     count -= rng.UniformInt(batch_number, draw, options_.span_left + 1);
   }
-  count = std::min(count, index().Get(place->trajectory).rows - place->offset);
-  index().AppendSlots(place->trajectory, place->offset, count, rows);
+  count = std::min(count, index().Get(place.trajectory).rows - place.offset);
+  index().AppendSlots(place.trajectory, place.offset, count, rows);
   return count;
 }
 
@@ -148,8 +160,16 @@ void SliceUnit::Expand(const Rng& rng, uint64_t batch_number,
   const size_t most = plan->draws.size() * options_.length;
   plan->rows.reserve(most);
   plan->segments.reserve(most);
+  auto picked = picked_.begin();
   for (size_t i = 0; i < plan->draws.size(); ++i) {
-    const int64_t count = AppendSlice(plan->draws[i].slot, rng, batch_number,
+    std::optional<TrajectoryIndex::Place> place;
+    if (picked != picked_.end() && picked->slot == plan->draws[i].slot) {
+      place = picked++->place;
+    } else {
+      place = index().Find(plan->draws[i].slot);
+    }
+    if (!place.has_value()) continue;  // No anchor: a selector's mistake.
+    const int64_t count = AppendSlice(*place, rng, batch_number,
                                       static_cast<uint32_t>(i), &plan->rows);
     if (options_.is_padded && count > 0 && count < options_.length) {
       plan->mask.resize(plan->rows.size(), 1);
@@ -160,6 +180,7 @@ void SliceUnit::Expand(const Rng& rng, uint64_t batch_number,
     plan->segments.resize(plan->rows.size(), static_cast<int64_t>(i));
   }
   if (!plan->mask.empty()) plan->mask.resize(plan->rows.size(), 1);
+  picked_.clear();
 }
 
 absl::Status Refuse(absl::string_view what) {

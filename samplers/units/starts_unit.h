@@ -53,6 +53,10 @@ class StartsUnit : public Unit, protected Anchors {
   // Those with starts.
   const WeighedSet& trajectories() const { return starts_.trajectories(); }
 
+  int64_t StartsOf(TrajectoryIndex::Handle trajectory) const {
+    return starts_.CountOf(trajectory);
+  }
+
   // CheckAnchors of a unit that wants trajectories of `want_rows`; `also` says
   // what else they must be, `advice` what to do.
   absl::Status CheckStarts(int64_t want_rows, absl::string_view also,

@@ -6,7 +6,6 @@
 namespace rill {
 namespace {
 
-constexpr double kTwoToMinus53 = 1.0 / (uint64_t{1} << 53);
 constexpr float kTwoToMinus24 = 1.0f / (uint32_t{1} << 24);
 
 }  // namespace
@@ -30,7 +29,7 @@ int64_t Rng::UniformInt(uint64_t batch, uint32_t draw, int64_t bound) const {
 }
 
 double Rng::UniformDouble(uint64_t batch, uint32_t draw) const {
-  return static_cast<double>(Bits64(batch, draw) >> 11) * kTwoToMinus53;
+  return UnitDouble(Bits64(batch, draw));
 }
 
 float Rng::UniformFloat(uint64_t batch, uint32_t draw) const {

@@ -46,6 +46,7 @@ class Rng {
                 (static_cast<uint32_t>(substream) << 16)) {}
 
   uint64_t seed() const { return seed_; }
+  uint32_t stream() const { return stream_; }  // With the substream.
 
   // Philox4x32-10 with key = seed and counter = (draw, stream, batch low, batch
   // high): 128 random bits.
@@ -73,6 +74,11 @@ inline uint64_t LowBits64(const Rng::Block& bits) {
 }
 inline uint64_t HighBits64(const Rng::Block& bits) {
   return bits[2] | (static_cast<uint64_t>(bits[3]) << 32);
+}
+
+// Maps 64 random bits onto [0, 1): the upper 53 of them.
+inline double UnitDouble(uint64_t bits) {
+  return static_cast<double>(bits >> 11) * (1.0 / (uint64_t{1} << 53));
 }
 
 // Maps 64 random bits onto [0, bound) by multiply-shift.

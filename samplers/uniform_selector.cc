@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "absl/types/span.h"
+#include "rill/base/random_blocks.h"
 #include "rill/base/rng.h"
 
 namespace rill {
@@ -23,11 +24,9 @@ class UniformSelector final : public Selector {
     for (int64_t done = 0; done < request.count; done += kAtOnce) {
       const size_t count =
           static_cast<size_t>(std::min(kAtOnce, request.count - done));
-      for (size_t i = 0; i < count; ++i) {
-        bits[i] = rng.Bits(request.batch_number,
-                           static_cast<uint32_t>(request.first_draw + done) +
-                               static_cast<uint32_t>(i));
-      }
+      RandomBlocks(rng, request.batch_number,
+                   static_cast<uint32_t>(request.first_draw + done),
+                   absl::MakeSpan(bits.data(), count));
       anchors.PickMany(absl::MakeConstSpan(bits.data(), count),
                        absl::MakeSpan(slots.data(), count));
       for (size_t i = 0; i < count; ++i) draws->push_back({.slot = slots[i]});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/random_blocks.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/prioritized/power.h"
@@ -31,7 +32,6 @@ using samplers_internal::SumTree;
 constexpr double kMaxEpsilon = 1e30;
 constexpr double kMaxDouble = std::numeric_limits<double>::max();
 constexpr size_t kChunk = 256;
-constexpr size_t kAhead = 64;  // Rows that are fetched together.
 
 absl::Status CheckInRange(absl::string_view call, absl::string_view what,
                           double value, double max) {
@@ -104,6 +104,7 @@ class SelectorImpl final : public PrioritizedSelector {
   // Memory of calls.
   std::vector<double> values_, weights_;
   std::vector<Slot> slots_;
+  std::vector<Rng::Block> blocks_;
 };
 
 // --- Weights -----------------------------------------------------------------
@@ -158,10 +159,12 @@ absl::Status SelectorImpl::Select(const Request& request,
   const auto count = static_cast<size_t>(request.count);
   values_.resize(count);
   slots_.resize(count);
+  blocks_.resize(count);
+  RandomBlocks(rng, request.batch_number,
+               static_cast<uint32_t>(request.first_draw),
+               absl::MakeSpan(blocks_));
   for (size_t i = 0; i < count; ++i) {
-    const auto draw =
-        static_cast<uint32_t>(request.first_draw + static_cast<int64_t>(i));
-    const double u = rng.UniformDouble(request.batch_number, draw);
+    const double u = UnitDouble(LowBits64(blocks_[i]));
     values_[i] = total * (options_.stratified ? (static_cast<double>(i) + u) /
                                                     static_cast<double>(count)
                                               : u);
@@ -191,17 +194,18 @@ void SelectorImpl::SetPriority(Slot slot, float priority) {
 void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
                                     absl::Span<const float> priorities,
                                     const LiveRows& rows) {
-  for (size_t at = 0; at < draws.size(); at += kAhead) {
-    const size_t end = std::min(at + kAhead, draws.size());
-    for (size_t i = at; i < end; ++i) {
-      if (draws[i].slot >= 0 && draws[i].slot < tree_.size()) {
-        rows_.Prefetch(draws[i].slot);
-      }
+  for (size_t at = 0; at < draws.size(); at += kChunk) {
+    const absl::Span<const Draw> chunk = draws.subspan(at, kChunk);
+    for (const Draw& draw : chunk) {
+      if (draw.slot < 0 || draw.slot >= tree_.size()) continue;
+      rows_.Prefetch(draw.slot);
+      tree_.Prefetch(draw.slot);
     }
-    for (size_t i = at; i < end; ++i) {
-      if (!rows.IsCurrent(draws[i])) continue;
-      SetPriority(draws[i].slot, priorities[i]);
-      max_ever_ = std::max(max_ever_.value_or(0.0f), priorities[i]);
+    for (size_t i = 0; i < chunk.size(); ++i) {
+      if (!rows.IsCurrent(chunk[i])) continue;
+      const float priority = priorities[at + i];
+      SetPriority(chunk[i].slot, priority);
+      max_ever_ = std::max(max_ever_.value_or(0.0f), priority);
     }
   }
   FlushWeights();

@@ -30,6 +30,49 @@ void RowPriorities::Turn(SlotRange slots, bool on) {
   }
 }
 
+RowPriorities::Extremes RowPriorities::ExtremesOfGroup(int64_t group) const {
+  Extremes all = {};
+  for (int64_t i = group * kGroup; i < (group + 1) * kGroup; ++i) {
+    const Extremes one = ExtremesOf(words_[i]);
+    all.max = std::max(all.max, one.max);
+    all.not_min = std::max(all.not_min, one.not_min);
+  }
+  return all;
+}
+
+RowPriorities::Extremes RowPriorities::ExtremesBelow(size_t level,
+                                                     int64_t node) const {
+  Extremes all = {};
+  for (int64_t i = node * kFanout; i < (node + 1) * kFanout; ++i) {
+    all.max = std::max(all.max, levels_[level - 1][i].max);
+    all.not_min = std::max(all.not_min, levels_[level - 1][i].not_min);
+  }
+  return all;
+}
+
+// Where one that was the most becomes less, all must be looked at; else there
+// are the old ones and the new one to compare.
+void RowPriorities::Rise(int64_t group, Extremes before, Extremes after) {
+  int64_t node = group;
+  for (size_t level = 0; level < levels_.size(); ++level) {
+    Extremes& place = levels_[level][node];
+    const Extremes was = place;
+    const bool may_fall =
+        (before.max == was.max && after.max < before.max) ||
+        (before.not_min == was.not_min && after.not_min < before.not_min);
+    if (may_fall) {
+      place = level == 0 ? ExtremesOfGroup(node) : ExtremesBelow(level, node);
+    } else {
+      place.max = std::max(was.max, after.max);
+      place.not_min = std::max(was.not_min, after.not_min);
+    }
+    if (place == was) return;
+    before = was;
+    after = place;
+    node /= kFanout;
+  }
+}
+
 void RowPriorities::Refresh(int64_t first_group, int64_t last_group) {
   bool has_changed = false;
   const auto store = [&has_changed](Extremes value, Extremes& place) {
@@ -37,25 +80,14 @@ void RowPriorities::Refresh(int64_t first_group, int64_t last_group) {
     place = value;
   };
   for (int64_t group = first_group; group <= last_group; ++group) {
-    Extremes all = {};
-    for (int64_t i = group * kGroup; i < (group + 1) * kGroup; ++i) {
-      const Extremes one = ExtremesOf(words_[i]);
-      all.max = std::max(all.max, one.max);
-      all.not_min = std::max(all.not_min, one.not_min);
-    }
-    store(all, levels_[0][group]);
+    store(ExtremesOfGroup(group), levels_[0][group]);
   }
   for (size_t level = 1; level < levels_.size() && has_changed; ++level) {
     has_changed = false;
     first_group /= kFanout;
     last_group /= kFanout;
     for (int64_t node = first_group; node <= last_group; ++node) {
-      Extremes all = {};
-      for (int64_t i = node * kFanout; i < (node + 1) * kFanout; ++i) {
-        all.max = std::max(all.max, levels_[level - 1][i].max);
-        all.not_min = std::max(all.not_min, levels_[level - 1][i].not_min);
-      }
-      store(all, levels_[level][node]);
+      store(ExtremesBelow(level, node), levels_[level][node]);
     }
   }
 }

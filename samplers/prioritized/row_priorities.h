@@ -45,15 +45,15 @@ class RowPriorities {
     const uint32_t bits = std::bit_cast<uint32_t>(priority) & ~kOn;
     const uint32_t word = (old_word & kOn) | bits;
     words_[slot] = word;
-    // Inside of the group's extremes before and after: they stay.
     const Extremes before = ExtremesOf(old_word);
     const Extremes after = ExtremesOf(word);
     const Extremes& group = levels_[0][slot / kGroup];
+    // Inside of the group's extremes before and after: they stay.
     const bool stays =
         before == after ||
         (before.max < group.max && after.max <= group.max &&
          before.not_min < group.not_min && after.not_min <= group.not_min);
-    if (!stays) Refresh(slot / kGroup, slot / kGroup);
+    if (!stays) Rise(slot / kGroup, before, after);
   }
   void Turn(SlotRange slots, bool on);
 
@@ -85,7 +85,13 @@ class RowPriorities {
     return {.max = word >= kOn ? word : 0,
             .not_min = word >= smallest_ ? ~word : 0};
   }
-  // Brings up to date what depends on these groups.
+  // Those of all words of a group / of all nodes below a node.
+  Extremes ExtremesOfGroup(int64_t group) const;
+  Extremes ExtremesBelow(size_t level, int64_t node) const;
+  // Brings up to date what depends on a word of a group that was one of these
+  // and is the other.
+  void Rise(int64_t group, Extremes before, Extremes after);
+  // The same of these groups, whatever has changed in them.
   void Refresh(int64_t first_group, int64_t last_group);
 
   template <typename Visit>

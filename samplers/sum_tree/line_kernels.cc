@@ -79,6 +79,18 @@ struct LastChildren {
 };
 constexpr LastChildren kLast;
 
+// The highest bit of a byte other than 0: without an instruction for it that is
+// a slow one.
+struct HighestBits {
+  constexpr HighestBits() : of() {
+    for (int bits = 1; bits < 256; ++bits) {
+      of[bits] = static_cast<uint8_t>(bits > 1 ? of[bits / 2] + 1 : 0);
+    }
+  }
+  uint8_t of[256];
+};
+constexpr HighestBits kHighest;
+
 HWY_INLINE int Bits(hn::Mask<D> mask) {
   uint8_t bits[8];  // Highway wants room for 8, and sets one.
   hn::StoreMaskBits(D(), mask, bits);
@@ -120,7 +132,7 @@ HWY_INLINE int64_t StepByStarts(const double* starts, double* target) {
   const V at = hn::Set(D(), *target);
   const int bits = Bits(hn::Le(hn::Load(D(), starts), at)) |
                    Bits(hn::Le(hn::Load(D(), starts + 4), at)) << 4;
-  const int last = 31 - __builtin_clz(static_cast<unsigned>(bits));
+  const int last = kHighest.of[bits];
   *target -= starts[last];
   return last;
 }

@@ -78,10 +78,7 @@ void SumTree::Set(absl::Span<const int64_t> slots,
 void SumTree::SetChunk(absl::Span<const int64_t> slots,
                        absl::Span<const double> values) {
   double* const leaves = levels_[0].values;
-  for (const int64_t slot : slots) {
-    __builtin_prefetch(leaves + slot, /*rw=*/1);
-    __builtin_prefetch(levels_[1].values + slot / kLine, /*rw=*/1);
-  }
+  for (const int64_t slot : slots) Prefetch(slot);
   Lines lines;
   for (size_t i = 0; i < slots.size(); ++i) {
     leaves[slots[i]] = values[i];

@@ -13,7 +13,6 @@
 #include "hwy/targets.h"
 #include "rill/base/rng.h"
 #include "rill/testing/peak_memory.h"
-#include "rill/testing/peak_memory.h"
 
 namespace rill::samplers_internal {
 namespace {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kLineBytes = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kUseHugePagesFrom = 4 * kHugePage;
+constexpr size_t kUseHugePagesFrom = kHugePage;
 
 }  // namespace
 

@@ -13,27 +13,28 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 RowPriorities::RowPriorities(int64_t num_slots, bool zero_counts)
     : smallest_(zero_counts ? kOn : kOn + 1) {
   int64_t nodes = std::max<int64_t>(CeilDiv(num_slots, kGroup), 1);
+  groups_ = ZeroedArray<Group>(CeilDiv(nodes, kFanout) * kFanout);
   while (nodes > 1) {
     nodes = CeilDiv(nodes, kFanout);
-    levels_.emplace_back(nodes * kFanout);
+    levels_.emplace_back(nodes > 1 ? CeilDiv(nodes, kFanout) * kFanout : 1);
   }
-  levels_.emplace_back(1);
-  words_ = ZeroedArray<uint32_t>(levels_.front().size() * kGroup);
 }
 
 void RowPriorities::Turn(SlotRange slots, bool on) {
   for (Slot slot = slots.first; slot < slots.first + slots.count; ++slot) {
-    words_[slot] = (words_[slot] & ~kOn) | (on ? kOn : 0);
+    uint32_t& word = groups_[slot / kGroup].words[slot % kGroup];
+    word = (word & ~kOn) | (on ? kOn : 0);
   }
   if (slots.count > 0) {
     Refresh(slots.first / kGroup, (slots.first + slots.count - 1) / kGroup);
   }
 }
 
-RowPriorities::Extremes RowPriorities::ExtremesOfGroup(int64_t group) const {
+RowPriorities::Extremes RowPriorities::ExtremesOfGroup(
+    const Group& group) const {
   Extremes all = {};
-  for (int64_t i = group * kGroup; i < (group + 1) * kGroup; ++i) {
-    const Extremes one = ExtremesOf(words_[i]);
+  for (const uint32_t word : group.words) {
+    const Extremes one = ExtremesOf(word);
     all.max = std::max(all.max, one.max);
     all.not_min = std::max(all.not_min, one.not_min);
   }
@@ -44,8 +45,9 @@ RowPriorities::Extremes RowPriorities::ExtremesBelow(size_t level,
                                                      int64_t node) const {
   Extremes all = {};
   for (int64_t i = node * kFanout; i < (node + 1) * kFanout; ++i) {
-    all.max = std::max(all.max, levels_[level - 1][i].max);
-    all.not_min = std::max(all.not_min, levels_[level - 1][i].not_min);
+    const Extremes& one = At(level - 1, i);
+    all.max = std::max(all.max, one.max);
+    all.not_min = std::max(all.not_min, one.not_min);
   }
   return all;
 }
@@ -54,14 +56,15 @@ RowPriorities::Extremes RowPriorities::ExtremesBelow(size_t level,
 // are the old ones and the new one to compare.
 void RowPriorities::Rise(int64_t group, Extremes before, Extremes after) {
   int64_t node = group;
-  for (size_t level = 0; level < levels_.size(); ++level) {
-    Extremes& place = levels_[level][node];
+  for (size_t level = 0; level <= levels_.size(); ++level) {
+    Extremes& place = At(level, node);
     const Extremes was = place;
     const bool may_fall =
         (before.max == was.max && after.max < before.max) ||
         (before.not_min == was.not_min && after.not_min < before.not_min);
     if (may_fall) {
-      place = level == 0 ? ExtremesOfGroup(node) : ExtremesBelow(level, node);
+      place = level == 0 ? ExtremesOfGroup(groups_[node])
+                         : ExtremesBelow(level, node);
     } else {
       place.max = std::max(was.max, after.max);
       place.not_min = std::max(was.not_min, after.not_min);
@@ -80,26 +83,26 @@ void RowPriorities::Refresh(int64_t first_group, int64_t last_group) {
     place = value;
   };
   for (int64_t group = first_group; group <= last_group; ++group) {
-    store(ExtremesOfGroup(group), levels_[0][group]);
+    store(ExtremesOfGroup(groups_[group]), groups_[group].extremes);
   }
-  for (size_t level = 1; level < levels_.size() && has_changed; ++level) {
+  for (size_t level = 1; level <= levels_.size() && has_changed; ++level) {
     has_changed = false;
     first_group /= kFanout;
     last_group /= kFanout;
     for (int64_t node = first_group; node <= last_group; ++node) {
-      store(ExtremesBelow(level, node), levels_[level][node]);
+      store(ExtremesBelow(level, node), At(level, node));
     }
   }
 }
 
 std::optional<float> RowPriorities::Min() const {
-  const uint32_t not_min = levels_.back()[0].not_min;
+  const uint32_t not_min = At(levels_.size(), 0).not_min;
   if (not_min == 0) return std::nullopt;
   return std::bit_cast<float>(~not_min & ~kOn);
 }
 
 std::optional<float> RowPriorities::Max() const {
-  const uint32_t max = levels_.back()[0].max;
+  const uint32_t max = At(levels_.size(), 0).max;
   if (max == 0) return std::nullopt;
   return std::bit_cast<float>(max & ~kOn);
 }

@@ -17,42 +17,41 @@ namespace rill::samplers_internal {
 // on), and the smallest and largest priority of those that are on. A slot's is
 // 0 and off until set.
 //
-// Extremes of 16 slots, of 8 such groups and so on are kept, and a change goes
+// Extremes of 14 slots, of 8 such groups and so on are kept, and a change goes
 // up only as far as they change, which most do not.
 //
 // Priorities are finite and >= 0, slots in range; neither is checked.
 //
 // Thread-safety: thread-compatible.
 // Cost: Set and Turn O(1) a slot where the extremes stay, else O(log8(slots));
-//   4.6 bytes a slot, of memory only where slots were set.
+//   4.7 bytes a slot, of memory only where slots were set.
 class RowPriorities {
  public:
   // Min() passes over a priority of 0 unless `zero_counts`.
   explicit RowPriorities(int64_t num_slots = 0, bool zero_counts = true);
 
   float Get(Slot slot) const {
-    return std::bit_cast<float>(words_[slot] & ~kOn);
+    return std::bit_cast<float>(WordOf(slot) & ~kOn);
   }
-  bool IsOn(Slot slot) const { return (words_[slot] & kOn) != 0; }
+  bool IsOn(Slot slot) const { return (WordOf(slot) & kOn) != 0; }
   ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
-    __builtin_prefetch(&words_[slot], /*rw=*/1);
-    __builtin_prefetch(&levels_[0][slot / kGroup], /*rw=*/1);
+    __builtin_prefetch(&groups_[slot / kGroup], /*rw=*/1);
   }
 
   void Set(Slot slot, float priority) {
-    const uint32_t old_word = words_[slot];
+    Group& group = groups_[slot / kGroup];
+    uint32_t& word = group.words[slot % kGroup];
+    const Extremes before = ExtremesOf(word);
     // Without the sign of -0.
     const uint32_t bits = std::bit_cast<uint32_t>(priority) & ~kOn;
-    const uint32_t word = (old_word & kOn) | bits;
-    words_[slot] = word;
-    const Extremes before = ExtremesOf(old_word);
+    word = (word & kOn) | bits;
     const Extremes after = ExtremesOf(word);
-    const Extremes& group = levels_[0][slot / kGroup];
+    const Extremes& all = group.extremes;
     // Inside of the group's extremes before and after: they stay.
     const bool stays =
         before == after ||
-        (before.max < group.max && after.max <= group.max &&
-         before.not_min < group.not_min && after.not_min <= group.not_min);
+        (before.max < all.max && after.max <= all.max &&
+         before.not_min < all.not_min && after.not_min <= all.not_min);
     if (!stays) Rise(slot / kGroup, before, after);
   }
   void Turn(SlotRange slots, bool on);
@@ -65,13 +64,13 @@ class RowPriorities {
   // that are on), with some O(slots / 1000).
   template <typename Visit>
   void ForEachOn(Visit visit) const {
-    VisitNode(static_cast<int>(levels_.size()) - 1, 0, visit);
+    VisitNode(levels_.size(), 0, visit);
   }
 
  private:
   // A priority's bits, which are in the order of priorities, and this one.
   static constexpr uint32_t kOn = uint32_t{1} << 31;
-  static constexpr int64_t kGroup = 16;  // Words of one cache line.
+  static constexpr int64_t kGroup = 14;
   static constexpr int64_t kFanout = 8;  // Extremes of one cache line.
 
   // Both 0 where no row is on, so that memory of zeros says so.
@@ -81,13 +80,30 @@ class RowPriorities {
     friend bool operator==(const Extremes&, const Extremes&) = default;
   };
 
+  // One cache line.
+  struct Group {
+    uint32_t words[kGroup];
+    Extremes extremes;
+  };
+  static_assert(sizeof(Group) == 64);
+
+  uint32_t WordOf(Slot slot) const {
+    return groups_[slot / kGroup].words[slot % kGroup];
+  }
   Extremes ExtremesOf(uint32_t word) const {
     return {.max = word >= kOn ? word : 0,
             .not_min = word >= smallest_ ? ~word : 0};
   }
   // Those of all words of a group / of all nodes below a node.
-  Extremes ExtremesOfGroup(int64_t group) const;
+  Extremes ExtremesOfGroup(const Group& group) const;
   Extremes ExtremesBelow(size_t level, int64_t node) const;
+  // Those of the groups for level 0, else of the nodes of levels_[level - 1].
+  const Extremes& At(size_t level, int64_t node) const {
+    return level == 0 ? groups_[node].extremes : levels_[level - 1][node];
+  }
+  Extremes& At(size_t level, int64_t node) {
+    return level == 0 ? groups_[node].extremes : levels_[level - 1][node];
+  }
   // Brings up to date what depends on a word of a group that was one of these
   // and is the other.
   void Rise(int64_t group, Extremes before, Extremes after);
@@ -95,8 +111,8 @@ class RowPriorities {
   void Refresh(int64_t first_group, int64_t last_group);
 
   template <typename Visit>
-  void VisitNode(int level, int64_t node, Visit& visit) const {
-    if (levels_[level][node].max == 0) return;
+  void VisitNode(size_t level, int64_t node, Visit& visit) const {
+    if (At(level, node).max == 0) return;
     if (level == 0) {
       for (Slot slot = node * kGroup; slot < (node + 1) * kGroup; ++slot) {
         if (IsOn(slot)) visit(slot);
@@ -108,9 +124,10 @@ class RowPriorities {
     }
   }
 
-  uint32_t smallest_;            // Word of the smallest that counts.
-  ZeroedArray<uint32_t> words_;  // Whole groups.
-  std::vector<ZeroedArray<Extremes>> levels_;  // Whole nodes; the last has one.
+  uint32_t smallest_;  // Word of the smallest that counts.
+  ZeroedArray<Group> groups_;
+  // Whole nodes; the last level has one. None where there is one group.
+  std::vector<ZeroedArray<Extremes>> levels_;
 };
 
 }  // namespace rill::samplers_internal

@@ -65,10 +65,12 @@ absl::Status CheckOptions(const ReplayBuffer::Options& options) {
 }
 
 replay_internal::SampleReader::Options ReaderOptions(const Sampler& sampler,
+                                                     const UnitTransform* unit,
                                                      bool pin_memory,
                                                      Device pin_for) {
   replay_internal::SampleReader::Options options;
   options.is_weighted = sampler.is_weighted();
+  options.unit = unit;
   if (pin_memory) options.memory = {pin_for, MemoryKind::kPinned};
   return options;
 }
@@ -94,13 +96,15 @@ ReplayBuffer::State::State(Options options,
                            std::unique_ptr<Compose> all_transforms)
     : storage(std::move(options.storage)),
       sampler(std::move(options.sampler)),
+      unit_transform(std::move(options.unit_transform)),
       batch_size(options.batch_size),
       pin_memory(options.pin_memory),
       device(options.device),
       pin_for(options.pin_for),
       transforms(std::move(all_transforms)),
       seed(options.seed),
-      reader(ReaderOptions(*sampler, pin_memory, pin_for)) {}
+      reader(
+          ReaderOptions(*sampler, unit_transform.get(), pin_memory, pin_for)) {}
 
 ReplayBuffer::State::~State() {
   if (is_sampler_attached) storage->RemoveObserver(sampler->observer());
@@ -256,7 +260,8 @@ absl::Status ReplayBuffer::State::Place(TensorDict* out) const {
     return absl::OkStatus();
   }
   if (!pin_memory) return absl::OkStatus();
-  const bool is_as_read = transforms->transforms().empty();
+  const bool is_as_read =
+      transforms->transforms().empty() && unit_transform == nullptr;
   if (is_as_read ? reader.IsPinned(*out) : out->is_pinned()) {
     return absl::OkStatus();
   }

@@ -18,14 +18,16 @@
 #include "rill/tensordict/sink.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/transform.h"
+#include "rill/transforms/unit_transform.h"
 
 namespace rill {
 
 // Experience replay: a storage that remembers, a sampler that chooses,
 // transforms on the way in and out. Is a Sink, so a collector fills it.
 //
-// The way of a sample: draw, one gather, the transforms in order, then device
-// or pin. Pinning is the last step whatever the transforms did.
+// The way of a sample: draw, one gather, the unit's transform, the transforms
+// in order, then device or pin. Pinning is the last step whatever the
+// transforms did.
 //
 // A sample is [B] and holds the rows' leaves, and `index` int64 [B] (slots),
 // `index_generation` int64 [B] and, from a weighted sampler, `priority_weight`
@@ -57,6 +59,9 @@ class ReplayBuffer : public Sink {
     std::shared_ptr<Storage> storage =
         nullptr;  // Required; two buffers may share one.
     std::unique_ptr<Sampler> sampler = nullptr;  // Required.
+    // What the sampler's unit needs beside its rows (n-step returns, frames);
+    // comes before the transforms. Null: a sample is the rows as they are.
+    std::unique_ptr<UnitTransform> unit_transform = nullptr;
     // Inverse in reverse order on writes, Forward in order on samples.
     std::vector<std::unique_ptr<Transform>> transforms = {};
     int64_t batch_size = 0;   // Of Sample() without a number; 0: none.

@@ -47,6 +47,7 @@ struct ReplayBuffer::State {
 
   const std::shared_ptr<Storage> storage;
   const std::unique_ptr<Sampler> sampler;
+  const std::unique_ptr<UnitTransform> unit_transform;
   const int64_t batch_size;
   const bool pin_memory;
   const std::optional<Device> device;

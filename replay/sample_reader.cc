@@ -35,6 +35,9 @@ absl::Status CheckPlan(const SamplePlan& plan) {
 absl::StatusOr<TensorDictSpec> SampleReader::SampleSpec(
     const TensorDictSpec& rows) const {
   TensorDictSpec sample = rows;
+  if (options_.unit != nullptr) {
+    RILL_ASSIGN_OR_RETURN(sample, options_.unit->BatchSpec(rows));
+  }
   std::vector<absl::string_view> keys = {kIndexKey, kGenerationKey};
   if (options_.is_weighted) keys.push_back(kWeightKey);
   for (absl::string_view key : keys) {
@@ -52,8 +55,23 @@ absl::StatusOr<TensorDictSpec> SampleReader::SampleSpec(
 
 absl::Status SampleReader::Learn(const Storage& storage) {
   if (!spec_.empty()) return absl::OkStatus();
-  spec_ = storage.spec();
-  if (spec_.empty()) return absl::OkStatus();
+  const TensorDictSpec rows = storage.spec();
+  if (rows.empty()) return absl::OkStatus();
+  TensorDictSpec read = rows;
+  if (options_.unit != nullptr) {
+    RILL_ASSIGN_OR_RETURN(reads_, options_.unit->PlanReads(rows));
+    read = TensorDictSpec();
+    for (const std::string& key : reads_.rows) {
+      const LeafSpec* leaf = rows.Find(key);
+      if (leaf == nullptr) {
+        return absl::InternalError(
+            absl::StrCat("SampleReader: ", options_.unit->name(),
+                         " wants a leaf \"", key, "\" that rows do not have"));
+      }
+      RILL_RETURN_IF_ERROR(read.Set(key, *leaf));
+    }
+  }
+  spec_ = std::move(read);
   RILL_ASSIGN_OR_RETURN(const TensorDict sketch, spec_.Zero({0}));
   levels_ = {{"", sketch.num_entries()}};
   for (size_t i = 0; i < levels_.size(); ++i) {
@@ -157,6 +175,31 @@ absl::Status SampleReader::MakeRows(const Storage& storage, int64_t n) {
   return absl::OkStatus();
 }
 
+absl::Status SampleReader::ReadRows(const Storage& storage,
+                                    absl::Span<const Slot> slots) {
+  if (options_.unit == nullptr) return storage.Read(slots, &rows_);
+  return storage.ReadLeaves(slots, reads_.rows, &rows_);
+}
+
+absl::Status SampleReader::ApplyUnit(const Storage& storage,
+                                     const SamplePlan& plan, TensorDict* out) {
+  if (options_.unit == nullptr) return absl::OkStatus();
+  if (plan.context.size() != reads_.context.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ReplayBuffer: unit_transform: got ", options_.unit->name(),
+        ", which wants ", reads_.context.size(),
+        " lists of rows beside the batch's, want one for the sampler's unit, "
+        "which makes ",
+        plan.context.size()));
+  }
+  context_.resize(plan.context.size());
+  for (size_t i = 0; i < plan.context.size(); ++i) {
+    RILL_RETURN_IF_ERROR(storage.ReadLeaves(plan.context[i].rows,
+                                            reads_.context[i], &context_[i]));
+  }
+  return options_.unit->Apply(plan, context_, out);
+}
+
 absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
                                 TensorDict* out) {
   RILL_RETURN_IF_ERROR(CheckPlan(plan));
@@ -168,7 +211,7 @@ absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
   if (!is_adopted) {
     RILL_RETURN_IF_ERROR(MakeRows(storage, n));
   }
-  RILL_RETURN_IF_ERROR(storage.Read(slots, &rows_));
+  RILL_RETURN_IF_ERROR(ReadRows(storage, slots));
   bool is_same = is_adopted && HoldsJustTheRows(*out);
   for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
     // The storage may have had a reason to make new tensors.
@@ -182,7 +225,8 @@ absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
   }
   // What SetDevice said of an earlier batch.
   out->ClearDevice();
-  return WriteOrigins(plan, n, out);
+  RILL_RETURN_IF_ERROR(WriteOrigins(plan, n, out));
+  return ApplyUnit(storage, plan, out);
 }
 
 template <typename T>

@@ -18,6 +18,7 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/unit_transform.h"
 
 namespace rill::replay_internal {
 
@@ -27,25 +28,28 @@ inline constexpr absl::string_view kGenerationKey = "index_generation";
 inline constexpr absl::string_view kWeightKey = "priority_weight";
 inline constexpr absl::string_view kMaskKey = "collector/mask";
 
-// Turns a plan into a batch: one gather, and the leaves that say where the rows
-// came from.
+// Turns a plan into a batch: one gather, the leaves that say where the rows
+// came from, and what the unit's transform makes of it.
 //
 // Thread-safety: thread-compatible.
-// Cost: O(rows + leaves^2); allocates nothing where `out` fits, that is, holds
-//   just the leaves of a sample of this size, each writable, contiguous, in the
-//   right memory, and no two over the same bytes.
+// Cost: O(rows + leaves^2); without a unit's transform allocates nothing where
+//   `out` fits, that is, holds just the leaves of a sample of this size, each
+//   writable, contiguous, in the right memory, and no two over the same bytes.
+//   With one, each leaf that it asks for is read once, and no other.
 class SampleReader {
  public:
   struct Options {
     bool is_weighted = false;
     // Of new leaves, where the rows lie in host memory.
     Tensor::Options memory = {};
+    // Null: a row's leaves are the batch's. Not owned.
+    const UnitTransform* unit = nullptr;
   };
 
   explicit SampleReader(const Options& options) : options_(options) {}
 
   // What Read makes of rows with this spec. INVALID_ARGUMENT where the rows
-  // have one of the keys that it adds.
+  // have one of the keys that it adds; errors of the unit's transform.
   absl::StatusOr<TensorDictSpec> SampleSpec(const TensorDictSpec& rows) const;
 
   // OUT_OF_RANGE where a row was cleared since the plan. With an error `out` is
@@ -64,6 +68,9 @@ class SampleReader {
   };
 
   absl::Status Learn(const Storage& storage);
+  absl::Status ReadRows(const Storage& storage, absl::Span<const Slot> slots);
+  absl::Status ApplyUnit(const Storage& storage, const SamplePlan& plan,
+                         TensorDict* out);
   absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
   bool Fits(const Storage& storage, const TensorDictSpec::Leaf& want, int64_t n,
             const Tensor& leaf) const;
@@ -77,7 +84,10 @@ class SampleReader {
   absl::Status WriteOrigins(const SamplePlan& plan, int64_t n, TensorDict* out);
 
   const Options options_;
-  TensorDictSpec spec_;  // Of the rows; empty until there are some.
+  TensorDictSpec
+      spec_;  // Of what is read of a row; empty until there are some.
+  UnitTransform::Reads reads_;
+  std::vector<TensorDict> context_;
   std::vector<Level> levels_;
   TensorDict rows_;  // The rows' leaves of the batch that is being read.
   std::vector<Slot> slots_;

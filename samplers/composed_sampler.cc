@@ -98,6 +98,7 @@ absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
     if (i + kAhead < draws_.size()) rows_.Prefetch(draws_[i + kAhead].slot);
     plan->draws[i].generation = rows_.GenerationOf(draws_[i].slot);
   }
+  plan->context.resize(unit_->num_contexts());
   unit_->Expand(Rng(request.seed, RngStream::kSampler, kUnitSubstream),
                 request.batch_number, plan);
   plan->generations.resize(plan->rows.size());

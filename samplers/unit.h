@@ -2,6 +2,7 @@
 #ifndef RILL_SAMPLERS_UNIT_H_
 #define RILL_SAMPLERS_UNIT_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -39,10 +40,14 @@ class Unit : public WriteObserver {
   // the unit wants ("trajectories of 2 to 10 rows, want one of 20").
   virtual absl::Status CheckAnchors() const = 0;
 
+  // How many lists SamplePlan::context has.
+  virtual size_t num_contexts() const { return 0; }
+
   // Fills plan->rows, segments and mask, which are empty, with what plan->draws
-  // become (leaves them so where each is one row); the sampler fills in the
-  // rows' generations. May need random numbers of its own: all of (rng,
-  // batch_number) are the unit's.
+  // become (leaves them so where each is one row), and num_contexts() lists of
+  // plan->context, which are empty too; the sampler fills in the rows'
+  // generations. May need random numbers of its own: all of (rng, batch_number)
+  // are the unit's.
   virtual void Expand(const Rng& rng, uint64_t batch_number,
                       SamplePlan* plan) const = 0;
 

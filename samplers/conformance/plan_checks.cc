@@ -26,6 +26,21 @@ void ExpectValidRows(const StorageSimulator& storage, const SamplePlan& plan) {
   }
 }
 
+void ExpectValidContext(const StorageSimulator& storage, const SamplePlan& plan,
+                        const SamplePlan::Context& list) {
+  ASSERT_EQ(list.segments.size(), list.rows.size());
+  EXPECT_TRUE(std::is_sorted(list.segments.begin(), list.segments.end()));
+  if (!list.mask.empty()) {
+    EXPECT_EQ(list.mask.size(), list.rows.size());
+    EXPECT_THAT(list.mask, testing::Contains(0));
+  }
+  for (size_t i = 0; i < list.rows.size(); ++i) {
+    EXPECT_TRUE(storage.IsLive(list.rows[i])) << "row " << i;
+    EXPECT_GE(list.segments[i], 0);
+    EXPECT_LT(list.segments[i], static_cast<int64_t>(plan.draws.size()));
+  }
+}
+
 }  // namespace
 
 SamplePlan PlanOf(Sampler& sampler, int64_t batch_size, uint64_t seed,
@@ -44,6 +59,7 @@ SamplePlan SentinelPlan() {
   plan.segments = {5};
   plan.generations = {-4, -5, -6};
   plan.mask = {3, 3, 3, 3};
+  plan.context = {{.rows = {-1}, .segments = {4, 4}, .mask = {2, 2, 2}}};
   return plan;
 }
 
@@ -53,6 +69,12 @@ void ExpectEqualPlans(const SamplePlan& a, const SamplePlan& b) {
   EXPECT_EQ(a.segments, b.segments);
   EXPECT_EQ(a.generations, b.generations);
   EXPECT_EQ(a.mask, b.mask);
+  ASSERT_EQ(a.context.size(), b.context.size());
+  for (size_t i = 0; i < a.context.size(); ++i) {
+    EXPECT_EQ(a.context[i].rows, b.context[i].rows);
+    EXPECT_EQ(a.context[i].segments, b.context[i].segments);
+    EXPECT_EQ(a.context[i].mask, b.context[i].mask);
+  }
 }
 
 void ExpectValidPlan(const StorageSimulator& storage, const Sampler& sampler,
@@ -76,6 +98,9 @@ void ExpectValidPlan(const StorageSimulator& storage, const Sampler& sampler,
               picks * form.rows_per_item);
   }
   ExpectValidRows(storage, plan);
+  for (const SamplePlan::Context& list : plan.context) {
+    ExpectValidContext(storage, plan, list);
+  }
 }
 
 void ExpectValidPlans(const StorageSimulator& storage, Sampler& sampler,

@@ -41,7 +41,8 @@ struct PlanForm {
 
 // Makes `batches` plans, and finds in each the right number of draws, all of
 // live rows in their generation, with weights in (0, 1] (1 where the sampler is
-// not weighted), and rows and segments that belong together.
+// not weighted), and rows and segments that belong together, those of the
+// context too.
 void ExpectValidPlans(const StorageSimulator& storage, Sampler& sampler,
                       uint64_t batches, uint64_t seed,
                       const PlanForm& form = {});

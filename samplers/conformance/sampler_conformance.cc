@@ -43,6 +43,9 @@ void ExpectDrawsLiveRows(const slots_internal::RingModel& model,
     EXPECT_THAT(live, Contains(plan.rows[i]));
     EXPECT_EQ(plan.generations[i], model.writes(plan.rows[i]) - 1);
   }
+  for (const SamplePlan::Context& list : plan.context) {
+    for (const Slot slot : list.rows) EXPECT_THAT(live, Contains(slot));
+  }
   for (const Draw& draw : plan.draws) {
     EXPECT_THAT(live, Contains(draw.slot));
     EXPECT_EQ(draw.generation, model.writes(draw.slot) - 1);

@@ -84,6 +84,7 @@ absl::Status FakePrioritizedSampler::Plan(const Request& request,
                      " rows: got ", total, ", want > 0"));
   }
   plan->Clear();
+  plan->context.clear();
   const Rng rng(request.seed, RngStream::kSampler);
   for (int64_t i = 0; i < request.batch_size; ++i) {
     const double point = total * rng.UniformDouble(request.batch_number,

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names like T5 are those of the peer's behaviours that a test repeats.
+#include "rill/samplers/units/frame_stack_unit.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/samplers/composed_sampler.h"
+#include "rill/samplers/conformance/plan_checks.h"
+#include "rill/samplers/conformance/sampler_conformance.h"
+#include "rill/samplers/prioritized/prioritized_selector.h"
+#include "rill/samplers/selectors/without_replacement.h"
+#include "rill/samplers/trajectories/trajectory_model.h"
+#include "rill/samplers/uniform_sampler.h"
+#include "rill/samplers/uniform_selector.h"
+#include "rill/samplers/units/plans_over_histories.h"
+#include "rill/testing/chi_square.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr double kFalseAlarms = 1e-9;
+
+std::unique_ptr<Sampler> Over(std::unique_ptr<Selector> selector,
+                              int64_t frames = 4) {
+  return *MakeSampler(std::move(selector),
+                      *MakeFrameStackUnit({.frames = frames}), "FrameStack");
+}
+
+}  // namespace
+
+INSTANTIATE_SAMPLER_CONFORMANCE(Uniform, {.make = [] {
+                                  return Over(MakeUniformSelector());
+                                }});
+INSTANTIATE_SAMPLER_CONFORMANCE(Prioritized, {.make = [] {
+                                  return Over(*PrioritizedSelector::Create({}));
+                                }});
+INSTANTIATE_SAMPLER_CONFORMANCE(
+    WithoutReplacement,
+    {.make = [] { return Over(MakeWithoutReplacementSelector()); },
+     .is_stateful = true,
+     .plans = {.may_be_short = true}});
+
+namespace {
+
+// The frames of each row that was drawn: its slots, negative (~slot) where the
+// mask is 0.
+std::map<Slot, std::vector<Slot>> FramesOf(const SamplePlan& plan) {
+  std::map<Slot, std::vector<Slot>> frames;
+  const SamplePlan::Context& before = plan.context[0];
+  for (size_t i = 0; i < plan.draws.size(); ++i) {
+    std::vector<Slot> stack;
+    for (size_t k = 0; k < before.rows.size(); ++k) {
+      if (before.segments[k] != static_cast<int64_t>(i)) continue;
+      const bool is_there = before.mask.empty() || before.mask[k] == 1;
+      stack.push_back(is_there ? before.rows[k] : ~before.rows[k]);
+    }
+    stack.push_back(plan.draws[i].slot);
+    frames[plan.draws[i].slot] = stack;
+  }
+  return frames;
+}
+
+TEST(FrameStackUnitTest, Example) {
+  RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Unit> unit,
+                            MakeFrameStackUnit({.frames = 4}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto sampler,
+      MakeSampler(MakeUniformSelector(), std::move(unit), "FrameStack"));
+  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  storage.AddObserver(sampler->observer());
+  storage.Append(0, std::vector<TrajectoryModel::Value>(8));
+  const SamplePlan plan = PlanOf(*sampler, 100, 1, 0);
+  EXPECT_THAT(plan.rows, IsEmpty());
+  EXPECT_THAT(FramesOf(plan)[5], ElementsAre(2, 3, 4, 5));
+}
+
+TEST(FrameStackUnitTest, T5_FramesOfAnotherEpisodeAreMasked) {
+  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  const auto sampler = Over(MakeUniformSelector(), 3);
+  storage.AddObserver(sampler->observer());
+  storage.Append(0, {{}, {}, {.is_end = true}, {}, {}, {}});
+  const SamplePlan plan = PlanOf(*sampler, 200, 1, 0);
+  EXPECT_EQ(plan.context[0].mask.size(), plan.context[0].rows.size());
+  EXPECT_THAT(FramesOf(plan), ElementsAre(Pair(0, ElementsAre(~0, ~0, 0)),
+                                          Pair(1, ElementsAre(~0, 0, 1)),
+                                          Pair(2, ElementsAre(0, 1, 2)),
+                                          Pair(3, ElementsAre(~3, ~3, 3)),
+                                          Pair(4, ElementsAre(~3, 3, 4)),
+                                          Pair(5, ElementsAre(3, 4, 5))));
+}
+
+TEST(FrameStackUnitTest, EvictedFramesAreMaskedAndOneFrameNeedsNoOther) {
+  TrajectoryModel storage({.count = 1, .capacity = 3}, {.ids = false});
+  const auto two = Over(MakeUniformSelector(), 2);
+  const auto one = Over(MakeUniformSelector(), 1);
+  storage.AddObserver(two->observer());
+  storage.AddObserver(one->observer());
+  storage.Append(0, std::vector<TrajectoryModel::Value>(4));
+  EXPECT_THAT(
+      FramesOf(PlanOf(*two, 100, 1, 0)),
+      ElementsAre(Pair(0, ElementsAre(2, 0)), Pair(1, ElementsAre(~1, 1)),
+                  Pair(2, ElementsAre(1, 2))));
+  EXPECT_THAT(PlanOf(*one, 100, 1, 0).context[0].rows, IsEmpty());
+}
+
+TEST(FrameStackUnitTest, DrawsTheRowsOfAUniformSampler) {
+  TrajectoryModel storage({.count = 2, .capacity = 8}, {.ids = false});
+  const auto sampler = Over(MakeUniformSelector());
+  const auto uniform = MakeUniformSampler();
+  storage.AddObserver(sampler->observer());
+  storage.AddObserver(uniform->observer());
+  storage.Append(0, std::vector<TrajectoryModel::Value>(5));
+  storage.Append(1, std::vector<TrajectoryModel::Value>(11));
+  std::vector<int64_t> counts(16, 0);
+  for (uint64_t batch = 0; batch < 50; ++batch) {
+    const SamplePlan plan = PlanOf(*sampler, 100, 1, batch);
+    EXPECT_EQ(plan.draws, PlanOf(*uniform, 100, 1, batch).draws);
+    for (const Draw& draw : plan.draws) ++counts[draw.slot];
+  }
+  std::vector<double> wanted(16, 1.0 / 13);
+  std::fill(wanted.begin() + 5, wanted.begin() + 8, 0.0);
+  EXPECT_THAT(counts, DistributedAs(wanted, kFalseAlarms));
+}
+
+TEST(FrameStackUnitTest, FramesOfRandomHistoriesAreTheRowsBefore) {
+  for (const int64_t frames : {2, 5}) {
+    ForPlansOverHistories(
+        60, 16, [&] { return Over(MakeUniformSelector(), frames); },
+        [&](const SamplePlan* plan, const RowsOfTrajectories& rows) {
+          ASSERT_EQ(plan == nullptr, rows.all().empty());
+          if (plan == nullptr) return;
+          std::vector<Slot> wanted;
+          std::vector<int64_t> segments;
+          std::vector<uint8_t> mask;
+          for (size_t i = 0; i < plan->draws.size(); ++i) {
+            const Slot slot = plan->draws[i].slot;
+            for (int64_t back = frames - 1; back > 0; --back) {
+              const int64_t at = rows.OffsetOf(slot) - back;
+              wanted.push_back(
+                  rows.TrajectoryOf(slot)[std::max<int64_t>(at, 0)]);
+              segments.push_back(static_cast<int64_t>(i));
+              mask.push_back(at >= 0 ? 1 : 0);
+            }
+          }
+          if (std::find(mask.begin(), mask.end(), 0) == mask.end()) {
+            mask.clear();
+          }
+          EXPECT_THAT(plan->rows, IsEmpty());
+          ASSERT_EQ(plan->context.size(), 1u);
+          EXPECT_EQ(plan->context[0].rows, wanted);
+          EXPECT_EQ(plan->context[0].segments, segments);
+          EXPECT_EQ(plan->context[0].mask, mask);
+        });
+  }
+}
+
+TEST(FrameStackUnitTest, FramesOutOfRangeAreRefused) {
+  EXPECT_THAT(
+      MakeFrameStackUnit({.frames = 0}).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "MakeFrameStackUnit: frames: got 0, want [1, 16777216]"));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto unit,
+                            MakeFrameStackUnit({.frames = 1 << 20}));
+  EXPECT_THAT(unit->NumAnchors(16), IsOkAndHolds(16));
+  EXPECT_THAT(unit->NumAnchors(17),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("batch size: got 17, want [1, 16] where rows "
+                                 "have 1048576 frames")));
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/units/hindsight_unit.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/rng.h"
+#include "rill/samplers/units/rows_unit.h"
+#include "rill/slots/slot.h"
+
+namespace rill {
+namespace {
+
+constexpr double kTwoToMinus53 = 1.0 / (uint64_t{1} << 53);
+
+class HindsightUnit final : public samplers_internal::RowsUnit {
+ public:
+  explicit HindsightUnit(const HindsightUnitOptions& options)
+      : options_(options) {}
+
+  size_t num_contexts() const override { return 1; }
+  void Expand(const Rng& rng, uint64_t batch_number,
+              SamplePlan* plan) const override;
+  absl::string_view name() const override { return "Hindsight"; }
+
+ private:
+  Slot GoalOf(Slot slot, uint64_t bits) const;
+
+  const HindsightUnitOptions options_;
+};
+
+Slot HindsightUnit::GoalOf(Slot slot, uint64_t bits) const {
+  if (options_.strategy == HindsightStrategy::kRandom) {
+    return anchors().At(BoundedInt(bits, anchors().size()));
+  }
+  const Row row = RowOf(slot);
+  int64_t first = row.rows - 1;
+  if (options_.strategy == HindsightStrategy::kFuture) first = row.offset;
+  if (options_.strategy == HindsightStrategy::kEpisode) first = 0;
+  return index().At(row.trajectory, first + BoundedInt(bits, row.rows - first));
+}
+
+void HindsightUnit::Expand(const Rng& rng, uint64_t batch_number,
+                           SamplePlan* plan) const {
+  SamplePlan::Context& goals = plan->context[0];
+  for (size_t i = 0; i < plan->draws.size(); ++i) {
+    const Rng::Block bits = rng.Bits(batch_number, static_cast<uint32_t>(i));
+    const double point =
+        static_cast<double>(LowBits64(bits) >> 11) * kTwoToMinus53;
+    if (point >= options_.ratio) continue;
+    goals.rows.push_back(GoalOf(plan->draws[i].slot, HighBits64(bits)));
+    goals.segments.push_back(static_cast<int64_t>(i));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Unit>> MakeHindsightUnit(
+    const HindsightUnitOptions& options) {
+  if (!(options.ratio >= 0 && options.ratio <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MakeHindsightUnit: ratio: got ", options.ratio, ", want [0, 1]"));
+  }
+  return std::make_unique<HindsightUnit>(options);
+}
+
+}  // namespace rill

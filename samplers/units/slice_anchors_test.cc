@@ -12,34 +12,11 @@
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
 #include "rill/samplers/trajectories/trajectory_model.h"
+#include "rill/samplers/units/anchor_believer.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::samplers_internal {
 namespace {
-
-// Believes what it is told, and minds what does not fit.
-class Believer : public AnchorListener {
- public:
-  void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        EXPECT_TRUE(anchors.insert(slot).second) << slot << " twice";
-      }
-    }
-  }
-  void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
-    for (const SlotRange& range : slots) {
-      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-        EXPECT_EQ(anchors.erase(slot), 1u) << slot << " never was one";
-        removed.insert(slot);
-      }
-    }
-  }
-  void OnAnchorsCleared() override { anchors.clear(); }
-
-  std::set<Slot> anchors;
-  std::set<Slot> removed;
-};
 
 std::set<Slot> AnchorsOf(const TrajectoryModel& model, const StartRule& rule) {
   std::set<Slot> anchors;
@@ -65,7 +42,7 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
     const StartRule& rule = rules[number / 6 % rules.size()];
     TrajectoryHistory history(number, /*max_capacity=*/20);
     SliceAnchors anchors(rule);
-    Believer believer;
+    AnchorBeliever believer;
     anchors.SetListener(&believer);
     history.model().AddObserver(&anchors);
     for (int step = 0; step < 100; ++step) {
@@ -94,7 +71,7 @@ TEST(SliceAnchorsTest, ListenerHearsWhatALoadedStateChanges) {
   const std::string bytes = std::move(writer).Finish();
 
   SliceAnchors loaded(rule);
-  Believer believer;
+  AnchorBeliever believer;
   loaded.SetListener(&believer);
   model.AddObserver(&loaded);
   EXPECT_THAT(believer.anchors, ::testing::ElementsAre(0, 3));
@@ -107,7 +84,7 @@ TEST(SliceAnchorsTest, ListenerHearsWhatALoadedStateChanges) {
 TEST(SliceAnchorsTest, RowWrittenInPlaceCeasesAndBecomesOneAgain) {
   TrajectoryModel model({.count = 1, .capacity = 8}, {});
   SliceAnchors anchors({.length = 2});
-  Believer believer;
+  AnchorBeliever believer;
   anchors.SetListener(&believer);
   model.AddObserver(&anchors);
   model.Append(0, {{}, {}, {}, {}, {}});

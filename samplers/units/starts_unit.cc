@@ -5,16 +5,18 @@
 
 namespace rill::samplers_internal {
 
-absl::Status StartsUnit::CheckStarts(int64_t want_rows, absl::string_view also,
-                                     absl::string_view advice) const {
-  if (size() > 0) return absl::OkStatus();
-  if (index().num_rows() == 0) {
+absl::Status CheckTrajectories(const TrajectoryIndex& index,
+                               int64_t num_anchors, int64_t want_rows,
+                               absl::string_view also,
+                               absl::string_view advice) {
+  if (num_anchors > 0) return absl::OkStatus();
+  if (index.num_rows() == 0) {
     return absl::FailedPreconditionError(
         "live rows: got 0, want >= 1; write more rows first");
   }
-  const auto [shortest, longest] = index().RangeOfRows();
+  const auto [shortest, longest] = index.RangeOfRows();
   return absl::FailedPreconditionError(
-      absl::StrCat("trajectories: got ", index().num_trajectories(), " of ",
+      absl::StrCat("trajectories: got ", index.num_trajectories(), " of ",
                    shortest, " to ", longest, " rows, want one of ", want_rows,
                    " or more", also, "; ", advice));
 }

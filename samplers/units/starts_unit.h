@@ -19,6 +19,14 @@
 
 namespace rill::samplers_internal {
 
+// CheckAnchors of a unit that wants trajectories of `want_rows`, of which there
+// are `num_anchors` anchors; `also` says what else they must be, `advice` what
+// to do.
+absl::Status CheckTrajectories(const TrajectoryIndex& index,
+                               int64_t num_anchors, int64_t want_rows,
+                               absl::string_view also,
+                               absl::string_view advice);
+
 // What units share whose anchors are the starts of trajectories by a rule: the
 // index, its events and its part of the state. Which starts are picked and what
 // they become is each unit's own.
@@ -57,10 +65,10 @@ class StartsUnit : public Unit, protected Anchors {
     return starts_.CountOf(trajectory);
   }
 
-  // CheckAnchors of a unit that wants trajectories of `want_rows`; `also` says
-  // what else they must be, `advice` what to do.
   absl::Status CheckStarts(int64_t want_rows, absl::string_view also,
-                           absl::string_view advice) const;
+                           absl::string_view advice) const {
+    return CheckTrajectories(index(), size(), want_rows, also, advice);
+  }
 
  private:
   SliceAnchors starts_;

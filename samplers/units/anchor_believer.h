@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_UNITS_ANCHOR_BELIEVER_H_
+#define RILL_SAMPLERS_UNITS_ANCHOR_BELIEVER_H_
+
+#include <set>
+
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "rill/samplers/anchors.h"
+#include "rill/slots/slot.h"
+
+namespace rill::samplers_internal {
+
+// Believes what a unit tells of its anchors, and minds (as a failure of the
+// test) what does not fit.
+//
+// Thread-safety: thread-compatible.
+class AnchorBeliever final : public AnchorListener {
+ public:
+  void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        EXPECT_TRUE(anchors.insert(slot).second) << slot << " twice";
+      }
+    }
+  }
+  void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        EXPECT_EQ(anchors.erase(slot), 1u) << slot << " never was one";
+        removed.insert(slot);
+      }
+    }
+  }
+  void OnAnchorsCleared() override { anchors.clear(); }
+
+  std::set<Slot> anchors;
+  std::set<Slot> removed;
+};
+
+}  // namespace rill::samplers_internal
+
+#endif  // RILL_SAMPLERS_UNITS_ANCHOR_BELIEVER_H_

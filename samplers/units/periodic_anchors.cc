@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/units/periodic_anchors.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+
+namespace rill::samplers_internal {
+namespace {
+
+std::vector<SlotRange> AsRanges(absl::Span<const Slot> slots) {
+  std::vector<SlotRange> ranges;
+  for (const Slot slot : slots) {
+    if (ranges.empty() || ranges.back().first + ranges.back().count != slot) {
+      ranges.push_back({.first = slot, .count = 0});
+    }
+    ++ranges.back().count;
+  }
+  return ranges;
+}
+
+// All sorted: what of `slots` is not in `others`, or is in `anyway`.
+std::vector<Slot> Without(absl::Span<const Slot> slots,
+                          absl::Span<const Slot> others,
+                          absl::Span<const Slot> anyway) {
+  std::vector<Slot> result;
+  for (const Slot slot : slots) {
+    if (!std::binary_search(others.begin(), others.end(), slot) ||
+        std::binary_search(anyway.begin(), anyway.end(), slot)) {
+      result.push_back(slot);
+    }
+  }
+  return result;
+}
+
+template <typename T>
+void SortUnique(std::vector<T>* values) {
+  std::sort(values->begin(), values->end());
+  values->erase(std::unique(values->begin(), values->end()), values->end());
+}
+
+}  // namespace
+
+// --- The rule ----------------------------------------------------------------
+
+int64_t PeriodicAnchors::PhaseOf(Handle trajectory) const {
+  const auto found = phases_.find(trajectory);
+  return found == phases_.end() ? 0 : found->second;
+}
+
+int64_t PeriodicAnchors::NextOffset(int64_t offset, int64_t phase) const {
+  const int64_t behind = (phase + offset) % rule_.period;
+  return behind == 0 ? offset : offset + rule_.period - behind;
+}
+
+int64_t PeriodicAnchors::Count(int64_t rows, int64_t phase) const {
+  const int64_t first = NextOffset(rule_.before, phase);
+  const int64_t end = rows - rule_.after;
+  return end <= first ? 0 : (end - 1 - first) / rule_.period + 1;
+}
+
+void PeriodicAnchors::Set(Handle trajectory, int64_t rows, int64_t phase) {
+  if (rows > 0 && phase > 0) {
+    phases_[trajectory] = phase;
+  } else {
+    phases_.erase(trajectory);
+  }
+  set_.Set(trajectory, Count(rows, phase));
+}
+
+Slot PeriodicAnchors::At(int64_t n) const {
+  const WeighedSet::Hit hit = set_.Find(n);
+  return index_.At(hit.member, NextOffset(rule_.before, PhaseOf(hit.member)) +
+                                   hit.rest * rule_.period);
+}
+
+bool PeriodicAnchors::Contains(Slot slot) const {
+  const std::optional<TrajectoryIndex::Place> place = index_.Find(slot);
+  if (!place.has_value()) return false;
+  const int64_t rows = index_.Get(place->trajectory).rows;
+  return place->offset >= rule_.before && place->offset < rows - rule_.after &&
+         (PhaseOf(place->trajectory) + place->offset) % rule_.period == 0;
+}
+
+// --- Events ------------------------------------------------------------------
+
+void PeriodicAnchors::OnAttach(const Lanes& lanes,
+                               absl::Span<const Cursor> cursors) {
+  index_.OnAttach(lanes, cursors);
+  set_.Clear();
+  phases_.clear();
+  if (listener_ != nullptr) listener_->OnAnchorsCleared();
+}
+
+void PeriodicAnchors::OnClear() {
+  index_.OnClear();
+  set_.Clear();
+  phases_.clear();
+  if (listener_ != nullptr) listener_->OnAnchorsCleared();
+}
+
+void PeriodicAnchors::OnRetire(const WriteEvent& event) {
+  // Rows that are written in place stay: a read waits for the write.
+  if (event.is_append) Evict(event);
+}
+
+void PeriodicAnchors::OnWrite(const WriteEvent& event) {
+  if (!event.is_append) {
+    WriteInPlace(event);
+    return;
+  }
+  index_.OnWrite(event);
+  pieces_.clear();
+  for (const SlotRange& range : event.written) {
+    index_.AppendPieces(range, &pieces_);
+  }
+  CollectShares();
+  removed_.clear();
+  added_.clear();
+  for (const Share& share : shares_) {
+    const int64_t rows = index_.Get(share.trajectory).rows;
+    AppendAnchors(share.trajectory, rows - share.rows - rule_.after,
+                  rows - rule_.after, &added_);
+    Set(share.trajectory, rows, PhaseOf(share.trajectory));
+  }
+  Tell();
+}
+
+void PeriodicAnchors::CollectShares() {
+  shares_.clear();
+  share_of_.clear();
+  for (const TrajectoryIndex::Piece& piece : pieces_) {
+    const auto [found, is_new] =
+        share_of_.insert({piece.place.trajectory, shares_.size()});
+    if (is_new) shares_.push_back({.trajectory = piece.place.trajectory});
+    shares_[found->second].rows += piece.slots.count;
+  }
+}
+
+void PeriodicAnchors::AppendAnchors(Handle trajectory, int64_t begin,
+                                    int64_t end,
+                                    std::vector<SlotRange>* ranges) const {
+  if (listener_ == nullptr) return;
+  int64_t offset =
+      NextOffset(std::max(begin, rule_.before), PhaseOf(trajectory));
+  if (rule_.period == 1 && offset < end) {
+    index_.AppendRanges(trajectory, offset, end - offset, ranges);
+    return;
+  }
+  for (; offset < end; offset += rule_.period) {
+    ranges->push_back({.first = index_.At(trajectory, offset), .count = 1});
+  }
+}
+
+void PeriodicAnchors::Evict(const WriteEvent& event) {
+  // They are the oldest of their lanes, in whatever order they are named.
+  pieces_.clear();
+  for (size_t i = 0; i < event.retired.size();) {
+    const int64_t lane = index_.lanes().LaneOf(event.retired[i].first);
+    int64_t rows = 0;
+    for (; i < event.retired.size() &&
+           index_.lanes().LaneOf(event.retired[i].first) == lane;
+         ++i) {
+      rows += event.retired[i].count;
+    }
+    index_.AppendLane(lane, rows, &pieces_);
+  }
+  CollectShares();
+  removed_.clear();
+  added_.clear();
+  for (const Share& share : shares_) {
+    const int64_t rows = index_.Get(share.trajectory).rows;
+    AppendAnchors(share.trajectory, 0,
+                  std::min(share.rows + rule_.before, rows - rule_.after),
+                  &removed_);
+    Set(share.trajectory, rows - share.rows,
+        (PhaseOf(share.trajectory) + share.rows) % rule_.period);
+  }
+  index_.OnRetire(event);
+  Tell();
+}
+
+void PeriodicAnchors::WriteInPlace(const WriteEvent& event) {
+  std::vector<Slot> written;
+  std::vector<int64_t> lanes;
+  for (const SlotRange& range : event.written) {
+    for (int64_t i = 0; i < range.count; ++i) {
+      if (Contains(range.first + i)) written.push_back(range.first + i);
+    }
+    lanes.push_back(index_.lanes().LaneOf(range.first));
+  }
+  SortUnique(&written);
+  if (!index_.IsChange(event)) {
+    index_.OnWrite(event);
+    TellOfDifference(written, written, written);
+    return;
+  }
+  for (const SlotRange& range : event.written) {
+    for (int64_t i = 0; i < range.count; ++i) {
+      written.push_back(range.first + i);
+    }
+  }
+  SortUnique(&written);
+  SortUnique(&lanes);
+  std::vector<Handle> trajectories = TrajectoriesOf(lanes);
+  const std::vector<Slot> before = AnchorsOf(trajectories);
+  absl::flat_hash_map<Slot, int64_t> phases;  // By the first row.
+  for (const Handle trajectory : trajectories) {
+    const int64_t phase = PhaseOf(trajectory);
+    if (phase > 0) phases[index_.At(trajectory, 0)] = phase;
+    Set(trajectory, /*rows=*/0, /*phase=*/0);
+  }
+  index_.OnWrite(event);
+  trajectories = TrajectoriesOf(lanes);
+  for (const Handle trajectory : trajectories) {
+    const TrajectoryIndex::Trajectory now = index_.Get(trajectory);
+    const auto phase = phases.find(index_.At(trajectory, 0));
+    Set(trajectory, now.rows,
+        now.is_cut && phase != phases.end() ? phase->second : 0);
+  }
+  TellOfDifference(before, AnchorsOf(trajectories), written);
+}
+
+std::vector<PeriodicAnchors::Handle> PeriodicAnchors::TrajectoriesOf(
+    absl::Span<const int64_t> lanes) const {
+  std::vector<TrajectoryIndex::Piece> pieces;
+  for (const int64_t lane : lanes) {
+    index_.AppendLane(lane, index_.lanes().capacity, &pieces);
+  }
+  std::vector<Handle> trajectories;
+  for (const TrajectoryIndex::Piece& piece : pieces) {
+    if (piece.place.offset == 0) trajectories.push_back(piece.place.trajectory);
+  }
+  return trajectories;
+}
+
+std::vector<Slot> PeriodicAnchors::AnchorsOf(
+    absl::Span<const Handle> trajectories) const {
+  std::vector<SlotRange> ranges;
+  for (const Handle trajectory : trajectories) {
+    AppendAnchors(trajectory, 0, index_.Get(trajectory).rows - rule_.after,
+                  &ranges);
+  }
+  std::vector<Slot> slots;
+  for (const SlotRange& range : ranges) {
+    for (int64_t i = 0; i < range.count; ++i) slots.push_back(range.first + i);
+  }
+  std::sort(slots.begin(), slots.end());
+  return slots;
+}
+
+void PeriodicAnchors::TellOfDifference(absl::Span<const Slot> before,
+                                       absl::Span<const Slot> after,
+                                       absl::Span<const Slot> written) {
+  removed_ = AsRanges(Without(before, after, written));
+  added_ = AsRanges(Without(after, before, written));
+  Tell();
+}
+
+void PeriodicAnchors::Tell() {
+  if (listener_ == nullptr) return;
+  if (!removed_.empty()) listener_->OnAnchorsRemoved(removed_);
+  if (!added_.empty()) listener_->OnAnchorsAdded(added_);
+}
+
+// --- State -------------------------------------------------------------------
+
+std::vector<int64_t> PeriodicAnchors::AllLanes() const {
+  std::vector<int64_t> lanes(index_.num_lanes());
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    lanes[lane] = static_cast<int64_t>(lane);
+  }
+  return lanes;
+}
+
+void PeriodicAnchors::Save(StateWriter* writer) const {
+  index_.Save(writer);
+  std::vector<std::pair<Slot, int64_t>> phases;
+  for (const auto& [trajectory, phase] : phases_) {
+    phases.emplace_back(index_.At(trajectory, 0), phase);
+  }
+  std::sort(phases.begin(), phases.end());
+  writer->Int(rule_.period);
+  writer->Int(static_cast<int64_t>(phases.size()));
+  for (const auto& [slot, phase] : phases) {
+    writer->Int(slot);
+    writer->Int(phase);
+  }
+  writer->Int(set_.size());
+  for (const Handle trajectory : set_.members()) {
+    writer->Int(index_.At(trajectory, 0));
+  }
+}
+
+absl::Status PeriodicAnchors::Load(StateReader* reader) {
+  const std::vector<int64_t> lanes = AllLanes();
+  const std::vector<Slot> before = AnchorsOf(TrajectoriesOf(lanes));
+  RILL_RETURN_IF_ERROR(index_.Load(reader));
+  absl::Status status = ReadPhases(reader);
+  if (status.ok()) status = ReadOrder(reader);
+  TellOfDifference(before, AnchorsOf(TrajectoriesOf(lanes)), {});
+  return status;
+}
+
+absl::Status PeriodicAnchors::ReadPhases(StateReader* reader) {
+  RILL_ASSIGN_OR_RETURN(const int64_t period, reader->Int());
+  if (period != rule_.period) {
+    return reader->DoesNotFit(
+        absl::StrCat("period: got ", period, ", want ", rule_.period));
+  }
+  RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
+  if (count < 0 || count > index_.num_trajectories()) {
+    return reader->Damaged(absl::StrCat("trajectories that lost steps: got ",
+                                        count, ", want [0, ",
+                                        index_.num_trajectories(), "]"));
+  }
+  absl::flat_hash_map<Handle, int64_t> phases;
+  for (int64_t i = 0; i < count; ++i) {
+    RILL_ASSIGN_OR_RETURN(const Slot slot, reader->Int());
+    RILL_ASSIGN_OR_RETURN(const int64_t phase, reader->Int());
+    const std::optional<TrajectoryIndex::Place> place = index_.Find(slot);
+    if (!place.has_value() || place->offset != 0 || phase < 1 ||
+        phase >= period || !index_.Get(place->trajectory).is_cut ||
+        !phases.insert({place->trajectory, phase}).second) {
+      return reader->Damaged(absl::StrCat(
+          "steps before slot ", slot, ": got ", phase, ", want [1, ", period,
+          ") of another trajectory whose first row it is and that is cut"));
+    }
+  }
+  phases_ = std::move(phases);
+  return absl::OkStatus();
+}
+
+// Follows ReadPhases.
+absl::Status PeriodicAnchors::ReadOrder(StateReader* reader) {
+  set_.Clear();
+  for (const Handle trajectory : TrajectoriesOf(AllLanes())) {
+    Set(trajectory, index_.Get(trajectory).rows, PhaseOf(trajectory));
+  }
+  RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
+  if (count != set_.size()) {
+    return reader->DoesNotFit(absl::StrCat("trajectories with anchors: got ",
+                                           count, ", want ", set_.size()));
+  }
+  std::vector<Handle> order;
+  absl::flat_hash_map<Handle, bool> is_named;
+  for (int64_t i = 0; i < count; ++i) {
+    RILL_ASSIGN_OR_RETURN(const Slot slot, reader->Int());
+    const std::optional<TrajectoryIndex::Place> place = index_.Find(slot);
+    if (!place.has_value() || place->offset != 0 ||
+        set_.WeightOf(place->trajectory) == 0 ||
+        !is_named.insert({place->trajectory, true}).second) {
+      return reader->DoesNotFit(
+          absl::StrCat("trajectory at slot ", slot,
+                       ": want the first slot of another one with anchors"));
+    }
+    order.push_back(place->trajectory);
+  }
+  set_.Reorder(order);
+  return absl::OkStatus();
+}
+
+}  // namespace rill::samplers_internal

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_UNITS_PERIODIC_ANCHORS_H_
+#define RILL_SAMPLERS_UNITS_PERIODIC_ANCHORS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "rill/base/rng.h"
+#include "rill/samplers/anchors.h"
+#include "rill/samplers/state_bytes.h"
+#include "rill/samplers/trajectories/trajectory_index.h"
+#include "rill/samplers/trajectories/weighed_set.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
+
+namespace rill::samplers_internal {
+
+// Every `period`-th row of a trajectory, counted from the trajectory's own
+// first step, that has enough live rows around it.
+//
+// Eviction does not move the count: where rows went from the front, they are
+// still counted. What cannot be known begins at the first row that was seen:
+// a trajectory that was there before this and whose state is not loaded, one
+// whose beginning was part of a batch longer than the ring, and the rest of one
+// that lost all its rows while others wrote to its lane. Where a write in place
+// splits a trajectory, the second part counts from its own first row.
+//
+// Thread-safety: thread-compatible.
+// Cost: as SliceAnchors, and 17 bytes a trajectory whose count is not 0 at its
+//   first live row; At and Contains O(log16 trajectories + log pieces).
+class PeriodicAnchors : public WriteObserver, public Anchors {
+ public:
+  struct Rule {
+    int64_t period = 1;  // >= 1.
+    // Rows that a trajectory has before an anchor, and behind it, at least.
+    int64_t before = 0;
+    int64_t after = 0;
+  };
+
+  explicit PeriodicAnchors(const Rule& rule) : rule_(rule), index_({}) {}
+
+  // Set once, before the first event. Not owned.
+  void SetListener(AnchorListener* listener) { listener_ = listener; }
+
+  const TrajectoryIndex& index() const { return index_; }
+
+  int64_t size() const override { return set_.total(); }
+  Slot At(int64_t n) const override;
+  bool Contains(Slot slot) const override;
+  // Each with the same probability.
+  Slot Pick(const Rng::Block& bits) const override {
+    return At(BoundedInt(LowBits64(bits), size()));
+  }
+
+  // A part of the sampler's state, as Unit's.
+  void Save(StateWriter* writer) const;
+  absl::Status Load(StateReader* reader);
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
+  void OnRetire(const WriteEvent& event) override;
+  void OnWrite(const WriteEvent& event) override;
+  void OnClear() override;
+
+ private:
+  using Handle = TrajectoryIndex::Handle;
+  // Rows of one trajectory that come or go in an event.
+  struct Share {
+    Handle trajectory = 0;
+    int64_t rows = 0;
+  };
+
+  // How many steps of a trajectory came before its first live row, modulo the
+  // period.
+  int64_t PhaseOf(Handle trajectory) const;
+  // The first offset >= `offset` whose step is a multiple of the period.
+  int64_t NextOffset(int64_t offset, int64_t phase) const;
+  int64_t Count(int64_t rows, int64_t phase) const;
+  // Takes note of a trajectory of so many rows; none: it is gone.
+  void Set(Handle trajectory, int64_t rows, int64_t phase);
+
+  // Of pieces_, in the order of their first rows there.
+  void CollectShares();
+  // The anchors among the offsets [begin, end) of a trajectory.
+  void AppendAnchors(Handle trajectory, int64_t begin, int64_t end,
+                     std::vector<SlotRange>* ranges) const;
+  std::vector<Handle> TrajectoriesOf(absl::Span<const int64_t> lanes) const;
+  // Sorted.
+  std::vector<Slot> AnchorsOf(absl::Span<const Handle> trajectories) const;
+  std::vector<int64_t> AllLanes() const;
+
+  void Evict(const WriteEvent& event);
+  void WriteInPlace(const WriteEvent& event);
+  absl::Status ReadPhases(StateReader* reader);
+  absl::Status ReadOrder(StateReader* reader);
+  // Those of `before` that are not in `after` or were written are removed, and
+  // the other way round. All are sorted.
+  void TellOfDifference(absl::Span<const Slot> before,
+                        absl::Span<const Slot> after,
+                        absl::Span<const Slot> written);
+  void Tell();
+
+  const Rule rule_;
+  TrajectoryIndex index_;
+  WeighedSet set_;  // Trajectories with anchors, by how many.
+  absl::flat_hash_map<Handle, int64_t> phases_;  // Those that are not 0.
+  AnchorListener* listener_ = nullptr;
+  // Memory of events.
+  std::vector<TrajectoryIndex::Piece> pieces_;
+  std::vector<Share> shares_;
+  absl::flat_hash_map<Handle, size_t> share_of_;  // Into shares_.
+  std::vector<SlotRange> removed_, added_;
+};
+
+}  // namespace rill::samplers_internal
+
+#endif  // RILL_SAMPLERS_UNITS_PERIODIC_ANCHORS_H_

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/units/periodic_anchors.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/samplers/state_bytes.h"
+#include "rill/samplers/trajectories/trajectory_history.h"
+#include "rill/samplers/trajectories/trajectory_model.h"
+#include "rill/samplers/units/anchor_believer.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::samplers_internal {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Rule = PeriodicAnchors::Rule;
+
+// Gives each live row the number of its step in its trajectory, by looking at
+// all rows after each event.
+class StepCounter final : public WriteObserver {
+ public:
+  explicit StepCounter(const TrajectoryModel* model) : model_(model) {}
+
+  void OnAttach(const Lanes&, absl::Span<const Cursor>) override {}
+  void OnRetire(const WriteEvent& event) override {
+    if (event.is_append) Look();
+  }
+  void OnWrite(const WriteEvent&) override { Look(); }
+  void OnClear() override { Look(); }
+
+  std::set<Slot> AnchorsBy(const Rule& rule) const {
+    std::set<Slot> anchors;
+    for (const auto& trajectory : model_->Trajectories()) {
+      const std::vector<Slot>& slots = trajectory.slots;
+      const auto rows = static_cast<int64_t>(slots.size());
+      for (int64_t i = rule.before; i < rows - rule.after; ++i) {
+        if (steps_.at(slots[i]) % rule.period == 0) anchors.insert(slots[i]);
+      }
+    }
+    return anchors;
+  }
+
+ private:
+  void Look() {
+    const std::map<Slot, int64_t> before = std::exchange(steps_, {});
+    for (const auto& trajectory : model_->Trajectories()) {
+      const auto known = before.find(trajectory.slots[0]);
+      int64_t step =
+          trajectory.is_cut && known != before.end() ? known->second : 0;
+      for (const Slot slot : trajectory.slots) steps_[slot] = step++;
+    }
+  }
+
+  const TrajectoryModel* model_;
+  std::map<Slot, int64_t> steps_;
+};
+
+TEST(PeriodicAnchorsTest, AreThoseOfTheRuleWhateverIsWritten) {
+  const std::vector<Rule> rules = {{},
+                                   {.period = 2},
+                                   {.period = 3, .after = 2},
+                                   {.period = 4, .before = 2},
+                                   {.period = 5, .before = 1, .after = 3},
+                                   {.before = 3, .after = 1}};
+  for (uint64_t number = 0; number < 180; ++number) {
+    const Rule& rule = rules[number / 6 % rules.size()];
+    TrajectoryHistory history(number, /*max_capacity=*/24);
+    StepCounter counter(&history.model());
+    PeriodicAnchors anchors(rule);
+    PeriodicAnchors unheard(rule);
+    AnchorBeliever believer;
+    anchors.SetListener(&believer);
+    history.model().AddObserver(&counter);
+    history.model().AddObserver(&anchors);
+    history.model().AddObserver(&unheard);
+    for (int step = 0; step < 100; ++step) {
+      history.Step();
+      const std::set<Slot> want = counter.AnchorsBy(rule);
+      ASSERT_EQ(believer.anchors, want)
+          << "history " << number << " step " << step;
+      ASSERT_EQ(anchors.size(), static_cast<int64_t>(want.size()));
+      std::set<Slot> numbered;
+      for (int64_t n = 0; n < anchors.size(); ++n) {
+        numbered.insert(anchors.At(n));
+        ASSERT_EQ(unheard.At(n), anchors.At(n));
+      }
+      ASSERT_EQ(numbered, want);
+      for (Slot slot = 0; slot < history.model().lanes().num_slots(); ++slot) {
+        ASSERT_EQ(anchors.Contains(slot), want.count(slot) == 1);
+      }
+    }
+  }
+}
+
+std::string Saved(const PeriodicAnchors& anchors) {
+  StateWriter writer("Test", 1);
+  anchors.Save(&writer);
+  return std::move(writer).Finish();
+}
+
+// Attaching sees rows 4 .. of the open one, and counts from there.
+TEST(PeriodicAnchorsTest, StateTellsWhatAttachingDoesNot) {
+  TrajectoryModel model({.count = 1, .capacity = 6}, {.ids = false});
+  PeriodicAnchors saved({.period = 3});
+  model.AddObserver(&saved);
+  for (int i = 0; i < 10; ++i) model.Append(0, {{}});
+  EXPECT_TRUE(saved.Contains(0));  // Step 6.
+  PeriodicAnchors loaded({.period = 3});
+  AnchorBeliever believer;
+  loaded.SetListener(&believer);
+  model.AddObserver(&loaded);
+  EXPECT_THAT(believer.anchors, ElementsAre(1, 4));
+  const std::string bytes = Saved(saved);
+  RILL_ASSERT_OK_AND_ASSIGN(StateReader reader,
+                            StateReader::Open("Test", 1, bytes));
+  RILL_ASSERT_OK(loaded.Load(&reader));
+  EXPECT_THAT(believer.anchors, ElementsAre(0, 3));
+  EXPECT_EQ(Saved(loaded), bytes);
+  model.Append(0, {{}, {}, {}});
+  EXPECT_THAT(believer.anchors, ElementsAre(0, 3));
+  EXPECT_EQ(Saved(loaded), Saved(saved));
+
+  PeriodicAnchors other({.period = 2});
+  model.AddObserver(&other);
+  const std::string now = Saved(saved);
+  RILL_ASSERT_OK_AND_ASSIGN(StateReader again,
+                            StateReader::Open("Test", 1, now));
+  EXPECT_THAT(other.Load(&again),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("period: got 3, want 2")));
+}
+
+}  // namespace
+}  // namespace rill::samplers_internal

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_UNITS_SEQUENCE_UNIT_H_
+#define RILL_SAMPLERS_UNITS_SEQUENCE_UNIT_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "rill/samplers/unit.h"
+
+namespace rill {
+
+// What becomes of a sequence that goes on where its trajectory does not.
+enum class SequenceEnd {
+  // Its last row is repeated; the plan's mask is 0 there.
+  kPad,
+  // It ends with its trajectory, and the batch gets smaller.
+  kStop,
+  // It is none: only sequences that are whole are drawn.
+  kStrict,
+};
+
+struct SequenceUnitOptions {
+  // T, the steps to learn from, >= 1.
+  int64_t length = 0;
+  // K, the steps before them that warm up a recurrent state.
+  int64_t burn_in = 0;
+  // Every `dilation`-th row of the trajectory is a step of the sequence, >= 1.
+  int64_t dilation = 1;
+  // The steps to learn from begin at every `period`-th row of the trajectory,
+  // counted from its own first one, >= 1. Neighbours have length - period of
+  // them in common (at dilation 1): R2D2's overlap of 40 in 80 is period = 40.
+  int64_t period = 1;
+  SequenceEnd end = SequenceEnd::kPad;
+  // Only sequences all of whose burn-in is stored. Else rows that are not
+  // there are the first that is, with a 0 in the mask.
+  bool needs_burn_in = false;
+};
+
+// Sequences with burn-in for recurrent networks: TorchRL's Sequence, R2D2's
+// replay. An item is K + T rows of one trajectory (trajectories/
+// trajectory_index.h), in order; the pick is the first of the T, so the mask of
+// what to learn from is the same for each: the first K rows are not. plan.mask
+// is empty where no row pads. Batch sizes count rows: B rows take B / (K + T)
+// picks.
+//
+// The anchors are the rows that a period begins with; a uniform selector draws
+// each with the same probability. Eviction does not move them; what cannot be
+// known of a trajectory's beginning is in periodic_anchors.h.
+//
+// Source: Kapturowski et al., "Recurrent experience replay in distributed
+//   reinforcement learning", ICLR 2019.
+//
+// INVALID_ARGUMENT where an option is out of range, naming it.
+//
+// Cost: a pick O(log trajectories + log pieces), its rows O(log pieces + K +
+// T),
+//   or O((K + T) log pieces) with a dilation; events as the index.
+//
+// Example (SequenceUnitTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(
+//       std::unique_ptr<Unit> sequences,
+//       MakeSequenceUnit({.length = 4, .burn_in = 2, .period = 2}));
+absl::StatusOr<std::unique_ptr<Unit>> MakeSequenceUnit(
+    const SequenceUnitOptions& options);
+
+}  // namespace rill
+
+#endif  // RILL_SAMPLERS_UNITS_SEQUENCE_UNIT_H_

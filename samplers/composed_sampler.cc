@@ -76,11 +76,13 @@ absl::Status ComposedSampler::Select(const Request& request) {
   RILL_ASSIGN_OR_RETURN(const int64_t count,
                         unit_->NumAnchors(request.batch_size));
   RILL_RETURN_IF_ERROR(unit_->CheckAnchors());
+  const Selector::Request select = {.count = count,
+                                    .seed = request.seed,
+                                    .batch_number = request.batch_number};
+  RILL_RETURN_IF_ERROR(selector_->Prepare(select, unit_->anchors()));
   draws_.clear();
-  return selector_->Select({.count = count,
-                            .seed = request.seed,
-                            .batch_number = request.batch_number},
-                           unit_->anchors(), &draws_);
+  selector_->Select(select, unit_->anchors(), &draws_);
+  return absl::OkStatus();
 }
 
 absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
@@ -197,6 +199,13 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(
                      selector == nullptr ? "selector: got null, want a selector"
                      : unit == nullptr   ? "unit: got null, want a unit"
                                          : "name: got an empty one, want one"));
+  }
+  if (unit->picks_by_rule() && !selector->picks_by_unit()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MakeSampler: selector: got ", selector->name(), ", which picks ",
+        "anchors itself, want one that leaves it to the unit, as uniform does, "
+        "where ",
+        unit->name(), " has a rule of its own for that (starts)"));
   }
   return std::make_unique<ComposedSampler>(std::move(selector), std::move(unit),
                                            name);

@@ -16,7 +16,9 @@ namespace rill {
 // selector) and what an anchor becomes (the unit). `name` is Sampler::name():
 // a state is loaded only into a sampler of the same name.
 //
-// INVALID_ARGUMENT where one of the three is missing.
+// INVALID_ARGUMENT where one of the three is missing, or the unit was given a
+// rule by which to pick (SliceStarts::kRows, kRecent) and the selector never
+// asks for it.
 //
 // Thread-safety: the sampler is thread-safe, its parts are behind one mutex.
 // Cost: that of the parts, and O(rows) of a plan or an event for generations;

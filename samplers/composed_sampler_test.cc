@@ -36,7 +36,7 @@ constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 // Items of two rows that follow one another in a lane; an anchor is the first.
-class PairUnit final : public Unit, public Anchors {
+class PairUnit : public Unit, public Anchors {
  public:
   // What the unit and its selector hear goes to `log`.
   explicit PairUnit(std::vector<std::string>* log = nullptr) : log_(log) {}
@@ -127,11 +127,14 @@ class FirstSelector final : public Selector {
  public:
   explicit FirstSelector(std::vector<std::string>* log = nullptr) : log_(log) {}
 
-  absl::Status Select(const Request& request, const Anchors& anchors,
-                      std::vector<Draw>* draws) override {
-    draws->assign(request.count, {.slot = anchors.At(0)});
+  absl::Status Prepare(const Request& /*request*/,
+                       const Anchors& /*anchors*/) override {
     if (value_ >= 0) return absl::OkStatus();
     return absl::FailedPreconditionError("first: got none, want one");
+  }
+  void Select(const Request& request, const Anchors& anchors,
+              std::vector<Draw>* draws) override {
+    draws->assign(request.count, {.slot = anchors.At(0)});
   }
   void SaveState(StateWriter* writer) const override { writer->Int(value_); }
   absl::Status LoadState(StateReader* reader) override {
@@ -202,6 +205,26 @@ TEST(ComposedSamplerTest, WantsAllThree) {
               StatusIs(kInvalidArgument, HasSubstr("unit: got null")));
   EXPECT_THAT(MakeSampler(MakeUniformSelector(), MakeTransitionUnit(), ""),
               StatusIs(kInvalidArgument, HasSubstr("name: ")));
+}
+
+// A unit that was given a rule by which to pick.
+class RuledUnit final : public PairUnit {
+ public:
+  bool picks_by_rule() const override { return true; }
+};
+
+TEST(ComposedSamplerTest, RuleThatTheSelectorNeverAsksForIsRefused) {
+  EXPECT_THAT(
+      MakeSampler(std::make_unique<FirstSelector>(),
+                  std::make_unique<RuledUnit>(), "Mine"),
+      StatusIs(kInvalidArgument,
+               HasSubstr("MakeSampler: selector: got First, which picks "
+                         "anchors itself, want one that leaves it to "
+                         "the unit, as uniform does, where Pair has a "
+                         "rule of its own")));
+  RILL_EXPECT_OK(
+      MakeSampler(MakeUniformSelector(), std::make_unique<RuledUnit>(), "Mine")
+          .status());
 }
 
 TEST(ComposedSamplerTest, PartsHearEventsInThePromisedOrder) {

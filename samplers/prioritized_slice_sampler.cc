@@ -16,8 +16,8 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakePrioritizedSliceSampler(
   if (slices.starts != SliceStarts::kTrajectories &&
       slices.starts != SliceStarts::kEpisodeStarts) {
     return absl::InvalidArgumentError(
-        "MakePrioritizedSliceSampler: starts: got a rule that picks rows, want "
-        "kTrajectories or kEpisodeStarts; priorities pick them");
+        "MakePrioritizedSliceSampler: starts: got another rule, want "
+        "kTrajectories or kEpisodeStarts; priorities pick the starts");
   }
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Unit> unit, MakeSliceUnit(slices));
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<PrioritizedSelector> made,

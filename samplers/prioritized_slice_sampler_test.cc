@@ -48,7 +48,7 @@ TEST(PrioritizedSliceSamplerTest, Example) {
                   {}, {.length = 4, .starts = SliceStarts::kRecent})
                   .status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("starts: got a rule that picks rows")));
+                       HasSubstr("starts: got another rule")));
 }
 
 // Starts with priorities 1, 2, 3 (row 2 was given 100 and starts nothing).

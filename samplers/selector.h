@@ -36,7 +36,7 @@ namespace rill {
 // (ordered_selector.h) Select names the first `count` anchors in that order,
 // each once where there are as many.
 //
-// Errors of Select read "<what>: got <value>, want <range>"; the sampler puts
+// Errors of Prepare read "<what>: got <value>, want <range>"; the sampler puts
 // its name before them.
 //
 // Thread-safety: thread-compatible; the sampler's mutex guards it.
@@ -49,22 +49,26 @@ class Selector : public WriteObserver, public AnchorListener {
     // Draw i uses random number first_draw + i of the batch: two selectors
     // that share a batch share none.
     int64_t first_draw = 0;
+    // Names a part of a mixture: what does not go by draw numbers (the order of
+    // an epoch) is another one for another part. 0 outside of mixtures.
+    uint64_t part = 0;
   };
+
+  // Comes right before each Select, with its arguments: finds out whether that
+  // can select, and what it needs (weights, versions) once. Only this fails, so
+  // that of two selectors that share a batch none moves on where the other
+  // fails. There is at least one anchor. FAILED_PRECONDITION where there is
+  // nothing to select.
+  virtual absl::Status Prepare(const Request& /*request*/,
+                               const Anchors& /*anchors*/) {
+    return absl::OkStatus();
+  }
 
   // Appends up to `count` draws with slot and weight to `draws`; the sampler
   // fills in generations. Fewer than `count` only where the selector's own rule
-  // says so (the last batch of an epoch). There is at least one anchor.
-  // FAILED_PRECONDITION, nothing changed but `draws`, where there is nothing to
-  // select.
-  virtual absl::Status Select(const Request& request, const Anchors& anchors,
-                              std::vector<Draw>* draws) = 0;
-
-  // What Select would return, changing nothing: so that of two selectors that
-  // share a batch none moves on where the other fails.
-  virtual absl::Status CheckSelect(const Request& /*request*/,
-                                   const Anchors& /*anchors*/) const {
-    return absl::OkStatus();
-  }
+  // says so (the last batch of an epoch).
+  virtual void Select(const Request& request, const Anchors& anchors,
+                      std::vector<Draw>* draws) = 0;
 
   // As Sampler::UpdatePriorities; arguments were checked, `rows` tells stale
   // draws.
@@ -73,6 +77,9 @@ class Selector : public WriteObserver, public AnchorListener {
                                 const samplers_internal::LiveRows& /*rows*/) {}
 
   virtual bool is_weighted() const { return false; }
+
+  // True: it leaves the choice to the unit's own rule (Anchors::Pick).
+  virtual bool picks_by_unit() const { return false; }
 
   // False: it does without hearing which rows are anchors, so that the unit
   // need not find out.

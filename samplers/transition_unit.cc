@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/transition_unit.h"
 
+#include <vector>
+
 #include "rill/slots/live_slots.h"
 
 namespace rill {
@@ -60,8 +62,20 @@ class TransitionUnit final : public Unit {
   void OnWrite(const WriteEvent& event) override {
     anchors_.live.OnWrite(event);
     if (listener_ == nullptr) return;
-    if (!event.is_append) listener_->OnAnchorsRemoved(event.written);
-    listener_->OnAnchorsAdded(event.written);
+    if (event.is_append) {
+      listener_->OnAnchorsAdded(event.written);
+      return;
+    }
+    // Without those that an append in flight has retired meanwhile.
+    still_live_.clear();
+    for (const SlotRange& range : event.written) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        if (!anchors_.live.Contains(slot)) continue;
+        still_live_.push_back({.first = slot, .count = 1});
+      }
+    }
+    listener_->OnAnchorsRemoved(still_live_);
+    listener_->OnAnchorsAdded(still_live_);
   }
 
   void OnClear() override {
@@ -72,6 +86,7 @@ class TransitionUnit final : public Unit {
  private:
   LiveAnchors anchors_;
   AnchorListener* listener_ = nullptr;
+  std::vector<SlotRange> still_live_;  // Memory of OnWrite.
 };
 
 }  // namespace

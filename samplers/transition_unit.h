@@ -13,7 +13,7 @@ namespace rill {
 // after lane, oldest first (LiveSlots). No state of its own.
 //
 // Thread-safety: thread-compatible.
-// Cost: an event O(ranges + lanes), a pick O(log lanes), no allocation.
+// Cost: an event O(ranges + lanes), in place O(rows); a pick O(log lanes).
 std::unique_ptr<Unit> MakeTransitionUnit();
 
 }  // namespace rill

@@ -14,8 +14,8 @@ namespace {
 
 class UniformSelector final : public Selector {
  public:
-  absl::Status Select(const Request& request, const Anchors& anchors,
-                      std::vector<Draw>* draws) override {
+  void Select(const Request& request, const Anchors& anchors,
+              std::vector<Draw>* draws) override {
     const Rng rng(request.seed, RngStream::kSampler);
     draws->reserve(draws->size() + request.count);
     constexpr int64_t kAtOnce = 64;
@@ -31,7 +31,6 @@ class UniformSelector final : public Selector {
                        absl::MakeSpan(slots.data(), count));
       for (size_t i = 0; i < count; ++i) draws->push_back({.slot = slots[i]});
     }
-    return absl::OkStatus();
   }
 
   void SaveState(samplers_internal::StateWriter* /*writer*/) const override {}
@@ -39,6 +38,7 @@ class UniformSelector final : public Selector {
     return absl::OkStatus();
   }
 
+  bool picks_by_unit() const override { return true; }
   bool hears_anchors() const override { return false; }
   absl::string_view name() const override { return "Uniform"; }
 

@@ -40,6 +40,10 @@ class Unit : public WriteObserver {
   // the unit wants ("trajectories of 2 to 10 rows, want one of 20").
   virtual absl::Status CheckAnchors() const = 0;
 
+  // True: it was given a rule by which anchors().Pick picks, so that a selector
+  // that never calls it would make nothing of that.
+  virtual bool picks_by_rule() const { return false; }
+
   // How many lists SamplePlan::context has.
   virtual size_t num_contexts() const { return 0; }
 

@@ -50,10 +50,9 @@ class SelectorImpl final : public PrioritizedSelector {
         beta_(options.beta),
         weighed_alpha_(options.alpha) {}
 
-  absl::Status Select(const Request& request, const Anchors& anchors,
-                      std::vector<Draw>* draws) override;
-  absl::Status CheckSelect(const Request& request,
-                           const Anchors& anchors) const override;
+  absl::Status Prepare(const Request& request, const Anchors& anchors) override;
+  void Select(const Request& request, const Anchors& anchors,
+              std::vector<Draw>* draws) override;
   void UpdatePriorities(absl::Span<const Draw> draws,
                         absl::Span<const float> priorities,
                         const LiveRows& rows) override;
@@ -141,19 +140,17 @@ absl::Status SelectorImpl::SetBeta(double beta) {
 
 // --- Draws and updates -------------------------------------------------------
 
-absl::Status SelectorImpl::CheckSelect(const Request& /*request*/,
-                                       const Anchors& anchors) const {
+absl::Status SelectorImpl::Prepare(const Request& /*request*/,
+                                   const Anchors& anchors) {
+  if (alpha() != weighed_alpha_) ReweighAll();
   if (tree_.total() > 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("sum of the priorities of ", anchors.size(),
                    " rows: got 0, want > 0; update one to a higher one"));
 }
 
-absl::Status SelectorImpl::Select(const Request& request,
-                                  const Anchors& anchors,
-                                  std::vector<Draw>* draws) {
-  if (alpha() != weighed_alpha_) ReweighAll();
-  RILL_RETURN_IF_ERROR(CheckSelect(request, anchors));
+void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,
+                          std::vector<Draw>* draws) {
   const double total = tree_.total();
   const Rng rng(request.seed, RngStream::kSampler);
   const auto count = static_cast<size_t>(request.count);
@@ -183,7 +180,6 @@ absl::Status SelectorImpl::Select(const Request& request,
                                     std::numeric_limits<float>::min(), 1.0f);
     draws->push_back({.slot = slots_[i], .weight = weight});
   }
-  return absl::OkStatus();
 }
 
 void SelectorImpl::SetPriority(Slot slot, float priority) {

@@ -53,14 +53,16 @@ class PrioritizedSelectorTest : public ::testing::Test {
   }
   std::set<Slot> Drawn() {
     std::vector<Draw> draws;
-    RILL_EXPECT_OK(selector_->Select({.count = 512}, NoAnchors(), &draws));
+    RILL_EXPECT_OK(selector_->Prepare({.count = 512}, NoAnchors()));
+    selector_->Select({.count = 512}, NoAnchors(), &draws);
     std::set<Slot> slots;
     for (const Draw& draw : draws) slots.insert(draw.slot);
     return slots;
   }
   float WeightOf(Slot slot) {
     std::vector<Draw> draws;
-    RILL_EXPECT_OK(selector_->Select({.count = 512}, NoAnchors(), &draws));
+    RILL_EXPECT_OK(selector_->Prepare({.count = 512}, NoAnchors()));
+    selector_->Select({.count = 512}, NoAnchors(), &draws);
     for (const Draw& draw : draws) {
       if (draw.slot == slot) return draw.weight;
     }
@@ -73,10 +75,7 @@ class PrioritizedSelectorTest : public ::testing::Test {
 };
 
 TEST_F(PrioritizedSelectorTest, DrawsOnlyAnchors) {
-  std::vector<Draw> draws;
-  EXPECT_THAT(selector_->CheckSelect({.count = 1}, NoAnchors()),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(selector_->Select({.count = 1}, NoAnchors(), &draws),
+  EXPECT_THAT(selector_->Prepare({.count = 1}, NoAnchors()),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   selector_->OnAnchorsAdded(
       {{.first = 2, .count = 3}, {.first = 8, .count = 1}});
@@ -85,7 +84,7 @@ TEST_F(PrioritizedSelectorTest, DrawsOnlyAnchors) {
   selector_->OnAnchorsRemoved({{.first = 3, .count = 1}});
   EXPECT_THAT(Drawn(), ElementsAre(2, 4, 8));
   selector_->OnAnchorsCleared();
-  EXPECT_THAT(selector_->CheckSelect({.count = 1}, NoAnchors()),
+  EXPECT_THAT(selector_->Prepare({.count = 1}, NoAnchors()),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   selector_->OnAnchorsAdded({{.first = 5, .count = 1}});
   EXPECT_THAT(Drawn(), ElementsAre(5));
@@ -111,10 +110,10 @@ TEST_F(PrioritizedSelectorTest, RowKeepsItsPriorityWhileItIsNoAnchor) {
 TEST_F(PrioritizedSelectorTest, DrawsGoBehindThoseThatAreThere) {
   selector_->OnAnchorsAdded({{.first = 0, .count = 10}});
   std::vector<Draw> all, parts;
-  RILL_ASSERT_OK(selector_->Select({.count = 20}, NoAnchors(), &all));
-  RILL_ASSERT_OK(selector_->Select({.count = 15}, NoAnchors(), &parts));
-  RILL_ASSERT_OK(
-      selector_->Select({.count = 5, .first_draw = 15}, NoAnchors(), &parts));
+  RILL_ASSERT_OK(selector_->Prepare({.count = 20}, NoAnchors()));
+  selector_->Select({.count = 20}, NoAnchors(), &all);
+  selector_->Select({.count = 15}, NoAnchors(), &parts);
+  selector_->Select({.count = 5, .first_draw = 15}, NoAnchors(), &parts);
   EXPECT_EQ(all, parts);
 }
 

@@ -46,8 +46,8 @@ class ConsumingSelector final : public Selector {
   explicit ConsumingSelector(ConsumingOptions options)
       : most_(options.max_times_sampled), inner_(std::move(options.inner)) {}
 
-  absl::Status CheckSelect(const Request& request,
-                           const Anchors& /*anchors*/) const override {
+  absl::Status Prepare(const Request& request,
+                       const Anchors& /*anchors*/) override {
     if (anchors_.size() == 0) {
       return absl::FailedPreconditionError(absl::StrCat(
           "items that were sampled fewer than ", most_, " times: got 0 of ",
@@ -55,26 +55,23 @@ class ConsumingSelector final : public Selector {
     }
     Request one = request;
     one.count = 1;
-    return inner_->CheckSelect(one, anchors_);
+    return inner_->Prepare(one, anchors_);
   }
 
-  absl::Status Select(const Request& request, const Anchors& anchors,
-                      std::vector<Draw>* draws) override {
-    RILL_RETURN_IF_ERROR(CheckSelect(request, anchors));
+  void Select(const Request& request, const Anchors& /*anchors*/,
+              std::vector<Draw>* draws) override {
     Request one = request;
     one.count = 1;
     for (int64_t i = 0; i < request.count && anchors_.size() > 0; ++i) {
       one.first_draw = request.first_draw + i;
+      // The first draw is prepared. Where none of those that are left suits
+      // the inner one, they wait.
+      if (i > 0 && !inner_->Prepare(one, anchors_).ok()) return;
       const size_t before = draws->size();
-      const absl::Status status = inner_->Select(one, anchors_, draws);
-      // None of those that are left suits it.
-      if (!status.ok() && (i == 0 || !absl::IsFailedPrecondition(status))) {
-        return status;
-      }
-      if (draws->size() == before) break;
+      inner_->Select(one, anchors_, draws);
+      if (draws->size() == before) return;
       Count(draws->back().slot);
     }
-    return absl::OkStatus();
   }
 
   void UpdatePriorities(absl::Span<const Draw> draws,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names like U3 are those of the peer's behaviours that a test repeats.
 #include "rill/samplers/selectors/consuming_selector.h"
 
 #include <cstdint>
@@ -104,7 +105,7 @@ TEST(ConsumingSelectorTest, CountsThatMakeNoSenseAreDamage) {
   }
 }
 
-TEST(ConsumingSelectorTest, RowsVanishAfterTheirLastDraw) {
+TEST(ConsumingSelectorTest, U8_RowsVanishAfterTheirLastDraw) {
   StorageSimulator storage({.count = 1, .capacity = 10});
   auto sampler = Make(1);
   storage.AddObserver(sampler->observer());

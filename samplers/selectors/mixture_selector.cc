@@ -25,35 +25,24 @@ class MixtureSelector final : public Selector {
     for (MixturePart& part : parts_) part.share /= total;
   }
 
-  absl::Status CheckSelect(const Request& request,
-                           const Anchors& anchors) const override {
-    Request part = request;
-    const std::vector<int64_t> counts = Counts(request.count);
+  absl::Status Prepare(const Request& request,
+                       const Anchors& anchors) override {
+    const std::vector<Request> requests = RequestsOf(request);
     for (size_t i = 0; i < parts_.size(); ++i) {
-      part.count = counts[i];
-      if (part.count > 0) {
-        RILL_RETURN_IF_ERROR(parts_[i].selector->CheckSelect(part, anchors))
-            << "part " << i << " of the mixture, "
-            << parts_[i].selector->name();
-      }
-      part.first_draw += part.count;
+      if (requests[i].count == 0) continue;
+      RILL_RETURN_IF_ERROR(parts_[i].selector->Prepare(requests[i], anchors))
+          << "part " << i << " of the mixture, " << parts_[i].selector->name();
     }
     return absl::OkStatus();
   }
 
-  absl::Status Select(const Request& request, const Anchors& anchors,
-                      std::vector<Draw>* draws) override {
-    RILL_RETURN_IF_ERROR(CheckSelect(request, anchors));
-    Request part = request;
-    const std::vector<int64_t> counts = Counts(request.count);
+  void Select(const Request& request, const Anchors& anchors,
+              std::vector<Draw>* draws) override {
+    const std::vector<Request> requests = RequestsOf(request);
     for (size_t i = 0; i < parts_.size(); ++i) {
-      part.count = counts[i];
-      if (part.count > 0) {
-        RILL_RETURN_IF_ERROR(parts_[i].selector->Select(part, anchors, draws));
-      }
-      part.first_draw += part.count;
+      if (requests[i].count == 0) continue;
+      parts_[i].selector->Select(requests[i], anchors, draws);
     }
-    return absl::OkStatus();
   }
 
   void UpdatePriorities(absl::Span<const Draw> draws,
@@ -66,6 +55,11 @@ class MixtureSelector final : public Selector {
   bool is_weighted() const override {
     return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
       return part.selector->is_weighted();
+    });
+  }
+  bool picks_by_unit() const override {
+    return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
+      return part.selector->picks_by_unit();
     });
   }
   bool hears_anchors() const override {
@@ -119,6 +113,21 @@ class MixtureSelector final : public Selector {
   }
 
  private:
+  // One a part.
+  std::vector<Request> RequestsOf(const Request& request) const {
+    const std::vector<int64_t> counts = Counts(request.count);
+    std::vector<Request> requests(parts_.size(), request);
+    int64_t draws = 0;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      requests[i].count = counts[i];
+      requests[i].first_draw = request.first_draw + draws;
+      // Other numbers in a mixture in a mixture.
+      requests[i].part = request.part * 256 + i + 1;
+      draws += counts[i];
+    }
+    return requests;
+  }
+
   // By largest remainder.
   std::vector<int64_t> Counts(int64_t count) const {
     std::vector<int64_t> counts(parts_.size());

@@ -17,9 +17,10 @@ namespace rill {
 // part whose share of a batch is below one draw may never have one: choose
 // batches of which every share is a whole number.
 //
-// Draws follow one another part after part. Where one part has nothing to
-// select, none selects and Plan fails with that part's error. Parts that are
-// not weighted give the weight 1.
+// Parts draw independently: each has random numbers of its own, and an epoch of
+// one is in another order than that of another. Draws follow one another part
+// after part. Where one part has nothing to select, none selects and Plan fails
+// with that part's error. Parts that are not weighted give the weight 1.
 //
 // Thread-safety: thread-compatible.
 // Cost: that of the parts, each of which hears every event.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -164,6 +165,49 @@ TEST(MixtureSelectorTest, WhereOnePartFailsNoneMovesOn) {
   const std::vector<Slot> slots = Take(*sampler, 4);
   EXPECT_EQ(slots[0], 0);
   EXPECT_EQ(slots[1], 1);
+}
+
+TEST(MixtureSelectorTest, PartsAreAskedOnceAPlan) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  int64_t versions_asked = 0;
+  int64_t weights_asked = 0;
+  auto sampler = Mix({1, 1}, MakeUniformSelector(),
+                     MakeStalenessSelector({.weight =
+                                                [&](int64_t) {
+                                                  ++weights_asked;
+                                                  return 1.0;
+                                                },
+                                            .current_version =
+                                                [&] {
+                                                  ++versions_asked;
+                                                  return 0;
+                                                }}));
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  Take(*sampler, 4);
+  EXPECT_EQ(versions_asked, 1);
+  EXPECT_EQ(weights_asked, 1);  // All rows are of one version.
+}
+
+TEST(MixtureSelectorTest, EpochsOfPartsAreInOrdersOfTheirOwn) {
+  StorageSimulator storage({.count = 1, .capacity = 32});
+  std::vector<MixturePart> inner;
+  for (int i = 0; i < 2; ++i) {
+    inner.push_back({.selector = MakeWithoutReplacementSelector(), .share = 1});
+  }
+  auto sampler = Mix({1, 1, 2}, MakeWithoutReplacementSelector(),
+                     MakeWithoutReplacementSelector(),
+                     *MakeMixtureSelector(std::move(inner)));
+  storage.AddObserver(sampler->observer());
+  storage.Append(32);
+  const std::vector<Slot> slots = Take(*sampler, 128);
+  std::set<std::vector<Slot>> orders;
+  for (auto first = slots.begin(); first != slots.end(); first += 32) {
+    const std::vector<Slot> order(first, first + 32);
+    EXPECT_THAT(order, ::testing::UnorderedElementsAreArray(storage.Live()));
+    orders.insert(order);
+  }
+  EXPECT_EQ(orders.size(), 4u);
 }
 
 TEST(MixtureSelectorTest, PartThatGetsNoDrawNeedsNone) {

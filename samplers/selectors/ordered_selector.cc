@@ -27,22 +27,20 @@ class OrderedSelector final : public Selector {
   OrderedSelector(Order order, double new_priority)
       : order_(order), new_priority_(new_priority) {}
 
-  absl::Status CheckSelect(const Request& /*request*/,
-                           const Anchors& /*anchors*/) const override {
+  absl::Status Prepare(const Request& /*request*/,
+                       const Anchors& /*anchors*/) override {
     if (heap_.size() > 0) return absl::OkStatus();
     return absl::FailedPreconditionError(
         "items: got 0, want >= 1; write more rows first");
   }
 
-  absl::Status Select(const Request& request, const Anchors& anchors,
-                      std::vector<Draw>* draws) override {
-    RILL_RETURN_IF_ERROR(CheckSelect(request, anchors));
+  void Select(const Request& request, const Anchors& /*anchors*/,
+              std::vector<Draw>* draws) override {
     first_.clear();
     heap_.First(request.count, &first_);
     for (int64_t i = 0; i < request.count; ++i) {
       draws->push_back({.slot = first_[i % first_.size()]});
     }
-    return absl::OkStatus();
   }
 
   void UpdatePriorities(absl::Span<const Draw> draws,

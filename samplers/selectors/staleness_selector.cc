@@ -39,15 +39,10 @@ class StalenessSelector final : public Selector {
   explicit StalenessSelector(const StalenessOptions& options)
       : options_(options) {}
 
-  absl::Status CheckSelect(const Request& /*request*/,
-                           const Anchors& /*anchors*/) const override {
-    std::vector<Share> shares;
-    return Shares(&shares);
-  }
+  absl::Status Prepare(const Request& request, const Anchors& anchors) override;
 
-  absl::Status Select(const Request& request, const Anchors& /*anchors*/,
-                      std::vector<Draw>* draws) override {
-    RILL_RETURN_IF_ERROR(Shares(&shares_));
+  void Select(const Request& request, const Anchors& /*anchors*/,
+              std::vector<Draw>* draws) override {
     const double total = shares_.back().end;
     const Rng rng(request.seed, RngStream::kSampler);
     for (int64_t i = 0; i < request.count; ++i) {
@@ -66,7 +61,6 @@ class StalenessSelector final : public Selector {
       const int64_t n = BoundedInt(high, static_cast<int64_t>(slots.size()));
       draws->push_back({.slot = slots[n]});
     }
-    return absl::OkStatus();
   }
 
   void SaveState(StateWriter* writer) const override {
@@ -135,46 +129,45 @@ class StalenessSelector final : public Selector {
     const std::vector<Slot>* slots = nullptr;
   };
 
-  // Those with a weight > 0.
-  absl::Status Shares(std::vector<Share>* shares) const {
-    shares->clear();
-    const int64_t current =
-        options_.current_version ? options_.current_version() : highest_;
-    double total = 0;
-    for (const auto& [version, slots] : anchors_.groups()) {
-      const int64_t staleness = Staleness(current, version);
-      if (options_.max_staleness >= 0 && staleness > options_.max_staleness) {
-        continue;
-      }
-      const double weight = options_.weight
-                                ? options_.weight(staleness)
-                                : 1.0 / (static_cast<double>(staleness) + 1);
-      if (!std::isfinite(weight) || weight < 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("weight of staleness ", staleness, ": got ", weight,
-                         ", want a finite one >= 0"));
-      }
-      if (weight == 0) continue;
-      total += weight * static_cast<double>(slots.size());
-      shares->push_back({.end = total, .slots = &slots});
-    }
-    if (total > 0 && std::isfinite(total)) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(
-        "sum of the weights of ", anchors_.size(), " items of ",
-        anchors_.groups().size(), " policy versions at version ", current,
-        ": got ", total, ", want a finite one > 0; write newer rows",
-        options_.max_staleness >= 0
-            ? absl::StrCat(", or raise max_staleness = ",
-                           options_.max_staleness)
-            : ""));
-  }
-
   const StalenessOptions options_;
   SlotArray<int64_t> versions_;  // Of every row, an anchor or not.
   SlotGroups anchors_;           // By version.
   int64_t highest_ = 0;          // That was ever written.
-  std::vector<Share> shares_;    // Of one plan.
+  std::vector<Share> shares_;    // Those with a weight > 0, for one plan.
 };
+
+absl::Status StalenessSelector::Prepare(const Request& /*request*/,
+                                        const Anchors& /*anchors*/) {
+  shares_.clear();
+  const int64_t current =
+      options_.current_version ? options_.current_version() : highest_;
+  double total = 0;
+  for (const auto& [version, slots] : anchors_.groups()) {
+    const int64_t staleness = Staleness(current, version);
+    if (options_.max_staleness >= 0 && staleness > options_.max_staleness) {
+      continue;
+    }
+    const double weight = options_.weight
+                              ? options_.weight(staleness)
+                              : 1.0 / (static_cast<double>(staleness) + 1);
+    if (!std::isfinite(weight) || weight < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("weight of staleness ", staleness, ": got ", weight,
+                       ", want a finite one >= 0"));
+    }
+    if (weight == 0) continue;
+    total += weight * static_cast<double>(slots.size());
+    shares_.push_back({.end = total, .slots = &slots});
+  }
+  if (total > 0 && std::isfinite(total)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "sum of the weights of ", anchors_.size(), " items of ",
+      anchors_.groups().size(), " policy versions at version ", current,
+      ": got ", total, ", want a finite one > 0; write newer rows",
+      options_.max_staleness >= 0
+          ? absl::StrCat(", or raise max_staleness = ", options_.max_staleness)
+          : ""));
+}
 
 }  // namespace
 

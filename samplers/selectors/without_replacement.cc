@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/composed_sampler.h"
@@ -22,8 +24,8 @@ class WithoutReplacementSelector final : public Selector {
   explicit WithoutReplacementSelector(const WithoutReplacementOptions& options)
       : options_(options) {}
 
-  absl::Status CheckSelect(const Request& request,
-                           const Anchors& anchors) const override {
+  absl::Status Prepare(const Request& request,
+                       const Anchors& anchors) override {
     if (!options_.drop_last || anchors.size() >= request.count) {
       return absl::OkStatus();
     }
@@ -32,9 +34,8 @@ class WithoutReplacementSelector final : public Selector {
         ", a batch, because drop_last is set; write more rows first"));
   }
 
-  absl::Status Select(const Request& request, const Anchors& anchors,
-                      std::vector<Draw>* draws) override {
-    RILL_RETURN_IF_ERROR(CheckSelect(request, anchors));
+  void Select(const Request& request, const Anchors& anchors,
+              std::vector<Draw>* draws) override {
     const size_t begin = draws->size();
     Take(request, anchors, draws);
     // Of the rest of this epoch; what was too little is passed over.
@@ -42,33 +43,38 @@ class WithoutReplacementSelector final : public Selector {
     const bool is_enough = options_.drop_last
                                ? taken == static_cast<size_t>(request.count)
                                : taken > 0;
-    if (is_enough) return absl::OkStatus();
+    if (is_enough) return;
     draws->resize(begin);
     Take(request, anchors, draws);
-    return absl::OkStatus();
   }
 
   void SaveState(StateWriter* writer) const override {
     writer->Int(static_cast<int64_t>(epoch_));
     writer->Int(place_);
-    writer->Int(ends_.empty() ? 0 : ends_.back());
+    writer->Int(num_slots());
+    writer->Int(is_listed_ ? static_cast<int64_t>(list_.size()) : -1);
+    for (const Slot slot : list_) writer->Int(slot);
   }
 
   absl::Status LoadState(StateReader* reader) override {
     RILL_ASSIGN_OR_RETURN(const int64_t epoch, reader->Int());
     RILL_ASSIGN_OR_RETURN(const int64_t place, reader->Int());
     RILL_ASSIGN_OR_RETURN(const int64_t slots, reader->Int());
-    const int64_t want = ends_.empty() ? 0 : ends_.back();
-    if (slots != want) {
-      return reader->DoesNotFit(
-          absl::StrCat("slots of an epoch: got ", slots, ", want ", want));
+    if (slots != num_slots()) {
+      return reader->DoesNotFit(absl::StrCat("slots of an epoch: got ", slots,
+                                             ", want ", num_slots()));
     }
-    if (place < 0 || place > slots) {
+    RILL_ASSIGN_OR_RETURN(const int64_t listed, reader->Int());
+    RILL_ASSIGN_OR_RETURN(std::vector<Slot> list, ReadList(reader, listed));
+    const int64_t turns = listed < 0 ? slots : listed;
+    if (place < 0 || place > turns) {
       return reader->Damaged(absl::StrCat("place in the epoch: got ", place,
-                                          ", want [0, ", slots, "]"));
+                                          ", want [0, ", turns, "]"));
     }
     epoch_ = static_cast<uint64_t>(epoch);
     place_ = place;
+    is_listed_ = listed >= 0;
+    list_ = std::move(list);
     return absl::OkStatus();
   }
 
@@ -82,8 +88,8 @@ class WithoutReplacementSelector final : public Selector {
       used_[lane] = std::min(cursors[lane].written, lanes.capacity);
     }
     UpdateEnds();
+    Restart();
     epoch_ = 0;
-    place_ = 0;
   }
   void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
@@ -109,26 +115,59 @@ class WithoutReplacementSelector final : public Selector {
   void OnAnchorsCleared() override {}
 
  private:
+  // Of which an epoch is an order, where it is not one of list_.
+  int64_t num_slots() const { return ends_.empty() ? 0 : ends_.back(); }
+
   void Restart() {
     ++epoch_;
     place_ = 0;
+    is_listed_ = false;
+    list_.clear();
+  }
+
+  void Begin(const Anchors& anchors) {
+    is_listed_ = anchors.size() <= num_slots() / 2;
+    if (!is_listed_) return;
+    for (int64_t n = 0; n < anchors.size(); ++n) list_.push_back(anchors.At(n));
+    std::sort(list_.begin(), list_.end());
   }
 
   // Takes the next anchors of this epoch, and goes to the next one behind the
-  // last slot.
+  // last turn.
   void Take(const Request& request, const Anchors& anchors,
             std::vector<Draw>* draws) {
-    if (ends_.empty()) return;
-    const int64_t slots = ends_.back();
-    if (options_.shuffle) order_.Set(request.seed, epoch_, slots);
+    if (place_ == 0 && !is_listed_) Begin(anchors);
+    const int64_t turns =
+        is_listed_ ? static_cast<int64_t>(list_.size()) : num_slots();
+    // Part of the reproducibility contract.
+    const uint64_t number = epoch_ + (request.part << 40);
+    if (options_.shuffle) order_.Set(request.seed, number, turns);
     int64_t wanted = request.count;
-    for (; place_ < slots && wanted > 0; ++place_) {
-      const Slot slot = SlotOf(options_.shuffle ? order_.At(place_) : place_);
+    for (; place_ < turns && wanted > 0; ++place_) {
+      const int64_t n = options_.shuffle ? order_.At(place_) : place_;
+      const Slot slot = is_listed_ ? list_[n] : SlotOf(n);
       if (!anchors.Contains(slot)) continue;
       draws->push_back({.slot = slot});
       --wanted;
     }
-    if (place_ == slots) Restart();
+    if (place_ == turns) Restart();
+  }
+
+  absl::StatusOr<std::vector<Slot>> ReadList(StateReader* reader,
+                                             int64_t size) const {
+    std::vector<Slot> list;
+    for (int64_t i = 0; i < size; ++i) {
+      RILL_ASSIGN_OR_RETURN(const Slot slot, reader->Int());
+      const bool is_used = slot >= 0 && slot < lanes_.num_slots() &&
+                           lanes_.PositionOf(slot) < used_[lanes_.LaneOf(slot)];
+      if (!is_used || (i > 0 && slot <= list.back())) {
+        return reader->Damaged(absl::StrCat(
+            "slot ", i, " of the epoch: got ", slot,
+            ", want one that has held a row, above the one before"));
+      }
+      list.push_back(slot);
+    }
+    return list;
   }
 
   Slot SlotOf(int64_t number) const {
@@ -152,6 +191,9 @@ class WithoutReplacementSelector final : public Selector {
   std::vector<int64_t> used_, ends_;
   uint64_t epoch_ = 0;
   int64_t place_ = 0;
+  // The anchors at the epoch's beginning, ascending, where they were few.
+  bool is_listed_ = false;
+  std::vector<Slot> list_;
   samplers_internal::KeyedPermutation order_;
 };
 

@@ -12,17 +12,23 @@ namespace rill {
 // Every anchor once an epoch: the peer's SamplerWithoutReplacement. The last
 // batch of an epoch has what is left, and the next batch begins another epoch.
 //
-// An epoch is a random order of the slots that have held a row. It starts anew
-// when the storage grows; rows that are written over do not change it: the
+// An epoch is a random order of the slots that have held a row; where no more
+// than half of them are anchors when it begins, of those that are. It starts
+// anew when the storage grows; rows that are written over do not change it: the
 // slot has its turn with the row that is there then, or none where no item
-// begins there. A write in flight hides its rows: their turn passes.
+// begins there. A write in flight hides its rows: their turn passes. What
+// becomes an anchor during an epoch may have to wait for the next one.
+//
+// Two of them that are parts of one mixture go in different orders.
 //
 // A plan depends on the seed and on the plans before it (epoch and place are
 // saved state), not on the batch number.
 //
 // Thread-safety: thread-compatible.
-// Cost: a plan O(batch) of 0.1 us each whatever the size, where most slots are
-//   anchors (others are passed over); no list of slots.
+// Cost: a plan O(batch) of 0.1 us each whatever the size, where more than half
+//   of the slots are anchors (others are passed over); there is no list of
+//   slots. Where fewer are, the plan that begins an epoch lists them, at 8
+//   bytes each: O(anchors log anchors) an epoch, however many slots there are.
 struct WithoutReplacementOptions {
   bool shuffle = true;     // False: in the order of the slots.
   bool drop_last = false;  // True: what is left is passed over where it is

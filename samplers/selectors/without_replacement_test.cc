@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names like U3 are those of the peer's behaviours that a test repeats.
 #include "rill/samplers/selectors/without_replacement.h"
 
 #include <cstdint>
@@ -9,10 +10,14 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/samplers/anchors.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/conformance/storage_simulator.h"
 #include "rill/samplers/sampler.h"
+#include "rill/samplers/selector.h"
+#include "rill/slots/slot.h"
 #include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
 
@@ -56,7 +61,7 @@ TEST(WithoutReplacementTest, Example) {
   EXPECT_EQ(Take(*sampler, 4).size(), 4u);
 }
 
-TEST(WithoutReplacementTest, EveryRowOnceAnEpochWithWhatIsLeftLast) {
+TEST(WithoutReplacementTest, U3_EveryRowOnceAnEpochWithWhatIsLeftLast) {
   StorageSimulator storage({.count = 1, .capacity = 20});
   auto sampler = MakeSamplerWithoutReplacement();
   storage.AddObserver(sampler->observer());
@@ -76,7 +81,7 @@ TEST(WithoutReplacementTest, EveryRowOnceAnEpochWithWhatIsLeftLast) {
   EXPECT_NE(epochs[1], epochs[2]);
 }
 
-TEST(WithoutReplacementTest, DropLastPassesOverWhatIsLessThanABatch) {
+TEST(WithoutReplacementTest, U3_DropLastPassesOverWhatIsLessThanABatch) {
   StorageSimulator storage({.count = 1, .capacity = 20});
   auto sampler = MakeSamplerWithoutReplacement({.drop_last = true});
   storage.AddObserver(sampler->observer());
@@ -92,7 +97,7 @@ TEST(WithoutReplacementTest, DropLastPassesOverWhatIsLessThanABatch) {
   }
 }
 
-TEST(WithoutReplacementTest, DropLastRefusesABatchOfMoreThanThereIs) {
+TEST(WithoutReplacementTest, U4_DropLastRefusesABatchOfMoreThanThereIs) {
   StorageSimulator storage({.count = 1, .capacity = 20});
   auto sampler = MakeSamplerWithoutReplacement({.drop_last = true});
   storage.AddObserver(sampler->observer());
@@ -110,7 +115,7 @@ TEST(WithoutReplacementTest, DropLastRefusesABatchOfMoreThanThereIs) {
   EXPECT_THAT(all, UnorderedElementsAreArray(storage.Live()));
 }
 
-TEST(WithoutReplacementTest, WithoutShuffleTheOrderIsThatOfTheSlots) {
+TEST(WithoutReplacementTest, U5_WithoutShuffleTheOrderIsThatOfTheSlots) {
   StorageSimulator storage({.count = 2, .capacity = 4});
   auto sampler = MakeSamplerWithoutReplacement({.shuffle = false});
   storage.AddObserver(sampler->observer());
@@ -188,6 +193,39 @@ TEST(WithoutReplacementTest, OrdersOfAnEpochAreEquallyLikely) {
     ++counts[rank];
   }
   EXPECT_THAT(counts, DistributedAs(UniformProbabilities(24), 1e-9));
+}
+
+// Every 64th slot is an anchor.
+class FewAnchors final : public Anchors {
+ public:
+  int64_t size() const override { return 1 << 14; }
+  Slot At(int64_t n) const override { return 64 * n; }
+  bool Contains(Slot slot) const override {
+    ++looks_;
+    return slot % 64 == 0;
+  }
+  Slot Pick(const Rng::Block& /*bits*/) const override { return 0; }
+
+  int64_t looks() const { return looks_; }
+
+ private:
+  mutable int64_t looks_ = 0;
+};
+
+TEST(WithoutReplacementTest, FewAnchorsAmongManySlotsAreTakenWithoutALook) {
+  const auto selector = MakeWithoutReplacementSelector();
+  const Cursor cursor = {.written = 1 << 20};
+  selector->OnAttach({.count = 1, .capacity = 1 << 20}, {&cursor, 1});
+  FewAnchors anchors;
+  std::set<Slot> seen;
+  for (int batch = 0; batch < 64; ++batch) {
+    std::vector<Draw> draws;
+    RILL_ASSERT_OK(selector->Prepare({.count = 256, .seed = kSeed}, anchors));
+    selector->Select({.count = 256, .seed = kSeed}, anchors, &draws);
+    for (const Draw& draw : draws) seen.insert(draw.slot);
+  }
+  EXPECT_EQ(seen.size(), 1u << 14);
+  EXPECT_EQ(anchors.looks(), 1 << 14);
 }
 
 // Over the size where an epoch is a list.

@@ -22,7 +22,8 @@ StartRule RuleOf(const SliceUnitOptions& options) {
   return {.length = options.length,
           .is_strict = options.is_strict,
           .overhang = options.span_right,
-          .only_first = options.starts == SliceStarts::kEpisodeStarts,
+          .only_first = options.starts == SliceStarts::kEpisodeStarts ||
+                        options.starts == SliceStarts::kOnePerTrajectory,
           .needs_beginning = options.starts == SliceStarts::kEpisodeStarts};
 }
 
@@ -43,6 +44,10 @@ class SliceUnit final : public StartsUnit {
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
 
+  bool picks_by_rule() const override {
+    return options_.starts == SliceStarts::kRows ||
+           options_.starts == SliceStarts::kRecent;
+  }
   absl::string_view name() const override { return "Slice"; }
 
  private:
@@ -88,6 +93,7 @@ Slot SliceUnit::Pick(const Rng::Block& bits) const {
   switch (options_.starts) {
     case SliceStarts::kTrajectories:
     case SliceStarts::kEpisodeStarts:
+    case SliceStarts::kOnePerTrajectory:
       break;
     case SliceStarts::kRows:
       return PickByRow(LowBits64(bits));
@@ -105,8 +111,7 @@ Slot SliceUnit::Pick(const Rng::Block& bits) const {
 // for link by link.
 void SliceUnit::PickMany(absl::Span<const Rng::Block> bits,
                          absl::Span<Slot> slots) const {
-  if (options_.starts != SliceStarts::kTrajectories &&
-      options_.starts != SliceStarts::kEpisodeStarts) {
+  if (picks_by_rule()) {
     for (size_t i = 0; i < bits.size(); ++i) slots[i] = Pick(bits[i]);
     return;
   }
@@ -147,11 +152,20 @@ int64_t SliceUnit::AppendSlice(const TrajectoryIndex::Place& place,
                                const Rng& rng, uint64_t batch_number,
                                uint32_t draw, std::vector<Slot>* rows) const {
   int64_t count = options_.length;
+  int64_t offset = place.offset;
+  const TrajectoryIndex::Trajectory trajectory = index().Get(place.trajectory);
+  if (options_.starts == SliceStarts::kOnePerTrajectory) {
+    const StartRule all = {.length = options_.length,
+                           .is_strict = options_.is_strict};
+    offset = rng.UniformInt(
+        batch_number, draw,
+        all.Count(trajectory.rows, trajectory.is_cut, trajectory.is_closed));
+  }
   if (options_.span_left > 0 && place.offset == 0) {
     count -= rng.UniformInt(batch_number, draw, options_.span_left + 1);
   }
-  count = std::min(count, index().Get(place.trajectory).rows - place.offset);
-  index().AppendSlots(place.trajectory, place.offset, count, rows);
+  count = std::min(count, trajectory.rows - offset);
+  index().AppendSlots(place.trajectory, offset, count, rows);
   return count;
 }
 
@@ -205,10 +219,11 @@ absl::StatusOr<std::unique_ptr<Unit>> MakeSliceUnit(
     }
   }
   const bool has_span = options.span_left > 0 || options.span_right > 0;
-  if (has_span && options.starts == SliceStarts::kEpisodeStarts) {
+  if (has_span && (options.starts == SliceStarts::kEpisodeStarts ||
+                   options.starts == SliceStarts::kOnePerTrajectory)) {
     return Refuse(
         absl::StrCat("span: got (", options.span_left, ", ", options.span_right,
-                     "), want (0, 0) where slices start where episodes do"));
+                     "), want (0, 0) where the anchors are trajectories"));
   }
   if (options.is_padded && options.is_strict && !has_span) {
     return Refuse(

@@ -21,9 +21,15 @@ enum class SliceStarts {
   // The first row of a trajectory, uniformly over those whose beginning is
   // stored (TrajectoryIndex::Trajectory::is_cut).
   kEpisodeStarts,
+  // The trajectory is the anchor, by its first live row, and the start is drawn
+  // from its starts, each with the same probability, when the pick is made into
+  // a slice: so that a selector without replacement takes one slice of each
+  // trajectory an epoch. Trajectories as with kTrajectories.
+  kOnePerTrajectory,
   // The younger of two that are drawn as with kRows, age counted in steps of
   // its lane: of N starts, oldest first, the r-th (from 0) has the probability
-  // (2 r + 1) / N^2. Half of the mean age; the newest is drawn twice as often
+  // (2 r + 1) / N^2. Two thirds of the mean age; the newest is drawn twice as
+  // often
   // as with kRows.
   kRecent,
 };
@@ -39,16 +45,17 @@ struct SliceUnitOptions {
   bool is_padded = false;
   // A slice may begin up to span_left rows before its trajectory, and end up to
   // span_right rows behind it, and lacks those rows; both in [0, length). It
-  // always has at least one row. Not with kEpisodeStarts.
+  // always has at least one row. Not with kEpisodeStarts, kOnePerTrajectory.
   int64_t span_left = 0;
   int64_t span_right = 0;
   SliceStarts starts = SliceStarts::kTrajectories;
 };
 
 // Slices: T consecutive rows of one trajectory (trajectories/
-// trajectory_index.h tells what that is), the pick's own row first. Rows of
-// other producers in between, and where the ring wraps, do not matter. Batch
-// sizes count rows: a batch of B rows takes B / T anchors.
+// trajectory_index.h tells what that is), the pick's own row first (but for
+// kOnePerTrajectory). Rows of other producers in between, and where the ring
+// wraps, do not matter. Batch sizes count rows: a batch of B rows takes B / T
+// anchors.
 //
 // The anchors are the rows that can be first. With span_left > 0 the slices
 // that begin before a trajectory have its first row for their anchor; how many

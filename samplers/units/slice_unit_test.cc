@@ -360,6 +360,28 @@ TEST_F(SliceUnitTest, StartsFollowTheirRule) {
                                   {9, 9.0 / 36},
                                   {10, 11.0 / 36}});
   share_of(SliceStarts::kEpisodeStarts, {{2, 1.0 / 2}, {9, 1.0 / 2}});
+  share_of(SliceStarts::kOnePerTrajectory, {{2, 1.0 / 8},
+                                            {3, 1.0 / 8},
+                                            {4, 1.0 / 8},
+                                            {5, 1.0 / 8},
+                                            {9, 1.0 / 4},
+                                            {10, 1.0 / 4}});
+}
+
+TEST_F(SliceUnitTest, TrajectoriesMayBeTheAnchors) {
+  const auto unit =
+      MakeUnit({.length = 4, .starts = SliceStarts::kOnePerTrajectory});
+  Store(unit.get(), 14, {2, 7, 5});
+  ASSERT_EQ(unit->anchors().size(), 2);
+  EXPECT_EQ(unit->anchors().At(0), 2);
+  EXPECT_EQ(unit->anchors().At(1), 9);
+  EXPECT_THAT(MakeSliceUnit({.length = 4,
+                             .span_right = 1,
+                             .starts = SliceStarts::kOnePerTrajectory})
+                  .status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("span: got (0, 1), want (0, 0) where the "
+                                 "anchors are trajectories")));
 }
 
 TEST_F(SliceUnitTest, EpisodeStartsNeverBeginInATrajectoryThatIsCut) {

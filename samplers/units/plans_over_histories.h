@@ -24,6 +24,7 @@ class RowsOfTrajectories {
 
   // Live rows, lane after lane, oldest first.
   const std::vector<Slot>& all() const { return all_; }
+  bool IsLive(Slot slot) const { return places_.count(slot) > 0; }
   // The trajectory of a live row, and where in it the row lies.
   const std::vector<Slot>& TrajectoryOf(Slot slot) const {
     return trajectories_[places_.at(slot).first].slots;

@@ -21,8 +21,8 @@ namespace rill {
 // asks for it.
 //
 // Thread-safety: the sampler is thread-safe, its parts are behind one mutex.
-// Cost: that of the parts, and O(rows) of a plan or an event for generations;
-//   free of allocation once the plan's memory is warm where the parts are.
+// Cost: that of the parts, and O(rows) of a plan or an event for generations; a
+//   plan is free of allocation once its memory is warm, where the parts are.
 //
 // Example (ComposedSamplerTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(

@@ -20,7 +20,9 @@ namespace rill::samplers_internal {
 // and numbers the live rows 0 .. size() - 1 through it.
 //
 // Thread-safety: thread-compatible.
-// Cost: an event O(rows written), At O(log lanes), no allocation in either.
+// Cost: an event O(rows written), and memory for pages of generations where
+//   those of neighbours come to differ (slots/slot_array.h); At O(log lanes),
+//   free of allocation.
 class LiveRows : public WriteObserver {
  public:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;

@@ -17,6 +17,7 @@
 #include "rill/samplers/prioritized/power.h"
 #include "rill/samplers/prioritized/priority_state.h"
 #include "rill/samplers/prioritized/row_priorities.h"
+#include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/sum_tree/sum_tree.h"
 
 namespace rill {
@@ -80,6 +81,7 @@ class SelectorImpl final : public PrioritizedSelector {
   double BaseOf(Slot slot) const {
     return rows_.IsOn(slot) ? rows_.Get(slot) + options_.epsilon : 0;
   }
+  void Reset(int64_t num_slots);
   // The priority of the next row whose own is not known.
   float DefaultPriority() const;
   void SetPriority(Slot slot, float priority);
@@ -95,6 +97,7 @@ class SelectorImpl final : public PrioritizedSelector {
   const PrioritizedOptions options_;
   std::atomic<double> alpha_, beta_;
   double weighed_alpha_;  // The alpha of the tree.
+  samplers_internal::UsedSlots used_;
   RowPriorities rows_;
   SumTree tree_;
   std::optional<float> max_ever_;
@@ -210,10 +213,14 @@ void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
 // --- Events ------------------------------------------------------------------
 
 void SelectorImpl::OnAttach(const Lanes& lanes,
-                            absl::Span<const Cursor> /*cursors*/) {
-  rows_ = RowPriorities(lanes.num_slots(),
-                        /*zero_counts=*/options_.epsilon > 0);
-  tree_ = SumTree(lanes.num_slots());
+                            absl::Span<const Cursor> cursors) {
+  used_.OnAttach(lanes, cursors);
+  Reset(lanes.num_slots());
+}
+
+void SelectorImpl::Reset(int64_t num_slots) {
+  rows_ = RowPriorities(num_slots, /*zero_counts=*/options_.epsilon > 0);
+  tree_ = SumTree(num_slots);
   max_ever_.reset();
 }
 
@@ -242,6 +249,7 @@ float SelectorImpl::DefaultPriority() const {
 }
 
 void SelectorImpl::OnWrite(const WriteEvent& event) {
+  used_.OnWrite(event);
   const float unknown = DefaultPriority();
   const bool takes_given = options_.new_rows == NewRowPriority::kGiven;
   size_t i = 0;
@@ -264,7 +272,8 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
 }
 
 void SelectorImpl::OnClear() {
-  OnAttach({.count = 1, .capacity = tree_.size()}, {});
+  used_.OnClear();
+  Reset(tree_.size());
 }
 
 void SelectorImpl::Turn(absl::Span<const SlotRange> slots, bool on) {
@@ -319,7 +328,7 @@ absl::Status SelectorImpl::LoadState(StateReader* reader) {
                      beta, " and ", max_ever, ", want finite values >= 0"));
   }
   RILL_RETURN_IF_ERROR(
-      samplers_internal::LoadPriorities(reader, tree_.size(), &rows_));
+      samplers_internal::LoadPriorities(reader, used_, &rows_));
   beta_ = beta;
   max_ever_.reset();
   if (max_ever >= 0) max_ever_ = static_cast<float>(max_ever);

@@ -88,15 +88,28 @@ void SavePriorities(const RowPriorities& rows, int64_t num_slots,
   write_single(num_slots);
 }
 
-absl::Status LoadPriorities(StateReader* reader, int64_t num_slots,
+absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
                             RowPriorities* rows) {
+  const int64_t num_slots = used.lanes().num_slots();
   RILL_ASSIGN_OR_RETURN(const int64_t saved_slots, reader->Int());
   if (saved_slots != num_slots) {
     return reader->DoesNotFit(absl::StrCat(
         "priorities: got those of ", saved_slots, " slots, want ", num_slots));
   }
   StateReader check = *reader;
-  RILL_RETURN_IF_ERROR(ReadBlocks(&check, num_slots, [](Slot, float) {}));
+  Slot unused = -1;
+  RILL_RETURN_IF_ERROR(
+      ReadBlocks(&check, num_slots, [&](Slot slot, float priority) {
+        if (priority > 0 && unused < 0 &&
+            !used.Contains({.first = slot, .count = 1})) {
+          unused = slot;
+        }
+      }));
+  if (unused >= 0) {
+    return reader->DoesNotFit(absl::StrCat(
+        "priority of slot ", unused, ": got one, want it to have held a row; ",
+        "load after the storage has got the rows of the save"));
+  }
   // Slots that never had a row stay without memory.
   return ReadBlocks(reader, num_slots, [rows](Slot slot, float priority) {
     if (rows->Get(slot) != priority) rows->Set(slot, priority);

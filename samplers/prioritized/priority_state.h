@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "rill/samplers/prioritized/row_priorities.h"
+#include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/state_bytes.h"
 
 namespace rill::samplers_internal {
@@ -19,9 +20,11 @@ namespace rill::samplers_internal {
 // Thread-safety: thread-compatible.
 void SavePriorities(const RowPriorities& rows, int64_t num_slots,
                     StateWriter* writer);
-// DATA_LOSS or FAILED_PRECONDITION, `rows` unchanged, where the bytes are no
-// such state or one of another number of slots.
-absl::Status LoadPriorities(StateReader* reader, int64_t num_slots,
+// Into rows of the slots of used.lanes(). DATA_LOSS or FAILED_PRECONDITION,
+// `rows` unchanged, where the bytes are no such state, one of another number of
+// slots, or give a priority to a slot that never held a row. Takes memory for
+// slots that did, whatever the state says.
+absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
                             RowPriorities* rows);
 
 }  // namespace rill::samplers_internal

@@ -13,7 +13,9 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/samplers/prioritized/row_priorities.h"
+#include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/state_bytes.h"
+#include "rill/slots/slot.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::samplers_internal {
@@ -28,10 +30,13 @@ std::string Save(const RowPriorities& rows, int64_t num_slots) {
 }
 
 absl::Status Load(absl::string_view bytes, int64_t num_slots,
-                  RowPriorities* rows) {
+                  RowPriorities* rows, int64_t unused = 0) {
   absl::StatusOr<StateReader> reader = StateReader::Open("Test", 1, bytes);
   if (!reader.ok()) return reader.status();
-  absl::Status status = LoadPriorities(&*reader, num_slots, rows);
+  UsedSlots used;
+  const Cursor cursor = {.written = num_slots - unused};
+  used.OnAttach({.count = 1, .capacity = num_slots}, {&cursor, 1});
+  absl::Status status = LoadPriorities(&*reader, used, rows);
   return status.ok() ? reader->Finish() : status;
 }
 
@@ -97,7 +102,12 @@ TEST(PriorityStateTest, WhatDoesNotFitIsRefusedAndChangesNothing) {
                 StatusIs(absl::StatusCode::kDataLoss));
     EXPECT_EQ(Save(rows, 20), before);
   }
-  RILL_EXPECT_OK(Load(StateOf({20, -18, kOne, 2, kOne}), 20, &rows));
+  // A slot that never held a row.
+  EXPECT_THAT(Load(StateOf({20, -18, kOne, 2, kOne}), 20, &rows, 2),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("priority of slot 18: got one")));
+  EXPECT_EQ(Save(rows, 20), before);
+  RILL_EXPECT_OK(Load(StateOf({20, -18, kOne, 2, kOne}), 20, &rows, 1));
 }
 
 }  // namespace

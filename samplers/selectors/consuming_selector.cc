@@ -11,6 +11,7 @@
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/selectors/slot_array_state.h"
 #include "rill/samplers/selectors/slot_groups.h"
+#include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/samplers/uniform_selector.h"
 #include "rill/slots/slot_array.h"
@@ -95,8 +96,7 @@ class ConsumingSelector final : public Selector {
           absl::StrCat("max_times_sampled: got ", most, ", want ", most_));
     }
     RILL_ASSIGN_OR_RETURN(
-        auto counts,
-        samplers_internal::LoadSlotArray<int64_t>(counts_.num_slots(), reader));
+        auto counts, samplers_internal::LoadSlotArray<int64_t>(used_, reader));
     RILL_ASSIGN_OR_RETURN(SlotGroups loaded, anchors_.all.Load(reader));
     for (const auto& [group, slots] : loaded.groups()) {
       for (const Slot slot : slots) {
@@ -126,12 +126,14 @@ class ConsumingSelector final : public Selector {
   absl::string_view name() const override { return "Consuming"; }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    used_.OnAttach(lanes, cursors);
     counts_.Reset(lanes.num_slots());
     anchors_.all.Reset(lanes.num_slots());
     inner_->OnAttach(lanes, cursors);
   }
   void OnRetire(const WriteEvent& event) override { inner_->OnRetire(event); }
   void OnWrite(const WriteEvent& event) override {
+    used_.OnWrite(event);
     for (const SlotRange& range : event.written) {
       for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
         if (counts_.Get(slot) != 0) counts_.At(slot) = 0;
@@ -139,7 +141,11 @@ class ConsumingSelector final : public Selector {
     }
     inner_->OnWrite(event);
   }
-  void OnClear() override { inner_->OnClear(); }
+  void OnClear() override {
+    used_.OnClear();
+    counts_.Reset(counts_.num_slots());
+    inner_->OnClear();
+  }
 
   void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
     for (const SlotRange& range : slots) {
@@ -180,6 +186,7 @@ class ConsumingSelector final : public Selector {
 
   const int64_t most_;
   const std::unique_ptr<Selector> inner_;
+  samplers_internal::UsedSlots used_;
   SlotArray<int64_t> counts_;  // Draws of the row that is there.
   AnchorsLeft anchors_;
 };

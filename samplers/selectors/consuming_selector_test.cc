@@ -82,7 +82,8 @@ TEST(ConsumingSelectorTest, CountsThatMakeNoSenseAreDamage) {
   const auto load = [&](int64_t count, int64_t group) {
     auto selector = MakeConsumingSelector({.max_times_sampled = kMost});
     const SlotRange slot = {.first = 0, .count = 1};
-    (*selector)->OnAttach({.count = 1, .capacity = 4}, {});
+    const Cursor cursor = {.written = 1};
+    (*selector)->OnAttach({.count = 1, .capacity = 4}, {&cursor, 1});
     (*selector)->OnAnchorsAdded({&slot, 1});
     StateWriter writer("Test", 1);
     for (const int64_t value :

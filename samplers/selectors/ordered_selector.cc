@@ -11,6 +11,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/samplers/selectors/slot_array_state.h"
 #include "rill/samplers/selectors/slot_heap.h"
+#include "rill/samplers/selectors/used_slots.h"
 #include "rill/slots/slot_array.h"
 
 namespace rill {
@@ -71,8 +72,8 @@ class OrderedSelector final : public Selector {
       return reader->Damaged(
           absl::StrCat("steps: got ", steps, ", want [0, ", kMaxWritten, "]"));
     }
-    RILL_ASSIGN_OR_RETURN(auto keys, samplers_internal::LoadSlotArray<double>(
-                                         keys_.num_slots(), reader));
+    RILL_ASSIGN_OR_RETURN(
+        auto keys, samplers_internal::LoadSlotArray<double>(used_, reader));
     steps_ = steps;
     keys_ = std::move(keys);
     std::vector<Slot> members;
@@ -96,22 +97,26 @@ class OrderedSelector final : public Selector {
     return "";
   }
 
-  void OnAttach(const Lanes& lanes,
-                absl::Span<const Cursor> /*cursors*/) override {
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     lanes_ = lanes;
+    used_.OnAttach(lanes, cursors);
     keys_.Reset(lanes.num_slots());
     heap_.Reset(lanes.num_slots());
     steps_ = 0;
   }
   void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
+    used_.OnWrite(event);
     if (is_by_age()) {
       if (event.is_append) SetAges(event);
     } else {
       SetPriorities(event);
     }
   }
-  void OnClear() override {}
+  void OnClear() override {
+    used_.OnClear();
+    keys_.Reset(keys_.num_slots());
+  }
 
   void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
     for (const SlotRange& range : slots) {
@@ -178,6 +183,7 @@ class OrderedSelector final : public Selector {
   const Order order_;
   const double new_priority_;
   Lanes lanes_;
+  samplers_internal::UsedSlots used_;
   SlotArray<double> keys_;  // Of every row, whether it is an anchor or not.
   samplers_internal::SlotHeap heap_;  // The anchors.
   int64_t steps_ = 0;                 // That were ever appended.

@@ -76,8 +76,9 @@ void SaveSlotArray(const SlotArray<T>& array, StateWriter* writer) {
 }
 
 template <typename T>
-absl::StatusOr<SlotArray<T>> LoadSlotArray(int64_t num_slots,
+absl::StatusOr<SlotArray<T>> LoadSlotArray(const UsedSlots& used,
                                            StateReader* reader) {
+  const int64_t num_slots = used.lanes().num_slots();
   SlotArray<T> array;
   array.Reset(num_slots);
   RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());
@@ -102,6 +103,12 @@ absl::StatusOr<SlotArray<T>> LoadSlotArray(int64_t num_slots,
           "run ", i, " of values: got ", run.count, " slots from ", run.first,
           ", want some in [", end, ", ", num_slots, ")"));
     }
+    if (!used.Contains({.first = run.first, .count = run.count})) {
+      return reader->DoesNotFit(absl::StrCat(
+          "run ", i, " of values: got ", run.count, " slots from ", run.first,
+          ", want slots that have held a row; load after the storage has got "
+          "the rows of the save"));
+    }
     end = run.first + run.count;
     for (int64_t k = 0; k < run.count; ++k) {
       const T value = run.At(k);
@@ -113,8 +120,9 @@ absl::StatusOr<SlotArray<T>> LoadSlotArray(int64_t num_slots,
 
 template void SaveSlotArray(const SlotArray<int64_t>&, StateWriter*);
 template void SaveSlotArray(const SlotArray<double>&, StateWriter*);
-template absl::StatusOr<SlotArray<int64_t>> LoadSlotArray(int64_t,
+template absl::StatusOr<SlotArray<int64_t>> LoadSlotArray(const UsedSlots&,
                                                           StateReader*);
-template absl::StatusOr<SlotArray<double>> LoadSlotArray(int64_t, StateReader*);
+template absl::StatusOr<SlotArray<double>> LoadSlotArray(const UsedSlots&,
+                                                         StateReader*);
 
 }  // namespace rill::samplers_internal

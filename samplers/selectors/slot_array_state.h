@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/slots/slot_array.h"
 
@@ -18,9 +19,11 @@ namespace rill::samplers_internal {
 template <typename T>
 void SaveSlotArray(const SlotArray<T>& array, StateWriter* writer);
 
-// DATA_LOSS where a slot is not in [0, num_slots), or a value not finite.
+// DATA_LOSS where a slot is not in [0, slots of the lanes), or a value not
+// finite; FAILED_PRECONDITION where a slot that never held a row has a value.
+// Takes memory for slots that did, whatever the state says.
 template <typename T>
-absl::StatusOr<SlotArray<T>> LoadSlotArray(int64_t num_slots,
+absl::StatusOr<SlotArray<T>> LoadSlotArray(const UsedSlots& used,
                                            StateReader* reader);
 
 }  // namespace rill::samplers_internal

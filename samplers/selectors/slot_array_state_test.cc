@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/slot_array.h"
@@ -31,10 +32,14 @@ std::string Saved(const SlotArray<T>& array) {
 }
 
 template <typename T>
-absl::StatusOr<SlotArray<T>> Loaded(const std::string& bytes) {
+absl::StatusOr<SlotArray<T>> Loaded(const std::string& bytes,
+                                    int64_t used_slots = kSlots) {
   absl::StatusOr<StateReader> reader = StateReader::Open("S", 1, bytes);
   if (!reader.ok()) return reader.status();
-  absl::StatusOr<SlotArray<T>> array = LoadSlotArray<T>(kSlots, &*reader);
+  UsedSlots used;
+  const Cursor cursor = {.written = used_slots};
+  used.OnAttach({.count = 1, .capacity = kSlots}, {&cursor, 1});
+  absl::StatusOr<SlotArray<T>> array = LoadSlotArray<T>(used, &*reader);
   if (array.ok()) {
     RILL_EXPECT_OK(reader->Finish());
   }
@@ -93,6 +98,8 @@ TYPED_TEST(SlotArrayStateTest, CountingAndEqualValuesAreOneRun) {
   EXPECT_EQ(bytes.size(), 17u + 8 + 2 * 32 + 4);
   RILL_ASSERT_OK_AND_ASSIGN(const auto loaded, Loaded<TypeParam>(bytes));
   EXPECT_EQ(loaded.Get(3999), 7);
+  EXPECT_THAT(Loaded<TypeParam>(bytes, kSlots - 1),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(loaded.Get(8999), 9099);
 }
 

@@ -13,6 +13,7 @@
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/selectors/slot_array_state.h"
 #include "rill/samplers/selectors/slot_groups.h"
+#include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/slots/slot_array.h"
 
@@ -71,9 +72,9 @@ class StalenessSelector final : public Selector {
 
   absl::Status LoadState(StateReader* reader) override {
     RILL_ASSIGN_OR_RETURN(const int64_t highest, reader->Int());
-    RILL_ASSIGN_OR_RETURN(auto versions,
-                          samplers_internal::LoadSlotArray<int64_t>(
-                              versions_.num_slots(), reader));
+    RILL_ASSIGN_OR_RETURN(
+        auto versions,
+        samplers_internal::LoadSlotArray<int64_t>(used_, reader));
     RILL_ASSIGN_OR_RETURN(SlotGroups anchors, anchors_.Load(reader));
     highest_ = highest;
     versions_ = std::move(versions);
@@ -83,14 +84,15 @@ class StalenessSelector final : public Selector {
 
   absl::string_view name() const override { return "Staleness"; }
 
-  void OnAttach(const Lanes& lanes,
-                absl::Span<const Cursor> /*cursors*/) override {
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    used_.OnAttach(lanes, cursors);
     versions_.Reset(lanes.num_slots());
     anchors_.Reset(lanes.num_slots());
     highest_ = 0;
   }
   void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
+    used_.OnWrite(event);
     size_t row = 0;
     for (const SlotRange& range : event.written) {
       for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
@@ -104,7 +106,10 @@ class StalenessSelector final : public Selector {
       highest_ = std::max(highest_, version);
     }
   }
-  void OnClear() override {}
+  void OnClear() override {
+    used_.OnClear();
+    versions_.Reset(versions_.num_slots());
+  }
 
   void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
     for (const SlotRange& range : slots) {
@@ -130,6 +135,7 @@ class StalenessSelector final : public Selector {
   };
 
   const StalenessOptions options_;
+  samplers_internal::UsedSlots used_;
   SlotArray<int64_t> versions_;  // Of every row, an anchor or not.
   SlotGroups anchors_;           // By version.
   int64_t highest_ = 0;          // That was ever written.

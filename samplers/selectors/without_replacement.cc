@@ -11,6 +11,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/selectors/keyed_permutation.h"
+#include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/transition_unit.h"
 
 namespace rill {
@@ -51,7 +52,7 @@ class WithoutReplacementSelector final : public Selector {
   void SaveState(StateWriter* writer) const override {
     writer->Int(static_cast<int64_t>(epoch_));
     writer->Int(place_);
-    writer->Int(num_slots());
+    writer->Int(used_.size());
     writer->Int(is_listed_ ? static_cast<int64_t>(list_.size()) : -1);
     for (const Slot slot : list_) writer->Int(slot);
   }
@@ -60,9 +61,9 @@ class WithoutReplacementSelector final : public Selector {
     RILL_ASSIGN_OR_RETURN(const int64_t epoch, reader->Int());
     RILL_ASSIGN_OR_RETURN(const int64_t place, reader->Int());
     RILL_ASSIGN_OR_RETURN(const int64_t slots, reader->Int());
-    if (slots != num_slots()) {
+    if (slots != used_.size()) {
       return reader->DoesNotFit(absl::StrCat("slots of an epoch: got ", slots,
-                                             ", want ", num_slots()));
+                                             ", want ", used_.size()));
     }
     RILL_ASSIGN_OR_RETURN(const int64_t listed, reader->Int());
     RILL_ASSIGN_OR_RETURN(std::vector<Slot> list, ReadList(reader, listed));
@@ -82,32 +83,16 @@ class WithoutReplacementSelector final : public Selector {
   absl::string_view name() const override { return "WithoutReplacement"; }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
-    lanes_ = lanes;
-    used_.assign(cursors.size(), 0);
-    for (size_t lane = 0; lane < cursors.size(); ++lane) {
-      used_[lane] = std::min(cursors[lane].written, lanes.capacity);
-    }
-    UpdateEnds();
+    used_.OnAttach(lanes, cursors);
     Restart();
     epoch_ = 0;
   }
   void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
-    if (!event.is_append) return;
-    bool grows = false;
-    for (const SlotRange& range : event.written) {
-      int64_t& used = used_[lanes_.LaneOf(range.first)];
-      const int64_t end = lanes_.PositionOf(range.first) + range.count;
-      grows = grows || end > used;
-      used = std::max(used, end);
-    }
-    if (!grows) return;
-    UpdateEnds();
-    if (place_ > 0) Restart();
+    if (used_.OnWrite(event) && place_ > 0) Restart();
   }
   void OnClear() override {
-    std::fill(used_.begin(), used_.end(), 0);
-    UpdateEnds();
+    used_.OnClear();
     if (place_ > 0) Restart();
   }
   void OnAnchorsAdded(absl::Span<const SlotRange> /*slots*/) override {}
@@ -115,9 +100,6 @@ class WithoutReplacementSelector final : public Selector {
   void OnAnchorsCleared() override {}
 
  private:
-  // Of which an epoch is an order, where it is not one of list_.
-  int64_t num_slots() const { return ends_.empty() ? 0 : ends_.back(); }
-
   void Restart() {
     ++epoch_;
     place_ = 0;
@@ -126,7 +108,7 @@ class WithoutReplacementSelector final : public Selector {
   }
 
   void Begin(const Anchors& anchors) {
-    is_listed_ = anchors.size() <= num_slots() / 2;
+    is_listed_ = anchors.size() <= used_.size() / 2;
     if (!is_listed_) return;
     for (int64_t n = 0; n < anchors.size(); ++n) list_.push_back(anchors.At(n));
     std::sort(list_.begin(), list_.end());
@@ -138,14 +120,14 @@ class WithoutReplacementSelector final : public Selector {
             std::vector<Draw>* draws) {
     if (place_ == 0 && !is_listed_) Begin(anchors);
     const int64_t turns =
-        is_listed_ ? static_cast<int64_t>(list_.size()) : num_slots();
+        is_listed_ ? static_cast<int64_t>(list_.size()) : used_.size();
     // Part of the reproducibility contract.
     const uint64_t number = epoch_ + (request.part << 40);
     if (options_.shuffle) order_.Set(request.seed, number, turns);
     int64_t wanted = request.count;
     for (; place_ < turns && wanted > 0; ++place_) {
       const int64_t n = options_.shuffle ? order_.At(place_) : place_;
-      const Slot slot = is_listed_ ? list_[n] : SlotOf(n);
+      const Slot slot = is_listed_ ? list_[n] : used_.At(n);
       if (!anchors.Contains(slot)) continue;
       draws->push_back({.slot = slot});
       --wanted;
@@ -158,8 +140,8 @@ class WithoutReplacementSelector final : public Selector {
     std::vector<Slot> list;
     for (int64_t i = 0; i < size; ++i) {
       RILL_ASSIGN_OR_RETURN(const Slot slot, reader->Int());
-      const bool is_used = slot >= 0 && slot < lanes_.num_slots() &&
-                           lanes_.PositionOf(slot) < used_[lanes_.LaneOf(slot)];
+      const bool is_used = slot >= 0 && slot < used_.lanes().num_slots() &&
+                           used_.Contains({.first = slot, .count = 1});
       if (!is_used || (i > 0 && slot <= list.back())) {
         return reader->Damaged(absl::StrCat(
             "slot ", i, " of the epoch: got ", slot,
@@ -170,25 +152,8 @@ class WithoutReplacementSelector final : public Selector {
     return list;
   }
 
-  Slot SlotOf(int64_t number) const {
-    const int64_t lane =
-        std::upper_bound(ends_.begin(), ends_.end(), number) - ends_.begin();
-    return lanes_.SlotOf(lane, number - (lane == 0 ? 0 : ends_[lane - 1]));
-  }
-
-  void UpdateEnds() {
-    ends_.resize(used_.size());
-    int64_t end = 0;
-    for (size_t lane = 0; lane < used_.size(); ++lane) {
-      ends_[lane] = end += used_[lane];
-    }
-  }
-
   const WithoutReplacementOptions options_;
-  Lanes lanes_;
-  // Positions of each lane that have held a row since the last clear, and their
-  // sums over the lanes up to it: an epoch numbers those slots.
-  std::vector<int64_t> used_, ends_;
+  samplers_internal::UsedSlots used_;  // An epoch's, where it has no list.
   uint64_t epoch_ = 0;
   int64_t place_ = 0;
   // The anchors at the epoch's beginning, ascending, where they were few.

@@ -47,6 +47,8 @@ namespace rill {
 //   rows. A write in place is free where it tells neither ends nor ids,
 //   O(log pieces) a row where they are as before, else O(pieces of the lane
 //   from there on). At and Find are O(log pieces).
+//   Limits: 2^31 - 1 lanes and trajectories at a time (handles and lanes are
+//   int32), 2^32 - 1 pieces of a lane; not checked.
 //   Memory: 40 bytes a trajectory and 17 for each rule, 10 more while it is
 //   open and has an id; 16.5 a piece; nothing a row. Capacity does not matter.
 //

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/selectors/used_slots.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace rill::samplers_internal {
+
+void UsedSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
+  lanes_ = lanes;
+  used_.assign(cursors.size(), 0);
+  for (size_t lane = 0; lane < cursors.size(); ++lane) {
+    used_[lane] = std::min(cursors[lane].written, lanes.capacity);
+  }
+  UpdateEnds();
+}
+
+bool UsedSlots::OnWrite(const WriteEvent& event) {
+  if (!event.is_append) return false;
+  bool grows = false;
+  for (const SlotRange& range : event.written) {
+    int64_t& used = used_[lanes_.LaneOf(range.first)];
+    const int64_t end = lanes_.PositionOf(range.first) + range.count;
+    grows = grows || end > used;
+    used = std::max(used, end);
+  }
+  if (grows) UpdateEnds();
+  return grows;
+}
+
+void UsedSlots::OnClear() {
+  std::fill(used_.begin(), used_.end(), 0);
+  UpdateEnds();
+}
+
+Slot UsedSlots::At(int64_t n) const {
+  const int64_t lane =
+      std::upper_bound(ends_.begin(), ends_.end(), n) - ends_.begin();
+  return lanes_.SlotOf(lane, n - (lane == 0 ? 0 : ends_[lane - 1]));
+}
+
+bool UsedSlots::Contains(const SlotRange& slots) const {
+  const Slot end = slots.first + slots.count;
+  for (Slot slot = slots.first; slot < end;) {
+    const auto lane = static_cast<size_t>(lanes_.LaneOf(slot));
+    const Slot lane_end = lanes_.SlotOf(static_cast<int64_t>(lane) + 1, 0);
+    const int64_t last = lanes_.PositionOf(std::min(end, lane_end) - 1);
+    if (lane >= used_.size() || last >= used_[lane]) return false;
+    slot = lane_end;
+  }
+  return true;
+}
+
+void UsedSlots::UpdateEnds() {
+  ends_.resize(used_.size());
+  int64_t end = 0;
+  for (size_t lane = 0; lane < used_.size(); ++lane) {
+    ends_[lane] = end += used_[lane];
+  }
+}
+
+}  // namespace rill::samplers_internal

@@ -21,14 +21,24 @@ namespace rill {
 // buffer calls it between the gather and the transforms.
 //
 // Thread-safety: immutable.
+// Implementations pass transforms/conformance:unit_transform_conformance.
 class UnitTransform {
  public:
   // Keys of leaves of the stored rows. A leaf that is not named is not read.
   struct Reads {
-    std::vector<std::string> rows;  // Of the batch's own rows.
-    // Of each list of SamplePlan::context, in its order. As many lists as the
-    // unit plans.
-    std::vector<std::vector<std::string>> context;
+    // Of one list of rows.
+    struct List {
+      // Gathered straight into the batch's leaf of the same key, each key from
+      // one list only. Of a list of context only where it has just one row for
+      // each of the batch, in the same order.
+      std::vector<std::string> batch;
+      // Gathered into a dictionary of their own, for Apply to read.
+      std::vector<std::string> apart;
+    };
+    List rows;  // The batch's own rows.
+    // The lists of SamplePlan::context, in its order: as many as the unit
+    // plans.
+    std::vector<List> context;
   };
 
   virtual ~UnitTransform() = default;
@@ -40,15 +50,20 @@ class UnitTransform {
   // key and what there is, where it cannot work on such rows.
   virtual absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const = 0;
 
-  // What the batch holds afterwards, beside the sampler's own leaves.
+  // What the batch holds afterwards, beside the sampler's own leaves. Errors as
+  // PlanReads.
   virtual absl::StatusOr<TensorDictSpec> BatchSpec(
       const TensorDictSpec& rows) const = 0;
 
-  // `batch` [R] holds Reads::rows of the plan's rows (and `index`, ...);
-  // context[i] is [plan.context[i].rows.size()] and holds Reads::context[i].
-  // All are contiguous and the sample's own, so that `batch` may be changed in
-  // place; the batch shape stays. With an error the batch is to be dropped.
-  virtual absl::Status Apply(const SamplePlan& plan,
+  // `batch` [R] holds the leaves that were gathered into it (and `index`, ...);
+  // `rows` [R] and context[i] [plan.context[i].rows.size()] those apart. All
+  // are contiguous and the sample's own. The other leaves of BatchSpec are
+  // written in place, without allocation, where `batch` holds them already
+  // with their layout, writable and contiguous; else they are made. So a caller
+  // that hands in a batch of BatchSpec decides where everything lies. INTERNAL
+  // where the plan is not one of the unit's; FAILED_PRECONDITION for leaves on
+  // a device. With an error the batch is to be dropped.
+  virtual absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
                              absl::Span<const TensorDict> context,
                              TensorDict* batch) const = 0;
 };

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/conformance/unit_transform_conformance.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "rill/base/rng.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/transforms/conformance/fake_sample_reader.h"
+
+namespace rill {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using Lists = std::vector<UnitTransform::Reads::List>;
+
+constexpr int64_t kRows = UnitTransformUnderTest::kRows;
+
+std::vector<Slot> Anchors(int64_t count, uint64_t batch) {
+  const Rng rng(11, RngStream::kUser);
+  std::vector<Slot> anchors;
+  for (int64_t i = 0; i < count; ++i) {
+    anchors.push_back(rng.UniformInt(batch, static_cast<uint32_t>(i), kRows));
+  }
+  return anchors;
+}
+
+FakeSampleReader MakeReader(const TensorDictSpec& spec) {
+  auto store = spec.Random({kRows}, Rng(12, RngStream::kUser), 0);
+  RILL_EXPECT_OK(store);
+  return FakeSampleReader(spec,
+                          store.ok() ? *std::move(store) : TensorDict({kRows}));
+}
+
+Lists ListsOf(const UnitTransform& unit, const TensorDictSpec& rows) {
+  auto reads = unit.PlanReads(rows);
+  RILL_EXPECT_OK(reads);
+  if (!reads.ok()) return {};
+  Lists lists = {reads->rows};
+  lists.insert(lists.end(), reads->context.begin(), reads->context.end());
+  return lists;
+}
+
+// --- Specs -------------------------------------------------------------------
+
+TEST_P(UnitTransformConformanceTest, ReadsNameLeavesOfTheRowsOnce) {
+  const auto unit = under_test().make();
+  const TensorDictSpec& rows = under_test().rows;
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec batch, unit->BatchSpec(rows));
+  std::set<std::string> filled;
+  for (const auto& list : ListsOf(*unit, rows)) {
+    for (const std::string& key : list.batch) {
+      EXPECT_NE(rows.Find(key), nullptr) << key;
+      EXPECT_TRUE(filled.insert(key).second) << key;
+      const LeafSpec* leaf = batch.Find(key);
+      ASSERT_NE(leaf, nullptr) << key;
+      EXPECT_EQ(leaf->dtype, rows.Find(key)->dtype) << key;
+      EXPECT_EQ(leaf->shape, rows.Find(key)->shape) << key;
+    }
+    std::set<std::string> apart;
+    for (const std::string& key : list.apart) {
+      EXPECT_NE(rows.Find(key), nullptr) << key;
+      EXPECT_TRUE(apart.insert(key).second) << key;
+    }
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const UnitTransform::Reads reads,
+                            unit->PlanReads(rows));
+  EXPECT_EQ(reads.context.size(), under_test().plan({0}).context.size());
+}
+
+TEST_P(UnitTransformConformanceTest, SpecPredictsWhatApplyMakes) {
+  const auto unit = under_test().make();
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec want,
+                            unit->BatchSpec(reader.spec()));
+  for (const int64_t count : {0, 1, 5, 64}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const TensorDict batch,
+        reader.Read(*unit, under_test().plan(Anchors(count, 0))));
+    RILL_EXPECT_OK(want.CheckLayout("Apply", batch)) << count;
+    RILL_EXPECT_OK(want.CheckValues("Apply", batch)) << count;
+  }
+}
+
+TEST_P(UnitTransformConformanceTest, RowsOfAnotherKindAreRefusedByBoth) {
+  const auto unit = under_test().make();
+  for (const TensorDictSpec::Leaf& leaf : under_test().rows.leaves()) {
+    TensorDictSpec without = under_test().rows;
+    without.Erase(leaf.key);
+    TensorDictSpec other = under_test().rows;
+    RILL_ASSERT_OK(
+        other.Set(leaf.key, LeafSpec::Unbounded(DType::kComplex64, {7})));
+    for (const TensorDictSpec& spec : {without, other}) {
+      const absl::Status reads = unit->PlanReads(spec).status();
+      const absl::Status batch = unit->BatchSpec(spec).status();
+      EXPECT_EQ(reads.code(), batch.code()) << reads << batch;
+      if (reads.ok()) continue;
+      EXPECT_THAT(reads.code(), AnyOf(absl::StatusCode::kInvalidArgument,
+                                      absl::StatusCode::kNotFound));
+      EXPECT_THAT(reads.ToString(), HasSubstr(unit->name()));
+      EXPECT_THAT(reads.ToString(), HasSubstr(leaf.key));
+    }
+  }
+}
+
+// --- Apply -------------------------------------------------------------------
+
+TEST_P(UnitTransformConformanceTest, LeavesItDoesNotChangeAreAsGathered) {
+  const auto unit = under_test().make();
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  const SamplePlan plan = under_test().plan(Anchors(16, 1));
+  TensorDict gathered;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto inputs,
+                            reader.Gather(*unit, plan, &gathered));
+  RILL_ASSERT_OK(gathered.Set(
+      "index", *Tensor::Zeros(DType::kInt64, gathered.batch_shape())));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, gathered.Clone());
+  RILL_ASSERT_OK(unit->Apply(plan, inputs.rows, inputs.context, &batch));
+  const std::vector<std::string>& changes = under_test().changes;
+  for (const std::string& key : gathered.LeafKeys()) {
+    if (std::find(changes.begin(), changes.end(), key) != changes.end()) {
+      continue;
+    }
+    ASSERT_NE(batch.Find(key), nullptr) << key;
+    EXPECT_THAT(batch.Find(key)->BitEquals(*gathered.Find(key)),
+                IsOkAndHolds(true))
+        << key;
+  }
+}
+
+TEST_P(UnitTransformConformanceTest, ReusesTheLeavesOfABatchThatItMade) {
+  const auto unit = under_test().make();
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  const SamplePlan plan = under_test().plan(Anchors(8, 2));
+  TensorDict batch;
+  RILL_ASSERT_OK(reader.ReadInto(*unit, plan, &batch));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict first, batch.Clone());
+  std::map<std::string, const std::byte*> places;
+  for (const std::string& key : batch.LeafKeys()) {
+    places[key] = batch.Find(key)->raw_data();
+  }
+  RILL_ASSERT_OK(reader.ReadInto(*unit, plan, &batch));
+  RILL_EXPECT_OK(batch.CheckEqual(first));
+  for (const std::string& key : batch.LeafKeys()) {
+    EXPECT_EQ(batch.Find(key)->raw_data(), places[key]) << key;
+  }
+}
+
+TEST_P(UnitTransformConformanceTest, EqualTransformsMakeEqualThings) {
+  const auto a = under_test().make();
+  const auto b = under_test().make();
+  EXPECT_FALSE(a->name().empty());
+  EXPECT_EQ(a->name(), b->name());
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  const SamplePlan plan = under_test().plan(Anchors(32, 3));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict of_a, reader.Read(*a, plan));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict of_b, reader.Read(*b, plan));
+  RILL_EXPECT_OK(of_a.CheckEqual(of_b));
+}
+
+// --- Plans that are not the unit's -------------------------------------------
+
+template <typename List>
+void BreakSegments(const List& list, int64_t draws,
+                   const std::function<void(const List&)>& then) {
+  if (!list.segments.empty()) {
+    List broken = list;
+    broken.segments.pop_back();
+    then(broken);
+    for (const int64_t segment : {int64_t{-1}, draws, INT64_MAX}) {
+      broken = list;
+      (segment < 0 ? broken.segments.front() : broken.segments.back()) =
+          segment;
+      then(broken);
+    }
+  }
+  List broken = list;
+  broken.segments.push_back(0);
+  then(broken);
+  broken = list;
+  broken.mask.resize(broken.rows.size() + 1, 1);
+  then(broken);
+}
+
+std::vector<SamplePlan> BrokenPlans(const SamplePlan& plan) {
+  std::vector<SamplePlan> plans;
+  const int64_t draws = static_cast<int64_t>(plan.draws.size());
+  BreakSegments<SamplePlan>(plan, draws, [&plans](const SamplePlan& broken) {
+    plans.push_back(broken);
+  });
+  for (size_t i = 0; i < plan.context.size(); ++i) {
+    BreakSegments<SamplePlan::Context>(plan.context[i], draws,
+                                       [&](const SamplePlan::Context& broken) {
+                                         plans.push_back(plan);
+                                         plans.back().context[i] = broken;
+                                       });
+    plans.push_back(plan);
+    plans.back().context[i].rows.push_back(0);
+    plans.back().context[i].segments.push_back(draws - 1);
+  }
+  plans.push_back(plan);
+  plans.back().context.emplace_back();
+  if (!plan.context.empty()) {
+    plans.push_back(plan);
+    plans.back().context.pop_back();
+  }
+  plans.push_back(plan);
+  plans.back().draws.clear();
+  plans.push_back(plan);
+  plans.back().rows.push_back(0);
+  plans.back().segments.push_back(draws - 1);
+  return plans;
+}
+
+TEST_P(UnitTransformConformanceTest, BrokenPlansAreErrors) {
+  const auto unit = under_test().make();
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  const SamplePlan plan = under_test().plan(Anchors(6, 4));
+  TensorDict gathered;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto inputs,
+                            reader.Gather(*unit, plan, &gathered));
+  const std::vector<SamplePlan> broken = BrokenPlans(plan);
+  for (size_t i = 0; i < broken.size(); ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, gathered.Clone());
+    EXPECT_THAT(unit->Apply(broken[i], inputs.rows, inputs.context, &batch),
+                StatusIs(absl::StatusCode::kInternal, HasSubstr(unit->name())))
+        << "plan " << i;
+  }
+}
+
+TEST_P(UnitTransformConformanceTest, LeavesThatAreNotThereAreErrors) {
+  const auto unit = under_test().make();
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  const SamplePlan plan = under_test().plan(Anchors(6, 4));
+  TensorDict gathered;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto inputs,
+                            reader.Gather(*unit, plan, &gathered));
+  const auto apply = [&](const FakeSampleReader::Gathered& wrong) {
+    TensorDict batch = *gathered.Clone();
+    return unit->Apply(plan, wrong.rows, wrong.context, &batch);
+  };
+  std::vector<FakeSampleReader::Gathered> wrongs;
+  for (size_t i = 0; i <= inputs.context.size(); ++i) {
+    const auto part = [i](FakeSampleReader::Gathered& all) -> TensorDict& {
+      return i == 0 ? all.rows : all.context[i - 1];
+    };
+    auto copy = inputs;
+    for (const std::string& key : part(copy).LeafKeys()) {
+      wrongs.push_back(inputs);
+      RILL_ASSERT_OK(part(wrongs.back()).Delete(key));
+      wrongs.push_back(inputs);
+      const Shape shape = part(copy).batch_shape().Concat({9});
+      RILL_ASSERT_OK(part(wrongs.back())
+                         .Set(key, *Tensor::Zeros(DType::kComplex64, shape)));
+    }
+    wrongs.push_back(inputs);
+    part(wrongs.back()) = TensorDict({99});
+  }
+  for (size_t i = 0; i < wrongs.size(); ++i) {
+    EXPECT_THAT(apply(wrongs[i]).code(),
+                AnyOf(absl::StatusCode::kInternal, absl::StatusCode::kNotFound,
+                      absl::StatusCode::kInvalidArgument))
+        << i;
+  }
+}
+
+}  // namespace
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(UnitTransformConformanceTest);
+
+}  // namespace rill

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_CONFORMANCE_UNIT_TRANSFORM_CONFORMANCE_H_
+#define RILL_TRANSFORMS_CONFORMANCE_UNIT_TRANSFORM_CONFORMANCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/slots/slot.h"
+#include "rill/tensordict/spec.h"
+#include "rill/transforms/unit_transform.h"
+
+namespace rill {
+
+// What the suite must know of a unit's transform.
+struct UnitTransformUnderTest {
+  // A fresh one; all are equal.
+  std::function<std::unique_ptr<UnitTransform>()> make;
+  // Of the stored rows.
+  TensorDictSpec rows;
+  // What its unit plans for these anchors, any number of them, of a storage
+  // of kRows rows.
+  std::function<SamplePlan(const std::vector<Slot>& anchors)> plan;
+  // The stored leaves that Apply may change.
+  std::vector<std::string> changes;
+
+  static constexpr int64_t kRows = 40;
+};
+
+// The behaviour that transforms/unit_transform.h promises.
+class UnitTransformConformanceTest
+    : public ::testing::TestWithParam<std::function<UnitTransformUnderTest()>> {
+ protected:
+  void SetUp() override { under_test_ = GetParam()(); }
+  const UnitTransformUnderTest& under_test() const { return under_test_; }
+
+ private:
+  UnitTransformUnderTest under_test_;
+};
+
+}  // namespace rill
+
+// Runs the suite over a transform; the argument is an expression for a
+// UnitTransformUnderTest, evaluated in each test:
+//   INSTANTIATE_UNIT_TRANSFORM_CONFORMANCE(ThreeSteps, UnderTest(3));
+#define INSTANTIATE_UNIT_TRANSFORM_CONFORMANCE(prefix, ...)              \
+  INSTANTIATE_TEST_SUITE_P(                                              \
+      prefix, UnitTransformConformanceTest,                              \
+      ::testing::Values(std::function<::rill::UnitTransformUnderTest()>( \
+          []() -> ::rill::UnitTransformUnderTest { return __VA_ARGS__; })))
+
+#endif  // RILL_TRANSFORMS_CONFORMANCE_UNIT_TRANSFORM_CONFORMANCE_H_

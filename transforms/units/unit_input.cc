@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/units/unit_input.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill::transforms_internal {
+namespace {
+
+bool IsWhole(size_t num_draws, size_t num_rows,
+             const std::vector<int64_t>& segments,
+             const std::vector<uint8_t>& mask) {
+  if (segments.size() != num_rows) return false;
+  if (!mask.empty() && mask.size() != num_rows) return false;
+  int64_t before = 0;
+  for (const int64_t segment : segments) {
+    if (segment < before) return false;
+    before = segment;
+  }
+  return segments.empty() || segments.back() < static_cast<int64_t>(num_draws);
+}
+
+absl::Status NotWhole(absl::string_view caller, absl::string_view list,
+                      size_t num_draws, size_t num_rows, size_t num_segments,
+                      size_t num_mask) {
+  return absl::InternalError(absl::StrCat(
+      caller, ": plan: ", list, ": got ", num_rows, " rows, ", num_segments,
+      " segments and ", num_mask, " mask values over ", num_draws,
+      " draws, want as many of each, segments of the draws and ascending"));
+}
+
+absl::Status CheckShape(absl::string_view caller, absl::string_view what,
+                        int64_t rows, const TensorDict& dict) {
+  if (dict.batch_shape() == Shape({rows})) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      caller, ": ", what, ": got batch shape ", dict.batch_shape().ToString(),
+      ", want [", rows, "], the rows of the plan"));
+}
+
+}  // namespace
+
+int64_t NumRows(const SamplePlan& plan) {
+  return static_cast<int64_t>(plan.rows.empty() ? plan.draws.size()
+                                                : plan.rows.size());
+}
+
+absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
+                        size_t num_lists, const TensorDict& rows,
+                        absl::Span<const TensorDict> context,
+                        const TensorDict& batch) {
+  if (plan.context.size() != num_lists || context.size() != num_lists) {
+    return absl::InternalError(absl::StrCat(
+        caller, ": plan: got ", plan.context.size(), " lists of context and ",
+        context.size(), " dictionaries of them, want ", num_lists));
+  }
+  const size_t draws = plan.draws.size();
+  if (!IsWhole(draws, plan.rows.size(), plan.segments, plan.mask)) {
+    return NotWhole(caller, "rows", draws, plan.rows.size(),
+                    plan.segments.size(), plan.mask.size());
+  }
+  RILL_RETURN_IF_ERROR(CheckShape(caller, "batch", NumRows(plan), batch));
+  RILL_RETURN_IF_ERROR(CheckShape(caller, "rows", NumRows(plan), rows));
+  for (size_t i = 0; i < num_lists; ++i) {
+    const SamplePlan::Context& list = plan.context[i];
+    const std::string what = absl::StrCat("context[", i, "]");
+    if (!IsWhole(draws, list.rows.size(), list.segments, list.mask)) {
+      return NotWhole(caller, what, draws, list.rows.size(),
+                      list.segments.size(), list.mask.size());
+    }
+    RILL_RETURN_IF_ERROR(CheckShape(
+        caller, what, static_cast<int64_t>(list.rows.size()), context[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOneRowADraw(absl::string_view caller,
+                              const SamplePlan& plan) {
+  if (plan.rows.empty()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(caller, ": plan: got ",
+                                          plan.rows.size(),
+                                          " rows, want none beside the draws"));
+}
+
+absl::StatusOr<Tensor> InputLeaf(absl::string_view caller,
+                                 absl::string_view key, DType dtype,
+                                 const Shape& shape, const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(Tensor leaf, ReadLeaf(caller, key, dict));
+  RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, leaf, dtype, shape));
+  return leaf;
+}
+
+absl::StatusOr<Tensor> ChangedLeaf(absl::string_view caller,
+                                   absl::string_view key, DType dtype,
+                                   const Shape& shape, TensorDict* batch) {
+  RILL_ASSIGN_OR_RETURN(Tensor leaf, WritableLeaf(caller, key, batch));
+  RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, leaf, dtype, shape));
+  return leaf;
+}
+
+absl::StatusOr<Tensor> OutputLeaf(absl::string_view key, DType dtype,
+                                  const Shape& shape, TensorDict* batch) {
+  const Tensor* leaf = batch->Find(key);
+  if (leaf != nullptr && leaf->is_host() && leaf->is_writable() &&
+      leaf->is_contiguous() && leaf->dtype() == dtype &&
+      leaf->shape() == shape) {
+    return *leaf;
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor made, Tensor::Empty(dtype, shape));
+  RILL_RETURN_IF_ERROR(batch->Set(key, made));
+  return made;
+}
+
+bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
+
+absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
+                         const TensorDictSpec& rows) {
+  RILL_ASSIGN_OR_RETURN(const LeafSpec flag, FindSpec(caller, key, rows));
+  if (flag.dtype == DType::kBool && flag.shape == Shape({1})) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": \"", key, "\": got ", flag.ToString(), ", want bool[1]"));
+}
+
+absl::Status CheckIsNew(absl::string_view caller, absl::string_view key,
+                        const TensorDictSpec& rows) {
+  if (rows.Find(key) == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, ": rows: got a leaf \"", key,
+                   "\", want none: this adds it; rename it"));
+}
+
+}  // namespace rill::transforms_internal

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_UNITS_UNIT_INPUT_H_
+#define RILL_TRANSFORMS_UNITS_UNIT_INPUT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::transforms_internal {
+
+// How unit transforms look at what they are handed. `caller`
+// ("NStepReturns::Apply") starts the messages.
+// Thread-safety: thread-compatible.
+
+// Rows of the batch that the plan makes.
+int64_t NumRows(const SamplePlan& plan);
+
+// The draw that a row of the batch belongs to.
+inline int64_t DrawOf(const SamplePlan& plan, int64_t row) {
+  return plan.rows.empty() ? row : plan.segments[static_cast<size_t>(row)];
+}
+
+// INTERNAL unless all lists of the plan are whole (as many segments as rows,
+// ascending, of the draws; a mask for each row or none), there are `num_lists`
+// of context, and the dictionaries have just their rows.
+absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
+                        size_t num_lists, const TensorDict& rows,
+                        absl::Span<const TensorDict> context,
+                        const TensorDict& batch);
+
+// INTERNAL unless every draw is one row of the batch.
+absl::Status CheckOneRowADraw(absl::string_view caller, const SamplePlan& plan);
+
+// To be read: contiguous in host memory. Errors as ReadLeaf and CheckLeaf
+// (transforms/leaves.h).
+absl::StatusOr<Tensor> InputLeaf(absl::string_view caller,
+                                 absl::string_view key, DType dtype,
+                                 const Shape& shape, const TensorDict& dict);
+
+// The same, to be changed in place.
+absl::StatusOr<Tensor> ChangedLeaf(absl::string_view caller,
+                                   absl::string_view key, DType dtype,
+                                   const Shape& shape, TensorDict* batch);
+
+// To be written whole: the batch's where it fits, else a new one, which then
+// stands in `batch`.
+absl::StatusOr<Tensor> OutputLeaf(absl::string_view key, DType dtype,
+                                  const Shape& shape, TensorDict* batch);
+
+// Below the dictionary "next".
+bool IsNext(absl::string_view key);
+
+// NOT_FOUND or INVALID_ARGUMENT unless there is such a leaf, bool[1].
+absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
+                         const TensorDictSpec& rows);
+
+// INVALID_ARGUMENT where the rows have a leaf that the transform adds.
+absl::Status CheckIsNew(absl::string_view caller, absl::string_view key,
+                        const TensorDictSpec& rows);
+
+}  // namespace rill::transforms_internal
+
+#endif  // RILL_TRANSFORMS_UNITS_UNIT_INPUT_H_

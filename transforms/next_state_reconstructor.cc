@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/next_state_reconstructor.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/fill_value.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kForward = "NextStateReconstructor::Forward";
+constexpr absl::string_view kForwardSpec =
+    "NextStateReconstructor::ForwardSpec";
+
+// The rows of a batch [..., T].
+struct Lines {
+  int64_t count = 0;
+  int64_t length = 0;  // T.
+
+  int64_t rows() const { return count * length; }
+};
+
+// Bytes of one row.
+int64_t WidthOf(const Tensor& leaf, const Lines& lines) {
+  return lines.rows() == 0 ? 0 : leaf.size_bytes() / lines.rows();
+}
+
+class NextStateReconstructorTransform final : public Transform {
+ public:
+  explicit NextStateReconstructorTransform(
+      const NextStateReconstructor::Options& options)
+      : options_(options),
+        fill_value_(options.fill_value.value_or(
+            std::numeric_limits<double>::quiet_NaN())) {}
+
+  absl::string_view name() const override { return "NextStateReconstructor"; }
+
+  absl::Status Forward(TensorDict* batch) override {
+    const Shape& shape = batch->batch_shape();
+    if (shape.rank() == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kForward, ": got batch shape [], want [..., T], in order of time"));
+    }
+    Lines lines;
+    lines.length = shape[shape.rank() - 1];
+    lines.count = shape.Prefix(shape.rank() - 1).num_elements();
+    RILL_ASSIGN_OR_RETURN(const std::vector<uint8_t> has_next,
+                          FindNext(lines, *batch));
+    for (const std::string& key : options_.keys) {
+      RILL_RETURN_IF_ERROR(Shift(key, lines, has_next, batch));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    TensorDictSpec after = spec;
+    for (const std::string& key : options_.keys) {
+      RILL_ASSIGN_OR_RETURN(const LeafSpec leaf, transforms_internal::FindSpec(
+                                                     kForwardSpec, key, spec));
+      RILL_ASSIGN_OR_RETURN(const LeafSpec next,
+                            transforms_internal::WithFillValue(
+                                kForwardSpec, key, fill_value_, leaf));
+      RILL_RETURN_IF_ERROR(after.Set(absl::StrCat("next/", key), next));
+    }
+    if (!options_.strict) return after;
+    for (const std::string& key :
+         {options_.traj_key, options_.done_key, options_.step_count_key}) {
+      if (key.empty()) continue;
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::FindSpec(kForwardSpec, key, spec).status());
+    }
+    return after;
+  }
+
+ private:
+  bool IsLookedAt(absl::string_view key, const TensorDict& batch) const {
+    return !key.empty() && (options_.strict || batch.Find(key) != nullptr);
+  }
+
+  // Of each row: whether the row behind it is its next step.
+  absl::StatusOr<std::vector<uint8_t>> FindNext(const Lines& lines,
+                                                const TensorDict& batch) const {
+    std::vector<uint8_t> has_next(static_cast<size_t>(lines.rows()), 1);
+    for (int64_t line = 0; line < lines.count && lines.length > 0; ++line) {
+      has_next[static_cast<size_t>((line + 1) * lines.length - 1)] = 0;
+    }
+    if (IsLookedAt(options_.traj_key, batch)) {
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor ids,
+          transforms_internal::ReadLeaf(kForward, options_.traj_key, batch));
+      const int64_t width = WidthOf(ids, lines);
+      for (int64_t i = 0; width > 0 && i + 1 < lines.rows(); ++i) {
+        const std::byte* id = ids.raw_data() + i * width;
+        has_next[static_cast<size_t>(i)] &=
+            std::memcmp(id, id + width, static_cast<size_t>(width)) == 0;
+      }
+    }
+    RILL_RETURN_IF_ERROR(LookAtFlags(lines, batch, &has_next));
+    RILL_RETURN_IF_ERROR(LookAtCounts(lines, batch, &has_next));
+    return has_next;
+  }
+
+  absl::Status LookAtFlags(const Lines& lines, const TensorDict& batch,
+                           std::vector<uint8_t>* has_next) const {
+    if (!IsLookedAt(options_.done_key, batch)) return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor done,
+        transforms_internal::ReadLeaf(kForward, options_.done_key, batch));
+    if (done.dtype() != DType::kBool) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kForward, ": \"", options_.done_key, "\": got ",
+                       DTypeName(done.dtype()), ", want bool"));
+    }
+    const int64_t width = WidthOf(done, lines);
+    for (int64_t i = 0; i < lines.rows() * width; ++i) {
+      if (done.data<uint8_t>()[i] != 0) {
+        (*has_next)[static_cast<size_t>(i / width)] = 0;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status LookAtCounts(const Lines& lines, const TensorDict& batch,
+                            std::vector<uint8_t>* has_next) const {
+    if (!IsLookedAt(options_.step_count_key, batch)) return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                          transforms_internal::ReadLeaf(
+                              kForward, options_.step_count_key, batch));
+    RILL_ASSIGN_OR_RETURN(const Tensor counts, Cast(leaf, DType::kInt64));
+    const int64_t width = WidthOf(counts, lines) / DTypeSize(DType::kInt64);
+    if (width == 0) return absl::OkStatus();
+    for (int64_t i = 0; i + 1 < lines.rows(); ++i) {
+      const int64_t* count = counts.data<int64_t>() + i * width;
+      (*has_next)[static_cast<size_t>(i)] &=
+          count[0] != std::numeric_limits<int64_t>::max() &&
+          count[width] == count[0] + 1;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Shift(const std::string& key, const Lines& lines,
+                     const std::vector<uint8_t>& has_next,
+                     TensorDict* batch) const {
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                          transforms_internal::ReadLeaf(kForward, key, *batch));
+    const Shape row = leaf.shape().Suffix(batch->batch_shape().rank());
+    RILL_ASSIGN_OR_RETURN(const Tensor fill,
+                          transforms_internal::FillValue(
+                              kForward, key, fill_value_, leaf.dtype(), row));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor next,
+        transforms_internal::FreshLeaf(absl::StrCat("next/", key), leaf.dtype(),
+                                       leaf.shape(), batch));
+    const int64_t width = WidthOf(leaf, lines);
+    if (width == 0) return absl::OkStatus();
+    for (int64_t line = 0; line < lines.count; ++line) {
+      const int64_t begin = line * lines.length * width;
+      std::memcpy(next.raw_data() + begin, leaf.raw_data() + begin + width,
+                  static_cast<size_t>((lines.length - 1) * width));
+    }
+    for (int64_t i = 0; i < lines.rows(); ++i) {
+      if (has_next[static_cast<size_t>(i)] != 0) continue;
+      std::memcpy(next.raw_data() + i * width, fill.raw_data(),
+                  static_cast<size_t>(width));
+    }
+    return absl::OkStatus();
+  }
+
+  const NextStateReconstructor::Options options_;
+  const double fill_value_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Transform>> NextStateReconstructor::Create(
+    const Options& options) {
+  constexpr absl::string_view kCreate = "NextStateReconstructor::Create";
+  if (options.keys.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": keys: got none, want at least one"));
+  }
+  std::set<std::string> seen;
+  for (const std::string& key : options.keys) {
+    RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": keys";
+    if (absl::StartsWith(key, "next/") || !seen.insert(key).second) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kCreate, ": keys: got \"", key,
+          "\", want keys of the root, each once: next/ is what is made"));
+    }
+  }
+  for (const std::string& key :
+       {options.traj_key, options.done_key, options.step_count_key}) {
+    if (key.empty()) continue;
+    RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": marker";
+  }
+  return std::make_unique<NextStateReconstructorTransform>(options);
+}
+
+}  // namespace rill

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_NEXT_STATE_RECONSTRUCTOR_H_
+#define RILL_TRANSFORMS_NEXT_STATE_RECONSTRUCTOR_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rill/transforms/transform.h"
+
+namespace rill {
+
+// After a read, next observations that were not stored: next/<key> of a row is
+// <key> of the row behind it in the batch where that is the next step of the
+// same trajectory, else the fill value. For batches in order of time (slices,
+// sequences), where it is wrong only in the last row of each piece; those rows
+// say so by NaN. TorchRL's NextStateReconstructor.
+//
+// The row behind is the next step unless the trajectory's id changes, the row
+// is done, or, where step_count_key is set, the count does not go up by one.
+// Two slices of one trajectory that lie side by side differ in nothing else.
+//
+// Shapes: a batch [..., T], the last dimension is time. Leaves of any dtype and
+//   shape; ids of any, flags bool, counts of a dtype with arithmetic; where
+//   markers have more elements a row, all ids count, any flag, the first count.
+// Thread-safety: immutable.
+// Cost: one copy of each leaf.
+//
+// Example (NextStateReconstructorTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(auto reconstructor, NextStateReconstructor::Create(
+//       {.keys = {"pixels"}, .fill_value = 0}));
+class NextStateReconstructor {
+ public:
+  struct Options {
+    std::vector<std::string> keys = {"observation"};
+    // Empty: not looked at.
+    std::string traj_key = "collector/traj_ids";
+    std::string done_key = "next/done";
+    std::string step_count_key = "";
+    // None: NaN, and leaves of dtypes without NaN are INVALID_ARGUMENT.
+    std::optional<double> fill_value = std::nullopt;
+    // A marker that the batch lacks is NOT_FOUND; else it is not looked at.
+    bool strict = true;
+  };
+
+  // INVALID_ARGUMENT names the option.
+  static absl::StatusOr<std::unique_ptr<Transform>> Create(
+      const Options& options);
+};
+
+}  // namespace rill
+
+#endif  // RILL_TRANSFORMS_NEXT_STATE_RECONSTRUCTOR_H_

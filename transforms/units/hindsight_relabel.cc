@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/units/hindsight_relabel.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
+#include "rill/transforms/leaves.h"
+#include "rill/transforms/units/unit_input.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::ChangedLeaf;
+using transforms_internal::InputLeaf;
+
+constexpr absl::string_view kPlanReads = "HindsightRelabel::PlanReads";
+constexpr absl::string_view kBatchSpec = "HindsightRelabel::BatchSpec";
+constexpr absl::string_view kApply = "HindsightRelabel::Apply";
+
+// Row k of `rows` becomes row at[k] of `batch`, of the same row's shape.
+void PutRows(const Tensor& rows, absl::Span<const int64_t> at,
+             const Tensor& batch) {
+  const size_t width =
+      static_cast<size_t>(rows.size_bytes()) / std::max<size_t>(at.size(), 1);
+  if (width == 0) return;
+  for (size_t k = 0; k < at.size(); ++k) {
+    std::memcpy(batch.raw_data() + static_cast<size_t>(at[k]) * width,
+                rows.raw_data() + k * width, width);
+  }
+}
+
+absl::StatusOr<Tensor> TakeRows(const Tensor& batch,
+                                absl::Span<const int64_t> at) {
+  const Shape shape =
+      batch.shape().WithSize(0, static_cast<int64_t>(at.size()));
+  RILL_ASSIGN_OR_RETURN(const Tensor rows, Tensor::Empty(batch.dtype(), shape));
+  const size_t width = static_cast<size_t>(rows.size_bytes()) / at.size();
+  if (width == 0) return rows;
+  for (size_t k = 0; k < at.size(); ++k) {
+    std::memcpy(rows.raw_data() + k * width,
+                batch.raw_data() + static_cast<size_t>(at[k]) * width, width);
+  }
+  return rows;
+}
+
+class HindsightRelabelTransform final : public UnitTransform {
+ public:
+  explicit HindsightRelabelTransform(const HindsightRelabel::Options& options)
+      : options_(options),
+        next_desired_key_(absl::StrCat("next/", options.desired_key)) {}
+
+  absl::string_view name() const override { return "HindsightRelabel"; }
+
+  absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const override {
+    RILL_RETURN_IF_ERROR(CheckRows(kPlanReads, rows));
+    Reads reads;
+    for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
+      reads.rows.batch.push_back(leaf.key);
+    }
+    reads.context.resize(1);
+    reads.context[0].apart = {options_.achieved_key};
+    return reads;
+  }
+
+  // The functions may say anything.
+  absl::StatusOr<TensorDictSpec> BatchSpec(
+      const TensorDictSpec& rows) const override {
+    RILL_RETURN_IF_ERROR(CheckRows(kBatchSpec, rows));
+    TensorDictSpec batch = rows;
+    const LeafSpec& achieved = *rows.Find(options_.achieved_key);
+    for (const std::string& key : {options_.desired_key, next_desired_key_}) {
+      const LeafSpec* desired = rows.Find(key);
+      if (desired == nullptr || *desired == achieved) continue;
+      RILL_RETURN_IF_ERROR(
+          batch.Set(key, LeafSpec::Unbounded(desired->dtype, desired->shape)));
+    }
+    const LeafSpec& reward = *rows.Find(options_.reward_key);
+    RILL_RETURN_IF_ERROR(batch.Set(
+        options_.reward_key, LeafSpec::Unbounded(reward.dtype, reward.shape)));
+    if (options_.terminated == nullptr) return batch;
+    for (const std::string& key :
+         {options_.terminated_key, options_.done_key}) {
+      if (rows.Find(key) == nullptr) continue;
+      RILL_RETURN_IF_ERROR(batch.Set(key, LeafSpec::Binary({1})));
+    }
+    return batch;
+  }
+
+  absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
+                     absl::Span<const TensorDict> context,
+                     TensorDict* batch) const override {
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckInput(kApply, plan, 1, rows,
+                                                         context, *batch));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckOneRowADraw(kApply, plan));
+    const std::vector<int64_t>& relabelled = plan.context[0].segments;
+    RILL_RETURN_IF_ERROR(CheckRelabelled(plan));
+    if (relabelled.empty()) return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor achieved,
+        transforms_internal::ReadLeaf(kApply, options_.achieved_key, *batch));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor goals,
+        InputLeaf(kApply, options_.achieved_key, achieved.dtype(),
+                  context[0].batch_shape().Concat(achieved.shape().Suffix(1)),
+                  context[0]));
+    RILL_ASSIGN_OR_RETURN(const Tensor own, TakeRows(achieved, relabelled));
+    for (const std::string& key : {options_.desired_key, next_desired_key_}) {
+      if (key != options_.desired_key && batch->Find(key) == nullptr) continue;
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor desired,
+          ChangedLeaf(kApply, key, achieved.dtype(), achieved.shape(), batch));
+      PutRows(goals, relabelled, desired);
+    }
+    RILL_RETURN_IF_ERROR(Ask(options_.reward, "reward", options_.reward_key,
+                             own, goals, relabelled, batch));
+    if (options_.terminated == nullptr) return absl::OkStatus();
+    RILL_RETURN_IF_ERROR(Ask(options_.terminated, "terminated",
+                             options_.terminated_key, own, goals, relabelled,
+                             batch));
+    return RaiseDone(relabelled, batch);
+  }
+
+ private:
+  absl::Status CheckRows(absl::string_view caller,
+                         const TensorDictSpec& rows) const {
+    RILL_ASSIGN_OR_RETURN(
+        const LeafSpec achieved,
+        transforms_internal::FindSpec(caller, options_.achieved_key, rows));
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::FindSpec(caller, options_.desired_key, rows)
+            .status());
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::FindSpec(caller, options_.reward_key, rows)
+            .status());
+    for (const std::string& key : {options_.desired_key, next_desired_key_}) {
+      const LeafSpec* desired = rows.Find(key);
+      if (desired == nullptr || (desired->dtype == achieved.dtype &&
+                                 desired->shape == achieved.shape)) {
+        continue;
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller, ": \"", key, "\": got ", desired->ToString(), ", want \"",
+          options_.achieved_key, "\"'s ", achieved.ToString()));
+    }
+    if (options_.terminated == nullptr) return absl::OkStatus();
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
+        caller, options_.terminated_key, rows));
+    for (const std::string& key : {options_.truncated_key, options_.done_key}) {
+      if (rows.Find(key) == nullptr) continue;
+      RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(caller, key, rows));
+    }
+    return absl::OkStatus();
+  }
+
+  // One goal a draw, and a real one.
+  static absl::Status CheckRelabelled(const SamplePlan& plan) {
+    const SamplePlan::Context& goals = plan.context[0];
+    bool is_right = goals.mask.empty();
+    for (size_t i = 1; is_right && i < goals.segments.size(); ++i) {
+      is_right = goals.segments[i - 1] < goals.segments[i];
+    }
+    if (is_right) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat(
+        kApply, ": plan: got ", goals.rows.size(), " goals for ",
+        plan.draws.size(), " draws, want at most one a draw, and no mask"));
+  }
+
+  static absl::Status Ask(const HindsightRelabel::Function& function,
+                          absl::string_view what, const std::string& key,
+                          const Tensor& achieved, const Tensor& goals,
+                          absl::Span<const int64_t> relabelled,
+                          TensorDict* batch) {
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf, transforms_internal::WritableLeaf(
+                                                 kApply, key, batch));
+    const std::string caller = absl::StrCat(kApply, ": ", what);
+    const absl::StatusOr<Tensor> answer = function(achieved, goals);
+    RILL_RETURN_IF_ERROR(answer.status()) << caller;
+    const Tensor& made = *answer;
+    const Shape shape =
+        leaf.shape().WithSize(0, static_cast<int64_t>(relabelled.size()));
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckLeaf(caller, key, made, leaf.dtype(), shape));
+    if (!made.is_host() || !made.is_contiguous()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(caller, ": got ", made.DebugString(),
+                       ", want a contiguous tensor in host memory"));
+    }
+    PutRows(made, relabelled, leaf);
+    return absl::OkStatus();
+  }
+
+  absl::Status RaiseDone(absl::Span<const int64_t> relabelled,
+                         TensorDict* batch) const {
+    if (batch->Find(options_.done_key) == nullptr) return absl::OkStatus();
+    const Shape shape = batch->batch_shape().Concat({1});
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor done,
+        ChangedLeaf(kApply, options_.done_key, DType::kBool, shape, batch));
+    RILL_ASSIGN_OR_RETURN(const Tensor terminated,
+                          InputLeaf(kApply, options_.terminated_key,
+                                    DType::kBool, shape, *batch));
+    Tensor truncated;
+    if (batch->Find(options_.truncated_key) != nullptr) {
+      RILL_ASSIGN_OR_RETURN(truncated, InputLeaf(kApply, options_.truncated_key,
+                                                 DType::kBool, shape, *batch));
+    }
+    for (const int64_t row : relabelled) {
+      done.data<uint8_t>()[row] =
+          terminated.data<uint8_t>()[row] != 0 ||
+          (truncated.is_valid() && truncated.data<uint8_t>()[row] != 0);
+    }
+    return absl::OkStatus();
+  }
+
+  const HindsightRelabel::Options options_;
+  const std::string next_desired_key_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<UnitTransform>> HindsightRelabel::Create(
+    const Options& options) {
+  if (options.reward == nullptr) {
+    return absl::InvalidArgumentError(
+        "HindsightRelabel::Create: reward: got none, want a function");
+  }
+  const std::array<const std::string*, 6> keys = {
+      &options.achieved_key,   &options.desired_key,   &options.reward_key,
+      &options.terminated_key, &options.truncated_key, &options.done_key};
+  std::set<std::string> seen;
+  for (const std::string* key : keys) {
+    RILL_RETURN_IF_ERROR(CheckKey(*key)) << "HindsightRelabel::Create: key";
+    if (!seen.insert(*key).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("HindsightRelabel::Create: got the key \"", *key,
+                       "\" twice, want six keys"));
+    }
+  }
+  return std::make_unique<HindsightRelabelTransform>(options);
+}
+
+}  // namespace rill

@@ -189,9 +189,6 @@ class StackFramesTransform final : public UnitTransform {
                                        kBatchSpec, key, options_.value, frame));
     }
     const int at = layout.stack.rank() + options_.dim;
-    if (options_.dim == -1 && frame.domain > LeafSpec::Domain::kBinary) {
-      return any;  // The last dimension is a row of choices.
-    }
     const absl::StatusOr<LeafSpec> one = frame.Unsqueeze(at);
     if (!one.ok()) return any;
     const absl::StatusOr<LeafSpec> stack =

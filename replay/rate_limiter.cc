@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/rate_limiter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/slots/slot.h"
+
+namespace rill {
+namespace {
+
+absl::Status Bad(absl::string_view what, const absl::AlphaNum& got,
+                 const absl::AlphaNum& want) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("RateLimiter::", what, ": got ", got, ", want ", want));
+}
+
+bool IsWhole(double value) { return std::floor(value) == value; }
+
+absl::Status CheckOptions(absl::string_view caller,
+                          const RateLimiter::Options& options) {
+  const auto refuse = [&](absl::string_view option, const absl::AlphaNum& got,
+                          const absl::AlphaNum& want) {
+    return Bad(absl::StrCat(caller, ": Options::", option), got, want);
+  };
+  const double ratio = options.samples_per_insert;
+  if (!(ratio > 0) || std::isinf(ratio)) {
+    return refuse("samples_per_insert", ratio, "> 0 and finite");
+  }
+  if (options.min_size_to_sample < 1) {
+    return refuse("min_size_to_sample", options.min_size_to_sample, ">= 1");
+  }
+  if (std::isnan(options.min_diff) || options.min_diff == HUGE_VAL) {
+    return refuse("min_diff", options.min_diff, "a number or -inf");
+  }
+  if (std::isnan(options.max_diff) || options.max_diff == -HUGE_VAL) {
+    return refuse("max_diff", options.max_diff, "a number or inf");
+  }
+  const bool is_whole =
+      IsWhole(ratio) && IsWhole(options.min_diff) && IsWhole(options.max_diff);
+  const double least = is_whole ? std::max(1.0, ratio) : 1 + ratio;
+  const double width = options.max_diff - options.min_diff;
+  if (width >= least) return absl::OkStatus();
+  return refuse(
+      "max_diff - min_diff",
+      absl::StrCat(options.max_diff, " - ", options.min_diff, " = ", width),
+      absl::StrCat(">= ", least,
+                   ", or inserts and samples may come to wait for "
+                   "ever"));
+}
+
+}  // namespace
+
+RateLimiter::Options RateLimiter::MinSize(int64_t min_size) {
+  return {.min_size_to_sample = min_size};
+}
+
+absl::StatusOr<RateLimiter::Options> RateLimiter::SampleToInsertRatio(
+    double samples_per_insert, int64_t min_size, double error_buffer) {
+  const double least = std::max(1.0, samples_per_insert);
+  if (!(error_buffer >= least)) {
+    return Bad("SampleToInsertRatio: error_buffer", error_buffer,
+               absl::StrCat(">= max(1, samples_per_insert) = ", least,
+                            "; less could block samples or inserts for good"));
+  }
+  const double start = samples_per_insert * static_cast<double>(min_size);
+  const Options options = {.samples_per_insert = samples_per_insert,
+                           .min_size_to_sample = min_size,
+                           .min_diff = start - error_buffer,
+                           .max_diff = start + error_buffer};
+  RILL_RETURN_IF_ERROR(CheckOptions("SampleToInsertRatio", options));
+  return options;
+}
+
+RateLimiter::Options RateLimiter::Queue(int64_t size) {
+  return {.min_diff = 0, .max_diff = static_cast<double>(size)};
+}
+
+absl::StatusOr<std::unique_ptr<RateLimiter>> RateLimiter::Create(
+    const Options& options, const Clock& clock) {
+  RILL_RETURN_IF_ERROR(CheckOptions("Create", options));
+  return std::unique_ptr<RateLimiter>(new RateLimiter(options, clock));
+}
+
+// --- Permits -----------------------------------------------------------------
+
+RateLimiter::Permit& RateLimiter::Permit::operator=(Permit&& other) noexcept {
+  if (this == &other) return *this;
+  End(/*did=*/false);
+  limiter_ = std::exchange(other.limiter_, nullptr);
+  n_ = other.n_;
+  is_insert_ = other.is_insert_;
+  return *this;
+}
+
+void RateLimiter::Permit::End(bool did) {
+  RateLimiter* const limiter = std::exchange(limiter_, nullptr);
+  if (limiter == nullptr) return;
+  absl::MutexLock lock(&limiter->mutex_);
+  Count& count = is_insert_ ? limiter->inserts_ : limiter->samples_;
+  count.side.in_flight -= n_;
+  if (did) count.done += n_;
+}
+
+// --- Waiting -----------------------------------------------------------------
+
+bool RateLimiter::Can(bool is_insert, int64_t n) const {
+  const double ratio = options_.samples_per_insert;
+  const auto real = [](int64_t count) { return static_cast<double>(count); };
+  if (is_insert) {
+    const int64_t inserts = inserts_.done + inserts_.side.in_flight + n;
+    return inserts - deletes_ <= options_.min_size_to_sample ||
+           real(inserts) * ratio - real(samples_.done) <= options_.max_diff;
+  }
+  const int64_t samples = samples_.done + samples_.side.in_flight + n;
+  return inserts_.done - deletes_ >= options_.min_size_to_sample &&
+         real(inserts_.done) * ratio - real(samples) >= options_.min_diff;
+}
+
+bool RateLimiter::CanNever(bool is_insert, int64_t n) const {
+  const double ratio = options_.samples_per_insert;
+  const auto real = [](int64_t count) { return static_cast<double>(count); };
+  if (is_insert) {
+    if (n <= options_.min_size_to_sample) return false;
+    const double now = real(inserts_.done) * ratio -
+                       real(samples_.done + samples_.side.in_flight);
+    return std::min(options_.min_diff, now) + real(n) * ratio >
+           options_.max_diff;
+  }
+  // Below the least size inserts always go.
+  const double inserts =
+      std::max(real(inserts_.done + inserts_.side.in_flight),
+               real(deletes_) + real(options_.min_size_to_sample));
+  const double highest =
+      std::max(options_.max_diff, inserts * ratio - real(samples_.done));
+  return highest - real(n) < options_.min_diff;
+}
+
+absl::StatusOr<RateLimiter::Permit> RateLimiter::Await(bool is_insert,
+                                                       int64_t n,
+                                                       absl::Time deadline) {
+  const absl::string_view caller =
+      is_insert ? "RateLimiter::AwaitInsert" : "RateLimiter::AwaitSample";
+  absl::MutexLock lock(&mutex_);
+  Count& count = is_insert ? inserts_ : samples_;
+  if (n < 1 || n > kMaxWritten - count.done - count.side.in_flight) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": n: got ", n, ", want [1, ",
+                     kMaxWritten - count.done - count.side.in_flight, "]"));
+  }
+  const auto is_decided = [&] {
+    mutex_.AssertHeld();
+    return is_closed_ || Can(is_insert, n) || CanNever(is_insert, n);
+  };
+  if (!is_decided() && deadline > clock_.Now()) {
+    ++count.side.waits;
+    ++count.side.waiting;
+    const absl::Time start = clock_.Now();
+    mutex_.AwaitWithDeadline(absl::Condition(&is_decided), deadline);
+    --count.side.waiting;
+    count.side.time_waited +=
+        std::max(clock_.Now() - start, absl::ZeroDuration());
+  }
+  if (is_closed_) {
+    return absl::CancelledError(absl::StrCat(
+        caller, ": got a limiter that was closed; ", StateString()));
+  }
+  if (Can(is_insert, n)) {
+    count.side.in_flight += n;
+    return Permit(this, n, is_insert);
+  }
+  const absl::string_view what = is_insert ? " inserts" : " samples";
+  if (CanNever(is_insert, n)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": n: got ", n, what,
+        ", want fewer, as so many cannot go however long they wait; ask for "
+        "smaller batches or set a wider range of diff; ",
+        StateString()));
+  }
+  return absl::DeadlineExceededError(absl::StrCat(
+      caller, ": ", n, what, " could not go in time; ", StateString()));
+}
+
+absl::StatusOr<RateLimiter::Permit> RateLimiter::AwaitInsert(
+    int64_t n, absl::Time deadline) {
+  return Await(/*is_insert=*/true, n, deadline);
+}
+
+absl::StatusOr<RateLimiter::Permit> RateLimiter::AwaitSample(
+    int64_t n, absl::Time deadline) {
+  return Await(/*is_insert=*/false, n, deadline);
+}
+
+bool RateLimiter::CanInsert(int64_t n) const {
+  absl::MutexLock lock(&mutex_);
+  return !is_closed_ && n >= 1 &&
+         n <= kMaxWritten - inserts_.done - inserts_.side.in_flight &&
+         Can(/*is_insert=*/true, n);
+}
+
+bool RateLimiter::CanSample(int64_t n) const {
+  absl::MutexLock lock(&mutex_);
+  return !is_closed_ && n >= 1 &&
+         n <= kMaxWritten - samples_.done - samples_.side.in_flight &&
+         Can(/*is_insert=*/false, n);
+}
+
+// --- Changes -----------------------------------------------------------------
+
+absl::Status RateLimiter::DidInsert(int64_t n) {
+  absl::MutexLock lock(&mutex_);
+  const int64_t most = kMaxWritten - inserts_.done - inserts_.side.in_flight;
+  if (n < 0 || n > most) {
+    return Bad("DidInsert: n", n, absl::StrCat("[0, ", most, "]"));
+  }
+  inserts_.done += n;
+  return absl::OkStatus();
+}
+
+absl::Status RateLimiter::DidDelete(int64_t n) {
+  absl::MutexLock lock(&mutex_);
+  const int64_t size = inserts_.done - deletes_;
+  if (n < 0 || n > size) {
+    return Bad("DidDelete: n", n, absl::StrCat("[0, ", size, "], the size"));
+  }
+  deletes_ += n;
+  return absl::OkStatus();
+}
+
+absl::Status RateLimiter::SetOptions(const Options& options) {
+  RILL_RETURN_IF_ERROR(CheckOptions("SetOptions", options));
+  absl::MutexLock lock(&mutex_);
+  options_ = options;
+  return absl::OkStatus();
+}
+
+RateLimiter::Options RateLimiter::options() const {
+  absl::MutexLock lock(&mutex_);
+  return options_;
+}
+
+void RateLimiter::Close() {
+  absl::MutexLock lock(&mutex_);
+  is_closed_ = true;
+}
+
+// --- State -------------------------------------------------------------------
+
+RateLimiter::State RateLimiter::SaveState() const { return GetStats().done; }
+
+absl::Status RateLimiter::LoadState(const State& state) {
+  absl::MutexLock lock(&mutex_);
+  const auto check = [](absl::string_view what, int64_t got, int64_t most) {
+    if (got >= 0 && got <= most) return absl::OkStatus();
+    return Bad(absl::StrCat("LoadState: ", what), got,
+               absl::StrCat("[0, ", most, "]"));
+  };
+  RILL_RETURN_IF_ERROR(
+      check("inserts", state.inserts, kMaxWritten - inserts_.side.in_flight));
+  RILL_RETURN_IF_ERROR(
+      check("samples", state.samples, kMaxWritten - samples_.side.in_flight));
+  RILL_RETURN_IF_ERROR(check("deletes", state.deletes, state.inserts));
+  inserts_.done = state.inserts;
+  samples_.done = state.samples;
+  deletes_ = state.deletes;
+  return absl::OkStatus();
+}
+
+RateLimiter::Stats RateLimiter::GetStats() const {
+  absl::MutexLock lock(&mutex_);
+  return {.done = {inserts_.done, samples_.done, deletes_},
+          .inserts = inserts_.side,
+          .samples = samples_.side};
+}
+
+std::string RateLimiter::DebugString() const {
+  absl::MutexLock lock(&mutex_);
+  return StateString();
+}
+
+std::string RateLimiter::StateString() const {
+  const double diff =
+      static_cast<double>(inserts_.done) * options_.samples_per_insert -
+      static_cast<double>(samples_.done);
+  return absl::StrCat(
+      "inserts = ", inserts_.done, " (and ", inserts_.side.in_flight,
+      " in flight), samples = ", samples_.done, " (and ",
+      samples_.side.in_flight, " in flight), deletes = ", deletes_,
+      ", size = ", inserts_.done - deletes_,
+      " of min_size_to_sample = ", options_.min_size_to_sample,
+      ", diff = ", diff, " of [", options_.min_diff, ", ", options_.max_diff,
+      "] at samples_per_insert = ", options_.samples_per_insert,
+      is_closed_ ? ", closed" : "");
+}
+
+}  // namespace rill

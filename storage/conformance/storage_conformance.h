@@ -37,6 +37,8 @@ struct StorageCase {
   bool is_lazy = false;  // Create without a spec.
   // False: all leaves do not lie in place, and Lease says so.
   bool has_leases = true;
+  // False: some rows lie in memory and on the disk.
+  bool is_in_one_place = true;
 };
 
 inline std::ostream& operator<<(std::ostream& os, const StorageCase& c) {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_TIERED_TIERED_STORAGE_H_
+#define RILL_STORAGE_TIERED_TIERED_STORAGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/device/device.h"
+#include "rill/storage/storage.h"
+#include "rill/storage/storage_layout.h"
+
+namespace rill {
+
+// Recent rows in fast memory above a storage that has them all: the newest
+// steps of each lane on a GPU, say, and all in the files of a MemmapStorage.
+// What is written goes to both. Batches land where the fast tier is, whichever
+// tier a row came from; a row that only the storage below has goes straight to
+// its place in the batch, through pinned memory.
+//
+// Everything else is that of the storage below: slots, observers, cursors,
+// leases (whose rows are in host memory, and read-only for Read's `out`), Save,
+// Load, Sync. The fast tier is a copy: what it has lost, or could not take, is
+// read from below, and the count of failed_writes tells. It is empty at first,
+// unless `fill`.
+//
+// Thread-safety: thread-safe. Writers take turns. Readers wait for nobody
+//   longer than the storage of either tier makes them; a Read that meets a
+//   WriteAt, a Clear or a Load goes to the storage below. A Read that starts
+//   after observers heard of a write finds it, as elsewhere.
+// Device/Stream: every call is complete when it returns.
+// Cost: Read one pass over the rows of each tier and one over those from below
+//   again; staging memory of as many rows as were missing, in each thread that
+//   reads at once (pinned for a device), up to 64 MiB, then fresh.
+//
+// Example (TieredStorageTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(auto files,
+//                         MemmapStorage::Create({.directory = directory,
+//                                                .capacity = 1 << 26}));
+//   RILL_ASSIGN_OR_RETURN(auto storage,
+//                         TieredStorage::Create({.below = std::move(files),
+//                                                .fast_capacity = 1 << 20,
+//                                                .device = Device::Cuda(0)}));
+//   RILL_RETURN_IF_ERROR(storage->Extend(batch).status());
+//   RILL_RETURN_IF_ERROR(storage->Read(slots, &rows));  // On the GPU.
+class TieredStorage final : public Storage {
+ public:
+  struct Options {
+    // All rows, in host memory; nobody else may write to it. Required.
+    std::unique_ptr<Storage> below = nullptr;
+    // Rows of the fast tier in all: > 0, a multiple of the lanes, at most
+    // those of `below`.
+    int64_t fast_capacity = 0;
+    Device device = Device::Cpu();
+    MemoryKind memory_kind = MemoryKind::kPageable;  // As DenseStorage.
+    StorageLayout layout = StorageLayout::kAuto;     // Of the fast tier.
+    // Create and Load copy the newest rows up.
+    bool fill = false;
+  };
+
+  struct Stats {
+    int64_t fast_rows = 0;      // Read from the fast tier,
+    int64_t slow_rows = 0;      // and from below.
+    int64_t bytes_written = 0;  // To the fast tier, by writes and `fill`.
+    int64_t bytes_fetched = 0;  // From below, by reads.
+    int64_t failed_writes = 0;  // After which the fast tier started anew,
+    absl::Status last_failure;  // and why, the last time.
+  };
+
+  // INVALID_ARGUMENT names the option; FAILED_PRECONDITION where `below` takes
+  // no writes; RESOURCE_EXHAUSTED where its spec is known and the fast tier
+  // does not fit.
+  static absl::StatusOr<std::unique_ptr<TieredStorage>> Create(Options options);
+  ~TieredStorage() override;
+
+  // Since the start. Each of its own moment.
+  Stats GetStats() const;
+
+  const Lanes& lanes() const override;
+  int64_t size() const override;
+  std::vector<Cursor> cursors() const override;
+  TensorDictSpec spec() const override;
+  Device device() const override;             // The fast tier's.
+  StorageUsage MemoryUsage() const override;  // Of both.
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info = {}) override;
+  absl::Status WriteAt(absl::Span<const Slot> slots,
+                       const TensorDict& rows) override;
+  absl::Status Read(absl::Span<const Slot> slots,
+                    TensorDict* out) const override;
+  absl::Status ReadLeaves(absl::Span<const Slot> slots,
+                          absl::Span<const std::string> keys,
+                          TensorDict* out) const override;
+  absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
+  absl::Status Clear() override;
+  absl::Status AddObserver(WriteObserver* observer) override;
+  void RemoveObserver(WriteObserver* observer) override;
+  absl::Status Sync() override;
+  absl::Status Save(const std::string& directory) const override;
+  absl::Status Load(const std::string& directory) override;
+
+ private:
+  struct State;
+
+  explicit TieredStorage(std::unique_ptr<State> state);
+
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace rill
+
+#endif  // RILL_STORAGE_TIERED_TIERED_STORAGE_H_

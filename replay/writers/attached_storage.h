@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_WRITERS_ATTACHED_STORAGE_H_
+#define RILL_REPLAY_WRITERS_ATTACHED_STORAGE_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/storage/storage.h"
+
+namespace rill::replay_internal {
+
+// The storage of a writer: there is one from the attaching on.
+// Thread-safety: Attach once, before others use it.
+class AttachedStorage {
+ public:
+  absl::Status Attach(absl::string_view writer,
+                      std::shared_ptr<Storage> storage) {
+    if (storage == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(writer, "::Attach: storage: got null, want a storage"));
+    }
+    if (storage_ != nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          writer,
+          "::Attach: got a second storage, want one; make a writer "
+          "for each"));
+    }
+    storage_ = std::move(storage);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Storage*> Get(absl::string_view writer) const {
+    if (storage_ != nullptr) return storage_.get();
+    return absl::FailedPreconditionError(
+        absl::StrCat(writer, ": got no storage, want Attach first"));
+  }
+  bool is_attached() const { return storage_ != nullptr; }
+
+ private:
+  std::shared_ptr<Storage> storage_;
+};
+
+}  // namespace rill::replay_internal
+
+#endif  // RILL_REPLAY_WRITERS_ATTACHED_STORAGE_H_

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/writers/top_k_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/replay/writers/attached_storage.h"
+#include "rill/slots/live_slots.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill {
+namespace {
+
+using Reduction = TopKWriter::Reduction;
+
+double Reduce(Reduction reduction, absl::Span<double> values) {
+  double sum = 0;
+  switch (reduction) {
+    case Reduction::kSum:
+    case Reduction::kMean:
+      for (const double value : values) sum += value;
+      return reduction == Reduction::kSum
+                 ? sum
+                 : sum / static_cast<double>(values.size());
+    case Reduction::kMin:
+      return *std::min_element(values.begin(), values.end());
+    case Reduction::kMax:
+      return *std::max_element(values.begin(), values.end());
+    case Reduction::kMedian: {
+      // The lower of two, as the peer's.
+      const auto middle = values.begin() + (values.size() - 1) / 2;
+      std::nth_element(values.begin(), middle, values.end());
+      return *middle;
+    }
+  }
+  return sum;
+}
+
+// Hears of writes, and whether somebody else made them.
+class Watch final : public WriteObserver {
+ public:
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    absl::MutexLock lock(&mutex_);
+    live_.OnAttach(lanes, cursors);
+    Note();
+  }
+  void OnRetire(const WriteEvent& event) override {
+    absl::MutexLock lock(&mutex_);
+    live_.OnRetire(event);
+    Note();
+  }
+  void OnWrite(const WriteEvent& event) override {
+    absl::MutexLock lock(&mutex_);
+    live_.OnWrite(event);
+    Note();
+  }
+  void OnClear() override {
+    absl::MutexLock lock(&mutex_);
+    live_.OnClear();
+    Note();
+  }
+
+  // Writes of this thread are the watcher's own until End.
+  void Begin() {
+    absl::MutexLock lock(&mutex_);
+    own_thread_ = std::this_thread::get_id();
+  }
+  void End() {
+    absl::MutexLock lock(&mutex_);
+    own_thread_ = {};
+  }
+  // Whether others wrote since the last call; then `slots` are the live ones.
+  bool TakeForeign(std::vector<Slot>* slots) {
+    absl::MutexLock lock(&mutex_);
+    if (!std::exchange(is_foreign_, false)) return false;
+    slots->clear();
+    for (int64_t i = 0; i < live_.size(); ++i) slots->push_back(live_.Nth(i));
+    return true;
+  }
+  void SetForeign() {
+    absl::MutexLock lock(&mutex_);
+    is_foreign_ = true;
+  }
+
+ private:
+  void Note() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    is_foreign_ = is_foreign_ || own_thread_ != std::this_thread::get_id();
+  }
+
+  absl::Mutex mutex_;
+  LiveSlots live_ ABSL_GUARDED_BY(mutex_);
+  std::thread::id own_thread_ ABSL_GUARDED_BY(mutex_);
+  bool is_foreign_ ABSL_GUARDED_BY(mutex_) = true;
+};
+
+class TopKWriterImpl final : public Writer {
+ public:
+  explicit TopKWriterImpl(const TopKWriter::Options& options)
+      : options_(options) {}
+  ~TopKWriterImpl() override {
+    if (storage_.is_attached())
+      (*storage_.Get(name()))->RemoveObserver(&watch_);
+  }
+
+  absl::Status Attach(std::shared_ptr<Storage> storage) override;
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info) override;
+  absl::Status WriteAt(absl::Span<const Slot> slots,
+                       const TensorDict& rows) override {
+    RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
+    return storage->WriteAt(slots, rows);
+  }
+  absl::string_view name() const override { return "TopKWriter"; }
+
+ private:
+  struct Kept {
+    double rank = 0;
+    Slot slot = 0;
+    friend auto operator<=>(const Kept&, const Kept&) = default;
+  };
+  // Which rows of a batch go where, in the order of the slots.
+  struct Plan {
+    std::vector<int64_t> appended;
+    std::vector<Slot> slots;
+    std::vector<int64_t> replacing;
+  };
+
+  absl::StatusOr<std::vector<double>> RanksOf(const TensorDict& rows) const;
+  absl::Status RankStored(Storage* storage)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Plan PlanOf(absl::Span<const double> ranks, int64_t written)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Carry(const Plan& plan, const TensorDict& rows,
+                     const WriteInfo& info, Storage* storage)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const TopKWriter::Options options_;
+  replay_internal::AttachedStorage storage_;
+  Watch watch_;
+
+  absl::Mutex mutex_;
+  std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // A heap, lowest first.
+  std::vector<Slot> live_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::Status TopKWriterImpl::Attach(std::shared_ptr<Storage> storage) {
+  if (storage != nullptr && storage->lanes().count != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TopKWriter::Attach: storage: got ", storage->lanes().count,
+        " lanes, want 1, as rows replace one another whatever their time"));
+  }
+  if (storage != nullptr && options_.k > storage->capacity()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TopKWriter::Attach: storage: got a capacity of ",
+                     storage->capacity(), ", want >= k = ", options_.k));
+  }
+  RILL_RETURN_IF_ERROR(storage_.Attach(name(), std::move(storage)));
+  return (*storage_.Get(name()))->AddObserver(&watch_);
+}
+
+absl::StatusOr<std::vector<double>> TopKWriterImpl::RanksOf(
+    const TensorDict& rows) const {
+  absl::StatusOr<Tensor> leaf = rows.Get(options_.rank_key);
+  RILL_RETURN_IF_ERROR(leaf.status()) << "TopKWriter::Extend: rank_key";
+  RILL_ASSIGN_OR_RETURN(leaf, leaf->To(Device::Cpu()));
+  RILL_ASSIGN_OR_RETURN(leaf, leaf->Contiguous());
+  leaf = Cast(*leaf, DType::kFloat64);
+  RILL_RETURN_IF_ERROR(leaf.status())
+      << "TopKWriter::Extend: rank_key \"" << options_.rank_key << "\"";
+  const int64_t n = rows.batch_shape()[0];
+  std::vector<double> ranks(static_cast<size_t>(n));
+  if (n == 0) return ranks;
+  const int64_t width = leaf->num_elements() / n;
+  if (width == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TopKWriter::Extend: rank_key \"", options_.rank_key, "\": got ",
+        leaf->shape().ToString(), ", want a value a row at least"));
+  }
+  std::vector<double> values(leaf->data<double>(),
+                             leaf->data<double>() + leaf->num_elements());
+  for (int64_t row = 0; row < n; ++row) {
+    const auto of_row = absl::MakeSpan(values).subspan(row * width, width);
+    ranks[row] = std::any_of(of_row.begin(), of_row.end(),
+                             [](double value) { return std::isnan(value); })
+                     ? std::numeric_limits<double>::quiet_NaN()
+                     : Reduce(options_.reduction, of_row);
+  }
+  return ranks;
+}
+
+absl::Status TopKWriterImpl::RankStored(Storage* storage) {
+  if (!watch_.TakeForeign(&live_)) return absl::OkStatus();
+  kept_.clear();
+  absl::Status status;
+  std::vector<double> ranks;
+  if (!live_.empty()) {
+    TensorDict rows;
+    status = storage->ReadLeaves(live_, {options_.rank_key}, &rows);
+    if (status.ok()) {
+      auto found = RanksOf(rows);
+      status = found.status();
+      if (found.ok()) ranks = *std::move(found);
+    }
+  }
+  if (!status.ok()) {
+    watch_.SetForeign();
+    return status;
+  }
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    // What others stored without a rank goes first.
+    const double rank = std::isnan(ranks[i])
+                            ? -std::numeric_limits<double>::infinity()
+                            : ranks[i];
+    kept_.push_back({rank, live_[i]});
+  }
+  std::make_heap(kept_.begin(), kept_.end(), std::greater<>());
+  return absl::OkStatus();
+}
+
+TopKWriterImpl::Plan TopKWriterImpl::PlanOf(absl::Span<const double> ranks,
+                                            int64_t written) {
+  const int64_t capacity = (*storage_.Get(name()))->capacity();
+  const int64_t k = options_.k == 0 ? capacity : options_.k;
+  // A ring that went round has no free places, only some that a killed writer
+  // left without rows.
+  const int64_t room =
+      written >= capacity ? 0 : k - static_cast<int64_t>(kept_.size());
+  std::map<Slot, int64_t> rows;  // The last one that goes to each slot.
+  int64_t appended = 0;
+  for (size_t row = 0; row < ranks.size(); ++row) {
+    Slot slot = 0;
+    if (appended < room) {
+      slot = written + appended++;
+    } else if (!kept_.empty() && ranks[row] > kept_.front().rank) {
+      slot = kept_.front().slot;
+      std::pop_heap(kept_.begin(), kept_.end(), std::greater<>());
+      kept_.pop_back();
+    } else {
+      continue;
+    }
+    kept_.push_back({ranks[row], slot});
+    std::push_heap(kept_.begin(), kept_.end(), std::greater<>());
+    rows[slot] = static_cast<int64_t>(row);
+  }
+  Plan plan;
+  for (const auto& [slot, row] : rows) {
+    if (slot >= written && appended > 0) {
+      plan.appended.push_back(row);
+    } else {
+      plan.slots.push_back(slot);
+      plan.replacing.push_back(row);
+    }
+  }
+  return plan;
+}
+
+absl::Status TopKWriterImpl::Carry(const Plan& plan, const TensorDict& rows,
+                                   const WriteInfo& info, Storage* storage) {
+  // What does not fit is an error, of whatever rank.
+  RILL_ASSIGN_OR_RETURN(const TensorDict none, rows.Slice(0, 0, 0));
+  RILL_RETURN_IF_ERROR(storage->Extend(none, info).status());
+  if (!plan.appended.empty()) {
+    RILL_ASSIGN_OR_RETURN(const TensorDict some, rows.Gather(plan.appended));
+    RILL_RETURN_IF_ERROR(storage->Extend(some, info).status());
+  }
+  if (plan.slots.empty()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const TensorDict some, rows.Gather(plan.replacing));
+  return storage->WriteAt(plan.slots, some);
+}
+
+absl::StatusOr<ExtendResult> TopKWriterImpl::Extend(const TensorDict& batch,
+                                                    const WriteInfo& info) {
+  RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
+  const Shape& shape = batch.batch_shape();
+  TensorDict rows = batch;
+  if (shape.rank() == 2 && shape[0] == 1) {
+    RILL_ASSIGN_OR_RETURN(rows, batch.Index(0));
+  } else if (shape.rank() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TopKWriter::Extend: batch shape: got ", shape.ToString(),
+                     ", want [time] or [1, time]"));
+  }
+  absl::MutexLock lock(&mutex_);
+  RILL_ASSIGN_OR_RETURN(const std::vector<double> ranks, RanksOf(rows));
+  const auto nan = std::find_if(ranks.begin(), ranks.end(),
+                                [](double rank) { return std::isnan(rank); });
+  if (nan != ranks.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TopKWriter::Extend: rank_key \"", options_.rank_key,
+                     "\": got NaN in "
+                     "row ",
+                     nan - ranks.begin(), ", want numbers"));
+  }
+  RILL_RETURN_IF_ERROR(RankStored(storage));
+  const Plan plan = PlanOf(ranks, storage->cursors()[0].written);
+  watch_.Begin();
+  const absl::Status status = Carry(plan, rows, info, storage);
+  watch_.End();
+  if (!status.ok()) {
+    watch_.SetForeign();  // kept_ tells what was to be.
+    return status;
+  }
+  const auto stayed =
+      static_cast<int64_t>(plan.appended.size() + plan.slots.size());
+  return ExtendResult{
+      .rows_written = stayed,
+      .rows_dropped = static_cast<int64_t>(ranks.size()) - stayed};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Writer>> TopKWriter::Create(
+    const Options& options) {
+  if (options.k < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TopKWriter::Create: Options::k: got ", options.k, ", want >= 0"));
+  }
+  if (options.rank_key.empty()) {
+    return absl::InvalidArgumentError(
+        "TopKWriter::Create: Options::rank_key: got \"\", want a key");
+  }
+  return std::make_unique<TopKWriterImpl>(options);
+}
+
+}  // namespace rill

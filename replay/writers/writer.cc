@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/writers/writer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/replay/writers/attached_storage.h"
+
+namespace rill {
+namespace {
+
+using replay_internal::AttachedStorage;
+
+class RoundRobinWriter final : public Writer {
+ public:
+  absl::Status Attach(std::shared_ptr<Storage> storage) override {
+    return storage_.Attach(name(), std::move(storage));
+  }
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info) override {
+    RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
+    return storage->Extend(batch, info);
+  }
+  absl::Status WriteAt(absl::Span<const Slot> slots,
+                       const TensorDict& rows) override {
+    RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
+    return storage->WriteAt(slots, rows);
+  }
+  absl::string_view name() const override { return "RoundRobinWriter"; }
+
+ private:
+  AttachedStorage storage_;
+};
+
+class ImmutableWriter final : public Writer {
+ public:
+  absl::Status Attach(std::shared_ptr<Storage> storage) override {
+    return storage_.Attach(name(), std::move(storage));
+  }
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& /*batch*/,
+                                      const WriteInfo& /*info*/) override {
+    return Refuse("Extend");
+  }
+  absl::Status WriteAt(absl::Span<const Slot> /*slots*/,
+                       const TensorDict& /*rows*/) override {
+    return Refuse("WriteAt");
+  }
+  absl::string_view name() const override { return "ImmutableWriter"; }
+
+ private:
+  static absl::Status Refuse(absl::string_view call) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "ImmutableWriter::", call,
+        ": got rows for a data set that does not change, want none; write them "
+        "to another buffer, or give this one another writer"));
+  }
+
+  AttachedStorage storage_;
+};
+
+}  // namespace
+
+std::unique_ptr<Writer> MakeRoundRobinWriter() {
+  return std::make_unique<RoundRobinWriter>();
+}
+
+std::unique_ptr<Writer> MakeImmutableWriter() {
+  return std::make_unique<ImmutableWriter>();
+}
+
+}  // namespace rill

@@ -29,8 +29,7 @@ enum class SliceStarts {
   // The younger of two that are drawn as with kRows, age counted in steps of
   // its lane: of N starts, oldest first, the r-th (from 0) has the probability
   // (2 r + 1) / N^2. Two thirds of the mean age; the newest is drawn twice as
-  // often
-  // as with kRows.
+  // often as with kRows.
   kRecent,
 };
 

@@ -19,6 +19,7 @@ namespace rill {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Lists = std::vector<UnitTransform::Reads::List>;
 
@@ -73,7 +74,12 @@ TEST_P(UnitTransformConformanceTest, ReadsNameLeavesOfTheRowsOnce) {
   }
   RILL_ASSERT_OK_AND_ASSIGN(const UnitTransform::Reads reads,
                             unit->PlanReads(rows));
-  EXPECT_EQ(reads.context.size(), under_test().plan({0}).context.size());
+  const SamplePlan plan = under_test().plan({7, 0, 7});
+  ASSERT_EQ(reads.context.size(), plan.context.size());
+  for (size_t i = 0; i < plan.context.size(); ++i) {
+    if (reads.context[i].batch.empty()) continue;
+    EXPECT_THAT(plan.context[i].segments, ElementsAre(0, 1, 2)) << i;
+  }
 }
 
 TEST_P(UnitTransformConformanceTest, SpecPredictsWhatApplyMakes) {

@@ -2,6 +2,7 @@
 #include "rill/transforms/units/n_step_returns.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <set>
 #include <utility>
@@ -61,10 +62,11 @@ class NStepReturnsTransform final : public UnitTransform {
     RILL_RETURN_IF_ERROR(CheckRows(kBatchSpec, rows));
     TensorDictSpec batch = rows;
     for (const std::string& key : options_.reward_keys) {
-      const LeafSpec reward = *rows.Find(key);
-      if (options_.num_steps == 1) break;
-      RILL_RETURN_IF_ERROR(
-          batch.Set(key, LeafSpec::Unbounded(reward.dtype, reward.shape)));
+      LeafSpec sum = *rows.Find(key);
+      if (options_.num_steps > 1) {
+        sum = LeafSpec::Unbounded(sum.dtype, sum.shape);
+      }
+      RILL_RETURN_IF_ERROR(batch.Set(key, sum));
     }
     RILL_RETURN_IF_ERROR(
         batch.Set(options_.steps_key,
@@ -95,7 +97,7 @@ class NStepReturnsTransform final : public UnitTransform {
   }
 
  private:
-  std::vector<const std::string*> Flags() const {
+  std::array<const std::string*, 3> Flags() const {
     return {&options_.terminated_key, &options_.truncated_key,
             &options_.done_key};
   }

@@ -2,9 +2,12 @@
 #include "rill/transforms/units/stack_frames.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <set>
+#include <type_traits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
@@ -64,10 +67,30 @@ void PutFrame(const std::byte* frame, const Layout& layout, int64_t n,
   }
 }
 
+// The same of a frame of one value.
+void PutValue(const std::byte* value, int64_t size, const Layout& layout,
+              int64_t n, std::byte* to) {
+  for (int64_t i = 0; i < layout.outer; ++i, to += n * layout.piece) {
+    for (int64_t at = 0; at < layout.piece; at += size) {
+      std::memcpy(to + at, value, static_cast<size_t>(size));
+    }
+  }
+}
+
 class StackFramesTransform final : public UnitTransform {
  public:
   explicit StackFramesTransform(const StackFrames::Options& options)
-      : options_(options) {}
+      : options_(options) {
+    for (const std::string& key : options.keys) {
+      frame_keys_.push_back(FrameKey(key));
+    }
+    if (options.padding == StackFrames::Padding::kSame) return;
+    for (int i = 0; i < kNumDTypes; ++i) {
+      absl::StatusOr<Tensor> value = transforms_internal::FillValue(
+          kApply, "", options.value, static_cast<DType>(i), {});
+      if (value.ok()) values_[static_cast<size_t>(i)] = *std::move(value);
+    }
+  }
 
   absl::string_view name() const override { return "StackFrames"; }
 
@@ -103,9 +126,9 @@ class StackFramesTransform final : public UnitTransform {
                                                          context, *batch));
     RILL_RETURN_IF_ERROR(transforms_internal::CheckOneRowADraw(kApply, plan));
     RILL_RETURN_IF_ERROR(CheckFrames(plan));
-    for (const std::string& key : options_.keys) {
+    for (size_t i = 0; i < options_.keys.size(); ++i) {
       RILL_RETURN_IF_ERROR(
-          Stack(key, plan.context[0].mask, rows, context[0], batch));
+          Stack(i, plan.context[0].mask, rows, context[0], batch));
     }
     return absl::OkStatus();
   }
@@ -119,7 +142,6 @@ class StackFramesTransform final : public UnitTransform {
   absl::StatusOr<Layout> LayoutOf(absl::string_view caller,
                                   absl::string_view key, DType dtype,
                                   const Shape& frame) const {
-    std::vector<int64_t> sizes(frame.sizes().begin(), frame.sizes().end());
     const int rank = frame.rank() + (options_.new_dim ? 1 : 0);
     const int at = rank + options_.dim;
     if (at < 0) {
@@ -131,14 +153,17 @@ class StackFramesTransform final : public UnitTransform {
     Layout layout;
     layout.outer = frame.Prefix(at).num_elements();
     layout.piece = frame.Suffix(at).num_elements() * DTypeSize(dtype);
-    const size_t place = static_cast<size_t>(at);
-    if (options_.new_dim) {
-      sizes.insert(sizes.begin() + at, options_.num_frames);
-    } else if (__builtin_mul_overflow(sizes[place], options_.num_frames,
-                                      &sizes[place])) {
-      sizes[place] = -1;
+    std::array<int64_t, Shape::kMaxRank + 1> sizes = {};
+    int64_t* const joined = sizes.data() + at;
+    std::copy_n(frame.sizes().begin(), at, sizes.data());
+    std::copy(frame.sizes().begin() + at, frame.sizes().end(),
+              joined + (options_.new_dim ? 1 : 0));
+    if (options_.new_dim) *joined = 1;
+    if (__builtin_mul_overflow(*joined, options_.num_frames, joined)) {
+      *joined = -1;
     }
-    const absl::StatusOr<Shape> stack = Shape::Create(sizes);
+    const absl::StatusOr<Shape> stack = Shape::Create(
+        absl::MakeConstSpan(sizes.data(), static_cast<size_t>(rank)));
     // One dimension more is the batch's.
     if (!stack.ok() || rank >= Shape::kMaxRank) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -165,11 +190,18 @@ class StackFramesTransform final : public UnitTransform {
       RILL_RETURN_IF_ERROR(
           LayoutOf(caller, key, leaf.dtype, leaf.shape).status());
       if (options_.padding == StackFrames::Padding::kSame) continue;
-      RILL_RETURN_IF_ERROR(transforms_internal::FillValue(
-                               caller, key, options_.value, leaf.dtype, {})
-                               .status());
+      if (!values_[static_cast<size_t>(leaf.dtype)].is_valid()) {
+        return BadValue(caller, key, leaf.dtype);
+      }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status BadValue(absl::string_view caller, absl::string_view key,
+                        DType dtype) const {
+    return transforms_internal::FillValue(caller, key, options_.value, dtype,
+                                          {})
+        .status();
   }
 
   // The frames' domain along a new dimension, which joining merges with the one
@@ -213,10 +245,11 @@ class StackFramesTransform final : public UnitTransform {
         plan.draws.size(), " draws, want ", before, " before each"));
   }
 
-  absl::Status Stack(const std::string& key, const std::vector<uint8_t>& mask,
+  absl::Status Stack(size_t i, const std::vector<uint8_t>& mask,
                      const TensorDict& rows, const TensorDict& context,
                      TensorDict* batch) const {
-    const std::string frame_key = FrameKey(key);
+    const std::string& key = options_.keys[i];
+    const std::string& frame_key = frame_keys_[i];
     RILL_ASSIGN_OR_RETURN(const Tensor last,
                           transforms_internal::ReadLeaf(kApply, key, rows));
     const Shape frame = last.shape().Suffix(1);
@@ -231,11 +264,10 @@ class StackFramesTransform final : public UnitTransform {
           own, InputLeaf(kApply, frame_key, last.dtype(), last.shape(),
                          IsStacked(frame_key) ? rows : *batch));
     }
-    Tensor pad;
+    Tensor value;
     if (options_.padding == StackFrames::Padding::kConstant && !mask.empty()) {
-      RILL_ASSIGN_OR_RETURN(
-          pad, transforms_internal::FillValue(kApply, key, options_.value,
-                                              last.dtype(), frame));
+      value = values_[static_cast<size_t>(last.dtype())];
+      if (!value.is_valid()) return BadValue(kApply, key, last.dtype());
     }
     RILL_ASSIGN_OR_RETURN(const Layout layout,
                           LayoutOf(kApply, key, last.dtype(), frame));
@@ -243,7 +275,7 @@ class StackFramesTransform final : public UnitTransform {
         const Tensor stacks,
         OutputLeaf(key, last.dtype(), batch->batch_shape().Concat(layout.stack),
                    batch));
-    Fill({last, own, before, pad}, mask, layout, stacks);
+    Fill({last, own, before, value}, mask, layout, stacks);
     return absl::OkStatus();
   }
 
@@ -251,7 +283,7 @@ class StackFramesTransform final : public UnitTransform {
     Tensor last;    // [B] The newest of each stack.
     Tensor own;     // [B] The one before it, of next frames alone.
     Tensor before;  // [B * (N - 1)] Those before the row's own.
-    Tensor pad;     // One frame; invalid where there is no padding by value.
+    Tensor value;   // One element; invalid where none is padded by value.
   };
 
   void Fill(const Frames& frames, const std::vector<uint8_t>& mask,
@@ -264,13 +296,16 @@ class StackFramesTransform final : public UnitTransform {
     for (int64_t i = 0; i < frames.last.shape()[0]; ++i, to += n * bytes) {
       for (int64_t k = 0; k + 1 < n; ++k) {
         const int64_t j = i * (n - 1) + k + (is_next ? 1 : 0);
-        const std::byte* frame = frames.before.raw_data() + j * bytes;
+        std::byte* place = to + k * layout.piece;
         if (is_next && k + 2 == n) {
-          frame = frames.own.raw_data() + i * bytes;
-        } else if (frames.pad.is_valid() && mask[static_cast<size_t>(j)] == 0) {
-          frame = frames.pad.raw_data();
+          PutFrame(frames.own.raw_data() + i * bytes, layout, n, place);
+        } else if (frames.value.is_valid() &&
+                   mask[static_cast<size_t>(j)] == 0) {
+          PutValue(frames.value.raw_data(), DTypeSize(frames.value.dtype()),
+                   layout, n, place);
+        } else {
+          PutFrame(frames.before.raw_data() + j * bytes, layout, n, place);
         }
-        PutFrame(frame, layout, n, to + k * layout.piece);
       }
       PutFrame(frames.last.raw_data() + i * bytes, layout, n,
                to + (n - 1) * layout.piece);
@@ -278,6 +313,8 @@ class StackFramesTransform final : public UnitTransform {
   }
 
   const StackFrames::Options options_;
+  std::vector<std::string> frame_keys_;    // Of each key.
+  std::array<Tensor, kNumDTypes> values_;  // Of padding, where there are any.
 };
 
 absl::Status BadOption(absl::string_view what) {

@@ -10,8 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
+#include "rill/replay/rate_limiter.h"
+#include "rill/replay/writers/writer.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
@@ -36,13 +39,24 @@ namespace rill {
 // gives all of them, [rows], with the weight of their pick, and
 // `collector/mask` bool [rows, 1] where some only pad.
 //
-// Thread-safety: thread-safe, one call at a time. Batches are numbered in the
-//   order of the calls. Order of locks: the buffer's, then the storage's, then
-//   the sampler's; transforms are called under the first, so they must not call
-//   the buffer.
-// Reproducible: the same seed and order of calls give the same batches.
+// Order: a batch is drawn at a defined point in the caller's order. With
+// `prefetch` N, batch k + N is drawn inside the call that hands out batch k;
+// only gather and transforms run in the background, transforms in the order of
+// the batches. A write that would overwrite a row of a batch that was drawn and
+// is not gathered waits for that gather; other writes go on beside samples.
+// An error belongs to its batch and costs no other.
+//
+// Thread-safety: thread-safe. Batches are numbered in the order of their draws;
+//   a draw that fails uses up no number. Samples and writes go side by side,
+//   Save and Clear alone. Transforms are called one at a time; they must not
+//   call the buffer.
+// Reproducible: the same seed, order of calls and N give the same batches, for
+//   any number of threads; N = 0 and N > 0 agree where nothing is written or
+//   updated between samples. Where another buffer writes to the same storage a
+//   batch may hold rows that are newer than its draw.
 // Cost: SampleInto with no transforms, no device and a batch that fits
-//   allocates nothing where the sampler does not.
+//   allocates nothing where the sampler does not. With `prefetch` the tensors
+//   of `out` go to a batch to come: what shares them changes later.
 //
 // Example (ReplayBufferTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto storage, DenseStorage::Create({.capacity =
@@ -70,6 +84,29 @@ class ReplayBuffer : public Sink {
         std::nullopt;  // Samples moved there. Not with pin_memory.
     Device pin_for = Device::Cuda(0);
     uint64_t seed = 0;
+    // Batches that are drawn and made ahead, in [0, 1024]; needs batch_size.
+    int64_t prefetch = 0;
+    int prefetch_threads = 1;  // In [1, 256].
+    // Where rows are put: null for MakeRoundRobinWriter.
+    std::unique_ptr<Writer> writer = nullptr;
+    // Holds Extend and Sample to its ratio; buffers may share one. Rows count
+    // when they are written, items when they are handed out.
+    std::shared_ptr<RateLimiter> rate_limiter = nullptr;
+    // How long one call waits for it; DEADLINE_EXCEEDED after.
+    absl::Duration rate_limit_timeout = absl::InfiniteDuration();
+  };
+
+  struct Stats {
+    int64_t size = 0;
+    int64_t capacity = 0;
+    StorageUsage usage;
+    int64_t rows_written = 0;   // By this buffer; those that were dropped not.
+    int64_t batches = 0;        // Handed out.
+    int64_t batches_ahead = 0;  // Drawn and not handed out.
+    // Batches that were not ready when they were asked for, and how long that
+    // took. Without prefetch none.
+    int64_t batches_awaited = 0;
+    absl::Duration time_awaited = absl::ZeroDuration();
   };
 
   // INVALID_ARGUMENT names the option, or the transform that cannot work on the
@@ -85,9 +122,18 @@ class ReplayBuffer : public Sink {
                                       const WriteInfo& info = {});
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override;
   absl::Status Flush() override;
+  // Overwrites live rows in place, as Storage::WriteAt; not through the
+  // transforms.
+  absl::Status WriteAt(absl::Span<const Slot> slots, const TensorDict& rows);
+  // Forgets all rows, and the batches that were made ahead.
+  absl::Status Clear();
+  // Calls that wait for the rate limiter, now or later, are CANCELLED; so are
+  // those of other buffers that share it.
+  void Close();
 
   // A batch of Options::batch_size / of `batch_size` items. FAILED_PRECONDITION
-  // where rows are too few. A batch that fails uses up no batch number.
+  // where rows are too few. A number other than Options::batch_size draws a
+  // batch of its own, after those that were drawn ahead.
   absl::StatusOr<TensorDict> Sample();
   absl::StatusOr<TensorDict> Sample(int64_t batch_size);
   // Reuses the tensors of `out`, where they fit: no allocation then, unless a
@@ -99,17 +145,18 @@ class ReplayBuffer : public Sink {
   absl::Status UpdatePriorities(const TensorDict& batch,
                                 absl::Span<const float> priorities);
 
+  Stats GetStats() const;
   int64_t size() const;
   int64_t capacity() const;
   const Storage& storage() const;
-  // Batches sampled so far: the whole of the random state beside the seed.
+  // Batches drawn so far: the whole of the random state beside the seed.
   uint64_t batch_number() const;
 
-  // Storage, sampler, transforms, seed and batch number, to a directory that is
-  // replaced atomically; checksums over everything: docs/formats/
-  // replay_buffer.md. On any error what was there stays. FAILED_PRECONDITION
-  // where something else than a saved buffer is there, or another buffer wrote
-  // to the storage meanwhile.
+  // Storage, sampler, transforms, seed, batch number and the batches that were
+  // made ahead, to a directory that is replaced atomically; checksums over
+  // everything: docs/formats/ replay_buffer.md. On any error what was there
+  // stays. FAILED_PRECONDITION where something else than a saved buffer is
+  // there, or another buffer wrote to the storage meanwhile.
   absl::Status Save(const std::string& directory) const;
   // A buffer of `options` with what Save wrote: its next batches are those that
   // the saved one would have drawn. NOT_FOUND, DATA_LOSS (damaged: names file

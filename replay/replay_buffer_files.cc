@@ -23,6 +23,8 @@ constexpr int64_t kVersion = 1;
 constexpr absl::string_view kStorageDirectory = "storage";
 constexpr absl::string_view kSamplerFile = "sampler.state";
 constexpr absl::string_view kTransformsDirectory = "transforms";
+constexpr absl::string_view kAheadDirectory = "ahead";
+constexpr absl::string_view kUnitField = "unit_transform";
 
 std::vector<std::string> NamesOf(const Compose& transforms) {
   std::vector<std::string> names;
@@ -62,12 +64,29 @@ absl::StatusOr<std::vector<std::string>> SavedTransforms(
   return names;
 }
 
+std::string UnitName(const UnitTransform* unit) {
+  return std::string(unit == nullptr ? "" : unit->name());
+}
+
+std::string AheadField(int64_t i, absl::string_view what) {
+  return absl::StrCat("ahead_", i, "_", what);
+}
+
 // The directory is of a buffer like this one.
 absl::Status CheckSame(const Manifest& manifest, const Lanes& lanes,
-                       const Sampler& sampler, const Compose& transforms) {
+                       const Sampler& sampler, const UnitTransform* unit,
+                       const Compose& transforms) {
   RILL_ASSIGN_OR_RETURN(const std::string name, manifest.Text("sampler"));
   if (name != sampler.name()) {
     return Mismatch("sampler", name, sampler.name());
+  }
+  std::string unit_name;
+  if (manifest.fields.contains(std::string(kUnitField))) {
+    RILL_ASSIGN_OR_RETURN(unit_name, manifest.Text(std::string(kUnitField)));
+  }
+  if (unit_name != UnitName(unit)) {
+    return Mismatch("unit_transform", absl::StrCat("\"", unit_name, "\""),
+                    absl::StrCat("\"", UnitName(unit), "\""));
   }
   RILL_ASSIGN_OR_RETURN(const int64_t count, manifest.Int("lanes"));
   if (count != lanes.count) {
@@ -102,7 +121,7 @@ absl::StatusOr<std::string> ReadSamplerState(const std::string& directory) {
 
 }  // namespace
 
-absl::Status ReplayBuffer::State::SaveTo(const std::string& directory) const {
+absl::Status ReplayBuffer::State::SaveTo(const std::string& directory) {
   const int64_t writes_before = writes.count();
   RILL_RETURN_IF_ERROR(storage->Save(JoinPath(directory, kStorageDirectory)));
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state, sampler->SaveState());
@@ -114,19 +133,34 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory) const {
   }
   RILL_RETURN_IF_ERROR(
       WriteFileAtomically(JoinPath(directory, kSamplerFile), sampler_state));
+  Manifest manifest;
+  manifest.kind = std::string(kKind);
+  manifest.version = kVersion;
+  manifest.fields["batch_number"] = absl::StrCat(batch_number.load());
+  manifest.fields["sampler"] = std::string(sampler->name());
+  if (unit_transform != nullptr) {
+    manifest.fields[std::string(kUnitField)] = UnitName(unit_transform.get());
+  }
+  manifest.SetInt("lanes", storage->lanes().count);
+  manifest.SetInt("capacity", storage->capacity());
+  {
+    absl::MutexLock lock(&queue_mutex);
+    manifest.fields["seed"] = absl::StrCat(seed);
+    AwaitQueue();
+    RILL_RETURN_IF_ERROR(SaveAhead(directory, &manifest));
+  }
+  if (rate_limiter != nullptr) {
+    const RateLimiter::State counts = rate_limiter->SaveState();
+    manifest.SetInt("rate_limiter_inserts", counts.inserts);
+    manifest.SetInt("rate_limiter_samples", counts.samples);
+    manifest.SetInt("rate_limiter_deletes", counts.deletes);
+  }
+  absl::MutexLock lock(&transforms_mutex);
   RILL_ASSIGN_OR_RETURN(const TensorDict learned, transforms->SaveState());
   if (!learned.empty()) {
     RILL_RETURN_IF_ERROR(SaveMemmapDirectory(
         learned, JoinPath(directory, kTransformsDirectory)));
   }
-  Manifest manifest;
-  manifest.kind = std::string(kKind);
-  manifest.version = kVersion;
-  manifest.fields["seed"] = absl::StrCat(seed);
-  manifest.fields["batch_number"] = absl::StrCat(batch_number);
-  manifest.fields["sampler"] = std::string(sampler->name());
-  manifest.SetInt("lanes", storage->lanes().count);
-  manifest.SetInt("capacity", storage->capacity());
   const std::vector<std::string> names = NamesOf(*transforms);
   manifest.SetInt("transforms", static_cast<int64_t>(names.size()));
   for (size_t i = 0; i < names.size(); ++i) {
@@ -135,9 +169,59 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory) const {
   return WriteManifest(manifest, directory);
 }
 
+// A batch that failed is made anew from its number where it can be; it cannot
+// be here, so it is an error of the save.
+absl::Status ReplayBuffer::State::SaveAhead(const std::string& directory,
+                                            Manifest* manifest) const {
+  if (ahead.empty()) return absl::OkStatus();
+  const std::string parent = JoinPath(directory, kAheadDirectory);
+  RILL_RETURN_IF_ERROR(CreateDirectories(parent));
+  manifest->SetInt("ahead", static_cast<int64_t>(ahead.size()));
+  for (size_t i = 0; i < ahead.size(); ++i) {
+    const Job& job = *ahead[i];
+    RILL_RETURN_IF_ERROR(job.status)
+        << "ReplayBuffer::Save: batch " << job.number << ", made ahead; sample "
+        << "it first";
+    const auto number = static_cast<int64_t>(i);
+    manifest->SetInt(AheadField(number, "items"), job.items);
+    manifest->fields[AheadField(number, "number")] = absl::StrCat(job.number);
+    RILL_ASSIGN_OR_RETURN(const TensorDict batch, job.batch.To(Device::Cpu()));
+    RILL_RETURN_IF_ERROR(
+        SaveMemmapDirectory(batch, JoinPath(parent, absl::StrCat(i))));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplayBuffer::State::LoadAhead(const std::string& directory,
+                                            const Manifest& manifest) {
+  if (!manifest.fields.contains("ahead")) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const int64_t count, manifest.Int("ahead"));
+  for (int64_t i = 0; i < count; ++i) {
+    RILL_ASSIGN_OR_RETURN(const int64_t items,
+                          manifest.Int(AheadField(i, "items")));
+    if (items != batch_size) {
+      return Mismatch("batch_size of the batches that were made ahead",
+                      absl::StrCat(items), absl::StrCat(batch_size));
+    }
+    auto job = std::make_unique<Job>(reader_options);
+    job->items = items;
+    job->stage = Job::Stage::kDone;
+    RILL_ASSIGN_OR_RETURN(job->number,
+                          UnsignedField(manifest, AheadField(i, "number")));
+    RILL_ASSIGN_OR_RETURN(
+        job->batch,
+        LoadMemmapDirectory(
+            JoinPath(JoinPath(directory, kAheadDirectory), absl::StrCat(i)),
+            {.mode = LoadMemmapOptions::Mode::kCopy}));
+    RILL_RETURN_IF_ERROR(Place(&job->batch));
+    ahead.push_back(std::move(job));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReplayBuffer::Save(const std::string& directory) const {
   State& state = *state_;
-  absl::MutexLock lock(&state.mutex);
+  absl::MutexLock pause(&state.pause_mutex);
   RILL_RETURN_IF_ERROR(
       CheckReplaceable("ReplayBuffer::Save", directory, kManifestFile));
   return ReplaceDirectory(directory, [&state](const std::string& temporary)
@@ -151,33 +235,52 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
   RILL_ASSIGN_OR_RETURN(const Manifest manifest,
                         ReadManifest(directory, kKind, kVersion));
   RILL_ASSIGN_OR_RETURN(options.seed, UnsignedField(manifest, "seed"));
-  RILL_ASSIGN_OR_RETURN(const uint64_t batch_number,
-                        UnsignedField(manifest, "batch_number"));
   RILL_ASSIGN_OR_RETURN(auto buffer, Create(std::move(options)));
-  State& state = *buffer->state_;
-  absl::MutexLock lock(&state.mutex);
-  RILL_RETURN_IF_ERROR(CheckSame(manifest, state.storage->lanes(),
-                                 *state.sampler, *state.transforms));
-  if (state.storage->size() != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "ReplayBuffer::Open: rows in Options::storage: got ",
-        state.storage->size(), ", want 0; open into an empty storage"));
+  RILL_RETURN_IF_ERROR(buffer->state_->LoadFrom(directory, manifest));
+  return buffer;
+}
+
+absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
+                                           const Manifest& manifest) {
+  RILL_ASSIGN_OR_RETURN(const uint64_t number,
+                        UnsignedField(manifest, "batch_number"));
+  absl::MutexLock lock(&queue_mutex);
+  if (storage->size() != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("ReplayBuffer::Open: rows in Options::storage: got ",
+                     storage->size(), ", want 0; open into an empty storage"));
+  }
+  {
+    absl::MutexLock transforms_lock(&transforms_mutex);
+    RILL_RETURN_IF_ERROR(CheckSame(manifest, storage->lanes(), *sampler,
+                                   unit_transform.get(), *transforms));
+    RILL_ASSIGN_OR_RETURN(const TensorDict learned, ReadTransforms(directory));
+    RILL_RETURN_IF_ERROR(transforms->LoadState(learned))
+        << "ReplayBuffer::Open: transforms";
+    transforms_turn = number;
   }
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
                         ReadSamplerState(directory));
-  RILL_ASSIGN_OR_RETURN(const TensorDict learned, ReadTransforms(directory));
-  RILL_RETURN_IF_ERROR(state.transforms->LoadState(learned))
-      << "ReplayBuffer::Open: transforms";
-  RILL_RETURN_IF_ERROR(
-      state.storage->Load(JoinPath(directory, kStorageDirectory)));
-  absl::Status status = state.sampler->LoadState(sampler_state);
-  if (status.ok()) status = state.CheckForward(state.storage->spec());
-  if (!status.ok()) {
-    state.storage->Clear().IgnoreError();
-    return status;
+  RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
+  RILL_RETURN_IF_ERROR(LoadCounts(manifest));
+  batch_number = number;
+  RILL_RETURN_IF_ERROR(storage->Load(JoinPath(directory, kStorageDirectory)));
+  absl::Status status = sampler->LoadState(sampler_state);
+  if (status.ok()) status = CheckForward(storage->spec());
+  if (!status.ok()) storage->Clear().IgnoreError();
+  return status;
+}
+
+absl::Status ReplayBuffer::State::LoadCounts(const Manifest& manifest) {
+  if (rate_limiter == nullptr ||
+      !manifest.fields.contains("rate_limiter_inserts")) {
+    return absl::OkStatus();
   }
-  state.batch_number = batch_number;
-  return buffer;
+  RateLimiter::State counts;
+  RILL_ASSIGN_OR_RETURN(counts.inserts, manifest.Int("rate_limiter_inserts"));
+  RILL_ASSIGN_OR_RETURN(counts.samples, manifest.Int("rate_limiter_samples"));
+  RILL_ASSIGN_OR_RETURN(counts.deletes, manifest.Int("rate_limiter_deletes"));
+  return rate_limiter->LoadState(counts);
 }
 
 }  // namespace rill

@@ -2,68 +2,123 @@
 #ifndef RILL_REPLAY_REPLAY_BUFFER_STATE_H_
 #define RILL_REPLAY_REPLAY_BUFFER_STATE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/formats/manifest.h"
+#include "rill/replay/draw_gate.h"
 #include "rill/replay/replay_buffer.h"
-#include "rill/replay/sample_reader.h"
+#include "rill/replay/sample_job.h"
 #include "rill/replay/write_counter.h"
 #include "rill/transforms/compose.h"
 
 namespace rill {
 
-// ReplayBuffer's body. Everything that calls change is under one mutex; the
-// storage and the sampler lock for themselves, and are locked after it.
+// ReplayBuffer's body.
+//
+// Order of locks: pause_mutex (shared by calls, held alone by Save and Clear),
+// queue_mutex, then the gate's turn, the storage's, the sampler's.
+// transforms_mutex is taken with neither of the latter held, and nothing waits
+// for a gather while it is held: a worker may stand before it with others'
+// gathers behind.
 struct ReplayBuffer::State {
+  using Job = replay_internal::SampleJob;
+
   State(Options options, std::unique_ptr<Compose> transforms);
   ~State();
 
   // The storage's events reach the sampler and `writes` from here on.
   absl::Status Attach();
+  void StartWorkers(int threads);
 
   // The transforms can work on samples of rows with this spec; looked at once.
-  absl::Status CheckForward(const TensorDictSpec& rows)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  absl::StatusOr<TensorDict> BeforeWrite(const TensorDict& batch)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  absl::StatusOr<ExtendResult> CheckAndWrite(const TensorDict& rows,
-                                             const WriteInfo& info)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  absl::Status SampleInto(int64_t batch_size, TensorDict* out);
-  absl::Status DrawAndRead(int64_t batch_size, TensorDict* out)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  absl::Status AfterRead(TensorDict* out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  absl::Status Place(TensorDict* out) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  absl::Status CheckForward(const TensorDictSpec& rows);
 
-  absl::Status SaveTo(const std::string& directory) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Writing.
+  absl::StatusOr<TensorDict> Unsqueezed(const TensorDict& batch) const;
+  absl::StatusOr<ExtendResult> TransformAndStore(const TensorDict& batch,
+                                                 const WriteInfo& info);
+  absl::StatusOr<ExtendResult> Store(const TensorDict& rows,
+                                     const WriteInfo& info);
+
+  // Sampling.
+  absl::Status SampleInto(int64_t items, TensorDict* out);
+  absl::Status SampleOnce(int64_t items, TensorDict* out);
+  absl::StatusOr<std::unique_ptr<Job>> Draw(int64_t items)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
+  // The batch that is next, and draws those ahead.
+  absl::StatusOr<std::unique_ptr<Job>> TakeNext(int64_t items, bool* is_mine)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
+  void Run(Job* job);
+  absl::Status ApplyTransforms(TensorDict* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transforms_mutex);
+  absl::Status Place(TensorDict* out) const;
+  void Work();
+  // Waits until all that was drawn ahead is made.
+  void AwaitQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
+
+  // Files (replay_buffer_files.cc).
+  absl::Status SaveTo(const std::string& directory)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(pause_mutex)
+          ABSL_LOCKS_EXCLUDED(queue_mutex, transforms_mutex);
+  absl::Status SaveAhead(const std::string& directory, Manifest* manifest) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
+  // The buffer is new and goes where this fails.
+  absl::Status LoadFrom(const std::string& directory, const Manifest& manifest);
+  absl::Status LoadAhead(const std::string& directory, const Manifest& manifest)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
+  absl::Status LoadCounts(const Manifest& manifest);
 
   const std::shared_ptr<Storage> storage;
   const std::unique_ptr<Sampler> sampler;
   const std::unique_ptr<UnitTransform> unit_transform;
+  const std::unique_ptr<Writer> writer;
+  const std::shared_ptr<RateLimiter> rate_limiter;
+  const absl::Duration rate_limit_timeout;
   const int64_t batch_size;
+  const int64_t prefetch;
   const bool pin_memory;
   const std::optional<Device> device;
   const Device pin_for;
-  replay_internal::WriteCounter writes;
+  const replay_internal::SampleReader::Options reader_options;
+  const bool has_transforms;
+
+  replay_internal::DrawGate gate;
+  replay_internal::WriteCounter writes{&gate};
   bool is_sampler_attached = false;
   bool is_counter_attached = false;
 
-  mutable absl::Mutex mutex;
-  const std::unique_ptr<Compose> transforms ABSL_PT_GUARDED_BY(mutex);
-  bool is_forward_checked ABSL_GUARDED_BY(mutex) = false;
-  uint64_t seed ABSL_GUARDED_BY(mutex);
-  uint64_t batch_number ABSL_GUARDED_BY(mutex) = 0;
-  // Kept so that steady sampling allocates nothing.
-  SamplePlan plan ABSL_GUARDED_BY(mutex);
-  replay_internal::SampleReader reader ABSL_GUARDED_BY(mutex);
+  absl::Mutex pause_mutex;
+
+  mutable absl::Mutex transforms_mutex;
+  const std::unique_ptr<Compose> transforms
+      ABSL_PT_GUARDED_BY(transforms_mutex);
+  // The number of the batch whose turn it is.
+  uint64_t transforms_turn ABSL_GUARDED_BY(transforms_mutex) = 0;
+  std::atomic<bool> is_forward_checked = false;
+
+  mutable absl::Mutex queue_mutex;
+  uint64_t seed ABSL_GUARDED_BY(queue_mutex);
+  std::atomic<uint64_t> batch_number = 0;  // Written with queue_mutex held.
+  std::vector<std::unique_ptr<Job>> ahead ABSL_GUARDED_BY(queue_mutex);
+  std::vector<std::unique_ptr<Job>> spare ABSL_GUARDED_BY(queue_mutex);
+  bool is_stopping ABSL_GUARDED_BY(queue_mutex) = false;
+  int64_t batches ABSL_GUARDED_BY(queue_mutex) = 0;
+  int64_t batches_awaited ABSL_GUARDED_BY(queue_mutex) = 0;
+  absl::Duration time_awaited ABSL_GUARDED_BY(queue_mutex) =
+      absl::ZeroDuration();
+  std::atomic<int64_t> rows_written = 0;
+
+  std::vector<std::thread> workers;
 };
 
 }  // namespace rill

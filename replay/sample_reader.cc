@@ -57,21 +57,12 @@ absl::Status SampleReader::Learn(const Storage& storage) {
   if (!spec_.empty()) return absl::OkStatus();
   const TensorDictSpec rows = storage.spec();
   if (rows.empty()) return absl::OkStatus();
-  TensorDictSpec read = rows;
+  TensorDictSpec batch = rows;
   if (options_.unit != nullptr) {
     RILL_ASSIGN_OR_RETURN(reads_, options_.unit->PlanReads(rows));
-    read = TensorDictSpec();
-    for (const std::string& key : reads_.rows) {
-      const LeafSpec* leaf = rows.Find(key);
-      if (leaf == nullptr) {
-        return absl::InternalError(
-            absl::StrCat("SampleReader: ", options_.unit->name(),
-                         " wants a leaf \"", key, "\" that rows do not have"));
-      }
-      RILL_RETURN_IF_ERROR(read.Set(key, *leaf));
-    }
+    RILL_ASSIGN_OR_RETURN(batch, options_.unit->BatchSpec(rows));
   }
-  spec_ = std::move(read);
+  spec_ = std::move(batch);
   RILL_ASSIGN_OR_RETURN(const TensorDict sketch, spec_.Zero({0}));
   levels_ = {{"", sketch.num_entries()}};
   for (size_t i = 0; i < levels_.size(); ++i) {
@@ -175,15 +166,28 @@ absl::Status SampleReader::MakeRows(const Storage& storage, int64_t n) {
   return absl::OkStatus();
 }
 
-absl::Status SampleReader::ReadRows(const Storage& storage,
-                                    absl::Span<const Slot> slots) {
-  if (options_.unit == nullptr) return storage.Read(slots, &rows_);
-  return storage.ReadLeaves(slots, reads_.rows, &rows_);
+// Reads leaves of rows into those of the same names in rows_.
+absl::Status SampleReader::ReadInto(const Storage& storage,
+                                    absl::Span<const Slot> slots,
+                                    absl::Span<const std::string> keys) {
+  if (keys.empty()) return absl::OkStatus();
+  TensorDict part(rows_.batch_shape());
+  for (const std::string& key : keys) {
+    const Tensor* place = rows_.Find(key);
+    if (place != nullptr) {
+      RILL_RETURN_IF_ERROR(part.Set(key, *place));
+    }
+  }
+  RILL_RETURN_IF_ERROR(storage.ReadLeaves(slots, keys, &part));
+  for (const std::string& key : keys) {
+    RILL_RETURN_IF_ERROR(rows_.Set(key, *part.Find(key)));
+  }
+  return absl::OkStatus();
 }
 
-absl::Status SampleReader::ApplyUnit(const Storage& storage,
-                                     const SamplePlan& plan, TensorDict* out) {
-  if (options_.unit == nullptr) return absl::OkStatus();
+absl::Status SampleReader::ReadForUnit(const Storage& storage,
+                                       absl::Span<const Slot> slots,
+                                       const SamplePlan& plan) {
   if (plan.context.size() != reads_.context.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "ReplayBuffer: unit_transform: got ", options_.unit->name(),
@@ -193,11 +197,22 @@ absl::Status SampleReader::ApplyUnit(const Storage& storage,
         plan.context.size()));
   }
   context_.resize(plan.context.size());
+  RILL_RETURN_IF_ERROR(ReadInto(storage, slots, reads_.rows.batch));
+  RILL_RETURN_IF_ERROR(storage.ReadLeaves(slots, reads_.rows.apart, &apart_));
   for (size_t i = 0; i < plan.context.size(); ++i) {
-    RILL_RETURN_IF_ERROR(storage.ReadLeaves(plan.context[i].rows,
-                                            reads_.context[i], &context_[i]));
+    const std::vector<Slot>& rows = plan.context[i].rows;
+    if (!reads_.context[i].batch.empty() && rows.size() != slots.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "ReplayBuffer: unit_transform: got ", options_.unit->name(),
+          ", which wants one row for each of the batch's ", slots.size(),
+          " in list ", i, ", want one for the sampler's unit, which makes ",
+          rows.size()));
+    }
+    RILL_RETURN_IF_ERROR(ReadInto(storage, rows, reads_.context[i].batch));
+    RILL_RETURN_IF_ERROR(
+        storage.ReadLeaves(rows, reads_.context[i].apart, &context_[i]));
   }
-  return options_.unit->Apply(plan, context_, out);
+  return absl::OkStatus();
 }
 
 absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
@@ -211,7 +226,9 @@ absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
   if (!is_adopted) {
     RILL_RETURN_IF_ERROR(MakeRows(storage, n));
   }
-  RILL_RETURN_IF_ERROR(ReadRows(storage, slots));
+  RILL_RETURN_IF_ERROR(options_.unit == nullptr
+                           ? storage.Read(slots, &rows_)
+                           : ReadForUnit(storage, slots, plan));
   bool is_same = is_adopted && HoldsJustTheRows(*out);
   for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
     // The storage may have had a reason to make new tensors.
@@ -226,7 +243,8 @@ absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
   // What SetDevice said of an earlier batch.
   out->ClearDevice();
   RILL_RETURN_IF_ERROR(WriteOrigins(plan, n, out));
-  return ApplyUnit(storage, plan, out);
+  if (options_.unit == nullptr) return absl::OkStatus();
+  return options_.unit->Apply(plan, apart_, context_, out);
 }
 
 template <typename T>

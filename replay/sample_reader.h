@@ -68,9 +68,10 @@ class SampleReader {
   };
 
   absl::Status Learn(const Storage& storage);
-  absl::Status ReadRows(const Storage& storage, absl::Span<const Slot> slots);
-  absl::Status ApplyUnit(const Storage& storage, const SamplePlan& plan,
-                         TensorDict* out);
+  absl::Status ReadInto(const Storage& storage, absl::Span<const Slot> slots,
+                        absl::Span<const std::string> keys);
+  absl::Status ReadForUnit(const Storage& storage, absl::Span<const Slot> slots,
+                           const SamplePlan& plan);
   absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
   bool Fits(const Storage& storage, const TensorDictSpec::Leaf& want, int64_t n,
             const Tensor& leaf) const;
@@ -84,9 +85,9 @@ class SampleReader {
   absl::Status WriteOrigins(const SamplePlan& plan, int64_t n, TensorDict* out);
 
   const Options options_;
-  TensorDictSpec
-      spec_;  // Of what is read of a row; empty until there are some.
+  TensorDictSpec spec_;  // Of the batch; empty until there are rows.
   UnitTransform::Reads reads_;
+  TensorDict apart_;
   std::vector<TensorDict> context_;
   std::vector<Level> levels_;
   TensorDict rows_;  // The rows' leaves of the batch that is being read.

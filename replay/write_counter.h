@@ -6,27 +6,41 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "rill/replay/draw_gate.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
 namespace rill::replay_internal {
 
 // Counts a storage's events: two equal counts have no write between them, nor
-// one that was in flight at the first.
-// Thread-safety: thread-safe.
+// one that was in flight at the first. Tells a gate (draw_gate.h) when a
+// write's rows are retired; the sampler has heard of it where it was registered
+// before. Thread-safety: thread-safe.
 class WriteCounter final : public WriteObserver {
  public:
+  explicit WriteCounter(DrawGate* gate) : gate_(gate) {}
+
   int64_t count() const { return count_; }
 
   void OnAttach(const Lanes& /*lanes*/,
                 absl::Span<const Cursor> /*cursors*/) override {
     ++count_;
   }
-  void OnRetire(const WriteEvent& /*event*/) override { ++count_; }
-  void OnWrite(const WriteEvent& /*event*/) override { ++count_; }
-  void OnClear() override { ++count_; }
+  void OnRetire(const WriteEvent& /*event*/) override {
+    ++count_;
+    gate_->Retired();
+  }
+  void OnWrite(const WriteEvent& /*event*/) override {
+    ++count_;
+    gate_->Retired();
+  }
+  void OnClear() override {
+    ++count_;
+    gate_->Retired();
+  }
 
  private:
+  DrawGate* const gate_;
   std::atomic<int64_t> count_ = 0;
 };
 

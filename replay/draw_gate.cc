@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/draw_gate.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+
+namespace rill::replay_internal {
+namespace {
+
+template <typename IsWanted>
+bool HasRow(const SamplePlan& plan, IsWanted is_wanted) {
+  if (plan.rows.empty()) {
+    for (const Draw& draw : plan.draws) {
+      if (is_wanted(draw.slot)) return true;
+    }
+  }
+  if (std::any_of(plan.rows.begin(), plan.rows.end(), is_wanted)) return true;
+  for (const SamplePlan::Context& context : plan.context) {
+    if (std::any_of(context.rows.begin(), context.rows.end(), is_wanted)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+template <typename IsWanted>
+bool AnyHasRow(const std::vector<const SamplePlan*>& plans,
+               IsWanted is_wanted) {
+  return std::any_of(plans.begin(), plans.end(), [&](const SamplePlan* plan) {
+    return HasRow(*plan, is_wanted);
+  });
+}
+
+}  // namespace
+
+void DrawGate::TakeTurn() {
+  absl::MutexLock lock(&mutex_);
+  const uint64_t mine = next_turn_++;
+  const auto is_mine = [this, mine] {
+    mutex_.AssertReaderHeld();
+    return turn_ == mine;
+  };
+  mutex_.Await(absl::Condition(&is_mine));
+}
+
+void DrawGate::EndDraw(const SamplePlan* drawn) {
+  absl::MutexLock lock(&mutex_);
+  if (drawn != nullptr) held_.push_back(drawn);
+  ++turn_;
+}
+
+void DrawGate::Release(const SamplePlan* drawn) {
+  absl::MutexLock lock(&mutex_);
+  const auto place = std::find(held_.begin(), held_.end(), drawn);
+  if (place == held_.end()) return;
+  *place = held_.back();
+  held_.pop_back();
+}
+
+void DrawGate::BeginWrite() {
+  TakeTurn();
+  absl::MutexLock lock(&mutex_);
+  writer_ = std::this_thread::get_id();
+}
+
+bool DrawGate::HoldsAny() const {
+  absl::MutexLock lock(&mutex_);
+  return !held_.empty();
+}
+
+void DrawGate::WaitForRows(AppendWindow window) {
+  absl::MutexLock lock(&mutex_);
+  // Cursors that were read may lack what is in flight.
+  const int64_t steps = window.steps + steps_in_flight_;
+  steps_in_flight_ += window.steps;
+  if (held_.empty()) return;
+  const Lanes& lanes = window.lanes;
+  const auto is_overwritten = [&](Slot slot) {
+    const int64_t lane = lanes.LaneOf(slot);
+    if (lane < window.first_lane ||
+        lane >= window.first_lane + window.num_lanes) {
+      return false;
+    }
+    const int64_t next = window.cursors[lane].written % lanes.capacity;
+    const int64_t ahead = lanes.PositionOf(slot) - next;
+    return (ahead < 0 ? ahead + lanes.capacity : ahead) < steps;
+  };
+  const auto is_free = [&] {
+    mutex_.AssertReaderHeld();
+    return !AnyHasRow(held_, is_overwritten);
+  };
+  mutex_.Await(absl::Condition(&is_free));
+}
+
+void DrawGate::WaitForRows(absl::Span<const Slot> slots) {
+  absl::MutexLock lock(&mutex_);
+  if (held_.empty()) return;
+  const absl::flat_hash_set<Slot> wanted(slots.begin(), slots.end());
+  const auto is_free = [&] {
+    mutex_.AssertReaderHeld();
+    return !AnyHasRow(held_, [&](Slot slot) { return wanted.contains(slot); });
+  };
+  mutex_.Await(absl::Condition(&is_free));
+}
+
+void DrawGate::WaitForAll() {
+  absl::MutexLock lock(&mutex_);
+  const auto is_free = [&] {
+    mutex_.AssertReaderHeld();
+    return held_.empty();
+  };
+  mutex_.Await(absl::Condition(&is_free));
+}
+
+void DrawGate::Retired() {
+  absl::MutexLock lock(&mutex_);
+  if (writer_ != std::this_thread::get_id()) return;
+  writer_ = std::thread::id();
+  ++turn_;
+}
+
+void DrawGate::EndWrite(int64_t steps) {
+  Retired();
+  absl::MutexLock lock(&mutex_);
+  steps_in_flight_ -= steps;
+}
+
+}  // namespace rill::replay_internal

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_DRAW_GATE_H_
+#define RILL_REPLAY_DRAW_GATE_H_
+
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/slots/slot.h"
+
+namespace rill::replay_internal {
+
+// Rows that an append is about to overwrite, at the latest: the next `steps` of
+// lanes [first_lane, first_lane + num_lanes), as their cursors stood before it.
+struct AppendWindow {
+  Lanes lanes;
+  int64_t first_lane = 0;
+  int64_t num_lanes = 0;
+  int64_t steps = 0;
+  std::vector<Cursor> cursors;  // Of all lanes.
+};
+
+// Keeps the rows of a batch between its draw and its gather: a write that would
+// overwrite one waits for the gather, and no batch is drawn between the moment
+// a write has seen that it may go and the moment its rows are retired. Draws
+// and writes take turns at the gate in the order they come; what lies between
+// retiring and publishing, and every gather, goes on side by side.
+//
+//   A draw:  BeginDraw, Sampler::Plan, EndDraw(plan), gather, Release(plan).
+//   A write: BeginWrite, WaitFor..., Storage::Extend (whose OnRetire or OnWrite
+//            calls Retired), EndWrite.
+//
+// Thread-safety: thread-safe. The calls of one draw, or one write, come from
+//   one thread; Release from any.
+class DrawGate {
+ public:
+  void BeginDraw() ABSL_LOCKS_EXCLUDED(mutex_) { TakeTurn(); }
+  // `drawn` is held until Release; null where nothing was drawn.
+  void EndDraw(const SamplePlan* drawn);
+  void Release(const SamplePlan* drawn);
+
+  void BeginWrite();
+  // True where there is a held plan, so that a window must be told.
+  bool HoldsAny() const;
+  // Waits until no held plan has a row of the window / of `slots` / at all. To
+  // be called between BeginWrite and the write. `steps` of writes that are in
+  // flight count into the window.
+  void WaitForRows(AppendWindow window);
+  void WaitForRows(absl::Span<const Slot> slots);
+  void WaitForAll();
+  // The write's rows are retired: from the storage's event, on the thread that
+  // writes. Nothing where this thread has no write here.
+  void Retired();
+  // `steps` as in its window.
+  void EndWrite(int64_t steps);
+
+ private:
+  void TakeTurn() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  mutable absl::Mutex mutex_;
+  uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread::id writer_ ABSL_GUARDED_BY(mutex_);  // Whose turn it is.
+  int64_t steps_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<const SamplePlan*> held_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace rill::replay_internal
+
+#endif  // RILL_REPLAY_DRAW_GATE_H_

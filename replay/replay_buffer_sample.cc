@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// ReplayBuffer's samples, and the priorities that come back for them.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/replay/replay_buffer_state.h"
+
+namespace rill {
+namespace {
+
+using replay_internal::kGenerationKey;
+using replay_internal::kIndexKey;
+using replay_internal::kWeightKey;
+
+// An int64 leaf as host numbers, whatever its shape and place.
+absl::StatusOr<Tensor> NumbersOf(const TensorDict& batch,
+                                 absl::string_view key) {
+  constexpr absl::string_view kCaller = "ReplayBuffer::UpdatePriorities";
+  absl::StatusOr<Tensor> leaf = batch.Get(key);
+  RILL_RETURN_IF_ERROR(leaf.status()) << kCaller << ": want a sample's leaves";
+  if (leaf->dtype() != DType::kInt64) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCaller, ": \"", key, "\": got ", DTypeName(leaf->dtype()),
+                     ", want int64"));
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor on_host, leaf->To(Device::Cpu()));
+  return on_host.Contiguous();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ReplayBuffer::State::Job>>
+ReplayBuffer::State::Draw(int64_t items) {
+  std::unique_ptr<Job> job;
+  if (spare.empty()) {
+    job = std::make_unique<Job>(reader_options);
+  } else {
+    job = std::move(spare.back());
+    spare.pop_back();
+  }
+  gate.BeginDraw();
+  const absl::Status status = sampler->Plan(
+      {.batch_size = items, .seed = seed, .batch_number = batch_number},
+      &job->plan);
+  gate.EndDraw(status.ok() ? &job->plan : nullptr);
+  if (!status.ok()) {
+    spare.push_back(std::move(job));
+    return status;
+  }
+  job->number = batch_number++;
+  job->items = items;
+  job->stage = Job::Stage::kDrawn;
+  return job;
+}
+
+absl::StatusOr<std::unique_ptr<ReplayBuffer::State::Job>>
+ReplayBuffer::State::TakeNext(int64_t items, bool* is_mine) {
+  std::unique_ptr<Job> job;
+  if (items == batch_size && !ahead.empty()) {
+    job = std::move(ahead.front());
+    ahead.erase(ahead.begin());
+  } else {
+    RILL_ASSIGN_OR_RETURN(job, Draw(items));
+  }
+  *is_mine = job->stage == Job::Stage::kDrawn;
+  if (*is_mine) job->stage = Job::Stage::kRunning;
+  if (items != batch_size) return job;
+  while (static_cast<int64_t>(ahead.size()) < prefetch) {
+    absl::StatusOr<std::unique_ptr<Job>> next = Draw(items);
+    // Its turn comes with a later call, which says so if it is still so.
+    if (!next.ok()) break;
+    ahead.push_back(*std::move(next));
+  }
+  return job;
+}
+
+// Gathers, transforms in the order of numbers, places. Whatever fails, the turn
+// goes on.
+void ReplayBuffer::State::Run(Job* job) {
+  job->status = job->reader.Read(*storage, job->plan, &job->batch);
+  gate.Release(&job->plan);
+  if (!has_transforms) {
+    if (job->status.ok()) job->status = Place(&job->batch);
+    return;
+  }
+  absl::MutexLock lock(&transforms_mutex);
+  const auto is_next = [this, job] {
+    transforms_mutex.AssertReaderHeld();
+    return transforms_turn == job->number;
+  };
+  transforms_mutex.Await(absl::Condition(&is_next));
+  if (job->status.ok()) job->status = ApplyTransforms(&job->batch);
+  ++transforms_turn;
+}
+
+void ReplayBuffer::State::Work() {
+  absl::MutexLock lock(&queue_mutex);
+  for (;;) {
+    Job* job = nullptr;
+    const auto has_work = [this, &job] {
+      queue_mutex.AssertReaderHeld();
+      for (const auto& each : ahead) {
+        if (each->stage != Job::Stage::kDrawn) continue;
+        job = each.get();
+        return true;
+      }
+      return is_stopping;
+    };
+    queue_mutex.Await(absl::Condition(&has_work));
+    if (is_stopping) return;
+    job->stage = Job::Stage::kRunning;
+    queue_mutex.Unlock();
+    Run(job);
+    queue_mutex.Lock();
+    job->stage = Job::Stage::kDone;
+  }
+}
+
+void ReplayBuffer::State::AwaitQueue() {
+  const auto is_made = [this] {
+    queue_mutex.AssertReaderHeld();
+    for (const auto& job : ahead) {
+      if (job->stage != Job::Stage::kDone) return false;
+    }
+    return true;
+  };
+  queue_mutex.Await(absl::Condition(&is_made));
+}
+
+absl::Status ReplayBuffer::State::ApplyTransforms(TensorDict* out) {
+  constexpr std::array<absl::string_view, 3> kOrigins = {
+      kIndexKey, kGenerationKey, kWeightKey};
+  const Shape shape = out->batch_shape();
+  std::array<Tensor, kOrigins.size()> origins;
+  for (size_t i = 0; i < kOrigins.size(); ++i) {
+    const Tensor* leaf = out->Find(kOrigins[i]);
+    if (leaf != nullptr) origins[i] = *leaf;
+  }
+  // What a transform learned from a batch that then fails is forgotten.
+  RILL_ASSIGN_OR_RETURN(const TensorDict before, transforms->SaveState());
+  RILL_RETURN_IF_ERROR(transforms->Forward(out));
+  absl::Status status;
+  for (size_t i = 0; i < kOrigins.size() && status.ok(); ++i) {
+    if (!origins[i].is_valid() || out->Contains(kOrigins[i]) ||
+        !(out->batch_shape() == shape)) {
+      continue;
+    }
+    absl::StatusOr<Tensor> moved = origins[i];
+    if (out->device().has_value()) moved = moved->To(*out->device());
+    status = moved.ok() ? out->Set(kOrigins[i], *moved) : moved.status();
+  }
+  if (status.ok()) status = Place(out);
+  // A transform takes what it has just saved.
+  if (!status.ok()) transforms->LoadState(before).IgnoreError();
+  return status;
+}
+
+// The last step: whatever the transforms made lies where it was asked for.
+absl::Status ReplayBuffer::State::Place(TensorDict* out) const {
+  if (device.has_value()) {
+    RILL_ASSIGN_OR_RETURN(*out, out->To(*device));
+    return absl::OkStatus();
+  }
+  if (!pin_memory) return absl::OkStatus();
+  if (out->is_pinned()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(*out, out->Pin(pin_for));
+  return absl::OkStatus();
+}
+
+absl::Status ReplayBuffer::State::SampleOnce(int64_t items, TensorDict* out) {
+  std::unique_ptr<Job> job;
+  bool is_mine = false;
+  absl::MutexLock lock(&queue_mutex);
+  RILL_ASSIGN_OR_RETURN(job, TakeNext(items, &is_mine));
+  if (is_mine) {
+    // The caller's own memory.
+    if (prefetch == 0) std::swap(job->batch, *out);
+    queue_mutex.Unlock();
+    Run(job.get());
+    queue_mutex.Lock();
+  } else if (job->stage != Job::Stage::kDone) {
+    ++batches_awaited;
+    const absl::Time begin = Clock::System().Now();
+    const auto is_done = [this, &job] {
+      queue_mutex.AssertReaderHeld();
+      return job->stage == Job::Stage::kDone;
+    };
+    queue_mutex.Await(absl::Condition(&is_done));
+    time_awaited += Clock::System().Now() - begin;
+  }
+  // What the caller had serves a batch to come.
+  std::swap(job->batch, *out);
+  if (job->status.ok()) ++batches;
+  const absl::Status status = job->status;
+  spare.push_back(std::move(job));
+  return status;
+}
+
+absl::Status ReplayBuffer::State::SampleInto(int64_t items, TensorDict* out) {
+  std::optional<RateLimiter::Permit> permit;
+  if (rate_limiter != nullptr) {
+    RILL_ASSIGN_OR_RETURN(
+        permit, rate_limiter->AwaitSample(
+                    items, Clock::System().Now() + rate_limit_timeout));
+  }
+  absl::ReaderMutexLock pause(&pause_mutex);
+  if (!is_forward_checked) {
+    RILL_RETURN_IF_ERROR(CheckForward(storage->spec()));
+  }
+  // Another buffer on this storage may clear it between the plan and the read;
+  // the next batch is then one of what is there.
+  constexpr int kAttempts = 4;
+  absl::Status status;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    status = SampleOnce(items, out);
+    if (!absl::IsOutOfRange(status)) break;
+  }
+  if (status.ok() && permit.has_value()) permit->Commit();
+  return status;
+}
+
+absl::StatusOr<TensorDict> ReplayBuffer::Sample(int64_t batch_size) {
+  TensorDict batch;
+  RILL_RETURN_IF_ERROR(state_->SampleInto(batch_size, &batch));
+  return batch;
+}
+
+absl::StatusOr<TensorDict> ReplayBuffer::Sample() {
+  TensorDict batch;
+  RILL_RETURN_IF_ERROR(SampleInto(&batch));
+  return batch;
+}
+
+absl::Status ReplayBuffer::SampleInto(TensorDict* out) {
+  if (out == nullptr) {
+    return absl::InvalidArgumentError(
+        "ReplayBuffer::SampleInto: out: got null, want a TensorDict");
+  }
+  if (state_->batch_size == 0) {
+    return absl::FailedPreconditionError(
+        "ReplayBuffer::Sample: Options::batch_size: got 0, want > 0; set it, "
+        "or call Sample(batch_size)");
+  }
+  return state_->SampleInto(state_->batch_size, out);
+}
+
+absl::Status ReplayBuffer::UpdatePriorities(
+    const TensorDict& batch, absl::Span<const float> priorities) {
+  RILL_ASSIGN_OR_RETURN(const Tensor index, NumbersOf(batch, kIndexKey));
+  RILL_ASSIGN_OR_RETURN(const Tensor generations,
+                        NumbersOf(batch, kGenerationKey));
+  if (index.num_elements() != generations.num_elements()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ReplayBuffer::UpdatePriorities: \"", kGenerationKey, "\": got ",
+        generations.shape().ToString(), ", want the shape of \"", kIndexKey,
+        "\", ", index.shape().ToString()));
+  }
+  std::vector<Draw> draws(static_cast<size_t>(index.num_elements()));
+  for (size_t i = 0; i < draws.size(); ++i) {
+    draws[i].slot = index.data<int64_t>()[i];
+    draws[i].generation = generations.data<int64_t>()[i];
+  }
+  absl::ReaderMutexLock pause(&state_->pause_mutex);
+  return state_->sampler->UpdatePriorities(draws, priorities);
+}
+
+}  // namespace rill

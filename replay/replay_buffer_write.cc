@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// ReplayBuffer's writes.
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/replay/replay_buffer_state.h"
+
+namespace rill {
+
+absl::StatusOr<TensorDict> ReplayBuffer::State::Unsqueezed(
+    const TensorDict& batch) const {
+  if (batch.batch_shape().rank() != 1) return batch;
+  if (storage->lanes().count != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ReplayBuffer::Extend: batch shape: got ",
+                     batch.batch_shape().ToString(),
+                     ", want [lanes, time]: the storage has ",
+                     storage->lanes().count, " lanes"));
+  }
+  return batch.Unsqueeze(0);
+}
+
+// Only where there are transforms, or none was asked yet whether it can work on
+// these rows.
+absl::StatusOr<ExtendResult> ReplayBuffer::State::TransformAndStore(
+    const TensorDict& batch, const WriteInfo& info) {
+  RILL_ASSIGN_OR_RETURN(TensorDict rows, Unsqueezed(batch));
+  TensorDict before;
+  uint64_t turn = 0;
+  {
+    absl::MutexLock lock(&transforms_mutex);
+    RILL_ASSIGN_OR_RETURN(before, transforms->SaveState());
+    if (!before.empty()) {
+      // What it learns comes after what the batches teach it that were drawn.
+      const auto is_last = [this] {
+        transforms_mutex.AssertReaderHeld();
+        return transforms_turn == batch_number;
+      };
+      transforms_mutex.Await(absl::Condition(&is_last));
+      RILL_ASSIGN_OR_RETURN(before, transforms->SaveState());
+    }
+    RILL_RETURN_IF_ERROR(transforms->Inverse(&rows));
+    turn = transforms_turn;
+  }
+  absl::StatusOr<ExtendResult> result = ExtendResult();
+  const TensorDictSpec spec = storage->spec();
+  absl::Status status =
+      CheckForward(spec.empty() ? TensorDictSpec::Of(rows) : spec);
+  if (status.ok()) {
+    result = Store(rows, info);
+    status = result.status();
+  }
+  if (status.ok()) return result;
+  // The inverse of a write that then fails has not happened, unless batches
+  // have gone on from it.
+  absl::MutexLock lock(&transforms_mutex);
+  // A transform takes what it has just saved.
+  if (turn == transforms_turn) transforms->LoadState(before).IgnoreError();
+  return status;
+}
+
+absl::StatusOr<ExtendResult> ReplayBuffer::State::Store(const TensorDict& rows,
+                                                        const WriteInfo& info) {
+  const Shape& shape = rows.batch_shape();
+  const bool is_flat = shape.rank() == 1;
+  replay_internal::AppendWindow window;
+  window.lanes = storage->lanes();
+  window.first_lane = info.first_lane;
+  // What has another shape is refused by the storage.
+  window.num_lanes = is_flat || shape.rank() == 0 ? 1 : shape[0];
+  window.steps = shape.rank() == 0 ? 0 : shape[is_flat ? 0 : 1];
+  const int64_t steps = window.steps;
+  gate.BeginWrite();
+  if (gate.HoldsAny()) window.cursors = storage->cursors();
+  gate.WaitForRows(std::move(window));
+  absl::StatusOr<ExtendResult> result = writer->Extend(rows, info);
+  gate.EndWrite(steps);
+  if (result.ok()) rows_written += result->rows_written;
+  return result;
+}
+
+absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
+                                                  const WriteInfo& info) {
+  State& state = *state_;
+  std::optional<RateLimiter::Permit> permit;
+  const int64_t rows = batch.batch_shape().num_elements();
+  if (state.rate_limiter != nullptr && rows > 0) {
+    RILL_ASSIGN_OR_RETURN(
+        permit, state.rate_limiter->AwaitInsert(
+                    rows, Clock::System().Now() + state.rate_limit_timeout));
+  }
+  absl::ReaderMutexLock pause(&state.pause_mutex);
+  absl::StatusOr<ExtendResult> result =
+      !state.has_transforms && state.is_forward_checked
+          ? state.Store(batch, info)
+          : state.TransformAndStore(batch, info);
+  if (result.ok() && permit.has_value()) permit->Commit();
+  return result;
+}
+
+absl::Status ReplayBuffer::Write(const TensorDict& batch,
+                                 const WriteInfo& info) {
+  return Extend(batch, info).status();
+}
+
+absl::Status ReplayBuffer::Flush() { return absl::OkStatus(); }
+
+absl::Status ReplayBuffer::WriteAt(absl::Span<const Slot> slots,
+                                   const TensorDict& rows) {
+  State& state = *state_;
+  absl::ReaderMutexLock pause(&state.pause_mutex);
+  state.gate.BeginWrite();
+  state.gate.WaitForRows(slots);
+  const absl::Status status = state.writer->WriteAt(slots, rows);
+  state.gate.EndWrite(0);
+  return status;
+}
+
+absl::Status ReplayBuffer::Clear() {
+  State& state = *state_;
+  absl::MutexLock pause(&state.pause_mutex);
+  absl::MutexLock lock(&state.queue_mutex);
+  state.AwaitQueue();
+  RILL_RETURN_IF_ERROR(state.storage->Clear());
+  for (auto& job : state.ahead) state.spare.push_back(std::move(job));
+  state.ahead.clear();
+  return absl::OkStatus();
+}
+
+void ReplayBuffer::Close() {
+  if (state_->rate_limiter != nullptr) state_->rate_limiter->Close();
+}
+
+}  // namespace rill

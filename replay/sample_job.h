@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_SAMPLE_JOB_H_
+#define RILL_REPLAY_SAMPLE_JOB_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "rill/replay/sample_reader.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::replay_internal {
+
+// A batch on its way: drawn, then gathered and transformed by one thread, then
+// handed out. Its memory is used again.
+// Thread-safety: thread-compatible; whoever holds it at its stage works on it.
+struct SampleJob {
+  enum class Stage { kDrawn, kRunning, kDone };
+
+  explicit SampleJob(const SampleReader::Options& options) : reader(options) {}
+
+  uint64_t number = 0;  // Of the batch.
+  int64_t items = 0;
+  Stage stage = Stage::kDrawn;  // Guarded by the buffer's queue.
+  SamplePlan plan;
+  SampleReader reader;
+  TensorDict batch;
+  absl::Status status;
+};
+
+}  // namespace rill::replay_internal
+
+#endif  // RILL_REPLAY_SAMPLE_JOB_H_

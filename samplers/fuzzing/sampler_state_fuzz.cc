@@ -93,6 +93,7 @@ SamplePlan Step(const TrajectoryModel& model, uint64_t batch,
       {.batch_size = kBatchSize, .seed = 1, .batch_number = batch}, &plan);
   RILL_FUZZ_CHECK(status.ok() || absl::IsFailedPrecondition(status));
   if (!status.ok()) return {};
+  RILL_FUZZ_CHECK(!plan.draws.empty());
   const std::vector<Slot> live = model.Live();
   const auto is_live = [&](Slot slot) {
     return std::find(live.begin(), live.end(), slot) != live.end();

@@ -13,7 +13,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
-#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/storage/conformance/conformance_rows.h"

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_TIERED_TIERED_STORAGE_STATE_H_
+#define RILL_STORAGE_TIERED_TIERED_STORAGE_STATE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/device/buffer.h"
+#include "rill/storage/tiered/batch_assembly.h"
+#include "rill/storage/tiered/tier_map.h"
+#include "rill/storage/tiered/tiered_storage.h"
+
+namespace rill {
+
+// TieredStorage's body. write_mutex is held by one write at a time, over both
+// tiers, before the locks of either. What readers need of it is in `map`.
+struct TieredStorage::State {
+  // What one read works with, reused.
+  struct Scratch {
+    storage_internal::TierMap::Split split;
+    storage_internal::BatchAssembly::Staging staging;
+  };
+
+  State(Options options, std::unique_ptr<Storage> fast_tier)
+      : below(std::move(options.below)),
+        fast(std::move(fast_tier)),
+        lanes(below->lanes()),
+        fast_lane_rows(fast->lanes().capacity),
+        fill(options.fill),
+        map(lanes, fast_lane_rows) {}
+
+  // What is known with the spec; null before.
+  std::shared_ptr<const storage_internal::BatchAssembly> Assembly() const {
+    absl::ReaderMutexLock lock(&assembly_mutex);
+    return assembly;
+  }
+  absl::Status LearnSpec() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
+
+  // Writing.
+  absl::Status StartAnew() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
+  absl::Status Fill() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
+  absl::Status FillLane(int64_t lane, int64_t first, int64_t end)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
+  // The fast tier took so many bytes, or starts anew without its rows.
+  void Note(const absl::Status& status, int64_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
+  // Writes those of `rows` that the fast tier has.
+  absl::Status PatchFast(const storage_internal::TierMap::Split& split,
+                         const TensorDict& rows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
+  // Rows that were lent change under a write that reads them twice.
+  absl::StatusOr<TensorDict> OwnRows(const TensorDict& rows) const;
+
+  int64_t RowBytes() const {
+    const auto known = Assembly();
+    return known == nullptr ? 0 : known->row_bytes();
+  }
+
+  // Reading.
+  absl::Status ReadSome(absl::Span<const Slot> slots,
+                        const storage_internal::SomeLeaves& keys,
+                        TensorDict* out) const;
+  absl::Status ReadBelow(absl::Span<const Slot> slots,
+                         const storage_internal::SomeLeaves& keys,
+                         TensorDict* out) const;
+  // The rows of `scratch->split`, from both tiers, into a batch that fits.
+  absl::Status Assemble(const storage_internal::BatchAssembly& known,
+                        const storage_internal::SomeLeaves& keys,
+                        Scratch* scratch, TensorDict* batch) const;
+  Scratch TakeScratch() const {
+    absl::MutexLock lock(&scratch_mutex);
+    if (unused.empty()) return {};
+    Scratch scratch = std::move(unused.back());
+    unused.pop_back();
+    return scratch;
+  }
+  void GiveBack(Scratch scratch) const {
+    absl::MutexLock lock(&scratch_mutex);
+    unused.push_back(std::move(scratch));
+  }
+  std::vector<const Buffer*> Lent() const {
+    absl::ReaderMutexLock lock(&lent_mutex);
+    return lent;
+  }
+
+  const std::unique_ptr<Storage> below;
+  const std::unique_ptr<Storage> fast;
+  const Lanes lanes;
+  const int64_t fast_lane_rows;
+  const bool fill;
+
+  absl::Mutex write_mutex;
+  storage_internal::TierMap map;
+
+  mutable absl::Mutex assembly_mutex;
+  std::shared_ptr<const storage_internal::BatchAssembly> assembly
+      ABSL_GUARDED_BY(assembly_mutex);
+
+  mutable absl::Mutex scratch_mutex;
+  mutable std::vector<Scratch> unused ABSL_GUARDED_BY(scratch_mutex);
+
+  // Where leases of the storage below lie.
+  mutable absl::Mutex lent_mutex;
+  mutable std::vector<const Buffer*> lent ABSL_GUARDED_BY(lent_mutex);
+
+  mutable std::atomic<int64_t> fast_rows = 0;
+  mutable std::atomic<int64_t> slow_rows = 0;
+  mutable std::atomic<int64_t> bytes_fetched = 0;
+  std::atomic<int64_t> bytes_written = 0;
+  mutable absl::Mutex failure_mutex;
+  int64_t failed_writes ABSL_GUARDED_BY(failure_mutex) = 0;
+  absl::Status last_failure ABSL_GUARDED_BY(failure_mutex);
+};
+
+}  // namespace rill
+
+#endif  // RILL_STORAGE_TIERED_TIERED_STORAGE_STATE_H_

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writing side of TieredStorage: the storage below first, then the fast
+// tier, which starts anew where it fails.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/storage/tiered/tiered_storage_state.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill {
+
+using storage_internal::BatchAssembly;
+using storage_internal::TierMap;
+
+namespace {
+
+// What an Extend appends; nothing where the storage below refuses it.
+struct Append {
+  int64_t first = 0;
+  int64_t lanes = 0;
+  int64_t steps = 0;
+};
+std::optional<Append> AppendOf(const Lanes& lanes, const Shape& shape,
+                               int64_t first) {
+  if (shape.rank() != 1 && shape.rank() != 2) return std::nullopt;
+  const int64_t count = shape.rank() == 2 ? shape[0] : 1;
+  const int64_t steps = shape[shape.rank() - 1];
+  if (first < 0 || first > lanes.count || count > lanes.count - first ||
+      count * steps == 0) {
+    return std::nullopt;
+  }
+  return Append{first, count, steps};
+}
+
+}  // namespace
+
+absl::Status TieredStorage::State::LearnSpec() {
+  {
+    absl::ReaderMutexLock lock(&assembly_mutex);
+    if (assembly != nullptr) return absl::OkStatus();
+  }
+  const TensorDictSpec spec = below->spec();
+  if (spec.empty()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(auto made, BatchAssembly::Create(spec, fast->device()));
+  absl::MutexLock lock(&assembly_mutex);
+  assembly = std::move(made);
+  return absl::OkStatus();
+}
+
+absl::Status TieredStorage::State::StartAnew() {
+  map.Forget();
+  RILL_RETURN_IF_ERROR(fast->Clear());
+  map.Restart(below->cursors());
+  return absl::OkStatus();
+}
+
+void TieredStorage::State::Note(const absl::Status& status, int64_t bytes) {
+  if (status.ok()) {
+    bytes_written += bytes;
+    return;
+  }
+  {
+    absl::MutexLock lock(&failure_mutex);
+    ++failed_writes;
+    last_failure = status;
+  }
+  // Where not even that works the map has nothing, so nothing is asked for.
+  StartAnew().IgnoreError();
+}
+
+absl::StatusOr<TensorDict> TieredStorage::State::OwnRows(
+    const TensorDict& rows) const {
+  const std::vector<const Buffer*> buffers = Lent();
+  bool is_lent = false;
+  if (!buffers.empty()) {
+    rows.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+      is_lent = is_lent || std::find(buffers.begin(), buffers.end(),
+                                     leaf.buffer().get()) != buffers.end();
+    });
+  }
+  if (is_lent) return rows.Clone();
+  return rows;
+}
+
+absl::StatusOr<ExtendResult> TieredStorage::Extend(const TensorDict& batch,
+                                                   const WriteInfo& info) {
+  State& state = *state_;
+  absl::MutexLock turn(&state.write_mutex);
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, state.OwnRows(batch));
+  const std::optional<Append> append =
+      AppendOf(state.lanes, batch.batch_shape(), info.first_lane);
+  if (!append.has_value()) return state.below->Extend(rows, info);
+  state.map.BeginAppend(append->first, append->lanes, append->steps);
+  absl::StatusOr<ExtendResult> result = state.below->Extend(rows, info);
+  if (!result.ok()) {
+    state.map.CancelAppend(append->first);
+    return result;
+  }
+  absl::Status status = state.LearnSpec();
+  if (status.ok()) status = state.fast->Extend(rows, info).status();
+  if (status.ok()) {
+    state.map.EndAppend(append->first, append->lanes, append->steps);
+  }
+  state.Note(status, append->lanes *
+                         std::min(append->steps, state.fast_lane_rows) *
+                         state.RowBytes());
+  return result;
+}
+
+absl::Status TieredStorage::State::PatchFast(const TierMap::Split& split,
+                                             const TensorDict& rows) {
+  if (split.hits.empty()) return absl::OkStatus();
+  if (split.missing.empty()) return fast->WriteAt(split.fast_slots, rows);
+  std::vector<int64_t> places;
+  std::vector<Slot> fast_slots;
+  for (const TierMap::Split::Hit& hit : split.hits) {
+    places.push_back(hit.place);
+    fast_slots.push_back(split.fast_slots[hit.place]);
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict hits, rows.Gather(places));
+  return fast->WriteAt(fast_slots, hits);
+}
+
+absl::Status TieredStorage::WriteAt(absl::Span<const Slot> slots,
+                                    const TensorDict& given) {
+  State& state = *state_;
+  absl::MutexLock turn(&state.write_mutex);
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, state.OwnRows(given));
+  TierMap::Split split;
+  state.map.SplitRead(slots, &split);
+  state.map.BeginPatch();
+  absl::Status status = state.below->WriteAt(slots, rows);
+  if (status.ok()) {
+    const auto hits = static_cast<int64_t>(split.hits.size());
+    const auto n = std::max<int64_t>(static_cast<int64_t>(slots.size()), 1);
+    state.Note(state.PatchFast(split, rows), rows.size_bytes() / n * hits);
+  }
+  state.map.EndPatch();
+  return status;
+}
+
+absl::Status TieredStorage::Clear() {
+  absl::MutexLock turn(&state_->write_mutex);
+  state_->map.Forget();
+  RILL_RETURN_IF_ERROR(state_->below->Clear());
+  return state_->StartAnew();
+}
+
+// --- Filling -----------------------------------------------------------------
+
+absl::Status TieredStorage::State::FillLane(int64_t lane, int64_t first,
+                                            int64_t end) {
+  constexpr int64_t kPiece = 1024;
+  std::vector<Slot> slots;
+  TensorDict rows;
+  for (int64_t step = first; step < end; step += kPiece) {
+    slots.clear();
+    for (int64_t i = step; i < std::min(step + kPiece, end); ++i) {
+      slots.push_back(lanes.SlotOf(lane, i % lanes.capacity));
+    }
+    const auto count = static_cast<int64_t>(slots.size());
+    RILL_RETURN_IF_ERROR(below->Read(slots, &rows));
+    RILL_ASSIGN_OR_RETURN(const TensorDict batch, rows.Unsqueeze(0));
+    map.BeginAppend(lane, 1, count);
+    RILL_RETURN_IF_ERROR(fast->Extend(batch, {.first_lane = lane}).status());
+    map.EndAppend(lane, 1, count);
+    bytes_written += count * RowBytes();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TieredStorage::State::Fill() {
+  const std::vector<Cursor> ends = below->cursors();
+  std::vector<Cursor> starts = ends;
+  for (Cursor& cursor : starts) {
+    cursor.written -= std::min(cursor.written, fast_lane_rows);
+  }
+  map.Restart(starts);
+  absl::Status status;
+  for (int64_t lane = 0; lane < lanes.count && status.ok(); ++lane) {
+    status = FillLane(lane, starts[lane].written, ends[lane].written);
+  }
+  if (status.ok()) return status;
+  RILL_RETURN_IF_ERROR(StartAnew());
+  // Rows that a killed writer was about to overwrite: then it starts empty.
+  return absl::IsOutOfRange(status) ? absl::OkStatus() : status;
+}
+
+absl::Status TieredStorage::Load(const std::string& directory) {
+  State& state = *state_;
+  absl::MutexLock turn(&state.write_mutex);
+  state.map.Forget();
+  const absl::Status loaded = state.below->Load(directory);
+  RILL_RETURN_IF_ERROR(state.LearnSpec());
+  RILL_RETURN_IF_ERROR(state.StartAnew());
+  RILL_RETURN_IF_ERROR(loaded);
+  if (state.fill) {
+    const absl::Status filled = state.Fill();
+    if (!filled.ok()) state.Note(filled, 0);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill

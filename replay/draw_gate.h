@@ -2,6 +2,7 @@
 #ifndef RILL_REPLAY_DRAW_GATE_H_
 #define RILL_REPLAY_DRAW_GATE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -62,8 +63,8 @@ class DrawGate {
   void TakeTurn() ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;
-  uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<uint64_t> next_turn_ = 0;
+  std::atomic<uint64_t> turn_ = 0;  // Written with mutex_ held.
   std::thread::id writer_ ABSL_GUARDED_BY(mutex_);  // Whose turn it is.
   int64_t steps_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<const SamplePlan*> held_ ABSL_GUARDED_BY(mutex_);

@@ -36,10 +36,4 @@ float Rng::UniformFloat(uint64_t batch, uint32_t draw) const {
   return static_cast<float>(Bits64(batch, draw) >> 40) * kTwoToMinus24;
 }
 
-int64_t BoundedInt(uint64_t bits, int64_t bound) {
-  const unsigned __int128 product =
-      static_cast<unsigned __int128>(bits) * static_cast<uint64_t>(bound);
-  return static_cast<int64_t>(static_cast<uint64_t>(product >> 64));
-}
-
 }  // namespace rill

@@ -82,7 +82,11 @@ inline double UnitDouble(uint64_t bits) {
 }
 
 // Maps 64 random bits onto [0, bound) by multiply-shift.
-int64_t BoundedInt(uint64_t bits, int64_t bound);
+inline int64_t BoundedInt(uint64_t bits, int64_t bound) {
+  const unsigned __int128 product =
+      static_cast<unsigned __int128>(bits) * static_cast<uint64_t>(bound);
+  return static_cast<int64_t>(static_cast<uint64_t>(product >> 64));
+}
 
 }  // namespace rill
 

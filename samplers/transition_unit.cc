@@ -18,6 +18,14 @@ class LiveAnchors final : public Anchors {
     return live.Nth(BoundedInt(LowBits64(bits), live.size()));
   }
 
+  void PickMany(absl::Span<const Rng::Block> bits,
+                absl::Span<Slot> slots) const override {
+    const int64_t size = live.size();
+    for (size_t i = 0; i < bits.size(); ++i) {
+      slots[i] = live.Nth(BoundedInt(LowBits64(bits[i]), size));
+    }
+  }
+
   LiveSlots live;
 };
 

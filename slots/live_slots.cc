@@ -21,7 +21,7 @@ void LiveSlots::OnRetire(const WriteEvent& event) {
   if (!event.is_append) return;
   for (const SlotRange& range : event.retired) {
     Window& window = windows_[lanes_.LaneOf(range.first)];
-    window.live = std::max<int64_t>(window.live - range.count, 0);
+    SetLive(std::max<int64_t>(window.live - range.count, 0), &window);
   }
   UpdateStarts();
 }
@@ -36,7 +36,7 @@ void LiveSlots::OnWrite(const WriteEvent& event) {
         lanes_.PositionOf(range.first) - window.written % capacity;
     window.written +=
         (skipped < 0 ? skipped + capacity : skipped) + range.count;
-    window.live = std::min(window.live + range.count, capacity);
+    SetLive(std::min(window.live + range.count, capacity), &window);
   }
   UpdateStarts();
 }
@@ -46,12 +46,14 @@ void LiveSlots::OnClear() {
   UpdateStarts();
 }
 
-Slot LiveSlots::Nth(int64_t n) const {
-  const auto after = std::upper_bound(starts_.begin(), starts_.end(), n);
-  const int64_t lane = after - starts_.begin() - 1;
-  const Window& window = windows_[lane];
-  const int64_t step = window.written - window.live + (n - starts_[lane]);
-  return lanes_.SlotOf(lane, step % lanes_.capacity);
+int64_t LiveSlots::LaneOfNth(int64_t n) const {
+  return std::upper_bound(starts_.begin(), starts_.end(), n) - starts_.begin() -
+         1;
+}
+
+void LiveSlots::SetLive(int64_t live, Window* window) const {
+  window->live = live;
+  window->first = (window->written - live) % lanes_.capacity;
 }
 
 bool LiveSlots::Contains(Slot slot) const {

@@ -29,14 +29,27 @@ class LiveSlots : public WriteObserver {
   int64_t size() const { return size_; }
   const Lanes& lanes() const { return lanes_; }
   // The n-th live slot, n in [0, size()).
-  Slot Nth(int64_t n) const;
+  Slot Nth(int64_t n) const {
+    if (windows_.size() == 1) return NthOf(0, n);
+    const int64_t lane = LaneOfNth(n);
+    return NthOf(lane, n - starts_[lane]);
+  }
   bool Contains(Slot slot) const;
 
  private:
   struct Window {
     int64_t written = 0;  // Steps ever appended.
     int64_t live = 0;     // The last `live` of them may be drawn.
+    int64_t first = 0;    // Position of the first of those.
   };
+  Slot NthOf(int64_t lane, int64_t n) const {
+    const int64_t position = windows_[lane].first + n;
+    return lanes_.SlotOf(lane, position < lanes_.capacity
+                                   ? position
+                                   : position - lanes_.capacity);
+  }
+  int64_t LaneOfNth(int64_t n) const;
+  void SetLive(int64_t live, Window* window) const;
   void UpdateStarts();
 
   Lanes lanes_;

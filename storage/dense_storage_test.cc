@@ -36,6 +36,7 @@
 namespace rill {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -232,7 +233,8 @@ Tensor Flags(const std::vector<int>& values) {
   return *tensor;
 }
 
-TEST(DenseStorageTest, AStepEndsWhereAnyOfTheEndKeysIsTrue) {
+// Names like S8 are those of the peer's behaviours that a test repeats.
+TEST(DenseStorageTest, S8_AStepEndsWhereAnyOfTheEndKeysIsTrue) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto storage,
       DenseStorage::Create(
@@ -271,6 +273,31 @@ TEST(DenseStorageTest, PatchesReportOnlyWhatTheyHold) {
   EXPECT_THAT(last.priorities,
               ElementsAre(ConformancePriority(7), ConformancePriority(8)));
   storage->RemoveObserver(&last);
+}
+
+TEST(DenseStorageTest, S7_TrajectoriesAreTheFirstOfTheirKeysThatRowsHave) {
+  const auto ids = [](int64_t first) {
+    return *Tensor::From<int64_t>({first, first, first + 1}, {3});
+  };
+  TensorDict ends({3});
+  RILL_ASSERT_OK(ends.Set("next/done", Flags({0, 1, 0})));
+  TensorDict episodes = ends;
+  RILL_ASSERT_OK(episodes.Set("episode", ids(5)));
+  TensorDict collected = episodes;
+  RILL_ASSERT_OK(collected.Set("collector/traj_ids", ids(7)));
+  const auto reported = [](const TensorDict& batch) {
+    auto storage = DenseStorage::Create({.capacity = 4});
+    RILL_EXPECT_OK(storage);
+    LastEvent last;
+    RILL_EXPECT_OK((*storage)->AddObserver(&last));
+    RILL_EXPECT_OK((*storage)->Extend(batch));
+    (*storage)->RemoveObserver(&last);
+    EXPECT_THAT(last.ends, ElementsAre(0, 1, 0));
+    return last.trajectories;
+  };
+  EXPECT_THAT(reported(ends), IsEmpty());
+  EXPECT_THAT(reported(episodes), ElementsAre(5, 5, 6));
+  EXPECT_THAT(reported(collected), ElementsAre(7, 7, 8));
 }
 
 // Rows are written, and what observers shall hear of them cannot be read.
@@ -316,6 +343,27 @@ TEST(DenseStorageTest, EventLeavesOfAnotherFormAreRefused) {
       auto other,
       DenseStorage::Create({.capacity = 4, .event_keys = {.ends = {}}}));
   RILL_EXPECT_OK(other->Extend(batch));
+}
+
+TEST(DenseStorageTest, S9_SignalsWithDimensionsOfTheirOwnAreRefused) {
+  const auto refusal = [](const std::string& key, DType dtype) {
+    TensorDict batch({2});
+    RILL_EXPECT_OK(batch.Set(key, *Tensor::Zeros(dtype, {2, 3, 1})));
+    auto storage = DenseStorage::Create({.capacity = 4});
+    RILL_EXPECT_OK(storage);
+    const absl::Status refused = (*storage)->Extend(batch).status();
+    EXPECT_EQ((*storage)->size(), 0);
+    return refused;
+  };
+  EXPECT_THAT(refusal("next/done", DType::kBool),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("EventKeys::ends: leaf \"next/done\""),
+                             HasSubstr("[3, 1]"), HasSubstr("bool[1]"))));
+  EXPECT_THAT(
+      refusal("episode", DType::kInt64),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("EventKeys::trajectories: leaf \"episode\""),
+                     HasSubstr("[3, 1]"), HasSubstr("int64[1]"))));
 }
 
 // --- Long reads

@@ -26,7 +26,9 @@ namespace rill {
 struct EventKeys {
   // A step ends its trajectory where any of these bool leaves [.., 1] is true.
   std::vector<std::string> ends = {"next/done"};
-  std::string trajectory = "collector/traj_ids";  // int64, [..] or [.., 1].
+  // int64, [..] or [.., 1]: the first of these that the rows have. Ends count
+  // beside it.
+  std::vector<std::string> trajectories = {"collector/traj_ids", "episode"};
   std::string priority = "priority";              // float32, [.., 1].
   std::string policy_version = "policy_version";  // int64, [.., 1].
 };

@@ -59,9 +59,11 @@ absl::StatusOr<EventLeaves> EventLeaves::Find(const TensorDictSpec& spec,
                           FindLeaf(spec, key, "ends", DType::kBool));
     if (leaf.has_value()) leaves.ends.push_back(*leaf);
   }
-  RILL_ASSIGN_OR_RETURN(
-      leaves.trajectory,
-      FindLeaf(spec, keys.trajectory, "trajectory", DType::kInt64));
+  for (const std::string& key : keys.trajectories) {
+    RILL_ASSIGN_OR_RETURN(leaves.trajectory,
+                          FindLeaf(spec, key, "trajectories", DType::kInt64));
+    if (leaves.trajectory.has_value()) break;
+  }
   RILL_ASSIGN_OR_RETURN(leaves.priority, FindLeaf(spec, keys.priority,
                                                   "priority", DType::kFloat32));
   RILL_ASSIGN_OR_RETURN(

@@ -203,7 +203,7 @@ TEST(DedupStorageTest, LeavesThatEventsReportStay) {
   RILL_ASSERT_OK(batch.Set("ids", *ids));
   RILL_ASSERT_OK(batch.Set("next/ids", *ids));
   auto storage = Make({.capacity = 4,
-                       .event_keys = {.trajectory = "next/ids"},
+                       .event_keys = {.trajectories = {"next/ids"}},
                        .dedup_next = true});
   RILL_ASSERT_OK(storage->Extend(batch).status());
   EXPECT_EQ(storage->MemoryUsage().saved, 0);

@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<TieredStorage>> TieredStorage::Create(
                             .memory_kind = options.memory_kind,
                             .spec = options.below->spec(),
                             .event_keys = {.ends = {},
-                                           .trajectory = "",
+                                           .trajectories = {},
                                            .priority = "",
                                            .policy_version = ""}});
   RILL_RETURN_IF_ERROR(fast.status()) << kCreate << ": fast tier";

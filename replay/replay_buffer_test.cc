@@ -127,7 +127,8 @@ TEST(ReplayBufferTest, SamplesDoNotShareBytes) {
   RILL_EXPECT_OK(first.CheckEqual(copy));
 }
 
-TEST(ReplayBufferTest, BatchSizeMayBeGivenWithTheCall) {
+// U6 is one of the peer's behaviours.
+TEST(ReplayBufferTest, U6_BatchSizeOfTheCallWins) {
   auto buffer = MakeBuffer(MakeStorage(10));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample(3));
@@ -138,6 +139,9 @@ TEST(ReplayBufferTest, BatchSizeMayBeGivenWithTheCall) {
                 StatusIs(kInvalidArgument, HasSubstr(std::to_string(bad))));
   }
   EXPECT_EQ(buffer->batch_number(), 1u);
+  // Of that call only.
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict next, buffer->Sample());
+  EXPECT_EQ(next.batch_shape(), Shape({16}));
 }
 
 TEST(ReplayBufferTest, SampleWithoutABatchSizeSaysWhatToDo) {

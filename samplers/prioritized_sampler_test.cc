@@ -127,7 +127,7 @@ TEST(PrioritizedSamplerTest, Example) {
 
 // --- The peer's rules --------------------------------------------------------
 
-TEST(PrioritizedSamplerTest, P1NewRowsWeighTheSame) {
+TEST(PrioritizedSamplerTest, P1_NewRowsWeighTheSame) {
   Buffer buffer(10);
   EXPECT_THAT(buffer.Counts(), DistributedAs(UniformProbabilities(10), 1e-9));
   for (const Draw& draw : buffer.Draws(64)) EXPECT_EQ(draw.weight, 1.0f);
@@ -136,7 +136,7 @@ TEST(PrioritizedSamplerTest, P1NewRowsWeighTheSame) {
   for (const Draw& draw : buffer.Draws(64)) EXPECT_EQ(draw.weight, 1.0f);
 }
 
-TEST(PrioritizedSamplerTest, P2OtherNumberOfPrioritiesIsRefused) {
+TEST(PrioritizedSamplerTest, P2_OtherNumberOfPrioritiesIsRefused) {
   Buffer buffer(10);
   EXPECT_THAT(buffer.Update({1, 2, 3}, {1, 2}),
               StatusIs(kInvalidArgument, HasSubstr("got 2 of them, want one "
@@ -144,20 +144,20 @@ TEST(PrioritizedSamplerTest, P2OtherNumberOfPrioritiesIsRefused) {
   RILL_EXPECT_OK(buffer.Update({1, 2, 3}, {2, 2, 2}));
 }
 
-TEST(PrioritizedSamplerTest, P3LargePriorityMakesUpAllDraws) {
+TEST(PrioritizedSamplerTest, P3_LargePriorityMakesUpAllDraws) {
   Buffer buffer(2, {.alpha = 1, .epsilon = 1e-8});
   RILL_ASSERT_OK(buffer.UpdateAll({0, 1000}));
   for (const Draw& draw : buffer.Draws(10)) EXPECT_EQ(draw.slot, 1);
 }
 
-TEST(PrioritizedSamplerTest, P4WeightsUndoTheBias) {
+TEST(PrioritizedSamplerTest, P4_WeightsUndoTheBias) {
   Buffer buffer(4, {.alpha = 1, .beta = 1, .epsilon = 0});
   RILL_ASSERT_OK(buffer.UpdateAll({2, 4, 8, 16}));
   EXPECT_EQ(buffer.Weights(),
             (std::map<Slot, float>{{0, 1}, {1, 0.5}, {2, 0.25}, {3, 0.125}}));
 }
 
-TEST(PrioritizedSamplerTest, P5AlphaZeroIsUniformAndBetaZeroIsUnweighted) {
+TEST(PrioritizedSamplerTest, P5_AlphaZeroIsUniformAndBetaZeroIsUnweighted) {
   Buffer uniform(4, {.alpha = 0, .beta = 1});
   RILL_ASSERT_OK(uniform.UpdateAll({1, 10, 100, 1000}));
   EXPECT_THAT(uniform.Counts(), DistributedAs(UniformProbabilities(4), 1e-9));
@@ -184,7 +184,7 @@ TEST(PrioritizedSamplerTest, P5AlphaZeroIsUniformAndBetaZeroIsUnweighted) {
   EXPECT_EQ(unweighted.selector->beta(), 0);
 }
 
-TEST(PrioritizedSamplerTest, P6LaterOfEqualRowsCountsAndMinusOneIsIgnored) {
+TEST(PrioritizedSamplerTest, P6_LaterOfEqualRowsCountsAndMinusOneIsIgnored) {
   Buffer buffer(4, {.alpha = 1, .beta = 1, .epsilon = 0});
   RILL_ASSERT_OK(buffer.Update({2, 2, 2}, {1, 5, 3}));
   RILL_ASSERT_OK(
@@ -193,7 +193,7 @@ TEST(PrioritizedSamplerTest, P6LaterOfEqualRowsCountsAndMinusOneIsIgnored) {
   EXPECT_FLOAT_EQ(buffer.Weights()[2], 1.0f / 3);
 }
 
-TEST(PrioritizedSamplerTest, P8WritesMayBringTheirPriorities) {
+TEST(PrioritizedSamplerTest, P8_WritesMayBringTheirPriorities) {
   Buffer buffer(0, {.alpha = 0.7, .beta = 1}, /*capacity=*/8);
   buffer.storage.Append(0, 1, 4, {0, 1, 2, 3});
   std::map<Slot, float> weights = buffer.Weights();
@@ -207,7 +207,7 @@ TEST(PrioritizedSamplerTest, P8WritesMayBringTheirPriorities) {
   EXPECT_EQ(buffer.Weights()[4], weights[3]);
 }
 
-TEST(PrioritizedSamplerTest, P9FreshSamplerOnRowsThatAreThereHasDefaults) {
+TEST(PrioritizedSamplerTest, P9_FreshSamplerOnRowsThatAreThereHasDefaults) {
   StorageSimulator storage({.count = 2, .capacity = 5});
   storage.Append(7);
   auto sampler = Make();
@@ -217,7 +217,7 @@ TEST(PrioritizedSamplerTest, P9FreshSamplerOnRowsThatAreThereHasDefaults) {
   }
 }
 
-TEST(PrioritizedSamplerTest, P10BadPrioritiesAreRefusedAndNothingChanges) {
+TEST(PrioritizedSamplerTest, P10_BadPrioritiesAreRefusedAndNothingChanges) {
   Buffer buffer(8);
   RILL_ASSERT_OK(buffer.UpdateAll({1, 2, 3, 4, 5, 6, 7, 8}));
   RILL_ASSERT_OK_AND_ASSIGN(const std::string before,
@@ -228,7 +228,7 @@ TEST(PrioritizedSamplerTest, P10BadPrioritiesAreRefusedAndNothingChanges) {
   EXPECT_THAT(buffer.sampler->SaveState(), IsOkAndHolds(before));
 }
 
-TEST(PrioritizedSamplerTest, P11ZeroWithoutEpsilonIsNeverDrawn) {
+TEST(PrioritizedSamplerTest, P11_ZeroWithoutEpsilonIsNeverDrawn) {
   Buffer buffer(6, {.alpha = 0.5, .beta = 1, .epsilon = 0});
   RILL_ASSERT_OK(buffer.UpdateAll({0, 4, 0, 16, -0.0f, 0}));
   EXPECT_THAT(buffer.Counts(),
@@ -249,9 +249,10 @@ TEST(PrioritizedSamplerTest, P11ZeroWithoutEpsilonIsNeverDrawn) {
   for (const Draw& draw : buffer.Draws(10)) EXPECT_EQ(draw.slot, 5);
 }
 
-TEST(PrioritizedSamplerTest, P12SmallPrioritiesBesideALargeOneKeepTheirShare) {
+TEST(PrioritizedSamplerTest, P12_SmallPrioritiesBesideALargeOneKeepTheirShare) {
   constexpr int64_t kRows = (1 << 20) + 1;
   Buffer buffer(kRows, {.alpha = 1, .epsilon = 0});
+  Buffer even(kRows, {.alpha = 1, .epsilon = 0, .stratified = true});
   std::vector<float> priorities(kRows, 1e-4f);
   priorities.back() = 1e5f;
   RILL_ASSERT_OK(buffer.UpdateAll(priorities));
@@ -263,9 +264,23 @@ TEST(PrioritizedSamplerTest, P12SmallPrioritiesBesideALargeOneKeepTheirShare) {
   for (const Draw& draw : buffer.Draws(kDraws)) seen += draw.slot != kRows - 1;
   EXPECT_THAT((std::vector<int64_t>{seen, kDraws - seen}),
               DistributedAs({share, 1 - share}, 1e-9));
+  // Draws that are spread evenly over the sum: the share itself, to 1 %.
+  RILL_ASSERT_OK(even.UpdateAll(priorities));
+  seen = 0;
+  std::vector<int64_t> counts(4, 0);  // Of the small ones, by quarters.
+  for (const Draw& draw : even.Draws(8 * kDraws)) {
+    if (draw.slot == kRows - 1) continue;
+    ++seen;
+    ++counts[draw.slot / (1 << 18)];
+  }
+  const double wanted = share * 8 * kDraws;
+  EXPECT_NEAR(static_cast<double>(seen), wanted, 0.01 * wanted);
+  for (const int64_t count : counts) {
+    EXPECT_NEAR(static_cast<double>(count), wanted / 4, 0.01 * wanted / 4);
+  }
 }
 
-TEST(PrioritizedSamplerTest, P13DrawsStayInsideOfTheRows) {
+TEST(PrioritizedSamplerTest, P13_DrawsStayInsideOfTheRows) {
   for (const int64_t power : {8, 16, 64, 512}) {
     for (const int64_t rows : {power - 1, power, power + 1}) {
       Buffer buffer(rows, {.alpha = 1, .stratified = true}, 2 * power);
@@ -282,7 +297,7 @@ TEST(PrioritizedSamplerTest, P13DrawsStayInsideOfTheRows) {
 
 // Each update moves all of the priority from one half of the rows to the other;
 // a plan in the middle of one would have rows of both.
-TEST(PrioritizedSamplerTest, P14PlansSeeUpdatesWholeOrNotAtAll) {
+TEST(PrioritizedSamplerTest, P14_PlansSeeUpdatesWholeOrNotAtAll) {
   Buffer buffer(64, {.alpha = 1, .epsilon = 0});
   std::vector<Draw> draws;
   std::vector<float> even, odd;
@@ -316,7 +331,7 @@ TEST(PrioritizedSamplerTest, P14PlansSeeUpdatesWholeOrNotAtAll) {
 }
 
 // Rows of several lanes are named by (lane, step).
-TEST(PrioritizedSamplerTest, M4PrioritiesOfSeveralLanesAreAddressedByLane) {
+TEST(PrioritizedSamplerTest, M4_PrioritiesOfSeveralLanesAreAddressedByLane) {
   const Lanes lanes = {.count = 3, .capacity = 4};
   StorageSimulator storage(lanes);
   auto sampler = Make({.alpha = 1, .epsilon = 0});

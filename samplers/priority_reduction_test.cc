@@ -32,7 +32,7 @@ TEST(PriorityReductionTest, Example) {
   EXPECT_THAT(reduced, ElementsAre(6, 5));
 }
 
-TEST(PriorityReductionTest, P7RowsOfAnItemBecomeOnePriority) {
+TEST(PriorityReductionTest, P7_RowsOfAnItemBecomeOnePriority) {
   const std::vector<float> rows = {1, 2, 6, 4, 4, 5};
   EXPECT_THAT(Reduced(rows, PriorityReduction::kMax, 2), ElementsAre(6, 5));
   EXPECT_THAT(Reduced(rows, PriorityReduction::kMin, 2), ElementsAre(1, 4));

@@ -50,7 +50,7 @@ TEST(UniformSamplerTest, DrawsEveryLiveRowEquallyOften) {
   EXPECT_THAT(counts, DistributedAs(shares, /*p_value=*/1e-9));
 }
 
-TEST(UniformSamplerTest, U1DrawsAreUniformOverTheRowsThatAreThere) {
+TEST(UniformSamplerTest, U1_DrawsAreUniformOverTheRowsThatAreThere) {
   StorageSimulator storage({.count = 1, .capacity = 1000});
   auto sampler = MakeUniformSampler();
   storage.AddObserver(sampler->observer());
@@ -66,7 +66,7 @@ TEST(UniformSamplerTest, U1DrawsAreUniformOverTheRowsThatAreThere) {
   EXPECT_THAT(counts, DistributedAs(UniformProbabilities(7), 1e-9));
 }
 
-TEST(UniformSamplerTest, U2SeedsAndBatchNumbersAreAllThereIsToRandomness) {
+TEST(UniformSamplerTest, U2_SeedsAndBatchNumbersAreAllThereIsToRandomness) {
   StorageSimulator storage({.count = 1, .capacity = 1000});
   auto sampler = MakeUniformSampler();
   storage.AddObserver(sampler->observer());

@@ -50,7 +50,7 @@ TEST(NextStateReconstructorTest, Example) {
   EXPECT_EQ(reconstructor->name(), "NextStateReconstructor");
 }
 
-TEST(NextStateReconstructorTest, T9NextIsTheRowBehindOrNan) {
+TEST(NextStateReconstructorTest, T9_NextIsTheRowBehindOrNan) {
   TensorDict batch = FourSteps();
   RILL_ASSERT_OK(Make({})->Forward(&batch));
   EXPECT_THAT(batch.Get("next/observation"),

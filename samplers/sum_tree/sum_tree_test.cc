@@ -188,7 +188,7 @@ TEST(SumTreeTest, TreeIsAFunctionOfItsLeavesWhateverTheHistory) {
   });
 }
 
-TEST(SumTreeTest, NeverFindsAZeroOrWhatIsPastTheEnd) {
+TEST(SumTreeTest, P13_NeverFindsAZeroOrWhatIsPastTheEnd) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Rng rng(/*seed=*/8);
   ForEachTarget([&] {
@@ -256,7 +256,7 @@ TEST(SumTreeTest, NoSlots) {
   EXPECT_EQ(none.total(), 2);
 }
 
-TEST(SumTreeTest, SmallValuesBesideALargeOneAreNotLost) {
+TEST(SumTreeTest, P12_SmallValuesBesideALargeOneAreNotLost) {
   constexpr int64_t kSize = (1 << 20) + 1;
   std::vector<double> values(kSize, 1e-4);
   values.back() = 1e5;

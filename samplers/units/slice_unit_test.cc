@@ -25,6 +25,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 constexpr uint64_t kSeed = 20240722;
@@ -265,6 +266,9 @@ TEST_F(SliceUnitTest, S12_LeftSpanLacksRowsAtTheBeginning) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "MakeSliceUnit: span_left: got 4, want [0, 3], less "
                        "than a slice's length"));
+  EXPECT_THAT(MakeSliceUnit({.length = 4, .span_right = 4}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("span_right: got 4, want [0, 3]")));
   EXPECT_THAT(MakeSliceUnit({.length = 4, .span_right = -1}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("span_right: got -1, want [0, 3]")));
@@ -279,6 +283,33 @@ TEST_F(SliceUnitTest, S13_RightSpanHasNoEmptySlices) {
   ExpectUniformSlices(
       {.length = 5, .is_strict = false, .span_left = 4, .span_right = 4}, 3,
       {{{0, 1}, 1}, {{0, 2}, 1}, {{0, 3}, 3}, {{1, 2}, 1}, {{2, 1}, 1}});
+}
+
+TEST_F(SliceUnitTest, S13_NoSpanAndNoTrajectoryGivesAnEmptySlice) {
+  for (int64_t number = 0; number < 4 * 4 * 4 * 6; ++number) {
+    const int64_t length = number % 4 + 1;
+    const int64_t rows = number / 64 + 1;
+    const SliceUnitOptions options = {
+        .length = length,
+        .is_strict = false,
+        .span_left = std::min(number / 4 % 4, length - 1),
+        .span_right = std::min(number / 16 % 4, length - 1)};
+    const auto unit = MakeUnit(options);
+    Store(unit.get(), 16, {rows, 1, 9});
+    for (const auto& slice : SlicesOf(PlanOf(*unit, 100 * length, 0))) {
+      ASSERT_THAT(slice, Not(IsEmpty()));
+      ASSERT_LE(slice.size(), static_cast<size_t>(length));
+    }
+  }
+}
+
+TEST_F(SliceUnitTest, S14_NothingIsMaskedWhereAllAreLongEnough) {
+  const auto unit =
+      MakeUnit({.length = 4, .is_strict = false, .is_padded = true});
+  Store(unit.get(), 16, {4, 10});
+  for (uint64_t batch = 0; batch < 50; ++batch) {
+    EXPECT_THAT(PlanOf(*unit, 8, batch).mask, IsEmpty());
+  }
 }
 
 TEST_F(SliceUnitTest, S14_MaskTellsRowsThatOnlyPad) {

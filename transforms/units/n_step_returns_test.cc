@@ -59,7 +59,7 @@ TEST(NStepReturnsTest, Example) {
   EXPECT_EQ(returns->name(), "NStepReturns");
 }
 
-TEST(NStepReturnsTest, T3TwoSteps) {
+TEST(NStepReturnsTest, T3_TwoSteps) {
   const auto returns = Make({.num_steps = 2, .gamma = 0.9});
   const SamplePlan plan = FakeUnits(kFiveEnds).NSteps({0, 1, 2, 3, 4}, 2);
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
@@ -76,7 +76,7 @@ TEST(NStepReturnsTest, T3TwoSteps) {
                                       .81f, .81f, .9f, .81f, .9f)));
 }
 
-TEST(NStepReturnsTest, T3OneStepChangesNothing) {
+TEST(NStepReturnsTest, T3_OneStepChangesNothing) {
   const auto returns = Make({.num_steps = 1});
   const FakeSampleReader reader = FiveSteps();
   const SamplePlan plan = FakeUnits(kFiveEnds).NSteps({0, 1, 2, 3, 4}, 1);
@@ -87,7 +87,7 @@ TEST(NStepReturnsTest, T3OneStepChangesNothing) {
   RILL_EXPECT_OK(batch.CheckEqual(reader.store()));
 }
 
-TEST(NStepReturnsTest, T4TerminatedFollowsTheWindow) {
+TEST(NStepReturnsTest, T4_TerminatedFollowsTheWindow) {
   const auto returns = Make({.num_steps = 2, .gamma = 0.9});
   const SamplePlan plan = FakeUnits(kFiveEnds).NSteps({0, 1, 2, 3, 4}, 2);
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,

@@ -59,7 +59,7 @@ TEST(SliceMarksTest, Example) {
   EXPECT_EQ(marks->name(), "SliceMarks");
 }
 
-TEST(SliceMarksTest, S6LastRowIsTruncatedAndDoneAlsoWhereTerminated) {
+TEST(SliceMarksTest, S6_LastRowIsTruncatedAndDoneAlsoWhereTerminated) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const TensorDict batch,
       SixSteps(kAllKeys).Read(*Make(), kSixUnits.Slices({2, 0, 4}, 2, false)));
@@ -74,7 +74,7 @@ TEST(SliceMarksTest, S6LastRowIsTruncatedAndDoneAlsoWhereTerminated) {
                                                    false, false)));
 }
 
-TEST(SliceMarksTest, S6TerminatedIsZerosWhereNotStored) {
+TEST(SliceMarksTest, S6_TerminatedIsZerosWhereNotStored) {
   const FakeSampleReader reader = SixSteps({"next/done"});
   RILL_ASSERT_OK_AND_ASSIGN(
       const TensorDict batch,
@@ -99,7 +99,7 @@ TEST(SliceMarksTest, DoneIsEitherWhereNotStored) {
               IsOkAndHolds(TensorElementsAre<bool>(false, true, true)));
 }
 
-TEST(SliceMarksTest, S15IsInitIsTheStoredOneOrTheFirstRow) {
+TEST(SliceMarksTest, S15_IsInitIsTheStoredOneOrTheFirstRow) {
   const FakeSampleReader reader = SixSteps({"is_init"});
   RILL_ASSERT_OK_AND_ASSIGN(
       TensorDict batch,
@@ -116,7 +116,7 @@ TEST(SliceMarksTest, S15IsInitIsTheStoredOneOrTheFirstRow) {
               IsOkAndHolds(TensorElementsAre<bool>(true, false, true)));
 }
 
-TEST(SliceMarksTest, S15IsInitIsNeverInvented) {
+TEST(SliceMarksTest, S15_IsInitIsNeverInvented) {
   const FakeSampleReader reader = SixSteps({"next/done"});
   RILL_ASSERT_OK_AND_ASSIGN(
       const TensorDict batch,
@@ -144,7 +144,7 @@ TEST(SliceMarksTest, TheLastRealRowIsMarkedNotItsPadding) {
 
 // --- Against a plain oracle --------------------------------------------------
 
-TEST(SliceMarksTest, S6AndS15OverRandomPlans) {
+TEST(SliceMarksTest, S6_S15_OverRandomPlans) {
   constexpr int64_t kRows = 200;
   const Rng rng(6, RngStream::kUser);
   TensorDictSpec spec = TedSpec();

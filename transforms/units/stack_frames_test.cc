@@ -58,7 +58,7 @@ TEST(StackFramesTest, Example) {
   EXPECT_EQ(frames->name(), "StackFrames");
 }
 
-TEST(StackFramesTest, T5SameRepeatsTheFirstFrame) {
+TEST(StackFramesTest, T5_SameRepeatsTheFirstFrame) {
   const auto frames = Make({.num_frames = 3, .keys = {"observation"}});
   RILL_ASSERT_OK_AND_ASSIGN(
       const TensorDict batch,
@@ -72,7 +72,7 @@ TEST(StackFramesTest, T5SameRepeatsTheFirstFrame) {
               IsOkAndHolds(TensorElementsAre<float>(2, 3, 9, 5, 6, 9)));
 }
 
-TEST(StackFramesTest, T5ConstantStandsBeforeTheFirstFrame) {
+TEST(StackFramesTest, T5_ConstantStandsBeforeTheFirstFrame) {
   const auto frames = Make({.num_frames = 3,
                             .keys = {"observation"},
                             .padding = Padding::kConstant});
@@ -202,7 +202,7 @@ void ExpectStacks(const StackFrames::Options& options, const FakeUnits& units,
   }
 }
 
-TEST(StackFramesTest, T5AgreesWithJoinedTensorsForEveryDimension) {
+TEST(StackFramesTest, T5_AgreesWithJoinedTensorsForEveryDimension) {
   constexpr int64_t kRows = 60;
   const Rng rng(5, RngStream::kUser);
   uint64_t round = 0;

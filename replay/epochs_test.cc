@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samplers that go through the rows, in a buffer. Names like U7 are those of
+// the peer's behaviours that a test repeats.
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/replay/testing/numbered_steps.h"
+#include "rill/samplers/sampler.h"
+#include "rill/samplers/selectors/consuming_selector.h"
+#include "rill/samplers/selectors/without_replacement.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+std::unique_ptr<ReplayBuffer> Over(std::unique_ptr<Sampler> sampler,
+                                   int64_t batch_size, int64_t prefetch = 0) {
+  auto buffer = ReplayBuffer::Create({.storage = MakeStorage(10),
+                                      .sampler = std::move(sampler),
+                                      .batch_size = batch_size,
+                                      .prefetch = prefetch});
+  RILL_EXPECT_OK(buffer);
+  return *std::move(buffer);
+}
+
+std::vector<int64_t> SlotsOfNext(ReplayBuffer& buffer) {
+  const auto batch = buffer.Sample();
+  RILL_EXPECT_OK(batch);
+  if (!batch.ok()) return {};
+  const int64_t* const index = batch->Find("index")->data<int64_t>();
+  return {index, index + batch->batch_shape().num_elements()};
+}
+
+// An epoch ends with its last row.
+TEST(EpochsTest, U7_EveryLoopOverTheRowsIsAFullEpoch) {
+  for (const int64_t prefetch : {0, 3}) {
+    const auto buffer = Over(MakeSamplerWithoutReplacement(), 3, prefetch);
+    RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      std::vector<int64_t> seen;
+      for (const size_t size : {3, 3, 3, 1}) {
+        const std::vector<int64_t> slots = SlotsOfNext(*buffer);
+        ASSERT_THAT(slots, SizeIs(size));
+        seen.insert(seen.end(), slots.begin(), slots.end());
+      }
+      EXPECT_THAT(seen, UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+    }
+  }
+}
+
+// Unlike the peer's, rows that are used up stay in the storage, which goes on
+// at its cursor.
+TEST(EpochsTest, U8_RowsAreUsedUpAndStayStored) {
+  const auto buffer = Over(*MakeConsumingSampler({.max_times_sampled = 1}), 4);
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 6)));
+  std::vector<int64_t> seen = SlotsOfNext(*buffer);
+  ASSERT_THAT(seen, SizeIs(4));
+  for (const int64_t slot : SlotsOfNext(*buffer)) seen.push_back(slot);
+  EXPECT_THAT(seen, UnorderedElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(buffer->Sample(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(buffer->size(), 6);
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 2)));
+  EXPECT_EQ(buffer->size(), 8);
+  EXPECT_THAT(SlotsOfNext(*buffer), UnorderedElementsAre(6, 7));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 4)));
+  EXPECT_THAT(SlotsOfNext(*buffer), UnorderedElementsAre(8, 9, 0, 1));
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// What units and their transforms make of rows that are stored. Names like S7
+// are those of the peer's behaviours that a test repeats.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/samplers/composed_sampler.h"
+#include "rill/samplers/sampler.h"
+#include "rill/samplers/slice_sampler.h"
+#include "rill/samplers/uniform_selector.h"
+#include "rill/samplers/units/frame_stack_unit.h"
+#include "rill/samplers/units/n_step_unit.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/storage/storage.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/transforms/units/n_step_returns.h"
+#include "rill/transforms/units/slice_marks.h"
+#include "rill/transforms/units/stack_frames.h"
+
+namespace rill {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+
+template <typename T>
+Tensor Column(const std::vector<T>& values) {
+  Tensor column =
+      *Tensor::Zeros(DTypeOf<T>, {static_cast<int64_t>(values.size()), 1});
+  std::copy(values.begin(), values.end(), column.data<T>());
+  return column;
+}
+
+std::unique_ptr<ReplayBuffer> Make(ReplayBuffer::Options options,
+                                   const DenseStorage::Options& storage) {
+  auto made = DenseStorage::Create(storage);
+  RILL_EXPECT_OK(made);
+  options.storage = *std::move(made);
+  auto buffer = ReplayBuffer::Create(std::move(options));
+  RILL_EXPECT_OK(buffer);
+  return *std::move(buffer);
+}
+
+std::unique_ptr<Sampler> Over(std::unique_ptr<Unit> unit) {
+  return *MakeSampler(MakeUniformSelector(), std::move(unit), "Test");
+}
+
+template <typename T>
+std::vector<T> Values(const TensorDict& batch, const char* key) {
+  const Tensor* const leaf = batch.Find(key);
+  if (leaf == nullptr) return {};
+  const T* const values = leaf->data<T>();
+  return std::vector<T>(values, values + leaf->shape().num_elements());
+}
+
+// Where the slices of `length` begin that are drawn from `rows`.
+std::set<int64_t> StartsOf(const TensorDict& rows, int64_t length,
+                           const EventKeys& keys = {}) {
+  const auto buffer = Make({.sampler = *MakeSliceSampler({.length = length}),
+                            .batch_size = 100 * length},
+                           {.capacity = 6, .event_keys = keys});
+  RILL_EXPECT_OK(buffer->Extend(rows));
+  const TensorDict batch = *buffer->Sample();
+  const std::vector<int64_t> index = Values<int64_t>(batch, "index");
+  std::set<int64_t> starts;
+  for (size_t i = 0; i < index.size(); ++i) {
+    if (i % length == 0) {
+      starts.insert(index[i]);
+    } else {
+      EXPECT_EQ(index[i], index[i - 1] + 1);
+    }
+  }
+  return starts;
+}
+
+TEST(StoredTrajectoriesTest, S7_TrajectoryIdsBeforeEpisodesBeforeEnds) {
+  TensorDict rows({6});
+  RILL_ASSERT_OK(
+      rows.Set("collector/traj_ids", Column<int64_t>({0, 0, 0, 1, 1, 1})));
+  RILL_ASSERT_OK(rows.Set("episode", Column<int64_t>({0, 0, 1, 1, 1, 1})));
+  EXPECT_THAT(StartsOf(rows, 2), ElementsAre(0, 1, 3, 4));
+  RILL_ASSERT_OK(rows.Delete("collector"));
+  EXPECT_THAT(StartsOf(rows, 2), ElementsAre(0, 2, 3, 4));
+  RILL_ASSERT_OK(rows.Delete("episode"));
+  RILL_ASSERT_OK(rows.Set(
+      "next/done", Column<bool>({false, false, false, true, false, false})));
+  EXPECT_THAT(StartsOf(rows, 2), ElementsAre(0, 1, 2, 4));
+}
+
+TEST(StoredTrajectoriesTest, S8_OnlyTruncationsAreStored) {
+  TensorDict rows({6});
+  RILL_ASSERT_OK(
+      rows.Set("next/truncated",
+               Column<bool>({false, false, true, false, false, true})));
+  EXPECT_THAT(
+      StartsOf(rows, 3, {.ends = {"next/terminated", "next/truncated"}}),
+      ElementsAre(0, 3));
+}
+
+// Three environments with episodes of 31, 32 and 33 steps.
+TEST(StoredTrajectoriesTest, M3_BatchesOfSlicesHaveOneEndASlice) {
+  const auto buffer = Make({.sampler = *MakeSliceSampler({.length = 32}),
+                            .unit_transform = *SliceMarks::Create({}),
+                            .batch_size = 128},
+                           {.capacity = 201, .lanes = 3});
+  constexpr int64_t kSteps = 50;
+  for (int64_t rollout = 0; rollout < 50; ++rollout) {
+    TensorDict steps({3, kSteps});
+    Tensor done = *Tensor::Zeros(DType::kBool, {3, kSteps, 1});
+    for (int64_t i = 0; i < 3 * kSteps; ++i) {
+      const int64_t step = rollout * kSteps + i % kSteps + 1;
+      done.data<bool>()[i] = step % (31 + i / kSteps) == 0;
+    }
+    RILL_ASSERT_OK(steps.Set("next/done", done));
+    RILL_ASSERT_OK(buffer->Extend(steps));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+    std::vector<bool> wanted(128, false);
+    for (size_t end = 31; end < 128; end += 32) wanted[end] = true;
+    EXPECT_THAT(Values<bool>(batch, "next/done"), ElementsAreArray(wanted));
+    EXPECT_THAT(Values<bool>(batch, "next/truncated"),
+                ElementsAreArray(wanted));
+  }
+}
+
+TEST(StoredTrajectoriesTest, T3_T4_NStepReturnsOfARing) {
+  TensorDict rows({5});
+  const Tensor ends = Column<bool>({false, false, true, false, false});
+  RILL_ASSERT_OK(rows.Set("next/observation", Column<float>({1, 2, 3, 4, 5})));
+  RILL_ASSERT_OK(rows.Set("next/reward", Column<float>({1, 2, 3, 4, 5})));
+  RILL_ASSERT_OK(rows.Set("next/done", ends));
+  RILL_ASSERT_OK(rows.Set("next/terminated", ends));
+  const auto buffer = Make(
+      {.sampler = Over(*MakeNStepUnit({.steps = 2})),
+       .unit_transform = *NStepReturns::Create({.num_steps = 2, .gamma = 0.9}),
+       .batch_size = 100},
+      {.capacity = 5});
+  // The ring has turned: what was there before is gone.
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict old, rows.Slice(0, 0, 3));
+  RILL_ASSERT_OK(buffer->Extend(old));
+  RILL_ASSERT_OK(buffer->Extend(rows));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+  const auto index = Values<int64_t>(batch, "index");
+  const auto rewards = Values<float>(batch, "next/reward");
+  const auto observations = Values<float>(batch, "next/observation");
+  const auto steps = Values<int64_t>(batch, "steps_to_next_obs");
+  const auto gammas = Values<float>(batch, "gamma");
+  const auto terminated = Values<bool>(batch, "next/terminated");
+  std::set<int64_t> seen;
+  for (size_t i = 0; i < 100; ++i) {
+    const int64_t row = (index[i] + 2) % 5;
+    seen.insert(row);
+    EXPECT_FLOAT_EQ(rewards[i], (std::vector{2.8f, 4.7f, 3.f, 8.5f, 5.f})[row]);
+    EXPECT_EQ(observations[i], (std::vector{2.f, 3.f, 3.f, 5.f, 5.f})[row]);
+    EXPECT_EQ(steps[i], (std::vector{2, 2, 1, 2, 1})[row]);
+    EXPECT_FLOAT_EQ(gammas[i], steps[i] == 2 ? 0.81f : 0.9f);
+    EXPECT_EQ(terminated[i], row == 1 || row == 2);
+  }
+  EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST(StoredTrajectoriesTest, T5_StacksOfFramesOfARing) {
+  TensorDict rows({6});
+  RILL_ASSERT_OK(rows.Set("observation", Column<float>({1, 2, 3, 4, 5, 6})));
+  RILL_ASSERT_OK(rows.Set(
+      "next/done", Column<bool>({false, false, true, false, false, false})));
+  const std::vector<std::vector<float>> same = {
+      {1, 1, 1}, {1, 1, 2}, {1, 2, 3}, {4, 4, 4}, {4, 4, 5}, {4, 5, 6}};
+  const std::vector<std::vector<float>> constant = {
+      {0, 0, 1}, {0, 1, 2}, {1, 2, 3}, {0, 0, 4}, {0, 4, 5}, {4, 5, 6}};
+  for (const bool is_same : {true, false}) {
+    const auto buffer =
+        Make({.sampler = Over(*MakeFrameStackUnit({.frames = 3})),
+              .unit_transform = *StackFrames::Create(
+                  {.num_frames = 3,
+                   .keys = {"observation"},
+                   .padding = is_same ? StackFrames::Padding::kSame
+                                      : StackFrames::Padding::kConstant}),
+              .batch_size = 100},
+             {.capacity = 6});
+    RILL_ASSERT_OK(buffer->Extend(rows));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+    const auto index = Values<int64_t>(batch, "index");
+    const auto frames = Values<float>(batch, "observation");
+    ASSERT_EQ(frames.size(), 300u);
+    for (size_t i = 0; i < 100; ++i) {
+      EXPECT_THAT((std::vector<float>(&frames[3 * i], &frames[3 * i] + 3)),
+                  ElementsAreArray((is_same ? same : constant)[index[i]]));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rill

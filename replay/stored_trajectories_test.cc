@@ -20,6 +20,7 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
@@ -105,6 +106,58 @@ TEST(StoredTrajectoriesTest, S8_OnlyTruncationsAreStored) {
   EXPECT_THAT(
       StartsOf(rows, 3, {.ends = {"next/terminated", "next/truncated"}}),
       ElementsAre(0, 3));
+}
+
+TEST(StoredTrajectoriesTest, S11_BuffersOfOneStorageSeeWritesInPlace) {
+  RILL_ASSERT_OK_AND_ASSIGN(std::shared_ptr<Storage> storage,
+                            DenseStorage::Create({.capacity = 6}));
+  const auto make = [&] {
+    return *ReplayBuffer::Create({.storage = storage,
+                                  .sampler = *MakeSliceSampler({.length = 3}),
+                                  .batch_size = 300});
+  };
+  const auto one = make(), other = make();
+  const auto draws_over_two_and_three = [](ReplayBuffer& buffer) {
+    const auto index = Values<int64_t>(*buffer.Sample(), "index");
+    for (size_t i = 0; i + 1 < index.size(); ++i) {
+      if (i % 3 != 2 && index[i] == 2) return true;
+    }
+    return false;
+  };
+  TensorDict rows({6});
+  RILL_ASSERT_OK(rows.Set(
+      "next/done", Column<bool>({false, false, false, false, false, true})));
+  RILL_ASSERT_OK(one->Extend(rows));
+  TensorDict flag({1});
+  for (const bool is_end : {false, true, false, true}) {
+    RILL_ASSERT_OK(flag.Set("next/done", Column<bool>({is_end})));
+    RILL_ASSERT_OK(one->WriteAt({2}, flag));
+    EXPECT_EQ(draws_over_two_and_three(*one), !is_end);
+    EXPECT_EQ(draws_over_two_and_three(*other), !is_end);
+  }
+}
+
+TEST(StoredTrajectoriesTest, S14_MaskOfTheBatchIsBoolARow) {
+  const auto buffer =
+      Make({.sampler = *MakeSliceSampler(
+                {.length = 4, .is_strict = false, .is_padded = true}),
+            .batch_size = 80},
+           {.capacity = 12});
+  TensorDict rows({12});
+  Tensor done = Column<bool>(std::vector<bool>(12, false));
+  done.data<bool>()[1] = true;  // Trajectories of 2 and 10 rows.
+  RILL_ASSERT_OK(rows.Set("next/done", done));
+  RILL_ASSERT_OK(buffer->Extend(rows));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+  const auto index = Values<int64_t>(batch, "index");
+  const Tensor* const mask = batch.Find("collector/mask");
+  ASSERT_NE(mask, nullptr);
+  EXPECT_EQ(mask->dtype(), DType::kBool);
+  EXPECT_EQ(mask->shape(), Shape({80, 1}));
+  for (size_t i = 0; i < 80; ++i) {
+    const bool is_padding = index[i - i % 4] == 0 && i % 4 >= 2;
+    EXPECT_EQ(mask->data<bool>()[i], !is_padding) << i;
+  }
 }
 
 // Three environments with episodes of 31, 32 and 33 steps.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// P1 to P14 and M4 are the rules of prioritized replay that docs/design.md
-// lists with the peer's.
+// Names like P1 are those of the peer's behaviours that a test repeats.
 #include "rill/samplers/prioritized_sampler.h"
 
 #include <algorithm>

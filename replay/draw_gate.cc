@@ -48,9 +48,13 @@ void DrawGate::TakeTurn() {
   mutex_.Await(absl::Condition(&is_mine));
 }
 
-void DrawGate::EndDraw(const SamplePlan* drawn) {
+void DrawGate::Hold(const SamplePlan* drawn) {
   absl::MutexLock lock(&mutex_);
-  if (drawn != nullptr) held_.push_back(drawn);
+  held_.push_back(drawn);
+}
+
+void DrawGate::EndDraw() {
+  absl::MutexLock lock(&mutex_);
   ++turn_;
 }
 
@@ -110,6 +114,7 @@ void DrawGate::WaitForRows(absl::Span<const Slot> slots) {
 
 void DrawGate::WaitForAll() {
   absl::MutexLock lock(&mutex_);
+  keeps_turn_ = true;
   const auto is_free = [&] {
     mutex_.AssertReaderHeld();
     return held_.empty();
@@ -119,15 +124,18 @@ void DrawGate::WaitForAll() {
 
 void DrawGate::Retired() {
   absl::MutexLock lock(&mutex_);
-  if (writer_ != std::this_thread::get_id()) return;
+  if (keeps_turn_ || writer_ != std::this_thread::get_id()) return;
   writer_ = std::thread::id();
   ++turn_;
 }
 
 void DrawGate::EndWrite(int64_t steps) {
-  Retired();
   absl::MutexLock lock(&mutex_);
   steps_in_flight_ -= steps;
+  if (writer_ != std::this_thread::get_id()) return;
+  keeps_turn_ = false;
+  writer_ = std::thread::id();
+  ++turn_;
 }
 
 }  // namespace rill::replay_internal

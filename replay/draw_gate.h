@@ -22,7 +22,7 @@ struct AppendWindow {
   int64_t first_lane = 0;
   int64_t num_lanes = 0;
   int64_t steps = 0;
-  std::vector<Cursor> cursors;  // Of all lanes.
+  std::vector<Cursor> cursors = {};  // Of all lanes.
 };
 
 // Keeps the rows of a batch between its draw and its gather: a write that would
@@ -31,27 +31,35 @@ struct AppendWindow {
 // and writes take turns at the gate in the order they come; what lies between
 // retiring and publishing, and every gather, goes on side by side.
 //
-//   A draw:  BeginDraw, Sampler::Plan, EndDraw(plan), gather, Release(plan).
+//   Draws:   BeginDraw, then for each Sampler::Plan and Hold(plan), EndDraw;
+//            gather, Release(plan).
 //   A write: BeginWrite, WaitFor..., Storage::Extend (whose OnRetire or OnWrite
 //            calls Retired), EndWrite.
 //
-// Thread-safety: thread-safe. The calls of one draw, or one write, come from
-//   one thread; Release from any.
+// A write may wait for a gather while it has its turn: whoever waits for one
+// must not hold what a gather needs. That is why several batches are drawn in
+// one turn.
+//
+// Thread-safety: thread-safe. The calls of one turn to draw, or one write, come
+//   from one thread; Release from any.
 class DrawGate {
  public:
   void BeginDraw() ABSL_LOCKS_EXCLUDED(mutex_) { TakeTurn(); }
-  // `drawn` is held until Release; null where nothing was drawn.
-  void EndDraw(const SamplePlan* drawn);
+  // `drawn` is held until Release.
+  void Hold(const SamplePlan* drawn);
+  void EndDraw();
   void Release(const SamplePlan* drawn);
 
   void BeginWrite();
   // True where there is a held plan, so that a window must be told.
   bool HoldsAny() const;
-  // Waits until no held plan has a row of the window / of `slots` / at all. To
-  // be called between BeginWrite and the write. `steps` of writes that are in
-  // flight count into the window.
+  // Waits until no held plan has a row of the window / of `slots`. To be called
+  // between BeginWrite and the write. `steps` of writes that are in flight
+  // count into the window.
   void WaitForRows(AppendWindow window);
   void WaitForRows(absl::Span<const Slot> slots);
+  // Waits until no plan is held, and keeps the turn until EndWrite: for a write
+  // whose rows are not known before, or that retires several times.
   void WaitForAll();
   // The write's rows are retired: from the storage's event, on the thread that
   // writes. Nothing where this thread has no write here.
@@ -66,6 +74,7 @@ class DrawGate {
   std::atomic<uint64_t> next_turn_ = 0;
   std::atomic<uint64_t> turn_ = 0;  // Written with mutex_ held.
   std::thread::id writer_ ABSL_GUARDED_BY(mutex_);  // Whose turn it is.
+  bool keeps_turn_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t steps_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<const SamplePlan*> held_ ABSL_GUARDED_BY(mutex_);
 };

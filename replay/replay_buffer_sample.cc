@@ -48,15 +48,14 @@ ReplayBuffer::State::Draw(int64_t items) {
     job = std::move(spare.back());
     spare.pop_back();
   }
-  gate.BeginDraw();
   const absl::Status status = sampler->Plan(
       {.batch_size = items, .seed = seed, .batch_number = batch_number},
       &job->plan);
-  gate.EndDraw(status.ok() ? &job->plan : nullptr);
   if (!status.ok()) {
     spare.push_back(std::move(job));
     return status;
   }
+  gate.Hold(&job->plan);
   job->number = batch_number++;
   job->items = items;
   job->stage = Job::Stage::kDrawn;
@@ -88,6 +87,7 @@ ReplayBuffer::State::TakeNext(int64_t items, bool* is_mine) {
 // goes on.
 void ReplayBuffer::State::Run(Job* job) {
   job->status = job->reader.Read(*storage, job->plan, &job->batch);
+  job->is_cleared = absl::IsOutOfRange(job->status);
   gate.Release(&job->plan);
   if (!has_transforms) {
     if (job->status.ok()) job->status = Place(&job->batch);
@@ -148,6 +148,7 @@ absl::Status ReplayBuffer::State::ApplyTransforms(TensorDict* out) {
   }
   // What a transform learned from a batch that then fails is forgotten.
   RILL_ASSIGN_OR_RETURN(const TensorDict before, transforms->SaveState());
+  ++transforms_changes;
   RILL_RETURN_IF_ERROR(transforms->Forward(out));
   absl::Status status;
   for (size_t i = 0; i < kOrigins.size() && status.ok(); ++i) {
@@ -177,11 +178,15 @@ absl::Status ReplayBuffer::State::Place(TensorDict* out) const {
   return absl::OkStatus();
 }
 
-absl::Status ReplayBuffer::State::SampleOnce(int64_t items, TensorDict* out) {
+absl::Status ReplayBuffer::State::SampleOnce(int64_t items, TensorDict* out,
+                                             bool* is_cleared) {
   std::unique_ptr<Job> job;
   bool is_mine = false;
+  gate.BeginDraw();
   absl::MutexLock lock(&queue_mutex);
-  RILL_ASSIGN_OR_RETURN(job, TakeNext(items, &is_mine));
+  absl::StatusOr<std::unique_ptr<Job>> taken = TakeNext(items, &is_mine);
+  gate.EndDraw();
+  RILL_ASSIGN_OR_RETURN(job, std::move(taken));
   if (is_mine) {
     // The caller's own memory.
     if (prefetch == 0) std::swap(job->batch, *out);
@@ -201,6 +206,7 @@ absl::Status ReplayBuffer::State::SampleOnce(int64_t items, TensorDict* out) {
   // What the caller had serves a batch to come.
   std::swap(job->batch, *out);
   if (job->status.ok()) ++batches;
+  *is_cleared = job->is_cleared;
   const absl::Status status = job->status;
   spare.push_back(std::move(job));
   return status;
@@ -222,8 +228,9 @@ absl::Status ReplayBuffer::State::SampleInto(int64_t items, TensorDict* out) {
   constexpr int kAttempts = 4;
   absl::Status status;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    status = SampleOnce(items, out);
-    if (!absl::IsOutOfRange(status)) break;
+    bool is_cleared = false;
+    status = SampleOnce(items, out, &is_cleared);
+    if (!is_cleared) break;
   }
   if (status.ok() && permit.has_value()) permit->Commit();
   return status;

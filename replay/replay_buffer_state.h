@@ -26,10 +26,11 @@ namespace rill {
 // ReplayBuffer's body.
 //
 // Order of locks: pause_mutex (shared by calls, held alone by Save and Clear),
-// queue_mutex, then the gate's turn, the storage's, the sampler's.
-// transforms_mutex is taken with neither of the latter held, and nothing waits
-// for a gather while it is held: a worker may stand before it with others'
-// gathers behind.
+// the gate's turn, queue_mutex, then the storage's, the sampler's. Nobody waits
+// for the turn with queue_mutex held: a write may have it and wait for a
+// gather, and workers need queue_mutex to begin one. transforms_mutex is taken
+// with none of these held but pause_mutex, and nothing waits for a gather while
+// it is held: a worker may stand before it with others' gathers behind.
 struct ReplayBuffer::State {
   using Job = replay_internal::SampleJob;
 
@@ -52,7 +53,8 @@ struct ReplayBuffer::State {
 
   // Sampling.
   absl::Status SampleInto(int64_t items, TensorDict* out);
-  absl::Status SampleOnce(int64_t items, TensorDict* out);
+  absl::Status SampleOnce(int64_t items, TensorDict* out, bool* is_cleared);
+  // Both in a turn to draw.
   absl::StatusOr<std::unique_ptr<Job>> Draw(int64_t items)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
   // The batch that is next, and draws those ahead.
@@ -104,6 +106,8 @@ struct ReplayBuffer::State {
       ABSL_PT_GUARDED_BY(transforms_mutex);
   // The number of the batch whose turn it is.
   uint64_t transforms_turn ABSL_GUARDED_BY(transforms_mutex) = 0;
+  // Calls of the transforms so far.
+  uint64_t transforms_changes ABSL_GUARDED_BY(transforms_mutex) = 0;
   std::atomic<bool> is_forward_checked = false;
 
   mutable absl::Mutex queue_mutex;

@@ -31,21 +31,22 @@ absl::StatusOr<ExtendResult> ReplayBuffer::State::TransformAndStore(
     const TensorDict& batch, const WriteInfo& info) {
   RILL_ASSIGN_OR_RETURN(TensorDict rows, Unsqueezed(batch));
   TensorDict before;
-  uint64_t turn = 0;
+  uint64_t change = 0;
   {
     absl::MutexLock lock(&transforms_mutex);
     RILL_ASSIGN_OR_RETURN(before, transforms->SaveState());
     if (!before.empty()) {
-      // What it learns comes after what the batches teach it that were drawn.
-      const auto is_last = [this] {
+      // What it learns comes after what the batches teach it that were drawn
+      // before this call.
+      const auto is_last = [this, drawn = batch_number.load()] {
         transforms_mutex.AssertReaderHeld();
-        return transforms_turn == batch_number;
+        return transforms_turn >= drawn;
       };
       transforms_mutex.Await(absl::Condition(&is_last));
       RILL_ASSIGN_OR_RETURN(before, transforms->SaveState());
     }
     RILL_RETURN_IF_ERROR(transforms->Inverse(&rows));
-    turn = transforms_turn;
+    change = ++transforms_changes;
   }
   absl::StatusOr<ExtendResult> result = ExtendResult();
   const TensorDictSpec spec = storage->spec();
@@ -56,11 +57,11 @@ absl::StatusOr<ExtendResult> ReplayBuffer::State::TransformAndStore(
     status = result.status();
   }
   if (status.ok()) return result;
-  // The inverse of a write that then fails has not happened, unless batches
+  // The inverse of a write that then fails has not happened, unless others
   // have gone on from it.
   absl::MutexLock lock(&transforms_mutex);
   // A transform takes what it has just saved.
-  if (turn == transforms_turn) transforms->LoadState(before).IgnoreError();
+  if (change == transforms_changes) transforms->LoadState(before).IgnoreError();
   return status;
 }
 
@@ -76,10 +77,14 @@ absl::StatusOr<ExtendResult> ReplayBuffer::State::Store(const TensorDict& rows,
   window.steps = shape.rank() == 0 ? 0 : shape[is_flat ? 0 : 1];
   const int64_t steps = window.steps;
   gate.BeginWrite();
-  if (gate.HoldsAny()) window.cursors = storage->cursors();
-  gate.WaitForRows(std::move(window));
+  if (writer->appends_all()) {
+    if (gate.HoldsAny()) window.cursors = storage->cursors();
+    gate.WaitForRows(std::move(window));
+  } else {
+    gate.WaitForAll();
+  }
   absl::StatusOr<ExtendResult> result = writer->Extend(rows, info);
-  gate.EndWrite(steps);
+  gate.EndWrite(writer->appends_all() ? steps : 0);
   if (result.ok()) rows_written += result->rows_written;
   return result;
 }

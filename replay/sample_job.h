@@ -26,6 +26,7 @@ struct SampleJob {
   SampleReader reader;
   TensorDict batch;
   absl::Status status;
+  bool is_cleared = false;  // Rows of the plan were gone at the gather.
 };
 
 }  // namespace rill::replay_internal

@@ -27,6 +27,7 @@ class RoundRobinWriter final : public Writer {
     RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
     return storage->WriteAt(slots, rows);
   }
+  bool appends_all() const override { return true; }
   absl::string_view name() const override { return "RoundRobinWriter"; }
 
  private:

@@ -40,6 +40,9 @@ class Writer {
   virtual absl::Status WriteAt(absl::Span<const Slot> slots,
                                const TensorDict& rows) = 0;
 
+  // Extend is just Storage::Extend of the whole batch.
+  virtual bool appends_all() const { return false; }
+
   // "RoundRobinWriter": named in errors.
   virtual absl::string_view name() const = 0;
 };

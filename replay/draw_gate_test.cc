@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/draw_gate.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+
+namespace rill::replay_internal {
+namespace {
+
+void Draw(const SamplePlan* plan, DrawGate& gate) {
+  gate.BeginDraw();
+  gate.Hold(plan);
+  gate.EndDraw();
+}
+
+void GiveOthersTime() {
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+}
+
+// Whether `wait`, of a write on another thread, is over before the plan is
+// released. Where it should be it is called here, and a wait has no end.
+bool Waits(bool is_expected, const SamplePlan& plan, DrawGate& gate,
+           const std::function<void()>& wait) {
+  if (!is_expected) {
+    gate.BeginWrite();
+    wait();
+    gate.EndWrite(0);
+    return false;
+  }
+  std::atomic<bool> has_turn = false;
+  std::atomic<bool> is_over = false;
+  std::thread writer([&] {
+    gate.BeginWrite();
+    has_turn = true;
+    wait();
+    is_over = true;
+    gate.EndWrite(0);
+  });
+  while (!has_turn) std::this_thread::yield();
+  GiveOthersTime();
+  const bool has_waited = !is_over;
+  gate.Release(&plan);
+  writer.join();
+  return has_waited;
+}
+
+// A plan that has this row in one of the places where a plan has rows.
+SamplePlan PlanWith(Slot slot, int64_t place) {
+  SamplePlan plan;
+  plan.draws = {{.slot = slot}};
+  if (place == 0) return plan;
+  plan.rows = {slot};
+  if (place == 1) return plan;
+  plan.draws = {{.slot = 0}};
+  plan.rows = {0};
+  plan.context.resize(3);
+  plan.context[1].rows = {slot};
+  return plan;
+}
+
+TEST(DrawGateTest, AppendWaitsForTheRowsOfItsWindowAndNoOthers) {
+  const Rng rng(/*seed=*/5, RngStream::kUser);
+  constexpr Lanes kLanes = {.count = 3, .capacity = 7};
+  int64_t waits = 0;
+  for (uint64_t i = 0; i < 400; ++i) {
+    AppendWindow window = {.lanes = kLanes,
+                           .first_lane = rng.UniformInt(i, 0, 3),
+                           .steps = rng.UniformInt(i, 1, 9)};
+    window.num_lanes = 1 + rng.UniformInt(i, 2, 3 - window.first_lane);
+    for (uint32_t lane = 0; lane < 3; ++lane) {
+      window.cursors.push_back({7 + rng.UniformInt(i, 3 + lane, 30)});
+    }
+    // Slot 0 is in a lane that this window lacks, where the plan has it too.
+    const bool has_context = window.first_lane > 0;
+    const Slot slot = rng.UniformInt(i, 6, kLanes.num_slots());
+    const SamplePlan plan =
+        PlanWith(slot, rng.UniformInt(i, 7, has_context ? 3 : 2));
+    DrawGate gate;
+    const int64_t in_flight = rng.UniformInt(i, 8, 3);
+    gate.BeginWrite();
+    gate.WaitForRows({.lanes = kLanes, .steps = in_flight});
+    gate.Retired();
+    Draw(&plan, gate);
+    bool is_overwritten = false;
+    for (int64_t lane = 0; lane < window.num_lanes; ++lane) {
+      for (int64_t step = 0; step < window.steps + in_flight; ++step) {
+        const int64_t at = window.first_lane + lane;
+        is_overwritten |=
+            slot == kLanes.SlotOf(at, (window.cursors[at].written + step) %
+                                          kLanes.capacity);
+      }
+    }
+    EXPECT_EQ(
+        Waits(is_overwritten, plan, gate, [&] { gate.WaitForRows(window); }),
+        is_overwritten)
+        << "case " << i;
+    waits += is_overwritten ? 1 : 0;
+    gate.EndWrite(in_flight);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(waits, 50);
+  EXPECT_LT(waits, 350);
+}
+
+TEST(DrawGateTest, WriteInPlaceWaitsForItsSlotsAndNoOthers) {
+  for (int64_t place = 0; place < 3; ++place) {
+    DrawGate gate;
+    const SamplePlan plan = PlanWith(5, place);
+    Draw(&plan, gate);
+    const std::vector<Slot> others = {1, 4, 6};
+    const std::vector<Slot> slots = {4, 5};
+    EXPECT_FALSE(Waits(false, plan, gate, [&] { gate.WaitForRows(others); }));
+    EXPECT_TRUE(Waits(true, plan, gate, [&] { gate.WaitForRows(slots); }));
+    EXPECT_FALSE(gate.HoldsAny());
+  }
+}
+
+// The draws' own slots are no rows of a plan that lists its rows.
+TEST(DrawGateTest, DrawsOfAPlanThatListsItsRowsAreNotHeld) {
+  DrawGate gate;
+  SamplePlan plan;
+  plan.draws = {{.slot = 3}};
+  plan.rows = {8, 9};
+  Draw(&plan, gate);
+  const std::vector<Slot> slots = {3};
+  EXPECT_FALSE(Waits(false, plan, gate, [&] { gate.WaitForRows(slots); }));
+}
+
+TEST(DrawGateTest, WaitForAllWaitsForTheLastPlan) {
+  DrawGate gate;
+  const SamplePlan first = PlanWith(1, 0);
+  const SamplePlan second = PlanWith(2, 0);
+  gate.BeginDraw();
+  gate.Hold(&first);
+  gate.Hold(&second);
+  gate.EndDraw();
+  gate.Release(&first);
+  EXPECT_TRUE(Waits(true, second, gate, [&] { gate.WaitForAll(); }));
+}
+
+// Whether a draw that comes now has its turn before `end` is called.
+bool DrawComesFirst(DrawGate& gate, const std::function<void()>& end) {
+  std::atomic<bool> has_begun = false;
+  std::atomic<bool> is_drawn = false;
+  std::thread drawer([&] {
+    has_begun = true;
+    gate.BeginDraw();
+    is_drawn = true;
+    gate.EndDraw();
+  });
+  while (!has_begun) std::this_thread::yield();
+  GiveOthersTime();
+  const bool came_first = is_drawn;
+  end();
+  drawer.join();
+  return came_first;
+}
+
+TEST(DrawGateTest, DrawsWaitUntilTheWriteHasRetiredItsRows) {
+  DrawGate gate;
+  gate.BeginWrite();
+  gate.WaitForRows({.lanes = {.count = 1, .capacity = 4}, .steps = 2});
+  // An event of another write on the storage, on another thread.
+  std::thread([&] { gate.Retired(); }).join();
+  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.Retired(); }));
+  // Copying of rows, still a write.
+  gate.BeginDraw();
+  gate.EndDraw();
+  gate.Retired();  // A second event changes nothing.
+  gate.EndWrite(2);
+  gate.BeginWrite();
+  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.EndWrite(0); }));
+}
+
+// One that retires several times.
+TEST(DrawGateTest, DrawsWaitUntilTheEndOfAWriteThatWaitsForAll) {
+  DrawGate gate;
+  gate.BeginWrite();
+  gate.WaitForAll();
+  gate.Retired();
+  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.EndWrite(0); }));
+  // The next one is an ordinary one.
+  gate.BeginWrite();
+  gate.Retired();
+  gate.BeginDraw();
+  gate.EndDraw();
+  gate.EndWrite(0);
+}
+
+TEST(DrawGateTest, ReleaseOfWhatIsNotHeldDoesNothing) {
+  DrawGate gate;
+  const SamplePlan held = PlanWith(1, 0);
+  const SamplePlan other = PlanWith(1, 0);
+  Draw(&held, gate);
+  gate.Release(&other);
+  EXPECT_TRUE(gate.HoldsAny());
+  gate.Release(&held);
+  gate.Release(&held);
+  EXPECT_FALSE(gate.HoldsAny());
+}
+
+}  // namespace
+}  // namespace rill::replay_internal

@@ -92,6 +92,7 @@ replay_internal::SampleReader::Options ReaderOptions(const Sampler& sampler,
   replay_internal::SampleReader::Options options;
   options.is_weighted = sampler.is_weighted();
   options.unit = unit;
+  options.sampler = std::string(sampler.name());
   if (pin_memory) options.memory = {pin_for, MemoryKind::kPinned};
   return options;
 }

@@ -196,6 +196,10 @@ absl::Status ReplayBuffer::State::LoadAhead(const std::string& directory,
                                             const Manifest& manifest) {
   if (!manifest.fields.contains("ahead")) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(const int64_t count, manifest.Int("ahead"));
+  if (count < 0) {
+    return absl::DataLossError(absl::StrCat(
+        "ReplayBuffer::Open: field \"ahead\": got ", count, ", want >= 0"));
+  }
   for (int64_t i = 0; i < count; ++i) {
     RILL_ASSIGN_OR_RETURN(const int64_t items,
                           manifest.Int(AheadField(i, "items")));

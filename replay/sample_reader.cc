@@ -192,9 +192,8 @@ absl::Status SampleReader::ReadForUnit(const Storage& storage,
     return absl::InvalidArgumentError(absl::StrCat(
         "ReplayBuffer: unit_transform: got ", options_.unit->name(),
         ", which wants ", reads_.context.size(),
-        " lists of rows beside the batch's, want one for the sampler's unit, "
-        "which makes ",
-        plan.context.size()));
+        " lists of rows beside the batch's, want one for the unit of ",
+        options_.sampler, ", which makes ", plan.context.size()));
   }
   context_.resize(plan.context.size());
   RILL_RETURN_IF_ERROR(ReadInto(storage, slots, reads_.rows.batch));
@@ -205,8 +204,8 @@ absl::Status SampleReader::ReadForUnit(const Storage& storage,
       return absl::InvalidArgumentError(absl::StrCat(
           "ReplayBuffer: unit_transform: got ", options_.unit->name(),
           ", which wants one row for each of the batch's ", slots.size(),
-          " in list ", i, ", want one for the sampler's unit, which makes ",
-          rows.size()));
+          " in list ", i, ", want one for the unit of ", options_.sampler,
+          ", which makes ", rows.size()));
     }
     RILL_RETURN_IF_ERROR(ReadInto(storage, rows, reads_.context[i].batch));
     RILL_RETURN_IF_ERROR(
@@ -244,7 +243,11 @@ absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
   out->ClearDevice();
   RILL_RETURN_IF_ERROR(WriteOrigins(plan, n, out));
   if (options_.unit == nullptr) return absl::OkStatus();
-  return options_.unit->Apply(plan, apart_, context_, out);
+  const absl::Status status = options_.unit->Apply(plan, apart_, context_, out);
+  if (!absl::IsInternal(status)) return status;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "ReplayBuffer: unit_transform: got ", options_.unit->name(),
+      ", want one for the unit of ", options_.sampler, ": ", status.message()));
 }
 
 template <typename T>

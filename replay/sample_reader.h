@@ -44,6 +44,7 @@ class SampleReader {
     Tensor::Options memory = {};
     // Null: a row's leaves are the batch's. Not owned.
     const UnitTransform* unit = nullptr;
+    std::string sampler = "";  // Sampler::name(), for errors.
   };
 
   explicit SampleReader(const Options& options) : options_(options) {}

@@ -98,13 +98,14 @@ std::unique_ptr<Transform> TransformOfKind(int64_t kind) {
 constexpr int64_t kKinds = 7;
 
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> MakePinningBuffer(
-    Transforms transforms) {
+    Transforms transforms, int64_t prefetch = 0) {
   return ReplayBuffer::Create({.storage = MakeStorage(10),
                                .sampler = MakeUniformSampler(),
                                .transforms = std::move(transforms),
                                .batch_size = 4,
                                .pin_memory = true,
-                               .pin_for = Device::Fake(0)});
+                               .pin_for = Device::Fake(0),
+                               .prefetch = prefetch});
 }
 
 void ExpectPinned(const TensorDict& batch) {
@@ -161,11 +162,14 @@ TEST(PinningSurvivesTransformsTest, SampleIsPinnedAfterAThousandRandomChains) {
       transforms.push_back(TransformOfKind(
           rng.UniformInt(chain, static_cast<uint32_t>(i) + 1, kKinds)));
     }
-    RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
-                              MakePinningBuffer(std::move(transforms)));
+    // Half of them make batches ahead.
+    const int64_t prefetch = chain % 2 == 0 ? 0 : 2;
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto buffer, MakePinningBuffer(std::move(transforms), prefetch));
     RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
     TensorDict batch;
-    for (int i = 0; i < 2; ++i) {
+    // Long enough for batches in memory that came back.
+    for (int64_t i = 0; i < 2 + 2 * prefetch; ++i) {
       RILL_ASSERT_OK(buffer->SampleInto(&batch)) << "chain " << chain;
       ExpectPinned(batch);
       EXPECT_NE(batch.Find("index"), nullptr) << "chain " << chain;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_TESTING_WATCHED_STORAGE_H_
+#define RILL_REPLAY_TESTING_WATCHED_STORAGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "rill/device/device.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
+#include "rill/storage/storage.h"
+#include "rill/tensordict/sink.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// Another storage, whose reads a test can hold back and look at.
+// Thread-safety: thread-safe.
+class WatchedStorage final : public Storage {
+ public:
+  struct ReadCall {
+    std::vector<Slot> slots;
+    std::vector<std::string> keys;  // Those that were asked for.
+  };
+
+  explicit WatchedStorage(std::shared_ptr<Storage> inner)
+      : inner_(std::move(inner)) {}
+
+  // From here on reads wait at their beginning until LetReads.
+  void HoldReads();
+  void LetReads();
+  // Until so many reads wait.
+  void AwaitHeldReads(int64_t reads) const;
+  // Until so many calls asked for the cursors since the last HoldReads.
+  void AwaitCursorCalls(int64_t calls) const;
+  // Those since the last call.
+  std::vector<ReadCall> TakeReads();
+
+  const Lanes& lanes() const override { return inner_->lanes(); }
+  int64_t size() const override { return inner_->size(); }
+  std::vector<Cursor> cursors() const override;
+  TensorDictSpec spec() const override { return inner_->spec(); }
+  Device device() const override { return inner_->device(); }
+  StorageUsage MemoryUsage() const override { return inner_->MemoryUsage(); }
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info) override {
+    return inner_->Extend(batch, info);
+  }
+  absl::Status WriteAt(absl::Span<const Slot> slots,
+                       const TensorDict& rows) override {
+    return inner_->WriteAt(slots, rows);
+  }
+  absl::Status Read(absl::Span<const Slot> slots,
+                    TensorDict* out) const override;
+  absl::Status ReadLeaves(absl::Span<const Slot> slots,
+                          absl::Span<const std::string> keys,
+                          TensorDict* out) const override;
+  absl::StatusOr<SlotLease> Lease(SlotRange range) const override {
+    return inner_->Lease(range);
+  }
+  absl::Status Clear() override { return inner_->Clear(); }
+  absl::Status AddObserver(WriteObserver* observer) override {
+    return inner_->AddObserver(observer);
+  }
+  void RemoveObserver(WriteObserver* observer) override {
+    inner_->RemoveObserver(observer);
+  }
+  absl::Status Save(const std::string& directory) const override {
+    return inner_->Save(directory);
+  }
+  absl::Status Load(const std::string& directory) override {
+    return inner_->Load(directory);
+  }
+
+ private:
+  void Note(absl::Span<const Slot> slots, std::vector<std::string> keys) const;
+
+  const std::shared_ptr<Storage> inner_;
+  mutable absl::Mutex mutex_;
+  bool is_holding_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable int64_t held_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable int64_t cursor_calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable std::vector<ReadCall> reads_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace rill
+
+#endif  // RILL_REPLAY_TESTING_WATCHED_STORAGE_H_

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes beside batches that were drawn and are not gathered yet.
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/replay/testing/numbered_steps.h"
+#include "rill/replay/testing/watched_storage.h"
+#include "rill/replay/writers/top_k_writer.h"
+#include "rill/samplers/prioritized_sampler.h"
+#include "rill/samplers/selectors/without_replacement.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/transforms/testing/fake_row_counter.h"
+
+namespace rill {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A buffer over 16 rows, of steps 8 .. 23 with step 16 in slot 0, whose next
+// write goes to slot 8. Batches are the slots in order, four each, one ahead:
+// those of 0 .. 7 are drawn, and their gathers held, while it lives.
+class HeldGathers {
+ public:
+  explicit HeldGathers(std::unique_ptr<Writer> writer = nullptr)
+      : storage_(std::make_shared<WatchedStorage>(MakeStorage(16))) {
+    buffer_ = *ReplayBuffer::Create(
+        {.storage = storage_,
+         .sampler = MakeSamplerWithoutReplacement({.shuffle = false}),
+         .batch_size = 4,
+         .prefetch = 1,
+         .writer = std::move(writer)});
+    RILL_EXPECT_OK(buffer_->Extend(NumberedSteps(1, 24)));
+    storage_->HoldReads();
+    consumer_ = std::thread([this] {
+      auto batch = buffer_->Sample();
+      RILL_EXPECT_OK(batch);
+      if (batch.ok()) first_ = *std::move(batch);
+    });
+    storage_->AwaitHeldReads(2);
+  }
+  ~HeldGathers() {
+    storage_->LetReads();
+    consumer_.join();
+    // The rows as they were when they were drawn.
+    EXPECT_THAT(first_.Flat<int64_t>("action"),
+                IsOkAndHolds(ElementsAre(16, 17, 18, 19)));
+    auto second = buffer_->Sample();
+    RILL_EXPECT_OK(second);
+    if (second.ok()) {
+      EXPECT_THAT(second->Flat<int64_t>("action"),
+                  IsOkAndHolds(ElementsAre(20, 21, 22, 23)));
+    }
+  }
+
+  ReplayBuffer& buffer() { return *buffer_; }
+  WatchedStorage& storage() { return *storage_; }
+
+  // `write` has not come to its end while the gathers are held, and does after.
+  void ExpectWaits(const std::function<absl::Status()>& write,
+                   const std::function<void()>& await_begin) {
+    std::atomic<bool> is_over = false;
+    std::thread writer([&] {
+      RILL_EXPECT_OK(write());
+      is_over = true;
+    });
+    await_begin();
+    for (int i = 0; i < 500; ++i) std::this_thread::yield();
+    EXPECT_FALSE(is_over);
+    storage_->LetReads();
+    writer.join();
+  }
+
+ private:
+  std::shared_ptr<WatchedStorage> storage_;
+  std::unique_ptr<ReplayBuffer> buffer_;
+  TensorDict first_;
+  std::thread consumer_;
+};
+
+TEST(ReplayBufferPrefetchThreadsTest, AppendWaitsForTheRowsThatItOverwrites) {
+  HeldGathers held;
+  RILL_EXPECT_OK(held.buffer().Extend(NumberedSteps(1, 8, 50)));
+  held.ExpectWaits(
+      [&] { return held.buffer().Extend(NumberedSteps(1, 1, 70)).status(); },
+      [&] { held.storage().AwaitCursorCalls(2); });
+}
+
+TEST(ReplayBufferPrefetchThreadsTest, RowThatIsAheadIsWaitedForToo) {
+  HeldGathers held;
+  const TensorDict row = *NumberedSteps(1, 1, 70).SelectDim(0, 0);
+  RILL_EXPECT_OK(held.buffer().WriteAt({8}, row));
+  RILL_EXPECT_OK(held.buffer().WriteAt({15}, row));
+  std::atomic<bool> has_begun = false;
+  held.ExpectWaits(
+      [&] {
+        has_begun = true;
+        return held.buffer().WriteAt({7}, row);
+      },
+      [&] {
+        while (!has_begun) std::this_thread::yield();
+      });
+}
+
+// Its rows are not known before.
+TEST(ReplayBufferPrefetchThreadsTest, TopKWriterWaitsForAll) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto writer,
+                            TopKWriter::Create({.rank_key = "next/reward"}));
+  HeldGathers held(std::move(writer));
+  std::atomic<bool> has_begun = false;
+  held.ExpectWaits(
+      [&] {
+        has_begun = true;
+        return held.buffer().Extend(NumberedSteps(1, 10, 500)).status();
+      },
+      [&] {
+        while (!has_begun) std::this_thread::yield();
+      });
+}
+
+// --- Full rate ---------------------------------------------------------------
+
+// Step n is in slot n % 16, which then has generation n / 16.
+int64_t WrongRows(const TensorDict& batch) {
+  auto observations = batch.Flat<float>("observation");
+  auto actions = batch.Flat<int64_t>("action");
+  auto slots = batch.Flat<int64_t>("index");
+  auto generations = batch.Flat<int64_t>("index_generation");
+  if (!observations.ok() || !actions.ok() || !slots.ok() || !generations.ok()) {
+    return 1;
+  }
+  int64_t wrong = 0;
+  for (size_t i = 0; i < actions->size(); ++i) {
+    const int64_t step = (*actions)[i];
+    if (step != 16 * (*generations)[i] + (*slots)[i] ||
+        (*observations)[3 * i] != static_cast<float>(step) ||
+        (*observations)[3 * i + 2] != static_cast<float>(step)) {
+      ++wrong;
+    }
+  }
+  return wrong;
+}
+
+// Consumers go on until the writer is through, so neither may starve.
+TEST(ReplayBufferPrefetchThreadsTest, TinyRingAtFullRate) {
+  for (const bool has_transforms : {false, true}) {
+    for (const int64_t prefetch : {0, 1, 5}) {
+      ReplayBuffer::Options options;
+      options.storage = MakeStorage(16);
+      options.sampler = *MakePrioritizedSampler();
+      if (has_transforms) options.transforms.push_back(MakeFakeRowCounter());
+      options.batch_size = 8;
+      options.prefetch = prefetch;
+      options.prefetch_threads = 2;
+      RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                                ReplayBuffer::Create(std::move(options)));
+      RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 8)));
+      std::atomic<bool> is_writing = true;
+      std::atomic<int64_t> failures = 0;
+      std::atomic<int64_t> wrong = 0;
+      std::thread writer([&] {
+        for (int64_t step = 8; step < 400; step += 1 + step % 5) {
+          if (!buffer->Extend(NumberedSteps(1, 1 + step % 5, step)).ok()) {
+            ++failures;
+          }
+        }
+        is_writing = false;
+      });
+      std::vector<std::thread> consumers;
+      for (int i = 0; i < 3; ++i) {
+        consumers.emplace_back([&] {
+          TensorDict batch;
+          const std::vector<float> priorities = {1, 2, 3, 4, 5, 6, 7, 8};
+          while (is_writing) {
+            if (!buffer->SampleInto(&batch).ok()) ++failures;
+            wrong += WrongRows(batch);
+            if (!buffer->UpdatePriorities(batch, priorities).ok()) ++failures;
+          }
+        });
+      }
+      writer.join();
+      for (std::thread& consumer : consumers) consumer.join();
+      EXPECT_EQ(failures, 0);
+      EXPECT_EQ(wrong, 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rill

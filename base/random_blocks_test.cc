@@ -3,12 +3,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "hwy/highway.h"
 
 namespace rill {
 namespace {
+
+// Runs `body` once for each instruction set of this processor.
+void OnEachInstructionSet(const std::function<void()>& body) {
+  for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
+    const int64_t target = left & -left;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    body();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
 
 TEST(RandomBlocksTest, Example) {
   const Rng rng(/*seed=*/7);
@@ -17,7 +30,7 @@ TEST(RandomBlocksTest, Example) {
   EXPECT_EQ(blocks[200], rng.Bits(3, 200));
 }
 
-TEST(RandomBlocksTest, AreThoseOneByOneForAnyCountAndCounter) {
+void CheckBlocks() {
   const Rng rngs[] = {Rng(0), Rng(0x123456789abcdef0, RngStream::kSampler, 9),
                       Rng(~uint64_t{0}, RngStream::kSpec, 0xffff)};
   const uint64_t batches[] = {0, 5, 0xfedcba9876543210, ~uint64_t{0}};
@@ -37,6 +50,10 @@ TEST(RandomBlocksTest, AreThoseOneByOneForAnyCountAndCounter) {
       }
     }
   }
+}
+
+TEST(RandomBlocksTest, AreThoseOneByOneForAnyCountAndCounter) {
+  OnEachInstructionSet(CheckBlocks);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ class DrawGate {
 
   mutable absl::Mutex mutex_;
   std::atomic<uint64_t> next_turn_ = 0;
-  std::atomic<uint64_t> turn_ = 0;                  // Written with mutex_ held.
+  std::atomic<uint64_t> turn_ = 0;  // Written with mutex_ held.
   std::thread::id writer_ ABSL_GUARDED_BY(mutex_);  // Whose turn it is.
   bool keeps_turn_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t steps_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;

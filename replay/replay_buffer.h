@@ -90,8 +90,7 @@ class ReplayBuffer : public Sink {
     // Where rows are put: null for MakeRoundRobinWriter.
     std::unique_ptr<Writer> writer = nullptr;
     // Holds Extend and Sample to its ratio; buffers may share one. Rows count
-    // when they are written, items when they are handed out; rows that are
-    // overwritten or cleared are deletes.
+    // when they are written, items when they are handed out.
     std::shared_ptr<RateLimiter> rate_limiter = nullptr;
     // How long one call waits for it; DEADLINE_EXCEEDED after.
     absl::Duration rate_limit_timeout = absl::InfiniteDuration();

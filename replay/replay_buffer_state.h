@@ -50,8 +50,6 @@ struct ReplayBuffer::State {
                                                  const WriteInfo& info);
   absl::StatusOr<ExtendResult> Store(const TensorDict& rows,
                                      const WriteInfo& info);
-  // Tells the rate limiter of rows that were there.
-  void CountGone(int64_t rows);
 
   // Sampling.
   absl::Status SampleInto(int64_t items, TensorDict* out);

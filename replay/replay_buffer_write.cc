@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer's writes.
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -105,20 +104,8 @@ absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
       !state.has_transforms && state.is_forward_checked
           ? state.Store(batch, info)
           : state.TransformAndStore(batch, info);
-  if (result.ok() && permit.has_value()) {
-    permit->Commit();
-    state.CountGone(state.writes.TakeOverwritten());
-  }
+  if (result.ok() && permit.has_value()) permit->Commit();
   return result;
-}
-
-// At most as many as it counts: other buffers' writes may be among them.
-void ReplayBuffer::State::CountGone(int64_t rows) {
-  if (rate_limiter == nullptr) return;
-  const RateLimiter::State done = rate_limiter->SaveState();
-  // Fails only where another buffer's rows went meanwhile.
-  rate_limiter->DidDelete(std::min(rows, done.inserts - done.deletes))
-      .IgnoreError();
 }
 
 absl::Status ReplayBuffer::Write(const TensorDict& batch,
@@ -144,9 +131,7 @@ absl::Status ReplayBuffer::Clear() {
   absl::MutexLock pause(&state.pause_mutex);
   absl::MutexLock lock(&state.queue_mutex);
   state.AwaitQueue();
-  const int64_t rows = state.storage->size();
   RILL_RETURN_IF_ERROR(state.storage->Clear());
-  state.CountGone(rows + state.writes.TakeOverwritten());
   for (auto& job : state.ahead) state.spare.push_back(std::move(job));
   state.ahead.clear();
   return absl::OkStatus();

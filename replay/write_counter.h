@@ -21,18 +21,13 @@ class WriteCounter final : public WriteObserver {
   explicit WriteCounter(DrawGate* gate) : gate_(gate) {}
 
   int64_t count() const { return count_; }
-  // Rows that gave way to others since the last call.
-  int64_t TakeOverwritten() { return overwritten_.exchange(0); }
 
   void OnAttach(const Lanes& /*lanes*/,
                 absl::Span<const Cursor> /*cursors*/) override {
     ++count_;
   }
-  void OnRetire(const WriteEvent& event) override {
+  void OnRetire(const WriteEvent& /*event*/) override {
     ++count_;
-    if (event.is_append) {
-      for (const SlotRange& range : event.retired) overwritten_ += range.count;
-    }
     gate_->Retired();
   }
   void OnWrite(const WriteEvent& /*event*/) override {
@@ -47,7 +42,6 @@ class WriteCounter final : public WriteObserver {
  private:
   DrawGate* const gate_;
   std::atomic<int64_t> count_ = 0;
-  std::atomic<int64_t> overwritten_ = 0;
 };
 
 }  // namespace rill::replay_internal

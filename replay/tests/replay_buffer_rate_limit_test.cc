@@ -69,20 +69,6 @@ TEST(ReplayBufferRateLimitTest, RowsCountWhenWrittenItemsWhenHandedOut) {
   }
 }
 
-TEST(ReplayBufferRateLimitTest, RowsThatAreGoneCountNoMore) {
-  Limited limited = MakeLimited(RateLimiter::MinSize(4), absl::ZeroDuration());
-  RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 15)));
-  RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 15)));
-  EXPECT_EQ(Done(limited).inserts, 30);
-  EXPECT_EQ(Done(limited).deletes, 10);  // Of 20 slots.
-  RILL_ASSERT_OK(limited.buffer->Sample());
-  RILL_ASSERT_OK(limited.buffer->Clear());
-  EXPECT_EQ(Done(limited).deletes, 30);
-  EXPECT_THAT(limited.buffer->Sample(), StatusIs(kDeadlineExceeded));
-  RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 4)));
-  RILL_ASSERT_OK(limited.buffer->Sample());
-}
-
 TEST(ReplayBufferRateLimitTest, DeadlineHasTheStateAndCostsNoBatch) {
   Limited limited = MakeLimited(RateLimiter::Queue(8), absl::ZeroDuration(), 2);
   EXPECT_THAT(limited.buffer->Sample(),

@@ -182,6 +182,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ApproachRuns(
   constexpr int64_t kSkip = 4;
   const int64_t n = static_cast<int64_t>(rows.size());
   if (n <= kSkip || rows[kSkip] != rows[0] + kSkip) return;
+  // Where most of a record is not wanted the lines between are not either.
+  if (record.stride > record.bytes + kLineBytes) return;
   for (int64_t i = 0; i < n;) {
     const std::byte* const low = record.low + rows[i] * record.stride;
     const int64_t first = i;
@@ -212,7 +214,9 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
     const int64_t step = std::clamp<int64_t>(
         kAheadBytes / (record.bytes + kLineBytes), 1, kMaxBlockRows);
     const int64_t stretch =
-        std::max<int64_t>(kRunsAheadBytes / record.stride / step, 1) * step;
+        std::max<int64_t>(
+            kRunsAheadBytes / std::max<int64_t>(record.stride, 1) / step, 1) *
+        step;
     Approach<Direction>(record, rows.data(), 0, std::min(step, n), offsets[0]);
     int turn = 0;
     for (int64_t begin = 0; begin < n; begin += step, turn ^= 1) {

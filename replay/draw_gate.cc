@@ -70,6 +70,7 @@ void DrawGate::BeginWrite() {
   TakeTurn();
   absl::MutexLock lock(&mutex_);
   writer_ = std::this_thread::get_id();
+  steps_before_turn_ = steps_in_flight_;
 }
 
 bool DrawGate::HoldsAny() const {
@@ -79,8 +80,7 @@ bool DrawGate::HoldsAny() const {
 
 void DrawGate::WaitForRows(AppendWindow window) {
   absl::MutexLock lock(&mutex_);
-  // Cursors that were read may lack what is in flight.
-  const int64_t steps = window.steps + steps_in_flight_;
+  const int64_t steps = window.steps + steps_before_turn_;
   steps_in_flight_ += window.steps;
   if (held_.empty()) return;
   const Lanes& lanes = window.lanes;

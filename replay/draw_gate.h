@@ -22,7 +22,7 @@ struct AppendWindow {
   int64_t first_lane = 0;
   int64_t num_lanes = 0;
   int64_t steps = 0;
-  std::vector<Cursor> cursors = {};  // Of all lanes.
+  std::vector<Cursor> cursors = {};  // Of all lanes, read after BeginWrite.
 };
 
 // Keeps the rows of a batch between its draw and its gather: a write that would
@@ -72,10 +72,13 @@ class DrawGate {
 
   mutable absl::Mutex mutex_;
   std::atomic<uint64_t> next_turn_ = 0;
-  std::atomic<uint64_t> turn_ = 0;  // Written with mutex_ held.
+  std::atomic<uint64_t> turn_ = 0;                  // Written with mutex_ held.
   std::thread::id writer_ ABSL_GUARDED_BY(mutex_);  // Whose turn it is.
   bool keeps_turn_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t steps_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The same when the turn began. Cursors that are read since may lack those
+  // steps; what had ended by then they have.
+  int64_t steps_before_turn_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<const SamplePlan*> held_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -147,7 +147,8 @@ void ReplayBuffer::State::StartWorkers(int threads) {
   }
 }
 
-absl::Status ReplayBuffer::State::CheckForward(const TensorDictSpec& rows) {
+absl::Status ReplayBuffer::State::CheckForward(const TensorDictSpec& rows,
+                                               bool is_stored) {
   if (is_forward_checked || rows.empty()) return absl::OkStatus();
   const replay_internal::SampleReader reader(reader_options);
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec sample, reader.SampleSpec(rows));
@@ -159,7 +160,7 @@ absl::Status ReplayBuffer::State::CheckForward(const TensorDictSpec& rows) {
                      "samples of the storage's rows: ",
                      status.message()));
   }
-  is_forward_checked = true;
+  if (is_stored) is_forward_checked = true;
   return absl::OkStatus();
 }
 

@@ -90,7 +90,9 @@ class ReplayBuffer : public Sink {
     // Where rows are put: null for MakeRoundRobinWriter.
     std::unique_ptr<Writer> writer = nullptr;
     // Holds Extend and Sample to its ratio; buffers may share one. Rows count
-    // when they are written, items when they are handed out.
+    // when Extend has taken them, items when they are handed out. Of rows that
+    // are there at the start, and of those that are overwritten, you tell it if
+    // they shall count (RateLimiter::DidInsert, DidDelete).
     std::shared_ptr<RateLimiter> rate_limiter = nullptr;
     // How long one call waits for it; DEADLINE_EXCEEDED after.
     absl::Duration rate_limit_timeout = absl::InfiniteDuration();
@@ -125,7 +127,8 @@ class ReplayBuffer : public Sink {
   // Overwrites live rows in place, as Storage::WriteAt; not through the
   // transforms.
   absl::Status WriteAt(absl::Span<const Slot> slots, const TensorDict& rows);
-  // Forgets all rows, and the batches that were made ahead.
+  // Forgets all rows, the batches that were made ahead, and what the rate
+  // limiter has counted.
   absl::Status Clear();
   // Calls that wait for the rate limiter, now or later, are CANCELLED; so are
   // those of other buffers that share it.

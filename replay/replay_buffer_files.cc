@@ -266,11 +266,12 @@ absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
                         ReadSamplerState(directory));
   RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
-  RILL_RETURN_IF_ERROR(LoadCounts(manifest));
   batch_number = number;
   RILL_RETURN_IF_ERROR(storage->Load(JoinPath(directory, kStorageDirectory)));
   absl::Status status = sampler->LoadState(sampler_state);
   if (status.ok()) status = CheckForward(storage->spec());
+  // Last: others may share the limiter.
+  if (status.ok()) status = LoadCounts(manifest);
   if (!status.ok()) storage->Clear().IgnoreError();
   return status;
 }

@@ -225,9 +225,9 @@ absl::Status ReplayBuffer::State::SampleInto(int64_t items, TensorDict* out) {
   }
   // Another buffer on this storage may clear it between the plan and the read;
   // the next batch is then one of what is there.
-  constexpr int kAttempts = 4;
+  const int64_t attempts = prefetch + 4;
   absl::Status status;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int64_t attempt = 0; attempt < attempts; ++attempt) {
     bool is_cleared = false;
     status = SampleOnce(items, out, &is_cleared);
     if (!is_cleared) break;

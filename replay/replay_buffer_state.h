@@ -41,8 +41,9 @@ struct ReplayBuffer::State {
   absl::Status Attach();
   void StartWorkers(int threads);
 
-  // The transforms can work on samples of rows with this spec; looked at once.
-  absl::Status CheckForward(const TensorDictSpec& rows);
+  // The transforms can work on samples of rows with this spec; looked at once
+  // for the storage's own.
+  absl::Status CheckForward(const TensorDictSpec& rows, bool is_stored = true);
 
   // Writing.
   absl::StatusOr<TensorDict> Unsqueezed(const TensorDict& batch) const;

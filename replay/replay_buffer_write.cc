@@ -50,8 +50,9 @@ absl::StatusOr<ExtendResult> ReplayBuffer::State::TransformAndStore(
   }
   absl::StatusOr<ExtendResult> result = ExtendResult();
   const TensorDictSpec spec = storage->spec();
-  absl::Status status =
-      CheckForward(spec.empty() ? TensorDictSpec::Of(rows) : spec);
+  absl::Status status = spec.empty()
+                            ? CheckForward(TensorDictSpec::Of(rows), false)
+                            : CheckForward(spec);
   if (status.ok()) {
     result = Store(rows, info);
     status = result.status();
@@ -132,6 +133,9 @@ absl::Status ReplayBuffer::Clear() {
   absl::MutexLock lock(&state.queue_mutex);
   state.AwaitQueue();
   RILL_RETURN_IF_ERROR(state.storage->Clear());
+  if (state.rate_limiter != nullptr) {
+    RILL_RETURN_IF_ERROR(state.rate_limiter->LoadState({}));
+  }
   for (auto& job : state.ahead) state.spare.push_back(std::move(job));
   state.ahead.clear();
   return absl::OkStatus();

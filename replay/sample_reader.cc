@@ -287,6 +287,12 @@ absl::Status SampleReader::WriteOrigins(const SamplePlan& plan, int64_t n,
     }
   }
   if (plan.mask.empty()) return absl::OkStatus();
+  if (spec_.Find(kMaskKey) != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ReplayBuffer: rows: got a leaf \"", kMaskKey,
+                     "\", want none where the sampler pads: a sample has its "
+                     "own; rename it"));
+  }
   RILL_ASSIGN_OR_RETURN(Tensor mask,
                         Tensor::Empty(DType::kBool, {n, 1}, options_.memory));
   for (int64_t i = 0; i < n; ++i) mask.data<bool>()[i] = plan.mask[i] != 0;

@@ -61,6 +61,7 @@ class ConsumingSelector final : public Selector {
 
   void Select(const Request& request, const Anchors& /*anchors*/,
               std::vector<Draw>* draws) override {
+    draws->reserve(draws->size() + request.count);
     Request one = request;
     one.count = 1;
     for (int64_t i = 0; i < request.count && anchors_.size() > 0; ++i) {

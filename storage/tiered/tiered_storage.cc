@@ -106,7 +106,14 @@ absl::Status TieredStorage::State::ReadSome(absl::Span<const Slot> slots,
                                             const SomeLeaves& keys,
                                             TensorDict* out) const {
   const auto known = Assembly();
-  if (out == nullptr || known == nullptr) return ReadBelow(slots, keys, out);
+  if (out == nullptr) return ReadBelow(slots, keys, out);
+  if (known == nullptr) {
+    RILL_RETURN_IF_ERROR(ReadBelow(slots, keys, out));
+    if (fast->device().is_cpu() || out->empty()) return absl::OkStatus();
+    // The first write is published, and the fast tier has not heard of it.
+    RILL_ASSIGN_OR_RETURN(*out, out->To(fast->device()));
+    return absl::OkStatus();
+  }
   Scratch scratch = TakeScratch();
   map.SplitRead(slots, &scratch.split);
   absl::Status status;

@@ -139,6 +139,9 @@ absl::Status TieredStorage::WriteAt(absl::Span<const Slot> slots,
     const auto hits = static_cast<int64_t>(split.hits.size());
     const auto n = std::max<int64_t>(static_cast<int64_t>(slots.size()), 1);
     state.Note(state.PatchFast(split, rows), rows.size_bytes() / n * hits);
+  } else if (!split.hits.empty()) {
+    // Rows may have changed before it failed.
+    state.StartAnew().IgnoreError();
   }
   state.map.EndPatch();
   return status;

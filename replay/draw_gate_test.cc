@@ -109,6 +109,24 @@ TEST(DrawGateTest, AppendWaitsForTheRowsOfItsWindowAndNoOthers) {
   EXPECT_LT(waits, 350);
 }
 
+TEST(DrawGateTest, AppendThatEndsAfterTheCursorsWereReadStillCounts) {
+  DrawGate gate;
+  const SamplePlan plan = PlanWith(5, 0);  // Of the second append's rows.
+  Draw(&plan, gate);
+  gate.BeginWrite();
+  AppendWindow first = {.lanes = {.count = 1, .capacity = 9},
+                        .num_lanes = 1,
+                        .steps = 4,
+                        .cursors = {{9}}};
+  gate.WaitForRows(first);
+  gate.Retired();
+  EXPECT_TRUE(Waits(true, plan, gate, [&] {
+    AppendWindow second = first;  // With the cursors of before the first.
+    std::thread([&] { gate.EndWrite(4); }).join();
+    gate.WaitForRows(second);
+  }));
+}
+
 TEST(DrawGateTest, WriteInPlaceWaitsForItsSlotsAndNoOthers) {
   for (int64_t place = 0; place < 3; ++place) {
     DrawGate gate;

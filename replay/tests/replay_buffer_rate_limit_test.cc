@@ -69,6 +69,16 @@ TEST(ReplayBufferRateLimitTest, RowsCountWhenWrittenItemsWhenHandedOut) {
   }
 }
 
+TEST(ReplayBufferRateLimitTest, ClearForgetsTheCounts) {
+  Limited limited = MakeLimited(RateLimiter::Queue(8), absl::ZeroDuration());
+  RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 8)));
+  RILL_ASSERT_OK(limited.buffer->Clear());
+  EXPECT_EQ(Done(limited), RateLimiter::State());
+  EXPECT_THAT(limited.buffer->Sample(), StatusIs(kDeadlineExceeded));
+  RILL_ASSERT_OK(limited.buffer->Extend(NumberedSteps(1, 6)));
+  RILL_ASSERT_OK(limited.buffer->Sample());
+}
+
 TEST(ReplayBufferRateLimitTest, DeadlineHasTheStateAndCostsNoBatch) {
   Limited limited = MakeLimited(RateLimiter::Queue(8), absl::ZeroDuration(), 2);
   EXPECT_THAT(limited.buffer->Sample(),

@@ -144,7 +144,8 @@ class ReplayBuffer : public Sink {
   absl::Status SampleInto(TensorDict* out);
 
   // New priorities for the rows of a sample (reads its `index` and
-  // `index_generation`); one value a row. Stale rows are ignored.
+  // `index_generation`); one value a row, or one for all. Stale rows are
+  // ignored.
   absl::Status UpdatePriorities(const TensorDict& batch,
                                 absl::Span<const float> priorities);
 

@@ -277,6 +277,11 @@ absl::Status ReplayBuffer::UpdatePriorities(
     draws[i].slot = index.data<int64_t>()[i];
     draws[i].generation = generations.data<int64_t>()[i];
   }
+  std::vector<float> spread;
+  if (priorities.size() == 1) {
+    spread.assign(draws.size(), priorities[0]);
+    priorities = spread;
+  }
   absl::ReaderMutexLock pause(&state_->pause_mutex);
   return state_->sampler->UpdatePriorities(draws, priorities);
 }

@@ -291,13 +291,26 @@ TEST(ReplayBufferTest, PrioritiesReachTheSampler) {
               IsOkAndHolds(::testing::Not(Each(6))));
 }
 
+TEST(ReplayBufferTest, P2_OnePriorityIsThatOfAllRows) {
+  auto buffer = MakePrioritizedBuffer(MakeStorage(5));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 4)));
+  TensorDict rows({4});
+  RILL_ASSERT_OK(rows.Set("index", *Tensor::From<int64_t>({0, 1, 2, 3}, {4})));
+  RILL_ASSERT_OK(
+      rows.Set("index_generation", *Tensor::Zeros(DType::kInt64, {4})));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 1, 7)));
+  RILL_ASSERT_OK(buffer->UpdatePriorities(rows, {0}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+  EXPECT_THAT(batch.Flat<int64_t>("action"), IsOkAndHolds(Each(7)));
+}
+
 TEST(ReplayBufferTest, BadPriorityArgumentsAreNamed) {
   auto buffer = MakePrioritizedBuffer(MakeStorage(4));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 4)));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, buffer->Sample(2));
-  EXPECT_THAT(buffer->UpdatePriorities(batch, {1}),
+  EXPECT_THAT(buffer->UpdatePriorities(batch, {1, 1, 1}),
               StatusIs(kInvalidArgument,
-                       AllOf(HasSubstr("got 1"), HasSubstr("2 draws"))));
+                       AllOf(HasSubstr("got 3"), HasSubstr("2 draws"))));
   EXPECT_THAT(buffer->UpdatePriorities(
                   batch, {1, std::numeric_limits<float>::quiet_NaN()}),
               StatusIs(kInvalidArgument, HasSubstr("finite")));

@@ -16,15 +16,10 @@ namespace {
 
 class FrameStackUnit final : public samplers_internal::RowsUnit {
  public:
-  explicit FrameStackUnit(int64_t frames) : frames_(frames) {}
+  explicit FrameStackUnit(int64_t frames)
+      : RowsUnit(frames, absl::StrCat("rows have ", frames, " frames")),
+        frames_(frames) {}
 
-  absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
-    const int64_t most = Sampler::kMaxBatchSize / frames_;
-    if (batch_size <= most) return batch_size;
-    return absl::InvalidArgumentError(
-        absl::StrCat("batch size: got ", batch_size, ", want [1, ", most,
-                     "] where rows have ", frames_, " frames"));
-  }
   size_t num_contexts() const override { return 1; }
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;

@@ -14,8 +14,6 @@
 namespace rill {
 namespace {
 
-constexpr double kTwoToMinus53 = 1.0 / (uint64_t{1} << 53);
-
 class HindsightUnit final : public samplers_internal::RowsUnit {
  public:
   explicit HindsightUnit(const HindsightUnitOptions& options)
@@ -48,9 +46,7 @@ void HindsightUnit::Expand(const Rng& rng, uint64_t batch_number,
   SamplePlan::Context& goals = plan->context[0];
   for (size_t i = 0; i < plan->draws.size(); ++i) {
     const Rng::Block bits = rng.Bits(batch_number, static_cast<uint32_t>(i));
-    const double point =
-        static_cast<double>(LowBits64(bits) >> 11) * kTwoToMinus53;
-    if (point >= options_.ratio) continue;
+    if (UnitDouble(LowBits64(bits)) >= options_.ratio) continue;
     goals.rows.push_back(GoalOf(plan->draws[i].slot, HighBits64(bits)));
     goals.segments.push_back(static_cast<int64_t>(i));
   }

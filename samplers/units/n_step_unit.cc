@@ -17,15 +17,10 @@ namespace {
 
 class NStepUnit final : public samplers_internal::RowsUnit {
  public:
-  explicit NStepUnit(int64_t steps) : steps_(steps) {}
+  explicit NStepUnit(int64_t steps)
+      : RowsUnit(steps, absl::StrCat("windows have ", steps, " steps")),
+        steps_(steps) {}
 
-  absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
-    const int64_t most = Sampler::kMaxBatchSize / steps_;
-    if (batch_size <= most) return batch_size;
-    return absl::InvalidArgumentError(
-        absl::StrCat("batch size: got ", batch_size, ", want [1, ", most,
-                     "] where windows have ", steps_, " steps"));
-  }
   size_t num_contexts() const override { return 2; }
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;

@@ -115,31 +115,15 @@ void PeriodicAnchors::OnWrite(const WriteEvent& event) {
     return;
   }
   index_.OnWrite(event);
-  pieces_.clear();
-  for (const SlotRange& range : event.written) {
-    index_.AppendPieces(range, &pieces_);
-  }
-  CollectShares();
   removed_.clear();
   added_.clear();
-  for (const Share& share : shares_) {
+  for (const Share& share : shares_.Written(index_, event)) {
     const int64_t rows = index_.Get(share.trajectory).rows;
     AppendAnchors(share.trajectory, rows - share.rows - rule_.after,
                   rows - rule_.after, &added_);
     Set(share.trajectory, rows, PhaseOf(share.trajectory));
   }
   Tell();
-}
-
-void PeriodicAnchors::CollectShares() {
-  shares_.clear();
-  share_of_.clear();
-  for (const TrajectoryIndex::Piece& piece : pieces_) {
-    const auto [found, is_new] =
-        share_of_.insert({piece.place.trajectory, shares_.size()});
-    if (is_new) shares_.push_back({.trajectory = piece.place.trajectory});
-    shares_[found->second].rows += piece.slots.count;
-  }
 }
 
 void PeriodicAnchors::AppendAnchors(Handle trajectory, int64_t begin,
@@ -158,22 +142,9 @@ void PeriodicAnchors::AppendAnchors(Handle trajectory, int64_t begin,
 }
 
 void PeriodicAnchors::Evict(const WriteEvent& event) {
-  // They are the oldest of their lanes, in whatever order they are named.
-  pieces_.clear();
-  for (size_t i = 0; i < event.retired.size();) {
-    const int64_t lane = index_.lanes().LaneOf(event.retired[i].first);
-    int64_t rows = 0;
-    for (; i < event.retired.size() &&
-           index_.lanes().LaneOf(event.retired[i].first) == lane;
-         ++i) {
-      rows += event.retired[i].count;
-    }
-    index_.AppendLane(lane, rows, &pieces_);
-  }
-  CollectShares();
   removed_.clear();
   added_.clear();
-  for (const Share& share : shares_) {
+  for (const Share& share : shares_.Retired(index_, event)) {
     const int64_t rows = index_.Get(share.trajectory).rows;
     AppendAnchors(share.trajectory, 0,
                   std::min(share.rows + rule_.before, rows - rule_.after),

@@ -13,6 +13,7 @@
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/trajectories/weighed_set.h"
+#include "rill/samplers/units/trajectory_shares.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -66,11 +67,7 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
 
  private:
   using Handle = TrajectoryIndex::Handle;
-  // Rows of one trajectory that come or go in an event.
-  struct Share {
-    Handle trajectory = 0;
-    int64_t rows = 0;
-  };
+  using Share = TrajectoryShares::Share;
 
   // How many steps of a trajectory came before its first live row, modulo the
   // period.
@@ -81,8 +78,6 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
   // Takes note of a trajectory of so many rows; none: it is gone.
   void Set(Handle trajectory, int64_t rows, int64_t phase);
 
-  // Of pieces_, in the order of their first rows there.
-  void CollectShares();
   // The anchors among the offsets [begin, end) of a trajectory.
   void AppendAnchors(Handle trajectory, int64_t begin, int64_t end,
                      std::vector<SlotRange>* ranges) const;
@@ -108,9 +103,7 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
   absl::flat_hash_map<Handle, int64_t> phases_;  // Those that are not 0.
   AnchorListener* listener_ = nullptr;
   // Memory of events.
-  std::vector<TrajectoryIndex::Piece> pieces_;
-  std::vector<Share> shares_;
-  absl::flat_hash_map<Handle, size_t> share_of_;  // Into shares_.
+  TrajectoryShares shares_;
   std::vector<SlotRange> removed_, added_;
 };
 

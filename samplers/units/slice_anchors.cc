@@ -88,17 +88,6 @@ absl::Status SliceAnchors::Load(StateReader* reader) {
   return loaded;
 }
 
-void SliceAnchors::CollectShares() {
-  shares_.clear();
-  share_of_.clear();
-  for (const TrajectoryIndex::Piece& piece : pieces_) {
-    const auto [found, is_new] =
-        share_of_.insert({piece.place.trajectory, shares_.size()});
-    if (is_new) shares_.push_back({.trajectory = piece.place.trajectory});
-    shares_[found->second].rows += piece.slots.count;
-  }
-}
-
 void SliceAnchors::CollectAnchors(Handle trajectory, int64_t begin, int64_t end,
                                   std::vector<SlotRange>* ranges) const {
   if (begin < end) index_.AppendRanges(trajectory, begin, end - begin, ranges);
@@ -107,22 +96,9 @@ void SliceAnchors::CollectAnchors(Handle trajectory, int64_t begin, int64_t end,
 // Of a trajectory that loses its first n rows, the anchors were rows [0, a) and
 // will be rows [n, b).
 void SliceAnchors::Evict(const WriteEvent& event) {
-  // They are the oldest of their lanes, in whatever order they are named.
-  pieces_.clear();
-  for (size_t i = 0; i < event.retired.size();) {
-    const int64_t lane = index_.lanes().LaneOf(event.retired[i].first);
-    int64_t rows = 0;
-    for (; i < event.retired.size() &&
-           index_.lanes().LaneOf(event.retired[i].first) == lane;
-         ++i) {
-      rows += event.retired[i].count;
-    }
-    index_.AppendLane(lane, rows, &pieces_);
-  }
-  CollectShares();
   removed_.clear();
   added_.clear();
-  for (const Share& share : shares_) {
+  for (const Share& share : shares_.Retired(index_, event)) {
     const TrajectoryIndex::Trajectory old = index_.Get(share.trajectory);
     const int64_t n = share.rows;
     const int64_t a = rule_.Count(old.rows, old.is_cut, old.is_closed);
@@ -137,14 +113,9 @@ void SliceAnchors::Evict(const WriteEvent& event) {
 }
 
 void SliceAnchors::TellOfNewRows(const WriteEvent& event) {
-  pieces_.clear();
-  for (const SlotRange& range : event.written) {
-    index_.AppendPieces(range, &pieces_);
-  }
-  CollectShares();
   removed_.clear();
   added_.clear();
-  for (const Share& share : shares_) {
+  for (const Share& share : shares_.Written(index_, event)) {
     const TrajectoryIndex::Trajectory now = index_.Get(share.trajectory);
     // It was open before.
     const int64_t before =

@@ -2,17 +2,16 @@
 #ifndef RILL_SAMPLERS_UNITS_SLICE_ANCHORS_H_
 #define RILL_SAMPLERS_UNITS_SLICE_ANCHORS_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
+#include "rill/samplers/units/trajectory_shares.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -55,14 +54,8 @@ class SliceAnchors : public WriteObserver {
 
  private:
   using Handle = TrajectoryIndex::Handle;
-  // Rows of one trajectory that come or go in an event.
-  struct Share {
-    Handle trajectory = 0;
-    int64_t rows = 0;
-  };
+  using Share = TrajectoryShares::Share;
 
-  // Of pieces_, in the order of their first rows there.
-  void CollectShares();
   void CollectAnchors(Handle trajectory, int64_t begin, int64_t end,
                       std::vector<SlotRange>* ranges) const;
   void Evict(const WriteEvent& event);
@@ -79,9 +72,7 @@ class SliceAnchors : public WriteObserver {
   TrajectoryIndex index_;
   AnchorListener* listener_ = nullptr;
   // Memory of events.
-  std::vector<TrajectoryIndex::Piece> pieces_;
-  std::vector<Share> shares_;
-  absl::flat_hash_map<Handle, size_t> share_of_;  // Into shares_.
+  TrajectoryShares shares_;
   std::vector<SlotRange> removed_, added_;
 };
 

@@ -3,25 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "hwy/highway.h"
+#include "rill/testing/instruction_sets.h"
 
 namespace rill {
 namespace {
-
-// Runs `body` once for each instruction set of this processor.
-void OnEachInstructionSet(const std::function<void()>& body) {
-  for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
-    const int64_t target = left & -left;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
 
 TEST(RandomBlocksTest, Example) {
   const Rng rng(/*seed=*/7);
@@ -53,7 +41,7 @@ void CheckBlocks() {
 }
 
 TEST(RandomBlocksTest, AreThoseOneByOneForAnyCountAndCounter) {
-  OnEachInstructionSet(CheckBlocks);
+  ForEachTarget(CheckBlocks);
 }
 
 }  // namespace

@@ -145,18 +145,6 @@ bool SampleReader::HoldsJustTheRows(const TensorDict& out) const {
   return true;
 }
 
-bool SampleReader::IsPinned(const TensorDict& out) const {
-  const auto is_pinned = [&out](absl::string_view key) {
-    const Tensor* leaf = out.Find(key);
-    return leaf == nullptr || leaf->is_pinned();
-  };
-  for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
-    if (!is_pinned(leaf.key)) return false;
-  }
-  return is_pinned(kIndexKey) && is_pinned(kGenerationKey) &&
-         is_pinned(kWeightKey) && is_pinned(kMaskKey);
-}
-
 absl::Status SampleReader::MakeRows(const Storage& storage, int64_t n) {
   const Device device = storage.device();
   const Tensor::Options options =

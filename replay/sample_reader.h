@@ -58,9 +58,6 @@ class SampleReader {
   absl::Status Read(const Storage& storage, const SamplePlan& plan,
                     TensorDict* out);
 
-  // All leaves of a batch that Read made are pinned. Allocates nothing.
-  bool IsPinned(const TensorDict& out) const;
-
  private:
   // Number of entries of one dictionary of the rows.
   struct Level {

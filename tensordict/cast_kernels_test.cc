@@ -15,21 +15,10 @@
 #include "rill/base/rng.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/half.h"
+#include "rill/testing/instruction_sets.h"
 
 namespace rill::tensordict_internal {
 namespace {
-
-// Runs `body` once for each instruction set of this processor.
-template <typename Body>
-void ForEachTarget(Body&& body) {
-  for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
-    const int64_t target = left & -left;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
 
 // Holds the kernel against `cast`, element by element, for every count up to
 // some vectors, so that each length of the rest is met; then for all at once.

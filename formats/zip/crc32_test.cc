@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "hwy/targets.h"
 #include "rill/base/rng.h"
+#include "rill/testing/instruction_sets.h"
 
 namespace rill::formats_internal {
 namespace {
@@ -27,18 +28,6 @@ uint32_t SlowCrc32(absl::string_view bytes) {
 TEST(Crc32Test, KnownValues) {
   EXPECT_EQ(ExtendCrc32(0, ""), 0u);
   EXPECT_EQ(ExtendCrc32(0, "123456789"), 0xCBF43926u);
-}
-
-// Runs `body` once for each instruction set of this processor.
-template <typename Body>
-void ForEachTarget(Body&& body) {
-  for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
-    const int64_t target = left & -left;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
 }
 
 TEST(Crc32Test, EveryLengthAndEverySplitIsTheSame) {

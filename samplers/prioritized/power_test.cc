@@ -11,21 +11,10 @@
 #include "gtest/gtest.h"
 #include "hwy/targets.h"
 #include "rill/base/rng.h"
+#include "rill/testing/instruction_sets.h"
 
 namespace rill::samplers_internal {
 namespace {
-
-// Runs `body` once for each instruction set of this processor.
-template <typename Body>
-void ForEachTarget(Body&& body) {
-  for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
-    const int64_t target = left & -left;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
 
 std::vector<double> Powers(const std::vector<double>& bases, double exponent) {
   std::vector<double> powers(bases.size());

@@ -12,22 +12,11 @@
 #include "gtest/gtest.h"
 #include "hwy/targets.h"
 #include "rill/base/rng.h"
+#include "rill/testing/instruction_sets.h"
 #include "rill/testing/peak_memory.h"
 
 namespace rill::samplers_internal {
 namespace {
-
-// Runs `body` once for each instruction set of this processor.
-template <typename Body>
-void ForEachTarget(Body&& body) {
-  for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
-    const int64_t target = left & -left;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
 
 // The definition of a tree, word for word.
 class PlainTree {

@@ -75,6 +75,18 @@ bool HasDenseRows(const Tensor& tensor, int batch_rank) {
 
 }  // namespace
 
+Tensor::Options RowMemory(Device device) {
+  return {device,
+          device.is_cpu() ? MemoryKind::kPageable : MemoryKind::kDevice};
+}
+
+bool CanTakeRows(const LeafSpec& leaf, Device device, const Tensor& tensor) {
+  return tensor.dtype() == leaf.dtype &&
+         tensor.shape().sizes().subspan(1) == leaf.shape.sizes() &&
+         tensor.is_writable() && tensor.is_contiguous() &&
+         (device.is_cpu() ? tensor.is_host() : tensor.device() == device);
+}
+
 SpecTree::SpecTree(const TensorDictSpec& spec) {
   std::map<std::string, size_t, std::less<>> numbers = {{"", 0}};
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {

@@ -5,18 +5,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/device/device.h"
 #include "rill/storage/row_table.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::storage_internal {
+
+// Leaves by name; nothing: all of them.
+using LeafKeys = std::optional<absl::Span<const std::string>>;
+
+// Where plain rows lie on a device.
+Tensor::Options RowMemory(Device device);
+
+// The tensor, [n, ...], can take rows of this leaf on the device, or in host
+// memory of any kind where that is the CPU: writable, without gaps.
+bool CanTakeRows(const LeafSpec& leaf, Device device, const Tensor& tensor);
 
 // What a spec's dictionaries look like, so that the tensors of a batch are
 // found without taking keys apart or making a list of them. Thread-safety:

@@ -9,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/buffer.h"
-#include "rill/device/device.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -21,11 +19,9 @@ namespace {
 // The array for leaf `leaf`, where the tensor can be it.
 bool AddPlace(const RowTable& table, size_t leaf, const Tensor* tensor,
               std::vector<LeafBatch>* places) {
-  const LeafSpec& spec = table.spec().leaves()[leaf].spec;
-  if (tensor == nullptr || tensor->dtype() != spec.dtype ||
-      tensor->shape().sizes().subspan(1) != spec.shape.sizes() ||
-      !tensor->is_writable() || !tensor->is_contiguous() ||
-      !table.Reaches(*tensor) || table.Holds(*tensor)) {
+  if (tensor == nullptr ||
+      !CanTakeRows(table.spec().leaves()[leaf].spec, table.device(), *tensor) ||
+      table.Holds(*tensor)) {
     return false;
   }
   places->push_back(
@@ -92,12 +88,6 @@ absl::Status NumbersOf(const TensorDictSpec& spec,
   return absl::OkStatus();
 }
 
-Tensor::Options MemoryOf(const RowTable& table) {
-  const Device device = table.device();
-  return {device,
-          device.is_cpu() ? MemoryKind::kPageable : MemoryKind::kDevice};
-}
-
 }  // namespace
 
 ReadPlaces& ReadPlaces::OfThread() {
@@ -111,7 +101,8 @@ absl::Status ReadPlaces::Find(const RowTable& table, const SpecTree& tree,
   fresh.reset();
   if (keys) return FindSome(table, n, *keys, out);
   if (FindIn(table, tree, n, *out, &leaves)) return absl::OkStatus();
-  RILL_ASSIGN_OR_RETURN(fresh, table.spec().Empty({n}, MemoryOf(table)));
+  RILL_ASSIGN_OR_RETURN(fresh,
+                        table.spec().Empty({n}, RowMemory(table.device())));
   if (FindIn(table, tree, n, *fresh, &leaves)) return absl::OkStatus();
   return absl::InternalError("Storage::Read: made an unfit batch");
 }
@@ -126,7 +117,7 @@ absl::Status ReadPlaces::FindSome(const RowTable& table, int64_t n,
     const TensorDictSpec::Leaf& leaf = table.spec().leaves()[i];
     RILL_RETURN_IF_ERROR(some.Set(leaf.key, leaf.spec));
   }
-  RILL_ASSIGN_OR_RETURN(fresh, some.Empty({n}, MemoryOf(table)));
+  RILL_ASSIGN_OR_RETURN(fresh, some.Empty({n}, RowMemory(table.device())));
   if (FindSomeIn(table, n, numbers_, *fresh, &leaves)) return absl::OkStatus();
   return absl::InternalError("Storage::ReadLeaves: made an unfit batch");
 }

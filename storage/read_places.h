@@ -16,9 +16,6 @@
 
 namespace rill::storage_internal {
 
-// Nothing: all leaves.
-using LeafKeys = std::optional<absl::Span<const std::string>>;
-
 // Where rows that are read go: the tensors of the caller's batch, reused where
 // they fit, or those of a new one.
 // Thread-safety: thread-compatible.

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<BatchAssembly>> BatchAssembly::Create(
       new BatchAssembly(spec, device, std::move(stream)));
 }
 
-bool BatchAssembly::FindLeaves(const TensorDict& dict, const SomeLeaves& keys,
+bool BatchAssembly::FindLeaves(const TensorDict& dict, const LeafKeys& keys,
                                std::vector<const Tensor*>* tensors) const {
   if (keys) {
     if (dict.num_leaves() != static_cast<int64_t>(keys->size())) return false;
@@ -49,7 +49,7 @@ bool BatchAssembly::FindLeaves(const TensorDict& dict, const SomeLeaves& keys,
   return std::find(tensors->begin(), tensors->end(), nullptr) == tensors->end();
 }
 
-bool BatchAssembly::Fits(int64_t n, const SomeLeaves& keys,
+bool BatchAssembly::Fits(int64_t n, const LeafKeys& keys,
                          absl::Span<const Buffer* const> lent,
                          const TensorDict& out) const {
   thread_local std::vector<const Tensor*> tensors;
@@ -61,10 +61,7 @@ bool BatchAssembly::Fits(int64_t n, const SomeLeaves& keys,
     const LeafSpec* const leaf =
         keys ? spec_.Find((*keys)[i]) : &spec_.leaves()[i].spec;
     const Tensor& tensor = *tensors[i];
-    if (leaf == nullptr || tensor.dtype() != leaf->dtype ||
-        tensor.shape().sizes().subspan(1) != leaf->shape.sizes() ||
-        !tensor.is_writable() || !tensor.is_contiguous() ||
-        !(device_.is_cpu() ? tensor.is_host() : tensor.device() == device_) ||
+    if (leaf == nullptr || !CanTakeRows(*leaf, device_, tensor) ||
         std::find(lent.begin(), lent.end(), tensor.buffer().get()) !=
             lent.end()) {
       return false;
@@ -74,20 +71,18 @@ bool BatchAssembly::Fits(int64_t n, const SomeLeaves& keys,
 }
 
 absl::StatusOr<TensorDict> BatchAssembly::MakeBatch(
-    int64_t n, const SomeLeaves& keys) const {
-  const Tensor::Options memory = {
-      device_, device_.is_cpu() ? MemoryKind::kPageable : MemoryKind::kDevice};
-  if (!keys) return spec_.Empty({n}, memory);
+    int64_t n, const LeafKeys& keys) const {
+  if (!keys) return spec_.Empty({n}, RowMemory(device_));
   TensorDictSpec some;
   for (const std::string& key : *keys) {
     const LeafSpec* const leaf = spec_.Find(key);
     if (leaf == nullptr) continue;  // The storage below says so.
     RILL_RETURN_IF_ERROR(some.Set(key, *leaf));
   }
-  return some.Empty({n}, memory);
+  return some.Empty({n}, RowMemory(device_));
 }
 
-TensorDict BatchAssembly::HostRows(int64_t n, const SomeLeaves& keys,
+TensorDict BatchAssembly::HostRows(int64_t n, const LeafKeys& keys,
                                    Staging* staging) const {
   if (n > kMaxStagingBytes / std::max<int64_t>(row_bytes_, 1)) return {};
   if (staging->capacity < n) {
@@ -110,8 +105,7 @@ TensorDict BatchAssembly::HostRows(int64_t n, const SomeLeaves& keys,
 
 absl::Status BatchAssembly::Put(const TensorDict& rows,
                                 absl::Span<const int64_t> places,
-                                const SomeLeaves& keys,
-                                TensorDict* batch) const {
+                                const LeafKeys& keys, TensorDict* batch) const {
   thread_local std::vector<const Tensor*> from;
   thread_local std::vector<const Tensor*> to;
   thread_local std::vector<RowColumn> columns;

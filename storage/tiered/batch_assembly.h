@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +20,6 @@
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::storage_internal {
-
-// Nothing: all leaves.
-using SomeLeaves = std::optional<absl::Span<const std::string>>;
 
 // Batches on a device that are put together of rows from two places.
 // Thread-safety: thread-safe.
@@ -43,25 +39,24 @@ class BatchAssembly {
 
   // Whether a batch [n] of these leaves can be put together in `out`: one
   // contiguous writable array a leaf on the device, of no buffer in `lent`.
-  bool Fits(int64_t n, const SomeLeaves& keys,
+  bool Fits(int64_t n, const LeafKeys& keys,
             absl::Span<const Buffer* const> lent, const TensorDict& out) const;
   // A new one.
-  absl::StatusOr<TensorDict> MakeBatch(int64_t n, const SomeLeaves& keys) const;
+  absl::StatusOr<TensorDict> MakeBatch(int64_t n, const LeafKeys& keys) const;
 
   // Host memory for n rows that the device can copy from, to read into; empty
   // where that would be too much to keep, or cannot be had. `staging` keeps it.
-  TensorDict HostRows(int64_t n, const SomeLeaves& keys,
-                      Staging* staging) const;
+  TensorDict HostRows(int64_t n, const LeafKeys& keys, Staging* staging) const;
 
   // Row i of `rows` -> row places[i] of `batch`, for the leaves of `keys`.
   absl::Status Put(const TensorDict& rows, absl::Span<const int64_t> places,
-                   const SomeLeaves& keys, TensorDict* batch) const;
+                   const LeafKeys& keys, TensorDict* batch) const;
 
  private:
   BatchAssembly(const TensorDictSpec& spec, Device device, Stream stream);
 
   // False where a leaf is missing or there are others.
-  bool FindLeaves(const TensorDict& dict, const SomeLeaves& keys,
+  bool FindLeaves(const TensorDict& dict, const LeafKeys& keys,
                   std::vector<const Tensor*>* tensors) const;
 
   const TensorDictSpec spec_;

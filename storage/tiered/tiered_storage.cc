@@ -15,7 +15,7 @@
 namespace rill {
 
 using storage_internal::BatchAssembly;
-using storage_internal::SomeLeaves;
+using storage_internal::LeafKeys;
 using storage_internal::TierMap;
 
 namespace {
@@ -93,7 +93,7 @@ TieredStorage::~TieredStorage() = default;
 // --- Reading -----------------------------------------------------------------
 
 absl::Status TieredStorage::State::ReadBelow(absl::Span<const Slot> slots,
-                                             const SomeLeaves& keys,
+                                             const LeafKeys& keys,
                                              TensorDict* out) const {
   RILL_RETURN_IF_ERROR(keys ? below->ReadLeaves(slots, *keys, out)
                             : below->Read(slots, out));
@@ -103,7 +103,7 @@ absl::Status TieredStorage::State::ReadBelow(absl::Span<const Slot> slots,
 }
 
 absl::Status TieredStorage::State::ReadSome(absl::Span<const Slot> slots,
-                                            const SomeLeaves& keys,
+                                            const LeafKeys& keys,
                                             TensorDict* out) const {
   const auto known = Assembly();
   if (out == nullptr) return ReadBelow(slots, keys, out);
@@ -133,7 +133,7 @@ absl::Status TieredStorage::State::ReadSome(absl::Span<const Slot> slots,
 }
 
 absl::Status TieredStorage::State::Assemble(const BatchAssembly& known,
-                                            const SomeLeaves& keys,
+                                            const LeafKeys& keys,
                                             Scratch* scratch,
                                             TensorDict* batch) const {
   TierMap::Split* const split = &scratch->split;

@@ -63,14 +63,14 @@ struct TieredStorage::State {
 
   // Reading.
   absl::Status ReadSome(absl::Span<const Slot> slots,
-                        const storage_internal::SomeLeaves& keys,
+                        const storage_internal::LeafKeys& keys,
                         TensorDict* out) const;
   absl::Status ReadBelow(absl::Span<const Slot> slots,
-                         const storage_internal::SomeLeaves& keys,
+                         const storage_internal::LeafKeys& keys,
                          TensorDict* out) const;
   // The rows of `scratch->split`, from both tiers, into a batch that fits.
   absl::Status Assemble(const storage_internal::BatchAssembly& known,
-                        const storage_internal::SomeLeaves& keys,
+                        const storage_internal::LeafKeys& keys,
                         Scratch* scratch, TensorDict* batch) const;
   Scratch TakeScratch() const {
     absl::MutexLock lock(&scratch_mutex);

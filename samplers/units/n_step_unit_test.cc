@@ -17,10 +17,8 @@
 #include "rill/samplers/prioritized/prioritized_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/samplers/trajectories/trajectory_model.h"
-#include "rill/samplers/uniform_sampler.h"
 #include "rill/samplers/uniform_selector.h"
 #include "rill/samplers/units/plans_over_histories.h"
-#include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -29,8 +27,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr double kFalseAlarms = 1e-9;
 
 std::unique_ptr<Sampler> Over(std::unique_ptr<Selector> selector,
                               int64_t steps = 3) {
@@ -108,22 +104,8 @@ TEST(NStepUnitTest, T3_WindowsEndWithTheirEpisodeAndAtTheNewestRow) {
 }
 
 TEST(NStepUnitTest, DrawsTheRowsOfAUniformSampler) {
-  TrajectoryModel storage({.count = 2, .capacity = 8}, {.ids = false});
   const auto sampler = Over(MakeUniformSelector());
-  const auto uniform = MakeUniformSampler();
-  storage.AddObserver(sampler->observer());
-  storage.AddObserver(uniform->observer());
-  storage.Append(0, std::vector<TrajectoryModel::Value>(5));
-  storage.Append(1, std::vector<TrajectoryModel::Value>(11));
-  std::vector<int64_t> counts(16, 0);
-  for (uint64_t batch = 0; batch < 50; ++batch) {
-    const SamplePlan plan = PlanOf(*sampler, 100, 1, batch);
-    EXPECT_EQ(plan.draws, PlanOf(*uniform, 100, 1, batch).draws);
-    for (const Draw& draw : plan.draws) ++counts[draw.slot];
-  }
-  std::vector<double> wanted(16, 1.0 / 13);
-  std::fill(wanted.begin() + 5, wanted.begin() + 8, 0.0);
-  EXPECT_THAT(counts, DistributedAs(wanted, kFalseAlarms));
+  ExpectDrawsOfAUniformSampler(sampler.get());
 }
 
 TEST(NStepUnitTest, WindowsOfRandomHistoriesAreRowsOfOneTrajectory) {

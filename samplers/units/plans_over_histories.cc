@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/units/plans_over_histories.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "absl/status/status.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
+#include "rill/samplers/uniform_sampler.h"
+#include "rill/testing/chi_square.h"
 
 namespace rill {
 
@@ -39,6 +44,25 @@ void ForPlansOverHistories(
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
+}
+
+void ExpectDrawsOfAUniformSampler(Sampler* sampler) {
+  constexpr double kFalseAlarms = 1e-9;
+  TrajectoryModel storage({.count = 2, .capacity = 8}, {.ids = false});
+  const auto uniform = MakeUniformSampler();
+  storage.AddObserver(sampler->observer());
+  storage.AddObserver(uniform->observer());
+  storage.Append(0, std::vector<TrajectoryModel::Value>(5));
+  storage.Append(1, std::vector<TrajectoryModel::Value>(11));
+  std::vector<int64_t> counts(16, 0);
+  for (uint64_t batch = 0; batch < 50; ++batch) {
+    const SamplePlan plan = PlanOf(*sampler, 100, 1, batch);
+    EXPECT_EQ(plan.draws, PlanOf(*uniform, 100, 1, batch).draws);
+    for (const Draw& draw : plan.draws) ++counts[draw.slot];
+  }
+  std::vector<double> wanted(16, 1.0 / 13);
+  std::fill(wanted.begin() + 5, wanted.begin() + 8, 0.0);
+  EXPECT_THAT(counts, DistributedAs(wanted, kFalseAlarms));
 }
 
 }  // namespace rill

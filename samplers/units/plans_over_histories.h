@@ -48,6 +48,11 @@ void ForPlansOverHistories(
     const std::function<void(const SamplePlan*, const RowsOfTrajectories&)>&
         check);
 
+// A new sampler over a unit whose anchors are single rows draws what a uniform
+// sampler draws at the same seed: each live row with the same probability, by
+// chi-square. A GoogleTest failure otherwise.
+void ExpectDrawsOfAUniformSampler(Sampler* sampler);
+
 }  // namespace rill
 
 #endif  // RILL_SAMPLERS_UNITS_PLANS_OVER_HISTORIES_H_

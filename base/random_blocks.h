@@ -13,7 +13,7 @@ namespace rill {
 // numbers of a batch at once.
 //
 // Thread-safety: thread-safe.
-// Cost: some 1.5 ns a block with 256-bit vectors.
+// Cost: O(blocks), several at a time where the processor has vectors.
 //
 // Example (RandomBlocksTest.Example runs it):
 //   std::vector<Rng::Block> blocks(256);

@@ -11,7 +11,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "hwy/targets.h"
 #include "rill/base/rng.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/half.h"

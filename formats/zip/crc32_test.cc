@@ -6,7 +6,6 @@
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
-#include "hwy/targets.h"
 #include "rill/base/rng.h"
 #include "rill/testing/instruction_sets.h"
 

@@ -10,7 +10,6 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "hwy/targets.h"
 #include "rill/base/rng.h"
 #include "rill/testing/instruction_sets.h"
 #include "rill/testing/peak_memory.h"

@@ -3,17 +3,20 @@
 #define RILL_REPLAY_REPLAY_BUFFER_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
 #include "rill/replay/rate_limiter.h"
+#include "rill/replay/stored_trajectory.h"
 #include "rill/replay/writers/writer.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
@@ -127,6 +130,56 @@ class ReplayBuffer : public Sink {
   // Overwrites live rows in place, as Storage::WriteAt; not through the
   // transforms.
   absl::Status WriteAt(absl::Span<const Slot> slots, const TensorDict& rows);
+  struct PatchOptions {
+    // A stored leaf, int64, one value a row: the row's version. The patch holds
+    // it too, and a row takes it only where that is not below the stored one.
+    std::string version_key = "";
+    bool require_newer = false;  // Only where it is above.
+  };
+  struct PatchResult {
+    // One a row of the patch; a row with neither is not there any more.
+    std::vector<uint8_t> updated;
+    std::vector<uint8_t> version_rejected;
+    int64_t num_updated = 0;
+  };
+  // Overwrites leaves of rows that were sampled, those that are still there:
+  // `patch` is [n] with `index` and `index_generation` of a sample, and some of
+  // the stored leaves. Rows stay the ones that were drawn, so that priorities
+  // still reach them. Of a row that is named several times the highest version
+  // counts, the last of equal ones; the others are rejected (`version_key`), or
+  // overwritten. All or nothing; errors as WriteAt, and NOT_FOUND where a leaf
+  // is missing.
+  absl::StatusOr<PatchResult> UpdateIfPresent(const TensorDict& patch,
+                                              const PatchOptions& options);
+  absl::StatusOr<PatchResult> UpdateIfPresent(const TensorDict& patch) {
+    return UpdateIfPresent(patch, PatchOptions());
+  }
+
+  // Calls `visit` with each trajectory, lane after lane, oldest first, until it
+  // returns false or an error, which is the result then. Those that are there
+  // when the call begins; one that is overwritten meanwhile is left out, one
+  // that loses steps or grows is given as it is when it is its turn. Steps are
+  // as they are stored: not through the transforms. `visit` may write to the
+  // buffer. NOT_FOUND where a key of the filter is not stored.
+  // Cost: O(rows) at the start, then that of reading; writes go on beside it.
+  absl::Status Iterate(
+      const TrajectoryFilter& filter,
+      absl::FunctionRef<absl::StatusOr<bool>(const StoredTrajectory&)> visit);
+  // The trajectories for which `where` says so, `limit` at most.
+  absl::StatusOr<std::vector<StoredTrajectory>> Query(
+      const TrajectoryFilter& filter,
+      absl::FunctionRef<absl::StatusOr<bool>(const StoredTrajectory&)> where,
+      int64_t limit = std::numeric_limits<int64_t>::max());
+
+  // Adds a transform behind the others / at `place` in [0, number of them]. It
+  // works on what is written and drawn from here on: batches that were drawn
+  // ahead have gone through the others. INVALID_ARGUMENT, and nothing has
+  // changed, where it is null, the place is none, or the transforms could not
+  // work on the stored rows then.
+  absl::Status AppendTransform(std::unique_ptr<Transform> transform);
+  absl::Status InsertTransform(int64_t place,
+                               std::unique_ptr<Transform> transform);
+
   // Forgets all rows, the batches that were made ahead, and what the rate
   // limiter has counted.
   absl::Status Clear();

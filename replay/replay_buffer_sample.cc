@@ -14,6 +14,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
+#include "rill/replay/sample_origins.h"
 
 namespace rill {
 namespace {
@@ -21,21 +22,6 @@ namespace {
 using replay_internal::kGenerationKey;
 using replay_internal::kIndexKey;
 using replay_internal::kWeightKey;
-
-// An int64 leaf as host numbers, whatever its shape and place.
-absl::StatusOr<Tensor> NumbersOf(const TensorDict& batch,
-                                 absl::string_view key) {
-  constexpr absl::string_view kCaller = "ReplayBuffer::UpdatePriorities";
-  absl::StatusOr<Tensor> leaf = batch.Get(key);
-  RILL_RETURN_IF_ERROR(leaf.status()) << kCaller << ": want a sample's leaves";
-  if (leaf->dtype() != DType::kInt64) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": \"", key, "\": got ", DTypeName(leaf->dtype()),
-                     ", want int64"));
-  }
-  RILL_ASSIGN_OR_RETURN(Tensor on_host, leaf->To(Device::Cpu()));
-  return on_host.Contiguous();
-}
 
 }  // namespace
 
@@ -263,20 +249,9 @@ absl::Status ReplayBuffer::SampleInto(TensorDict* out) {
 
 absl::Status ReplayBuffer::UpdatePriorities(
     const TensorDict& batch, absl::Span<const float> priorities) {
-  RILL_ASSIGN_OR_RETURN(const Tensor index, NumbersOf(batch, kIndexKey));
-  RILL_ASSIGN_OR_RETURN(const Tensor generations,
-                        NumbersOf(batch, kGenerationKey));
-  if (index.num_elements() != generations.num_elements()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ReplayBuffer::UpdatePriorities: \"", kGenerationKey, "\": got ",
-        generations.shape().ToString(), ", want the shape of \"", kIndexKey,
-        "\", ", index.shape().ToString()));
-  }
-  std::vector<Draw> draws(static_cast<size_t>(index.num_elements()));
-  for (size_t i = 0; i < draws.size(); ++i) {
-    draws[i].slot = index.data<int64_t>()[i];
-    draws[i].generation = generations.data<int64_t>()[i];
-  }
+  RILL_ASSIGN_OR_RETURN(
+      const std::vector<Draw> draws,
+      replay_internal::DrawsOf("ReplayBuffer::UpdatePriorities", batch));
   std::vector<float> spread;
   if (priorities.size() == 1) {
     spread.assign(draws.size(), priorities[0]);

@@ -18,6 +18,7 @@
 #include "rill/replay/draw_gate.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_job.h"
+#include "rill/replay/trajectory_watch.h"
 #include "rill/replay/write_counter.h"
 #include "rill/transforms/compose.h"
 
@@ -52,6 +53,19 @@ struct ReplayBuffer::State {
   absl::StatusOr<ExtendResult> Store(const TensorDict& rows,
                                      const WriteInfo& info);
 
+  absl::StatusOr<PatchResult> Patch(const TensorDict& patch,
+                                    const PatchOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(patch_mutex);
+  // Of the rows at `places` those whose versions win.
+  absl::Status KeepNewest(const PatchOptions& options,
+                          absl::Span<const int64_t> versions,
+                          absl::Span<const rill::Draw> draws,
+                          std::vector<int64_t>* places,
+                          PatchResult* result) const;
+  absl::Status InsertTransform(std::optional<int64_t> place,
+                               std::unique_ptr<Transform> transform)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(pause_mutex);
+
   // Sampling.
   absl::Status SampleInto(int64_t items, TensorDict* out);
   absl::Status SampleOnce(int64_t items, TensorDict* out, bool* is_cleared);
@@ -65,6 +79,12 @@ struct ReplayBuffer::State {
   absl::Status ApplyTransforms(TensorDict* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transforms_mutex);
   absl::Status Place(TensorDict* out) const;
+  // The rows of a trajectory; false where it is not there any more, or not
+  // wanted.
+  absl::StatusOr<bool> ReadTrajectory(const TrajectoryFilter& filter,
+                                      Slot newest,
+                                      replay_internal::TrajectoryWatch* watch,
+                                      StoredTrajectory* trajectory);
   void Work();
   // Waits until all that was drawn ahead is made.
   void AwaitQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
@@ -93,7 +113,8 @@ struct ReplayBuffer::State {
   const std::optional<Device> device;
   const Device pin_for;
   const replay_internal::SampleReader::Options reader_options;
-  const bool has_transforms;
+  // Changes only while no call samples or writes and no worker runs.
+  bool has_transforms;
 
   replay_internal::DrawGate gate;
   replay_internal::WriteCounter writes{&gate};
@@ -110,6 +131,10 @@ struct ReplayBuffer::State {
   // Calls of the transforms so far.
   uint64_t transforms_changes ABSL_GUARDED_BY(transforms_mutex) = 0;
   std::atomic<bool> is_forward_checked = false;
+
+  // Held by a call of UpdateIfPresent, before everything but pause_mutex: two
+  // that patch one row compare versions in turn.
+  absl::Mutex patch_mutex;
 
   mutable absl::Mutex queue_mutex;
   uint64_t seed ABSL_GUARDED_BY(queue_mutex);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer's writes.
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -122,7 +123,8 @@ absl::Status ReplayBuffer::WriteAt(absl::Span<const Slot> slots,
   absl::ReaderMutexLock pause(&state.pause_mutex);
   state.gate.BeginWrite();
   state.gate.WaitForRows(slots);
-  const absl::Status status = state.writer->WriteAt(slots, rows);
+  const absl::Status status =
+      state.writer->WriteInPlace(slots, rows, InPlace::kReplace);
   state.gate.EndWrite(0);
   return status;
 }
@@ -139,6 +141,45 @@ absl::Status ReplayBuffer::Clear() {
   for (auto& job : state.ahead) state.spare.push_back(std::move(job));
   state.ahead.clear();
   return absl::OkStatus();
+}
+
+absl::Status ReplayBuffer::State::InsertTransform(
+    std::optional<int64_t> place, std::unique_ptr<Transform> transform) {
+  absl::MutexLock lock(&queue_mutex);
+  AwaitQueue();
+  const bool was_checked = is_forward_checked;
+  int64_t at = 0;
+  {
+    absl::MutexLock transforms_lock(&transforms_mutex);
+    at = place.value_or(static_cast<int64_t>(transforms->transforms().size()));
+    RILL_RETURN_IF_ERROR(transforms->Insert(at, std::move(transform)))
+        << "ReplayBuffer::InsertTransform";
+  }
+  is_forward_checked = false;
+  const absl::Status status = CheckForward(storage->spec());
+  absl::MutexLock transforms_lock(&transforms_mutex);
+  if (!status.ok()) {
+    is_forward_checked = was_checked;
+    transforms->Remove(at).IgnoreError();
+    return status;
+  }
+  has_transforms = true;
+  ++transforms_changes;
+  // Batches that needed none had no turn.
+  transforms_turn = batch_number;
+  return absl::OkStatus();
+}
+
+absl::Status ReplayBuffer::AppendTransform(
+    std::unique_ptr<Transform> transform) {
+  absl::MutexLock pause(&state_->pause_mutex);
+  return state_->InsertTransform(std::nullopt, std::move(transform));
+}
+
+absl::Status ReplayBuffer::InsertTransform(
+    int64_t place, std::unique_ptr<Transform> transform) {
+  absl::MutexLock pause(&state_->pause_mutex);
+  return state_->InsertTransform(place, std::move(transform));
 }
 
 void ReplayBuffer::Close() {

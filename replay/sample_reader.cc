@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/replay/sample_origins.h"
 
 namespace rill::replay_internal {
 namespace {

@@ -22,12 +22,6 @@
 
 namespace rill::replay_internal {
 
-// The leaves that a sample has beside the rows' own.
-inline constexpr absl::string_view kIndexKey = "index";
-inline constexpr absl::string_view kGenerationKey = "index_generation";
-inline constexpr absl::string_view kWeightKey = "priority_weight";
-inline constexpr absl::string_view kMaskKey = "collector/mask";
-
 // Turns a plan into a batch: one gather, the leaves that say where the rows
 // came from, and what the unit's transform makes of it.
 //

@@ -46,6 +46,8 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   absl::Status Plan(const Request& request, SamplePlan* plan) override;
   absl::Status UpdatePriorities(absl::Span<const Draw> draws,
                                 absl::Span<const float> priorities) override;
+  void FindCurrent(absl::Span<const Draw> draws,
+                   absl::Span<uint8_t> is_current) const override;
   absl::StatusOr<std::string> SaveState() const override;
   absl::Status LoadState(absl::string_view state) override;
 
@@ -115,6 +117,14 @@ absl::Status ComposedSampler::UpdatePriorities(
   absl::MutexLock lock(&mutex_);
   selector_->UpdatePriorities(draws, priorities, rows_);
   return absl::OkStatus();
+}
+
+void ComposedSampler::FindCurrent(absl::Span<const Draw> draws,
+                                  absl::Span<uint8_t> is_current) const {
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < draws.size(); ++i) {
+    is_current[i] = rows_.IsCurrent(draws[i]) ? 1 : 0;
+  }
 }
 
 // --- State -------------------------------------------------------------------

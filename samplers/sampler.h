@@ -59,6 +59,11 @@ class Sampler {
   virtual absl::Status UpdatePriorities(absl::Span<const Draw> draws,
                                         absl::Span<const float> priorities);
 
+  // is_current[i] != 0 where the row of draws[i] is still there: neither
+  // overwritten nor cleared since, nor being so now. One value a draw.
+  virtual void FindCurrent(absl::Span<const Draw> draws,
+                           absl::Span<uint8_t> is_current) const = 0;
+
   // Whether Draw::weight is other than 1.
   virtual bool is_weighted() const { return false; }
 

@@ -39,10 +39,12 @@ void Generations::OnAttach(const Lanes& lanes,
 }
 
 void Generations::OnRetire(const WriteEvent& event) {
+  if (event.is_patch) return;
   Advance(event.retired, kRetired, &next_);
 }
 
 void Generations::OnWrite(const WriteEvent& event) {
+  if (event.is_patch) return;
   Advance(event.written, kWritten, &next_);
 }
 

@@ -20,7 +20,8 @@ namespace rill {
 // no draw is current there, also while the write that retired it is in flight.
 // The count goes on over retiring, clearing and being attached again, so a draw
 // that was stale once stays so. A write counts once however often it names the
-// slot, and counts where it retires the row.
+// slot, and counts where it retires the row; a patch (WriteEvent::is_patch)
+// does not count.
 //
 // Thread-safety: thread-compatible; an owner that shares it locks around it.
 // Cost: O(slots written) an event, O(1) a look-up, 8 bytes a slot where

@@ -157,7 +157,8 @@ TEST(GenerationsTest, AgreesWithTheModel) {
       } else if (operation < 6 && !model.Live().empty()) {
         const std::vector<Slot> slots = model.Live();
         model.WriteInPlace(
-            {slots[pick(slots.size())], slots[pick(slots.size())]}, kNothing);
+            {slots[pick(slots.size())], slots[pick(slots.size())]}, kNothing,
+            /*is_patch=*/pick(3) == 0);
       } else if (operation < 12 && model.is_open()) {
         model.Publish();
       } else if (operation < 16 || model.is_open()) {

@@ -92,16 +92,19 @@ void RingModel::Publish() {
 }
 
 void RingModel::WriteInPlace(const std::vector<Slot>& slots,
-                             const std::function<void()>& between) {
+                             const std::function<void()>& between,
+                             bool is_patch) {
   std::vector<SlotRange> ranges;
   for (const Slot slot : slots) ranges.push_back({slot, 1});
   WriteEvent event;
   event.is_append = false;
+  event.is_patch = is_patch;
   event.retired = ranges;
   event.written = ranges;
   observer_->OnRetire(event);
   between();
   observer_->OnWrite(event);
+  if (is_patch) return;
   for (const Slot slot : std::set<Slot>(slots.begin(), slots.end())) {
     ++writes_[slot];
   }

@@ -35,7 +35,8 @@ class RingModel {
   int64_t Room(int64_t lane) const;
   // Writes over live rows in place; `slots` are live and may be named twice.
   void WriteInPlace(const std::vector<Slot>& slots,
-                    const std::function<void()>& between);
+                    const std::function<void()>& between,
+                    bool is_patch = false);
   void Clear();
   // A second observer that comes when rows are there already.
   void Attach(WriteObserver* late) const;

@@ -20,6 +20,8 @@ struct WriteEvent {
   // True: rows were appended behind the cursors. False: live rows were written
   // over in place (cursors, ages and counts stay).
   bool is_append = true;
+  // Of a write in place: the rows stay the same ones, generations too.
+  bool is_patch = false;
   absl::Span<const SlotRange> retired;  // Rows that lose their old content.
   absl::Span<const SlotRange> written;
   absl::Span<const uint8_t> ends;  // 1: last step of a trajectory.

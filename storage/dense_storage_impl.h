@@ -88,8 +88,8 @@ class DenseStorageImpl final : public Storage {
 
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override;
-  absl::Status WriteAt(absl::Span<const Slot> slots,
-                       const TensorDict& rows) override;
+  absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) override;
   absl::Status Read(absl::Span<const Slot> slots,
                     TensorDict* out) const override {
     return ReadSome("Storage::Read", slots, std::nullopt, out);

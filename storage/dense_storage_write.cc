@@ -34,6 +34,13 @@ bool IsFlat(absl::Span<const BatchLeaf> leaves, const BatchRows& extent) {
   });
 }
 
+WriteEvent InPlaceEvent(const WriteScratch& scratch) {
+  const std::vector<SlotRange>& slots = scratch.plan.written;
+  WriteEvent event = scratch.event.Event(/*is_append=*/false, slots, slots);
+  event.is_patch = scratch.in_place == InPlace::kPatch;
+  return event;
+}
+
 }  // namespace
 
 absl::StatusOr<BatchRows> DenseStorageImpl::CheckBatchShape(
@@ -245,8 +252,9 @@ absl::Status DenseStorageImpl::CopyBatch(const BatchRows& kept, Rows* rows,
   return absl::OkStatus();
 }
 
-absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
-                                       const TensorDict& rows) {
+absl::Status DenseStorageImpl::WriteInPlace(absl::Span<const Slot> slots,
+                                            const TensorDict& rows,
+                                            InPlace kind) {
   const Shape want = {static_cast<int64_t>(slots.size())};
   if (!(rows.batch_shape() == want)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -254,6 +262,7 @@ absl::Status DenseStorageImpl::WriteAt(absl::Span<const Slot> slots,
         ", want ", want.ToString(), ", one row a slot"));
   }
   ThreadWriteScratch scratch;
+  scratch->in_place = kind;
   absl::Status status;
   if (!writes_alone_) {
     absl::ReaderMutexLock together(&alone_mutex_);
@@ -300,8 +309,7 @@ absl::Status DenseStorageImpl::BeginOverwrite(absl::Span<const Slot> slots,
     return absl::OkStatus();
   }
   JoinSlots(lanes_, slots, &scratch->plan.written);
-  const WriteEvent event = scratch->event.Event(
-      /*is_append=*/false, scratch->plan.written, scratch->plan.written);
+  const WriteEvent event = InPlaceEvent(*scratch);
   for (WriteObserver* observer : observers_) observer->OnRetire(event);
   leases_.End(scratch->plan.written);
   return absl::OkStatus();
@@ -346,8 +354,7 @@ absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
   EndWrite(scratch);
   scratch->has_failed = !written.ok();
   RILL_RETURN_IF_ERROR(written);
-  const WriteEvent event = scratch->event.Event(
-      /*is_append=*/false, scratch->plan.written, scratch->plan.written);
+  const WriteEvent event = InPlaceEvent(*scratch);
   for (WriteObserver* observer : observers_) observer->OnWrite(event);
   return absl::OkStatus();
 }

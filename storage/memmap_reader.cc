@@ -120,7 +120,8 @@ class MemmapReader final : public Storage {
                                       const WriteInfo&) override {
     return Refuse("Extend");
   }
-  absl::Status WriteAt(absl::Span<const Slot>, const TensorDict&) override {
+  absl::Status WriteInPlace(absl::Span<const Slot>, const TensorDict&,
+                            InPlace) override {
     return Refuse("WriteAt");
   }
   absl::Status Clear() override { return Refuse("Clear"); }

@@ -71,6 +71,12 @@ class SlotLease {
   std::shared_ptr<const std::atomic<bool>> valid_;
 };
 
+// What a write in place makes of the rows it names.
+enum class InPlace {
+  kReplace,  // Others: what was drawn of the old ones is stale.
+  kPatch,    // The same rows with other values: their generations stay.
+};
+
 // Rows of steps in a ring, or in one ring a lane. Knows where rows lie, never
 // how they are chosen: samplers learn of writes as observers.
 //
@@ -107,8 +113,15 @@ class Storage {
   // keys. Of a slot that is named twice the later row wins. OUT_OF_RANGE where
   // a slot is not live. Observers hear a retire without values and a write with
   // the values of those keys that `rows` holds, both in the order of `slots`.
-  virtual absl::Status WriteAt(absl::Span<const Slot> slots,
-                               const TensorDict& rows) = 0;
+  absl::Status WriteAt(absl::Span<const Slot> slots, const TensorDict& rows) {
+    return WriteInPlace(slots, rows, InPlace::kReplace);
+  }
+  // The same; the rows stay the ones that were drawn.
+  absl::Status Patch(absl::Span<const Slot> slots, const TensorDict& rows) {
+    return WriteInPlace(slots, rows, InPlace::kPatch);
+  }
+  virtual absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                                    const TensorDict& rows, InPlace kind) = 0;
 
   // Copies rows into `out`, reusing its tensors where keys, shapes, dtypes and
   // device fit (then nothing is allocated): one contiguous array a leaf.

@@ -10,6 +10,7 @@
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/row_layout.h"
 #include "rill/storage/sharing/writes_in_flight.h"
+#include "rill/storage/storage.h"
 #include "rill/storage/write_event_builder.h"
 
 namespace rill::storage_internal {
@@ -23,6 +24,7 @@ struct WriteScratch {
   std::vector<LeafBatch> places;
   WriteEventBuilder event;
   WritesInFlight::Write write;
+  InPlace in_place = InPlace::kReplace;
   bool has_failed = false;  // After rows were retired.
 };
 

@@ -55,6 +55,32 @@ absl::StatusOr<std::unique_ptr<Compose>> Compose::Create(
   return std::unique_ptr<Compose>(new Compose(std::move(transforms)));
 }
 
+absl::Status Compose::Insert(int64_t place,
+                             std::unique_ptr<Transform> transform) {
+  const auto count = static_cast<int64_t>(transforms_.size());
+  if (transform == nullptr) {
+    return absl::InvalidArgumentError(
+        "Compose::Insert: transform: got null, want a transform");
+  }
+  if (place < 0 || place > count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Compose::Insert: place: got ", place, ", want [0, ", count, "]"));
+  }
+  transforms_.insert(transforms_.begin() + place, std::move(transform));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Transform>> Compose::Remove(int64_t place) {
+  const auto count = static_cast<int64_t>(transforms_.size());
+  if (place < 0 || place >= count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Compose::Remove: place: got ", place, ", want [0, ", count, ")"));
+  }
+  std::unique_ptr<Transform> transform = std::move(transforms_[place]);
+  transforms_.erase(transforms_.begin() + place);
+  return transform;
+}
+
 absl::Status Compose::Forward(TensorDict* batch) {
   return RunAll(transforms_, /*is_reverse=*/false,
                 [&](size_t i) { return transforms_[i]->Forward(batch); });

@@ -2,6 +2,7 @@
 #ifndef RILL_TRANSFORMS_COMPOSE_H_
 #define RILL_TRANSFORMS_COMPOSE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,6 +38,13 @@ class Compose final : public Transform {
   absl::Span<const std::unique_ptr<Transform>> transforms() const {
     return transforms_;
   }
+
+  // Puts a transform before the one at `place`, in [0, number of them]; the
+  // states of those behind it are named by their new places from then on.
+  // INVALID_ARGUMENT where it is null or there is no such place.
+  absl::Status Insert(int64_t place, std::unique_ptr<Transform> transform);
+  // Takes out the transform at `place`, in [0, number of them).
+  absl::StatusOr<std::unique_ptr<Transform>> Remove(int64_t place);
 
   absl::string_view name() const override { return "Compose"; }
   absl::Status Forward(TensorDict* batch) override;

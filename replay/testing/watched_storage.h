@@ -55,9 +55,9 @@ class WatchedStorage final : public Storage {
                                       const WriteInfo& info) override {
     return inner_->Extend(batch, info);
   }
-  absl::Status WriteAt(absl::Span<const Slot> slots,
-                       const TensorDict& rows) override {
-    return inner_->WriteAt(slots, rows);
+  absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) override {
+    return inner_->WriteInPlace(slots, rows, kind);
   }
   absl::Status Read(absl::Span<const Slot> slots,
                     TensorDict* out) const override;

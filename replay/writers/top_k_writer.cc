@@ -118,10 +118,10 @@ class TopKWriterImpl final : public Writer {
   absl::Status Attach(std::shared_ptr<Storage> storage) override;
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override;
-  absl::Status WriteAt(absl::Span<const Slot> slots,
-                       const TensorDict& rows) override {
+  absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) override {
     RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
-    return storage->WriteAt(slots, rows);
+    return storage->WriteInPlace(slots, rows, kind);
   }
   absl::string_view name() const override { return "TopKWriter"; }
 

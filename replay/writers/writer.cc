@@ -22,10 +22,10 @@ class RoundRobinWriter final : public Writer {
     RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
     return storage->Extend(batch, info);
   }
-  absl::Status WriteAt(absl::Span<const Slot> slots,
-                       const TensorDict& rows) override {
+  absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) override {
     RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
-    return storage->WriteAt(slots, rows);
+    return storage->WriteInPlace(slots, rows, kind);
   }
   bool appends_all() const override { return true; }
   absl::string_view name() const override { return "RoundRobinWriter"; }
@@ -43,8 +43,9 @@ class ImmutableWriter final : public Writer {
                                       const WriteInfo& /*info*/) override {
     return Refuse("Extend");
   }
-  absl::Status WriteAt(absl::Span<const Slot> /*slots*/,
-                       const TensorDict& /*rows*/) override {
+  absl::Status WriteInPlace(absl::Span<const Slot> /*slots*/,
+                            const TensorDict& /*rows*/,
+                            InPlace /*kind*/) override {
     return Refuse("WriteAt");
   }
   absl::string_view name() const override { return "ImmutableWriter"; }

@@ -36,9 +36,12 @@ class Writer {
   // batch that did not stay. FAILED_PRECONDITION before Attach.
   virtual absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                               const WriteInfo& info = {}) = 0;
-  // Over live rows in place, as Storage::WriteAt.
-  virtual absl::Status WriteAt(absl::Span<const Slot> slots,
-                               const TensorDict& rows) = 0;
+  // Over live rows in place, as the storage's.
+  absl::Status WriteAt(absl::Span<const Slot> slots, const TensorDict& rows) {
+    return WriteInPlace(slots, rows, InPlace::kReplace);
+  }
+  virtual absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                                    const TensorDict& rows, InPlace kind) = 0;
 
   // Extend is just Storage::Extend of the whole batch.
   virtual bool appends_all() const { return false; }

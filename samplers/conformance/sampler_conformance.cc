@@ -124,6 +124,32 @@ TEST_P(SamplerConformanceTest, WriteInPlaceGivesTheRowsANewGeneration) {
   ExpectValid(storage, *sampler, 4, kSeed);
 }
 
+TEST_P(SamplerConformanceTest, FindsWhichDrawsAreStillThere) {
+  StorageSimulator storage({.count = 2, .capacity = 6});
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  std::vector<Draw> draws = {{.slot = -1}, {.slot = 12}, {.slot = 0}};
+  draws[2].generation = 5;
+  for (Slot slot = 0; slot < 12; ++slot) draws.push_back({.slot = slot});
+  std::vector<uint8_t> is_current(draws.size(), 2);
+  const auto expect_current = [&](std::vector<Slot> stale) {
+    sampler->FindCurrent(draws, absl::MakeSpan(is_current));
+    for (size_t i = 0; i < draws.size(); ++i) {
+      const bool is_stale =
+          std::find(stale.begin(), stale.end(), draws[i].slot) != stale.end();
+      EXPECT_EQ(is_current[i], i >= 3 && !is_stale ? 1 : 0) << i;
+    }
+  };
+  expect_current({});
+  storage.BeginOverwrite({1, 7});
+  expect_current({1, 7});
+  storage.Finish();
+  expect_current({1, 7});
+  storage.Append(/*first_lane=*/0, /*num_lanes=*/1, /*steps=*/3);
+  expect_current({0, 1, 2, 7});
+}
+
 TEST_P(SamplerConformanceTest, SeesRowsThatWereThereBeforeIt) {
   StorageSimulator storage({.count = 2, .capacity = 5});
   storage.Append(0, 1, 7);

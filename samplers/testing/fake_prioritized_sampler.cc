@@ -38,6 +38,8 @@ class FakePrioritizedSampler final : public Sampler, private WriteObserver {
   absl::Status Plan(const Request& request, SamplePlan* plan) override;
   absl::Status UpdatePriorities(absl::Span<const Draw> draws,
                                 absl::Span<const float> priorities) override;
+  void FindCurrent(absl::Span<const Draw> draws,
+                   absl::Span<uint8_t> is_current) const override;
   absl::StatusOr<std::string> SaveState() const override;
   absl::Status LoadState(absl::string_view state) override;
 
@@ -101,6 +103,14 @@ absl::Status FakePrioritizedSampler::Plan(const Request& request,
     plan->draws.push_back(draw);
   }
   return absl::OkStatus();
+}
+
+void FakePrioritizedSampler::FindCurrent(absl::Span<const Draw> draws,
+                                         absl::Span<uint8_t> is_current) const {
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < draws.size(); ++i) {
+    is_current[i] = state_.rows.IsCurrent(draws[i]) ? 1 : 0;
+  }
 }
 
 absl::Status FakePrioritizedSampler::UpdatePriorities(

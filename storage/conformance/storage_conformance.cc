@@ -51,10 +51,11 @@ void StorageSubject::ExtendWith(const TensorDict& batch, int64_t first_lane,
 }
 
 void StorageSubject::WriteAt(absl::Span<const Slot> slots,
-                             absl::Span<const size_t> leaves) {
+                             absl::Span<const size_t> leaves, InPlace kind) {
   const int64_t n = static_cast<int64_t>(slots.size());
   const std::vector<int64_t> ids = NewIds(n);
-  RILL_ASSERT_OK(storage_->WriteAt(slots, ConformanceRows({n}, ids, leaves)));
+  RILL_ASSERT_OK(
+      storage_->WriteInPlace(slots, ConformanceRows({n}, ids, leaves), kind));
   oracle_.WriteAt(slots, leaves, ids);
 }
 

@@ -70,7 +70,8 @@ class StorageSubject {
   // The same with a batch of the caller's making that holds rows `ids`.
   void ExtendWith(const TensorDict& batch, int64_t first_lane,
                   absl::Span<const int64_t> ids);
-  void WriteAt(absl::Span<const Slot> slots, absl::Span<const size_t> leaves);
+  void WriteAt(absl::Span<const Slot> slots, absl::Span<const size_t> leaves,
+               InPlace kind = InPlace::kReplace);
   void Clear();
 
   // Rows, sizes, cursors and the mirror are the oracle's.

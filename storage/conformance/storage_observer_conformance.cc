@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/slots/generations.h"
 #include "rill/slots/live_slots.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/mirror_observer.h"
@@ -29,10 +30,13 @@ class Journal : public WriteObserver {
                                  cursors.empty() ? -1 : cursors[0].written));
   }
   void OnRetire(const WriteEvent& event) override {
-    calls.push_back("retire" + Ranges(event.retired));
+    calls.push_back((event.is_patch ? "retire patched" : "retire") +
+                    Ranges(event.retired));
   }
   void OnWrite(const WriteEvent& event) override {
-    calls.push_back((event.is_append ? "append" : "overwrite") +
+    calls.push_back((event.is_append  ? "append"
+                     : event.is_patch ? "patch"
+                                      : "overwrite") +
                     Ranges(event.written));
   }
   void OnClear() override { calls.push_back("clear"); }
@@ -56,6 +60,7 @@ TEST_P(StorageConformanceTest, ObserversHearOfWritesInOrder) {
   subject->ExtendAll(3);
   subject->ExtendAll(2);
   subject->WriteAt({0, 3, 2}, {ConformanceLeafNumber("action")});
+  subject->WriteAt({1, 0}, {ConformanceLeafNumber("action")}, InPlace::kPatch);
   subject->Clear();
   subject->ExtendAll(6);
   subject->storage().RemoveObserver(&journal);
@@ -64,7 +69,26 @@ TEST_P(StorageConformanceTest, ObserversHearOfWritesInOrder) {
   EXPECT_THAT(journal.calls,
               ElementsAre("attach 1x4 0", "append 0+3", "retire 0+1",
                           "append 3+1 0+1", "retire 0+1 3+1 2+1",
-                          "overwrite 0+1 3+1 2+1", "clear", "append 2+2 0+2"));
+                          "overwrite 0+1 3+1 2+1", "retire patched 1+1 0+1",
+                          "patch 1+1 0+1", "clear", "append 2+2 0+2"));
+}
+
+TEST_P(StorageConformanceTest, PatchWritesRowsAndKeepsTheirGenerations) {
+  auto subject = Make(8, 2);
+  Generations generations;
+  RILL_ASSERT_OK(subject->storage().AddObserver(&generations));
+  subject->ExtendAll(4);
+  subject->ExtendAll(2);
+  const std::vector<Slot> slots = {0, 5, 0, 3};
+  subject->WriteAt(slots, {ConformanceLeafNumber("action")}, InPlace::kPatch);
+  subject->Check();
+  for (Slot slot = 0; slot < 8; ++slot) {
+    EXPECT_EQ(generations.Get(slot), slot % 4 < 2 ? 1 : 0) << slot;
+  }
+  subject->WriteAt(slots, {ConformanceLeafNumber("action")});
+  EXPECT_EQ(generations.Get(0), 2);
+  EXPECT_EQ(generations.Get(3), 1);
+  subject->storage().RemoveObserver(&generations);
 }
 
 TEST_P(StorageConformanceTest, LateObserversLearnOfAllLiveRows) {

@@ -88,8 +88,8 @@ class TieredStorage final : public Storage {
   StorageUsage MemoryUsage() const override;  // Of both.
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {}) override;
-  absl::Status WriteAt(absl::Span<const Slot> slots,
-                       const TensorDict& rows) override;
+  absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) override;
   absl::Status Read(absl::Span<const Slot> slots,
                     TensorDict* out) const override;
   absl::Status ReadLeaves(absl::Span<const Slot> slots,

@@ -51,7 +51,7 @@ struct TieredStorage::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
   // Writes those of `rows` that the fast tier has.
   absl::Status PatchFast(const storage_internal::TierMap::Split& split,
-                         const TensorDict& rows)
+                         const TensorDict& rows, InPlace kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
   // Rows that were lent change under a write that reads them twice.
   absl::StatusOr<TensorDict> OwnRows(const TensorDict& rows) const;

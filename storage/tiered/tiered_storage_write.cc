@@ -113,9 +113,12 @@ absl::StatusOr<ExtendResult> TieredStorage::Extend(const TensorDict& batch,
 }
 
 absl::Status TieredStorage::State::PatchFast(const TierMap::Split& split,
-                                             const TensorDict& rows) {
+                                             const TensorDict& rows,
+                                             InPlace kind) {
   if (split.hits.empty()) return absl::OkStatus();
-  if (split.missing.empty()) return fast->WriteAt(split.fast_slots, rows);
+  if (split.missing.empty()) {
+    return fast->WriteInPlace(split.fast_slots, rows, kind);
+  }
   std::vector<int64_t> places;
   std::vector<Slot> fast_slots;
   for (const TierMap::Split::Hit& hit : split.hits) {
@@ -123,22 +126,24 @@ absl::Status TieredStorage::State::PatchFast(const TierMap::Split& split,
     fast_slots.push_back(split.fast_slots[hit.place]);
   }
   RILL_ASSIGN_OR_RETURN(const TensorDict hits, rows.Gather(places));
-  return fast->WriteAt(fast_slots, hits);
+  return fast->WriteInPlace(fast_slots, hits, kind);
 }
 
-absl::Status TieredStorage::WriteAt(absl::Span<const Slot> slots,
-                                    const TensorDict& given) {
+absl::Status TieredStorage::WriteInPlace(absl::Span<const Slot> slots,
+                                         const TensorDict& given,
+                                         InPlace kind) {
   State& state = *state_;
   absl::MutexLock turn(&state.write_mutex);
   RILL_ASSIGN_OR_RETURN(const TensorDict rows, state.OwnRows(given));
   TierMap::Split split;
   state.map.SplitRead(slots, &split);
   state.map.BeginPatch();
-  absl::Status status = state.below->WriteAt(slots, rows);
+  absl::Status status = state.below->WriteInPlace(slots, rows, kind);
   if (status.ok()) {
     const auto hits = static_cast<int64_t>(split.hits.size());
     const auto n = std::max<int64_t>(static_cast<int64_t>(slots.size()), 1);
-    state.Note(state.PatchFast(split, rows), rows.size_bytes() / n * hits);
+    state.Note(state.PatchFast(split, rows, kind),
+               rows.size_bytes() / n * hits);
   } else if (!split.hits.empty()) {
     // Rows may have changed before it failed.
     state.StartAnew().IgnoreError();

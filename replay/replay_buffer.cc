@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
+#include "rill/device/stream.h"
 #include "rill/replay/replay_buffer_state.h"
 
 namespace rill {
@@ -85,22 +86,22 @@ absl::Status CheckOptions(const ReplayBuffer::Options& options) {
   return absl::OkStatus();
 }
 
-replay_internal::SampleReader::Options ReaderOptions(const Sampler& sampler,
-                                                     const UnitTransform* unit,
-                                                     bool pin_memory,
-                                                     Device pin_for) {
+replay_internal::SampleReader::Options ReaderOptions(
+    const Sampler& sampler, const UnitTransform* unit,
+    std::optional<Device> pin_for) {
   replay_internal::SampleReader::Options options;
   options.is_weighted = sampler.is_weighted();
   options.unit = unit;
   options.sampler = std::string(sampler.name());
-  if (pin_memory) options.memory = {pin_for, MemoryKind::kPinned};
+  if (pin_for.has_value()) options.memory = {*pin_for, MemoryKind::kPinned};
   return options;
 }
 
 }  // namespace
 
 ReplayBuffer::State::State(Options options,
-                           std::unique_ptr<Compose> all_transforms)
+                           std::unique_ptr<Compose> all_transforms,
+                           std::optional<Stream> copies)
     : storage(std::move(options.storage)),
       sampler(std::move(options.sampler)),
       unit_transform(std::move(options.unit_transform)),
@@ -113,8 +114,11 @@ ReplayBuffer::State::State(Options options,
       pin_memory(options.pin_memory),
       device(options.device),
       pin_for(options.pin_for),
-      reader_options(
-          ReaderOptions(*sampler, unit_transform.get(), pin_memory, pin_for)),
+      copy_stream(std::move(copies)),
+      reader_options(ReaderOptions(*sampler, unit_transform.get(),
+                                   copy_stream.has_value() ? device
+                                   : pin_memory ? std::optional<Device>(pin_for)
+                                                : std::nullopt)),
       has_transforms(!all_transforms->transforms().empty()),
       transforms(std::move(all_transforms)),
       seed(options.seed) {}
@@ -170,8 +174,13 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Create(
   RILL_ASSIGN_OR_RETURN(auto transforms,
                         Compose::Create(std::move(options.transforms)));
   const int threads = options.prefetch_threads;
-  auto state =
-      std::make_unique<State>(std::move(options), std::move(transforms));
+  std::optional<Stream> copies;
+  if (options.device.has_value() && !options.device->is_cpu() &&
+      options.storage->device().is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(copies, Stream::Create(*options.device));
+  }
+  auto state = std::make_unique<State>(
+      std::move(options), std::move(transforms), std::move(copies));
   RILL_RETURN_IF_ERROR(state->CheckForward(state->storage->spec()));
   RILL_RETURN_IF_ERROR(state->Attach());
   state->StartWorkers(threads);

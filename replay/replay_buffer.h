@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/stored_trajectory.h"
 #include "rill/replay/writers/writer.h"
@@ -83,8 +84,9 @@ class ReplayBuffer : public Sink {
     std::vector<std::unique_ptr<Transform>> transforms = {};
     int64_t batch_size = 0;   // Of Sample() without a number; 0: none.
     bool pin_memory = false;  // Samples in page-locked memory, for `pin_for`.
-    std::optional<Device> device =
-        std::nullopt;  // Samples moved there. Not with pin_memory.
+    // Samples moved there, from page-locked memory in a stream of the buffer's
+    // own. Not with pin_memory.
+    std::optional<Device> device = std::nullopt;
     Device pin_for = Device::Cuda(0);
     uint64_t seed = 0;
     // Batches that are drawn and made ahead, in [0, 1024]; needs batch_size.
@@ -195,6 +197,18 @@ class ReplayBuffer : public Sink {
   // Reuses the tensors of `out`, where they fit: no allocation then, unless a
   // transform makes one. With an error the values in `out` are unspecified.
   absl::Status SampleInto(TensorDict* out);
+
+  // A batch whose copy to Options::device may be under way.
+  struct PendingBatch {
+    TensorDict batch;
+    // Null: it is all there. Else wait for it before anything reads the batch:
+    // Stream::WaitFor(*copied), or copied->Synchronize() on the host.
+    std::shared_ptr<const Event> copied;
+  };
+  // As Sample(), without waiting for the copy, which has a stream of its own.
+  // An error of the copy shows where it is waited for, and may be one of those
+  // that were queued behind it too.
+  absl::StatusOr<PendingBatch> SamplePending();
 
   // New priorities for the rows of a sample (reads its `index` and
   // `index_generation`); one value a row, or one for all. Stale rows are

@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/device/stream.h"
+#include "rill/device/testing/fake_backend.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/testing/fake_prioritized_sampler.h"
@@ -21,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 void ExpectAllOn(Device device, const TensorDict& batch) {
   batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
@@ -92,6 +95,71 @@ TEST(ReplayBufferDeviceTest, OriginsFollowABatchThatATransformMoved) {
   for (int i = 0; i < 2; ++i) {
     RILL_ASSERT_OK(buffer->SampleInto(&batch));
     ExpectAllOn(Device::Fake(0), batch);
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host, batch.To(Device::Cpu()));
+    ExpectWholeSteps(host, 10);
+  }
+}
+
+// The fake's streams do nothing until somebody waits for them.
+TEST(ReplayBufferDeviceTest, PendingBatchesAreWholeOnceTheirEventsAre) {
+  FakeBackend* const fake = FakeBackend::Install({});
+  for (const int64_t prefetch : {0, 3}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto buffer, ReplayBuffer::Create({.storage = MakeStorage(500),
+                                           .sampler = MakeUniformSampler(),
+                                           .batch_size = 8,
+                                           .device = Device::Fake(0),
+                                           .prefetch = prefetch,
+                                           .prefetch_threads = 2}));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto same, ReplayBuffer::Create({.storage = MakeStorage(500),
+                                         .sampler = MakeUniformSampler(),
+                                         .batch_size = 8}));
+    RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 500)));
+    RILL_ASSERT_OK(same->Extend(NumberedSteps(1, 500)));
+    std::vector<ReplayBuffer::PendingBatch> pending;
+    for (int i = 0; i < 6; ++i) {
+      RILL_ASSERT_OK_AND_ASSIGN(pending.emplace_back(),
+                                buffer->SamplePending());
+      ASSERT_NE(pending.back().copied, nullptr);
+      ExpectAllOn(Device::Fake(0), pending.back().batch);
+    }
+    EXPECT_THAT(pending.back().copied->IsComplete(), IsOkAndHolds(false));
+    for (const ReplayBuffer::PendingBatch& each : pending) {
+      RILL_ASSERT_OK(each.copied->Synchronize());
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got,
+                                each.batch.To(Device::Cpu()));
+      RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, same->Sample());
+      want.ClearDevice();
+      for (const char* const key : {"observation", "action", "index"}) {
+        EXPECT_THAT(got.Find(key)->BitEquals(*want.Find(key)),
+                    IsOkAndHolds(true))
+            << key;
+      }
+    }
+    // A batch that is dropped while it is on its way.
+    RILL_ASSERT_OK(buffer->SamplePending());
+    buffer.reset();
+    pending.clear();
+    EXPECT_THAT(fake->TakeMisuse(), IsEmpty());
+    EXPECT_EQ(fake->NumStreamsAndEvents(), 0);
+  }
+}
+
+TEST(ReplayBufferDeviceTest, ErrorsOfACopyBelongToItsBatch) {
+  FakeBackend* const fake = FakeBackend::Install({});
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto buffer, ReplayBuffer::Create({.storage = MakeStorage(10),
+                                         .sampler = MakeUniformSampler(),
+                                         .batch_size = 4,
+                                         .device = Device::Fake(0)}));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
+  fake->FailNext(FakeBackend::Operation::kCopy, 1,
+                 absl::InternalError("no copy"));
+  EXPECT_THAT(buffer->Sample(),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("no copy")));
+  for (int i = 0; i < 3; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict host, batch.To(Device::Cpu()));
     ExpectWholeSteps(host, 10);
   }

@@ -185,6 +185,9 @@ absl::Status ReplayBuffer::State::SaveAhead(const std::string& directory,
     const auto number = static_cast<int64_t>(i);
     manifest->SetInt(AheadField(number, "items"), job.items);
     manifest->fields[AheadField(number, "number")] = absl::StrCat(job.number);
+    if (job.copied != nullptr) {
+      RILL_RETURN_IF_ERROR(job.copied->Synchronize());
+    }
     RILL_ASSIGN_OR_RETURN(const TensorDict batch, job.batch.To(Device::Cpu()));
     RILL_RETURN_IF_ERROR(
         SaveMemmapDirectory(batch, JoinPath(parent, absl::StrCat(i))));
@@ -217,7 +220,7 @@ absl::Status ReplayBuffer::State::LoadAhead(const std::string& directory,
         LoadMemmapDirectory(
             JoinPath(JoinPath(directory, kAheadDirectory), absl::StrCat(i)),
             {.mode = LoadMemmapOptions::Mode::kCopy}));
-    RILL_RETURN_IF_ERROR(Place(&job->batch));
+    RILL_RETURN_IF_ERROR(Place(job.get()));
     ahead.push_back(std::move(job));
   }
   return absl::OkStatus();

@@ -25,6 +25,13 @@ using replay_internal::kWeightKey;
 
 }  // namespace
 
+absl::Status ReplayBuffer::State::CheckBatchSize() const {
+  if (batch_size > 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "ReplayBuffer::Sample: Options::batch_size: got 0, want > 0; set it, or "
+      "call Sample(batch_size)");
+}
+
 absl::StatusOr<std::unique_ptr<ReplayBuffer::State::Job>>
 ReplayBuffer::State::Draw(int64_t items) {
   std::unique_ptr<Job> job;
@@ -72,11 +79,19 @@ ReplayBuffer::State::TakeNext(int64_t items, bool* is_mine) {
 // Gathers, transforms in the order of numbers, places. Whatever fails, the turn
 // goes on.
 void ReplayBuffer::State::Run(Job* job) {
-  job->status = job->reader.Read(*storage, job->plan, &job->batch);
+  if (copy_stream.has_value()) {
+    // The copy of the batch before belongs to that one, with its errors; a
+    // stream that failed works again once it was waited for.
+    if (!job->AwaitCopy().ok()) copy_stream->Synchronize().IgnoreError();
+    job->status = job->reader.Read(*storage, job->plan, &job->staging);
+    job->batch = job->staging;
+  } else {
+    job->status = job->reader.Read(*storage, job->plan, &job->batch);
+  }
   job->is_cleared = absl::IsOutOfRange(job->status);
   gate.Release(&job->plan);
   if (!has_transforms) {
-    if (job->status.ok()) job->status = Place(&job->batch);
+    if (job->status.ok()) job->status = Place(job);
     return;
   }
   absl::MutexLock lock(&transforms_mutex);
@@ -85,7 +100,7 @@ void ReplayBuffer::State::Run(Job* job) {
     return transforms_turn == job->number;
   };
   transforms_mutex.Await(absl::Condition(&is_next));
-  if (job->status.ok()) job->status = ApplyTransforms(&job->batch);
+  if (job->status.ok()) job->status = ApplyTransforms(job);
   ++transforms_turn;
 }
 
@@ -123,7 +138,8 @@ void ReplayBuffer::State::AwaitQueue() {
   queue_mutex.Await(absl::Condition(&is_made));
 }
 
-absl::Status ReplayBuffer::State::ApplyTransforms(TensorDict* out) {
+absl::Status ReplayBuffer::State::ApplyTransforms(Job* job) {
+  TensorDict* const out = &job->batch;
   constexpr std::array<absl::string_view, 3> kOrigins = {
       kIndexKey, kGenerationKey, kWeightKey};
   const Shape shape = out->batch_shape();
@@ -146,14 +162,21 @@ absl::Status ReplayBuffer::State::ApplyTransforms(TensorDict* out) {
     if (out->device().has_value()) moved = moved->To(*out->device());
     status = moved.ok() ? out->Set(kOrigins[i], *moved) : moved.status();
   }
-  if (status.ok()) status = Place(out);
+  if (status.ok()) status = Place(job);
   // A transform takes what it has just saved.
   if (!status.ok()) transforms->LoadState(before).IgnoreError();
   return status;
 }
 
 // The last step: whatever the transforms made lies where it was asked for.
-absl::Status ReplayBuffer::State::Place(TensorDict* out) const {
+absl::Status ReplayBuffer::State::Place(Job* job) const {
+  TensorDict* const out = &job->batch;
+  if (copy_stream.has_value()) {
+    RILL_ASSIGN_OR_RETURN(*out, out->ToAsync(*copy_stream, &job->in_flight));
+    RILL_ASSIGN_OR_RETURN(Event event, Event::Record(*copy_stream));
+    job->copied = std::make_shared<const Event>(std::move(event));
+    return absl::OkStatus();
+  }
   if (device.has_value()) {
     RILL_ASSIGN_OR_RETURN(*out, out->To(*device));
     return absl::OkStatus();
@@ -164,7 +187,7 @@ absl::Status ReplayBuffer::State::Place(TensorDict* out) const {
   return absl::OkStatus();
 }
 
-absl::Status ReplayBuffer::State::SampleOnce(int64_t items, TensorDict* out,
+absl::Status ReplayBuffer::State::SampleOnce(int64_t items, PendingBatch* out,
                                              bool* is_cleared) {
   std::unique_ptr<Job> job;
   bool is_mine = false;
@@ -175,7 +198,7 @@ absl::Status ReplayBuffer::State::SampleOnce(int64_t items, TensorDict* out,
   RILL_ASSIGN_OR_RETURN(job, std::move(taken));
   if (is_mine) {
     // The caller's own memory.
-    if (prefetch == 0) std::swap(job->batch, *out);
+    if (prefetch == 0) std::swap(job->batch, out->batch);
     queue_mutex.Unlock();
     Run(job.get());
     queue_mutex.Lock();
@@ -190,7 +213,8 @@ absl::Status ReplayBuffer::State::SampleOnce(int64_t items, TensorDict* out,
     time_awaited += Clock::System().Now() - begin;
   }
   // What the caller had serves a batch to come.
-  std::swap(job->batch, *out);
+  std::swap(job->batch, out->batch);
+  out->copied = job->copied;
   if (job->status.ok()) ++batches;
   *is_cleared = job->is_cleared;
   const absl::Status status = job->status;
@@ -198,7 +222,7 @@ absl::Status ReplayBuffer::State::SampleOnce(int64_t items, TensorDict* out,
   return status;
 }
 
-absl::Status ReplayBuffer::State::SampleInto(int64_t items, TensorDict* out) {
+absl::Status ReplayBuffer::State::SampleInto(int64_t items, PendingBatch* out) {
   std::optional<RateLimiter::Permit> permit;
   if (rate_limiter != nullptr) {
     RILL_ASSIGN_OR_RETURN(
@@ -222,9 +246,21 @@ absl::Status ReplayBuffer::State::SampleInto(int64_t items, TensorDict* out) {
   return status;
 }
 
+absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
+                                                TensorDict* out) {
+  PendingBatch pending;
+  std::swap(pending.batch, *out);
+  absl::Status status = SampleInto(items, &pending);
+  if (status.ok() && pending.copied != nullptr) {
+    status = pending.copied->Synchronize();
+  }
+  std::swap(pending.batch, *out);
+  return status;
+}
+
 absl::StatusOr<TensorDict> ReplayBuffer::Sample(int64_t batch_size) {
   TensorDict batch;
-  RILL_RETURN_IF_ERROR(state_->SampleInto(batch_size, &batch));
+  RILL_RETURN_IF_ERROR(state_->SampleAndWait(batch_size, &batch));
   return batch;
 }
 
@@ -239,12 +275,15 @@ absl::Status ReplayBuffer::SampleInto(TensorDict* out) {
     return absl::InvalidArgumentError(
         "ReplayBuffer::SampleInto: out: got null, want a TensorDict");
   }
-  if (state_->batch_size == 0) {
-    return absl::FailedPreconditionError(
-        "ReplayBuffer::Sample: Options::batch_size: got 0, want > 0; set it, "
-        "or call Sample(batch_size)");
-  }
-  return state_->SampleInto(state_->batch_size, out);
+  RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
+  return state_->SampleAndWait(state_->batch_size, out);
+}
+
+absl::StatusOr<ReplayBuffer::PendingBatch> ReplayBuffer::SamplePending() {
+  RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
+  PendingBatch pending;
+  RILL_RETURN_IF_ERROR(state_->SampleInto(state_->batch_size, &pending));
+  return pending;
 }
 
 absl::Status ReplayBuffer::UpdatePriorities(

@@ -35,7 +35,8 @@ namespace rill {
 struct ReplayBuffer::State {
   using Job = replay_internal::SampleJob;
 
-  State(Options options, std::unique_ptr<Compose> transforms);
+  State(Options options, std::unique_ptr<Compose> transforms,
+        std::optional<Stream> copy_stream);
   ~State();
 
   // The storage's events reach the sampler and `writes` from here on.
@@ -67,8 +68,11 @@ struct ReplayBuffer::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(pause_mutex);
 
   // Sampling.
-  absl::Status SampleInto(int64_t items, TensorDict* out);
-  absl::Status SampleOnce(int64_t items, TensorDict* out, bool* is_cleared);
+  absl::Status CheckBatchSize() const;
+  // `out->copied` is null, or its batch is on its way.
+  absl::Status SampleInto(int64_t items, PendingBatch* out);
+  absl::Status SampleAndWait(int64_t items, TensorDict* out);
+  absl::Status SampleOnce(int64_t items, PendingBatch* out, bool* is_cleared);
   // Both in a turn to draw.
   absl::StatusOr<std::unique_ptr<Job>> Draw(int64_t items)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
@@ -76,9 +80,9 @@ struct ReplayBuffer::State {
   absl::StatusOr<std::unique_ptr<Job>> TakeNext(int64_t items, bool* is_mine)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
   void Run(Job* job);
-  absl::Status ApplyTransforms(TensorDict* out)
+  absl::Status ApplyTransforms(Job* job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transforms_mutex);
-  absl::Status Place(TensorDict* out) const;
+  absl::Status Place(Job* job) const;
   // The rows of a trajectory; false where it is not there any more, or not
   // wanted.
   absl::StatusOr<bool> ReadTrajectory(const TrajectoryFilter& filter,
@@ -112,6 +116,8 @@ struct ReplayBuffer::State {
   const bool pin_memory;
   const std::optional<Device> device;
   const Device pin_for;
+  // Of the copies to `device`, where rows come from host memory.
+  const std::optional<Stream> copy_stream;
   const replay_internal::SampleReader::Options reader_options;
   // Changes only while no call samples or writes and no worker runs.
   bool has_transforms;

@@ -3,10 +3,14 @@
 #define RILL_REPLAY_SAMPLE_JOB_H_
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "rill/device/stream.h"
 #include "rill/replay/sample_reader.h"
 #include "rill/slots/sample_plan.h"
+#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::replay_internal {
@@ -18,6 +22,16 @@ struct SampleJob {
   enum class Stage { kDrawn, kRunning, kDone };
 
   explicit SampleJob(const SampleReader::Options& options) : reader(options) {}
+  ~SampleJob() { AwaitCopy().IgnoreError(); }
+
+  // Waits until nothing reads the memory of the last batch.
+  absl::Status AwaitCopy() {
+    const absl::Status status =
+        copied == nullptr ? absl::OkStatus() : copied->Synchronize();
+    copied = nullptr;
+    in_flight.clear();
+    return status;
+  }
 
   uint64_t number = 0;  // Of the batch.
   int64_t items = 0;
@@ -25,6 +39,11 @@ struct SampleJob {
   SamplePlan plan;
   SampleReader reader;
   TensorDict batch;
+  // Where batches go to a device: the memory that they are gathered in, when
+  // the copy is done, and what it uses.
+  TensorDict staging;
+  std::shared_ptr<const Event> copied;
+  std::vector<Tensor> in_flight;
   absl::Status status;
   bool is_cleared = false;  // Rows of the plan were gone at the gather.
 };

@@ -213,6 +213,11 @@ class TensorDict {
   void ClearDevice();  // Of nested dictionaries too.
   // Every leaf on `device`, copied where it must; complete on return.
   absl::StatusOr<TensorDict> To(Device device) const;
+  // The same to the device of `stream`, whose work the copies of host leaves
+  // are. `in_flight` gets what the caller keeps, unchanged, until the stream
+  // got there.
+  absl::StatusOr<TensorDict> ToAsync(const Stream& stream,
+                                     std::vector<Tensor>* in_flight) const;
   // Every host leaf in page-locked memory for `device`.
   absl::StatusOr<TensorDict> Pin(Device device) const;
   // Every leaf of float16, bfloat16, float32 or float64 cast to `dtype`, one of

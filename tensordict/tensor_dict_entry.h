@@ -231,7 +231,8 @@ struct TensorDict::Internal {
   // `needs_copy` says so.
   static absl::StatusOr<TensorDict> Moved(
       const TensorDict& dict, const Tensor::Options& options,
-      absl::FunctionRef<bool(const Tensor&)> needs_copy);
+      absl::FunctionRef<bool(const Tensor&)> needs_copy,
+      const Stream* stream = nullptr, std::vector<Tensor>* in_flight = nullptr);
 
   // Results with another batch shape: `prefix` stands in the place of the first
   // `old_rank` dimensions of every leaf and (nested) batch shape.

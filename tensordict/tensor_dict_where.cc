@@ -25,10 +25,11 @@ namespace {
 
 using tensordict_internal::LeafAllocator;
 
-// Copies in the order of a device's default stream, waited for once a device.
+// Copies in the order of a stream, waited for once: of a device's default one,
+// or, between the host and its device, of the given one.
 class CopyQueue {
  public:
-  CopyQueue() = default;
+  explicit CopyQueue(const Stream* given) : given_(given) {}
   ~CopyQueue() { Finish().IgnoreError(); }
   CopyQueue(const CopyQueue&) = delete;
   CopyQueue& operator=(const CopyQueue&) = delete;
@@ -38,25 +39,46 @@ class CopyQueue {
       return to.CopyFrom(from);
     }
     const Device device = to.device().is_cpu() ? from.device() : to.device();
+    RILL_ASSIGN_OR_RETURN(Tensor source, from.Contiguous());
+    if (given_ != nullptr && given_->device() == device) {
+      in_flight_of_given_.push_back(to);
+      in_flight_of_given_.push_back(std::move(source));
+      return to.CopyFromAsync(in_flight_of_given_.back(), *given_);
+    }
     if (!stream_.has_value() || stream_->device() != device) {
       RILL_RETURN_IF_ERROR(Finish());
       RILL_ASSIGN_OR_RETURN(stream_, Stream::Default(device));
     }
-    RILL_ASSIGN_OR_RETURN(Tensor source, from.Contiguous());
     in_flight_.push_back(to);
     in_flight_.push_back(std::move(source));
     return to.CopyFromAsync(in_flight_.back(), *stream_);
   }
 
   absl::Status Finish() {
-    if (!stream_.has_value()) return absl::OkStatus();
-    absl::Status status = stream_->Synchronize();
+    absl::Status status;
+    if (!in_flight_of_given_.empty()) status = given_->Synchronize();
+    in_flight_of_given_.clear();
+    if (!stream_.has_value()) return status;
+    status.Update(stream_->Synchronize());
     stream_.reset();
     in_flight_.clear();
     return status;
   }
 
+  // All but what goes on in the given stream; that is the caller's to keep.
+  absl::StatusOr<std::vector<Tensor>> FinishOthers() {
+    std::vector<Tensor> in_flight = std::move(in_flight_of_given_);
+    in_flight_of_given_.clear();
+    if (absl::Status status = Finish(); !status.ok()) {
+      given_->Synchronize().IgnoreError();
+      return status;
+    }
+    return in_flight;
+  }
+
  private:
+  const Stream* const given_;  // May be null.
+  std::vector<Tensor> in_flight_of_given_;
   std::optional<Stream> stream_;
   std::vector<Tensor> in_flight_;  // Kept alive until the stream got there.
 };
@@ -65,12 +87,13 @@ class CopyQueue {
 
 absl::StatusOr<TensorDict> TensorDict::Internal::Moved(
     const TensorDict& dict, const Tensor::Options& options,
-    absl::FunctionRef<bool(const Tensor&)> needs_copy) {
+    absl::FunctionRef<bool(const Tensor&)> needs_copy, const Stream* stream,
+    std::vector<Tensor>* in_flight) {
   LeafAllocator allocator(options);
   VisitTensors(dict, [&](const Tensor& leaf) {
     if (needs_copy(leaf)) allocator.Plan(leaf.dtype(), leaf.shape());
   });
-  CopyQueue queue;
+  CopyQueue queue(stream);
   absl::StatusOr<TensorDict> moved =
       Map(dict, dict.batch_shape_, dict.batch_shape_.rank(), {ShapeOp::kCopy},
           [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
@@ -80,7 +103,11 @@ absl::StatusOr<TensorDict> TensorDict::Internal::Moved(
             RILL_RETURN_IF_ERROR(queue.Add(copy, leaf));
             return copy;
           });
-  RILL_RETURN_IF_ERROR(queue.Finish());
+  if (stream == nullptr || !moved.ok()) {
+    RILL_RETURN_IF_ERROR(queue.Finish());
+    return moved;
+  }
+  RILL_ASSIGN_OR_RETURN(*in_flight, queue.FinishOthers());
   return moved;
 }
 
@@ -90,6 +117,19 @@ absl::StatusOr<TensorDict> TensorDict::To(Device device) const {
                                         [device](const Tensor& leaf) {
                                           return leaf.device() != device;
                                         }));
+  Internal::SetDevice(&moved, device);
+  return moved;
+}
+
+absl::StatusOr<TensorDict> TensorDict::ToAsync(
+    const Stream& stream, std::vector<Tensor>* in_flight) const {
+  const Device device = stream.device();
+  RILL_ASSIGN_OR_RETURN(
+      TensorDict moved,
+      Internal::Moved(
+          *this, {device, MemoryKind::kPageable},
+          [device](const Tensor& leaf) { return leaf.device() != device; },
+          &stream, in_flight));
   Internal::SetDevice(&moved, device);
   return moved;
 }

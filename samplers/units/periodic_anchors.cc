@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -87,6 +86,14 @@ bool PeriodicAnchors::Contains(Slot slot) const {
          (PhaseOf(place->trajectory) + place->offset) % rule_.period == 0;
 }
 
+int64_t PeriodicAnchors::PhaseOfNew(
+    const TrajectoryIndex::Trajectory& trajectory) const {
+  if (!trajectory.is_cut) return 0;
+  const auto tail = tails_.find(trajectory.lane);
+  const bool goes_on = tail != tails_.end() && tail->second.id == trajectory.id;
+  return goes_on ? tail->second.phase : 0;
+}
+
 // --- Events ------------------------------------------------------------------
 
 void PeriodicAnchors::OnAttach(const Lanes& lanes,
@@ -94,6 +101,7 @@ void PeriodicAnchors::OnAttach(const Lanes& lanes,
   index_.OnAttach(lanes, cursors);
   set_.Clear();
   phases_.clear();
+  tails_.clear();
   if (listener_ != nullptr) listener_->OnAnchorsCleared();
 }
 
@@ -101,6 +109,7 @@ void PeriodicAnchors::OnClear() {
   index_.OnClear();
   set_.Clear();
   phases_.clear();
+  tails_.clear();
   if (listener_ != nullptr) listener_->OnAnchorsCleared();
 }
 
@@ -118,10 +127,15 @@ void PeriodicAnchors::OnWrite(const WriteEvent& event) {
   removed_.clear();
   added_.clear();
   for (const Share& share : shares_.Written(index_, event)) {
-    const int64_t rows = index_.Get(share.trajectory).rows;
-    AppendAnchors(share.trajectory, rows - share.rows - rule_.after,
-                  rows - rule_.after, &added_);
-    Set(share.trajectory, rows, PhaseOf(share.trajectory));
+    const TrajectoryIndex::Trajectory now = index_.Get(share.trajectory);
+    const bool may_go_on = now.rows == share.rows && event.begins_cut.empty();
+    Set(share.trajectory, now.rows,
+        may_go_on ? PhaseOfNew(now) : PhaseOf(share.trajectory));
+    AppendAnchors(share.trajectory, now.rows - share.rows - rule_.after,
+                  now.rows - rule_.after, &added_);
+  }
+  for (const SlotRange& range : event.written) {
+    tails_.erase(index_.lanes().LaneOf(range.first));
   }
   Tell();
 }
@@ -145,12 +159,17 @@ void PeriodicAnchors::Evict(const WriteEvent& event) {
   removed_.clear();
   added_.clear();
   for (const Share& share : shares_.Retired(index_, event)) {
-    const int64_t rows = index_.Get(share.trajectory).rows;
+    const TrajectoryIndex::Trajectory now = index_.Get(share.trajectory);
     AppendAnchors(share.trajectory, 0,
-                  std::min(share.rows + rule_.before, rows - rule_.after),
+                  std::min(share.rows + rule_.before, now.rows - rule_.after),
                   &removed_);
-    Set(share.trajectory, rows - share.rows,
-        (PhaseOf(share.trajectory) + share.rows) % rule_.period);
+    const int64_t phase =
+        (PhaseOf(share.trajectory) + share.rows) % rule_.period;
+    if (share.rows == now.rows && !now.is_closed &&
+        index_.AgeOf(index_.At(share.trajectory, now.rows - 1)) == 0) {
+      tails_[now.lane] = {.id = now.id, .phase = phase};
+    }
+    Set(share.trajectory, now.rows - share.rows, phase);
   }
   index_.OnRetire(event);
   Tell();

@@ -3,6 +3,7 @@
 #define RILL_SAMPLERS_UNITS_PERIODIC_ANCHORS_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -75,6 +76,8 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
   // The first offset >= `offset` whose step is a multiple of the period.
   int64_t NextOffset(int64_t offset, int64_t phase) const;
   int64_t Count(int64_t rows, int64_t phase) const;
+  // Of a trajectory all of whose rows have just been appended.
+  int64_t PhaseOfNew(const TrajectoryIndex::Trajectory& trajectory) const;
   // Takes note of a trajectory of so many rows; none: it is gone.
   void Set(Handle trajectory, int64_t rows, int64_t phase);
 
@@ -97,10 +100,18 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
                         absl::Span<const Slot> written);
   void Tell();
 
+  // An open trajectory that lost its last row, which was the newest of its
+  // lane: the next row of the lane may go on with it.
+  struct Tail {
+    std::optional<int64_t> id;
+    int64_t phase = 0;  // Of its next row.
+  };
+
   const Rule rule_;
   TrajectoryIndex index_;
   WeighedSet set_;  // Trajectories with anchors, by how many.
   absl::flat_hash_map<Handle, int64_t> phases_;  // Those that are not 0.
+  absl::flat_hash_map<int64_t, Tail> tails_;     // By lane.
   AnchorListener* listener_ = nullptr;
   // Memory of events.
   TrajectoryShares shares_;

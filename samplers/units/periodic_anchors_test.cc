@@ -33,10 +33,15 @@ class StepCounter final : public WriteObserver {
 
   void OnAttach(const Lanes&, absl::Span<const Cursor>) override {}
   void OnRetire(const WriteEvent& event) override {
-    if (event.is_append) Look();
+    if (event.is_append) Look(/*goes_on=*/false);
   }
-  void OnWrite(const WriteEvent&) override { Look(); }
-  void OnClear() override { Look(); }
+  void OnWrite(const WriteEvent& event) override {
+    Look(event.is_append && event.begins_cut.empty());
+  }
+  void OnClear() override {
+    tails_.clear();
+    Look(/*goes_on=*/false);
+  }
 
   std::set<Slot> AnchorsBy(const Rule& rule) const {
     std::set<Slot> anchors;
@@ -51,18 +56,29 @@ class StepCounter final : public WriteObserver {
   }
 
  private:
-  void Look() {
+  // `goes_on`: what is cut and new goes on with what its lane had last.
+  void Look(bool goes_on) {
     const std::map<Slot, int64_t> before = std::exchange(steps_, {});
     for (const auto& trajectory : model_->Trajectories()) {
       const auto known = before.find(trajectory.slots[0]);
-      int64_t step =
-          trajectory.is_cut && known != before.end() ? known->second : 0;
+      const auto tail = tails_.find(trajectory.lane);
+      int64_t step = 0;
+      if (trajectory.is_cut && known != before.end()) {
+        step = known->second;
+      } else if (trajectory.is_cut && goes_on && tail != tails_.end()) {
+        step = tail->second;
+      }
       for (const Slot slot : trajectory.slots) steps_[slot] = step++;
+    }
+    for (int64_t lane = 0; lane < model_->lanes().count; ++lane) {
+      const std::vector<Slot> live = model_->LiveOf(lane);
+      if (!live.empty()) tails_[lane] = steps_.at(live.back()) + 1;
     }
   }
 
   const TrajectoryModel* model_;
   std::map<Slot, int64_t> steps_;
+  std::map<int64_t, int64_t> tails_;  // The step behind the newest, by lane.
 };
 
 TEST(PeriodicAnchorsTest, AreThoseOfTheRuleWhateverIsWritten) {
@@ -100,6 +116,20 @@ TEST(PeriodicAnchorsTest, AreThoseOfTheRuleWhateverIsWritten) {
       }
     }
   }
+}
+
+TEST(PeriodicAnchorsTest, CountGoesOnWhereAnAppendReplacesAllRows) {
+  TrajectoryModel model({.count = 1, .capacity = 4}, {});
+  PeriodicAnchors anchors({.period = 3});
+  AnchorBeliever believer;
+  anchors.SetListener(&believer);
+  model.AddObserver(&anchors);
+  model.Append(0, {{.id = 1}, {.id = 1}, {.id = 1}, {.id = 1}});
+  EXPECT_THAT(believer.anchors, ElementsAre(0, 3));
+  model.Append(0, {{.id = 1}, {.id = 1}, {.id = 1}, {.id = 1}});
+  EXPECT_THAT(believer.anchors, ElementsAre(2));  // Step 6.
+  model.Append(0, {{.id = 2}, {.id = 2}, {.id = 2}, {.id = 2}});
+  EXPECT_THAT(believer.anchors, ElementsAre(0, 3));
 }
 
 std::string Saved(const PeriodicAnchors& anchors) {

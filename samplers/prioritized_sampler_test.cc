@@ -359,7 +359,9 @@ TEST(PrioritizedSamplerTest, AgreesWithTheLinearScan) {
     for (uint32_t operation = 0; operation < 30; ++operation) {
       const auto lane = static_cast<int64_t>(operation % 2);
       storage.Append(lane, 1, rng.UniformInt(history, operation, 5) + 1);
-      if (operation % 3 == 0) storage.Overwrite({storage.Live()[1]});
+      if (operation % 3 == 0) {
+        storage.Overwrite({storage.Live()[1]}, /*replaces=*/operation % 2 == 0);
+      }
       const SamplePlan plan = PlanOf(*fake, 8, kSeed, operation);
       const std::vector<float> priorities = PrioritiesFor(plan, operation);
       RILL_ASSERT_OK(sampler->UpdatePriorities(plan.draws, priorities));
@@ -452,10 +454,22 @@ TEST(PrioritizedSamplerTest, RowsOfAWriteInFlight) {
   buffer.storage.Finish();
   EXPECT_EQ(buffer.Weights(),
             (std::map<Slot, float>{{0, 0.5}, {1, 0.5}, {2, 1}, {3, 0.5}}));
-  buffer.storage.BeginOverwrite({2});
+  buffer.storage.BeginOverwrite({2}, /*replaces=*/true);
   EXPECT_EQ(buffer.Weights()[2], 1.0f);
   buffer.storage.Finish();
   EXPECT_THAT(buffer.Counts(), DistributedAs(UniformProbabilities(4), 1e-9));
+}
+
+TEST(PrioritizedSamplerTest, PartOfARowInPlaceLeavesItsPriority) {
+  Buffer buffer(3, {.alpha = 1, .beta = 1, .epsilon = 0});
+  RILL_ASSERT_OK(buffer.UpdateAll({2, 4, 8}));
+  buffer.storage.Overwrite({0, 2});
+  EXPECT_EQ(buffer.Weights(),
+            (std::map<Slot, float>{{0, 1}, {1, 0.5}, {2, 0.25}}));
+  // Other rows are new ones, of the largest priority so far.
+  buffer.storage.Overwrite({0}, /*replaces=*/true);
+  EXPECT_EQ(buffer.Weights(),
+            (std::map<Slot, float>{{0, 0.5}, {1, 1}, {2, 0.5}}));
 }
 
 // --- Exponents, strata -------------------------------------------------------

@@ -22,12 +22,19 @@ struct WriteEvent {
   bool is_append = true;
   // Of a write in place: the rows stay the same ones, generations too.
   bool is_patch = false;
+  // In place: the write held every key, so that these are other rows, in age
+  // and priority too. Else what is not told of them is as it was.
+  bool is_replacement = false;
   absl::Span<const SlotRange> retired;  // Rows that lose their old content.
   absl::Span<const SlotRange> written;
   absl::Span<const uint8_t> ends;  // 1: last step of a trajectory.
   absl::Span<const int64_t> trajectory_ids;
   absl::Span<const double> priorities;  // Given by the writer.
   absl::Span<const int64_t> policy_versions;
+  // Of an append that is longer than its lane, so that the front of the batch
+  // is dropped: 1 for the first row of a trajectory (of one lane and id) that
+  // had rows there. Empty where no row was dropped.
+  absl::Span<const uint8_t> begins_cut;
 };
 
 // Sees every write of a storage, in order, under the storage's publish lock:

@@ -147,10 +147,12 @@ class DenseStorageImpl final : public Storage {
                                            const BatchRows& extent,
                                            WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
-  // Brings leaves that were checked to where they can be copied from, and tells
-  // what observers will hear.
-  absl::Status StageBatch(const BatchRows& kept, const Rows& rows,
-                          WriteScratch* scratch)
+  // Checks the leaves, brings those of the rows that are kept to where they can
+  // be copied from, and tells what observers will hear. `newest` holds them
+  // where the batch is longer than a lane.
+  absl::Status StageBatch(const TensorDict& batch, const BatchRows& extent,
+                          const BatchRows& kept, const Rows& rows,
+                          WriteScratch* scratch, TensorDict* newest)
       ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
   // Plans `append` when no row of it is being written, makes room, retires.
   absl::Status BeginAppend(const LaneSteps& append, const BatchRows& kept,

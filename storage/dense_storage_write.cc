@@ -34,10 +34,13 @@ bool IsFlat(absl::Span<const BatchLeaf> leaves, const BatchRows& extent) {
   });
 }
 
-WriteEvent InPlaceEvent(const WriteScratch& scratch) {
+WriteEvent InPlaceEvent(const TensorDictSpec& spec,
+                        const WriteScratch& scratch) {
   const std::vector<SlotRange>& slots = scratch.plan.written;
   WriteEvent event = scratch.event.Event(/*is_append=*/false, slots, slots);
   event.is_patch = scratch.in_place == InPlace::kPatch;
+  event.is_replacement =
+      !event.is_patch && scratch.leaves.leaves().size() == spec.leaves().size();
   return event;
 }
 
@@ -98,13 +101,30 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::AppendAlone(
   return Append(batch, append, extent, rows, &fresh, scratch);
 }
 
-absl::Status DenseStorageImpl::StageBatch(const BatchRows& kept,
-                                          const Rows& rows,
-                                          WriteScratch* scratch) {
-  RILL_RETURN_IF_ERROR(scratch->leaves.Prepare(*rows.table, kept.batch_rank));
+absl::Status DenseStorageImpl::StageBatch(
+    const TensorDict& batch, const BatchRows& extent, const BatchRows& kept,
+    const Rows& rows, WriteScratch* scratch, TensorDict* newest) {
+  RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows.spec(),
+                                            rows.tree, batch,
+                                            /*allow_part=*/false));
+  // Nothing to write, but what does not fit is still an error.
+  if (kept.num_lanes * kept.steps == 0) return absl::OkStatus();
   scratch->event.Clear();
-  if (observers_.empty()) return absl::OkStatus();
-  return scratch->event.FromBatch(rows.events, scratch->leaves, kept);
+  if (!observers_.empty()) {
+    RILL_RETURN_IF_ERROR(
+        scratch->event.FromBatch(rows.events, scratch->leaves, extent));
+  }
+  if (kept.steps == extent.steps) {
+    return scratch->leaves.Prepare(*rows.table, kept.batch_rank);
+  }
+  if (!observers_.empty()) scratch->event.DropAllBut(kept.steps, extent);
+  RILL_ASSIGN_OR_RETURN(
+      *newest, batch.Slice(extent.batch_rank - 1, extent.steps - kept.steps,
+                           extent.steps));
+  RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows.spec(),
+                                            rows.tree, *newest,
+                                            /*allow_part=*/false));
+  return scratch->leaves.Prepare(*rows.table, kept.batch_rank);
 }
 
 absl::Status DenseStorageImpl::BeginAppend(const LaneSteps& append,
@@ -160,21 +180,10 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Append(
   const AppendPlan& plan = scratch->plan;
   BatchRows kept = extent;
   kept.steps = std::min(extent.steps, lanes_.capacity);
-  RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows->spec(),
-                                            rows->tree, batch,
-                                            /*allow_part=*/false));
   TensorDict newest;  // Of a batch that is longer than a lane.
-  if (kept.steps < extent.steps) {
-    RILL_ASSIGN_OR_RETURN(
-        newest, batch.Slice(extent.batch_rank - 1, extent.steps - kept.steps,
-                            extent.steps));
-    RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows->spec(),
-                                              rows->tree, newest,
-                                              /*allow_part=*/false));
-  }
-  // Nothing to write, but what does not fit is still an error.
+  RILL_RETURN_IF_ERROR(
+      StageBatch(batch, extent, kept, *rows, scratch, &newest));
   if (kept.num_lanes * kept.steps == 0) return ExtendResult();
-  RILL_RETURN_IF_ERROR(StageBatch(kept, *rows, scratch));
   {
     absl::MutexLock state(&state_mutex_);
     RILL_RETURN_IF_ERROR(BeginAppend(append, kept, rows, scratch));
@@ -309,7 +318,7 @@ absl::Status DenseStorageImpl::BeginOverwrite(absl::Span<const Slot> slots,
     return absl::OkStatus();
   }
   JoinSlots(lanes_, slots, &scratch->plan.written);
-  const WriteEvent event = InPlaceEvent(*scratch);
+  const WriteEvent event = InPlaceEvent(rows->spec(), *scratch);
   for (WriteObserver* observer : observers_) observer->OnRetire(event);
   leases_.End(scratch->plan.written);
   return absl::OkStatus();
@@ -354,7 +363,7 @@ absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
   EndWrite(scratch);
   scratch->has_failed = !written.ok();
   RILL_RETURN_IF_ERROR(written);
-  const WriteEvent event = InPlaceEvent(*scratch);
+  const WriteEvent event = InPlaceEvent(stored->spec(), *scratch);
   for (WriteObserver* observer : observers_) observer->OnWrite(event);
   return absl::OkStatus();
 }

@@ -113,6 +113,7 @@ class Storage {
   // keys. Of a slot that is named twice the later row wins. OUT_OF_RANGE where
   // a slot is not live. Observers hear a retire without values and a write with
   // the values of those keys that `rows` holds, both in the order of `slots`.
+  // Where it holds all of them these count as new rows (is_replacement).
   absl::Status WriteAt(absl::Span<const Slot> slots, const TensorDict& rows) {
     return WriteInPlace(slots, rows, InPlace::kReplace);
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
@@ -132,11 +133,45 @@ absl::Status WriteEventBuilder::FromTable(const EventLeaves& leaves,
               });
 }
 
+void WriteEventBuilder::DropAllBut(int64_t kept, const BatchRows& rows) {
+  const int64_t dropped = rows.steps - kept;
+  begins_cut_.assign(static_cast<size_t>(rows.num_lanes * kept), 0);
+  absl::flat_hash_set<int64_t> open;  // Ids that go on behind dropped rows.
+  for (int64_t lane = 0; lane < rows.num_lanes; ++lane) {
+    open.clear();
+    for (int64_t step = 0; step < rows.steps; ++step) {
+      if (step >= dropped && open.empty()) break;
+      const int64_t i = lane * rows.steps + step;
+      const int64_t id = trajectory_ids_.empty() ? 0 : trajectory_ids_[i];
+      if (step >= dropped) {
+        begins_cut_[lane * kept + step - dropped] = open.erase(id) > 0 ? 1 : 0;
+      } else if (!ends_.empty() && ends_[i] != 0) {
+        open.erase(id);
+      } else {
+        open.insert(id);
+      }
+    }
+  }
+  const auto drop = [&](auto* values) {
+    if (values->empty()) return;
+    for (int64_t lane = 0; lane < rows.num_lanes; ++lane) {
+      const auto end = values->begin() + (lane + 1) * rows.steps;
+      std::copy(end - kept, end, values->begin() + lane * kept);
+    }
+    values->resize(begins_cut_.size());
+  };
+  drop(&ends_);
+  drop(&trajectory_ids_);
+  drop(&priorities_);
+  drop(&policy_versions_);
+}
+
 void WriteEventBuilder::Clear() {
   ends_.clear();
   trajectory_ids_.clear();
   priorities_.clear();
   policy_versions_.clear();
+  begins_cut_.clear();
 }
 
 WriteEvent WriteEventBuilder::Event(bool is_append,
@@ -148,7 +183,8 @@ WriteEvent WriteEventBuilder::Event(bool is_append,
           .ends = ends_,
           .trajectory_ids = trajectory_ids_,
           .priorities = priorities_,
-          .policy_versions = policy_versions_};
+          .policy_versions = policy_versions_,
+          .begins_cut = begins_cut_};
 }
 
 }  // namespace rill::storage_internal

@@ -49,6 +49,9 @@ class WriteEventBuilder {
   // The values of `rows` of a batch that is about to be written.
   absl::Status FromBatch(const EventLeaves& leaves, const BatchLeaves& batch,
                          const BatchRows& rows);
+  // After FromBatch: of each lane only the newest `kept` < rows.steps rows
+  // stay, and the event tells which trajectories lost their beginning.
+  void DropAllBut(int64_t kept, const BatchRows& rows);
   // The values of stored rows, read from the table. With `written`, only those
   // that its leaves tell (ends: where it holds any of them).
   absl::Status FromTable(const EventLeaves& leaves, const RowTable& table,
@@ -71,6 +74,7 @@ class WriteEventBuilder {
   std::vector<int64_t> trajectory_ids_;
   std::vector<double> priorities_;
   std::vector<int64_t> policy_versions_;
+  std::vector<uint8_t> begins_cut_;
 };
 
 }  // namespace rill::storage_internal

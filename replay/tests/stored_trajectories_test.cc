@@ -17,6 +17,7 @@
 #include "rill/samplers/uniform_selector.h"
 #include "rill/samplers/units/frame_stack_unit.h"
 #include "rill/samplers/units/n_step_unit.h"
+#include "rill/samplers/units/trajectory_unit.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/dtype.h"
@@ -134,6 +135,34 @@ TEST(StoredTrajectoriesTest, S11_BuffersOfOneStorageSeeWritesInPlace) {
     RILL_ASSERT_OK(one->WriteAt({2}, flag));
     EXPECT_EQ(draws_over_two_and_three(*one), !is_end);
     EXPECT_EQ(draws_over_two_and_three(*other), !is_end);
+  }
+}
+
+// Two producers take turns; a batch longer than the ring drops the beginnings
+// of both, and none of those that begin later.
+TEST(StoredTrajectoriesTest, BatchLongerThanTheRingLeavesOnlyWholeOnesWhole) {
+  for (const int64_t lanes : {1, 2}) {
+    const auto buffer =
+        Make({.sampler = Over(*MakeTrajectoryUnit({.only_complete = true})),
+              .batch_size = 100},
+             {.capacity = 6 * lanes, .lanes = lanes});
+    std::vector<int64_t> ids;
+    std::vector<bool> ends;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      ids.insert(ids.end(), {1, 2, 3, 1, 2, 1, 2, 4, 4});
+      // The first row of 3 is its last; 1 and 2 end behind what is dropped.
+      ends.insert(ends.end(),
+                  {false, false, true, false, false, true, true, false, true});
+    }
+    TensorDict rows({9 * lanes});
+    RILL_ASSERT_OK(rows.Set("collector/traj_ids", Column<int64_t>(ids)));
+    RILL_ASSERT_OK(rows.Set("next/done", Column<bool>(ends)));
+    RILL_ASSERT_OK_AND_ASSIGN(rows, rows.Reshape({lanes, 9}));
+    RILL_ASSERT_OK(buffer->Extend(rows));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+    for (const int64_t id : Values<int64_t>(batch, "collector/traj_ids")) {
+      ASSERT_EQ(id, 4) << lanes << " lanes";
+    }
   }
 }
 

@@ -61,11 +61,14 @@ void StorageSimulator::BeginAppend(int64_t first_lane, int64_t num_lanes,
                                    int64_t steps,
                                    absl::Span<const double> priorities) {
   is_append_ = true;
+  is_replacement_ = false;
+  begins_cut_.clear();
   ranges_.clear();
   retired_.clear();
   priorities_.assign(priorities.begin(), priorities.end());
   const int64_t capacity = lanes_.capacity;
   const int64_t kept = std::min(steps, capacity);
+  if (kept < steps) begins_cut_.assign(num_lanes * kept, 0);
   for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
     const int64_t live = std::min(written_[lane], capacity);
     AddRows(lane, written_[lane] - live,
@@ -76,12 +79,18 @@ void StorageSimulator::BeginAppend(int64_t first_lane, int64_t num_lanes,
           written_[lane] % kEpisode == kEpisode - 1 ? 1 : 0;
     }
     AddRows(lane, written_[lane] - kept, kept, &ranges_);
+    if (kept < steps && (written_[lane] - kept) % kEpisode != 0) {
+      begins_cut_[(lane - first_lane) * kept] = 1;
+    }
   }
   Retire();
 }
 
-void StorageSimulator::BeginOverwrite(absl::Span<const Slot> slots) {
+void StorageSimulator::BeginOverwrite(absl::Span<const Slot> slots,
+                                      bool replaces) {
   is_append_ = false;
+  is_replacement_ = replaces;
+  begins_cut_.clear();
   ranges_.clear();
   priorities_.clear();
   for (Slot slot : slots) ranges_.push_back({.first = slot, .count = 1});
@@ -155,10 +164,12 @@ std::vector<uint8_t> StorageSimulator::EndsOf(
 WriteEvent StorageSimulator::Event() const {
   WriteEvent event;
   event.is_append = is_append_;
+  event.is_replacement = is_replacement_;
   event.retired = retired_;
   event.written = ranges_;
   event.ends = ends_;
   event.priorities = priorities_;
+  event.begins_cut = begins_cut_;
   return event;
 }
 

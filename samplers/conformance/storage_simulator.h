@@ -41,10 +41,11 @@ class StorageSimulator {
   // To all lanes.
   void Append(int64_t steps) { Append(0, lanes_.count, steps); }
 
-  // Writes live slots in place; each is named once.
-  void BeginOverwrite(absl::Span<const Slot> slots);
-  void Overwrite(absl::Span<const Slot> slots) {
-    BeginOverwrite(slots);
+  // Writes live slots in place; each is named once. A part of them, or
+  // `replaces` them by others.
+  void BeginOverwrite(absl::Span<const Slot> slots, bool replaces = false);
+  void Overwrite(absl::Span<const Slot> slots, bool replaces = false) {
+    BeginOverwrite(slots, replaces);
     Finish();
   }
 
@@ -84,10 +85,12 @@ class StorageSimulator {
 
   // The write that is open.
   bool is_append_ = true;
+  bool is_replacement_ = false;
   std::vector<SlotRange> ranges_;
   std::vector<SlotRange> retired_;
   std::vector<double> priorities_;
   std::vector<uint8_t> ends_;
+  std::vector<uint8_t> begins_cut_;
 };
 
 }  // namespace rill

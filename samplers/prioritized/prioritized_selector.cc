@@ -250,6 +250,8 @@ float SelectorImpl::DefaultPriority() const {
 
 void SelectorImpl::OnWrite(const WriteEvent& event) {
   used_.OnWrite(event);
+  const bool is_new = event.is_append || event.is_replacement;
+  if (!is_new && event.priorities.empty()) return;
   const float unknown = DefaultPriority();
   const bool takes_given = options_.new_rows == NewRowPriority::kGiven;
   size_t i = 0;

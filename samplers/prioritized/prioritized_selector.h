@@ -10,7 +10,8 @@
 
 namespace rill {
 
-// The priority of a row that was just written.
+// The priority of a row that was just written. A write in place of a part of
+// the keys leaves it as it is where it names no priority.
 enum class NewRowPriority {
   // The one that came with the write, kMaxEver where none came (or one that is
   // NaN, infinite or negative: a write is not refused for it).

@@ -108,7 +108,7 @@ class OrderedSelector final : public Selector {
   void OnWrite(const WriteEvent& event) override {
     used_.OnWrite(event);
     if (is_by_age()) {
-      if (event.is_append) SetAges(event);
+      if (event.is_append || event.is_replacement) SetAges(event);
     } else {
       SetPriorities(event);
     }
@@ -169,6 +169,8 @@ class OrderedSelector final : public Selector {
   }
 
   void SetPriorities(const WriteEvent& event) {
+    const bool is_new = event.is_append || event.is_replacement;
+    if (!is_new && event.priorities.empty()) return;
     size_t row = 0;
     for (const SlotRange& range : event.written) {
       for (Slot slot = range.first; slot < range.first + range.count; ++slot) {

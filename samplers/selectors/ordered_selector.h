@@ -20,17 +20,18 @@ namespace rill {
 //   O(batch x log batch); 32 bytes a row.
 
 // By age: the oldest first (FIFO) or the newest (LIFO). A row is as old as its
-// append; of one append the steps follow one another, and the rows of several
-// lanes are equally old. Writing in place changes no age. Equally old: the
-// lower slot first.
+// append, or as the write in place that replaced it; of one append the steps
+// follow one another, and the rows of several lanes are equally old. Writing a
+// part of a row in place changes no age. Equally old: the lower slot first.
 std::unique_ptr<Selector> MakeFifoSelector();
 std::unique_ptr<Selector> MakeLifoSelector();
 
 // By priority: the lowest first (min) or the highest (max). Equal ones: the
 // lower slot first.
 struct HeapSelectorOptions {
-  // Of a row that is written, also in place, without a priority of its own or
-  // with one that is not finite. Finite.
+  // Of a row that is written or replaced without a priority of its own, or with
+  // one that is not finite. Finite. A write in place of a part of the keys that
+  // does not name the priority leaves it.
   double new_priority = 1.0;
 };
 absl::StatusOr<std::unique_ptr<Selector>> MakeMinHeapSelector(

@@ -76,13 +76,16 @@ TEST(OrderedSelectorTest, FifoTakesTheOldestAndLifoTheNewest) {
   EXPECT_THAT(Take(*fifo, 4), ElementsAre(3, 0, 1, 2));
 }
 
-TEST(OrderedSelectorTest, WritingInPlaceChangesNoAge) {
+TEST(OrderedSelectorTest, PartOfARowInPlaceChangesNoAge) {
   StorageSimulator storage({.count = 1, .capacity = 4});
   auto fifo = MakeFifo();
   storage.AddObserver(fifo->observer());
   storage.Append(4);
   storage.Overwrite({0, 2});
   EXPECT_THAT(Take(*fifo, 4), ElementsAre(0, 1, 2, 3));
+  // In the order of the call.
+  storage.Overwrite({2, 0}, /*replaces=*/true);
+  EXPECT_THAT(Take(*fifo, 4), ElementsAre(1, 3, 2, 0));
 }
 
 TEST(OrderedSelectorTest, LargerBatchBeginsAgain) {
@@ -151,9 +154,20 @@ TEST(OrderedSelectorTest, HeapsGoByPriority) {
   // New rows have 1 and 0.5.
   RILL_ASSERT_OK(max->UpdatePriorities(draws, {0, 5, 0.25}));
   storage.Append(1);
-  storage.Overwrite({2});
+  storage.Overwrite({2}, /*replaces=*/true);
   EXPECT_THAT(Take(*min, 4), ElementsAre(0, 2, 3, 1));
   EXPECT_THAT(Take(*max, 4), ElementsAre(1, 3, 0, 2));
+}
+
+TEST(OrderedSelectorTest, PartOfARowInPlaceLeavesItsPriority) {
+  StorageSimulator storage({.count = 1, .capacity = 3});
+  auto min = MakeMin();
+  storage.AddObserver(min->observer());
+  storage.Append(0, 1, 3, {3, 4, 2});
+  storage.Overwrite({0, 2});
+  EXPECT_THAT(Take(*min, 3), ElementsAre(2, 0, 1));
+  storage.Overwrite({1}, /*replaces=*/true);
+  EXPECT_THAT(Take(*min, 3), ElementsAre(1, 2, 0));
 }
 
 TEST(OrderedSelectorTest, PriorityThatIsNoNumberCountsAsNone) {
@@ -194,8 +208,11 @@ class Oracle final : public WriteObserver {
         if (event.is_append) {
           age[slot] = {writes_, steps[lanes_.LaneOf(slot)]++, slot};
         }
-        priority[slot] =
-            event.priorities.empty() ? 1.0 : event.priorities[row++];
+        if (!event.priorities.empty()) {
+          priority[slot] = event.priorities[row++];
+        } else if (event.is_append) {
+          priority[slot] = 1.0;
+        }
       }
     }
   }

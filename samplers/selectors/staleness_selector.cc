@@ -93,8 +93,9 @@ class StalenessSelector final : public Selector {
   void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
     used_.OnWrite(event);
-    // A write in place that does not tell versions leaves them.
-    if (!event.is_append && event.policy_versions.empty()) return;
+    // A part written in place that does not tell versions leaves them.
+    const bool is_new = event.is_append || event.is_replacement;
+    if (!is_new && event.policy_versions.empty()) return;
     size_t row = 0;
     for (const SlotRange& range : event.written) {
       for (Slot slot = range.first; slot < range.first + range.count; ++slot) {

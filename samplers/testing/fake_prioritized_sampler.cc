@@ -167,6 +167,8 @@ void FakePrioritizedSampler::OnRetire(const WriteEvent& event) {
 void FakePrioritizedSampler::OnWrite(const WriteEvent& event) {
   absl::MutexLock lock(&mutex_);
   state_.rows.OnWrite(event);
+  const bool is_new = event.is_append || event.is_replacement;
+  if (!is_new && event.priorities.empty()) return;
   size_t i = 0;
   for (const SlotRange& range : event.written) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {

@@ -17,14 +17,12 @@ void TrajectoryIndex::OnAttach(const Lanes& lanes,
   ForgetRows();
   runs_.Reset(lanes, static_cast<int64_t>(cursors.size()));
   by_lane_.assign(cursors.size(), Lane());
-  is_attaching_ = false;
   for (size_t lane = 0; lane < cursors.size(); ++lane) {
     // The live rows come with the OnWrite that follows.
     const int64_t written = cursors[lane].written;
     const int64_t before = written - std::min(written, lanes.capacity);
     runs_.Skip(static_cast<int64_t>(lane), before);
     if (before > 0) by_lane_[lane].tail = Tail::kUnknown;
-    is_attaching_ |= written > 0;
   }
 }
 
@@ -32,7 +30,6 @@ void TrajectoryIndex::OnClear() {
   ForgetRows();
   runs_.Reset(runs_.lanes(), runs_.num_lanes());
   by_lane_.assign(by_lane_.size(), Lane());
-  is_attaching_ = false;
 }
 
 void TrajectoryIndex::ForgetRows() {
@@ -64,35 +61,24 @@ void TrajectoryIndex::OnWrite(const WriteEvent& event) {
   }
   PieceScanner scanner(event.ends, event.trajectory_ids);
   int64_t row = 0;
-  for (size_t i = 0; i < event.written.size(); ++i) {
-    const SlotRange& range = event.written[i];
+  for (const SlotRange& range : event.written) {
     const int64_t lane = lanes().LaneOf(range.first);
-    const bool is_first =
-        i == 0 || lanes().LaneOf(event.written[i - 1].first) != lane;
-    int64_t in_lane = range.count;
-    if (is_first && i + 1 < event.written.size() &&
-        lanes().LaneOf(event.written[i + 1].first) == lane) {
-      in_lane += event.written[i + 1].count;
-    }
     SkipTo(range);
-    // Nobody knows whether a batch that fills the lane was longer still.
-    if (is_first && in_lane >= lanes().capacity && !is_attaching_) {
-      by_lane_[lane].tail = Tail::kUnknown;
-    }
     for (const int64_t end = row + range.count; row < end;) {
       const PieceScanner::Piece piece = scanner.Next(row, end - row);
       Key key = {.has_id = !event.trajectory_ids.empty()};
       if (key.has_id) key.id = event.trajectory_ids[row];
       Append(lane, piece.count, key, piece.is_end,
-             IsCutHere(by_lane_[lane], key));
+             event.begins_cut.empty() ? IsCutHere(by_lane_[lane], key)
+                                      : event.begins_cut[row] != 0);
       row += piece.count;
     }
   }
   rows_seen_ += row;
-  is_attaching_ = false;
 }
 
-// A batch longer than the ring names only the rows that it left behind.
+// A batch longer than the ring names only the rows that it left behind. What
+// was dropped it tells (begins_cut), but for a storage that does not.
 void TrajectoryIndex::SkipTo(const SlotRange& range) {
   const int64_t lane = lanes().LaneOf(range.first);
   const int64_t capacity = lanes().capacity;

@@ -73,9 +73,10 @@ class TrajectoryIndex : public WriteObserver {
     std::optional<int64_t> id = std::nullopt;
     bool is_closed = false;  // Its last row has the end flag.
     // Rows are missing before its first one, or may be: they were evicted, or
-    // there before the index and the state was not loaded, or part of a batch
-    // that filled its lane. A trajectory all of whose rows were evicted while
-    // others wrote to the lane is forgotten, and what follows is not cut.
+    // there before the index and the state was not loaded (of the lane's first
+    // row only: of others nobody can tell), or dropped with the front of a
+    // batch longer than its lane. A trajectory all of whose rows were evicted
+    // while others wrote to the lane is forgotten, and what follows is not cut.
     bool is_cut = false;
   };
 
@@ -237,7 +238,6 @@ class TrajectoryIndex : public WriteObserver {
   absl::flat_hash_set<Handle, OpenHash, OpenEq> open_;
   int64_t num_rows_ = 0;
   int64_t rows_seen_ = 0;
-  bool is_attaching_ = false;
   std::vector<Change> changes_;  // Memory of OnWrite.
   std::vector<Cutting> cuttings_;
 };

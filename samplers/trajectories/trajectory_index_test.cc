@@ -183,6 +183,31 @@ TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsWhereProducersTakeTurns) {
   }
 }
 
+// Producers 1, 2 and 3 take turns; what is dropped holds the beginnings of 1
+// and 2 and, between its end and its next beginning, nothing of 3.
+TEST(TrajectoryIndexTest, BatchLongerThanItsLaneCutsAllThatBeginInItsFront) {
+  TrajectoryModel model({.count = 1, .capacity = 5}, {});
+  TrajectoryIndex index(Rules());
+  model.AddObserver(&index);
+  model.Append(0, {{.id = 1},
+                   {.id = 3},
+                   {.id = 2},
+                   {.is_end = true, .id = 3},
+                   {.id = 1},
+                   {.id = 2},
+                   {.is_end = true, .id = 3},
+                   {.id = 1},
+                   {.id = 4}});
+  const auto is_cut = [&](Slot slot) {
+    return index.Get(index.Find(slot)->trajectory).is_cut;
+  };
+  EXPECT_TRUE(is_cut(4));   // Of 1.
+  EXPECT_TRUE(is_cut(0));   // Of 2.
+  EXPECT_FALSE(is_cut(1));  // Of 3.
+  EXPECT_FALSE(is_cut(3));  // Of 4.
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(model, index));
+}
+
 // Also the order of the sets: equal draws.
 TEST(TrajectoryIndexTest, LoadedStateGoesOnAsTheSavedOne) {
   for (uint64_t number = 0; number < 200; ++number) {

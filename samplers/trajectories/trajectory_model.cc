@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 namespace rill {
@@ -33,12 +35,20 @@ void TrajectoryModel::BeginAppend(
   const int64_t kept = std::min(steps, lanes_.capacity);
   for (int64_t lane = first_lane; lane < first_lane + num_lanes; ++lane) {
     Lane& rows = by_lane_[lane];
+    std::set<std::optional<int64_t>> dropped;  // Those that may go on.
     for (int64_t i = 0; i < steps; ++i) {
       const Value value = next(lane);
       Row row = {.step = rows.begun + i};
       if (told_.ids) row.id = value.id;
       row.is_end = told_.ends && value.is_end;
-      if (i >= steps - kept) write.rows.push_back({lane, row});
+      if (i < steps - kept) {
+        dropped.insert(row.id);
+        if (row.is_end) dropped.erase(row.id);
+        continue;
+      }
+      row.is_after_gap = dropped.erase(row.id) > 0;
+      if (steps > kept) write.begins_cut.push_back(row.is_after_gap ? 1 : 0);
+      write.rows.push_back({lane, row});
     }
     const auto live = static_cast<int64_t>(rows.rows.size());
     const int64_t gone = std::clamp<int64_t>(
@@ -95,8 +105,9 @@ void TrajectoryModel::FinishAppend() {
   std::map<int64_t, int64_t> in_lane;
   for (const auto& [lane, row] : write.rows) ++in_lane[lane];
   for (const auto& [lane, count] : in_lane) {
-    if (count >= lanes_.capacity) by_lane_[lane].before = Lane::kUnknown;
     by_lane_[lane].in_flight -= count;
+    // What was there before a batch that dropped rows is not its neighbour.
+    if (!write.begins_cut.empty()) by_lane_[lane].newest.reset();
   }
   for (const auto& [lane, row] : write.rows) Publish(lane, row);
   for (WriteObserver* observer : observers_) observer->OnWrite(write.event);
@@ -109,13 +120,12 @@ void TrajectoryModel::Append(int64_t lane, const std::vector<Value>& values) {
          [&](int64_t) { return values[i++]; });
 }
 
-void TrajectoryModel::Publish(int64_t lane_number, Row row) {
+void TrajectoryModel::Publish(int64_t lane_number, const Row& row) {
   Lane& lane = by_lane_[lane_number];
-  row.is_after_gap = lane.before == Lane::kUnknown ||
-                     (lane.before == Lane::kKnown && !lane.newest.is_end &&
-                      lane.newest.id == row.id);
   lane.rows.push_back(row);
-  lane.before = Lane::kKnown;
+  lane.rows.back().is_after_gap |= lane.newest.has_value() &&
+                                   !lane.newest->is_end &&
+                                   lane.newest->id == row.id;
   lane.newest = row;
   ForgetJoinedGaps(&lane);
 }
@@ -156,7 +166,7 @@ void TrajectoryModel::FinishInPlace() {
         row.id = changed.id;
         row.is_after_gap = false;
       }
-      if (lane.newest.step == row.step) lane.newest = row;
+      if (lane.newest->step == row.step) lane.newest = row;
     }
   }
   for (Lane& lane : by_lane_) ForgetJoinedGaps(&lane);
@@ -264,6 +274,7 @@ void TrajectoryModel::Tell(Write* write, Told told) const {
   write->event.written = write->written;
   write->event.ends = write->ends;
   write->event.trajectory_ids = write->ids;
+  write->event.begins_cut = write->begins_cut;
 }
 
 }  // namespace rill

@@ -101,23 +101,23 @@ class TrajectoryModel {
   };
   struct Lane {
     std::deque<Row> rows;
-    int64_t begun = 0;      // Steps that appends have begun to write.
-    int64_t in_flight = 0;  // Rows of appends that are not there yet.
-    enum { kNone, kUnknown, kKnown } before = kNone;
-    Row newest;  // Where known.
+    int64_t begun = 0;          // Steps that appends have begun to write.
+    int64_t in_flight = 0;      // Rows of appends that are not there yet.
+    std::optional<Row> newest;  // That was ever there.
   };
   struct Write {
     WriteEvent event;
     std::vector<SlotRange> retired, written;
     std::vector<uint8_t> ends;
     std::vector<int64_t> ids;
+    std::vector<uint8_t> begins_cut;
     std::vector<std::pair<int64_t, Row>> rows;  // Lane, row.
   };
 
   void AddRanges(int64_t lane, int64_t step, int64_t count,
                  std::vector<SlotRange>* ranges) const;
   void Tell(Write* write, Told told) const;
-  void Publish(int64_t lane, Row row);
+  void Publish(int64_t lane, const Row& row);
   // Rows of each trajectory of a lane, as indices.
   std::vector<std::vector<size_t>> Group(const Lane& lane) const;
   void ForgetJoinedGaps(Lane* lane) const;

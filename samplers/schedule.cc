@@ -9,6 +9,19 @@
 
 namespace rill {
 
+namespace {
+
+// What std::pow does not promise: the same bits everywhere.
+double Power(double base, int64_t exponent) {
+  double power = 1;
+  for (; exponent > 0; exponent /= 2, base *= base) {
+    if (exponent % 2 == 1) power *= base;
+  }
+  return power;
+}
+
+}  // namespace
+
 absl::StatusOr<Schedule> LinearSchedule(double first, double last,
                                         int64_t steps) {
   if (steps < 1 || !std::isfinite(first) || !std::isfinite(last)) {
@@ -35,13 +48,11 @@ absl::StatusOr<Schedule> StepSchedule(const StepScheduleOptions& options) {
         ", want the first three finite, factor >= 0, every >= 1, min <= max"));
   }
   return [options](int64_t step) {
-    const auto times =
-        static_cast<double>(std::max<int64_t>(step, 0) / options.every);
+    const int64_t times = std::max<int64_t>(step, 0) / options.every;
     // 0 stays 0, however large the power has become.
     const double product =
-        options.first == 0 ? 0
-                           : options.first * std::pow(options.factor, times);
-    const double value = product + options.summand * times;
+        options.first == 0 ? 0 : options.first * Power(options.factor, times);
+    const double value = product + options.summand * static_cast<double>(times);
     // Both are infinite and of other signs.
     if (std::isnan(value)) return product > 0 ? options.max : options.min;
     return std::clamp(value, options.min, options.max);

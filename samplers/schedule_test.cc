@@ -49,6 +49,20 @@ TEST(ScheduleTest, StepsChangeEverySoManySteps) {
   EXPECT_EQ(rises(6), 1);
 }
 
+TEST(ScheduleTest, BitsAreTheSameOnEveryMachine) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Schedule steps,
+      StepSchedule({.first = 0.4, .factor = 0.997, .summand = -0.001}));
+  EXPECT_EQ(steps(1), 0x1.9758e219652bep-2);
+  EXPECT_EQ(steps(7), 0x1.89e84d3bbbac6p-2);
+  EXPECT_EQ(steps(100), 0x1.91ce012c904c9p-3);
+  EXPECT_EQ(steps(1001), -0x1.f66455ab1ba88p-1);
+  RILL_ASSERT_OK_AND_ASSIGN(const Schedule line, LinearSchedule(0.4, 1.1, 7));
+  EXPECT_EQ(line(1), 0x1.0000000000000p-1);
+  EXPECT_EQ(line(2), 0x1.3333333333334p-1);
+  EXPECT_EQ(line(5), 0x1.ccccccccccccep-1);
+}
+
 TEST(ScheduleTest, BadOptionsAreRefused) {
   for (const double bad : {std::nan(""), HUGE_VAL}) {
     EXPECT_THAT(LinearSchedule(bad, 1, 1), StatusIs(kInvalidArgument));

@@ -25,9 +25,7 @@ class TrajectoryUnit final : public StartsUnit {
                     .needs_end = options.only_complete}),
         options_(options) {}
 
-  absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
-    return batch_size;
-  }
+  absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override;
   absl::Status CheckAnchors() const override;
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
@@ -46,6 +44,22 @@ class TrajectoryUnit final : public StartsUnit {
 
   const TrajectoryUnitOptions options_;
 };
+
+absl::StatusOr<int64_t> TrajectoryUnit::NumAnchors(int64_t batch_size) const {
+  const int64_t most = Sampler::kMaxBatchSize / batch_size;
+  // None is longer than all rows; seldom must all be looked at.
+  if (std::min(index().num_rows(), options_.max_rows) <= most) {
+    return batch_size;
+  }
+  const int64_t longest =
+      std::min(index().RangeOfRows().second, options_.max_rows);
+  if (longest <= most) return batch_size;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "batch size: got ", batch_size, ", want [1, ",
+      Sampler::kMaxBatchSize / longest, "] where trajectories have up to ",
+      longest, " rows, so that a batch has at most ", Sampler::kMaxBatchSize,
+      " rows; lower it, or max_rows"));
+}
 
 absl::Status TrajectoryUnit::CheckAnchors() const {
   return CheckStarts(

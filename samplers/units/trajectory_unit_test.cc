@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/units/trajectory_unit.h"
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/samplers/uniform_selector.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
 #include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
 
@@ -111,6 +114,39 @@ TEST_F(TrajectoryUnitTest, SaysWhatThereIsWhereNoneFits) {
   EXPECT_THAT(MakeTrajectoryUnit({.min_rows = 3, .max_rows = 2}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("max_rows: got 2, want [min_rows, ")));
+}
+
+TEST(TrajectoryUnitBoundTest, BatchHasAtMostSoManyRows) {
+  constexpr int64_t kRows = int64_t{1} << 14;
+  const auto sampler = Make({});
+  const auto shorter = Make({.max_rows = kRows / 4});
+  // Two trajectories, of kRows and of half as many.
+  std::vector<uint8_t> ends(kRows + kRows / 2, 0);
+  ends[kRows - 1] = 1;
+  const SlotRange all = {.first = 0,
+                         .count = static_cast<int64_t>(ends.size())};
+  WriteEvent event;
+  event.written = {&all, 1};
+  event.ends = ends;
+  const Cursor cursor;
+  for (Sampler* const each : {sampler.get(), shorter.get()}) {
+    each->observer()->OnAttach({.count = 1, .capacity = 2 * kRows},
+                               {&cursor, 1});
+    each->observer()->OnWrite(event);
+  }
+  SamplePlan plan;
+  RILL_ASSERT_OK(sampler->Plan({.batch_size = 8}, &plan));
+  EXPECT_THAT(
+      sampler->Plan({.batch_size = 1025}, &plan),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("batch size: got 1025, want [1, 1024] where "
+                         "trajectories have up to 16384 rows, so that a batch "
+                         "has at most 16777216 rows; lower it, or max_rows")));
+  EXPECT_EQ(plan.draws.size(), 8u);
+  RILL_ASSERT_OK(shorter->Plan({.batch_size = 1025}, &plan));
+  EXPECT_THAT(shorter->Plan({.batch_size = 4097}, &plan),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("want [1, 4096]")));
 }
 
 }  // namespace

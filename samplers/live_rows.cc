@@ -82,9 +82,9 @@ absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
                      "; load into a storage of the same lanes and capacity"));
   }
   const int64_t num_slots = generations_.num_slots();
-  Generations loaded;
-  loaded.OnAttach(lanes(), {});
+  std::vector<std::pair<SlotRange, int64_t>> runs;
   int64_t covered = 0;
+  int64_t stored = 0;
   for (int64_t run = 0; run < num_runs; ++run) {
     RILL_ASSIGN_OR_RETURN(const int64_t length, reader->Int());
     RILL_ASSIGN_OR_RETURN(const int64_t value, reader->Int());
@@ -100,29 +100,33 @@ absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
     }
     // Slots that were never written are so already.
     if (value != -1) {
-      loaded.Restore({.first = covered, .count = length}, value);
+      runs.push_back({{.first = covered, .count = length}, value});
     }
+    if (value >= 0) stored += length;
     covered += length;
   }
   if (covered != num_slots) {
     return reader->Damaged(
         absl::StrCat("generations: got ", covered, " slots, want ", num_slots));
   }
-  int64_t stored = 0;
-  for (Slot slot = loaded.NextWritten(0); slot < num_slots;
-       slot = loaded.NextWritten(slot + 1)) {
-    if (loaded.Get(slot) < 0) continue;
-    ++stored;
-    if (live_.Contains(slot)) continue;
-    return reader->DoesNotFit(absl::StrCat(
-        "slot ", slot,
-        ": got the state of a stored row, want that of a "
-        "missing one; load after the storage has got the rows of the save"));
-  }
+  // First, so that a run of a whole ring of few rows is not gone through.
   if (stored != live_.size()) {
     return reader->DoesNotFit(absl::StrCat(
         "rows: got the state of ", stored, ", want that of ", live_.size(),
         "; load after the storage has got the rows of the save"));
+  }
+  Generations loaded;
+  loaded.OnAttach(lanes(), {});
+  for (const auto& [slots, value] : runs) {
+    for (Slot slot = slots.first;
+         value >= 0 && slot < slots.first + slots.count; ++slot) {
+      if (live_.Contains(slot)) continue;
+      return reader->DoesNotFit(absl::StrCat(
+          "slot ", slot,
+          ": got the state of a stored row, want that of a missing one; load "
+          "after the storage has got the rows of the save"));
+    }
+    loaded.Restore(slots, value);
   }
   return loaded;
 }

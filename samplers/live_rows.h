@@ -55,7 +55,8 @@ class LiveRows : public WriteObserver {
   // A part of a sampler's state. Load checks that it belongs to the rows that
   // are live now, DATA_LOSS or FAILED_PRECONDITION where it does not, and gives
   // what Restore takes once the rest of the state is known to be good. Cost:
-  // O(slots that were ever written), 16 bytes a run of equal generations.
+  // Save O(slots that were ever written), 16 bytes a run of equal generations;
+  // Load O(live rows + runs), and O(slots / 4096) where it does not refuse.
   void Save(StateWriter* writer) const;
   absl::StatusOr<Generations> Load(StateReader* reader) const;
   void Restore(Generations generations);

@@ -58,10 +58,7 @@ void Generations::OnClear() {
 }
 
 void Generations::Restore(SlotRange slots, int64_t generation) {
-  for (Slot slot = slots.first; slot < slots.first + slots.count; ++slot) {
-    if (Get(slot) != generation) next_.At(slot) = generation + 1;
-    if (next_.RoomFrom(slot) == 1) next_.Compact(slot);
-  }
+  next_.Fill(slots, generation + 1);
 }
 
 }  // namespace rill

@@ -73,6 +73,26 @@ class SlotArray {
     return page.values[slot % kPageSlots];
   }
 
+  // Sets the values of `slots`. Cost: O(pages); pages that are covered whole
+  // have no memory afterwards.
+  void Fill(SlotRange slots, T value) {
+    while (slots.count > 0) {
+      const int64_t room = RoomFrom(slots.first);
+      const int64_t count = std::min(slots.count, room);
+      Page& page = pages_[slots.first / kPageSlots];
+      if (slots.first % kPageSlots == 0 && count == room) {
+        page.common = value;
+        if (page.values != nullptr) spare_.push_back(std::move(page.values));
+      } else if (page.values != nullptr || !(page.common == value)) {
+        const absl::Span<T> piece = Piece({slots.first, count});
+        std::fill(piece.begin(), piece.end(), value);
+        if (count == room) Compact(slots.first);
+      }
+      slots.first += count;
+      slots.count -= count;
+    }
+  }
+
   // The values of `slots`, or of the first ones of them (count >= 1): to write
   // many without a look-up each. Given memory as by At.
   absl::Span<T> Piece(SlotRange slots) {

@@ -50,6 +50,24 @@ TEST(SlotArrayTest, ManyAtOnceAreThoseOneByOne) {
   }
 }
 
+TEST(SlotArrayTest, FilledRangesAreThoseOneByOne) {
+  constexpr int64_t kSlots = 20'000;
+  const Rng rng(/*seed=*/5);
+  SlotArray<int64_t> array;
+  array.Reset(kSlots);
+  std::vector<int64_t> want(kSlots, 0);
+  for (uint32_t i = 1; i <= 60; ++i) {
+    const Slot first = rng.UniformInt(0, 2 * i, kSlots);
+    const int64_t count = rng.UniformInt(0, 2 * i + 1, kSlots - first + 1);
+    array.Fill({.first = first, .count = count}, i / 2);
+    std::fill_n(want.begin() + first, count, i / 2);
+    if (i % 7 == 0) want[first] = array.At(first) = -1;
+    for (Slot slot = 0; slot < kSlots; ++slot) {
+      ASSERT_EQ(array.Get(slot), want[slot]) << slot;
+    }
+  }
+}
+
 TEST(SlotArrayTest, PiecesOfARangeCoverIt) {
   SlotArray<int64_t> array;
   array.Reset(20'000);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/samplers/live_rows.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/state_bytes.h"
+#include "rill/slots/generations.h"
+#include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::samplers_internal {
+namespace {
+
+using ::testing::HasSubstr;
+
+// So many that going through them takes minutes.
+constexpr Lanes kLanes = {.count = 1, .capacity = int64_t{1} << 34};
+
+// Three rows in the first slots.
+class LiveRowsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Cursor cursor;
+    const SlotRange first = {.first = 0, .count = 3};
+    WriteEvent event;
+    event.written = {&first, 1};
+    rows_.OnAttach(kLanes, {&cursor, 1});
+    rows_.OnWrite(event);
+  }
+
+  // A state of these runs.
+  absl::StatusOr<Generations> Load(
+      const std::vector<std::pair<int64_t, int64_t>>& runs) {
+    StateWriter writer("Test", 1);
+    for (const int64_t value :
+         {kLanes.count, kLanes.capacity, static_cast<int64_t>(runs.size())}) {
+      writer.Int(value);
+    }
+    for (const auto& [length, generation] : runs) {
+      writer.Int(length);
+      writer.Int(generation);
+    }
+    bytes_ = std::move(writer).Finish();
+    RILL_ASSIGN_OR_RETURN(StateReader reader,
+                          StateReader::Open("Test", 1, bytes_));
+    return rows_.Load(&reader);
+  }
+
+  LiveRows rows_;
+  std::string bytes_;
+};
+
+TEST_F(LiveRowsTest, RunOfAllSlotsIsRefusedBeforeTheyAreGoneThrough) {
+  EXPECT_THAT(Load({{kLanes.capacity, 5}}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("rows: got the state of 17179869184, want "
+                                 "that of 3")));
+}
+
+TEST_F(LiveRowsTest, RunOfSlotsThatLostTheirRowsCostsLittle) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Generations loaded,
+                            Load({{3, 7}, {kLanes.capacity - 3, -5}}));
+  EXPECT_EQ(loaded.Get(2), 7);
+  EXPECT_EQ(loaded.Get(3), -5);
+  EXPECT_EQ(loaded.Get(kLanes.capacity - 1), -5);
+}
+
+TEST_F(LiveRowsTest, StateOfOtherRowsIsRefused) {
+  EXPECT_THAT(Load({{1, -1}, {3, 0}, {kLanes.capacity - 4, -1}}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("slot 3: got the state of a stored row")));
+}
+
+}  // namespace
+}  // namespace rill::samplers_internal

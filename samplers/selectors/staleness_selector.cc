@@ -24,6 +24,7 @@ using samplers_internal::SlotGroups;
 using samplers_internal::StateReader;
 using samplers_internal::StateWriter;
 
+constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
 constexpr double kTwoToMinus53 = 1.0 / (uint64_t{1} << 53);
 
 // Without overflow.
@@ -88,7 +89,7 @@ class StalenessSelector final : public Selector {
     used_.OnAttach(lanes, cursors);
     versions_.Reset(lanes.num_slots());
     anchors_.Reset(lanes.num_slots());
-    highest_ = 0;
+    highest_ = kNone;
   }
   void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
@@ -102,11 +103,9 @@ class StalenessSelector final : public Selector {
         const int64_t version =
             event.policy_versions.empty() ? 0 : event.policy_versions[row];
         if (versions_.Get(slot) != version) versions_.At(slot) = version;
+        highest_ = std::max(highest_, version);
         ++row;
       }
-    }
-    for (const int64_t version : event.policy_versions) {
-      highest_ = std::max(highest_, version);
     }
   }
   void OnClear() override {
@@ -141,7 +140,7 @@ class StalenessSelector final : public Selector {
   samplers_internal::UsedSlots used_;
   SlotArray<int64_t> versions_;  // Of every row, an anchor or not.
   SlotGroups anchors_;           // By version.
-  int64_t highest_ = 0;          // That was ever written.
+  int64_t highest_ = kNone;      // That was ever written.
   std::vector<Share> shares_;    // Those with a weight > 0, for one plan.
 };
 

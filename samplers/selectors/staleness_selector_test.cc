@@ -155,6 +155,16 @@ TEST_F(StalenessSelectorTest, RowsOfOneVersionLeaveAsTheyAreOverwritten) {
   EXPECT_THAT(CountDraws(), DistributedAs(shares, 1e-9));
 }
 
+TEST_F(StalenessSelectorTest, VersionsMayAllBeNegative) {
+  sampler_ = MakeStalenessAwareSampler({.max_staleness = 1});
+  versions_ = std::make_unique<WithVersions>(sampler_->observer());
+  storage_.AddObserver(versions_.get());
+  for (versions_->version = -7; versions_->version < -2; ++versions_->version) {
+    storage_.Append(2);
+  }
+  EXPECT_THAT(CountDraws(), DistributedAs(Shares({0, 0, 0, 0.5, 1}), 1e-9));
+}
+
 TEST_F(StalenessSelectorTest, AllTooStaleIsAnError) {
   Use({.max_staleness = 3, .current_version = [] { return int64_t{8}; }});
   SamplePlan plan = SentinelPlan();

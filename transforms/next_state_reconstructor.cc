@@ -107,21 +107,43 @@ class NextStateReconstructorTransform final : public Transform {
       }
     }
     RILL_RETURN_IF_ERROR(LookAtFlags(lines, batch, &has_next));
+    RILL_RETURN_IF_ERROR(LookAtMask(lines, batch, &has_next));
     RILL_RETURN_IF_ERROR(LookAtCounts(lines, batch, &has_next));
     return has_next;
+  }
+
+  static absl::StatusOr<Tensor> ReadBool(const std::string& key,
+                                         const TensorDict& batch) {
+    RILL_ASSIGN_OR_RETURN(Tensor leaf,
+                          transforms_internal::ReadLeaf(kForward, key, batch));
+    if (leaf.dtype() == DType::kBool) return leaf;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kForward, ": \"", key, "\": got ", DTypeName(leaf.dtype()),
+                     ", want bool"));
+  }
+
+  absl::Status LookAtMask(const Lines& lines, const TensorDict& batch,
+                          std::vector<uint8_t>* has_next) const {
+    if (options_.mask_key.empty() || batch.Find(options_.mask_key) == nullptr) {
+      return absl::OkStatus();
+    }
+    RILL_ASSIGN_OR_RETURN(const Tensor mask,
+                          ReadBool(options_.mask_key, batch));
+    const int64_t width = WidthOf(mask, lines);
+    for (int64_t i = 0; i < lines.rows() * width; ++i) {
+      if (mask.data<uint8_t>()[i] != 0) continue;
+      const int64_t row = i / width;
+      (*has_next)[static_cast<size_t>(row)] = 0;
+      if (row > 0) (*has_next)[static_cast<size_t>(row - 1)] = 0;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status LookAtFlags(const Lines& lines, const TensorDict& batch,
                            std::vector<uint8_t>* has_next) const {
     if (!IsLookedAt(options_.done_key, batch)) return absl::OkStatus();
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor done,
-        transforms_internal::ReadLeaf(kForward, options_.done_key, batch));
-    if (done.dtype() != DType::kBool) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kForward, ": \"", options_.done_key, "\": got ",
-                       DTypeName(done.dtype()), ", want bool"));
-    }
+    RILL_ASSIGN_OR_RETURN(const Tensor done,
+                          ReadBool(options_.done_key, batch));
     const int64_t width = WidthOf(done, lines);
     for (int64_t i = 0; i < lines.rows() * width; ++i) {
       if (done.data<uint8_t>()[i] != 0) {
@@ -199,8 +221,8 @@ absl::StatusOr<std::unique_ptr<Transform>> NextStateReconstructor::Create(
           "\", want keys of the root, each once: next/ is what is made"));
     }
   }
-  for (const std::string& key :
-       {options.traj_key, options.done_key, options.step_count_key}) {
+  for (const std::string& key : {options.traj_key, options.done_key,
+                                 options.step_count_key, options.mask_key}) {
     if (key.empty()) continue;
     RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": marker";
   }

@@ -19,12 +19,14 @@ namespace rill {
 // say so by NaN. TorchRL's NextStateReconstructor.
 //
 // The row behind is the next step unless the trajectory's id changes, the row
-// is done, or, where step_count_key is set, the count does not go up by one.
-// Two slices of one trajectory that lie side by side differ in nothing else.
+// is done, one of the two only pads (mask_key), or, where step_count_key is
+// set, the count does not go up by one. Two slices of one trajectory that lie
+// side by side differ in nothing else.
 //
 // Shapes: a batch [..., T], the last dimension is time. Leaves of any dtype and
-//   shape; ids of any, flags bool, counts of a dtype with arithmetic; where
-//   markers have more elements a row, all ids count, any flag, the first count.
+//   shape; ids of any, flags and mask bool, counts of a dtype with arithmetic;
+//   where markers have more elements a row, all ids count, any flag, the first
+//   count.
 // Thread-safety: immutable.
 // Cost: one copy of each leaf.
 //
@@ -39,6 +41,10 @@ class NextStateReconstructor {
     std::string traj_key = "collector/traj_ids";
     std::string done_key = "next/done";
     std::string step_count_key = "";
+    // Bool, false where a row repeats another to fill a slice: it has no next,
+    // and is none. Looked at where the batch has it, which a sampler's has only
+    // where some rows pad.
+    std::string mask_key = "collector/mask";
     // None: NaN, and leaves of dtypes without NaN are INVALID_ARGUMENT.
     std::optional<double> fill_value = std::nullopt;
     // A marker that the batch lacks is NOT_FOUND; else it is not looked at.

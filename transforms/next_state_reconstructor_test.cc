@@ -84,6 +84,31 @@ TEST(NextStateReconstructorTest, LinesOfABatchDoNotRunIntoEachOther) {
               IsOkAndHolds(TensorElementsAre<float>(1, kNan, 3, kNan)));
 }
 
+// Slices of 3: two rows of an open trajectory, then one whole of another, then
+// one that lacks a row before its first.
+TEST(NextStateReconstructorTest, RowsThatPadAreNobodysNext) {
+  TensorDict batch({9});
+  RILL_ASSERT_OK(batch.Set(
+      "observation",
+      *Tensor::From<float>({0, 1, 1, 10, 11, 12, 20, 20, 21}, {9, 1})));
+  RILL_ASSERT_OK(
+      batch.Set("collector/traj_ids",
+                *Tensor::From<int64_t>({0, 0, 0, 1, 1, 1, 2, 2, 2}, {9})));
+  RILL_ASSERT_OK(batch.Set(
+      "collector/mask",
+      *Tensor::From<bool>(
+          {true, true, false, true, true, true, false, true, true}, {9, 1})));
+  const auto next = Make({.done_key = "", .fill_value = -1});
+  RILL_ASSERT_OK(next->Forward(&batch));
+  EXPECT_THAT(batch.Get("next/observation"),
+              IsOkAndHolds(
+                  TensorElementsAre<float>(1, -1, -1, 11, 12, -1, -1, 21, -1)));
+  RILL_ASSERT_OK(
+      batch.Set("collector/mask", *Tensor::Zeros(DType::kInt8, {9, 1})));
+  EXPECT_THAT(next->Forward(&batch),
+              StatusIs(kInvalidArgument, HasSubstr("\"collector/mask\": got")));
+}
+
 TEST(NextStateReconstructorTest, IntegersWantAFillValue) {
   TensorDict batch = FourSteps();
   RILL_ASSERT_OK(

@@ -11,9 +11,9 @@
 namespace rill {
 
 // Slices of T consecutive steps of one trajectory, with replacement: TorchRL's
-// SliceSampler with slice_len. A plan for B rows has B / T picks, which are the
-// slices' first rows; plan.rows are the slices one after the other, and
-// plan.segments tell which is whose.
+// SliceSampler, with slice_len (`length`) or num_slices. A plan for B rows has
+// B / T picks, which are the slices' first rows; plan.rows are the slices one
+// after the other, and plan.segments tell which is whose.
 //
 // Beside what Sampler promises, Plan is INVALID_ARGUMENT where T does not
 // divide the batch size, and FAILED_PRECONDITION where no trajectory is long

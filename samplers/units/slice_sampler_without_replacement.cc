@@ -16,6 +16,8 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakeSliceSamplerWithoutReplacement(
   RILL_ASSIGN_OR_RETURN(
       std::unique_ptr<Unit> unit,
       MakeSliceUnit({.length = options.length,
+                     .num_slices = options.num_slices,
+                     .batch_size = options.batch_size,
                      .is_strict = options.is_strict,
                      .is_padded = options.is_padded,
                      .starts = SliceStarts::kOnePerTrajectory}));

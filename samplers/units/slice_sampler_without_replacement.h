@@ -13,6 +13,8 @@ namespace rill {
 struct SliceSamplerWithoutReplacementOptions {
   // As SliceUnitOptions (units/slice_unit.h).
   int64_t length = 0;
+  int64_t num_slices = 0;
+  int64_t batch_size = 0;
   bool is_strict = true;
   bool is_padded = false;
   // As WithoutReplacementOptions (selectors/without_replacement.h), of slices.

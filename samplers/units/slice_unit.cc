@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/starts_unit.h"
@@ -201,14 +202,40 @@ absl::Status Refuse(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("MakeSliceUnit: ", what));
 }
 
+// T of these options, whichever way they say it.
+absl::StatusOr<int64_t> LengthOf(const SliceUnitOptions& options) {
+  if (options.num_slices == 0) {
+    if (options.batch_size != 0) {
+      return Refuse(absl::StrCat("batch_size: got ", options.batch_size,
+                                 " without num_slices, want 0"));
+    }
+    if (options.length >= 1 && options.length <= Sampler::kMaxBatchSize) {
+      return options.length;
+    }
+    return Refuse(absl::StrCat("length: got ", options.length, ", want [1, ",
+                               Sampler::kMaxBatchSize, "], or num_slices"));
+  }
+  if (options.length != 0) {
+    return Refuse(absl::StrCat("length and num_slices: got ", options.length,
+                               " and ", options.num_slices,
+                               ", want one of the two"));
+  }
+  if (options.batch_size < 1 || options.batch_size > Sampler::kMaxBatchSize ||
+      options.num_slices < 1 || options.batch_size % options.num_slices != 0) {
+    return Refuse(absl::StrCat(
+        "batch_size and num_slices: got ", options.batch_size, " and ",
+        options.num_slices, ", want the first in [1, ", Sampler::kMaxBatchSize,
+        "] and a multiple of the second, which is >= 1"));
+  }
+  return options.batch_size / options.num_slices;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Unit>> MakeSliceUnit(
-    const SliceUnitOptions& options) {
-  if (options.length < 1 || options.length > Sampler::kMaxBatchSize) {
-    return Refuse(absl::StrCat("length: got ", options.length, ", want [1, ",
-                               Sampler::kMaxBatchSize, "]"));
-  }
+    const SliceUnitOptions& given) {
+  SliceUnitOptions options = given;
+  RILL_ASSIGN_OR_RETURN(options.length, LengthOf(given));
   for (const auto& [name, span] :
        {std::pair("span_left", options.span_left),
         std::pair("span_right", options.span_right)}) {

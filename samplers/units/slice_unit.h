@@ -34,8 +34,11 @@ enum class SliceStarts {
 };
 
 struct SliceUnitOptions {
-  // T, the rows of a slice, >= 1.
+  // T, the rows of a slice, >= 1; or how many slices a batch of `batch_size`
+  // rows has, >= 1, so that T = batch_size / num_slices. One of the two is 0.
   int64_t length = 0;
+  int64_t num_slices = 0;
+  int64_t batch_size = 0;  // With num_slices only: a multiple of it.
   // Trajectories of fewer rows are never drawn. Else such a one is a slice as
   // it is, and the batch gets smaller.
   bool is_strict = true;

@@ -153,6 +153,30 @@ TEST_F(SliceUnitTest, S4_BatchSizesAreMultiplesOfTheLength) {
                        HasSubstr("batch size: got 10, want a multiple of 4")));
 }
 
+TEST_F(SliceUnitTest, S4_NumberOfSlicesDividesTheBatch) {
+  const auto unit = MakeUnit({.num_slices = 2, .batch_size = 8});
+  EXPECT_THAT(unit->NumAnchors(8), IsOkAndHolds(2));
+  EXPECT_THAT(unit->NumAnchors(12), IsOkAndHolds(3));
+  EXPECT_THAT(unit->NumAnchors(10),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("batch size: got 10, want a multiple of 4")));
+  const auto refused = [](const SliceUnitOptions& options) {
+    return MakeSliceUnit(options).status();
+  };
+  const auto is_error = [](const char* text) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text));
+  };
+  EXPECT_THAT(refused({.num_slices = 4, .batch_size = 10}),
+              is_error("batch_size and num_slices: got 10 and 4, want"));
+  EXPECT_THAT(refused({.num_slices = 4}), is_error("got 0 and 4, want"));
+  EXPECT_THAT(refused({.num_slices = -1, .batch_size = 4}),
+              is_error("got 4 and -1, want"));
+  EXPECT_THAT(refused({.length = 4, .num_slices = 2, .batch_size = 8}),
+              is_error("length and num_slices: got 4 and 2, want one"));
+  EXPECT_THAT(refused({.length = 4, .batch_size = 8}),
+              is_error("batch_size: got 8 without num_slices, want 0"));
+}
+
 TEST_F(SliceUnitTest, S5_StepsFollowOneAnotherInOneEpisodeAndAllAreDrawn) {
   const auto unit = MakeUnit({.length = 10});
   Store(unit.get(), 100, {30, 25, 15, 30});

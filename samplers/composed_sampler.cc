@@ -34,6 +34,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
                   std::unique_ptr<Unit> unit, absl::string_view name)
       : name_(name),
         is_weighted_(selector->is_weighted()),
+        is_row_(unit->is_row()),
         selector_(std::move(selector)),
         unit_(std::move(unit)) {
     if (selector_->hears_anchors()) unit_->SetListener(selector_.get());
@@ -42,6 +43,11 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   WriteObserver* observer() override { return this; }
   bool is_weighted() const override { return is_weighted_; }
   absl::string_view name() const override { return name_; }
+  bool needs_order() const override { return !is_row_; }
+  int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
+    absl::MutexLock lock(&mutex_);
+    return is_row_ ? selector_->AddUsedUp(most, slots) : 0;
+  }
 
   absl::Status Plan(const Request& request, SamplePlan* plan) override;
   absl::Status UpdatePriorities(absl::Span<const Draw> draws,
@@ -66,6 +72,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
 
   const std::string name_;
   const bool is_weighted_;
+  const bool is_row_;
   mutable absl::Mutex mutex_;
   LiveRows rows_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<Selector> selector_ ABSL_PT_GUARDED_BY(mutex_);

@@ -67,6 +67,20 @@ class Sampler {
   // Whether Draw::weight is other than 1.
   virtual bool is_weighted() const { return false; }
 
+  // Rows that are stored and will not be drawn again (of a consuming sampler,
+  // those that were drawn as often as may be), so that new rows may have their
+  // slots. Appends the first `most` of them to `slots`, in an order that is a
+  // function of the history; returns how many there are. Thread-safe; a write
+  // or a plan may change it at once.
+  virtual int64_t AddUsedUp(int64_t /*most*/,
+                            std::vector<Slot>* /*slots*/) const {
+    return 0;
+  }
+
+  // True: an item is rows of consecutive steps, or reads some, so that a row in
+  // another's place would tear them.
+  virtual bool needs_order() const { return false; }
+
   // What a plan depends on beside the request and the stored rows, as opaque
   // bytes. Load follows the registration with a storage that holds the same
   // rows as at the time of the save; DATA_LOSS or FAILED_PRECONDITION, state

@@ -81,6 +81,12 @@ class Selector : public WriteObserver, public AnchorListener {
   // True: it leaves the choice to the unit's own rule (Anchors::Pick).
   virtual bool picks_by_unit() const { return false; }
 
+  // As Sampler::AddUsedUp, of anchors.
+  virtual int64_t AddUsedUp(int64_t /*most*/,
+                            std::vector<Slot>* /*slots*/) const {
+    return 0;
+  }
+
   // False: it does without hearing which rows are anchors, so that the unit
   // need not find out.
   virtual bool hears_anchors() const { return true; }

@@ -52,6 +52,7 @@ class TransitionUnit final : public Unit {
     return absl::OkStatus();
   }
 
+  bool is_row() const override { return true; }
   absl::string_view name() const override { return "Transition"; }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {

@@ -44,6 +44,9 @@ class Unit : public WriteObserver {
   // that never calls it would make nothing of that.
   virtual bool picks_by_rule() const { return false; }
 
+  // True: an item is its anchor's row, and nothing but that is read.
+  virtual bool is_row() const { return false; }
+
   // How many lists SamplePlan::context has.
   virtual size_t num_contexts() const { return 0; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/selectors/consuming_selector.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -82,6 +83,15 @@ class ConsumingSelector final : public Selector {
     inner_->UpdatePriorities(draws, priorities, rows);
   }
   bool is_weighted() const override { return inner_->is_weighted(); }
+  int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
+    const std::vector<Slot>& all = anchors_.all.Members(kConsumed);
+    const auto count = static_cast<int64_t>(all.size());
+    if (most > 0) {
+      slots->insert(slots->end(), all.begin(),
+                    all.begin() + std::min(most, count));
+    }
+    return count;
+  }
 
   void SaveState(StateWriter* writer) const override {
     writer->Int(most_);

@@ -19,8 +19,9 @@ namespace rill {
 //
 // A batch has fewer draws where no more are left, and Plan is
 // FAILED_PRECONDITION where none is. The rows stay in the storage, which
-// overwrites them in its own order: a consumed slot is free for nobody else,
-// and the size of the buffer does not shrink.
+// overwrites them in its own order, and its size does not shrink. Where items
+// are single rows AddUsedUp names those that are used up, so that a writer may
+// put new rows in their places first (replay/writers/removing_writer.h).
 //
 // A plan depends on the plans before it: counts are saved state.
 //

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/replay/replay_buffer.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -134,6 +135,12 @@ ReplayBuffer::State::~State() {
 }
 
 absl::Status ReplayBuffer::State::Attach() {
+  if (sampler->needs_order() && !writer->keeps_order()) {
+    return BadOption("writer",
+                     absl::StrCat(writer->name(), " with ", sampler->name()),
+                     "one that appends, or a sampler of single rows: a row in "
+                     "another's place tears trajectories");
+  }
   RILL_RETURN_IF_ERROR(writer->Attach(storage))
       << "ReplayBuffer::Create: writer";
   RILL_RETURN_IF_ERROR(storage->AddObserver(sampler->observer()))
@@ -199,7 +206,8 @@ ReplayBuffer::Stats ReplayBuffer::GetStats() const {
   Stats stats = {.size = size(),
                  .capacity = capacity(),
                  .usage = state.storage->MemoryUsage(),
-                 .rows_written = state.rows_written};
+                 .rows_written = state.rows_written,
+                 .items = items()};
   absl::MutexLock lock(&state.queue_mutex);
   stats.batches = state.batches;
   stats.batches_ahead = static_cast<int64_t>(state.ahead.size());
@@ -209,6 +217,11 @@ ReplayBuffer::Stats ReplayBuffer::GetStats() const {
 }
 
 int64_t ReplayBuffer::size() const { return state_->storage->size(); }
+
+int64_t ReplayBuffer::items() const {
+  const int64_t used_up = state_->sampler->AddUsedUp(0, nullptr);
+  return std::max<int64_t>(size() - used_up, 0);
+}
 
 int64_t ReplayBuffer::capacity() const { return state_->storage->capacity(); }
 

@@ -107,7 +107,8 @@ class ReplayBuffer : public Sink {
     int64_t size = 0;
     int64_t capacity = 0;
     StorageUsage usage;
-    int64_t rows_written = 0;   // By this buffer; those that were dropped not.
+    int64_t rows_written = 0;  // By this buffer; those that were dropped not.
+    int64_t items = 0;
     int64_t batches = 0;        // Handed out.
     int64_t batches_ahead = 0;  // Drawn and not handed out.
     // Batches that were not ready when they were asked for, and how long that
@@ -218,6 +219,9 @@ class ReplayBuffer : public Sink {
 
   Stats GetStats() const;
   int64_t size() const;
+  // Of these rows, those that may still be drawn: all but what a consuming
+  // sampler has used up.
+  int64_t items() const;
   int64_t capacity() const;
   const Storage& storage() const;
   // Batches drawn so far: the whole of the random state beside the seed.

@@ -22,6 +22,8 @@ constexpr absl::string_view kKind = "replay_buffer";
 constexpr int64_t kVersion = 1;
 constexpr absl::string_view kStorageDirectory = "storage";
 constexpr absl::string_view kSamplerFile = "sampler.state";
+constexpr absl::string_view kWriterFile = "writer.state";
+constexpr absl::string_view kWriterField = "writer";
 constexpr absl::string_view kTransformsDirectory = "transforms";
 constexpr absl::string_view kAheadDirectory = "ahead";
 constexpr absl::string_view kUnitField = "unit_transform";
@@ -112,11 +114,32 @@ absl::StatusOr<TensorDict> ReadTransforms(const std::string& directory) {
   return LoadMemmapDirectory(path, {.mode = LoadMemmapOptions::Mode::kCopy});
 }
 
-absl::StatusOr<std::string> ReadSamplerState(const std::string& directory) {
-  const std::string path = JoinPath(directory, kSamplerFile);
+absl::StatusOr<std::string> ReadState(const std::string& directory,
+                                      absl::string_view file) {
+  const std::string path = JoinPath(directory, file);
   if (PathExists(path)) return ReadFile(path);
   return absl::DataLossError(absl::StrCat("ReplayBuffer::Open: \"", path,
                                           "\": got none, want a file"));
+}
+
+// Where it has none, nothing.
+absl::Status SaveWriter(const std::string& directory, const Writer& writer,
+                        Manifest* manifest) {
+  RILL_ASSIGN_OR_RETURN(const std::string state, writer.SaveState());
+  if (state.empty()) return absl::OkStatus();
+  manifest->fields[std::string(kWriterField)] = std::string(writer.name());
+  return WriteFileAtomically(JoinPath(directory, kWriterFile), state);
+}
+
+absl::Status LoadWriter(const std::string& directory, const Manifest& manifest,
+                        Writer* writer) {
+  const std::string field(kWriterField);
+  if (!manifest.fields.contains(field)) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const std::string name, manifest.Text(field));
+  if (name != writer->name()) return Mismatch(field, name, writer->name());
+  RILL_ASSIGN_OR_RETURN(const std::string state,
+                        ReadState(directory, kWriterFile));
+  return writer->LoadState(state);
 }
 
 }  // namespace
@@ -138,6 +161,7 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory) {
   manifest.version = kVersion;
   manifest.fields["batch_number"] = absl::StrCat(batch_number.load());
   manifest.fields["sampler"] = std::string(sampler->name());
+  RILL_RETURN_IF_ERROR(SaveWriter(directory, *writer, &manifest));
   if (unit_transform != nullptr) {
     manifest.fields[std::string(kUnitField)] = UnitName(unit_transform.get());
   }
@@ -267,11 +291,12 @@ absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
     transforms_turn = number;
   }
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
-                        ReadSamplerState(directory));
+                        ReadState(directory, kSamplerFile));
   RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
   batch_number = number;
   RILL_RETURN_IF_ERROR(storage->Load(JoinPath(directory, kStorageDirectory)));
   absl::Status status = sampler->LoadState(sampler_state);
+  if (status.ok()) status = LoadWriter(directory, manifest, writer.get());
   if (status.ok()) status = CheckForward(storage->spec());
   // Last: others may share the limiter.
   if (status.ok()) status = LoadCounts(manifest);

@@ -3,6 +3,7 @@
 #define RILL_REPLAY_WRITERS_WRITER_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,8 +16,7 @@
 
 namespace rill {
 
-// Decides which rows of a batch a storage takes, and in whose place. Has no
-// state that its storage does not tell, so there is nothing to save.
+// Decides which rows of a batch a storage takes, and in whose place.
 //
 // Thread-safety: thread-safe once attached.
 //
@@ -46,7 +46,22 @@ class Writer {
   // Extend is just Storage::Extend of the whole batch.
   virtual bool appends_all() const { return false; }
 
-  // "RoundRobinWriter": named in errors.
+  // False: new rows may take the places of others, so that slots do not tell
+  // which step came after which.
+  virtual bool keeps_order() const { return true; }
+
+  // What it knows that its storage does not tell, as opaque bytes; none where
+  // there is nothing. Load follows the storage's own and restores what was
+  // saved; DATA_LOSS or FAILED_PRECONDITION where the bytes do not fit.
+  virtual absl::StatusOr<std::string> SaveState() const {
+    return std::string();
+  }
+  virtual absl::Status LoadState(absl::string_view /*state*/) {
+    return absl::OkStatus();
+  }
+
+  // "RoundRobinWriter": named in errors and, where it has a state, in
+  // checkpoints.
   virtual absl::string_view name() const = 0;
 };
 

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/writers/removing_writer.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/replay/writers/attached_storage.h"
+#include "rill/samplers/selectors/ordered_selector.h"
+#include "rill/samplers/transition_unit.h"
+#include "rill/slots/slot.h"
+#include "rill/tensordict/shape.h"
+
+namespace rill {
+namespace {
+
+// Its name tells states of different removers apart.
+std::unique_ptr<Sampler> RemoverOf(std::unique_ptr<Selector> selector) {
+  const std::string name = absl::StrCat(selector->name(), "Remover");
+  return *MakeSampler(std::move(selector), MakeTransitionUnit(), name);
+}
+
+class RemovingWriter final : public Writer {
+ public:
+  explicit RemovingWriter(RemovingWriterOptions options)
+      : seed_(options.seed),
+        used_up_by_(options.used_up_by),
+        remover_(RemoverOf(options.remover != nullptr
+                               ? std::move(options.remover)
+                               : MakeFifoSelector())) {}
+  ~RemovingWriter() override {
+    if (storage_.is_attached()) {
+      (*storage_.Get(name()))->RemoveObserver(remover_->observer());
+    }
+  }
+
+  absl::Status Attach(std::shared_ptr<Storage> storage) override;
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info) override;
+  absl::Status WriteAt(absl::Span<const Slot> slots,
+                       const TensorDict& rows) override {
+    RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
+    return storage->WriteAt(slots, rows);
+  }
+  bool keeps_order() const override { return false; }
+  absl::StatusOr<std::string> SaveState() const override;
+  absl::Status LoadState(absl::string_view state) override;
+  absl::string_view name() const override { return "RemovingWriter"; }
+
+ private:
+  // Rows of a batch that go to slots in place.
+  absl::Status Replace(const TensorDict& rows, int64_t first, Storage* storage)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Fills victims_ with `count` different slots.
+  absl::Status Choose(int64_t count, int64_t capacity)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const uint64_t seed_;
+  const Sampler* const used_up_by_;
+  const std::unique_ptr<Sampler> remover_;
+  replay_internal::AttachedStorage storage_;
+
+  mutable absl::Mutex mutex_;
+  uint64_t number_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the remover's plans.
+  std::vector<Slot> victims_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<Slot> chosen_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<Slot> written_ ABSL_GUARDED_BY(mutex_);  // By this call.
+  SamplePlan plan_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::Status RemovingWriter::Attach(std::shared_ptr<Storage> storage) {
+  if (storage != nullptr && storage->lanes().count != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "RemovingWriter::Attach: storage: got ", storage->lanes().count,
+        " lanes, want 1, as rows replace one another whatever their time"));
+  }
+  RILL_RETURN_IF_ERROR(storage_.Attach(name(), std::move(storage)));
+  return (*storage_.Get(name()))->AddObserver(remover_->observer());
+}
+
+absl::Status RemovingWriter::Choose(int64_t count, int64_t capacity) {
+  constexpr int kRounds = 64;
+  victims_.clear();
+  chosen_.clear();
+  int64_t left = count;
+  for (int round = 0; round < kRounds && left > 0; ++round) {
+    const absl::Status status =
+        remover_->Plan({.batch_size = std::min(left, Sampler::kMaxBatchSize),
+                        .seed = seed_,
+                        .batch_number = number_++},
+                       &plan_);
+    if (!status.ok()) {
+      return absl::Status(
+          status.code(),
+          absl::StrCat("RemovingWriter::Extend: ", status.message()));
+    }
+    for (const Draw& draw : plan_.draws) {
+      if (!chosen_.insert(draw.slot).second) continue;
+      victims_.push_back(draw.slot);
+      --left;
+    }
+  }
+  for (Slot slot = 0; slot < capacity && left > 0; ++slot) {
+    if (!chosen_.insert(slot).second) continue;
+    victims_.push_back(slot);
+    --left;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemovingWriter::Replace(const TensorDict& rows, int64_t first,
+                                     Storage* storage) {
+  RILL_ASSIGN_OR_RETURN(
+      const TensorDict some,
+      rows.Slice(0, first, first + static_cast<int64_t>(victims_.size())));
+  written_.insert(victims_.begin(), victims_.end());
+  return storage->WriteAt(victims_, some);
+}
+
+// docs/formats/replay_buffer.md.
+absl::StatusOr<std::string> RemovingWriter::SaveState() const {
+  absl::MutexLock lock(&mutex_);
+  RILL_ASSIGN_OR_RETURN(const std::string remover, remover_->SaveState());
+  return absl::StrCat(number_, "\n", remover);
+}
+
+absl::Status RemovingWriter::LoadState(absl::string_view state) {
+  absl::MutexLock lock(&mutex_);
+  const size_t line = state.find('\n');
+  uint64_t number = 0;
+  if (line == absl::string_view::npos ||
+      !absl::SimpleAtoi(state.substr(0, line), &number)) {
+    return absl::DataLossError(absl::StrCat(
+        "RemovingWriter::LoadState: first line: got \"",
+        absl::CHexEscape(state.substr(0, std::min<size_t>(line, 20))),
+        "\", want a number >= 0"));
+  }
+  RILL_RETURN_IF_ERROR(remover_->LoadState(state.substr(line + 1)))
+      << "RemovingWriter::LoadState";
+  number_ = number;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExtendResult> RemovingWriter::Extend(const TensorDict& batch,
+                                                    const WriteInfo& info) {
+  RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
+  const Shape& shape = batch.batch_shape();
+  TensorDict rows = batch;
+  if (shape.rank() == 2 && shape[0] == 1) {
+    RILL_ASSIGN_OR_RETURN(rows, batch.Index(0));
+  } else if (shape.rank() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("RemovingWriter::Extend: batch shape: got ",
+                     shape.ToString(), ", want [time] or [1, time]"));
+  }
+  absl::MutexLock lock(&mutex_);
+  // What does not fit is an error before anything is written.
+  RILL_ASSIGN_OR_RETURN(const TensorDict none, rows.Slice(0, 0, 0));
+  RILL_RETURN_IF_ERROR(storage->Extend(none, info).status());
+  const int64_t count = rows.batch_shape()[0];
+  const int64_t capacity = storage->capacity();
+  written_.clear();
+  int64_t done = 0;
+  if (used_up_by_ != nullptr && count > 0) {
+    victims_.clear();
+    used_up_by_->AddUsedUp(count, &victims_);
+    if (!victims_.empty()) {
+      RILL_RETURN_IF_ERROR(Replace(rows, done, storage));
+    }
+    done += static_cast<int64_t>(victims_.size());
+  }
+  const int64_t written = storage->cursors()[0].written;
+  const int64_t room =
+      std::min(std::max<int64_t>(capacity - written, 0), count - done);
+  if (room > 0) {
+    RILL_ASSIGN_OR_RETURN(const TensorDict some,
+                          rows.Slice(0, done, done + room));
+    RILL_RETURN_IF_ERROR(storage->Extend(some, info).status());
+    for (int64_t i = 0; i < room; ++i) written_.insert(written + i);
+    done += room;
+  }
+  while (done < count) {
+    RILL_RETURN_IF_ERROR(Choose(std::min(capacity, count - done), capacity));
+    RILL_RETURN_IF_ERROR(Replace(rows, done, storage));
+    done += static_cast<int64_t>(victims_.size());
+  }
+  const auto stayed = static_cast<int64_t>(written_.size());
+  return ExtendResult{.rows_written = stayed, .rows_dropped = count - stayed};
+}
+
+}  // namespace
+
+std::unique_ptr<Writer> MakeRemovingWriter(RemovingWriterOptions options) {
+  return std::make_unique<RemovingWriter>(std::move(options));
+}
+
+}  // namespace rill

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "rill/replay/writers/writer.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/sampler.h"

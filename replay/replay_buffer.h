@@ -117,6 +117,16 @@ class ReplayBuffer : public Sink {
     absl::Duration time_awaited = absl::ZeroDuration();
   };
 
+  struct OpenOptions {
+    // A storage of another capacity, which is FAILED_PRECONDITION otherwise,
+    // does: each lane keeps its newest rows, as many as it has slots
+    // (StorageLoadOptions). Priorities follow their rows; what else the sampler
+    // knows starts as if these rows were new (Sampler::LoadMovedState). Batches
+    // that were made ahead are of slots that are no more, and are left out:
+    // their numbers are not drawn again.
+    bool accept_other_capacity = false;
+  };
+
   // INVALID_ARGUMENT names the option, or the transform that cannot work on the
   // storage's rows (checked here, or before the first write where the storage
   // has no spec yet). FAILED_PRECONDITION where `device` or `pin_for` has no
@@ -241,6 +251,9 @@ class ReplayBuffer : public Sink {
   // error the storage is empty as before.
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Open(
       const std::string& directory, Options options);
+  static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Open(
+      const std::string& directory, Options options,
+      const OpenOptions& open_options);
 
  private:
   struct State;

@@ -74,10 +74,30 @@ std::string AheadField(int64_t i, absl::string_view what) {
   return absl::StrCat("ahead_", i, "_", what);
 }
 
+// The lanes that were saved, as many as there are here.
+absl::StatusOr<Lanes> SavedLanes(const Manifest& manifest, const Lanes& lanes,
+                                 const ReplayBuffer::OpenOptions& options) {
+  RILL_ASSIGN_OR_RETURN(const int64_t count, manifest.Int("lanes"));
+  if (count != lanes.count) {
+    return Mismatch("lanes", absl::StrCat(count), absl::StrCat(lanes.count));
+  }
+  RILL_ASSIGN_OR_RETURN(const int64_t capacity, manifest.Int("capacity"));
+  if (capacity < count || capacity % count != 0 || capacity > kMaxWritten) {
+    return absl::DataLossError(absl::StrCat(
+        "ReplayBuffer::Open: field \"capacity\": got ", capacity,
+        ", want a multiple of ", count, " lanes in [1, ", kMaxWritten, "]"));
+  }
+  if (capacity != lanes.num_slots() && !options.accept_other_capacity) {
+    return Mismatch(
+        "capacity", absl::StrCat(capacity),
+        absl::StrCat(lanes.num_slots(), " (or accept_other_capacity)"));
+  }
+  return Lanes{.count = count, .capacity = capacity / count};
+}
+
 // The directory is of a buffer like this one.
-absl::Status CheckSame(const Manifest& manifest, const Lanes& lanes,
-                       const Sampler& sampler, const UnitTransform* unit,
-                       const Compose& transforms) {
+absl::Status CheckSame(const Manifest& manifest, const Sampler& sampler,
+                       const UnitTransform* unit, const Compose& transforms) {
   RILL_ASSIGN_OR_RETURN(const std::string name, manifest.Text("sampler"));
   if (name != sampler.name()) {
     return Mismatch("sampler", name, sampler.name());
@@ -89,15 +109,6 @@ absl::Status CheckSame(const Manifest& manifest, const Lanes& lanes,
   if (unit_name != UnitName(unit)) {
     return Mismatch("unit_transform", absl::StrCat("\"", unit_name, "\""),
                     absl::StrCat("\"", UnitName(unit), "\""));
-  }
-  RILL_ASSIGN_OR_RETURN(const int64_t count, manifest.Int("lanes"));
-  if (count != lanes.count) {
-    return Mismatch("lanes", absl::StrCat(count), absl::StrCat(lanes.count));
-  }
-  RILL_ASSIGN_OR_RETURN(const int64_t capacity, manifest.Int("capacity"));
-  if (capacity != lanes.num_slots()) {
-    return Mismatch("capacity", absl::StrCat(capacity),
-                    absl::StrCat(lanes.num_slots()));
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> saved,
                         SavedTransforms(manifest));
@@ -263,16 +274,24 @@ absl::Status ReplayBuffer::Save(const std::string& directory) const {
 
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
     const std::string& directory, Options options) {
+  return Open(directory, std::move(options), OpenOptions());
+}
+
+absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
+    const std::string& directory, Options options,
+    const OpenOptions& open_options) {
   RILL_ASSIGN_OR_RETURN(const Manifest manifest,
                         ReadManifest(directory, kKind, kVersion));
   RILL_ASSIGN_OR_RETURN(options.seed, UnsignedField(manifest, "seed"));
   RILL_ASSIGN_OR_RETURN(auto buffer, Create(std::move(options)));
-  RILL_RETURN_IF_ERROR(buffer->state_->LoadFrom(directory, manifest));
+  RILL_RETURN_IF_ERROR(
+      buffer->state_->LoadFrom(directory, manifest, open_options));
   return buffer;
 }
 
 absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
-                                           const Manifest& manifest) {
+                                           const Manifest& manifest,
+                                           const OpenOptions& options) {
   RILL_ASSIGN_OR_RETURN(const uint64_t number,
                         UnsignedField(manifest, "batch_number"));
   absl::MutexLock lock(&queue_mutex);
@@ -281,10 +300,21 @@ absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
         absl::StrCat("ReplayBuffer::Open: rows in Options::storage: got ",
                      storage->size(), ", want 0; open into an empty storage"));
   }
+  RILL_ASSIGN_OR_RETURN(const Lanes saved,
+                        SavedLanes(manifest, storage->lanes(), options));
+  const bool has_moved = saved != storage->lanes();
+  if (has_moved && manifest.fields.contains(std::string(kWriterField))) {
+    RILL_ASSIGN_OR_RETURN(const std::string name,
+                          manifest.Text(std::string(kWriterField)));
+    return Mismatch(absl::StrCat("capacity of a buffer with a ", name,
+                                 ", whose rows lie in no order of time"),
+                    absl::StrCat(saved.num_slots()),
+                    absl::StrCat(storage->capacity()));
+  }
   {
     absl::MutexLock transforms_lock(&transforms_mutex);
-    RILL_RETURN_IF_ERROR(CheckSame(manifest, storage->lanes(), *sampler,
-                                   unit_transform.get(), *transforms));
+    RILL_RETURN_IF_ERROR(
+        CheckSame(manifest, *sampler, unit_transform.get(), *transforms));
     RILL_ASSIGN_OR_RETURN(const TensorDict learned, ReadTransforms(directory));
     RILL_RETURN_IF_ERROR(transforms->LoadState(learned))
         << "ReplayBuffer::Open: transforms";
@@ -292,10 +322,18 @@ absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
   }
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
                         ReadState(directory, kSamplerFile));
-  RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
+  if (!has_moved) {
+    RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
+  }
   batch_number = number;
-  RILL_RETURN_IF_ERROR(storage->Load(JoinPath(directory, kStorageDirectory)));
-  absl::Status status = sampler->LoadState(sampler_state);
+  RILL_RETURN_IF_ERROR(
+      storage->Load(JoinPath(directory, kStorageDirectory),
+                    {.accept_other_capacity = options.accept_other_capacity}));
+  absl::Status status =
+      has_moved ? sampler->LoadMovedState(sampler_state,
+                                          MovedRows::Of(saved, storage->lanes(),
+                                                        storage->cursors()))
+                : sampler->LoadState(sampler_state);
   if (status.ok()) status = LoadWriter(directory, manifest, writer.get());
   if (status.ok()) status = CheckForward(storage->spec());
   // Last: others may share the limiter.

@@ -100,7 +100,8 @@ struct ReplayBuffer::State {
   absl::Status SaveAhead(const std::string& directory, Manifest* manifest) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
   // The buffer is new and goes where this fails.
-  absl::Status LoadFrom(const std::string& directory, const Manifest& manifest);
+  absl::Status LoadFrom(const std::string& directory, const Manifest& manifest,
+                        const OpenOptions& options);
   absl::Status LoadAhead(const std::string& directory, const Manifest& manifest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
   absl::Status LoadCounts(const Manifest& manifest);

@@ -56,6 +56,8 @@ class ComposedSampler final : public Sampler, private WriteObserver {
                    absl::Span<uint8_t> is_current) const override;
   absl::StatusOr<std::string> SaveState() const override;
   absl::Status LoadState(absl::string_view state) override;
+  absl::Status LoadMovedState(absl::string_view state,
+                              const MovedRows& moved) override;
 
  private:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
@@ -172,6 +174,16 @@ absl::Status ComposedSampler::LoadState(absl::string_view state) {
   }
   rows_.Restore(std::move(generations));
   return absl::OkStatus();
+}
+
+absl::Status ComposedSampler::LoadMovedState(absl::string_view state,
+                                             const MovedRows& moved) {
+  RILL_ASSIGN_OR_RETURN(StateReader reader,
+                        StateReader::Open(name(), kStateVersion, state));
+  absl::MutexLock lock(&mutex_);
+  RILL_RETURN_IF_ERROR(LiveRows::Skip(&reader, moved.from));
+  RILL_RETURN_IF_ERROR(unit_->SkipState(&reader));
+  return selector_->LoadMovedState(&reader, moved, rows_);
 }
 
 // --- Events: the order that selector.h promises ------------------------------

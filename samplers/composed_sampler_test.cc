@@ -67,6 +67,9 @@ class PairUnit : public Unit, public Anchors {
     RILL_ASSIGN_OR_RETURN(value_, reader->Int());
     return absl::OkStatus();
   }
+  absl::Status SkipState(StateReader* reader) const override {
+    return reader->Int().status();
+  }
   absl::string_view name() const override { return "Pair"; }
 
   int64_t size() const override { return static_cast<int64_t>(All().size()); }

@@ -71,16 +71,30 @@ void LiveRows::Save(StateWriter* writer) const {
   }
 }
 
-absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
+namespace {
+
+absl::Status CheckLanes(StateReader* reader, const Lanes& lanes) {
   RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
   RILL_ASSIGN_OR_RETURN(const int64_t capacity, reader->Int());
-  RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());
-  if (lanes() != Lanes{.count = count, .capacity = capacity}) {
-    return reader->DoesNotFit(
-        absl::StrCat("lanes: got ", count, " of ", capacity, " slots, want ",
-                     lanes().count, " of ", lanes().capacity,
-                     "; load into a storage of the same lanes and capacity"));
+  if (lanes == Lanes{.count = count, .capacity = capacity}) {
+    return absl::OkStatus();
   }
+  return reader->DoesNotFit(
+      absl::StrCat("lanes: got ", count, " of ", capacity, " slots, want ",
+                   lanes.count, " of ", lanes.capacity,
+                   "; load into a storage of the same lanes and capacity"));
+}
+
+}  // namespace
+
+absl::Status LiveRows::Skip(StateReader* reader, const Lanes& lanes) {
+  RILL_RETURN_IF_ERROR(CheckLanes(reader, lanes));
+  return reader->SkipList(/*ints=*/2);
+}
+
+absl::StatusOr<Generations> LiveRows::Load(StateReader* reader) const {
+  RILL_RETURN_IF_ERROR(CheckLanes(reader, lanes()));
+  RILL_ASSIGN_OR_RETURN(const int64_t num_runs, reader->Int());
   const int64_t num_slots = generations_.num_slots();
   std::vector<std::pair<SlotRange, int64_t>> runs;
   int64_t covered = 0;

@@ -60,6 +60,9 @@ class LiveRows : public WriteObserver {
   void Save(StateWriter* writer) const;
   absl::StatusOr<Generations> Load(StateReader* reader) const;
   void Restore(Generations generations);
+  // Reads over what was saved of `lanes`. FAILED_PRECONDITION where it is of
+  // others.
+  static absl::Status Skip(StateReader* reader, const Lanes& lanes);
 
  private:
   LiveSlots live_;

@@ -532,5 +532,63 @@ TEST(PrioritizedSamplerTest, ExtremePowersStayDrawable) {
   }
 }
 
+// --- Rows that moved ---------------------------------------------------------
+
+TEST(PrioritizedSamplerTest, PrioritiesFollowRowsToOtherSlots) {
+  // Steps 7 .. 16 of a lane of 10, then in lanes of other sizes.
+  Buffer saved(0, {.alpha = 0.5}, /*capacity=*/10);
+  saved.storage.Append(17);
+  std::vector<float> priorities;  // By slot, told apart by the step.
+  for (const Slot slot : saved.storage.Live()) {
+    const Slot step = slot < 7 ? slot + 10 : slot;
+    priorities.push_back(static_cast<float>(step * step));
+  }
+  RILL_ASSERT_OK(saved.UpdateAll(priorities));
+  RILL_ASSERT_OK(saved.selector->SetAlpha(0.25));
+  RILL_ASSERT_OK(saved.selector->SetBeta(1));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string state,
+                            saved.sampler->SaveState());
+  for (const int64_t capacity : {1, 4, 9, 10, 11, 16, 100}) {
+    Buffer moved(0, {}, capacity);
+    moved.storage.Append(17);
+    RILL_ASSERT_OK(moved.sampler->LoadMovedState(
+        state, MovedRows::Of(saved.storage.lanes(), moved.storage.lanes(),
+                             std::vector<Cursor>{{.written = 17}})));
+    EXPECT_EQ(moved.selector->alpha(), 0.25);
+    // A sampler that was given the same.
+    Buffer want(0, {.alpha = 0.25, .beta = 1}, capacity);
+    want.storage.Append(17);
+    RILL_ASSERT_OK(want.UpdateAll(
+        std::vector<float>(want.storage.Live().size(), 16 * 16)));
+    std::vector<Slot> slots;
+    std::vector<float> values;
+    for (int64_t step = 7; step < 17; ++step) {
+      if (step < 17 - capacity) continue;
+      slots.push_back(step % capacity);
+      values.push_back(static_cast<float>(step * step));
+    }
+    RILL_ASSERT_OK(want.Update(slots, values));
+    if (capacity > 10) {  // Rows that were gone are new: here they are there.
+      for (int64_t step = std::max<int64_t>(0, 17 - capacity); step < 7;
+           ++step) {
+        RILL_ASSERT_OK(want.Update({step % capacity}, {1.0f}));
+      }
+    }
+    ExpectEqualPlans(PlanOf(*moved.sampler, 64, kSeed, 1),
+                     PlanOf(*want.sampler, 64, kSeed, 1));
+    // The largest priority ever came along.
+    moved.storage.Append(1);
+    want.storage.Append(1);
+    EXPECT_EQ(moved.Weights(), want.Weights()) << capacity;
+  }
+}
+
+TEST(PrioritizedSamplerTest, SamplerThatCannotMoveItsStateSaysSo) {
+  auto sampler = MakeFakePrioritizedSampler();
+  EXPECT_THAT(sampler->LoadMovedState("", {}),
+              StatusIs(kFailedPrecondition,
+                       HasSubstr("FakePrioritizedSampler::LoadMovedState")));
+}
+
 }  // namespace
 }  // namespace rill

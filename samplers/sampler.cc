@@ -1,13 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/sampler.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "rill/samplers/arguments.h"
 
 namespace rill {
 
+MovedRows MovedRows::Of(const Lanes& from, const Lanes& to,
+                        absl::Span<const Cursor> cursors) {
+  MovedRows moved{.from = from};
+  for (int64_t lane = 0; lane < from.count; ++lane) {
+    const int64_t end = cursors[lane].written;
+    int64_t step = end - std::min({end, from.capacity, to.capacity});
+    while (step < end) {
+      const int64_t was = step % from.capacity;
+      const int64_t is = step % to.capacity;
+      const int64_t count =
+          std::min({end - step, from.capacity - was, to.capacity - is});
+      moved.ranges.push_back({.from = from.SlotOf(lane, was),
+                              .to = to.SlotOf(lane, is),
+                              .count = count});
+      step += count;
+    }
+  }
+  std::sort(moved.ranges.begin(), moved.ranges.end(),
+            [](const Range& a, const Range& b) { return a.from < b.from; });
+  return moved;
+}
+
 absl::Status Sampler::UpdatePriorities(absl::Span<const Draw> draws,
                                        absl::Span<const float> priorities) {
   return samplers_internal::CheckPriorities(name(), draws, priorities);
+}
+
+absl::Status Sampler::LoadMovedState(absl::string_view /*state*/,
+                                     const MovedRows& /*moved*/) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      name(),
+      "::LoadMovedState: got the state of other slots, want that of "
+      "these; load into a storage of the same capacity"));
 }
 
 }  // namespace rill

@@ -16,6 +16,24 @@
 
 namespace rill {
 
+// Rows that lie in other slots than they did when a sampler's state was saved:
+// those of a storage that was loaded into lanes of another capacity.
+struct MovedRows {
+  struct Range {
+    Slot from = 0;
+    Slot to = 0;
+    int64_t count = 0;
+  };
+  Lanes from = {};  // The lanes of the save.
+  std::vector<Range> ranges =
+      {};  // Apart from one another, ascending by `from`.
+
+  // Of lanes that keep their cursors and their newest rows, as
+  // StorageLoadOptions::accept_other_capacity; as many lanes as cursors.
+  static MovedRows Of(const Lanes& from, const Lanes& to,
+                      absl::Span<const Cursor> cursors);
+};
+
 // Chooses rows of a storage by number. It watches the storage's writes and
 // plans; it never sees what rows hold.
 //
@@ -87,6 +105,14 @@ class Sampler {
   // unchanged, where the bytes do not fit.
   virtual absl::StatusOr<std::string> SaveState() const = 0;
   virtual absl::Status LoadState(absl::string_view state) = 0;
+  // The same where rows have moved, or gone. Priorities follow their rows;
+  // alpha, beta and the largest priority come along. All else starts as if the
+  // rows were new: generations, what was cut off a trajectory, the order of an
+  // epoch, orders of arrival, counts of draws, all of a mixture. Errors as
+  // LoadState, and FAILED_PRECONDITION of a sampler that cannot do this, as one
+  // that does not override it.
+  virtual absl::Status LoadMovedState(absl::string_view state,
+                                      const MovedRows& moved);
 
   // "UniformSampler": stored in checkpoints and named in errors.
   virtual absl::string_view name() const = 0;

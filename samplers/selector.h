@@ -16,6 +16,8 @@
 
 namespace rill {
 
+struct MovedRows;
+
 // Which anchors make a batch: the first half of a sampler (unit.h is the
 // other, composed_sampler.h puts them together). It sees the storage's writes
 // for what they tell of rows (priorities, policy versions) and hears from the
@@ -96,6 +98,14 @@ class Selector : public WriteObserver, public AnchorListener {
   // loading what was saved before does not put right.
   virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
   virtual absl::Status LoadState(samplers_internal::StateReader* reader) = 0;
+  // The same after attaching to rows that have moved (Sampler::LoadMovedState),
+  // which `rows` tells live or not; nothing changed with an error. What is left
+  // unread starts as if the rows were new, and here that is all.
+  virtual absl::Status LoadMovedState(
+      samplers_internal::StateReader* /*reader*/, const MovedRows& /*moved*/,
+      const samplers_internal::LiveRows& /*rows*/) {
+    return absl::OkStatus();
+  }
 
   // "Uniform".
   virtual absl::string_view name() const = 0;

@@ -117,6 +117,18 @@ absl::StatusOr<double> StateReader::Double() {
   return std::bit_cast<double>(*bits);
 }
 
+absl::Status StateReader::SkipList(int64_t ints) {
+  const absl::StatusOr<int64_t> count = Int();
+  if (!count.ok()) return count.status();
+  const auto room = static_cast<int64_t>(rest_.size() / sizeof(int64_t)) / ints;
+  if (*count < 0 || *count > room) {
+    return Damaged(
+        absl::StrCat("length: got ", *count, ", want [0, ", room, "]"));
+  }
+  rest_.remove_prefix(*count * ints * sizeof(int64_t));
+  return absl::OkStatus();
+}
+
 absl::Status StateReader::Finish() const {
   if (rest_.empty()) return absl::OkStatus();
   return Damaged(

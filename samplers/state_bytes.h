@@ -41,6 +41,8 @@ class StateReader {
   // DATA_LOSS past the end.
   absl::StatusOr<int64_t> Int();
   absl::StatusOr<double> Double();
+  // Reads over a number n and n times `ints` integers.
+  absl::Status SkipList(int64_t ints = 1);
   // DATA_LOSS where bytes are left over.
   absl::Status Finish() const;
   // A DATA_LOSS of this sampler's LoadState.

@@ -51,6 +51,10 @@ class TransitionUnit final : public Unit {
   absl::Status LoadState(samplers_internal::StateReader* /*reader*/) override {
     return absl::OkStatus();
   }
+  absl::Status SkipState(
+      samplers_internal::StateReader* /*reader*/) const override {
+    return absl::OkStatus();
+  }
 
   bool is_row() const override { return true; }
   absl::string_view name() const override { return "Transition"; }

@@ -64,6 +64,10 @@ class Unit : public WriteObserver {
   // loading what was saved before does not put right.
   virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
   virtual absl::Status LoadState(samplers_internal::StateReader* reader) = 0;
+  // Reads over what SaveState wrote for whatever rows. DATA_LOSS where the
+  // bytes end early or have a length below 0.
+  virtual absl::Status SkipState(
+      samplers_internal::StateReader* reader) const = 0;
 
   // "Transition".
   virtual absl::string_view name() const = 0;

@@ -23,25 +23,22 @@ absl::Status DenseStorageImpl::Save(const std::string& directory) const {
 }
 
 absl::StatusOr<std::unique_ptr<DenseStorageImpl::Rows>>
-DenseStorageImpl::LoadInto(const StoredRows& stored, const LaneRings& rings,
-                           WriteScratch* scratch) {
+DenseStorageImpl::LoadInto(const StoredRows& stored, WriteScratch* scratch) {
   std::unique_ptr<Rows> fresh;
   Rows* rows = HeldRows();
   // Rows that are live stay whole until everything has been read.
-  const TensorDictSpec spec =
-      rows == nullptr ? TensorDictSpec::Of(stored.rows) : rows->spec();
+  const TensorDictSpec spec = rows == nullptr ? stored.spec : rows->spec();
   if (!spec.empty() && (rows == nullptr || HeldRings().size() > 0)) {
     RILL_ASSIGN_OR_RETURN(fresh, MakeRows(spec));
     rows = fresh.get();
   }
-  rings.LiveRanges(&scratch->plan.written);
+  stored.rings.LiveRanges(&scratch->plan.written);
   ExpandRanges(scratch->plan.written, &scratch->slots);
   scratch->event.Clear();
   if (rows == nullptr || scratch->slots.empty()) return fresh;
   // In the present table nothing is live, but what was may still be being read.
   windows_.WaitForReaders();
-  RILL_RETURN_IF_ERROR(
-      FillTable(stored.rows, scratch->slots, rows->table.get()));
+  RILL_RETURN_IF_ERROR(FillTable(stored, rows->table.get()));
   if (!observers_.empty()) {
     RILL_RETURN_IF_ERROR(
         scratch->event.FromTable(rows->events, *rows->table, scratch->slots));
@@ -50,15 +47,14 @@ DenseStorageImpl::LoadInto(const StoredRows& stored, const LaneRings& rings,
 }
 
 absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
-                                        LaneRings rings,
                                         WriteScratch* scratch) {
-  if (HeldRows() == nullptr && stored.rows.num_leaves() > 0) {
-    RILL_ASSIGN_OR_RETURN(auto rows, MakeRows(TensorDictSpec::Of(stored.rows)));
+  if (HeldRows() == nullptr && !stored.spec.empty()) {
+    RILL_ASSIGN_OR_RETURN(auto rows, MakeRows(stored.spec));
     absl::MutexLock lock(&state_mutex_);
     rows_ = std::move(rows);
     Publish();
   }
-  rings.LiveRanges(&scratch->plan.written);
+  stored.rings.LiveRanges(&scratch->plan.written);
   ExpandRanges(scratch->plan.written, &scratch->slots);
   if (!scratch->slots.empty()) {
     RILL_RETURN_IF_ERROR(directory_->Reserve(scratch->plan.written));
@@ -75,11 +71,11 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
   windows_.WaitForReaders();
   absl::Status filled;
   if (!scratch->slots.empty()) {
-    filled = FillTable(stored.rows, scratch->slots, HeldRows()->table.get());
+    filled = FillTable(stored, HeldRows()->table.get());
   }
   if (filled.ok()) {
     absl::MutexLock lock(&state_mutex_);
-    rings_ = std::move(rings);
+    rings_ = stored.rings;
     directory_->Set(MarksOf(rings_));
     Publish();
   }
@@ -87,28 +83,26 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
   return filled;
 }
 
-absl::Status DenseStorageImpl::Load(const std::string& directory) {
+absl::Status DenseStorageImpl::Load(const std::string& directory,
+                                    const StorageLoadOptions& options) {
   absl::MutexLock alone(&alone_mutex_);
   const Rows* const rows = HeldRows();
   RILL_ASSIGN_OR_RETURN(
       const StoredRows stored,
       LoadStoredRows(directory, lanes_,
-                     rows == nullptr ? TensorDictSpec() : rows->spec()));
-  LaneRings rings(lanes_);
-  rings.Restore(stored.cursors, stored.first_live);
+                     rows == nullptr ? TensorDictSpec() : rows->spec(),
+                     options));
   WriteScratch scratch;  // As large as all rows, so not the thread's.
-  if (directory_ != nullptr) {
-    return LoadOver(stored, std::move(rings), &scratch);
-  }
+  if (directory_ != nullptr) return LoadOver(stored, &scratch);
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Rows> fresh,
-                        LoadInto(stored, rings, &scratch));
+                        LoadInto(stored, &scratch));
 
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
     absl::MutexLock lock(&state_mutex_);
     leases_.EndAll();
     if (fresh != nullptr) rows_.swap(fresh);
-    rings_ = std::move(rings);
+    rings_ = stored.rings;
     Publish();
   }
   windows_.WaitForReaders();  // Nobody is in the old table, which goes now.

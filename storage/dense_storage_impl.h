@@ -105,7 +105,8 @@ class DenseStorageImpl final : public Storage {
   absl::Status AddObserver(WriteObserver* observer) override;
   void RemoveObserver(WriteObserver* observer) override;
   absl::Status Save(const std::string& directory) const override;
-  absl::Status Load(const std::string& directory) override;
+  absl::Status Load(const std::string& directory,
+                    const StorageLoadOptions& options) override;
 
  private:
   absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
@@ -175,17 +176,15 @@ class DenseStorageImpl final : public Storage {
   absl::Status WriteInWindows(Rows* rows, absl::Span<const Slot> slots,
                               RunCutter* runs, WriteScratch* scratch);
 
-  // The table that holds `stored` in the slots that `rings` say: a new one, or
-  // null where the present one could take it because nothing in it is live.
+  // The table that holds `stored`: a new one, or null where the present one
+  // could take it because nothing in it is live.
   absl::StatusOr<std::unique_ptr<Rows>> LoadInto(const StoredRows& stored,
-                                                 const LaneRings& rings,
                                                  WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
   // The same over the rows of a directory, once all that can fail has been
   // checked.
-  absl::Status LoadOver(const StoredRows& stored, LaneRings rings,
-                        WriteScratch* scratch)
+  absl::Status LoadOver(const StoredRows& stored, WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
   // Observers.

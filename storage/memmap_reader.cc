@@ -129,7 +129,9 @@ class MemmapReader final : public Storage {
   absl::Status Save(const std::string&) const override {
     return Refuse("Save");
   }
-  absl::Status Load(const std::string&) override { return Refuse("Load"); }
+  absl::Status Load(const std::string&, const StorageLoadOptions&) override {
+    return Refuse("Load");
+  }
   // Nobody tells a reader of writes.
   absl::StatusOr<SlotLease> Lease(SlotRange) const override {
     return Refuse("Lease");

@@ -54,6 +54,14 @@ struct StorageUsage {
   int64_t saved = 0;
 };
 
+// How Storage::Load takes what was saved.
+struct StorageLoadOptions {
+  // Lanes of another capacity, which are FAILED_PRECONDITION otherwise, do: of
+  // each lane the newest rows come, as many as it has slots here. Cursors go
+  // on, so rows may lie in other slots than they did.
+  bool accept_other_capacity = false;
+};
+
 // A run of stored rows seen in place, without a copy: valid until the next
 // write to one of its slots, a Clear or a Load. The memory stays as long as the
 // lease does.
@@ -164,7 +172,8 @@ class Storage {
   // content is as it was. FAILED_PRECONDITION where lanes, capacity or spec
   // differ, naming both sides; DATA_LOSS where files are damaged. Observers
   // hear OnClear, then OnAttach and OnWrite as when they were added.
-  virtual absl::Status Load(const std::string& directory) = 0;
+  virtual absl::Status Load(const std::string& directory,
+                            const StorageLoadOptions& options = {}) = 0;
 };
 
 }  // namespace rill

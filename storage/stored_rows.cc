@@ -69,13 +69,30 @@ absl::Status WriteRows(const std::string& directory,
   });
 }
 
-absl::Status CheckField(const Manifest& manifest, const std::string& name,
-                        int64_t want) {
-  RILL_ASSIGN_OR_RETURN(const int64_t got, manifest.Int(name));
-  if (got == want) return absl::OkStatus();
+absl::Status OtherField(const std::string& name, int64_t got, int64_t want,
+                        absl::string_view advice = "") {
   return absl::FailedPreconditionError(
       absl::StrCat("Storage::Load: ", name, ": got ", got,
-                   " in the directory, want this storage's ", want));
+                   " in the directory, want this storage's ", want, advice));
+}
+
+// The lanes that were saved, as many as there are here.
+absl::StatusOr<Lanes> ParseLanes(const Manifest& manifest, const Lanes& lanes,
+                                 const StorageLoadOptions& options) {
+  RILL_ASSIGN_OR_RETURN(const int64_t count, manifest.Int("lanes"));
+  RILL_ASSIGN_OR_RETURN(const int64_t capacity, manifest.Int("lane_capacity"));
+  if (count != lanes.count) return OtherField("lanes", count, lanes.count);
+  const int64_t most = kMaxWritten / count;
+  if (capacity < 1 || capacity > most) {
+    return absl::DataLossError(
+        absl::StrCat("Storage::Load: lane_capacity: got ", capacity,
+                     ", want [1, ", most, "]"));
+  }
+  if (capacity != lanes.capacity && !options.accept_other_capacity) {
+    return OtherField("lane_capacity", capacity, lanes.capacity,
+                      "; set accept_other_capacity to keep the newest rows");
+  }
+  return Lanes{.count = count, .capacity = capacity};
 }
 
 // As many integers >= 0 as there are lanes.
@@ -101,21 +118,42 @@ absl::StatusOr<std::vector<int64_t>> ParseSteps(const Manifest& manifest,
   return steps;
 }
 
-absl::Status ParseCursors(const Manifest& manifest, const Lanes& lanes,
-                          StoredRows* stored) {
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> cursors,
+absl::StatusOr<LaneRings> ParseRings(const Manifest& manifest,
+                                     const Lanes& lanes) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> written,
                         ParseSteps(manifest, "cursors", lanes));
-  for (const int64_t written : cursors) stored->cursors.push_back({written});
-  if (!manifest.fields.contains("first_live")) return absl::OkStatus();
-  RILL_ASSIGN_OR_RETURN(stored->first_live,
-                        ParseSteps(manifest, "first_live", lanes));
-  for (int64_t lane = 0; lane < lanes.count; ++lane) {
-    if (stored->first_live[lane] <= cursors[lane]) continue;
-    return absl::DataLossError(absl::StrCat(
-        "Storage::Load: first_live: got ", stored->first_live[lane],
-        ", want at most its cursor, ", cursors[lane]));
+  std::vector<int64_t> first_live;
+  if (manifest.fields.contains("first_live")) {
+    RILL_ASSIGN_OR_RETURN(first_live,
+                          ParseSteps(manifest, "first_live", lanes));
   }
-  return absl::OkStatus();
+  std::vector<Cursor> cursors;
+  for (const int64_t steps : written) cursors.push_back({steps});
+  for (size_t lane = 0; lane < first_live.size(); ++lane) {
+    if (first_live[lane] <= written[lane]) continue;
+    return absl::DataLossError(
+        absl::StrCat("Storage::Load: first_live: got ", first_live[lane],
+                     ", want at most its cursor, ", written[lane]));
+  }
+  LaneRings rings(lanes);
+  rings.Restore(cursors, first_live);
+  return rings;
+}
+
+// The newest rows of each lane, in lanes of another capacity.
+LaneRings RingsWith(const LaneRings& saved, const Lanes& lanes) {
+  if (saved.lanes() == lanes) return saved;
+  std::vector<int64_t> first_live(lanes.count, 0);
+  for (int64_t lane = 0; lane < lanes.count; ++lane) {
+    const int64_t written = saved.cursors()[lane].written;
+    // A ring takes its last steps for live; these are all there are.
+    if (saved.live(lane) < std::min(written, lanes.capacity)) {
+      first_live[lane] = written - saved.live(lane);
+    }
+  }
+  LaneRings rings(lanes);
+  rings.Restore(saved.cursors(), first_live);
+  return rings;
 }
 
 absl::Status CheckSpec(const TensorDictSpec& got, const TensorDictSpec& want) {
@@ -131,6 +169,62 @@ absl::Status CheckSpec(const TensorDictSpec& got, const TensorDictSpec& want) {
       absl::StrCat("Storage::Load: spec: got ", got.ToString(),
                    " in the directory, want this storage's ", want.ToString()));
 }
+
+// The slot of each row of `part`; -1 where it has none here.
+void SlotsOf(const StoredRows& stored, const StoredRows::Part& part,
+             std::vector<Slot>* slots) {
+  const LaneRings& rings = stored.rings;
+  slots->clear();
+  for (int64_t lane = part.first_lane; lane < part.end_lane; ++lane) {
+    const int64_t written = rings.cursors()[lane].written;
+    const int64_t first = written - rings.live(lane);
+    const int64_t begin =
+        std::max(part.first_step, written - stored.saved.live(lane));
+    const int64_t end = std::min(part.end_step, written);
+    for (int64_t step = begin; step < end; ++step) {
+      slots->push_back(step < first ? -1
+                                    : rings.lanes().SlotOf(
+                                          lane, step % rings.lanes().capacity));
+    }
+  }
+}
+
+class TableFiller {
+ public:
+  explicit TableFiller(RowTable* table) : table_(table), tree_(table->spec()) {}
+
+  // Rows [begin, end) of `rows` to slots[begin], ...
+  absl::Status Fill(const TensorDict& rows, int64_t begin, int64_t end,
+                    absl::Span<const Slot> slots) {
+    return ForEachPiece(
+        *table_, end - begin, [&](int64_t from, int64_t to) -> absl::Status {
+          RILL_ASSIGN_OR_RETURN(const TensorDict piece,
+                                rows.Slice(0, begin + from, begin + to));
+          return FillPiece(piece, slots.subspan(begin + from, to - from));
+        });
+  }
+
+ private:
+  absl::Status FillPiece(const TensorDict& piece,
+                         absl::Span<const Slot> slots) {
+    RILL_RETURN_IF_ERROR(leaves_.Bind("Storage::Load", table_->spec(), tree_,
+                                      piece, /*allow_part=*/false));
+    RILL_RETURN_IF_ERROR(leaves_.Prepare(*table_, /*batch_rank=*/1));
+    places_.clear();
+    for (const BatchLeaf& leaf : leaves_.leaves()) {
+      places_.push_back(
+          {leaf.leaf, leaf.ready->raw_data(), leaf.ready->strides_bytes()[0]});
+    }
+    absl::Status written = table_->Write(slots, places_);
+    leaves_.Clear();
+    return written;
+  }
+
+  RowTable* const table_;
+  const SpecTree tree_;
+  BatchLeaves leaves_;
+  std::vector<LeafBatch> places_;
+};
 
 }  // namespace
 
@@ -163,13 +257,15 @@ absl::Status SaveStoredRows(const std::string& directory,
 
 absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                                           const Lanes& lanes,
-                                          const TensorDictSpec& spec) {
-  StoredRows stored;
+                                          const TensorDictSpec& spec,
+                                          const StorageLoadOptions& options) {
+  StoredRows stored(lanes);
   RILL_ASSIGN_OR_RETURN(const Manifest manifest,
                         ReadManifest(directory, kKind, kVersion));
-  RILL_RETURN_IF_ERROR(CheckField(manifest, "lanes", lanes.count));
-  RILL_RETURN_IF_ERROR(CheckField(manifest, "lane_capacity", lanes.capacity));
-  RILL_RETURN_IF_ERROR(ParseCursors(manifest, lanes, &stored));
+  RILL_ASSIGN_OR_RETURN(const Lanes saved,
+                        ParseLanes(manifest, lanes, options));
+  RILL_ASSIGN_OR_RETURN(stored.saved, ParseRings(manifest, saved));
+  stored.rings = RingsWith(stored.saved, lanes);
   auto rows = LoadMemmapDirectory(JoinPath(directory, kRowsDirectory));
   if (!rows.ok()) {
     // The manifest is there, so a directory without rows is damaged.
@@ -177,44 +273,35 @@ absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                ? absl::DataLossError(rows.status().message())
                : rows.status();
   }
-  stored.rows = *std::move(rows);
-  LaneRings rings(lanes);
-  rings.Restore(stored.cursors, stored.first_live);
-  const int64_t live = rings.size();
-  if (!(stored.rows.batch_shape() == Shape{live}) ||
-      (live > 0 && stored.rows.num_leaves() == 0)) {
+  const int64_t live = stored.saved.size();
+  if (!(rows->batch_shape() == Shape{live}) ||
+      (live > 0 && rows->num_leaves() == 0)) {
     return absl::DataLossError(absl::StrCat(
-        "Storage::Load: rows: got ", stored.rows.batch_shape().ToString(),
-        " with ", stored.rows.num_leaves(), " leaves, want [", live,
-        "] as the cursors say"));
+        "Storage::Load: rows: got ", rows->batch_shape().ToString(), " with ",
+        rows->num_leaves(), " leaves, want [", live, "] as the cursors say"));
   }
-  RILL_RETURN_IF_ERROR(CheckSpec(TensorDictSpec::Of(stored.rows), spec));
+  stored.spec = TensorDictSpec::Of(*rows);
+  RILL_RETURN_IF_ERROR(CheckSpec(stored.spec, spec));
+  stored.parts.push_back({.rows = *std::move(rows),
+                          .end_lane = lanes.count,
+                          .end_step = kMaxWritten});
   return stored;
 }
 
-absl::Status FillTable(const TensorDict& rows, absl::Span<const Slot> slots,
-                       RowTable* table) {
-  const SpecTree tree(table->spec());
-  BatchLeaves leaves;
-  std::vector<LeafBatch> places;
-  const int64_t n = static_cast<int64_t>(slots.size());
-  return ForEachPiece(
-      *table, n, [&](int64_t begin, int64_t end) -> absl::Status {
-        RILL_ASSIGN_OR_RETURN(const TensorDict piece,
-                              rows.Slice(0, begin, end));
-        RILL_RETURN_IF_ERROR(leaves.Bind("Storage::Load", table->spec(), tree,
-                                         piece, /*allow_part=*/false));
-        RILL_RETURN_IF_ERROR(leaves.Prepare(*table, /*batch_rank=*/1));
-        places.clear();
-        for (const BatchLeaf& leaf : leaves.leaves()) {
-          places.push_back({leaf.leaf, leaf.ready->raw_data(),
-                            leaf.ready->strides_bytes()[0]});
-        }
-        absl::Status written =
-            table->Write(slots.subspan(begin, end - begin), places);
-        leaves.Clear();
-        return written;
-      });
+absl::Status FillTable(const StoredRows& stored, RowTable* table) {
+  TableFiller filler(table);
+  std::vector<Slot> slots;
+  for (const StoredRows::Part& part : stored.parts) {
+    SlotsOf(stored, part, &slots);
+    const auto n = static_cast<int64_t>(slots.size());
+    for (int64_t begin = 0; begin < n;) {
+      int64_t end = begin;
+      while (end < n && slots[end] >= 0) ++end;
+      RILL_RETURN_IF_ERROR(filler.Fill(part.rows, begin, end, slots));
+      for (begin = end; begin < n && slots[begin] < 0;) ++begin;
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace rill::storage_internal

@@ -12,6 +12,7 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/row_table.h"
+#include "rill/storage/storage.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -21,9 +22,22 @@ namespace rill::storage_internal {
 // order (lane after lane, oldest first) and the cursors.
 // docs/formats/storage.md has every byte.
 struct StoredRows {
-  TensorDict rows;  // [live rows], mapped read-only.
-  std::vector<Cursor> cursors;
-  std::vector<int64_t> first_live;  // One a lane, or none: LaneRings::Restore.
+  // Rows of lanes [first_lane, end_lane) and steps [first_step, end_step) that
+  // were live when they were saved: lane after lane, oldest first.
+  struct Part {
+    TensorDict rows;  // [n], mapped read-only.
+    int64_t first_lane = 0;
+    int64_t end_lane = 0;
+    int64_t first_step = 0;
+    int64_t end_step = 0;
+  };
+
+  explicit StoredRows(const Lanes& lanes) : saved(lanes), rings(lanes) {}
+
+  std::vector<Part> parts;
+  TensorDictSpec spec;  // Empty where the storage that was saved had none.
+  LaneRings saved;      // Those that were saved,
+  LaneRings rings;      // and those of the storage that loads them.
 };
 
 // Writes rows `slots` (all live ones of `rings` in logical order) of `table` to
@@ -38,11 +52,12 @@ absl::Status SaveStoredRows(const std::string& directory,
 // names both sides. DATA_LOSS where files are damaged.
 absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                                           const Lanes& lanes,
-                                          const TensorDictSpec& spec);
+                                          const TensorDictSpec& spec,
+                                          const StorageLoadOptions& options);
 
-// Copies row i of `rows` to slots[i], a piece at a time.
-absl::Status FillTable(const TensorDict& rows, absl::Span<const Slot> slots,
-                       RowTable* table);
+// Copies the rows that are live in stored.rings to their slots there, a piece
+// at a time.
+absl::Status FillTable(const StoredRows& stored, RowTable* table);
 
 }  // namespace rill::storage_internal
 

@@ -77,8 +77,9 @@ class WatchedStorage final : public Storage {
   absl::Status Save(const std::string& directory) const override {
     return inner_->Save(directory);
   }
-  absl::Status Load(const std::string& directory) override {
-    return inner_->Load(directory);
+  absl::Status Load(const std::string& directory,
+                    const StorageLoadOptions& options) override {
+    return inner_->Load(directory, options);
   }
 
  private:

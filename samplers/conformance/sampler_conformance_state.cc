@@ -112,6 +112,64 @@ TEST_P(SamplerConformanceTest, StateOfOtherRowsIsRefused) {
   }
 }
 
+TEST_P(SamplerConformanceTest, StateOfRowsThatMovedIsTaken) {
+  const Lanes lanes = {.count = 2, .capacity = 12};
+  StorageSimulator storage(lanes);
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  Train(storage, *sampler, form());
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
+  for (const int64_t capacity : {9, 12, 13, 40}) {
+    StorageSimulator other({.count = 2, .capacity = capacity});
+    auto moved = MakeSampler();
+    other.AddObserver(moved->observer());
+    other.Append(12);
+    const MovedRows rows = MovedRows::Of(
+        lanes, other.lanes(), std::vector<Cursor>(2, {.written = 12}));
+    RILL_ASSERT_OK(moved->LoadMovedState(state, rows)) << capacity;
+    ExpectValid(other, *moved, 2, kSeed);
+    other.Append(5);
+    ExpectValid(other, *moved, 2, kSeed);
+    // What was loaded is a state as any other.
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string again, moved->SaveState());
+    auto twin = MakeSampler();
+    other.AddObserver(twin->observer());
+    RILL_ASSERT_OK(twin->LoadState(again));
+    ExpectEqualPlans(PlanItems(*moved, 16, kSeed, 99),
+                     PlanItems(*twin, 16, kSeed, 99));
+  }
+}
+
+TEST_P(SamplerConformanceTest, DamagedStateOfRowsThatMovedChangesNothing) {
+  const Lanes lanes = {.count = 2, .capacity = 12};
+  StorageSimulator storage(lanes);
+  auto sampler = MakeSampler();
+  storage.AddObserver(sampler->observer());
+  Train(storage, *sampler, form());
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string good, sampler->SaveState());
+  StorageSimulator other({.count = 2, .capacity = 20});
+  auto moved = MakeSampler();
+  other.AddObserver(moved->observer());
+  other.Append(12);
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string before, moved->SaveState());
+  const std::vector<Cursor> cursors(2, {.written = 12});
+  const MovedRows rows = MovedRows::Of(lanes, other.lanes(), cursors);
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string flipped = good;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x41);
+    for (const std::string& bad : {flipped, good.substr(0, i)}) {
+      EXPECT_THAT(moved->LoadMovedState(bad, rows),
+                  StatusIs(AnyOf(kDataLoss, kFailedPrecondition)))
+          << "byte " << i;
+    }
+  }
+  EXPECT_THAT(
+      moved->LoadMovedState(good, MovedRows::Of({.count = 2, .capacity = 10},
+                                                other.lanes(), cursors)),
+      StatusIs(kFailedPrecondition));
+  EXPECT_THAT(moved->SaveState(), IsOkAndHolds(before));
+}
+
 TEST_P(SamplerConformanceTest, PlansWhileWritesGoOn) {
   StorageSimulator storage({.count = 2, .capacity = 16});
   auto sampler = MakeSampler();

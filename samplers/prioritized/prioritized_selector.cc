@@ -67,6 +67,8 @@ class SelectorImpl final : public PrioritizedSelector {
 
   void SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
+  absl::Status LoadMovedState(StateReader* reader, const MovedRows& moved,
+                              const LiveRows& rows) override;
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
@@ -84,6 +86,12 @@ class SelectorImpl final : public PrioritizedSelector {
   void Reset(int64_t num_slots);
   // The priority of the next row whose own is not known.
   float DefaultPriority() const;
+  // The values of a state other than priorities.
+  struct Values {
+    double alpha, beta, max_ever;
+  };
+  static absl::StatusOr<Values> ReadValues(StateReader* reader);
+  void Take(const Values& values);
   void SetPriority(Slot slot, float priority);
   void Turn(absl::Span<const SlotRange> slots, bool on);
   // Sets the slot's value in the tree, by FlushWeights at the latest.
@@ -316,7 +324,8 @@ void SelectorImpl::SaveState(StateWriter* writer) const {
   samplers_internal::SavePriorities(rows_, tree_.size(), writer);
 }
 
-absl::Status SelectorImpl::LoadState(StateReader* reader) {
+absl::StatusOr<SelectorImpl::Values> SelectorImpl::ReadValues(
+    StateReader* reader) {
   RILL_ASSIGN_OR_RETURN(const double alpha, reader->Double());
   RILL_ASSIGN_OR_RETURN(const double beta, reader->Double());
   RILL_ASSIGN_OR_RETURN(const double max_ever, reader->Double());
@@ -329,13 +338,34 @@ absl::Status SelectorImpl::LoadState(StateReader* reader) {
         absl::StrCat("alpha, beta and largest priority: got ", alpha, ", ",
                      beta, " and ", max_ever, ", want finite values >= 0"));
   }
+  return Values{.alpha = alpha, .beta = beta, .max_ever = max_ever};
+}
+
+void SelectorImpl::Take(const Values& values) {
+  beta_ = values.beta;
+  max_ever_.reset();
+  if (values.max_ever >= 0) max_ever_ = static_cast<float>(values.max_ever);
+  alpha_ = values.alpha;
+  ReweighAll();
+}
+
+absl::Status SelectorImpl::LoadState(StateReader* reader) {
+  RILL_ASSIGN_OR_RETURN(const Values values, ReadValues(reader));
   RILL_RETURN_IF_ERROR(
       samplers_internal::LoadPriorities(reader, used_, &rows_));
-  beta_ = beta;
-  max_ever_.reset();
-  if (max_ever >= 0) max_ever_ = static_cast<float>(max_ever);
-  alpha_ = alpha;
-  ReweighAll();
+  Take(values);
+  return absl::OkStatus();
+}
+
+absl::Status SelectorImpl::LoadMovedState(StateReader* reader,
+                                          const MovedRows& moved,
+                                          const LiveRows& rows) {
+  RILL_ASSIGN_OR_RETURN(const Values values, ReadValues(reader));
+  RILL_RETURN_IF_ERROR(samplers_internal::LoadMovedPriorities(
+      reader, moved, [&](Slot slot, float priority) {
+        if (rows.IsLive(slot)) rows_.Set(slot, priority);
+      }));
+  Take(values);
   return absl::OkStatus();
 }
 

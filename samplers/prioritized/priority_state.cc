@@ -30,7 +30,7 @@ Slot EndOfRun(const RowPriorities& rows, Slot slot, int64_t num_slots) {
   return end;
 }
 
-// Calls set(slot, priority) for each slot.
+// Calls set(slots, priority) for all slots, a range at a time.
 template <typename Set>
 absl::Status ReadBlocks(StateReader* reader, int64_t num_slots, Set set) {
   Slot slot = 0;
@@ -43,19 +43,19 @@ absl::Status ReadBlocks(StateReader* reader, int64_t num_slots, Set set) {
                        " of them, want 1 to ", room, ", or -1 to ", -room));
     }
     const Slot end = slot + std::abs(length);
+    const int64_t count = length > 0 ? 1 : -length;  // Slots of a priority.
     int64_t bits = 0;
-    for (int64_t i = 0; slot < end; ++slot, ++i) {
-      const bool is_next = length > 0 ? i % 2 == 0 : i == 0;
-      if (is_next) {
+    for (int64_t i = 0; slot < end; slot += count, ++i) {
+      if (i % 2 == 0) {
         RILL_ASSIGN_OR_RETURN(bits, reader->Int());
       }
-      const float priority = Unpack(bits, length > 0 ? i : 0);
+      const float priority = Unpack(bits, i);
       if (!std::isfinite(priority) || std::signbit(priority)) {
         return reader->Damaged(absl::StrCat("priority of slot ", slot, ": got ",
                                             priority,
                                             ", want a finite one >= 0"));
       }
-      set(slot, priority);
+      set(SlotRange{.first = slot, .count = count}, priority);
     }
   }
   return absl::OkStatus();
@@ -99,10 +99,9 @@ absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
   StateReader check = *reader;
   Slot unused = -1;
   RILL_RETURN_IF_ERROR(
-      ReadBlocks(&check, num_slots, [&](Slot slot, float priority) {
-        if (priority > 0 && unused < 0 &&
-            !used.Contains({.first = slot, .count = 1})) {
-          unused = slot;
+      ReadBlocks(&check, num_slots, [&](SlotRange slots, float priority) {
+        if (priority > 0 && unused < 0 && !used.Contains(slots)) {
+          unused = slots.first;
         }
       }));
   if (unused >= 0) {
@@ -111,8 +110,35 @@ absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
         "load after the storage has got the rows of the save"));
   }
   // Slots that never had a row stay without memory.
-  return ReadBlocks(reader, num_slots, [rows](Slot slot, float priority) {
-    if (rows->Get(slot) != priority) rows->Set(slot, priority);
+  return ReadBlocks(reader, num_slots, [rows](SlotRange slots, float priority) {
+    for (Slot slot = slots.first; slot < slots.first + slots.count; ++slot) {
+      if (rows->Get(slot) != priority) rows->Set(slot, priority);
+    }
+  });
+}
+
+absl::Status LoadMovedPriorities(StateReader* reader, const MovedRows& moved,
+                                 absl::FunctionRef<void(Slot, float)> set) {
+  const int64_t num_slots = moved.from.num_slots();
+  RILL_ASSIGN_OR_RETURN(const int64_t saved_slots, reader->Int());
+  if (saved_slots != num_slots) {
+    return reader->DoesNotFit(absl::StrCat(
+        "priorities: got those of ", saved_slots, " slots, want ", num_slots));
+  }
+  StateReader check = *reader;
+  RILL_RETURN_IF_ERROR(ReadBlocks(&check, num_slots, [](SlotRange, float) {}));
+  size_t at = 0;  // The first range that is not behind.
+  return ReadBlocks(reader, num_slots, [&](SlotRange slots, float priority) {
+    const Slot end = slots.first + slots.count;
+    for (; at < moved.ranges.size(); ++at) {
+      const MovedRows::Range& range = moved.ranges[at];
+      const Slot range_end = range.from + range.count;
+      for (Slot slot = std::max(slots.first, range.from);
+           slot < std::min(end, range_end); ++slot) {
+        set(range.to + (slot - range.from), priority);
+      }
+      if (range_end > end) break;
+    }
   });
 }
 

@@ -4,10 +4,13 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "rill/samplers/prioritized/row_priorities.h"
+#include "rill/samplers/sampler.h"
 #include "rill/samplers/selectors/used_slots.h"
 #include "rill/samplers/state_bytes.h"
+#include "rill/slots/slot.h"
 
 namespace rill::samplers_internal {
 
@@ -26,6 +29,11 @@ void SavePriorities(const RowPriorities& rows, int64_t num_slots,
 // slots that did, whatever the state says.
 absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
                             RowPriorities* rows);
+
+// Calls set(slot, priority) for each row of `moved`, with the slot that it has
+// now; for none with an error. Cost: O(the state's bytes and those rows).
+absl::Status LoadMovedPriorities(StateReader* reader, const MovedRows& moved,
+                                 absl::FunctionRef<void(Slot, float)> set);
 
 }  // namespace rill::samplers_internal
 

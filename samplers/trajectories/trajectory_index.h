@@ -148,6 +148,8 @@ class TrajectoryIndex : public WriteObserver {
   // where it does not fit. 8 bytes a trajectory and rule.
   void Save(samplers_internal::StateWriter* writer) const;
   absl::Status Load(samplers_internal::StateReader* reader);
+  // Reads over what was saved.
+  static absl::Status Skip(samplers_internal::StateReader* reader);
 
  private:
   using Runs = samplers_internal::TrajectoryRuns;

@@ -66,6 +66,17 @@ TrajectoryIndex::ReadTrajectories(
   return handles;
 }
 
+absl::Status TrajectoryIndex::Skip(samplers_internal::StateReader* reader) {
+  RILL_RETURN_IF_ERROR(reader->Int().status());
+  RILL_RETURN_IF_ERROR(reader->Int().status());
+  RILL_RETURN_IF_ERROR(reader->SkipList());
+  RILL_ASSIGN_OR_RETURN(const int64_t num_sets, reader->Int());
+  for (int64_t i = 0; i < num_sets; ++i) {
+    RILL_RETURN_IF_ERROR(reader->SkipList());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TrajectoryIndex::Load(samplers_internal::StateReader* reader) {
   RILL_ASSIGN_OR_RETURN(const int64_t rows, reader->Int());
   RILL_ASSIGN_OR_RETURN(const int64_t trajectories, reader->Int());

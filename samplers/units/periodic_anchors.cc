@@ -297,6 +297,13 @@ absl::Status PeriodicAnchors::Load(StateReader* reader) {
   return status;
 }
 
+absl::Status PeriodicAnchors::Skip(StateReader* reader) {
+  RILL_RETURN_IF_ERROR(TrajectoryIndex::Skip(reader));
+  RILL_RETURN_IF_ERROR(reader->Int().status());
+  RILL_RETURN_IF_ERROR(reader->SkipList(/*ints=*/2));
+  return reader->SkipList();
+}
+
 absl::Status PeriodicAnchors::ReadPhases(StateReader* reader) {
   RILL_ASSIGN_OR_RETURN(const int64_t period, reader->Int());
   if (period != rule_.period) {

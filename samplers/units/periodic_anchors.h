@@ -60,6 +60,8 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
   // A part of the sampler's state, as Unit's.
   void Save(StateWriter* writer) const;
   absl::Status Load(StateReader* reader);
+  // Reads over what was saved.
+  static absl::Status Skip(StateReader* reader);
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;

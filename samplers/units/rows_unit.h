@@ -47,6 +47,9 @@ class RowsUnit : public Unit {
   absl::Status LoadState(StateReader* reader) override {
     return index_.Load(reader);
   }
+  absl::Status SkipState(StateReader* reader) const override {
+    return TrajectoryIndex::Skip(reader);
+  }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     index_.OnAttach(lanes, cursors);

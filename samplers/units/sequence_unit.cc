@@ -61,6 +61,9 @@ class SequenceUnit final : public Unit {
   absl::Status LoadState(StateReader* reader) override {
     return anchors_.Load(reader);
   }
+  absl::Status SkipState(StateReader* reader) const override {
+    return PeriodicAnchors::Skip(reader);
+  }
   absl::string_view name() const override { return "Sequence"; }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {

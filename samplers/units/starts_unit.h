@@ -44,6 +44,9 @@ class StartsUnit : public Unit, protected Anchors {
   absl::Status LoadState(StateReader* reader) override {
     return starts_.Load(reader);
   }
+  absl::Status SkipState(StateReader* reader) const override {
+    return TrajectoryIndex::Skip(reader);
+  }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     starts_.OnAttach(lanes, cursors);

@@ -115,6 +115,68 @@ TEST_P(StorageConformanceTest, LoadRefusesOtherLanesAndSpecs) {
   EXPECT_EQ(other->size(), 0);
 }
 
+TEST_P(StorageConformanceTest, AnotherCapacityKeepsTheNewestRowsOfEachLane) {
+  const std::string directory = FreshDirectory();
+  for (const int64_t steps : {0, 5, 23}) {
+    auto saved = Make(14, 2);
+    saved->ExtendAll(steps);
+    saved->Extend(1, 1, 2);
+    // Through lanes of these capacities, and back.
+    for (const int64_t capacity : {3, 20, 9}) {
+      const std::string when =
+          absl::StrCat("after ", steps, " steps into ", capacity);
+      RILL_ASSERT_OK(saved->storage().Save(directory));
+      auto other = Make(2 * capacity, 2);
+      other->ExtendAll(4);  // What it holds goes.
+      if (capacity != saved->oracle().lanes().capacity) {
+        EXPECT_THAT(other->storage().Load(directory),
+                    StatusIs(absl::StatusCode::kFailedPrecondition,
+                             HasSubstr("accept_other_capacity")));
+      }
+      other->Check(when);
+      RILL_ASSERT_OK(
+          other->storage().Load(directory, {.accept_other_capacity = true}))
+          << when;
+      other->oracle() = saved->oracle().WithLaneCapacity(capacity);
+      other->Check(when);
+      other->ExtendAll(1);
+      other->Extend(1, 1, 3);
+      other->Check(absl::StrCat(when, ", and a write"));
+      saved = std::move(other);
+    }
+  }
+}
+
+TEST_P(StorageConformanceTest, AnotherCapacityIsNoOtherNumberOfLanes) {
+  const std::string directory = FreshDirectory();
+  auto saved = Make(8, 2);
+  saved->ExtendAll(3);
+  RILL_ASSERT_OK(saved->storage().Save(directory));
+  auto other = Make(8, 4);
+  other->ExtendAll(1);
+  EXPECT_THAT(other->storage().Load(directory, {.accept_other_capacity = true}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("lanes: got 2")));
+  other->Check();
+}
+
+TEST_P(StorageConformanceTest, CapacityOutOfRangeIsDamage) {
+  const std::string directory = FreshDirectory();
+  auto subject = Make(6, 2);
+  subject->ExtendAll(2);
+  RILL_ASSERT_OK(subject->storage().Save(directory));
+  RILL_ASSERT_OK_AND_ASSIGN(Manifest manifest,
+                            ReadManifest(directory, "storage", 9));
+  for (const char* capacity : {"0", "-3", "2305843009213693953"}) {
+    manifest.fields["lane_capacity"] = capacity;
+    RILL_ASSERT_OK(WriteManifest(manifest, directory));
+    EXPECT_THAT(
+        subject->storage().Load(directory, {.accept_other_capacity = true}),
+        StatusIs(absl::StatusCode::kDataLoss, HasSubstr("lane_capacity: got")));
+    subject->Check(capacity);
+  }
+}
+
 TEST_P(StorageConformanceTest, DamagedDirectoriesChangeNothing) {
   const std::string directory = FreshDirectory();
   auto saved = Make(8, 2);

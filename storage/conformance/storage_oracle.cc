@@ -38,13 +38,29 @@ void StorageOracle::Clear() {
   std::fill(ids_.begin(), ids_.end(), std::nullopt);
 }
 
+StorageOracle StorageOracle::WithLaneCapacity(int64_t capacity) const {
+  StorageOracle other({.count = lanes_.count, .capacity = capacity});
+  other.cursors_ = cursors_;
+  for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+    const int64_t written = cursors_[lane].written;
+    const int64_t steps = std::min(capacity, lanes_.capacity);
+    for (int64_t step = std::max<int64_t>(0, written - steps); step < written;
+         ++step) {
+      other.ids_[other.lanes_.SlotOf(lane, step % capacity)] =
+          ids_[lanes_.SlotOf(lane, step % lanes_.capacity)];
+    }
+  }
+  return other;
+}
+
 std::vector<Slot> StorageOracle::LiveSlots() const {
   std::vector<Slot> slots;
   for (int64_t lane = 0; lane < lanes_.count; ++lane) {
     const int64_t written = cursors_[lane].written;
     for (int64_t step = std::max<int64_t>(0, written - lanes_.capacity);
          step < written; ++step) {
-      slots.push_back(lanes_.SlotOf(lane, step % lanes_.capacity));
+      const Slot slot = lanes_.SlotOf(lane, step % lanes_.capacity);
+      if (IsLive(slot)) slots.push_back(slot);
     }
   }
   return slots;

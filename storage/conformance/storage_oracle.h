@@ -29,6 +29,8 @@ class StorageOracle {
   void WriteAt(absl::Span<const Slot> slots, absl::Span<const size_t> leaves,
                absl::Span<const int64_t> ids);
   void Clear();
+  // The newest rows of each lane, in lanes of `capacity`.
+  StorageOracle WithLaneCapacity(int64_t capacity) const;
 
   bool IsLive(Slot slot) const { return ids_[slot].has_value(); }
   // Lane after lane, oldest first.

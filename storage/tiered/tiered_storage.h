@@ -101,7 +101,8 @@ class TieredStorage final : public Storage {
   void RemoveObserver(WriteObserver* observer) override;
   absl::Status Sync() override;
   absl::Status Save(const std::string& directory) const override;
-  absl::Status Load(const std::string& directory) override;
+  absl::Status Load(const std::string& directory,
+                    const StorageLoadOptions& options = {}) override;
 
  private:
   struct State;

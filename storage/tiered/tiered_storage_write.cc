@@ -199,11 +199,12 @@ absl::Status TieredStorage::State::Fill() {
   return absl::IsOutOfRange(status) ? absl::OkStatus() : status;
 }
 
-absl::Status TieredStorage::Load(const std::string& directory) {
+absl::Status TieredStorage::Load(const std::string& directory,
+                                 const StorageLoadOptions& options) {
   State& state = *state_;
   absl::MutexLock turn(&state.write_mutex);
   state.map.Forget();
-  const absl::Status loaded = state.below->Load(directory);
+  const absl::Status loaded = state.below->Load(directory, options);
   RILL_RETURN_IF_ERROR(state.LearnSpec());
   RILL_RETURN_IF_ERROR(state.StartAnew());
   RILL_RETURN_IF_ERROR(loaded);

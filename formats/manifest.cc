@@ -40,7 +40,8 @@ absl::StatusOr<uint32_t> FileCrc(const std::string& path, int64_t bytes) {
 // --- Writing -----------------------------------------------------------------
 
 absl::Status ListTree(const std::string& root, const std::string& below,
-                      int depth, std::vector<ManifestFile>* files) {
+                      int depth, const FileSums& known,
+                      std::vector<ManifestFile>* files) {
   if (depth > kMaxDepth) {
     return absl::InvalidArgumentError(
         absl::StrCat("WriteManifest: \"", JoinPath(root, below),
@@ -59,13 +60,18 @@ absl::Status ListTree(const std::string& root, const std::string& below,
     }
     RILL_ASSIGN_OR_RETURN(const PathKind kind, LookAt("WriteManifest", full));
     if (kind == PathKind::kDirectory) {
-      RILL_RETURN_IF_ERROR(ListTree(root, path, depth + 1, files));
+      RILL_RETURN_IF_ERROR(ListTree(root, path, depth + 1, known, files));
       continue;
     }
     ManifestFile entry;
     entry.path = path;
     RILL_ASSIGN_OR_RETURN(entry.bytes, FileSize(full));
-    RILL_ASSIGN_OR_RETURN(entry.crc, FileCrc(full, entry.bytes));
+    const auto sum = known.find(path);
+    if (sum != known.end() && sum->second.bytes == entry.bytes) {
+      entry.crc = sum->second.crc32c;
+    } else {
+      RILL_ASSIGN_OR_RETURN(entry.crc, FileCrc(full, entry.bytes));
+    }
     files->push_back(std::move(entry));
   }
   return absl::OkStatus();
@@ -121,9 +127,9 @@ absl::Status CheckFile(const std::string& directory, const ManifestFile& want) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Manifest> Read(const std::string& directory,
-                              std::optional<absl::string_view> kind,
-                              int64_t max_version) {
+absl::StatusOr<ManifestText> ReadText(const std::string& directory,
+                                      std::optional<absl::string_view> kind,
+                                      int64_t max_version) {
   const std::string path = JoinPath(directory, kManifestFile);
   RILL_ASSIGN_OR_RETURN(const PathKind found, LookAt("ReadManifest", path));
   if (found != PathKind::kFile) {
@@ -133,9 +139,14 @@ absl::StatusOr<Manifest> Read(const std::string& directory,
   }
   RILL_ASSIGN_OR_RETURN(const std::string text,
                         ReadFile(path, kMaxManifestBytes));
-  RILL_ASSIGN_OR_RETURN(
-      const ManifestText manifest,
-      formats_internal::ParseManifestText(path, text, kind, max_version));
+  return formats_internal::ParseManifestText(path, text, kind, max_version);
+}
+
+absl::StatusOr<Manifest> Read(const std::string& directory,
+                              std::optional<absl::string_view> kind,
+                              int64_t max_version) {
+  RILL_ASSIGN_OR_RETURN(const ManifestText manifest,
+                        ReadText(directory, kind, max_version));
   for (const ManifestFile& file : manifest.files) {
     RILL_RETURN_IF_ERROR(CheckFile(directory, file));
   }
@@ -167,13 +178,24 @@ void Manifest::SetInt(const std::string& name, int64_t value) {
 
 absl::Status WriteManifest(const Manifest& manifest,
                            const std::string& directory) {
+  FileSums none;
+  return WriteManifest(manifest, directory, &none);
+}
+
+absl::Status WriteManifest(const Manifest& manifest,
+                           const std::string& directory, FileSums* sums) {
   RILL_RETURN_IF_ERROR(CheckTexts(manifest));
   ManifestText text = {manifest.kind, manifest.version, manifest.fields, {}};
-  RILL_RETURN_IF_ERROR(ListTree(directory, "", /*depth=*/1, &text.files));
+  RILL_RETURN_IF_ERROR(
+      ListTree(directory, "", /*depth=*/1, *sums, &text.files));
   std::sort(text.files.begin(), text.files.end(),
             [](const ManifestFile& a, const ManifestFile& b) {
               return a.path < b.path;
             });
+  sums->clear();
+  for (const ManifestFile& file : text.files) {
+    (*sums)[file.path] = {.bytes = file.bytes, .crc32c = file.crc};
+  }
   return WriteFileAtomically(JoinPath(directory, kManifestFile),
                              FormatManifestText(text));
 }
@@ -191,6 +213,16 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
                                       absl::string_view kind,
                                       int64_t max_version) {
   return Read(directory, kind, max_version);
+}
+
+absl::StatusOr<FileSums> ReadFileSums(const std::string& directory) {
+  RILL_ASSIGN_OR_RETURN(const ManifestText manifest,
+                        ReadText(directory, std::nullopt, /*max_version=*/0));
+  FileSums sums;
+  for (const ManifestFile& file : manifest.files) {
+    sums[file.path] = {.bytes = file.bytes, .crc32c = file.crc};
+  }
+  return sums;
 }
 
 absl::StatusOr<Manifest> ReadAnyManifest(const std::string& directory) {

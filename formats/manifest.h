@@ -44,6 +44,22 @@ inline constexpr char kManifestFile[] = "rill.json";
 absl::Status WriteManifest(const Manifest& manifest,
                            const std::string& directory);
 
+// What a manifest tells of a file, by its path below the directory.
+struct FileSum {
+  int64_t bytes = 0;
+  uint32_t crc32c = 0;
+};
+using FileSums = std::map<std::string, FileSum>;
+
+// The same where the sums of some files are known: those are not read, but
+// where one is of another size. Afterwards `sums` has all of them.
+absl::Status WriteManifest(const Manifest& manifest,
+                           const std::string& directory, FileSums* sums);
+
+// The sums that the manifest lists, of any kind and version; the files are not
+// looked at. Errors as ReadManifest.
+absl::StatusOr<FileSums> ReadFileSums(const std::string& directory);
+
 // The same without a look at the files below, of a directory whose files go on
 // changing: the manifest lists none.
 absl::Status WriteManifestAlone(const Manifest& manifest,

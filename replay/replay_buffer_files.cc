@@ -153,11 +153,24 @@ absl::Status LoadWriter(const std::string& directory, const Manifest& manifest,
   return writer->LoadState(state);
 }
 
+// What the storage's own manifest tells of its files, which then need not be
+// read again; none where it has none.
+FileSums StorageSums(const std::string& directory) {
+  FileSums sums;
+  const auto stored = ReadFileSums(JoinPath(directory, kStorageDirectory));
+  if (!stored.ok()) return sums;
+  for (const auto& [path, sum] : *stored) {
+    sums[JoinPath(kStorageDirectory, path)] = sum;
+  }
+  return sums;
+}
+
 }  // namespace
 
 absl::Status ReplayBuffer::State::SaveTo(const std::string& directory) {
   const int64_t writes_before = writes.count();
   RILL_RETURN_IF_ERROR(storage->Save(JoinPath(directory, kStorageDirectory)));
+  FileSums sums = StorageSums(directory);
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state, sampler->SaveState());
   if (writes.count() != writes_before) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -201,7 +214,7 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory) {
   for (size_t i = 0; i < names.size(); ++i) {
     manifest.fields[TransformField(static_cast<int64_t>(i))] = names[i];
   }
-  return WriteManifest(manifest, directory);
+  return WriteManifest(manifest, directory, &sums);
 }
 
 // A batch that failed is made anew from its number where it can be; it cannot

@@ -42,7 +42,11 @@ std::vector<NextPair> PairsOf(const TensorDictSpec& spec,
 }  // namespace
 
 DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
-    : table(std::move(rows)), tree(table->spec()) {
+    : table(std::move(rows)),
+      overwrites(
+          table->layout().lanes(),
+          ChunkShape::Of(table->layout().lanes(), table->layout().row_bytes())),
+      tree(table->spec()) {
   const auto most = [](int64_t of, int64_t row_bytes) {
     return std::max<int64_t>(of / std::max<int64_t>(row_bytes, 1), 1);
   };

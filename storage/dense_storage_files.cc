@@ -14,12 +14,14 @@ absl::Status DenseStorageImpl::Save(const std::string& directory) const {
   absl::MutexLock alone(&alone_mutex_);
   const LaneRings& rings = HeldRings();
   const Rows* const rows = HeldRows();
-  std::vector<SlotRange> ranges;
-  std::vector<Slot> slots;
-  rings.LiveRanges(&ranges);
-  ExpandRanges(ranges, &slots);
-  return SaveStoredRows(directory, rings, slots,
-                        rows == nullptr ? nullptr : rows->table.get());
+  // Into columns in files others may write, and nobody would hear of it.
+  const bool hears_all = directory_ == nullptr || rows == nullptr ||
+                         rows->table->layout().layout() == StorageLayout::kRows;
+  if (!hears_all) last_save_.reset();
+  return rows == nullptr
+             ? SaveStoredRows(directory, rings, nullptr, nullptr, &last_save_)
+             : SaveStoredRows(directory, rings, rows->table.get(),
+                              &rows->overwrites, &last_save_);
 }
 
 absl::StatusOr<std::unique_ptr<DenseStorageImpl::Rows>>
@@ -93,9 +95,18 @@ absl::Status DenseStorageImpl::Load(const std::string& directory,
                      rows == nullptr ? TensorDictSpec() : rows->spec(),
                      options));
   WriteScratch scratch;  // As large as all rows, so not the thread's.
-  if (directory_ != nullptr) return LoadOver(stored, &scratch);
-  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Rows> fresh,
-                        LoadInto(stored, &scratch));
+  last_save_.reset();
+  RILL_RETURN_IF_ERROR(Take(stored, &scratch));
+  if (const Rows* const loaded = HeldRows(); loaded != nullptr) {
+    last_save_ = ChunksOf(stored, directory, loaded->overwrites);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DenseStorageImpl::Take(const StoredRows& stored,
+                                    WriteScratch* scratch) {
+  if (directory_ != nullptr) return LoadOver(stored, scratch);
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Rows> fresh, LoadInto(stored, scratch));
 
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
@@ -107,7 +118,7 @@ absl::Status DenseStorageImpl::Load(const std::string& directory,
   }
   windows_.WaitForReaders();  // Nobody is in the old table, which goes now.
   fresh.reset();
-  for (WriteObserver* observer : observers_) Attach(observer, scratch);
+  for (WriteObserver* observer : observers_) Attach(observer, *scratch);
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "rill/storage/batch_leaves.h"
+#include "rill/storage/chunks/saved_chunks.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/directory/storage_directory.h"
 #include "rill/storage/lane_rings.h"
@@ -63,6 +64,7 @@ class DenseStorageImpl final : public Storage {
 
     std::unique_ptr<RowTable> table;
     std::optional<ReadAhead> ahead;  // Where rows lie in files.
+    OverwriteCounts overwrites;      // Changes under state_mutex_.
     SpecTree tree;
     EventLeaves events;
     // Rows of one window, and of one stay inside an epoch.
@@ -176,6 +178,10 @@ class DenseStorageImpl final : public Storage {
   absl::Status WriteInWindows(Rows* rows, absl::Span<const Slot> slots,
                               RunCutter* runs, WriteScratch* scratch);
 
+  // Replaces the content, once all that can fail has been checked.
+  absl::Status Take(const StoredRows& stored, WriteScratch* scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
+
   // The table that holds `stored`: a new one, or null where the present one
   // could take it because nothing in it is live.
   absl::StatusOr<std::unique_ptr<Rows>> LoadInto(const StoredRows& stored,
@@ -206,6 +212,8 @@ class DenseStorageImpl final : public Storage {
 
   mutable absl::Mutex alone_mutex_ ABSL_ACQUIRED_BEFORE(state_mutex_);
   std::vector<WriteObserver*> observers_ ABSL_GUARDED_BY(alone_mutex_);
+  // Of the rows that are there now; null where the next save writes all.
+  mutable std::unique_ptr<SavedChunks> last_save_ ABSL_GUARDED_BY(alone_mutex_);
 
   mutable absl::Mutex state_mutex_;
   std::unique_ptr<Rows> rows_ ABSL_GUARDED_BY(state_mutex_);  // Null: no spec.

@@ -359,6 +359,7 @@ absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
   }
   absl::MutexLock state(&state_mutex_);
   if (directory_ != nullptr) directory_->EndInPlace();
+  stored->overwrites.Add(slots);
   if (leases_.any()) JoinSlots(lanes_, slots, &scratch->plan.written);
   EndWrite(scratch);
   scratch->has_failed = !written.ok();
@@ -378,6 +379,7 @@ absl::Status DenseStorageImpl::Clear() {
     Publish();
     if (directory_ != nullptr) directory_->Set(MarksOf(rings_));
   }
+  last_save_.reset();
   const Rows* const rows = HeldRows();
   if (rows == nullptr || rows->table->next() == nullptr) {
     return absl::OkStatus();
@@ -413,6 +415,7 @@ void DenseStorageImpl::Attach(WriteObserver* observer,
 }
 
 void DenseStorageImpl::AttachAllAgain(WriteScratch* scratch) {
+  last_save_.reset();  // Whatever rows a device has damaged.
   // Where the device cannot even be read, observers learn of the slots only.
   if (!BuildLiveEvent(HeldRings(), HeldRows(), scratch).ok()) {
     scratch->event.Clear();

@@ -165,8 +165,10 @@ class Storage {
 
   // Writes all live rows and cursors to `directory` (replaced atomically), in a
   // form that does not depend on layout, order or device:
-  // docs/formats/storage.md. FAILED_PRECONDITION where the directory holds
-  // files that no save wrote.
+  // docs/formats/storage.md. Files of rows that have not changed since this
+  // storage's last Save or Load, whatever directory that was, are hard links to
+  // those where they can be: change no saved file in place. FAILED_PRECONDITION
+  // where the directory holds files that no save wrote.
   virtual absl::Status Save(const std::string& directory) const = 0;
   // Replaces the content by what Save wrote, checked first: on any error the
   // content is as it was. FAILED_PRECONDITION where lanes, capacity or spec

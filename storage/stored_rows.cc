@@ -11,19 +11,21 @@
 #include "absl/strings/str_split.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/consolidated.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/lane_rings.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill::storage_internal {
 namespace {
 
 constexpr char kKind[] = "storage";
-// 2 where a lane has lost its oldest rows, else 1.
-constexpr int64_t kVersion = 2;
+// Before it all rows were in one memmap directory.
+constexpr int64_t kChunksVersion = 3;
 constexpr char kRowsDirectory[] = "rows";
 constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
@@ -38,35 +40,50 @@ absl::Status ForEachPiece(const RowTable& table, int64_t n, Fn fn) {
   return absl::OkStatus();
 }
 
-absl::Status ReadPiece(const RowTable& table, absl::Span<const Slot> slots,
-                       int64_t begin, const TensorDict& files) {
+// Rows `slots` in host memory.
+absl::StatusOr<TensorDict> ReadRows(const RowTable& table,
+                                    absl::Span<const Slot> slots) {
   const auto& leaves = table.spec().leaves();
-  const int64_t end = begin + static_cast<int64_t>(slots.size());
+  const Shape rows = {static_cast<int64_t>(slots.size())};
+  TensorDict dict(rows);
   std::vector<LeafBatch> places;
   for (size_t i = 0; i < leaves.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(const Tensor file, files.Get(leaves[i].key));
-    RILL_ASSIGN_OR_RETURN(const Tensor piece, file.Slice(0, begin, end));
-    if (table.Reaches(piece)) {
-      places.push_back({i, piece.raw_data(), table.layout().leaf_bytes(i)});
+    Tensor leaf;
+    if (table.device().is_cpu()) {
+      RILL_ASSIGN_OR_RETURN(leaf,
+                            Tensor::Empty(leaves[i].spec.dtype,
+                                          rows.Concat(leaves[i].spec.shape)));
+      if (leaf.num_elements() > 0) {
+        places.push_back({i, leaf.raw_data(), table.layout().leaf_bytes(i)});
+      }
     } else {
-      RILL_ASSIGN_OR_RETURN(const Tensor host, table.ReadToHost(slots, i));
-      RILL_RETURN_IF_ERROR(piece.CopyFrom(host));
+      RILL_ASSIGN_OR_RETURN(leaf, table.ReadToHost(slots, i));
     }
+    RILL_RETURN_IF_ERROR(dict.Set(leaves[i].key, std::move(leaf)));
   }
-  return table.Read(slots, places);
+  RILL_RETURN_IF_ERROR(table.Read(slots, places));
+  return dict;
 }
 
-absl::Status WriteRows(const std::string& directory,
-                       absl::Span<const Slot> slots, const RowTable* table) {
-  const int64_t n = static_cast<int64_t>(slots.size());
-  RILL_ASSIGN_OR_RETURN(
-      const TensorDict files,
-      CreateMemmapDirectory(table == nullptr ? TensorDictSpec() : table->spec(),
-                            {n}, directory));
-  if (table == nullptr) return absl::OkStatus();
-  return ForEachPiece(*table, n, [&](int64_t begin, int64_t end) {
-    return ReadPiece(*table, slots.subspan(begin, end - begin), begin, files);
-  });
+absl::Status WriteChunk(const LaneRings& rings, const RowTable& table,
+                        const ChunkShape& shape, const Chunk& chunk,
+                        const std::string& path) {
+  const Lanes& lanes = rings.lanes();
+  const int64_t first_lane = chunk.group * shape.lanes;
+  const int64_t end_lane = std::min(first_lane + shape.lanes, lanes.count);
+  std::vector<Slot> slots;
+  for (int64_t lane = first_lane; lane < end_lane; ++lane) {
+    const StepSpan steps = LiveSteps(rings, lane, shape, chunk.number);
+    for (int64_t step = steps.first; step < steps.end; ++step) {
+      slots.push_back(lanes.SlotOf(lane, step % lanes.capacity));
+    }
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, ReadRows(table, slots));
+  return SaveConsolidated(rows, path);
+}
+
+std::string PathOf(const Chunk& chunk) {
+  return JoinPath(kRowsDirectory, ChunkName(chunk));
 }
 
 absl::Status OtherField(const std::string& name, int64_t got, int64_t want,
@@ -170,6 +187,105 @@ absl::Status CheckSpec(const TensorDictSpec& got, const TensorDictSpec& want) {
                    " in the directory, want this storage's ", want.ToString()));
 }
 
+absl::Status CheckRows(const TensorDict& rows, int64_t want) {
+  if (rows.batch_shape() == Shape{want} &&
+      (want == 0 || rows.num_leaves() > 0)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      "Storage::Load: rows: got ", rows.batch_shape().ToString(), " with ",
+      rows.num_leaves(), " leaves, want [", want, "] as the cursors say"));
+}
+
+// The manifest is there, so a directory without rows is damaged.
+absl::StatusOr<TensorDict> OrDamaged(absl::StatusOr<TensorDict> rows) {
+  if (!absl::IsNotFound(rows.status())) return rows;
+  return absl::DataLossError(rows.status().message());
+}
+
+// All rows in one memmap directory.
+absl::Status LoadRows(const std::string& directory, StoredRows* stored) {
+  RILL_ASSIGN_OR_RETURN(
+      TensorDict rows,
+      OrDamaged(LoadMemmapDirectory(JoinPath(directory, kRowsDirectory))));
+  RILL_RETURN_IF_ERROR(CheckRows(rows, stored->saved.size()));
+  stored->spec = TensorDictSpec::Of(rows);
+  stored->parts.push_back({.rows = std::move(rows),
+                           .end_lane = stored->saved.lanes().count,
+                           .end_step = kMaxWritten});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ParseChunkField(const Manifest& manifest,
+                                        const std::string& name, int64_t most) {
+  RILL_ASSIGN_OR_RETURN(const int64_t value, manifest.Int(name));
+  if (value >= 1 && value <= most) return value;
+  return absl::DataLossError(absl::StrCat("Storage::Load: ", name, ": got ",
+                                          value, ", want [1, ", most, "]"));
+}
+
+absl::Status LoadChunk(const std::string& directory, const Chunk& chunk,
+                       StoredRows* stored) {
+  if (!stored->sums.contains(PathOf(chunk))) {
+    return absl::DataLossError(
+        absl::StrCat("Storage::Load: \"", JoinPath(directory, PathOf(chunk)),
+                     "\": got none in the manifest, want one"));
+  }
+  RILL_ASSIGN_OR_RETURN(
+      TensorDict rows,
+      OrDamaged(LoadConsolidated(JoinPath(directory, PathOf(chunk)))));
+  RILL_RETURN_IF_ERROR(CheckRows(rows, chunk.rows));
+  const TensorDictSpec spec = TensorDictSpec::Of(rows);
+  if (stored->spec.empty()) stored->spec = spec;
+  if (const absl::Status same = CheckSpec(spec, stored->spec); !same.ok()) {
+    return absl::DataLossError(same.message());
+  }
+  const ChunkShape& shape = stored->shape;
+  const int64_t lane = chunk.group * shape.lanes;
+  const int64_t step = chunk.number * shape.steps;
+  stored->parts.push_back(
+      {.rows = std::move(rows),
+       .first_lane = lane,
+       .end_lane = std::min(lane + shape.lanes, stored->saved.lanes().count),
+       .first_step = step,
+       .end_step = step + std::min(shape.steps, kMaxWritten - step)});
+  return absl::OkStatus();
+}
+
+absl::Status LoadChunks(const std::string& directory, const Manifest& manifest,
+                        StoredRows* stored) {
+  if (!manifest.fields.contains("chunk_steps")) {
+    return CheckRows(TensorDict({0}), stored->saved.size());
+  }
+  RILL_ASSIGN_OR_RETURN(stored->sums, ReadFileSums(directory));
+  RILL_ASSIGN_OR_RETURN(stored->shape.steps,
+                        ParseChunkField(manifest, "chunk_steps", kMaxWritten));
+  RILL_ASSIGN_OR_RETURN(
+      stored->shape.lanes,
+      ParseChunkField(manifest, "chunk_lanes", stored->saved.lanes().count));
+  stored->chunks =
+      LiveChunks(stored->saved, stored->shape, stored->sums.size());
+  if (stored->chunks.empty()) stored->chunks.push_back(Chunk());
+  for (const Chunk& chunk : stored->chunks) {
+    RILL_RETURN_IF_ERROR(LoadChunk(directory, chunk, stored));
+  }
+  return absl::OkStatus();
+}
+
+Manifest ManifestOf(const LaneRings& rings) {
+  Manifest manifest{.kind = kKind, .version = kChunksVersion};
+  manifest.SetInt("lanes", rings.lanes().count);
+  manifest.SetInt("lane_capacity", rings.lanes().capacity);
+  if (!rings.first_live().empty()) {
+    manifest.fields["first_live"] = absl::StrJoin(rings.first_live(), ",");
+  }
+  manifest.fields["cursors"] = absl::StrJoin(
+      rings.cursors(), ",", [](std::string* out, const Cursor& cursor) {
+        absl::StrAppend(out, cursor.written);
+      });
+  return manifest;
+}
+
 // The slot of each row of `part`; -1 where it has none here.
 void SlotsOf(const StoredRows& stored, const StoredRows::Part& part,
              std::vector<Slot>* slots) {
@@ -229,30 +345,47 @@ class TableFiller {
 }  // namespace
 
 absl::Status SaveStoredRows(const std::string& directory,
-                            const LaneRings& rings,
-                            absl::Span<const Slot> slots,
-                            const RowTable* table) {
+                            const LaneRings& rings, const RowTable* table,
+                            const OverwriteCounts* overwrites,
+                            std::unique_ptr<SavedChunks>* last) {
   RILL_RETURN_IF_ERROR(
       CheckReplaceable("Storage::Save", directory, kManifestFile));
-  Manifest manifest;
-  manifest.kind = kKind;
-  manifest.version = 1;
-  manifest.SetInt("lanes", rings.lanes().count);
-  manifest.SetInt("lane_capacity", rings.lanes().capacity);
-  if (!rings.first_live().empty()) {
-    manifest.version = kVersion;
-    manifest.fields["first_live"] = absl::StrJoin(rings.first_live(), ",");
+  Manifest manifest = ManifestOf(rings);
+  ChunkShape shape;
+  std::vector<Chunk> chunks;
+  if (table != nullptr) {
+    shape = overwrites->shape();
+    chunks = LiveChunks(rings, shape);
+    if (chunks.empty()) chunks.push_back(Chunk());  // Tells the keys.
+    manifest.SetInt("chunk_lanes", shape.lanes);
+    manifest.SetInt("chunk_steps", shape.steps);
   }
-  manifest.fields["cursors"] = absl::StrJoin(
-      rings.cursors(), ",", [](std::string* out, const Cursor& cursor) {
-        absl::StrAppend(out, cursor.written);
-      });
-  return ReplaceDirectory(
+  std::unique_ptr<SavedChunks> saved;
+  RILL_RETURN_IF_ERROR(ReplaceDirectory(
       directory, [&](const std::string& fresh) -> absl::Status {
-        RILL_RETURN_IF_ERROR(
-            WriteRows(JoinPath(fresh, kRowsDirectory), slots, table));
-        return WriteManifest(manifest, fresh);
-      });
+        const std::string folder = JoinPath(fresh, kRowsDirectory);
+        RILL_RETURN_IF_ERROR(CreateDirectories(folder));
+        FileSums sums;
+        for (const Chunk& chunk : chunks) {
+          const std::string path = JoinPath(fresh, PathOf(chunk));
+          const FileSum* const linked =
+              *last == nullptr ? nullptr
+                               : (*last)->Link(chunk, rings, *overwrites, path);
+          if (linked != nullptr) {
+            sums[PathOf(chunk)] = *linked;
+          } else {
+            RILL_RETURN_IF_ERROR(WriteChunk(rings, *table, shape, chunk, path));
+          }
+        }
+        RILL_RETURN_IF_ERROR(WriteManifest(manifest, fresh, &sums));
+        saved = std::make_unique<SavedChunks>(folder, rings, shape);
+        for (const Chunk& chunk : chunks) {
+          saved->Add(chunk, overwrites->Of(chunk), sums[PathOf(chunk)]);
+        }
+        return absl::OkStatus();
+      }));
+  *last = std::move(saved);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
@@ -261,31 +394,30 @@ absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                                           const StorageLoadOptions& options) {
   StoredRows stored(lanes);
   RILL_ASSIGN_OR_RETURN(const Manifest manifest,
-                        ReadManifest(directory, kKind, kVersion));
+                        ReadManifest(directory, kKind, kChunksVersion));
   RILL_ASSIGN_OR_RETURN(const Lanes saved,
                         ParseLanes(manifest, lanes, options));
   RILL_ASSIGN_OR_RETURN(stored.saved, ParseRings(manifest, saved));
   stored.rings = RingsWith(stored.saved, lanes);
-  auto rows = LoadMemmapDirectory(JoinPath(directory, kRowsDirectory));
-  if (!rows.ok()) {
-    // The manifest is there, so a directory without rows is damaged.
-    return rows.status().code() == absl::StatusCode::kNotFound
-               ? absl::DataLossError(rows.status().message())
-               : rows.status();
-  }
-  const int64_t live = stored.saved.size();
-  if (!(rows->batch_shape() == Shape{live}) ||
-      (live > 0 && rows->num_leaves() == 0)) {
-    return absl::DataLossError(absl::StrCat(
-        "Storage::Load: rows: got ", rows->batch_shape().ToString(), " with ",
-        rows->num_leaves(), " leaves, want [", live, "] as the cursors say"));
-  }
-  stored.spec = TensorDictSpec::Of(*rows);
+  RILL_RETURN_IF_ERROR(manifest.version < kChunksVersion
+                           ? LoadRows(directory, &stored)
+                           : LoadChunks(directory, manifest, &stored));
   RILL_RETURN_IF_ERROR(CheckSpec(stored.spec, spec));
-  stored.parts.push_back({.rows = *std::move(rows),
-                          .end_lane = lanes.count,
-                          .end_step = kMaxWritten});
   return stored;
+}
+
+std::unique_ptr<SavedChunks> ChunksOf(const StoredRows& stored,
+                                      const std::string& directory,
+                                      const OverwriteCounts& overwrites) {
+  const bool is_same = stored.saved.lanes() == stored.rings.lanes() &&
+                       stored.shape == overwrites.shape();
+  if (!is_same || stored.chunks.empty()) return nullptr;
+  auto saved = std::make_unique<SavedChunks>(
+      JoinPath(directory, kRowsDirectory), stored.rings, stored.shape);
+  for (const Chunk& chunk : stored.chunks) {
+    saved->Add(chunk, overwrites.Of(chunk), stored.sums.at(PathOf(chunk)));
+  }
+  return saved;
 }
 
 absl::Status FillTable(const StoredRows& stored, RowTable* table) {

@@ -3,13 +3,15 @@
 #define RILL_STORAGE_STORED_ROWS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
+#include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
+#include "rill/storage/chunks/saved_chunks.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/row_table.h"
 #include "rill/storage/storage.h"
@@ -18,9 +20,8 @@
 
 namespace rill::storage_internal {
 
-// What Storage::Save writes, the same from every storage: live rows in logical
-// order (lane after lane, oldest first) and the cursors.
-// docs/formats/storage.md has every byte.
+// What Storage::Save writes, the same from every storage: live rows in chunks
+// (saved_chunks.h), and the cursors. docs/formats/storage.md has every byte.
 struct StoredRows {
   // Rows of lanes [first_lane, end_lane) and steps [first_step, end_step) that
   // were live when they were saved: lane after lane, oldest first.
@@ -38,14 +39,19 @@ struct StoredRows {
   TensorDictSpec spec;  // Empty where the storage that was saved had none.
   LaneRings saved;      // Those that were saved,
   LaneRings rings;      // and those of the storage that loads them.
+  ChunkShape shape;     // Of parts, which `chunks` and `sums` tell of;
+  std::vector<Chunk> chunks;  // none in an older version.
+  FileSums sums;
 };
 
-// Writes rows `slots` (all live ones of `rings` in logical order) of `table` to
-// `directory`, which is replaced. A null table has no rows and no keys.
+// Writes the rows of `table` that are live to `directory`, which is replaced. A
+// null table has no rows and no keys. Chunks that *last (which may be null)
+// still has are linked, not written; afterwards it is of this save.
+// `overwrites` is the table's.
 absl::Status SaveStoredRows(const std::string& directory,
-                            const LaneRings& rings,
-                            absl::Span<const Slot> slots,
-                            const RowTable* table);
+                            const LaneRings& rings, const RowTable* table,
+                            const OverwriteCounts* overwrites,
+                            std::unique_ptr<SavedChunks>* last);
 
 // Checks and maps what SaveStoredRows wrote. FAILED_PRECONDITION where lanes,
 // or keys, dtypes and shapes differ from `spec` (unless one of both is empty);
@@ -54,6 +60,12 @@ absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                                           const Lanes& lanes,
                                           const TensorDictSpec& spec,
                                           const StorageLoadOptions& options);
+
+// What a save of the rows as they were loaded from `directory` need not write;
+// null where that is all.
+std::unique_ptr<SavedChunks> ChunksOf(const StoredRows& stored,
+                                      const std::string& directory,
+                                      const OverwriteCounts& overwrites);
 
 // Copies the rows that are live in stored.rings to their slots there, a piece
 // at a time.

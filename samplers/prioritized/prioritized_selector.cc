@@ -64,6 +64,9 @@ class SelectorImpl final : public PrioritizedSelector {
   absl::Status SetBeta(double beta) override;
   double alpha() const override { return alpha_; }
   double beta() const override { return beta_; }
+  double epsilon() const override { return options_.epsilon; }
+  std::vector<float> Priorities() const override;
+  float DefaultPriority() const override;
 
   void SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
@@ -84,8 +87,6 @@ class SelectorImpl final : public PrioritizedSelector {
     return rows_.IsOn(slot) ? rows_.Get(slot) + options_.epsilon : 0;
   }
   void Reset(int64_t num_slots);
-  // The priority of the next row whose own is not known.
-  float DefaultPriority() const;
   // The values of a state other than priorities.
   struct Values {
     double alpha, beta, max_ever;
@@ -313,6 +314,14 @@ void SelectorImpl::OnAnchorsCleared() {
   });
   for (const SlotRange& range : on) rows_.Turn(range, false);
   tree_ = SumTree(tree_.size());
+}
+
+std::vector<float> SelectorImpl::Priorities() const {
+  std::vector<float> priorities(tree_.size());
+  for (Slot slot = 0; slot < tree_.size(); ++slot) {
+    priorities[slot] = rows_.Get(slot);
+  }
+  return priorities;
 }
 
 // --- State -------------------------------------------------------------------

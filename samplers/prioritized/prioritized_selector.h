@@ -3,6 +3,7 @@
 #define RILL_SAMPLERS_PRIORITIZED_PRIORITIZED_SELECTOR_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -69,6 +70,14 @@ class PrioritizedSelector : public Selector {
   virtual absl::Status SetBeta(double beta) = 0;
   virtual double alpha() const = 0;
   virtual double beta() const = 0;
+
+  // What a save of another system needs; thread-compatible: nobody samples,
+  // updates or writes meanwhile.
+  virtual double epsilon() const = 0;
+  // Of each slot as it was last given, 0 where no row is.
+  virtual std::vector<float> Priorities() const = 0;
+  // What a row gets that comes without one.
+  virtual float DefaultPriority() const = 0;
 };
 
 }  // namespace rill

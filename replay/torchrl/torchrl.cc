@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/torchrl/torchrl.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/prioritized_sampler.h"
+#include "rill/samplers/selectors/staleness_selector.h"
+#include "rill/samplers/selectors/without_replacement.h"
+#include "rill/samplers/uniform_sampler.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/tensordict/ops/shape_ops.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill {
+namespace {
+
+constexpr int64_t kMaxCount = int64_t{1} << 40;
+
+// Steps that were written and are gone, so that place p is position p of lanes
+// with as many.
+int64_t StepsBefore(const TorchRlReplayBuffer& saved, const Lanes& lanes) {
+  if (!saved.is_full() || lanes.capacity != saved.capacity) return 0;
+  const int64_t gone = saved.write_count - saved.capacity;
+  const bool is_sound =
+      gone >= 0 && gone <= kMaxCount && gone % saved.capacity == saved.cursor;
+  return is_sound ? gone : saved.cursor;
+}
+
+// How old the row of a place is: 0 for the oldest.
+int64_t AgeOf(const TorchRlReplayBuffer& saved, int64_t place) {
+  return saved.is_full()
+             ? (place - saved.cursor + saved.capacity) % saved.capacity
+             : place;
+}
+
+// [steps, lanes ...] -> [lanes, steps], without the writer's index.
+absl::StatusOr<TensorDict> LaneRows(const TorchRlReplayBuffer& saved) {
+  TensorDict rows = saved.rows;
+  const Tensor* index = rows.Find("index");
+  if (index != nullptr && index->dtype() == DType::kInt64 &&
+      index->shape() == rows.batch_shape()) {
+    RILL_RETURN_IF_ERROR(rows.Delete("index"));
+  }
+  RILL_ASSIGN_OR_RETURN(rows, rows.Reshape({saved.steps(), saved.lanes()}));
+  return ops::Transpose(rows, 0, 1);
+}
+
+// The first step, `times` over: what stood in places before.
+absl::StatusOr<TensorDict> Repeated(const TensorDict& rows, int64_t times) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict first, rows.Slice(1, 0, 1));
+  return first.MapShape({rows.batch_shape()[0], times},
+                        [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
+                          return leaf.Expand(leaf.shape().WithSize(1, times));
+                        });
+}
+
+absl::Status CheckEmpty(const TorchRlReplayBuffer& saved,
+                        const Storage& storage) {
+  for (const Cursor& cursor : storage.cursors()) {
+    if (cursor.written == 0) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("FillFromTorchRl: storage: got one with ", cursor.written,
+                     " steps written, want an empty one"));
+  }
+  if (storage.lanes().count != saved.lanes()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("FillFromTorchRl: lanes: got ", storage.lanes().count,
+                     " of the storage, want the saved ", saved.lanes()));
+  }
+  return absl::OkStatus();
+}
+
+// --- Priorities --------------------------------------------------------------
+
+absl::StatusOr<float> PriorityOf(const TorchRlPriorities& priorities,
+                                 int64_t row) {
+  const double value = priorities.values.data<double>()[row];
+  // alpha 0: all values are 1, whatever was given.
+  const double priority =
+      priorities.alpha == 0
+          ? 1
+          : std::max(std::pow(value, 1 / priorities.alpha) - priorities.epsilon,
+                     0.0);
+  if (value >= 0 && priority <= std::numeric_limits<float>::max()) {
+    return static_cast<float>(priority);
+  }
+  return absl::DataLossError(absl::StrCat(
+      "OpenTorchRl: value of row ", row, ": got ", value, ", want (priority + ",
+      priorities.epsilon, ") ^ ", priorities.alpha));
+}
+
+absl::Status SetPriorities(const std::vector<int64_t>& slots,
+                           const std::vector<float>& priorities,
+                           ReplayBuffer* buffer) {
+  const Shape shape = {static_cast<int64_t>(slots.size())};
+  TensorDict batch(shape);
+  RILL_ASSIGN_OR_RETURN(Tensor index, Tensor::From<int64_t>(slots, shape));
+  RILL_RETURN_IF_ERROR(batch.Set("index", std::move(index)));
+  // The rows are the first that the sampler saw.
+  RILL_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Zeros(DType::kInt64, shape));
+  RILL_RETURN_IF_ERROR(batch.Set("index_generation", std::move(zeros)));
+  return buffer->UpdatePriorities(batch, priorities);
+}
+
+absl::Status GivePriorities(const TorchRlReplayBuffer& saved,
+                            const TorchRlPriorities& priorities,
+                            ReplayBuffer* buffer) {
+  const Lanes lanes = buffer->storage().lanes();
+  const int64_t before = StepsBefore(saved, lanes);
+  const int64_t gone = std::max<int64_t>(saved.steps() - lanes.capacity, 0);
+  std::vector<int64_t> slots;
+  std::vector<float> given;
+  for (int64_t row = 0; row < saved.steps() * saved.lanes(); ++row) {
+    const int64_t age = AgeOf(saved, row / saved.lanes());
+    RILL_ASSIGN_OR_RETURN(const float priority, PriorityOf(priorities, row));
+    if (age < gone) continue;
+    slots.push_back(
+        lanes.SlotOf(row % saved.lanes(), (before + age) % lanes.capacity));
+    given.push_back(priority);
+  }
+  if (slots.empty()) return absl::OkStatus();
+  // Whoever had the largest may be gone; that there was one stays.
+  if (priorities.max_priority) {
+    const double max = std::min<double>(*priorities.max_priority,
+                                        std::numeric_limits<float>::max());
+    RILL_RETURN_IF_ERROR(
+        SetPriorities({slots[0]}, {static_cast<float>(max)}, buffer));
+  }
+  return SetPriorities(slots, given, buffer);
+}
+
+absl::StatusOr<TorchRlPriorities> PrioritiesOf(
+    const Lanes& lanes, int64_t steps, const PrioritizedSelector& selector) {
+  const std::vector<float> given = selector.Priorities();
+  TorchRlPriorities priorities = {.alpha = selector.alpha(),
+                                  .beta = selector.beta(),
+                                  .epsilon = selector.epsilon(),
+                                  .max_priority = selector.DefaultPriority()};
+  RILL_ASSIGN_OR_RETURN(priorities.values,
+                        Tensor::Zeros(DType::kFloat64, {lanes.num_slots()}));
+  if (static_cast<int64_t>(given.size()) != lanes.num_slots()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("ToTorchRl: selector: got one of ", given.size(),
+                     " slots, want that of a storage of ", lanes.num_slots()));
+  }
+  for (int64_t row = 0; row < steps * lanes.count; ++row) {
+    const float priority =
+        given[lanes.SlotOf(row % lanes.count, row / lanes.count)];
+    if (priority == *priorities.max_priority) priorities.max_row = row;
+    priorities.values.data<double>()[row] =
+        std::pow(priority + priorities.epsilon, priorities.alpha);
+  }
+  return priorities;
+}
+
+}  // namespace
+
+absl::Status FillFromTorchRl(const TorchRlReplayBuffer& saved,
+                             Storage* storage) {
+  RILL_RETURN_IF_ERROR(CheckEmpty(saved, *storage));
+  if (saved.steps() == 0) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, LaneRows(saved));
+  const int64_t before = StepsBefore(saved, storage->lanes());
+  if (before > 0) {
+    RILL_ASSIGN_OR_RETURN(const TensorDict gone, Repeated(rows, before));
+    RILL_RETURN_IF_ERROR(storage->Extend(gone).status());
+  }
+  const int64_t oldest = saved.is_full() ? saved.cursor : 0;
+  const std::pair<int64_t, int64_t> runs[] = {{oldest, saved.steps()},
+                                              {0, oldest}};
+  for (const auto& [begin, end] : runs) {
+    if (begin == end) continue;
+    RILL_ASSIGN_OR_RETURN(const TensorDict run, rows.Slice(1, begin, end));
+    RILL_RETURN_IF_ERROR(storage->Extend(run).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Sampler>> MakeTorchRlSampler(
+    const TorchRlReplayBuffer& saved, PrioritizedSelector** selector) {
+  if (selector != nullptr) *selector = nullptr;
+  if (const auto* priorities = std::get_if<TorchRlPriorities>(&saved.sampler)) {
+    return MakePrioritizedSampler({.alpha = priorities->alpha,
+                                   .beta = priorities->beta,
+                                   .epsilon = priorities->epsilon},
+                                  selector);
+  }
+  if (const auto* epoch = std::get_if<TorchRlEpoch>(&saved.sampler)) {
+    return MakeSamplerWithoutReplacement({.drop_last = epoch->drop_last});
+  }
+  if (const auto* staleness = std::get_if<TorchRlStaleness>(&saved.sampler)) {
+    return MakeStalenessAwareSampler(
+        {.max_staleness = staleness->max_staleness});
+  }
+  return MakeUniformSampler();
+}
+
+absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
+    const TorchRlReplayBuffer& saved, ReplayBuffer::Options options) {
+  if (options.storage == nullptr) {
+    RILL_ASSIGN_OR_RETURN(
+        options.storage,
+        DenseStorage::Create({.capacity = saved.capacity * saved.lanes(),
+                              .lanes = saved.lanes()}));
+  }
+  if (options.sampler == nullptr) {
+    RILL_ASSIGN_OR_RETURN(options.sampler, MakeTorchRlSampler(saved));
+  }
+  if (options.batch_size == 0)
+    options.batch_size = saved.batch_size.value_or(0);
+  RILL_RETURN_IF_ERROR(FillFromTorchRl(saved, options.storage.get()));
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<ReplayBuffer> buffer,
+                        ReplayBuffer::Create(std::move(options)));
+  if (const auto* priorities = std::get_if<TorchRlPriorities>(&saved.sampler)) {
+    RILL_RETURN_IF_ERROR(GivePriorities(saved, *priorities, buffer.get()));
+  }
+  return buffer;
+}
+
+absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(
+    const Storage& storage, const PrioritizedSelector* selector) {
+  const Lanes lanes = storage.lanes();
+  const std::vector<Cursor> cursors = storage.cursors();
+  for (const Cursor& cursor : cursors) {
+    if (cursor.written > 0 && cursor == cursors[0]) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "ToTorchRl: steps of a lane: got ", cursor.written, " and ",
+        cursors[0].written, ", want as many in each, and some"));
+  }
+  TorchRlReplayBuffer saved;
+  saved.capacity = lanes.capacity;
+  saved.write_count = cursors[0].written;
+  saved.cursor = saved.write_count % saved.capacity;
+  const int64_t steps = std::min(saved.write_count, saved.capacity);
+  std::vector<Slot> slots;
+  slots.reserve(steps * lanes.count);
+  for (int64_t step = 0; step < steps; ++step) {
+    for (int64_t lane = 0; lane < lanes.count; ++lane) {
+      slots.push_back(lanes.SlotOf(lane, step));
+    }
+  }
+  RILL_RETURN_IF_ERROR(storage.Read(slots, &saved.rows));
+  if (lanes.count > 1) {
+    RILL_ASSIGN_OR_RETURN(saved.rows, saved.rows.Reshape({steps, lanes.count}));
+  }
+  if (selector != nullptr) {
+    RILL_ASSIGN_OR_RETURN(saved.sampler, PrioritiesOf(lanes, steps, *selector));
+  }
+  return saved;
+}
+
+}  // namespace rill

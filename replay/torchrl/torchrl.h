@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_TORCHRL_TORCHRL_H_
+#define RILL_REPLAY_TORCHRL_TORCHRL_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rill/formats/torchrl/torchrl_replay_buffer.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/samplers/prioritized/prioritized_selector.h"
+#include "rill/samplers/sampler.h"
+#include "rill/storage/storage.h"
+
+namespace rill {
+
+// Between what the peer's ReplayBuffer.dumps saved and a ReplayBuffer.
+//
+// Example (TorchRlTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(TorchRlReplayBuffer saved,
+//                         ReadTorchRlReplayBuffer(directory));
+//   RILL_ASSIGN_OR_RETURN(auto buffer, OpenTorchRl(saved, {}));
+//   RILL_ASSIGN_OR_RETURN(TensorDict batch, buffer->Sample());
+//   RILL_ASSIGN_OR_RETURN(saved, ToTorchRl(buffer->storage()));
+//   RILL_RETURN_IF_ERROR(WriteTorchRlReplayBuffer(saved, other));
+
+// A buffer of `options` with the saved rows and priorities. What `options`
+// leave out is taken from there: `storage` (a DenseStorage of its size, not
+// mapped), `sampler` (MakeTorchRlSampler; slices left no state, so theirs is
+// uniform), `batch_size`. A sampler of one's own gets the priorities too.
+//
+// What stays: FillFromTorchRl says it of the rows; each row's priority to a
+// float32's last bit, and the largest that was given, which new rows get. What
+// does not: what is left of an epoch, for an order of ours is a function of the
+// seed, and the generator's state; both go on as TorchRlReplayBuffer has them.
+//
+// Errors as FillFromTorchRl, MakeTorchRlSampler and ReplayBuffer::Create;
+// DATA_LOSS where a value is no power of a priority.
+// Cost: O(rows).
+absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
+    const TorchRlReplayBuffer& saved, ReplayBuffer::Options options);
+
+// Puts the saved rows into an empty storage, oldest first, without the leaf
+// `index` of the peer's writers (int64, one a row: samples have their own).
+// Lanes of as many slots as there were places: the row of place p is at
+// position p, the next write goes where the peer's would, and counts go on,
+// but for one that contradicts the cursor. Other capacities: the newest rows
+// stay. Observers hear of the rows of earlier rounds too.
+//
+// FAILED_PRECONDITION where the storage was written to or has other lanes, else
+// errors as Storage::Extend, with whatever was stored up to there.
+absl::Status FillFromTorchRl(const TorchRlReplayBuffer& saved,
+                             Storage* storage);
+
+// A sampler of the saved kind with its options. `selector` as in
+// MakePrioritizedSampler; null where it is of another kind. INVALID_ARGUMENT
+// where ours does not take an option.
+absl::StatusOr<std::unique_ptr<Sampler>> MakeTorchRlSampler(
+    const TorchRlReplayBuffer& saved, PrioritizedSelector** selector = nullptr);
+
+// The other way: rows (copied), cursor and counts, and with `selector` its
+// priorities. Where the sampler had been without replacement, or else, put that
+// into the result, and the batch size. FAILED_PRECONDITION where no row is
+// stored, or lanes are at different steps: the peer has one cursor.
+// Nobody writes, samples or updates meanwhile.
+absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(
+    const Storage& storage, const PrioritizedSelector* selector = nullptr);
+
+}  // namespace rill
+
+#endif  // RILL_REPLAY_TORCHRL_TORCHRL_H_

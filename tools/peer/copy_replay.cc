@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // copy_replay rewrite FROM TO: reads the buffer that TorchRL saved, and writes
-// it as it was read.
+// it as it was read. Ends badly where it left something out.
 // copy_replay reload FROM TO: in between makes a ReplayBuffer of it.
 // copy_replay make TO: writes the buffers that replay.py knows.
 
@@ -16,8 +16,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/formats/memmap_options.h"
 #include "rill/formats/torchrl/torchrl_replay_buffer.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/torchrl/torchrl.h"
@@ -45,6 +47,8 @@ absl::StatusOr<TorchRlReplayBuffer> Reloaded(const TorchRlReplayBuffer& saved) {
   again.top_k = saved.top_k;
   again.rng_state = saved.rng_state;
   if (selector == nullptr) again.sampler = saved.sampler;
+  // A writer of largest values counts what it was offered.
+  if (saved.top_k) again.write_count = saved.write_count;
   return again;
 }
 
@@ -52,16 +56,17 @@ absl::Status Copy(const std::string& from, const std::string& to,
                   bool is_reloaded) {
   RILL_ASSIGN_OR_RETURN(TorchRlReplayBuffer saved,
                         ReadTorchRlReplayBuffer(from));
-  if (!saved.refused.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", from, "\": refused: ", saved.refused[0].key));
-  }
+  std::vector<std::string> refused;
+  for (const RefusedEntry& entry : saved.refused) refused.push_back(entry.key);
   const bool has_index = saved.rows.Find("index") != nullptr;
   if (is_reloaded) {
     RILL_ASSIGN_OR_RETURN(saved, Reloaded(saved));
   }
-  return WriteTorchRlReplayBuffer(saved, to,
-                                  {.add_index = is_reloaded && has_index});
+  RILL_RETURN_IF_ERROR(WriteTorchRlReplayBuffer(
+      saved, to, {.add_index = is_reloaded && has_index}));
+  if (refused.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", from, "\": refused: ", absl::StrJoin(refused, ", ")));
 }
 
 // Steps first, first + 1, ...; one ends at each multiple of 4.

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exchanges dictionaries between tensordict and Rill, in both directions.
+"""Exchanges dictionaries between tensordict and Rill, in both directions, and
+replay buffers with TorchRL.
 
-usage: exchange.py INSPECT CONVERT WRITE_SAMPLES WRITE_LIVE
+usage: exchange.py INSPECT CONVERT WRITE_SAMPLES WRITE_LIVE COPY_REPLAY
 
 For every case and form: tensordict writes it and Rill's inspect must show
 exactly what it held; then Rill's convert rewrites it in every form and
 tensordict must find the same in it. Archives are inspected deflated, too. At last tensordict reads what Rill made
-from nothing, and looks at a storage while Rill writes it. Prints what failed, and "PASSED FAILED" as its last line.
+from nothing, and looks at a storage while Rill writes it. Without TorchRL no
+replay buffers are exchanged, and it says so. Prints what failed, and "PASSED FAILED" as its last line.
 """
 import json
 import os
@@ -21,6 +23,11 @@ warnings.simplefilter("ignore")
 import tensordict  # noqa: E402
 import torch  # noqa: E402
 from tensordict import TensorDict  # noqa: E402
+
+try:
+    import torchrl  # noqa: E402
+except ImportError:
+    torchrl = None
 
 import cases  # noqa: E402
 import live  # noqa: E402
@@ -227,7 +234,15 @@ EXTRAS = {
 }
 
 
-def main(inspect, convert, write_samples, write_live):
+def exchange_replay_buffers(exchange, copy_replay):
+    if torchrl is None:
+        print("torchrl is not installed here: no replay buffers were exchanged", flush=True)
+        return
+    import replay
+    replay.run(exchange, copy_replay, run)
+
+
+def main(inspect, convert, write_samples, write_live, copy_replay):
     with tempfile.TemporaryDirectory() as folder:
         exchange = Exchange(inspect, convert, folder)
         for case in cases.CASES:
@@ -236,6 +251,7 @@ def main(inspect, convert, write_samples, write_live):
             exchange.check(name, lambda: body(exchange))
         samples.run(exchange, write_samples, read, run)
         live.run(exchange, write_live)
+        exchange_replay_buffers(exchange, copy_replay)
     print(exchange.passed, len(exchange.failed))
     return 1 if exchange.failed else 0
 

@@ -228,7 +228,9 @@ absl::StatusOr<TorchRlPrioritiesJson> ParseTorchRlPriorities(
     if (!(*number >= 0)) return fields.Broken(name, ">= 0");
   }
   RILL_ASSIGN_OR_RETURN(json.capacity, fields.Int("_max_capacity"));
-  if (json.capacity <= 0) return fields.Broken("_max_capacity", "> 0");
+  if (json.capacity <= 0 || json.capacity > static_cast<int64_t>(kMaxExact)) {
+    return fields.Broken("_max_capacity", "in [1, 2^53]");
+  }
   RILL_ASSIGN_OR_RETURN(const std::optional<int64_t> version,
                         fields.MaybeInt("_schema_version"));
   json.version = version.value_or(0);

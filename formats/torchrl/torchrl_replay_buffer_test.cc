@@ -279,9 +279,10 @@ TEST(TorchRlReplayBufferTest, WritesWhatItReadsTheSame) {
   }
 }
 
-// The files of full buffers are the peer's, byte for byte.
+// Where the peer leaves nothing uninitialised, files are its own byte for byte,
+// both trees of priorities too.
 TEST(TorchRlReplayBufferTest, WritesThePeersBytes) {
-  for (const char* name : {"b", "h", "k", "l"}) {
+  for (const char* name : {"a", "b", "f", "h", "k", "l"}) {
     SCOPED_TRACE(name);
     const std::string path = Fixture(name);
     const std::string copy = FreshPath("torchrl_copy");

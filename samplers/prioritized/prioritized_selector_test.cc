@@ -107,6 +107,18 @@ TEST_F(PrioritizedSelectorTest, RowKeepsItsPriorityWhileItIsNoAnchor) {
   EXPECT_EQ(WeightOf(1), 0.25f);
 }
 
+TEST_F(PrioritizedSelectorTest, TellsPrioritiesAsTheyWereGiven) {
+  selector_->UpdatePriorities({{.slot = 3}}, {0.25f}, rows_);
+  const SlotRange gone = {.first = 7, .count = 1};
+  WriteEvent event;
+  event.retired = {&gone, 1};
+  selector_->OnRetire(event);
+  EXPECT_THAT(selector_->Priorities(),
+              ElementsAre(1, 2, 3, 0.25f, 5, 6, 7, 0, 9, 10));
+  EXPECT_EQ(selector_->DefaultPriority(), 10);
+  EXPECT_EQ(selector_->epsilon(), 0);
+}
+
 TEST_F(PrioritizedSelectorTest, DrawsGoBehindThoseThatAreThere) {
   selector_->OnAnchorsAdded({{.first = 0, .count = 10}});
   std::vector<Draw> all, parts;

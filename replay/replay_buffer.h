@@ -208,6 +208,7 @@ class ReplayBuffer : public Sink {
   // Reuses the tensors of `out`, where they fit: no allocation then, unless a
   // transform makes one. With an error the values in `out` are unspecified.
   absl::Status SampleInto(TensorDict* out);
+  absl::Status SampleInto(int64_t batch_size, TensorDict* out);
 
   // A batch whose copy to Options::device may be under way.
   struct PendingBatch {

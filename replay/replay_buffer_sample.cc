@@ -271,12 +271,16 @@ absl::StatusOr<TensorDict> ReplayBuffer::Sample() {
 }
 
 absl::Status ReplayBuffer::SampleInto(TensorDict* out) {
+  RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
+  return SampleInto(state_->batch_size, out);
+}
+
+absl::Status ReplayBuffer::SampleInto(int64_t batch_size, TensorDict* out) {
   if (out == nullptr) {
     return absl::InvalidArgumentError(
         "ReplayBuffer::SampleInto: out: got null, want a TensorDict");
   }
-  RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
-  return state_->SampleAndWait(state_->batch_size, out);
+  return state_->SampleAndWait(batch_size, out);
 }
 
 absl::StatusOr<ReplayBuffer::PendingBatch> ReplayBuffer::SamplePending() {

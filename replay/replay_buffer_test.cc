@@ -115,6 +115,20 @@ TEST(ReplayBufferTest, SampleIntoReusesTheTensors) {
   ExpectWholeSteps(batch, 10);
 }
 
+TEST(ReplayBufferTest, SampleIntoTakesANumberToo) {
+  auto buffer = MakeBuffer(MakeStorage(10), /*seed=*/3);
+  auto twin = MakeBuffer(MakeStorage(10), /*seed=*/3);
+  for (auto* each : {buffer.get(), twin.get()}) {
+    RILL_ASSERT_OK(each->Extend(NumberedSteps(1, 10)));
+  }
+  TensorDict batch;
+  RILL_ASSERT_OK(buffer->SampleInto(5, &batch));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, twin->Sample(5));
+  RILL_EXPECT_OK(batch.CheckEqual(want));
+  EXPECT_THAT(buffer->SampleInto(5, nullptr),
+              StatusIs(kInvalidArgument, HasSubstr("null")));
+}
+
 TEST(ReplayBufferTest, SamplesDoNotShareBytes) {
   auto buffer = MakeBuffer(MakeStorage(10));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));

@@ -36,8 +36,8 @@ class Splits {
   double FurthestOff() const {
     double most = 0;
     for (size_t i = 0; i < given.size(); ++i) {
-      most = std::max(most,
-                      std::abs(wanted[i] - static_cast<double>(given[i])));
+      most =
+          std::max(most, std::abs(wanted[i] - static_cast<double>(given[i])));
     }
     return most;
   }

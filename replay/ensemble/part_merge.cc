@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/ensemble/part_merge.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/replay/sample_reader.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::replay_internal {
+namespace {
+
+constexpr absl::string_view kCaller = "ReplayBufferEnsemble::Sample";
+
+Device DeviceOf(const TensorDict& batch) {
+  Device device = Device::Cpu();
+  batch.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    if (leaf.is_valid()) device = leaf.device();
+  });
+  return device;
+}
+
+template <typename T>
+absl::StatusOr<Tensor> Ones(const Shape& shape, Device device) {
+  RILL_ASSIGN_OR_RETURN(const Tensor ones, Tensor::Zeros(DTypeOf<T>, shape));
+  std::fill_n(ones.data<T>(), ones.num_elements(), T{1});
+  return ones.To(device);
+}
+
+// Gives `key` to those parts that lack it, where another has it.
+template <typename T>
+absl::Status FillUp(absl::Span<const BatchPart> parts, absl::string_view key,
+                    std::vector<std::pair<TensorDict*, std::string>>* filled) {
+  const Tensor* model = nullptr;
+  for (const BatchPart& part : parts) {
+    if (model == nullptr) model = part.rows->Find(key);
+  }
+  if (model == nullptr) return absl::OkStatus();
+  for (const BatchPart& part : parts) {
+    if (part.rows->Contains(key)) continue;
+    Shape shape = part.rows->batch_shape();
+    // A mask is [rows, 1].
+    if (model->rank() == shape.rank() + 1) shape = shape.Concat({1});
+    RILL_ASSIGN_OR_RETURN(Tensor ones, Ones<T>(shape, DeviceOf(*part.rows)));
+    RILL_RETURN_IF_ERROR(part.rows->Set(key, std::move(ones)));
+    filled->emplace_back(part.rows, std::string(key));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Join(absl::Span<const TensorDict> parts, bool stacked,
+                  TensorDict* out) {
+  return stacked ? StackInto(parts, 0, out) : CatInto(parts, 0, out);
+}
+
+// The error of joining them, of the first two that cannot be joined.
+absl::Status ErrorOfTwo(absl::Span<const BatchPart> parts,
+                        absl::Span<const TensorDict> rows, bool stacked,
+                        const absl::Status& error) {
+  for (size_t i = 1; i < rows.size(); ++i) {
+    TensorDict both;
+    const absl::Status status = Join({rows[0], rows[i]}, stacked, &both);
+    if (status.ok()) continue;
+    return absl::Status(
+        status.code(),
+        absl::StrCat(kCaller, ": ", parts[0].label, " and ", parts[i].label,
+                     ": got leaves that differ, want the same; give them "
+                     "transforms that see to it: ",
+                     status.message()));
+  }
+  return error;
+}
+
+absl::Status SetBufferIds(absl::Span<const BatchPart> parts, Tensor reused,
+                          TensorDict* out) {
+  const Shape& shape = out->batch_shape();
+  const Device device = DeviceOf(*out);
+  const bool fits = reused.is_valid() && reused.dtype() == DType::kInt64 &&
+                    reused.shape() == shape && reused.is_contiguous() &&
+                    reused.device().is_cpu() && device.is_cpu();
+  if (!fits) {
+    RILL_ASSIGN_OR_RETURN(reused, Tensor::Zeros(DType::kInt64, shape));
+  }
+  int64_t* id = reused.data<int64_t>();
+  for (const BatchPart& part : parts) {
+    id = std::fill_n(id, part.rows->batch_shape().num_elements(), part.member);
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor placed, reused.To(device));
+  return out->Set(kBufferIdsKey, std::move(placed));
+}
+
+}  // namespace
+
+absl::Status MergeParts(absl::Span<const BatchPart> parts, bool stacked,
+                        TensorDict* out) {
+  for (const BatchPart& part : parts) {
+    if (part.rows->batch_shape().rank() == 0 ||
+        part.rows->Contains(kBufferIdsKey)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kCaller, ": ", part.label, ": got a sample ",
+          part.rows->batch_shape().ToString(), " with \"", kBufferIdsKey,
+          "\" or without rows, want neither; rename the key in its storage"));
+    }
+  }
+  // `out` has it from the batch before, the parts do not.
+  Tensor ids;
+  if (const Tensor* const found = out->Find(kBufferIdsKey)) {
+    ids = *found;
+    RILL_RETURN_IF_ERROR(out->Delete(kBufferIdsKey));
+  }
+  std::vector<std::pair<TensorDict*, std::string>> filled;
+  absl::Status status = FillUp<float>(parts, kWeightKey, &filled);
+  if (status.ok()) status = FillUp<bool>(parts, kMaskKey, &filled);
+  if (status.ok()) {
+    std::vector<TensorDict> rows;
+    for (const BatchPart& part : parts) rows.push_back(*part.rows);
+    status = Join(rows, stacked, out);
+    if (!status.ok()) status = ErrorOfTwo(parts, rows, stacked, status);
+  }
+  for (const auto& [rows, key] : filled) rows->Delete(key).IgnoreError();
+  RILL_RETURN_IF_ERROR(status);
+  return SetBufferIds(parts, std::move(ids), out);
+}
+
+}  // namespace rill::replay_internal

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_ENSEMBLE_REPLAY_BUFFER_ENSEMBLE_STATE_H_
+#define RILL_REPLAY_ENSEMBLE_REPLAY_BUFFER_ENSEMBLE_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "rill/replay/ensemble/replay_buffer_ensemble.h"
+#include "rill/transforms/compose.h"
+
+namespace rill {
+
+// ReplayBufferEnsemble's body.
+struct ReplayBufferEnsemble::State {
+  // What one member has drawn for a batch that is not whole yet; 0: nothing.
+  struct Held {
+    int64_t items = 0;
+    TensorDict rows;
+  };
+
+  State(Options options, std::unique_ptr<Compose> all_transforms)
+      : members(std::move(options.members)),
+        batch_size(options.batch_size),
+        stacked(options.stacked),
+        buffers_sampled(options.buffers_sampled),
+        transforms(std::move(all_transforms)),
+        seed(options.seed),
+        carry(members.size()),
+        items(members.size()),
+        held(members.size()) {}
+
+  std::string Label(size_t i) const;
+  bool has_equal_parts() const { return stacked || buffers_sampled > 0; }
+
+  // Sum 1. INVALID_ARGUMENT as SetShares, said by `caller`.
+  absl::StatusOr<std::vector<double>> Normalised(
+      absl::string_view caller, absl::Span<const double> shares) const;
+
+  absl::Status SampleInto(int64_t batch_size, TensorDict* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // How many items of the next batch each member gives; `owed` is carry then.
+  absl::Status Split(int64_t batch_size, std::vector<double>* owed,
+                     std::vector<int64_t>* counts) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  std::vector<size_t> DrawMembers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  absl::Status DrawParts(int64_t batch_size, absl::Span<const int64_t> counts)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  absl::Status ApplyTransforms(TensorDict* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  const std::vector<Member> members;
+  const int64_t batch_size;
+  const bool stacked;
+  const int64_t buffers_sampled;
+
+  mutable absl::Mutex mutex;
+  const std::unique_ptr<Compose> transforms ABSL_PT_GUARDED_BY(mutex);
+  uint64_t seed ABSL_GUARDED_BY(mutex);
+  std::vector<double> shares ABSL_GUARDED_BY(mutex);
+  std::vector<double> carry ABSL_GUARDED_BY(mutex);
+  std::vector<int64_t> items ABSL_GUARDED_BY(mutex);
+  int64_t batches ABSL_GUARDED_BY(mutex) = 0;
+  std::vector<Held> held ABSL_GUARDED_BY(mutex);
+};
+
+}  // namespace rill
+
+#endif  // RILL_REPLAY_ENSEMBLE_REPLAY_BUFFER_ENSEMBLE_STATE_H_

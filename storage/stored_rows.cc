@@ -17,6 +17,7 @@
 #include "rill/formats/replaceable.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/lane_rings.h"
+#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 
@@ -26,7 +27,10 @@ namespace {
 constexpr char kKind[] = "storage";
 // Before it all rows were in one memmap directory.
 constexpr int64_t kChunksVersion = 3;
+// Rows hold more than the leaves of a spec.
+constexpr int64_t kRaggedVersion = 4;
 constexpr char kRowsDirectory[] = "rows";
+constexpr char kRaggedDirectory[] = "ragged";
 constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
 // Calls fn(begin, end) for pieces of [0, n) of about kPieceBytes each.
@@ -43,29 +47,32 @@ absl::Status ForEachPiece(const RowTable& table, int64_t n, Fn fn) {
 // Rows `slots` in host memory.
 absl::StatusOr<TensorDict> ReadRows(const RowTable& table,
                                     absl::Span<const Slot> slots) {
-  const auto& leaves = table.spec().leaves();
-  const Shape rows = {static_cast<int64_t>(slots.size())};
-  TensorDict dict(rows);
+  const auto n = static_cast<int64_t>(slots.size());
   std::vector<LeafBatch> places;
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    Tensor leaf;
-    if (table.device().is_cpu()) {
-      RILL_ASSIGN_OR_RETURN(leaf,
-                            Tensor::Empty(leaves[i].spec.dtype,
-                                          rows.Concat(leaves[i].spec.shape)));
-      if (leaf.num_elements() > 0) {
-        places.push_back({i, leaf.raw_data(), table.layout().leaf_bytes(i)});
-      }
-    } else {
-      RILL_ASSIGN_OR_RETURN(leaf, table.ReadToHost(slots, i));
-    }
-    RILL_RETURN_IF_ERROR(dict.Set(leaves[i].key, std::move(leaf)));
+  if (table.device().is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(TensorDict rows,
+                          MakeHostRows(table.spec(), n, &places));
+    RILL_RETURN_IF_ERROR(table.Read(slots, places));
+    return rows;
   }
-  RILL_RETURN_IF_ERROR(table.Read(slots, places));
-  return dict;
+  TensorDict rows({n});
+  const auto& leaves = table.spec().leaves();
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    RILL_ASSIGN_OR_RETURN(Tensor leaf, table.ReadToHost(slots, i));
+    RILL_RETURN_IF_ERROR(rows.Set(leaves[i].key, std::move(leaf)));
+  }
+  return rows;
 }
 
-absl::Status WriteChunk(const LaneRings& rings, const RowTable& table,
+int64_t RowBytes(const TensorDictSpec& spec) {
+  int64_t bytes = 0;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
+  }
+  return bytes;
+}
+
+absl::Status WriteChunk(const LaneRings& rings, ReadRowsFn read,
                         const ChunkShape& shape, const Chunk& chunk,
                         const std::string& path) {
   const Lanes& lanes = rings.lanes();
@@ -78,7 +85,7 @@ absl::Status WriteChunk(const LaneRings& rings, const RowTable& table,
       slots.push_back(lanes.SlotOf(lane, step % lanes.capacity));
     }
   }
-  RILL_ASSIGN_OR_RETURN(const TensorDict rows, ReadRows(table, slots));
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, read(slots));
   return SaveConsolidated(rows, path);
 }
 
@@ -286,6 +293,17 @@ Manifest ManifestOf(const LaneRings& rings) {
   return manifest;
 }
 
+// Those that a save writes: one without rows, which tells the keys, where no
+// row is live.
+std::vector<Chunk> ChunksToSave(const LaneRings& rings, const ChunkShape& shape,
+                                Manifest* manifest) {
+  manifest->SetInt("chunk_lanes", shape.lanes);
+  manifest->SetInt("chunk_steps", shape.steps);
+  std::vector<Chunk> chunks = LiveChunks(rings, shape);
+  if (chunks.empty()) chunks.push_back(Chunk());
+  return chunks;
+}
+
 // The slot of each row of `part`; -1 where it has none here.
 void SlotsOf(const StoredRows& stored, const StoredRows::Part& part,
              std::vector<Slot>* slots) {
@@ -344,6 +362,23 @@ class TableFiller {
 
 }  // namespace
 
+absl::StatusOr<TensorDict> MakeHostRows(const TensorDictSpec& spec, int64_t n,
+                                        std::vector<LeafBatch>* places) {
+  const Shape shape = {n};
+  TensorDict rows(shape);
+  places->clear();
+  for (size_t i = 0; i < spec.leaves().size(); ++i) {
+    const LeafSpec& wanted = spec.leaves()[i].spec;
+    RILL_ASSIGN_OR_RETURN(
+        Tensor leaf, Tensor::Empty(wanted.dtype, shape.Concat(wanted.shape)));
+    if (leaf.num_elements() > 0) {
+      places->push_back({i, leaf.raw_data(), leaf.size_bytes() / n});
+    }
+    RILL_RETURN_IF_ERROR(rows.Set(spec.leaves()[i].key, std::move(leaf)));
+  }
+  return rows;
+}
+
 absl::Status SaveStoredRows(const std::string& directory,
                             const LaneRings& rings, const RowTable* table,
                             const OverwriteCounts* overwrites,
@@ -355,16 +390,16 @@ absl::Status SaveStoredRows(const std::string& directory,
   std::vector<Chunk> chunks;
   if (table != nullptr) {
     shape = overwrites->shape();
-    chunks = LiveChunks(rings, shape);
-    if (chunks.empty()) chunks.push_back(Chunk());  // Tells the keys.
-    manifest.SetInt("chunk_lanes", shape.lanes);
-    manifest.SetInt("chunk_steps", shape.steps);
+    chunks = ChunksToSave(rings, shape, &manifest);
   }
   std::unique_ptr<SavedChunks> saved;
   RILL_RETURN_IF_ERROR(ReplaceDirectory(
       directory, [&](const std::string& fresh) -> absl::Status {
         const std::string folder = JoinPath(fresh, kRowsDirectory);
         RILL_RETURN_IF_ERROR(CreateDirectories(folder));
+        const auto read = [table](absl::Span<const Slot> slots) {
+          return ReadRows(*table, slots);
+        };
         FileSums sums;
         for (const Chunk& chunk : chunks) {
           const std::string path = JoinPath(fresh, PathOf(chunk));
@@ -374,7 +409,7 @@ absl::Status SaveStoredRows(const std::string& directory,
           if (linked != nullptr) {
             sums[PathOf(chunk)] = *linked;
           } else {
-            RILL_RETURN_IF_ERROR(WriteChunk(rings, *table, shape, chunk, path));
+            RILL_RETURN_IF_ERROR(WriteChunk(rings, read, shape, chunk, path));
           }
         }
         RILL_RETURN_IF_ERROR(WriteManifest(manifest, fresh, &sums));
@@ -388,13 +423,48 @@ absl::Status SaveStoredRows(const std::string& directory,
   return absl::OkStatus();
 }
 
+absl::Status SaveStoredRows(const std::string& directory,
+                            const LaneRings& rings, const TensorDictSpec& spec,
+                            ReadRowsFn read, const RaggedFn& ragged) {
+  RILL_RETURN_IF_ERROR(
+      CheckReplaceable("Storage::Save", directory, kManifestFile));
+  Manifest manifest = ManifestOf(rings);
+  if (ragged != nullptr) manifest.version = kRaggedVersion;
+  const ChunkShape shape = ChunkShape::Of(rings.lanes(), RowBytes(spec));
+  std::vector<Chunk> chunks;
+  if (!spec.empty()) chunks = ChunksToSave(rings, shape, &manifest);
+  return ReplaceDirectory(
+      directory, [&](const std::string& fresh) -> absl::Status {
+        RILL_RETURN_IF_ERROR(
+            CreateDirectories(JoinPath(fresh, kRowsDirectory)));
+        for (const Chunk& chunk : chunks) {
+          RILL_RETURN_IF_ERROR(WriteChunk(rings, read, shape, chunk,
+                                          JoinPath(fresh, PathOf(chunk))));
+        }
+        if (ragged != nullptr) {
+          RILL_RETURN_IF_ERROR(ragged(JoinPath(fresh, kRaggedDirectory)));
+        }
+        return WriteManifest(manifest, fresh);
+      });
+}
+
 absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                                           const Lanes& lanes,
                                           const TensorDictSpec& spec,
-                                          const StorageLoadOptions& options) {
+                                          const StorageLoadOptions& options,
+                                          bool has_ragged) {
   StoredRows stored(lanes);
   RILL_ASSIGN_OR_RETURN(const Manifest manifest,
-                        ReadManifest(directory, kKind, kChunksVersion));
+                        ReadManifest(directory, kKind, kRaggedVersion));
+  if ((manifest.version == kRaggedVersion) != has_ragged) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("Storage::Load: ragged leaves: got rows ",
+                     has_ragged ? "without" : "with",
+                     " such leaves in the directory, want this storage's, ",
+                     has_ragged ? "with" : "without",
+                     "; use a ListStorage with ragged_leaves as the one that "
+                     "saved had them"));
+  }
   RILL_ASSIGN_OR_RETURN(const Lanes saved,
                         ParseLanes(manifest, lanes, options));
   RILL_ASSIGN_OR_RETURN(stored.saved, ParseRings(manifest, saved));
@@ -402,6 +472,11 @@ absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
   RILL_RETURN_IF_ERROR(manifest.version < kChunksVersion
                            ? LoadRows(directory, &stored)
                            : LoadChunks(directory, manifest, &stored));
+  if (has_ragged) {
+    RILL_ASSIGN_OR_RETURN(
+        stored.ragged,
+        OrDamaged(LoadMemmapDirectory(JoinPath(directory, kRaggedDirectory))));
+  }
   RILL_RETURN_IF_ERROR(CheckSpec(stored.spec, spec));
   return stored;
 }
@@ -418,6 +493,45 @@ std::unique_ptr<SavedChunks> ChunksOf(const StoredRows& stored,
     saved->Add(chunk, overwrites.Of(chunk), stored.sums.at(PathOf(chunk)));
   }
   return saved;
+}
+
+absl::StatusOr<TensorDict> RowsOf(const StoredRows& stored) {
+  const LaneRings& rings = stored.rings;
+  if (stored.parts.empty()) return TensorDict({0});
+  if (stored.parts.size() == 1 &&
+      stored.parts[0].rows.batch_shape() == Shape{rings.size()}) {
+    return stored.parts[0].rows;
+  }
+  std::vector<int64_t> first_row;  // Of each lane, in the result.
+  int64_t rows = 0;
+  for (int64_t lane = 0; lane < rings.lanes().count; ++lane) {
+    first_row.push_back(rows);
+    rows += rings.live(lane);
+  }
+  std::vector<LeafBatch> places;
+  RILL_ASSIGN_OR_RETURN(const TensorDict all,
+                        MakeHostRows(stored.spec, rows, &places));
+  for (const StoredRows::Part& part : stored.parts) {
+    int64_t row = 0;  // Of the part.
+    for (int64_t lane = part.first_lane; lane < part.end_lane; ++lane) {
+      const int64_t written = rings.cursors()[lane].written;
+      const int64_t first = written - rings.live(lane);
+      const int64_t begin =
+          std::max(part.first_step, written - stored.saved.live(lane));
+      const int64_t end = std::max(begin, std::min(part.end_step, written));
+      const int64_t kept = std::clamp(first, begin, end);
+      if (kept < end) {
+        RILL_ASSIGN_OR_RETURN(
+            const TensorDict from,
+            part.rows.Slice(0, row + kept - begin, row + end - begin));
+        const int64_t at = first_row[lane] + kept - first;
+        RILL_ASSIGN_OR_RETURN(TensorDict to, all.Slice(0, at, at + end - kept));
+        RILL_RETURN_IF_ERROR(to.CopyFrom(from));
+      }
+      row += end - begin;
+    }
+  }
+  return all;
 }
 
 absl::Status FillTable(const StoredRows& stored, RowTable* table) {

@@ -3,16 +3,20 @@
 #define RILL_STORAGE_STORED_ROWS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/chunks/saved_chunks.h"
 #include "rill/storage/lane_rings.h"
+#include "rill/storage/row_layout.h"
 #include "rill/storage/row_table.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/spec.h"
@@ -36,6 +40,7 @@ struct StoredRows {
   explicit StoredRows(const Lanes& lanes) : saved(lanes), rings(lanes) {}
 
   std::vector<Part> parts;
+  TensorDict ragged;    // [], what a RaggedFn wrote, mapped too.
   TensorDictSpec spec;  // Empty where the storage that was saved had none.
   LaneRings saved;      // Those that were saved,
   LaneRings rings;      // and those of the storage that loads them.
@@ -53,19 +58,42 @@ absl::Status SaveStoredRows(const std::string& directory,
                             const OverwriteCounts* overwrites,
                             std::unique_ptr<SavedChunks>* last);
 
+// Gives rows [slots.size()] with all leaves of a spec, in host memory.
+using ReadRowsFn =
+    absl::FunctionRef<absl::StatusOr<TensorDict>(absl::Span<const Slot> slots)>;
+// Makes the memmap directory `directory` of what rows hold beside the leaves
+// of their spec: lane after lane, oldest first.
+using RaggedFn = std::function<absl::Status(const std::string& directory)>;
+
+// The same of rows with this spec (without keys: none) that lie elsewhere; all
+// chunks are written. With `ragged`, only who asks for it loads them again.
+absl::Status SaveStoredRows(const std::string& directory,
+                            const LaneRings& rings, const TensorDictSpec& spec,
+                            ReadRowsFn read, const RaggedFn& ragged = nullptr);
+
+// New tensors for n rows in host memory, and where to put their leaves.
+absl::StatusOr<TensorDict> MakeHostRows(const TensorDictSpec& spec, int64_t n,
+                                        std::vector<LeafBatch>* places);
+
 // Checks and maps what SaveStoredRows wrote. FAILED_PRECONDITION where lanes,
 // or keys, dtypes and shapes differ from `spec` (unless one of both is empty);
-// names both sides. DATA_LOSS where files are damaged.
+// names both sides; and where it was saved with a RaggedFn and not
+// `has_ragged`, or the other way. DATA_LOSS where files are damaged.
 absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                                           const Lanes& lanes,
                                           const TensorDictSpec& spec,
-                                          const StorageLoadOptions& options);
+                                          const StorageLoadOptions& options,
+                                          bool has_ragged = false);
 
 // What a save of the rows as they were loaded from `directory` need not write;
 // null where that is all.
 std::unique_ptr<SavedChunks> ChunksOf(const StoredRows& stored,
                                       const std::string& directory,
                                       const OverwriteCounts& overwrites);
+
+// The rows that are live in stored.rings, [n], lane after lane, oldest first: a
+// copy where they lie in several parts.
+absl::StatusOr<TensorDict> RowsOf(const StoredRows& stored);
 
 // Copies the rows that are live in stored.rings to their slots there, a piece
 // at a time.

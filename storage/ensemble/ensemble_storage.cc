@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/ensemble/ensemble_storage.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/storage/ensemble/ensemble_storage_state.h"
+
+namespace rill {
+
+using storage_internal::BatchAssembly;
+using storage_internal::LeafKeys;
+
+namespace {
+
+constexpr absl::string_view kCreate = "EnsembleStorage::Create";
+
+absl::Status BadMember(size_t member, const absl::AlphaNum& got,
+                       const absl::AlphaNum& want) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      kCreate, ": members[", member, "]: got ", got, ", want ", want));
+}
+
+bool IsSame(const TensorDictSpec& a, const TensorDictSpec& b) {
+  return a.leaves().size() == b.leaves().size() &&
+         std::all_of(a.leaves().begin(), a.leaves().end(), [&](const auto& l) {
+           const LeafSpec* const other = b.Find(l.key);
+           return other != nullptr && other->dtype == l.spec.dtype &&
+                  other->shape == l.spec.shape;
+         });
+}
+
+absl::StatusOr<Lanes> JoinedLanes(
+    const std::vector<std::unique_ptr<Storage>>& members) {
+  constexpr int64_t kMaxLanes = int64_t{1} << 24;
+  Lanes lanes = {.count = 0};
+  TensorDictSpec spec;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members[i] == nullptr) return BadMember(i, "null", "a storage");
+    const Storage& member = *members[i];
+    if (i == 0) lanes.capacity = member.lanes().capacity;
+    if (member.lanes().capacity != lanes.capacity) {
+      return BadMember(
+          i, absl::StrCat("lanes of ", member.lanes().capacity, " slots"),
+          absl::StrCat(lanes.capacity, ", as members[0]"));
+    }
+    if (member.device() != members[0]->device()) {
+      return BadMember(
+          i, absl::StrCat("rows on ", member.device().ToString()),
+          absl::StrCat(members[0]->device().ToString(), ", as members[0]"));
+    }
+    if (spec.empty()) spec = member.spec();
+    if (!member.spec().empty() && !IsSame(member.spec(), spec)) {
+      return BadMember(
+          i, absl::StrCat("rows of ", member.spec().ToString()),
+          absl::StrCat("those of a member before, ", spec.ToString()));
+    }
+    lanes.count += member.lanes().count;
+    int64_t slots;
+    if (lanes.count > kMaxLanes ||
+        __builtin_mul_overflow(lanes.count, lanes.capacity, &slots)) {
+      return BadMember(i, absl::StrCat(lanes.count, " lanes in all"),
+                       absl::StrCat("at most ", kMaxLanes, ", and slots that ",
+                                    "int64 can count"));
+    }
+  }
+  if (members.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": members: got 0, want >= 1"));
+  }
+  return lanes;
+}
+
+absl::Status NoSlot(absl::string_view caller, Slot slot,
+                    const absl::AlphaNum& want) {
+  return absl::OutOfRangeError(
+      absl::StrCat(caller, ": slot: got ", slot, ", want a live one", want));
+}
+
+}  // namespace
+
+// --- Making ------------------------------------------------------------------
+
+EnsembleStorage::State::State(std::vector<std::unique_ptr<Storage>> all,
+                              const Lanes& all_lanes)
+    : lanes(all_lanes), observers(all_lanes), members(std::move(all)) {
+  for (size_t i = 0; i < members.size(); ++i) {
+    first_lanes.push_back(static_cast<int64_t>(members_of_lanes.size()));
+    members_of_lanes.insert(members_of_lanes.end(),
+                            static_cast<size_t>(members[i]->lanes().count), i);
+    relays.push_back(std::make_unique<storage_internal::MemberRelay>(
+        &observers, FirstSlot(i)));
+  }
+}
+
+absl::Status EnsembleStorage::State::AttachRelays() {
+  for (size_t i = 0; i < size(); ++i) {
+    RILL_RETURN_IF_ERROR(members[i]->AddObserver(relays[i].get()))
+        << kCreate << ": " << Label(i);
+  }
+  observers.Clear();  // Nobody is there; passes events on from now on.
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<EnsembleStorage>> EnsembleStorage::Create(
+    std::vector<std::unique_ptr<Storage>> members) {
+  RILL_ASSIGN_OR_RETURN(const Lanes lanes, JoinedLanes(members));
+  auto state = std::make_unique<State>(std::move(members), lanes);
+  {
+    absl::MutexLock alone(&state->alone_mutex);
+    RILL_RETURN_IF_ERROR(state->AttachRelays());
+    RILL_RETURN_IF_ERROR(state->LearnSpec());
+  }
+  return std::unique_ptr<EnsembleStorage>(
+      new EnsembleStorage(std::move(state)));
+}
+
+EnsembleStorage::EnsembleStorage(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+
+EnsembleStorage::~EnsembleStorage() = default;
+
+absl::Status EnsembleStorage::State::LearnSpec() {
+  if (all_know_spec) return absl::OkStatus();
+  const TensorDictSpec spec = members[KnownMember()]->spec();
+  if (spec.empty()) return absl::OkStatus();
+  if (Assembly() == nullptr) {
+    RILL_ASSIGN_OR_RETURN(auto made,
+                          BatchAssembly::Create(spec, members[0]->device()));
+    absl::MutexLock lock(&assembly_mutex);
+    assembly = std::move(made);
+  }
+  all_know_spec =
+      std::none_of(members.begin(), members.end(),
+                   [](const auto& member) { return member->spec().empty(); });
+  return absl::OkStatus();
+}
+
+size_t EnsembleStorage::State::KnownMember() const {
+  if (all_know_spec) return 0;
+  for (size_t i = 0; i < size(); ++i) {
+    if (!members[i]->spec().empty()) return i;
+  }
+  return 0;
+}
+
+// --- Whose -------------------------------------------------------------------
+
+std::string EnsembleStorage::State::Label(size_t member) const {
+  return absl::StrCat("member ", member, ", whose lane 0 is lane ",
+                      first_lanes[member], " and whose slot 0 is slot ",
+                      FirstSlot(member));
+}
+
+absl::Status EnsembleStorage::State::Explained(
+    size_t member, const absl::Status& status) const {
+  if (size() == 1) return status;
+  RILL_RETURN_IF_ERROR(status) << "said by " << Label(member);
+  return absl::OkStatus();
+}
+
+absl::Status EnsembleStorage::State::CheckSlots(
+    absl::string_view caller, absl::Span<const Slot> slots) const {
+  const int64_t num_slots = lanes.num_slots();
+  if (storage_internal::AllInRange(slots, num_slots)) return absl::OkStatus();
+  const Slot slot = *std::find_if(slots.begin(), slots.end(), [&](Slot each) {
+    return each < 0 || each >= num_slots;
+  });
+  int64_t rows = 0;
+  for (const auto& member : members) rows += member->size();
+  return NoSlot(caller, slot,
+                rows == 0 ? "; no row is stored"
+                          : absl::StrCat(" in [0, ", num_slots, ")"));
+}
+
+absl::Status EnsembleStorage::State::CheckLive(absl::string_view caller,
+                                               absl::Span<const Slot> slots,
+                                               const Parts& parts) const {
+  TensorDict nothing;
+  bool is_live = true;
+  for (size_t i = 0; i < size() && is_live; ++i) {
+    is_live = parts[i].slots.empty() ||
+              members[i]->ReadLeaves(parts[i].slots, {}, &nothing).ok();
+  }
+  if (is_live) return absl::OkStatus();
+  for (const Slot slot : slots) {
+    const size_t i = MemberOf(slot);
+    const absl::Status status =
+        members[i]->ReadLeaves({slot - FirstSlot(i)}, {}, &nothing);
+    if (status.ok()) continue;
+    return NoSlot(caller, slot,
+                  absl::StrCat("; ", Explained(i, status).message()));
+  }
+  return absl::OkStatus();
+}
+
+size_t EnsembleStorage::State::Split(absl::Span<const Slot> slots, Parts* parts,
+                                     size_t* only) const {
+  parts->resize(size());
+  for (Part& part : *parts) {
+    part.slots.clear();
+    part.places.clear();
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const size_t member = MemberOf(slots[i]);
+    (*parts)[member].slots.push_back(slots[i] - FirstSlot(member));
+    (*parts)[member].places.push_back(static_cast<int64_t>(i));
+  }
+  size_t used = 0;
+  for (size_t i = 0; i < size(); ++i) {
+    if ((*parts)[i].slots.empty()) continue;
+    ++used;
+    *only = i;
+  }
+  return used;
+}
+
+int64_t EnsembleStorage::num_members() const {
+  return static_cast<int64_t>(state_->size());
+}
+const Storage& EnsembleStorage::member(int64_t i) const {
+  return *state_->members[static_cast<size_t>(i)];
+}
+int64_t EnsembleStorage::MemberOfSlot(Slot slot) const {
+  return static_cast<int64_t>(state_->MemberOf(slot));
+}
+int64_t EnsembleStorage::MemberOfLane(int64_t lane) const {
+  return static_cast<int64_t>(state_->members_of_lanes[lane]);
+}
+
+// --- Reading -----------------------------------------------------------------
+
+EnsembleStorage::State::Parts EnsembleStorage::State::TakeParts() const {
+  absl::MutexLock lock(&parts_mutex);
+  if (unused.empty()) return {};
+  Parts parts = std::move(unused.back());
+  unused.pop_back();
+  return parts;
+}
+
+void EnsembleStorage::State::GiveBack(Parts parts) const {
+  absl::MutexLock lock(&parts_mutex);
+  unused.push_back(std::move(parts));
+}
+
+absl::Status EnsembleStorage::State::ReadMember(size_t member,
+                                                absl::Span<const Slot> slots,
+                                                const LeafKeys& keys,
+                                                TensorDict* out) const {
+  return keys ? members[member]->ReadLeaves(slots, *keys, out)
+              : members[member]->Read(slots, out);
+}
+
+absl::Status EnsembleStorage::State::ReadSome(absl::string_view caller,
+                                              absl::Span<const Slot> slots,
+                                              const LeafKeys& keys,
+                                              TensorDict* out) const {
+  if (out == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": out: got null, want a TensorDict"));
+  }
+  if (size() == 1) return ReadMember(0, slots, keys, out);
+  if (slots.empty()) return ReadMember(KnownMember(), slots, keys, out);
+  RILL_RETURN_IF_ERROR(CheckSlots(caller, slots));
+  Parts parts = TakeParts();
+  const absl::Status status = ReadParts(caller, slots, keys, &parts, out);
+  GiveBack(std::move(parts));
+  return status;
+}
+
+absl::Status EnsembleStorage::State::ReadParts(absl::string_view caller,
+                                               absl::Span<const Slot> slots,
+                                               const LeafKeys& keys,
+                                               Parts* parts,
+                                               TensorDict* out) const {
+  size_t only = 0;
+  const size_t used = Split(slots, parts, &only);
+  for (size_t i = 0; i < size(); ++i) {
+    Part& part = (*parts)[i];
+    if (part.slots.empty()) continue;
+    const absl::Status status =
+        ReadMember(i, part.slots, keys, used == 1 ? out : &part.rows);
+    if (status.ok()) continue;
+    if (absl::IsOutOfRange(status)) {
+      RILL_RETURN_IF_ERROR(CheckLive(caller, slots, *parts));
+    }
+    return Explained(i, status);
+  }
+  if (used == 1) return absl::OkStatus();
+  return Assemble(static_cast<int64_t>(slots.size()), keys, *parts, out);
+}
+
+absl::Status EnsembleStorage::State::Assemble(int64_t n, const LeafKeys& keys,
+                                              const Parts& parts,
+                                              TensorDict* out) const {
+  std::shared_ptr<const BatchAssembly> known = Assembly();
+  if (known == nullptr) {
+    // The first write is published, and has not returned.
+    RILL_ASSIGN_OR_RETURN(known,
+                          BatchAssembly::Create(members[KnownMember()]->spec(),
+                                                members[0]->device()));
+  }
+  TensorDict fresh;
+  TensorDict* batch = out;
+  if (!known->Fits(n, keys, Lent(), *out)) {
+    RILL_ASSIGN_OR_RETURN(fresh, known->MakeBatch(n, keys));
+    batch = &fresh;
+  }
+  for (const Part& part : parts) {
+    if (part.slots.empty()) continue;
+    RILL_RETURN_IF_ERROR(known->Put(part.rows, part.places, keys, batch));
+  }
+  if (batch == &fresh) *out = std::move(fresh);
+  return absl::OkStatus();
+}
+
+absl::Status EnsembleStorage::Read(absl::Span<const Slot> slots,
+                                   TensorDict* out) const {
+  return state_->ReadSome("Storage::Read", slots, std::nullopt, out);
+}
+
+absl::Status EnsembleStorage::ReadLeaves(absl::Span<const Slot> slots,
+                                         absl::Span<const std::string> keys,
+                                         TensorDict* out) const {
+  return state_->ReadSome("Storage::ReadLeaves", slots, keys, out);
+}
+
+absl::StatusOr<SlotLease> EnsembleStorage::Lease(SlotRange range) const {
+  const State& state = *state_;
+  size_t member = 0;
+  if (range.count == 0) {
+    member = state.KnownMember();
+  } else {
+    RILL_RETURN_IF_ERROR(state.CheckSlots("Storage::Lease", {range.first}));
+    member = state.MemberOf(range.first);
+    range.first -= state.FirstSlot(member);
+  }
+  auto lease = state.members[member]->Lease(range);
+  if (!lease.ok()) return state.Explained(member, lease.status());
+  absl::MutexLock lock(&state.lent_mutex);
+  std::vector<const Buffer*>& lent = state.lent;
+  lease->rows().ForEachLeaf([&lent](absl::string_view, const Tensor& leaf) {
+    if (!leaf.is_valid()) return;
+    const Buffer* const buffer = leaf.buffer().get();
+    if (std::find(lent.begin(), lent.end(), buffer) == lent.end()) {
+      lent.push_back(buffer);
+    }
+  });
+  return lease;
+}
+
+// --- What the members say ----------------------------------------------------
+
+const Lanes& EnsembleStorage::lanes() const { return state_->lanes; }
+
+int64_t EnsembleStorage::size() const {
+  int64_t rows = 0;
+  for (const auto& member : state_->members) rows += member->size();
+  return rows;
+}
+
+std::vector<Cursor> EnsembleStorage::cursors() const {
+  std::vector<Cursor> all;
+  for (const auto& member : state_->members) {
+    const std::vector<Cursor> some = member->cursors();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+TensorDictSpec EnsembleStorage::spec() const {
+  return state_->members[state_->KnownMember()]->spec();
+}
+
+Device EnsembleStorage::device() const { return state_->members[0]->device(); }
+
+StorageUsage EnsembleStorage::MemoryUsage() const {
+  StorageUsage all;
+  std::vector<StorageUsage> usages;
+  for (const auto& member : state_->members) {
+    usages.push_back(member->MemoryUsage());
+    all.row = std::max(all.row, usages.back().row);
+  }
+  for (size_t i = 0; i < usages.size(); ++i) {
+    all.memory += usages[i].memory;
+    all.disk += usages[i].disk;
+    // Members that do not know their rows yet will.
+    all.full += usages[i].row == 0 ? all.row * state_->members[i]->capacity()
+                                   : usages[i].full;
+    all.saved += usages[i].saved;
+  }
+  return all;
+}
+
+absl::Status EnsembleStorage::Sync() {
+  for (size_t i = 0; i < state_->size(); ++i) {
+    RILL_RETURN_IF_ERROR(state_->members[i]->Sync()) << state_->Label(i);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill

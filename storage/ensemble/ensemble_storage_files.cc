@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done to all members of an EnsembleStorage at once: observers, Clear,
+// Save and Load.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/storage/ensemble/ensemble_storage_state.h"
+
+namespace rill {
+
+using storage_internal::LaneRings;
+using storage_internal::LiveRows;
+using storage_internal::StoredRows;
+
+namespace {
+
+// A folder beside `directory` that nobody else has.
+std::string WorkDirectory(absl::string_view directory) {
+  static std::atomic<int64_t> count = 0;
+  while (absl::ConsumeSuffix(&directory, "/")) {
+  }
+  return absl::StrCat(directory, ".members-", getpid(), "-", ++count);
+}
+
+}  // namespace
+
+// --- Observers ---------------------------------------------------------------
+
+absl::StatusOr<LiveRows> EnsembleStorage::State::Collect() const {
+  LiveRows rows;
+  for (size_t i = 0; i < size(); ++i) {
+    rows.set_first_slot(FirstSlot(i));
+    RILL_RETURN_IF_ERROR(members[i]->AddObserver(&rows)) << Label(i);
+    members[i]->RemoveObserver(&rows);
+  }
+  if (rows.is_consistent()) return rows;
+  return absl::FailedPreconditionError(
+      "EnsembleStorage: event keys: got members that report other values of "
+      "their rows, want the same; give them the same EventKeys");
+}
+
+absl::Status EnsembleStorage::State::Retell() {
+  RILL_ASSIGN_OR_RETURN(const LiveRows rows, Collect());
+  observers.Tell(rows);
+  return absl::OkStatus();
+}
+
+void EnsembleStorage::State::RetellIfBroken() {
+  if (!observers.is_broken()) return;
+  absl::MutexLock alone(&alone_mutex);
+  if (observers.is_broken()) Retell().IgnoreError();
+}
+
+absl::Status EnsembleStorage::AddObserver(WriteObserver* observer) {
+  constexpr char kCaller[] = "Storage::AddObserver";
+  if (observer == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCaller, ": observer: got null, want one"));
+  }
+  State& state = *state_;
+  absl::MutexLock alone(&state.alone_mutex);
+  if (state.observers.Has(observer)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        kCaller, ": observer: got one that was added, want another"));
+  }
+  RILL_ASSIGN_OR_RETURN(const LiveRows rows, state.Collect());
+  state.observers.Add(observer, rows);
+  return absl::OkStatus();
+}
+
+void EnsembleStorage::RemoveObserver(WriteObserver* observer) {
+  absl::MutexLock alone(&state_->alone_mutex);
+  state_->observers.Remove(observer);
+}
+
+// --- Clear -------------------------------------------------------------------
+
+absl::Status EnsembleStorage::Clear() {
+  State& state = *state_;
+  absl::MutexLock alone(&state.alone_mutex);
+  state.observers.Mute();
+  for (size_t i = 0; i < state.size(); ++i) {
+    const absl::Status status = state.members[i]->Clear();
+    if (status.ok()) continue;
+    RILL_RETURN_IF_ERROR(state.Retell());
+    return state.Explained(i, status);
+  }
+  state.observers.Clear();
+  return absl::OkStatus();
+}
+
+// --- Files -------------------------------------------------------------------
+
+absl::Status EnsembleStorage::Save(const std::string& directory) const {
+  const State& state = *state_;
+  absl::MutexLock alone(&state.alone_mutex);
+  RILL_ASSIGN_OR_RETURN(const LiveRows live, state.Collect());
+  const Lanes& lanes = state.lanes;
+  std::vector<int64_t> first_live(static_cast<size_t>(lanes.count));
+  std::vector<int64_t> rows_of_lane(first_live.size());
+  for (const SlotRange& range : live.ranges()) {
+    rows_of_lane[lanes.LaneOf(range.first)] += range.count;
+  }
+  for (size_t lane = 0; lane < first_live.size(); ++lane) {
+    const int64_t written = live.cursors()[lane].written;
+    if (rows_of_lane[lane] == std::min(written, lanes.capacity)) continue;
+    first_live[lane] = written - rows_of_lane[lane];
+  }
+  LaneRings rings(lanes);
+  rings.Restore(live.cursors(), first_live);
+  const auto read =
+      [&](absl::Span<const Slot> slots) -> absl::StatusOr<TensorDict> {
+    TensorDict rows;
+    RILL_RETURN_IF_ERROR(Read(slots, &rows));
+    return rows.To(Device::Cpu());
+  };
+  return storage_internal::SaveStoredRows(directory, rings, spec(), read);
+}
+
+// The part of each member as a save of its own, in folders 0, 1, ...
+absl::Status EnsembleStorage::State::WriteMemberSaves(
+    const StoredRows& stored, const std::string& directory) const {
+  RILL_ASSIGN_OR_RETURN(const TensorDict all, storage_internal::RowsOf(stored));
+  RILL_RETURN_IF_ERROR(CreateDirectories(directory));
+  int64_t row = 0;
+  for (size_t i = 0; i < size(); ++i) {
+    const Lanes& own = members[i]->lanes();
+    const auto part = [&](const auto& of_lanes) {
+      return of_lanes.empty() ? absl::MakeConstSpan(of_lanes)
+                              : absl::MakeConstSpan(of_lanes).subspan(
+                                    first_lanes[i], own.count);
+    };
+    LaneRings rings(own);
+    rings.Restore(part(stored.rings.cursors()),
+                  part(stored.rings.first_live()));
+    std::vector<SlotRange> ranges;
+    rings.LiveRanges(&ranges);
+    absl::flat_hash_map<Slot, int64_t> row_of;  // Of `all`.
+    for (const SlotRange& range : ranges) {
+      for (int64_t j = 0; j < range.count; ++j) row_of[range.first + j] = row++;
+    }
+    const auto read = [&](absl::Span<const Slot> slots) {
+      std::vector<int64_t> rows;
+      for (const Slot slot : slots) rows.push_back(row_of.at(slot));
+      return all.Gather(rows);
+    };
+    RILL_RETURN_IF_ERROR(storage_internal::SaveStoredRows(
+        JoinPath(directory, absl::StrCat(i)), rings, stored.spec, read));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EnsembleStorage::State::LoadMembers(const std::string& directory) {
+  for (size_t i = 0; i < size(); ++i) {
+    const absl::Status status =
+        members[i]->Load(JoinPath(directory, absl::StrCat(i)));
+    if (status.ok()) continue;
+    if (i > 0) {
+      for (const auto& member : members) member->Clear().IgnoreError();
+    }
+    RILL_RETURN_IF_ERROR(Explained(i, status))
+        << (i == 0 ? "" : "; the storage is empty now");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EnsembleStorage::Load(const std::string& directory,
+                                   const StorageLoadOptions& options) {
+  State& state = *state_;
+  absl::MutexLock alone(&state.alone_mutex);
+  RILL_ASSIGN_OR_RETURN(const StoredRows stored,
+                        storage_internal::LoadStoredRows(directory, state.lanes,
+                                                         spec(), options));
+  const std::string work = WorkDirectory(directory);
+  absl::Status status = state.WriteMemberSaves(stored, work);
+  if (status.ok()) {
+    state.observers.Mute();
+    status = state.LoadMembers(work);
+    status.Update(state.LearnSpec());
+    status.Update(state.Retell());
+  }
+  RemoveAll(work).IgnoreError();
+  return status;
+}
+
+}  // namespace rill

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_ENSEMBLE_ENSEMBLE_STORAGE_STATE_H_
+#define RILL_STORAGE_ENSEMBLE_ENSEMBLE_STORAGE_STATE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/device/buffer.h"
+#include "rill/storage/batch_leaves.h"
+#include "rill/storage/ensemble/ensemble_observers.h"
+#include "rill/storage/ensemble/ensemble_storage.h"
+#include "rill/storage/lane_rings.h"
+#include "rill/storage/stored_rows.h"
+#include "rill/storage/tiered/batch_assembly.h"
+
+namespace rill {
+
+// EnsembleStorage's body. Writers share alone_mutex, which comes before the
+// members' locks; under these come those of `observers`. Readers take none of
+// it.
+struct EnsembleStorage::State {
+  // Those of some slots that one member has. Reusable.
+  struct Part {
+    std::vector<Slot> slots;      // The member's own numbers.
+    std::vector<int64_t> places;  // Of the slots that were asked for.
+    TensorDict rows;
+  };
+  using Parts = std::vector<Part>;
+
+  State(std::vector<std::unique_ptr<Storage>> all, const Lanes& all_lanes);
+  absl::Status AttachRelays();
+
+  // Which lanes of which members.
+  size_t size() const { return members.size(); }
+  Slot FirstSlot(size_t member) const {
+    return first_lanes[member] * lanes.capacity;
+  }
+  size_t MemberOf(Slot slot) const {
+    return members_of_lanes[lanes.LaneOf(slot)];
+  }
+  std::string Label(size_t member) const;
+  // A member's error, with what its numbers mean.
+  absl::Status Explained(size_t member, const absl::Status& status) const;
+  // OUT_OF_RANGE where a slot is none.
+  absl::Status CheckSlots(absl::string_view caller,
+                          absl::Span<const Slot> slots) const;
+  // The same where it has no row, for members' parts; the first that is asked
+  // for. OK where all are live.
+  absl::Status CheckLive(absl::string_view caller, absl::Span<const Slot> slots,
+                         const Parts& parts) const;
+  // Number of members that have any, and the last of those.
+  size_t Split(absl::Span<const Slot> slots, Parts* parts, size_t* only) const;
+
+  // What is known with the spec; null before.
+  std::shared_ptr<const storage_internal::BatchAssembly> Assembly() const {
+    absl::ReaderMutexLock lock(&assembly_mutex);
+    return assembly;
+  }
+  absl::Status LearnSpec() ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
+  // The first whose spec is known, or the first.
+  size_t KnownMember() const;
+
+  // Reading.
+  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
+                        const storage_internal::LeafKeys& keys,
+                        TensorDict* out) const;
+  absl::Status ReadMember(size_t member, absl::Span<const Slot> slots,
+                          const storage_internal::LeafKeys& keys,
+                          TensorDict* out) const;
+  absl::Status ReadParts(absl::string_view caller, absl::Span<const Slot> slots,
+                         const storage_internal::LeafKeys& keys, Parts* parts,
+                         TensorDict* out) const;
+  absl::Status Assemble(int64_t n, const storage_internal::LeafKeys& keys,
+                        const Parts& parts, TensorDict* out) const;
+  Parts TakeParts() const;
+  void GiveBack(Parts parts) const;
+  std::vector<const Buffer*> Lent() const {
+    absl::ReaderMutexLock lock(&lent_mutex);
+    return lent;
+  }
+
+  // Writing.
+  absl::StatusOr<storage_internal::LaneSteps> CheckBatchShape(
+      const TensorDict& batch, const WriteInfo& info) const;
+  absl::StatusOr<ExtendResult> Append(const TensorDict& batch,
+                                      const storage_internal::LaneSteps& append,
+                                      const WriteInfo& info) const
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex);
+  absl::Status CheckAppend(const TensorDict& batch,
+                           const storage_internal::LaneSteps& append) const
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex);
+  // What is known of rows fits the batch.
+  absl::Status CheckLeaves(const TensorDict& batch) const;
+  absl::Status WriteParts(absl::Span<const Slot> slots, const TensorDict& rows,
+                          InPlace kind, const Parts& parts) const
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex);
+  // Rows that were lent change under a write that reads them later.
+  absl::StatusOr<TensorDict> OwnRows(const TensorDict& rows) const;
+
+  // As a whole.
+  absl::StatusOr<storage_internal::LiveRows> Collect() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
+  // Observers hear all anew.
+  absl::Status Retell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
+  // The same after a write that failed, where a member did so on its own.
+  void RetellIfBroken() ABSL_LOCKS_EXCLUDED(alone_mutex);
+  absl::Status WriteMemberSaves(const storage_internal::StoredRows& stored,
+                                const std::string& directory) const;
+  absl::Status LoadMembers(const std::string& directory)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
+
+  const Lanes lanes;
+  std::vector<int64_t> first_lanes;      // One a member.
+  std::vector<size_t> members_of_lanes;  // One a lane.
+  storage_internal::EnsembleObservers observers;
+  std::vector<std::unique_ptr<storage_internal::MemberRelay>> relays;
+  const std::vector<std::unique_ptr<Storage>> members;
+
+  mutable absl::Mutex alone_mutex;
+  std::atomic<bool> all_know_spec = false;
+
+  mutable absl::Mutex assembly_mutex;
+  std::shared_ptr<const storage_internal::BatchAssembly> assembly
+      ABSL_GUARDED_BY(assembly_mutex);
+
+  mutable absl::Mutex parts_mutex;
+  mutable std::vector<Parts> unused ABSL_GUARDED_BY(parts_mutex);
+
+  // Where members' leases lie.
+  mutable absl::Mutex lent_mutex;
+  mutable std::vector<const Buffer*> lent ABSL_GUARDED_BY(lent_mutex);
+};
+
+}  // namespace rill
+
+#endif  // RILL_STORAGE_ENSEMBLE_ENSEMBLE_STORAGE_STATE_H_

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// What EnsembleStorage is beyond the storage suite.
+#include "rill/storage/ensemble/ensemble_storage.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/fault_point.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/storage/conformance/conformance_rows.h"
+#include "rill/storage/conformance/mirror_observer.h"
+#include "rill/storage/conformance/storage_oracle.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/storage/memmap_storage.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+
+std::unique_ptr<Storage> MakeDense(DenseStorage::Options options) {
+  auto storage = DenseStorage::Create(options);
+  RILL_EXPECT_OK(storage);
+  return *std::move(storage);
+}
+
+// Lanes of 4 slots: 2 of the first member, 1 of the second, 3 of the third.
+std::vector<std::unique_ptr<Storage>> Members(bool is_lazy) {
+  std::vector<std::unique_ptr<Storage>> members;
+  for (const int64_t lanes : {2, 1, 3}) {
+    members.push_back(
+        MakeDense({.capacity = 4 * lanes,
+                   .lanes = lanes,
+                   .spec = is_lazy ? TensorDictSpec() : ConformanceSpec()}));
+  }
+  return members;
+}
+
+std::unique_ptr<EnsembleStorage> Make(bool is_lazy = false) {
+  auto storage = EnsembleStorage::Create(Members(is_lazy));
+  RILL_EXPECT_OK(storage);
+  return *std::move(storage);
+}
+
+TensorDict Batch(int64_t lanes, int64_t steps, int64_t first_id = 1) {
+  return ConformanceRows({lanes, steps}, SlotsFrom(first_id, lanes * steps));
+}
+
+absl::StatusOr<TensorDict> RunExample(const TensorDict& batch) {
+  std::vector<std::unique_ptr<Storage>> members;
+  RILL_ASSIGN_OR_RETURN(members.emplace_back(),
+                        DenseStorage::Create({.capacity = 10, .lanes = 2}));
+  RILL_ASSIGN_OR_RETURN(members.emplace_back(),
+                        DenseStorage::Create({.capacity = 5}));
+  RILL_ASSIGN_OR_RETURN(auto storage,
+                        EnsembleStorage::Create(std::move(members)));
+  RILL_RETURN_IF_ERROR(storage->Extend(batch).status());
+  TensorDict rows;
+  RILL_RETURN_IF_ERROR(storage->Read({0, 5, 10}, &rows));
+  return rows;
+}
+
+TEST(EnsembleStorageTest, Example) {
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict rows, RunExample(Batch(3, 2)));
+  const std::vector<int64_t> ids = {1, 3, 5};
+  RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({3}, ids)));
+}
+
+TEST(EnsembleStorageTest, LanesOfMembersLieSideBySide) {
+  auto storage = Make();
+  EXPECT_EQ(storage->lanes(), (Lanes{.count = 6, .capacity = 4}));
+  RILL_ASSERT_OK_AND_ASSIGN(const ExtendResult result,
+                            storage->Extend(Batch(4, 5), {.first_lane = 1}));
+  EXPECT_EQ(result.rows_written, 16);
+  EXPECT_EQ(result.rows_dropped, 4);
+  EXPECT_EQ(storage->member(0).size(), 4);
+  EXPECT_EQ(storage->member(1).size(), 4);
+  EXPECT_EQ(storage->member(2).size(), 8);
+  std::vector<int64_t> members;
+  for (Slot slot = 0; slot < 24; slot += 4) {
+    members.push_back(storage->MemberOfSlot(slot));
+    EXPECT_EQ(storage->MemberOfLane(slot / 4), members.back());
+    EXPECT_EQ(storage->MemberOfSlot(slot + 3), members.back());
+  }
+  EXPECT_THAT(members, ElementsAre(0, 0, 1, 2, 2, 2));
+}
+
+// Members that hold rows when they come are seen from the start.
+TEST(EnsembleStorageTest, MembersMayHoldRowsAlready) {
+  auto members = Members(/*is_lazy=*/true);
+  RILL_ASSERT_OK(members[2]->Extend(Batch(3, 5, 100)));
+  RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                            EnsembleStorage::Create(std::move(members)));
+  StorageOracle oracle({.count = 6, .capacity = 4});
+  oracle.Extend(3, 3, 5, SlotsFrom(100, 15));
+  MirrorObserver mirror;
+  RILL_ASSERT_OK(storage->AddObserver(&mirror));
+  EXPECT_EQ(mirror.Compare(oracle), "");
+  // Those without rows take what these are.
+  TensorDict other = Batch(1, 1);
+  RILL_ASSERT_OK(other.Set("extra", *Tensor::Zeros(DType::kInt8, {1, 1})));
+  EXPECT_THAT(storage->Extend(other),
+              StatusIs(kInvalidArgument, HasSubstr("extra")));
+  RILL_ASSERT_OK(storage->Extend(Batch(6, 2, 200)));
+  oracle.Extend(0, 6, 2, SlotsFrom(200, 12));
+  EXPECT_EQ(mirror.Compare(oracle), "");
+  TensorDict rows;
+  RILL_ASSERT_OK(storage->Read(oracle.LiveSlots(), &rows));
+  RILL_EXPECT_OK(rows.CheckEqual(oracle.Rows(oracle.LiveSlots())));
+  storage->RemoveObserver(&mirror);
+}
+
+TEST(EnsembleStorageTest, WhatDoesNotFitTogetherIsRefused) {
+  const auto create = [](DenseStorage::Options second) {
+    std::vector<std::unique_ptr<Storage>> members;
+    members.push_back(MakeDense({.capacity = 4, .spec = ConformanceSpec()}));
+    members.push_back(MakeDense(std::move(second)));
+    return EnsembleStorage::Create(std::move(members)).status();
+  };
+  EXPECT_THAT(create({.capacity = 5}),
+              StatusIs(kInvalidArgument,
+                       AllOf(HasSubstr("members[1]"), HasSubstr("of 5 slots"),
+                             HasSubstr("want 4"))));
+  EXPECT_THAT(create({.capacity = 4, .device = Device::Fake(0)}),
+              StatusIs(kInvalidArgument, HasSubstr("rows on fake:0")));
+  TensorDictSpec narrow = ConformanceSpec();
+  narrow.Erase("action");
+  EXPECT_THAT(create({.capacity = 4, .spec = narrow}),
+              StatusIs(kInvalidArgument, HasSubstr("action")));
+  EXPECT_THAT(EnsembleStorage::Create({}),
+              StatusIs(kInvalidArgument, HasSubstr("got 0")));
+  std::vector<std::unique_ptr<Storage>> none(1);
+  EXPECT_THAT(EnsembleStorage::Create(std::move(none)),
+              StatusIs(kInvalidArgument, HasSubstr("members[0]: got null")));
+}
+
+// What any member would refuse is refused before the first is written.
+TEST(EnsembleStorageTest, CursorsOfLaterMembersAreCheckedFirst) {
+  const std::string directory = JoinPath(::testing::TempDir(), "far_cursor");
+  auto far = MakeDense({.capacity = 4, .spec = ConformanceSpec()});
+  {
+    // A cursor at its end, from a file.
+    RILL_ASSERT_OK(far->Extend(Batch(1, 4)));
+    RILL_ASSERT_OK(far->Save(directory));
+  }
+  std::vector<std::unique_ptr<Storage>> members;
+  members.push_back(MakeDense({.capacity = 4, .spec = ConformanceSpec()}));
+  members.push_back(std::move(far));
+  RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                            EnsembleStorage::Create(std::move(members)));
+  RILL_ASSERT_OK(storage->Extend(Batch(2, 1)));
+  EXPECT_EQ(storage->cursors()[1].written, 5);
+  TensorDict rows;
+  // Slot 2 of lane 0 is dead: nothing of the write in place is done.
+  const std::vector<int64_t> ids = {70, 71};
+  EXPECT_THAT(storage->WriteAt({5, 2}, ConformanceRows({2}, ids)),
+              StatusIs(absl::StatusCode::kOutOfRange,
+                       AllOf(HasSubstr("Storage::WriteAt"), HasSubstr("got 2"),
+                             HasSubstr("member 0"))));
+  RILL_ASSERT_OK(storage->Read({5}, &rows));
+  const std::vector<int64_t> kept = {2};
+  RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({1}, kept)));
+}
+
+TEST(EnsembleStorageTest, LentRowsMayBeWrittenToOtherMembers) {
+  auto storage = Make();
+  StorageOracle oracle(storage->lanes());
+  RILL_ASSERT_OK(storage->Extend(Batch(6, 4)));
+  // The rows of lane 2, member 1, to lanes 1 and 2: member 0 goes first.
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease lease, storage->Lease({4, 4}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, lease.rows().Unsqueeze(0));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict twice, lane.MapShape({2, 4}, [](const Tensor& leaf) {
+        std::vector<int64_t> sizes(leaf.shape().sizes().begin(),
+                                   leaf.shape().sizes().end());
+        sizes[0] = 2;
+        return leaf.Expand(*Shape::Create(sizes));
+      }));
+  // Lane 1 (slots 4 to 7) is overwritten from its second position on.
+  RILL_ASSERT_OK(storage->Extend(Batch(1, 1, 500), {.first_lane = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, twice.Clone());
+  RILL_ASSERT_OK(storage->Extend(twice, {.first_lane = 1}));
+  TensorDict rows;
+  RILL_ASSERT_OK(storage->Read({8, 9, 10, 11}, &rows));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict second, want.SelectDim(0, 1));
+  RILL_EXPECT_OK(rows.CheckEqual(second));
+  // Read does not write into them either.
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease target, storage->Lease({0, 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, target.rows().Clone());
+  TensorDict out = target.rows();
+  RILL_ASSERT_OK(storage->Read({12, 8}, &out));
+  RILL_EXPECT_OK(target.rows().CheckEqual(before));
+}
+
+TEST(EnsembleStorageTest, SavesGoBetweenKinds) {
+  const std::string directory = JoinPath(::testing::TempDir(), "ensemble_save");
+  RILL_ASSERT_OK(RemoveAll(directory));
+  StorageOracle oracle({.count = 6, .capacity = 4});
+  auto storage = Make();
+  RILL_ASSERT_OK(storage->Extend(Batch(4, 7), {.first_lane = 1}));
+  oracle.Extend(1, 4, 7, SlotsFrom(1, 28));
+  RILL_ASSERT_OK(storage->Save(directory));
+  auto dense = MakeDense({.capacity = 24, .lanes = 6});
+  RILL_ASSERT_OK(dense->Load(directory));
+  RILL_ASSERT_OK(dense->Save(directory));
+  auto again = Make(/*is_lazy=*/true);
+  MirrorObserver mirror;
+  RILL_ASSERT_OK(again->AddObserver(&mirror));
+  RILL_ASSERT_OK(again->Load(directory));
+  EXPECT_EQ(mirror.Compare(oracle), "");
+  TensorDict rows;
+  for (Storage* each : {dense.get(), static_cast<Storage*>(again.get())}) {
+    EXPECT_EQ(each->cursors(), oracle.cursors());
+    RILL_ASSERT_OK(each->Read(oracle.LiveSlots(), &rows));
+    RILL_EXPECT_OK(rows.CheckEqual(oracle.Rows(oracle.LiveSlots())));
+  }
+  // Nothing is left beside it.
+  RILL_ASSERT_OK_AND_ASSIGN(const auto names,
+                            ListDirectory(::testing::TempDir()));
+  for (const std::string& name : names) {
+    EXPECT_THAT(name, ::testing::Not(HasSubstr(".members-")));
+  }
+  again->RemoveObserver(&mirror);
+}
+
+TEST(EnsembleStorageTest, LoadsThatFailBeforeTheMembersChangeNothing) {
+  const std::string directory = JoinPath(::testing::TempDir(), "ensemble_load");
+  auto storage = Make();
+  RILL_ASSERT_OK(storage->Extend(Batch(6, 3)));
+  RILL_ASSERT_OK(storage->Save(directory));
+  RILL_ASSERT_OK(storage->Extend(Batch(6, 2, 300)));
+  StorageOracle oracle(storage->lanes());
+  oracle.Extend(0, 6, 3, SlotsFrom(1, 18));
+  oracle.Extend(0, 6, 2, SlotsFrom(300, 12));
+  MirrorObserver mirror;
+  RILL_ASSERT_OK(storage->AddObserver(&mirror));
+  const int64_t calls = mirror.num_calls();
+  {
+    ScopedFaultHook hook([](absl::string_view at, absl::string_view) {
+      return at == "file.write" ? absl::ResourceExhaustedError("disk full")
+                                : absl::OkStatus();
+    });
+    EXPECT_THAT(storage->Load(directory),
+                StatusIs(absl::StatusCode::kResourceExhausted));
+  }
+  EXPECT_EQ(mirror.num_calls(), calls);
+  EXPECT_EQ(mirror.Compare(oracle), "");
+  RILL_ASSERT_OK(storage->Load(directory));
+  EXPECT_EQ(storage->size(), 18);
+  storage->RemoveObserver(&mirror);
+}
+
+TEST(EnsembleStorageTest, MemoryAndDiskAreCountedTogether) {
+  const std::string directory = JoinPath(::testing::TempDir(), "ensemble_disk");
+  RILL_ASSERT_OK(RemoveAll(directory));
+  std::vector<std::unique_ptr<Storage>> members;
+  members.push_back(MakeDense({.capacity = 40, .lanes = 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      members.emplace_back(),
+      MemmapStorage::Create({.directory = directory, .capacity = 20}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                            EnsembleStorage::Create(std::move(members)));
+  RILL_ASSERT_OK(storage->Extend(Batch(2, 3)));
+  const StorageUsage before = storage->MemoryUsage();
+  EXPECT_GT(before.row, 0);
+  EXPECT_GE(before.full, 60 * before.row);  // The lazy member's too.
+  EXPECT_GT(before.memory, 0);
+  RILL_ASSERT_OK(storage->Extend(Batch(3, 3)));
+  const StorageUsage after = storage->MemoryUsage();
+  EXPECT_GT(after.disk, 0);
+  EXPECT_EQ(after.memory, before.memory);
+  RILL_EXPECT_OK(storage->Sync());
+  TensorDict rows;
+  RILL_ASSERT_OK(storage->Read({0, 40, 21}, &rows));
+  const std::vector<int64_t> ids = {1, 7, 5};
+  RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({3}, ids)));
+}
+
+TEST(EnsembleStorageTest, WritersOfDifferentMembersReachOneObserverInTurn) {
+  auto storage = Make(/*is_lazy=*/true);
+  MirrorObserver mirror;
+  RILL_ASSERT_OK(storage->AddObserver(&mirror));
+  std::vector<std::thread> writers;
+  for (int64_t lane = 0; lane < 6; ++lane) {
+    writers.emplace_back([&storage, lane] {
+      for (int64_t i = 0; i < 50; ++i) {
+        RILL_ASSERT_OK(storage->Extend(Batch(1, 3, 1000 * (lane + 1) + 3 * i),
+                                       {.first_lane = lane}));
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  StorageOracle oracle(storage->lanes());
+  for (int64_t lane = 0; lane < 6; ++lane) {
+    oracle.Extend(lane, 1, 150, SlotsFrom(1000 * (lane + 1), 150));
+  }
+  EXPECT_EQ(mirror.Compare(oracle), "");
+  storage->RemoveObserver(&mirror);
+}
+
+}  // namespace
+}  // namespace rill

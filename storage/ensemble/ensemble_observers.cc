@@ -76,13 +76,15 @@ void EnsembleObservers::Remove(WriteObserver* observer) {
 
 void EnsembleObservers::Clear() {
   absl::MutexLock lock(&mutex_);
-  is_muted_ = is_broken_ = false;
+  is_muted_ = false;
+  is_broken_ = false;
   for (WriteObserver* observer : observers_) observer->OnClear();
 }
 
 void EnsembleObservers::Tell(const LiveRows& rows) {
   absl::MutexLock lock(&mutex_);
-  is_muted_ = is_broken_ = false;
+  is_muted_ = false;
+  is_broken_ = false;
   for (WriteObserver* observer : observers_) {
     observer->OnClear();
     observer->OnAttach(lanes_, rows.cursors());
@@ -95,9 +97,10 @@ void EnsembleObservers::Mute() {
   is_muted_ = true;
 }
 
-bool EnsembleObservers::is_broken() const {
+void EnsembleObservers::Break() {
   absl::MutexLock lock(&mutex_);
-  return is_broken_;
+  is_muted_ = false;
+  is_broken_ = true;
 }
 
 void EnsembleObservers::MemberAttached() {

@@ -2,6 +2,7 @@
 #ifndef RILL_STORAGE_ENSEMBLE_ENSEMBLE_OBSERVERS_H_
 #define RILL_STORAGE_ENSEMBLE_ENSEMBLE_OBSERVERS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -65,7 +66,8 @@ class EnsembleObservers {
   void Mute();
   // A member attached its observers anew on its own, after a device failed:
   // nothing is passed on until Tell.
-  bool is_broken() const;
+  bool is_broken() const { return is_broken_; }
+  void Break();
 
   // From members' relays.
   void MemberAttached();
@@ -80,7 +82,7 @@ class EnsembleObservers {
   mutable absl::Mutex mutex_;
   std::vector<WriteObserver*> observers_ ABSL_GUARDED_BY(mutex_);
   bool is_muted_ ABSL_GUARDED_BY(mutex_) = true;
-  bool is_broken_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> is_broken_ = false;  // Written with mutex_ held.
   // The event that is passed on.
   WriteEvent moved_ ABSL_GUARDED_BY(mutex_);
   std::vector<SlotRange> retired_ ABSL_GUARDED_BY(mutex_);

@@ -49,8 +49,12 @@ absl::StatusOr<LiveRows> EnsembleStorage::State::Collect() const {
 }
 
 absl::Status EnsembleStorage::State::Retell() {
-  RILL_ASSIGN_OR_RETURN(const LiveRows rows, Collect());
-  observers.Tell(rows);
+  const absl::StatusOr<LiveRows> rows = Collect();
+  if (!rows.ok()) {
+    observers.Break();  // The next write tries again.
+    return rows.status();
+  }
+  observers.Tell(*rows);
   return absl::OkStatus();
 }
 

@@ -109,7 +109,7 @@ struct EnsembleStorage::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
   // Observers hear all anew.
   absl::Status Retell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
-  // The same after a write that failed, where a member did so on its own.
+  // The same after a write, where a member did so on its own.
   void RetellIfBroken() ABSL_LOCKS_EXCLUDED(alone_mutex);
   absl::Status WriteMemberSaves(const storage_internal::StoredRows& stored,
                                 const std::string& directory) const;

@@ -17,6 +17,8 @@
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/device/testing/fake_backend.h"
+#include "rill/formats/manifest.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/mirror_observer.h"
 #include "rill/storage/conformance/storage_oracle.h"
@@ -150,39 +152,78 @@ TEST(EnsembleStorageTest, WhatDoesNotFitTogetherIsRefused) {
               StatusIs(kInvalidArgument, HasSubstr("members[0]: got null")));
 }
 
-// What any member would refuse is refused before the first is written.
+// What a later member would refuse is refused before the first is written.
 TEST(EnsembleStorageTest, CursorsOfLaterMembersAreCheckedFirst) {
   const std::string directory = JoinPath(::testing::TempDir(), "far_cursor");
-  auto far = MakeDense({.capacity = 4, .spec = ConformanceSpec()});
-  {
-    // A cursor at its end, from a file.
-    RILL_ASSERT_OK(far->Extend(Batch(1, 4)));
-    RILL_ASSERT_OK(far->Save(directory));
-  }
   std::vector<std::unique_ptr<Storage>> members;
-  members.push_back(MakeDense({.capacity = 4, .spec = ConformanceSpec()}));
-  members.push_back(std::move(far));
+  for (int i = 0; i < 2; ++i) {
+    members.push_back(MakeDense({.capacity = 4, .spec = ConformanceSpec()}));
+    RILL_ASSERT_OK(members.back()->Extend(Batch(1, 4)));
+  }
+  RILL_ASSERT_OK(members[1]->Save(directory));
+  RILL_ASSERT_OK_AND_ASSIGN(Manifest manifest,
+                            ReadManifest(directory, "storage", 1));
+  manifest.SetInt("cursors", kMaxWritten - 1);
+  RILL_ASSERT_OK(WriteManifest(manifest, directory));
+  RILL_ASSERT_OK(members[1]->Load(directory));
   RILL_ASSERT_OK_AND_ASSIGN(auto storage,
                             EnsembleStorage::Create(std::move(members)));
-  RILL_ASSERT_OK(storage->Extend(Batch(2, 1)));
-  EXPECT_EQ(storage->cursors()[1].written, 5);
-  TensorDict rows;
-  // Slot 2 of lane 0 is dead: nothing of the write in place is done.
+  EXPECT_THAT(storage->Extend(Batch(2, 2)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("cursor of lane 1")));
+  EXPECT_EQ(storage->cursors()[0].written, 4);
+  RILL_EXPECT_OK(storage->Extend(Batch(2, 1)));
+}
+
+TEST(EnsembleStorageTest, DeadSlotsOfLaterMembersAreFoundFirst) {
+  auto storage = Make();
+  RILL_ASSERT_OK(storage->Extend(Batch(6, 2)));
   const std::vector<int64_t> ids = {70, 71};
-  EXPECT_THAT(storage->WriteAt({5, 2}, ConformanceRows({2}, ids)),
+  EXPECT_THAT(storage->WriteAt({1, 10}, ConformanceRows({2}, ids)),
               StatusIs(absl::StatusCode::kOutOfRange,
-                       AllOf(HasSubstr("Storage::WriteAt"), HasSubstr("got 2"),
-                             HasSubstr("member 0"))));
-  RILL_ASSERT_OK(storage->Read({5}, &rows));
-  const std::vector<int64_t> kept = {2};
-  RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({1}, kept)));
+                       AllOf(HasSubstr("Storage::WriteAt"), HasSubstr("got 10"),
+                             HasSubstr("member 1"))));
+  EXPECT_THAT(storage->WriteAt({1, 8}, ConformanceRows({1}, {70})),
+              StatusIs(kInvalidArgument, HasSubstr("[1], want [2]")));
+  TensorDict rows;
+  RILL_ASSERT_OK(storage->Read({1}, &rows));
+  RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({1}, {2})));
+}
+
+// A device that fails in the middle makes a member attach its observers anew;
+// those of the ensemble hear all of it anew.
+TEST(EnsembleStorageTest, ObserversHearAllAnewWhereADeviceFails) {
+  FakeBackend* const fake = FakeBackend::Install({});
+  const absl::Status failure = absl::UnavailableError("fell off the bus");
+  {
+    std::vector<std::unique_ptr<Storage>> members;
+    for (int i = 0; i < 2; ++i) {
+      members.push_back(MakeDense({.capacity = 4,
+                                   .device = Device::Fake(0),
+                                   .spec = ConformanceSpec()}));
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                              EnsembleStorage::Create(std::move(members)));
+    StorageOracle oracle(storage->lanes());
+    MirrorObserver mirror;
+    RILL_ASSERT_OK(storage->AddObserver(&mirror));
+    RILL_ASSERT_OK(storage->Extend(Batch(2, 3)));
+    oracle.Extend(0, 2, 3, SlotsFrom(1, 6));
+    fake->FailNext(FakeBackend::Operation::kScatterRows, 1, failure);
+    EXPECT_THAT(storage->Extend(Batch(1, 2, 50), {.first_lane = 1}),
+                StatusIs(failure.code(), HasSubstr("member 1")));
+    EXPECT_EQ(mirror.Compare(oracle), "");
+    RILL_ASSERT_OK(storage->Extend(Batch(2, 3, 60)));
+    oracle.Extend(0, 2, 3, SlotsFrom(60, 6));
+    EXPECT_EQ(mirror.Compare(oracle), "");
+    storage->RemoveObserver(&mirror);
+  }
 }
 
 TEST(EnsembleStorageTest, LentRowsMayBeWrittenToOtherMembers) {
   auto storage = Make();
-  StorageOracle oracle(storage->lanes());
   RILL_ASSERT_OK(storage->Extend(Batch(6, 4)));
-  // The rows of lane 2, member 1, to lanes 1 and 2: member 0 goes first.
+  // The rows of lane 1, member 0, to lanes 1 and 2: member 0 goes first.
   RILL_ASSERT_OK_AND_ASSIGN(const SlotLease lease, storage->Lease({4, 4}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, lease.rows().Unsqueeze(0));
   RILL_ASSERT_OK_AND_ASSIGN(
@@ -192,7 +233,7 @@ TEST(EnsembleStorageTest, LentRowsMayBeWrittenToOtherMembers) {
         sizes[0] = 2;
         return leaf.Expand(*Shape::Create(sizes));
       }));
-  // Lane 1 (slots 4 to 7) is overwritten from its second position on.
+  // They go to other slots of lane 1 than those they are in.
   RILL_ASSERT_OK(storage->Extend(Batch(1, 1, 500), {.first_lane = 1}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, twice.Clone());
   RILL_ASSERT_OK(storage->Extend(twice, {.first_lane = 1}));

@@ -137,9 +137,10 @@ absl::StatusOr<ExtendResult> EnsembleStorage::Extend(const TensorDict& batch,
   } else {
     absl::MutexLock alone(&state.alone_mutex);
     result = state.Append(batch, append, info);
-    RILL_RETURN_IF_ERROR(state.LearnSpec());
+    const absl::Status learned = state.LearnSpec();
+    if (result.ok() && !learned.ok()) result = learned;
   }
-  if (!result.ok()) state.RetellIfBroken();
+  state.RetellIfBroken();
   return result;
 }
 
@@ -190,7 +191,7 @@ absl::Status EnsembleStorage::WriteInPlace(absl::Span<const Slot> slots,
     }
   }
   state.GiveBack(std::move(parts));
-  if (!status.ok()) state.RetellIfBroken();
+  state.RetellIfBroken();
   return status;
 }
 

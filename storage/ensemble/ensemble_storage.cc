@@ -342,15 +342,16 @@ absl::StatusOr<SlotLease> EnsembleStorage::Lease(SlotRange range) const {
   }
   auto lease = state.members[member]->Lease(range);
   if (!lease.ok()) return state.Explained(member, lease.status());
+  std::vector<const Buffer*> found;
+  lease->rows().ForEachLeaf([&found](absl::string_view, const Tensor& leaf) {
+    if (leaf.is_valid()) found.push_back(leaf.buffer().get());
+  });
   absl::MutexLock lock(&state.lent_mutex);
   std::vector<const Buffer*>& lent = state.lent;
-  lease->rows().ForEachLeaf([&lent](absl::string_view, const Tensor& leaf) {
-    if (!leaf.is_valid()) return;
-    const Buffer* const buffer = leaf.buffer().get();
-    if (std::find(lent.begin(), lent.end(), buffer) == lent.end()) {
-      lent.push_back(buffer);
-    }
-  });
+  for (const Buffer* buffer : found) {
+    if (std::find(lent.begin(), lent.end(), buffer) != lent.end()) continue;
+    lent.push_back(buffer);
+  }
   return lease;
 }
 

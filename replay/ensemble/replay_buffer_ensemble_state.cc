@@ -9,7 +9,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/replay/ensemble/part_merge.h"
-#include "rill/replay/sample_reader.h"
+#include "rill/replay/sample_origins.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/tensor.h"
 

@@ -559,9 +559,11 @@ TEST(ReplayBufferEnsembleTest, SamplersWritersAndLearnersGoSideBySide) {
   }
   threads.emplace_back([&members] {
     for (int64_t i = 0; i < 40; ++i) {
-      // The same numbers again in the same slots.
+      // The same numbers again in the same slots, half of them at a time: some
+      // rows are always live.
+      const int64_t half = kRows / 2;
       RILL_ASSERT_OK(members[i % 2].buffer->Extend(
-          NumberedSteps(1, kRows, 1000 * (i % 2))));
+          NumberedSteps(1, half, 1000 * (i % 2) + i / 2 % 2 * half)));
     }
   });
   for (std::thread& thread : threads) thread.join();

@@ -108,4 +108,15 @@ PINS = {
         "debian": "pool/main/z/zlib/zlib_1.3.dfsg+really1.3.1.orig.tar.gz",
         "repack": "",
     },
+    # Debian's own archive, which leaves out some files ("+dfsg"), none of those
+    # that zstd.BUILD names.
+    "zstd": {
+        "version": "1.5.7",
+        "url": "https://deb.debian.org/debian/pool/main/libz/libzstd/libzstd_1.5.7+dfsg.orig.tar.xz",
+        "sha256": "0c092ef267edce57ba7f3f2645c861f72eaf5e76273c6c3632869423464b90a5",
+        "strip_prefix": "zstd-1.5.7",
+        "build_file": "//tools/third_party:zstd.BUILD",
+        "debian": "pool/main/libz/libzstd/libzstd_1.5.7+dfsg.orig.tar.xz",
+        "repack": "",
+    },
 }

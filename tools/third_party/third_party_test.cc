@@ -16,6 +16,7 @@
 #include "nlohmann/json.hpp"
 #include "rill/tools/third_party/simd_proof.h"
 #include "zlib.h"
+#include "zstd.h"
 
 namespace rill {
 namespace {
@@ -70,6 +71,19 @@ TEST(ZlibTest, InflatesWhatItDeflated) {
   in.avail_out = static_cast<uInt>(again.size());
   EXPECT_EQ(inflate(&in, Z_FINISH), Z_STREAM_END);
   EXPECT_EQ(inflateEnd(&in), Z_OK);
+  EXPECT_TRUE(again == text);
+}
+
+TEST(ZstdTest, DecompressesWhatItCompressed) {
+  const std::string text(100000, 'x');
+  std::string packed(ZSTD_compressBound(text.size()), '\0');
+  const size_t size = ZSTD_compress(packed.data(), packed.size(), text.data(),
+                                    text.size(), ZSTD_CLEVEL_DEFAULT);
+  ASSERT_FALSE(ZSTD_isError(size)) << ZSTD_getErrorName(size);
+  EXPECT_LT(size, 1000u);
+  std::string again(text.size(), '\0');
+  EXPECT_EQ(ZSTD_decompress(again.data(), again.size(), packed.data(), size),
+            text.size());
   EXPECT_TRUE(again == text);
 }
 

@@ -163,17 +163,29 @@ absl::Status BatchLeaves::Bind(absl::string_view caller,
 }
 
 absl::Status BatchLeaves::Prepare(const RowTable& table, int batch_rank) {
+  return Prepare(table.device(), batch_rank,
+                 [&](const Tensor& tensor) { return table.Holds(tensor); });
+}
+
+absl::Status BatchLeaves::PrepareOnHost(int batch_rank) {
+  return Prepare(Device::Cpu(), batch_rank,
+                 [](const Tensor&) { return false; });
+}
+
+absl::Status BatchLeaves::Prepare(
+    Device device, int batch_rank,
+    absl::FunctionRef<bool(const Tensor&)> is_own) {
   for (BatchLeaf& leaf : leaves_) {
-    const bool is_dense = HasDenseRows(*leaf.given, batch_rank);
-    const bool is_own = table.Holds(*leaf.given);
-    const bool is_reached = table.Reaches(*leaf.given);
-    if ((is_dense && !is_own && is_reached) ||
-        leaf.given->num_elements() == 0) {
+    if (leaf.given->num_elements() == 0) continue;
+    const bool is_reached = device.is_cpu() ? leaf.given->is_host()
+                                            : leaf.given->device() == device;
+    if (is_reached && HasDenseRows(*leaf.given, batch_rank) &&
+        !is_own(*leaf.given)) {
       continue;
     }
     Tensor copy = *leaf.given;
     if (!is_reached) {
-      RILL_ASSIGN_OR_RETURN(copy, copy.To(table.device()));
+      RILL_ASSIGN_OR_RETURN(copy, copy.To(device));
     } else {
       RILL_ASSIGN_OR_RETURN(copy, copy.Clone());
     }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -77,6 +78,8 @@ class BatchLeaves {
   // Copies what the table does not reach, what lies in the table itself, and
   // rows with gaps inside.
   absl::Status Prepare(const RowTable& table, int batch_rank);
+  // The same for rows of host memory that are in no table.
+  absl::Status PrepareOnHost(int batch_rank);
 
   absl::Span<const BatchLeaf> leaves() const { return leaves_; }
   // Null where the batch does not hold it.
@@ -84,6 +87,9 @@ class BatchLeaves {
   void Clear();
 
  private:
+  absl::Status Prepare(Device device, int batch_rank,
+                       absl::FunctionRef<bool(const Tensor&)> is_own);
+
   std::vector<BatchLeaf> leaves_;
   std::vector<const Tensor*> found_;
   std::deque<Tensor> copies_;  // Stable addresses.

@@ -134,8 +134,6 @@ class DenseStorageImpl final : public Storage {
   void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
 
   // Writing (dense_storage_write.cc).
-  absl::StatusOr<BatchRows> CheckBatchShape(const TensorDict& batch,
-                                            const WriteInfo& info) const;
   // `fresh` is the table of `rows` where this is the first write, else null; it
   // is taken when the write is published.
   absl::StatusOr<ExtendResult> Append(const TensorDict& batch,

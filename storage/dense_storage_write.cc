@@ -46,29 +46,10 @@ WriteEvent InPlaceEvent(const TensorDictSpec& spec,
 
 }  // namespace
 
-absl::StatusOr<BatchRows> DenseStorageImpl::CheckBatchShape(
-    const TensorDict& batch, const WriteInfo& info) const {
-  const Shape& shape = batch.batch_shape();
-  const int64_t first = info.first_lane;
-  if (shape.rank() != 2 && !(shape.rank() == 1 && lanes_.count == 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Storage::Extend: batch shape: got ", shape.ToString(),
-        ", want [lanes, time]", lanes_.count == 1 ? " or [time]" : ""));
-  }
-  const int64_t num_lanes = shape.rank() == 2 ? shape[0] : 1;
-  if (first < 0 || first > lanes_.count || num_lanes > lanes_.count - first) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Storage::Extend: lanes: got ", num_lanes, " from lane ",
-                     first, " on, want lanes of [0, ", lanes_.count, ")"));
-  }
-  return BatchRows{.batch_rank = shape.rank(),
-                   .num_lanes = num_lanes,
-                   .steps = shape[shape.rank() - 1]};
-}
-
 absl::StatusOr<ExtendResult> DenseStorageImpl::Extend(const TensorDict& batch,
                                                       const WriteInfo& info) {
-  RILL_ASSIGN_OR_RETURN(const BatchRows extent, CheckBatchShape(batch, info));
+  RILL_ASSIGN_OR_RETURN(const BatchRows extent,
+                        BatchRows::Find(lanes_, batch, info));
   const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
   ThreadWriteScratch scratch;
   if (!writes_alone_) {

@@ -9,57 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 
 namespace rill::storage_internal {
 namespace {
-
-// The array for leaf `leaf`, where the tensor can be it.
-bool AddPlace(const RowTable& table, size_t leaf, const Tensor* tensor,
-              std::vector<LeafBatch>* places) {
-  if (tensor == nullptr ||
-      !CanTakeRows(table.spec().leaves()[leaf].spec, table.device(), *tensor) ||
-      table.Holds(*tensor)) {
-    return false;
-  }
-  places->push_back(
-      {leaf, tensor->raw_data(), table.layout().leaf_bytes(leaf)});
-  return true;
-}
-
-// One contiguous array a leaf. Leaves `places` unusable where `out` does not
-// fit.
-bool FindIn(const RowTable& table, const SpecTree& tree, int64_t n,
-            const TensorDict& out, std::vector<LeafBatch>* places) {
-  thread_local std::vector<const Tensor*> tensors;
-  const Shape batch_shape = {n};
-  if (!(out.batch_shape() == batch_shape) || !tree.Find(out, &tensors)) {
-    return false;
-  }
-  places->clear();
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!AddPlace(table, i, tensors[i], places)) return false;
-  }
-  return true;
-}
-
-bool FindSomeIn(const RowTable& table, int64_t n,
-                absl::Span<const size_t> leaves, const TensorDict& out,
-                std::vector<LeafBatch>* places) {
-  const Shape batch_shape = {n};
-  if (!(out.batch_shape() == batch_shape) ||
-      out.num_leaves() != static_cast<int64_t>(leaves.size())) {
-    return false;
-  }
-  places->clear();
-  for (const size_t i : leaves) {
-    const std::string& key = table.spec().leaves()[i].key;
-    if (!AddPlace(table, i, out.Find(key), places)) return false;
-  }
-  return true;
-}
 
 absl::Status NumbersOf(const TensorDictSpec& spec,
                        absl::Span<const std::string> keys,
@@ -95,30 +49,87 @@ ReadPlaces& ReadPlaces::OfThread() {
   return places;
 }
 
+// The array for leaf `leaf`, where the tensor can be it.
+bool ReadPlaces::AddPlace(const Source& source, size_t leaf,
+                          const Tensor* tensor) {
+  const LeafSpec& want = source.spec.leaves()[leaf].spec;
+  if (tensor == nullptr || !CanTakeRows(want, source.device, *tensor) ||
+      (source.table != nullptr && source.table->Holds(*tensor))) {
+    return false;
+  }
+  leaves.push_back({leaf, tensor->raw_data(),
+                    want.shape.num_elements() * DTypeSize(want.dtype)});
+  return true;
+}
+
+// One contiguous array a leaf. Leaves `leaves` unusable where `out` does not
+// fit.
+bool ReadPlaces::FindIn(const Source& source, const SpecTree& tree, int64_t n,
+                        const TensorDict& out) {
+  thread_local std::vector<const Tensor*> tensors;
+  const Shape batch_shape = {n};
+  if (!(out.batch_shape() == batch_shape) || !tree.Find(out, &tensors)) {
+    return false;
+  }
+  leaves.clear();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!AddPlace(source, i, tensors[i])) return false;
+  }
+  return true;
+}
+
+bool ReadPlaces::FindSomeIn(const Source& source, int64_t n,
+                            const TensorDict& out) {
+  const Shape batch_shape = {n};
+  if (!(out.batch_shape() == batch_shape) ||
+      out.num_leaves() != static_cast<int64_t>(numbers_.size())) {
+    return false;
+  }
+  leaves.clear();
+  for (const size_t i : numbers_) {
+    const std::string& key = source.spec.leaves()[i].key;
+    if (!AddPlace(source, i, out.Find(key))) return false;
+  }
+  return true;
+}
+
 absl::Status ReadPlaces::Find(const RowTable& table, const SpecTree& tree,
                               int64_t n, const LeafKeys& keys,
                               const TensorDict* out) {
+  return FindAll({table.spec(), table.device(), &table}, tree, n, keys, out);
+}
+
+absl::Status ReadPlaces::FindOnHost(const TensorDictSpec& spec,
+                                    const SpecTree& tree, int64_t n,
+                                    const LeafKeys& keys,
+                                    const TensorDict* out) {
+  return FindAll({spec, Device::Cpu()}, tree, n, keys, out);
+}
+
+absl::Status ReadPlaces::FindAll(const Source& source, const SpecTree& tree,
+                                 int64_t n, const LeafKeys& keys,
+                                 const TensorDict* out) {
   fresh.reset();
-  if (keys) return FindSome(table, n, *keys, out);
-  if (FindIn(table, tree, n, *out, &leaves)) return absl::OkStatus();
+  if (keys) return FindSome(source, n, *keys, out);
+  if (FindIn(source, tree, n, *out)) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(fresh,
-                        table.spec().Empty({n}, RowMemory(table.device())));
-  if (FindIn(table, tree, n, *fresh, &leaves)) return absl::OkStatus();
+                        source.spec.Empty({n}, RowMemory(source.device)));
+  if (FindIn(source, tree, n, *fresh)) return absl::OkStatus();
   return absl::InternalError("Storage::Read: made an unfit batch");
 }
 
-absl::Status ReadPlaces::FindSome(const RowTable& table, int64_t n,
+absl::Status ReadPlaces::FindSome(const Source& source, int64_t n,
                                   absl::Span<const std::string> keys,
                                   const TensorDict* out) {
-  RILL_RETURN_IF_ERROR(NumbersOf(table.spec(), keys, &numbers_));
-  if (FindSomeIn(table, n, numbers_, *out, &leaves)) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(NumbersOf(source.spec, keys, &numbers_));
+  if (FindSomeIn(source, n, *out)) return absl::OkStatus();
   TensorDictSpec some;
   for (const size_t i : numbers_) {
-    const TensorDictSpec::Leaf& leaf = table.spec().leaves()[i];
+    const TensorDictSpec::Leaf& leaf = source.spec.leaves()[i];
     RILL_RETURN_IF_ERROR(some.Set(leaf.key, leaf.spec));
   }
-  RILL_ASSIGN_OR_RETURN(fresh, some.Empty({n}, RowMemory(table.device())));
-  if (FindSomeIn(table, n, numbers_, *fresh, &leaves)) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(fresh, some.Empty({n}, RowMemory(source.device)));
+  if (FindSomeIn(source, n, *fresh)) return absl::OkStatus();
   return absl::InternalError("Storage::ReadLeaves: made an unfit batch");
 }
 

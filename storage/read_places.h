@@ -10,8 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "rill/device/device.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/row_table.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::storage_internal {
@@ -28,6 +31,10 @@ struct ReadPlaces {
   // Storage::ReadLeaves.
   absl::Status Find(const RowTable& table, const SpecTree& tree, int64_t n,
                     const LeafKeys& keys, const TensorDict* out);
+  // The same for rows of host memory that are in no table.
+  absl::Status FindOnHost(const TensorDictSpec& spec, const SpecTree& tree,
+                          int64_t n, const LeafKeys& keys,
+                          const TensorDict* out);
   // After the copy, where all went well.
   void Finish(TensorDict* out);
 
@@ -35,9 +42,21 @@ struct ReadPlaces {
   std::optional<TensorDict> fresh;
 
  private:
-  absl::Status FindSome(const RowTable& table, int64_t n,
+  // Rows of `spec` on `device`; those of `table`, or of none.
+  struct Source {
+    const TensorDictSpec& spec;
+    Device device;
+    const RowTable* table = nullptr;
+  };
+  absl::Status FindAll(const Source& source, const SpecTree& tree, int64_t n,
+                       const LeafKeys& keys, const TensorDict* out);
+  absl::Status FindSome(const Source& source, int64_t n,
                         absl::Span<const std::string> keys,
                         const TensorDict* out);
+  bool AddPlace(const Source& source, size_t leaf, const Tensor* tensor);
+  bool FindIn(const Source& source, const SpecTree& tree, int64_t n,
+              const TensorDict& out);
+  bool FindSomeIn(const Source& source, int64_t n, const TensorDict& out);
 
   std::vector<size_t> numbers_;  // Of the leaves of `keys`.
 };

@@ -73,6 +73,27 @@ absl::StatusOr<EventLeaves> EventLeaves::Find(const TensorDictSpec& spec,
   return leaves;
 }
 
+absl::StatusOr<BatchRows> BatchRows::Find(const Lanes& lanes,
+                                          const TensorDict& batch,
+                                          const WriteInfo& info) {
+  const Shape& shape = batch.batch_shape();
+  const int64_t first = info.first_lane;
+  if (shape.rank() != 2 && !(shape.rank() == 1 && lanes.count == 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Storage::Extend: batch shape: got ", shape.ToString(),
+        ", want [lanes, time]", lanes.count == 1 ? " or [time]" : ""));
+  }
+  const int64_t num_lanes = shape.rank() == 2 ? shape[0] : 1;
+  if (first < 0 || first > lanes.count || num_lanes > lanes.count - first) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Storage::Extend: lanes: got ", num_lanes, " from lane ",
+                     first, " on, want lanes of [0, ", lanes.count, ")"));
+  }
+  return BatchRows{.batch_rank = shape.rank(),
+                   .num_lanes = num_lanes,
+                   .steps = shape[shape.rank() - 1]};
+}
+
 absl::Status WriteEventBuilder::Fill(const EventLeaves& leaves,
                                      const BatchRows& rows, LeafSource source) {
   Clear();
@@ -115,6 +136,14 @@ absl::Status WriteEventBuilder::FromTable(const EventLeaves& leaves,
                                           const RowTable& table,
                                           absl::Span<const Slot> slots,
                                           const BatchLeaves* written) {
+  return FromStored(
+      leaves, static_cast<int64_t>(slots.size()),
+      [&](size_t leaf) { return table.ReadToHost(slots, leaf); }, written);
+}
+
+absl::Status WriteEventBuilder::FromStored(const EventLeaves& leaves,
+                                           int64_t num_rows, LeafSource stored,
+                                           const BatchLeaves* written) {
   const auto is_wanted = [&](size_t leaf) {
     return written == nullptr || written->Find(leaf) != nullptr;
   };
@@ -124,12 +153,12 @@ absl::Status WriteEventBuilder::FromTable(const EventLeaves& leaves,
     return std::find(leaves.ends.begin(), leaves.ends.end(), leaf) !=
            leaves.ends.end();
   };
-  return Fill(leaves, {.steps = static_cast<int64_t>(slots.size())},
+  return Fill(leaves, {.steps = num_rows},
               [&](size_t leaf) -> absl::StatusOr<Tensor> {
                 if (!(is_end(leaf) ? wants_ends : is_wanted(leaf))) {
                   return Tensor();
                 }
-                return table.ReadToHost(slots, leaf);
+                return stored(leaf);
               });
 }
 

@@ -18,6 +18,7 @@
 #include "rill/storage/storage.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill::storage_internal {
 
@@ -36,6 +37,11 @@ struct EventLeaves {
 
 // The rows of a batch [time] or [lanes, time].
 struct BatchRows {
+  // INVALID_ARGUMENT where the batch is neither that nor of lanes there are.
+  static absl::StatusOr<BatchRows> Find(const Lanes& lanes,
+                                        const TensorDict& batch,
+                                        const WriteInfo& info);
+
   int batch_rank = 1;
   int64_t num_lanes = 1;
   int64_t steps = 0;
@@ -46,6 +52,9 @@ struct BatchRows {
 // Thread-safety: thread-compatible.
 class WriteEventBuilder {
  public:
+  // Gives a leaf's values in host memory, or a tensor that is not valid.
+  using LeafSource = absl::FunctionRef<absl::StatusOr<Tensor>(size_t leaf)>;
+
   // The values of `rows` of a batch that is about to be written.
   absl::Status FromBatch(const EventLeaves& leaves, const BatchLeaves& batch,
                          const BatchRows& rows);
@@ -57,6 +66,10 @@ class WriteEventBuilder {
   absl::Status FromTable(const EventLeaves& leaves, const RowTable& table,
                          absl::Span<const Slot> slots,
                          const BatchLeaves* written = nullptr);
+  // The same of rows that are read elsewhere.
+  absl::Status FromStored(const EventLeaves& leaves, int64_t num_rows,
+                          LeafSource stored,
+                          const BatchLeaves* written = nullptr);
   // No values.
   void Clear();
 
@@ -65,8 +78,6 @@ class WriteEventBuilder {
                    absl::Span<const SlotRange> written) const;
 
  private:
-  // Gives a leaf's values in host memory, or a tensor that is not valid.
-  using LeafSource = absl::FunctionRef<absl::StatusOr<Tensor>(size_t leaf)>;
   absl::Status Fill(const EventLeaves& leaves, const BatchRows& rows,
                     LeafSource source);
 

@@ -90,9 +90,11 @@ std::unique_ptr<StorageSubject> StorageConformanceTest::Make(int64_t capacity,
 std::optional<SlotLease> StorageConformanceTest::Lease(const Storage& storage,
                                                        SlotRange range) {
   auto lease = storage.Lease(range);
-  if (!GetParam().has_leases) {
+  const std::string& no_leases = GetParam().no_leases;
+  if (!GetParam().has_leases || !no_leases.empty()) {
     EXPECT_THAT(lease, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                HasSubstr("\"next/pixels\"")));
+                                HasSubstr(no_leases.empty() ? "\"next/pixels\""
+                                                            : no_leases)));
     return std::nullopt;
   }
   EXPECT_THAT(lease, IsOk());

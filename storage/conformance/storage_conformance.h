@@ -37,6 +37,10 @@ struct StorageCase {
   bool is_lazy = false;  // Create without a spec.
   // False: all leaves do not lie in place, and Lease says so.
   bool has_leases = true;
+  // Not empty: there are no leases at all, and Lease says this of the rows.
+  std::string no_leases;
+  // False: memory follows what rows hold.
+  bool has_fixed_memory = true;
   // False: some rows lie in memory and on the disk.
   bool is_in_one_place = true;
 };

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/compressed/compressed_storage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/storage/compressed/compressed_rows.h"
+#include "rill/storage/compressed/sealed_block.h"
+#include "rill/storage/turns/turn_storage.h"
+#include "rill/tensordict/dtype.h"
+
+namespace rill {
+namespace storage_internal {
+namespace {
+
+constexpr int64_t kBlockBytes = int64_t{64} << 10;
+constexpr int64_t kLeastLaneBlocks = 8;
+
+class CompressedStorageImpl final : public TurnStorage {
+ public:
+  explicit CompressedStorageImpl(const CompressedStorage::Options& options)
+      : TurnStorage({options.lanes, options.capacity / options.lanes},
+                    options.event_keys),
+        block_rows_(options.block_rows),
+        level_(options.level) {}
+
+  using TurnStorage::Init;
+
+ protected:
+  absl::StatusOr<std::unique_ptr<RowKeeper>> MakeKeeper(
+      const TensorDictSpec& spec) const override {
+    int64_t block_rows = block_rows_;
+    if (block_rows == 0) {
+      int64_t row_bytes = 0;
+      for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+        const int64_t bytes = DTypeSize(leaf.spec.dtype);
+        // Wide enough for one row a block, whatever else there is.
+        row_bytes +=
+            std::min(leaf.spec.shape.num_elements(), kBlockBytes) * bytes;
+      }
+      block_rows = std::clamp<int64_t>(
+          kBlockBytes / std::max<int64_t>(row_bytes, 1), 1,
+          std::max<int64_t>(lanes().capacity / kLeastLaneBlocks, 1));
+    }
+    return CompressedRows::Create(spec, lanes(), block_rows, level_);
+  }
+  absl::string_view kind_of_rows() const override { return "compressed"; }
+
+ private:
+  const int64_t block_rows_;
+  const int level_;
+};
+
+absl::Status CheckOptions(const CompressedStorage::Options& options) {
+  constexpr absl::string_view kCreate = "CompressedStorage::Create";
+  RILL_RETURN_IF_ERROR(
+      CheckRingOptions(kCreate, options.capacity, options.lanes));
+  const int64_t lane_rows = options.capacity / options.lanes;
+  if (options.block_rows < 0 || options.block_rows > lane_rows) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": Options::block_rows: got ", options.block_rows,
+        ", want 0 for the default or in [1, ", lane_rows, "], a lane's"));
+  }
+  if (options.level < BlockSealer::MinLevel() ||
+      options.level > BlockSealer::MaxLevel()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": Options::level: got ", options.level, ", want in [",
+        BlockSealer::MinLevel(), ", ", BlockSealer::MaxLevel(), "]"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace storage_internal
+
+absl::StatusOr<std::unique_ptr<Storage>> CompressedStorage::Create(
+    const Options& options) {
+  RILL_RETURN_IF_ERROR(storage_internal::CheckOptions(options));
+  auto storage =
+      std::make_unique<storage_internal::CompressedStorageImpl>(options);
+  RILL_RETURN_IF_ERROR(storage->Init(options.spec));
+  return storage;
+}
+
+}  // namespace rill

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_TURNS_ROW_KEEPER_H_
+#define RILL_STORAGE_TURNS_ROW_KEEPER_H_
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/row_layout.h"
+
+namespace rill::storage_internal {
+
+// Steps of one lane that follow one another in its ring, not around its end.
+struct LaneRun {
+  int64_t lane = 0;
+  int64_t position = 0;
+  int64_t steps = 0;
+  // Which row of the batch the first one is: [lanes, time] counted lane after
+  // lane, dropped steps too.
+  int64_t first_row = 0;
+};
+
+// What a TurnStorage keeps its rows in. A write is staged first, with all that
+// can fail, then committed or dropped as a whole.
+//
+// Rows lie in host memory. The place of a leaf without bytes may have any
+// address.
+//
+// Thread-safety: Stage*, Drop and Commit come from one thread at a time. Read
+//   runs beside Stage* and Drop; beside Commit and Clear only once it has
+//   called `release`.
+class RowKeeper {
+ public:
+  struct Usage {
+    int64_t memory = 0;
+    int64_t full = 0;   // An upper bound.
+    int64_t saved = 0;  // What the rows it holds would take beyond `memory`.
+  };
+
+  virtual ~RowKeeper() = default;
+
+  // Step i of leaf `place.leaf` is at place i, and stays there until the write
+  // is over. A write stages its runs one by one, those of a lane in its order.
+  virtual absl::Status StageAppend(const LaneRun& run,
+                                   absl::Span<const LeafBatch> places) = 0;
+  // Place i -> row slots[i] of these leaves; of a slot that is named twice the
+  // later place wins. Once a write.
+  virtual absl::Status StagePatch(absl::Span<const Slot> slots,
+                                  absl::Span<const LeafBatch> places) = 0;
+  virtual void Drop() = 0;
+  virtual void Commit() = 0;
+  // Forgets all rows.
+  virtual void Clear() = 0;
+
+  // Row slots[i] -> place i. Calls `release`, at most once, when what is left
+  // to do needs nothing that Commit changes.
+  virtual absl::Status Read(absl::Span<const Slot> slots,
+                            absl::Span<const LeafBatch> places,
+                            absl::FunctionRef<void()> release) const = 0;
+
+  virtual Usage GetUsage() const = 0;
+};
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_TURNS_ROW_KEEPER_H_

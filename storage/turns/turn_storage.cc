@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/turns/turn_storage.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/storage/read_places.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::storage_internal {
+namespace {
+
+// A lock that who holds it may end early.
+class ReaderTurn {
+ public:
+  explicit ReaderTurn(absl::Mutex* mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS
+      : mutex_(mutex) {
+    mutex_->ReaderLock();
+  }
+  ~ReaderTurn() { Release(); }
+  ReaderTurn(const ReaderTurn&) = delete;
+  ReaderTurn& operator=(const ReaderTurn&) = delete;
+
+  void Release() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (mutex_ != nullptr) std::exchange(mutex_, nullptr)->ReaderUnlock();
+  }
+
+ private:
+  absl::Mutex* mutex_;
+};
+
+}  // namespace
+
+TurnStorage::Rows::Rows(const TensorDictSpec& rows_spec)
+    : spec(rows_spec), tree(spec) {
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    row_bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
+  }
+}
+
+absl::Status TurnStorage::Init(const TensorDictSpec& spec) {
+  if (spec.empty()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(auto rows, MakeRows(spec));
+  absl::MutexLock state(&state_mutex_);
+  rows_ = std::move(rows);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<TurnStorage::Rows>> TurnStorage::MakeRows(
+    const TensorDictSpec& spec) const {
+  RILL_ASSIGN_OR_RETURN(EventLeaves events,
+                        EventLeaves::Find(spec, event_keys_));
+  RILL_ASSIGN_OR_RETURN(auto keeper, MakeKeeper(spec));
+  auto rows = std::make_shared<Rows>(spec);
+  rows->events = std::move(events);
+  rows->keeper = std::move(keeper);
+  return rows;
+}
+
+int64_t TurnStorage::size() const {
+  absl::ReaderMutexLock state(&state_mutex_);
+  return rings_.size();
+}
+
+std::vector<Cursor> TurnStorage::cursors() const {
+  absl::ReaderMutexLock state(&state_mutex_);
+  return rings_.cursors();
+}
+
+TensorDictSpec TurnStorage::spec() const {
+  absl::ReaderMutexLock state(&state_mutex_);
+  return rows_ == nullptr ? TensorDictSpec() : rows_->spec;
+}
+
+StorageUsage TurnStorage::MemoryUsage() const {
+  absl::ReaderMutexLock state(&state_mutex_);
+  if (rows_ == nullptr) return {};
+  const RowKeeper::Usage usage = rows_->keeper->GetUsage();
+  return {.row = rows_->row_bytes,
+          .memory = usage.memory,
+          .full = usage.full,
+          .saved = usage.saved};
+}
+
+absl::Status TurnStorage::WithLive(
+    absl::string_view caller, absl::Span<const Slot> slots,
+    absl::FunctionRef<absl::Status(const std::shared_ptr<Rows>&)> fn) const {
+  absl::ReaderMutexLock state(&state_mutex_);
+  RILL_RETURN_IF_ERROR(rings_.CheckLive(caller, slots));
+  return fn(rows_);
+}
+
+// --- Reading -----------------------------------------------------------------
+
+absl::Status TurnStorage::ReadSome(absl::string_view caller,
+                                   absl::Span<const Slot> slots,
+                                   const LeafKeys& keys,
+                                   TensorDict* out) const {
+  if (out == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": out: got null, want a TensorDict"));
+  }
+  // Whatever a Load does, these rows stay until they have been read.
+  std::shared_ptr<Rows> rows;
+  ReaderTurn turn(&state_mutex_);
+  const auto find = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
+    rows = rows_;
+    return rings_.CheckLive(caller, slots);
+  };
+  RILL_RETURN_IF_ERROR(find());
+  if (rows == nullptr) {
+    *out = TensorDict({0});
+    return absl::OkStatus();
+  }
+  ReadPlaces& places = ReadPlaces::OfThread();
+  RILL_RETURN_IF_ERROR(places.FindOnHost(
+      rows->spec, rows->tree, static_cast<int64_t>(slots.size()), keys, out));
+  RILL_RETURN_IF_ERROR(
+      rows->keeper->Read(slots, places.leaves, [&turn] { turn.Release(); }));
+  places.Finish(out);
+  return absl::OkStatus();
+}
+
+absl::Status TurnStorage::Read(absl::Span<const Slot> slots,
+                               TensorDict* out) const {
+  return ReadSome("Storage::Read", slots, std::nullopt, out);
+}
+
+absl::Status TurnStorage::ReadLeaves(absl::Span<const Slot> slots,
+                                     absl::Span<const std::string> keys,
+                                     TensorDict* out) const {
+  return ReadSome("Storage::ReadLeaves", slots, keys, out);
+}
+
+absl::StatusOr<SlotLease> TurnStorage::Lease(SlotRange range) const {
+  absl::ReaderMutexLock state(&state_mutex_);
+  RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::Lease", range));
+  return absl::FailedPreconditionError(
+      absl::StrCat("Storage::Lease: rows: got ", kind_of_rows(),
+                   " ones, want rows that lie in place; Read them, or keep "
+                   "them in a DenseStorage"));
+}
+
+// --- Observers ---------------------------------------------------------------
+
+absl::Status TurnStorage::BuildEvent(absl::Span<const Slot> slots,
+                                     const BatchLeaves* written,
+                                     WriteScratch* scratch) const {
+  scratch->event.Clear();
+  const Rows* const rows = HeldRows().get();
+  if (rows == nullptr) return absl::OkStatus();
+  const auto n = static_cast<int64_t>(slots.size());
+  return scratch->event.FromStored(
+      rows->events, n,
+      [&](size_t leaf) -> absl::StatusOr<Tensor> {
+        const LeafSpec& spec = rows->spec.leaves()[leaf].spec;
+        RILL_ASSIGN_OR_RETURN(const Shape shape, spec.FullShape({n}));
+        RILL_ASSIGN_OR_RETURN(Tensor values, Tensor::Empty(spec.dtype, shape));
+        const LeafBatch place = {leaf, values.raw_data(),
+                                 DTypeSize(spec.dtype)};
+        RILL_RETURN_IF_ERROR(rows->keeper->Read(slots, {place}, [] {}));
+        return values;
+      },
+      written);
+}
+
+absl::Status TurnStorage::BuildLiveEvent(WriteScratch* scratch) const {
+  HeldRings().LiveRanges(&scratch->plan.written);
+  ExpandRanges(scratch->plan.written, &scratch->slots);
+  return BuildEvent(scratch->slots, /*written=*/nullptr, scratch);
+}
+
+void TurnStorage::Attach(WriteObserver* observer,
+                         const WriteScratch& scratch) const {
+  observer->OnAttach(lanes_, HeldRings().cursors());
+  if (scratch.plan.written.empty()) return;
+  observer->OnWrite(
+      scratch.event.Event(/*is_append=*/true, {}, scratch.plan.written));
+}
+
+void TurnStorage::AttachAllAgain(WriteScratch* scratch) const {
+  // Where there is no memory for the values, observers learn of the slots only.
+  if (!BuildLiveEvent(scratch).ok()) scratch->event.Clear();
+  for (WriteObserver* observer : observers_) Attach(observer, *scratch);
+}
+
+absl::Status TurnStorage::AddObserver(WriteObserver* observer) {
+  if (observer == nullptr) {
+    return absl::InvalidArgumentError(
+        "Storage::AddObserver: observer: got null, want an observer");
+  }
+  absl::MutexLock turn(&write_mutex_);
+  if (std::find(observers_.begin(), observers_.end(), observer) !=
+      observers_.end()) {
+    return absl::FailedPreconditionError(
+        "Storage::AddObserver: observer: got one that is there already, "
+        "want another; remove it first");
+  }
+  WriteScratch scratch;  // As large as all rows, so not the thread's.
+  RILL_RETURN_IF_ERROR(BuildLiveEvent(&scratch));
+  observers_.push_back(observer);
+  Attach(observer, scratch);
+  return absl::OkStatus();
+}
+
+void TurnStorage::RemoveObserver(WriteObserver* observer) {
+  absl::MutexLock turn(&write_mutex_);
+  observers_.erase(std::remove(observers_.begin(), observers_.end(), observer),
+                   observers_.end());
+}
+
+// --- Files -------------------------------------------------------------------
+
+absl::Status TurnStorage::Save(const std::string& directory) const {
+  absl::MutexLock turn(&write_mutex_);
+  const Rows* const rows = HeldRows().get();
+  return SaveRows(directory, HeldRings(), rows);
+}
+
+absl::Status TurnStorage::SaveRowsWith(const std::string& directory,
+                                       const LaneRings& rings, const Rows* rows,
+                                       const RaggedFn& ragged) const {
+  return SaveStoredRows(
+      directory, rings, rows == nullptr ? TensorDictSpec() : rows->spec,
+      [rows](absl::Span<const Slot> slots) -> absl::StatusOr<TensorDict> {
+        std::vector<LeafBatch> places;
+        RILL_ASSIGN_OR_RETURN(
+            TensorDict read,
+            MakeHostRows(rows->spec, static_cast<int64_t>(slots.size()),
+                         &places));
+        RILL_RETURN_IF_ERROR(rows->keeper->Read(slots, places, [] {}));
+        return read;
+      },
+      ragged);
+}
+
+absl::Status TurnStorage::Load(const std::string& directory,
+                               const StorageLoadOptions& options) {
+  absl::MutexLock turn(&write_mutex_);
+  std::shared_ptr<Rows> rows = HeldRows();
+  RILL_ASSIGN_OR_RETURN(
+      const StoredRows stored,
+      LoadRows(directory, rows == nullptr ? TensorDictSpec() : rows->spec,
+               options));
+  LaneRings rings = stored.rings;
+  WriteScratch scratch;
+  rings.LiveRanges(&scratch.plan.written);
+  // Rows that are live stay whole until all that can fail is over.
+  const TensorDictSpec spec = rows == nullptr ? stored.spec : rows->spec;
+  if (!spec.empty()) {
+    const std::shared_ptr<Rows> old = rows;
+    RILL_ASSIGN_OR_RETURN(rows, MakeRows(spec));
+    RILL_RETURN_IF_ERROR(PrepareLoad(stored, old.get(), rows.get()));
+    if (rings.size() > 0) {
+      RILL_ASSIGN_OR_RETURN(const TensorDict live, RowsOf(stored));
+      RILL_RETURN_IF_ERROR(StageStored(live, rows.get(), &scratch));
+      rows->keeper->Commit();
+    }
+  }
+  for (WriteObserver* observer : observers_) observer->OnClear();
+  {
+    absl::MutexLock state(&state_mutex_);
+    rows_.swap(rows);
+    rings_ = std::move(rings);
+  }
+  if (!observers_.empty()) AttachAllAgain(&scratch);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoredRows> TurnStorage::LoadRows(
+    const std::string& directory, const TensorDictSpec& spec,
+    const StorageLoadOptions& options) const {
+  return LoadStoredRows(directory, lanes_, spec, options);
+}
+
+absl::Status TurnStorage::StageStored(const TensorDict& stored, Rows* rows,
+                                      WriteScratch* scratch) const {
+  RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Load", rows->spec,
+                                            rows->tree, stored,
+                                            /*allow_part=*/false));
+  RILL_RETURN_IF_ERROR(scratch->leaves.PrepareOnHost(/*batch_rank=*/1));
+  std::vector<LeafBatch>& places = scratch->places;
+  int64_t row = 0;
+  for (const SlotRange& range : scratch->plan.written) {
+    places.clear();
+    for (const BatchLeaf& leaf : scratch->leaves.leaves()) {
+      if (leaf.ready->num_elements() == 0) continue;
+      const int64_t stride = leaf.ready->strides_bytes()[0];
+      places.push_back(
+          {leaf.leaf, leaf.ready->raw_data() + row * stride, stride});
+    }
+    RILL_RETURN_IF_ERROR(
+        rows->keeper->StageAppend({.lane = lanes_.LaneOf(range.first),
+                                   .position = lanes_.PositionOf(range.first),
+                                   .steps = range.count,
+                                   .first_row = row},
+                                  places));
+    row += range.count;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRingOptions(absl::string_view caller, int64_t capacity,
+                              int64_t lanes) {
+  // A cursor each is made at once, so there is a limit that nobody misses.
+  constexpr int64_t kMaxLanes = int64_t{1} << 24;
+  const auto refuse = [&](absl::string_view option, int64_t got,
+                          const auto&... want) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": Options::", option, ": got ", got, ", want ", want...));
+  };
+  if (capacity <= 0) return refuse("capacity", capacity, "> 0");
+  if (lanes <= 0 || lanes > kMaxLanes) {
+    return refuse("lanes", lanes, "in [1, ", kMaxLanes, "]");
+  }
+  if (capacity % lanes != 0) {
+    return refuse("capacity", capacity, "a multiple of lanes = ", lanes);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill::storage_internal

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_TURNS_TURN_STORAGE_H_
+#define RILL_STORAGE_TURNS_TURN_STORAGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "rill/device/device.h"
+#include "rill/storage/batch_leaves.h"
+#include "rill/storage/lane_rings.h"
+#include "rill/storage/storage.h"
+#include "rill/storage/stored_rows.h"
+#include "rill/storage/turns/row_keeper.h"
+#include "rill/storage/write_event_builder.h"
+#include "rill/storage/write_scratch.h"
+
+namespace rill::storage_internal {
+
+// A Storage in host memory whose writers take turns: rings, observers, checks
+// and files over a RowKeeper, which has the bytes. For kinds whose rows cost
+// more than a copy, so that writers side by side would gain little.
+//
+// write_mutex_: one write at a time, from its checks until observers have
+//   heard; they are called under it alone.
+// state_mutex_: which rows are live and where; writers hold it to commit,
+//   readers to find their rows (RowKeeper::Read). Second of the two.
+// Thread-safety: thread-safe.
+class TurnStorage : public Storage {
+ public:
+  const Lanes& lanes() const override { return lanes_; }
+  int64_t size() const override;
+  std::vector<Cursor> cursors() const override;
+  TensorDictSpec spec() const override;
+  Device device() const override { return Device::Cpu(); }
+  StorageUsage MemoryUsage() const override;
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info) override;
+  absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) override;
+  absl::Status Read(absl::Span<const Slot> slots,
+                    TensorDict* out) const override;
+  absl::Status ReadLeaves(absl::Span<const Slot> slots,
+                          absl::Span<const std::string> keys,
+                          TensorDict* out) const override;
+  // FAILED_PRECONDITION.
+  absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
+  absl::Status Clear() override;
+  absl::Status AddObserver(WriteObserver* observer) override;
+  void RemoveObserver(WriteObserver* observer) override;
+  absl::Status Save(const std::string& directory) const override;
+  absl::Status Load(const std::string& directory,
+                    const StorageLoadOptions& options) override;
+
+ protected:
+  // Everything that a spec decides.
+  struct Rows {
+    explicit Rows(const TensorDictSpec& rows_spec);
+
+    const TensorDictSpec spec;
+    const SpecTree tree;
+    int64_t row_bytes = 0;
+    EventLeaves events;
+    std::unique_ptr<RowKeeper> keeper;
+  };
+
+  TurnStorage(const Lanes& lanes, EventKeys event_keys)
+      : lanes_(lanes), event_keys_(std::move(event_keys)), rings_(lanes) {}
+  // Before anybody else has the storage. No effect where `spec` is empty.
+  absl::Status Init(const TensorDictSpec& spec);
+
+  // The rows there are, `slots` of which are live; null: none so far. Nobody
+  // commits meanwhile. OUT_OF_RANGE.
+  absl::Status WithLive(
+      absl::string_view caller, absl::Span<const Slot> slots,
+      absl::FunctionRef<absl::Status(const std::shared_ptr<Rows>&)> fn) const;
+
+  // Extend and WriteInPlace of rows that hold more than the leaves of the spec:
+  // `prepare` tells it to the keeper, which is about to be asked to stage them.
+  // `rows` may be without leaves.
+  using PrepareFn = absl::FunctionRef<absl::Status(RowKeeper*)>;
+  absl::StatusOr<ExtendResult> ExtendWith(const TensorDict& batch,
+                                          const WriteInfo& info,
+                                          PrepareFn prepare);
+  absl::Status WriteInPlaceWith(absl::Span<const Slot> slots,
+                                const TensorDict& rows, InPlace kind,
+                                PrepareFn prepare);
+  // The same for files. `rows` may be null.
+  virtual absl::Status SaveRows(const std::string& directory,
+                                const LaneRings& rings,
+                                const Rows* rows) const {
+    return SaveRowsWith(directory, rings, rows, nullptr);
+  }
+  absl::Status SaveRowsWith(const std::string& directory,
+                            const LaneRings& rings, const Rows* rows,
+                            const RaggedFn& ragged) const;
+  virtual absl::StatusOr<StoredRows> LoadRows(
+      const std::string& directory, const TensorDictSpec& spec,
+      const StorageLoadOptions& options) const;
+  // `old` are the rows so far, or null.
+  virtual absl::Status PrepareLoad(const StoredRows&, const Rows* /*old*/,
+                                   Rows* /*fresh*/) const {
+    return absl::OkStatus();
+  }
+
+  virtual absl::StatusOr<std::unique_ptr<RowKeeper>> MakeKeeper(
+      const TensorDictSpec& spec) const = 0;
+  // What rows are that do not lie in place: "compressed".
+  virtual absl::string_view kind_of_rows() const = 0;
+
+ private:
+  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
+                        const LeafKeys& keys, TensorDict* out) const;
+  absl::StatusOr<std::shared_ptr<Rows>> MakeRows(
+      const TensorDictSpec& spec) const;
+
+  // Who has the write's turn reads what only writers change.
+  const LaneRings& HeldRings() const
+      ABSL_SHARED_LOCKS_REQUIRED(write_mutex_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return rings_;
+  }
+  const std::shared_ptr<Rows>& HeldRows() const
+      ABSL_SHARED_LOCKS_REQUIRED(write_mutex_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return rows_;
+  }
+
+  absl::StatusOr<ExtendResult> Append(const TensorDict& batch,
+                                      const LaneSteps& append,
+                                      const BatchRows& extent,
+                                      const std::shared_ptr<Rows>& rows,
+                                      PrepareFn prepare, WriteScratch* scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status StageRuns(const BatchRows& extent, Rows* rows,
+                         WriteScratch* scratch) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status CheckedWrite(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind,
+                            const PrepareFn* prepare);
+  absl::Status Overwrite(absl::Span<const Slot> slots, const TensorDict& rows,
+                         const PrepareFn* prepare, WriteScratch* scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status StageStored(const TensorDict& stored, Rows* rows,
+                           WriteScratch* scratch) const;
+
+  // The values of rows that are stored; with `written` of its leaves only.
+  absl::Status BuildEvent(absl::Span<const Slot> slots,
+                          const BatchLeaves* written,
+                          WriteScratch* scratch) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status BuildLiveEvent(WriteScratch* scratch) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  void Attach(WriteObserver* observer, const WriteScratch& scratch) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  void AttachAllAgain(WriteScratch* scratch) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+
+  const Lanes lanes_;
+  const EventKeys event_keys_;
+
+  mutable absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(state_mutex_);
+  std::vector<WriteObserver*> observers_ ABSL_GUARDED_BY(write_mutex_);
+
+  mutable absl::Mutex state_mutex_;
+  std::shared_ptr<Rows> rows_ ABSL_GUARDED_BY(state_mutex_);  // Null: no spec.
+  LaneRings rings_ ABSL_GUARDED_BY(state_mutex_);
+};
+
+// INVALID_ARGUMENT, starting with `caller`, names the option.
+absl::Status CheckRingOptions(absl::string_view caller, int64_t capacity,
+                              int64_t lanes);
+
+}  // namespace rill::storage_internal
+
+#endif  // RILL_STORAGE_TURNS_TURN_STORAGE_H_

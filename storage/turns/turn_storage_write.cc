@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writing side of TurnStorage: check and stage all that may fail, retire,
+// commit, tell.
+#include <algorithm>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/storage/turns/turn_storage.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::storage_internal {
+
+absl::StatusOr<ExtendResult> TurnStorage::Extend(const TensorDict& batch,
+                                                 const WriteInfo& info) {
+  return ExtendWith(batch, info, [](RowKeeper*) { return absl::OkStatus(); });
+}
+
+absl::StatusOr<ExtendResult> TurnStorage::ExtendWith(const TensorDict& batch,
+                                                     const WriteInfo& info,
+                                                     PrepareFn prepare) {
+  RILL_ASSIGN_OR_RETURN(const BatchRows extent,
+                        BatchRows::Find(lanes_, batch, info));
+  const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
+  absl::MutexLock turn(&write_mutex_);
+  ThreadWriteScratch scratch;
+  std::shared_ptr<Rows> rows = HeldRows();
+  if (rows == nullptr) {
+    if (append.count * append.steps == 0) return ExtendResult();
+    const TensorDictSpec spec = TensorDictSpec::Of(batch);
+    if (spec.empty()) {
+      return absl::InvalidArgumentError(
+          "Storage::Extend: keys: got none, want a tensor at least");
+    }
+    RILL_ASSIGN_OR_RETURN(rows, MakeRows(spec));
+  }
+  return Append(batch, append, extent, rows, prepare, &*scratch);
+}
+
+absl::StatusOr<ExtendResult> TurnStorage::Append(
+    const TensorDict& batch, const LaneSteps& append, const BatchRows& extent,
+    const std::shared_ptr<Rows>& rows, PrepareFn prepare,
+    WriteScratch* scratch) {
+  AppendPlan& plan = scratch->plan;
+  const auto drop = absl::MakeCleanup([&rows] { rows->keeper->Drop(); });
+  RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows->spec,
+                                            rows->tree, batch,
+                                            /*allow_part=*/false));
+  RILL_RETURN_IF_ERROR(prepare(rows->keeper.get()));
+  // Nothing to write, but what does not fit is still an error.
+  if (append.count * append.steps == 0) return ExtendResult();
+  RILL_RETURN_IF_ERROR(HeldRings().CheckAppend("Storage::Extend", append));
+  HeldRings().PlanAppend(append, {}, &plan);
+  TensorDict newest;  // Of a batch that is longer than a lane.
+  BatchRows kept = extent;
+  kept.steps = plan.kept;
+  if (plan.dropped > 0) {
+    RILL_ASSIGN_OR_RETURN(
+        newest, batch.Slice(extent.batch_rank - 1, plan.dropped, extent.steps));
+    RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows->spec,
+                                              rows->tree, newest,
+                                              /*allow_part=*/false));
+  }
+  RILL_RETURN_IF_ERROR(scratch->leaves.PrepareOnHost(kept.batch_rank));
+  scratch->event.Clear();
+  if (!observers_.empty()) {
+    RILL_RETURN_IF_ERROR(
+        scratch->event.FromBatch(rows->events, scratch->leaves, kept));
+  }
+  RILL_RETURN_IF_ERROR(StageRuns(kept, rows.get(), scratch));
+
+  const WriteEvent event =
+      scratch->event.Event(/*is_append=*/true, plan.retired, plan.written);
+  if (!plan.retired.empty()) {
+    for (WriteObserver* observer : observers_) observer->OnRetire(event);
+  }
+  {
+    absl::MutexLock state(&state_mutex_);
+    rows->keeper->Commit();
+    rows_ = rows;
+    rings_.Append(append);
+  }
+  for (WriteObserver* observer : observers_) observer->OnWrite(event);
+  return ExtendResult{.rows_written = extent.num_lanes * plan.kept,
+                      .rows_dropped = extent.num_lanes * plan.dropped};
+}
+
+absl::Status TurnStorage::StageRuns(const BatchRows& kept, Rows* rows,
+                                    WriteScratch* scratch) const {
+  std::vector<LeafBatch>& places = scratch->places;
+  const int64_t dropped = scratch->plan.dropped;
+  int64_t lane = 0;  // Of the batch; of its steps so many are staged.
+  int64_t step = 0;
+  for (const SlotRange& range : scratch->plan.written) {
+    places.clear();
+    for (const BatchLeaf& leaf : scratch->leaves.leaves()) {
+      if (leaf.ready->num_elements() == 0) continue;  // And no address.
+      const auto strides = leaf.ready->strides_bytes();
+      const int64_t step_stride = strides[kept.batch_rank - 1];
+      const int64_t lane_stride = kept.batch_rank == 1 ? 0 : strides[0];
+      places.push_back(
+          {leaf.leaf,
+           leaf.ready->raw_data() + lane * lane_stride + step * step_stride,
+           step_stride});
+    }
+    RILL_RETURN_IF_ERROR(rows->keeper->StageAppend(
+        {.lane = lanes_.LaneOf(range.first),
+         .position = lanes_.PositionOf(range.first),
+         .steps = range.count,
+         .first_row = lane * (dropped + kept.steps) + dropped + step},
+        places));
+    step += range.count;
+    if (step < kept.steps) continue;
+    step = 0;
+    ++lane;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TurnStorage::WriteInPlace(absl::Span<const Slot> slots,
+                                       const TensorDict& rows, InPlace kind) {
+  return CheckedWrite(slots, rows, kind, /*prepare=*/nullptr);
+}
+
+absl::Status TurnStorage::WriteInPlaceWith(absl::Span<const Slot> slots,
+                                           const TensorDict& rows, InPlace kind,
+                                           PrepareFn prepare) {
+  return CheckedWrite(slots, rows, kind, &prepare);
+}
+
+absl::Status TurnStorage::CheckedWrite(absl::Span<const Slot> slots,
+                                       const TensorDict& rows, InPlace kind,
+                                       const PrepareFn* prepare) {
+  const Shape want = {static_cast<int64_t>(slots.size())};
+  if (!(rows.batch_shape() == want)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Storage::WriteAt: batch shape: got ", rows.batch_shape().ToString(),
+        ", want ", want.ToString(), ", one row a slot"));
+  }
+  absl::MutexLock turn(&write_mutex_);
+  ThreadWriteScratch scratch;
+  scratch->in_place = kind;
+  return Overwrite(slots, rows, prepare, &*scratch);
+}
+
+absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
+                                    const TensorDict& rows,
+                                    const PrepareFn* prepare,
+                                    WriteScratch* scratch) {
+  Rows* const stored = HeldRows().get();
+  RILL_RETURN_IF_ERROR(HeldRings().CheckLive("Storage::WriteAt", slots));
+  if (stored == nullptr) return absl::OkStatus();  // No slots, no keys yet.
+  RowKeeper& keeper = *stored->keeper;
+  const auto drop = absl::MakeCleanup([&keeper] { keeper.Drop(); });
+  BatchLeaves& leaves = scratch->leaves;
+  leaves.Clear();
+  if (prepare == nullptr || !rows.empty()) {
+    RILL_RETURN_IF_ERROR(leaves.Bind("Storage::WriteAt", stored->spec,
+                                     stored->tree, rows, /*allow_part=*/true));
+  }
+  if (prepare != nullptr) {
+    RILL_RETURN_IF_ERROR((*prepare)(&keeper));
+  }
+  if (slots.empty()) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(leaves.PrepareOnHost(/*batch_rank=*/1));
+  std::vector<LeafBatch>& places = scratch->places;
+  places.clear();
+  for (const BatchLeaf& leaf : leaves.leaves()) {
+    if (leaf.ready->num_elements() == 0) continue;  // And no address.
+    places.push_back(
+        {leaf.leaf, leaf.ready->raw_data(), leaf.ready->strides_bytes()[0]});
+  }
+  RILL_RETURN_IF_ERROR(keeper.StagePatch(slots, places));
+  std::vector<SlotRange>& written = scratch->plan.written;
+  JoinSlots(lanes_, slots, &written);
+  scratch->event.Clear();
+  const auto make_event = [&] {
+    WriteEvent event =
+        scratch->event.Event(/*is_append=*/false, written, written);
+    event.is_patch = scratch->in_place == InPlace::kPatch;
+    return event;
+  };
+  const WriteEvent retire = make_event();
+  for (WriteObserver* observer : observers_) observer->OnRetire(retire);
+  {
+    absl::MutexLock state(&state_mutex_);
+    keeper.Commit();
+  }
+  if (observers_.empty()) return absl::OkStatus();
+  if (!BuildEvent(slots, &leaves, scratch).ok()) {
+    // The rows are written; who looks on starts anew.
+    AttachAllAgain(scratch);
+    return absl::OkStatus();
+  }
+  const WriteEvent event = make_event();
+  for (WriteObserver* observer : observers_) observer->OnWrite(event);
+  return absl::OkStatus();
+}
+
+absl::Status TurnStorage::Clear() {
+  absl::MutexLock turn(&write_mutex_);
+  for (WriteObserver* observer : observers_) observer->OnClear();
+  absl::MutexLock state(&state_mutex_);
+  rings_.Clear();
+  if (rows_ != nullptr) rows_->keeper->Clear();
+  return absl::OkStatus();
+}
+
+}  // namespace rill::storage_internal

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_LIST_LIST_STORAGE_H_
+#define RILL_STORAGE_LIST_LIST_STORAGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/storage/list/list_rows.h"
+#include "rill/storage/storage.h"
+#include "rill/storage/turns/turn_storage.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// Storage in RAM whose rows may differ in shape: a list that holds each row by
+// itself, with as many bytes as it has. For tokens, point clouds, graphs.
+// Leaves that are named ragged have one dtype and one rank in all rows, and any
+// sizes; all others are even, as elsewhere, and of those there is one at least.
+//
+// Writing: rows that differ come by ExtendRagged, one lane at a time; Extend
+// and
+//   WriteAt take batches as elsewhere, in which the rows of a ragged leaf are
+//   as long as the batch says. WriteAt makes the rows that it names anew.
+// Reading: Read and ReadLeaves pad ragged leaves with zeros behind to the
+//   longest of the batch and put a bool mask beside each, under `mask_key`
+//   joined with its key, as StackPadded (tensordict/ragged_tensor.h) does;
+//   batches with ragged leaves are made anew by each Read. ReadStack gives the
+//   rows as they are, without a copy.
+// spec(): even leaves, then ragged ones with sizes that all rows written so far
+//   have room in. MemoryUsage: `memory` is what the rows there take, with what
+//   a row costs besides (about 300 bytes), so it follows them; `full` supposes
+//   that all rows are as the largest that was written.
+// Save and Load: without ragged leaves those of any storage; with them a form
+//   of its own that only such a storage loads (docs/formats/storage.md).
+//   FAILED_PRECONDITION where ragged leaves differ.
+// Lease is FAILED_PRECONDITION: ReadStack instead.
+//
+// Thread-safety: thread-safe. Writers take turns; a Read makes nobody wait
+//   while it copies. Rows that were read do not change any more.
+// Cost: an allocation a row that is written; reads one pass row by row.
+//
+// Example (ListStorageTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(auto storage,
+//                         ListStorage::Create({.capacity = 1 << 20,
+//                                              .ragged_leaves = {"tokens"}}));
+//   RILL_RETURN_IF_ERROR(storage->ExtendRagged({first, second}).status());
+//   TensorDict rows;  // tokens [2, longest], mask/tokens [2, longest]
+//   RILL_RETURN_IF_ERROR(storage->Read({0, 1}, &rows));
+//   RILL_ASSIGN_OR_RETURN(LazyStack stack, storage->ReadStack({0, 1}));
+class ListStorage final : public storage_internal::TurnStorage {
+ public:
+  struct Options {
+    int64_t capacity = 0;  // Slots in all; > 0, a multiple of `lanes`.
+    int64_t lanes = 1;     // In [1, 2^24].
+    // Keys of leaves whose shapes may differ from row to row.
+    std::vector<std::string> ragged_leaves = {};
+    std::string mask_key = "mask";
+    // Empty: taken from the first write. Of ragged leaves dtype and rank count.
+    TensorDictSpec spec = {};
+    EventKeys event_keys = {};  // Of even leaves.
+  };
+
+  // INVALID_ARGUMENT names the option.
+  static absl::StatusOr<std::unique_ptr<ListStorage>> Create(Options options);
+
+  // Appends rows of batch shape [] to lane info.first_lane, in their order.
+  // Errors as Extend's; INVALID_ARGUMENT names the row where one does not fit.
+  absl::StatusOr<ExtendResult> ExtendRagged(absl::Span<const TensorDict> steps,
+                                            const WriteInfo& info = {});
+  // The members of a stack [time].
+  absl::StatusOr<ExtendResult> ExtendRagged(const LazyStack& steps,
+                                            const WriteInfo& info = {});
+  // The rows as they are, sharing bytes that cannot be written to: [n] of
+  // members []. OUT_OF_RANGE as Read.
+  absl::StatusOr<LazyStack> ReadStack(absl::Span<const Slot> slots) const;
+
+  TensorDictSpec spec() const override;
+  StorageUsage MemoryUsage() const override;
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info = {}) override;
+  absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) override;
+  absl::Status Read(absl::Span<const Slot> slots,
+                    TensorDict* out) const override;
+  absl::Status ReadLeaves(absl::Span<const Slot> slots,
+                          absl::Span<const std::string> keys,
+                          TensorDict* out) const override;
+
+ private:
+  using RaggedLeaf = storage_internal::RaggedLeaf;
+  using RaggedRows = storage_internal::RaggedRows;
+
+  explicit ListStorage(Options options);
+
+  absl::StatusOr<std::unique_ptr<storage_internal::RowKeeper>> MakeKeeper(
+      const TensorDictSpec& spec) const override;
+  absl::string_view kind_of_rows() const override { return "listed"; }
+  absl::Status SaveRows(const std::string& directory,
+                        const storage_internal::LaneRings& rings,
+                        const Rows* rows) const override;
+  absl::StatusOr<storage_internal::StoredRows> LoadRows(
+      const std::string& directory, const TensorDictSpec& spec,
+      const StorageLoadOptions& options) const override;
+  absl::Status PrepareLoad(const storage_internal::StoredRows& stored,
+                           const Rows* old, Rows* fresh) const override;
+
+  // The rows without their ragged leaves; and those, row after row.
+  absl::StatusOr<TensorDict> EvenPart(const TensorDict& rows) const;
+  absl::StatusOr<RaggedRows> RaggedPart(absl::string_view caller,
+                                        const TensorDict& rows,
+                                        bool allow_part) const;
+  // Teaches a keeper that knows none yet the ragged leaves that these are;
+  // INVALID_ARGUMENT where they are not its own.
+  absl::Status CheckRagged(absl::string_view caller, const RaggedRows& rows,
+                           storage_internal::ListRows* keeper) const;
+  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
+                        const storage_internal::LeafKeys& keys,
+                        TensorDict* out) const;
+
+  const Options options_;
+  std::vector<RaggedLeaf> given_ragged_;  // Of the options' spec, or none.
+};
+
+}  // namespace rill
+
+#endif  // RILL_STORAGE_LIST_LIST_STORAGE_H_

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// ListStorage without ragged leaves passes the storage suite.
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "rill/storage/conformance/storage_conformance.h"
+#include "rill/storage/list/list_storage.h"
+#include "rill/tensordict/spec.h"
+
+namespace rill {
+namespace {
+
+StorageCase Case(std::string name, bool is_lazy) {
+  StorageCase one;
+  one.name = std::move(name);
+  one.is_lazy = is_lazy;
+  one.no_leases = "listed";
+  one.has_fixed_memory = false;
+  one.create = [](int64_t capacity, int64_t lanes, const TensorDictSpec& spec) {
+    return ListStorage::Create(
+        {.capacity = capacity, .lanes = lanes, .spec = spec});
+  };
+  return one;
+}
+
+INSTANTIATE_TEST_SUITE_P(List, StorageConformanceTest,
+                         ::testing::Values(Case("Given", false),
+                                           Case("Lazy", true)),
+                         StorageCaseName);
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a ListStorage with ragged leaves gives back, to callers and to files.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
+#include "rill/formats/memmap_directory.h"
+#include "rill/storage/list/list_storage.h"
+#include "rill/storage/stored_rows.h"
+#include "rill/tensordict/ragged_tensor.h"
+
+namespace rill {
+
+using storage_internal::LaneRings;
+using storage_internal::LeafBatch;
+using storage_internal::LeafKeys;
+using storage_internal::ListRowPtr;
+using storage_internal::ListRows;
+using storage_internal::RowKeeper;
+using storage_internal::StoredRows;
+
+namespace {
+
+ListRows* ListOf(const std::unique_ptr<RowKeeper>& keeper) {
+  return static_cast<ListRows*>(keeper.get());
+}
+
+// Numbers of the leaves that are wanted.
+struct Wanted {
+  std::vector<size_t> even;
+  std::vector<size_t> ragged;
+};
+
+absl::StatusOr<Wanted> FindWanted(const ListRows& list, const LeafKeys& keys) {
+  std::vector<std::string> known;
+  for (const TensorDictSpec::Leaf& leaf : list.even().leaves()) {
+    known.push_back(leaf.key);
+  }
+  const size_t num_even = known.size();
+  for (const auto& leaf : list.ragged()) known.push_back(leaf.key);
+  Wanted wanted;
+  std::vector<bool> is_named(known.size(), !keys.has_value());
+  for (const std::string& key :
+       keys.value_or(absl::Span<const std::string>())) {
+    const auto at = std::find(known.begin(), known.end(), key);
+    if (at == known.end()) {
+      return absl::NotFoundError(
+          absl::StrCat("Storage::ReadLeaves: keys: got \"", key,
+                       "\", want some of {", absl::StrJoin(known, ", "), "}"));
+    }
+    if (is_named[at - known.begin()]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "Storage::ReadLeaves: keys: got \"", key, "\" twice, want it once"));
+    }
+    is_named[at - known.begin()] = true;
+  }
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (!is_named[i]) continue;
+    if (i < num_even) {
+      wanted.even.push_back(i);
+    } else {
+      wanted.ragged.push_back(i - num_even);
+    }
+  }
+  return wanted;
+}
+
+absl::StatusOr<Padded> PadLeaf(const ListRows& list, size_t leaf,
+                               absl::Span<const ListRowPtr> rows) {
+  if (rows.empty()) {
+    Padded none;
+    const std::vector<int64_t> sizes(list.ragged()[leaf].rank + 1, 0);
+    RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
+    RILL_ASSIGN_OR_RETURN(none.values,
+                          Tensor::Zeros(list.ragged()[leaf].dtype, shape));
+    RILL_ASSIGN_OR_RETURN(none.mask, Tensor::Zeros(DType::kBool, {0}));
+    return none;
+  }
+  std::vector<Tensor> tensors;
+  tensors.reserve(rows.size());
+  for (const ListRowPtr& row : rows) {
+    RILL_ASSIGN_OR_RETURN(Tensor tensor, list.RaggedLeafOf(row, leaf));
+    tensors.push_back(std::move(tensor));
+  }
+  return StackPadded(tensors);
+}
+
+// The even leaves that are wanted, stacked.
+absl::StatusOr<TensorDict> StackEven(const ListRows& list,
+                                     absl::Span<const size_t> leaves,
+                                     absl::Span<const ListRowPtr> rows) {
+  TensorDictSpec spec;
+  for (const size_t i : leaves) {
+    const TensorDictSpec::Leaf& leaf = list.even().leaves()[i];
+    RILL_RETURN_IF_ERROR(spec.Set(leaf.key, leaf.spec));
+  }
+  RILL_ASSIGN_OR_RETURN(TensorDict batch,
+                        spec.Empty({static_cast<int64_t>(rows.size())},
+                                   storage_internal::RowMemory(Device::Cpu())));
+  std::vector<LeafBatch> places;
+  for (const size_t i : leaves) {
+    const TensorDictSpec::Leaf& leaf = list.even().leaves()[i];
+    places.push_back(
+        {i, batch.Find(leaf.key)->raw_data(),
+         leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype)});
+  }
+  list.Copy(rows, places);
+  return batch;
+}
+
+// Elements of all rows of each ragged leaf, and their shapes.
+absl::Status WriteRagged(const ListRows& list,
+                         absl::Span<const ListRowPtr> rows,
+                         const std::string& directory) {
+  const auto n = static_cast<int64_t>(rows.size());
+  TensorDictSpec spec;
+  for (size_t i = 0; i < list.ragged().size(); ++i) {
+    const auto& leaf = list.ragged()[i];
+    int64_t total = 0;
+    for (const ListRowPtr& row : rows) total += row->shapes[i].num_elements();
+    RILL_RETURN_IF_ERROR(spec.Set(leaf.key + "/values",
+                                  LeafSpec::Unbounded(leaf.dtype, {total})));
+    RILL_RETURN_IF_ERROR(
+        spec.Set(leaf.key + "/shapes",
+                 LeafSpec::Unbounded(DType::kInt64, {n, leaf.rank})));
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict files,
+                        CreateMemmapDirectory(spec, {}, directory));
+  for (size_t i = 0; i < list.ragged().size(); ++i) {
+    const auto& leaf = list.ragged()[i];
+    RILL_ASSIGN_OR_RETURN(const Tensor values, files.Get(leaf.key + "/values"));
+    RILL_ASSIGN_OR_RETURN(const Tensor shapes, files.Get(leaf.key + "/shapes"));
+    std::byte* to = values.raw_data();
+    std::byte* sizes = shapes.raw_data();
+    for (const ListRowPtr& row : rows) {
+      for (const int64_t size : row->shapes[i].sizes()) {
+        std::memcpy(sizes, &size, sizeof(size));
+        sizes += sizeof(size);
+      }
+      RILL_ASSIGN_OR_RETURN(const Tensor tensor, list.RaggedLeafOf(row, i));
+      if (tensor.size_bytes() == 0) continue;
+      std::memcpy(to, tensor.raw_data(), tensor.size_bytes());
+      to += tensor.size_bytes();
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ListStorage::ReadSome(absl::string_view caller,
+                                   absl::Span<const Slot> slots,
+                                   const LeafKeys& keys,
+                                   TensorDict* out) const {
+  if (out == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": out: got null, want a TensorDict"));
+  }
+  std::shared_ptr<Rows> rows;
+  std::vector<ListRowPtr> picked;
+  RILL_RETURN_IF_ERROR(
+      WithLive(caller, slots, [&](const std::shared_ptr<Rows>& now) {
+        rows = now;
+        if (rows != nullptr) ListOf(rows->keeper)->Pick(slots, &picked);
+        return absl::OkStatus();
+      }));
+  if (rows == nullptr) {
+    *out = TensorDict({0});
+    return absl::OkStatus();
+  }
+  const ListRows& list = *ListOf(rows->keeper);
+  RILL_ASSIGN_OR_RETURN(const Wanted wanted, FindWanted(list, keys));
+  RILL_ASSIGN_OR_RETURN(TensorDict batch, StackEven(list, wanted.even, picked));
+  for (const size_t i : wanted.ragged) {
+    const std::string& key = list.ragged()[i].key;
+    RILL_ASSIGN_OR_RETURN(Padded leaf, PadLeaf(list, i, picked));
+    RILL_RETURN_IF_ERROR(batch.Set(key, std::move(leaf.values)));
+    RILL_RETURN_IF_ERROR(batch.Set(absl::StrCat(options_.mask_key, "/", key),
+                                   std::move(leaf.mask)));
+  }
+  *out = std::move(batch);
+  return absl::OkStatus();
+}
+
+absl::Status ListStorage::Read(absl::Span<const Slot> slots,
+                               TensorDict* out) const {
+  if (options_.ragged_leaves.empty()) return TurnStorage::Read(slots, out);
+  return ReadSome("Storage::Read", slots, std::nullopt, out);
+}
+
+absl::Status ListStorage::ReadLeaves(absl::Span<const Slot> slots,
+                                     absl::Span<const std::string> keys,
+                                     TensorDict* out) const {
+  if (options_.ragged_leaves.empty()) {
+    return TurnStorage::ReadLeaves(slots, keys, out);
+  }
+  return ReadSome("Storage::ReadLeaves", slots, keys, out);
+}
+
+absl::StatusOr<LazyStack> ListStorage::ReadStack(
+    absl::Span<const Slot> slots) const {
+  std::shared_ptr<Rows> rows;
+  std::vector<ListRowPtr> picked;
+  RILL_RETURN_IF_ERROR(WithLive("ListStorage::ReadStack", slots,
+                                [&](const std::shared_ptr<Rows>& now) {
+                                  rows = now;
+                                  if (rows != nullptr)
+                                    ListOf(rows->keeper)->Pick(slots, &picked);
+                                  return absl::OkStatus();
+                                }));
+  std::vector<TensorDict> members;
+  for (const ListRowPtr& row : picked) {
+    const ListRows& list = *ListOf(rows->keeper);
+    TensorDict member;
+    for (size_t i = 0; i < list.even().leaves().size(); ++i) {
+      RILL_ASSIGN_OR_RETURN(Tensor leaf, list.EvenLeaf(row, i));
+      RILL_RETURN_IF_ERROR(
+          member.Set(list.even().leaves()[i].key, std::move(leaf)));
+    }
+    for (size_t i = 0; i < list.ragged().size(); ++i) {
+      RILL_ASSIGN_OR_RETURN(Tensor leaf, list.RaggedLeafOf(row, i));
+      RILL_RETURN_IF_ERROR(member.Set(list.ragged()[i].key, std::move(leaf)));
+    }
+    members.push_back(std::move(member));
+  }
+  if (!members.empty()) return LazyStack::Create(std::move(members));
+  RILL_ASSIGN_OR_RETURN(const LazyStack one, LazyStack::Create({TensorDict()}));
+  return one.Slice(0, 0, 0);
+}
+
+// --- Files -------------------------------------------------------------------
+
+absl::Status ListStorage::SaveRows(const std::string& directory,
+                                   const LaneRings& rings,
+                                   const Rows* rows) const {
+  if (options_.ragged_leaves.empty()) {
+    return TurnStorage::SaveRows(directory, rings, rows);
+  }
+  return SaveRowsWith(
+      directory, rings, rows,
+      [rows, &rings](const std::string& ragged) -> absl::Status {
+        if (rows == nullptr) {
+          return CreateMemmapDirectory(TensorDictSpec(), {}, ragged).status();
+        }
+        std::vector<SlotRange> ranges;
+        std::vector<Slot> slots;
+        rings.LiveRanges(&ranges);
+        storage_internal::ExpandRanges(ranges, &slots);
+        std::vector<ListRowPtr> picked;
+        ListOf(rows->keeper)->Pick(slots, &picked);
+        return WriteRagged(*ListOf(rows->keeper), picked, ragged);
+      });
+}
+
+absl::StatusOr<StoredRows> ListStorage::LoadRows(
+    const std::string& directory, const TensorDictSpec& spec,
+    const StorageLoadOptions& options) const {
+  return storage_internal::LoadStoredRows(
+      directory, lanes(), spec, options,
+      /*has_ragged=*/!options_.ragged_leaves.empty());
+}
+
+absl::Status ListStorage::PrepareLoad(const StoredRows& stored, const Rows* old,
+                                      Rows* fresh) const {
+  if (options_.ragged_leaves.empty()) return absl::OkStatus();
+  ListRows& list = *ListOf(fresh->keeper);
+  std::vector<RaggedLeaf> known = list.ragged();
+  if (old != nullptr) known = ListOf(old->keeper)->ragged();
+  if (stored.spec.empty()) {  // Nothing was ever written there.
+    list.LearnRagged(std::move(known));
+    return absl::OkStatus();
+  }
+  const auto refuse = [&](const auto&... what) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("Storage::Load: ragged leaves: got ", what...));
+  };
+  std::vector<RaggedLeaf> leaves;
+  RaggedRows rows;
+  for (const std::string& key : options_.ragged_leaves) {
+    const Tensor* const values = stored.ragged.Find(key + "/values");
+    const Tensor* const shapes = stored.ragged.Find(key + "/shapes");
+    if (values == nullptr || shapes == nullptr ||
+        stored.ragged.num_leaves() !=
+            static_cast<int64_t>(2 * options_.ragged_leaves.size())) {
+      return refuse("{", absl::StrJoin(stored.ragged.LeafKeys(), ", "),
+                    "} in the directory, want values and shapes of this "
+                    "storage's {",
+                    absl::StrJoin(options_.ragged_leaves, ", "), "}");
+    }
+    const auto all = RaggedTensor::Create(*values, *shapes);
+    const int64_t n = stored.saved.size();
+    if (!all.ok() || all->num_rows() != n) {
+      return absl::DataLossError(
+          absl::StrCat("Storage::Load: ragged leaf \"", key, "\": got ",
+                       all.ok() ? absl::StrCat(all->num_rows(), " rows")
+                                : std::string(all.status().message()),
+                       ", want shapes of ", n, " rows that fit the values"));
+    }
+    leaves.push_back({key, all->dtype(), all->row_rank()});
+    rows.emplace_back();
+    int64_t end = 0;  // Of a lane's rows; the newest of them come.
+    for (int64_t lane = 0; lane < lanes().count; ++lane) {
+      end += stored.saved.live(lane);
+      for (int64_t i = end - stored.rings.live(lane); i < end; ++i) {
+        RILL_ASSIGN_OR_RETURN(Tensor row, all->Row(i));
+        rows.back().push_back(std::move(row));
+      }
+    }
+  }
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (known[i] == leaves[i]) continue;
+    return refuse("\"", leaves[i].key, "\" of ", DTypeName(leaves[i].dtype),
+                  " and rank ", leaves[i].rank,
+                  " in the directory, want this storage's ",
+                  DTypeName(known[i].dtype), " and rank ", known[i].rank);
+  }
+  list.LearnRagged(std::move(leaves));
+  list.SetRagged(std::move(rows));
+  return absl::OkStatus();
+}
+
+}  // namespace rill

@@ -81,6 +81,20 @@ TEST(UsedUpRowsTest, U8_FreedSlotsComeBeforeTheCursor) {
   for (const Slot slot : Values<int64_t>(batch, "index")) EXPECT_LT(slot, 6);
 }
 
+TEST(UsedUpRowsTest, PatchesBringNoRowBack) {
+  const auto buffer = Make(10);
+  Extend(*buffer, 4, 0);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict patch,
+      batch.Select({"index", "index_generation", "action"}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto result, buffer->UpdateIfPresent(patch));
+  EXPECT_EQ(result.num_updated, 4);
+  EXPECT_EQ(buffer->items(), 0);
+  EXPECT_THAT(buffer->Sample(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
 TEST(UsedUpRowsTest, RowsThatAreNotUsedUpStayWhileThereIsRoom) {
   const auto buffer = Make(8, /*times=*/2);
   Extend(*buffer, 6, 0);

@@ -49,10 +49,10 @@ class RemovingWriter final : public Writer {
   absl::Status Attach(std::shared_ptr<Storage> storage) override;
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override;
-  absl::Status WriteAt(absl::Span<const Slot> slots,
-                       const TensorDict& rows) override {
+  absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) override {
     RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
-    return storage->WriteAt(slots, rows);
+    return storage->WriteInPlace(slots, rows, kind);
   }
   bool keeps_order() const override { return false; }
   absl::StatusOr<std::string> SaveState() const override;

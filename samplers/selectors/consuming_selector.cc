@@ -145,7 +145,10 @@ class ConsumingSelector final : public Selector {
   void OnRetire(const WriteEvent& event) override { inner_->OnRetire(event); }
   void OnWrite(const WriteEvent& event) override {
     used_.OnWrite(event);
-    for (const SlotRange& range : event.written) {
+    // Rows that are patched stay as used up as they were.
+    const absl::Span<const SlotRange> fresh =
+        event.is_patch ? absl::Span<const SlotRange>() : event.written;
+    for (const SlotRange& range : fresh) {
       for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
         if (counts_.Get(slot) != 0) counts_.At(slot) = 0;
       }

@@ -35,7 +35,8 @@ WriteEvent LiveRows::Event() const {
           .ends = ends_,
           .trajectory_ids = trajectory_ids_,
           .priorities = priorities_,
-          .policy_versions = policy_versions_};
+          .policy_versions = policy_versions_,
+          .begins_cut = {}};
 }
 
 void LiveRows::OnAttach(const Lanes&, absl::Span<const Cursor> cursors) {

@@ -92,7 +92,7 @@ class EnsembleStorage final : public Storage {
   absl::Status Sync() override;
   absl::Status Save(const std::string& directory) const override;
   absl::Status Load(const std::string& directory,
-                    const StorageLoadOptions& options) override;
+                    const StorageLoadOptions& options = {}) override;
 
  private:
   struct State;

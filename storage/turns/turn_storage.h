@@ -58,7 +58,7 @@ class TurnStorage : public Storage {
   void RemoveObserver(WriteObserver* observer) override;
   absl::Status Save(const std::string& directory) const override;
   absl::Status Load(const std::string& directory,
-                    const StorageLoadOptions& options) override;
+                    const StorageLoadOptions& options = {}) override;
 
  protected:
   // Everything that a spec decides.

@@ -57,6 +57,12 @@ absl::StatusOr<ExtendResult> TurnStorage::Append(
   TensorDict newest;  // Of a batch that is longer than a lane.
   BatchRows kept = extent;
   kept.steps = plan.kept;
+  scratch->event.Clear();
+  if (!observers_.empty()) {
+    RILL_RETURN_IF_ERROR(
+        scratch->event.FromBatch(rows->events, scratch->leaves, extent));
+    if (plan.dropped > 0) scratch->event.DropAllBut(plan.kept, extent);
+  }
   if (plan.dropped > 0) {
     RILL_ASSIGN_OR_RETURN(
         newest, batch.Slice(extent.batch_rank - 1, plan.dropped, extent.steps));
@@ -65,11 +71,6 @@ absl::StatusOr<ExtendResult> TurnStorage::Append(
                                               /*allow_part=*/false));
   }
   RILL_RETURN_IF_ERROR(scratch->leaves.PrepareOnHost(kept.batch_rank));
-  scratch->event.Clear();
-  if (!observers_.empty()) {
-    RILL_RETURN_IF_ERROR(
-        scratch->event.FromBatch(rows->events, scratch->leaves, kept));
-  }
   RILL_RETURN_IF_ERROR(StageRuns(kept, rows.get(), scratch));
 
   const WriteEvent event =
@@ -181,6 +182,8 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
     WriteEvent event =
         scratch->event.Event(/*is_append=*/false, written, written);
     event.is_patch = scratch->in_place == InPlace::kPatch;
+    event.is_replacement = !event.is_patch && leaves.leaves().size() ==
+                                                  stored->spec.leaves().size();
     return event;
   };
   const WriteEvent retire = make_event();

@@ -271,7 +271,9 @@ absl::StatusOr<TensorDict> ReplayBuffer::Sample() {
 }
 
 absl::Status ReplayBuffer::SampleInto(TensorDict* out) {
-  RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
+  if (out != nullptr) {
+    RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
+  }
   return SampleInto(state_->batch_size, out);
 }
 

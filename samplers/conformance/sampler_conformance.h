@@ -23,6 +23,8 @@ struct SamplerUnderTest {
   // request gives another plan the second time.
   bool is_stateful = false;
   PlanForm plans = {};
+  // It has no LoadMovedState: refuses, and says so.
+  bool refuses_moved_rows = false;
 };
 
 // The behaviour that samplers/sampler.h promises, over a storage simulator.

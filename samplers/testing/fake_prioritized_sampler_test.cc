@@ -15,9 +15,9 @@
 
 namespace rill {
 
-INSTANTIATE_SAMPLER_CONFORMANCE(FakePrioritized, {.make = [] {
-                                  return MakeFakePrioritizedSampler();
-                                }});
+INSTANTIATE_SAMPLER_CONFORMANCE(
+    FakePrioritized, {.make = [] { return MakeFakePrioritizedSampler(); },
+                      .refuses_moved_rows = true});
 
 namespace {
 

@@ -19,6 +19,7 @@
 #include "rill/device/device.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/formats/manifest.h"
+#include "rill/formats/memmap_directory.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/mirror_observer.h"
 #include "rill/storage/conformance/storage_oracle.h"
@@ -160,9 +161,14 @@ TEST(EnsembleStorageTest, CursorsOfLaterMembersAreCheckedFirst) {
     members.push_back(MakeDense({.capacity = 4, .spec = ConformanceSpec()}));
     RILL_ASSERT_OK(members.back()->Extend(Batch(1, 4)));
   }
-  RILL_ASSERT_OK(members[1]->Save(directory));
-  RILL_ASSERT_OK_AND_ASSIGN(Manifest manifest,
-                            ReadManifest(directory, "storage", 1));
+  // A save of version 1, whose rows do not say which steps they are.
+  TensorDict rows;
+  RILL_ASSERT_OK(members[1]->Read({0, 1, 2, 3}, &rows));
+  RILL_ASSERT_OK(CreateDirectories(directory));
+  RILL_ASSERT_OK(SaveMemmapDirectory(rows, JoinPath(directory, "rows")));
+  Manifest manifest{.kind = "storage", .version = 1};
+  manifest.SetInt("lanes", 1);
+  manifest.SetInt("lane_capacity", 4);
   manifest.SetInt("cursors", kMaxWritten - 1);
   RILL_ASSERT_OK(WriteManifest(manifest, directory));
   RILL_ASSERT_OK(members[1]->Load(directory));

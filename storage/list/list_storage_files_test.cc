@@ -162,7 +162,7 @@ TEST(ListStorageFilesTest, ShapesThatDoNotFitTheValuesAreDamage) {
   const std::string directory = formats_internal::FreshPath("list_shapes");
   RILL_ASSERT_OK(MakeFilled()->Save(directory));
   RILL_ASSERT_OK_AND_ASSIGN(const Manifest manifest,
-                            ReadManifest(directory, "storage", 3));
+                            ReadManifest(directory, "storage", 4));
   const std::string path =
       JoinPath(directory, "ragged/next/words/shapes.memmap");
   RILL_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(path));
@@ -188,7 +188,7 @@ TEST(ListStorageFilesTest, RaggedLeavesOfOtherRowsAreDamage) {
   RILL_ASSERT_OK(longer->ExtendRagged({Row(10, 1)}, {.first_lane = 1}));
   RILL_ASSERT_OK(longer->Save(other));
   RILL_ASSERT_OK_AND_ASSIGN(const Manifest manifest,
-                            ReadManifest(directory, "storage", 3));
+                            ReadManifest(directory, "storage", 4));
   const std::string ragged = JoinPath(directory, "ragged");
   RILL_ASSERT_OK(RemoveAll(ragged));
   RILL_ASSERT_OK(formats_internal::CopyTree(JoinPath(other, "ragged"), ragged));

@@ -316,11 +316,11 @@ absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
   RILL_ASSIGN_OR_RETURN(const Lanes saved,
                         SavedLanes(manifest, storage->lanes(), options));
   const bool has_moved = saved != storage->lanes();
-  if (has_moved && manifest.fields.contains(std::string(kWriterField))) {
-    RILL_ASSIGN_OR_RETURN(const std::string name,
-                          manifest.Text(std::string(kWriterField)));
-    return Mismatch(absl::StrCat("capacity of a buffer with a ", name,
-                                 ", whose rows lie in no order of time"),
+  if (has_moved && (!writer->keeps_order() ||
+                    manifest.fields.contains(std::string(kWriterField)))) {
+    return Mismatch(absl::StrCat("capacity of a buffer with a ", writer->name(),
+                                 ", or that had a writer with a state: rows "
+                                 "lie in no order of time"),
                     absl::StrCat(saved.num_slots()),
                     absl::StrCat(storage->capacity()));
   }

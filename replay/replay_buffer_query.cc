@@ -27,9 +27,23 @@ bool IsWanted(const TrajectoryFilter& filter,
 absl::StatusOr<bool> ReplayBuffer::State::ReadTrajectory(
     const TrajectoryFilter& filter, Slot newest,
     replay_internal::TrajectoryWatch* watch, StoredTrajectory* trajectory) {
+  for (;;) {
+    RILL_ASSIGN_OR_RETURN(
+        const bool is_wanted,
+        TryToReadTrajectory(filter, newest, watch, trajectory));
+    if (!is_wanted) return false;
+    if (!watch->IsStillThere()) continue;  // Loses a step each time.
+    watch->Finish(*trajectory);
+    return true;
+  }
+}
+
+absl::StatusOr<bool> ReplayBuffer::State::TryToReadTrajectory(
+    const TrajectoryFilter& filter, Slot newest,
+    replay_internal::TrajectoryWatch* watch, StoredTrajectory* trajectory) {
   absl::ReaderMutexLock pause(&pause_mutex);
   SamplePlan plan;
-  // Nothing is overwritten between the look-up and the read.
+  // Writes of this buffer that come later wait for the read.
   gate.BeginDraw();
   const bool is_wanted =
       watch->Find(newest, trajectory) && IsWanted(filter, *trajectory);

@@ -82,7 +82,10 @@ void ReplayBuffer::State::Run(Job* job) {
   if (copy_stream.has_value()) {
     // The copy of the batch before belongs to that one, with its errors; a
     // stream that failed works again once it was waited for.
-    if (!job->AwaitCopy().ok()) copy_stream->Synchronize().IgnoreError();
+    if (!job->AwaitCopy().ok()) {
+      absl::MutexLock lock(&copy_mutex);
+      copy_stream->Synchronize().IgnoreError();
+    }
     job->status = job->reader.Read(*storage, job->plan, &job->staging);
     job->batch = job->staging;
   } else {
@@ -172,9 +175,15 @@ absl::Status ReplayBuffer::State::ApplyTransforms(Job* job) {
 absl::Status ReplayBuffer::State::Place(Job* job) const {
   TensorDict* const out = &job->batch;
   if (copy_stream.has_value()) {
+    absl::MutexLock lock(&copy_mutex);
     RILL_ASSIGN_OR_RETURN(*out, out->ToAsync(*copy_stream, &job->in_flight));
-    RILL_ASSIGN_OR_RETURN(Event event, Event::Record(*copy_stream));
-    job->copied = std::make_shared<const Event>(std::move(event));
+    absl::StatusOr<Event> event = Event::Record(*copy_stream);
+    if (!event.ok()) {
+      // Nobody could tell when the memory is free.
+      copy_stream->Synchronize().IgnoreError();
+      return event.status();
+    }
+    job->copied = std::make_shared<const Event>(*std::move(event));
     return absl::OkStatus();
   }
   if (device.has_value()) {
@@ -212,6 +221,8 @@ absl::Status ReplayBuffer::State::SampleOnce(int64_t items, PendingBatch* out,
     queue_mutex.Await(absl::Condition(&is_done));
     time_awaited += Clock::System().Now() - begin;
   }
+  // The memory of a job is not the caller's.
+  if (copy_stream.has_value() && !job->status.ok()) job->batch = TensorDict();
   // What the caller had serves a batch to come.
   std::swap(job->batch, out->batch);
   out->copied = job->copied;

@@ -30,8 +30,9 @@ namespace rill {
 // the gate's turn, queue_mutex, then the storage's, the sampler's. Nobody waits
 // for the turn with queue_mutex held: a write may have it and wait for a
 // gather, and workers need queue_mutex to begin one. transforms_mutex is taken
-// with none of these held but pause_mutex, and nothing waits for a gather while
-// it is held: a worker may stand before it with others' gathers behind.
+// with none of these held but pause_mutex (where no worker runs and none can,
+// with queue_mutex too: Open, InsertTransform), and nothing waits for a gather
+// while it is held: a worker may stand before it with others' gathers behind.
 struct ReplayBuffer::State {
   using Job = replay_internal::SampleJob;
 
@@ -85,6 +86,9 @@ struct ReplayBuffer::State {
   absl::Status Place(Job* job) const;
   // The rows of a trajectory; false where it is not there any more, or not
   // wanted.
+  absl::StatusOr<bool> TryToReadTrajectory(
+      const TrajectoryFilter& filter, Slot newest,
+      replay_internal::TrajectoryWatch* watch, StoredTrajectory* trajectory);
   absl::StatusOr<bool> ReadTrajectory(const TrajectoryFilter& filter,
                                       Slot newest,
                                       replay_internal::TrajectoryWatch* watch,
@@ -117,7 +121,9 @@ struct ReplayBuffer::State {
   const bool pin_memory;
   const std::optional<Device> device;
   const Device pin_for;
-  // Of the copies to `device`, where rows come from host memory.
+  // Of the copies to `device`, where rows come from host memory. Held by who
+  // queues a copy and its event, or clears the stream's error.
+  mutable absl::Mutex copy_mutex;
   const std::optional<Stream> copy_stream;
   const replay_internal::SampleReader::Options reader_options;
   // Changes only while no call samples or writes and no worker runs.

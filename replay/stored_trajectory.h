@@ -19,8 +19,10 @@ namespace rill {
 struct StoredTrajectory {
   int64_t lane = 0;
   std::optional<int64_t> id = std::nullopt;
-  bool is_closed = false;   // Its last step ends it; else it may go on.
-  bool is_cut = false;      // Its first steps are gone, or may be.
+  bool is_closed = false;  // Its last step ends it; else it may go on.
+  // Its first steps are gone, or may be. Where trajectories take turns in a
+  // lane that has lost rows, this is known of the oldest one alone.
+  bool is_cut = false;
   std::vector<Slot> slots;  // Oldest step first.
   TensorDict rows;          // [slots.size()], as they are stored.
 };

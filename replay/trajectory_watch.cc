@@ -37,14 +37,27 @@ bool TrajectoryWatch::Find(Slot newest, StoredTrajectory* trajectory) {
   trajectory->is_cut = found.is_cut;
   trajectory->slots.clear();
   index_.AppendSlots(place->trajectory, 0, found.rows, &trajectory->slots);
-  for (const Slot slot : trajectory->slots) listed_.erase(slot);
+  found_.clear();
+  found_.insert(trajectory->slots.begin(), trajectory->slots.end());
+  is_there_ = true;
   return true;
+}
+
+bool TrajectoryWatch::IsStillThere() const {
+  absl::MutexLock lock(&mutex_);
+  return is_there_;
+}
+
+void TrajectoryWatch::Finish(const StoredTrajectory& trajectory) {
+  absl::MutexLock lock(&mutex_);
+  for (const Slot slot : trajectory.slots) listed_.erase(slot);
 }
 
 void TrajectoryWatch::OnAttach(const Lanes& lanes,
                                absl::Span<const Cursor> cursors) {
   absl::MutexLock lock(&mutex_);
   listed_.clear();
+  is_there_ = false;
   index_.OnAttach(lanes, cursors);
 }
 
@@ -55,6 +68,7 @@ void TrajectoryWatch::OnRetire(const WriteEvent& event) {
   for (const SlotRange& range : event.retired) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
       listed_.erase(slot);
+      if (found_.contains(slot)) is_there_ = false;
     }
   }
 }
@@ -67,6 +81,7 @@ void TrajectoryWatch::OnWrite(const WriteEvent& event) {
 void TrajectoryWatch::OnClear() {
   absl::MutexLock lock(&mutex_);
   listed_.clear();
+  is_there_ = false;
   index_.OnClear();
 }
 

@@ -31,9 +31,16 @@ class TrajectoryWatch final : public WriteObserver {
   // first rows. Find knows those of the last List.
   std::vector<Slot> List();
   // The trajectory of a row from List, all but its rows; false where the row
-  // was overwritten since, or belongs to a trajectory that was found already
-  // (a write in place has joined the two).
+  // was overwritten since, or belongs to a trajectory that is done (a write in
+  // place has joined the two).
   bool Find(Slot newest, StoredTrajectory* trajectory);
+  // Whether an append has retired none of its rows since; else what was read of
+  // them may be of other steps, and Find tells what is left. This hears of a
+  // write after a gate that lets readers go on (write_counter.h), but before
+  // its bytes change.
+  bool IsStillThere() const;
+  // That trajectory comes no more.
+  void Finish(const StoredTrajectory& trajectory);
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
@@ -41,9 +48,11 @@ class TrajectoryWatch final : public WriteObserver {
   void OnClear() override;
 
  private:
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   TrajectoryIndex index_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<Slot> listed_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<Slot> found_ ABSL_GUARDED_BY(mutex_);  // By Find.
+  bool is_there_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace rill::replay_internal

@@ -35,6 +35,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
       : name_(name),
         is_weighted_(selector->is_weighted()),
         is_row_(unit->is_row()),
+        needs_order_(!unit->is_row() || selector->needs_order()),
         selector_(std::move(selector)),
         unit_(std::move(unit)) {
     if (selector_->hears_anchors()) unit_->SetListener(selector_.get());
@@ -43,7 +44,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   WriteObserver* observer() override { return this; }
   bool is_weighted() const override { return is_weighted_; }
   absl::string_view name() const override { return name_; }
-  bool needs_order() const override { return !is_row_; }
+  bool needs_order() const override { return needs_order_; }
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
     absl::MutexLock lock(&mutex_);
     return is_row_ ? selector_->AddUsedUp(most, slots) : 0;
@@ -75,6 +76,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   const std::string name_;
   const bool is_weighted_;
   const bool is_row_;
+  const bool needs_order_;
   mutable absl::Mutex mutex_;
   LiveRows rows_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<Selector> selector_ ABSL_PT_GUARDED_BY(mutex_);

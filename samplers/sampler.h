@@ -105,12 +105,13 @@ class Sampler {
   // unchanged, where the bytes do not fit.
   virtual absl::StatusOr<std::string> SaveState() const = 0;
   virtual absl::Status LoadState(absl::string_view state) = 0;
-  // The same where rows have moved, or gone. Priorities follow their rows;
-  // alpha, beta and the largest priority come along. All else starts as if the
-  // rows were new: generations, what was cut off a trajectory, the order of an
-  // epoch, orders of arrival, counts of draws, all of a mixture. Errors as
-  // LoadState, and FAILED_PRECONDITION of a sampler that cannot do this, as one
-  // that does not override it.
+  // The same where rows have moved, or gone. The priorities of a prioritized
+  // selector that stands alone follow their rows; alpha, beta and the largest
+  // priority come along. All else starts as if the rows were new: keys of
+  // heaps, what is within a consuming selector, generations, what was cut off a
+  // trajectory, the order of an epoch, orders of arrival, counts of draws, all
+  // of a mixture. Errors as LoadState, and FAILED_PRECONDITION of a sampler
+  // that cannot do this, as one that does not override it.
   virtual absl::Status LoadMovedState(absl::string_view state,
                                       const MovedRows& moved);
 

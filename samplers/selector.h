@@ -89,6 +89,10 @@ class Selector : public WriteObserver, public AnchorListener {
     return 0;
   }
 
+  // True: it goes by the order in which rows were appended, so that a row in
+  // another's place misleads it.
+  virtual bool needs_order() const { return false; }
+
   // False: it does without hearing which rows are anchors, so that the unit
   // need not find out.
   virtual bool hears_anchors() const { return true; }

@@ -31,6 +31,8 @@ constexpr int64_t kChunksVersion = 3;
 constexpr int64_t kRaggedVersion = 4;
 constexpr char kRowsDirectory[] = "rows";
 constexpr char kRaggedDirectory[] = "ragged";
+// Files of a save: each is mapped by who loads it.
+constexpr size_t kMostChunks = 4096;
 constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
 // Calls fn(begin, end) for pieces of [0, n) of about kPieceBytes each.
@@ -295,46 +297,54 @@ Manifest ManifestOf(const LaneRings& rings) {
 
 // Those that a save writes: one without rows, which tells the keys, where no
 // row is live.
-std::vector<Chunk> ChunksToSave(const LaneRings& rings, const ChunkShape& shape,
+std::vector<Chunk> ChunksToSave(const LaneRings& rings, ChunkShape* shape,
                                 Manifest* manifest) {
-  manifest->SetInt("chunk_lanes", shape.lanes);
-  manifest->SetInt("chunk_steps", shape.steps);
-  std::vector<Chunk> chunks = LiveChunks(rings, shape);
+  std::vector<Chunk> chunks = LiveChunks(rings, *shape, kMostChunks);
+  if (chunks.size() > kMostChunks) {
+    // Lanes whose cursors are far apart share no chunk.
+    *shape = {.lanes = rings.lanes().count, .steps = kMaxWritten};
+    chunks = LiveChunks(rings, *shape);
+  }
+  manifest->SetInt("chunk_lanes", shape->lanes);
+  manifest->SetInt("chunk_steps", shape->steps);
   if (chunks.empty()) chunks.push_back(Chunk());
   return chunks;
 }
 
-// The slot of each row of `part`; -1 where it has none here.
-void SlotsOf(const StoredRows& stored, const StoredRows::Part& part,
-             std::vector<Slot>* slots) {
-  const LaneRings& rings = stored.rings;
-  slots->clear();
+// Calls fn(lane, first step, end step, row of `part`) for each run of its rows
+// that is live here.
+template <typename Fn>
+absl::Status ForEachRun(const StoredRows& stored, const StoredRows::Part& part,
+                        Fn fn) {
+  int64_t row = 0;
   for (int64_t lane = part.first_lane; lane < part.end_lane; ++lane) {
-    const int64_t written = rings.cursors()[lane].written;
-    const int64_t first = written - rings.live(lane);
+    const int64_t written = stored.rings.cursors()[lane].written;
     const int64_t begin =
         std::max(part.first_step, written - stored.saved.live(lane));
-    const int64_t end = std::min(part.end_step, written);
-    for (int64_t step = begin; step < end; ++step) {
-      slots->push_back(step < first ? -1
-                                    : rings.lanes().SlotOf(
-                                          lane, step % rings.lanes().capacity));
+    const int64_t end = std::max(begin, std::min(part.end_step, written));
+    const int64_t kept =
+        std::clamp(written - stored.rings.live(lane), begin, end);
+    if (kept < end) {
+      RILL_RETURN_IF_ERROR(fn(lane, kept, end, row + kept - begin));
     }
+    row += end - begin;
   }
+  return absl::OkStatus();
 }
 
 class TableFiller {
  public:
   explicit TableFiller(RowTable* table) : table_(table), tree_(table->spec()) {}
 
-  // Rows [begin, end) of `rows` to slots[begin], ...
-  absl::Status Fill(const TensorDict& rows, int64_t begin, int64_t end,
+  // Rows [begin, begin + slots.size()) of `rows` to the slots.
+  absl::Status Fill(const TensorDict& rows, int64_t begin,
                     absl::Span<const Slot> slots) {
     return ForEachPiece(
-        *table_, end - begin, [&](int64_t from, int64_t to) -> absl::Status {
+        *table_, static_cast<int64_t>(slots.size()),
+        [&](int64_t from, int64_t to) -> absl::Status {
           RILL_ASSIGN_OR_RETURN(const TensorDict piece,
                                 rows.Slice(0, begin + from, begin + to));
-          return FillPiece(piece, slots.subspan(begin + from, to - from));
+          return FillPiece(piece, slots.subspan(from, to - from));
         });
   }
 
@@ -390,8 +400,10 @@ absl::Status SaveStoredRows(const std::string& directory,
   std::vector<Chunk> chunks;
   if (table != nullptr) {
     shape = overwrites->shape();
-    chunks = ChunksToSave(rings, shape, &manifest);
+    chunks = ChunksToSave(rings, &shape, &manifest);
   }
+  // Else no chunk is as it was counted.
+  const bool may_link = table != nullptr && shape == overwrites->shape();
   std::unique_ptr<SavedChunks> saved;
   RILL_RETURN_IF_ERROR(ReplaceDirectory(
       directory, [&](const std::string& fresh) -> absl::Status {
@@ -404,8 +416,9 @@ absl::Status SaveStoredRows(const std::string& directory,
         for (const Chunk& chunk : chunks) {
           const std::string path = JoinPath(fresh, PathOf(chunk));
           const FileSum* const linked =
-              *last == nullptr ? nullptr
-                               : (*last)->Link(chunk, rings, *overwrites, path);
+              *last == nullptr || !may_link
+                  ? nullptr
+                  : (*last)->Link(chunk, rings, *overwrites, path);
           if (linked != nullptr) {
             sums[PathOf(chunk)] = *linked;
           } else {
@@ -413,6 +426,7 @@ absl::Status SaveStoredRows(const std::string& directory,
           }
         }
         RILL_RETURN_IF_ERROR(WriteManifest(manifest, fresh, &sums));
+        if (!may_link) return absl::OkStatus();
         saved = std::make_unique<SavedChunks>(folder, rings, shape);
         for (const Chunk& chunk : chunks) {
           saved->Add(chunk, overwrites->Of(chunk), sums[PathOf(chunk)]);
@@ -430,9 +444,9 @@ absl::Status SaveStoredRows(const std::string& directory,
       CheckReplaceable("Storage::Save", directory, kManifestFile));
   Manifest manifest = ManifestOf(rings);
   if (ragged != nullptr) manifest.version = kRaggedVersion;
-  const ChunkShape shape = ChunkShape::Of(rings.lanes(), RowBytes(spec));
+  ChunkShape shape = ChunkShape::Of(rings.lanes(), RowBytes(spec));
   std::vector<Chunk> chunks;
-  if (!spec.empty()) chunks = ChunksToSave(rings, shape, &manifest);
+  if (!spec.empty()) chunks = ChunksToSave(rings, &shape, &manifest);
   return ReplaceDirectory(
       directory, [&](const std::string& fresh) -> absl::Status {
         RILL_RETURN_IF_ERROR(
@@ -512,40 +526,43 @@ absl::StatusOr<TensorDict> RowsOf(const StoredRows& stored) {
   RILL_ASSIGN_OR_RETURN(const TensorDict all,
                         MakeHostRows(stored.spec, rows, &places));
   for (const StoredRows::Part& part : stored.parts) {
-    int64_t row = 0;  // Of the part.
-    for (int64_t lane = part.first_lane; lane < part.end_lane; ++lane) {
-      const int64_t written = rings.cursors()[lane].written;
-      const int64_t first = written - rings.live(lane);
-      const int64_t begin =
-          std::max(part.first_step, written - stored.saved.live(lane));
-      const int64_t end = std::max(begin, std::min(part.end_step, written));
-      const int64_t kept = std::clamp(first, begin, end);
-      if (kept < end) {
-        RILL_ASSIGN_OR_RETURN(
-            const TensorDict from,
-            part.rows.Slice(0, row + kept - begin, row + end - begin));
-        const int64_t at = first_row[lane] + kept - first;
-        RILL_ASSIGN_OR_RETURN(TensorDict to, all.Slice(0, at, at + end - kept));
-        RILL_RETURN_IF_ERROR(to.CopyFrom(from));
-      }
-      row += end - begin;
-    }
+    RILL_RETURN_IF_ERROR(ForEachRun(
+        stored, part,
+        [&](int64_t lane, int64_t first, int64_t end,
+            int64_t row) -> absl::Status {
+          RILL_ASSIGN_OR_RETURN(const TensorDict from,
+                                part.rows.Slice(0, row, row + end - first));
+          const int64_t oldest =
+              rings.cursors()[lane].written - rings.live(lane);
+          const int64_t at = first_row[lane] + first - oldest;
+          RILL_ASSIGN_OR_RETURN(TensorDict to,
+                                all.Slice(0, at, at + end - first));
+          return to.CopyFrom(from);
+        }));
   }
   return all;
 }
 
 absl::Status FillTable(const StoredRows& stored, RowTable* table) {
+  const Lanes& lanes = stored.rings.lanes();
   TableFiller filler(table);
-  std::vector<Slot> slots;
   for (const StoredRows::Part& part : stored.parts) {
-    SlotsOf(stored, part, &slots);
-    const auto n = static_cast<int64_t>(slots.size());
-    for (int64_t begin = 0; begin < n;) {
-      int64_t end = begin;
-      while (end < n && slots[end] >= 0) ++end;
-      RILL_RETURN_IF_ERROR(filler.Fill(part.rows, begin, end, slots));
-      for (begin = end; begin < n && slots[begin] < 0;) ++begin;
-    }
+    std::vector<Slot> slots;  // Of rows [begin, ...) of the part.
+    int64_t begin = 0;
+    const auto add = [&](int64_t lane, int64_t first, int64_t end,
+                         int64_t row) -> absl::Status {
+      if (row != begin + static_cast<int64_t>(slots.size())) {
+        RILL_RETURN_IF_ERROR(filler.Fill(part.rows, begin, slots));
+        slots.clear();
+      }
+      if (slots.empty()) begin = row;
+      for (int64_t step = first; step < end; ++step) {
+        slots.push_back(lanes.SlotOf(lane, step % lanes.capacity));
+      }
+      return absl::OkStatus();
+    };
+    RILL_RETURN_IF_ERROR(ForEachRun(stored, part, add));
+    RILL_RETURN_IF_ERROR(filler.Fill(part.rows, begin, slots));
   }
   return absl::OkStatus();
 }

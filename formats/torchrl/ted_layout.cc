@@ -50,7 +50,10 @@ absl::StatusOr<Tensor> Numbers(int64_t count) {
 
 // `ends`: of all places, lane after lane, oldest first; those that were not
 // written count for nothing.
-absl::StatusOr<Sources> FindSources(const Places& places, const uint8_t* ends) {
+// What a file tells may be any number of trajectories: their lengths only where
+// they are wanted.
+absl::StatusOr<Sources> FindSources(const Places& places, const uint8_t* ends,
+                                    bool tells_lengths) {
   Sources sources;
   const int64_t rows = places.steps * places.lanes;
   RILL_ASSIGN_OR_RETURN(sources.plain, Numbers(rows));
@@ -76,8 +79,10 @@ absl::StatusOr<Sources> FindSources(const Places& places, const uint8_t* ends) {
       const bool is_end = ends[from] != 0 || t == last;
       if (is_end) ++at;
       if (is_end || t == places.capacity - 1) {
-        sources.lengths.push_back(length);
-        sources.expanded_lengths.push_back(length + (is_end ? 1 : 0));
+        if (tells_lengths) {
+          sources.lengths.push_back(length);
+          sources.expanded_lengths.push_back(length + (is_end ? 1 : 0));
+        }
         length = 0;
       }
     }
@@ -171,7 +176,8 @@ absl::StatusOr<TensorDict> UnflattenTed(absl::string_view where,
       EndsOf(where, FindLeaf(flat.plain, "done"), num_places));
   RILL_ASSIGN_OR_RETURN(
       const Sources sources,
-      FindSources(places, reinterpret_cast<const uint8_t*>(ends.raw_data())));
+      FindSources(places, reinterpret_cast<const uint8_t*>(ends.raw_data()),
+                  /*tells_lengths=*/false));
   TensorDict rows({places.steps * places.lanes});
   for (const auto* leaves : {&flat.plain, &flat.expanded}) {
     for (const FlatTed::Leaf& leaf : *leaves) {
@@ -292,7 +298,8 @@ absl::StatusOr<FlatTed> FlattenTed(absl::string_view where,
     }
   }
   RILL_ASSIGN_OR_RETURN(const Sources sources,
-                        FindSources(places, in_order.data<uint8_t>()));
+                        FindSources(places, in_order.data<uint8_t>(),
+                                    /*tells_lengths=*/true));
   RILL_ASSIGN_OR_RETURN(flat.lengths, TensorOf(sources.lengths));
   RILL_ASSIGN_OR_RETURN(flat.expanded_lengths,
                         TensorOf(sources.expanded_lengths));

@@ -241,6 +241,13 @@ absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(
   saved.write_count = cursors[0].written;
   saved.cursor = saved.write_count % saved.capacity;
   const int64_t steps = std::min(saved.write_count, saved.capacity);
+  if (storage.size() != steps * lanes.count) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "ToTorchRl: live rows: got ", storage.size(), ", want ",
+        steps * lanes.count,
+        ", all that the ring has room for by its cursors; ",
+        "write on, or load the rows into a storage of this capacity"));
+  }
   std::vector<Slot> slots;
   slots.reserve(steps * lanes.count);
   for (int64_t step = 0; step < steps; ++step) {

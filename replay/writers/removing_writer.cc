@@ -182,13 +182,15 @@ absl::StatusOr<ExtendResult> RemovingWriter::Extend(const TensorDict& batch,
     done += static_cast<int64_t>(victims_.size());
   }
   const int64_t written = storage->cursors()[0].written;
-  const int64_t room =
-      std::min(std::max<int64_t>(capacity - written, 0), count - done);
+  // Behind the cursor, also in a ring that grew (accept_other_capacity).
+  const int64_t room = std::min(capacity - storage->size(), count - done);
   if (room > 0) {
     RILL_ASSIGN_OR_RETURN(const TensorDict some,
                           rows.Slice(0, done, done + room));
     RILL_RETURN_IF_ERROR(storage->Extend(some, info).status());
-    for (int64_t i = 0; i < room; ++i) written_.insert(written + i);
+    for (int64_t i = 0; i < room; ++i) {
+      written_.insert((written + i) % capacity);
+    }
     done += room;
   }
   while (done < count) {

@@ -123,6 +123,7 @@ class TopKWriterImpl final : public Writer {
     RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
     return storage->WriteInPlace(slots, rows, kind);
   }
+  bool keeps_order() const override { return false; }
   absl::string_view name() const override { return "TopKWriter"; }
 
  private:

@@ -276,6 +276,7 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
           if (takes_given) priority = known;
         }
       }
+      if (!is_new && !takes_given) continue;
       SetPriority(slot, priority);
     }
   }

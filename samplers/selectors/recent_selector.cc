@@ -17,6 +17,7 @@ constexpr uint16_t kSubstream = 3;
 
 class RecentSelector final : public Selector {
  public:
+  bool needs_order() const override { return true; }
   void Select(const Request& request, const Anchors& anchors,
               std::vector<Draw>* draws) override {
     const Rng first(request.seed, RngStream::kSampler);

@@ -127,6 +127,7 @@ void SavedChunks::Add(const Chunk& chunk, uint64_t overwrites,
       0) {
     return;
   }
+  if (info.st_uid != geteuid()) return;  // Its owner may change it.
   files_[name] = {.overwrites = overwrites,
                   .sum = sum,
                   .device = info.st_dev,

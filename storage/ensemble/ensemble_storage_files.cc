@@ -185,6 +185,7 @@ absl::Status EnsembleStorage::Load(const std::string& directory,
                         storage_internal::LoadStoredRows(directory, state.lanes,
                                                          spec(), options));
   const std::string work = WorkDirectory(directory);
+  RILL_RETURN_IF_ERROR(RemoveAll(work));  // Of a process that was killed.
   absl::Status status = state.WriteMemberSaves(stored, work);
   if (status.ok()) {
     state.observers.Mute();

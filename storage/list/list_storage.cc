@@ -210,7 +210,9 @@ absl::Status ListStorage::CheckRagged(absl::string_view caller,
           DTypeName(want.dtype), " of rank ", want.rank));
     }
   }
-  if (keeper->ragged().empty()) keeper->LearnRagged(std::move(leaves));
+  if (!leaves.empty() && keeper->ragged().empty()) {
+    keeper->LearnRagged(std::move(leaves));
+  }
   return absl::OkStatus();
 }
 

@@ -290,14 +290,18 @@ absl::Status ListStorage::PrepareLoad(const StoredRows& stored, const Rows* old,
                     "storage's {",
                     absl::StrJoin(options_.ragged_leaves, ", "), "}");
     }
-    const auto all = RaggedTensor::Create(*values, *shapes);
     const int64_t n = stored.saved.size();
-    if (!all.ok() || all->num_rows() != n) {
+    const int64_t told = shapes->rank() == 0 ? 0 : shapes->shape()[0];
+    // Before anything is made of a number that a file tells.
+    const auto all =
+        told == n ? RaggedTensor::Create(*values, *shapes)
+                  : absl::StatusOr<RaggedTensor>(
+                        absl::DataLossError(absl::StrCat(told, " rows")));
+    if (!all.ok()) {
       return absl::DataLossError(
           absl::StrCat("Storage::Load: ragged leaf \"", key, "\": got ",
-                       all.ok() ? absl::StrCat(all->num_rows(), " rows")
-                                : std::string(all.status().message()),
-                       ", want shapes of ", n, " rows that fit the values"));
+                       all.status().message(), ", want shapes of ", n,
+                       " rows that fit the values"));
     }
     leaves.push_back({key, all->dtype(), all->row_rank()});
     rows.emplace_back();

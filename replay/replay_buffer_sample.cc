@@ -143,28 +143,14 @@ void ReplayBuffer::State::AwaitQueue() {
 
 absl::Status ReplayBuffer::State::ApplyTransforms(Job* job) {
   TensorDict* const out = &job->batch;
-  constexpr std::array<absl::string_view, 3> kOrigins = {
+  static constexpr std::array<absl::string_view, 3> kOrigins = {
       kIndexKey, kGenerationKey, kWeightKey};
-  const Shape shape = out->batch_shape();
-  std::array<Tensor, kOrigins.size()> origins;
-  for (size_t i = 0; i < kOrigins.size(); ++i) {
-    const Tensor* leaf = out->Find(kOrigins[i]);
-    if (leaf != nullptr) origins[i] = *leaf;
-  }
+  const replay_internal::Origins origins(kOrigins, *out);
   // What a transform learned from a batch that then fails is forgotten.
   RILL_ASSIGN_OR_RETURN(const TensorDict before, transforms->SaveState());
   ++transforms_changes;
   RILL_RETURN_IF_ERROR(transforms->Forward(out));
-  absl::Status status;
-  for (size_t i = 0; i < kOrigins.size() && status.ok(); ++i) {
-    if (!origins[i].is_valid() || out->Contains(kOrigins[i]) ||
-        !(out->batch_shape() == shape)) {
-      continue;
-    }
-    absl::StatusOr<Tensor> moved = origins[i];
-    if (out->device().has_value()) moved = moved->To(*out->device());
-    status = moved.ok() ? out->Set(kOrigins[i], *moved) : moved.status();
-  }
+  absl::Status status = origins.PutBack(out);
   if (status.ok()) status = Place(job);
   // A transform takes what it has just saved.
   if (!status.ok()) transforms->LoadState(before).IgnoreError();

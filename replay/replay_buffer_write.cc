@@ -123,8 +123,7 @@ absl::Status ReplayBuffer::WriteAt(absl::Span<const Slot> slots,
   absl::ReaderMutexLock pause(&state.pause_mutex);
   state.gate.BeginWrite();
   state.gate.WaitForRows(slots);
-  const absl::Status status =
-      state.writer->WriteInPlace(slots, rows, InPlace::kReplace);
+  const absl::Status status = state.writer->WriteAt(slots, rows);
   state.gate.EndWrite(0);
   return status;
 }

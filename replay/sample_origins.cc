@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/replay/sample_origins.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::replay_internal {
+
+Origins::Origins(absl::Span<const absl::string_view> keys,
+                 const TensorDict& batch)
+    : keys_(keys.first(std::min(keys.size(), leaves_.size()))),
+      shape_(batch.batch_shape()) {
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (const Tensor* leaf = batch.Find(keys_[i])) leaves_[i] = *leaf;
+  }
+}
+
+absl::Status Origins::PutBack(TensorDict* batch) const {
+  if (!(batch->batch_shape() == shape_)) return absl::OkStatus();
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (!leaves_[i].is_valid() || batch->Contains(keys_[i])) continue;
+    Tensor leaf = leaves_[i];
+    if (batch->device().has_value()) {
+      RILL_ASSIGN_OR_RETURN(leaf, leaf.To(*batch->device()));
+    }
+    RILL_RETURN_IF_ERROR(batch->Set(keys_[i], std::move(leaf)));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<Tensor> NumbersOf(absl::string_view caller,
                                  const TensorDict& batch,

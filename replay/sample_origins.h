@@ -2,11 +2,15 @@
 #ifndef RILL_REPLAY_SAMPLE_ORIGINS_H_
 #define RILL_REPLAY_SAMPLE_ORIGINS_H_
 
+#include <array>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/slots/slot.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -17,6 +21,22 @@ inline constexpr absl::string_view kIndexKey = "index";
 inline constexpr absl::string_view kGenerationKey = "index_generation";
 inline constexpr absl::string_view kWeightKey = "priority_weight";
 inline constexpr absl::string_view kMaskKey = "collector/mask";
+
+// Leaves of a batch by which its rows are known, kept while transforms work on
+// it. What they drop from a batch that still has its shape is put back, where
+// the batch lies.
+// Thread-safety: thread-compatible. Cost: O(keys) look-ups.
+class Origins {
+ public:
+  // Those of `keys`, four at most, that the batch has; `keys` outlives this.
+  Origins(absl::Span<const absl::string_view> keys, const TensorDict& batch);
+  absl::Status PutBack(TensorDict* batch) const;
+
+ private:
+  const absl::Span<const absl::string_view> keys_;
+  const Shape shape_;
+  std::array<Tensor, 4> leaves_;
+};
 
 // An int64 leaf as contiguous host numbers, whatever its shape and place.
 // NOT_FOUND, INVALID_ARGUMENT with another dtype; errors name `caller`.

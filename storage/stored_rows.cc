@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -64,6 +65,11 @@ absl::StatusOr<TensorDict> ReadRows(const RowTable& table,
     RILL_RETURN_IF_ERROR(rows.Set(leaves[i].key, std::move(leaf)));
   }
   return rows;
+}
+
+// Of a storage without rows: it has no chunk that would ask.
+absl::StatusOr<TensorDict> ReadNothing(absl::Span<const Slot> /*slots*/) {
+  return TensorDict({0});
 }
 
 int64_t RowBytes(const TensorDictSpec& spec) {
@@ -332,6 +338,59 @@ absl::Status ForEachRun(const StoredRows& stored, const StoredRows::Part& part,
   return absl::OkStatus();
 }
 
+// What a save need not write, and what it leaves for the next one.
+struct ChunkLinks {
+  const OverwriteCounts& overwrites;
+  std::unique_ptr<SavedChunks>* last;  // May hold null.
+};
+
+// Without a shape there are no keys, and no chunk. Null links: all is written.
+absl::Status SaveChunks(const std::string& directory, const LaneRings& rings,
+                        std::optional<ChunkShape> wanted, ReadRowsFn read,
+                        const ChunkLinks* links, const RaggedFn& ragged) {
+  RILL_RETURN_IF_ERROR(
+      CheckReplaceable("Storage::Save", directory, kManifestFile));
+  Manifest manifest = ManifestOf(rings);
+  if (ragged != nullptr) manifest.version = kRaggedVersion;
+  ChunkShape shape = wanted.value_or(ChunkShape());
+  std::vector<Chunk> chunks;
+  if (wanted.has_value()) chunks = ChunksToSave(rings, &shape, &manifest);
+  // In another shape no chunk is as it was counted.
+  const bool may_link = links != nullptr && shape == wanted;
+  const SavedChunks* const last = may_link ? links->last->get() : nullptr;
+  std::unique_ptr<SavedChunks> saved;
+  RILL_RETURN_IF_ERROR(ReplaceDirectory(
+      directory, [&](const std::string& fresh) -> absl::Status {
+        const std::string folder = JoinPath(fresh, kRowsDirectory);
+        RILL_RETURN_IF_ERROR(CreateDirectories(folder));
+        FileSums sums;
+        for (const Chunk& chunk : chunks) {
+          const std::string path = JoinPath(fresh, PathOf(chunk));
+          const FileSum* const linked =
+              last == nullptr
+                  ? nullptr
+                  : last->Link(chunk, rings, links->overwrites, path);
+          if (linked != nullptr) {
+            sums[PathOf(chunk)] = *linked;
+          } else {
+            RILL_RETURN_IF_ERROR(WriteChunk(rings, read, shape, chunk, path));
+          }
+        }
+        if (ragged != nullptr) {
+          RILL_RETURN_IF_ERROR(ragged(JoinPath(fresh, kRaggedDirectory)));
+        }
+        RILL_RETURN_IF_ERROR(WriteManifest(manifest, fresh, &sums));
+        if (!may_link) return absl::OkStatus();
+        saved = std::make_unique<SavedChunks>(folder, rings, shape);
+        for (const Chunk& chunk : chunks) {
+          saved->Add(chunk, links->overwrites.Of(chunk), sums[PathOf(chunk)]);
+        }
+        return absl::OkStatus();
+      }));
+  if (links != nullptr) *links->last = std::move(saved);
+  return absl::OkStatus();
+}
+
 class TableFiller {
  public:
   explicit TableFiller(RowTable* table) : table_(table), tree_(table->spec()) {}
@@ -393,73 +452,26 @@ absl::Status SaveStoredRows(const std::string& directory,
                             const LaneRings& rings, const RowTable* table,
                             const OverwriteCounts* overwrites,
                             std::unique_ptr<SavedChunks>* last) {
-  RILL_RETURN_IF_ERROR(
-      CheckReplaceable("Storage::Save", directory, kManifestFile));
-  Manifest manifest = ManifestOf(rings);
-  ChunkShape shape;
-  std::vector<Chunk> chunks;
-  if (table != nullptr) {
-    shape = overwrites->shape();
-    chunks = ChunksToSave(rings, &shape, &manifest);
+  if (table == nullptr) {
+    RILL_RETURN_IF_ERROR(SaveChunks(directory, rings, std::nullopt, ReadNothing,
+                                    /*links=*/nullptr, /*ragged=*/nullptr));
+    last->reset();
+    return absl::OkStatus();
   }
-  // Else no chunk is as it was counted.
-  const bool may_link = table != nullptr && shape == overwrites->shape();
-  std::unique_ptr<SavedChunks> saved;
-  RILL_RETURN_IF_ERROR(ReplaceDirectory(
-      directory, [&](const std::string& fresh) -> absl::Status {
-        const std::string folder = JoinPath(fresh, kRowsDirectory);
-        RILL_RETURN_IF_ERROR(CreateDirectories(folder));
-        const auto read = [table](absl::Span<const Slot> slots) {
-          return ReadRows(*table, slots);
-        };
-        FileSums sums;
-        for (const Chunk& chunk : chunks) {
-          const std::string path = JoinPath(fresh, PathOf(chunk));
-          const FileSum* const linked =
-              *last == nullptr || !may_link
-                  ? nullptr
-                  : (*last)->Link(chunk, rings, *overwrites, path);
-          if (linked != nullptr) {
-            sums[PathOf(chunk)] = *linked;
-          } else {
-            RILL_RETURN_IF_ERROR(WriteChunk(rings, read, shape, chunk, path));
-          }
-        }
-        RILL_RETURN_IF_ERROR(WriteManifest(manifest, fresh, &sums));
-        if (!may_link) return absl::OkStatus();
-        saved = std::make_unique<SavedChunks>(folder, rings, shape);
-        for (const Chunk& chunk : chunks) {
-          saved->Add(chunk, overwrites->Of(chunk), sums[PathOf(chunk)]);
-        }
-        return absl::OkStatus();
-      }));
-  *last = std::move(saved);
-  return absl::OkStatus();
+  const ChunkLinks links = {.overwrites = *overwrites, .last = last};
+  const auto read = [table](absl::Span<const Slot> slots) {
+    return ReadRows(*table, slots);
+  };
+  return SaveChunks(directory, rings, overwrites->shape(), read, &links,
+                    /*ragged=*/nullptr);
 }
 
 absl::Status SaveStoredRows(const std::string& directory,
                             const LaneRings& rings, const TensorDictSpec& spec,
                             ReadRowsFn read, const RaggedFn& ragged) {
-  RILL_RETURN_IF_ERROR(
-      CheckReplaceable("Storage::Save", directory, kManifestFile));
-  Manifest manifest = ManifestOf(rings);
-  if (ragged != nullptr) manifest.version = kRaggedVersion;
-  ChunkShape shape = ChunkShape::Of(rings.lanes(), RowBytes(spec));
-  std::vector<Chunk> chunks;
-  if (!spec.empty()) chunks = ChunksToSave(rings, &shape, &manifest);
-  return ReplaceDirectory(
-      directory, [&](const std::string& fresh) -> absl::Status {
-        RILL_RETURN_IF_ERROR(
-            CreateDirectories(JoinPath(fresh, kRowsDirectory)));
-        for (const Chunk& chunk : chunks) {
-          RILL_RETURN_IF_ERROR(WriteChunk(rings, read, shape, chunk,
-                                          JoinPath(fresh, PathOf(chunk))));
-        }
-        if (ragged != nullptr) {
-          RILL_RETURN_IF_ERROR(ragged(JoinPath(fresh, kRaggedDirectory)));
-        }
-        return WriteManifest(manifest, fresh);
-      });
+  std::optional<ChunkShape> shape;
+  if (!spec.empty()) shape = ChunkShape::Of(rings.lanes(), RowBytes(spec));
+  return SaveChunks(directory, rings, shape, read, /*links=*/nullptr, ragged);
 }
 
 absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,

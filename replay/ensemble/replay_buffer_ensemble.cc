@@ -204,24 +204,12 @@ absl::Status ReplayBufferEnsemble::State::SampleInto(int64_t count,
 
 absl::Status ReplayBufferEnsemble::State::ApplyTransforms(TensorDict* out) {
   if (transforms->transforms().empty()) return absl::OkStatus();
-  constexpr std::array<absl::string_view, 4> kOrigins = {
+  static constexpr std::array<absl::string_view, 4> kOrigins = {
       replay_internal::kBufferIdsKey, replay_internal::kIndexKey,
       replay_internal::kGenerationKey, replay_internal::kWeightKey};
-  const Shape shape = out->batch_shape();
-  std::array<Tensor, kOrigins.size()> origins;
-  for (size_t i = 0; i < kOrigins.size(); ++i) {
-    if (const Tensor* leaf = out->Find(kOrigins[i])) origins[i] = *leaf;
-  }
+  const replay_internal::Origins origins(kOrigins, *out);
   RILL_RETURN_IF_ERROR(transforms->Forward(out)) << kSample;
-  if (!(out->batch_shape() == shape)) return absl::OkStatus();
-  for (size_t i = 0; i < kOrigins.size(); ++i) {
-    if (!origins[i].is_valid() || out->Contains(kOrigins[i])) continue;
-    if (out->device().has_value()) {
-      RILL_ASSIGN_OR_RETURN(origins[i], origins[i].To(*out->device()));
-    }
-    RILL_RETURN_IF_ERROR(out->Set(kOrigins[i], origins[i]));
-  }
-  return absl::OkStatus();
+  return origins.PutBack(out);
 }
 
 absl::StatusOr<TensorDict> ReplayBufferEnsemble::Sample() {

@@ -9,7 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill::replay_internal {
 
@@ -36,6 +39,13 @@ class AttachedStorage {
     if (storage_ != nullptr) return storage_.get();
     return absl::FailedPreconditionError(
         absl::StrCat(writer, ": got no storage, want Attach first"));
+  }
+  absl::Status WriteInPlace(absl::string_view writer,
+                            absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) const {
+    const absl::StatusOr<Storage*> storage = Get(writer);
+    if (!storage.ok()) return storage.status();
+    return (*storage)->WriteInPlace(slots, rows, kind);
   }
   bool is_attached() const { return storage_ != nullptr; }
 

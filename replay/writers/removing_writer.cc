@@ -51,8 +51,7 @@ class RemovingWriter final : public Writer {
                                       const WriteInfo& info) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override {
-    RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
-    return storage->WriteInPlace(slots, rows, kind);
+    return storage_.WriteInPlace(name(), slots, rows, kind);
   }
   bool keeps_order() const override { return false; }
   absl::StatusOr<std::string> SaveState() const override;

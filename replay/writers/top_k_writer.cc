@@ -120,8 +120,7 @@ class TopKWriterImpl final : public Writer {
                                       const WriteInfo& info) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override {
-    RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
-    return storage->WriteInPlace(slots, rows, kind);
+    return storage_.WriteInPlace(name(), slots, rows, kind);
   }
   bool keeps_order() const override { return false; }
   absl::string_view name() const override { return "TopKWriter"; }

@@ -24,8 +24,7 @@ class RoundRobinWriter final : public Writer {
   }
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override {
-    RILL_ASSIGN_OR_RETURN(Storage* const storage, storage_.Get(name()));
-    return storage->WriteInPlace(slots, rows, kind);
+    return storage_.WriteInPlace(name(), slots, rows, kind);
   }
   bool appends_all() const override { return true; }
   absl::string_view name() const override { return "RoundRobinWriter"; }

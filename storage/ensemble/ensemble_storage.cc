@@ -307,7 +307,7 @@ absl::Status EnsembleStorage::State::Assemble(int64_t n, const LeafKeys& keys,
   }
   TensorDict fresh;
   TensorDict* batch = out;
-  if (!known->Fits(n, keys, Lent(), *out)) {
+  if (!known->Fits(n, keys, lent.All(), *out)) {
     RILL_ASSIGN_OR_RETURN(fresh, known->MakeBatch(n, keys));
     batch = &fresh;
   }
@@ -342,16 +342,7 @@ absl::StatusOr<SlotLease> EnsembleStorage::Lease(SlotRange range) const {
   }
   auto lease = state.members[member]->Lease(range);
   if (!lease.ok()) return state.Explained(member, lease.status());
-  std::vector<const Buffer*> found;
-  lease->rows().ForEachLeaf([&found](absl::string_view, const Tensor& leaf) {
-    if (leaf.is_valid()) found.push_back(leaf.buffer().get());
-  });
-  absl::MutexLock lock(&state.lent_mutex);
-  std::vector<const Buffer*>& lent = state.lent;
-  for (const Buffer* buffer : found) {
-    if (std::find(lent.begin(), lent.end(), buffer) != lent.end()) continue;
-    lent.push_back(buffer);
-  }
+  state_->lent.Add(lease->rows());
   return lease;
 }
 

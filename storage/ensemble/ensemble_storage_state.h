@@ -12,11 +12,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "rill/device/buffer.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/ensemble/ensemble_observers.h"
 #include "rill/storage/ensemble/ensemble_storage.h"
 #include "rill/storage/lane_rings.h"
+#include "rill/storage/sharing/lent_buffers.h"
 #include "rill/storage/stored_rows.h"
 #include "rill/storage/tiered/batch_assembly.h"
 
@@ -81,14 +81,8 @@ struct EnsembleStorage::State {
                         const Parts& parts, TensorDict* out) const;
   Parts TakeParts() const;
   void GiveBack(Parts parts) const;
-  std::vector<const Buffer*> Lent() const {
-    absl::ReaderMutexLock lock(&lent_mutex);
-    return lent;
-  }
 
   // Writing.
-  absl::StatusOr<storage_internal::LaneSteps> CheckBatchShape(
-      const TensorDict& batch, const WriteInfo& info) const;
   absl::StatusOr<ExtendResult> Append(const TensorDict& batch,
                                       const storage_internal::LaneSteps& append,
                                       const WriteInfo& info) const
@@ -101,8 +95,6 @@ struct EnsembleStorage::State {
   absl::Status WriteParts(absl::Span<const Slot> slots, const TensorDict& rows,
                           InPlace kind, const Parts& parts) const
       ABSL_SHARED_LOCKS_REQUIRED(alone_mutex);
-  // Rows that were lent change under a write that reads them later.
-  absl::StatusOr<TensorDict> OwnRows(const TensorDict& rows) const;
 
   // As a whole.
   absl::StatusOr<storage_internal::LiveRows> Collect() const
@@ -134,8 +126,7 @@ struct EnsembleStorage::State {
   mutable std::vector<Parts> unused ABSL_GUARDED_BY(parts_mutex);
 
   // Where members' leases lie.
-  mutable absl::Mutex lent_mutex;
-  mutable std::vector<const Buffer*> lent ABSL_GUARDED_BY(lent_mutex);
+  storage_internal::LentBuffers lent;
 };
 
 }  // namespace rill

@@ -6,47 +6,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/ensemble/ensemble_storage_state.h"
+#include "rill/storage/write_event_builder.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 
 namespace rill {
 
 using storage_internal::LaneSteps;
-
-absl::StatusOr<LaneSteps> EnsembleStorage::State::CheckBatchShape(
-    const TensorDict& batch, const WriteInfo& info) const {
-  const Shape& shape = batch.batch_shape();
-  const int64_t first = info.first_lane;
-  if (shape.rank() != 2 && !(shape.rank() == 1 && lanes.count == 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Storage::Extend: batch shape: got ", shape.ToString(),
-        ", want [lanes, time]", lanes.count == 1 ? " or [time]" : ""));
-  }
-  const int64_t count = shape.rank() == 2 ? shape[0] : 1;
-  if (first < 0 || first > lanes.count || count > lanes.count - first) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Storage::Extend: lanes: got ", count, " from lane ",
-                     first, " on, want lanes of [0, ", lanes.count, ")"));
-  }
-  return LaneSteps{first, count, shape[shape.rank() - 1]};
-}
-
-absl::StatusOr<TensorDict> EnsembleStorage::State::OwnRows(
-    const TensorDict& rows) const {
-  const std::vector<const Buffer*> buffers = Lent();
-  bool is_lent = false;
-  if (!buffers.empty()) {
-    rows.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
-      is_lent = is_lent || std::find(buffers.begin(), buffers.end(),
-                                     leaf.buffer().get()) != buffers.end();
-    });
-  }
-  if (is_lent) return rows.Clone();
-  return rows;
-}
 
 absl::Status EnsembleStorage::State::CheckAppend(
     const TensorDict& batch, const LaneSteps& append) const {
@@ -101,7 +68,7 @@ absl::StatusOr<ExtendResult> EnsembleStorage::State::Append(
     if (!result.ok()) return Explained(first, result.status());
     return result;
   }
-  RILL_ASSIGN_OR_RETURN(const TensorDict rows, OwnRows(batch));
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, lent.OwnRows(batch));
   ExtendResult all;
   int64_t lane = 0;  // Of the batch.
   for (size_t i = first; i <= last; ++i) {
@@ -128,8 +95,10 @@ absl::StatusOr<ExtendResult> EnsembleStorage::State::Append(
 absl::StatusOr<ExtendResult> EnsembleStorage::Extend(const TensorDict& batch,
                                                      const WriteInfo& info) {
   State& state = *state_;
-  RILL_ASSIGN_OR_RETURN(const LaneSteps append,
-                        state.CheckBatchShape(batch, info));
+  RILL_ASSIGN_OR_RETURN(
+      const storage_internal::BatchRows extent,
+      storage_internal::BatchRows::Find(state.lanes, batch, info));
+  const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
   absl::StatusOr<ExtendResult> result;
   if (state.all_know_spec) {
     absl::ReaderMutexLock together(&state.alone_mutex);
@@ -155,7 +124,7 @@ absl::Status EnsembleStorage::State::WriteParts(absl::Span<const Slot> slots,
                      given.batch_shape().ToString(), ", want [", n, "]"));
   }
   RILL_RETURN_IF_ERROR(CheckLive("Storage::WriteAt", slots, parts));
-  RILL_ASSIGN_OR_RETURN(const TensorDict rows, OwnRows(given));
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, lent.OwnRows(given));
   bool is_first = true;
   for (size_t i = 0; i < size(); ++i) {
     if (parts[i].slots.empty()) continue;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/tiered/tiered_storage.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -120,7 +119,7 @@ absl::Status TieredStorage::State::ReadSome(absl::Span<const Slot> slots,
   if (scratch.split.hits.empty() && fast->device().is_cpu()) {
     status = ReadBelow(slots, keys, out);
   } else if (const auto n = static_cast<int64_t>(slots.size());
-             known->Fits(n, keys, Lent(), *out)) {
+             known->Fits(n, keys, lent.All(), *out)) {
     status = Assemble(*known, keys, &scratch, out);
   } else {
     absl::StatusOr<TensorDict> fresh = known->MakeBatch(n, keys);
@@ -174,16 +173,7 @@ absl::Status TieredStorage::ReadLeaves(absl::Span<const Slot> slots,
 
 absl::StatusOr<SlotLease> TieredStorage::Lease(SlotRange range) const {
   RILL_ASSIGN_OR_RETURN(SlotLease lease, state_->below->Lease(range));
-  std::vector<const Buffer*> found;
-  lease.rows().ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
-    if (leaf.is_valid()) found.push_back(leaf.buffer().get());
-  });
-  absl::MutexLock lock(&state_->lent_mutex);
-  std::vector<const Buffer*>& lent = state_->lent;
-  for (const Buffer* buffer : found) {
-    if (std::find(lent.begin(), lent.end(), buffer) != lent.end()) continue;
-    lent.push_back(buffer);
-  }
+  state_->lent.Add(lease.rows());
   return lease;
 }
 

@@ -10,7 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "rill/device/buffer.h"
+#include "rill/storage/sharing/lent_buffers.h"
 #include "rill/storage/tiered/batch_assembly.h"
 #include "rill/storage/tiered/tier_map.h"
 #include "rill/storage/tiered/tiered_storage.h"
@@ -53,8 +53,6 @@ struct TieredStorage::State {
   absl::Status PatchFast(const storage_internal::TierMap::Split& split,
                          const TensorDict& rows, InPlace kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
-  // Rows that were lent change under a write that reads them twice.
-  absl::StatusOr<TensorDict> OwnRows(const TensorDict& rows) const;
 
   int64_t RowBytes() const {
     const auto known = Assembly();
@@ -83,10 +81,6 @@ struct TieredStorage::State {
     absl::MutexLock lock(&scratch_mutex);
     unused.push_back(std::move(scratch));
   }
-  std::vector<const Buffer*> Lent() const {
-    absl::ReaderMutexLock lock(&lent_mutex);
-    return lent;
-  }
 
   const std::unique_ptr<Storage> below;
   const std::unique_ptr<Storage> fast;
@@ -105,8 +99,7 @@ struct TieredStorage::State {
   mutable std::vector<Scratch> unused ABSL_GUARDED_BY(scratch_mutex);
 
   // Where leases of the storage below lie.
-  mutable absl::Mutex lent_mutex;
-  mutable std::vector<const Buffer*> lent ABSL_GUARDED_BY(lent_mutex);
+  storage_internal::LentBuffers lent;
 
   mutable std::atomic<int64_t> fast_rows = 0;
   mutable std::atomic<int64_t> slow_rows = 0;

@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/tiered/tiered_storage_state.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 
 namespace rill {
 
@@ -73,25 +71,11 @@ void TieredStorage::State::Note(const absl::Status& status, int64_t bytes) {
   StartAnew().IgnoreError();
 }
 
-absl::StatusOr<TensorDict> TieredStorage::State::OwnRows(
-    const TensorDict& rows) const {
-  const std::vector<const Buffer*> buffers = Lent();
-  bool is_lent = false;
-  if (!buffers.empty()) {
-    rows.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
-      is_lent = is_lent || std::find(buffers.begin(), buffers.end(),
-                                     leaf.buffer().get()) != buffers.end();
-    });
-  }
-  if (is_lent) return rows.Clone();
-  return rows;
-}
-
 absl::StatusOr<ExtendResult> TieredStorage::Extend(const TensorDict& batch,
                                                    const WriteInfo& info) {
   State& state = *state_;
   absl::MutexLock turn(&state.write_mutex);
-  RILL_ASSIGN_OR_RETURN(const TensorDict rows, state.OwnRows(batch));
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, state.lent.OwnRows(batch));
   const std::optional<Append> append =
       AppendOf(state.lanes, batch.batch_shape(), info.first_lane);
   if (!append.has_value()) return state.below->Extend(rows, info);
@@ -134,7 +118,7 @@ absl::Status TieredStorage::WriteInPlace(absl::Span<const Slot> slots,
                                          InPlace kind) {
   State& state = *state_;
   absl::MutexLock turn(&state.write_mutex);
-  RILL_ASSIGN_OR_RETURN(const TensorDict rows, state.OwnRows(given));
+  RILL_ASSIGN_OR_RETURN(const TensorDict rows, state.lent.OwnRows(given));
   TierMap::Split split;
   state.map.SplitRead(slots, &split);
   state.map.BeginPatch();

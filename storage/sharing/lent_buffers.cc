@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/storage/sharing/lent_buffers.h"
+
+#include <algorithm>
+
+#include "absl/strings/string_view.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::storage_internal {
+namespace {
+
+bool Has(const std::vector<const Buffer*>& buffers, const Tensor& leaf) {
+  return std::find(buffers.begin(), buffers.end(), leaf.buffer().get()) !=
+         buffers.end();
+}
+
+}  // namespace
+
+void LentBuffers::Add(const TensorDict& rows) {
+  std::vector<const Buffer*> added;  // The rows are walked without the lock.
+  rows.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    if (leaf.is_valid() && !Has(added, leaf)) {
+      added.push_back(leaf.buffer().get());
+    }
+  });
+  absl::MutexLock lock(&mutex_);
+  for (const Buffer* buffer : added) {
+    if (std::find(buffers_.begin(), buffers_.end(), buffer) == buffers_.end()) {
+      buffers_.push_back(buffer);
+    }
+  }
+}
+
+std::vector<const Buffer*> LentBuffers::All() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return buffers_;
+}
+
+absl::StatusOr<TensorDict> LentBuffers::OwnRows(const TensorDict& rows) const {
+  const std::vector<const Buffer*> buffers = All();
+  bool is_lent = false;
+  if (!buffers.empty()) {
+    rows.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+      is_lent = is_lent || Has(buffers, leaf);
+    });
+  }
+  if (is_lent) return rows.Clone();
+  return rows;
+}
+
+}  // namespace rill::storage_internal

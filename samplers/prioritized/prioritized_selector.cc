@@ -179,6 +179,8 @@ void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,
                                               : u);
   }
   tree_.Find(values_, absl::MakeSpan(slots_));
+  // Their new priorities may come next.
+  for (const Slot slot : slots_) rows_.Prefetch(slot);
   double smallest = *rows_.Min() + options_.epsilon;
   Power({&smallest, 1}, weighed_alpha_, {&smallest, 1});
   for (size_t i = 0; i < count; ++i) {
@@ -202,19 +204,20 @@ void SelectorImpl::SetPriority(Slot slot, float priority) {
 void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
                                     absl::Span<const float> priorities,
                                     const LiveRows& rows) {
-  for (size_t at = 0; at < draws.size(); at += kChunk) {
-    const absl::Span<const Draw> chunk = draws.subspan(at, kChunk);
-    for (const Draw& draw : chunk) {
-      if (draw.slot < 0 || draw.slot >= tree_.size()) continue;
-      rows_.Prefetch(draw.slot);
-      tree_.Prefetch(draw.slot);
-    }
-    for (size_t i = 0; i < chunk.size(); ++i) {
-      if (!rows.IsCurrent(chunk[i])) continue;
-      const float priority = priorities[at + i];
-      SetPriority(chunk[i].slot, priority);
-      max_ever_ = std::max(max_ever_.value_or(0.0f), priority);
-    }
+  // Spaced out: a processor drops requests for lines above those that it can
+  // wait for at once.
+  constexpr size_t kAhead = 24;
+  const auto fetch = [this](const Draw& draw) {
+    if (draw.slot < 0 || draw.slot >= tree_.size()) return;
+    rows_.Prefetch(draw.slot);
+    tree_.Prefetch(draw.slot);
+  };
+  for (size_t i = 0; i < std::min(kAhead, draws.size()); ++i) fetch(draws[i]);
+  for (size_t i = 0; i < draws.size(); ++i) {
+    if (i + kAhead < draws.size()) fetch(draws[i + kAhead]);
+    if (!rows.IsCurrent(draws[i])) continue;
+    SetPriority(draws[i].slot, priorities[i]);
+    max_ever_ = std::max(max_ever_.value_or(0.0f), priorities[i]);
   }
   FlushWeights();
 }

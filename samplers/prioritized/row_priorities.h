@@ -35,7 +35,11 @@ class RowPriorities {
   }
   bool IsOn(Slot slot) const { return (WordOf(slot) & kOn) != 0; }
   ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
-    __builtin_prefetch(&groups_[slot / kGroup], /*rw=*/1);
+    const int64_t group = slot / kGroup;
+    __builtin_prefetch(&groups_[group], /*rw=*/1);
+    if (!levels_.empty()) {
+      __builtin_prefetch(&levels_[0][group / kFanout], /*rw=*/1);
+    }
   }
 
   void Set(Slot slot, float priority) {

@@ -27,27 +27,33 @@ class Lines {
   size_t size() const { return size_; }
   const int64_t* data() const { return lines_.data(); }
 
-  void Append(int64_t line) {
-    size_ += line != last_ ? 1 : 0;
-    last_ = line;
-    lines_[size_ - 1] = line;
+  // Of `count` lines, line(i) each, of which those before i may be overwritten.
+  template <typename LineAt>
+  void Assign(size_t count, LineAt line) {
+    // The compiler takes members for what the array may overlap.
+    size_t size = 0;
+    int64_t last = -1;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t next = line(i);
+      size += next != last ? 1 : 0;
+      last = next;
+      lines_[size - 1] = next;
+    }
+    size_ = size;
   }
   // To the lines of the level above.
   template <typename Visit>
   void Rise(Visit visit) {
-    const size_t count = size_;
-    size_ = 0;
-    last_ = -1;
-    for (size_t i = 0; i < count; ++i) {
-      Append(lines_[i] / kLine);
-      visit(last_);
-    }
+    Assign(size_, [&](size_t i) {
+      const int64_t line = lines_[i] / kLine;
+      visit(line);
+      return line;
+    });
   }
 
  private:
   std::array<int64_t, kChunk> lines_;
   size_t size_ = 0;
-  int64_t last_ = -1;
 };
 
 }  // namespace
@@ -78,12 +84,16 @@ void SumTree::Set(absl::Span<const int64_t> slots,
 void SumTree::SetChunk(absl::Span<const int64_t> slots,
                        absl::Span<const double> values) {
   double* const leaves = levels_[0].values;
-  for (const int64_t slot : slots) Prefetch(slot);
+  // Spaced out: a processor drops requests for lines above those that it can
+  // wait for at once.
+  constexpr size_t kAhead = 24;
+  for (const int64_t slot : slots.subspan(0, kAhead)) Prefetch(slot);
   Lines lines;
-  for (size_t i = 0; i < slots.size(); ++i) {
+  lines.Assign(slots.size(), [&](size_t i) {
+    if (i + kAhead < slots.size()) Prefetch(slots[i + kAhead]);
     leaves[slots[i]] = values[i];
-    lines.Append(slots[i] / kLine);
-  }
+    return slots[i] / kLine;
+  });
   // A line that comes twice is summed twice, to the same value: rarer than
   // looking for it is dear. Levels of fewer lines than that are summed whole.
   size_t level = 0;

@@ -2,6 +2,7 @@
 // Whole samples beside the bare gather of as many rows, in one process; how
 // long a learner waits for batches that are made ahead; writes beside samples.
 //   bazel run --config=opt //replay:replay_buffer_benchmark
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -77,37 +78,55 @@ std::unique_ptr<ReplayBuffer> BufferOver(std::shared_ptr<Storage> storage,
   return buffer.ok() ? *std::move(buffer) : nullptr;
 }
 
-// Storage::Read of rows that were drawn before.
-void BM_Gather(benchmark::State& state) {
-  const RowKind& kind = kKinds[state.range(0)];
-  const auto storage = Filled(kind);
-  const Rng rng(1);
-  std::vector<std::vector<Slot>> draws(512);
-  for (size_t i = 0; i < draws.size(); ++i) {
-    for (uint32_t k = 0; k < kBatch; ++k) {
-      draws[i].push_back(rng.UniformInt(i, k, kind.capacity));
-    }
-  }
-  TensorDict out;
-  size_t i = 0;
-  for (auto _ : state) {
-    if (!storage->Read(draws[i++ % draws.size()], &out).ok()) {
-      state.SkipWithError("Read");
-    }
-  }
-  state.SetLabel(kind.name);
-  state.SetItemsProcessed(state.iterations() * kBatch);
+double MedianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
+// Whole samples, and Storage::Read of as many random rows into a batch of their
+// own, in turns: both find rows that nobody saw lately, and meet the same
+// machine. Medians of turns, in us a batch.
 void BM_Sample(benchmark::State& state) {
+  constexpr size_t kTurn = 16;
   const RowKind& kind = kKinds[state.range(0)];
-  const auto buffer = BufferOver(Filled(kind));
-  TensorDict out;
+  const std::shared_ptr<Storage> storage = Filled(kind);
+  const auto buffer = BufferOver(storage);
+  const Clock& clock = Clock::System();
+  const Rng rng(1);
+  std::vector<std::vector<Slot>> draws(kTurn, std::vector<Slot>(kBatch));
+  std::vector<double> sample_times;
+  std::vector<double> gather_times;
+  TensorDict sampled;
+  TensorDict gathered;
+  uint64_t batch = 0;
   for (auto _ : state) {
-    if (!buffer->SampleInto(&out).ok()) state.SkipWithError("Sample");
+    for (std::vector<Slot>& slots : draws) {
+      for (uint32_t k = 0; k < kBatch; ++k) {
+        slots[k] = rng.UniformInt(batch, k, kind.capacity);
+      }
+      ++batch;
+    }
+    const absl::Time begin = clock.Now();
+    for (size_t i = 0; i < kTurn; ++i) {
+      if (!buffer->SampleInto(&sampled).ok()) state.SkipWithError("Sample");
+    }
+    const absl::Time middle = clock.Now();
+    for (const std::vector<Slot>& slots : draws) {
+      if (!storage->Read(slots, &gathered).ok()) state.SkipWithError("Read");
+    }
+    const absl::Duration gathers = clock.Now() - middle;
+    sample_times.push_back(absl::ToDoubleMicroseconds(middle - begin) / kTurn);
+    gather_times.push_back(absl::ToDoubleMicroseconds(gathers) / kTurn);
+    state.SetIterationTime(absl::ToDoubleSeconds(middle - begin));
   }
+  const double sample = MedianOf(std::move(sample_times));
+  const double gather = MedianOf(std::move(gather_times));
   state.SetLabel(kind.name);
-  state.SetItemsProcessed(state.iterations() * kBatch);
+  state.counters["sample_us"] = sample;
+  state.counters["gather_us"] = gather;
+  state.counters["ratio"] = sample / gather;
 }
 
 // A learner that works 1 ms a batch: the share of its time that it waits.
@@ -153,14 +172,14 @@ void BM_Extend(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * 1000);
 }
 
-BENCHMARK(BM_Gather)->DenseRange(0, 2);
-BENCHMARK(BM_Sample)->DenseRange(0, 2);
+BENCHMARK(BM_Sample)->DenseRange(0, 2)->UseManualTime();
 BENCHMARK(BM_LearnerWaits)->Args({2, 0})->Args({2, 2})->UseRealTime();
 BENCHMARK(BM_Extend)->ArgsProduct({{0, 1}, {0, 1}})->UseRealTime();
 
 void RegisterSmall() {
-  benchmark::RegisterBenchmark("small/Gather", BM_Gather)->Arg(3);
-  benchmark::RegisterBenchmark("small/Sample", BM_Sample)->Arg(3);
+  benchmark::RegisterBenchmark("small/Sample", BM_Sample)
+      ->Arg(3)
+      ->UseManualTime();
   benchmark::RegisterBenchmark("small/LearnerWaits", BM_LearnerWaits)
       ->Args({3, 2});
   benchmark::RegisterBenchmark("small/Extend", BM_Extend)->Args({3, 1});

@@ -66,7 +66,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   void OnWrite(const WriteEvent& event) override;
   void OnClear() override;
 
-  absl::Status Select(const Request& request)
+  absl::StatusOr<Selector::Request> Prepare(const Request& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SaveParts(StateWriter* writer) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -81,11 +81,10 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   LiveRows rows_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<Selector> selector_ ABSL_PT_GUARDED_BY(mutex_);
   const std::unique_ptr<Unit> unit_ ABSL_PT_GUARDED_BY(mutex_);
-  std::vector<Draw> draws_ ABSL_GUARDED_BY(mutex_);  // Those of one plan.
 };
 
-// Into draws_, so that a plan that fails is left alone.
-absl::Status ComposedSampler::Select(const Request& request) {
+absl::StatusOr<Selector::Request> ComposedSampler::Prepare(
+    const Request& request) {
   RILL_ASSIGN_OR_RETURN(const int64_t count,
                         unit_->NumAnchors(request.batch_size));
   RILL_RETURN_IF_ERROR(unit_->CheckAnchors());
@@ -93,26 +92,23 @@ absl::Status ComposedSampler::Select(const Request& request) {
                                     .seed = request.seed,
                                     .batch_number = request.batch_number};
   RILL_RETURN_IF_ERROR(selector_->Prepare(select, unit_->anchors()));
-  draws_.clear();
-  selector_->Select(select, unit_->anchors(), &draws_);
-  return absl::OkStatus();
+  return select;
 }
 
 absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
   RILL_RETURN_IF_ERROR(samplers_internal::CheckBatchSize(
       name(), request.batch_size, kMaxBatchSize));
   absl::MutexLock lock(&mutex_);
-  if (absl::Status status = Select(request); !status.ok()) {
-    return absl::Status(status.code(),
-                        absl::StrCat(name(), "::Plan: ", status.message()));
+  const absl::StatusOr<Selector::Request> select = Prepare(request);
+  if (!select.ok()) {
+    return absl::Status(
+        select.status().code(),
+        absl::StrCat(name(), "::Plan: ", select.status().message()));
   }
+  // Nothing fails from here on.
   plan->Clear();
-  plan->draws.assign(draws_.begin(), draws_.end());
-  constexpr size_t kAhead = 16;
-  for (size_t i = 0; i < draws_.size(); ++i) {
-    if (i + kAhead < draws_.size()) rows_.Prefetch(draws_[i + kAhead].slot);
-    plan->draws[i].generation = rows_.GenerationOf(draws_[i].slot);
-  }
+  selector_->Select(*select, unit_->anchors(), &plan->draws);
+  rows_.SetGenerations(absl::MakeSpan(plan->draws));
   plan->context.resize(unit_->num_contexts());
   unit_->Expand(Rng(request.seed, RngStream::kSampler, kUnitSubstream),
                 request.batch_number, plan);

@@ -40,6 +40,14 @@ Draw LiveRows::At(int64_t n) const {
   return {.slot = slot, .generation = GenerationOf(slot), .weight = 1.0f};
 }
 
+void LiveRows::SetGenerations(absl::Span<Draw> draws) const {
+  generations_.GetAnywhere(
+      draws.size(), [draws](size_t i) { return draws[i].slot; },
+      [draws](size_t i, int64_t generation) {
+        draws[i].generation = generation < 0 ? ~generation : generation;
+      });
+}
+
 void LiveRows::GenerationsOf(absl::Span<const Slot> slots,
                              int64_t* generations) const {
   generations_.GetMany(slots, generations);

@@ -45,7 +45,9 @@ class LiveRows : public WriteObserver {
   ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
     generations_.Prefetch(slot);
   }
-  // generations[i] = GenerationOf(slots[i]), for many that lie anywhere.
+  // Of draws that lie anywhere: each generation = GenerationOf(slot).
+  void SetGenerations(absl::Span<Draw> draws) const;
+  // generations[i] = GenerationOf(slots[i]), quick where slots come in runs.
   void GenerationsOf(absl::Span<const Slot> slots, int64_t* generations) const;
   // The row that was drawn is still there.
   bool IsCurrent(const Draw& draw) const {

@@ -22,8 +22,9 @@ class LiveAnchors final : public Anchors {
                 absl::Span<Slot> slots) const override {
     const int64_t size = live.size();
     for (size_t i = 0; i < bits.size(); ++i) {
-      slots[i] = live.Nth(BoundedInt(LowBits64(bits[i]), size));
+      slots[i] = BoundedInt(LowBits64(bits[i]), size);
     }
+    live.NthOfMany(slots.first(bits.size()));
   }
 
   LiveSlots live;

@@ -21,6 +21,7 @@ class UniformSelector final : public Selector {
     constexpr int64_t kAtOnce = 64;
     std::array<Rng::Block, kAtOnce> bits;
     std::array<Slot, kAtOnce> slots;
+    std::array<Draw, kAtOnce> picked;
     for (int64_t done = 0; done < request.count; done += kAtOnce) {
       const size_t count =
           static_cast<size_t>(std::min(kAtOnce, request.count - done));
@@ -29,7 +30,8 @@ class UniformSelector final : public Selector {
                    absl::MakeSpan(bits.data(), count));
       anchors.PickMany(absl::MakeConstSpan(bits.data(), count),
                        absl::MakeSpan(slots.data(), count));
-      for (size_t i = 0; i < count; ++i) draws->push_back({.slot = slots[i]});
+      for (size_t i = 0; i < count; ++i) picked[i].slot = slots[i];
+      draws->insert(draws->end(), picked.begin(), picked.begin() + count);
     }
   }
 

@@ -41,6 +41,13 @@ class Generations : public WriteObserver {
     next_.GetMany(slots, generations);
     for (size_t i = 0; i < slots.size(); ++i) --generations[i];
   }
+  // take(i, Get(slot_of(i))) for i in [0, n), in no order, for slots that lie
+  // anywhere. `take` must not change what slot_of gives.
+  template <typename SlotOf, typename Take>
+  void GetAnywhere(size_t n, SlotOf slot_of, Take take) const {
+    next_.GetAnywhere(n, slot_of,
+                      [&](size_t i, int64_t next) { take(i, next - 1); });
+  }
   int64_t num_slots() const { return next_.num_slots(); }
   ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
     next_.Prefetch(slot);

@@ -51,6 +51,20 @@ int64_t LiveSlots::LaneOfNth(int64_t n) const {
          1;
 }
 
+void LiveSlots::NthOfMany(absl::Span<Slot> slots) const {
+  if (windows_.size() != 1) {
+    for (Slot& slot : slots) slot = Nth(slot);
+    return;
+  }
+  // Copies, which no slot that is stored can change.
+  const int64_t first = windows_[0].first;
+  const int64_t capacity = lanes_.capacity;
+  for (Slot& slot : slots) {
+    const int64_t position = first + slot;
+    slot = position < capacity ? position : position - capacity;
+  }
+}
+
 void LiveSlots::SetLive(int64_t live, Window* window) const {
   window->live = live;
   window->first = (window->written - live) % lanes_.capacity;

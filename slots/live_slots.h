@@ -34,6 +34,8 @@ class LiveSlots : public WriteObserver {
     const int64_t lane = LaneOfNth(n);
     return NthOf(lane, n - starts_[lane]);
   }
+  // slots[i] = Nth(slots[i]).
+  void NthOfMany(absl::Span<Slot> slots) const;
   bool Contains(Slot slot) const;
 
  private:

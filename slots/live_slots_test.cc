@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -30,6 +32,10 @@ std::vector<Slot> All(const LiveSlots& live) {
 void ExpectSame(const LiveSlots& live, const RingModel& model) {
   const std::vector<Slot> want = model.Live();
   ASSERT_THAT(All(live), ElementsAreArray(want));
+  std::vector<Slot> at_once(want.size());
+  std::iota(at_once.begin(), at_once.end(), 0);
+  live.NthOfMany(absl::MakeSpan(at_once));
+  ASSERT_THAT(at_once, ElementsAreArray(want));
   for (Slot slot = -2; slot < model.lanes().num_slots() + 2; ++slot) {
     ASSERT_EQ(live.Contains(slot),
               std::find(want.begin(), want.end(), slot) != want.end())

@@ -50,6 +50,26 @@ TEST(SlotArrayTest, ManyAtOnceAreThoseOneByOne) {
   }
 }
 
+TEST(SlotArrayTest, ThoseThatLieAnywhereAreThoseOneByOne) {
+  constexpr int64_t kSlots = 30'000;
+  const Rng rng(/*seed=*/6);
+  SlotArray<int64_t> array;
+  array.Reset(kSlots);
+  array.Fill({.first = 0, .count = 9000}, 7);
+  for (Slot slot = 5000; slot < 12'000; ++slot) array.At(slot) = slot;
+  for (const size_t n : {0, 1, 64, 65, 1000}) {
+    std::vector<Slot> slots(n);
+    for (uint32_t i = 0; i < n; ++i) slots[i] = rng.UniformInt(n, i, kSlots);
+    std::vector<int64_t> values(n, -1);
+    array.GetAnywhere(
+        n, [&](size_t i) { return slots[i]; },
+        [&](size_t i, int64_t value) { values[i] = value; });
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(values[i], array.Get(slots[i])) << slots[i];
+    }
+  }
+}
+
 TEST(SlotArrayTest, FilledRangesAreThoseOneByOne) {
   constexpr int64_t kSlots = 20'000;
   const Rng rng(/*seed=*/5);

@@ -182,8 +182,9 @@ absl::Status ReplayBuffer::State::Place(Job* job) const {
   return absl::OkStatus();
 }
 
-absl::Status ReplayBuffer::State::SampleOnce(int64_t items, PendingBatch* out,
-                                             bool* is_cleared) {
+absl::Status ReplayBuffer::State::SampleOnce(
+    int64_t items, TensorDict* out, std::shared_ptr<const Event>* copied,
+    bool* is_cleared) {
   std::unique_ptr<Job> job;
   bool is_mine = false;
   gate.BeginDraw();
@@ -193,7 +194,7 @@ absl::Status ReplayBuffer::State::SampleOnce(int64_t items, PendingBatch* out,
   RILL_ASSIGN_OR_RETURN(job, std::move(taken));
   if (is_mine) {
     // The caller's own memory.
-    if (prefetch == 0) std::swap(job->batch, out->batch);
+    if (prefetch == 0) std::swap(job->batch, *out);
     queue_mutex.Unlock();
     Run(job.get());
     queue_mutex.Lock();
@@ -210,8 +211,8 @@ absl::Status ReplayBuffer::State::SampleOnce(int64_t items, PendingBatch* out,
   // The memory of a job is not the caller's.
   if (copy_stream.has_value() && !job->status.ok()) job->batch = TensorDict();
   // What the caller had serves a batch to come.
-  std::swap(job->batch, out->batch);
-  out->copied = job->copied;
+  std::swap(job->batch, *out);
+  *copied = job->copied;
   if (job->status.ok()) ++batches;
   *is_cleared = job->is_cleared;
   const absl::Status status = job->status;
@@ -219,7 +220,8 @@ absl::Status ReplayBuffer::State::SampleOnce(int64_t items, PendingBatch* out,
   return status;
 }
 
-absl::Status ReplayBuffer::State::SampleInto(int64_t items, PendingBatch* out) {
+absl::Status ReplayBuffer::State::SampleInto(
+    int64_t items, TensorDict* out, std::shared_ptr<const Event>* copied) {
   std::optional<RateLimiter::Permit> permit;
   if (rate_limiter != nullptr) {
     RILL_ASSIGN_OR_RETURN(
@@ -236,7 +238,7 @@ absl::Status ReplayBuffer::State::SampleInto(int64_t items, PendingBatch* out) {
   absl::Status status;
   for (int64_t attempt = 0; attempt < attempts; ++attempt) {
     bool is_cleared = false;
-    status = SampleOnce(items, out, &is_cleared);
+    status = SampleOnce(items, out, copied, &is_cleared);
     if (!is_cleared) break;
   }
   if (status.ok() && permit.has_value()) permit->Commit();
@@ -245,14 +247,9 @@ absl::Status ReplayBuffer::State::SampleInto(int64_t items, PendingBatch* out) {
 
 absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
                                                 TensorDict* out) {
-  PendingBatch pending;
-  std::swap(pending.batch, *out);
-  absl::Status status = SampleInto(items, &pending);
-  if (status.ok() && pending.copied != nullptr) {
-    status = pending.copied->Synchronize();
-  }
-  std::swap(pending.batch, *out);
-  return status;
+  std::shared_ptr<const Event> copied;
+  RILL_RETURN_IF_ERROR(SampleInto(items, out, &copied));
+  return copied == nullptr ? absl::OkStatus() : copied->Synchronize();
 }
 
 absl::StatusOr<TensorDict> ReplayBuffer::Sample(int64_t batch_size) {
@@ -285,7 +282,8 @@ absl::Status ReplayBuffer::SampleInto(int64_t batch_size, TensorDict* out) {
 absl::StatusOr<ReplayBuffer::PendingBatch> ReplayBuffer::SamplePending() {
   RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
   PendingBatch pending;
-  RILL_RETURN_IF_ERROR(state_->SampleInto(state_->batch_size, &pending));
+  RILL_RETURN_IF_ERROR(
+      state_->SampleInto(state_->batch_size, &pending.batch, &pending.copied));
   return pending;
 }
 

@@ -70,10 +70,13 @@ struct ReplayBuffer::State {
 
   // Sampling.
   absl::Status CheckBatchSize() const;
-  // `out->copied` is null, or its batch is on its way.
-  absl::Status SampleInto(int64_t items, PendingBatch* out);
+  // `copied` becomes null, or the event of the batch that is on its way.
+  absl::Status SampleInto(int64_t items, TensorDict* out,
+                          std::shared_ptr<const Event>* copied);
   absl::Status SampleAndWait(int64_t items, TensorDict* out);
-  absl::Status SampleOnce(int64_t items, PendingBatch* out, bool* is_cleared);
+  absl::Status SampleOnce(int64_t items, TensorDict* out,
+                          std::shared_ptr<const Event>* copied,
+                          bool* is_cleared);
   // Both in a turn to draw.
   absl::StatusOr<std::unique_ptr<Job>> Draw(int64_t items)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);

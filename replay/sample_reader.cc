@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/replay/sample_reader.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/sample_origins.h"
@@ -63,26 +65,23 @@ absl::Status SampleReader::Learn(const Storage& storage) {
     RILL_ASSIGN_OR_RETURN(reads_, options_.unit->PlanReads(rows));
     RILL_ASSIGN_OR_RETURN(batch, options_.unit->BatchSpec(rows));
   }
-  spec_ = std::move(batch);
-  RILL_ASSIGN_OR_RETURN(const TensorDict sketch, spec_.Zero({0}));
-  levels_ = {{"", sketch.num_entries()}};
-  for (size_t i = 0; i < levels_.size(); ++i) {
-    const std::string key = levels_[i].key;
-    const TensorDict* level = key.empty() ? &sketch : sketch.FindDict(key);
-    for (const std::string& name : level->Keys()) {
-      const std::string below =
-          key.empty() ? name : absl::StrCat(key, "/", name);
-      const TensorDict* dict = sketch.FindDict(below);
-      if (dict != nullptr) levels_.push_back({below, dict->num_entries()});
-    }
+  TensorDictSpec sample = batch;
+  for (absl::string_view key : {kIndexKey, kGenerationKey, kWeightKey}) {
+    if (key == kWeightKey && !options_.is_weighted) continue;
+    RILL_RETURN_IF_ERROR(
+        sample.Set(key, LeafSpec::Unbounded(DType::kInt64, {})));
   }
+  spec_ = std::move(batch);
+  rows_tree_ = storage_internal::SpecTree(spec_);
+  sample_tree_ = storage_internal::SpecTree(sample);
   return absl::OkStatus();
 }
 
 absl::Span<const Slot> SampleReader::SlotsOf(const SamplePlan& plan) {
   if (!plan.rows.empty()) return plan.rows;
-  slots_.clear();
-  for (const Draw& draw : plan.draws) slots_.push_back(draw.slot);
+  slots_.resize(plan.draws.size());
+  std::transform(plan.draws.begin(), plan.draws.end(), slots_.begin(),
+                 [](const Draw& draw) { return draw.slot; });
   return slots_;
 }
 
@@ -111,37 +110,41 @@ bool SampleReader::IsAlone(const Tensor& leaf) {
   return true;
 }
 
-// Makes rows_ of the leaves of `out`; false where they do not fit.
-bool SampleReader::Adopt(const Storage& storage, int64_t n,
-                         const TensorDict& out) {
+// Makes rows_ of the leaves that were given; false where they do not fit.
+bool SampleReader::Adopt(const Storage& storage, int64_t n) {
+  const std::vector<TensorDictSpec::Leaf>& leaves = spec_.leaves();
   taken_.clear();
-  for (const TensorDictSpec::Leaf& want : spec_.leaves()) {
-    const Tensor* leaf = out.Find(want.key);
-    if (leaf == nullptr || !Fits(storage, want, n, *leaf) || !IsAlone(*leaf)) {
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (given_[i] == nullptr || !Fits(storage, leaves[i], n, *given_[i]) ||
+        !IsAlone(*given_[i])) {
       return false;
     }
   }
-  if (!(rows_.batch_shape() == Shape({n})) || !HoldsJustTheRows(rows_)) {
-    rows_ = TensorDict({n});
-  }
-  for (const TensorDictSpec::Leaf& want : spec_.leaves()) {
-    if (!rows_.Set(want.key, *out.Find(want.key)).ok()) return false;
+  const bool is_again = rows_.batch_shape() == Shape({n}) &&
+                        rows_tree_.Find(rows_, &row_leaves_) &&
+                        std::find(row_leaves_.begin(), row_leaves_.end(),
+                                  nullptr) == row_leaves_.end();
+  if (!is_again) rows_ = TensorDict({n});
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    // Of one dtype and shape, as both fit.
+    if (is_again && row_leaves_[i]->raw_data() == given_[i]->raw_data() &&
+        row_leaves_[i]->buffer() == given_[i]->buffer()) {
+      continue;
+    }
+    if (!rows_.Set(leaves[i].key, *given_[i]).ok()) return false;
   }
   return true;
 }
 
-// Beside the leaves that a sample adds at the root.
-bool SampleReader::HoldsJustTheRows(const TensorDict& out) const {
-  for (const Level& level : levels_) {
-    const TensorDict* dict = level.key.empty() ? &out : out.FindDict(level.key);
-    if (dict == nullptr) return false;
-    int64_t entries = dict->num_entries();
-    if (level.key.empty()) {
-      if (dict->Find(kIndexKey) != nullptr) --entries;
-      if (dict->Find(kGenerationKey) != nullptr) --entries;
-      if (options_.is_weighted && dict->Find(kWeightKey) != nullptr) --entries;
+// The leaves that were given are those that were read into: the storage may
+// have had a reason to make new tensors.
+bool SampleReader::HoldsWhatWasRead() {
+  rows_tree_.Find(rows_, &row_leaves_);
+  for (size_t i = 0; i < row_leaves_.size(); ++i) {
+    if (row_leaves_[i] == nullptr ||
+        row_leaves_[i]->raw_data() != given_[i]->raw_data()) {
+      return false;
     }
-    if (entries != level.entries) return false;
   }
   return true;
 }
@@ -209,28 +212,23 @@ absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
   RILL_RETURN_IF_ERROR(Learn(storage));
   const absl::Span<const Slot> slots = SlotsOf(plan);
   const int64_t n = static_cast<int64_t>(slots.size());
+  const bool holds_just_these = sample_tree_.Find(*out, &given_);
   const bool is_adopted = out->batch_shape() == Shape({n}) &&
-                          !out->is_locked() && Adopt(storage, n, *out);
+                          !out->is_locked() && Adopt(storage, n);
   if (!is_adopted) {
     RILL_RETURN_IF_ERROR(MakeRows(storage, n));
   }
   RILL_RETURN_IF_ERROR(options_.unit == nullptr
                            ? storage.Read(slots, &rows_)
                            : ReadForUnit(storage, slots, plan));
-  bool is_same = is_adopted && HoldsJustTheRows(*out);
-  for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
-    // The storage may have had a reason to make new tensors.
-    is_same = is_same && out->Find(leaf.key)->raw_data() ==
-                             rows_.Find(leaf.key)->raw_data();
-  }
-  if (!is_same) {
+  if (!is_adopted || !holds_just_these || !HoldsWhatWasRead()) {
     *out = std::move(rows_);
     rows_ = TensorDict();
     taken_.clear();
   }
   // What SetDevice said of an earlier batch.
   out->ClearDevice();
-  RILL_RETURN_IF_ERROR(WriteOrigins(plan, n, out));
+  RILL_RETURN_IF_ERROR(WriteOrigins(plan, slots, out));
   if (options_.unit == nullptr) return absl::OkStatus();
   const absl::Status status = options_.unit->Apply(plan, apart_, context_, out);
   if (!absl::IsInternal(status)) return status;
@@ -257,16 +255,21 @@ absl::StatusOr<absl::Span<T>> SampleReader::OwnLeaf(absl::string_view key,
   return made.Flat<T>();
 }
 
-absl::Status SampleReader::WriteOrigins(const SamplePlan& plan, int64_t n,
+absl::Status SampleReader::WriteOrigins(const SamplePlan& plan,
+                                        absl::Span<const Slot> slots,
                                         TensorDict* out) {
+  const int64_t n = static_cast<int64_t>(slots.size());
   RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> index,
                         OwnLeaf<int64_t>(kIndexKey, n, out));
   RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> generations,
                         OwnLeaf<int64_t>(kGenerationKey, n, out));
-  for (int64_t i = 0; i < n; ++i) {
-    const bool is_pick = plan.rows.empty();
-    index[i] = is_pick ? plan.draws[i].slot : plan.rows[i];
-    generations[i] = is_pick ? plan.draws[i].generation : plan.generations[i];
+  std::copy(slots.begin(), slots.end(), index.begin());
+  if (plan.rows.empty()) {
+    std::transform(plan.draws.begin(), plan.draws.end(), generations.begin(),
+                   [](const Draw& draw) { return draw.generation; });
+  } else {
+    std::copy(plan.generations.begin(), plan.generations.end(),
+              generations.begin());
   }
   if (options_.is_weighted) {
     RILL_ASSIGN_OR_RETURN(absl::Span<float> weights,

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
+#include "rill/storage/batch_leaves.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -53,12 +54,6 @@ class SampleReader {
                     TensorDict* out);
 
  private:
-  // Number of entries of one dictionary of the rows.
-  struct Level {
-    std::string key;  // Empty: the root.
-    int64_t entries = 0;
-  };
-
   absl::Status Learn(const Storage& storage);
   absl::Status ReadInto(const Storage& storage, absl::Span<const Slot> slots,
                         absl::Span<const std::string> keys);
@@ -68,21 +63,28 @@ class SampleReader {
   bool Fits(const Storage& storage, const TensorDictSpec::Leaf& want, int64_t n,
             const Tensor& leaf) const;
   bool IsAlone(const Tensor& leaf);
-  bool Adopt(const Storage& storage, int64_t n, const TensorDict& out);
-  bool HoldsJustTheRows(const TensorDict& out) const;
+  bool Adopt(const Storage& storage, int64_t n);
+  bool HoldsWhatWasRead();
   absl::Status MakeRows(const Storage& storage, int64_t n);
   template <typename T>
   absl::StatusOr<absl::Span<T>> OwnLeaf(absl::string_view key, int64_t n,
                                         TensorDict* out);
-  absl::Status WriteOrigins(const SamplePlan& plan, int64_t n, TensorDict* out);
+  absl::Status WriteOrigins(const SamplePlan& plan,
+                            absl::Span<const Slot> slots, TensorDict* out);
 
   const Options options_;
   TensorDictSpec spec_;  // Of the batch; empty until there are rows.
   UnitTransform::Reads reads_;
   TensorDict apart_;
   std::vector<TensorDict> context_;
-  std::vector<Level> levels_;
+  // Of the batch, and of it with the leaves that a sample adds.
+  storage_internal::SpecTree rows_tree_{TensorDictSpec()};
+  storage_internal::SpecTree sample_tree_{TensorDictSpec()};
   TensorDict rows_;  // The rows' leaves of the batch that is being read.
+  // In the order of spec_: those of rows_, and of the batch as it was given,
+  // with the added ones behind.
+  std::vector<const Tensor*> row_leaves_;
+  std::vector<const Tensor*> given_;
   std::vector<Slot> slots_;
   // The bytes of the leaves that were looked at so far.
   std::vector<std::pair<const std::byte*, const std::byte*>> taken_;

@@ -17,6 +17,9 @@ struct RowColumn {
   std::byte* batch = nullptr;
   int64_t batch_stride = 0;
   int64_t width = 0;
+  // Gathers on the host: the batch is more than a cache would keep until it is
+  // read, and goes to memory past the caches.
+  bool past_caches = false;
 };
 
 // Where row `row` stands in the table, and place `place` in the batch.

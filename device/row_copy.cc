@@ -2,9 +2,15 @@
 #include "rill/device/row_copy.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "absl/base/attributes.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace rill {
 namespace {
@@ -17,6 +23,11 @@ constexpr int64_t kAheadBytes = 16 << 10;
 constexpr int64_t kRunsAheadBytes = 128 << 10;
 // Behind so many lines of one row the hardware prefetcher has seen the stream.
 constexpr int64_t kMaxLinesAhead = 16;
+// From this width on a gather prefetches line by line, so far ahead, and on
+// into the next row: the hardware's prefetchers stop at every page's end, and
+// know nothing of the row that comes.
+constexpr int64_t kWideBytes = 1024;
+constexpr int64_t kWideAheadBytes = 4096;
 // Rows of one block at most: their offsets are kept for all columns.
 constexpr int64_t kMaxBlockRows = 256;
 
@@ -36,7 +47,8 @@ struct Scatter {
 };
 
 // Copies `count` places of a column, the first of which is at column.batch; row
-// i stands at column.table + offsets[i].
+// i stands at column.table + offsets[i]. offsets[count] is the row that comes
+// behind, or any.
 using Kernel = void (*)(const RowColumn& column, const int64_t* offsets,
                         int64_t count);
 
@@ -95,8 +107,66 @@ void CopyBlocks(const RowColumn& column, const int64_t* offsets,
       });
 }
 
+// `to` is aligned to a line. 16 bytes a store: every x86-64 has it, and the
+// memory is the bound. Plain code elsewhere.
+inline void StreamLine(std::byte* to, const std::byte* from) {
+#if defined(__SSE2__)
+  const __m128i* const source = reinterpret_cast<const __m128i*>(from);
+  __m128i* const place = reinterpret_cast<__m128i*>(to);
+  const __m128i a = _mm_loadu_si128(source);
+  const __m128i b = _mm_loadu_si128(source + 1);
+  const __m128i c = _mm_loadu_si128(source + 2);
+  const __m128i d = _mm_loadu_si128(source + 3);
+  _mm_stream_si128(place, a);
+  _mm_stream_si128(place + 1, b);
+  _mm_stream_si128(place + 2, c);
+  _mm_stream_si128(place + 3, d);
+#else
+  std::memcpy(to, from, kLineBytes);
+#endif
+}
+
+// Such stores are in no order with others until this: they must not be seen
+// after the store that says that they are there.
+inline void EndStreaming() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+template <bool kPastCaches>
+void GatherWide(const RowColumn& column, const int64_t* offsets,
+                int64_t count) {
+  const int64_t width = column.width;
+  const int64_t ahead = std::min(kWideAheadBytes, width);
+  const std::byte* const table = column.table;
+  const int64_t stride = column.batch_stride;
+  std::byte* to = column.batch;
+  for (int64_t i = 0; i < count; ++i, to += stride) {
+    const std::byte* const from = table + offsets[i];
+    const int64_t to_next = offsets[i + 1] - offsets[i] - width;
+    int64_t at = 0;
+    if constexpr (kPastCaches) {
+      at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) &
+                                (kLineBytes - 1));
+      std::memcpy(to, from, at);
+    }
+    for (; at + kLineBytes <= width; at += kLineBytes) {
+      const int64_t soon = at + ahead;
+      __builtin_prefetch(from + soon + (soon < width ? 0 : to_next), 0, 2);
+      if constexpr (kPastCaches) {
+        StreamLine(to + at, from + at);
+      } else {
+        std::memcpy(to + at, from + at, kLineBytes);
+      }
+    }
+    std::memcpy(to + at, from + at, width - at);
+  }
+}
+
 template <typename Direction>
-Kernel ChooseKernel(int64_t width) {
+Kernel ChooseKernel(const RowColumn& column) {
+  const int64_t width = column.width;
   switch (width) {
     case 1:
       return CopyFixed<Direction, 1>;
@@ -123,6 +193,9 @@ Kernel ChooseKernel(int64_t width) {
   }
   if (width > 4 && width < 16) return CopyBlocks<Direction, 4>;
   if (width > 16 && width < 64) return CopyBlocks<Direction, 16>;
+  if (Direction::kWillWrite == 0 && width >= kWideBytes) {
+    return column.past_caches ? GatherWide<true> : GatherWide<false>;
+  }
   return CopyLong<Direction>;
 }
 
@@ -133,11 +206,17 @@ struct Record {
   int64_t bytes = 0;
   int64_t stride = 0;
   size_t columns = 0;
+  int64_t lines_ahead = kMaxLinesAhead;
 };
 
+template <typename Direction>
 Record FirstRecord(absl::Span<const RowColumn> columns) {
   std::byte* low = columns[0].table;
   std::byte* high = low + columns[0].width;
+  const auto is_wide = [](const RowColumn& column) {
+    return Direction::kWillWrite == 0 && column.width >= kWideBytes;
+  };
+  bool has_wide = is_wide(columns[0]);
   size_t count = 1;
   for (; count < columns.size(); ++count) {
     const RowColumn& next = columns[count];
@@ -149,8 +228,10 @@ Record FirstRecord(absl::Span<const RowColumn> columns) {
     }
     low = new_low;
     high = new_high;
+    has_wide |= is_wide(next);
   }
-  return {low, high - low, columns[0].table_stride, count};
+  return {low, high - low, columns[0].table_stride, count,
+          has_wide ? 1 : kMaxLinesAhead};
 }
 
 // Where rows [begin, end) stand behind the table's start, prefetched.
@@ -159,7 +240,7 @@ inline void Approach(const Record& record, const int64_t* rows, int64_t begin,
                      int64_t end, int64_t* offsets) {
   const int64_t stride = record.stride;
   const std::byte* const low = record.low;
-  const int64_t bytes = std::min(record.bytes, kMaxLinesAhead * kLineBytes);
+  const int64_t bytes = std::min(record.bytes, record.lines_ahead * kLineBytes);
   for (int64_t i = begin; i < end; ++i) {
     const int64_t offset = rows[i] * stride;
     offsets[i - begin] = offset;
@@ -204,11 +285,12 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
                 absl::Span<const int64_t> rows) {
   constexpr size_t kMaxKernels = 64;
   Kernel kernels[kMaxKernels];
-  int64_t offsets[2][kMaxBlockRows];  // Of this block and the next.
+  // Of this block and the next, and the row behind.
+  int64_t offsets[2][kMaxBlockRows + 1];
   for (size_t first = 0; first < columns.size(); first += kMaxKernels) {
     const size_t count = std::min(kMaxKernels, columns.size() - first);
     for (size_t c = 0; c < count; ++c) {
-      kernels[c] = ChooseKernel<Direction>(columns[first + c].width);
+      kernels[c] = ChooseKernel<Direction>(columns[first + c]);
     }
     const int64_t n = static_cast<int64_t>(rows.size());
     const int64_t step = std::clamp<int64_t>(
@@ -226,6 +308,7 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
       const int64_t end = std::min(begin + step, n);
       Approach<Direction>(record, rows.data(), end, std::min(end + step, n),
                           offsets[turn ^ 1]);
+      offsets[turn][end - begin] = offsets[end < n ? turn ^ 1 : turn][0];
       for (size_t c = 0; c < count; ++c) {
         RowColumn column = columns[first + c];
         column.batch = BatchPlace(column, begin);
@@ -239,7 +322,7 @@ template <typename Direction>
 void CopyRows(absl::Span<const RowColumn> columns,
               absl::Span<const int64_t> rows) {
   while (!columns.empty()) {
-    const Record record = FirstRecord(columns);
+    const Record record = FirstRecord<Direction>(columns);
     if (record.bytes > 0) {
       CopyRecord<Direction>(record, columns.first(record.columns), rows);
     }
@@ -252,6 +335,10 @@ void CopyRows(absl::Span<const RowColumn> columns,
 void GatherRowsOnHost(absl::Span<const RowColumn> columns,
                       absl::Span<const int64_t> rows) {
   CopyRows<Gather>(columns, rows);
+  if (std::any_of(columns.begin(), columns.end(),
+                  [](const RowColumn& column) { return column.past_caches; })) {
+    EndStreaming();
+  }
 }
 
 void ScatterRowsOnHost(absl::Span<const RowColumn> columns,

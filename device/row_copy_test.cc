@@ -3,7 +3,9 @@
 // layouts and orders.
 #include "rill/device/row_copy.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -49,6 +51,47 @@ TEST(RowCopyTest, GatherCopiesEveryWidthAndNotAByteMore) {
       ASSERT_EQ(batch[i], at < width ? Value(rows[i / stride], at) : kGuard)
           << "width " << width << " byte " << i;
     }
+  }
+}
+
+// Widths around lines and pages, batches at every place in a line, few rows and
+// more than a block has.
+TEST(RowCopyTest, WideRowsAreCopiedFromAndToEveryAlignment) {
+  constexpr int64_t kMaxWidth = 10'000;
+  constexpr int64_t kLine = 64;
+  const Rng rng(/*seed=*/7);
+  uint64_t draw = 0;
+  const auto below = [&](int64_t n) { return rng.UniformInt(draw++, 0, n); };
+  std::vector<uint8_t> memory(9 * (kMaxWidth + kLine) + kLine);
+  for (uint8_t& byte : memory) byte = static_cast<uint8_t>(below(256));
+  for (int64_t turn = 0; turn < 6000; ++turn) {
+    const int64_t width =
+        turn % 2 == 0 ? 1000 + below(200) : 1024 + below(kMaxWidth - 1024);
+    const int64_t table_stride = width + below(kLine);
+    const int64_t batch_stride = width + below(kLine);
+    const int64_t table_at = below(kLine);
+    const int64_t batch_at = turn % kLine;
+    std::vector<int64_t> rows(below(turn % 16 == 0 ? 40 : 5));
+    for (int64_t& row : rows) row = below(9);
+    std::vector<uint8_t> batch(
+        kLine + batch_at + static_cast<int64_t>(rows.size()) * batch_stride,
+        kGuard);
+    std::byte* const begin =
+        Bytes(batch) + (-reinterpret_cast<uintptr_t>(batch.data()) % kLine);
+    std::vector<uint8_t> want = batch;
+    const int64_t first = begin + batch_at - Bytes(batch);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::memcpy(want.data() + first + static_cast<int64_t>(i) * batch_stride,
+                  memory.data() + table_at + rows[i] * table_stride, width);
+    }
+    GatherRowsOnHost({{.table = Bytes(memory) + table_at,
+                       .table_stride = table_stride,
+                       .batch = begin + batch_at,
+                       .batch_stride = batch_stride,
+                       .width = width,
+                       .past_caches = turn / 2 % 2 == 0}},
+                     rows);
+    ASSERT_EQ(batch, want) << "turn " << turn << " width " << width;
   }
 }
 

@@ -62,6 +62,18 @@ bool ReadPlaces::AddPlace(const Source& source, size_t leaf,
   return true;
 }
 
+void ReadPlaces::PassCaches(int64_t n) {
+  // From here on the next batch has pushed this one out of the caches before it
+  // is read, where several are used in turn. Copy and a pass over the batch
+  // were measured together (docs/performance.md, Row copies).
+  constexpr int64_t kBatchBytes = int64_t{8} << 20;
+  constexpr int64_t kRowBytes = int64_t{4} << 10;
+  int64_t row_bytes = 0;
+  for (const LeafBatch& leaf : leaves) row_bytes += leaf.stride;
+  if (row_bytes * n < kBatchBytes) return;
+  for (LeafBatch& leaf : leaves) leaf.past_caches = leaf.stride >= kRowBytes;
+}
+
 // One contiguous array a leaf. Leaves `leaves` unusable where `out` does not
 // fit.
 bool ReadPlaces::FindIn(const Source& source, const SpecTree& tree, int64_t n,
@@ -75,6 +87,7 @@ bool ReadPlaces::FindIn(const Source& source, const SpecTree& tree, int64_t n,
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!AddPlace(source, i, tensors[i])) return false;
   }
+  PassCaches(n);
   return true;
 }
 
@@ -90,6 +103,7 @@ bool ReadPlaces::FindSomeIn(const Source& source, int64_t n,
     const std::string& key = source.spec.leaves()[i].key;
     if (!AddPlace(source, i, out.Find(key))) return false;
   }
+  PassCaches(n);
   return true;
 }
 

@@ -57,6 +57,8 @@ struct ReadPlaces {
   bool FindIn(const Source& source, const SpecTree& tree, int64_t n,
               const TensorDict& out);
   bool FindSomeIn(const Source& source, int64_t n, const TensorDict& out);
+  // Chooses how a batch of n rows is written.
+  void PassCaches(int64_t n);
 
   std::vector<size_t> numbers_;  // Of the leaves of `keys`.
 };

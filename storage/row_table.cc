@@ -61,7 +61,8 @@ absl::Status RowTable::Copy(absl::Span<const Slot> slots,
                        .table_stride = field.stride,
                        .batch = leaf.data,
                        .batch_stride = leaf.stride,
-                       .width = field.width});
+                       .width = field.width,
+                       .past_caches = leaf.past_caches});
   }
   absl::Span<const int64_t> rows = slots;
   if (!layout_.row_is_slot()) {

@@ -225,7 +225,8 @@ void NextRows::Read(absl::Span<const Slot> slots,
                               .table_stride = 1,
                               .batch = to->data,
                               .batch_stride = to->stride,
-                              .width = pair.width};
+                              .width = pair.width,
+                              .past_caches = to->past_caches};
     GatherRowsOnHost(absl::MakeConstSpan(&column, 1), offsets);
   }
 }

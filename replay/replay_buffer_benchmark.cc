@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -172,9 +173,55 @@ void BM_Extend(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * 1000);
 }
 
+// What two cores can do of it: as many bytes copied to a ring, alone (0) or
+// beside a thread that copies random rows of that ring, with memcpy and nothing
+// else.
+void BM_CopyProbe(benchmark::State& state) {
+  const RowKind& kind = kKinds[state.range(0)];
+  const auto spec = SpecOf(kind);
+  size_t width = 0;
+  for (const auto& leaf : spec.leaves()) {
+    width += static_cast<size_t>(leaf.spec.shape.num_elements()) *
+             static_cast<size_t>(DTypeSize(leaf.spec.dtype));
+  }
+  width = (width + 63) / 64 * 64;
+  const size_t capacity = static_cast<size_t>(kind.capacity);
+  std::vector<std::byte> ring(capacity * width);
+  const std::vector<std::byte> batch(1000 * width);
+  std::atomic<bool> is_done = false;
+  std::thread reader([&] {
+    const Rng rng(1);
+    std::vector<std::byte> out(kBatch * width);
+    std::vector<size_t> rows(kBatch);
+    for (uint64_t i = 0; state.range(1) > 0 && !is_done; ++i) {
+      for (uint32_t k = 0; k < kBatch; ++k) {
+        rows[k] = static_cast<size_t>(rng.UniformInt(i, k, kind.capacity));
+        __builtin_prefetch(ring.data() + rows[k] * width);
+      }
+      for (size_t k = 0; k < rows.size(); ++k) {
+        std::memcpy(out.data() + k * width, ring.data() + rows[k] * width,
+                    width);
+      }
+      benchmark::ClobberMemory();
+    }
+  });
+  size_t cursor = 0;
+  for (auto _ : state) {
+    if (cursor + 1000 > capacity) cursor = 0;
+    std::memcpy(ring.data() + cursor * width, batch.data(), batch.size());
+    cursor += 1000;
+    benchmark::ClobberMemory();
+  }
+  is_done = true;
+  reader.join();
+  state.SetLabel(kind.name);
+  state.SetItemsProcessed(state.iterations() * 1000);
+}
+
 BENCHMARK(BM_Sample)->DenseRange(0, 2)->UseManualTime();
 BENCHMARK(BM_LearnerWaits)->Args({2, 0})->Args({2, 2})->UseRealTime();
 BENCHMARK(BM_Extend)->ArgsProduct({{0, 1}, {0, 1}})->UseRealTime();
+BENCHMARK(BM_CopyProbe)->ArgsProduct({{0, 1}, {0, 1}})->UseRealTime();
 
 void RegisterSmall() {
   benchmark::RegisterBenchmark("small/Sample", BM_Sample)

@@ -24,9 +24,13 @@ MemoryKind KindOf(const DenseStorage::Options& options) {
              : options.memory_kind;
 }
 
-// What a reader at most waits for, and what a writer does.
+// What a reader at most waits for, and what a writer does; a device's readers
+// and writers do not, and have one copy for many rows.
 constexpr int64_t kWindowBytes = int64_t{64} << 10;
-constexpr int64_t kReadBytes = int64_t{1} << 20;
+constexpr int64_t kReadBytes = int64_t{64} << 10;
+constexpr int64_t kDeviceReadBytes = int64_t{1} << 20;
+// Windows that are announced together.
+constexpr int64_t kAnnouncedWindows = 64;
 
 // Leaves whose values events tell stay in their rows.
 std::vector<NextPair> PairsOf(const TensorDictSpec& spec,
@@ -51,8 +55,10 @@ DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
     return std::max<int64_t>(of / std::max<int64_t>(row_bytes, 1), 1);
   };
   window_rows = most(kWindowBytes, table->layout().stored_row_bytes());
-  read_rows =
-      static_cast<size_t>(most(kReadBytes, table->layout().row_bytes()));
+  announced_rows = kAnnouncedWindows * window_rows;
+  read_rows = static_cast<size_t>(
+      most(table->device().is_cpu() ? kReadBytes : kDeviceReadBytes,
+           table->layout().row_bytes()));
 }
 
 DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options,
@@ -179,8 +185,10 @@ absl::Status DenseStorageImpl::ReadSome(absl::string_view caller,
   }
   ReadPlaces& places = ReadPlaces::OfThread();
   RILL_RETURN_IF_ERROR(places.Find(*rows->table, rows->tree, n, keys, out));
+  absl::Span<const Slot> batch = slots;  // Until the disk has heard of it.
   while (slots.size() > step) {
-    RILL_RETURN_IF_ERROR(rows->Read(next(), places.leaves));
+    RILL_RETURN_IF_ERROR(rows->Read(next(), batch, places.leaves));
+    batch = {};
     for (LeafBatch& place : places.leaves) {
       place.data += static_cast<int64_t>(step) * place.stride;
     }
@@ -190,7 +198,7 @@ absl::Status DenseStorageImpl::ReadSome(absl::string_view caller,
     reading = windows_.Enter(next());
     RILL_ASSIGN_OR_RETURN(rows, FindLive(caller, next()));
   }
-  RILL_RETURN_IF_ERROR(rows->Read(slots, places.leaves));
+  RILL_RETURN_IF_ERROR(rows->Read(slots, batch, places.leaves));
   places.Finish(out);
   return absl::OkStatus();
 }

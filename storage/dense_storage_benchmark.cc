@@ -356,6 +356,30 @@ void BM_Extend(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(2));
 }
 
+// 1,000 rows at a time beside a thread that reads kBatch random rows all the
+// time (1) or none (0).
+void BM_ExtendBeside(benchmark::State& state) {
+  const RowKind& kind = Kind(state.range(0));
+  const auto storage = Filled(kind, StorageLayout::kAuto, kind.capacity);
+  const auto batch = SpecOf(kind).Zero({1000});
+  if (!batch.ok()) return state.SkipWithError("batch");
+  const auto draws = Draws(kind.capacity);
+  std::atomic<bool> is_over{false};
+  std::thread reader([&] {
+    TensorDict rows;
+    for (size_t i = 0; state.range(1) != 0 && !is_over; ++i) {
+      storage->Read(draws[i % draws.size()], &rows).IgnoreError();
+    }
+  });
+  for (auto _ : state) {
+    if (!storage->Extend(*batch).ok()) state.SkipWithError("Extend");
+  }
+  is_over = true;
+  reader.join();
+  state.SetLabel(kind.name);
+  state.SetItemsProcessed(state.iterations() * 1000);
+}
+
 // The same record by record at a cursor.
 void BM_ExtendByHand(benchmark::State& state) {
   const int64_t steps = state.range(0);
@@ -458,6 +482,10 @@ BENCHMARK(BM_Shared)
     ->ThreadRange(1, 2)
     ->UseRealTime();
 BENCHMARK(BM_Extend)->Name("Extend")->Apply(AllExtends);
+BENCHMARK(BM_ExtendBeside)
+    ->Name("ExtendBeside")
+    ->ArgsProduct({{0, 4, 5}, {0, 1}})
+    ->UseRealTime();
 BENCHMARK(BM_ExtendByHand)
     ->Name("ExtendByHand")
     ->Args({1, 1 << 20})

@@ -57,9 +57,12 @@ class DenseStorageImpl final : public Storage {
   struct Rows {
     explicit Rows(std::unique_ptr<RowTable> table);
     const TensorDictSpec& spec() const { return table->spec(); }
+    // `batch` as in ReadAhead::Read.
     absl::Status Read(absl::Span<const Slot> slots,
+                      absl::Span<const Slot> batch,
                       absl::Span<const LeafBatch> leaves) const {
-      return ahead ? ahead->Read(slots, leaves) : table->Read(slots, leaves);
+      return ahead ? ahead->Read(slots, batch, leaves)
+                   : table->Read(slots, leaves);
     }
 
     std::unique_ptr<RowTable> table;
@@ -67,8 +70,10 @@ class DenseStorageImpl final : public Storage {
     OverwriteCounts overwrites;      // Changes under state_mutex_.
     SpecTree tree;
     EventLeaves events;
-    // Rows of one window, and of one stay inside an epoch.
+    // Rows of one window, of those announced together, and of one stay inside
+    // an epoch.
     int64_t window_rows = 0;
+    int64_t announced_rows = 0;
     size_t read_rows = 0;
     // The slots below are live in this table.
     std::atomic<int64_t> live_below{0};

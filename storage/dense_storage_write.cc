@@ -192,26 +192,42 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
                                               WriteScratch* scratch) {
   RowTable& table = *rows->table;
   std::vector<LeafBatch>& places = scratch->places;
-  std::vector<SlotRange>& window = scratch->window;
+  std::vector<SlotRange>& announced = scratch->announced;
   if (!table.device().is_cpu()) return table.Write(slots, places);
   const bool has_next = table.next() != nullptr;
   const size_t max_ranges =
       has_next ? EpochWindows::kMaxRanges / kRangesWithPredecessors
                : EpochWindows::kMaxRanges;
+  // Else what is announced is one window.
+  const bool is_ascending = runs != nullptr && !has_next;
+  const int64_t most = is_ascending ? rows->announced_rows : rows->window_rows;
   while (!slots.empty()) {
-    const int64_t most = std::min<int64_t>(rows->window_rows,
-                                           static_cast<int64_t>(slots.size()));
-    const size_t count = runs != nullptr
-                             ? runs->Cut(most, max_ranges, &window)
-                             : CutWindow(slots, most, max_ranges, &window);
-    if (has_next) AddPredecessors(lanes_, &window);
-    if (rows->ahead) rows->ahead->BeforeRuns(window);
-    const auto open = windows_.Open(window);
-    RILL_RETURN_IF_ERROR(table.Write(slots.first(count), places));
-    for (LeafBatch& place : places) {
-      place.data += static_cast<int64_t>(count) * place.stride;
+    const int64_t cut =
+        std::min<int64_t>(most, static_cast<int64_t>(slots.size()));
+    size_t left = runs != nullptr
+                      ? runs->Cut(cut, max_ranges, &announced)
+                      : CutWindow(slots, cut, max_ranges, &announced);
+    if (has_next) AddPredecessors(lanes_, &announced);
+    if (rows->ahead) rows->ahead->BeforeRuns(announced);
+    const auto next = [&] {
+      return is_ascending
+                 ? std::min(left, static_cast<size_t>(rows->window_rows))
+                 : left;
+    };
+    size_t count = next();
+    auto open = is_ascending ? windows_.Open(announced, slots[count - 1] + 1)
+                             : windows_.Open(announced);
+    for (;;) {
+      RILL_RETURN_IF_ERROR(table.Write(slots.first(count), places));
+      for (LeafBatch& place : places) {
+        place.data += static_cast<int64_t>(count) * place.stride;
+      }
+      slots.remove_prefix(count);
+      left -= count;
+      if (left == 0) break;
+      count = next();
+      open.Next(slots[count - 1] + 1);
     }
-    slots.remove_prefix(count);
   }
   return absl::OkStatus();
 }

@@ -212,8 +212,8 @@ absl::Status MemmapReader::Copy(absl::Span<const Slot> slots,
     for (LeafBatch& leaf : scratch->leaves) {
       leaf.data += static_cast<int64_t>(first) * leaf.stride;
     }
-    RILL_RETURN_IF_ERROR(
-        ahead_.Read(slots.subspan(first, count), scratch->leaves));
+    const absl::Span<const Slot> run = slots.subspan(first, count);
+    RILL_RETURN_IF_ERROR(ahead_.Read(run, run, scratch->leaves));
     i += count;
   }
   return absl::OkStatus();

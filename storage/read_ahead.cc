@@ -33,19 +33,20 @@ ReadAhead::ReadAhead(const RowTable* table,
 }
 
 absl::Status ReadAhead::Read(absl::Span<const Slot> slots,
+                             absl::Span<const Slot> batch,
                              absl::Span<const LeafBatch> leaves) const {
   thread_local int turn = 0;
   const int left = from_disk_.load(std::memory_order_relaxed);
   if (left == 0 && ++turn % kPeriod != 0) return table_->Read(slots, leaves);
-  if (left > 0 && slots.size() > 1) {
-    for (const RowField& piece : pieces_) Announce(slots.subspan(1), piece);
+  if (left > 0 && batch.size() > 1) {
+    for (const RowField& piece : pieces_) Announce(batch.subspan(1), piece);
   }
   const int64_t before = MajorFaults();
   const absl::Status status = table_->Read(slots, leaves);
-  const bool has_waited = MajorFaults() != before;
-  if (has_waited || left > 0) {
-    from_disk_.store(has_waited ? kPeriod : left - 1,
-                     std::memory_order_relaxed);
+  if (MajorFaults() != before) {
+    from_disk_.store(kPeriod, std::memory_order_relaxed);
+  } else if (left > 0 && !batch.empty()) {
+    from_disk_.store(left - 1, std::memory_order_relaxed);
   }
   return status;
 }

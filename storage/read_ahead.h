@@ -38,8 +38,9 @@ class ReadAhead {
   // told that reads are random.
   ReadAhead(const RowTable* table, std::shared_ptr<const AddressRange> range);
 
-  // RowTable::Read.
-  absl::Status Read(absl::Span<const Slot> slots,
+  // RowTable::Read of the first rows of `batch`; of later ones where that is
+  // empty.
+  absl::Status Read(absl::Span<const Slot> slots, absl::Span<const Slot> batch,
                     absl::Span<const LeafBatch> leaves) const;
 
   // Rows are about to be written here: some of anywhere, and of those a window.

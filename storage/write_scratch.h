@@ -20,7 +20,7 @@ struct WriteScratch {
   BatchLeaves leaves;
   AppendPlan plan;
   std::vector<Slot> slots;
-  std::vector<SlotRange> window;
+  std::vector<SlotRange> announced;
   std::vector<LeafBatch> places;
   WriteEventBuilder event;
   WritesInFlight::Write write;

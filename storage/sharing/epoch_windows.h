@@ -2,10 +2,12 @@
 #ifndef RILL_STORAGE_SHARING_EPOCH_WINDOWS_H_
 #define RILL_STORAGE_SHARING_EPOCH_WINDOWS_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -60,35 +62,37 @@ class RunCutter {
 // or a version a row; rows are plain bytes.
 //
 // A reader copies inside an epoch: a padded counter of its own is odd while it
-// is inside. A writer publishes the window of slots that it is about to
-// overwrite, waits once for everybody who is inside (a grace period), writes
-// plainly and closes the window. A reader that finds a window open when it has
-// entered, and a slot of its own in it, leaves and waits for the closing; so it
-// waits for a window, never for a batch. Why no reader meets half a row:
-// docs/design.md, Storage.
+// is inside. A writer announces the slots that it is about to overwrite, waits
+// once for everybody who is inside (a grace period), and overwrites them a
+// window at a time, in ascending order, plainly. A reader that has a slot in
+// the window that is being written leaves and waits for its end; so it waits
+// for a window, never for a batch. One that has a slot in a window to come says
+// so and goes on; before the next window the writer then waits for who is
+// inside once more. So a batch costs one grace period where readers have other
+// rows. Why no reader meets half a row: docs/design.md, Storage.
 //
-// Each writer has a window of its own, kWindows of them at a time; that they
-// write different rows is theirs to see to.
+// Each writer has an announcement of its own, kWriters of them at a time; that
+// they write different rows is theirs to see to.
 //
 // A reader that has met kMaxTries windows makes writers hold their next ones
 // back until it has been inside: nobody starves, however small the ring.
 //
-// Thread-safety: thread-safe. Who is inside must not write, and who has a
-//   window must neither open another nor wait for readers.
+// Thread-safety: thread-safe. Who is inside must not write, and who writes must
+//   neither announce more nor wait for readers.
 // Cost: a reader one locked instruction on a cache line that it shares with
-//   nobody else on its CPU, and a load for each window that was ever open
-//   beside others; a writer two such instructions and a load for each counter
-//   that was ever used. While a window is open, a reader looks its slots up in
-//   it.
+//   nobody else on its CPU, and a load for each announcement that there ever
+//   was beside others; a writer one such instruction a window, two an
+//   announcement and a load for each counter that was ever used. While slots
+//   are announced, a reader looks its own up in them.
 template <typename Sync>
 class BasicEpochWindows {
  public:
   static constexpr size_t kMaxRanges = 256;
-  static constexpr size_t kWindows = 8;
+  static constexpr size_t kWriters = 8;
   static constexpr int kMaxTries = 4;
 
  private:
-  struct Window;
+  struct Announcement;
 
  public:
   // Inside an epoch as long as it lives.
@@ -119,33 +123,48 @@ class BasicEpochWindows {
     typename Sync::template Atomic<uint64_t>* counter_;
   };
 
-  // A window is open as long as it lives.
+  // Slots are announced as long as it lives, and a window of them is open.
   class [[nodiscard]] Writing {
    public:
     Writing(Writing&& other) noexcept
-        : window_(std::exchange(other.window_, nullptr)) {}
+        : windows_(other.windows_),
+          announced_(std::exchange(other.announced_, nullptr)) {}
     Writing& operator=(Writing&&) = delete;
     ~Writing() {
-      if (window_ == nullptr) return;
-      window_->number.store(window_->number.load(std::memory_order_relaxed) + 1,
-                            std::memory_order_release);
-      window_->is_taken.store(0, std::memory_order_release);
+      if (announced_ == nullptr) return;
+      announced_->Step(1, std::memory_order_release);
+      announced_->is_taken.store(0, std::memory_order_release);
+    }
+
+    // The rows of the window are whole: closes it, and opens the one of the
+    // announced slots from its end to `end`, beyond it. Returns when nobody is
+    // reading those.
+    void Next(Slot end) {
+      windows_->CloseWindow(announced_);
+      windows_->OpenWindow(end, announced_);
     }
 
    private:
     friend class BasicEpochWindows;
-    explicit Writing(Window* window) : window_(window) {}
-    Window* window_;
+    Writing(const BasicEpochWindows* windows, Announcement* announced)
+        : windows_(windows), announced_(announced) {}
+    const BasicEpochWindows* windows_;
+    Announcement* announced_;
   };
 
   // Returns when nobody is writing rows of `slots`, and nobody will until the
   // result is gone.
   Reading Enter(absl::Span<const Slot> slots);
 
-  // Returns when nobody is reading rows of `ranges`, which are sorted and
-  // apart, at least one and at most kMaxRanges. Nobody will until the result is
-  // gone.
-  Writing Open(absl::Span<const SlotRange> ranges);
+  // Announces `ranges`, which are sorted and apart, at least one and at most
+  // kMaxRanges, and opens the window of those slots that are below `end`.
+  // Returns when nobody is reading its rows. Nobody will until Next or the end
+  // of the result.
+  Writing Open(absl::Span<const SlotRange> ranges, Slot end);
+  // All of them in one window.
+  Writing Open(absl::Span<const SlotRange> ranges) {
+    return Open(ranges, ranges.back().first + ranges.back().count);
+  }
 
   // Returns when all who are inside now have left.
   void WaitForReaders() const;
@@ -159,25 +178,41 @@ class BasicEpochWindows {
     typename Sync::template Atomic<int64_t> first{0};
     typename Sync::template Atomic<int64_t> count{0};
   };
-  struct alignas(64) Window {
-    // Odd: it is open.
+  struct alignas(64) Announcement {
+    // Odd: there are announced slots. Changes with each window.
     typename Sync::template Atomic<uint64_t> number{0};
+    // Those below `begin` are written, the window ends before `end`.
+    typename Sync::template Atomic<Slot> begin{0};
+    typename Sync::template Atomic<Slot> end{0};
+    // A reader who may be inside has slots in a window to come.
+    typename Sync::template Atomic<int> is_contested{0};
     typename Sync::template Atomic<int> is_taken{0};  // By a writer.
     typename Sync::template Atomic<size_t> num_ranges{0};
     std::array<Range, kMaxRanges> ranges;
+
+    void Step(uint64_t by, std::memory_order order) {
+      number.store(number.load(std::memory_order_relaxed) + by, order);
+    }
   };
-  // A window that a reader met, and its number then.
+  // An announcement that a reader must wait for, and its number then.
   struct Met {
-    const Window* window = nullptr;
+    const Announcement* announced = nullptr;
     uint64_t number = 0;
   };
 
   Reading TakeCell();
-  Window* TakeWindow();
-  // The number of the window if it is open and has a slot of `slots`, else 0.
-  uint64_t NumberIfMet(const Window& window,
-                       absl::Span<const Slot> slots) const;
-  Met FindMet(absl::Span<const Slot> slots) const;
+  Announcement* TakeAnnouncement();
+  void CloseWindow(Announcement* announced) const;
+  void OpenWindow(Slot end, Announcement* announced) const;
+  void AwaitStarving() const {
+    for (int round = 0; starving_.load() != 0; ++round) Sync::Wait(round);
+  }
+  // A slot of `slots` is in the ranges, and in [begin, end).
+  static bool HasAny(const Announcement& announced, Slot begin, Slot end,
+                     absl::Span<const Slot> slots);
+  // The number where a reader of `slots` must wait for another, else 0.
+  uint64_t NumberIfMet(absl::Span<const Slot> slots, Announcement* announced);
+  Met FindMet(absl::Span<const Slot> slots);
   // Those below `end` were used at least once.
   static void Raise(typename Sync::template Atomic<size_t>* used, size_t end) {
     for (size_t seen = used->load(); seen < end;) {
@@ -185,8 +220,8 @@ class BasicEpochWindows {
     }
   }
 
-  std::array<Window, kWindows> windows_;
-  alignas(64) typename Sync::template Atomic<size_t> used_windows_{0};
+  std::array<Announcement, kWriters> announcements_;
+  alignas(64) typename Sync::template Atomic<size_t> used_announcements_{0};
   // Readers that writers must let in first.
   alignas(64) typename Sync::template Atomic<int64_t> starving_{0};
   alignas(64) typename Sync::template Atomic<size_t> used_cells_{0};
@@ -199,8 +234,10 @@ using EpochWindows = BasicEpochWindows<EpochSync>;
 // ----------------------------------------------------------
 
 // In what follows sequential consistency is between a reader's taking of a cell
-// and its look at the windows on one side, and a writer's publishing of its
-// window and its look at the cells on the other: one of them sees the other.
+// and its look at the numbers on one side, and a writer's new number and its
+// look at the cells on the other: one of them sees the other. The same holds
+// for a reader's contesting and its second look, and a writer's new number and
+// its look whether it is contested.
 
 template <typename Sync>
 auto BasicEpochWindows<Sync>::TakeCell() -> Reading {
@@ -221,31 +258,47 @@ auto BasicEpochWindows<Sync>::TakeCell() -> Reading {
 }
 
 template <typename Sync>
-uint64_t BasicEpochWindows<Sync>::NumberIfMet(
-    const Window& window, absl::Span<const Slot> slots) const {
-  const uint64_t number = window.number.load();
-  if (number % 2 == 0) return 0;
-  const size_t count = window.num_ranges.load(std::memory_order_acquire);
-  std::array<SlotRange, kMaxRanges> ranges;
-  for (size_t i = 0; i < count; ++i) {
-    ranges[i].first = window.ranges[i].first.load(std::memory_order_acquire);
-    ranges[i].count = window.ranges[i].count.load(std::memory_order_acquire);
+bool BasicEpochWindows<Sync>::HasAny(const Announcement& announced, Slot begin,
+                                     Slot end, absl::Span<const Slot> slots) {
+  // Not on the stack, where it would be filled with zeros first.
+  static thread_local std::array<SlotRange, kMaxRanges> ranges;
+  size_t count = 0;
+  const size_t num_ranges =
+      announced.num_ranges.load(std::memory_order_acquire);
+  for (size_t i = 0; i < num_ranges; ++i) {
+    const Slot range =
+        announced.ranges[i].first.load(std::memory_order_acquire);
+    const Slot first = std::max(range, begin);
+    const Slot after = std::min(
+        range + announced.ranges[i].count.load(std::memory_order_acquire), end);
+    if (first < after) ranges[count++] = {first, after - first};
   }
-  // Where ranges of a later opening came in between, by these acquires the
-  // number has changed: this one is closed and its rows are whole, and the
-  // later one waits for us.
-  if (window.number.load(std::memory_order_acquire) != number) return 0;
-  return SlotsMeet(slots, absl::MakeConstSpan(ranges.data(), count)) ? number
-                                                                     : 0;
+  return SlotsMeet(slots, absl::MakeConstSpan(ranges.data(), count));
 }
 
 template <typename Sync>
-auto BasicEpochWindows<Sync>::FindMet(absl::Span<const Slot> slots) const
-    -> Met {
-  const size_t used = used_windows_.load();
+uint64_t BasicEpochWindows<Sync>::NumberIfMet(absl::Span<const Slot> slots,
+                                              Announcement* announced) {
+  const uint64_t number = announced->number.load();
+  if (number % 2 == 0) return 0;
+  const Slot begin = announced->begin.load(std::memory_order_acquire);
+  const Slot end = announced->end.load(std::memory_order_acquire);
+  const bool has_any =
+      HasAny(*announced, begin, std::numeric_limits<Slot>::max(), slots);
+  const bool is_met = has_any && HasAny(*announced, begin, end, slots);
+  if (is_met) return number;
+  if (has_any) announced->is_contested.store(1);
+  // Where another number came in between, what was read may be of two
+  // announcements: by these acquires that shows.
+  return announced->number.load() == number ? 0 : number;
+}
+
+template <typename Sync>
+auto BasicEpochWindows<Sync>::FindMet(absl::Span<const Slot> slots) -> Met {
+  const size_t used = used_announcements_.load();
   for (size_t i = 0; i < used; ++i) {
-    const uint64_t number = NumberIfMet(windows_[i], slots);
-    if (number != 0) return {&windows_[i], number};
+    const uint64_t number = NumberIfMet(slots, &announcements_[i]);
+    if (number != 0) return {&announcements_[i], number};
   }
   return {};
 }
@@ -257,14 +310,14 @@ auto BasicEpochWindows<Sync>::Enter(absl::Span<const Slot> slots) -> Reading {
     {
       Reading reading = TakeCell();
       met = FindMet(slots);
-      if (met.window == nullptr) {
+      if (met.announced == nullptr) {
         if (tries > kMaxTries) starving_.fetch_sub(1);
         return reading;
       }
     }
     if (tries == kMaxTries) starving_.fetch_add(1);
     for (int round = 0;
-         met.window->number.load(std::memory_order_acquire) == met.number;
+         met.announced->number.load(std::memory_order_acquire) == met.number;
          ++round) {
       Sync::Wait(round);
     }
@@ -272,14 +325,14 @@ auto BasicEpochWindows<Sync>::Enter(absl::Span<const Slot> slots) -> Reading {
 }
 
 template <typename Sync>
-auto BasicEpochWindows<Sync>::TakeWindow() -> Window* {
+auto BasicEpochWindows<Sync>::TakeAnnouncement() -> Announcement* {
   for (int round = 0;; ++round) {
-    for (size_t i = 0; i < kWindows; ++i) {
-      int is_taken = windows_[i].is_taken.load(std::memory_order_relaxed);
-      if (is_taken == 0 &&
-          windows_[i].is_taken.compare_exchange_strong(is_taken, 1)) {
-        Raise(&used_windows_, i + 1);
-        return &windows_[i];
+    for (size_t i = 0; i < kWriters; ++i) {
+      auto& is_taken = announcements_[i].is_taken;
+      int seen = is_taken.load(std::memory_order_relaxed);
+      if (seen == 0 && is_taken.compare_exchange_strong(seen, 1)) {
+        Raise(&used_announcements_, i + 1);
+        return &announcements_[i];
       }
     }
     Sync::Wait(round);
@@ -287,19 +340,42 @@ auto BasicEpochWindows<Sync>::TakeWindow() -> Window* {
 }
 
 template <typename Sync>
-auto BasicEpochWindows<Sync>::Open(absl::Span<const SlotRange> ranges)
+auto BasicEpochWindows<Sync>::Open(absl::Span<const SlotRange> ranges, Slot end)
     -> Writing {
-  Window* const window = TakeWindow();
-  // While no window opens, everybody gets in.
-  for (int round = 0; starving_.load() != 0; ++round) Sync::Wait(round);
+  Announcement* const announced = TakeAnnouncement();
+  // While no window is open, everybody gets in.
+  AwaitStarving();
   for (size_t i = 0; i < ranges.size(); ++i) {
-    window->ranges[i].first.store(ranges[i].first, std::memory_order_release);
-    window->ranges[i].count.store(ranges[i].count, std::memory_order_release);
+    auto& range = announced->ranges[i];
+    range.first.store(ranges[i].first, std::memory_order_release);
+    range.count.store(ranges[i].count, std::memory_order_release);
   }
-  window->num_ranges.store(ranges.size(), std::memory_order_release);
-  window->number.store(window->number.load(std::memory_order_relaxed) + 1);
+  announced->num_ranges.store(ranges.size(), std::memory_order_release);
+  announced->begin.store(ranges.front().first, std::memory_order_release);
+  announced->end.store(end, std::memory_order_release);
+  announced->is_contested.store(0, std::memory_order_relaxed);
+  announced->Step(1, std::memory_order_seq_cst);
   WaitForReaders();
-  return Writing(window);
+  return Writing(this, announced);
+}
+
+template <typename Sync>
+void BasicEpochWindows<Sync>::CloseWindow(Announcement* announced) const {
+  announced->begin.store(announced->end.load(std::memory_order_relaxed),
+                         std::memory_order_release);
+  announced->Step(2, std::memory_order_release);
+}
+
+template <typename Sync>
+void BasicEpochWindows<Sync>::OpenWindow(Slot end,
+                                         Announcement* announced) const {
+  AwaitStarving();
+  announced->end.store(end, std::memory_order_release);
+  announced->Step(2, std::memory_order_seq_cst);
+  if (announced->is_contested.load() == 0) return;
+  // Who contests from here on sees the new number, or is waited for.
+  announced->is_contested.store(0);
+  WaitForReaders();
 }
 
 template <typename Sync>

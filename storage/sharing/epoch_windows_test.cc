@@ -288,11 +288,17 @@ struct ModelRing {
   int64_t most_tries = 0;
 };
 
-void WriteRows(ModelRing* ring, absl::Span<const SlotRange> ranges,
+// Windows of `width` slots, some of which are in no range.
+void WriteRows(ModelRing* ring, absl::Span<const SlotRange> ranges, Slot width,
                int64_t value) {
-  const auto window = ring->windows.Open(ranges);
+  Slot end = ranges.front().first + width;
+  auto writing = ring->windows.Open(ranges, end);
   for (const SlotRange& range : ranges) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      if (slot >= end) {
+        end = slot + width;
+        writing.Next(end);
+      }
       ring->rows[slot].head = value;
       Scheduler::Step();
       ring->rows[slot].tail = value;
@@ -335,7 +341,8 @@ void RunModel(uint64_t seed, size_t num_writers, uint64_t num_windows,
         // A second range, apart from the first.
         const Slot next = ranges[0].first + ranges[0].count + 1;
         if (next < end) ranges.push_back({next, 1});
-        WriteRows(ring, ranges, static_cast<int64_t>(i) + 1);
+        WriteRows(ring, ranges, 1 + rng.UniformInt(draw, 2, 3),
+                  static_cast<int64_t>(i) + 1);
       }
     });
   }
@@ -371,8 +378,8 @@ TEST(EpochWindowsModelTest, WritersOfDifferentRowsTearNone) {
 
 TEST(EpochWindowsModelTest, MoreWritersThanWindowsTakeTurns) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
-    ModelRing ring(ModelWindows::kWindows + 2);
-    RunModel(seed, /*num_writers=*/ModelWindows::kWindows + 2,
+    ModelRing ring(ModelWindows::kWriters + 2);
+    RunModel(seed, /*num_writers=*/ModelWindows::kWriters + 2,
              /*num_windows=*/2, /*num_readers=*/2, &ring);
     ASSERT_EQ(ring.torn, 0) << "seed " << seed;
   }
@@ -407,6 +414,38 @@ TEST(EpochWindowsTest, AWindowOpensWhileAnotherIsOpen) {
   const auto one = windows.Open({{4, 2}});
   const auto two = windows.Open({{9, 1}});
   const auto reading = windows.Enter({3, 6, 8, 10});
+}
+
+TEST(EpochWindowsTest, ReadersOfOtherRowsAreWaitedForOnceABatch) {
+  EpochWindows windows;
+  auto writing = windows.Open({{0, 30}, {50, 10}}, 10);
+  const auto reading = windows.Enter({40, 60});
+  writing.Next(20);
+  writing.Next(60);
+}
+
+TEST(EpochWindowsTest, ReadersOfOtherWindowsGoOn) {
+  EpochWindows windows;
+  auto writing = windows.Open({{0, 30}, {50, 10}}, 10);
+  { const auto to_come = windows.Enter({10, 29, 50, 59}); }
+  writing.Next(20);
+  const auto written = windows.Enter({0, 9});
+  const auto to_come = windows.Enter({20, 59});
+}
+
+TEST(EpochWindowsTest, WhoReadsRowsToComeIsWaitedFor) {
+  EpochWindows windows;
+  auto writing = windows.Open({{0, 30}}, 10);
+  std::atomic<bool> has_left{false};
+  auto reading = windows.Enter({15});
+  std::thread writer([&] {
+    writing.Next(20);
+    EXPECT_TRUE(has_left);
+  });
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  has_left = true;
+  reading.Leave();
+  writer.join();
 }
 
 TEST(EpochWindowsTest, MoreReadersThanCountersTakeTurns) {
@@ -451,8 +490,9 @@ TEST(EpochWindowsTest, PlainRowsAreNeverTorn) {
         const SlotRange range = {first,
                                  1 + rng.UniformInt(i, 1, kRows - first)};
         const std::lock_guard<std::mutex> lock(write_mutex);
-        const auto window = windows.Open({range});
+        auto writing = windows.Open({range}, first + 2);
         for (Slot slot = first; slot < first + range.count; ++slot) {
+          if (slot > first && (slot - first) % 2 == 0) writing.Next(slot + 2);
           for (int64_t& word : rows[slot].words) word = 2 * i + writer;
         }
       }

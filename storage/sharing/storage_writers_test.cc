@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -24,6 +25,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/file.h"
+#include "rill/base/rng.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
 #include "rill/slots/slot.h"
@@ -40,6 +42,7 @@
 namespace rill {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 
 struct Gate {
@@ -98,24 +101,28 @@ class Waiter {
   std::thread thread_;
 };
 
-// Rows of one int64 "value" = first, first + 1, ... that nobody can read before
-// the gate is open.
-TensorDict RowsBehindTheGate(const Shape& shape, int64_t first) {
+// Rows of one int64 "value" = first, first + 1, ... of which nobody can read
+// the page with row `behind` before the gate is open.
+TensorDict RowsBehindTheGate(const Shape& shape, int64_t first,
+                             int64_t behind = 0) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  void* const memory = mmap(nullptr, page, PROT_READ | PROT_WRITE,
+  const size_t bytes =
+      (8 * static_cast<size_t>(shape.num_elements()) + page - 1) / page * page;
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   for (int64_t i = 0; i < shape.num_elements(); ++i) {
     const int64_t value = first + i;
     std::memcpy(static_cast<char*>(memory) + 8 * i, &value, 8);
   }
-  mprotect(memory, page, PROT_NONE);
-  gate.page = static_cast<char*>(memory);
+  gate.page = static_cast<char*>(memory) +
+              8 * static_cast<size_t>(behind) / page * page;
   gate.bytes = page;
   gate.is_reached = false;
+  mprotect(gate.page, page, PROT_NONE);
   auto buffer = Buffer::Wrap(
-      memory, static_cast<int64_t>(page), Device::Cpu(), MemoryKind::kPageable,
-      std::shared_ptr<const void>(memory, [page](const void* p) {
-        munmap(const_cast<void*>(p), page);
+      memory, static_cast<int64_t>(bytes), Device::Cpu(), MemoryKind::kPageable,
+      std::shared_ptr<const void>(memory, [bytes](const void* p) {
+        munmap(const_cast<void*>(p), bytes);
       }));
   TensorDict rows(shape);
   EXPECT_THAT(rows.Set("value", *Tensor::View(std::move(buffer), DType::kInt64,
@@ -136,7 +143,9 @@ TensorDict Rows(const Shape& shape, int64_t first) {
 
 struct Kind {
   std::string name;
-  std::function<absl::StatusOr<std::unique_ptr<Storage>>()> create;
+  std::function<absl::StatusOr<std::unique_ptr<Storage>>(int64_t capacity,
+                                                         int64_t lanes)>
+      create;
 };
 
 // Two lanes of 8, full: lane 0 holds 0 to 7, lane 1 holds 8 to 15.
@@ -148,7 +157,7 @@ class StorageWritersTest : public ::testing::TestWithParam<Kind> {
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &action, &before_);
     ASSERT_EQ(pipe(gate.pipe), 0);
-    auto created = GetParam().create();
+    auto created = GetParam().create(16, 2);
     ASSERT_THAT(created, IsOk());
     storage_ = *std::move(created);
     RILL_ASSERT_OK(storage_->Extend(Rows({2, 8}, 0)));
@@ -162,8 +171,12 @@ class StorageWritersTest : public ::testing::TestWithParam<Kind> {
     while (!gate.is_reached) std::this_thread::yield();
   }
   std::vector<int64_t> Values(const std::vector<Slot>& slots) {
+    return ValuesOf(*storage_, slots);
+  }
+  static std::vector<int64_t> ValuesOf(const Storage& storage,
+                                       const std::vector<Slot>& slots) {
     TensorDict rows;
-    EXPECT_THAT(storage_->Read(slots, &rows), IsOk());
+    EXPECT_THAT(storage.Read(slots, &rows), IsOk());
     const auto values = rows.Flat<int64_t>("value");
     EXPECT_THAT(values, IsOk());
     return std::vector<int64_t>(values->begin(), values->end());
@@ -296,19 +309,105 @@ TEST_P(StorageWritersTest, AWriteInPlaceHoldsUpOnlyWhoWantsItsRows) {
   EXPECT_EQ(storage_->cursors()[0].written, 13);
 }
 
+// Three windows of 8192 rows, and the writer stands still in the second.
+TEST_P(StorageWritersTest, AReaderNeverWaitsForABatch) {
+  constexpr int64_t kRows = 3 * 8192;
+  auto created = GetParam().create(kRows, 1);
+  ASSERT_THAT(created, IsOk());
+  Storage& storage = **created;
+  RILL_ASSERT_OK(storage.Extend(Rows({kRows}, 0)));
+  const TensorDict stuck =
+      RowsBehindTheGate({kRows}, 1000000, /*behind=*/12000);
+  std::thread writer([&] { RILL_EXPECT_OK(storage.Extend(stuck)); });
+  AwaitTheGate();
+  EXPECT_THAT(ValuesOf(storage, {5, 8000}), ElementsAre(1000005, 1008000));
+  EXPECT_THAT(ValuesOf(storage, {17000, kRows - 1}),
+              ElementsAre(17000, kRows - 1));
+  {
+    const Waiter reader([&] {
+      EXPECT_THAT(ValuesOf(storage, {12000, 17000}),
+                  ElementsAre(1012000, AnyOf(17000, 1017000)));
+    });
+    EXPECT_TRUE(reader.AwaitSleep());
+    gate.Open();
+  }
+  writer.join();
+  EXPECT_THAT(ValuesOf(storage, {0, kRows - 1}),
+              ElementsAre(1000000, 1000000 + kRows - 1));
+}
+
+// Batches of several windows over a ring that holds little more than one; all
+// words of a row are its number.
+TEST_P(StorageWritersTest, RowsOfManyWindowsAreWhole) {
+  constexpr int64_t kWords = 1024;  // Eight rows a window.
+  constexpr int64_t kRing = 40;
+  constexpr int64_t kBatch = 28;
+  auto created = GetParam().create(kRing, 1);
+  ASSERT_THAT(created, IsOk());
+  Storage& storage = **created;
+  const auto batch_of = [](int64_t n, int64_t first) {
+    auto words = Tensor::Empty(DType::kInt64, {n, kWords});
+    EXPECT_THAT(words, IsOk());
+    for (int64_t i = 0; i < n * kWords; ++i) {
+      words->data<int64_t>()[i] = first + i / kWords;
+    }
+    TensorDict batch({n});
+    RILL_EXPECT_OK(batch.Set("words", *std::move(words)));
+    return batch;
+  };
+  RILL_ASSERT_OK(storage.Extend(batch_of(kRing, 1)));
+  std::vector<TensorDict> batches;
+  for (int64_t i = 1; i < 5; ++i) batches.push_back(batch_of(kBatch, 100 * i));
+  std::atomic<bool> is_over{false};
+  std::atomic<int> readers_there{0};
+  std::vector<std::thread> readers;
+  for (uint64_t reader = 0; reader < 2; ++reader) {
+    readers.emplace_back([&, reader] {
+      const Rng rng(reader);
+      TensorDict rows;
+      for (uint64_t i = 0; !is_over; ++i) {
+        std::vector<Slot> slots;
+        for (uint32_t k = 0; k < 1 + i % 24; ++k) {
+          slots.push_back(rng.UniformInt(i, k, kRing));
+        }
+        RILL_ASSERT_OK(storage.Read(slots, &rows));
+        const int64_t* word = rows.Find("words")->data<int64_t>();
+        for (size_t k = 0; k < slots.size(); ++k, word += kWords) {
+          const bool is_whole =
+              std::all_of(word, word + kWords,
+                          [&](int64_t value) { return value == word[0]; });
+          ASSERT_TRUE(is_whole) << "slot " << slots[k] << " of read " << i;
+        }
+        if (i == 0) ++readers_there;
+      }
+    });
+  }
+  while (readers_there < 2) std::this_thread::yield();
+  for (size_t i = 0; i < 300; ++i) {
+    RILL_EXPECT_OK(storage.Extend(batches[i % batches.size()]));
+  }
+  is_over = true;
+  for (std::thread& reader : readers) reader.join();
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Kinds, StorageWritersTest,
-    ::testing::Values(
-        Kind{"Rows",
-             [] { return DenseStorage::Create({.capacity = 16, .lanes = 2}); }},
-        Kind{"Memmap",
-             [] {
-               const std::string directory =
-                   JoinPath(::testing::TempDir(), "storage_writers");
-               RemoveAll(directory).IgnoreError();
-               return MemmapStorage::Create(
-                   {.directory = directory, .capacity = 16, .lanes = 2});
-             }}),
+    ::testing::Values(Kind{"Rows",
+                           [](int64_t capacity, int64_t lanes) {
+                             return DenseStorage::Create(
+                                 {.capacity = capacity, .lanes = lanes});
+                           }},
+                      Kind{"Memmap",
+                           [](int64_t capacity, int64_t lanes) {
+                             const std::string directory = JoinPath(
+                                 ::testing::TempDir(),
+                                 absl::StrCat("storage_writers_", capacity));
+                             RemoveAll(directory).IgnoreError();
+                             return MemmapStorage::Create(
+                                 {.directory = directory,
+                                  .capacity = capacity,
+                                  .lanes = lanes});
+                           }}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

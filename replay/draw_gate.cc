@@ -32,20 +32,44 @@ bool AnyHasRow(const std::vector<const SamplePlan*>& plans,
   });
 }
 
-}  // namespace
-
-// What others do with the turn takes microseconds; to sleep and be woken takes
-// fifty. So it looks for a while before it sleeps.
-void DrawGate::TakeTurn() {
-  constexpr int kLooks = 2000;
-  const uint64_t mine = next_turn_.fetch_add(1);
-  for (int i = 0; i < kLooks; ++i) {
-    if (turn_.load(std::memory_order_acquire) == mine) return;
+// What others do with the turn, and a gather of narrow rows, takes
+// microseconds; to sleep and be woken takes fifty. So who waits looks for a
+// while before he sleeps: true where it came.
+template <typename IsThere>
+bool LooksUntil(int looks, IsThere is_there) {
+  for (int i = 0; i < looks; ++i) {
+    if (is_there()) return true;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
     if (i % 64 == 63) std::this_thread::yield();
   }
+  return false;
+}
+
+}  // namespace
+
+void DrawGate::TakeTurn() {
+  const uint64_t mine = next_turn_.fetch_add(1);
+  const auto is_mine = [this, mine] {
+    return turn_.load(std::memory_order_acquire) == mine;
+  };
+  if (LooksUntil(1000, is_mine)) return;
   absl::MutexLock lock(&mutex_);
-  const auto is_mine = [this, mine] { return turn_.load() == mine; };
   mutex_.Await(absl::Condition(&is_mine));
+}
+
+template <typename IsFree>
+void DrawGate::AwaitGathers(const IsFree& is_free) {
+  while (!is_free()) {
+    const uint64_t seen = releases_.load(std::memory_order_relaxed);
+    mutex_.Unlock();
+    const bool is_released = LooksUntil(4000, [this, seen] {
+      return releases_.load(std::memory_order_relaxed) != seen;
+    });
+    mutex_.Lock();
+    if (!is_released) return mutex_.Await(absl::Condition(&is_free));
+  }
 }
 
 void DrawGate::Hold(const SamplePlan* drawn) {
@@ -64,6 +88,7 @@ void DrawGate::Release(const SamplePlan* drawn) {
   if (place == held_.end()) return;
   *place = held_.back();
   held_.pop_back();
+  releases_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void DrawGate::BeginWrite() {
@@ -83,33 +108,38 @@ void DrawGate::WaitForRows(AppendWindow window) {
   const int64_t steps = window.steps + steps_before_turn_;
   steps_in_flight_ += window.steps;
   if (held_.empty()) return;
-  const Lanes& lanes = window.lanes;
+  // A division a row would take longer than all the rest.
+  const int64_t capacity = window.lanes.capacity;
+  const int64_t count = static_cast<int64_t>(window.cursors.size());
+  const int64_t first = std::clamp<int64_t>(window.first_lane, 0, count);
+  const int64_t num_lanes =
+      std::clamp<int64_t>(window.num_lanes, 0, count - first);
+  const Slot begin = first * capacity;
+  const Slot end = begin + num_lanes * capacity;
+  const absl::Span<Cursor> cursors =
+      absl::MakeSpan(window.cursors).subspan(first, num_lanes);
+  for (Cursor& cursor : cursors) cursor.written %= capacity;
   const auto is_overwritten = [&](Slot slot) {
-    const int64_t lane = lanes.LaneOf(slot);
-    if (lane < window.first_lane ||
-        lane >= window.first_lane + window.num_lanes) {
-      return false;
-    }
-    const int64_t next = window.cursors[lane].written % lanes.capacity;
-    const int64_t ahead = lanes.PositionOf(slot) - next;
-    return (ahead < 0 ? ahead + lanes.capacity : ahead) < steps;
+    if (slot < begin || slot >= end) return false;
+    const int64_t at = slot - begin;
+    const int64_t lane = num_lanes == 1 ? 0 : at / capacity;
+    const int64_t ahead = at - lane * capacity - cursors[lane].written;
+    return (ahead < 0 ? ahead + capacity : ahead) < steps;
   };
-  const auto is_free = [&] {
+  AwaitGathers([&] {
     mutex_.AssertReaderHeld();
     return !AnyHasRow(held_, is_overwritten);
-  };
-  mutex_.Await(absl::Condition(&is_free));
+  });
 }
 
 void DrawGate::WaitForRows(absl::Span<const Slot> slots) {
   absl::MutexLock lock(&mutex_);
   if (held_.empty()) return;
   const absl::flat_hash_set<Slot> wanted(slots.begin(), slots.end());
-  const auto is_free = [&] {
+  AwaitGathers([&] {
     mutex_.AssertReaderHeld();
     return !AnyHasRow(held_, [&](Slot slot) { return wanted.contains(slot); });
-  };
-  mutex_.Await(absl::Condition(&is_free));
+  });
 }
 
 void DrawGate::WaitForAll() {

@@ -69,6 +69,10 @@ class DrawGate {
 
  private:
   void TakeTurn() ABSL_LOCKS_EXCLUDED(mutex_);
+  // `is_free` becomes true when plans are released.
+  template <typename IsFree>
+  void AwaitGathers(const IsFree& is_free)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::atomic<uint64_t> next_turn_ = 0;
@@ -80,6 +84,7 @@ class DrawGate {
   // steps; what had ended by then they have.
   int64_t steps_before_turn_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<const SamplePlan*> held_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<uint64_t> releases_ = 0;  // Written with mutex_ held.
 };
 
 }  // namespace rill::replay_internal

@@ -26,7 +26,7 @@ SlotRange Hull(absl::Span<const Slot> slots) {
 }  // namespace
 
 void EpochSync::Wait(int round) {
-  constexpr int kPauses = 64;
+  constexpr int kPauses = 512;  // Some microseconds, as a window takes.
   constexpr int kYields = 64;
   if (round < kPauses) {
 #if defined(__x86_64__)

@@ -399,6 +399,51 @@ TEST(EpochWindowsModelTest, NobodyStarvesOnTheSmallestRing) {
   EXPECT_GT(most_tries, ModelWindows::kMaxTries);  // Some had to ask.
 }
 
+TEST(EpochWindowsModelTest, WhoContestsWhileTheWriterWaitsIsHeard) {
+  constexpr Slot kSize = 4;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    ModelRing ring(kSize);
+    Scheduler scheduler(seed);
+    // Stays inside for a while with the row of the last window.
+    const auto read = [&] {
+      for (int i = 0; i < 4; ++i) {
+        ReadRows(&ring, std::vector<Slot>(12, kSize - 1));
+      }
+    };
+    scheduler.Run({[&] {
+                     for (int64_t i = 1; i < 3; ++i) {
+                       WriteRows(&ring, {{0, kSize}}, /*width=*/1, i);
+                     }
+                   },
+                   read, read});
+    ASSERT_EQ(ring.torn, 0) << "seed " << seed;
+  }
+}
+
+TEST(EpochWindowsModelTest, NobodyStarvesBetweenTheWindowsOfABatch) {
+  int64_t most_tries = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    constexpr Slot kSize = 40;
+    ModelRing ring(kSize);
+    Scheduler scheduler(seed);
+    scheduler.Run({[&] {
+                     WriteRows(&ring, {{0, kSize}}, /*width=*/1, 1);
+                   },
+                   [&] {
+                     // Has a row in each window as long as there is one.
+                     std::vector<Slot> slots(kSize);
+                     for (Slot slot = 0; slot < kSize; ++slot) {
+                       slots[slot] = slot;
+                     }
+                     ReadRows(&ring, slots);
+                   }});
+    most_tries = std::max(most_tries, ring.most_tries);
+    ASSERT_EQ(ring.torn, 0) << "seed " << seed;
+    ASSERT_LE(ring.most_tries, ModelWindows::kMaxTries + 4) << "seed " << seed;
+  }
+  EXPECT_GT(most_tries, ModelWindows::kMaxTries);
+}
+
 // --- Threads
 // -----------------------------------------------------------------
 

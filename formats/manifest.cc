@@ -100,7 +100,12 @@ absl::Status Broken(const std::string& path, absl::string_view what) {
 
 std::string Hex(uint32_t crc) { return absl::StrFormat("%08x", crc); }
 
-absl::Status CheckFile(const std::string& directory, const ManifestFile& want) {
+FileSum SumOf(const ManifestFile& file) {
+  return {.bytes = file.bytes, .crc32c = file.crc};
+}
+
+absl::Status CheckFile(const std::string& directory, const ManifestFile& want,
+                       const FileSums& known) {
   const std::string path = JoinPath(directory, want.path);
   // No folder on the way may be a link.
   for (size_t slash = want.path.find('/'); slash != std::string::npos;
@@ -118,6 +123,10 @@ absl::Status CheckFile(const std::string& directory, const ManifestFile& want) {
   if (bytes != want.bytes) {
     return Broken(
         path, absl::StrCat("size: got ", bytes, " bytes, want ", want.bytes));
+  }
+  const auto sum = known.find(want.path);
+  if (sum != known.end() && sum->second == SumOf(want)) {
+    return absl::OkStatus();
   }
   RILL_ASSIGN_OR_RETURN(const uint32_t crc, FileCrc(path, bytes));
   if (crc != want.crc) {
@@ -142,14 +151,23 @@ absl::StatusOr<ManifestText> ReadText(const std::string& directory,
   return formats_internal::ParseManifestText(path, text, kind, max_version);
 }
 
+FileSums SumsOf(const ManifestText& manifest) {
+  FileSums sums;
+  for (const ManifestFile& file : manifest.files) {
+    sums[file.path] = SumOf(file);
+  }
+  return sums;
+}
+
 absl::StatusOr<Manifest> Read(const std::string& directory,
                               std::optional<absl::string_view> kind,
-                              int64_t max_version) {
+                              int64_t max_version, FileSums* sums) {
   RILL_ASSIGN_OR_RETURN(const ManifestText manifest,
                         ReadText(directory, kind, max_version));
   for (const ManifestFile& file : manifest.files) {
-    RILL_RETURN_IF_ERROR(CheckFile(directory, file));
+    RILL_RETURN_IF_ERROR(CheckFile(directory, file, *sums));
   }
+  *sums = SumsOf(manifest);
   return Manifest{manifest.kind, manifest.version, manifest.fields};
 }
 
@@ -192,10 +210,7 @@ absl::Status WriteManifest(const Manifest& manifest,
             [](const ManifestFile& a, const ManifestFile& b) {
               return a.path < b.path;
             });
-  sums->clear();
-  for (const ManifestFile& file : text.files) {
-    (*sums)[file.path] = {.bytes = file.bytes, .crc32c = file.crc};
-  }
+  *sums = SumsOf(text);
   return WriteFileAtomically(JoinPath(directory, kManifestFile),
                              FormatManifestText(text));
 }
@@ -212,21 +227,25 @@ absl::Status WriteManifestAlone(const Manifest& manifest,
 absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
                                       absl::string_view kind,
                                       int64_t max_version) {
-  return Read(directory, kind, max_version);
+  FileSums none;
+  return Read(directory, kind, max_version, &none);
+}
+
+absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
+                                      absl::string_view kind,
+                                      int64_t max_version, FileSums* sums) {
+  return Read(directory, kind, max_version, sums);
 }
 
 absl::StatusOr<FileSums> ReadFileSums(const std::string& directory) {
   RILL_ASSIGN_OR_RETURN(const ManifestText manifest,
                         ReadText(directory, std::nullopt, /*max_version=*/0));
-  FileSums sums;
-  for (const ManifestFile& file : manifest.files) {
-    sums[file.path] = {.bytes = file.bytes, .crc32c = file.crc};
-  }
-  return sums;
+  return SumsOf(manifest);
 }
 
 absl::StatusOr<Manifest> ReadAnyManifest(const std::string& directory) {
-  return Read(directory, std::nullopt, /*max_version=*/0);
+  FileSums none;
+  return Read(directory, std::nullopt, /*max_version=*/0, &none);
 }
 
 }  // namespace rill

@@ -48,6 +48,7 @@ absl::Status WriteManifest(const Manifest& manifest,
 struct FileSum {
   int64_t bytes = 0;
   uint32_t crc32c = 0;
+  friend bool operator==(const FileSum&, const FileSum&) = default;
 };
 using FileSums = std::map<std::string, FileSum>;
 
@@ -72,6 +73,13 @@ absl::Status WriteManifestAlone(const Manifest& manifest,
 absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
                                       absl::string_view kind,
                                       int64_t max_version);
+
+// The same where who gives `sums` answers for those files: where the manifest
+// lists the same sum they are not read, only their size is looked at.
+// Afterwards `sums` has what the manifest lists.
+absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
+                                      absl::string_view kind,
+                                      int64_t max_version, FileSums* sums);
 
 // The same of any kind and version, for those who only look: what the fields
 // and files mean is then not known.

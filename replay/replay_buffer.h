@@ -246,10 +246,11 @@ class ReplayBuffer : public Sink {
   absl::Status Save(const std::string& directory) const;
   // A buffer of `options` with what Save wrote: its next batches are those that
   // the saved one would have drawn. NOT_FOUND, DATA_LOSS (damaged: names file
-  // and both checksums), FAILED_PRECONDITION (other sampler, transforms, lanes,
-  // capacity or spec: names both sides; or a storage that holds rows already,
-  // so that no other buffer's are lost). The seed is the saved one. With an
-  // error the storage is empty as before.
+  // and both checksums; or replaced by another save meanwhile),
+  // FAILED_PRECONDITION (other sampler, transforms, lanes, capacity or spec:
+  // names both sides; or a storage that holds rows already, so that no other
+  // buffer's are lost). The seed is the saved one. With an error the storage is
+  // empty as before.
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Open(
       const std::string& directory, Options options);
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Open(

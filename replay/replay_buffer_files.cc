@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/file.h"
+#include "rill/base/held_directory.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
@@ -153,8 +154,16 @@ absl::Status LoadWriter(const std::string& directory, const Manifest& manifest,
   return writer->LoadState(state);
 }
 
+// Of the files that were read some may be of another save than others.
+absl::Status Replaced(const std::string& directory) {
+  return absl::DataLossError(absl::StrCat(
+      "ReplayBuffer::Open: \"", directory,
+      "\": got another save in its place while it was read, want one that "
+      "stays so long; open it again"));
+}
+
 // What the storage's own manifest tells of its files, which then need not be
-// read again; none where it has none.
+// read for another one; none where it has none.
 FileSums StorageSums(const std::string& directory) {
   FileSums sums;
   const auto stored = ReadFileSums(JoinPath(directory, kStorageDirectory));
@@ -293,18 +302,26 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
     const std::string& directory, Options options,
     const OpenOptions& open_options) {
-  RILL_ASSIGN_OR_RETURN(const Manifest manifest,
-                        ReadManifest(directory, kKind, kVersion));
-  RILL_ASSIGN_OR_RETURN(options.seed, UnsignedField(manifest, "seed"));
-  RILL_ASSIGN_OR_RETURN(auto buffer, Create(std::move(options)));
-  RILL_RETURN_IF_ERROR(
-      buffer->state_->LoadFrom(directory, manifest, open_options));
-  return buffer;
+  const HeldDirectory held(directory);
+  const auto open = [&]() -> absl::StatusOr<std::unique_ptr<ReplayBuffer>> {
+    FileSums sums = StorageSums(directory);  // Storage::Load checks them.
+    RILL_ASSIGN_OR_RETURN(const Manifest manifest,
+                          ReadManifest(directory, kKind, kVersion, &sums));
+    RILL_ASSIGN_OR_RETURN(options.seed, UnsignedField(manifest, "seed"));
+    RILL_ASSIGN_OR_RETURN(auto buffer, Create(std::move(options)));
+    RILL_RETURN_IF_ERROR(
+        buffer->state_->LoadFrom(directory, manifest, open_options, held));
+    return buffer;
+  };
+  absl::StatusOr<std::unique_ptr<ReplayBuffer>> opened = open();
+  if (!opened.ok() && !held.IsStillThere()) return Replaced(directory);
+  return opened;
 }
 
 absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
                                            const Manifest& manifest,
-                                           const OpenOptions& options) {
+                                           const OpenOptions& options,
+                                           const HeldDirectory& held) {
   RILL_ASSIGN_OR_RETURN(const uint64_t number,
                         UnsignedField(manifest, "batch_number"));
   absl::MutexLock lock(&queue_mutex);
@@ -349,6 +366,7 @@ absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
                 : sampler->LoadState(sampler_state);
   if (status.ok()) status = LoadWriter(directory, manifest, writer.get());
   if (status.ok()) status = CheckForward(storage->spec());
+  if (status.ok() && !held.IsStillThere()) status = Replaced(directory);
   // Last: others may share the limiter.
   if (status.ok()) status = LoadCounts(manifest);
   if (!status.ok()) storage->Clear().IgnoreError();

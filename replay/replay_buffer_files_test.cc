@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer::Save and Open.
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -8,6 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
@@ -330,6 +333,60 @@ TEST(ReplayBufferFilesTest, SaveReplacesSavedBuffersOnly) {
               IsOkAndHolds("precious"));
   RILL_EXPECT_OK(buffer->Save(JoinPath(directory, "buffer")));
   RILL_EXPECT_OK(buffer->Save(JoinPath(directory, "buffer")));
+}
+
+// --- Another save in the middle ----------------------------------------------
+
+TEST(ReplayBufferFilesTest, OpenBringsOneOfTheSavesAndNoMix) {
+  const std::string directory = Directory("open_race");
+  auto first = WorkedBuffer();
+  auto second = WorkedBuffer();
+  for (int64_t round = 4; round < 7; ++round) Work(round, *second);
+  int64_t num_points = 1;
+  int64_t num_refused = 0;
+  for (int64_t at = 0; at < num_points; ++at) {
+    RILL_ASSERT_OK(first->Save(directory));
+    ReplayBuffer::Options options = OptionsOf();
+    const std::shared_ptr<Storage> storage = options.storage;
+    int64_t point = 0;
+    absl::StatusOr<std::unique_ptr<ReplayBuffer>> opened;
+    {
+      ScopedFaultHook hook([&](absl::string_view, absl::string_view) {
+        if (point++ == at) RILL_EXPECT_OK(second->Save(directory));
+        return absl::OkStatus();
+      });
+      opened = ReplayBuffer::Open(directory, std::move(options));
+    }
+    num_points = std::max(num_points, point);
+    if (!opened.ok()) {
+      ++num_refused;
+      EXPECT_THAT(opened, StatusIs(kDataLoss, HasSubstr("another save"))) << at;
+      EXPECT_EQ(storage->size(), 0);
+      continue;
+    }
+    const ReplayBuffer& saved =
+        (*opened)->batch_number() == first->batch_number() ? *first : *second;
+    EXPECT_EQ((*opened)->batch_number(), saved.batch_number());
+    EXPECT_EQ(storage->cursors(), saved.storage().cursors()) << at;
+  }
+  EXPECT_GT(num_refused, 10);
+}
+
+TEST(ReplayBufferFilesTest, OpenChecksRowsOnce) {
+  const std::string directory = Directory("checks_once");
+  RILL_ASSERT_OK(WorkedBuffer()->Save(directory));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto files,
+                            ListDirectory(JoinPath(directory, "storage/rows")));
+  int64_t num_mapped = 0;
+  ScopedFaultHook hook([&](absl::string_view at, absl::string_view path) {
+    const bool is_of_rows =
+        at == "file.map" && absl::StrContains(path, "storage/rows/");
+    num_mapped += is_of_rows ? 1 : 0;
+    return absl::OkStatus();
+  });
+  RILL_ASSERT_OK(ReplayBuffer::Open(directory, OptionsOf()));
+  // For its sum, and for its rows.
+  EXPECT_EQ(num_mapped, 2 * static_cast<int64_t>(files.size()));
 }
 
 }  // namespace

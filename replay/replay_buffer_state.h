@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/base/held_directory.h"
 #include "rill/formats/manifest.h"
 #include "rill/replay/draw_gate.h"
 #include "rill/replay/replay_buffer.h"
@@ -108,7 +109,7 @@ struct ReplayBuffer::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
   // The buffer is new and goes where this fails.
   absl::Status LoadFrom(const std::string& directory, const Manifest& manifest,
-                        const OpenOptions& options);
+                        const OpenOptions& options, const HeldDirectory& held);
   absl::Status LoadAhead(const std::string& directory, const Manifest& manifest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
   absl::Status LoadCounts(const Manifest& manifest);

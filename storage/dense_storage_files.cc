@@ -90,7 +90,7 @@ absl::Status DenseStorageImpl::Load(const std::string& directory,
   absl::MutexLock alone(&alone_mutex_);
   const Rows* const rows = HeldRows();
   RILL_ASSIGN_OR_RETURN(
-      const StoredRows stored,
+      StoredRows stored,
       LoadStoredRows(directory, lanes_,
                      rows == nullptr ? TensorDictSpec() : rows->spec(),
                      options));
@@ -98,7 +98,7 @@ absl::Status DenseStorageImpl::Load(const std::string& directory,
   last_save_.reset();
   RILL_RETURN_IF_ERROR(Take(stored, &scratch));
   if (const Rows* const loaded = HeldRows(); loaded != nullptr) {
-    last_save_ = ChunksOf(stored, directory, loaded->overwrites);
+    last_save_ = ChunksOf(std::move(stored), loaded->overwrites);
   }
   return absl::OkStatus();
 }

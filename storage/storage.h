@@ -105,6 +105,9 @@ class Storage {
   virtual TensorDictSpec spec() const = 0;
   // Where the rows lie.
   virtual Device device() const = 0;
+  // Whether rows may differ in shape, so that batches are padded and hold more
+  // than spec() names (ListStorage).
+  virtual bool has_ragged_leaves() const { return false; }
   // Cost: O(leaves); waits for no row to be copied.
   virtual StorageUsage MemoryUsage() const = 0;
 

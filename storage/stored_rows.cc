@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "rill/base/file.h"
+#include "rill/base/held_directory.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/consolidated.h"
 #include "rill/formats/manifest.h"
@@ -34,6 +36,8 @@ constexpr char kRowsDirectory[] = "rows";
 constexpr char kRaggedDirectory[] = "ragged";
 // Files of a save: each is mapped by who loads it.
 constexpr size_t kMostChunks = 4096;
+// Saves by others that one load may meet.
+constexpr int kMostReads = 10;
 constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
 // Calls fn(begin, end) for pieces of [0, n) of about kPieceBytes each.
@@ -272,7 +276,6 @@ absl::Status LoadChunks(const std::string& directory, const Manifest& manifest,
   if (!manifest.fields.contains("chunk_steps")) {
     return CheckRows(TensorDict({0}), stored->saved.size());
   }
-  RILL_ASSIGN_OR_RETURN(stored->sums, ReadFileSums(directory));
   RILL_ASSIGN_OR_RETURN(stored->shape.steps,
                         ParseChunkField(manifest, "chunk_steps", kMaxWritten));
   RILL_ASSIGN_OR_RETURN(
@@ -284,7 +287,43 @@ absl::Status LoadChunks(const std::string& directory, const Manifest& manifest,
   for (const Chunk& chunk : stored->chunks) {
     RILL_RETURN_IF_ERROR(LoadChunk(directory, chunk, stored));
   }
+  stored->files = std::make_unique<SavedChunks>(
+      JoinPath(directory, kRowsDirectory), stored->rings, stored->shape);
   return absl::OkStatus();
+}
+
+absl::StatusOr<StoredRows> LoadSave(const std::string& directory,
+                                    const Lanes& lanes,
+                                    const TensorDictSpec& spec,
+                                    const StorageLoadOptions& options,
+                                    bool has_ragged) {
+  StoredRows stored(lanes);
+  RILL_ASSIGN_OR_RETURN(
+      const Manifest manifest,
+      ReadManifest(directory, kKind, kRaggedVersion, &stored.sums));
+  if ((manifest.version == kRaggedVersion) != has_ragged) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("Storage::Load: ragged leaves: got rows ",
+                     has_ragged ? "without" : "with",
+                     " such leaves in the directory, want this storage's, ",
+                     has_ragged ? "with" : "without",
+                     "; use a ListStorage with ragged_leaves as the one that "
+                     "saved had them"));
+  }
+  RILL_ASSIGN_OR_RETURN(const Lanes saved,
+                        ParseLanes(manifest, lanes, options));
+  RILL_ASSIGN_OR_RETURN(stored.saved, ParseRings(manifest, saved));
+  stored.rings = RingsWith(stored.saved, lanes);
+  RILL_RETURN_IF_ERROR(manifest.version < kChunksVersion
+                           ? LoadRows(directory, &stored)
+                           : LoadChunks(directory, manifest, &stored));
+  if (has_ragged) {
+    RILL_ASSIGN_OR_RETURN(
+        stored.ragged,
+        OrDamaged(LoadMemmapDirectory(JoinPath(directory, kRaggedDirectory))));
+  }
+  RILL_RETURN_IF_ERROR(CheckSpec(stored.spec, spec));
+  return stored;
 }
 
 Manifest ManifestOf(const LaneRings& rings) {
@@ -315,27 +354,6 @@ std::vector<Chunk> ChunksToSave(const LaneRings& rings, ChunkShape* shape,
   manifest->SetInt("chunk_steps", shape->steps);
   if (chunks.empty()) chunks.push_back(Chunk());
   return chunks;
-}
-
-// Calls fn(lane, first step, end step, row of `part`) for each run of its rows
-// that is live here.
-template <typename Fn>
-absl::Status ForEachRun(const StoredRows& stored, const StoredRows::Part& part,
-                        Fn fn) {
-  int64_t row = 0;
-  for (int64_t lane = part.first_lane; lane < part.end_lane; ++lane) {
-    const int64_t written = stored.rings.cursors()[lane].written;
-    const int64_t begin =
-        std::max(part.first_step, written - stored.saved.live(lane));
-    const int64_t end = std::max(begin, std::min(part.end_step, written));
-    const int64_t kept =
-        std::clamp(written - stored.rings.live(lane), begin, end);
-    if (kept < end) {
-      RILL_RETURN_IF_ERROR(fn(lane, kept, end, row + kept - begin));
-    }
-    row += end - begin;
-  }
-  return absl::OkStatus();
 }
 
 // What a save need not write, and what it leaves for the next one.
@@ -429,7 +447,59 @@ class TableFiller {
   std::vector<LeafBatch> places_;
 };
 
+// Slots of one lane whose steps follow one another.
+struct WantedRun {
+  int64_t lane = 0;
+  int64_t first_step = 0;
+  int64_t end_step = 0;
+  int64_t at = 0;  // Which of the rows that are wanted the first one is.
+};
+
+// By lane and step.
+std::vector<WantedRun> RunsOf(const LaneRings& rings,
+                              absl::Span<const Slot> slots) {
+  const Lanes& lanes = rings.lanes();
+  std::vector<WantedRun> runs;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const int64_t lane = lanes.LaneOf(slots[i]);
+    const int64_t written = rings.cursors()[lane].written;
+    // The last step that came to the slot.
+    const int64_t behind =
+        (written - 1 - lanes.PositionOf(slots[i])) % lanes.capacity;
+    const int64_t step = written - 1 - behind;
+    if (!runs.empty() && runs.back().lane == lane &&
+        runs.back().end_step == step) {
+      ++runs.back().end_step;
+    } else {
+      runs.push_back({lane, step, step + 1, static_cast<int64_t>(i)});
+    }
+  }
+  std::sort(
+      runs.begin(), runs.end(), [](const WantedRun& a, const WantedRun& b) {
+        return std::tie(a.lane, a.first_step) < std::tie(b.lane, b.first_step);
+      });
+  return runs;
+}
+
 }  // namespace
+
+absl::Status ForEachRun(const StoredRows& stored, const StoredRows::Part& part,
+                        RunFn fn) {
+  int64_t row = 0;
+  for (int64_t lane = part.first_lane; lane < part.end_lane; ++lane) {
+    const int64_t written = stored.rings.cursors()[lane].written;
+    const int64_t begin =
+        std::max(part.first_step, written - stored.saved.live(lane));
+    const int64_t end = std::max(begin, std::min(part.end_step, written));
+    const int64_t kept =
+        std::clamp(written - stored.rings.live(lane), begin, end);
+    if (kept < end) {
+      RILL_RETURN_IF_ERROR(fn({lane, kept, end, row + kept - begin}));
+    }
+    row += end - begin;
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<TensorDict> MakeHostRows(const TensorDictSpec& spec, int64_t n,
                                         std::vector<LeafBatch>* places) {
@@ -479,78 +549,70 @@ absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                                           const TensorDictSpec& spec,
                                           const StorageLoadOptions& options,
                                           bool has_ragged) {
-  StoredRows stored(lanes);
-  RILL_ASSIGN_OR_RETURN(const Manifest manifest,
-                        ReadManifest(directory, kKind, kRaggedVersion));
-  if ((manifest.version == kRaggedVersion) != has_ragged) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Storage::Load: ragged leaves: got rows ",
-                     has_ragged ? "without" : "with",
-                     " such leaves in the directory, want this storage's, ",
-                     has_ragged ? "with" : "without",
-                     "; use a ListStorage with ragged_leaves as the one that "
-                     "saved had them"));
+  for (int i = 0; i < kMostReads; ++i) {
+    const HeldDirectory held(directory);
+    absl::StatusOr<StoredRows> stored =
+        LoadSave(directory, lanes, spec, options, has_ragged);
+    if (held.IsStillThere()) return stored;
   }
-  RILL_ASSIGN_OR_RETURN(const Lanes saved,
-                        ParseLanes(manifest, lanes, options));
-  RILL_ASSIGN_OR_RETURN(stored.saved, ParseRings(manifest, saved));
-  stored.rings = RingsWith(stored.saved, lanes);
-  RILL_RETURN_IF_ERROR(manifest.version < kChunksVersion
-                           ? LoadRows(directory, &stored)
-                           : LoadChunks(directory, manifest, &stored));
-  if (has_ragged) {
-    RILL_ASSIGN_OR_RETURN(
-        stored.ragged,
-        OrDamaged(LoadMemmapDirectory(JoinPath(directory, kRaggedDirectory))));
-  }
-  RILL_RETURN_IF_ERROR(CheckSpec(stored.spec, spec));
-  return stored;
+  return absl::DataLossError(absl::StrCat(
+      "Storage::Load: \"", directory, "\": got another save ", kMostReads,
+      " times while it was read, want one that stays so long; "
+      "load it again"));
 }
 
-std::unique_ptr<SavedChunks> ChunksOf(const StoredRows& stored,
-                                      const std::string& directory,
+std::unique_ptr<SavedChunks> ChunksOf(StoredRows stored,
                                       const OverwriteCounts& overwrites) {
   const bool is_same = stored.saved.lanes() == stored.rings.lanes() &&
                        stored.shape == overwrites.shape();
-  if (!is_same || stored.chunks.empty()) return nullptr;
-  auto saved = std::make_unique<SavedChunks>(
-      JoinPath(directory, kRowsDirectory), stored.rings, stored.shape);
+  if (!is_same || stored.files == nullptr) return nullptr;
   for (const Chunk& chunk : stored.chunks) {
-    saved->Add(chunk, overwrites.Of(chunk), stored.sums.at(PathOf(chunk)));
+    stored.files->Add(chunk, overwrites.Of(chunk),
+                      stored.sums.at(PathOf(chunk)));
   }
-  return saved;
+  return std::move(stored.files);
 }
 
-absl::StatusOr<TensorDict> RowsOf(const StoredRows& stored) {
-  const LaneRings& rings = stored.rings;
-  if (stored.parts.empty()) return TensorDict({0});
-  if (stored.parts.size() == 1 &&
-      stored.parts[0].rows.batch_shape() == Shape{rings.size()}) {
-    return stored.parts[0].rows;
-  }
-  std::vector<int64_t> first_row;  // Of each lane, in the result.
-  int64_t rows = 0;
-  for (int64_t lane = 0; lane < rings.lanes().count; ++lane) {
-    first_row.push_back(rows);
-    rows += rings.live(lane);
-  }
+absl::StatusOr<TensorDict> ReadStored(const StoredRows& stored,
+                                      absl::Span<const Slot> slots) {
   std::vector<LeafBatch> places;
-  RILL_ASSIGN_OR_RETURN(const TensorDict all,
-                        MakeHostRows(stored.spec, rows, &places));
+  RILL_ASSIGN_OR_RETURN(
+      const TensorDict all,
+      MakeHostRows(stored.spec, static_cast<int64_t>(slots.size()), &places));
+  const std::vector<WantedRun> wanted = RunsOf(stored.rings, slots);
+  if (wanted.empty()) return all;
   for (const StoredRows::Part& part : stored.parts) {
-    RILL_RETURN_IF_ERROR(ForEachRun(
-        stored, part,
-        [&](int64_t lane, int64_t first, int64_t end,
-            int64_t row) -> absl::Status {
-          RILL_ASSIGN_OR_RETURN(const TensorDict from,
-                                part.rows.Slice(0, row, row + end - first));
-          const int64_t oldest =
-              rings.cursors()[lane].written - rings.live(lane);
-          const int64_t at = first_row[lane] + first - oldest;
-          RILL_ASSIGN_OR_RETURN(TensorDict to,
-                                all.Slice(0, at, at + end - first));
-          return to.CopyFrom(from);
-        }));
+    const auto lane_at = [&](int64_t lane) {
+      return std::lower_bound(
+          wanted.begin(), wanted.end(), lane,
+          [](const WantedRun& run, int64_t end) { return run.lane < end; });
+    };
+    auto next = lane_at(part.first_lane);
+    const auto end_of_part = lane_at(part.end_lane);
+    const bool is_wanted =
+        std::any_of(next, end_of_part, [&](const WantedRun& run) {
+          return run.first_step < part.end_step &&
+                 run.end_step > part.first_step;
+        });
+    if (!is_wanted) continue;
+    const auto copy = [&](const StoredRun& run) -> absl::Status {
+      while (next != end_of_part && next->lane < run.lane) ++next;
+      for (auto each = next; each != end_of_part && each->lane == run.lane;
+           ++each) {
+        const int64_t first = std::max(run.first_step, each->first_step);
+        const int64_t end = std::min(run.end_step, each->end_step);
+        if (first >= end) continue;
+        const int64_t row = run.row + first - run.first_step;
+        const int64_t at = each->at + first - each->first_step;
+        RILL_ASSIGN_OR_RETURN(const TensorDict from,
+                              part.rows.Slice(0, row, row + end - first));
+        RILL_ASSIGN_OR_RETURN(TensorDict to,
+                              all.Slice(0, at, at + end - first));
+        RILL_RETURN_IF_ERROR(to.CopyFrom(from));
+      }
+      return absl::OkStatus();
+    };
+    RILL_RETURN_IF_ERROR(ForEachRun(stored, part, copy));
   }
   return all;
 }
@@ -561,15 +623,14 @@ absl::Status FillTable(const StoredRows& stored, RowTable* table) {
   for (const StoredRows::Part& part : stored.parts) {
     std::vector<Slot> slots;  // Of rows [begin, ...) of the part.
     int64_t begin = 0;
-    const auto add = [&](int64_t lane, int64_t first, int64_t end,
-                         int64_t row) -> absl::Status {
-      if (row != begin + static_cast<int64_t>(slots.size())) {
+    const auto add = [&](const StoredRun& run) -> absl::Status {
+      if (run.row != begin + static_cast<int64_t>(slots.size())) {
         RILL_RETURN_IF_ERROR(filler.Fill(part.rows, begin, slots));
         slots.clear();
       }
-      if (slots.empty()) begin = row;
-      for (int64_t step = first; step < end; ++step) {
-        slots.push_back(lanes.SlotOf(lane, step % lanes.capacity));
+      if (slots.empty()) begin = run.row;
+      for (int64_t step = run.first_step; step < run.end_step; ++step) {
+        slots.push_back(lanes.SlotOf(run.lane, step % lanes.capacity));
       }
       return absl::OkStatus();
     };

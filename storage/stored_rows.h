@@ -47,7 +47,24 @@ struct StoredRows {
   ChunkShape shape;     // Of parts, which `chunks` and `sums` tell of;
   std::vector<Chunk> chunks;  // none in an older version.
   FileSums sums;
+  // The directory that they came from, whatever its name leads to meanwhile;
+  // null where there are no chunks.
+  std::unique_ptr<SavedChunks> files;
 };
+
+// Rows [row, row + end_step - first_step) of a part.
+struct StoredRun {
+  int64_t lane = 0;
+  int64_t first_step = 0;
+  int64_t end_step = 0;
+  int64_t row = 0;
+};
+
+// Calls `fn` for the rows of `part` that are live in stored.rings: one run a
+// lane, lane after lane.
+using RunFn = absl::FunctionRef<absl::Status(const StoredRun& run)>;
+absl::Status ForEachRun(const StoredRows& stored, const StoredRows::Part& part,
+                        RunFn fn);
 
 // Writes the rows of `table` that are live to `directory`, which is replaced. A
 // null table has no rows and no keys. Chunks that *last (which may be null)
@@ -75,25 +92,27 @@ absl::Status SaveStoredRows(const std::string& directory,
 absl::StatusOr<TensorDict> MakeHostRows(const TensorDictSpec& spec, int64_t n,
                                         std::vector<LeafBatch>* places);
 
-// Checks and maps what SaveStoredRows wrote. FAILED_PRECONDITION where lanes,
-// or keys, dtypes and shapes differ from `spec` (unless one of both is empty);
-// names both sides; and where it was saved with a RaggedFn and not
-// `has_ragged`, or the other way. DATA_LOSS where files are damaged.
+// Checks and maps what SaveStoredRows wrote: one save, also where another
+// process replaces the directory meanwhile; it is read anew then.
+// FAILED_PRECONDITION where lanes, or keys, dtypes and shapes differ from
+// `spec` (unless one of both is empty); names both sides; and where it was
+// saved with a RaggedFn and not `has_ragged`, or the other way. DATA_LOSS where
+// files are damaged, or the directory is replaced again and again.
 absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                                           const Lanes& lanes,
                                           const TensorDictSpec& spec,
                                           const StorageLoadOptions& options,
                                           bool has_ragged = false);
 
-// What a save of the rows as they were loaded from `directory` need not write;
-// null where that is all.
-std::unique_ptr<SavedChunks> ChunksOf(const StoredRows& stored,
-                                      const std::string& directory,
+// What a save of the rows as they were loaded need not write; null where that
+// is all.
+std::unique_ptr<SavedChunks> ChunksOf(StoredRows stored,
                                       const OverwriteCounts& overwrites);
 
-// The rows that are live in stored.rings, [n], lane after lane, oldest first: a
-// copy where they lie in several parts.
-absl::StatusOr<TensorDict> RowsOf(const StoredRows& stored);
+// Rows `slots`, [n], which are live in stored.rings: a copy. Cost: the copy,
+// and a look at each part; slots of steps that follow one another go together.
+absl::StatusOr<TensorDict> ReadStored(const StoredRows& stored,
+                                      absl::Span<const Slot> slots);
 
 // Copies the rows that are live in stored.rings to their slots there, a piece
 // at a time.

@@ -131,7 +131,8 @@ class TopKWriterImpl final : public Writer {
     Slot slot = 0;
     friend auto operator<=>(const Kept&, const Kept&) = default;
   };
-  // Which rows of a batch go where, in the order of the slots.
+  // Which rows of a batch go where: those that are appended in the order of
+  // their steps, the others in that of their slots.
   struct Plan {
     std::vector<int64_t> appended;
     std::vector<Slot> slots;
@@ -234,16 +235,16 @@ TopKWriterImpl::Plan TopKWriterImpl::PlanOf(absl::Span<const double> ranks,
                                             int64_t written) {
   const int64_t capacity = (*storage_.Get(name()))->capacity();
   const int64_t k = options_.k == 0 ? capacity : options_.k;
-  // A ring that went round has no free places, only some that a killed writer
-  // left without rows.
+  // Behind the cursor, also in a ring that went round and then grew (a Load
+  // that accepts another capacity) or lost rows to a killed writer.
   const int64_t room =
-      written >= capacity ? 0 : k - static_cast<int64_t>(kept_.size());
+      std::max<int64_t>(k - static_cast<int64_t>(kept_.size()), 0);
   std::map<Slot, int64_t> rows;  // The last one that goes to each slot.
   int64_t appended = 0;
   for (size_t row = 0; row < ranks.size(); ++row) {
     Slot slot = 0;
     if (appended < room) {
-      slot = written + appended++;
+      slot = (written + appended++) % capacity;
     } else if (!kept_.empty() && ranks[row] > kept_.front().rank) {
       slot = kept_.front().slot;
       std::pop_heap(kept_.begin(), kept_.end(), std::greater<>());
@@ -256,13 +257,12 @@ TopKWriterImpl::Plan TopKWriterImpl::PlanOf(absl::Span<const double> ranks,
     rows[slot] = static_cast<int64_t>(row);
   }
   Plan plan;
+  for (int64_t i = 0; i < appended; ++i) {
+    plan.appended.push_back(rows.extract((written + i) % capacity).mapped());
+  }
   for (const auto& [slot, row] : rows) {
-    if (slot >= written && appended > 0) {
-      plan.appended.push_back(row);
-    } else {
-      plan.slots.push_back(slot);
-      plan.replacing.push_back(row);
-    }
+    plan.slots.push_back(slot);
+    plan.replacing.push_back(row);
   }
   return plan;
 }

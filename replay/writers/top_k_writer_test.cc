@@ -28,6 +28,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAreArray;
 
 using Reduction = TopKWriter::Reduction;
 
@@ -225,6 +226,46 @@ TEST(TopKWriterTest, W9_GenerationsCountReplacedRowsOnly) {
   RILL_ASSERT_OK(writer->Extend(Ranked({3, 4, 1})));  // None is better.
   EXPECT_EQ(generations.Get(0), 0);
   storage->RemoveObserver(&generations);
+}
+
+// A ring that had gone round, in a larger one: the places behind its cursor are
+// free, wherever that is.
+TEST(TopKWriterTest, PlacesOfARingThatGrewAreTakenFirst) {
+  const std::string directory = JoinPath(::testing::TempDir(), "top_k_grown");
+  for (const int64_t before : {0, 3, 4, 6, 7, 14, 15}) {
+    RILL_ASSERT_OK(RemoveAll(directory));
+    const auto small = Dense(4);
+    for (int64_t i = 0; i < before; ++i) {
+      RILL_ASSERT_OK(small->Extend(Ranked({static_cast<float>(50 + i)})));
+    }
+    RILL_ASSERT_OK(small->Save(directory));
+    const auto storage = Dense(8);
+    RILL_ASSERT_OK(storage->Load(directory, {.accept_other_capacity = true}));
+    const auto writer = Make(storage, {.k = 7});
+    std::vector<float> want;
+    for (int64_t i = std::max<int64_t>(before - 4, 0); i < before; ++i) {
+      want.push_back(static_cast<float>(50 + i));
+    }
+    float rank = 0;
+    for (const int64_t batch : {2, 6}) {
+      std::vector<float> ranks;
+      for (int64_t i = 0; i < batch; ++i) ranks.push_back(rank += 1);
+      RILL_ASSERT_OK(writer->Extend(Ranked(ranks)));
+      want.insert(want.end(), ranks.begin(), ranks.end());
+      std::sort(want.begin(), want.end(), std::greater<>());
+      want.resize(std::min<size_t>(want.size(), 7));
+    }
+    EXPECT_EQ(storage->size(), 7) << before;
+    std::vector<float> got;
+    for (Slot slot = 0; slot < 8; ++slot) {
+      TensorDict row;
+      if (!storage->Read({slot}, &row).ok()) continue;
+      got.push_back(row.Find("next/reward")->data<float>()[0]);
+      EXPECT_EQ(row.Find("number")->data<int64_t>()[0],
+                static_cast<int64_t>(1000 * got.back()));
+    }
+    EXPECT_THAT(got, UnorderedElementsAreArray(want)) << before;
+  }
 }
 
 TEST(TopKWriterTest, BatchesThatDoNotFitChangeNothing) {

@@ -119,6 +119,14 @@ absl::Status CompressedRows::StageAppend(const LaneRun& run,
           run.lane, block, offset, count, places, first,
           /*is_open=*/open_end_[run.lane] == position && offset > 0));
     } else {
+      if (offset > 0 && open_end_[run.lane] != position) {
+        // Nobody's rows, of a lane that is loaded.
+        for (size_t leaf = 0; leaf < open_layout_.fields().size(); ++leaf) {
+          if (width(leaf) == 0) continue;
+          std::memset(OpenPlace(leaf, run.lane * block_rows_), 0,
+                      offset * width(leaf));
+        }
+      }
       const size_t begin = staged_places_.size();
       staged_places_.insert(staged_places_.end(), places.begin(), places.end());
       staged_copies_.push_back({run.lane * block_rows_ + offset, first, count,

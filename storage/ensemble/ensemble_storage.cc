@@ -43,6 +43,12 @@ absl::StatusOr<Lanes> JoinedLanes(
   for (size_t i = 0; i < members.size(); ++i) {
     if (members[i] == nullptr) return BadMember(i, "null", "a storage");
     const Storage& member = *members[i];
+    if (member.has_ragged_leaves()) {
+      return BadMember(i, "rows with ragged leaves",
+                       "rows of one shape; join buffers over such storages in "
+                       "a ReplayBufferEnsemble, or pad the rows before they "
+                       "are stored");
+    }
     if (i == 0) lanes.capacity = member.lanes().capacity;
     if (member.lanes().capacity != lanes.capacity) {
       return BadMember(

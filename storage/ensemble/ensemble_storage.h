@@ -22,7 +22,8 @@ namespace rill {
 // a share of its own use ReplayBufferEnsemble.
 //
 // Members have lanes of the same capacity, lie on the same device, and hold the
-// same keys, dtypes and shapes: those of the member that knows them first.
+// same keys, dtypes and shapes: those of the member that knows them first. None
+// has ragged leaves (ListStorage).
 // Their event keys must be the same. They may hold rows already. Nobody else
 // writes to them.
 //
@@ -36,9 +37,10 @@ namespace rill {
 // of the kind left.
 //
 // Save has the form of any storage's. Load checks it whole first and then
-// writes the members' parts beside `directory` (as much room again, gone
-// afterwards); an error after that, where it comes from another than the first
-// member, leaves the storage empty and says so.
+// writes the members' parts beside `directory` (as much room again on the disk,
+// gone afterwards), a chunk at a time; an error after that leaves the content,
+// or says what is empty now: where it comes from another than the first member,
+// the storage.
 //
 // Thread-safety: thread-safe. AddObserver, Save, Load and Clear keep writers
 //   out, and so does a write while members do not know their spec.

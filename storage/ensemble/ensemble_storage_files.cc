@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "rill/base/file.h"
@@ -133,9 +132,7 @@ absl::Status EnsembleStorage::Save(const std::string& directory) const {
 // The part of each member as a save of its own, in folders 0, 1, ...
 absl::Status EnsembleStorage::State::WriteMemberSaves(
     const StoredRows& stored, const std::string& directory) const {
-  RILL_ASSIGN_OR_RETURN(const TensorDict all, storage_internal::RowsOf(stored));
   RILL_RETURN_IF_ERROR(CreateDirectories(directory));
-  int64_t row = 0;
   for (size_t i = 0; i < size(); ++i) {
     const Lanes& own = members[i]->lanes();
     const auto part = [&](const auto& of_lanes) {
@@ -146,16 +143,10 @@ absl::Status EnsembleStorage::State::WriteMemberSaves(
     LaneRings rings(own);
     rings.Restore(part(stored.rings.cursors()),
                   part(stored.rings.first_live()));
-    std::vector<SlotRange> ranges;
-    rings.LiveRanges(&ranges);
-    absl::flat_hash_map<Slot, int64_t> row_of;  // Of `all`.
-    for (const SlotRange& range : ranges) {
-      for (int64_t j = 0; j < range.count; ++j) row_of[range.first + j] = row++;
-    }
     const auto read = [&](absl::Span<const Slot> slots) {
-      std::vector<int64_t> rows;
-      for (const Slot slot : slots) rows.push_back(row_of.at(slot));
-      return all.Gather(rows);
+      std::vector<Slot> all(slots.begin(), slots.end());
+      for (Slot& slot : all) slot += FirstSlot(i);
+      return storage_internal::ReadStored(stored, all);
     };
     RILL_RETURN_IF_ERROR(storage_internal::SaveStoredRows(
         JoinPath(directory, absl::StrCat(i)), rings, stored.spec, read));
@@ -163,16 +154,32 @@ absl::Status EnsembleStorage::State::WriteMemberSaves(
   return absl::OkStatus();
 }
 
+std::string EnsembleStorage::State::ClearMembers() {
+  std::string state = "; the storage is empty now";
+  for (size_t i = 0; i < size(); ++i) {
+    const absl::Status status = members[i]->Clear();
+    if (status.ok() || members[i]->size() == 0) continue;
+    absl::StrAppend(&state, ", but for ", Label(i),
+                    ": it was not cleared: ", status.message());
+  }
+  return state;
+}
+
 absl::Status EnsembleStorage::State::LoadMembers(const std::string& directory) {
   for (size_t i = 0; i < size(); ++i) {
+    const std::vector<Cursor> before = members[i]->cursors();
     const absl::Status status =
         members[i]->Load(JoinPath(directory, absl::StrCat(i)));
     if (status.ok()) continue;
+    std::string state;
     if (i > 0) {
-      for (const auto& member : members) member->Clear().IgnoreError();
+      // Half of it old and half of it new is nobody's content.
+      state = ClearMembers();
+    } else if (members[0]->cursors() != before) {
+      state = size() == 1 ? "; the storage is empty now"
+                          : "; it is empty now, the others are as they were";
     }
-    RILL_RETURN_IF_ERROR(Explained(i, status))
-        << (i == 0 ? "" : "; the storage is empty now");
+    RILL_RETURN_IF_ERROR(Explained(i, status)) << state;
   }
   return absl::OkStatus();
 }

@@ -105,6 +105,8 @@ struct EnsembleStorage::State {
   void RetellIfBroken() ABSL_LOCKS_EXCLUDED(alone_mutex);
   absl::Status WriteMemberSaves(const storage_internal::StoredRows& stored,
                                 const std::string& directory) const;
+  // Tells what is left, for an error.
+  std::string ClearMembers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
   absl::Status LoadMembers(const std::string& directory)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
 

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/fault_point.h"
@@ -24,6 +26,7 @@
 #include "rill/storage/conformance/mirror_observer.h"
 #include "rill/storage/conformance/storage_oracle.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/list/list_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/testing/status_matchers.h"
@@ -359,6 +362,129 @@ TEST(EnsembleStorageTest, WritersOfDifferentMembersReachOneObserverInTurn) {
   }
   EXPECT_EQ(mirror.Compare(oracle), "");
   storage->RemoveObserver(&mirror);
+}
+
+// A DenseStorage of one lane that does not always load or clear.
+class FailingMember final : public Storage {
+ public:
+  enum class Failure { kNone, kLoad, kLoadThatEmpties, kClear };
+  explicit FailingMember(Failure failure) : failure_(failure) {}
+
+  const Lanes& lanes() const override { return rows_->lanes(); }
+  int64_t size() const override { return rows_->size(); }
+  std::vector<Cursor> cursors() const override { return rows_->cursors(); }
+  TensorDictSpec spec() const override { return rows_->spec(); }
+  Device device() const override { return rows_->device(); }
+  StorageUsage MemoryUsage() const override { return rows_->MemoryUsage(); }
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info) override {
+    return rows_->Extend(batch, info);
+  }
+  absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) override {
+    return rows_->WriteInPlace(slots, rows, kind);
+  }
+  absl::Status Read(absl::Span<const Slot> slots,
+                    TensorDict* out) const override {
+    return rows_->Read(slots, out);
+  }
+  absl::Status ReadLeaves(absl::Span<const Slot> slots,
+                          absl::Span<const std::string> keys,
+                          TensorDict* out) const override {
+    return rows_->ReadLeaves(slots, keys, out);
+  }
+  absl::StatusOr<SlotLease> Lease(SlotRange range) const override {
+    return rows_->Lease(range);
+  }
+  absl::Status Clear() override {
+    if (failure_ == Failure::kClear) return absl::UnavailableError("no clear");
+    return rows_->Clear();
+  }
+  absl::Status AddObserver(WriteObserver* observer) override {
+    return rows_->AddObserver(observer);
+  }
+  void RemoveObserver(WriteObserver* observer) override {
+    rows_->RemoveObserver(observer);
+  }
+  absl::Status Save(const std::string& directory) const override {
+    return rows_->Save(directory);
+  }
+  absl::Status Load(const std::string& directory,
+                    const StorageLoadOptions& options) override {
+    if (failure_ == Failure::kLoadThatEmpties) {
+      RILL_RETURN_IF_ERROR(rows_->Clear());
+    }
+    return failure_ == Failure::kLoad || failure_ == Failure::kLoadThatEmpties
+               ? absl::UnavailableError("no load")
+               : rows_->Load(directory, options);
+  }
+
+ private:
+  const Failure failure_;
+  const std::unique_ptr<Storage> rows_ = MakeDense({.capacity = 4});
+};
+
+TEST(EnsembleStorageTest, LoadsThatFailInAMemberSayWhatIsLeft) {
+  using Failure = FailingMember::Failure;
+  const std::string directory = JoinPath(::testing::TempDir(), "ensemble_left");
+  struct Case {
+    Failure first;
+    Failure second;
+    std::string said;
+    std::vector<int64_t> sizes;
+  };
+  const std::vector<Case> cases = {
+      {Failure::kLoad, Failure::kNone, "", {2, 2}},
+      {Failure::kLoadThatEmpties,
+       Failure::kNone,
+       "it is empty now, the others are as they were",
+       {0, 2}},
+      {Failure::kNone, Failure::kLoad, "the storage is empty now", {0, 0}},
+      {Failure::kClear,
+       Failure::kLoad,
+       "the storage is empty now, but for member 0",
+       {3, 0}},
+  };
+  auto saved = MakeDense({.capacity = 8, .lanes = 2});
+  RILL_ASSERT_OK(saved->Extend(Batch(2, 3)));
+  RILL_ASSERT_OK(saved->Save(directory));
+  for (const Case& each : cases) {
+    std::vector<std::unique_ptr<Storage>> members;
+    members.push_back(std::make_unique<FailingMember>(each.first));
+    members.push_back(std::make_unique<FailingMember>(each.second));
+    RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                              EnsembleStorage::Create(std::move(members)));
+    RILL_ASSERT_OK(storage->Extend(Batch(2, 2, 40)));
+    const absl::Status status = storage->Load(directory);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("no load"), HasSubstr(each.said)));
+    EXPECT_EQ(absl::StrContains(status.message(), "empty"), !each.said.empty());
+    EXPECT_EQ(storage->member(0).size(), each.sizes[0]) << each.said;
+    EXPECT_EQ(storage->member(1).size(), each.sizes[1]) << each.said;
+    if (each.sizes[1] == 2) {
+      TensorDict rows;
+      RILL_ASSERT_OK(storage->Read({4, 5}, &rows));
+      const std::vector<int64_t> ids = {42, 43};
+      RILL_EXPECT_OK(rows.CheckEqual(ConformanceRows({2}, ids)));
+    }
+  }
+}
+
+TEST(EnsembleStorageTest, RaggedLeavesAreRefused) {
+  const auto create = [](std::vector<std::string> ragged) {
+    std::vector<std::unique_ptr<Storage>> members;
+    members.push_back(MakeDense({.capacity = 8}));
+    members.push_back(*ListStorage::Create(
+        {.capacity = 8, .ragged_leaves = std::move(ragged)}));
+    return EnsembleStorage::Create(std::move(members));
+  };
+  EXPECT_THAT(
+      create({"tokens"}),
+      StatusIs(kInvalidArgument,
+               AllOf(HasSubstr("members[1]"), HasSubstr("ragged leaves"),
+                     HasSubstr("ReplayBufferEnsemble"))));
+  RILL_EXPECT_OK(create({}));
 }
 
 }  // namespace

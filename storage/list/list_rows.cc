@@ -22,6 +22,22 @@ int64_t Aligned(int64_t bytes) {
 
 }  // namespace
 
+std::vector<Shape> NoRoom(absl::Span<const RaggedLeaf> leaves) {
+  std::vector<Shape> shapes;
+  for (const RaggedLeaf& leaf : leaves) {
+    Shape none;
+    for (int d = 0; d < leaf.rank; ++d) none = none.Concat({0});
+    shapes.push_back(none);
+  }
+  return shapes;
+}
+
+void MakeRoom(absl::Span<const int64_t> sizes, Shape* largest) {
+  for (int d = 0; d < largest->rank(); ++d) {
+    *largest = largest->WithSize(d, std::max((*largest)[d], sizes[d]));
+  }
+}
+
 absl::StatusOr<std::unique_ptr<ListRows>> ListRows::Create(
     const TensorDictSpec& even, const Lanes& lanes) {
   RILL_ASSIGN_OR_RETURN(
@@ -47,12 +63,7 @@ absl::StatusOr<std::unique_ptr<ListRows>> ListRows::Create(
 
 void ListRows::LearnRagged(std::vector<RaggedLeaf> leaves) {
   ragged_ = std::move(leaves);
-  largest_.clear();
-  for (const RaggedLeaf& leaf : ragged_) {
-    Shape none;
-    for (int d = 0; d < leaf.rank; ++d) none = none.Concat({0});
-    largest_.push_back(none);
-  }
+  largest_ = NoRoom(ragged_);
 }
 
 // --- Writing -----------------------------------------------------------------
@@ -143,10 +154,7 @@ void ListRows::Commit() {
     largest_row_bytes_ = std::max(largest_row_bytes_, bytes);
     if (rows_[slot] != nullptr) rows_bytes_ -= BytesOf(*rows_[slot]);
     for (size_t i = 0; i < ragged_.size(); ++i) {
-      for (int d = 0; d < ragged_[i].rank; ++d) {
-        const int64_t size = std::max(largest_[i][d], row->shapes[i][d]);
-        largest_[i] = largest_[i].WithSize(d, size);
-      }
+      MakeRoom(row->shapes[i].sizes(), &largest_[i]);
     }
     rows_[slot] = std::move(row);
   }

@@ -24,6 +24,9 @@
 
 namespace rill::storage_internal {
 
+// A batch of padded rows has a dimension more.
+inline constexpr int kMaxRaggedRank = Shape::kMaxRank - 1;
+
 // A leaf whose shape is each row's own.
 struct RaggedLeaf {
   std::string key;
@@ -31,6 +34,11 @@ struct RaggedLeaf {
   int rank = 0;  // Of a row.
   friend bool operator==(const RaggedLeaf&, const RaggedLeaf&) = default;
 };
+
+// For each leaf the shape of its rank that has room for nothing.
+std::vector<Shape> NoRoom(absl::Span<const RaggedLeaf> leaves);
+// Makes room in `largest` for a row of these sizes.
+void MakeRoom(absl::Span<const int64_t> sizes, Shape* largest);
 
 // One row: its even leaves as a record, then its ragged ones. Never changes.
 struct ListRow {
@@ -58,6 +66,7 @@ class ListRows final : public RowKeeper {
   // Once, before the first row.
   void LearnRagged(std::vector<RaggedLeaf> leaves);
   const TensorDictSpec& even() const { return record_.spec(); }
+  int64_t even_bytes() const { return record_.row_bytes(); }  // Of a row.
   // Empty: not known yet, or there are none.
   const std::vector<RaggedLeaf>& ragged() const { return ragged_; }
   // A shape for each ragged leaf that holds every row since this was made.

@@ -12,8 +12,11 @@
 
 namespace rill {
 
+using storage_internal::kMaxRaggedRank;
 using storage_internal::LeafKeys;
 using storage_internal::ListRows;
+using storage_internal::MakeRoom;
+using storage_internal::NoRoom;
 using storage_internal::RowKeeper;
 
 namespace {
@@ -24,6 +27,11 @@ ListRows* ListOf(const std::unique_ptr<RowKeeper>& keeper) {
 
 bool IsAtOrBelow(absl::string_view key, absl::string_view above) {
   return key == above || absl::StartsWith(key, absl::StrCat(above, "/"));
+}
+
+// One lies at, above or below the other.
+bool AreOnOneWay(absl::string_view a, absl::string_view b) {
+  return IsAtOrBelow(a, b) || IsAtOrBelow(b, a);
 }
 
 // The key of the dictionary that holds it; empty: the outermost.
@@ -57,13 +65,27 @@ absl::Status CheckOptions(const ListStorage::Options& options) {
       return refuse("ragged_leaves", "\"", ragged[i],
                     "\" twice, want each once");
     }
-    if (IsAtOrBelow(ragged[i], options.mask_key)) {
-      return refuse("mask_key", "\"", options.mask_key, "\" above \"",
-                    ragged[i], "\", want a key where nothing stands");
+    for (const std::string& other : ragged) {
+      if (other != ragged[i] && IsAtOrBelow(other, ragged[i])) {
+        return refuse("ragged_leaves", "\"", ragged[i], "\" above \"", other,
+                      "\", want leaves, of which none lies below another");
+      }
     }
-    if (!options.spec.empty() && options.spec.Find(ragged[i]) == nullptr) {
+    if (AreOnOneWay(ragged[i], options.mask_key)) {
+      return refuse("mask_key", "\"", options.mask_key,
+                    "\" at, above or below the leaf \"", ragged[i],
+                    "\", want a key where nothing stands");
+    }
+    if (options.spec.empty()) continue;
+    const LeafSpec* const leaf = options.spec.Find(ragged[i]);
+    if (leaf == nullptr) {
       return refuse("ragged_leaves", "\"", ragged[i],
                     "\", want leaves of the spec");
+    }
+    if (leaf->shape.rank() > kMaxRaggedRank) {
+      return refuse("spec", "\"", ragged[i], "\" of rank ", leaf->shape.rank(),
+                    ", want at most ", kMaxRaggedRank,
+                    " of a ragged leaf: a batch of them has one more");
     }
   }
   if (!options.spec.empty() && options.spec.leaves().size() <= ragged.size()) {
@@ -102,13 +124,13 @@ absl::StatusOr<std::unique_ptr<RowKeeper>> ListStorage::MakeKeeper(
     const TensorDictSpec& spec) const {
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     if (options_.ragged_leaves.empty() ||
-        !IsAtOrBelow(leaf.key, options_.mask_key)) {
+        !AreOnOneWay(leaf.key, options_.mask_key)) {
       continue;
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("ListStorage: leaf \"", leaf.key,
-                     "\": got one at mask_key \"", options_.mask_key,
-                     "\", want nothing there; rename the leaf or the option"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ListStorage: leaf \"", leaf.key,
+        "\": got one at, above or below mask_key \"", options_.mask_key,
+        "\", want nothing there; rename the leaf or the option"));
   }
   RILL_ASSIGN_OR_RETURN(auto keeper, ListRows::Create(spec, lanes()));
   keeper->LearnRagged(given_ragged_);
@@ -173,6 +195,12 @@ absl::StatusOr<storage_internal::RaggedRows> ListStorage::RaggedPart(
           caller, ": keys: got no tensor \"", key, "\", want all of {",
           absl::StrJoin(options_.ragged_leaves, ", "), "}, which are ragged"));
     }
+    const int rank = found->rank() - batch.rank();
+    if (rank > kMaxRaggedRank) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller, ": leaf \"", key, "\": rank of a row: got ", rank,
+          ", want at most ", kMaxRaggedRank, ": a batch of them has one more"));
+    }
     Tensor host = *found;
     if (!host.is_host()) {
       RILL_ASSIGN_OR_RETURN(host, host.To(Device::Cpu()));
@@ -186,6 +214,28 @@ absl::StatusOr<storage_internal::RaggedRows> ListStorage::RaggedPart(
     }
   }
   return ragged;
+}
+
+absl::Status ListStorage::CheckRoom(absl::string_view caller,
+                                    absl::Span<const RaggedLeaf> leaves,
+                                    absl::Span<const Shape> largest,
+                                    const ListRows& keeper) {
+  int64_t row = keeper.even_bytes();
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    int64_t bytes = DTypeSize(leaves[i].dtype);
+    bool is_too_large = false;
+    for (const int64_t size : largest[i].sizes()) {
+      // As Shape::Create: what has no elements has strides.
+      is_too_large = is_too_large ||
+                     (size > 0 && __builtin_mul_overflow(bytes, size, &bytes));
+    }
+    if (!is_too_large && !__builtin_add_overflow(row, bytes, &row)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": leaf \"", leaves[i].key, "\": got ", largest[i].ToString(),
+        " for all rows to have room in, want a row of at most ", INT64_MAX,
+        " bytes"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ListStorage::CheckRagged(absl::string_view caller,
@@ -210,6 +260,13 @@ absl::Status ListStorage::CheckRagged(absl::string_view caller,
           DTypeName(want.dtype), " of rank ", want.rank));
     }
   }
+  std::vector<Shape> largest =
+      keeper->ragged().empty() ? NoRoom(leaves) : keeper->largest();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (const Tensor& row : rows[i])
+      MakeRoom(row.shape().sizes(), &largest[i]);
+  }
+  RILL_RETURN_IF_ERROR(CheckRoom(caller, leaves, largest, *keeper));
   if (!leaves.empty() && keeper->ragged().empty()) {
     keeper->LearnRagged(std::move(leaves));
   }
@@ -273,17 +330,19 @@ absl::Status ListStorage::WriteInPlace(absl::Span<const Slot> slots,
   RILL_ASSIGN_OR_RETURN(const TensorDict even, EvenPart(rows));
   RILL_ASSIGN_OR_RETURN(RaggedRows ragged,
                         RaggedPart(kCaller, rows, /*allow_part=*/true));
-  const bool has_ragged =
-      std::any_of(ragged.begin(), ragged.end(),
-                  [](const auto& leaf) { return !leaf.empty(); });
-  if (!has_ragged) return TurnStorage::WriteInPlace(slots, even, kind);
-  return WriteInPlaceWith(
-      slots, even, kind, [&](RowKeeper* keeper) -> absl::Status {
-        auto* const list = static_cast<ListRows*>(keeper);
-        RILL_RETURN_IF_ERROR(CheckRagged(kCaller, ragged, list));
-        list->SetRagged(std::move(ragged));
-        return absl::OkStatus();
-      });
+  const std::vector<std::string>& keys = options_.ragged_leaves;
+  const auto given =
+      std::count_if(keys.begin(), keys.end(),
+                    [&](const std::string& key) { return rows.Contains(key); });
+  const bool is_whole = given == static_cast<int64_t>(keys.size());
+  const auto prepare = [&](RowKeeper* keeper) -> absl::Status {
+    auto* const list = static_cast<ListRows*>(keeper);
+    RILL_RETURN_IF_ERROR(CheckRagged(kCaller, ragged, list));
+    list->SetRagged(std::move(ragged));
+    return absl::OkStatus();
+  };
+  return given == 0 ? WriteInPlaceWith(slots, even, kind, is_whole)
+                    : WriteInPlaceWith(slots, even, kind, is_whole, prepare);
 }
 
 }  // namespace rill

@@ -16,6 +16,7 @@
 #include "rill/storage/storage.h"
 #include "rill/storage/turns/turn_storage.h"
 #include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -32,17 +33,20 @@ namespace rill {
 //   as long as the batch says. WriteAt makes the rows that it names anew.
 // Reading: Read and ReadLeaves pad ragged leaves with zeros behind to the
 //   longest of the batch and put a bool mask beside each, under `mask_key`
-//   joined with its key, as StackPadded (tensordict/ragged_tensor.h) does;
+//   joined with its key, as StackPadded (tensordict/ragged_tensor.h) does (so
+//   rows of ragged leaves are of rank Shape::kMaxRank - 1 at most);
 //   batches with ragged leaves are made anew by each Read. ReadStack gives the
 //   rows as they are, without a copy.
 // spec(): even leaves, then ragged ones with sizes that all rows written so far
-//   have room in. MemoryUsage: `memory` is what the rows there take, with what
-//   a row costs besides (about 300 bytes), so it follows them; `full` supposes
-//   that all rows are as the largest that was written.
+//   have room in; rows without room in any one of int64 bytes are refused.
+//   MemoryUsage: `memory` is what the rows there take, with what a row costs
+//   besides (about 300 bytes), so it follows them; `full` supposes that all
+//   rows are as the largest that was written.
 // Save and Load: without ragged leaves those of any storage; with them a form
 //   of its own that only such a storage loads (docs/formats/storage.md).
 //   FAILED_PRECONDITION where ragged leaves differ.
-// Lease is FAILED_PRECONDITION: ReadStack instead.
+// Lease is FAILED_PRECONDITION: ReadStack instead. With ragged leaves it is no
+//   storage for an EnsembleStorage or a TieredStorage.
 //
 // Thread-safety: thread-safe. Writers take turns; a Read makes nobody wait
 //   while it copies. Rows that were read do not change any more.
@@ -63,6 +67,7 @@ class ListStorage final : public storage_internal::TurnStorage {
     int64_t lanes = 1;     // In [1, 2^24].
     // Keys of leaves whose shapes may differ from row to row.
     std::vector<std::string> ragged_leaves = {};
+    // No leaf lies at it, below it, or above it.
     std::string mask_key = "mask";
     // Empty: taken from the first write. Of ragged leaves dtype and rank count.
     TensorDictSpec spec = {};
@@ -84,6 +89,9 @@ class ListStorage final : public storage_internal::TurnStorage {
   absl::StatusOr<LazyStack> ReadStack(absl::Span<const Slot> slots) const;
 
   TensorDictSpec spec() const override;
+  bool has_ragged_leaves() const override {
+    return !options_.ragged_leaves.empty();
+  }
   StorageUsage MemoryUsage() const override;
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {}) override;
@@ -110,8 +118,9 @@ class ListStorage final : public storage_internal::TurnStorage {
   absl::StatusOr<storage_internal::StoredRows> LoadRows(
       const std::string& directory, const TensorDictSpec& spec,
       const StorageLoadOptions& options) const override;
-  absl::Status PrepareLoad(const storage_internal::StoredRows& stored,
-                           const Rows* old, Rows* fresh) const override;
+  absl::StatusOr<PrepareRunFn> PrepareLoad(
+      const storage_internal::StoredRows& stored, const Rows* old,
+      Rows* fresh) const override;
 
   // The rows without their ragged leaves; and those, row after row.
   absl::StatusOr<TensorDict> EvenPart(const TensorDict& rows) const;
@@ -119,9 +128,15 @@ class ListStorage final : public storage_internal::TurnStorage {
                                         const TensorDict& rows,
                                         bool allow_part) const;
   // Teaches a keeper that knows none yet the ragged leaves that these are;
-  // INVALID_ARGUMENT where they are not its own.
+  // INVALID_ARGUMENT where they are not its own, or need too much room.
   absl::Status CheckRagged(absl::string_view caller, const RaggedRows& rows,
                            storage_internal::ListRows* keeper) const;
+  // INVALID_ARGUMENT where a row that has the largest shape of each leaf has
+  // more bytes than can be counted.
+  static absl::Status CheckRoom(absl::string_view caller,
+                                absl::Span<const RaggedLeaf> leaves,
+                                absl::Span<const Shape> largest,
+                                const storage_internal::ListRows& keeper);
   absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
                         const storage_internal::LeafKeys& keys,
                         TensorDict* out) const;

@@ -17,6 +17,7 @@
 #include "rill/base/file.h"
 #include "rill/formats/file_tree.h"
 #include "rill/formats/manifest.h"
+#include "rill/formats/memmap_directory.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/list/list_storage.h"
@@ -216,6 +217,47 @@ TEST(ListStorageFilesTest, FailedSavesLeaveTheOldDirectory) {
   }
   RILL_ASSERT_OK(storage->Load(directory));
   ExpectSame(*storage, *old);
+}
+
+TEST(ListStorageFilesTest, ShapesThatNoStorageTakesAreDamage) {
+  const std::string directory = formats_internal::FreshPath("list_room");
+  const auto make = [] {
+    return *ListStorage::Create({.capacity = 4, .ragged_leaves = {"w"}});
+  };
+  TensorDict row;
+  RILL_ASSERT_OK(row.Set("id", *Tensor::Zeros(DType::kInt64, {1})));
+  RILL_ASSERT_OK(row.Set("w", *Tensor::Zeros(DType::kInt64, {0, 0})));
+  const auto saved = make();
+  RILL_ASSERT_OK(saved->ExtendRagged({row, row}));
+  RILL_ASSERT_OK(saved->Save(directory));
+  RILL_ASSERT_OK_AND_ASSIGN(const Manifest manifest,
+                            ReadManifest(directory, "storage", 4));
+  const std::string ragged = JoinPath(directory, "ragged");
+  // Rows that have no room in one, and rows of the largest rank there is.
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  const auto shapes_of = [&](const std::vector<int64_t>& sizes) {
+    TensorDict files;
+    RILL_EXPECT_OK(files.Set("w/values", *Tensor::Zeros(DType::kInt64, {0})));
+    RILL_EXPECT_OK(files.Set(
+        "w/shapes", *Tensor::From<int64_t>(
+                        sizes, {2, static_cast<int64_t>(sizes.size()) / 2})));
+    RILL_EXPECT_OK(RemoveAll(ragged));
+    RILL_EXPECT_OK(SaveMemmapDirectory(files, ragged));
+    RILL_EXPECT_OK(WriteManifest(manifest, directory));
+  };
+  const auto damaged = [](absl::string_view what) {
+    return StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(what)));
+  };
+  const auto storage = make();
+  RILL_ASSERT_OK(storage->ExtendRagged({row}));
+  shapes_of({kHuge, 0, 0, kHuge});
+  EXPECT_THAT(storage->Load(directory), damaged("have room in"));
+  shapes_of(std::vector<int64_t>(16, 0));
+  EXPECT_THAT(storage->Load(directory), damaged("rank 8, want at most 7"));
+  EXPECT_EQ(storage->size(), 1);
+  shapes_of({3, 0, 0, 5});
+  RILL_ASSERT_OK(storage->Load(directory));
+  EXPECT_EQ(storage->size(), 2);
 }
 
 }  // namespace

@@ -19,8 +19,11 @@ using storage_internal::LeafBatch;
 using storage_internal::LeafKeys;
 using storage_internal::ListRowPtr;
 using storage_internal::ListRows;
+using storage_internal::RaggedRows;
 using storage_internal::RowKeeper;
 using storage_internal::StoredRows;
+using storage_internal::StoredRun;
+using storage_internal::TurnStorage;
 
 namespace {
 
@@ -149,6 +152,43 @@ absl::Status WriteRagged(const ListRows& list,
   return absl::OkStatus();
 }
 
+// Tells a list the ragged leaves of stored rows that it is about to be given:
+// views, a run at a time.
+class RaggedRuns {
+ public:
+  // `leaves` have a row for each row that was saved.
+  RaggedRuns(const StoredRows& stored, std::vector<RaggedTensor> leaves,
+             ListRows* list)
+      : leaves_(std::move(leaves)), list_(list) {
+    int64_t row = 0;
+    const LaneRings& saved = stored.saved;
+    for (int64_t lane = 0; lane < saved.lanes().count; ++lane) {
+      const int64_t first_step =
+          saved.cursors()[lane].written - saved.live(lane);
+      rows_of_step_0_.push_back(row - first_step);
+      row += saved.live(lane);
+    }
+  }
+
+  absl::Status operator()(const StoredRun& run) const {
+    const int64_t base = rows_of_step_0_[static_cast<size_t>(run.lane)];
+    RaggedRows rows(leaves_.size());
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      for (int64_t step = run.first_step; step < run.end_step; ++step) {
+        RILL_ASSIGN_OR_RETURN(Tensor row, leaves_[i].Row(base + step));
+        rows[i].push_back(std::move(row));
+      }
+    }
+    list_->SetRagged(std::move(rows));
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<RaggedTensor> leaves_;
+  ListRows* list_;
+  std::vector<int64_t> rows_of_step_0_;  // By lane; where it would lie.
+};
+
 }  // namespace
 
 absl::Status ListStorage::ReadSome(absl::string_view caller,
@@ -263,22 +303,22 @@ absl::StatusOr<StoredRows> ListStorage::LoadRows(
       /*has_ragged=*/!options_.ragged_leaves.empty());
 }
 
-absl::Status ListStorage::PrepareLoad(const StoredRows& stored, const Rows* old,
-                                      Rows* fresh) const {
-  if (options_.ragged_leaves.empty()) return absl::OkStatus();
+absl::StatusOr<TurnStorage::PrepareRunFn> ListStorage::PrepareLoad(
+    const StoredRows& stored, const Rows* old, Rows* fresh) const {
+  if (options_.ragged_leaves.empty()) return PrepareRunFn();
   ListRows& list = *ListOf(fresh->keeper);
   std::vector<RaggedLeaf> known = list.ragged();
   if (old != nullptr) known = ListOf(old->keeper)->ragged();
   if (stored.spec.empty()) {  // Nothing was ever written there.
     list.LearnRagged(std::move(known));
-    return absl::OkStatus();
+    return PrepareRunFn();
   }
   const auto refuse = [&](const auto&... what) {
     return absl::FailedPreconditionError(
         absl::StrCat("Storage::Load: ragged leaves: got ", what...));
   };
   std::vector<RaggedLeaf> leaves;
-  RaggedRows rows;
+  std::vector<RaggedTensor> rows;
   for (const std::string& key : options_.ragged_leaves) {
     const Tensor* const values = stored.ragged.Find(key + "/values");
     const Tensor* const shapes = stored.ragged.Find(key + "/shapes");
@@ -293,26 +333,23 @@ absl::Status ListStorage::PrepareLoad(const StoredRows& stored, const Rows* old,
     const int64_t n = stored.saved.size();
     const int64_t told = shapes->rank() == 0 ? 0 : shapes->shape()[0];
     // Before anything is made of a number that a file tells.
-    const auto all =
-        told == n ? RaggedTensor::Create(*values, *shapes)
-                  : absl::StatusOr<RaggedTensor>(
-                        absl::DataLossError(absl::StrCat(told, " rows")));
+    auto all = told == n ? RaggedTensor::Create(*values, *shapes)
+                         : absl::StatusOr<RaggedTensor>(absl::DataLossError(
+                               absl::StrCat(told, " rows")));
     if (!all.ok()) {
       return absl::DataLossError(
           absl::StrCat("Storage::Load: ragged leaf \"", key, "\": got ",
                        all.status().message(), ", want shapes of ", n,
                        " rows that fit the values"));
     }
-    leaves.push_back({key, all->dtype(), all->row_rank()});
-    rows.emplace_back();
-    int64_t end = 0;  // Of a lane's rows; the newest of them come.
-    for (int64_t lane = 0; lane < lanes().count; ++lane) {
-      end += stored.saved.live(lane);
-      for (int64_t i = end - stored.rings.live(lane); i < end; ++i) {
-        RILL_ASSIGN_OR_RETURN(Tensor row, all->Row(i));
-        rows.back().push_back(std::move(row));
-      }
+    if (all->row_rank() > storage_internal::kMaxRaggedRank) {
+      return absl::DataLossError(
+          absl::StrCat("Storage::Load: ragged leaf \"", key, "\": got rank ",
+                       all->row_rank(), ", want at most ",
+                       storage_internal::kMaxRaggedRank));
     }
+    leaves.push_back({key, all->dtype(), all->row_rank()});
+    rows.push_back(*std::move(all));
   }
   for (size_t i = 0; i < known.size(); ++i) {
     if (known[i] == leaves[i]) continue;
@@ -321,9 +358,21 @@ absl::Status ListStorage::PrepareLoad(const StoredRows& stored, const Rows* old,
                   " in the directory, want this storage's ",
                   DTypeName(known[i].dtype), " and rank ", known[i].rank);
   }
+  std::vector<Shape> largest = storage_internal::NoRoom(leaves);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto rank = static_cast<size_t>(leaves[i].rank);
+    const int64_t* sizes = rows[i].shapes().data<int64_t>();
+    for (int64_t row = 0; row < rows[i].num_rows(); ++row, sizes += rank) {
+      storage_internal::MakeRoom({sizes, rank}, &largest[i]);
+    }
+  }
+  if (const absl::Status fits =
+          CheckRoom("Storage::Load", leaves, largest, list);
+      !fits.ok()) {
+    return absl::DataLossError(fits.message());
+  }
   list.LearnRagged(std::move(leaves));
-  list.SetRagged(std::move(rows));
-  return absl::OkStatus();
+  return PrepareRunFn(RaggedRuns(stored, std::move(rows), &list));
 }
 
 }  // namespace rill

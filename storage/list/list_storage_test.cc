@@ -12,14 +12,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/slots/live_slots.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/ragged_tensor.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -372,6 +375,141 @@ TEST(ListStorageTest, SpecThatIsGivenFixesDtypesAndRanks) {
               StatusIs(kInvalidArgument, HasSubstr("want int64 of rank 1")));
   SetLeaf(row, "tokens", Filled(DType::kInt64, {2}, 0));
   RILL_EXPECT_OK(storage->ExtendRagged({row}));
+}
+
+// A row: id [1], w [a, b].
+TensorDict Wide(int64_t id, int64_t a, int64_t b) {
+  TensorDict row;
+  SetLeaf(row, "id", Filled(DType::kInt64, {1}, id));
+  SetLeaf(row, "w", *Tensor::Zeros(DType::kInt64, {a, b}));
+  return row;
+}
+
+TEST(ListStorageTest, RowsThatNoPaddedRowCanHoldAreRefused) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto storage,
+      ListStorage::Create({.capacity = 4, .ragged_leaves = {"w"}}));
+  const auto refused =
+      StatusIs(kInvalidArgument,
+               AllOf(HasSubstr("leaf \"w\""), HasSubstr("have room in")));
+  // Alone, too: of the first write, of which nothing is kept.
+  EXPECT_THAT(storage->ExtendRagged({Wide(1, int64_t{1} << 61, 0)}), refused);
+  EXPECT_TRUE(storage->spec().empty());
+  RILL_ASSERT_OK(storage->ExtendRagged({Wide(1, kHuge, 0), Wide(2, 2, 3)}));
+  EXPECT_EQ(storage->MemoryUsage().row, 8 + 3 * 8 * kHuge);
+  EXPECT_THAT(storage->ExtendRagged({Wide(3, 0, kHuge)}), refused);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
+                            Stack(std::vector<TensorDict>{Wide(4, 0, kHuge)}));
+  EXPECT_THAT(storage->Extend(batch), refused);
+  EXPECT_THAT(storage->WriteAt({1}, batch), refused);
+  EXPECT_EQ(storage->size(), 2);
+  EXPECT_EQ(storage->MemoryUsage().row, 8 + 3 * 8 * kHuge);
+  TensorDict rows;
+  RILL_EXPECT_OK(storage->Read({0}, &rows));
+  RILL_EXPECT_OK(storage->Read({1}, &rows));
+  EXPECT_FALSE(storage->Read({0, 1}, &rows).ok());
+}
+
+// Whether writes in place were told as new rows.
+class Replacements final : public WriteObserver {
+ public:
+  void OnAttach(const Lanes&, absl::Span<const Cursor>) override {}
+  void OnRetire(const WriteEvent&) override {}
+  void OnWrite(const WriteEvent& event) override {
+    if (!event.is_append) told_.push_back(event.is_replacement);
+  }
+  void OnClear() override {}
+  const std::vector<bool>& told() const { return told_; }
+
+ private:
+  std::vector<bool> told_;
+};
+
+TEST(ListStorageTest, OnlyAWriteOfAllLeavesMakesOtherRows) {
+  const auto storage = Make(4);
+  RILL_ASSERT_OK(storage->ExtendRagged({Row(1, 2, 3), Row(2, 0, 1)}));
+  Replacements replacements;
+  RILL_ASSERT_OK(storage->AddObserver(&replacements));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict all,
+                            Stack(std::vector<TensorDict>{Row(3, 1, 1)}));
+  TensorDict even = all;
+  RILL_ASSERT_OK(even.Delete("tokens"));
+  TensorDict part = even;
+  RILL_ASSERT_OK(even.Delete("next"));
+  TensorDict ragged = all;
+  RILL_ASSERT_OK(ragged.Delete("id"));
+  for (const TensorDict& rows : {even, part, ragged, all}) {
+    RILL_ASSERT_OK(storage->WriteAt({1}, rows));
+  }
+  RILL_ASSERT_OK(storage->Patch({1}, all));
+  EXPECT_THAT(replacements.told(),
+              ElementsAre(false, false, false, true, false));
+  storage->RemoveObserver(&replacements);
+  // Of rows without ragged leaves all even ones are all.
+  RILL_ASSERT_OK_AND_ASSIGN(const auto plain,
+                            ListStorage::Create({.capacity = 4}));
+  RILL_ASSERT_OK(plain->Extend(all));
+  Replacements others;
+  RILL_ASSERT_OK(plain->AddObserver(&others));
+  RILL_ASSERT_OK(plain->WriteAt({0}, all));
+  EXPECT_THAT(others.told(), ElementsAre(true));
+  plain->RemoveObserver(&others);
+}
+
+TEST(ListStorageTest, MasksStandWhereNoLeafIsOnTheWay) {
+  const auto create = [](std::vector<std::string> ragged, std::string mask_key,
+                         TensorDictSpec spec = {}) {
+    return ListStorage::Create({.capacity = 4,
+                                .ragged_leaves = std::move(ragged),
+                                .mask_key = std::move(mask_key),
+                                .spec = std::move(spec)});
+  };
+  const auto refused = [](absl::string_view what) {
+    return StatusIs(kInvalidArgument, HasSubstr(std::string(what)));
+  };
+  EXPECT_THAT(create({"a"}, "a"), refused("mask_key"));
+  EXPECT_THAT(create({"a"}, "a/mask"), refused("below the leaf \"a\""));
+  EXPECT_THAT(create({"a/b", "c"}, "a"), refused("mask_key"));
+  EXPECT_THAT(create({"b", "b/c"}, "mask"), refused("\"b\" above \"b/c\""));
+  RILL_EXPECT_OK(create({"a"}, "a_mask"));
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(spec.Set("a", LeafSpec::Unbounded(DType::kInt64, {2})));
+  RILL_ASSERT_OK(spec.Set("id", LeafSpec::Unbounded(DType::kInt64, {1})));
+  EXPECT_THAT(create({"a"}, "id/mask", spec), refused("leaf \"id\""));
+  // The same, of rows that come without a spec.
+  RILL_ASSERT_OK_AND_ASSIGN(const auto storage, create({"tokens"}, "id/mask"));
+  EXPECT_THAT(storage->ExtendRagged({Row(1, 2, 3)}),
+              refused("mask_key \"id/mask\""));
+  EXPECT_TRUE(storage->spec().empty());
+}
+
+TEST(ListStorageTest, RaggedLeavesLeaveADimensionForTheBatch) {
+  const Shape largest = {1, 1, 2, 1, 1, 1, 1, 1};
+  ASSERT_EQ(largest.rank(), Shape::kMaxRank);
+  const auto refused = [](absl::string_view what) {
+    return StatusIs(kInvalidArgument, AllOf(HasSubstr(std::string(what)),
+                                            HasSubstr("at most 7")));
+  };
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(spec.Set("id", LeafSpec::Unbounded(DType::kInt64, {1})));
+  RILL_ASSERT_OK(
+      spec.Set("tokens", LeafSpec::Unbounded(DType::kInt64, largest)));
+  EXPECT_THAT(ListStorage::Create(
+                  {.capacity = 4, .ragged_leaves = {"tokens"}, .spec = spec}),
+              refused("Options::spec"));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto storage,
+      ListStorage::Create({.capacity = 4, .ragged_leaves = {"tokens"}}));
+  TensorDict row;
+  SetLeaf(row, "id", Filled(DType::kInt64, {1}, 0));
+  SetLeaf(row, "tokens", Filled(DType::kInt64, largest, 0));
+  EXPECT_THAT(storage->ExtendRagged({row}), refused("\"tokens\""));
+  EXPECT_TRUE(storage->spec().empty());
+  SetLeaf(row, "tokens", Filled(DType::kInt64, largest.Prefix(7), 0));
+  RILL_ASSERT_OK(storage->ExtendRagged({row, row}));
+  TensorDict rows;
+  RILL_EXPECT_OK(storage->Read({0, 1}, &rows));
 }
 
 }  // namespace

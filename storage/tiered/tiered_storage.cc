@@ -38,6 +38,11 @@ absl::Status CheckOptions(const TieredStorage::Options& options) {
         absl::StrCat("a storage on ", options.below->device().ToString()),
         "one in host memory or in files");
   }
+  if (options.below->has_ragged_leaves()) {
+    return BadOption("below", "a storage of rows with ragged leaves",
+                     "one of rows of one shape; use it without tiers, or pad "
+                     "the rows before they are stored");
+  }
   const Lanes& lanes = options.below->lanes();
   if (options.fast_capacity <= 0 || options.fast_capacity % lanes.count != 0 ||
       options.fast_capacity > lanes.num_slots()) {

@@ -50,7 +50,8 @@ namespace rill {
 class TieredStorage final : public Storage {
  public:
   struct Options {
-    // All rows, in host memory; nobody else may write to it. Required.
+    // All rows, in host memory and without ragged leaves (ListStorage); nobody
+    // else may write to it. Required.
     std::unique_ptr<Storage> below = nullptr;
     // Rows of the fast tier in all: > 0, a multiple of the lanes, at most
     // those of `below`.

@@ -17,6 +17,7 @@
 #include "rill/device/testing/fake_backend.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/list/list_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/testing/status_matchers.h"
@@ -324,6 +325,20 @@ TEST(TieredStorageTest, AMemmapAskedForADeviceNamesTheWayOut) {
                              .device = Device::Cuda(0)}),
       StatusIs(kInvalidArgument, AllOf(HasSubstr("got cuda:0, want cpu"),
                                        HasSubstr("TieredStorage"))));
+}
+
+TEST(TieredStorageTest, RaggedLeavesAreRefused) {
+  const auto create = [](std::vector<std::string> ragged) {
+    return TieredStorage::Create(
+        {.below = *ListStorage::Create(
+             {.capacity = 8, .ragged_leaves = std::move(ragged)}),
+         .fast_capacity = 4});
+  };
+  EXPECT_THAT(create({"tokens"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("Options::below"),
+                             HasSubstr("ragged leaves"), HasSubstr("pad"))));
+  RILL_EXPECT_OK(create({}));
 }
 
 }  // namespace

@@ -42,7 +42,9 @@ class RowKeeper {
   virtual ~RowKeeper() = default;
 
   // Step i of leaf `place.leaf` is at place i, and stays there until the write
-  // is over. A write stages its runs one by one, those of a lane in its order.
+  // is over. A write stages its runs one by one, those of a lane in its order:
+  // two at most, of which the second begins at position 0. A lane's first run
+  // since Clear may begin anywhere (a Load), all others where the last ended.
   virtual absl::Status StageAppend(const LaneRun& run,
                                    absl::Span<const LeafBatch> places) = 0;
   // Place i -> row slots[i] of these leaves; of a slot that is named twice the

@@ -248,19 +248,14 @@ absl::Status TurnStorage::Load(const std::string& directory,
       LoadRows(directory, rows == nullptr ? TensorDictSpec() : rows->spec,
                options));
   LaneRings rings = stored.rings;
-  WriteScratch scratch;
-  rings.LiveRanges(&scratch.plan.written);
   // Rows that are live stay whole until all that can fail is over.
   const TensorDictSpec spec = rows == nullptr ? stored.spec : rows->spec;
   if (!spec.empty()) {
     const std::shared_ptr<Rows> old = rows;
     RILL_ASSIGN_OR_RETURN(rows, MakeRows(spec));
-    RILL_RETURN_IF_ERROR(PrepareLoad(stored, old.get(), rows.get()));
-    if (rings.size() > 0) {
-      RILL_ASSIGN_OR_RETURN(const TensorDict live, RowsOf(stored));
-      RILL_RETURN_IF_ERROR(StageStored(live, rows.get(), &scratch));
-      rows->keeper->Commit();
-    }
+    RILL_ASSIGN_OR_RETURN(const PrepareRunFn prepare,
+                          PrepareLoad(stored, old.get(), rows.get()));
+    RILL_RETURN_IF_ERROR(FillWith(stored, prepare, rows.get()));
   }
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
@@ -268,7 +263,9 @@ absl::Status TurnStorage::Load(const std::string& directory,
     rows_.swap(rows);
     rings_ = std::move(rings);
   }
-  if (!observers_.empty()) AttachAllAgain(&scratch);
+  if (observers_.empty()) return absl::OkStatus();
+  WriteScratch scratch;  // As large as all rows, so not the thread's.
+  AttachAllAgain(&scratch);
   return absl::OkStatus();
 }
 
@@ -278,29 +275,49 @@ absl::StatusOr<StoredRows> TurnStorage::LoadRows(
   return LoadStoredRows(directory, lanes_, spec, options);
 }
 
-absl::Status TurnStorage::StageStored(const TensorDict& stored, Rows* rows,
-                                      WriteScratch* scratch) const {
-  RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Load", rows->spec,
-                                            rows->tree, stored,
-                                            /*allow_part=*/false));
-  RILL_RETURN_IF_ERROR(scratch->leaves.PrepareOnHost(/*batch_rank=*/1));
-  std::vector<LeafBatch>& places = scratch->places;
-  int64_t row = 0;
-  for (const SlotRange& range : scratch->plan.written) {
+absl::Status TurnStorage::FillWith(const StoredRows& stored,
+                                   const PrepareRunFn& prepare,
+                                   Rows* rows) const {
+  BatchLeaves leaves;
+  for (const StoredRows::Part& part : stored.parts) {
+    if (part.rows.batch_shape()[0] == 0) continue;
+    RILL_RETURN_IF_ERROR(leaves.Bind("Storage::Load", rows->spec, rows->tree,
+                                     part.rows, /*allow_part=*/false));
+    RILL_RETURN_IF_ERROR(leaves.PrepareOnHost(/*batch_rank=*/1));
+    const auto stage = [&](const StoredRun& run) -> absl::Status {
+      if (prepare != nullptr) {
+        RILL_RETURN_IF_ERROR(prepare(run));
+      }
+      return StageStored(run, leaves, rows);
+    };
+    RILL_RETURN_IF_ERROR(ForEachRun(stored, part, stage));
+    rows->keeper->Commit();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TurnStorage::StageStored(const StoredRun& run,
+                                      const BatchLeaves& leaves,
+                                      Rows* rows) const {
+  std::vector<LeafBatch> places;
+  int64_t next = 0;
+  for (int64_t step = run.first_step; step < run.end_step; step += next) {
+    const int64_t first = step - run.first_step;
     places.clear();
-    for (const BatchLeaf& leaf : scratch->leaves.leaves()) {
+    for (const BatchLeaf& leaf : leaves.leaves()) {
       if (leaf.ready->num_elements() == 0) continue;
       const int64_t stride = leaf.ready->strides_bytes()[0];
-      places.push_back(
-          {leaf.leaf, leaf.ready->raw_data() + row * stride, stride});
+      places.push_back({leaf.leaf,
+                        leaf.ready->raw_data() + (run.row + first) * stride,
+                        stride});
     }
-    RILL_RETURN_IF_ERROR(
-        rows->keeper->StageAppend({.lane = lanes_.LaneOf(range.first),
-                                   .position = lanes_.PositionOf(range.first),
-                                   .steps = range.count,
-                                   .first_row = row},
-                                  places));
-    row += range.count;
+    const int64_t position = step % lanes_.capacity;
+    next = std::min(run.end_step - step, lanes_.capacity - position);
+    RILL_RETURN_IF_ERROR(rows->keeper->StageAppend({.lane = run.lane,
+                                                    .position = position,
+                                                    .steps = next,
+                                                    .first_row = first},
+                                                   places));
   }
   return absl::OkStatus();
 }

@@ -3,7 +3,9 @@
 #define RILL_STORAGE_TURNS_TURN_STORAGE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -85,14 +87,16 @@ class TurnStorage : public Storage {
 
   // Extend and WriteInPlace of rows that hold more than the leaves of the spec:
   // `prepare` tells it to the keeper, which is about to be asked to stage them.
-  // `rows` may be without leaves.
   using PrepareFn = absl::FunctionRef<absl::Status(RowKeeper*)>;
   absl::StatusOr<ExtendResult> ExtendWith(const TensorDict& batch,
                                           const WriteInfo& info,
                                           PrepareFn prepare);
+  // With it `rows` may be without leaves. `is_whole`: all that rows hold beside
+  // the leaves of the spec is written, so that with these the rows are others.
   absl::Status WriteInPlaceWith(absl::Span<const Slot> slots,
                                 const TensorDict& rows, InPlace kind,
-                                PrepareFn prepare);
+                                bool is_whole,
+                                std::optional<PrepareFn> prepare = {});
   // The same for files. `rows` may be null.
   virtual absl::Status SaveRows(const std::string& directory,
                                 const LaneRings& rings,
@@ -105,10 +109,13 @@ class TurnStorage : public Storage {
   virtual absl::StatusOr<StoredRows> LoadRows(
       const std::string& directory, const TensorDictSpec& spec,
       const StorageLoadOptions& options) const;
-  // `old` are the rows so far, or null.
-  virtual absl::Status PrepareLoad(const StoredRows&, const Rows* /*old*/,
-                                   Rows* /*fresh*/) const {
-    return absl::OkStatus();
+  // `old` are the rows so far, or null. Gives what tells `fresh` of a run of
+  // stored rows that is about to be staged; null: there is nothing to tell.
+  using PrepareRunFn = std::function<absl::Status(const StoredRun&)>;
+  virtual absl::StatusOr<PrepareRunFn> PrepareLoad(const StoredRows&,
+                                                   const Rows* /*old*/,
+                                                   Rows* /*fresh*/) const {
+    return PrepareRunFn();
   }
 
   virtual absl::StatusOr<std::unique_ptr<RowKeeper>> MakeKeeper(
@@ -141,14 +148,15 @@ class TurnStorage : public Storage {
   absl::Status StageRuns(const BatchRows& extent, Rows* rows,
                          WriteScratch* scratch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  absl::Status CheckedWrite(absl::Span<const Slot> slots,
-                            const TensorDict& rows, InPlace kind,
-                            const PrepareFn* prepare);
   absl::Status Overwrite(absl::Span<const Slot> slots, const TensorDict& rows,
-                         const PrepareFn* prepare, WriteScratch* scratch)
+                         bool is_whole, std::optional<PrepareFn> prepare,
+                         WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  absl::Status StageStored(const TensorDict& stored, Rows* rows,
-                           WriteScratch* scratch) const;
+  // The rows that are live in stored.rings, a part at a time.
+  absl::Status FillWith(const StoredRows& stored, const PrepareRunFn& prepare,
+                        Rows* rows) const;
+  absl::Status StageStored(const StoredRun& run, const BatchLeaves& leaves,
+                           Rows* rows) const;
 
   // The values of rows that are stored; with `written` of its leaves only.
   absl::Status BuildEvent(absl::Span<const Slot> slots,

@@ -123,18 +123,13 @@ absl::Status TurnStorage::StageRuns(const BatchRows& kept, Rows* rows,
 
 absl::Status TurnStorage::WriteInPlace(absl::Span<const Slot> slots,
                                        const TensorDict& rows, InPlace kind) {
-  return CheckedWrite(slots, rows, kind, /*prepare=*/nullptr);
+  return WriteInPlaceWith(slots, rows, kind, /*is_whole=*/true);
 }
 
 absl::Status TurnStorage::WriteInPlaceWith(absl::Span<const Slot> slots,
                                            const TensorDict& rows, InPlace kind,
-                                           PrepareFn prepare) {
-  return CheckedWrite(slots, rows, kind, &prepare);
-}
-
-absl::Status TurnStorage::CheckedWrite(absl::Span<const Slot> slots,
-                                       const TensorDict& rows, InPlace kind,
-                                       const PrepareFn* prepare) {
+                                           bool is_whole,
+                                           std::optional<PrepareFn> prepare) {
   const Shape want = {static_cast<int64_t>(slots.size())};
   if (!(rows.batch_shape() == want)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -144,12 +139,12 @@ absl::Status TurnStorage::CheckedWrite(absl::Span<const Slot> slots,
   absl::MutexLock turn(&write_mutex_);
   ThreadWriteScratch scratch;
   scratch->in_place = kind;
-  return Overwrite(slots, rows, prepare, &*scratch);
+  return Overwrite(slots, rows, is_whole, prepare, &*scratch);
 }
 
 absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
-                                    const TensorDict& rows,
-                                    const PrepareFn* prepare,
+                                    const TensorDict& rows, bool is_whole,
+                                    std::optional<PrepareFn> prepare,
                                     WriteScratch* scratch) {
   Rows* const stored = HeldRows().get();
   RILL_RETURN_IF_ERROR(HeldRings().CheckLive("Storage::WriteAt", slots));
@@ -158,11 +153,11 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
   const auto drop = absl::MakeCleanup([&keeper] { keeper.Drop(); });
   BatchLeaves& leaves = scratch->leaves;
   leaves.Clear();
-  if (prepare == nullptr || !rows.empty()) {
+  if (!prepare.has_value() || !rows.empty()) {
     RILL_RETURN_IF_ERROR(leaves.Bind("Storage::WriteAt", stored->spec,
                                      stored->tree, rows, /*allow_part=*/true));
   }
-  if (prepare != nullptr) {
+  if (prepare.has_value()) {
     RILL_RETURN_IF_ERROR((*prepare)(&keeper));
   }
   if (slots.empty()) return absl::OkStatus();
@@ -182,8 +177,9 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
     WriteEvent event =
         scratch->event.Event(/*is_append=*/false, written, written);
     event.is_patch = scratch->in_place == InPlace::kPatch;
-    event.is_replacement = !event.is_patch && leaves.leaves().size() ==
-                                                  stored->spec.leaves().size();
+    event.is_replacement =
+        !event.is_patch && is_whole &&
+        leaves.leaves().size() == stored->spec.leaves().size();
     return event;
   };
   const WriteEvent retire = make_event();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/base/clock.h"
 
+#include <chrono>
+
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -12,7 +14,20 @@ class SystemClock final : public Clock {
   absl::Time Now() const override { return absl::Now(); }
 };
 
+class SteadyClock final : public Clock {
+ public:
+  absl::Time Now() const override {
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return absl::UnixEpoch() + absl::FromChrono(since);
+  }
+};
+
 }  // namespace
+
+const Clock& Clock::Steady() {
+  static const Clock* const clock = new SteadyClock;
+  return *clock;
+}
 
 const Clock& Clock::System() {
   static const Clock* const clock = new SystemClock;

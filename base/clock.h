@@ -15,6 +15,9 @@ class Clock {
 
   // The machine's clock. Lives for ever.
   static const Clock& System();
+  // Never goes back, and tells no date: for how long something takes. Lives for
+  // ever.
+  static const Clock& Steady();
 };
 
 }  // namespace rill

@@ -20,6 +20,16 @@ TEST(ClockTest, SystemClockIsOne) {
   EXPECT_EQ(&Clock::System(), &Clock::System());
 }
 
+TEST(ClockTest, SteadyClockIsOneAndNeverGoesBack) {
+  EXPECT_EQ(&Clock::Steady(), &Clock::Steady());
+  absl::Time before = Clock::Steady().Now();
+  for (int i = 0; i < 1000; ++i) {
+    const absl::Time now = Clock::Steady().Now();
+    ASSERT_GE(now, before);
+    before = now;
+  }
+}
+
 TEST(ClockTest, TestsCanHoldTheTime) {
   class HeldClock : public Clock {
    public:

@@ -8,8 +8,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/disk_space.h"
 
 namespace rill::base_internal {
 namespace {
@@ -47,12 +49,9 @@ absl::StatusCode CodeOf(int error) {
 
 // Free bytes for ordinary users where `path` lies or would lie; -1: unknown.
 int64_t FreeBytes(const std::string& path) {
-  struct statvfs fs;
-  if (statvfs(path.c_str(), &fs) != 0 &&
-      statvfs(ParentDirectory(path).c_str(), &fs) != 0) {
-    return -1;
-  }
-  return static_cast<int64_t>(fs.f_bavail) * static_cast<int64_t>(fs.f_frsize);
+  std::optional<int64_t> bytes = FreeDiskBytes(path);
+  if (!bytes.has_value()) bytes = FreeDiskBytes(ParentDirectory(path));
+  return bytes.value_or(-1);
 }
 
 }  // namespace

@@ -51,6 +51,9 @@ absl::Status CheckOptions(const ReplayBuffer::Options& options) {
   if (options.sampler == nullptr) {
     return BadOption("sampler", "null", "a sampler");
   }
+  if (options.clock == nullptr) {
+    return BadOption("clock", "null", "a clock");
+  }
   for (size_t i = 0; i < options.transforms.size(); ++i) {
     if (options.transforms[i] != nullptr) continue;
     return BadOption(absl::StrCat("transforms[", i, "]"), "null",
@@ -110,6 +113,8 @@ ReplayBuffer::State::State(Options options,
                                        : MakeRoundRobinWriter()),
       rate_limiter(std::move(options.rate_limiter)),
       rate_limit_timeout(options.rate_limit_timeout),
+      clock(*options.clock),
+      made_at(clock.Now()),
       batch_size(options.batch_size),
       prefetch(options.prefetch),
       pin_memory(options.pin_memory),
@@ -201,6 +206,18 @@ ReplayBuffer::~ReplayBuffer() = default;
 
 // --- Accessors ---------------------------------------------------------------
 
+ReplayBuffer::Rates ReplayBuffer::Stats::RatesSince(
+    const Stats& earlier) const {
+  const double seconds = absl::ToDoubleSeconds(elapsed - earlier.elapsed);
+  if (!(seconds > 0)) return {};
+  const auto rate = [seconds](int64_t now, int64_t before) {
+    return static_cast<double>(now - before) / seconds;
+  };
+  return {.rows_written = rate(rows_written, earlier.rows_written),
+          .items_sampled = rate(items_sampled, earlier.items_sampled),
+          .batches = rate(batches, earlier.batches)};
+}
+
 ReplayBuffer::Stats ReplayBuffer::GetStats() const {
   const State& state = *state_;
   Stats stats = {.size = size(),
@@ -208,7 +225,16 @@ ReplayBuffer::Stats ReplayBuffer::GetStats() const {
                  .usage = state.storage->MemoryUsage(),
                  .rows_written = state.rows_written,
                  .items = items()};
+  stats.device_bytes = stats.usage.device;
+  if (state.rate_limiter != nullptr) {
+    stats.rate_limiter = state.rate_limiter->GetStats();
+  }
   absl::MutexLock lock(&state.queue_mutex);
+  stats.elapsed = state.clock.Now() - state.made_at;
+  for (const auto* jobs : {&state.ahead, &state.spare}) {
+    for (const auto& job : *jobs) stats.device_bytes += job->DeviceBytes();
+  }
+  stats.items_sampled = state.items_sampled;
   stats.batches = state.batches;
   stats.batches_ahead = static_cast<int64_t>(state.ahead.size());
   stats.batches_awaited = state.batches_awaited;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "rill/base/clock.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/replay/rate_limiter.h"
@@ -101,20 +102,40 @@ class ReplayBuffer : public Sink {
     std::shared_ptr<RateLimiter> rate_limiter = nullptr;
     // How long one call waits for it; DEADLINE_EXCEEDED after.
     absl::Duration rate_limit_timeout = absl::InfiniteDuration();
+    // Measures Stats::elapsed and time_awaited, and outlives the buffer.
+    const Clock* clock = &Clock::Steady();
   };
 
+  // A second.
+  struct Rates {
+    double rows_written = 0;
+    double items_sampled = 0;
+    double batches = 0;
+  };
   struct Stats {
+    // From an earlier look at this buffer to this one; from Stats(), since it
+    // was made. All 0 where no time lies between.
+    Rates RatesSince(const Stats& earlier) const;
+
     int64_t size = 0;
     int64_t capacity = 0;
     StorageUsage usage;
+    // Device memory: the storage's, and that of batches that are made and wait,
+    // or whose memory does; not of those being made at this moment.
+    int64_t device_bytes = 0;
+    absl::Duration elapsed = absl::ZeroDuration();  // Since it was made.
     int64_t rows_written = 0;  // By this buffer; those that were dropped not.
     int64_t items = 0;
-    int64_t batches = 0;        // Handed out.
+    int64_t items_sampled = 0;  // Handed out, in
+    int64_t batches = 0;
     int64_t batches_ahead = 0;  // Drawn and not handed out.
     // Batches that were not ready when they were asked for, and how long that
     // took. Without prefetch none.
     int64_t batches_awaited = 0;
     absl::Duration time_awaited = absl::ZeroDuration();
+    // Counts and waits of Options::rate_limiter, those of other buffers that
+    // share it among them; nullopt where there is none.
+    std::optional<RateLimiter::Stats> rate_limiter = std::nullopt;
   };
 
   struct OpenOptions {
@@ -228,6 +249,8 @@ class ReplayBuffer : public Sink {
   absl::Status UpdatePriorities(const TensorDict& batch,
                                 absl::Span<const float> priorities);
 
+  // Sampling and writing read no clock for it. Cost: that of
+  // Storage::MemoryUsage, and O(leaves) for each batch that waits.
   Stats GetStats() const;
   int64_t size() const;
   // Of these rows, those that may still be drawn: all but what a consuming

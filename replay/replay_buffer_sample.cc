@@ -200,22 +200,26 @@ absl::Status ReplayBuffer::State::SampleOnce(
     queue_mutex.Lock();
   } else if (job->stage != Job::Stage::kDone) {
     ++batches_awaited;
-    const absl::Time begin = Clock::System().Now();
+    const absl::Time begin = clock.Now();
     const auto is_done = [this, &job] {
       queue_mutex.AssertReaderHeld();
       return job->stage == Job::Stage::kDone;
     };
     queue_mutex.Await(absl::Condition(&is_done));
-    time_awaited += Clock::System().Now() - begin;
+    time_awaited += clock.Now() - begin;
   }
   // The memory of a job is not the caller's.
   if (copy_stream.has_value() && !job->status.ok()) job->batch = TensorDict();
   // What the caller had serves a batch to come.
   std::swap(job->batch, *out);
   *copied = job->copied;
-  if (job->status.ok()) ++batches;
+  if (job->status.ok()) {
+    ++batches;
+    items_sampled += job->items;
+  }
   *is_cleared = job->is_cleared;
   const absl::Status status = job->status;
+  job->stage = Job::Stage::kDone;
   spare.push_back(std::move(job));
   return status;
 }

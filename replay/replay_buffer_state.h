@@ -14,6 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "rill/base/clock.h"
 #include "rill/base/held_directory.h"
 #include "rill/formats/manifest.h"
 #include "rill/replay/draw_gate.h"
@@ -120,6 +122,8 @@ struct ReplayBuffer::State {
   const std::unique_ptr<Writer> writer;
   const std::shared_ptr<RateLimiter> rate_limiter;
   const absl::Duration rate_limit_timeout;
+  const Clock& clock;
+  const absl::Time made_at;
   const int64_t batch_size;
   const int64_t prefetch;
   const bool pin_memory;
@@ -159,6 +163,7 @@ struct ReplayBuffer::State {
   std::vector<std::unique_ptr<Job>> ahead ABSL_GUARDED_BY(queue_mutex);
   std::vector<std::unique_ptr<Job>> spare ABSL_GUARDED_BY(queue_mutex);
   bool is_stopping ABSL_GUARDED_BY(queue_mutex) = false;
+  int64_t items_sampled ABSL_GUARDED_BY(queue_mutex) = 0;
   int64_t batches ABSL_GUARDED_BY(queue_mutex) = 0;
   int64_t batches_awaited ABSL_GUARDED_BY(queue_mutex) = 0;
   absl::Duration time_awaited ABSL_GUARDED_BY(queue_mutex) =

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "rill/device/stream.h"
 #include "rill/replay/sample_reader.h"
 #include "rill/slots/sample_plan.h"
@@ -31,6 +32,16 @@ struct SampleJob {
     copied = nullptr;
     in_flight.clear();
     return status;
+  }
+
+  // Device memory of its batch; 0 while somebody works on it.
+  int64_t DeviceBytes() const {
+    int64_t bytes = 0;
+    if (stage == Stage::kRunning) return bytes;
+    batch.ForEachLeaf([&bytes](absl::string_view, const Tensor& leaf) {
+      if (!leaf.device().is_cpu()) bytes += leaf.size_bytes();
+    });
+    return bytes;
   }
 
   uint64_t number = 0;  // Of the batch.

@@ -140,18 +140,24 @@ TensorDictSpec DenseStorageImpl::spec() const {
 }
 
 StorageUsage DenseStorageImpl::MemoryUsage() const {
+  StorageUsage usage;
+  if (directory_ != nullptr) usage.disk_free = directory_->FreeDiskBytes();
   absl::ReaderMutexLock lock(&state_mutex_);
-  if (rows_ == nullptr) return {};
+  if (rows_ == nullptr) return usage;
   const RowLayout& layout = rows_->table->layout();
   const NextRows* const next = rows_->table->next();
   const int64_t bytes =
       layout.size_bytes() + (next == nullptr ? 0 : next->memory_bytes());
-  const bool is_in_files = directory_ != nullptr;
-  return {.row = layout.row_bytes(),
-          .memory = is_in_files ? 0 : bytes,
-          .disk = is_in_files ? directory_->DiskBytes() : 0,
-          .full = bytes,
-          .saved = next == nullptr ? 0 : next->saved_bytes()};
+  usage.row = layout.row_bytes();
+  usage.full = bytes;
+  if (directory_ != nullptr) {
+    usage.disk = directory_->DiskBytes();
+  } else {
+    usage.memory = bytes;
+    if (!device_.is_cpu()) usage.device = bytes;
+  }
+  if (next != nullptr) usage.saved = next->saved_bytes();
+  return usage;
 }
 
 absl::StatusOr<const DenseStorageImpl::Rows*> DenseStorageImpl::FindLive(

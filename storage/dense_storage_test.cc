@@ -139,8 +139,10 @@ TEST(DenseStorageTest, MemoryUsageIsThatOfAllSlots) {
   EXPECT_EQ(usage.row, 64 + 8);
   EXPECT_EQ(usage.memory, 10 * (64 + 8));
   EXPECT_EQ(usage.full, usage.memory);
+  EXPECT_EQ(usage.device, 0);
   EXPECT_EQ(usage.disk, 0);
   EXPECT_EQ(usage.saved, 0);
+  EXPECT_EQ(usage.disk_free, std::nullopt);
 }
 
 TEST(DenseStorageTest, RowsLieWhereTheyWereAskedTo) {

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "rill/base/disk_space.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/directory/commit_record.h"
@@ -103,7 +104,7 @@ class MemmapReader final : public Storage {
             .memory = 0,
             .disk = directory_->rows().DiskBytes(),
             .full = layout.size_bytes(),
-            .saved = 0};
+            .disk_free = FreeDiskBytes(directory_->path())};
   }
 
   absl::Status Read(absl::Span<const Slot> slots,

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,16 +43,20 @@ struct ExtendResult {
 };
 
 // What a storage takes, in bytes. Room for rows counts whether they are live or
-// not. All 0 as long as it is not known what a row holds.
+// not. All but `disk_free` 0 as long as it is not known what a row holds.
 struct StorageUsage {
   int64_t row = 0;     // One row as it is read: the sum of its leaves.
   int64_t memory = 0;  // Taken in RAM, pinned RAM or a device's memory.
+  int64_t device = 0;  // Of `memory`, what is a device's.
   int64_t disk = 0;    // Taken on the disk.
   // Memory and disk once every slot has been written: what to plan for.
   int64_t full = 0;
   // What every slot would take beyond `full` if each row held all its leaves;
   // below 0 where sharing them costs more than it gives.
   int64_t saved = 0;
+  // What the file system of the rows' files has free; nullopt where rows lie in
+  // none, or the system does not tell. Of several file systems the fullest.
+  std::optional<int64_t> disk_free = std::nullopt;
 };
 
 // How Storage::Load takes what was saved.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "rill/base/disk_space.h"
 #include "rill/base/file.h"
 #include "rill/base/file_writer.h"
 #include "rill/base/status_macros.h"
@@ -154,6 +155,10 @@ absl::Span<std::byte> StorageDirectory::RecordBytes() const {
 
 void StorageDirectory::Set(absl::Span<const LaneMark> marks) {
   if (record_) record_->Set(marks);
+}
+
+std::optional<int64_t> StorageDirectory::FreeDiskBytes() const {
+  return rill::FreeDiskBytes(path_);
 }
 
 absl::Status StorageDirectory::Sync() const {

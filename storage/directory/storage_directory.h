@@ -69,6 +69,8 @@ class StorageDirectory {
   }
   // After MapRows, what the rows' files take on the disk. Thread-safe.
   int64_t DiskBytes() const { return rows_->DiskBytes(); }
+  // What the file system has free. Thread-safe.
+  std::optional<int64_t> FreeDiskBytes() const;
   void Announce(const LaneSteps& append) { record_->Announce(append); }
   void Commit(const LaneSteps& append) { record_->Commit(append); }
   void Set(absl::Span<const LaneMark> marks);

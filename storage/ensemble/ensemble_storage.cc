@@ -386,7 +386,12 @@ StorageUsage EnsembleStorage::MemoryUsage() const {
   }
   for (size_t i = 0; i < usages.size(); ++i) {
     all.memory += usages[i].memory;
+    all.device += usages[i].device;
     all.disk += usages[i].disk;
+    if (usages[i].disk_free.has_value()) {
+      all.disk_free = std::min(*usages[i].disk_free,
+                               all.disk_free.value_or(*usages[i].disk_free));
+    }
     // Members that do not know their rows yet will.
     all.full += usages[i].row == 0 ? all.row * state_->members[i]->capacity()
                                    : usages[i].full;

@@ -211,6 +211,7 @@ StorageUsage TieredStorage::MemoryUsage() const {
   StorageUsage usage = state_->below->MemoryUsage();
   const StorageUsage fast = state_->fast->MemoryUsage();
   usage.memory += fast.memory;
+  usage.device += fast.device;
   usage.full += fast.full;
   return usage;
 }

@@ -20,6 +20,14 @@ absl::Status CheckReplaceable(absl::string_view caller,
                      "\": got a file, want nothing or a saved directory; name "
                      "another"));
   }
+  // Its files go on changing, and who has it open would lose them.
+  constexpr absl::string_view kLive = "rill.commit";
+  if (PathExists(JoinPath(directory, kLive))) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(caller, ": \"", directory, "\": got \"", kLive,
+                     "\" there, so a storage lives in it, want nothing or a "
+                     "saved directory; name another"));
+  }
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                         ListDirectory(directory));
   if (names.empty() || PathExists(JoinPath(directory, marker))) {

@@ -11,7 +11,8 @@ namespace rill {
 
 // Whether a save may replace `directory`: nothing is there, or an empty
 // directory, or one that holds the file `marker` ("rill.json", "meta.json") and
-// so was saved before. Else FAILED_PRECONDITION says what is there, so that a
+// so was saved before, and in which no storage lives (docs/formats/
+// storage_directory.md). Else FAILED_PRECONDITION says what is there, so that a
 // slip in a path does not cost somebody's files. `caller` starts the message.
 // Thread-safety: thread-safe.
 absl::Status CheckReplaceable(absl::string_view caller,

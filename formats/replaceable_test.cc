@@ -27,6 +27,16 @@ TEST(ReplaceableTest, NothingAndEmptyAndMarkedDirectoriesMayBeReplaced) {
   RILL_EXPECT_OK(CheckReplaceable("Save", path, "rill.json"));
 }
 
+TEST(ReplaceableTest, RowsOfALiveStorageAreNotReplaced) {
+  const std::string path = FreshPath("replaceable");
+  RILL_ASSERT_OK(CreateDirectories(path));
+  WriteInPlace(JoinPath(path, "rill.json"), "{}");
+  WriteInPlace(JoinPath(path, "rill.commit"), "x");
+  EXPECT_THAT(CheckReplaceable("Save", path, "rill.json"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("a storage lives")));
+}
+
 TEST(ReplaceableTest, SomebodysFilesAreNotReplaced) {
   const std::string path = FreshPath("replaceable");
   RILL_ASSERT_OK(CreateDirectories(path));

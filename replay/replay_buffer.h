@@ -146,6 +146,12 @@ class ReplayBuffer : public Sink {
     // that were made ahead are of slots that are no more, and are left out:
     // their numbers are not drawn again.
     bool accept_other_capacity = false;
+    // Of a position (SavePosition): where some of its rows were overwritten
+    // since, which is FAILED_PRECONDITION otherwise, the storage stays as it
+    // is, with its newest rows. Priorities stay with the rows of the position
+    // that are still there; all else is as with accept_other_capacity. The rate
+    // limiter's counts are those of the position.
+    bool accept_newer = false;
   };
 
   // INVALID_ARGUMENT names the option, or the transform that cannot work on the
@@ -267,6 +273,14 @@ class ReplayBuffer : public Sink {
   // stays. FAILED_PRECONDITION where something else than a saved buffer is
   // there, or another buffer wrote to the storage meanwhile.
   absl::Status Save(const std::string& directory) const;
+  // All of that but the rows, which stay where they are: in the files of the
+  // storage, a MemmapStorage, which goes on changing. Open goes back to this
+  // position, exactly, as long as none of its rows was overwritten; for any gap
+  // Save to another directory. What was written in place since (WriteAt,
+  // UpdateIfPresent) is not undone. FAILED_PRECONDITION as Save, of a storage
+  // without files, and of a writer that puts rows in the places of others.
+  // Cost: that of Storage::Sync and of the sampler's state.
+  absl::Status SavePosition(const std::string& directory) const;
   // A buffer of `options` with what Save wrote: its next batches are those that
   // the saved one would have drawn. NOT_FOUND, DATA_LOSS (damaged: names file
   // and both checksums; or replaced by another save meanwhile),
@@ -274,6 +288,12 @@ class ReplayBuffer : public Sink {
   // names both sides; or a storage that holds rows already, so that no other
   // buffer's are lost). The seed is the saved one. With an error the storage is
   // empty as before.
+  //
+  // Of a position, `options.storage` has the rows, opened from their directory;
+  // those that were appended later are discarded, for good.
+  // FAILED_PRECONDITION where it is another storage, was cleared or loaded
+  // since, or where rows were overwritten: says how many of how many. With an
+  // error, or killed on the way, its rows are as before.
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Open(
       const std::string& directory, Options options);
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Open(

@@ -21,6 +21,10 @@ namespace {
 
 constexpr absl::string_view kKind = "replay_buffer";
 constexpr int64_t kVersion = 1;
+constexpr int64_t kPositionVersion = 2;  // Where rows are in place.
+constexpr absl::string_view kRowsField = "rows";
+constexpr absl::string_view kInPlaceRows = "in_place";
+constexpr absl::string_view kPositionFile = "storage.position";
 constexpr absl::string_view kStorageDirectory = "storage";
 constexpr absl::string_view kSamplerFile = "sampler.state";
 constexpr absl::string_view kWriterFile = "writer.state";
@@ -73,6 +77,16 @@ std::string UnitName(const UnitTransform* unit) {
 
 std::string AheadField(int64_t i, absl::string_view what) {
   return absl::StrCat("ahead_", i, "_", what);
+}
+
+absl::StatusOr<bool> IsPosition(const Manifest& manifest) {
+  const std::string field(kRowsField);
+  if (!manifest.fields.contains(field)) return false;
+  RILL_ASSIGN_OR_RETURN(const std::string rows, manifest.Text(field));
+  if (rows == kInPlaceRows) return true;
+  return absl::DataLossError(absl::StrCat("ReplayBuffer::Open: field \"", field,
+                                          "\": got \"", rows.substr(0, 80),
+                                          "\", want \"", kInPlaceRows, "\""));
 }
 
 // The lanes that were saved, as many as there are here.
@@ -176,10 +190,23 @@ FileSums StorageSums(const std::string& directory) {
 
 }  // namespace
 
-absl::Status ReplayBuffer::State::SaveTo(const std::string& directory) {
+absl::Status ReplayBuffer::State::SaveTo(const std::string& directory,
+                                         Rows rows) {
   const int64_t writes_before = writes.count();
-  RILL_RETURN_IF_ERROR(storage->Save(JoinPath(directory, kStorageDirectory)));
-  FileSums sums = StorageSums(directory);
+  Manifest manifest;
+  manifest.kind = std::string(kKind);
+  FileSums sums;
+  if (rows == Rows::kInPlace) {
+    manifest.version = kPositionVersion;
+    manifest.fields[std::string(kRowsField)] = std::string(kInPlaceRows);
+    RILL_ASSIGN_OR_RETURN(const std::string position, storage->SavePosition());
+    RILL_RETURN_IF_ERROR(
+        WriteFileAtomically(JoinPath(directory, kPositionFile), position));
+  } else {
+    manifest.version = kVersion;
+    RILL_RETURN_IF_ERROR(storage->Save(JoinPath(directory, kStorageDirectory)));
+    sums = StorageSums(directory);
+  }
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state, sampler->SaveState());
   if (writes.count() != writes_before) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -189,9 +216,6 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory) {
   }
   RILL_RETURN_IF_ERROR(
       WriteFileAtomically(JoinPath(directory, kSamplerFile), sampler_state));
-  Manifest manifest;
-  manifest.kind = std::string(kKind);
-  manifest.version = kVersion;
   manifest.fields["batch_number"] = absl::StrCat(batch_number.load());
   manifest.fields["sampler"] = std::string(sampler->name());
   RILL_RETURN_IF_ERROR(SaveWriter(directory, *writer, &manifest));
@@ -283,15 +307,31 @@ absl::Status ReplayBuffer::State::LoadAhead(const std::string& directory,
   return absl::OkStatus();
 }
 
-absl::Status ReplayBuffer::Save(const std::string& directory) const {
-  State& state = *state_;
-  absl::MutexLock pause(&state.pause_mutex);
-  RILL_RETURN_IF_ERROR(
-      CheckReplaceable("ReplayBuffer::Save", directory, kManifestFile));
-  return ReplaceDirectory(directory, [&state](const std::string& temporary)
+absl::Status ReplayBuffer::State::ReplaceSave(absl::string_view caller,
+                                              const std::string& directory,
+                                              Rows rows) {
+  absl::MutexLock pause(&pause_mutex);
+  RILL_RETURN_IF_ERROR(CheckReplaceable(caller, directory, kManifestFile));
+  return ReplaceDirectory(directory, [&](const std::string& temporary)
                                          ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                                           return state.SaveTo(temporary);
+                                           return SaveTo(temporary, rows);
                                          });
+}
+
+absl::Status ReplayBuffer::Save(const std::string& directory) const {
+  return state_->ReplaceSave("ReplayBuffer::Save", directory,
+                             State::Rows::kCopied);
+}
+
+absl::Status ReplayBuffer::SavePosition(const std::string& directory) const {
+  constexpr absl::string_view kCaller = "ReplayBuffer::SavePosition";
+  if (!state_->writer->keeps_order()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        kCaller, ": writer: got ", state_->writer->name(),
+        ", want one that appends: what is written in place of other rows ",
+        "is not undone; use Save"));
+  }
+  return state_->ReplaceSave(kCaller, directory, State::Rows::kInPlace);
 }
 
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
@@ -305,8 +345,9 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
   const HeldDirectory held(directory);
   const auto open = [&]() -> absl::StatusOr<std::unique_ptr<ReplayBuffer>> {
     FileSums sums = StorageSums(directory);  // Storage::Load checks them.
-    RILL_ASSIGN_OR_RETURN(const Manifest manifest,
-                          ReadManifest(directory, kKind, kVersion, &sums));
+    RILL_ASSIGN_OR_RETURN(
+        const Manifest manifest,
+        ReadManifest(directory, kKind, kPositionVersion, &sums));
     RILL_ASSIGN_OR_RETURN(options.seed, UnsignedField(manifest, "seed"));
     RILL_ASSIGN_OR_RETURN(auto buffer, Create(std::move(options)));
     RILL_RETURN_IF_ERROR(
@@ -324,18 +365,22 @@ absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
                                            const HeldDirectory& held) {
   RILL_ASSIGN_OR_RETURN(const uint64_t number,
                         UnsignedField(manifest, "batch_number"));
+  RILL_ASSIGN_OR_RETURN(const bool is_position, IsPosition(manifest));
   absl::MutexLock lock(&queue_mutex);
-  if (storage->size() != 0) {
+  if (!is_position && storage->size() != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("ReplayBuffer::Open: rows in Options::storage: got ",
                      storage->size(), ", want 0; open into an empty storage"));
   }
   RILL_ASSIGN_OR_RETURN(const Lanes saved,
-                        SavedLanes(manifest, storage->lanes(), options));
+                        SavedLanes(manifest, storage->lanes(),
+                                   is_position ? OpenOptions() : options));
   const bool has_moved = saved != storage->lanes();
-  if (has_moved && (!writer->keeps_order() ||
-                    manifest.fields.contains(std::string(kWriterField)))) {
-    return Mismatch(absl::StrCat("capacity of a buffer with a ", writer->name(),
+  if ((has_moved || is_position) &&
+      (!writer->keeps_order() ||
+       manifest.fields.contains(std::string(kWriterField)))) {
+    return Mismatch(absl::StrCat(is_position ? "position" : "capacity",
+                                 " of a buffer with a ", writer->name(),
                                  ", or that had a writer with a state: rows "
                                  "lie in no order of time"),
                     absl::StrCat(saved.num_slots()),
@@ -350,27 +395,60 @@ absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
         << "ReplayBuffer::Open: transforms";
     transforms_turn = number;
   }
-  RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
-                        ReadState(directory, kSamplerFile));
-  if (!has_moved) {
-    RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
-  }
   batch_number = number;
+  if (is_position) {
+    return LoadPosition(directory, manifest, options.accept_newer, held);
+  }
   RILL_RETURN_IF_ERROR(
       storage->Load(JoinPath(directory, kStorageDirectory),
                     {.accept_other_capacity = options.accept_other_capacity}));
+  const MovedRows moved =
+      MovedRows::Of(saved, storage->lanes(), storage->cursors());
   absl::Status status =
-      has_moved ? sampler->LoadMovedState(sampler_state,
-                                          MovedRows::Of(saved, storage->lanes(),
-                                                        storage->cursors()))
-                : sampler->LoadState(sampler_state);
-  if (status.ok()) status = LoadWriter(directory, manifest, writer.get());
-  if (status.ok()) status = CheckForward(storage->spec());
-  if (status.ok() && !held.IsStillThere()) status = Replaced(directory);
+      LoadOfRows(directory, manifest, has_moved ? &moved : nullptr, held);
   // Last: others may share the limiter.
   if (status.ok()) status = LoadCounts(manifest);
   if (!status.ok()) storage->Clear().IgnoreError();
   return status;
+}
+
+absl::Status ReplayBuffer::State::LoadOfRows(const std::string& directory,
+                                             const Manifest& manifest,
+                                             const MovedRows* moved,
+                                             const HeldDirectory& held) {
+  RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
+                        ReadState(directory, kSamplerFile));
+  if (moved != nullptr) {
+    RILL_RETURN_IF_ERROR(sampler->LoadMovedState(sampler_state, *moved));
+  } else {
+    RILL_RETURN_IF_ERROR(sampler->LoadState(sampler_state));
+    RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
+  }
+  RILL_RETURN_IF_ERROR(LoadWriter(directory, manifest, writer.get()));
+  RILL_RETURN_IF_ERROR(CheckForward(storage->spec()));
+  return held.IsStillThere() ? absl::OkStatus() : Replaced(directory);
+}
+
+absl::Status ReplayBuffer::State::LoadPosition(const std::string& directory,
+                                               const Manifest& manifest,
+                                               bool accept_newer,
+                                               const HeldDirectory& held) {
+  RILL_ASSIGN_OR_RETURN(const std::string position,
+                        ReadState(directory, kPositionFile));
+  const auto accept =
+      [&](const PositionRows& rows) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        if (rows.missing == 0) {
+          return LoadOfRows(directory, manifest, nullptr, held);
+        }
+        MovedRows kept{.from = storage->lanes()};
+        for (const SlotRange& range : rows.kept) {
+          kept.ranges.push_back({range.first, range.first, range.count});
+        }
+        return LoadOfRows(directory, manifest, &kept, held);
+      };
+  RILL_RETURN_IF_ERROR(storage->LoadPosition(position, accept_newer, accept))
+      << "ReplayBuffer::Open: \"" << directory << "\"";
+  return LoadCounts(manifest);
 }
 
 absl::Status ReplayBuffer::State::LoadCounts(const Manifest& manifest) {

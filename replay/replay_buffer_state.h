@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
@@ -104,7 +105,11 @@ struct ReplayBuffer::State {
   void AwaitQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
 
   // Files (replay_buffer_files.cc).
-  absl::Status SaveTo(const std::string& directory)
+  enum class Rows { kCopied, kInPlace };
+  absl::Status ReplaceSave(absl::string_view caller,
+                           const std::string& directory, Rows rows)
+      ABSL_LOCKS_EXCLUDED(pause_mutex, queue_mutex, transforms_mutex);
+  absl::Status SaveTo(const std::string& directory, Rows rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(pause_mutex)
           ABSL_LOCKS_EXCLUDED(queue_mutex, transforms_mutex);
   absl::Status SaveAhead(const std::string& directory, Manifest* manifest) const
@@ -113,6 +118,16 @@ struct ReplayBuffer::State {
   absl::Status LoadFrom(const std::string& directory, const Manifest& manifest,
                         const OpenOptions& options, const HeldDirectory& held);
   absl::Status LoadAhead(const std::string& directory, const Manifest& manifest)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
+  // What belongs to the storage's rows, which are those of the save, or some of
+  // them where they have `moved`.
+  absl::Status LoadOfRows(const std::string& directory,
+                          const Manifest& manifest, const MovedRows* moved,
+                          const HeldDirectory& held)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
+  absl::Status LoadPosition(const std::string& directory,
+                            const Manifest& manifest, bool accept_newer,
+                            const HeldDirectory& held)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
   absl::Status LoadCounts(const Manifest& manifest);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// DenseStorage::Save and Load.
+// DenseStorage::Save and Load, and positions.
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/dense_storage_impl.h"
 #include "rill/storage/stored_rows.h"
@@ -61,6 +62,7 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
   if (!scratch->slots.empty()) {
     RILL_RETURN_IF_ERROR(directory_->Reserve(scratch->plan.written));
   }
+  RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes_));
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
     // Half of the rows are not a storage: none is live while they change.
@@ -120,6 +122,59 @@ absl::Status DenseStorageImpl::Take(const StoredRows& stored,
   fresh.reset();
   for (WriteObserver* observer : observers_) Attach(observer, *scratch);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> DenseStorageImpl::SavePosition() {
+  if (directory_ == nullptr) return Storage::SavePosition();
+  absl::MutexLock alone(&alone_mutex_);
+  if (HeldRows() == nullptr) {
+    return absl::FailedPreconditionError(
+        "Storage::SavePosition: rows: got none yet, want one or a spec");
+  }
+  return directory_->SavePosition(HeldRings());
+}
+
+void DenseStorageImpl::Show(const LaneRings& rings, WriteScratch* scratch) {
+  for (WriteObserver* observer : observers_) observer->OnClear();
+  {
+    absl::MutexLock lock(&state_mutex_);
+    leases_.EndAll();
+    rings_ = rings;
+    Publish();
+  }
+  AttachAllAgain(scratch);
+}
+
+absl::Status DenseStorageImpl::LoadPosition(absl::string_view position,
+                                            bool accept_newer,
+                                            AcceptPosition accept) {
+  if (directory_ == nullptr) {
+    return Storage::LoadPosition(position, accept_newer, accept);
+  }
+  absl::MutexLock alone(&alone_mutex_);
+  if (HeldRows() == nullptr) {
+    return absl::FailedPreconditionError(
+        "Storage::LoadPosition: rows: got none yet, want those of the "
+        "position");
+  }
+  RILL_ASSIGN_OR_RETURN(FoundPosition found,
+                        directory_->FindPosition(position, HeldRings()));
+  PositionRows rows = {.missing = found.missing, .kept = std::move(found.kept)};
+  if (rows.missing > 0 && !accept_newer) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "Storage::LoadPosition: rows of the position that were overwritten or "
+        "discarded since: got ",
+        rows.missing, " of ", found.rings.size(),
+        ", want 0; accept_newer goes on from the newest rows"));
+  }
+  if (rows.missing > 0 || found.is_here) return accept(rows);
+  WriteScratch scratch;  // As large as all rows, so not the thread's.
+  const LaneRings before = HeldRings();
+  Show(found.rings, &scratch);
+  absl::Status status = accept(rows);
+  if (status.ok()) status = directory_->GoBack(std::move(found));
+  if (!status.ok()) Show(before, &scratch);
+  return status;
 }
 
 }  // namespace rill::storage_internal

@@ -114,6 +114,9 @@ class DenseStorageImpl final : public Storage {
   absl::Status Save(const std::string& directory) const override;
   absl::Status Load(const std::string& directory,
                     const StorageLoadOptions& options) override;
+  absl::StatusOr<std::string> SavePosition() override;
+  absl::Status LoadPosition(absl::string_view position, bool accept_newer,
+                            AcceptPosition accept) override;
 
  private:
   absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
@@ -194,6 +197,11 @@ class DenseStorageImpl final : public Storage {
   // The same over the rows of a directory, once all that can fail has been
   // checked.
   absl::Status LoadOver(const StoredRows& stored, WriteScratch* scratch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
+
+  // Other rows are live, of those whose bytes are there; observers hear of them
+  // as of a Load. Nothing else has changed.
+  void Show(const LaneRings& rings, WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
   // Observers.

@@ -368,6 +368,9 @@ absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
 
 absl::Status DenseStorageImpl::Clear() {
   absl::MutexLock alone(&alone_mutex_);
+  if (directory_ != nullptr) {
+    RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes_));
+  }
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
     absl::MutexLock lock(&state_mutex_);

@@ -133,6 +133,12 @@ class MemmapReader final : public Storage {
   absl::Status Load(const std::string&, const StorageLoadOptions&) override {
     return Refuse("Load");
   }
+  absl::StatusOr<std::string> SavePosition() override {
+    return Refuse("SavePosition");
+  }
+  absl::Status LoadPosition(absl::string_view, bool, AcceptPosition) override {
+    return Refuse("LoadPosition");
+  }
   // Nobody tells a reader of writes.
   absl::StatusOr<SlotLease> Lease(SlotRange) const override {
     return Refuse("Lease");

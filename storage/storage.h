@@ -10,8 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
 #include "rill/slots/slot.h"
@@ -65,6 +68,12 @@ struct StorageLoadOptions {
   // each lane the newest rows come, as many as it has slots here. Cursors go
   // on, so rows may lie in other slots than they did.
   bool accept_other_capacity = false;
+};
+
+// Of the rows of a position, those that are there now.
+struct PositionRows {
+  int64_t missing = 0;          // How many are not.
+  std::vector<SlotRange> kept;  // Where the others lie; ascending.
 };
 
 // A run of stored rows seen in place, without a copy: valid until the next
@@ -184,6 +193,37 @@ class Storage {
   // hear OnClear, then OnAttach and OnWrite as when they were added.
   virtual absl::Status Load(const std::string& directory,
                             const StorageLoadOptions& options = {}) = 0;
+
+  // Which rows there are now, as opaque bytes, where rows lie in files that
+  // outlive the process (MemmapStorage; TieredStorage above one); they stay
+  // there, and outlive a loss of power from here on (Sync).
+  // FAILED_PRECONDITION elsewhere, and before it is known what a row holds.
+  virtual absl::StatusOr<std::string> SavePosition() {
+    return HasNoPosition("SavePosition");
+  }
+  // Goes back to them: discards rows that were appended after. What was written
+  // in place since (WriteAt, Patch) stays. Observers hear what they hear of a
+  // Load, then `accept` is called, which must not call the storage; where it
+  // fails, its error is the result, and observers hear of all rows again.
+  // Where rows are missing, FAILED_PRECONDITION, naming how many of how many;
+  // or, with `accept_newer`, the rows stay as they are, and `accept` is told.
+  // FAILED_PRECONDITION where the position is another storage's, or of rows
+  // before a Clear or a Load; DATA_LOSS where the bytes are damaged. With an
+  // error, or killed on the way, the rows are as they were.
+  using AcceptPosition = absl::FunctionRef<absl::Status(const PositionRows&)>;
+  virtual absl::Status LoadPosition(absl::string_view /*position*/,
+                                    bool /*accept_newer*/,
+                                    AcceptPosition /*accept*/) {
+    return HasNoPosition("LoadPosition");
+  }
+
+ private:
+  static absl::Status HasNoPosition(absl::string_view call) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "Storage::", call,
+        ": storage: got one whose rows do not lie in files that outlive the "
+        "process, want a MemmapStorage; or Save and Load the rows"));
+  }
 };
 
 }  // namespace rill

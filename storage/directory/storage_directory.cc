@@ -15,31 +15,9 @@ namespace {
 
 // There from before the first file is made until all are.
 constexpr char kUnfinishedFile[] = "rill.unfinished";
+constexpr char kHistoryFile[] = "rill.history";
 
 }  // namespace
-
-std::vector<LaneMark> MarksOf(const LaneRings& rings) {
-  std::vector<LaneMark> marks(rings.cursors().size());
-  for (size_t lane = 0; lane < marks.size(); ++lane) {
-    marks[lane].written = rings.cursors()[lane].written;
-    if (!rings.first_live().empty()) {
-      marks[lane].first_live = rings.first_live()[lane];
-    }
-  }
-  return marks;
-}
-
-LaneRings RingsOf(const Lanes& lanes, absl::Span<const LaneMark> marks) {
-  LaneRings rings(lanes);
-  std::vector<Cursor> cursors;
-  std::vector<int64_t> first_live;
-  for (const LaneMark& mark : marks) {
-    cursors.push_back({mark.written});
-    first_live.push_back(mark.first_live);
-  }
-  rings.Restore(cursors, first_live);
-  return rings;
-}
 
 absl::StatusOr<std::unique_ptr<StorageDirectory>> StorageDirectory::Create(
     absl::string_view caller, const std::string& path) {
@@ -165,6 +143,68 @@ absl::Status StorageDirectory::Sync() const {
   if (!record_) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(rows_->Sync());
   return record_file_->Sync();
+}
+
+// --- Positions ---------------------------------------------------------------
+
+absl::StatusOr<std::vector<RowLine>> StorageDirectory::ReadHistory(
+    absl::string_view caller, const Lanes& lanes) const {
+  const std::string path = JoinPath(path_, kHistoryFile);
+  if (!PathExists(path)) return std::vector<RowLine>();
+  RILL_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  return DecodeLines(absl::StrCat(caller, ": \"", path, "\""), bytes, lanes);
+}
+
+absl::Status StorageDirectory::WriteHistory(
+    const Lanes& lanes, std::vector<RowLine> history) const {
+  RILL_ASSIGN_OR_RETURN(history.emplace_back(), NewLine(lanes));
+  return WriteFileAtomically(JoinPath(path_, kHistoryFile),
+                             EncodeLines(lanes, history));
+}
+
+absl::StatusOr<std::string> StorageDirectory::SavePosition(
+    const LaneRings& now) const {
+  constexpr absl::string_view kCaller = "Storage::SavePosition";
+  RILL_RETURN_IF_ERROR(Sync());
+  RILL_ASSIGN_OR_RETURN(auto history, ReadHistory(kCaller, now.lanes()));
+  if (history.empty()) {
+    RILL_RETURN_IF_ERROR(WriteHistory(now.lanes(), {}));
+    RILL_ASSIGN_OR_RETURN(history, ReadHistory(kCaller, now.lanes()));
+  }
+  const RowLine position = {.name = history.back().name, .marks = MarksOf(now)};
+  return EncodeLines(now.lanes(), absl::MakeConstSpan(&position, 1));
+}
+
+absl::StatusOr<FoundPosition> StorageDirectory::FindPosition(
+    absl::string_view position, const LaneRings& now) const {
+  constexpr absl::string_view kCaller = "Storage::LoadPosition";
+  const std::string what =
+      absl::StrCat(kCaller, ": position for \"", path_, "\"");
+  RILL_ASSIGN_OR_RETURN(const std::vector<RowLine> lines,
+                        DecodeLines(what, position, now.lanes()));
+  if (lines.size() != 1) {
+    return absl::DataLossError(
+        absl::StrCat(what, ": got ", lines.size(), " lines, want one"));
+  }
+  RILL_ASSIGN_OR_RETURN(const auto history, ReadHistory(kCaller, now.lanes()));
+  return storage_internal::FindPosition(what, lines[0], history, now);
+}
+
+absl::Status StorageDirectory::GoBack(FoundPosition found) {
+  if (found.is_here) return absl::OkStatus();
+  // The history first: where only that is there, rows that come later are of a
+  // line of their own, and positions that tell of others are refused.
+  RILL_RETURN_IF_ERROR(
+      WriteHistory(found.rings.lanes(), std::move(found.history)));
+  Set(MarksOf(found.rings));
+  return absl::OkStatus();
+}
+
+absl::Status StorageDirectory::ForgetPositions(const Lanes& lanes) const {
+  if (!record_ || !PathExists(JoinPath(path_, kHistoryFile))) {
+    return absl::OkStatus();
+  }
+  return WriteHistory(lanes, {});
 }
 
 }  // namespace rill::storage_internal

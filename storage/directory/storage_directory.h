@@ -19,15 +19,12 @@
 #include "rill/storage/directory/commit_record.h"
 #include "rill/storage/directory/directory_lock.h"
 #include "rill/storage/directory/row_files.h"
+#include "rill/storage/directory/row_history.h"  // IWYU pragma: export
 #include "rill/storage/directory/storage_description.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/row_layout.h"
 
 namespace rill::storage_internal {
-
-// What a record says of rings, and rings of what a record says.
-std::vector<LaneMark> MarksOf(const LaneRings& rings);
-LaneRings RingsOf(const Lanes& lanes, absl::Span<const LaneMark> marks);
 
 // A directory in which a storage lives while it is used: its description, its
 // rows' files, the record of what is committed and the lock of its one owner.
@@ -81,6 +78,16 @@ class StorageDirectory {
   // the record that tells of them.
   absl::Status Sync() const;
 
+  // Positions (row_history.h); after MapRows. SavePosition is that of `now`.
+  absl::StatusOr<std::string> SavePosition(const LaneRings& now) const;
+  absl::StatusOr<FoundPosition> FindPosition(absl::string_view position,
+                                             const LaneRings& now) const;
+  // Sets the record to a position of which nothing is missing. With an error,
+  // or killed on the way, it is as it was.
+  absl::Status GoBack(FoundPosition found);
+  // Positions so far are of rows that are about to go.
+  absl::Status ForgetPositions(const Lanes& lanes) const;
+
  private:
   explicit StorageDirectory(std::string path) : path_(std::move(path)) {}
   absl::Status ReadDescription(absl::string_view caller);
@@ -88,6 +95,11 @@ class StorageDirectory {
   absl::Status OpenFiles(const RowLayout& layout, const Lanes& lanes);
   absl::Status MapRecord(const Lanes& lanes, bool is_new);
   absl::Span<std::byte> RecordBytes() const;
+  // Empty where nobody has asked for a position yet.
+  absl::StatusOr<std::vector<RowLine>> ReadHistory(absl::string_view caller,
+                                                   const Lanes& lanes) const;
+  absl::Status WriteHistory(const Lanes& lanes,
+                            std::vector<RowLine> history) const;
 
   const std::string path_;
   std::unique_ptr<DirectoryLock> lock_;

@@ -226,6 +226,10 @@ void TieredStorage::RemoveObserver(WriteObserver* observer) {
 
 absl::Status TieredStorage::Sync() { return state_->below->Sync(); }
 
+absl::StatusOr<std::string> TieredStorage::SavePosition() {
+  return state_->below->SavePosition();
+}
+
 absl::Status TieredStorage::Save(const std::string& directory) const {
   return state_->below->Save(directory);
 }

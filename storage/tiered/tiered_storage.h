@@ -104,6 +104,9 @@ class TieredStorage final : public Storage {
   absl::Status Save(const std::string& directory) const override;
   absl::Status Load(const std::string& directory,
                     const StorageLoadOptions& options = {}) override;
+  absl::StatusOr<std::string> SavePosition() override;
+  absl::Status LoadPosition(absl::string_view position, bool accept_newer,
+                            AcceptPosition accept) override;
 
  private:
   struct State;

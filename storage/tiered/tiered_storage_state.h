@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "rill/storage/sharing/lent_buffers.h"
 #include "rill/storage/tiered/batch_assembly.h"
@@ -43,6 +45,8 @@ struct TieredStorage::State {
 
   // Writing.
   absl::Status StartAnew() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
+  // `load` replaces the rows below.
+  absl::Status LoadBelow(absl::FunctionRef<absl::Status()> load);
   absl::Status Fill() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);
   absl::Status FillLane(int64_t lane, int64_t first, int64_t end)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex);

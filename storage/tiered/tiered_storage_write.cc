@@ -183,20 +183,33 @@ absl::Status TieredStorage::State::Fill() {
   return absl::IsOutOfRange(status) ? absl::OkStatus() : status;
 }
 
-absl::Status TieredStorage::Load(const std::string& directory,
-                                 const StorageLoadOptions& options) {
-  State& state = *state_;
-  absl::MutexLock turn(&state.write_mutex);
-  state.map.Forget();
-  const absl::Status loaded = state.below->Load(directory, options);
-  RILL_RETURN_IF_ERROR(state.LearnSpec());
-  RILL_RETURN_IF_ERROR(state.StartAnew());
+absl::Status TieredStorage::State::LoadBelow(
+    absl::FunctionRef<absl::Status()> load) {
+  absl::MutexLock turn(&write_mutex);
+  map.Forget();
+  const absl::Status loaded = load();
+  RILL_RETURN_IF_ERROR(LearnSpec());
+  RILL_RETURN_IF_ERROR(StartAnew());
   RILL_RETURN_IF_ERROR(loaded);
-  if (state.fill) {
-    const absl::Status filled = state.Fill();
-    if (!filled.ok()) state.Note(filled, 0);
+  if (fill) {
+    const absl::Status filled = Fill();
+    if (!filled.ok()) Note(filled, 0);
   }
   return absl::OkStatus();
+}
+
+absl::Status TieredStorage::Load(const std::string& directory,
+                                 const StorageLoadOptions& options) {
+  return state_->LoadBelow(
+      [&] { return state_->below->Load(directory, options); });
+}
+
+absl::Status TieredStorage::LoadPosition(absl::string_view position,
+                                         bool accept_newer,
+                                         AcceptPosition accept) {
+  return state_->LoadBelow([&] {
+    return state_->below->LoadPosition(position, accept_newer, accept);
+  });
 }
 
 }  // namespace rill

@@ -88,6 +88,11 @@ class Selector : public WriteObserver, public AnchorListener {
                             std::vector<Slot>* /*slots*/) const {
     return 0;
   }
+  // Whether the slot is among those; O(1). An anchor becomes one by Select, or
+  // when it is added, and ceases to be one when it is removed.
+  virtual bool IsUsedUp(Slot /*slot*/) const { return false; }
+  // False: there are never any.
+  virtual bool uses_up() const { return false; }
 
   // True: it goes by the order in which rows were appended, so that a row in
   // another's place misleads it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers whose new rows take the places of those that a consuming sampler has
 // used up. U8 is the number of the peer's behaviour that is repeated.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -14,10 +15,13 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/replay/writers/removing_writer.h"
+#include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/selectors/consuming_selector.h"
+#include "rill/samplers/selectors/mixture_selector.h"
 #include "rill/samplers/selectors/ordered_selector.h"
 #include "rill/samplers/slice_sampler.h"
+#include "rill/samplers/transition_unit.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/samplers/uniform_selector.h"
 #include "rill/slots/slot.h"
@@ -111,6 +115,53 @@ TEST(UsedUpRowsTest, RowsThatAreNotUsedUpStayWhileThereIsRoom) {
   while (buffer->items() > 0) {
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
     for (const int64_t number : Values<int64_t>(batch, "action")) {
+      ++times[number];
+    }
+  }
+  EXPECT_THAT(times, ::testing::Each(2));
+}
+
+// Half of each batch goes through the rows in order, half takes any of them.
+TEST(UsedUpRowsTest, RowsOfAMixtureGoWhenAllItsPartsHaveUsedThemUp) {
+  std::vector<MixturePart> parts;
+  parts.push_back(
+      {.selector = *MakeConsumingSelector({.inner = MakeFifoSelector()}),
+       .share = 1});
+  parts.push_back({.selector = *MakeConsumingSelector(), .share = 1});
+  std::unique_ptr<Sampler> sampler =
+      *MakeSampler(*MakeMixtureSelector(std::move(parts)), MakeTransitionUnit(),
+                   "OrderedAndAny");
+  const Sampler* const mixture = sampler.get();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto buffer, ReplayBuffer::Create({.storage = MakeStorage(10),
+                                               .sampler = std::move(sampler),
+                                               .batch_size = 4,
+                                               .writer = MakeRemovingWriter(
+                                                   {.used_up_by = mixture})}));
+  Extend(*buffer, 6, 0);
+  std::vector<int64_t> times(40, 0);
+  for (int64_t first = 6; first < 40; first += 2) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+    for (const int64_t number : Values<int64_t>(batch, "action")) {
+      ++times[number];
+    }
+    const int64_t used_up = std::count(times.begin(), times.end(), 2);
+    const int64_t gone = first - buffer->size();
+    EXPECT_EQ(buffer->items(), buffer->size() - (used_up - gone)) << first;
+    // A patch brings none back.
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const TensorDict patch,
+        batch.Select({"index", "index_generation", "action"}));
+    const int64_t before = buffer->items();
+    RILL_ASSERT_OK(buffer->UpdateIfPresent(patch));
+    EXPECT_EQ(buffer->items(), before);
+    Extend(*buffer, 2, first);
+  }
+  // None went before both had it, and none was drawn by one twice.
+  while (true) {
+    const auto batch = buffer->Sample();
+    if (!batch.ok()) break;
+    for (const int64_t number : Values<int64_t>(*batch, "action")) {
       ++times[number];
     }
   }

@@ -92,6 +92,10 @@ class ConsumingSelector final : public Selector {
     }
     return count;
   }
+  bool IsUsedUp(Slot slot) const override {
+    return anchors_.all.IsIn(slot, kConsumed);
+  }
+  bool uses_up() const override { return true; }
 
   void SaveState(StateWriter* writer) const override {
     writer->Int(most_);

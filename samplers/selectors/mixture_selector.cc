@@ -3,23 +3,32 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/samplers/selectors/slot_groups.h"
 
 namespace rill {
 namespace {
 
 using samplers_internal::LiveRows;
+using samplers_internal::SlotGroups;
 using samplers_internal::StateReader;
 using samplers_internal::StateWriter;
+
+constexpr int64_t kUsedUp = 0;  // The only group of them.
 
 class MixtureSelector final : public Selector {
  public:
   explicit MixtureSelector(std::vector<MixturePart> parts)
-      : parts_(std::move(parts)) {
+      : parts_(std::move(parts)),
+        uses_up_(std::all_of(
+            parts_.begin(), parts_.end(),
+            [](const auto& part) { return part.selector->uses_up(); })) {
     double total = 0;
     for (const MixturePart& part : parts_) total += part.share;
     for (MixturePart& part : parts_) part.share /= total;
@@ -39,10 +48,13 @@ class MixtureSelector final : public Selector {
   void Select(const Request& request, const Anchors& anchors,
               std::vector<Draw>* draws) override {
     const std::vector<Request> requests = RequestsOf(request);
+    const size_t begin = draws->size();
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (requests[i].count == 0) continue;
       parts_[i].selector->Select(requests[i], anchors, draws);
     }
+    if (!uses_up_) return;
+    for (size_t i = begin; i < draws->size(); ++i) Regard((*draws)[i].slot);
   }
 
   void UpdatePriorities(absl::Span<const Draw> draws,
@@ -52,6 +64,20 @@ class MixtureSelector final : public Selector {
       part.selector->UpdatePriorities(draws, priorities, rows);
     }
   }
+  // A row that one part has used up may still be drawn by another.
+  int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
+    const std::vector<Slot>& all = used_up_.Members(kUsedUp);
+    const auto count = static_cast<int64_t>(all.size());
+    if (most > 0) {
+      slots->insert(slots->end(), all.begin(),
+                    all.begin() + std::min(most, count));
+    }
+    return count;
+  }
+  bool IsUsedUp(Slot slot) const override {
+    return used_up_.IsIn(slot, kUsedUp);
+  }
+  bool uses_up() const override { return uses_up_; }
   bool is_weighted() const override {
     return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
       return part.selector->is_weighted();
@@ -71,6 +97,7 @@ class MixtureSelector final : public Selector {
   void SaveState(StateWriter* writer) const override {
     writer->Int(static_cast<int64_t>(parts_.size()));
     for (const MixturePart& part : parts_) part.selector->SaveState(writer);
+    if (uses_up_) used_up_.Save(writer);  // For their order.
   }
   absl::Status LoadState(StateReader* reader) override {
     RILL_ASSIGN_OR_RETURN(const int64_t parts, reader->Int());
@@ -81,12 +108,27 @@ class MixtureSelector final : public Selector {
     for (const MixturePart& part : parts_) {
       RILL_RETURN_IF_ERROR(part.selector->LoadState(reader));
     }
+    if (!uses_up_) return absl::OkStatus();
+    used_up_.Clear();
+    std::vector<Slot> of_first;
+    parts_[0].selector->AddUsedUp(std::numeric_limits<int64_t>::max(),
+                                  &of_first);
+    for (const Slot slot : of_first) Regard(slot);
+    RILL_ASSIGN_OR_RETURN(SlotGroups loaded, used_up_.Load(reader));
+    const auto in_order = static_cast<int64_t>(loaded.Members(kUsedUp).size());
+    if (in_order != loaded.size()) {
+      return reader->Damaged(absl::StrCat("slots that are used up: got ",
+                                          in_order, " in group ", kUsedUp,
+                                          ", want all ", loaded.size()));
+    }
+    used_up_ = std::move(loaded);
     return absl::OkStatus();
   }
 
   absl::string_view name() const override { return "Mixture"; }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
+    used_up_.Reset(uses_up_ ? lanes.num_slots() : 0);
     for (const MixturePart& part : parts_) {
       part.selector->OnAttach(lanes, cursors);
     }
@@ -102,13 +144,17 @@ class MixtureSelector final : public Selector {
   }
   void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
     for (const MixturePart& part : parts_) part.selector->OnAnchorsAdded(slots);
+    // A row that is patched is removed and added, and stays used up.
+    RegardAll(slots);
   }
   void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
     for (const MixturePart& part : parts_) {
       part.selector->OnAnchorsRemoved(slots);
     }
+    RegardAll(slots);
   }
   void OnAnchorsCleared() override {
+    used_up_.Clear();
     for (const MixturePart& part : parts_) part.selector->OnAnchorsCleared();
   }
 
@@ -148,7 +194,27 @@ class MixtureSelector final : public Selector {
     return counts;
   }
 
+  // Finds out whether all parts have used up a slot.
+  void Regard(Slot slot) {
+    for (const MixturePart& part : parts_) {
+      if (part.selector->IsUsedUp(slot)) continue;
+      used_up_.Remove(slot);
+      return;
+    }
+    used_up_.Put(slot, kUsedUp);
+  }
+  void RegardAll(absl::Span<const SlotRange> slots) {
+    if (!uses_up_) return;
+    for (const SlotRange& range : slots) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        Regard(slot);
+      }
+    }
+  }
+
   std::vector<MixturePart> parts_;  // Shares sum to 1.
+  const bool uses_up_;              // All parts do.
+  SlotGroups used_up_;              // By all parts.
 };
 
 }  // namespace

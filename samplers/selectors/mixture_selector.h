@@ -22,8 +22,13 @@ namespace rill {
 // after part. Where one part has nothing to select, none selects and Plan fails
 // with that part's error. Parts that are not weighted give the weight 1.
 //
+// Of consuming parts each counts its own draws, and a row is used up
+// (Sampler::AddUsedUp) once all of them have used it up; where one part is of
+// another kind, none ever is.
+//
 // Thread-safety: thread-compatible.
-// Cost: that of the parts, each of which hears every event.
+// Cost: that of the parts, each of which hears every event; where all of them
+//   consume, O(parts) a draw and row written, and 24 bytes a row.
 struct MixturePart {
   std::unique_ptr<Selector> selector = nullptr;
   double share = 0;  // > 0 and finite; of the sum of all shares.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/rng.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
@@ -57,10 +59,24 @@ INSTANTIATE_SAMPLER_CONFORMANCE(Mixture,
                                  .is_stateful = true,
                                  .plans = {.may_be_short = true}});
 
+// Parts that use rows up: those that the queue has passed are drawn once more.
+INSTANTIATE_SAMPLER_CONFORMANCE(
+    MixtureOfConsuming,
+    {.make =
+         [] {
+           return Mix({1, 1},
+                      *MakeConsumingSelector({.max_times_sampled = 1000,
+                                              .inner = MakeFifoSelector()}),
+                      *MakeConsumingSelector({.max_times_sampled = 1000}));
+         },
+     .is_stateful = true,
+     .plans = {.may_be_short = true}});
+
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::vector<Slot> Take(Sampler& sampler, int64_t batch_size) {
   std::vector<Slot> slots;
@@ -219,6 +235,87 @@ TEST(MixtureSelectorTest, PartThatGetsNoDrawNeedsNone) {
   storage.AddObserver(sampler->observer());
   storage.Append(6);
   EXPECT_THAT(Take(*sampler, 3), ElementsAre(0, 1, 2));
+}
+
+std::vector<Slot> UsedUp(const Sampler& sampler) {
+  std::vector<Slot> slots;
+  const int64_t count = sampler.AddUsedUp(0, nullptr);
+  EXPECT_EQ(sampler.AddUsedUp(count + 1, &slots), count);
+  EXPECT_EQ(static_cast<int64_t>(slots.size()), count);
+  return slots;
+}
+
+// A queue whose rows go once, and a part that takes each of them twice.
+std::unique_ptr<Sampler> OnceAndTwice() {
+  return Mix({1, 1}, *MakeConsumingSelector({.inner = MakeFifoSelector()}),
+             *MakeConsumingSelector({.max_times_sampled = 2}));
+}
+
+TEST(MixtureSelectorTest, RowsAreUsedUpOnceAllPartsHaveUsedThemUp) {
+  const Rng rng(/*seed=*/31);
+  for (uint64_t history = 0; history < 20; ++history) {
+    StorageSimulator storage({.count = 2, .capacity = 8});
+    auto sampler = OnceAndTwice();
+    storage.AddObserver(sampler->observer());
+    storage.Append(8);
+    // Of each part, draws of the row that is there, by slot and generation.
+    std::map<std::pair<Slot, int64_t>, int64_t> drawn[2];
+    bool had_some = false;
+    for (uint32_t operation = 0; operation < 60; ++operation) {
+      if (operation % 4 == 3) {
+        ApplyRandomWrite(rng, history, operation, &storage);
+      } else {
+        SamplePlan plan;
+        // One draw a part, or none.
+        if (sampler
+                ->Plan(
+                    {.batch_size = 2, .seed = kSeed, .batch_number = operation},
+                    &plan)
+                .ok()) {
+          ASSERT_EQ(plan.draws.size(), 2u);
+          for (int part : {0, 1}) {
+            ++drawn[part][{plan.draws[part].slot, plan.draws[part].generation}];
+          }
+        }
+      }
+      std::vector<Slot> want;
+      for (const Slot slot : storage.Live()) {
+        const std::pair row(slot, storage.Generation(slot));
+        if (drawn[0][row] == 1 && drawn[1][row] == 2) want.push_back(slot);
+      }
+      ASSERT_THAT(UsedUp(*sampler), ::testing::UnorderedElementsAreArray(want))
+          << "history " << history << ", operation " << operation;
+      had_some |= !want.empty();
+    }
+    EXPECT_TRUE(had_some);
+    // The order too is saved state.
+    auto loaded = OnceAndTwice();
+    storage.AddObserver(loaded->observer());
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
+    RILL_ASSERT_OK(loaded->LoadState(state));
+    EXPECT_EQ(UsedUp(*loaded), UsedUp(*sampler));
+    storage.Clear();
+    EXPECT_THAT(UsedUp(*sampler), IsEmpty());
+  }
+}
+
+TEST(MixtureSelectorTest, NoRowIsUsedUpWhereOnePartGoesOnDrawingIt) {
+  StorageSimulator storage({.count = 1, .capacity = 4});
+  std::vector<MixturePart> inner;
+  for (int i = 0; i < 2; ++i) {
+    inner.push_back({.selector = *MakeConsumingSelector(), .share = 1});
+  }
+  auto nested = Mix({2, 1}, *MakeMixtureSelector(std::move(inner)),
+                    *MakeConsumingSelector({.inner = MakeFifoSelector()}));
+  auto other = Mix({1, 1}, *MakeConsumingSelector(), MakeUniformSelector());
+  for (Sampler* sampler : {nested.get(), other.get()}) {
+    storage.AddObserver(sampler->observer());
+  }
+  storage.Append(4);
+  Take(*nested, 12);
+  EXPECT_THAT(UsedUp(*nested), ::testing::UnorderedElementsAre(0, 1, 2, 3));
+  Take(*other, 8);
+  EXPECT_THAT(UsedUp(*other), IsEmpty());
 }
 
 TEST(MixtureSelectorTest, StateOfAnotherMixtureIsRefused) {

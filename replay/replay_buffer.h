@@ -228,8 +228,9 @@ class ReplayBuffer : public Sink {
   void Close();
 
   // A batch of Options::batch_size / of `batch_size` items. FAILED_PRECONDITION
-  // where rows are too few. A number other than Options::batch_size draws a
-  // batch of its own, after those that were drawn ahead.
+  // where rows are too few. A number other than Options::batch_size wins over
+  // it, with a warning in Abseil's log, one a buffer: it draws a batch of its
+  // own, after those that were drawn ahead.
   absl::StatusOr<TensorDict> Sample();
   absl::StatusOr<TensorDict> Sample(int64_t batch_size);
   // Reuses the tensors of `out`, where they fit: no allocation then, unless a

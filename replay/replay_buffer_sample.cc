@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/call_once.h"
+#include "absl/log/absl_log.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
@@ -253,6 +255,13 @@ absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
                                                 TensorDict* out) {
   std::shared_ptr<const Event> copied;
   RILL_RETURN_IF_ERROR(SampleInto(items, out, &copied));
+  if (items != batch_size && batch_size > 0) {
+    absl::call_once(batch_size_warning, [&] {
+      ABSL_LOG(WARNING) << "ReplayBuffer::Sample: batch size: got " << items
+                        << " where Options::batch_size is " << batch_size
+                        << "; the call's is taken (said once a buffer)";
+    });
+  }
   return copied == nullptr ? absl::OkStatus() : copied->Synchronize();
 }
 

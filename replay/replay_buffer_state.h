@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/call_once.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -140,6 +141,7 @@ struct ReplayBuffer::State {
   const Clock& clock;
   const absl::Time made_at;
   const int64_t batch_size;
+  absl::once_flag batch_size_warning;
   const int64_t prefetch;
   const bool pin_memory;
   const std::optional<Device> device;

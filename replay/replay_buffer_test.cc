@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/log_severity.h"
+#include "absl/log/scoped_mock_log.h"
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,6 +22,7 @@
 namespace rill {
 namespace {
 
+using ::testing::_;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -142,7 +145,31 @@ TEST(ReplayBufferTest, SamplesDoNotShareBytes) {
 }
 
 // U6 is one of the peer's behaviours.
-TEST(ReplayBufferTest, U6_BatchSizeOfTheCallWins) {
+TEST(ReplayBufferTest, U6_BatchSizeOfTheCallWinsWithOneWarning) {
+  for (const bool has_batch_size : {true, false}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto buffer,
+        ReplayBuffer::Create({.storage = MakeStorage(10),
+                              .sampler = MakeUniformSampler(),
+                              .batch_size = has_batch_size ? 16 : 0}));
+    RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
+    absl::ScopedMockLog log(absl::MockLogDefault::kDisallowUnexpected);
+    EXPECT_CALL(log, Log(absl::LogSeverity::kWarning, _,
+                         HasSubstr("batch size: got 3 where "
+                                   "Options::batch_size is 16")))
+        .Times(has_batch_size ? 1 : 0);
+    log.StartCapturingLogs();
+    TensorDict batch;
+    RILL_EXPECT_OK(buffer->SampleInto(16, &batch));
+    EXPECT_THAT(buffer->Sample(0), StatusIs(kInvalidArgument));
+    for (const int64_t size : {3, 4, 3}) {
+      RILL_EXPECT_OK(buffer->SampleInto(size, &batch));
+      EXPECT_EQ(batch.batch_shape(), Shape({size}));
+    }
+  }
+}
+
+TEST(ReplayBufferTest, U6_BatchSizeOfTheCallIsThatOfOneCall) {
   auto buffer = MakeBuffer(MakeStorage(10));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample(3));

@@ -79,6 +79,22 @@ absl::Status CheckEmpty(const TorchRlReplayBuffer& saved,
   return absl::OkStatus();
 }
 
+// --- Epochs ------------------------------------------------------------------
+
+// In lanes of as many slots as there were places.
+std::optional<WithoutReplacementOptions::Rest> RestOf(
+    const TorchRlReplayBuffer& saved, const TorchRlEpoch& epoch) {
+  if (!epoch.remaining.has_value()) return std::nullopt;
+  const Lanes lanes = {.count = saved.lanes(), .capacity = saved.capacity};
+  WithoutReplacementOptions::Rest rest = {.num_slots = epoch.num_rows};
+  const int64_t* const rows = epoch.remaining->data<int64_t>();
+  for (int64_t i = 0; i < epoch.remaining->num_elements(); ++i) {
+    rest.slots.push_back(
+        lanes.SlotOf(rows[i] % lanes.count, rows[i] / lanes.count));
+  }
+  return rest;
+}
+
 // --- Priorities --------------------------------------------------------------
 
 absl::StatusOr<float> PriorityOf(const TorchRlPriorities& priorities,
@@ -195,7 +211,8 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakeTorchRlSampler(
                                   selector);
   }
   if (const auto* epoch = std::get_if<TorchRlEpoch>(&saved.sampler)) {
-    return MakeSamplerWithoutReplacement({.drop_last = epoch->drop_last});
+    return MakeSamplerWithoutReplacement(
+        {.drop_last = epoch->drop_last, .first_epoch = RestOf(saved, *epoch)});
   }
   if (const auto* staleness = std::get_if<TorchRlStaleness>(&saved.sampler)) {
     return MakeStalenessAwareSampler(
@@ -214,6 +231,13 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
   }
   if (options.sampler == nullptr) {
     RILL_ASSIGN_OR_RETURN(options.sampler, MakeTorchRlSampler(saved));
+    const auto* const epoch = std::get_if<TorchRlEpoch>(&saved.sampler);
+    if (epoch != nullptr &&
+        options.storage->lanes().capacity != saved.capacity) {
+      // Its places are not those of the rows.
+      options.sampler =
+          MakeSamplerWithoutReplacement({.drop_last = epoch->drop_last});
+    }
   }
   if (options.batch_size == 0)
     options.batch_size = saved.batch_size.value_or(0);

@@ -30,9 +30,10 @@ namespace rill {
 // uniform), `batch_size`. A sampler of one's own gets the priorities too.
 //
 // What stays: FillFromTorchRl says it of the rows; each row's priority to a
-// float32's last bit, and the largest that was given, which new rows get. What
-// does not: what is left of an epoch, for an order of ours is a function of the
-// seed, and the generator's state; both go on as TorchRlReplayBuffer has them.
+// float32's last bit, and the largest that was given, which new rows get; what
+// is left of an epoch, in its order, where the storage has the saved capacity
+// (later epochs are in orders of ours). What does not: the generator's state,
+// which goes on as TorchRlReplayBuffer has it.
 //
 // Errors as FillFromTorchRl, MakeTorchRlSampler and ReplayBuffer::Create;
 // DATA_LOSS where a value is no power of a priority.

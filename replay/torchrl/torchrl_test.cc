@@ -228,6 +228,32 @@ TEST(TorchRlTest, C8PrioritiesFollowTheirRowsAroundTheRing) {
   }
 }
 
+// Of 5 rows those at places 2, 1 and 3 are left, in this order.
+TEST(TorchRlTest, C7TheRestOfAnEpochComesInItsOrder) {
+  const TorchRlReplayBuffer saved = Fixture("c");
+  const auto slots_of = [](ReplayBuffer& buffer, int64_t rows) {
+    std::vector<int64_t> slots;
+    const auto batch = buffer.Sample(rows);
+    RILL_EXPECT_OK(batch);
+    if (batch.ok()) {
+      const auto index = *batch->Flat<int64_t>("index");
+      slots.assign(index.begin(), index.end());
+    }
+    return slots;
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(const auto buffer, OpenTorchRl(saved, {}));
+  EXPECT_THAT(slots_of(*buffer, 2), ElementsAre(2, 1));
+  EXPECT_THAT(slots_of(*buffer, 2), ElementsAre(3));
+  EXPECT_THAT(slots_of(*buffer, 9),
+              ::testing::UnorderedElementsAre(0, 1, 2, 3, 4));
+  // Rows that lie elsewhere are gone through from the beginning, and so are
+  // those of a buffer that has grown.
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto larger,
+      OpenTorchRl(saved, {.storage = MakeStorage(2 * saved.capacity)}));
+  EXPECT_EQ(slots_of(*larger, 9).size(), 5u);
+}
+
 TEST(TorchRlTest, C11PeersDirectoriesBecomeBuffersThatSample) {
   for (const char* name : {"a", "b", "c", "c2", "d", "e", "f", "h", "k", "l"}) {
     SCOPED_TRACE(name);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
@@ -23,7 +24,7 @@ using samplers_internal::StateWriter;
 class WithoutReplacementSelector final : public Selector {
  public:
   explicit WithoutReplacementSelector(const WithoutReplacementOptions& options)
-      : options_(options) {}
+      : options_(options), rest_(options.first_epoch) {}
 
   absl::Status Prepare(const Request& request,
                        const Anchors& anchors) override {
@@ -53,7 +54,8 @@ class WithoutReplacementSelector final : public Selector {
     writer->Int(static_cast<int64_t>(epoch_));
     writer->Int(place_);
     writer->Int(used_.size());
-    writer->Int(is_listed_ ? static_cast<int64_t>(list_.size()) : -1);
+    const auto listed = static_cast<int64_t>(list_.size());
+    writer->Int(!is_listed_ ? -1 : is_ordered_ ? -2 - listed : listed);
     for (const Slot slot : list_) writer->Int(slot);
   }
 
@@ -65,8 +67,11 @@ class WithoutReplacementSelector final : public Selector {
       return reader->DoesNotFit(absl::StrCat("slots of an epoch: got ", slots,
                                              ", want ", used_.size()));
     }
-    RILL_ASSIGN_OR_RETURN(const int64_t listed, reader->Int());
-    RILL_ASSIGN_OR_RETURN(std::vector<Slot> list, ReadList(reader, listed));
+    RILL_ASSIGN_OR_RETURN(int64_t listed, reader->Int());
+    const bool is_ordered = listed < -1;
+    if (is_ordered) listed = -2 - listed;
+    RILL_ASSIGN_OR_RETURN(std::vector<Slot> list,
+                          ReadList(reader, listed, is_ordered));
     const int64_t turns = listed < 0 ? slots : listed;
     if (place < 0 || place > turns) {
       return reader->Damaged(absl::StrCat("place in the epoch: got ", place,
@@ -75,7 +80,9 @@ class WithoutReplacementSelector final : public Selector {
     epoch_ = static_cast<uint64_t>(epoch);
     place_ = place;
     is_listed_ = listed >= 0;
+    is_ordered_ = is_ordered;
     list_ = std::move(list);
+    rest_.reset();
     return absl::OkStatus();
   }
 
@@ -86,14 +93,18 @@ class WithoutReplacementSelector final : public Selector {
     used_.OnAttach(lanes, cursors);
     Restart();
     epoch_ = 0;
+    TakeUpRest();
   }
   void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
-    if (used_.OnWrite(event) && place_ > 0) Restart();
+    if (!used_.OnWrite(event)) return;
+    if (place_ > 0 || is_listed_) Restart();
+    TakeUpRest();
   }
   void OnClear() override {
     used_.OnClear();
-    if (place_ > 0) Restart();
+    rest_.reset();
+    if (place_ > 0 || is_listed_) Restart();
   }
   void OnAnchorsAdded(absl::Span<const SlotRange> /*slots*/) override {}
   void OnAnchorsRemoved(absl::Span<const SlotRange> /*slots*/) override {}
@@ -103,8 +114,22 @@ class WithoutReplacementSelector final : public Selector {
   void Restart() {
     ++epoch_;
     place_ = 0;
-    is_listed_ = false;
+    is_listed_ = is_ordered_ = false;
     list_.clear();
+  }
+
+  void TakeUpRest() {
+    if (!rest_.has_value() || rest_->num_slots != used_.size()) return;
+    is_listed_ = is_ordered_ = true;
+    absl::flat_hash_set<Slot> seen;
+    for (const Slot slot : rest_->slots) {
+      if (IsUsed(slot) && seen.insert(slot).second) list_.push_back(slot);
+    }
+  }
+
+  bool IsUsed(Slot slot) const {
+    return slot >= 0 && slot < used_.lanes().num_slots() &&
+           used_.Contains({.first = slot, .count = 1});
   }
 
   void Begin(const Anchors& anchors) {
@@ -118,15 +143,17 @@ class WithoutReplacementSelector final : public Selector {
   // last turn.
   void Take(const Request& request, const Anchors& anchors,
             std::vector<Draw>* draws) {
+    rest_.reset();
     if (place_ == 0 && !is_listed_) Begin(anchors);
     const int64_t turns =
         is_listed_ ? static_cast<int64_t>(list_.size()) : used_.size();
     // Part of the reproducibility contract.
     const uint64_t number = epoch_ + (request.part << 40);
-    if (options_.shuffle) order_.Set(request.seed, number, turns);
+    const bool is_shuffled = options_.shuffle && !is_ordered_;
+    if (is_shuffled) order_.Set(request.seed, number, turns);
     int64_t wanted = request.count;
     for (; place_ < turns && wanted > 0; ++place_) {
-      const int64_t n = options_.shuffle ? order_.At(place_) : place_;
+      const int64_t n = is_shuffled ? order_.At(place_) : place_;
       const Slot slot = is_listed_ ? list_[n] : used_.At(n);
       if (!anchors.Contains(slot)) continue;
       draws->push_back({.slot = slot});
@@ -135,17 +162,19 @@ class WithoutReplacementSelector final : public Selector {
     if (place_ == turns) Restart();
   }
 
-  absl::StatusOr<std::vector<Slot>> ReadList(StateReader* reader,
-                                             int64_t size) const {
+  absl::StatusOr<std::vector<Slot>> ReadList(StateReader* reader, int64_t size,
+                                             bool is_ordered) const {
     std::vector<Slot> list;
+    absl::flat_hash_set<Slot> seen;
     for (int64_t i = 0; i < size; ++i) {
       RILL_ASSIGN_OR_RETURN(const Slot slot, reader->Int());
-      const bool is_used = slot >= 0 && slot < used_.lanes().num_slots() &&
-                           used_.Contains({.first = slot, .count = 1});
-      if (!is_used || (i > 0 && slot <= list.back())) {
-        return reader->Damaged(absl::StrCat(
-            "slot ", i, " of the epoch: got ", slot,
-            ", want one that has held a row, above the one before"));
+      const bool is_next = is_ordered ? seen.insert(slot).second
+                                      : list.empty() || slot > list.back();
+      if (!IsUsed(slot) || !is_next) {
+        return reader->Damaged(
+            absl::StrCat("slot ", i, " of the epoch: got ", slot,
+                         ", want one that has held a row, ",
+                         is_ordered ? "once" : "above the one before"));
       }
       list.push_back(slot);
     }
@@ -156,9 +185,13 @@ class WithoutReplacementSelector final : public Selector {
   samplers_internal::UsedSlots used_;  // An epoch's, where it has no list.
   uint64_t epoch_ = 0;
   int64_t place_ = 0;
-  // The anchors at the epoch's beginning, ascending, where they were few.
+  // The anchors at the epoch's beginning, ascending, where they were few, or
+  // what rest_ names, in its own order.
   bool is_listed_ = false;
+  bool is_ordered_ = false;
   std::vector<Slot> list_;
+  // Until the first plan.
+  std::optional<WithoutReplacementOptions::Rest> rest_;
   samplers_internal::KeyedPermutation order_;
 };
 

@@ -2,10 +2,14 @@
 #ifndef RILL_SAMPLERS_SELECTORS_WITHOUT_REPLACEMENT_H_
 #define RILL_SAMPLERS_SELECTORS_WITHOUT_REPLACEMENT_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/selector.h"
+#include "rill/slots/slot.h"
 
 namespace rill {
 
@@ -30,10 +34,20 @@ namespace rill {
 //   slots. Where fewer are, the plan that begins an epoch lists them, at 8
 //   bytes each: O(anchors log anchors) an epoch, however many slots there are.
 struct WithoutReplacementOptions {
+  // What is left of an epoch that another one has begun.
+  struct Rest {
+    int64_t num_slots = 0;  // That had held a row when it began.
+    // In order. Slots that have not held a row, or come twice, are left out.
+    std::vector<Slot> slots = {};
+  };
+
   bool shuffle = true;     // False: in the order of the slots.
   bool drop_last = false;  // True: what is left is passed over where it is
                            // less than a batch. FAILED_PRECONDITION of Plan
                            // where all anchors are.
+  // The first epoch goes through these, unless the storage has grown beyond
+  // `num_slots` or was cleared before the first plan.
+  std::optional<Rest> first_epoch = std::nullopt;
 };
 std::unique_ptr<Selector> MakeWithoutReplacementSelector(
     const WithoutReplacementOptions& options = {});

@@ -127,6 +127,49 @@ TEST(WithoutReplacementTest, U5_WithoutShuffleTheOrderIsThatOfTheSlots) {
   EXPECT_THAT(Take(*sampler, 9), ElementsAre(0, 1, 2, 4, 5));
 }
 
+TEST(WithoutReplacementTest, FirstEpochMayBeTheRestOfAnother) {
+  for (const bool shuffle : {true, false}) {
+    StorageSimulator storage({.count = 1, .capacity = 20});
+    const auto make = [&] {
+      auto sampler = MakeSamplerWithoutReplacement(
+          {.shuffle = shuffle,
+           // Three that are rows, and some that nobody has left over.
+           .first_epoch = WithoutReplacementOptions::Rest{
+               .num_slots = 10, .slots = {7, -1, 2, 10, 20, 2, 9, 7}}});
+      storage.AddObserver(sampler->observer());
+      return sampler;
+    };
+    auto waiting = make();
+    storage.Append(6);  // The epoch began when there were more.
+    storage.Append(4);
+    auto sampler = make();
+    auto grown = make();
+    auto loaded = make();
+    EXPECT_THAT(Take(*sampler, 2), ElementsAre(7, 2));
+    // Its order is saved state, at any place.
+    for (Sampler* const each : {waiting.get(), sampler.get()}) {
+      RILL_ASSERT_OK_AND_ASSIGN(const std::string state, each->SaveState());
+      RILL_ASSERT_OK(loaded->LoadState(state));
+      EXPECT_THAT(loaded->SaveState(), IsOkAndHolds(state));
+      if (each == waiting.get()) {
+        EXPECT_THAT(Take(*loaded, 2), ElementsAre(7, 2));
+      }
+      EXPECT_THAT(Take(*loaded, 2), ElementsAre(9));
+    }
+    EXPECT_THAT(Take(*sampler, 2), ElementsAre(9));
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      EXPECT_THAT(Take(*sampler, 20),
+                  UnorderedElementsAreArray(storage.Live()));
+    }
+    storage.Append(1);
+    EXPECT_THAT(Take(*grown, 20), UnorderedElementsAreArray(storage.Live()));
+    auto cleared = make();
+    storage.Clear();
+    storage.Append(10);
+    EXPECT_THAT(Take(*cleared, 20), UnorderedElementsAreArray(storage.Live()));
+  }
+}
+
 TEST(WithoutReplacementTest, GrowthBeginsTheEpochAnew) {
   StorageSimulator storage({.count = 1, .capacity = 20});
   auto sampler = MakeSamplerWithoutReplacement();

@@ -42,7 +42,7 @@ namespace rill {
 // float32 [B]. Transforms see these three; where one drops them from a batch
 // that is still [B] they are put back. A sampler whose picks have several rows
 // gives all of them, [rows], with the weight of their pick, and
-// `collector/mask` bool [rows, 1] where some only pad.
+// `collector/mask` bool [rows] where some only pad.
 //
 // Order: a batch is drawn at a defined point in the caller's order. With
 // `prefetch` N, batch k + N is drawn inside the call that hands out batch k;

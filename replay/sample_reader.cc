@@ -286,7 +286,7 @@ absl::Status SampleReader::WriteOrigins(const SamplePlan& plan,
                      "own; rename it"));
   }
   RILL_ASSIGN_OR_RETURN(Tensor mask,
-                        Tensor::Empty(DType::kBool, {n, 1}, options_.memory));
+                        Tensor::Empty(DType::kBool, {n}, options_.memory));
   for (int64_t i = 0; i < n; ++i) mask.data<bool>()[i] = plan.mask[i] != 0;
   return out->Set(kMaskKey, mask);
 }

@@ -97,14 +97,14 @@ TEST(NextStateReconstructorTest, RowsThatPadAreNobodysNext) {
   RILL_ASSERT_OK(batch.Set(
       "collector/mask",
       *Tensor::From<bool>(
-          {true, true, false, true, true, true, false, true, true}, {9, 1})));
+          {true, true, false, true, true, true, false, true, true}, {9})));
   const auto next = Make({.done_key = "", .fill_value = -1});
   RILL_ASSERT_OK(next->Forward(&batch));
   EXPECT_THAT(batch.Get("next/observation"),
               IsOkAndHolds(
                   TensorElementsAre<float>(1, -1, -1, 11, 12, -1, -1, 21, -1)));
   RILL_ASSERT_OK(
-      batch.Set("collector/mask", *Tensor::Zeros(DType::kInt8, {9, 1})));
+      batch.Set("collector/mask", *Tensor::Zeros(DType::kInt8, {9})));
   EXPECT_THAT(next->Forward(&batch),
               StatusIs(kInvalidArgument, HasSubstr("\"collector/mask\": got")));
 }

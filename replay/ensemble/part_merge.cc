@@ -39,17 +39,14 @@ absl::StatusOr<Tensor> Ones(const Shape& shape, Device device) {
 template <typename T>
 absl::Status FillUp(absl::Span<const BatchPart> parts, absl::string_view key,
                     std::vector<std::pair<TensorDict*, std::string>>* filled) {
-  const Tensor* model = nullptr;
-  for (const BatchPart& part : parts) {
-    if (model == nullptr) model = part.rows->Find(key);
-  }
-  if (model == nullptr) return absl::OkStatus();
+  const bool has_key = std::any_of(
+      parts.begin(), parts.end(),
+      [&](const BatchPart& part) { return part.rows->Contains(key); });
+  if (!has_key) return absl::OkStatus();
   for (const BatchPart& part : parts) {
     if (part.rows->Contains(key)) continue;
-    Shape shape = part.rows->batch_shape();
-    // A mask is [rows, 1].
-    if (model->rank() == shape.rank() + 1) shape = shape.Concat({1});
-    RILL_ASSIGN_OR_RETURN(Tensor ones, Ones<T>(shape, DeviceOf(*part.rows)));
+    RILL_ASSIGN_OR_RETURN(
+        Tensor ones, Ones<T>(part.rows->batch_shape(), DeviceOf(*part.rows)));
     RILL_RETURN_IF_ERROR(part.rows->Set(key, std::move(ones)));
     filled->emplace_back(part.rows, std::string(key));
   }

@@ -182,7 +182,7 @@ TEST(StoredTrajectoriesTest, S14_MaskOfTheBatchIsBoolARow) {
   const Tensor* const mask = batch.Find("collector/mask");
   ASSERT_NE(mask, nullptr);
   EXPECT_EQ(mask->dtype(), DType::kBool);
-  EXPECT_EQ(mask->shape(), Shape({80, 1}));
+  EXPECT_EQ(mask->shape(), Shape({80}));
   for (size_t i = 0; i < 80; ++i) {
     const bool is_padding = index[i - i % 4] == 0 && i % 4 >= 2;
     EXPECT_EQ(mask->data<bool>()[i], !is_padding) << i;

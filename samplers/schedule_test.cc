@@ -45,6 +45,7 @@ TEST(ScheduleTest, StepsChangeEverySoManySteps) {
       const Schedule rises,
       StepSchedule({.first = 0.4, .summand = 0.25, .every = 2, .max = 1}));
   EXPECT_EQ(rises(-1), 0.4);
+  EXPECT_EQ(rises(-5), 0.4);
   EXPECT_DOUBLE_EQ(rises(2), 0.65);
   EXPECT_EQ(rises(6), 1);
 }
@@ -86,6 +87,17 @@ TEST(ScheduleTest, NothingThatOverflowsIsNotANumber) {
                                                                .min = 0,
                                                                .max = 50}));
   EXPECT_EQ(step(2000), 50);
+  // The product and what is added are infinite, the product for more steps.
+  for (const double first : {1.0, -1.0}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const Schedule odd,
+                              StepSchedule({.first = first,
+                                            .factor = 2,
+                                            .summand = first * -1e308,
+                                            .every = 1,
+                                            .min = -3,
+                                            .max = 5}));
+    EXPECT_EQ(odd(2000), first > 0 ? 5 : -3);
+  }
   RILL_ASSERT_OK_AND_ASSIGN(const Schedule line,
                             LinearSchedule(-1e308, 1e308, 4));
   EXPECT_EQ(line(0), -1e308);

@@ -16,6 +16,7 @@
 #include "rill/formats/manifest.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
+#include "rill/replay/writers/removing_writer.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/samplers/testing/fake_prioritized_sampler.h"
@@ -202,6 +203,37 @@ TEST(ReplayBufferCapacityTest, SamplerThatCannotFollowIsNamedAndNothingStays) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("FakePrioritizedSampler")));
   EXPECT_EQ(storage->size(), 0);
+}
+
+// Rows of a writer that puts them anywhere, or of one with a state, are not the
+// newest of a ring.
+TEST(ReplayBufferCapacityTest, RowsInNoOrderOfTimeAreRefused) {
+  const auto options = [](int64_t capacity, bool is_removing) {
+    return ReplayBuffer::Options{
+        .storage = MakeStorage(capacity),
+        .sampler = MakeUniformSampler(),
+        .writer = is_removing ? MakeRemovingWriter() : nullptr};
+  };
+  for (const bool was_removing : {true, false}) {
+    const std::string directory = Directory("writer");
+    RILL_ASSERT_OK_AND_ASSIGN(const auto saved,
+                              ReplayBuffer::Create(options(8, was_removing)));
+    RILL_ASSERT_OK(saved->Extend(NumberedSteps(1, 20)));
+    RILL_ASSERT_OK(saved->Save(directory));
+    for (const bool is_removing : {true, false}) {
+      ReplayBuffer::Options other = options(12, is_removing);
+      const auto storage = other.storage;
+      const auto opened = ReplayBuffer::Open(directory, std::move(other),
+                                             {.accept_other_capacity = true});
+      if (!was_removing && !is_removing) {
+        RILL_EXPECT_OK(opened);
+        continue;
+      }
+      EXPECT_THAT(opened, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                   HasSubstr("capacity of a buffer with a ")));
+      EXPECT_EQ(storage->size(), 0);
+    }
+  }
 }
 
 TEST(ReplayBufferCapacityTest, CapacityThatIsNoneIsDamage) {

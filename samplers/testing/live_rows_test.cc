@@ -2,6 +2,7 @@
 #include "rill/samplers/live_rows.h"
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,29 @@ TEST_F(LiveRowsTest, RunOfSlotsThatLostTheirRowsCostsLittle) {
   EXPECT_EQ(loaded.Get(2), 7);
   EXPECT_EQ(loaded.Get(3), -5);
   EXPECT_EQ(loaded.Get(kLanes.capacity - 1), -5);
+}
+
+TEST_F(LiveRowsTest, RunsThatCannotBeAreDataLoss) {
+  using Runs = std::vector<std::pair<int64_t, int64_t>>;
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kRest = kLanes.capacity - 3;
+  RILL_EXPECT_OK(Load({{3, 7}, {kRest, -1}}));
+  const std::pair<Runs, const char*> cases[] = {
+      {{{3, 7}}, "generations: got 3 slots, want 17179869184"},
+      {{{3, 7}, {0, 1}, {kRest, -1}}, "run 1 of generations: got 0 slots"},
+      {{{3, 7}, {-1, 1}, {kRest + 1, -1}}, "run 1 of generations: got -1"},
+      {{{3, 7}, {kRest + 1, -1}}, "slots, want [1, 17179869181]"},
+      {{{3, 7}, {kMost, -1}}, "slots, want [1, 17179869181]"},
+      {{{3, kMost}, {kRest, -1}},
+       "run 0 of generations: got 9223372036854775807, "
+       "want up to"},
+      {{{3, 7}, {kRest, -kMost}},
+       "run 1 of generations: got -9223372036854775807, "
+       "want up to"}};
+  for (const auto& [runs, what] : cases) {
+    EXPECT_THAT(Load(runs),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(what)));
+  }
 }
 
 TEST_F(LiveRowsTest, StateOfOtherRowsIsRefused) {

@@ -97,6 +97,14 @@ TEST_F(SliceSamplerWithoutReplacementTest, OneSliceOfEachTrajectoryAnEpoch) {
   EXPECT_THAT(counts, DistributedAs(wanted, 1e-9));
 }
 
+TEST_F(SliceSamplerWithoutReplacementTest, LengthMayBeThatOfABatchsSlices) {
+  auto sampler = Make({.num_slices = 2, .batch_size = 8});
+  storage_.AddObserver(sampler->observer());
+  const SamplePlan plan = PlanOf(*sampler, 8, kSeed, 0);
+  EXPECT_THAT(plan.draws, SizeIs(2));
+  EXPECT_THAT(plan.rows, SizeIs(8));
+}
+
 TEST_F(SliceSamplerWithoutReplacementTest, OrderAndLastBatchAreOptions) {
   const auto sampler =
       Make({.length = 4, .is_strict = false, .shuffle = false});

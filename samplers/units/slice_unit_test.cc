@@ -169,6 +169,17 @@ TEST_F(SliceUnitTest, S4_NumberOfSlicesDividesTheBatch) {
   EXPECT_THAT(refused({.num_slices = 4, .batch_size = 10}),
               is_error("batch_size and num_slices: got 10 and 4, want"));
   EXPECT_THAT(refused({.num_slices = 4}), is_error("got 0 and 4, want"));
+  constexpr int64_t kMost = Sampler::kMaxBatchSize;
+  RILL_EXPECT_OK(refused({.num_slices = 1, .batch_size = kMost}));
+  EXPECT_THAT(refused({.num_slices = 1, .batch_size = kMost + 1}),
+              is_error("got 16777217 and 1, want the first in [1, 16777216]"));
+  EXPECT_THAT(refused({.num_slices = 2, .batch_size = -4}),
+              is_error("got -4 and 2, want"));
+  RILL_EXPECT_OK(refused({.length = kMost}));
+  for (const int64_t length : {int64_t{-1}, int64_t{0}, kMost + 1}) {
+    EXPECT_THAT(refused({.length = length}),
+                is_error("want [1, 16777216], or num_slices"));
+  }
   EXPECT_THAT(refused({.num_slices = -1, .batch_size = 4}),
               is_error("got 4 and -1, want"));
   EXPECT_THAT(refused({.length = 4, .num_slices = 2, .batch_size = 8}),

@@ -134,6 +134,10 @@ TEST(TrajectoryUnitBoundTest, BatchHasAtMostSoManyRows) {
                                {&cursor, 1});
     each->observer()->OnWrite(event);
   }
+  RILL_ASSERT_OK_AND_ASSIGN(const auto unit, MakeTrajectoryUnit({}));
+  unit->OnAttach({.count = 1, .capacity = 2 * kRows}, {&cursor, 1});
+  unit->OnWrite(event);
+  EXPECT_THAT(unit->NumAnchors(1024), IsOkAndHolds(1024));
   SamplePlan plan;
   RILL_ASSERT_OK(sampler->Plan({.batch_size = 8}, &plan));
   EXPECT_THAT(

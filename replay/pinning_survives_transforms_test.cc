@@ -153,7 +153,7 @@ TEST(PinningSurvivesTransformsTest, PageableBatchOfTheCallerIsReplaced) {
   ExpectPinned(batch);
 }
 
-TEST(PinningSurvivesTransformsTest, SampleIsPinnedAfterAThousandRandomChains) {
+TEST(PinningSurvivesTransformsTest, F6_SampleIsPinnedAfterAThousandRandomChains) {
   const Rng rng(/*seed=*/2404, RngStream::kUser);
   for (uint64_t chain = 0; chain < 1000; ++chain) {
     Transforms transforms;
@@ -178,7 +178,7 @@ TEST(PinningSurvivesTransformsTest, SampleIsPinnedAfterAThousandRandomChains) {
   }
 }
 
-TEST(PinningSurvivesTransformsTest, WithoutABackendItIsAClearErrorAtOnce) {
+TEST(PinningSurvivesTransformsTest, F6_WithoutABackendItIsAClearErrorAtOnce) {
   EXPECT_THAT(ReplayBuffer::Create({.storage = MakeStorage(10),
                                     .sampler = MakeUniformSampler(),
                                     .pin_memory = true}),

@@ -106,7 +106,7 @@ void ExpectGoesOnAs(ReplayBuffer& saved, ReplayBuffer& opened) {
 
 // --- Round trips -------------------------------------------------------------
 
-TEST(ReplayBufferFilesTest, OpenedGoesOnBitForBitAsTheSaved) {
+TEST(ReplayBufferFilesTest, U2_OpenedGoesOnBitForBitAsTheSaved) {
   const std::string directory = Directory("round_trip");
   auto saved = WorkedBuffer();
   RILL_ASSERT_OK(saved->Save(directory));
@@ -158,7 +158,7 @@ TEST(ReplayBufferFilesTest, DirectoryHoldsWhatTheFormatPageSays) {
       IsOkAndHolds(ElementsAre("rill.json", "sampler.state", "storage")));
 }
 
-TEST(ReplayBufferFilesTest, SavesOfEqualBuffersHaveEqualBytes) {
+TEST(ReplayBufferFilesTest, C13_SavesOfEqualBuffersHaveEqualBytes) {
   const std::string a = Directory("bytes_a");
   const std::string b = Directory("bytes_b");
   RILL_ASSERT_OK(WorkedBuffer()->Save(a));
@@ -171,6 +171,28 @@ TEST(ReplayBufferFilesTest, SavesOfEqualBuffersHaveEqualBytes) {
     EXPECT_THAT(ReadFile(absl::StrCat(b, file.substr(a.size()))),
                 IsOkAndHolds(bytes));
   }
+}
+
+TEST(ReplayBufferFilesTest, C13_SavesGrowWithTheRowsNotWithTheCapacity) {
+  const auto bytes_saved = [](int64_t capacity, int64_t rows) {
+    const std::string directory = Directory("bytes_by_rows");
+    auto buffer = ReplayBuffer::Create({.storage = MakeStorage(capacity),
+                                        .sampler = MakeUniformSampler()});
+    RILL_EXPECT_OK(buffer);
+    RILL_EXPECT_OK((*buffer)->Extend(NumberedSteps(1, rows)));
+    RILL_EXPECT_OK((*buffer)->Save(directory));
+    std::vector<std::string> files;
+    ListFiles(directory, &files);
+    int64_t bytes = 0;
+    for (const std::string& file : files) {
+      bytes += static_cast<int64_t>(ReadFile(file)->size());
+    }
+    return bytes;
+  };
+  const int64_t small = bytes_saved(1000, 1000);
+  // A few digits more of numbers.
+  EXPECT_NEAR(bytes_saved(1'000'000, 1000), small, 100);
+  EXPECT_NEAR(bytes_saved(1'000'000, 10'000), 10 * small, 2 * small);
 }
 
 // --- Damage ------------------------------------------------------------------

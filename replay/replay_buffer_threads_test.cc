@@ -40,7 +40,7 @@ int64_t TornRows(const TensorDict& batch) {
   return torn;
 }
 
-TEST(ReplayBufferThreadsTest, NoTornRowsBesideWritersOfTwoBuffers) {
+TEST(ReplayBufferThreadsTest, F3_NoTornRowsBesideWritersOfTwoBuffers) {
   auto storage = MakeStorage(kLanes * kLaneCapacity, kLanes);
   RILL_ASSERT_OK_AND_ASSIGN(
       auto uniform, ReplayBuffer::Create({.storage = storage,

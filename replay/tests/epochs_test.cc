@@ -57,6 +57,19 @@ TEST(EpochsTest, U7_EveryLoopOverTheRowsIsAFullEpoch) {
   }
 }
 
+// Unlike the peer's, which is refused at construction: here a call may say how
+// many it wants.
+TEST(EpochsTest, U4_DropLastWithoutABatchSizeWantsOneOfTheCall) {
+  const auto buffer =
+      Over(MakeSamplerWithoutReplacement({.drop_last = true}), 0);
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
+  EXPECT_THAT(buffer->Sample(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       ::testing::HasSubstr("batch_size: got 0, want > 0")));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample(4));
+  EXPECT_EQ(batch.batch_shape(), Shape({4}));
+}
+
 // Unlike the peer's, rows that are used up stay in the storage, which goes on
 // at its cursor.
 TEST(EpochsTest, U8_RowsAreUsedUpAndStayStored) {

@@ -77,7 +77,7 @@ std::unique_ptr<ReplayBuffer> WorkedBuffer(ReplayBuffer::Options options) {
   return *std::move(buffer);
 }
 
-TEST(ReplayBufferAheadFilesTest, OpenedHasTheBatchesThatWereMadeAhead) {
+TEST(ReplayBufferAheadFilesTest, F4_OpenedHasTheBatchesThatWereMadeAhead) {
   const std::string directory = Directory("round_trip");
   auto saved = WorkedBuffer(OptionsOf(4));
   RILL_ASSERT_OK(saved->Save(directory));

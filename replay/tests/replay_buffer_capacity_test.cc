@@ -79,7 +79,7 @@ std::set<int64_t> NewestOfBothLanes(int64_t steps) {
   return actions;
 }
 
-TEST(ReplayBufferCapacityTest, NewestRowsOfEachLaneAreKeptAndDrawn) {
+TEST(ReplayBufferCapacityTest, C12_NewestRowsOfEachLaneAreKeptAndDrawn) {
   const std::string directory = Directory("newest");
   RILL_ASSERT_OK(
       Filled(OptionsOf(kLaneCapacity, MakeUniformSampler()))->Save(directory));
@@ -111,7 +111,7 @@ TEST(ReplayBufferCapacityTest, WithoutTheOptionItIsRefusedAndNamed) {
   EXPECT_EQ(storage->size(), 0);
 }
 
-TEST(ReplayBufferCapacityTest, PrioritiesFollowTheirRows) {
+TEST(ReplayBufferCapacityTest, C12_PrioritiesFollowTheirRows) {
   const std::string directory = Directory("priorities");
   PrioritizedOptions exponents;
   exponents.epsilon = 0;

@@ -221,7 +221,7 @@ class ReplayBufferKillTest : public ::testing::Test {
   int64_t left_beside_ = 0;
 };
 
-TEST_F(ReplayBufferKillTest, AtEveryOperationTheOldOrTheNewOpens) {
+TEST_F(ReplayBufferKillTest, C9_AtEveryOperationTheOldOrTheNewOpens) {
   // All of them in a long run; else every fourth.
   const int64_t stride = KillCount() >= 200 ? 1 : 4;
   Begin(/*rounds=*/10);
@@ -251,7 +251,7 @@ TEST_F(ReplayBufferKillTest, AtEveryOperationTheOldOrTheNewOpens) {
                           .c_str());
 }
 
-TEST_F(ReplayBufferKillTest, AtAnyInstructionTheOldOrTheNewOpens) {
+TEST_F(ReplayBufferKillTest, C9_AtAnyInstructionTheOldOrTheNewOpens) {
   const int64_t kills = KillCount();
   const Rng rng(31);
   Begin(/*rounds=*/kills * (kSavesAChild + 1) + 4);

@@ -161,15 +161,19 @@ TEST(ReplayBufferPrefetchTest, AgreesWithNoneAheadWhereNothingIsWritten) {
   }
 }
 
-TEST(ReplayBufferPrefetchTest, StatsTellWhatIsAhead) {
-  auto buffer = MakeBuffer(0, 5);
-  EXPECT_EQ(buffer->GetStats().batches_ahead, 0);
-  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(kLanes, 4)));
-  SampleOf(*buffer);
-  SampleOf(*buffer);
-  EXPECT_EQ(buffer->GetStats().batches_ahead, 5);
-  EXPECT_EQ(buffer->GetStats().batches, 2);
-  EXPECT_EQ(buffer->batch_number(), 7u);
+TEST(ReplayBufferPrefetchTest, F1_SoManyAreAheadAfterEachSample) {
+  for (const int64_t prefetch : {1, 5}) {
+    auto buffer = MakeBuffer(0, prefetch);
+    EXPECT_EQ(buffer->GetStats().batches_ahead, 0);
+    RILL_ASSERT_OK(buffer->Extend(NumberedSteps(kLanes, 4)));
+    for (int64_t batches = 1; batches < 4; ++batches) {
+      SampleOf(*buffer);
+      EXPECT_EQ(buffer->GetStats().batches_ahead, prefetch);
+      EXPECT_EQ(buffer->GetStats().batches, batches);
+      EXPECT_EQ(buffer->batch_number(),
+                static_cast<uint64_t>(batches + prefetch));
+    }
+  }
 }
 
 TEST(ReplayBufferPrefetchTest, AnotherNumberOfItemsIsABatchOfItsOwn) {
@@ -297,6 +301,15 @@ TEST(ReplayBufferPrefetchTest, BufferThatGoesWithAFullQueueLeavesTheStorage) {
   EXPECT_EQ(storage->size(), 16);
 }
 
+TEST(ReplayBufferPrefetchTest, F2_WithoutABatchSizeItIsRefusedAtOnce) {
+  EXPECT_THAT(ReplayBuffer::Create({.storage = MakeStorage(4),
+                                    .sampler = MakeUniformSampler(),
+                                    .prefetch = 1}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("prefetch: got 1 with batch_size 0, want a "
+                                 "batch_size")));
+}
+
 TEST(ReplayBufferPrefetchTest, OptionsOutOfRangeAreNamed) {
   const auto create = [](int64_t batch_size, int64_t prefetch, int threads) {
     return ReplayBuffer::Create({.storage = MakeStorage(4),
@@ -310,8 +323,6 @@ TEST(ReplayBufferPrefetchTest, OptionsOutOfRangeAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("prefetch: got -1")));
   EXPECT_THAT(create(4, 1025, 1),
               StatusIs(kInvalidArgument, HasSubstr("prefetch: got 1025")));
-  EXPECT_THAT(create(0, 1, 1),
-              StatusIs(kInvalidArgument, HasSubstr("batch_size")));
   EXPECT_THAT(create(4, 1, 0),
               StatusIs(kInvalidArgument, HasSubstr("prefetch_threads: got 0")));
   EXPECT_THAT(create(4, 1, 257),

@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/rng.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/sampler.h"
@@ -97,6 +98,58 @@ TEST(StoredTrajectoriesTest, S7_TrajectoryIdsBeforeEpisodesBeforeEnds) {
   RILL_ASSERT_OK(rows.Set(
       "next/done", Column<bool>({false, false, false, true, false, false})));
   EXPECT_THAT(StartsOf(rows, 2), ElementsAre(0, 1, 2, 4));
+}
+
+// Two producers take turns at random in a ring that goes round; a trajectory
+// ends with the flag, or its producer just goes on to the next id.
+TEST(StoredTrajectoriesTest, S7_EndsBesideIdsChangeNoSliceWhereTheyAgree) {
+  const Rng rng(/*seed=*/7);
+  for (uint64_t history = 0; history < 20; ++history) {
+    std::vector<std::unique_ptr<ReplayBuffer>> buffers;
+    for (const bool has_ends : {true, false}) {
+      EventKeys keys;
+      if (!has_ends) keys.ends = {};
+      buffers.push_back(
+          Make({.sampler = *MakeSliceSampler({.length = 3, .is_strict = false}),
+                .batch_size = 60},
+               {.capacity = 24, .event_keys = keys}));
+    }
+    int64_t ids[] = {0, 1};
+    int64_t next_id = 2;
+    for (uint32_t batch = 0; batch < 12; ++batch) {
+      std::vector<int64_t> row_ids;
+      std::vector<bool> ends;
+      for (uint32_t row = 0; row < 8; ++row) {
+        const Rng::Block bits = rng.Bits(history, 8 * batch + row);
+        int64_t& id = ids[bits[0] % 2];
+        row_ids.push_back(id);
+        ends.push_back(bits[1] % 5 == 0);
+        if (bits[1] % 5 <= 1) id = next_id++;
+      }
+      TensorDict rows({8});
+      RILL_ASSERT_OK(rows.Set("collector/traj_ids", Column(row_ids)));
+      RILL_ASSERT_OK(rows.Set("next/done", Column(ends)));
+      std::vector<TensorDict> samples;
+      for (const auto& buffer : buffers) {
+        RILL_ASSERT_OK(buffer->Extend(rows));
+        RILL_ASSERT_OK_AND_ASSIGN(samples.emplace_back(), buffer->Sample());
+      }
+      RILL_ASSERT_OK(samples[0].CheckEqual(samples[1]))
+          << "history " << history << ", batch " << batch;
+    }
+  }
+}
+
+// The peer would go over the end that it does not look at; so does a storage
+// that is told of ids alone.
+TEST(StoredTrajectoriesTest, S7_AnEndInsideOfAnIdIsAnEndUnlessToldOtherwise) {
+  TensorDict rows({6});
+  RILL_ASSERT_OK(
+      rows.Set("collector/traj_ids", Column<int64_t>({0, 0, 0, 0, 0, 0})));
+  RILL_ASSERT_OK(rows.Set(
+      "next/done", Column<bool>({false, false, true, false, false, false})));
+  EXPECT_THAT(StartsOf(rows, 3), ElementsAre(0, 3));
+  EXPECT_THAT(StartsOf(rows, 3, {.ends = {}}), ElementsAre(0, 1, 2, 3));
 }
 
 TEST(StoredTrajectoriesTest, S8_OnlyTruncationsAreStored) {

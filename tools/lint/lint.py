@@ -53,6 +53,9 @@ READS_CLOCK = re.compile(
     r"\b(random_device|(?:system|steady|high_resolution)_clock|absl::Now|GetCurrentTimeNanos|"
     r"gettimeofday|clock_gettime|getrandom|getentropy|s?rand\s*\(|time\s*\(\s*(?:nullptr|NULL|0)\s*\))")
 CUDA_CONDITION = re.compile(r"^\s*#\s*(?:el)?if(?!ndef RILL_\w+_H_$).*CUDA", re.M)
+TEST = re.compile(r"\b(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
+# In documents in backticks, in headers where a test runs an example.
+NAMED_TEST = {".md": re.compile(r"`(\w+Test\.\w+)`"), ".h": re.compile(r"\((\w+Test\.\w+) runs it")}
 PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
 PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")
 
@@ -139,6 +142,8 @@ class Lint:
         self.root = root
         self.findings = []
         self.libraries = {}
+        self.tests = set()
+        self.named_tests = []  # (path, line, name)
         self.size_allow = self._allow("size_allow.txt")
         self.include_allow = self._allow("include_allow.txt")
 
@@ -306,10 +311,20 @@ class Lint:
                 todo += self.libraries.get(label, [])
         return seen
 
+    def check_named_tests(self):
+        for path, line, name in self.named_tests:
+            if name not in self.tests:
+                self.add(path, line, "there is no test %s" % name)
+
     def check_file(self, path):
         with open(os.path.join(self.root, path), encoding="utf-8", errors="replace") as f:
             text = f.read()
         name = os.path.basename(path)
+        if path.endswith(CPP):
+            self.tests.update(".".join(names) for names in TEST.findall(text))
+        pattern = NAMED_TEST.get(os.path.splitext(path)[1])
+        for match in pattern.finditer(text) if pattern else ():
+            self.named_tests.append((path, line_of(text, match.start()), match.group(1)))
         if path.endswith(CPP):
             self.check_cpp(path, text)
         elif name in ("BUILD", "BUILD.bazel"):
@@ -329,6 +344,7 @@ class Lint:
                 packages.add(path.split("/", 1)[0])
         self.check_bazelrc(packages)
         self.check_layers()
+        self.check_named_tests()
         return self.findings
 
 

@@ -49,6 +49,14 @@ class LintTest(unittest.TestCase):
         self.assert_finds({"base/x.cc": "int x;\n"}, r"base/x.cc:1: wants the line \"// SPDX")
         self.assert_finds({"tools/x.sh": "#!/bin/sh\necho\n"}, r"tools/x.sh:2: wants the line \"# SPDX")
 
+    def test_tests_that_are_named_are_there(self):
+        tests = SPDX + "TEST(XTest, A_B) {}\nTEST_P(\n    YTest, C) {}\n"
+        self.assert_finds({
+            "base/x_test.cc": tests,
+            "docs/x.md": "`XTest.A_B` `YTest.C`\n`XTest.D` XTest.E\n",
+            "base/x.h": header("base/x.h", "// Example (XTest.Example runs it):\n"),
+        }, r"base/x.h:\d+: there is no test XTest.Example", r"docs/x.md:2: there is no test XTest.D$")
+
     def test_header_guard_carries_the_path(self):
         wrong = header("base/y.h")
         self.assert_finds({"base/x.h": wrong}, r"base/x.h:1: wants the header guard RILL_BASE_X_H_")

@@ -83,6 +83,7 @@ class ConsumingSelector final : public Selector {
     inner_->UpdatePriorities(draws, priorities, rows);
   }
   bool is_weighted() const override { return inner_->is_weighted(); }
+  bool needs_order() const override { return inner_->needs_order(); }
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
     const std::vector<Slot>& all = anchors_.all.Members(kConsumed);
     const auto count = static_cast<int64_t>(all.size());

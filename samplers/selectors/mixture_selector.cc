@@ -2,6 +2,7 @@
 #include "rill/samplers/selectors/mixture_selector.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -86,6 +87,11 @@ class MixtureSelector final : public Selector {
   bool picks_by_unit() const override {
     return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
       return part.selector->picks_by_unit();
+    });
+  }
+  bool needs_order() const override {
+    return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
+      return part.selector->needs_order();
     });
   }
   bool hears_anchors() const override {
@@ -178,6 +184,11 @@ class MixtureSelector final : public Selector {
   std::vector<int64_t> Counts(int64_t count) const {
     std::vector<int64_t> counts(parts_.size());
     std::vector<std::pair<double, size_t>> remainders;  // Negated, part.
+    // Remainders that differ by less are equal but for their rounding. A power
+    // of 2, so that few that are equal lie on both sides of a half.
+    const double unit =
+        static_cast<double>(std::bit_ceil(static_cast<uint64_t>(count))) *
+        0x1p-40;
     int64_t left = count;
     for (size_t i = 0; i < parts_.size(); ++i) {
       const double wanted = static_cast<double>(count) * parts_[i].share;
@@ -185,7 +196,8 @@ class MixtureSelector final : public Selector {
       counts[i] = static_cast<int64_t>(std::floor(wanted + 1e-12 * count));
       counts[i] = std::min(counts[i], left);
       left -= counts[i];
-      remainders.emplace_back(static_cast<double>(counts[i]) - wanted, i);
+      remainders.emplace_back(
+          std::round((static_cast<double>(counts[i]) - wanted) / unit), i);
     }
     std::sort(remainders.begin(), remainders.end());
     for (int64_t i = 0; i < left; ++i) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -11,6 +12,9 @@
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/conformance/storage_simulator.h"
+#include "rill/samplers/selectors/consuming_selector.h"
+#include "rill/samplers/selectors/mixture_selector.h"
+#include "rill/samplers/uniform_selector.h"
 #include "rill/samplers/units/slice_unit.h"
 #include "rill/testing/chi_square.h"
 
@@ -45,6 +49,18 @@ TEST(RecentSelectorTest, Example) {
 
 // The pairs of picks by the plain words of the header, whatever the cursor and
 // however the lanes differ.
+// A writer that puts rows in others' places would mislead it.
+TEST(RecentSelectorTest, WhatHoldsOneNeedsTheOrderOfRowsToo) {
+  EXPECT_TRUE(MakeRecentSelector()->needs_order());
+  std::vector<MixturePart> parts;
+  parts.push_back({.selector = MakeUniformSelector(), .share = 1});
+  parts.push_back({.selector = MakeRecentSelector(), .share = 1});
+  EXPECT_TRUE((*MakeMixtureSelector(std::move(parts)))->needs_order());
+  EXPECT_TRUE(
+      (*MakeConsumingSelector({.inner = MakeRecentSelector()}))->needs_order());
+  EXPECT_FALSE((*MakeConsumingSelector())->needs_order());
+}
+
 TEST(RecentSelectorTest, TheYoungerOfTwoIsDrawn) {
   for (const int64_t steps : {4, 10, 13, 25}) {
     StorageSimulator storage({.count = 2, .capacity = 10});

@@ -88,6 +88,26 @@ TEST_F(ManifestTest, BytesAreAsDocumented) {
                   R"("crc32c":"00000000"}],"crc32c":"e786751e"})", "\n")));
 }
 
+TEST_F(ManifestTest, FilesThatOthersAnswerForAreNotRead) {
+  RILL_ASSERT_OK(WriteManifest(Thing(), directory_));
+  FileSums sums;
+  RILL_ASSERT_OK(ReadManifest(directory_, "thing", 2, &sums));
+  EXPECT_EQ(sums.size(), 2u);
+  EXPECT_EQ(sums["a.bin"], (FileSum{.bytes = 9, .crc32c = 0xe3069283}));
+  const auto damaged =
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("a.bin"));
+  WriteInPlace(Path("a.bin"), "987654321");
+  RILL_EXPECT_OK(ReadManifest(directory_, "thing", 2, &sums));
+  FileSums none;
+  EXPECT_THAT(ReadManifest(directory_, "thing", 2, &none), damaged);
+  // Of another file of that name.
+  FileSums others = sums;
+  ++others["a.bin"].crc32c;
+  EXPECT_THAT(ReadManifest(directory_, "thing", 2, &others), damaged);
+  WriteInPlace(Path("a.bin"), "98765432");
+  EXPECT_THAT(ReadManifest(directory_, "thing", 2, &sums), damaged);
+}
+
 TEST_F(ManifestTest, NoManifestIsNotFound) {
   EXPECT_THAT(Read(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("rill.json")));

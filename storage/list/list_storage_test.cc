@@ -393,8 +393,9 @@ TEST(ListStorageTest, RowsThatNoPaddedRowCanHoldAreRefused) {
   const auto refused =
       StatusIs(kInvalidArgument,
                AllOf(HasSubstr("leaf \"w\""), HasSubstr("have room in")));
-  // Alone, too: of the first write, of which nothing is kept.
-  EXPECT_THAT(storage->ExtendRagged({Wide(1, int64_t{1} << 61, 0)}), refused);
+  // In the first write, too, of which nothing is kept.
+  EXPECT_THAT(storage->ExtendRagged({Wide(1, kHuge, 0), Wide(2, 0, kHuge)}),
+              refused);
   EXPECT_TRUE(storage->spec().empty());
   RILL_ASSERT_OK(storage->ExtendRagged({Wide(1, kHuge, 0), Wide(2, 2, 3)}));
   EXPECT_EQ(storage->MemoryUsage().row, 8 + 3 * 8 * kHuge);

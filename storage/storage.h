@@ -201,15 +201,16 @@ class Storage {
   virtual absl::StatusOr<std::string> SavePosition() {
     return HasNoPosition("SavePosition");
   }
-  // Goes back to them: discards rows that were appended after. What was written
-  // in place since (WriteAt, Patch) stays. Observers hear what they hear of a
-  // Load, then `accept` is called, which must not call the storage; where it
-  // fails, its error is the result, and observers hear of all rows again.
-  // Where rows are missing, FAILED_PRECONDITION, naming how many of how many;
-  // or, with `accept_newer`, the rows stay as they are, and `accept` is told.
-  // FAILED_PRECONDITION where the position is another storage's, or of rows
-  // before a Clear or a Load; DATA_LOSS where the bytes are damaged. With an
-  // error, or killed on the way, the rows are as they were.
+  // Goes back to them: discards rows that were appended after, if any. What was
+  // written in place since (WriteAt, Patch) stays. Observers hear what they
+  // hear of a Load where rows go, then `accept` is called, which must not call
+  // the storage; where it fails, its error is the result, and observers hear of
+  // all rows again. Where rows are missing, FAILED_PRECONDITION, naming how
+  // many of how many; or, with `accept_newer`, the rows stay as they are, and
+  // `accept` is told. FAILED_PRECONDITION where the position is another
+  // storage's, or of rows before a Clear or a Load; DATA_LOSS where the bytes
+  // are damaged. With an error, or killed on the way, the rows are as they
+  // were.
   using AcceptPosition = absl::FunctionRef<absl::Status(const PositionRows&)>;
   virtual absl::Status LoadPosition(absl::string_view /*position*/,
                                     bool /*accept_newer*/,

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/directory/row_history.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include "absl/crc/crc32c.h"
 #include "absl/strings/str_cat.h"
+#include "rill/base/rng_entropy.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::storage_internal {
@@ -94,10 +92,7 @@ LaneRings RingsOf(const Lanes& lanes, absl::Span<const LaneMark> marks) {
 
 absl::StatusOr<RowLine> NewLine(const Lanes& lanes) {
   RowLine line;
-  if (getentropy(line.name.data(), line.name.size()) != 0) {
-    return absl::ErrnoToStatus(errno,
-                               "NewLine: got no random name from the system");
-  }
+  RILL_ASSIGN_OR_RETURN(line.name, RandomName());
   line.marks.assign(lanes.count, {.written = kMaxWritten, .first_live = 0});
   return line;
 }

@@ -32,44 +32,38 @@ bool AnyHasRow(const std::vector<const SamplePlan*>& plans,
   });
 }
 
-// What others do with the turn, and a gather of narrow rows, takes
-// microseconds; to sleep and be woken takes fifty. So who waits looks for a
-// while before he sleeps: true where it came.
-template <typename IsThere>
-bool LooksUntil(int looks, IsThere is_there) {
-  for (int i = 0; i < looks; ++i) {
-    if (is_there()) return true;
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-    if (i % 64 == 63) std::this_thread::yield();
-  }
-  return false;
-}
-
 }  // namespace
 
+// What others do with the turn takes microseconds; to sleep and be woken takes
+// fifty. So it looks for a while before it sleeps.
 void DrawGate::TakeTurn() {
+  constexpr int kLooks = 2000;
   const uint64_t mine = next_turn_.fetch_add(1);
-  const auto is_mine = [this, mine] {
-    return turn_.load(std::memory_order_acquire) == mine;
-  };
-  if (LooksUntil(1000, is_mine)) return;
+  for (int i = 0; i < kLooks; ++i) {
+    if (turn_.load(std::memory_order_acquire) == mine) return;
+    if (i % 64 == 63) std::this_thread::yield();
+  }
   absl::MutexLock lock(&mutex_);
+  const auto is_mine = [this, mine] { return turn_.load() == mine; };
   mutex_.Await(absl::Condition(&is_mine));
 }
 
+// So does a gather of narrow rows. Who yields here would keep the turn for long
+// where there are more threads than cores.
 template <typename IsFree>
 void DrawGate::AwaitGathers(const IsFree& is_free) {
-  while (!is_free()) {
-    const uint64_t seen = releases_.load(std::memory_order_relaxed);
-    mutex_.Unlock();
-    const bool is_released = LooksUntil(4000, [this, seen] {
-      return releases_.load(std::memory_order_relaxed) != seen;
-    });
-    mutex_.Lock();
-    if (!is_released) return mutex_.Await(absl::Condition(&is_free));
+  constexpr int kLooks = 500;
+  if (is_free()) return;
+  const uint64_t seen = releases_.load(std::memory_order_relaxed);
+  mutex_.Unlock();
+  for (int i = 0; i < kLooks; ++i) {
+    if (releases_.load(std::memory_order_relaxed) != seen) break;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
   }
+  mutex_.Lock();
+  mutex_.Await(absl::Condition(&is_free));
 }
 
 void DrawGate::Hold(const SamplePlan* drawn) {

@@ -182,6 +182,21 @@ TEST(SampleReaderTest, ReaderHoldsNoSampleThatWasHandedOut) {
   EXPECT_THAT(first.Flat<int64_t>("action"), IsOkAndHolds(ElementsAre(1, 2)));
 }
 
+TEST(SampleReaderTest, BatchesThatTakeTurnsKeepTheirBytes) {
+  auto storage = FilledStorage();
+  SampleReader reader({});
+  TensorDict first;
+  TensorDict second;
+  RILL_ASSERT_OK(reader.Read(*storage, PlanOf({1, 2}), &first));
+  RILL_ASSERT_OK(reader.Read(*storage, PlanOf({3, 4}), &second));
+  RILL_ASSERT_OK(reader.Read(*storage, PlanOf({5, 6}), &first));
+  const std::byte* const place = second.Find("action")->raw_data();
+  RILL_ASSERT_OK(reader.Read(*storage, PlanOf({7, 8}), &second));
+  EXPECT_EQ(second.Find("action")->raw_data(), place);
+  EXPECT_THAT(first.Flat<int64_t>("action"), IsOkAndHolds(ElementsAre(5, 6)));
+  EXPECT_THAT(second.Flat<int64_t>("action"), IsOkAndHolds(ElementsAre(7, 8)));
+}
+
 // --- Specs -------------------------------------------------------------------
 
 TEST(SampleReaderTest, SpecSaysWhatASampleHolds) {

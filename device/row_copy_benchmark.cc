@@ -2,8 +2,11 @@
 // Gathers of random rows beside a loop written by hand for the very same
 // columns: the distance between the two is what generality costs.
 //   bazel run --config=opt //device:row_copy_benchmark
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "benchmark/benchmark.h"
@@ -165,6 +168,55 @@ BENCHMARK(BM_GatherWidthByMemcpy)
     ->Arg(100)
     ->Arg(1504)
     ->Arg(28224);
+
+// Two leaves of `width` bytes in a record, as many batches in turn as `turn`
+// says, in windows of a MiB as a storage reads them: through the caches or past
+// them. read = 1: each batch is then read once, by the same thread.
+void BM_GatherLarge(benchmark::State& state) {
+  const int64_t width = state.range(0);
+  const int64_t batch_rows = state.range(1);
+  const bool past_caches = state.range(3) != 0;
+  const int64_t record = 2 * width;
+  const int64_t table_rows = (int64_t{460} << 20) / record;
+  const int64_t window = std::max<int64_t>((1 << 20) / record, 1);
+  const auto table = *Buffer::Allocate(table_rows * record);
+  std::memset(table->data(), 1, table->size_bytes());
+  std::vector<std::shared_ptr<Buffer>> batches(state.range(2));
+  for (auto& batch : batches) {
+    batch = *Buffer::Allocate(batch_rows * record);
+    std::memset(batch->data(), 1, batch->size_bytes());
+  }
+  const Rng rng(/*seed=*/1);
+  std::vector<int64_t> rows(batch_rows);
+  uint64_t turn = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    ++turn;
+    for (int64_t i = 0; i < batch_rows; ++i) {
+      rows[i] = rng.UniformInt(turn, i, table_rows);
+    }
+    const Buffer& batch = *batches[turn % batches.size()];
+    state.ResumeTiming();
+    for (int64_t begin = 0; begin < batch_rows; begin += window) {
+      std::byte* const to = batch.data() + begin * width;
+      GatherRowsOnHost({{table->data(), record, to, width, width, past_caches},
+                        {table->data() + width, record, to + batch_rows * width,
+                         width, width, past_caches}},
+                       absl::MakeConstSpan(rows).subspan(begin, window));
+    }
+    if (state.range(4) != 0) {
+      const auto* words = reinterpret_cast<const int64_t*>(batch.data());
+      int64_t sum = 0;
+      for (int64_t i = 0; i < batch_rows * record / 8; ++i) sum += words[i];
+      benchmark::DoNotOptimize(sum);
+    }
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * batch_rows * record);
+}
+BENCHMARK(BM_GatherLarge)
+    ->ArgNames({"width", "rows", "turn", "past", "read"})
+    ->ArgsProduct({{1504, 14112, 28224}, {256}, {1, 4}, {0, 1}, {0, 1}});
 
 void BM_ScatterTransition(benchmark::State& state) {
   Setup setup(1 << 20, kTransitionWidths, state.range(0) != 0);

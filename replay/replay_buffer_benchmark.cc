@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "benchmark/benchmark.h"
 #include "rill/base/clock.h"
@@ -71,11 +72,13 @@ std::shared_ptr<Storage> Filled(const RowKind& kind) {
 }
 
 std::unique_ptr<ReplayBuffer> BufferOver(std::shared_ptr<Storage> storage,
-                                         int64_t prefetch = 0) {
+                                         int64_t prefetch = 0,
+                                         int threads = 1) {
   auto buffer = ReplayBuffer::Create({.storage = std::move(storage),
                                       .sampler = MakeUniformSampler(),
                                       .batch_size = kBatch,
-                                      .prefetch = prefetch});
+                                      .prefetch = prefetch,
+                                      .prefetch_threads = threads});
   return buffer.ok() ? *std::move(buffer) : nullptr;
 }
 
@@ -130,25 +133,59 @@ void BM_Sample(benchmark::State& state) {
   state.counters["ratio"] = sample / gather;
 }
 
-// A learner that works 1 ms a batch: the share of its time that it waits.
+// What a batch of random rows takes one thread that does nothing else, in ms,
+// with as many batches in turn as a buffer uses that makes `prefetch` ahead.
+double GatherMs(const Storage& storage, int64_t prefetch) {
+  const Rng rng(2);
+  std::vector<TensorDict> batches(prefetch + 2);
+  std::vector<Slot> slots(kBatch);
+  std::vector<double> times;
+  for (uint64_t i = 0; i < 128; ++i) {
+    for (uint32_t k = 0; k < kBatch; ++k) {
+      slots[k] = rng.UniformInt(i, k, storage.capacity());
+    }
+    const absl::Time begin = Clock::System().Now();
+    if (!storage.Read(slots, &batches[i % batches.size()]).ok()) return -1;
+    times.push_back(absl::ToDoubleMilliseconds(Clock::System().Now() - begin));
+  }
+  return MedianOf(std::move(times));
+}
+
+// A learner whose step takes 1 ms, busy on its core (0) or asleep, as one that
+// waits for a device is (1): the share of its time that it waits for samples,
+// what one call takes it, and the gather alone. One thread cannot make it wait
+// less than (gather_ms - step_ms) / gather_ms.
 void BM_LearnerWaits(benchmark::State& state) {
   const RowKind& kind = kKinds[state.range(0)];
-  const auto buffer = BufferOver(Filled(kind), state.range(1));
+  const auto storage = Filled(kind);
+  const double gather_ms = GatherMs(*storage, state.range(1));
+  const auto buffer =
+      BufferOver(storage, state.range(1), static_cast<int>(state.range(2)));
+  const bool is_asleep = state.range(3) != 0;
   const Clock& clock = Clock::System();
   TensorDict out;
   if (!buffer->SampleInto(&out).ok()) return state.SkipWithError("Sample");
   absl::Duration waited = absl::ZeroDuration();
+  std::vector<double> calls;
   const absl::Time begin = clock.Now();
   for (auto _ : state) {
     const absl::Time until = clock.Now() + absl::Milliseconds(1);
+    if (is_asleep) absl::SleepFor(absl::Milliseconds(1));
     while (clock.Now() < until) {
     }
     const absl::Time asked = clock.Now();
     if (!buffer->SampleInto(&out).ok()) state.SkipWithError("Sample");
-    waited += clock.Now() - asked;
+    const absl::Duration call = clock.Now() - asked;
+    waited += call;
+    calls.push_back(absl::ToDoubleMicroseconds(call));
   }
+  const absl::Duration all = clock.Now() - begin;
   state.SetLabel(kind.name);
-  state.counters["waits"] = absl::FDivDuration(waited, clock.Now() - begin);
+  state.counters["waits"] = absl::FDivDuration(waited, all);
+  state.counters["step_ms"] =
+      absl::ToDoubleMilliseconds(all - waited) / calls.size();
+  state.counters["call_us"] = MedianOf(std::move(calls));
+  state.counters["gather_ms"] = gather_ms;
 }
 
 // 1,000 rows at a time, alone (0) or beside a thread that samples all the time.
@@ -219,7 +256,12 @@ void BM_CopyProbe(benchmark::State& state) {
 }
 
 BENCHMARK(BM_Sample)->DenseRange(0, 2)->UseManualTime();
-BENCHMARK(BM_LearnerWaits)->Args({2, 0})->Args({2, 2})->UseRealTime();
+BENCHMARK(BM_LearnerWaits)
+    ->ArgNames({"rows", "prefetch", "threads", "asleep"})
+    ->ArgsProduct({{2}, {0}, {1}, {0, 1}})
+    ->ArgsProduct({{2}, {2, 4}, {1, 2}, {0, 1}})
+    ->ArgsProduct({{0, 1}, {2}, {1}, {0, 1}})
+    ->UseRealTime();
 BENCHMARK(BM_Extend)->ArgsProduct({{0, 1}, {0, 1}})->UseRealTime();
 BENCHMARK(BM_CopyProbe)->ArgsProduct({{0, 1}, {0, 1}})->UseRealTime();
 
@@ -228,7 +270,7 @@ void RegisterSmall() {
       ->Arg(3)
       ->UseManualTime();
   benchmark::RegisterBenchmark("small/LearnerWaits", BM_LearnerWaits)
-      ->Args({3, 2});
+      ->Args({3, 2, 1, 0});
   benchmark::RegisterBenchmark("small/Extend", BM_Extend)->Args({3, 1});
 }
 [[maybe_unused]] const bool kRegistered = (RegisterSmall(), true);

@@ -69,6 +69,58 @@ TEST(DenseStorageTest, Example) {
   EXPECT_THAT(values, ElementsAre(5, 6, 2, 3, 4));
 }
 
+// 10 MB, which go past the caches: wide and narrow leaves, in every layout, and
+// again into the same batch.
+TEST(DenseStorageTest, LargeBatchesAreReadByteForByte) {
+  constexpr int64_t kRows = 11;
+  constexpr int64_t kWidth = 20'003;
+  constexpr const char* kKeys[] = {"seen", "next/seen", "state"};
+  const auto value = [](size_t leaf, int64_t row, int64_t at) {
+    // What is seen next is what the row behind sees.
+    const int64_t step = row + (leaf == 1 ? 1 : 0);
+    return static_cast<uint8_t>((step * 31 + at * 7 + (leaf == 2 ? 5 : 0)) %
+                                251);
+  };
+  TensorDict batch({kRows});
+  for (size_t leaf = 0; leaf < 3; ++leaf) {
+    const int64_t width = leaf == 2 ? 9 : kWidth;
+    RILL_ASSERT_OK_AND_ASSIGN(Tensor tensor,
+                              Tensor::Empty(DType::kUInt8, {kRows, width}));
+    for (int64_t i = 0; i < kRows * width; ++i) {
+      tensor.data<uint8_t>()[i] = value(leaf, i / width, i % width);
+    }
+    RILL_ASSERT_OK(batch.Set(kKeys[leaf], tensor));
+  }
+  for (const bool dedup_next : {false, true}) {
+    for (const StorageLayout layout :
+         {StorageLayout::kRows, StorageLayout::kColumns}) {
+      RILL_ASSERT_OK_AND_ASSIGN(
+          auto storage,
+          DenseStorage::Create(
+              {.capacity = kRows, .layout = layout, .dedup_next = dedup_next}));
+      RILL_ASSERT_OK(storage->Extend(batch));
+      TensorDict out;
+      for (int64_t turn = 1; turn <= 2; ++turn) {
+        std::vector<Slot> slots(256);
+        for (size_t i = 0; i < slots.size(); ++i) {
+          slots[i] = static_cast<int64_t>(i * i + i) * turn % kRows;
+        }
+        RILL_ASSERT_OK(storage->Read(slots, &out));
+        for (size_t leaf = 0; leaf < 3; ++leaf) {
+          RILL_ASSERT_OK_AND_ASSIGN(absl::Span<uint8_t> got,
+                                    out.Flat<uint8_t>(kKeys[leaf]));
+          const size_t width = got.size() / slots.size();
+          for (size_t i = 0; i < got.size(); ++i) {
+            ASSERT_EQ(got[i], value(leaf, slots[i / width],
+                                    static_cast<int64_t>(i % width)))
+                << kKeys[leaf] << " byte " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
 // --- Options
 // -------------------------------------------------------------------
 

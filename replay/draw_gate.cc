@@ -101,6 +101,8 @@ void DrawGate::WaitForRows(AppendWindow window) {
   absl::MutexLock lock(&mutex_);
   const int64_t steps = window.steps + steps_before_turn_;
   steps_in_flight_ += window.steps;
+  rows_to_retire_ =
+      window.num_lanes * std::min(window.steps, window.lanes.capacity);
   if (held_.empty()) return;
   // A division a row would take longer than all the rest.
   const int64_t capacity = window.lanes.capacity;
@@ -128,6 +130,7 @@ void DrawGate::WaitForRows(AppendWindow window) {
 
 void DrawGate::WaitForRows(absl::Span<const Slot> slots) {
   absl::MutexLock lock(&mutex_);
+  rows_to_retire_ = static_cast<int64_t>(slots.size());
   if (held_.empty()) return;
   const absl::flat_hash_set<Slot> wanted(slots.begin(), slots.end());
   AwaitGathers([&] {
@@ -146,9 +149,11 @@ void DrawGate::WaitForAll() {
   mutex_.Await(absl::Condition(&is_free));
 }
 
-void DrawGate::Retired() {
+void DrawGate::Retired(int64_t rows) {
   absl::MutexLock lock(&mutex_);
   if (keeps_turn_ || writer_ != std::this_thread::get_id()) return;
+  rows_to_retire_ -= rows;
+  if (rows_to_retire_ > 0) return;
   writer_ = std::thread::id();
   ++turn_;
 }

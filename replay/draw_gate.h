@@ -61,9 +61,10 @@ class DrawGate {
   // Waits until no plan is held, and keeps the turn until EndWrite: for a write
   // whose rows are not known before, or that retires several times.
   void WaitForAll();
-  // The write's rows are retired: from the storage's event, on the thread that
-  // writes. Nothing where this thread has no write here.
-  void Retired();
+  // So many of the write's rows are retired: from the storage's event, on the
+  // thread that writes. With the last of them the turn goes on. Nothing where
+  // this thread has no write here.
+  void Retired(int64_t rows);
   // `steps` as in its window.
   void EndWrite(int64_t steps);
 
@@ -79,6 +80,9 @@ class DrawGate {
   std::atomic<uint64_t> turn_ = 0;                  // Written with mutex_ held.
   std::thread::id writer_ ABSL_GUARDED_BY(mutex_);  // Whose turn it is.
   bool keeps_turn_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of the rows that its write waited for. An ensemble of storages tells of the
+  // rows of one after those of another.
+  int64_t rows_to_retire_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t steps_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   // The same when the turn began. Cursors that are read since may lack those
   // steps; what had ended by then they have.

@@ -86,7 +86,7 @@ TEST(DrawGateTest, AppendWaitsForTheRowsOfItsWindowAndNoOthers) {
     const int64_t in_flight = rng.UniformInt(i, 8, 3);
     gate.BeginWrite();
     gate.WaitForRows({.lanes = kLanes, .steps = in_flight});
-    gate.Retired();
+    gate.Retired(0);
     Draw(&plan, gate);
     bool is_overwritten = false;
     for (int64_t lane = 0; lane < window.num_lanes; ++lane) {
@@ -119,7 +119,7 @@ TEST(DrawGateTest, AppendThatEndsAfterTheCursorsWereReadStillCounts) {
                         .steps = 4,
                         .cursors = {{9}}};
   gate.WaitForRows(first);
-  gate.Retired();
+  gate.Retired(4);
   EXPECT_TRUE(Waits(true, plan, gate, [&] {
     AppendWindow second = first;  // With the cursors of before the first.
     std::thread([&] { gate.EndWrite(4); }).join();
@@ -184,29 +184,47 @@ bool DrawComesFirst(DrawGate& gate, const std::function<void()>& end) {
 TEST(DrawGateTest, DrawsWaitUntilTheWriteHasRetiredItsRows) {
   DrawGate gate;
   gate.BeginWrite();
-  gate.WaitForRows({.lanes = {.count = 1, .capacity = 4}, .steps = 2});
+  gate.WaitForRows(
+      {.lanes = {.count = 1, .capacity = 4}, .num_lanes = 1, .steps = 2});
   // An event of another write on the storage, on another thread.
-  std::thread([&] { gate.Retired(); }).join();
-  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.Retired(); }));
+  std::thread([&] { gate.Retired(2); }).join();
+  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.Retired(2); }));
   // Copying of rows, still a write.
   gate.BeginDraw();
   gate.EndDraw();
-  gate.Retired();  // A second event changes nothing.
+  gate.Retired(2);  // A second event changes nothing.
   gate.EndWrite(2);
   gate.BeginWrite();
   EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.EndWrite(0); }));
 }
 
-// One that retires several times.
+TEST(DrawGateTest, DrawsWaitForTheLastOfSeveralEventsOfAWrite) {
+  DrawGate gate;
+  gate.BeginWrite();
+  gate.WaitForRows({.lanes = {.count = 3, .capacity = 4},
+                    .num_lanes = 3,
+                    .steps = 7});  // Four of them stay.
+  gate.Retired(8);
+  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.Retired(4); }));
+  gate.EndWrite(7);
+  gate.BeginWrite();
+  const std::vector<Slot> slots = {2, 9, 9};
+  gate.WaitForRows(slots);
+  gate.Retired(1);
+  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.Retired(2); }));
+  gate.EndWrite(0);
+}
+
+// One whose rows are not known before.
 TEST(DrawGateTest, DrawsWaitUntilTheEndOfAWriteThatWaitsForAll) {
   DrawGate gate;
   gate.BeginWrite();
   gate.WaitForAll();
-  gate.Retired();
+  gate.Retired(3);
   EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.EndWrite(0); }));
   // The next one is an ordinary one.
   gate.BeginWrite();
-  gate.Retired();
+  gate.Retired(1);
   gate.BeginDraw();
   gate.EndDraw();
   gate.EndWrite(0);

@@ -116,7 +116,7 @@ TEST(DrawGateThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
       if (gate.HoldsAny()) window.cursors = ring.cursors();
       gate.WaitForRows(std::move(window));
       const int64_t first = ring.Retire(lane, steps);
-      gate.Retired();
+      gate.Retired(steps);
       ring.Copy(lane, first, steps);
       ring.Publish(lane, first, steps);
       gate.EndWrite(steps);

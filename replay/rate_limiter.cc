@@ -123,7 +123,9 @@ bool RateLimiter::CanNever(bool is_insert, int64_t n) const {
   const double ratio = options_.samples_per_insert;
   const auto real = [](int64_t count) { return static_cast<double>(count); };
   if (is_insert) {
-    if (n <= options_.min_size_to_sample) return false;
+    if (inserts_.done - deletes_ + n <= options_.min_size_to_sample) {
+      return false;
+    }
     const double now = real(inserts_.done) * ratio -
                        real(samples_.done + samples_.side.in_flight);
     return std::min(options_.min_diff, now) + real(n) * ratio >

@@ -185,6 +185,11 @@ TEST(RateLimiterTest, ABatchThatCouldNeverGoIsRefusedAtOnce) {
   const auto ratio = Make(options);
   RILL_EXPECT_OK(Insert(ratio.get(), 105));
   EXPECT_THAT(Insert(ratio.get(), 105), StatusIs(kInvalidArgument));
+  // So may what has the least size at most, and no longer.
+  const auto half = Make(options);
+  for (int i = 0; i < 2; ++i) RILL_EXPECT_OK(Insert(half.get(), 50));
+  EXPECT_THAT(half->AwaitInsert(50, absl::InfiniteFuture()),
+              StatusIs(kInvalidArgument, HasSubstr("got 50 inserts")));
 }
 
 TEST(RateLimiterTest, OptionsThatLeaveSomebodyWaitingForEverAreRefused) {

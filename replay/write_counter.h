@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
 #include "absl/types/span.h"
 #include "rill/replay/draw_gate.h"
@@ -26,20 +27,27 @@ class WriteCounter final : public WriteObserver {
                 absl::Span<const Cursor> /*cursors*/) override {
     ++count_;
   }
-  void OnRetire(const WriteEvent& /*event*/) override {
+  void OnRetire(const WriteEvent& event) override {
     ++count_;
-    gate_->Retired();
+    gate_->Retired(RowsOf(event));
   }
-  void OnWrite(const WriteEvent& /*event*/) override {
+  void OnWrite(const WriteEvent& event) override {
     ++count_;
-    gate_->Retired();
+    // Else OnRetire has told of it.
+    if (event.retired.empty()) gate_->Retired(RowsOf(event));
   }
   void OnClear() override {
     ++count_;
-    gate_->Retired();
+    gate_->Retired(std::numeric_limits<int64_t>::max());
   }
 
  private:
+  static int64_t RowsOf(const WriteEvent& event) {
+    int64_t rows = 0;
+    for (const SlotRange& range : event.written) rows += range.count;
+    return rows;
+  }
+
   DrawGate* const gate_;
   std::atomic<int64_t> count_ = 0;
 };

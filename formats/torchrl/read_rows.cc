@@ -84,7 +84,10 @@ absl::Status ReadPytree(const SavedTorchRl& saved,
   buffer->form = Form::kPytree;
   for (const TorchRlStorageJson::Leaf& leaf : json.leaves) {
     const std::string shown = EscapeKeyComponent(leaf.path);
-    if (files.count(leaf.path) != 1) {
+    // There may be none of what has no bytes.
+    const bool has_file =
+        leaf.shape.num_elements() > 0 || files.contains(leaf.path);
+    if (has_file && files.count(leaf.path) != 1) {
       return absl::DataLossError(
           absl::StrCat(saved.Where(kStorage), ": files of the leaf \"", shown,
                        "\": got ", files.count(leaf.path), ", want 1"));
@@ -106,7 +109,9 @@ absl::Status ReadPytree(const SavedTorchRl& saved,
           saved.Where(kMetadata), ": places: got ", capacity, " of \"", shown,
           "\" and ", buffer->capacity, " of the first leaf"));
     }
-    const std::string& file = files.find(leaf.path)->second;
+    const std::string file = has_file
+                                 ? files.find(leaf.path)->second
+                                 : absl::StrReplaceAll(leaf.path, {{".", "/"}});
     RILL_ASSIGN_OR_RETURN(
         const Tensor all,
         saved.ReadLeaf(absl::StrCat("storage/", file, ".memmap"), leaf.dtype,

@@ -300,6 +300,7 @@ TEST(TorchRlReplayBufferTest, WritesStalenessStatesAndEveryForm) {
   TorchRlReplayBuffer buffer{.capacity = 3, .cursor = 2, .write_count = 2};
   buffer.rows = TensorDict({2});
   RILL_ASSERT_OK(buffer.rows.Set("a/b", Floats({1, 2}, {2})));
+  RILL_ASSERT_OK(buffer.rows.Set("a/none", Floats({}, {2, 0})));
   buffer.sampler = TorchRlStaleness{.consumer_version = 7, .max_staleness = 3};
   const std::string path = FreshPath("torchrl_forms");
   for (const Form form : {Form::kTensorDict, Form::kPytree}) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/prioritized_sampler.h"
+#include "rill/samplers/selectors/consuming_selector.h"
 #include "rill/samplers/selectors/staleness_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/samplers/uniform_sampler.h"
@@ -96,6 +97,18 @@ std::optional<WithoutReplacementOptions::Rest> RestOf(
 }
 
 // --- Priorities --------------------------------------------------------------
+
+absl::Status CheckValues(const Tensor& values, int64_t rows) {
+  if (values.is_valid() && values.dtype() == DType::kFloat64 &&
+      values.rank() == 1 && values.num_elements() >= rows &&
+      values.is_contiguous() && values.device().is_cpu()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "OpenTorchRl: values of the sampler: got ", values.DebugString(),
+      ", want contiguous float64 of rank 1 in host memory, ", rows,
+      " at least"));
+}
 
 absl::StatusOr<float> PriorityOf(const TorchRlPriorities& priorities,
                                  int64_t row) {
@@ -218,11 +231,20 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakeTorchRlSampler(
     return MakeStalenessAwareSampler(
         {.max_staleness = staleness->max_staleness});
   }
+  if (saved.consume_after_n_samples) {
+    return MakeConsumingSampler(
+        {.max_times_sampled = *saved.consume_after_n_samples});
+  }
   return MakeUniformSampler();
 }
 
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
     const TorchRlReplayBuffer& saved, ReplayBuffer::Options options) {
+  const auto* priorities = std::get_if<TorchRlPriorities>(&saved.sampler);
+  if (priorities != nullptr) {
+    RILL_RETURN_IF_ERROR(CheckValues(priorities->values,
+                                     saved.rows.batch_shape().num_elements()));
+  }
   if (options.storage == nullptr) {
     RILL_ASSIGN_OR_RETURN(
         options.storage,
@@ -244,7 +266,7 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
   RILL_RETURN_IF_ERROR(FillFromTorchRl(saved, options.storage.get()));
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<ReplayBuffer> buffer,
                         ReplayBuffer::Create(std::move(options)));
-  if (const auto* priorities = std::get_if<TorchRlPriorities>(&saved.sampler)) {
+  if (priorities != nullptr) {
     RILL_RETURN_IF_ERROR(GivePriorities(saved, *priorities, buffer.get()));
   }
   return buffer;

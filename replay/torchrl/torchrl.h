@@ -33,10 +33,14 @@ namespace rill {
 // float32's last bit, and the largest that was given, which new rows get; what
 // is left of an epoch, in its order, where the storage has the saved capacity
 // (later epochs are in orders of ours). What does not: the generator's state,
-// which goes on as TorchRlReplayBuffer has it.
+// which goes on as TorchRlReplayBuffer has it; generations, the learner's
+// version of a sampler by staleness (give it to
+// StalenessOptions::current_version), and how often a row of a consuming one
+// was drawn, which count anew.
 //
 // Errors as FillFromTorchRl, MakeTorchRlSampler and ReplayBuffer::Create;
-// DATA_LOSS where a value is no power of a priority.
+// DATA_LOSS where a value is no power of a priority; INVALID_ARGUMENT where
+// there are fewer values than rows.
 // Cost: O(rows).
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
     const TorchRlReplayBuffer& saved, ReplayBuffer::Options options);
@@ -53,7 +57,8 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
 absl::Status FillFromTorchRl(const TorchRlReplayBuffer& saved,
                              Storage* storage);
 
-// A sampler of the saved kind with its options. `selector` as in
+// A sampler of the saved kind with its options, a consuming one where
+// consume_after_n_samples is set. `selector` as in
 // MakePrioritizedSampler; null where it is of another kind. INVALID_ARGUMENT
 // where ours does not take an option.
 absl::StatusOr<std::unique_ptr<Sampler>> MakeTorchRlSampler(

@@ -195,6 +195,32 @@ TEST(TorchRlTest, C8PrioritizedStatesStayTo1e7) {
   EXPECT_NEAR(TreeOf(more)[5], std::pow(9.5 + 1e-8, 0.7), 1e-6);
 }
 
+TEST(TorchRlTest, ValuesThatDoNotFitTheRowsAreRefused) {
+  const TorchRlReplayBuffer saved = Fixture("a");
+  for (const Tensor& values : {Tensor(), *Tensor::Zeros(DType::kFloat64, {4}),
+                               *Tensor::Zeros(DType::kFloat32, {8}),
+                               *Tensor::Zeros(DType::kFloat64, {8, 1})}) {
+    TorchRlReplayBuffer bad = saved;
+    std::get<TorchRlPriorities>(bad.sampler).values = values;
+    const auto storage = MakeStorage(8);
+    EXPECT_THAT(OpenTorchRl(bad, {.storage = storage}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("float64 of rank 1 in host memory, 5")));
+    EXPECT_EQ(storage->size(), 0);
+  }
+}
+
+TEST(TorchRlTest, ABufferThatUsesItsRowsUpGoesOnDoingSo) {
+  TorchRlReplayBuffer saved = Fixture("c");  // Five rows.
+  saved.sampler = {};
+  saved.batch_size = 5;
+  saved.consume_after_n_samples = 2;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto buffer,
+                            OpenTorchRl(Exchanged(saved), {}));
+  for (int i = 0; i < 2; ++i) RILL_EXPECT_OK(buffer->Sample());
+  EXPECT_EQ(buffer->items(), 0);
+}
+
 TEST(TorchRlTest, C8PrioritiesFollowTheirRowsAroundTheRing) {
   const auto storage = MakeStorage(8, 2);
   RILL_ASSERT_OK(storage->Extend(NumberedSteps(2, 7)).status());

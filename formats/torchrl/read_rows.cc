@@ -185,8 +185,10 @@ absl::Status CollectLeaves(const SavedTorchRl& saved, const TensorDict& dict,
 absl::Status ReadTed(const SavedTorchRl& saved, TensorDict dict, int64_t len,
                      TorchRlReplayBuffer* buffer) {
   const auto value = [&](const char* name) -> absl::StatusOr<std::string> {
-    RILL_ASSIGN_OR_RETURN(const NonTensor json, dict.GetNonTensor(name));
-    return json.json;
+    const absl::StatusOr<NonTensor> json = dict.GetNonTensor(name);
+    if (json.ok()) return json->json;
+    return absl::DataLossError(absl::StrCat(saved.Where(kStorage), ": \"", name,
+                                            "\": ", json.status().message()));
   };
   const std::string where = saved.Where(kStorage);
   FlatTed flat;

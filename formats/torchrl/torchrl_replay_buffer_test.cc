@@ -421,6 +421,13 @@ TEST(TorchRlReplayBufferTest, SavesThatBrokeOffSaySo) {
                 StatusIs(kDataLoss, HasSubstr(path)))
         << file;
   }
+  for (const char* folder : {"storage/shift", "storage/is_full"}) {
+    const std::string path = Fixture("k");
+    RILL_ASSERT_OK(RemoveAll(JoinPath(path, folder)));
+    EXPECT_THAT(ReadTorchRlReplayBuffer(path),
+                StatusIs(kDataLoss, HasSubstr(path)))
+        << folder;
+  }
 }
 
 TEST(TorchRlReplayBufferTest, WhatContradictsItselfIsRefused) {

@@ -82,7 +82,8 @@ absl::Status SetBufferIds(absl::Span<const BatchPart> parts, Tensor reused,
   const Device device = DeviceOf(*out);
   const bool fits = reused.is_valid() && reused.dtype() == DType::kInt64 &&
                     reused.shape() == shape && reused.is_contiguous() &&
-                    reused.device().is_cpu() && device.is_cpu();
+                    reused.is_writable() && reused.device().is_cpu() &&
+                    device.is_cpu();
   if (!fits) {
     RILL_ASSIGN_OR_RETURN(reused, Tensor::Zeros(DType::kInt64, shape));
   }

@@ -16,6 +16,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/buffer.h"
+#include "rill/device/device.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
@@ -248,6 +250,18 @@ TEST(ReplayBufferEnsembleTest, SampleIntoReusesTheTensors) {
   RILL_ASSERT_OK(ensemble->SampleInto(&batch));
   EXPECT_EQ(batch.Find("observation")->raw_data(), observation);
   EXPECT_EQ(batch.Find("buffer_ids")->raw_data(), ids);
+  CheckRows(batch, 2);
+  // But none that may not be written, as of a mapped file.
+  std::vector<int64_t> mapped(16, 7);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Tensor read_only,
+      Tensor::View(Buffer::Wrap(mapped.data(), 16 * sizeof(int64_t),
+                                Device::Cpu(), MemoryKind::kMappedFile, nullptr,
+                                /*is_writable=*/false),
+                   DType::kInt64, {16}, 0));
+  RILL_ASSERT_OK(batch.Set("buffer_ids", read_only));
+  RILL_ASSERT_OK(ensemble->SampleInto(&batch));
+  EXPECT_THAT(mapped, Each(7));
   CheckRows(batch, 2);
 }
 

@@ -421,12 +421,15 @@ TEST(TorchRlReplayBufferTest, SavesThatBrokeOffSaySo) {
                 StatusIs(kDataLoss, HasSubstr(path)))
         << file;
   }
-  for (const char* folder : {"storage/shift", "storage/is_full"}) {
+  for (const char* name : {"shift", "is_full"}) {
     const std::string path = Fixture("k");
-    RILL_ASSERT_OK(RemoveAll(JoinPath(path, folder)));
+    const std::string storage = JoinPath(path, "storage");
+    RILL_ASSERT_OK(RemoveAll(JoinPath(storage, name)));
+    Replace(JoinPath(storage, "meta.json"),
+            absl::StrCat("\"", name, "\":{\"type\":\"NonTensorData\"},"), "");
     EXPECT_THAT(ReadTorchRlReplayBuffer(path),
                 StatusIs(kDataLoss, HasSubstr(path)))
-        << folder;
+        << name;
   }
 }
 

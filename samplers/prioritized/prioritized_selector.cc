@@ -334,7 +334,7 @@ void SelectorImpl::SaveState(StateWriter* writer) const {
   writer->Double(alpha());
   writer->Double(beta());
   writer->Double(max_ever_.value_or(-1.0f));
-  samplers_internal::SavePriorities(rows_, tree_.size(), writer);
+  samplers_internal::SavePriorities(rows_, used_, writer);
 }
 
 absl::StatusOr<SelectorImpl::Values> SelectorImpl::ReadValues(

@@ -24,10 +24,14 @@ float Unpack(int64_t bits, int64_t i) {
 }
 
 // The end of the run of equal priorities that starts at `slot`.
-Slot EndOfRun(const RowPriorities& rows, Slot slot, int64_t num_slots) {
-  Slot end = slot + 1;
-  while (end < num_slots && rows.Get(end) == rows.Get(slot)) ++end;
-  return end;
+Slot EndOfRun(const RowPriorities& rows, const UsedSlots& used, Slot slot) {
+  const int64_t num_slots = used.lanes().num_slots();
+  const bool is_used = used.Next(slot) == slot;
+  const float priority = is_used ? rows.Get(slot) : 0;
+  for (Slot end = is_used ? slot + 1 : slot;; ++end) {
+    if (priority == 0) end = used.Next(end);
+    if (end >= num_slots || rows.Get(end) != priority) return end;
+  }
 }
 
 // Calls set(slots, priority) for all slots, a range at a time.
@@ -63,8 +67,9 @@ absl::Status ReadBlocks(StateReader* reader, int64_t num_slots, Set set) {
 
 }  // namespace
 
-void SavePriorities(const RowPriorities& rows, int64_t num_slots,
+void SavePriorities(const RowPriorities& rows, const UsedSlots& used,
                     StateWriter* writer) {
+  const int64_t num_slots = used.lanes().num_slots();
   writer->Int(num_slots);
   Slot first = 0;  // Of those that are not written yet.
   const auto write_single = [&](Slot end) {
@@ -76,7 +81,7 @@ void SavePriorities(const RowPriorities& rows, int64_t num_slots,
     first = end;
   };
   for (Slot slot = 0; slot < num_slots;) {
-    const Slot end = EndOfRun(rows, slot, num_slots);
+    const Slot end = EndOfRun(rows, used, slot);
     if (end - slot >= kRun) {
       write_single(slot);
       writer->Int(slot - end);
@@ -110,8 +115,10 @@ absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
         "load after the storage has got the rows of the save"));
   }
   // Slots that never had a row stay without memory.
-  return ReadBlocks(reader, num_slots, [rows](SlotRange slots, float priority) {
-    for (Slot slot = slots.first; slot < slots.first + slots.count; ++slot) {
+  return ReadBlocks(reader, num_slots, [&](SlotRange slots, float priority) {
+    const Slot end = slots.first + slots.count;
+    for (Slot slot = used.Next(slots.first); slot < end;
+         slot = used.Next(slot + 1)) {
       if (rows->Get(slot) != priority) rows->Set(slot, priority);
     }
   });

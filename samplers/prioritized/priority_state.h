@@ -14,19 +14,20 @@
 
 namespace rill::samplers_internal {
 
-// The priorities of slots 0 .. num_slots - 1 as a part of a sampler's state.
-// Which rows are on is not in it.
+// The priorities of all slots of used.lanes() as a part of a sampler's state.
+// Those that never held a row have 0 and are not looked at. Which rows are on
+// is not in it.
 //
 // Bytes: num_slots, then blocks that cover them all: a length n and, where
 // n > 0, n priorities, two float32 in each 8 bytes (the first one low); where
 // n < 0, -n times the one priority that follows.
 // Thread-safety: thread-compatible.
-void SavePriorities(const RowPriorities& rows, int64_t num_slots,
+void SavePriorities(const RowPriorities& rows, const UsedSlots& used,
                     StateWriter* writer);
 // Into rows of the slots of used.lanes(). DATA_LOSS or FAILED_PRECONDITION,
 // `rows` unchanged, where the bytes are no such state, one of another number of
-// slots, or give a priority to a slot that never held a row. Takes memory for
-// slots that did, whatever the state says.
+// slots, or give a priority to a slot that never held a row. Takes memory and
+// time for slots that did, whatever the state says.
 absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
                             RowPriorities* rows);
 

@@ -23,9 +23,18 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Save(const RowPriorities& rows, int64_t num_slots) {
+// The last `unused` of so many slots never held a row.
+UsedSlots UsedOf(int64_t num_slots, int64_t unused) {
+  UsedSlots used;
+  const Cursor cursor = {.written = num_slots - unused};
+  used.OnAttach({.count = 1, .capacity = num_slots}, {&cursor, 1});
+  return used;
+}
+
+std::string Save(const RowPriorities& rows, int64_t num_slots,
+                 int64_t unused = 0) {
   StateWriter writer("Test", 1);
-  SavePriorities(rows, num_slots, &writer);
+  SavePriorities(rows, UsedOf(num_slots, unused), &writer);
   return std::move(writer).Finish();
 }
 
@@ -33,10 +42,8 @@ absl::Status Load(absl::string_view bytes, int64_t num_slots,
                   RowPriorities* rows, int64_t unused = 0) {
   absl::StatusOr<StateReader> reader = StateReader::Open("Test", 1, bytes);
   if (!reader.ok()) return reader.status();
-  UsedSlots used;
-  const Cursor cursor = {.written = num_slots - unused};
-  used.OnAttach({.count = 1, .capacity = num_slots}, {&cursor, 1});
-  absl::Status status = LoadPriorities(&*reader, used, rows);
+  absl::Status status =
+      LoadPriorities(&*reader, UsedOf(num_slots, unused), rows);
   return status.ok() ? reader->Finish() : status;
 }
 
@@ -73,6 +80,23 @@ TEST(PriorityStateTest, LoadsWhatWasSaved) {
 TEST(PriorityStateTest, EqualPrioritiesTakeFewBytes) {
   RowPriorities rows(1'000'000);
   EXPECT_LE(Save(rows, 1'000'000).size(), 100u);
+}
+
+// Capacity may be far above what was ever written: what never held a row is
+// not looked at, even where something stands there that never does.
+TEST(PriorityStateTest, SlotsThatNeverHeldARowAreNotLookedAt) {
+  RowPriorities rows(100);
+  for (Slot slot = 0; slot < 10; ++slot) {
+    rows.Set(slot, static_cast<float>(slot % 3));
+  }
+  const std::string state = Save(rows, 100);
+  EXPECT_EQ(Save(rows, 100, 90), state);
+  rows.Set(50, 5.0f);
+  EXPECT_EQ(Save(rows, 100, 90), state);
+  rows.Set(4, 7.0f);
+  RILL_ASSERT_OK(Load(state, 100, &rows, 90));
+  EXPECT_EQ(rows.Get(4), 1.0f);
+  EXPECT_EQ(rows.Get(50), 5.0f);
 }
 
 TEST(PriorityStateTest, WhatDoesNotFitIsRefusedAndChangesNothing) {

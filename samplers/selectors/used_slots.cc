@@ -51,6 +51,17 @@ bool UsedSlots::Contains(const SlotRange& slots) const {
   return true;
 }
 
+Slot UsedSlots::Next(Slot slot) const {
+  const int64_t num_slots = lanes_.num_slots();
+  while (slot < num_slots) {
+    const auto lane = static_cast<size_t>(lanes_.LaneOf(slot));
+    if (lane >= used_.size()) return num_slots;
+    if (lanes_.PositionOf(slot) < used_[lane]) return slot;
+    slot = lanes_.SlotOf(static_cast<int64_t>(lane) + 1, 0);
+  }
+  return num_slots;
+}
+
 void UsedSlots::UpdateEnds() {
   ends_.resize(used_.size());
   int64_t end = 0;

@@ -31,6 +31,9 @@ class UsedSlots {
   Slot At(int64_t n) const;
   // Whether all of them are; any range of slots of the lanes. O(lanes of them).
   bool Contains(const SlotRange& slots) const;
+  // The first one that is >= `slot`, which is >= 0; the number of slots where
+  // none is. O(lanes that are passed over).
+  Slot Next(Slot slot) const;
 
  private:
   void UpdateEnds();

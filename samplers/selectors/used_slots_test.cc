@@ -44,6 +44,11 @@ TEST(UsedSlotsTest, AreThoseThatHaveHeldARow) {
       ASSERT_EQ(watcher.used.size(), static_cast<int64_t>(want.size()));
       int64_t n = 0;
       for (const Slot slot : want) EXPECT_EQ(watcher.used.At(n++), slot);
+      for (Slot slot = 0; slot <= lanes.num_slots(); ++slot) {
+        const auto next = want.lower_bound(slot);
+        EXPECT_EQ(watcher.used.Next(slot),
+                  next == want.end() ? lanes.num_slots() : *next);
+      }
       for (Slot first = 0; first < lanes.num_slots(); ++first) {
         bool all = true;
         for (int64_t count = 1; first + count <= lanes.num_slots(); ++count) {
@@ -62,6 +67,7 @@ TEST(UsedSlotsTest, ThereAreNoneBeforeTheLanesAreKnown) {
   EXPECT_EQ(used.size(), 0);
   used.OnAttach({.count = 1, .capacity = 4}, {});
   EXPECT_FALSE(used.Contains({.first = 0, .count = 1}));
+  EXPECT_EQ(used.Next(0), 4);
 }
 
 }  // namespace

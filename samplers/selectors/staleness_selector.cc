@@ -77,6 +77,14 @@ class StalenessSelector final : public Selector {
         auto versions,
         samplers_internal::LoadSlotArray<int64_t>(used_, reader));
     RILL_ASSIGN_OR_RETURN(SlotGroups anchors, anchors_.Load(reader));
+    for (const auto& [group, slots] : anchors.groups()) {
+      for (const Slot slot : slots) {
+        if (versions.Get(slot) == group) continue;
+        return reader->Damaged(absl::StrCat(
+            "group of slot ", slot, " of version ", versions.Get(slot),
+            ": got ", group, ", want its version"));
+      }
+    }
     highest_ = highest;
     versions_ = std::move(versions);
     anchors_ = std::move(anchors);

@@ -124,7 +124,9 @@ TEST(ReplayBufferDeviceTest, PendingBatchesAreWholeOnceTheirEventsAre) {
       ASSERT_NE(pending.back().copied, nullptr);
       ExpectAllOn(Device::Fake(0), pending.back().batch);
     }
-    EXPECT_THAT(pending.back().copied->IsComplete(), IsOkAndHolds(false));
+    if (prefetch == 0) {  // Else copies are in no order.
+      EXPECT_THAT(pending.back().copied->IsComplete(), IsOkAndHolds(false));
+    }
     for (const ReplayBuffer::PendingBatch& each : pending) {
       RILL_ASSERT_OK(each.copied->Synchronize());
       RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got,

@@ -88,20 +88,20 @@ absl::StatusOr<std::unique_ptr<RateLimiter>> RateLimiter::Create(
 
 RateLimiter::Permit& RateLimiter::Permit::operator=(Permit&& other) noexcept {
   if (this == &other) return *this;
-  End(/*did=*/false);
+  End(/*done=*/0);
   limiter_ = std::exchange(other.limiter_, nullptr);
   n_ = other.n_;
   is_insert_ = other.is_insert_;
   return *this;
 }
 
-void RateLimiter::Permit::End(bool did) {
+void RateLimiter::Permit::End(int64_t done) {
   RateLimiter* const limiter = std::exchange(limiter_, nullptr);
   if (limiter == nullptr) return;
   absl::MutexLock lock(&limiter->mutex_);
   Count& count = is_insert_ ? limiter->inserts_ : limiter->samples_;
   count.side.in_flight -= n_;
-  if (did) count.done += n_;
+  count.done += std::clamp<int64_t>(done, 0, n_);
 }
 
 // --- Waiting -----------------------------------------------------------------

@@ -76,16 +76,18 @@ class RateLimiter {
           n_(other.n_),
           is_insert_(other.is_insert_) {}
     Permit& operator=(Permit&& other) noexcept;
-    ~Permit() { End(/*did=*/false); }
+    ~Permit() { End(/*done=*/0); }
 
-    // They were inserted, or sampled. The second call does nothing.
-    void Commit() { End(/*did=*/true); }
+    // They were inserted, or sampled; with `done` only so many of them, in
+    // [0, n]. The second call does nothing.
+    void Commit() { End(n_); }
+    void Commit(int64_t done) { End(done); }
 
    private:
     friend class RateLimiter;
     Permit(RateLimiter* limiter, int64_t n, bool is_insert)
         : limiter_(limiter), n_(n), is_insert_(is_insert) {}
-    void End(bool did);
+    void End(int64_t done);
 
     RateLimiter* limiter_;  // Null: nothing to end.
     int64_t n_;

@@ -96,7 +96,8 @@ class ReplayBuffer : public Sink {
     // Where rows are put: null for MakeRoundRobinWriter.
     std::unique_ptr<Writer> writer = nullptr;
     // Holds Extend and Sample to its ratio; buffers may share one. Rows count
-    // when Extend has taken them, items when they are handed out. Of rows that
+    // when Extend has stored them (ExtendResult::rows_written: what a writer
+    // drops is no insert), items when they are handed out. Of rows that
     // are there at the start, and of those that are overwritten, you tell it if
     // they shall count (RateLimiter::DidInsert, DidDelete).
     std::shared_ptr<RateLimiter> rate_limiter = nullptr;

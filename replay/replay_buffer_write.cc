@@ -106,7 +106,7 @@ absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
       !state.has_transforms && state.is_forward_checked
           ? state.Store(batch, info)
           : state.TransformAndStore(batch, info);
-  if (result.ok() && permit.has_value()) permit->Commit();
+  if (result.ok() && permit.has_value()) permit->Commit(result->rows_written);
   return result;
 }
 

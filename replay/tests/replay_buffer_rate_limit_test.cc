@@ -13,6 +13,7 @@
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
+#include "rill/replay/writers/top_k_writer.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
@@ -67,6 +68,28 @@ TEST(ReplayBufferRateLimitTest, RowsCountWhenWrittenItemsWhenHandedOut) {
     const RateLimiter::State want = {.inserts = 6, .samples = 7};
     EXPECT_EQ(Done(limited), want);
   }
+}
+
+TEST(ReplayBufferRateLimitTest, RowsThatTheWriterDropsDoNotCount) {
+  const std::shared_ptr<RateLimiter> limiter =
+      *RateLimiter::Create(RateLimiter::MinSize(4));
+  RILL_ASSERT_OK_AND_ASSIGN(auto writer,
+                            TopKWriter::Create({.rank_key = "action", .k = 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto buffer,
+      ReplayBuffer::Create({.storage = MakeStorage(20),
+                            .sampler = MakeUniformSampler(),
+                            .writer = std::move(writer),
+                            .rate_limiter = limiter,
+                            .rate_limit_timeout = absl::ZeroDuration()}));
+  // Steps 10 to 15, of which three stay, then lower ones, of which none does.
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 6, 10)));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 6)));
+  EXPECT_EQ(limiter->SaveState(), RateLimiter::State{.inserts = 3});
+  EXPECT_EQ(limiter->GetStats().inserts.in_flight, 0);
+  EXPECT_THAT(buffer->Sample(2), StatusIs(kDeadlineExceeded));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 1, 20)));
+  RILL_ASSERT_OK(buffer->Sample(2));
 }
 
 TEST(ReplayBufferRateLimitTest, ClearForgetsTheCounts) {

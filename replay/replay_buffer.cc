@@ -255,4 +255,6 @@ const Storage& ReplayBuffer::storage() const { return *state_->storage; }
 
 uint64_t ReplayBuffer::batch_number() const { return state_->batch_number; }
 
+int64_t ReplayBuffer::clears() const { return state_->writes.clears(); }
+
 }  // namespace rill

@@ -272,6 +272,9 @@ class ReplayBuffer : public Sink {
   // Storage, sampler, transforms, seed, batch number and the batches that were
   // made ahead, to a directory that is replaced atomically; checksums over
   // everything: docs/formats/ replay_buffer.md. On any error what was there
+  // How often all rows that were there were given up, by whoever cleared the
+  // storage or loaded into it: batches from before are of rows that are gone.
+  int64_t clears() const;
   // stays. FAILED_PRECONDITION where something else than a saved buffer is
   // there, or another buffer wrote to the storage meanwhile.
   absl::Status Save(const std::string& directory) const;

@@ -22,6 +22,8 @@ class WriteCounter final : public WriteObserver {
   explicit WriteCounter(DrawGate* gate) : gate_(gate) {}
 
   int64_t count() const { return count_; }
+  // Of these, those of all rows being gone.
+  int64_t clears() const { return clears_; }
 
   void OnAttach(const Lanes& /*lanes*/,
                 absl::Span<const Cursor> /*cursors*/) override {
@@ -38,6 +40,7 @@ class WriteCounter final : public WriteObserver {
   }
   void OnClear() override {
     ++count_;
+    ++clears_;
     gate_->Retired(std::numeric_limits<int64_t>::max());
   }
 
@@ -50,6 +53,7 @@ class WriteCounter final : public WriteObserver {
 
   DrawGate* const gate_;
   std::atomic<int64_t> count_ = 0;
+  std::atomic<int64_t> clears_ = 0;
 };
 
 }  // namespace rill::replay_internal

@@ -165,9 +165,12 @@ absl::Status ReplayBufferEnsemble::State::Split(
 absl::Status ReplayBufferEnsemble::State::DrawParts(
     int64_t count, absl::Span<const int64_t> counts) {
   for (size_t i = 0; i < members.size(); ++i) {
-    if (counts[i] == 0 || held[i].items == counts[i]) continue;
+    if (counts[i] == 0) continue;
     ReplayBuffer& buffer = *members[i].buffer;
+    const int64_t clears = buffer.clears();
+    if (held[i].items == counts[i] && held[i].clears == clears) continue;
     held[i].items = 0;
+    held[i].clears = clears;
     const absl::Status status = buffer.SampleInto(counts[i], &held[i].rows);
     if (!status.ok()) {
       return absl::Status(

@@ -34,7 +34,8 @@ namespace rill {
 //
 // With an error of one member (too few rows) no batch number is used up and
 // nothing is lost: what the others had drawn is theirs in the next batch that
-// takes as many items of them, before they draw again. An error later (leaves
+// takes as many items of them, before they draw again, unless their rows were
+// cleared or loaded over since (ReplayBuffer::clears). An error later (leaves
 // that do not fit, transforms) belongs to its batch.
 //
 // A member's `prefetch` works where the batch takes just its Options::

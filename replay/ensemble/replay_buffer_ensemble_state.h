@@ -24,6 +24,7 @@ struct ReplayBufferEnsemble::State {
   // What one member has drawn for a batch that is not whole yet; 0: nothing.
   struct Held {
     int64_t items = 0;
+    int64_t clears = 0;  // Of the member, before it drew.
     TensorDict rows;
   };
 

@@ -484,6 +484,25 @@ TEST(ReplayBufferEnsembleTest, TooFewRowsNameTheMemberAndLoseNothing) {
   RILL_EXPECT_OK(got.CheckEqual(first));
 }
 
+TEST(ReplayBufferEnsembleTest, WhatIsHeldGoesWithTheRowsOfAClearedMember) {
+  auto empty = ReplayBuffer::Create(
+      {.storage = MakeStorage(kRows), .sampler = MakeUniformSampler()});
+  RILL_ASSERT_OK(empty);
+  const std::shared_ptr<ReplayBuffer> late = *std::move(empty);
+  auto ensemble =
+      Make({.members = {{.buffer = MakeMember(0)}, {.buffer = late}},
+            .batch_size = 8});
+  EXPECT_THAT(ensemble->Sample(), StatusIs(kFailedPrecondition));
+  RILL_ASSERT_OK(late->Extend(NumberedSteps(1, kRows, 1000)));
+  RILL_ASSERT_OK(ensemble->member(0).Clear());
+  EXPECT_THAT(ensemble->Sample(),
+              StatusIs(kFailedPrecondition, HasSubstr("member 0")));
+  RILL_ASSERT_OK(ensemble->member(0).Extend(NumberedSteps(1, kRows, 5000)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, ensemble->Sample());
+  const std::vector<int64_t> actions = Numbers<int64_t>(batch, "action");
+  for (size_t i = 0; i < 4; ++i) EXPECT_GE(actions[i], 5000);
+}
+
 TEST(ReplayBufferEnsembleTest, OtherLeavesAreNamedWithTheirMembers) {
   auto odd = ReplayBuffer::Create(
       {.storage = MakeStorage(kRows), .sampler = MakeUniformSampler()});

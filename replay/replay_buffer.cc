@@ -44,7 +44,20 @@ absl::Status CheckPrefetch(const ReplayBuffer::Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status CheckOptions(const ReplayBuffer::Options& options) {
+replay_internal::SampleReader::Options ReaderOptions(
+    const Sampler& sampler, const UnitTransform* unit,
+    std::optional<Device> pin_for) {
+  replay_internal::SampleReader::Options options;
+  options.is_weighted = sampler.is_weighted();
+  options.unit = unit;
+  options.sampler = std::string(sampler.name());
+  if (pin_for.has_value()) options.memory = {*pin_for, MemoryKind::kPinned};
+  return options;
+}
+
+}  // namespace
+
+absl::Status ReplayBuffer::CheckOptions(const Options& options) {
   if (options.storage == nullptr) {
     return BadOption("storage", "null", "a storage");
   }
@@ -89,19 +102,6 @@ absl::Status CheckOptions(const ReplayBuffer::Options& options) {
       << "ReplayBuffer::Create: pin_memory";
   return absl::OkStatus();
 }
-
-replay_internal::SampleReader::Options ReaderOptions(
-    const Sampler& sampler, const UnitTransform* unit,
-    std::optional<Device> pin_for) {
-  replay_internal::SampleReader::Options options;
-  options.is_weighted = sampler.is_weighted();
-  options.unit = unit;
-  options.sampler = std::string(sampler.name());
-  if (pin_for.has_value()) options.memory = {*pin_for, MemoryKind::kPinned};
-  return options;
-}
-
-}  // namespace
 
 ReplayBuffer::State::State(Options options,
                            std::unique_ptr<Compose> all_transforms,

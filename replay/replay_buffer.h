@@ -160,6 +160,10 @@ class ReplayBuffer : public Sink {
   // has no spec yet). FAILED_PRECONDITION where `device` or `pin_for` has no
   // backend in this build.
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Create(Options options);
+  // What Create would refuse in them by themselves, with nothing taken or
+  // attached: whether storage, sampler, writer and transforms go together only
+  // Create knows.
+  static absl::Status CheckOptions(const Options& options);
   ~ReplayBuffer() override;
 
   // Appends [lanes, time], or [time] to a storage of one lane. All or nothing;

@@ -167,6 +167,18 @@ absl::Status GivePriorities(const TorchRlReplayBuffer& saved,
   return SetPriorities(slots, given, buffer);
 }
 
+// Once `options` are sound and their storage is empty.
+absl::StatusOr<std::unique_ptr<ReplayBuffer>> Filled(
+    const TorchRlReplayBuffer& saved, ReplayBuffer::Options options) {
+  RILL_RETURN_IF_ERROR(FillFromTorchRl(saved, options.storage.get()));
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<ReplayBuffer> buffer,
+                        ReplayBuffer::Create(std::move(options)));
+  if (const auto* given = std::get_if<TorchRlPriorities>(&saved.sampler)) {
+    RILL_RETURN_IF_ERROR(GivePriorities(saved, *given, buffer.get()));
+  }
+  return buffer;
+}
+
 absl::StatusOr<TorchRlPriorities> PrioritiesOf(
     const Lanes& lanes, int64_t steps, const PrioritizedSelector& selector) {
   const std::vector<float> given = selector.Priorities();
@@ -263,12 +275,11 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
   }
   if (options.batch_size == 0)
     options.batch_size = saved.batch_size.value_or(0);
-  RILL_RETURN_IF_ERROR(FillFromTorchRl(saved, options.storage.get()));
-  RILL_ASSIGN_OR_RETURN(std::unique_ptr<ReplayBuffer> buffer,
-                        ReplayBuffer::Create(std::move(options)));
-  if (priorities != nullptr) {
-    RILL_RETURN_IF_ERROR(GivePriorities(saved, *priorities, buffer.get()));
-  }
+  RILL_RETURN_IF_ERROR(ReplayBuffer::CheckOptions(options));
+  RILL_RETURN_IF_ERROR(CheckEmpty(saved, *options.storage));
+  const std::shared_ptr<Storage> storage = options.storage;
+  auto buffer = Filled(saved, std::move(options));
+  if (!buffer.ok()) storage->Clear().IgnoreError();
   return buffer;
 }
 

@@ -40,7 +40,9 @@ namespace rill {
 //
 // Errors as FillFromTorchRl, MakeTorchRlSampler and ReplayBuffer::Create;
 // DATA_LOSS where a value is no power of a priority; INVALID_ARGUMENT where
-// there are fewer values than rows.
+// there are fewer values than rows. What is wrong with the options by
+// themselves is said before a row is stored; with any error the storage has no
+// rows, as before.
 // Cost: O(rows).
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
     const TorchRlReplayBuffer& saved, ReplayBuffer::Options options);

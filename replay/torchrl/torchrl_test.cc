@@ -210,6 +210,27 @@ TEST(TorchRlTest, ValuesThatDoNotFitTheRowsAreRefused) {
   }
 }
 
+TEST(TorchRlTest, OptionsAreCheckedBeforeRowsAreStored) {
+  const auto storage = MakeStorage(8);
+  EXPECT_THAT(OpenTorchRl(Fixture("a"), {.storage = storage, .prefetch = -1}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("prefetch: got -1")));
+  EXPECT_EQ(storage->size(), 0);
+  EXPECT_TRUE(storage->spec().empty());
+  RILL_EXPECT_OK(OpenTorchRl(Fixture("a"), {.storage = storage}));
+}
+
+TEST(TorchRlTest, AnErrorAfterTheRowsWereStoredLeavesNone) {
+  TorchRlReplayBuffer saved = Fixture("a");
+  std::get<TorchRlPriorities>(saved.sampler).values =
+      *Tensor::From<double>(std::vector<double>(8, -1), {8});
+  const auto storage = MakeStorage(8);
+  EXPECT_THAT(OpenTorchRl(saved, {.storage = storage}),
+              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(storage->size(), 0);
+  RILL_EXPECT_OK(OpenTorchRl(Fixture("a"), {.storage = storage}));
+}
+
 TEST(TorchRlTest, ABufferThatUsesItsRowsUpGoesOnDoingSo) {
   TorchRlReplayBuffer saved = Fixture("c");  // Five rows.
   saved.sampler = {};

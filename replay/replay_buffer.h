@@ -272,13 +272,13 @@ class ReplayBuffer : public Sink {
   const Storage& storage() const;
   // Batches drawn so far: the whole of the random state beside the seed.
   uint64_t batch_number() const;
+  // How often all rows that were there were given up, by whoever cleared the
+  // storage or loaded into it: batches from before are of rows that are gone.
+  int64_t clears() const;
 
   // Storage, sampler, transforms, seed, batch number and the batches that were
   // made ahead, to a directory that is replaced atomically; checksums over
   // everything: docs/formats/ replay_buffer.md. On any error what was there
-  // How often all rows that were there were given up, by whoever cleared the
-  // storage or loaded into it: batches from before are of rows that are gone.
-  int64_t clears() const;
   // stays. FAILED_PRECONDITION where something else than a saved buffer is
   // there, or another buffer wrote to the storage meanwhile.
   absl::Status Save(const std::string& directory) const;
@@ -296,7 +296,8 @@ class ReplayBuffer : public Sink {
   // FAILED_PRECONDITION (other sampler, transforms, lanes, capacity or spec:
   // names both sides; or a storage that holds rows already, so that no other
   // buffer's are lost). The seed is the saved one. With an error the storage is
-  // empty as before.
+  // empty as before; one without a spec may have learned that of the saved
+  // rows, and takes no others then: open another save into another storage.
   //
   // Of a position, `options.storage` has the rows, opened from their directory;
   // those that were appended later are discarded, for good.

@@ -98,7 +98,8 @@ class WithoutReplacementSelector final : public Selector {
   void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
     if (!used_.OnWrite(event)) return;
-    if (place_ > 0 || is_listed_) Restart();
+    // A list would have to be made again: it goes on as it is.
+    if (is_listed_ ? is_ordered_ : place_ > 0) Restart();
     TakeUpRest();
   }
   void OnClear() override {

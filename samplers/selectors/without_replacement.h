@@ -18,10 +18,12 @@ namespace rill {
 //
 // An epoch is a random order of the slots that have held a row; where no more
 // than half of them are anchors when it begins, of those that are. It starts
-// anew when the storage grows; rows that are written over do not change it: the
-// slot has its turn with the row that is there then, or none where no item
-// begins there. A write in flight hides its rows: their turn passes. What
-// becomes an anchor during an epoch may have to wait for the next one.
+// anew when the storage grows, but where it is a list: that goes on, and what
+// comes meanwhile waits for the next one. Rows that are written over do not
+// change it: the slot has its turn with the row that is there then, or none
+// where no item begins there. A write in flight hides its rows: their turn
+// passes. What becomes an anchor during an epoch may have to wait for the next
+// one.
 //
 // Two of them that are parts of one mixture go in different orders.
 //
@@ -32,7 +34,8 @@ namespace rill {
 // Cost: a plan O(batch) of 0.1 us each whatever the size, where more than half
 //   of the slots are anchors (others are passed over); there is no list of
 //   slots. Where fewer are, the plan that begins an epoch lists them, at 8
-//   bytes each: O(anchors log anchors) an epoch, however many slots there are.
+//   bytes each: O(anchors log anchors) an epoch, however many slots there are
+//   and whatever is written meanwhile; an epoch gives about as many draws.
 struct WithoutReplacementOptions {
   // What is left of an epoch that another one has begun.
   struct Rest {

@@ -242,7 +242,10 @@ TEST(WithoutReplacementTest, OrdersOfAnEpochAreEquallyLikely) {
 class FewAnchors final : public Anchors {
  public:
   int64_t size() const override { return 1 << 14; }
-  Slot At(int64_t n) const override { return 64 * n; }
+  Slot At(int64_t n) const override {
+    ++listed_;
+    return 64 * n;
+  }
   bool Contains(Slot slot) const override {
     ++looks_;
     return slot % 64 == 0;
@@ -250,9 +253,11 @@ class FewAnchors final : public Anchors {
   Slot Pick(const Rng::Block& /*bits*/) const override { return 0; }
 
   int64_t looks() const { return looks_; }
+  int64_t listed() const { return listed_; }
 
  private:
   mutable int64_t looks_ = 0;
+  mutable int64_t listed_ = 0;
 };
 
 TEST(WithoutReplacementTest, FewAnchorsAmongManySlotsAreTakenWithoutALook) {
@@ -269,6 +274,26 @@ TEST(WithoutReplacementTest, FewAnchorsAmongManySlotsAreTakenWithoutALook) {
   }
   EXPECT_EQ(seen.size(), 1u << 14);
   EXPECT_EQ(anchors.looks(), 1 << 14);
+}
+
+TEST(WithoutReplacementTest, FewAnchorsAreListedOnceAnEpochWhateverIsWritten) {
+  const auto selector = MakeWithoutReplacementSelector();
+  Slot next = 1 << 20;
+  const Cursor cursor = {.written = next};
+  selector->OnAttach({.count = 1, .capacity = 1 << 21}, {&cursor, 1});
+  FewAnchors anchors;
+  std::set<Slot> seen;
+  for (int batch = 0; batch < 64; ++batch) {
+    std::vector<Draw> draws;
+    selector->Select({.count = 256, .seed = kSeed}, anchors, &draws);
+    for (const Draw& draw : draws) seen.insert(draw.slot);
+    const SlotRange row = {.first = next++, .count = 1};
+    WriteEvent event;
+    event.written = {&row, 1};
+    selector->OnWrite(event);
+  }
+  EXPECT_EQ(seen.size(), 1u << 14);
+  EXPECT_EQ(anchors.listed(), 1 << 14);
 }
 
 // Over the size where an epoch is a list.

@@ -30,17 +30,20 @@ struct SliceSamplerWithoutReplacementOptions {
 // picks, which name the trajectories by their first live rows; plan.rows are
 // the slices.
 //
-// Unlike TorchRL, writes are seen at once. An epoch starts anew when the
-// storage grows. In a full ring a trajectory that loses its first rows during
-// an epoch may wait for the next one, or, where more than half of all
-// trajectories have a single row, come twice.
+// An epoch goes over the trajectories that there are when it begins; those that
+// come meanwhile wait for the next one, where TorchRL begins anew. Rows that a
+// trajectory gains are seen at once. In a full ring a trajectory that loses its
+// first rows during an epoch waits for the next one. Only where trajectories
+// have fewer than two rows each on average an epoch starts anew when the
+// storage grows, and a trajectory that loses its first rows may come twice.
 //
 // Errors as those of slice_sampler.h, and with drop_last FAILED_PRECONDITION of
 // Plan where a batch takes more slices than there are trajectories.
 //
 // Thread-safety: thread-safe.
 // Cost: units/slice_unit.h and selectors/without_replacement.h; the plan that
-//   begins an epoch O(trajectories log trajectories).
+//   begins an epoch O(trajectories log trajectories), those within it O(batch)
+//   whatever is written meanwhile.
 //
 // Example (SliceSamplerWithoutReplacementTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(

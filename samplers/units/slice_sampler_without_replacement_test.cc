@@ -97,6 +97,23 @@ TEST_F(SliceSamplerWithoutReplacementTest, OneSliceOfEachTrajectoryAnEpoch) {
   EXPECT_THAT(counts, DistributedAs(wanted, 1e-9));
 }
 
+TEST_F(SliceSamplerWithoutReplacementTest, WhatComesWaitsForTheNextEpoch) {
+  const auto sampler = Make({.length = 4});
+  storage_.AddObserver(sampler->observer());
+  std::vector<TrajectoryModel::Value> episode(5);
+  episode.back().is_end = true;
+  std::vector<Slot> drawn;
+  for (uint64_t batch = 0; batch < 8; ++batch) {
+    drawn.push_back(PlanOf(*sampler, 4, kSeed, batch).draws.at(0).slot);
+    // The first goes on with what is open.
+    if (batch < 3) storage_.Append(0, episode);
+  }
+  EXPECT_THAT(std::vector<Slot>(drawn.begin(), drawn.begin() + 3),
+              testing::UnorderedElementsAre(0, 7, 11));
+  EXPECT_THAT(std::vector<Slot>(drawn.begin() + 3, drawn.end()),
+              testing::UnorderedElementsAre(0, 7, 11, 22, 27));
+}
+
 TEST_F(SliceSamplerWithoutReplacementTest, LengthMayBeThatOfABatchsSlices) {
   auto sampler = Make({.num_slices = 2, .batch_size = 8});
   storage_.AddObserver(sampler->observer());

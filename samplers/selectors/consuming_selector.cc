@@ -62,7 +62,11 @@ class ConsumingSelector final : public Selector {
 
   void Select(const Request& request, const Anchors& /*anchors*/,
               std::vector<Draw>* draws) override {
-    draws->reserve(draws->size() + request.count);
+    // No more than are left will come.
+    const int64_t count = request.count / most_ < anchors_.size()
+                              ? request.count
+                              : anchors_.size() * most_;
+    draws->reserve(draws->size() + count);
     Request one = request;
     one.count = 1;
     for (int64_t i = 0; i < request.count && anchors_.size() > 0; ++i) {
@@ -113,6 +117,12 @@ class ConsumingSelector final : public Selector {
     }
     RILL_ASSIGN_OR_RETURN(
         auto counts, samplers_internal::LoadSlotArray<int64_t>(used_, reader));
+    for (Slot slot = counts.NextValue(0); slot < counts.num_slots();
+         slot = counts.NextValue(slot + 1)) {
+      if (counts.Get(slot) >= 0) continue;
+      return reader->Damaged(absl::StrCat("draws of slot ", slot, ": got ",
+                                          counts.Get(slot), ", want >= 0"));
+    }
     RILL_ASSIGN_OR_RETURN(SlotGroups loaded, anchors_.all.Load(reader));
     for (const auto& [group, slots] : loaded.groups()) {
       for (const Slot slot : slots) {

@@ -106,6 +106,41 @@ TEST(ConsumingSelectorTest, CountsThatMakeNoSenseAreDamage) {
   }
 }
 
+TEST(ConsumingSelectorTest, CountsOfRowsThatAreNoAnchorsAreCheckedToo) {
+  using samplers_internal::StateReader;
+  using samplers_internal::StateWriter;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto selector, MakeConsumingSelector());
+  const Cursor cursor = {.written = 2};
+  selector->OnAttach({.count = 1, .capacity = 4}, {&cursor, 1});
+  const auto saved = [&selector] {
+    StateWriter writer("Test", 1);
+    selector->SaveState(&writer);
+    return std::move(writer).Finish();
+  };
+  const std::string before = saved();
+  StateWriter writer("Test", 1);
+  // Slot 1 was drawn -5 times; no groups.
+  for (const int64_t value : {1, 1, 1, 1, -5, 0, 0}) writer.Int(value);
+  const std::string bytes = std::move(writer).Finish();
+  RILL_ASSERT_OK_AND_ASSIGN(StateReader reader,
+                            StateReader::Open("Test", 1, bytes));
+  EXPECT_THAT(selector->LoadState(&reader),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("draws of slot 1: got -5, want >= 0")));
+  EXPECT_EQ(saved(), before);
+}
+
+TEST(ConsumingSelectorTest, LargeBatchTakesMemoryForWhatIsLeft) {
+  StorageSimulator storage({.count = 1, .capacity = 6});
+  auto sampler = Make(2);
+  storage.AddObserver(sampler->observer());
+  storage.Append(6);
+  SamplePlan plan;
+  RILL_ASSERT_OK(sampler->Plan({.batch_size = Sampler::kMaxBatchSize}, &plan));
+  EXPECT_EQ(plan.draws.size(), 12u);
+  EXPECT_LE(plan.draws.capacity(), 24u);
+}
+
 TEST(ConsumingSelectorTest, U8_RowsVanishAfterTheirLastDraw) {
   StorageSimulator storage({.count = 1, .capacity = 10});
   auto sampler = Make(1);

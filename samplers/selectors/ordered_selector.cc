@@ -74,6 +74,17 @@ class OrderedSelector final : public Selector {
     }
     RILL_ASSIGN_OR_RETURN(
         auto keys, samplers_internal::LoadSlotArray<double>(used_, reader));
+    for (Slot slot = is_by_age() ? keys.NextValue(0) : keys.num_slots();
+         slot < keys.num_slots(); slot = keys.NextValue(slot + 1)) {
+      const double step = Key(keys.Get(slot));
+      if (step >= 0 && step <= static_cast<double>(steps) &&
+          step == std::floor(step)) {
+        continue;
+      }
+      return reader->Damaged(absl::StrCat("step of slot ", slot, ": got ", step,
+                                          ", want a whole number in [0, ",
+                                          steps, "]"));
+    }
     steps_ = steps;
     keys_ = std::move(keys);
     std::vector<Slot> members;

@@ -21,6 +21,7 @@
 #include "rill/samplers/conformance/storage_simulator.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/selector.h"
+#include "rill/samplers/state_bytes.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/testing/status_matchers.h"
 
@@ -137,6 +138,41 @@ TEST(OrderedSelectorTest, StateOfAnotherOrderIsRefused) {
   EXPECT_THAT(lifo->LoadState(state),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("order: got 0, want 1")));
+}
+
+// Of four steps: keys that no age makes.
+TEST(OrderedSelectorTest, AgesThatNoAppendMakesAreDamage) {
+  using samplers_internal::StateReader;
+  using samplers_internal::StateWriter;
+  for (const bool is_fifo : {true, false}) {
+    const auto selector = is_fifo ? MakeFifoSelector() : MakeLifoSelector();
+    const Cursor cursor = {.written = 4};
+    selector->OnAttach({.count = 1, .capacity = 4}, {&cursor, 1});
+    const auto saved = [&selector] {
+      StateWriter writer("Test", 1);
+      selector->SaveState(&writer);
+      return std::move(writer).Finish();
+    };
+    const std::string before = saved();
+    const auto load = [&](double step) {
+      StateWriter writer("Test", 1);
+      for (const int64_t value : {is_fifo ? 0 : 1, 4, 1, 2, 1}) {
+        writer.Int(value);
+      }
+      writer.Double(is_fifo ? step : -step);
+      writer.Int(0);
+      const std::string bytes = std::move(writer).Finish();
+      auto reader = StateReader::Open("Test", 1, bytes);
+      return selector->LoadState(&*reader);
+    };
+    for (const double step : {5.0, -1.0, 0.5, 1e300}) {
+      EXPECT_THAT(load(step), StatusIs(absl::StatusCode::kDataLoss,
+                                       HasSubstr("step of slot 2: got ")))
+          << step;
+      EXPECT_EQ(saved(), before);
+    }
+    RILL_EXPECT_OK(load(4));
+  }
 }
 
 TEST(OrderedSelectorTest, HeapsGoByPriority) {

@@ -23,6 +23,8 @@ struct StartRule {
   // is (they are closed).
   bool needs_beginning = false;
   bool needs_end = false;
+  // The index keeps how long the longest of those with starts is.
+  bool keeps_longest = false;
 
   // For a trajectory of `rows` >= 0 rows. Never more than those; grows with
   // them.

@@ -10,6 +10,7 @@ using samplers_internal::PieceScanner;
 TrajectoryIndex::TrajectoryIndex(std::vector<StartRule> rules)
     : rules_(std::move(rules)),
       sets_(rules_.size()),
+      lengths_(rules_.size()),
       open_(0, OpenHash{&runs_}, OpenEq{&runs_}) {}
 
 void TrajectoryIndex::OnAttach(const Lanes& lanes,
@@ -34,6 +35,7 @@ void TrajectoryIndex::OnClear() {
 
 void TrajectoryIndex::ForgetRows() {
   for (auto& set : sets_) set.Clear();
+  for (auto& lengths : lengths_) lengths.Clear();
   open_.clear();
   num_rows_ = 0;
 }
@@ -176,8 +178,12 @@ void TrajectoryIndex::Shut(Handle trajectory) {
 void TrajectoryIndex::UpdateSets(Handle trajectory) {
   const Runs::Record& record = runs_.at(trajectory);
   for (size_t i = 0; i < rules_.size(); ++i) {
-    sets_[i].Set(trajectory,
-                 rules_[i].Count(record.rows, record.is_cut, record.is_closed));
+    const int64_t starts =
+        rules_[i].Count(record.rows, record.is_cut, record.is_closed);
+    sets_[i].Set(trajectory, starts);
+    if (rules_[i].keeps_longest) {
+      lengths_[i].Set(trajectory, starts > 0 ? record.rows : 0);
+    }
   }
 }
 
@@ -290,6 +296,7 @@ int64_t TrajectoryIndex::memory_bytes() const {
                   static_cast<int64_t>(open_.capacity() * (sizeof(Handle) + 1) +
                                        by_lane_.capacity() * sizeof(Lane));
   for (const auto& set : sets_) bytes += set.memory_bytes();
+  for (const auto& lengths : lengths_) bytes += lengths.memory_bytes();
   return bytes;
 }
 

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/samplers/state_bytes.h"
+#include "rill/samplers/trajectories/length_counts.h"
 #include "rill/samplers/trajectories/piece_scanner.h"
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_runs.h"
@@ -49,8 +50,9 @@ namespace rill {
 //   from there on). At and Find are O(log pieces).
 //   Limits: 2^31 - 1 lanes and trajectories at a time (handles and lanes are
 //   int32), 2^32 - 1 pieces of a lane; not checked.
-//   Memory: 40 bytes a trajectory and 17 for each rule, 10 more while it is
-//   open and has an id; 16.5 a piece; nothing a row. Capacity does not matter.
+//   Memory: 40 bytes a trajectory and 17 for each rule (25 where it keeps the
+//   longest), 10 more while it is open and has an id; 16.5 a piece; nothing a
+//   row. Capacity does not matter.
 //
 // Example (TrajectoryIndexTest.Example runs it):
 //   // Slices of 4 rows.
@@ -109,6 +111,11 @@ class TrajectoryIndex : public WriteObserver {
   // The trajectories that have starts by a rule, weighed by how many.
   const samplers_internal::WeighedSet& starts(size_t rule) const {
     return sets_[rule];
+  }
+  // Rows of the longest of them; 0 where there is none, or the rule does not
+  // say keeps_longest.
+  int64_t LongestWithStarts(size_t rule) const {
+    return lengths_[rule].longest();
   }
 
   // Has what tells of a trajectory fetched, for calls that come soon.
@@ -235,6 +242,7 @@ class TrajectoryIndex : public WriteObserver {
 
   const std::vector<StartRule> rules_;
   std::vector<samplers_internal::WeighedSet> sets_;  // One a rule.
+  std::vector<samplers_internal::LengthCounts> lengths_;
   Runs runs_;
   std::vector<Lane> by_lane_;
   absl::flat_hash_set<Handle, OpenHash, OpenEq> open_;

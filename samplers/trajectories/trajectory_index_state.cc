@@ -71,6 +71,9 @@ absl::Status TrajectoryIndex::Skip(samplers_internal::StateReader* reader) {
   RILL_RETURN_IF_ERROR(reader->Int().status());
   RILL_RETURN_IF_ERROR(reader->SkipList());
   RILL_ASSIGN_OR_RETURN(const int64_t num_sets, reader->Int());
+  if (num_sets < 0) {
+    return reader->Damaged(absl::StrCat("sets: got ", num_sets, ", want >= 0"));
+  }
   for (int64_t i = 0; i < num_sets; ++i) {
     RILL_RETURN_IF_ERROR(reader->SkipList());
   }

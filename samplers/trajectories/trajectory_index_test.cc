@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/trajectories/trajectory_index.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
@@ -19,6 +23,17 @@ namespace {
 
 constexpr uint64_t kSeed = 20240722;
 
+// RILL_INDEX_ROUNDS of the environment: how many times as many random
+// histories, 56,000 operations each time.
+uint64_t Rounds() {
+  uint64_t rounds = 1;
+  if (const char* const text = std::getenv("RILL_INDEX_ROUNDS")) {
+    EXPECT_TRUE(absl::SimpleAtoi(text, &rounds) && rounds > 0)
+        << "RILL_INDEX_ROUNDS: got \"" << text << "\", want a number above 0";
+  }
+  return rounds;
+}
+
 // Of all kinds: every row, long ones, short ones too, beginnings.
 std::vector<StartRule> Rules() {
   return {{},
@@ -26,7 +41,7 @@ std::vector<StartRule> Rules() {
           {.length = 4, .is_strict = false},
           {.length = 3, .is_strict = false, .overhang = 2},
           {.length = 2, .only_first = true, .needs_beginning = true},
-          {.only_first = true, .needs_end = true}};
+          {.only_first = true, .needs_end = true, .keeps_longest = true}};
 }
 
 void ExpectSameSet(const std::vector<TrajectoryModel::Trajectory>& trajectories,
@@ -35,6 +50,7 @@ void ExpectSameSet(const std::vector<TrajectoryModel::Trajectory>& trajectories,
   const auto& set = index.starts(rule_number);
   int64_t members = 0;
   int64_t total = 0;
+  int64_t longest = 0;
   for (const TrajectoryModel::Trajectory& want : trajectories) {
     const int64_t starts = rule.Count(static_cast<int64_t>(want.slots.size()),
                                       want.is_cut, want.is_closed);
@@ -42,9 +58,13 @@ void ExpectSameSet(const std::vector<TrajectoryModel::Trajectory>& trajectories,
     if (set.WeightOf(handle) != starts) FAIL() << "rule " << rule_number;
     members += starts > 0 ? 1 : 0;
     total += starts;
+    if (starts > 0 && rule.keeps_longest) {
+      longest = std::max(longest, static_cast<int64_t>(want.slots.size()));
+    }
   }
   ASSERT_EQ(set.size(), members);
   ASSERT_EQ(set.total(), total);
+  ASSERT_EQ(index.LongestWithStarts(rule_number), longest);
 }
 
 void ExpectSameTrajectory(const TrajectoryModel::Trajectory& want,
@@ -140,9 +160,9 @@ std::unique_ptr<TrajectoryIndex> Load(const TrajectoryIndex& index,
 }
 
 TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsOverRandomHistories) {
-  constexpr uint64_t kHistories = 240;
   constexpr int kSteps = 150;
-  for (uint64_t number = 0; number < kHistories; ++number) {
+  const uint64_t histories = 240 * Rounds();
+  for (uint64_t number = 0; number < histories; ++number) {
     TrajectoryHistory history(number, /*max_capacity=*/20);
     TrajectoryIndex index(Rules());
     history.model().AddObserver(&index);
@@ -210,7 +230,8 @@ TEST(TrajectoryIndexTest, BatchLongerThanItsLaneCutsAllThatBeginInItsFront) {
 
 // Also the order of the sets: equal draws.
 TEST(TrajectoryIndexTest, LoadedStateGoesOnAsTheSavedOne) {
-  for (uint64_t number = 0; number < 200; ++number) {
+  const uint64_t histories = 200 * Rounds();
+  for (uint64_t number = 0; number < histories; ++number) {
     TrajectoryHistory history(number, /*max_capacity=*/20);
     TrajectoryIndex index(Rules());
     history.model().AddObserver(&index);
@@ -223,6 +244,17 @@ TEST(TrajectoryIndexTest, LoadedStateGoesOnAsTheSavedOne) {
     }
     ASSERT_NO_FATAL_FAILURE(ExpectSame(history.model(), *twin));
   }
+}
+
+TEST(TrajectoryIndexTest, SkippedStateOfANegativeNumberOfSetsIsDamage) {
+  samplers_internal::StateWriter writer("Test", 1);
+  for (const int64_t value : {0, 0, 0, -1}) writer.Int(value);
+  const std::string bytes = std::move(writer).Finish();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto reader, samplers_internal::StateReader::Open("Test", 1, bytes));
+  EXPECT_THAT(TrajectoryIndex::Skip(&reader),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       ::testing::HasSubstr("sets: got -1, want >= 0")));
 }
 
 // A lane of so many slots, of which `live` are, in episodes of 1,000 rows: as

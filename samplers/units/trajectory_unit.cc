@@ -22,7 +22,8 @@ class TrajectoryUnit final : public StartsUnit {
       : StartsUnit({.length = options.min_rows,
                     .only_first = true,
                     .needs_beginning = options.only_complete,
-                    .needs_end = options.only_complete}),
+                    .needs_end = options.only_complete,
+                    .keeps_longest = true}),
         options_(options) {}
 
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override;
@@ -47,12 +48,8 @@ class TrajectoryUnit final : public StartsUnit {
 
 absl::StatusOr<int64_t> TrajectoryUnit::NumAnchors(int64_t batch_size) const {
   const int64_t most = Sampler::kMaxBatchSize / batch_size;
-  // None is longer than all rows; seldom must all be looked at.
-  if (std::min(index().num_rows(), options_.max_rows) <= most) {
-    return batch_size;
-  }
   const int64_t longest =
-      std::min(index().RangeOfRows().second, options_.max_rows);
+      std::min(index().LongestWithStarts(/*rule=*/0), options_.max_rows);
   if (longest <= most) return batch_size;
   return absl::InvalidArgumentError(absl::StrCat(
       "batch size: got ", batch_size, ", want [1, ",

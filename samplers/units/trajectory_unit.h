@@ -29,12 +29,9 @@ struct TrajectoryUnitOptions {
 //
 // INVALID_ARGUMENT where an option is out of range, naming it, and of Plan
 // where the batch might have more than kMaxBatchSize rows: as many of the
-// longest as it has picks.
+// longest that can be drawn as it has picks.
 //
-// Cost: a pick O(1), its rows O(log pieces + rows); a plan whose picks times
-// all
-//   live rows, or max_rows, are more than kMaxBatchSize O(trajectories)
-//   besides; events as the index.
+// Cost: a pick O(1), its rows O(log pieces + rows); events as the index.
 //
 // Example (TrajectoryUnitTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Unit> episodes,

@@ -153,5 +153,22 @@ TEST(TrajectoryUnitBoundTest, BatchHasAtMostSoManyRows) {
                        HasSubstr("want [1, 4096]")));
 }
 
+TEST(TrajectoryUnitBoundTest, OnlyThoseThatCanBeDrawnCount) {
+  constexpr int64_t kRows = int64_t{1} << 14;
+  // A complete one of 2 rows, and an open one of many.
+  std::vector<uint8_t> ends(2 + kRows, 0);
+  ends[1] = 1;
+  const SlotRange all = {.first = 0, .count = 2 + kRows};
+  WriteEvent event;
+  event.written = {&all, 1};
+  event.ends = ends;
+  const Cursor cursor;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto unit,
+                            MakeTrajectoryUnit({.only_complete = true}));
+  unit->OnAttach({.count = 1, .capacity = 2 * kRows}, {&cursor, 1});
+  unit->OnWrite(event);
+  EXPECT_THAT(unit->NumAnchors(1025), IsOkAndHolds(1025));
+}
+
 }  // namespace
 }  // namespace rill

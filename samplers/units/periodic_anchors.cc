@@ -3,44 +3,30 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/samplers/units/range_differences.h"
 
 namespace rill::samplers_internal {
 namespace {
 
-std::vector<SlotRange> AsRanges(absl::Span<const Slot> slots) {
-  std::vector<SlotRange> ranges;
-  for (const Slot slot : slots) {
-    if (ranges.empty() || ranges.back().first + ranges.back().count != slot) {
-      ranges.push_back({.first = slot, .count = 0});
-    }
-    ++ranges.back().count;
-  }
-  return ranges;
-}
-
-// All sorted: what of `slots` is not in `others`, or is in `anyway`.
-std::vector<Slot> Without(absl::Span<const Slot> slots,
-                          absl::Span<const Slot> others,
-                          absl::Span<const Slot> anyway) {
-  std::vector<Slot> result;
-  for (const Slot slot : slots) {
-    if (!std::binary_search(others.begin(), others.end(), slot) ||
-        std::binary_search(anyway.begin(), anyway.end(), slot)) {
-      result.push_back(slot);
+// Sorted, without overlaps.
+std::vector<SlotRange> Merged(absl::Span<const SlotRange> ranges) {
+  std::vector<SlotRange> sorted(ranges.begin(), ranges.end());
+  SortBySlot(&sorted);
+  std::vector<SlotRange> merged;
+  for (const SlotRange& range : sorted) {
+    const Slot end =
+        merged.empty() ? 0 : merged.back().first + merged.back().count;
+    if (merged.empty() || end <= range.first) {
+      merged.push_back(range);
+    } else if (end < range.first + range.count) {
+      merged.back().count += range.first + range.count - end;
     }
   }
-  return result;
-}
-
-template <typename T>
-void SortUnique(std::vector<T>* values) {
-  std::sort(values->begin(), values->end());
-  values->erase(std::unique(values->begin(), values->end()), values->end());
+  return merged;
 }
 
 }  // namespace
@@ -176,29 +162,25 @@ void PeriodicAnchors::Evict(const WriteEvent& event) {
 }
 
 void PeriodicAnchors::WriteInPlace(const WriteEvent& event) {
-  std::vector<Slot> written;
-  std::vector<int64_t> lanes;
-  for (const SlotRange& range : event.written) {
-    for (int64_t i = 0; i < range.count; ++i) {
-      if (Contains(range.first + i)) written.push_back(range.first + i);
-    }
-    lanes.push_back(index_.lanes().LaneOf(range.first));
-  }
-  SortUnique(&written);
+  const std::vector<SlotRange> written = Merged(event.written);
   if (!index_.IsChange(event)) {
     index_.OnWrite(event);
-    TellOfDifference(written, written, written);
+    std::vector<SlotRange> anchors;
+    for (const SlotRange& range : written) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        if (Contains(slot)) anchors.push_back({.first = slot, .count = 1});
+      }
+    }
+    TellOfDifference(anchors, anchors, written);
     return;
   }
-  for (const SlotRange& range : event.written) {
-    for (int64_t i = 0; i < range.count; ++i) {
-      written.push_back(range.first + i);
-    }
+  std::vector<int64_t> lanes;
+  for (const SlotRange& range : written) {
+    const int64_t lane = index_.lanes().LaneOf(range.first);
+    if (lanes.empty() || lanes.back() != lane) lanes.push_back(lane);
   }
-  SortUnique(&written);
-  SortUnique(&lanes);
   std::vector<Handle> trajectories = TrajectoriesOf(lanes);
-  const std::vector<Slot> before = AnchorsOf(trajectories);
+  const std::vector<SlotRange> before = AnchorsOf(trajectories);
   absl::flat_hash_map<Slot, int64_t> phases;  // By the first row.
   for (const Handle trajectory : trajectories) {
     const int64_t phase = PhaseOf(trajectory);
@@ -229,26 +211,28 @@ std::vector<PeriodicAnchors::Handle> PeriodicAnchors::TrajectoriesOf(
   return trajectories;
 }
 
-std::vector<Slot> PeriodicAnchors::AnchorsOf(
+std::vector<SlotRange> PeriodicAnchors::AnchorsOf(
     absl::Span<const Handle> trajectories) const {
   std::vector<SlotRange> ranges;
   for (const Handle trajectory : trajectories) {
     AppendAnchors(trajectory, 0, index_.Get(trajectory).rows - rule_.after,
                   &ranges);
   }
-  std::vector<Slot> slots;
-  for (const SlotRange& range : ranges) {
-    for (int64_t i = 0; i < range.count; ++i) slots.push_back(range.first + i);
-  }
-  std::sort(slots.begin(), slots.end());
-  return slots;
+  SortBySlot(&ranges);
+  return ranges;
 }
 
-void PeriodicAnchors::TellOfDifference(absl::Span<const Slot> before,
-                                       absl::Span<const Slot> after,
-                                       absl::Span<const Slot> written) {
-  removed_ = AsRanges(Without(before, after, written));
-  added_ = AsRanges(Without(after, before, written));
+void PeriodicAnchors::TellOfDifference(absl::Span<const SlotRange> before,
+                                       absl::Span<const SlotRange> after,
+                                       absl::Span<const SlotRange> written) {
+  std::vector<SlotRange> stay_before;
+  std::vector<SlotRange> stay_after;
+  Subtract(before, written, &stay_before);
+  Subtract(after, written, &stay_after);
+  removed_.clear();
+  added_.clear();
+  Subtract(before, stay_after, &removed_);
+  Subtract(after, stay_before, &added_);
   Tell();
 }
 
@@ -289,7 +273,7 @@ void PeriodicAnchors::Save(StateWriter* writer) const {
 
 absl::Status PeriodicAnchors::Load(StateReader* reader) {
   const std::vector<int64_t> lanes = AllLanes();
-  const std::vector<Slot> before = AnchorsOf(TrajectoriesOf(lanes));
+  const std::vector<SlotRange> before = AnchorsOf(TrajectoriesOf(lanes));
   RILL_RETURN_IF_ERROR(index_.Load(reader));
   absl::Status status = ReadPhases(reader);
   if (status.ok()) status = ReadOrder(reader);

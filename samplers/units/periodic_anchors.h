@@ -32,7 +32,10 @@ namespace rill::samplers_internal {
 //
 // Thread-safety: thread-compatible.
 // Cost: as SliceAnchors, and 17 bytes a trajectory whose count is not 0 at its
-//   first live row; At and Contains O(log16 trajectories + log pieces).
+//   first live row; At and Contains O(log16 trajectories + log pieces). With a
+//   period above 1 each anchor is told by itself: a write in place where
+//   trajectories change O(anchors of its lanes x log pieces), and Load that of
+//   all lanes, with a listener.
 class PeriodicAnchors : public WriteObserver, public Anchors {
  public:
   struct Rule {
@@ -88,7 +91,7 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
                      std::vector<SlotRange>* ranges) const;
   std::vector<Handle> TrajectoriesOf(absl::Span<const int64_t> lanes) const;
   // Sorted.
-  std::vector<Slot> AnchorsOf(absl::Span<const Handle> trajectories) const;
+  std::vector<SlotRange> AnchorsOf(absl::Span<const Handle> trajectories) const;
   std::vector<int64_t> AllLanes() const;
 
   void Evict(const WriteEvent& event);
@@ -96,10 +99,10 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
   absl::Status ReadPhases(StateReader* reader);
   absl::Status ReadOrder(StateReader* reader);
   // Those of `before` that are not in `after` or were written are removed, and
-  // the other way round. All are sorted.
-  void TellOfDifference(absl::Span<const Slot> before,
-                        absl::Span<const Slot> after,
-                        absl::Span<const Slot> written);
+  // the other way round. All are sorted and without overlaps.
+  void TellOfDifference(absl::Span<const SlotRange> before,
+                        absl::Span<const SlotRange> after,
+                        absl::Span<const SlotRange> written);
   void Tell();
 
   // An open trajectory that lost its last row, which was the newest of its

@@ -132,6 +132,20 @@ TEST(PeriodicAnchorsTest, CountGoesOnWhereAnAppendReplacesAllRows) {
   EXPECT_THAT(believer.anchors, ElementsAre(0, 3));
 }
 
+TEST(PeriodicAnchorsTest, NeighboursOfTwoLanesChangeBoth) {
+  TrajectoryModel model({.count = 2, .capacity = 4}, {.ids = false});
+  PeriodicAnchors anchors({.after = 1});
+  AnchorBeliever believer;
+  anchors.SetListener(&believer);
+  model.AddObserver(&anchors);
+  model.Append(0, {{}, {}, {}, {}});
+  model.Append(1, {{}, {}, {}, {}});
+  EXPECT_THAT(believer.anchors, ElementsAre(0, 1, 2, 4, 5, 6));
+  model.WriteInPlace({3, 4}, {{.is_end = true}, {.is_end = true}},
+                     {.ids = false});
+  EXPECT_THAT(believer.anchors, ElementsAre(0, 1, 2, 5, 6));
+}
+
 std::string Saved(const PeriodicAnchors& anchors) {
   StateWriter writer("Test", 1);
   anchors.Save(&writer);

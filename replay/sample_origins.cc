@@ -13,7 +13,7 @@ namespace rill::replay_internal {
 
 Origins::Origins(absl::Span<const absl::string_view> keys,
                  const TensorDict& batch)
-    : keys_(keys.first(std::min(keys.size(), leaves_.size()))),
+    : keys_(keys.first(std::min(keys.size(), kMaxKeys))),
       shape_(batch.batch_shape()) {
   for (size_t i = 0; i < keys_.size(); ++i) {
     if (const Tensor* leaf = batch.Find(keys_[i])) leaves_[i] = *leaf;

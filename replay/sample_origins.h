@@ -3,6 +3,7 @@
 #define RILL_REPLAY_SAMPLE_ORIGINS_H_
 
 #include <array>
+#include <cstddef>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,14 +29,17 @@ inline constexpr absl::string_view kMaskKey = "collector/mask";
 // Thread-safety: thread-compatible. Cost: O(keys) look-ups.
 class Origins {
  public:
-  // Those of `keys`, four at most, that the batch has; `keys` outlives this.
+  static constexpr size_t kMaxKeys = 4;
+
+  // Those of `keys`, kMaxKeys at most, that the batch has; `keys` outlives
+  // this.
   Origins(absl::Span<const absl::string_view> keys, const TensorDict& batch);
   absl::Status PutBack(TensorDict* batch) const;
 
  private:
   const absl::Span<const absl::string_view> keys_;
   const Shape shape_;
-  std::array<Tensor, 4> leaves_;
+  std::array<Tensor, kMaxKeys> leaves_;
 };
 
 // An int64 leaf as contiguous host numbers, whatever its shape and place.

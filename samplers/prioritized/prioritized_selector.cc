@@ -96,8 +96,9 @@ class SelectorImpl final : public PrioritizedSelector {
   void SetPriority(Slot slot, float priority);
   void Turn(absl::Span<const SlotRange> slots, bool on);
   // Sets the slot's value in the tree, by FlushWeights at the latest.
-  void QueueWeight(Slot slot) {
+  void QueueWeight(Slot slot, double base) {
     queue_.push_back(slot);
+    bases_.push_back(base);
     if (queue_.size() == kChunk) FlushWeights();
   }
   void FlushWeights();
@@ -112,6 +113,7 @@ class SelectorImpl final : public PrioritizedSelector {
   std::optional<float> max_ever_;
 
   std::vector<Slot> queue_;
+  std::vector<double> bases_;  // Of the queue's slots.
   // Memory of calls.
   std::vector<double> values_, weights_;
   std::vector<Slot> slots_;
@@ -121,20 +123,19 @@ class SelectorImpl final : public PrioritizedSelector {
 // --- Weights -----------------------------------------------------------------
 
 void SelectorImpl::FlushWeights() {
-  values_.clear();
-  for (const Slot slot : queue_) values_.push_back(BaseOf(slot));
-  weights_.resize(values_.size());
-  Power(values_, weighed_alpha_, absl::MakeSpan(weights_));
-  for (size_t i = 0; i < values_.size(); ++i) {
-    if (values_[i] == 0) weights_[i] = 0;
+  weights_.resize(bases_.size());
+  Power(bases_, weighed_alpha_, absl::MakeSpan(weights_));
+  for (size_t i = 0; i < bases_.size(); ++i) {
+    if (bases_[i] == 0) weights_[i] = 0;
   }
   tree_.Set(queue_, weights_);
   queue_.clear();
+  bases_.clear();
 }
 
 void SelectorImpl::ReweighAll() {
   weighed_alpha_ = alpha();
-  rows_.ForEachOn([this](Slot slot) { QueueWeight(slot); });
+  rows_.ForEachOn([this](Slot slot) { QueueWeight(slot, BaseOf(slot)); });
   FlushWeights();
 }
 
@@ -198,7 +199,7 @@ void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,
 
 void SelectorImpl::SetPriority(Slot slot, float priority) {
   rows_.Set(slot, priority);
-  if (rows_.IsOn(slot)) QueueWeight(slot);
+  if (rows_.IsOn(slot)) QueueWeight(slot, priority + options_.epsilon);
 }
 
 void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
@@ -295,7 +296,7 @@ void SelectorImpl::Turn(absl::Span<const SlotRange> slots, bool on) {
   for (const SlotRange& range : slots) {
     rows_.Turn(range, on);
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      QueueWeight(slot);
+      QueueWeight(slot, BaseOf(slot));
     }
   }
   FlushWeights();

@@ -14,10 +14,12 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "rill/base/clock.h"
 #include "rill/base/rng.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/dense_storage.h"
@@ -131,6 +133,43 @@ void BM_Sample(benchmark::State& state) {
   state.counters["sample_us"] = sample;
   state.counters["gather_us"] = gather;
   state.counters["ratio"] = sample / gather;
+}
+
+// A batch by priority and its new priorities, from one end of the buffer to the
+// other, over rows that have had priorities of all sizes.
+void BM_PrioritizedSampleAndUpdate(benchmark::State& state) {
+  RowKind kind = kKinds[0];
+  kind.capacity = state.range(0);
+  const std::shared_ptr<Storage> storage = Filled(kind);
+  auto sampler = MakePrioritizedSampler();
+  if (!sampler.ok()) return state.SkipWithError("MakePrioritizedSampler");
+  auto buffer = ReplayBuffer::Create({.storage = storage,
+                                      .sampler = *std::move(sampler),
+                                      .batch_size = kBatch});
+  if (!buffer.ok()) return state.SkipWithError("Create");
+  const Rng rng(1);
+  std::vector<float> priorities(64 * kBatch);
+  for (size_t i = 0; i < priorities.size(); ++i) {
+    priorities[i] = rng.UniformFloat(0, static_cast<uint32_t>(i));
+  }
+  size_t at = 0;
+  const auto next = [&] {
+    at = (at + kBatch) % priorities.size();
+    return absl::MakeConstSpan(priorities).subspan(at, kBatch);
+  };
+  TensorDict out;
+  const int64_t rounds = 2 * kind.capacity / kBatch;
+  for (int64_t i = 0; i < rounds; ++i) {
+    if (!(*buffer)->SampleInto(&out).ok() ||
+        !(*buffer)->UpdatePriorities(out, next()).ok()) {
+      return state.SkipWithError("Sample");
+    }
+  }
+  for (auto _ : state) {
+    (*buffer)->SampleInto(&out).IgnoreError();
+    (*buffer)->UpdatePriorities(out, next()).IgnoreError();
+  }
+  state.SetItemsProcessed(state.iterations() * kBatch);
 }
 
 // What a batch of random rows takes one thread that does nothing else, in ms,
@@ -256,6 +295,7 @@ void BM_CopyProbe(benchmark::State& state) {
 }
 
 BENCHMARK(BM_Sample)->DenseRange(0, 2)->UseManualTime();
+BENCHMARK(BM_PrioritizedSampleAndUpdate)->Arg(1'000'000)->Arg(10'000'000);
 BENCHMARK(BM_LearnerWaits)
     ->ArgNames({"rows", "prefetch", "threads", "asleep"})
     ->ArgsProduct({{2}, {0}, {1}, {0, 1}})
@@ -269,6 +309,9 @@ void RegisterSmall() {
   benchmark::RegisterBenchmark("small/Sample", BM_Sample)
       ->Arg(3)
       ->UseManualTime();
+  benchmark::RegisterBenchmark("small/PrioritizedSampleAndUpdate",
+                               BM_PrioritizedSampleAndUpdate)
+      ->Arg(512);
   benchmark::RegisterBenchmark("small/LearnerWaits", BM_LearnerWaits)
       ->Args({3, 2, 1, 0});
   benchmark::RegisterBenchmark("small/Extend", BM_Extend)->Args({3, 1});

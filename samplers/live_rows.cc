@@ -44,7 +44,7 @@ void LiveRows::SetGenerations(absl::Span<Draw> draws) const {
   generations_.GetAnywhere(
       draws.size(), [draws](size_t i) { return draws[i].slot; },
       [draws](size_t i, int64_t generation) {
-        draws[i].generation = generation < 0 ? ~generation : generation;
+        draws[i].generation = AfterWrites(generation);
       });
 }
 
@@ -52,7 +52,7 @@ void LiveRows::GenerationsOf(absl::Span<const Slot> slots,
                              int64_t* generations) const {
   generations_.GetMany(slots, generations);
   for (size_t i = 0; i < slots.size(); ++i) {
-    if (generations[i] < 0) generations[i] = ~generations[i];
+    generations[i] = AfterWrites(generations[i]);
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/samplers/state_bytes.h"
@@ -39,11 +38,7 @@ class LiveRows : public WriteObserver {
   Draw At(int64_t n) const;
   // The generation of a live slot, as in At.
   int64_t GenerationOf(Slot slot) const {
-    const int64_t generation = generations_.Get(slot);
-    return generation < 0 ? ~generation : generation;
-  }
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
-    generations_.Prefetch(slot);
+    return AfterWrites(generations_.Get(slot));
   }
   // Of draws that lie anywhere: each generation = GenerationOf(slot).
   void SetGenerations(absl::Span<Draw> draws) const;
@@ -67,6 +62,11 @@ class LiveRows : public WriteObserver {
   static absl::Status Skip(StateReader* reader, const Lanes& lanes);
 
  private:
+  // Negative where a write is in flight, which makes it this one.
+  static int64_t AfterWrites(int64_t generation) {
+    return generation < 0 ? ~generation : generation;
+  }
+
   LiveSlots live_;
   Generations generations_;
 };

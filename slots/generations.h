@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/base/attributes.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/slot_array.h"
@@ -49,9 +48,6 @@ class Generations : public WriteObserver {
                       [&](size_t i, int64_t next) { take(i, next - 1); });
   }
   int64_t num_slots() const { return next_.num_slots(); }
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
-    next_.Prefetch(slot);
-  }
   // The row that was drawn is still there. False for slots out of range.
   bool IsCurrent(const Draw& draw) const {
     return draw.generation >= 0 && draw.slot >= 0 && draw.slot < num_slots() &&

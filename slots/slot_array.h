@@ -80,15 +80,6 @@ class SlotArray {
     }
   }
 
-  // Has a value that is read soon fetched. Inlined always, here and in what
-  // passes it on: g++ leaves out calls of what only prefetches.
-  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
-    const Page& page = pages_[slot / kPageSlots];
-    if (page.values != nullptr) {
-      __builtin_prefetch(&page.values[slot % kPageSlots]);
-    }
-  }
-
   // To write the slot's value; gives it memory. The reference holds until Reset
   // or Compact.
   T& At(Slot slot) {
@@ -155,6 +146,14 @@ class SlotArray {
   static constexpr int64_t kPageSlots = 4096;
   static size_t PageOf(Slot slot) {
     return static_cast<uint64_t>(slot) / kPageSlots;
+  }
+  // Has a value that is read soon fetched. Inlined always, as g++ leaves
+  // out calls of what only prefetches.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(Slot slot) const {
+    const Page& page = pages_[slot / kPageSlots];
+    if (page.values != nullptr) {
+      __builtin_prefetch(&page.values[slot % kPageSlots]);
+    }
   }
 
   struct Page {

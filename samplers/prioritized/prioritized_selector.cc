@@ -209,9 +209,7 @@ void SelectorImpl::UpdatePriorities(absl::Span<const Draw> draws,
   // wait for at once.
   constexpr size_t kAhead = 24;
   const auto fetch = [this](const Draw& draw) {
-    if (draw.slot < 0 || draw.slot >= tree_.size()) return;
-    rows_.Prefetch(draw.slot);
-    tree_.Prefetch(draw.slot);
+    if (draw.slot >= 0 && draw.slot < tree_.size()) rows_.Prefetch(draw.slot);
   };
   for (size_t i = 0; i < std::min(kAhead, draws.size()); ++i) fetch(draws[i]);
   for (size_t i = 0; i < draws.size(); ++i) {

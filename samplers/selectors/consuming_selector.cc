@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/selectors/consuming_selector.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -89,13 +88,7 @@ class ConsumingSelector final : public Selector {
   bool is_weighted() const override { return inner_->is_weighted(); }
   bool needs_order() const override { return inner_->needs_order(); }
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
-    const std::vector<Slot>& all = anchors_.all.Members(kConsumed);
-    const auto count = static_cast<int64_t>(all.size());
-    if (most > 0) {
-      slots->insert(slots->end(), all.begin(),
-                    all.begin() + std::min(most, count));
-    }
-    return count;
+    return anchors_.all.AddMembers(kConsumed, most, slots);
   }
   bool IsUsedUp(Slot slot) const override {
     return anchors_.all.IsIn(slot, kConsumed);

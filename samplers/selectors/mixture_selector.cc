@@ -67,13 +67,7 @@ class MixtureSelector final : public Selector {
   }
   // A row that one part has used up may still be drawn by another.
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
-    const std::vector<Slot>& all = used_up_.Members(kUsedUp);
-    const auto count = static_cast<int64_t>(all.size());
-    if (most > 0) {
-      slots->insert(slots->end(), all.begin(),
-                    all.begin() + std::min(most, count));
-    }
-    return count;
+    return used_up_.AddMembers(kUsedUp, most, slots);
   }
   bool IsUsedUp(Slot slot) const override {
     return used_up_.IsIn(slot, kUsedUp);

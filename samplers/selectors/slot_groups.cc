@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/selectors/slot_groups.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 
@@ -56,6 +58,17 @@ const std::vector<Slot>& SlotGroups::Members(int64_t group) const {
   static const auto& none = *new std::vector<Slot>();
   const auto found = groups_.find(group);
   return found == groups_.end() ? none : found->second;
+}
+
+int64_t SlotGroups::AddMembers(int64_t group, int64_t most,
+                               std::vector<Slot>* slots) const {
+  const std::vector<Slot>& all = Members(group);
+  const auto count = static_cast<int64_t>(all.size());
+  if (most > 0) {
+    slots->insert(slots->end(), all.begin(),
+                  all.begin() + std::min(most, count));
+  }
+  return count;
 }
 
 void SlotGroups::Save(StateWriter* writer) const {

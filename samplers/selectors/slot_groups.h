@@ -37,6 +37,9 @@ class SlotGroups {
   bool IsIn(Slot slot, int64_t group) const;
   // Members of the group; none where there is no such group.
   const std::vector<Slot>& Members(int64_t group) const;
+  // Appends the first `most` of them to `slots`; returns how many there are.
+  int64_t AddMembers(int64_t group, int64_t most,
+                     std::vector<Slot>* slots) const;
   // Groups with members, ascending.
   const std::map<int64_t, std::vector<Slot>>& groups() const { return groups_; }
 

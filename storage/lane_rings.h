@@ -98,6 +98,10 @@ class LaneRings {
 
   // All live slots, lane after lane, oldest first. Reuses `ranges`.
   void LiveRanges(std::vector<SlotRange>* ranges) const;
+  // Appends positions [first, first + count) of a lane's ring, at most a whole
+  // one.
+  void AddRing(int64_t lane, int64_t first, int64_t count,
+               std::vector<SlotRange>* ranges) const;
 
  private:
   bool IsLiveSlow(Slot slot) const;
@@ -108,9 +112,6 @@ class LaneRings {
   int64_t OldestPosition(int64_t lane) const {
     return (cursors_[lane].written - live(lane)) % lanes_.capacity;
   }
-  // Appends positions [first, first + count) of a lane's ring.
-  void AddRing(int64_t lane, int64_t first, int64_t count,
-               std::vector<SlotRange>* ranges) const;
 
   Lanes lanes_;
   std::vector<Cursor> cursors_;

@@ -54,17 +54,6 @@ bool IsSound(const LaneMark& mark) {
          mark.written <= kMaxWritten;
 }
 
-// The slots of steps [first, end) of a lane.
-void AddSteps(const Lanes& lanes, int64_t lane, int64_t first, int64_t end,
-              std::vector<SlotRange>* ranges) {
-  while (first < end) {
-    const int64_t position = first % lanes.capacity;
-    const int64_t count = std::min(end - first, lanes.capacity - position);
-    ranges->push_back({lanes.SlotOf(lane, position), count});
-    first += count;
-  }
-}
-
 }  // namespace
 
 std::vector<LaneMark> MarksOf(const LaneRings& rings) {
@@ -186,8 +175,9 @@ absl::StatusOr<FoundPosition> FindPosition(absl::string_view what,
     const int64_t last = std::min({written, line->marks[lane].written, end});
     const int64_t first =
         std::max(written - found.rings.live(lane), end - now.live(lane));
-    AddSteps(lanes, lane, first, last, &found.kept);
-    kept += std::max<int64_t>(last - first, 0);
+    const int64_t count = std::max<int64_t>(last - first, 0);
+    now.AddRing(lane, first % lanes.capacity, count, &found.kept);
+    kept += count;
     found.is_here = found.is_here && end == written;
   }
   found.missing = found.rings.size() - kept;

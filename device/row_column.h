@@ -17,7 +17,7 @@ struct RowColumn {
   std::byte* batch = nullptr;
   int64_t batch_stride = 0;
   int64_t width = 0;
-  // Gathers on the host: the batch is more than a cache would keep until it is
+  // On the host: what is written is more than a cache would keep until it is
   // read, and goes to memory past the caches.
   bool past_caches = false;
 };

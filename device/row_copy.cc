@@ -28,6 +28,8 @@ constexpr int64_t kMaxLinesAhead = 16;
 // know nothing of the row that comes.
 constexpr int64_t kWideBytes = 1024;
 constexpr int64_t kWideAheadBytes = 4096;
+// A scatter past the caches goes so from this width on.
+constexpr int64_t kWideStoreBytes = 512;
 // Rows of one block at most: their offsets are kept for all columns.
 constexpr int64_t kMaxBlockRows = 256;
 
@@ -134,17 +136,21 @@ inline void EndStreaming() {
 #endif
 }
 
-template <bool kPastCaches>
-void GatherWide(const RowColumn& column, const int64_t* offsets,
-                int64_t count) {
+// Line by line, with what is read fetched ahead.
+template <typename Direction, bool kPastCaches>
+void CopyWide(const RowColumn& column, const int64_t* offsets, int64_t count) {
   const int64_t width = column.width;
   const int64_t ahead = std::min(kWideAheadBytes, width);
-  const std::byte* const table = column.table;
+  std::byte* const table = column.table;
   const int64_t stride = column.batch_stride;
-  std::byte* to = column.batch;
-  for (int64_t i = 0; i < count; ++i, to += stride) {
-    const std::byte* const from = table + offsets[i];
-    const int64_t to_next = offsets[i + 1] - offsets[i] - width;
+  std::byte* batch = column.batch;
+  for (int64_t i = 0; i < count; ++i, batch += stride) {
+    std::byte* const to = Direction::To(table + offsets[i], batch);
+    const std::byte* const from = Direction::From(table + offsets[i], batch);
+    // From the end of what is read here to the next place that is.
+    const int64_t to_next =
+        (Direction::kWillWrite == 0 ? offsets[i + 1] - offsets[i] : stride) -
+        width;
     int64_t at = 0;
     if constexpr (kPastCaches) {
       at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) &
@@ -162,6 +168,14 @@ void GatherWide(const RowColumn& column, const int64_t* offsets,
     }
     std::memcpy(to + at, from + at, width - at);
   }
+}
+
+// Goes by lines. Scatters to the caches do not: memcpy is as fast.
+template <typename Direction>
+bool IsWide(const RowColumn& column) {
+  return Direction::kWillWrite == 0
+             ? column.width >= kWideBytes
+             : column.past_caches && column.width >= kWideStoreBytes;
 }
 
 template <typename Direction>
@@ -193,10 +207,9 @@ Kernel ChooseKernel(const RowColumn& column) {
   }
   if (width > 4 && width < 16) return CopyBlocks<Direction, 4>;
   if (width > 16 && width < 64) return CopyBlocks<Direction, 16>;
-  if (Direction::kWillWrite == 0 && width >= kWideBytes) {
-    return column.past_caches ? GatherWide<true> : GatherWide<false>;
-  }
-  return CopyLong<Direction>;
+  if (!IsWide<Direction>(column)) return CopyLong<Direction>;
+  return column.past_caches ? CopyWide<Direction, true>
+                            : CopyWide<Direction, false>;
 }
 
 // Neighbouring columns that lie in one record: [low, low + bytes) of it, and
@@ -213,10 +226,7 @@ template <typename Direction>
 Record FirstRecord(absl::Span<const RowColumn> columns) {
   std::byte* low = columns[0].table;
   std::byte* high = low + columns[0].width;
-  const auto is_wide = [](const RowColumn& column) {
-    return Direction::kWillWrite == 0 && column.width >= kWideBytes;
-  };
-  bool has_wide = is_wide(columns[0]);
+  bool has_wide = IsWide<Direction>(columns[0]);
   size_t count = 1;
   for (; count < columns.size(); ++count) {
     const RowColumn& next = columns[count];
@@ -228,7 +238,7 @@ Record FirstRecord(absl::Span<const RowColumn> columns) {
     }
     low = new_low;
     high = new_high;
-    has_wide |= is_wide(next);
+    has_wide |= IsWide<Direction>(next);
   }
   return {low, high - low, columns[0].table_stride, count,
           has_wide ? 1 : kMaxLinesAhead};
@@ -321,12 +331,17 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
 template <typename Direction>
 void CopyRows(absl::Span<const RowColumn> columns,
               absl::Span<const int64_t> rows) {
+  const absl::Span<const RowColumn> all = columns;
   while (!columns.empty()) {
     const Record record = FirstRecord<Direction>(columns);
     if (record.bytes > 0) {
       CopyRecord<Direction>(record, columns.first(record.columns), rows);
     }
     columns.remove_prefix(record.columns);
+  }
+  if (std::any_of(all.begin(), all.end(),
+                  [](const RowColumn& column) { return column.past_caches; })) {
+    EndStreaming();
   }
 }
 
@@ -335,10 +350,6 @@ void CopyRows(absl::Span<const RowColumn> columns,
 void GatherRowsOnHost(absl::Span<const RowColumn> columns,
                       absl::Span<const int64_t> rows) {
   CopyRows<Gather>(columns, rows);
-  if (std::any_of(columns.begin(), columns.end(),
-                  [](const RowColumn& column) { return column.past_caches; })) {
-    EndStreaming();
-  }
 }
 
 void ScatterRowsOnHost(absl::Span<const RowColumn> columns,

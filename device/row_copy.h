@@ -20,7 +20,7 @@ namespace rill {
 //   the call, so it is published like any other bytes.
 // Cost: O(rows x columns), one pass a column with all rows prefetched ahead, so
 //   that a random row costs about one cache miss for each line it spans. Past
-//   the caches a gather moves two thirds of the bytes: lines that are
+//   the caches a copy moves two thirds of the bytes: lines that are
 //   overwritten are not read before.
 void GatherRowsOnHost(absl::Span<const RowColumn> columns,
                       absl::Span<const int64_t> rows);

@@ -84,14 +84,27 @@ TEST(RowCopyTest, WideRowsAreCopiedFromAndToEveryAlignment) {
       std::memcpy(want.data() + first + static_cast<int64_t>(i) * batch_stride,
                   memory.data() + table_at + rows[i] * table_stride, width);
     }
-    GatherRowsOnHost({{.table = Bytes(memory) + table_at,
-                       .table_stride = table_stride,
-                       .batch = begin + batch_at,
-                       .batch_stride = batch_stride,
-                       .width = width,
-                       .past_caches = turn / 2 % 2 == 0}},
-                     rows);
+    RowColumn column = {.table = Bytes(memory) + table_at,
+                        .table_stride = table_stride,
+                        .batch = begin + batch_at,
+                        .batch_stride = batch_stride,
+                        .width = width,
+                        .past_caches = turn / 2 % 2 == 0};
+    GatherRowsOnHost({column}, rows);
     ASSERT_EQ(batch, want) << "turn " << turn << " width " << width;
+
+    // And back to others of these rows.
+    column.width = width - below(600);
+    for (int64_t& row : rows) row = below(9);
+    std::vector<uint8_t> written = memory;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::memcpy(written.data() + table_at + rows[i] * table_stride,
+                  want.data() + first + static_cast<int64_t>(i) * batch_stride,
+                  column.width);
+    }
+    ScatterRowsOnHost({column}, rows);
+    ASSERT_EQ(memory, written) << "turn " << turn << " width " << column.width;
+    ASSERT_EQ(batch, want) << "turn " << turn;
   }
 }
 

@@ -28,6 +28,10 @@ MemoryKind KindOf(const DenseStorage::Options& options) {
 // and writers do not, and have one copy for many rows.
 constexpr int64_t kWindowBytes = int64_t{64} << 10;
 constexpr int64_t kReadBytes = int64_t{64} << 10;
+// Of rows from this width on a copy starts slowly, before lines are fetched
+// ahead, so that few of them are read longer.
+constexpr int64_t kWideRowBytes = int64_t{4} << 10;
+constexpr int64_t kWideReadBytes = int64_t{1} << 20;
 constexpr int64_t kDeviceReadBytes = int64_t{1} << 20;
 // Windows that are announced together.
 constexpr int64_t kAnnouncedWindows = 64;
@@ -56,9 +60,21 @@ DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
   };
   window_rows = most(kWindowBytes, table->layout().stored_row_bytes());
   announced_rows = kAnnouncedWindows * window_rows;
-  read_rows = static_cast<size_t>(
-      most(table->device().is_cpu() ? kReadBytes : kDeviceReadBytes,
-           table->layout().row_bytes()));
+  const int64_t row_bytes = table->layout().row_bytes();
+  const int64_t read_bytes = !table->device().is_cpu()    ? kDeviceReadBytes
+                             : row_bytes >= kWideRowBytes ? kWideReadBytes
+                                                          : kReadBytes;
+  read_rows = static_cast<size_t>(most(read_bytes, row_bytes));
+}
+
+bool DenseStorageImpl::Rows::PassesCaches(int64_t count) const {
+  // Of a table that no cache holds. Few bytes take less time than the fence
+  // behind them.
+  constexpr int64_t kTableBytes = int64_t{64} << 20;
+  constexpr int64_t kWrittenBytes = int64_t{16} << 10;
+  const RowLayout& layout = table->layout();
+  return layout.size_bytes() >= kTableBytes &&
+         count * layout.stored_row_bytes() >= kWrittenBytes;
 }
 
 DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options,

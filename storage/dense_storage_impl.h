@@ -64,6 +64,8 @@ class DenseStorageImpl final : public Storage {
       return ahead ? ahead->Read(slots, batch, leaves)
                    : table->Read(slots, leaves);
     }
+    // A write of `count` rows is more than a cache keeps until they are read.
+    bool PassesCaches(int64_t count) const;
 
     std::unique_ptr<RowTable> table;
     std::optional<ReadAhead> ahead;  // Where rows lie in files.

@@ -239,6 +239,7 @@ absl::Status DenseStorageImpl::CopyBatch(const BatchRows& kept, Rows* rows,
   const bool is_flat = IsFlat(leaves, kept);
   const int64_t pieces = is_flat ? 1 : kept.num_lanes;
   const int64_t rows_each = kept.num_lanes * kept.steps / pieces;
+  const bool past_caches = rows->PassesCaches(pieces * rows_each);
   RunCutter runs(scratch->plan.written);
   for (int64_t lane = 0; lane < pieces; ++lane) {
     places.clear();
@@ -247,7 +248,8 @@ absl::Status DenseStorageImpl::CopyBatch(const BatchRows& kept, Rows* rows,
       const BatchStrides strides = StridesOf(*leaf.ready, kept);
       const bool goes_by_lane = is_flat && kept.steps == 1;
       places.push_back({leaf.leaf, leaf.ready->raw_data() + lane * strides.lane,
-                        goes_by_lane ? strides.lane : strides.step});
+                        goes_by_lane ? strides.lane : strides.step,
+                        past_caches});
     }
     RILL_RETURN_IF_ERROR(
         WriteInWindows(rows,
@@ -341,12 +343,14 @@ absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
     RILL_RETURN_IF_ERROR(BeginOverwrite(slots, stored, scratch));
   }
   if (stored->ahead) stored->ahead->BeforeRows(slots);
+  const bool past_caches =
+      stored->PassesCaches(static_cast<int64_t>(slots.size()));
   std::vector<LeafBatch>& places = scratch->places;
   places.clear();
   for (const BatchLeaf& leaf : leaves.leaves()) {
     if (leaf.ready->num_elements() == 0) continue;  // And no address.
-    places.push_back(
-        {leaf.leaf, leaf.ready->raw_data(), leaf.ready->strides_bytes()[0]});
+    places.push_back({leaf.leaf, leaf.ready->raw_data(),
+                      leaf.ready->strides_bytes()[0], past_caches});
   }
   absl::Status written =
       WriteInWindows(stored, slots, /*runs=*/nullptr, scratch);

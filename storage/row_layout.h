@@ -29,7 +29,7 @@ struct LeafBatch {
   size_t leaf = 0;  // In the order of the table's spec.
   std::byte* data = nullptr;
   int64_t stride = 0;
-  bool past_caches = false;  // Of reads: see RowColumn.
+  bool past_caches = false;  // See RowColumn.
 };
 
 // Where every leaf of every slot lies in one block of memory: the arithmetic

@@ -73,11 +73,6 @@ class HostBackend final : public Backend {
       return OutOfMemory(bytes, MeasureHostMemory());
     }
     void* data = nullptr;
-    if (is_big) {
-      // The last page a huge one too, where that is little more.
-      const int64_t whole = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-      if (whole <= bytes + bytes / 4) bytes = whole;
-    }
     if (posix_memalign(&data, is_big ? kHugePage : kAlignment, bytes) != 0) {
       return OutOfMemory(bytes, MeasureHostMemory());
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 
 namespace rill::replay_internal {
 namespace {
@@ -22,6 +23,14 @@ bool HasRow(const SamplePlan& plan, IsWanted is_wanted) {
     }
   }
   return false;
+}
+
+template <typename Visit>
+void ForEachRow(const SamplePlan& plan, Visit visit) {
+  HasRow(plan, [&](Slot slot) {
+    visit(slot);
+    return false;
+  });
 }
 
 template <typename IsWanted>
@@ -137,6 +146,40 @@ void DrawGate::WaitForRows(absl::Span<const Slot> slots) {
     mutex_.AssertReaderHeld();
     return !AnyHasRow(held_, [&](Slot slot) { return wanted.contains(slot); });
   });
+}
+
+void DrawGate::WillRetire(int64_t rows) {
+  absl::MutexLock lock(&mutex_);
+  rows_to_retire_ = rows;
+}
+
+int64_t DrawGate::BeforeOverwrite(absl::Span<const SlotRange> rows,
+                                  int64_t done) {
+  int64_t count = 0;
+  absl::InlinedVector<int64_t, 8> before;  // Rows before those of each range.
+  for (const SlotRange& range : rows) {
+    before.push_back(count);
+    count += range.count;
+  }
+  int64_t free = 0;
+  const auto look = [&](Slot slot) {
+    const auto next = std::upper_bound(
+        rows.begin(), rows.end(), slot,
+        [](Slot at, const SlotRange& range) { return at < range.first; });
+    if (next == rows.begin()) return;
+    const int64_t at = slot - (next - 1)->first;
+    if (at >= (next - 1)->count) return;
+    const int64_t row = before[next - 1 - rows.begin()] + at - done;
+    if (row >= 0) free = std::min(free, row);
+  };
+  absl::MutexLock lock(&mutex_);
+  AwaitGathers([&] {
+    mutex_.AssertReaderHeld();
+    free = count - done;
+    for (const SamplePlan* plan : held_) ForEachRow(*plan, look);
+    return free > 0;
+  });
+  return free;
 }
 
 void DrawGate::WaitForAll() {

@@ -33,8 +33,12 @@ struct AppendWindow {
 //
 //   Draws:   BeginDraw, then for each Sampler::Plan and Hold(plan), EndDraw;
 //            gather, Release(plan).
-//   A write: BeginWrite, WaitFor..., Storage::Extend (whose OnRetire or OnWrite
-//            calls Retired), EndWrite.
+//   A write: BeginWrite, WillRetire or WaitFor..., Storage::Extend (whose
+//            OnRetire or OnWrite calls Retired), EndWrite.
+//
+// Where the storage asks before it overwrites (BeforeOverwrite), WillRetire
+// does: the write then waits behind retiring, for the rows that it overwrites
+// next, with the turn gone on. Elsewhere it waits for all of them first.
 //
 // A write may wait for a gather while it has its turn: whoever waits for one
 // must not hold what a gather needs. That is why several batches are drawn in
@@ -58,6 +62,10 @@ class DrawGate {
   // count into the window.
   void WaitForRows(AppendWindow window);
   void WaitForRows(absl::Span<const Slot> slots);
+  // The write retires so many rows, and BeforeOverwrite waits.
+  void WillRetire(int64_t rows);
+  // As WriteObserver's.
+  int64_t BeforeOverwrite(absl::Span<const SlotRange> rows, int64_t done);
   // Waits until no plan is held, and keeps the turn until EndWrite: for a write
   // whose rows are not known before, or that retires several times.
   void WaitForAll();

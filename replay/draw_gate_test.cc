@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/replay/draw_gate.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -65,6 +66,24 @@ SamplePlan PlanWith(Slot slot, int64_t place) {
   return plan;
 }
 
+// Whether a draw that comes now has its turn before `end` is called.
+bool DrawComesFirst(DrawGate& gate, const std::function<void()>& end) {
+  std::atomic<bool> has_begun = false;
+  std::atomic<bool> is_drawn = false;
+  std::thread drawer([&] {
+    has_begun = true;
+    gate.BeginDraw();
+    is_drawn = true;
+    gate.EndDraw();
+  });
+  while (!has_begun) std::this_thread::yield();
+  GiveOthersTime();
+  const bool came_first = is_drawn;
+  end();
+  drawer.join();
+  return came_first;
+}
+
 TEST(DrawGateTest, AppendWaitsForTheRowsOfItsWindowAndNoOthers) {
   const Rng rng(/*seed=*/5, RngStream::kUser);
   constexpr Lanes kLanes = {.count = 3, .capacity = 7};
@@ -107,6 +126,70 @@ TEST(DrawGateTest, AppendWaitsForTheRowsOfItsWindowAndNoOthers) {
   }
   EXPECT_GT(waits, 50);
   EXPECT_LT(waits, 350);
+}
+
+TEST(DrawGateTest, RowsUpToTheFirstHeldOneMayBeOverwritten) {
+  const Rng rng(/*seed=*/6, RngStream::kUser);
+  int64_t waits = 0;
+  for (uint64_t i = 0; i < 400; ++i) {
+    uint32_t draw = 0;
+    const auto below = [&](int64_t n) { return rng.UniformInt(i, draw++, n); };
+    std::vector<SlotRange> ranges;
+    std::vector<Slot> rows;
+    Slot at = below(4);
+    for (int64_t k = below(12); k >= 0; --k) {
+      ranges.push_back({at, 1 + below(3)});
+      for (int64_t n = 0; n < ranges.back().count; ++n) rows.push_back(at++);
+      at += 1 + below(3);
+    }
+    const auto size = static_cast<int64_t>(rows.size());
+    const int64_t done = below(size);
+    DrawGate gate;
+    const SamplePlan first = PlanWith(below(at), below(2));
+    const SamplePlan second = PlanWith(below(at), below(2));
+    Draw(&first, gate);
+    Draw(&second, gate);
+    const auto before = [&](const SamplePlan& plan) {
+      int64_t row = done;
+      while (row < size && rows[row] != plan.draws[0].slot) ++row;
+      return row - done;
+    };
+    int64_t got = 0;
+    const auto wait = [&] { got = gate.BeforeOverwrite(ranges, done); };
+    if (before(first) > 0 && before(second) > 0) {
+      wait();
+      EXPECT_EQ(got, std::min(before(first), before(second))) << "case " << i;
+      continue;
+    }
+    ++waits;
+    const SamplePlan& in_the_way = before(first) == 0 ? first : second;
+    gate.Release(before(first) == 0 ? &second : &first);
+    EXPECT_TRUE(Waits(true, in_the_way, gate, wait));
+    EXPECT_EQ(got, size - done) << "case " << i;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(waits, 20);
+}
+
+// Its rows are retired, so that no batch to come has one.
+TEST(DrawGateTest, DrawsGoOnWhileAWriteWaitsForRowsThatItOverwrites) {
+  DrawGate gate;
+  const SamplePlan plan = PlanWith(5, 0);
+  Draw(&plan, gate);
+  gate.BeginWrite();
+  gate.WillRetire(3);
+  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.Retired(3); }));
+  const std::vector<SlotRange> rows = {{4, 3}};
+  EXPECT_EQ(gate.BeforeOverwrite(rows, 0), 1);
+  std::atomic<int64_t> may_change = 0;
+  std::thread writer([&] { may_change = gate.BeforeOverwrite(rows, 1); });
+  const SamplePlan next = PlanWith(8, 0);
+  Draw(&next, gate);
+  EXPECT_EQ(may_change, 0);
+  gate.Release(&plan);
+  writer.join();
+  EXPECT_EQ(may_change, 2);
+  gate.EndWrite(0);
 }
 
 TEST(DrawGateTest, AppendThatEndsAfterTheCursorsWereReadStillCounts) {
@@ -161,24 +244,6 @@ TEST(DrawGateTest, WaitForAllWaitsForTheLastPlan) {
   gate.EndDraw();
   gate.Release(&first);
   EXPECT_TRUE(Waits(true, second, gate, [&] { gate.WaitForAll(); }));
-}
-
-// Whether a draw that comes now has its turn before `end` is called.
-bool DrawComesFirst(DrawGate& gate, const std::function<void()>& end) {
-  std::atomic<bool> has_begun = false;
-  std::atomic<bool> is_drawn = false;
-  std::thread drawer([&] {
-    has_begun = true;
-    gate.BeginDraw();
-    is_drawn = true;
-    gate.EndDraw();
-  });
-  while (!has_begun) std::this_thread::yield();
-  GiveOthersTime();
-  const bool came_first = is_drawn;
-  end();
-  drawer.join();
-  return came_first;
 }
 
 TEST(DrawGateTest, DrawsWaitUntilTheWriteHasRetiredItsRows) {

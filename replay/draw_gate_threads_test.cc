@@ -71,7 +71,12 @@ class PlainRing {
   std::array<std::atomic<int64_t>, 12> values_;
 };
 
-TEST(DrawGateThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
+// Writes ask before each row, or wait for all of theirs first.
+class DrawGateThreadsTest : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Asks, DrawGateThreadsTest, ::testing::Bool());
+
+TEST_P(DrawGateThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
+  const bool asks = GetParam();
   constexpr uint64_t kRounds = 400;
   PlainRing ring;
   DrawGate gate;
@@ -111,15 +116,25 @@ TEST(DrawGateThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
       const int64_t lane = rng.UniformInt(round, 0, kLanes.count);
       const int64_t steps = 1 + rng.UniformInt(round, 1, 2);
       gate.BeginWrite();
-      AppendWindow window = {
-          .lanes = kLanes, .first_lane = lane, .num_lanes = 1, .steps = steps};
-      if (gate.HoldsAny()) window.cursors = ring.cursors();
-      gate.WaitForRows(std::move(window));
+      if (asks) {
+        gate.WillRetire(steps);
+      } else {
+        AppendWindow window = {.lanes = kLanes,
+                               .first_lane = lane,
+                               .num_lanes = 1,
+                               .steps = steps};
+        if (gate.HoldsAny()) window.cursors = ring.cursors();
+        gate.WaitForRows(std::move(window));
+      }
       const int64_t first = ring.Retire(lane, steps);
       gate.Retired(steps);
-      ring.Copy(lane, first, steps);
+      for (int64_t step = first; step < first + steps; ++step) {
+        const SlotRange row = {kLanes.SlotOf(lane, step % kLanes.capacity), 1};
+        if (asks) gate.BeforeOverwrite({row}, 0);
+        ring.Copy(lane, step, 1);
+      }
       ring.Publish(lane, first, steps);
-      gate.EndWrite(steps);
+      gate.EndWrite(asks ? 0 : steps);
     }
   };
   std::vector<std::thread> threads;
@@ -133,7 +148,7 @@ TEST(DrawGateThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
   EXPECT_FALSE(gate.HoldsAny());
 }
 
-TEST(DrawGateThreadsTest, OneThreadsTurnsLoseNoWakeUp) {
+TEST(DrawGateTurnsTest, OneThreadsTurnsLoseNoWakeUp) {
   DrawGate gate;
   int64_t turns = 0;  // Guarded by the turn.
   std::vector<std::thread> threads;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer's writes.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -77,16 +78,20 @@ absl::StatusOr<ExtendResult> ReplayBuffer::State::Store(const TensorDict& rows,
   // What has another shape is refused by the storage.
   window.num_lanes = is_flat || shape.rank() == 0 ? 1 : shape[0];
   window.steps = shape.rank() == 0 ? 0 : shape[is_flat ? 0 : 1];
-  const int64_t steps = window.steps;
+  int64_t steps_in_window = 0;
   gate.BeginWrite();
-  if (writer->appends_all()) {
-    if (gate.HoldsAny()) window.cursors = storage->cursors();
-    gate.WaitForRows(std::move(window));
-  } else {
+  if (!writer->appends_all()) {
     gate.WaitForAll();
+  } else if (storage->asks_before_overwriting()) {
+    gate.WillRetire(window.num_lanes *
+                    std::min(window.steps, window.lanes.capacity));
+  } else {
+    if (gate.HoldsAny()) window.cursors = storage->cursors();
+    steps_in_window = window.steps;
+    gate.WaitForRows(std::move(window));
   }
   absl::StatusOr<ExtendResult> result = writer->Extend(rows, info);
-  gate.EndWrite(writer->appends_all() ? steps : 0);
+  gate.EndWrite(steps_in_window);
   if (result.ok()) rows_written += result->rows_written;
   return result;
 }

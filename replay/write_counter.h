@@ -33,6 +33,10 @@ class WriteCounter final : public WriteObserver {
     ++count_;
     gate_->Retired(RowsOf(event));
   }
+  int64_t BeforeOverwrite(absl::Span<const SlotRange> rows,
+                          int64_t done) override {
+    return gate_->BeforeOverwrite(rows, done);
+  }
   void OnWrite(const WriteEvent& event) override {
     ++count_;
     // Else OnRetire has told of it.

@@ -3,6 +3,7 @@
 #define RILL_SLOTS_WRITE_OBSERVER_H_
 
 #include <cstdint>
+#include <limits>
 
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
@@ -47,7 +48,8 @@ struct WriteEvent {
 // of its own rows. The appends of one lane are published in the order in which
 // they retired.
 //
-// Thread-safety: calls never overlap one another. What an implementation
+// Thread-safety: calls never overlap one another, but for BeforeOverwrite. What
+// an implementation
 // shares with other threads (a sampler's Plan) it guards itself.
 class WriteObserver {
  public:
@@ -61,6 +63,16 @@ class WriteObserver {
                         absl::Span<const Cursor> cursors) = 0;
   // Before the bytes of `event.retired` change: stop drawing those slots.
   virtual void OnRetire(const WriteEvent& event) = 0;
+  // Bytes of an append's rows change next: `rows`, sorted and apart, of which
+  // the first `done` have changed. Returns how many of those behind may, one at
+  // least, after waiting until that is so. Storages that say so ask
+  // (Storage::asks_before_overwriting), after OnRetire, on the thread that
+  // writes; no reader waits for that write meanwhile, and the lock is not held:
+  // calls for several writes may overlap, with others too.
+  virtual int64_t BeforeOverwrite(absl::Span<const SlotRange> /*rows*/,
+                                  int64_t /*done*/) {
+    return std::numeric_limits<int64_t>::max();
+  }
   // After the bytes of `event.written` are in place: they may be drawn.
   virtual void OnWrite(const WriteEvent& event) = 0;
   // All rows are gone, cursors are 0.

@@ -111,6 +111,7 @@ class DenseStorageImpl final : public Storage {
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
   absl::Status Sync() override;
+  bool asks_before_overwriting() const override { return !writes_alone_; }
   absl::Status AddObserver(WriteObserver* observer) override;
   void RemoveObserver(WriteObserver* observer) override;
   absl::Status Save(const std::string& directory) const override;
@@ -171,7 +172,8 @@ class DenseStorageImpl final : public Storage {
       ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_)
           ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   absl::Status CopyBatch(const BatchRows& kept, Rows* rows,
-                         WriteScratch* scratch);
+                         WriteScratch* scratch)
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
   absl::Status Overwrite(absl::Span<const Slot> slots, const TensorDict& rows,
                          WriteScratch* scratch)
       ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
@@ -181,10 +183,14 @@ class DenseStorageImpl final : public Storage {
           ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   void EndWrite(WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
-  // Place i -> row slots[i], a window at a time: those that `runs` cuts off, or
-  // as the slots come. Moves `places` on.
+  // Place i -> row slots[i], a window at a time: those of an append, which
+  // `runs` cuts off, or as the slots come. Moves `places` on.
   absl::Status WriteInWindows(Rows* rows, absl::Span<const Slot> slots,
-                              RunCutter* runs, WriteScratch* scratch);
+                              RunCutter* runs, WriteScratch* scratch)
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
+  // How many rows behind the first `done` of `ranges` observers let change.
+  int64_t AskObservers(absl::Span<const SlotRange> ranges, size_t done) const
+      ABSL_SHARED_LOCKS_REQUIRED(alone_mutex_);
 
   // Replaces the content, once all that can fail has been checked.
   absl::Status Take(const StoredRows& stored, WriteScratch* scratch)

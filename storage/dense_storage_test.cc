@@ -8,6 +8,7 @@
 #include <numeric>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -67,6 +68,118 @@ TEST(DenseStorageTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(absl::Span<float> values,
                             rows.Flat<float>("observation"));
   EXPECT_THAT(values, ElementsAre(5, 6, 2, 3, 4));
+}
+
+// Lets rows change a few at a time, and looks at them meanwhile.
+class AskedObserver final : public WriteObserver {
+ public:
+  explicit AskedObserver(const Storage* storage) : storage_(storage) {}
+
+  void OnAttach(const Lanes& /*lanes*/,
+                absl::Span<const Cursor> /*cursors*/) override {}
+  void OnRetire(const WriteEvent& /*event*/) override { has_retired_ = true; }
+  int64_t BeforeOverwrite(absl::Span<const SlotRange> rows,
+                          int64_t done) override {
+    EXPECT_TRUE(has_retired_);
+    int64_t count = 0;
+    for (const SlotRange& range : rows) {
+      for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        // Written so far: the first `done`, and no other.
+        EXPECT_EQ(values_[slot] >= first_new_, count++ < done) << slot;
+      }
+    }
+    EXPECT_LT(done, count);
+    // Whoever reads them waits for nobody.
+    TensorDict out;
+    RILL_EXPECT_OK(storage_->Read({rows[0].first}, &out));
+    asked_ += 1;
+    return 1 + asked_ % 3;
+  }
+  void OnWrite(const WriteEvent& /*event*/) override { has_retired_ = false; }
+  void OnClear() override {}
+
+  void Watch(absl::Span<const float> values, float first_new) {
+    values_ = values;
+    first_new_ = first_new;
+  }
+  int64_t asked() const { return asked_; }
+
+ private:
+  const Storage* const storage_;
+  absl::Span<const float> values_;
+  float first_new_ = 0;
+  bool has_retired_ = false;
+  int64_t asked_ = 0;
+};
+
+TEST(DenseStorageTest, AnAppendAsksBeforeItOverwritesRows) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                            DenseStorage::Create({.capacity = 20}));
+  ASSERT_TRUE(storage->asks_before_overwriting());
+  RILL_ASSERT_OK(storage->Extend(Count(0, 33)));
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease all,
+                            storage->Lease({.first = 0, .count = 20}));
+  const Tensor* rows = all.rows().Find("observation");
+  AskedObserver observer(storage.get());
+  RILL_ASSERT_OK(storage->AddObserver(&observer));
+  observer.Watch({rows->data<float>(), 20}, 33);
+  RILL_ASSERT_OK(storage->Extend(Count(33, 6)));  // Slots 13 .. 18.
+  EXPECT_EQ(observer.asked(), 3);                 // 2, 3 and 1 rows.
+  observer.Watch({rows->data<float>(), 20}, 39);
+  RILL_ASSERT_OK(storage->Extend(Count(39, 4)));  // 19, and 0 .. 2.
+  EXPECT_GT(observer.asked(), 4);
+  storage->RemoveObserver(&observer);
+  for (Slot slot = 0; slot < 20; ++slot) {
+    EXPECT_EQ(rows->data<float>()[slot],
+              static_cast<float>(slot < 3 ? slot + 40 : slot + 20));
+  }
+}
+
+// A table that no cache holds, whose rows are written past the caches.
+TEST(DenseStorageTest, LargeWritesAreStoredByteForByte) {
+  constexpr int64_t kCapacity = 4096;
+  static constexpr int64_t kWidth = 9'001;
+  const auto batch_of = [](int64_t first, int64_t rows) {
+    TensorDict batch({rows});
+    for (const auto& [key, width] :
+         {std::pair("seen", kWidth), std::pair("state", int64_t{9}),
+          std::pair("next/seen", kWidth)}) {
+      auto tensor = Tensor::Empty(DType::kUInt8, {rows, width});
+      EXPECT_THAT(tensor, IsOk());
+      for (int64_t i = 0; i < rows * width; ++i) {
+        tensor->data<uint8_t>()[i] =
+            static_cast<uint8_t>((first + i / width) * 31 + i % width * 7);
+      }
+      RILL_EXPECT_OK(batch.Set(key, *tensor));
+    }
+    return batch;
+  };
+  for (const StorageLayout layout :
+       {StorageLayout::kRows, StorageLayout::kColumns}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto storage,
+        DenseStorage::Create({.capacity = kCapacity, .layout = layout}));
+    const TensorDict first = batch_of(0, 40);
+    RILL_ASSERT_OK(storage->Extend(first));
+    const std::vector<Slot> places = {7, 3, 39, 3};
+    const TensorDict other = batch_of(100, 4);
+    RILL_ASSERT_OK(storage->WriteAt(places, other));
+    std::vector<Slot> slots(40);
+    std::iota(slots.begin(), slots.end(), 0);
+    TensorDict rows;
+    RILL_ASSERT_OK(storage->Read(slots, &rows));
+    for (Slot slot = 0; slot < 40; ++slot) {
+      const int64_t place = slot == 7 ? 0 : slot == 39 ? 2 : slot == 3 ? 3 : -1;
+      RILL_ASSERT_OK_AND_ASSIGN(
+          const TensorDict want,
+          place < 0 ? first.SelectDim(0, slot) : other.SelectDim(0, place));
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, rows.SelectDim(0, slot));
+      want.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+        EXPECT_THAT(got.Find(key)->BitEquals(leaf), IsOkAndHolds(true))
+            << key << " of slot " << slot;
+      });
+    }
+  }
 }
 
 // 10 MB, which go past the caches: wide and narrow leaves, in every layout, and

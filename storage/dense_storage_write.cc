@@ -2,6 +2,7 @@
 // The writing side of DenseStorage: check and stage everything that may fail,
 // retire, copy in windows, publish.
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -209,10 +210,11 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
                       : CutWindow(slots, cut, max_ranges, &announced);
     if (has_next) AddPredecessors(lanes_, &announced);
     if (rows->ahead) rows->ahead->BeforeRuns(announced);
+    size_t done = 0;
+    int64_t may_change = is_ascending ? AskObservers(announced, done) : cut;
     const auto next = [&] {
-      return is_ascending
-                 ? std::min(left, static_cast<size_t>(rows->window_rows))
-                 : left;
+      const int64_t window = std::min(rows->window_rows, may_change);
+      return is_ascending ? std::min(left, static_cast<size_t>(window)) : left;
     };
     size_t count = next();
     auto open = is_ascending ? windows_.Open(announced, slots[count - 1] + 1)
@@ -223,13 +225,29 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
         place.data += static_cast<int64_t>(count) * place.stride;
       }
       slots.remove_prefix(count);
+      done += count;
       left -= count;
       if (left == 0) break;
+      may_change -= static_cast<int64_t>(count);
+      if (may_change <= 0) {
+        open.Close();
+        may_change = AskObservers(announced, done);
+      }
       count = next();
       open.Next(slots[count - 1] + 1);
     }
   }
   return absl::OkStatus();
+}
+
+int64_t DenseStorageImpl::AskObservers(absl::Span<const SlotRange> ranges,
+                                       size_t done) const {
+  int64_t rows = std::numeric_limits<int64_t>::max();
+  for (WriteObserver* observer : observers_) {
+    rows = std::min(
+        rows, observer->BeforeOverwrite(ranges, static_cast<int64_t>(done)));
+  }
+  return rows;
 }
 
 absl::Status DenseStorageImpl::CopyBatch(const BatchRows& kept, Rows* rows,

@@ -171,6 +171,10 @@ class Storage {
   // Forgets all rows; memory and spec stay.
   virtual absl::Status Clear() = 0;
 
+  // Whether Extend asks observers before it overwrites rows
+  // (WriteObserver::BeforeOverwrite).
+  virtual bool asks_before_overwriting() const { return false; }
+
   // Observers are not owned, and must outlive the storage or be removed. Adding
   // attaches at once (WriteObserver::OnAttach, then OnWrite of all live rows).
   virtual absl::Status AddObserver(WriteObserver* observer) = 0;

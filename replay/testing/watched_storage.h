@@ -32,8 +32,9 @@ class WatchedStorage final : public Storage {
     std::vector<std::string> keys;  // Those that were asked for.
   };
 
-  explicit WatchedStorage(std::shared_ptr<Storage> inner)
-      : inner_(std::move(inner)) {}
+  // `asks`: as the inner one does, before it overwrites rows.
+  explicit WatchedStorage(std::shared_ptr<Storage> inner, bool asks = false)
+      : inner_(std::move(inner)), asks_(asks) {}
 
   // From here on reads wait at their beginning until LetReads.
   void HoldReads();
@@ -68,6 +69,7 @@ class WatchedStorage final : public Storage {
     return inner_->Lease(range);
   }
   absl::Status Clear() override { return inner_->Clear(); }
+  bool asks_before_overwriting() const override { return asks_; }
   absl::Status AddObserver(WriteObserver* observer) override {
     return inner_->AddObserver(observer);
   }
@@ -86,6 +88,7 @@ class WatchedStorage final : public Storage {
   void Note(absl::Span<const Slot> slots, std::vector<std::string> keys) const;
 
   const std::shared_ptr<Storage> inner_;
+  const bool asks_;
   mutable absl::Mutex mutex_;
   bool is_holding_ ABSL_GUARDED_BY(mutex_) = false;
   mutable int64_t held_ ABSL_GUARDED_BY(mutex_) = 0;

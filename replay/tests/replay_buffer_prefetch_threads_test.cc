@@ -30,8 +30,9 @@ using ::testing::ElementsAre;
 // those of 0 .. 7 are drawn, and their gathers held, while it lives.
 class HeldGathers {
  public:
-  explicit HeldGathers(std::unique_ptr<Writer> writer = nullptr)
-      : storage_(std::make_shared<WatchedStorage>(MakeStorage(16))) {
+  explicit HeldGathers(std::unique_ptr<Writer> writer = nullptr,
+                       bool asks = false)
+      : storage_(std::make_shared<WatchedStorage>(MakeStorage(16), asks)) {
     buffer_ = *ReplayBuffer::Create(
         {.storage = storage_,
          .sampler = MakeSamplerWithoutReplacement({.shuffle = false}),
@@ -92,6 +93,20 @@ TEST(ReplayBufferPrefetchThreadsTest, AppendWaitsForTheRowsThatItOverwrites) {
   held.ExpectWaits(
       [&] { return held.buffer().Extend(NumberedSteps(1, 1, 70)).status(); },
       [&] { held.storage().AwaitCursorCalls(2); });
+}
+
+TEST(ReplayBufferPrefetchThreadsTest,
+     AppendWaitsWhereItComesToARowThatIsDrawn) {
+  ASSERT_TRUE(MakeStorage(16)->asks_before_overwriting());
+  HeldGathers held(nullptr, /*asks=*/true);
+  RILL_EXPECT_OK(held.buffer().Extend(NumberedSteps(1, 7, 50)));
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease last,
+                            held.storage().Lease({.first = 15, .count = 1}));
+  held.ExpectWaits(
+      [&] { return held.buffer().Extend(NumberedSteps(1, 2, 57)).status(); },
+      [&] {
+        while (last.valid()) std::this_thread::yield();
+      });
 }
 
 TEST(ReplayBufferPrefetchThreadsTest, RowThatIsAheadIsWaitedForToo) {

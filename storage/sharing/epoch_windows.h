@@ -136,9 +136,12 @@ class BasicEpochWindows {
       announced_->is_taken.store(0, std::memory_order_release);
     }
 
-    // The rows of the window are whole: closes it, and opens the one of the
-    // announced slots from its end to `end`, beyond it. Returns when nobody is
-    // reading those.
+    // The rows of the window are whole: closes it, so that nobody waits for
+    // this write until Next.
+    void Close() { windows_->CloseWindow(announced_); }
+
+    // Closes the window and opens the one of the announced slots from its end
+    // to `end`, beyond it. Returns when nobody is reading those.
     void Next(Slot end) {
       windows_->CloseWindow(announced_);
       windows_->OpenWindow(end, announced_);

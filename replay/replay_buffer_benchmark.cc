@@ -7,17 +7,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "rill/base/clock.h"
 #include "rill/base/rng.h"
+#include "rill/device/buffer.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
@@ -91,9 +94,63 @@ double MedianOf(std::vector<double> values) {
   return *middle;
 }
 
-// Whole samples, and Storage::Read of as many random rows into a batch of their
-// own, in turns: both find rows that nobody saw lately, and meet the same
-// machine. Medians of turns, in us a batch.
+// A gather written by hand: records of one struct, a loop over the rows, each
+// leaf and the rows' numbers into arrays of their own.
+template <size_t kBytes>
+class ByHand {
+ public:
+  explicit ByHand(int64_t capacity)
+      : table_(Buffer::Allocate(capacity * int64_t{sizeof(Row)})),
+        batch_(Buffer::Allocate(kBatch * int64_t{sizeof(Row) + 8})) {
+    std::memset((*table_)->data(), 0, (*table_)->size_bytes());
+    std::memset((*batch_)->data(), 0, (*batch_)->size_bytes());
+  }
+
+  void operator()(absl::Span<const Slot> slots) {
+    const Row* const rows = reinterpret_cast<const Row*>((*table_)->data());
+    std::byte* const seen = (*batch_)->data();
+    std::byte* const next = seen + kBatch * kBytes;
+    auto* const actions = reinterpret_cast<int64_t*>(next + kBatch * kBytes);
+    int64_t* const index = actions + kBatch;
+    auto* const rewards = reinterpret_cast<float*>(index + kBatch);
+    auto* const flags = reinterpret_cast<bool*>(rewards + kBatch);
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const Row& row = rows[slots[i]];
+      std::memcpy(seen + i * kBytes, row.seen, kBytes);
+      std::memcpy(next + i * kBytes, row.next, kBytes);
+      actions[i] = row.action;
+      index[i] = slots[i];
+      rewards[i] = row.reward;
+      for (size_t k = 0; k < 3; ++k) flags[k * kBatch + i] = row.flags[k];
+    }
+    benchmark::ClobberMemory();
+  }
+
+ private:
+  struct Row {
+    int64_t action;
+    std::byte seen[kBytes];
+    std::byte next[kBytes];
+    float reward;
+    bool flags[3];
+  };
+  absl::StatusOr<std::shared_ptr<Buffer>> table_, batch_;
+};
+
+std::function<void(absl::Span<const Slot>)> ByHandOf(const RowKind& kind) {
+  switch (kind.observation * DTypeSize(kind.dtype)) {
+    case 16:
+      return ByHand<16>(kind.capacity);
+    case 1504:
+      return ByHand<1504>(kind.capacity);
+    default:
+      return ByHand<28224>(kind.capacity);
+  }
+}
+
+// Whole samples, Storage::Read of as many random rows into a batch of their
+// own, and a loop written by hand, in turns: all find rows that nobody saw
+// lately, and meet the same machine. Medians of turns, in us a batch.
 void BM_Sample(benchmark::State& state) {
   constexpr size_t kTurn = 16;
   const RowKind& kind = kKinds[state.range(0)];
@@ -102,8 +159,10 @@ void BM_Sample(benchmark::State& state) {
   const Clock& clock = Clock::System();
   const Rng rng(1);
   std::vector<std::vector<Slot>> draws(kTurn, std::vector<Slot>(kBatch));
+  auto by_hand = ByHandOf(kind);
   std::vector<double> sample_times;
   std::vector<double> gather_times;
+  std::vector<double> hand_times;
   TensorDict sampled;
   TensorDict gathered;
   uint64_t batch = 0;
@@ -122,7 +181,11 @@ void BM_Sample(benchmark::State& state) {
     for (const std::vector<Slot>& slots : draws) {
       if (!storage->Read(slots, &gathered).ok()) state.SkipWithError("Read");
     }
-    const absl::Duration gathers = clock.Now() - middle;
+    const absl::Time end = clock.Now();
+    for (const std::vector<Slot>& slots : draws) by_hand(slots);
+    const absl::Duration loops = clock.Now() - end;
+    const absl::Duration gathers = end - middle;
+    hand_times.push_back(absl::ToDoubleMicroseconds(loops) / kTurn);
     sample_times.push_back(absl::ToDoubleMicroseconds(middle - begin) / kTurn);
     gather_times.push_back(absl::ToDoubleMicroseconds(gathers) / kTurn);
     state.SetIterationTime(absl::ToDoubleSeconds(middle - begin));
@@ -133,6 +196,9 @@ void BM_Sample(benchmark::State& state) {
   state.counters["sample_us"] = sample;
   state.counters["gather_us"] = gather;
   state.counters["ratio"] = sample / gather;
+  const double hand = MedianOf(std::move(hand_times));
+  state.counters["by_hand_us"] = hand;
+  state.counters["of_by_hand"] = sample / hand;
 }
 
 // A batch by priority and its new priorities, from one end of the buffer to the

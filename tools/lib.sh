@@ -35,6 +35,23 @@ find_bazel() {
   esac
 }
 
+# Sets `python` to one that has the peer's packages; false if there is none.
+# `peer_packages` is where `peer_exchange --install` puts those of
+# `peer_wanted`.
+find_peer() {
+  peer_wanted=$rill_root/tools/peer/requirements.txt
+  peer_packages=$rill_cache/peer/$(python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+  if [ -n "${RILL_PEER_PYTHON:-}" ]; then
+    python=$RILL_PEER_PYTHON
+    "$python" -c 'import tensordict, torch' ||
+      fail "RILL_PEER_PYTHON: \"$python\" has no tensordict, as shown; name another or unset it"
+    return
+  fi
+  python=python3
+  cmp -s "$peer_wanted" "$peer_packages/requirements.txt" || return 1
+  export PYTHONPATH=$peer_packages${PYTHONPATH:+:$PYTHONPATH}
+}
+
 # How Bazel talks: a live display on a terminal, plain lines elsewhere.
 bazel_output_flags() {
   if [ -t 2 ]; then

@@ -73,9 +73,13 @@ def replay(folder, inspect, run):
     assert status == 0, error
     got = json.loads(out)
     assert got["manifest"]["kind"] == "replay_buffer", got["manifest"]
-    rows = got["parts"]["storage"]["parts"]["rows"]
+    assert "storage" in got["parts"], got["parts"]
+    chunk = os.path.join(path, "storage", "rows", "0-0.bin")
+    status, out, error = run(inspect, "--json", "--values", chunk)
+    assert status == 0, error
+    rows = json.loads(out)
     assert rows["batch_shape"] == [32] and rows["leaves"], rows["batch_shape"]
-    check(describe(TensorDict.load_memmap(os.path.join(path, "storage", "rows"))), rows)
+    check(describe(TensorDict.from_consolidated(chunk)), rows)
 
 
 def run(exchange, write_samples, read, run_command):

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What TorchRL's samplers take for what benchmarks/slices and
-samplers:prioritized_sampler_benchmark measure.
+"""What samples take TorchRL and Rill, in turns in one run: tools/peer_speed.
 
-usage: python tools/peer/torchrl_speed.py [--slices=STORED/CAPACITY ...]
-    (with torchrl; the arguments are rows, 5000000/6000000 unless told)
+usage: torchrl_speed.py SLICES_MAIN REPLAY_BUFFER_BENCHMARK PRIORITIZED_SLICES_BENCHMARK
+    (with torchrl)
 
-One thread; medians in ms. Rows as there: 16 bytes for slices, with episodes of
-1,000 steps; CartPole's with priorities.
+One thread each; medians of turns in us, and how many times as long TorchRL
+takes. Rows are 16 bytes for slices, with episodes of 1,000 steps, else
+CartPole's. TorchRL's call makes a batch, which for prioritized slices Rill's
+figure, a plan, does not.
 """
+import json
+import re
 import statistics
+import subprocess
 import sys
 import time
 
@@ -18,10 +22,12 @@ import torchrl
 from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import (
-    PrioritizedSampler, PrioritizedSliceSampler, SliceSampler)
+    PrioritizedSampler, PrioritizedSliceSampler, RandomSampler, SliceSampler)
 
+torchrl.torchrl_logger.setLevel("WARNING")
 torch.set_num_threads(1)
 EPISODE = 1000
+TURNS = 5
 
 
 def episodes(first, rows):
@@ -35,7 +41,7 @@ def episodes(first, rows):
     }, [rows])
 
 
-def cart_pole(rows):
+def cart_pole(_, rows):
     flag = torch.zeros(rows, 1, dtype=torch.bool)
     return TensorDict({
         "observation": torch.zeros(rows, 4),
@@ -46,7 +52,15 @@ def cart_pole(rows):
     }, [rows])
 
 
-def median_ms(operation, rounds, before=lambda: None):
+def filled(stored, make, batch_size, sampler, capacity=0, **options):
+    buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(capacity or stored), sampler=sampler,
+                                    batch_size=batch_size, **options)
+    for first in range(0, stored, 1_000_000):
+        buffer.extend(make(first, min(1_000_000, stored - first)))
+    return buffer
+
+
+def median_us(operation, rounds, before=lambda: None):
     times = []
     for i in range(rounds + 3):
         before()
@@ -54,77 +68,83 @@ def median_ms(operation, rounds, before=lambda: None):
         operation()
         if i >= 3:
             times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e3
+    return statistics.median(times) * 1e6
 
 
-def fill(buffer, stored, make, piece=1_000_000):
-    done = 0
-    while done < stored:
-        rows = min(piece, stored - done)
-        buffer.extend(make(done, rows))
-        done += rows
-    return done
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def slices(stored, capacity):
-    buffer = TensorDictReplayBuffer(
-        storage=LazyTensorStorage(capacity),
-        sampler=SliceSampler(slice_len=16, end_key=("next", "done"),
-                             truncated_key=None),
-        batch_size=256 * 16)
-    written = fill(buffer, stored, episodes)
+def benchmark(program, name):
+    """The one benchmark of that name: its counters, and time in us."""
+    found = json.loads(output_of(program, "--benchmark_filter=^%s$" % name, "--benchmark_format=json"))["benchmarks"]
+    result = found[0]
+    result["us"] = result["cpu_time"] * {"ns": 1e-3, "us": 1, "ms": 1e3}[result["time_unit"]]
+    return result
+
+
+def compare(name, ours, peers, target=""):
+    """Turn after turn, so that both meet the same machine."""
+    turns = [(ours(), peers()) for _ in range(TURNS)]
+    a, b = (statistics.median(side) for side in zip(*turns))
+    print("%-44s Rill %8.1f   TorchRL %9.1f   %6.1f times%s" % (name, a, b, b / a, target), flush=True)
+
+
+def uniform(program):
+    buffer = filled(1_000_000, cart_pole, 256, RandomSampler())
+    compare("uniform sample of 256, 1M",
+            lambda: benchmark(program, "BM_Sample/0/manual_time")["sample_us"],
+            lambda: median_us(buffer.sample, 200))
+
+
+def prioritized(program, rows, target):
+    buffer = filled(rows, cart_pole, 256, PrioritizedSampler(rows, alpha=0.6, beta=0.4), priority_key="td_error")
+    buffer.update_priority(torch.arange(rows), torch.rand(rows))
+    priorities = torch.rand(256)
+    compare("prioritized sample and update of 256, %dM" % (rows // 1_000_000),
+            lambda: benchmark(program, "BM_PrioritizedSampleAndUpdate/%d" % rows)["us"],
+            lambda: median_us(lambda: buffer.update_priority(buffer.sample()["index"], priorities), 200), target)
+
+
+def slices(program, stored, capacity):
+    buffer = filled(stored, episodes, 256 * 16,
+                    SliceSampler(slice_len=16, end_key=("next", "done"), truncated_key=None), capacity)
+    written = stored
 
     def write():
         nonlocal written
         buffer.extend(episodes(written, 1000))
         written += 1000
 
-    rounds = 10 if stored > 50_000_000 else 100
-    print(f"slices 256x16, {stored} of {capacity}: "
-          f"{median_ms(buffer.sample, rounds, write):.3f} while writing, "
-          f"{median_ms(buffer.sample, rounds):.3f} without", flush=True)
+    last = []
+
+    def ours(at):
+        if at == 0:
+            out = output_of(program, "--stored=%d" % stored, "--capacity=%d" % capacity)
+            last[:] = [float(number) for number in re.findall(r"[\d.]+(?= ms| us)", out.strip().splitlines()[-1])]
+        return last[at] * 1e3
+
+    for at, (name, before) in enumerate((("while writing", write), ("without writes", lambda: None))):
+        compare("slices 256x16, %dM of %dM, %s" % (stored // 1e6, capacity // 1e6, name),
+                lambda: ours(at), lambda: median_us(buffer.sample, 40, before))
 
 
-def prioritized(rows):
-    buffer = TensorDictReplayBuffer(
-        storage=LazyTensorStorage(rows),
-        sampler=PrioritizedSampler(rows, alpha=0.6, beta=0.4),
-        priority_key="td_error", batch_size=256)
-    fill(buffer, rows, lambda first, n: cart_pole(n))
-    buffer.update_priority(torch.arange(rows), torch.rand(rows))
-    priorities = torch.rand(256)
-
-    def both():
-        buffer.update_priority(buffer.sample()["index"], priorities)
-
-    print(f"prioritized sample and update, {rows}: "
-          f"{median_ms(both, 300):.3f}, sample "
-          f"{median_ms(buffer.sample, 300):.3f}", flush=True)
+def prioritized_slices(program, rows):
+    sampler = PrioritizedSliceSampler(rows, alpha=0.6, beta=0.4, slice_len=16, end_key=("next", "done"),
+                                      truncated_key=None)
+    buffer = filled(rows, episodes, 256 * 16, sampler, priority_key="td_error")
+    compare("prioritized slices 256x16, %dM" % (rows // 1_000_000),
+            lambda: benchmark(program, "BM_Plan/%d" % rows)["us"], lambda: median_us(buffer.sample, 10))
 
 
-def prioritized_slices(rows):
-    buffer = TensorDictReplayBuffer(
-        storage=LazyTensorStorage(rows),
-        sampler=PrioritizedSliceSampler(
-            rows, alpha=0.6, beta=0.4, slice_len=16, end_key=("next", "done"),
-            truncated_key=None),
-        priority_key="td_error", batch_size=256 * 16)
-    fill(buffer, rows, episodes)
-    print(f"prioritized slices 256x16, {rows}: "
-          f"{median_ms(buffer.sample, 30):.3f}", flush=True)
-
-
-def main():
-    print("torchrl", torchrl.__version__, "torch", torch.__version__)
-    wanted = [arg.removeprefix("--slices=") for arg in sys.argv[1:]]
-    for text in wanted or ["5000000/6000000"]:
-        stored, capacity = (int(number) for number in text.split("/"))
-        slices(stored, capacity)
-    if wanted:
-        return
-    prioritized(1_000_000)
-    prioritized_slices(5_000_000)
+def main(slices_main, replay_buffer, prioritized_slices_of):
+    print("torchrl %s, torch %s; us, medians of %d turns" % (torchrl.__version__, torch.__version__, TURNS))
+    uniform(replay_buffer)
+    prioritized(replay_buffer, 1_000_000, " (asked: 308 / 20 = 15.4)")
+    prioritized(replay_buffer, 10_000_000, " (asked: 368 / 35 = 10.5)")
+    slices(slices_main, 5_000_000, 6_000_000)
+    prioritized_slices(prioritized_slices_of, 5_000_000)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

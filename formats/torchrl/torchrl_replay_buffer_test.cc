@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <functional>
+#include <ios>
 #include <optional>
 #include <string>
 #include <utility>
@@ -342,6 +344,14 @@ TEST(TorchRlReplayBufferTest, C13UnwrittenRowsTakeNoRoomAndBytesRepeat) {
     if (absl::EndsWith(file, "obs.memmap")) continue;
     EXPECT_EQ(*ReadFile(JoinPath(paths[0], file)),
               *ReadFile(JoinPath(paths[1], file)));
+  }
+  // Behind the rows, where the file still has room, there is nothing.
+  for (const std::string& path : paths) {
+    std::ifstream file(JoinPath(path, "storage/obs.memmap"), std::ios::binary);
+    std::string bytes(1 << 20, 'x');
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    ASSERT_TRUE(file.good());
+    EXPECT_EQ(bytes.find_first_not_of('\0', 256'000), std::string::npos);
   }
 }
 

@@ -57,6 +57,28 @@ TEST(EpochsTest, U7_EveryLoopOverTheRowsIsAFullEpoch) {
   }
 }
 
+// And the orders go on: it is not the first epoch once more.
+TEST(EpochsTest, ClearingBeginsAnotherFullEpoch) {
+  for (const int64_t prefetch : {0, 3}) {
+    const auto buffer = Over(MakeSamplerWithoutReplacement(), 3, prefetch);
+    std::vector<std::vector<int64_t>> epochs;
+    for (int i = 0; i < 2; ++i) {
+      RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
+      std::vector<int64_t> seen;
+      for (const size_t size : {3, 3, 3, 1}) {
+        const std::vector<int64_t> slots = SlotsOfNext(*buffer);
+        ASSERT_THAT(slots, SizeIs(size));
+        seen.insert(seen.end(), slots.begin(), slots.end());
+      }
+      EXPECT_THAT(seen, UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+      epochs.push_back(seen);
+      SlotsOfNext(*buffer);  // Of an epoch that is given up.
+      RILL_ASSERT_OK(buffer->Clear());
+    }
+    EXPECT_NE(epochs[0], epochs[1]);
+  }
+}
+
 // Unlike the peer's, which is refused at construction: here a call may say how
 // many it wants.
 TEST(EpochsTest, U4_DropLastWithoutABatchSizeWantsOneOfTheCall) {

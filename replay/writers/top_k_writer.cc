@@ -7,10 +7,12 @@
 #include <limits>
 #include <map>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -26,27 +28,65 @@ namespace {
 
 using Reduction = TopKWriter::Reduction;
 
-double Reduce(Reduction reduction, absl::Span<double> values) {
-  double sum = 0;
+// What rows are ordered by: of an integer the nearest double and what that
+// lacks of it, so that integers are told apart beyond 2^53.
+struct Rank {
+  double value = 0;
+  int64_t rest = 0;
+  friend auto operator<=>(const Rank&, const Rank&) = default;
+};
+
+Rank RankOf(double value) { return {.value = value}; }
+Rank RankOf(absl::int128 value) {
+  const auto nearest = static_cast<double>(value);
+  return {
+      .value = nearest,
+      .rest = static_cast<int64_t>(value - static_cast<absl::int128>(nearest))};
+}
+
+template <typename T>
+Rank Reduce(Reduction reduction, absl::Span<T> values) {
+  // Does not overflow.
+  using Sum = std::conditional_t<std::is_integral_v<T>, absl::int128, double>;
   switch (reduction) {
-    case Reduction::kSum:
-    case Reduction::kMean:
-      for (const double value : values) sum += value;
-      return reduction == Reduction::kSum
-                 ? sum
-                 : sum / static_cast<double>(values.size());
     case Reduction::kMin:
-      return *std::min_element(values.begin(), values.end());
+      return RankOf(Sum{*std::min_element(values.begin(), values.end())});
     case Reduction::kMax:
-      return *std::max_element(values.begin(), values.end());
+      return RankOf(Sum{*std::max_element(values.begin(), values.end())});
     case Reduction::kMedian: {
       // The lower of two, as the peer's.
       const auto middle = values.begin() + (values.size() - 1) / 2;
       std::nth_element(values.begin(), middle, values.end());
-      return *middle;
+      return RankOf(Sum{*middle});
     }
+    case Reduction::kSum:
+    case Reduction::kMean:
+      break;
   }
-  return sum;
+  Sum sum = 0;
+  for (const T value : values) sum += value;
+  // Rows of one storage have equally many values: means of integers are ordered
+  // as their sums, which are exact.
+  const bool divides =
+      reduction == Reduction::kMean && std::is_floating_point_v<T>;
+  return RankOf(divides ? sum / static_cast<Sum>(values.size()) : sum);
+}
+
+// Of each row of a host leaf, `width` values a row. NaN: it has no rank.
+template <typename T>
+std::vector<Rank> ReduceRows(Reduction reduction, const Tensor& leaf,
+                             int64_t width) {
+  std::vector<T> values(leaf.data<T>(), leaf.data<T>() + leaf.num_elements());
+  std::vector<Rank> ranks;
+  for (int64_t first = 0; first < leaf.num_elements(); first += width) {
+    const auto of_row = absl::MakeSpan(values).subspan(first, width);
+    const bool has_nan = std::any_of(of_row.begin(), of_row.end(), [](T value) {
+      return std::isnan(static_cast<double>(value));
+    });
+    ranks.push_back(has_nan ? RankOf(std::numeric_limits<double>::quiet_NaN())
+                            : Reduce(reduction, of_row));
+  }
+  return ranks;
 }
 
 // Hears of writes, and whether somebody else made them.
@@ -127,7 +167,7 @@ class TopKWriterImpl final : public Writer {
 
  private:
   struct Kept {
-    double rank = 0;
+    Rank rank;
     Slot slot = 0;
     friend auto operator<=>(const Kept&, const Kept&) = default;
   };
@@ -139,10 +179,10 @@ class TopKWriterImpl final : public Writer {
     std::vector<int64_t> replacing;
   };
 
-  absl::StatusOr<std::vector<double>> RanksOf(const TensorDict& rows) const;
+  absl::StatusOr<std::vector<Rank>> RanksOf(const TensorDict& rows) const;
   absl::Status RankStored(Storage* storage)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Plan PlanOf(absl::Span<const double> ranks, int64_t written)
+  Plan PlanOf(absl::Span<const Rank> ranks, int64_t written)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Carry(const Plan& plan, const TensorDict& rows,
                      const WriteInfo& info, Storage* storage)
@@ -172,41 +212,33 @@ absl::Status TopKWriterImpl::Attach(std::shared_ptr<Storage> storage) {
   return (*storage_.Get(name()))->AddObserver(&watch_);
 }
 
-absl::StatusOr<std::vector<double>> TopKWriterImpl::RanksOf(
+absl::StatusOr<std::vector<Rank>> TopKWriterImpl::RanksOf(
     const TensorDict& rows) const {
   absl::StatusOr<Tensor> leaf = rows.Get(options_.rank_key);
   RILL_RETURN_IF_ERROR(leaf.status()) << "TopKWriter::Extend: rank_key";
   RILL_ASSIGN_OR_RETURN(leaf, leaf->To(Device::Cpu()));
   RILL_ASSIGN_OR_RETURN(leaf, leaf->Contiguous());
-  leaf = Cast(*leaf, DType::kFloat64);
+  const bool is_real = IsFloatingPoint(leaf->dtype());
+  leaf = Cast(*leaf, is_real ? DType::kFloat64 : DType::kInt64);
   RILL_RETURN_IF_ERROR(leaf.status())
       << "TopKWriter::Extend: rank_key \"" << options_.rank_key << "\"";
   const int64_t n = rows.batch_shape()[0];
-  std::vector<double> ranks(static_cast<size_t>(n));
-  if (n == 0) return ranks;
+  if (n == 0) return std::vector<Rank>();
   const int64_t width = leaf->num_elements() / n;
   if (width == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "TopKWriter::Extend: rank_key \"", options_.rank_key, "\": got ",
         leaf->shape().ToString(), ", want a value a row at least"));
   }
-  std::vector<double> values(leaf->data<double>(),
-                             leaf->data<double>() + leaf->num_elements());
-  for (int64_t row = 0; row < n; ++row) {
-    const auto of_row = absl::MakeSpan(values).subspan(row * width, width);
-    ranks[row] = std::any_of(of_row.begin(), of_row.end(),
-                             [](double value) { return std::isnan(value); })
-                     ? std::numeric_limits<double>::quiet_NaN()
-                     : Reduce(options_.reduction, of_row);
-  }
-  return ranks;
+  return is_real ? ReduceRows<double>(options_.reduction, *leaf, width)
+                 : ReduceRows<int64_t>(options_.reduction, *leaf, width);
 }
 
 absl::Status TopKWriterImpl::RankStored(Storage* storage) {
   if (!watch_.TakeForeign(&live_)) return absl::OkStatus();
   kept_.clear();
   absl::Status status;
-  std::vector<double> ranks;
+  std::vector<Rank> ranks;
   if (!live_.empty()) {
     TensorDict rows;
     status = storage->ReadLeaves(live_, {options_.rank_key}, &rows);
@@ -222,16 +254,16 @@ absl::Status TopKWriterImpl::RankStored(Storage* storage) {
   }
   for (size_t i = 0; i < ranks.size(); ++i) {
     // What others stored without a rank goes first.
-    const double rank = std::isnan(ranks[i])
-                            ? -std::numeric_limits<double>::infinity()
-                            : ranks[i];
+    const Rank rank = std::isnan(ranks[i].value)
+                          ? RankOf(-std::numeric_limits<double>::infinity())
+                          : ranks[i];
     kept_.push_back({rank, live_[i]});
   }
   std::make_heap(kept_.begin(), kept_.end(), std::greater<>());
   return absl::OkStatus();
 }
 
-TopKWriterImpl::Plan TopKWriterImpl::PlanOf(absl::Span<const double> ranks,
+TopKWriterImpl::Plan TopKWriterImpl::PlanOf(absl::Span<const Rank> ranks,
                                             int64_t written) {
   const int64_t capacity = (*storage_.Get(name()))->capacity();
   const int64_t k = options_.k == 0 ? capacity : options_.k;
@@ -294,9 +326,10 @@ absl::StatusOr<ExtendResult> TopKWriterImpl::Extend(const TensorDict& batch,
                      ", want [time] or [1, time]"));
   }
   absl::MutexLock lock(&mutex_);
-  RILL_ASSIGN_OR_RETURN(const std::vector<double> ranks, RanksOf(rows));
-  const auto nan = std::find_if(ranks.begin(), ranks.end(),
-                                [](double rank) { return std::isnan(rank); });
+  RILL_ASSIGN_OR_RETURN(const std::vector<Rank> ranks, RanksOf(rows));
+  const auto nan =
+      std::find_if(ranks.begin(), ranks.end(),
+                   [](const Rank& rank) { return std::isnan(rank.value); });
   if (nan != ranks.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("TopKWriter::Extend: rank_key \"", options_.rank_key,

@@ -21,8 +21,10 @@ namespace rill {
 // so there may be more than k.
 //
 // Thread-safety: thread-safe, one write at a time.
-// Cost: O(rows x log k) and the copies; O(k) once after others wrote. 16 bytes
+// Cost: O(rows x log k) and the copies; O(k) once after others wrote. 24 bytes
 //   a row kept.
+// Numerics: integers are compared exactly, and their sums do not overflow;
+//   floats as doubles.
 //
 // Example (TopKWriterTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto writer, TopKWriter::Create({.k = 100}));

@@ -176,6 +176,62 @@ TEST(TopKWriterTest, ARowOfManyValuesIsRankedByTheirReduction) {
   }
 }
 
+// Rows [n, width] of int64 ranks.
+TensorDict RankedWhole(const std::vector<int64_t>& values, int64_t width) {
+  const int64_t n = static_cast<int64_t>(values.size()) / width;
+  TensorDict rows({n});
+  RILL_EXPECT_OK(
+      rows.Set("next/reward", *Tensor::From<int64_t>(values, {n, width})));
+  return rows;
+}
+int64_t FirstValueOf(const Storage& storage, Slot slot) {
+  TensorDict row;
+  RILL_EXPECT_OK(storage.Read({slot}, &row));
+  return row.Find("next/reward")->data<int64_t>()[0];
+}
+
+TEST(TopKWriterTest, IntegersThatDoublesDoNotTellApartAreOrdered) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  for (const int64_t low :
+       {int64_t{1} << 53, -(int64_t{1} << 53) - 1, kMax - 1, -kMax - 1}) {
+    const auto storage = Dense(1);
+    const auto writer = Make(storage);
+    RILL_ASSERT_OK(writer->Extend(RankedWhole({low}, 1)));
+    RILL_ASSERT_OK(writer->Extend(RankedWhole({low + 1, low}, 1)));
+    EXPECT_EQ(FirstValueOf(*storage, 0), low + 1);
+    // Also where they are read from the storage.
+    const auto another = Make(storage);
+    RILL_ASSERT_OK_AND_ASSIGN(const ExtendResult result,
+                              another->Extend(RankedWhole({low, low + 1}, 1)));
+    EXPECT_EQ(result.rows_written, 0);
+  }
+}
+
+TEST(TopKWriterTest, ReductionsOfIntegersAreExact) {
+  constexpr int64_t kBig = int64_t{1} << 53;
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  const auto winner = [](Reduction reduction, int64_t width,
+                         const std::vector<int64_t>& values) {
+    const auto storage = Dense(1);
+    const auto writer = Make(storage, {.reduction = reduction});
+    RILL_EXPECT_OK(writer->Extend(RankedWhole(values, width)));
+    return FirstValueOf(*storage, 0);
+  };
+  EXPECT_EQ(winner(Reduction::kMin, 2, {kBig, kBig + 5, kBig + 1, kBig + 2}),
+            kBig + 1);
+  EXPECT_EQ(winner(Reduction::kMax, 2, {kBig, 0, kBig + 1, 0}), kBig + 1);
+  EXPECT_EQ(winner(Reduction::kMedian, 3, {kBig, 0, kHuge, kBig + 1, 0, kHuge}),
+            kBig + 1);
+  for (const Reduction reduction : {Reduction::kSum, Reduction::kMean}) {
+    EXPECT_EQ(winner(reduction, 2, {kBig, 0, kBig - 1, 2}), kBig - 1);
+    // 3 * 2^62 and one more: no int64.
+    EXPECT_EQ(
+        winner(reduction, 3, {kHuge, kHuge, kHuge, kHuge + 1, kHuge, kHuge}),
+        kHuge + 1);
+    EXPECT_EQ(winner(reduction, 3, {-kHuge - 1, -kHuge, -kHuge, 7, 7, 7}), 7);
+  }
+}
+
 // What others do to the storage is seen at the next batch.
 TEST(TopKWriterTest, RowsOfOthersAreRankedToo) {
   const auto storage = Dense(4);
@@ -284,6 +340,11 @@ TEST(TopKWriterTest, BatchesThatDoNotFitChangeNothing) {
   RILL_ASSERT_OK(bad.Delete("number"));
   EXPECT_THAT(writer->Extend(bad),
               StatusIs(kInvalidArgument, HasSubstr("number")));
+  bad = Ranked({1, 9});
+  RILL_ASSERT_OK(bad.Set("next/reward", *Tensor::From<uint64_t>({1, 9}, {2})));
+  EXPECT_THAT(writer->Extend(bad),
+              StatusIs(kInvalidArgument,
+                       AllOf(HasSubstr("next/reward"), HasSubstr("uint64"))));
   EXPECT_THAT(writer->Extend(*Ranked({1, 9}).Unsqueeze(1)),
               StatusIs(kInvalidArgument, HasSubstr("[2, 1]")));
   RILL_ASSERT_OK(writer->Extend(*Ranked({6, 3}).Unsqueeze(0)));

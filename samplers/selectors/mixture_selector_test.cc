@@ -304,6 +304,20 @@ TEST(MixtureSelectorTest, RowsAreUsedUpOnceAllPartsHaveUsedThemUp) {
   }
 }
 
+TEST(MixtureSelectorTest, RowsThatAnAppendIsOverwritingAreNotUsedUp) {
+  StorageSimulator storage({.count = 1, .capacity = 4});
+  auto sampler =
+      Mix({1, 1}, *MakeConsumingSelector(), *MakeConsumingSelector());
+  storage.AddObserver(sampler->observer());
+  storage.Append(4);
+  Take(*sampler, 8);
+  EXPECT_THAT(UsedUp(*sampler), ::testing::UnorderedElementsAre(0, 1, 2, 3));
+  storage.BeginAppend(0, 1, 2);
+  EXPECT_THAT(UsedUp(*sampler), ::testing::UnorderedElementsAre(2, 3));
+  storage.Finish();
+  EXPECT_THAT(UsedUp(*sampler), ::testing::UnorderedElementsAre(2, 3));
+}
+
 TEST(MixtureSelectorTest, NoRowIsUsedUpWhereOnePartGoesOnDrawingIt) {
   StorageSimulator storage({.count = 1, .capacity = 4});
   std::vector<MixturePart> inner;

@@ -91,6 +91,23 @@ TEST(SelectorsOverSlicesTest, EveryStartOnceAnEpoch) {
               ElementsAre(0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14));
 }
 
+// Slices of 5 begin at fewer than half of the slots: the epoch is a list.
+TEST(SelectorsOverSlicesTest, ClearingGivesUpTheListOfAnEpoch) {
+  StorageSimulator storage({.count = 1, .capacity = 14});
+  auto sampler = *MakeSampler(MakeWithoutReplacementSelector(),
+                              *MakeSliceUnit({.length = 5}), "Fives");
+  storage.AddObserver(sampler->observer());
+  storage.Append(14);
+  EXPECT_EQ(PlanOf(*sampler, 20, 1, 0).draws.size(), 4u);
+  storage.Clear();
+  storage.Append(14);
+  std::set<Slot> starts;
+  for (const Draw& draw : PlanOf(*sampler, 30, 1, 1).draws) {
+    starts.insert(draw.slot);
+  }
+  EXPECT_THAT(starts, ElementsAre(0, 1, 2, 7, 8, 9));
+}
+
 TEST(SelectorsOverSlicesTest, QueueOfSlicesGoesOnAsRowsFollow) {
   StorageSimulator storage({.count = 1, .capacity = 16});
   auto sampler =

@@ -296,7 +296,7 @@ TEST(WithoutReplacementTest, FewAnchorsAreListedOnceAnEpochWhateverIsWritten) {
   EXPECT_EQ(anchors.listed(), 1 << 14);
 }
 
-// Over the size where an epoch is a list.
+// Over lanes that are not equally full, while rows are written over.
 TEST(WithoutReplacementTest, LargeEpochsHoldEveryRowOnce) {
   StorageSimulator storage({.count = 3, .capacity = 3000});
   auto sampler = MakeSamplerWithoutReplacement();

@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/samplers/anchors.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
 #include "rill/samplers/trajectories/trajectory_model.h"
@@ -144,6 +146,76 @@ TEST(PeriodicAnchorsTest, NeighboursOfTwoLanesChangeBoth) {
   model.WriteInPlace({3, 4}, {{.is_end = true}, {.is_end = true}},
                      {.ids = false});
   EXPECT_THAT(believer.anchors, ElementsAre(0, 1, 2, 5, 6));
+}
+
+// Counts what is told: the number of ranges, and of rows in them.
+class RangeCounter final : public AnchorListener {
+ public:
+  struct Told {
+    int64_t ranges = 0;
+    int64_t rows = 0;
+    friend bool operator==(const Told&, const Told&) = default;
+  };
+
+  void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
+    Count(slots, &added_);
+  }
+  void OnAnchorsRemoved(absl::Span<const SlotRange> slots) override {
+    Count(slots, &removed_);
+  }
+  void OnAnchorsCleared() override {}
+
+  Told TakeAdded() { return std::exchange(added_, {}); }
+  Told TakeRemoved() { return std::exchange(removed_, {}); }
+
+ private:
+  static void Count(absl::Span<const SlotRange> slots, Told* told) {
+    for (const SlotRange& range : slots) {
+      ++told->ranges;
+      told->rows += range.count;
+    }
+  }
+
+  Told added_, removed_;
+};
+
+// Of a long trajectory that goes on: as of a short one.
+TEST(PeriodicAnchorsTest, WhatIsToldIsWhatChangesNotTheTrajectory) {
+  using Told = RangeCounter::Told;
+  const std::vector<TrajectoryModel::Value> eight(8, {.id = 1});
+  for (const int64_t capacity : {64, 512}) {
+    for (const int64_t period : {1, 4}) {
+      // Of 8 rows one behind another.
+      const Told of_eight = period == 1 ? Told{1, 8} : Told{2, 2};
+      TrajectoryModel model({.count = 1, .capacity = capacity}, {});
+      PeriodicAnchors anchors({.period = period, .after = 3});
+      RangeCounter counter;
+      anchors.SetListener(&counter);
+      model.AddObserver(&anchors);
+      model.Append(
+          0, std::vector<TrajectoryModel::Value>(capacity - 8, {.id = 1}));
+      counter.TakeAdded();
+      model.Append(0, eight);
+      EXPECT_EQ(counter.TakeAdded(), of_eight);
+      EXPECT_EQ(counter.TakeRemoved(), Told());
+      model.Append(0, eight);  // Evicts as many.
+      EXPECT_EQ(counter.TakeRemoved(), of_eight);
+      // Three rows before the end of the ring, and five.
+      EXPECT_EQ(counter.TakeAdded(), period == 1 ? (Told{2, 8}) : of_eight);
+
+      // In place, where nothing but the values changes; then with an end that
+      // costs the three anchors before it.
+      const Slot middle = capacity / 2;
+      model.WriteInPlace({middle, middle + 1}, {{}, {}},
+                         {.ends = false, .ids = false});
+      const Told written = period == 1 ? Told{2, 2} : Told{1, 1};
+      EXPECT_EQ(counter.TakeRemoved().rows, written.rows);
+      EXPECT_EQ(counter.TakeAdded().rows, written.rows);
+      model.WriteInPlace({middle + 3}, {{.is_end = true}}, {.ids = false});
+      EXPECT_EQ(counter.TakeRemoved(), period == 1 ? (Told{1, 3}) : Told());
+      EXPECT_EQ(counter.TakeAdded(), Told());
+    }
+  }
 }
 
 std::string Saved(const PeriodicAnchors& anchors) {

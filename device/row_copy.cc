@@ -219,7 +219,7 @@ struct Record {
   int64_t bytes = 0;
   int64_t stride = 0;
   size_t columns = 0;
-  int64_t lines_ahead = kMaxLinesAhead;
+  bool has_wide = false;  // A column that goes by lines.
 };
 
 template <typename Direction>
@@ -240,8 +240,7 @@ Record FirstRecord(absl::Span<const RowColumn> columns) {
     high = new_high;
     has_wide |= IsWide<Direction>(next);
   }
-  return {low, high - low, columns[0].table_stride, count,
-          has_wide ? 1 : kMaxLinesAhead};
+  return {low, high - low, columns[0].table_stride, count, has_wide};
 }
 
 // Where rows [begin, end) stand behind the table's start, prefetched.
@@ -250,7 +249,8 @@ inline void Approach(const Record& record, const int64_t* rows, int64_t begin,
                      int64_t end, int64_t* offsets) {
   const int64_t stride = record.stride;
   const std::byte* const low = record.low;
-  const int64_t bytes = std::min(record.bytes, record.lines_ahead * kLineBytes);
+  const int64_t bytes = std::min(
+      record.bytes, (record.has_wide ? 1 : kMaxLinesAhead) * kLineBytes);
   for (int64_t i = begin; i < end; ++i) {
     const int64_t offset = rows[i] * stride;
     offsets[i - begin] = offset;
@@ -312,7 +312,9 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
     Approach<Direction>(record, rows.data(), 0, std::min(step, n), offsets[0]);
     int turn = 0;
     for (int64_t begin = 0; begin < n; begin += step, turn ^= 1) {
-      if (begin % stretch == 0) {
+      // What is written past the caches is not read before.
+      const bool is_read = Direction::kWillWrite == 0 || !record.has_wide;
+      if (begin % stretch == 0 && is_read) {
         ApproachRuns<Direction>(record, rows.subspan(begin, stretch));
       }
       const int64_t end = std::min(begin + step, n);

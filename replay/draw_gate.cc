@@ -2,6 +2,7 @@
 #include "rill/replay/draw_gate.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
@@ -155,13 +156,14 @@ void DrawGate::WillRetire(int64_t rows) {
 
 int64_t DrawGate::BeforeOverwrite(absl::Span<const SlotRange> rows,
                                   int64_t done) {
+  if (!HoldsAny()) return std::numeric_limits<int64_t>::max();
   int64_t count = 0;
   absl::InlinedVector<int64_t, 8> before;  // Rows before those of each range.
   for (const SlotRange& range : rows) {
     before.push_back(count);
     count += range.count;
   }
-  int64_t free = 0;
+  int64_t free = count - done;
   const auto look = [&](Slot slot) {
     const auto next = std::upper_bound(
         rows.begin(), rows.end(), slot,
@@ -173,13 +175,13 @@ int64_t DrawGate::BeforeOverwrite(absl::Span<const SlotRange> rows,
     if (row >= 0) free = std::min(free, row);
   };
   absl::MutexLock lock(&mutex_);
-  AwaitGathers([&] {
-    mutex_.AssertReaderHeld();
-    free = count - done;
+  for (;;) {
     for (const SamplePlan* plan : held_) ForEachRow(*plan, look);
-    return free > 0;
-  });
-  return free;
+    if (free > 0) return free;
+    AwaitGathers(
+        [this, seen = releases_.load()] { return releases_.load() != seen; });
+    free = count - done;
+  }
 }
 
 void DrawGate::WaitForAll() {

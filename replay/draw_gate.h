@@ -38,7 +38,7 @@ struct AppendWindow {
 //
 // Where the storage asks before it overwrites (BeforeOverwrite), WillRetire
 // does: the write then waits behind retiring, for the rows that it overwrites
-// next, with the turn gone on. Elsewhere it waits for all of them first.
+// next, and the turn has gone on. Elsewhere it waits for all of them first.
 //
 // A write may wait for a gather while it has its turn: whoever waits for one
 // must not hold what a gather needs. That is why several batches are drawn in
@@ -88,8 +88,8 @@ class DrawGate {
   std::atomic<uint64_t> turn_ = 0;                  // Written with mutex_ held.
   std::thread::id writer_ ABSL_GUARDED_BY(mutex_);  // Whose turn it is.
   bool keeps_turn_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of the rows that its write waited for. An ensemble of storages tells of the
-  // rows of one after those of another.
+  // Of the rows of its write. An ensemble of storages tells of the rows of one
+  // after those of another.
   int64_t rows_to_retire_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t steps_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   // The same when the turn began. Cursors that are read since may lack those

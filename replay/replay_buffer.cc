@@ -135,6 +135,8 @@ ReplayBuffer::State::~State() {
     is_stopping = true;
   }
   for (std::thread& worker : workers) worker.join();
+  // Whoever writes to the storage may wait for batches that nobody will gather.
+  for (const auto& job : ahead) gate.Release(&job->plan);
   if (is_sampler_attached) storage->RemoveObserver(sampler->observer());
   if (is_counter_attached) storage->RemoveObserver(&writes);
 }

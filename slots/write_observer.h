@@ -39,9 +39,10 @@ struct WriteEvent {
 };
 
 // Sees every write of a storage, in order, under the storage's publish lock:
-// implementations must be short, must not call the storage back, and have no
-// way to fail. The trajectory index, the sum tree and the generations are
-// observers; two buffers on one storage each register their own.
+// implementations must be short (but for BeforeOverwrite), must not call the
+// storage back, and have no way to fail. The trajectory index, the sum tree and
+// the generations are observers; two buffers on one storage each register their
+// own.
 //
 // Several writes may be in flight: between OnRetire and OnWrite of one append
 // there may be events of others (retire A, retire B, write A, write B), but not
@@ -49,8 +50,8 @@ struct WriteEvent {
 // they retired.
 //
 // Thread-safety: calls never overlap one another, but for BeforeOverwrite. What
-// an implementation
-// shares with other threads (a sampler's Plan) it guards itself.
+// an implementation shares with other threads (a sampler's Plan) it guards
+// itself.
 class WriteObserver {
  public:
   virtual ~WriteObserver() = default;
@@ -67,8 +68,10 @@ class WriteObserver {
   // the first `done` have changed. Returns how many of those behind may, one at
   // least, after waiting until that is so. Storages that say so ask
   // (Storage::asks_before_overwriting), after OnRetire, on the thread that
-  // writes; no reader waits for that write meanwhile, and the lock is not held:
-  // calls for several writes may overlap, with others too.
+  // writes. The publish lock is not held: calls for several writes may overlap,
+  // with other calls too. No reader waits for that write meanwhile, but other
+  // writes may, and whoever clears, saves or loads the storage or changes its
+  // observers: what is waited for must not need any of these.
   virtual int64_t BeforeOverwrite(absl::Span<const SlotRange> /*rows*/,
                                   int64_t /*done*/) {
     return std::numeric_limits<int64_t>::max();

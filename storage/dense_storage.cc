@@ -68,8 +68,8 @@ DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
 }
 
 bool DenseStorageImpl::Rows::PassesCaches(int64_t count) const {
-  // Of a table that no cache holds. Few bytes take less time than the fence
-  // behind them.
+  // Smaller tables may stay in a cache, and fewer bytes take less time than the
+  // fence behind them.
   constexpr int64_t kTableBytes = int64_t{64} << 20;
   constexpr int64_t kWrittenBytes = int64_t{16} << 10;
   const RowLayout& layout = table->layout();

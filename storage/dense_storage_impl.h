@@ -49,8 +49,8 @@ namespace rill::storage_internal {
 // windows_ keeps readers from the rows that a writer is overwriting, a few at a
 //   time; readers of other rows go on. A device's copies take turns on its
 //   stream instead, and its writers too, as those with dedup_next do.
-// Order: alone_mutex_ before state_mutex_; nobody waits for readers or for a
-//   window with state_mutex_.
+// Order: alone_mutex_ before state_mutex_; nobody waits for readers, for a
+//   window or for an observer with state_mutex_; writers do with alone_mutex_.
 class DenseStorageImpl final : public Storage {
  public:
   // Everything that a spec decides.
@@ -111,7 +111,10 @@ class DenseStorageImpl final : public Storage {
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
   absl::Status Sync() override;
-  bool asks_before_overwriting() const override { return !writes_alone_; }
+  // Files have announced an append by then, which their readers would wait for.
+  bool asks_before_overwriting() const override {
+    return !writes_alone_ && directory_ == nullptr;
+  }
   absl::Status AddObserver(WriteObserver* observer) override;
   void RemoveObserver(WriteObserver* observer) override;
   absl::Status Save(const std::string& directory) const override;

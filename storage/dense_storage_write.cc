@@ -243,6 +243,7 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
 int64_t DenseStorageImpl::AskObservers(absl::Span<const SlotRange> ranges,
                                        size_t done) const {
   int64_t rows = std::numeric_limits<int64_t>::max();
+  if (!asks_before_overwriting()) return rows;
   for (WriteObserver* observer : observers_) {
     rows = std::min(
         rows, observer->BeforeOverwrite(ranges, static_cast<int64_t>(done)));

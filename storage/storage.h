@@ -171,8 +171,9 @@ class Storage {
   // Forgets all rows; memory and spec stay.
   virtual absl::Status Clear() = 0;
 
-  // Whether Extend asks observers before it overwrites rows
-  // (WriteObserver::BeforeOverwrite).
+  // Whether Extend asks observers before it overwrites rows, and waits as long
+  // as they do (WriteObserver::BeforeOverwrite): a replay buffer until it has
+  // gathered the batches that it has drawn.
   virtual bool asks_before_overwriting() const { return false; }
 
   // Observers are not owned, and must outlive the storage or be removed. Adding

@@ -18,7 +18,9 @@
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/function_transform.h"
 #include "rill/transforms/testing/fake_row_counter.h"
+#include "rill/transforms/transform.h"
 
 namespace rill {
 namespace {
@@ -123,6 +125,43 @@ TEST(ReplayBufferPrefetchThreadsTest, RowThatIsAheadIsWaitedForToo) {
       [&] {
         while (!has_begun) std::this_thread::yield();
       });
+}
+
+// Batches that it has drawn, and nobody will gather, keep no writer waiting.
+TEST(ReplayBufferPrefetchThreadsTest, ABufferThatGoesLeavesTheStorageToOthers) {
+  const auto storage = MakeStorage(16);
+  std::atomic<int> batches = 0;
+  std::atomic<bool> may_go_on = false;
+  std::vector<std::unique_ptr<Transform>> transforms;
+  transforms.push_back(*FunctionTransform::Create({.forward = [&](TensorDict*) {
+    for (++batches; batches > 1 && !may_go_on;) std::this_thread::yield();
+    return absl::OkStatus();
+  }}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto leaving,
+      ReplayBuffer::Create(
+          {.storage = storage,
+           .sampler = MakeSamplerWithoutReplacement({.shuffle = false}),
+           .transforms = std::move(transforms),
+           .batch_size = 4,
+           .prefetch = 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto staying,
+      ReplayBuffer::Create(
+          {.storage = storage, .sampler = MakePrioritizedSampler().value()}));
+  RILL_ASSERT_OK(staying->Extend(NumberedSteps(1, 16)));
+  RILL_ASSERT_OK(leaving->Sample());  // Slots 0 .. 3; ahead are 4 .. 11.
+  while (batches < 2) std::this_thread::yield();
+  RILL_ASSERT_OK_AND_ASSIGN(const SlotLease ninth,
+                            storage->Lease({.first = 8, .count = 1}));
+  std::thread writer(
+      [&] { RILL_EXPECT_OK(staying->Extend(NumberedSteps(1, 9, 50))); });
+  while (ninth.valid()) std::this_thread::yield();
+  std::thread leaver([&] { leaving.reset(); });
+  for (int i = 0; i < 500; ++i) std::this_thread::yield();
+  may_go_on = true;
+  leaver.join();
+  writer.join();
 }
 
 // Its rows are not known before.

@@ -65,11 +65,8 @@ Rank Reduce(Reduction reduction, absl::Span<T> values) {
   }
   Sum sum = 0;
   for (const T value : values) sum += value;
-  // Rows of one storage have equally many values: means of integers are ordered
-  // as their sums, which are exact.
-  const bool divides =
-      reduction == Reduction::kMean && std::is_floating_point_v<T>;
-  return RankOf(divides ? sum / static_cast<Sum>(values.size()) : sum);
+  if (reduction == Reduction::kSum) return RankOf(sum);
+  return RankOf(static_cast<double>(sum) / static_cast<double>(values.size()));
 }
 
 // Of each row of a host leaf, `width` values a row. NaN: it has no rank.

@@ -24,7 +24,7 @@ namespace rill {
 // Cost: O(rows x log k) and the copies; O(k) once after others wrote. 24 bytes
 //   a row kept.
 // Numerics: integers are compared exactly, and their sums do not overflow;
-//   floats as doubles.
+//   means, and floats, as doubles.
 //
 // Example (TopKWriterTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto writer, TopKWriter::Create({.k = 100}));

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What samples take TorchRL and Rill, in turns in one run: tools/peer_speed.
 
-usage: torchrl_speed.py SLICES_MAIN REPLAY_BUFFER_BENCHMARK PRIORITIZED_SLICES_BENCHMARK
-    (with torchrl)
+usage: torchrl_speed.py SLICES_MAIN REPLAY_BUFFER_BENCHMARK PRIORITIZED_SLICES_BENCHMARK [STORED/CAPACITY]
+    (with torchrl; the last is slices of so many rows, and nothing else)
 
 One thread each; medians of turns in us, and how many times as long TorchRL
 takes. Rows are 16 bytes for slices, with episodes of 1,000 steps, else
@@ -72,21 +72,21 @@ def median_us(operation, rounds, before=lambda: None):
 
 
 def output_of(*command):
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def benchmark(program, name):
     """The one benchmark of that name: its counters, and time in us."""
     found = json.loads(output_of(program, "--benchmark_filter=^%s$" % name, "--benchmark_format=json"))["benchmarks"]
     result = found[0]
-    result["us"] = result["cpu_time"] * {"ns": 1e-3, "us": 1, "ms": 1e3}[result["time_unit"]]
+    result["us"] = result["real_time"] * {"ns": 1e-3, "us": 1, "ms": 1e3}[result["time_unit"]]
     return result
 
 
-def compare(name, ours, peers, target=""):
+def compare(name, ours, peers, target="", turns=TURNS):
     """Turn after turn, so that both meet the same machine."""
-    turns = [(ours(), peers()) for _ in range(TURNS)]
-    a, b = (statistics.median(side) for side in zip(*turns))
+    pairs = [(ours(), peers()) for _ in range(turns)]
+    a, b = (statistics.median(side) for side in zip(*pairs))
     print("%-44s Rill %8.1f   TorchRL %9.1f   %6.1f times%s" % (name, a, b, b / a, target), flush=True)
 
 
@@ -116,17 +116,20 @@ def slices(program, stored, capacity):
         buffer.extend(episodes(written, 1000))
         written += 1000
 
-    last = []
+    is_large = stored > 50_000_000
+    runs = []  # Of Rill's program, each with both figures.
 
-    def ours(at):
-        if at == 0:
+    def ours(at, turn):
+        if len(runs) == turn:
             out = output_of(program, "--stored=%d" % stored, "--capacity=%d" % capacity)
-            last[:] = [float(number) for number in re.findall(r"[\d.]+(?= ms| us)", out.strip().splitlines()[-1])]
-        return last[at] * 1e3
+            runs.append([float(number) for number in re.findall(r"[\d.]+(?= ms| us)", out.strip().splitlines()[-1])])
+        return runs[turn][at] * 1e3
 
     for at, (name, before) in enumerate((("while writing", write), ("without writes", lambda: None))):
+        turn = iter(range(TURNS))
         compare("slices 256x16, %dM of %dM, %s" % (stored // 1e6, capacity // 1e6, name),
-                lambda: ours(at), lambda: median_us(buffer.sample, 40, before))
+                lambda: ours(at, next(turn)), lambda: median_us(buffer.sample, 5 if is_large else 40, before),
+                turns=1 if is_large else TURNS)
 
 
 def prioritized_slices(program, rows):
@@ -137,8 +140,12 @@ def prioritized_slices(program, rows):
             lambda: benchmark(program, "BM_Plan/%d" % rows)["us"], lambda: median_us(buffer.sample, 10))
 
 
-def main(slices_main, replay_buffer, prioritized_slices_of):
-    print("torchrl %s, torch %s; us, medians of %d turns" % (torchrl.__version__, torch.__version__, TURNS))
+def main(slices_main, replay_buffer, prioritized_slices_of, rows=None):
+    print("torchrl %s, torch %s; us, medians of turns" % (torchrl.__version__, torch.__version__))
+    if rows:
+        stored, capacity = (int(number) for number in rows.split("/"))
+        slices(slices_main, stored, capacity)
+        return
     uniform(replay_buffer)
     prioritized(replay_buffer, 1_000_000, " (asked: 308 / 20 = 15.4)")
     prioritized(replay_buffer, 10_000_000, " (asked: 368 / 35 = 10.5)")

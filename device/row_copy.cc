@@ -341,8 +341,9 @@ void CopyRows(absl::Span<const RowColumn> columns,
     }
     columns.remove_prefix(record.columns);
   }
-  if (std::any_of(all.begin(), all.end(),
-                  [](const RowColumn& column) { return column.past_caches; })) {
+  if (std::any_of(all.begin(), all.end(), [](const RowColumn& column) {
+        return column.past_caches && IsWide<Direction>(column);
+      })) {
     EndStreaming();
   }
 }

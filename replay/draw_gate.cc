@@ -111,8 +111,7 @@ void DrawGate::WaitForRows(AppendWindow window) {
   absl::MutexLock lock(&mutex_);
   const int64_t steps = window.steps + steps_before_turn_;
   steps_in_flight_ += window.steps;
-  rows_to_retire_ =
-      window.num_lanes * std::min(window.steps, window.lanes.capacity);
+  rows_to_retire_ = window.rows();
   if (held_.empty()) return;
   // A division a row would take longer than all the rest.
   const int64_t capacity = window.lanes.capacity;
@@ -156,14 +155,15 @@ void DrawGate::WillRetire(int64_t rows) {
 
 int64_t DrawGate::BeforeOverwrite(absl::Span<const SlotRange> rows,
                                   int64_t done) {
-  if (!HoldsAny()) return std::numeric_limits<int64_t>::max();
+  absl::MutexLock lock(&mutex_);
+  if (held_.empty()) return std::numeric_limits<int64_t>::max();
   int64_t count = 0;
   absl::InlinedVector<int64_t, 8> before;  // Rows before those of each range.
   for (const SlotRange& range : rows) {
     before.push_back(count);
     count += range.count;
   }
-  int64_t free = count - done;
+  int64_t free = 0;
   const auto look = [&](Slot slot) {
     const auto next = std::upper_bound(
         rows.begin(), rows.end(), slot,
@@ -174,13 +174,12 @@ int64_t DrawGate::BeforeOverwrite(absl::Span<const SlotRange> rows,
     const int64_t row = before[next - 1 - rows.begin()] + at - done;
     if (row >= 0) free = std::min(free, row);
   };
-  absl::MutexLock lock(&mutex_);
   for (;;) {
+    free = count - done;
     for (const SamplePlan* plan : held_) ForEachRow(*plan, look);
     if (free > 0) return free;
     AwaitGathers(
         [this, seen = releases_.load()] { return releases_.load() != seen; });
-    free = count - done;
   }
 }
 

@@ -2,6 +2,7 @@
 #ifndef RILL_REPLAY_DRAW_GATE_H_
 #define RILL_REPLAY_DRAW_GATE_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -23,6 +24,9 @@ struct AppendWindow {
   int64_t num_lanes = 0;
   int64_t steps = 0;
   std::vector<Cursor> cursors = {};  // Of all lanes, read after BeginWrite.
+
+  // Those that will be retired.
+  int64_t rows() const { return num_lanes * std::min(steps, lanes.capacity); }
 };
 
 // Keeps the rows of a batch between its draw and its gather: a write that would

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer's writes.
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -83,8 +82,7 @@ absl::StatusOr<ExtendResult> ReplayBuffer::State::Store(const TensorDict& rows,
   if (!writer->appends_all()) {
     gate.WaitForAll();
   } else if (storage->asks_before_overwriting()) {
-    gate.WillRetire(window.num_lanes *
-                    std::min(window.steps, window.lanes.capacity));
+    gate.WillRetire(window.rows());
   } else {
     if (gate.HoldsAny()) window.cursors = storage->cursors();
     steps_in_window = window.steps;

@@ -24,15 +24,14 @@ MemoryKind KindOf(const DenseStorage::Options& options) {
              : options.memory_kind;
 }
 
-// What a reader at most waits for, and what a writer does; a device's readers
-// and writers do not, and have one copy for many rows.
+// What a reader at most waits for, and what a writer does.
 constexpr int64_t kWindowBytes = int64_t{64} << 10;
 constexpr int64_t kReadBytes = int64_t{64} << 10;
-// Of rows from this width on a copy starts slowly, before lines are fetched
-// ahead, so that few of them are read longer.
+// More at a time where starting a copy costs: on a device, where readers and
+// writers do not wait, and of rows from this width on, whose first lines nobody
+// has fetched ahead.
+constexpr int64_t kLongReadBytes = int64_t{1} << 20;
 constexpr int64_t kWideRowBytes = int64_t{4} << 10;
-constexpr int64_t kWideReadBytes = int64_t{1} << 20;
-constexpr int64_t kDeviceReadBytes = int64_t{1} << 20;
 // Windows that are announced together.
 constexpr int64_t kAnnouncedWindows = 64;
 
@@ -61,10 +60,9 @@ DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
   window_rows = most(kWindowBytes, table->layout().stored_row_bytes());
   announced_rows = kAnnouncedWindows * window_rows;
   const int64_t row_bytes = table->layout().row_bytes();
-  const int64_t read_bytes = !table->device().is_cpu()    ? kDeviceReadBytes
-                             : row_bytes >= kWideRowBytes ? kWideReadBytes
-                                                          : kReadBytes;
-  read_rows = static_cast<size_t>(most(read_bytes, row_bytes));
+  const bool is_long = !table->device().is_cpu() || row_bytes >= kWideRowBytes;
+  read_rows = static_cast<size_t>(
+      most(is_long ? kLongReadBytes : kReadBytes, row_bytes));
 }
 
 bool DenseStorageImpl::Rows::PassesCaches(int64_t count) const {

@@ -210,8 +210,8 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
                       : CutWindow(slots, cut, max_ranges, &announced);
     if (has_next) AddPredecessors(lanes_, &announced);
     if (rows->ahead) rows->ahead->BeforeRuns(announced);
-    size_t done = 0;
-    int64_t may_change = is_ascending ? AskObservers(announced, done) : cut;
+    const size_t all = left;
+    int64_t may_change = is_ascending ? AskObservers(announced, 0) : cut;
     const auto next = [&] {
       const int64_t window = std::min(rows->window_rows, may_change);
       return is_ascending ? std::min(left, static_cast<size_t>(window)) : left;
@@ -225,13 +225,12 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
         place.data += static_cast<int64_t>(count) * place.stride;
       }
       slots.remove_prefix(count);
-      done += count;
       left -= count;
       if (left == 0) break;
       may_change -= static_cast<int64_t>(count);
       if (may_change <= 0) {
         open.Close();
-        may_change = AskObservers(announced, done);
+        may_change = AskObservers(announced, all - left);
       }
       count = next();
       open.Next(slots[count - 1] + 1);

@@ -40,6 +40,16 @@ std::vector<int64_t> SlotsOfNext(ReplayBuffer& buffer) {
   return {index, index + batch->batch_shape().num_elements()};
 }
 
+// The next batches, by threes, are an epoch of ten rows; appends their slots.
+void TakeEpoch(ReplayBuffer& buffer, std::vector<int64_t>* seen) {
+  for (const size_t size : {3, 3, 3, 1}) {
+    const std::vector<int64_t> slots = SlotsOfNext(buffer);
+    ASSERT_THAT(slots, SizeIs(size));
+    seen->insert(seen->end(), slots.begin(), slots.end());
+  }
+  EXPECT_THAT(*seen, UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+}
+
 // An epoch ends with its last row.
 TEST(EpochsTest, U7_EveryLoopOverTheRowsIsAFullEpoch) {
   for (const int64_t prefetch : {0, 3}) {
@@ -47,12 +57,7 @@ TEST(EpochsTest, U7_EveryLoopOverTheRowsIsAFullEpoch) {
     RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
     for (int epoch = 0; epoch < 3; ++epoch) {
       std::vector<int64_t> seen;
-      for (const size_t size : {3, 3, 3, 1}) {
-        const std::vector<int64_t> slots = SlotsOfNext(*buffer);
-        ASSERT_THAT(slots, SizeIs(size));
-        seen.insert(seen.end(), slots.begin(), slots.end());
-      }
-      EXPECT_THAT(seen, UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+      ASSERT_NO_FATAL_FAILURE(TakeEpoch(*buffer, &seen));
     }
   }
 }
@@ -64,14 +69,7 @@ TEST(EpochsTest, ClearingBeginsAnotherFullEpoch) {
     std::vector<std::vector<int64_t>> epochs;
     for (int i = 0; i < 2; ++i) {
       RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
-      std::vector<int64_t> seen;
-      for (const size_t size : {3, 3, 3, 1}) {
-        const std::vector<int64_t> slots = SlotsOfNext(*buffer);
-        ASSERT_THAT(slots, SizeIs(size));
-        seen.insert(seen.end(), slots.begin(), slots.end());
-      }
-      EXPECT_THAT(seen, UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
-      epochs.push_back(seen);
+      ASSERT_NO_FATAL_FAILURE(TakeEpoch(*buffer, &epochs.emplace_back()));
       SlotsOfNext(*buffer);  // Of an epoch that is given up.
       RILL_ASSERT_OK(buffer->Clear());
     }

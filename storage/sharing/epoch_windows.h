@@ -143,7 +143,7 @@ class BasicEpochWindows {
     // Closes the window and opens the one of the announced slots from its end
     // to `end`, beyond it. Returns when nobody is reading those.
     void Next(Slot end) {
-      windows_->CloseWindow(announced_);
+      Close();
       windows_->OpenWindow(end, announced_);
     }
 

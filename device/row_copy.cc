@@ -23,11 +23,8 @@ constexpr int64_t kAheadBytes = 16 << 10;
 constexpr int64_t kRunsAheadBytes = 128 << 10;
 // Behind so many lines of one row the hardware prefetcher has seen the stream.
 constexpr int64_t kMaxLinesAhead = 16;
-// From this width on a gather prefetches line by line, so far ahead, and on
-// into the next row: the hardware's prefetchers stop at every page's end, and
-// know nothing of the row that comes.
+// From this width on a gather goes by lines, several rows at once.
 constexpr int64_t kWideBytes = 1024;
-constexpr int64_t kWideAheadBytes = 4096;
 // A scatter past the caches goes so from this width on.
 constexpr int64_t kWideStoreBytes = 512;
 // Rows of one block at most: their offsets are kept for all columns.
@@ -35,6 +32,8 @@ constexpr int64_t kMaxBlockRows = 256;
 
 struct Gather {
   static constexpr int kWillWrite = 0;
+  static constexpr int64_t kRowsAtOnce = 8;
+  static constexpr int64_t kWideAheadBytes = 1024;
   static std::byte* To(std::byte* /*table*/, std::byte* batch) { return batch; }
   static std::byte* From(std::byte* table, std::byte* /*batch*/) {
     return table;
@@ -42,6 +41,8 @@ struct Gather {
 };
 struct Scatter {
   static constexpr int kWillWrite = 1;
+  static constexpr int64_t kRowsAtOnce = 1;
+  static constexpr int64_t kWideAheadBytes = 4096;
   static std::byte* To(std::byte* table, std::byte* /*batch*/) { return table; }
   static std::byte* From(std::byte* /*table*/, std::byte* batch) {
     return batch;
@@ -49,8 +50,7 @@ struct Scatter {
 };
 
 // Copies `count` places of a column, the first of which is at column.batch; row
-// i stands at column.table + offsets[i]. offsets[count] is the row that comes
-// behind, or any.
+// i stands at column.table + offsets[i].
 using Kernel = void (*)(const RowColumn& column, const int64_t* offsets,
                         int64_t count);
 
@@ -128,6 +128,15 @@ inline void StreamLine(std::byte* to, const std::byte* from) {
 #endif
 }
 
+template <bool kPastCaches>
+inline void CopyLine(std::byte* to, const std::byte* from) {
+  if constexpr (kPastCaches) {
+    StreamLine(to, from);
+  } else {
+    std::memcpy(to, from, kLineBytes);
+  }
+}
+
 // Such stores are in no order with others until this: they must not be seen
 // after the store that says that they are there.
 inline void EndStreaming() {
@@ -136,37 +145,63 @@ inline void EndStreaming() {
 #endif
 }
 
-// Line by line, with what is read fetched ahead.
+// Line by line, and several rows in turns where they are read at random: the
+// hardware's prefetchers stop at every page's end, so one row alone leaves the
+// memory idle. What is read is fetched ahead, on into the next row.
 template <typename Direction, bool kPastCaches>
 void CopyWide(const RowColumn& column, const int64_t* offsets, int64_t count) {
+  constexpr int64_t kRows = Direction::kRowsAtOnce;
+  struct Row {
+    std::byte* to;
+    const std::byte* from;
+    int64_t to_next;  // From the end of what is read to where the turn goes on.
+    int64_t left;     // Bytes from `to` on.
+  };
   const int64_t width = column.width;
-  const int64_t ahead = std::min(kWideAheadBytes, width);
-  std::byte* const table = column.table;
-  const int64_t stride = column.batch_stride;
-  std::byte* batch = column.batch;
-  for (int64_t i = 0; i < count; ++i, batch += stride) {
-    std::byte* const to = Direction::To(table + offsets[i], batch);
-    const std::byte* const from = Direction::From(table + offsets[i], batch);
-    // From the end of what is read here to the next place that is.
-    const int64_t to_next =
-        (Direction::kWillWrite == 0 ? offsets[i + 1] - offsets[i] : stride) -
-        width;
-    int64_t at = 0;
-    if constexpr (kPastCaches) {
-      at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) &
-                                (kLineBytes - 1));
-      std::memcpy(to, from, at);
-    }
-    for (; at + kLineBytes <= width; at += kLineBytes) {
-      const int64_t soon = at + ahead;
-      __builtin_prefetch(from + soon + (soon < width ? 0 : to_next), 0, 2);
+  const int64_t ahead = std::min(Direction::kWideAheadBytes, width);
+  // Up to 63 bytes may stand before a row's first line.
+  const int64_t lines =
+      (kPastCaches ? width - (kLineBytes - 1) : width) / kLineBytes;
+  const auto row_at = [&](int64_t i) -> Row {
+    std::byte* const place = column.batch + i * column.batch_stride;
+    return {Direction::To(column.table + offsets[i], place),
+            Direction::From(column.table + offsets[i], place), -width, width};
+  };
+  int64_t turns = (count + kRows - 1) / kRows;
+  for (int64_t begin = 0, n; begin < count; begin += n, --turns) {
+    // As many rows in each: a turn of the one or two left over is a slow one.
+    n = kRows == 1 ? 1 : (count - begin + turns - 1) / turns;
+    Row rows[kRows];
+    for (int64_t i = 0; i < n; ++i) {
+      Row& row = rows[i] = row_at(begin + i);
+      const int64_t next = begin + n + i;
+      if (next < count) row.to_next += row_at(next).from - row.from;
       if constexpr (kPastCaches) {
-        StreamLine(to + at, from + at);
-      } else {
-        std::memcpy(to + at, from + at, kLineBytes);
+        const int64_t head = static_cast<int64_t>(
+            -reinterpret_cast<uintptr_t>(row.to) & (kLineBytes - 1));
+        std::memcpy(row.to, row.from, head);
+        row.to += head;
+        row.from += head;
+        row.left -= head;
       }
     }
-    std::memcpy(to + at, from + at, width - at);
+    for (int64_t at = 0; at < lines * kLineBytes; at += kLineBytes) {
+      const int64_t soon = at + ahead;
+      const bool is_next = soon >= width;
+      for (int64_t i = 0; i < n; ++i) {
+        const Row& row = rows[i];
+        __builtin_prefetch(row.from + soon + (is_next ? row.to_next : 0), 0, 2);
+        CopyLine<kPastCaches>(row.to + at, row.from + at);
+      }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const Row& row = rows[i];
+      int64_t at = lines * kLineBytes;
+      for (; at + kLineBytes <= row.left; at += kLineBytes) {
+        CopyLine<kPastCaches>(row.to + at, row.from + at);
+      }
+      std::memcpy(row.to + at, row.from + at, row.left - at);
+    }
   }
 }
 
@@ -295,16 +330,19 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
                 absl::Span<const int64_t> rows) {
   constexpr size_t kMaxKernels = 64;
   Kernel kernels[kMaxKernels];
-  // Of this block and the next, and the row behind.
-  int64_t offsets[2][kMaxBlockRows + 1];
+  int64_t offsets[2][kMaxBlockRows];  // Of this block and the next.
   for (size_t first = 0; first < columns.size(); first += kMaxKernels) {
     const size_t count = std::min(kMaxKernels, columns.size() - first);
     for (size_t c = 0; c < count; ++c) {
       kernels[c] = ChooseKernel<Direction>(columns[first + c]);
     }
     const int64_t n = static_cast<int64_t>(rows.size());
-    const int64_t step = std::clamp<int64_t>(
-        kAheadBytes / (record.bytes + kLineBytes), 1, kMaxBlockRows);
+    const bool is_read = Direction::kWillWrite == 0;
+    const int64_t step =
+        is_read && record.has_wide
+            ? kMaxBlockRows
+            : std::clamp<int64_t>(kAheadBytes / (record.bytes + kLineBytes), 1,
+                                  kMaxBlockRows);
     const int64_t stretch =
         std::max<int64_t>(
             kRunsAheadBytes / std::max<int64_t>(record.stride, 1) / step, 1) *
@@ -313,14 +351,12 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
     int turn = 0;
     for (int64_t begin = 0; begin < n; begin += step, turn ^= 1) {
       // What is written past the caches is not read before.
-      const bool is_read = Direction::kWillWrite == 0 || !record.has_wide;
-      if (begin % stretch == 0 && is_read) {
+      if (begin % stretch == 0 && (is_read || !record.has_wide)) {
         ApproachRuns<Direction>(record, rows.subspan(begin, stretch));
       }
       const int64_t end = std::min(begin + step, n);
       Approach<Direction>(record, rows.data(), end, std::min(end + step, n),
                           offsets[turn ^ 1]);
-      offsets[turn][end - begin] = offsets[end < n ? turn ^ 1 : turn][0];
       for (size_t c = 0; c < count; ++c) {
         RowColumn column = columns[first + c];
         column.batch = BatchPlace(column, begin);

@@ -71,7 +71,9 @@ TEST(RowCopyTest, WideRowsAreCopiedFromAndToEveryAlignment) {
     const int64_t batch_stride = width + below(kLine);
     const int64_t table_at = below(kLine);
     const int64_t batch_at = turn % kLine;
-    std::vector<int64_t> rows(below(turn % 16 == 0 ? 40 : 5));
+    std::vector<int64_t> rows(below(turn % 1000 == 0 ? 600
+                                    : turn % 16 == 0 ? 40
+                                                     : 5));
     for (int64_t& row : rows) row = below(9);
     std::vector<uint8_t> batch(
         kLine + batch_at + static_cast<int64_t>(rows.size()) * batch_stride,

@@ -66,6 +66,7 @@ void DrawGate::AwaitGathers(const IsFree& is_free) {
   if (is_free()) return;
   const uint64_t seen = releases_.load(std::memory_order_relaxed);
   mutex_.Unlock();
+  if (before_waiting_ != nullptr) before_waiting_();
   for (int i = 0; i < kLooks; ++i) {
     if (releases_.load(std::memory_order_relaxed) != seen) break;
 #if defined(__x86_64__)
@@ -186,11 +187,10 @@ int64_t DrawGate::BeforeOverwrite(absl::Span<const SlotRange> rows,
 void DrawGate::WaitForAll() {
   absl::MutexLock lock(&mutex_);
   keeps_turn_ = true;
-  const auto is_free = [&] {
+  AwaitGathers([this] {
     mutex_.AssertReaderHeld();
     return held_.empty();
-  };
-  mutex_.Await(absl::Condition(&is_free));
+  });
 }
 
 void DrawGate::Retired(int64_t rows) {

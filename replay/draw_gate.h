@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -52,6 +54,11 @@ struct AppendWindow {
 //   from one thread; Release from any.
 class DrawGate {
  public:
+  // `before_waiting` is called by a write that is about to wait for gathers, so
+  // that somebody does them; null: they come by themselves.
+  explicit DrawGate(std::function<void()> before_waiting = nullptr)
+      : before_waiting_(std::move(before_waiting)) {}
+
   void BeginDraw() ABSL_LOCKS_EXCLUDED(mutex_) { TakeTurn(); }
   // `drawn` is held until Release.
   void Hold(const SamplePlan* drawn);
@@ -87,6 +94,7 @@ class DrawGate {
   void AwaitGathers(const IsFree& is_free)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const std::function<void()> before_waiting_;
   mutable absl::Mutex mutex_;
   std::atomic<uint64_t> next_turn_ = 0;
   std::atomic<uint64_t> turn_ = 0;                  // Written with mutex_ held.

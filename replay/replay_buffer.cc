@@ -134,6 +134,7 @@ ReplayBuffer::State::~State() {
     absl::MutexLock lock(&queue_mutex);
     is_stopping = true;
   }
+  bell.Ring();
   for (std::thread& worker : workers) worker.join();
   // Whoever writes to the storage may wait for batches that nobody will gather.
   for (const auto& job : ahead) gate.Release(&job->plan);

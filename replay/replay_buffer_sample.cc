@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer's samples, and the priorities that come back for them.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -78,6 +79,13 @@ ReplayBuffer::State::TakeNext(int64_t items, bool* is_mine) {
   return job;
 }
 
+bool ReplayBuffer::State::IsTimeToWake() const {
+  const int64_t drawn = std::count_if(
+      ahead.begin(), ahead.end(),
+      [](const auto& job) { return job->stage == Job::Stage::kDrawn; });
+  return drawn > 0 && 2 * drawn >= prefetch;
+}
+
 // Gathers, transforms in the order of numbers, places. Whatever fails, the turn
 // goes on.
 void ReplayBuffer::State::Run(Job* job) {
@@ -104,35 +112,37 @@ void ReplayBuffer::State::Run(Job* job) {
     transforms_mutex.AssertReaderHeld();
     return transforms_turn == job->number;
   };
+  // Of other batches before it some may not have been begun.
+  if (!is_next()) bell.Ring();
   transforms_mutex.Await(absl::Condition(&is_next));
   if (job->status.ok()) job->status = ApplyTransforms(job);
   ++transforms_turn;
 }
 
+// Makes all that is drawn, then sleeps until the bell rings.
 void ReplayBuffer::State::Work() {
+  uint64_t seen = bell.rings();
   absl::MutexLock lock(&queue_mutex);
-  for (;;) {
-    Job* job = nullptr;
-    const auto has_work = [this, &job] {
-      queue_mutex.AssertReaderHeld();
-      for (const auto& each : ahead) {
-        if (each->stage != Job::Stage::kDrawn) continue;
-        job = each.get();
-        return true;
-      }
-      return is_stopping;
-    };
-    queue_mutex.Await(absl::Condition(&has_work));
-    if (is_stopping) return;
-    job->stage = Job::Stage::kRunning;
+  while (!is_stopping) {
+    const auto next = std::find_if(
+        ahead.begin(), ahead.end(),
+        [](const auto& each) { return each->stage == Job::Stage::kDrawn; });
+    Job* const job = next == ahead.end() ? nullptr : next->get();
+    if (job != nullptr) job->stage = Job::Stage::kRunning;
     queue_mutex.Unlock();
-    Run(job);
+    if (job != nullptr) {
+      Run(job);
+    } else {
+      bell.Await(seen);
+    }
+    seen = bell.rings();
     queue_mutex.Lock();
-    job->stage = Job::Stage::kDone;
+    if (job != nullptr) job->stage = Job::Stage::kDone;
   }
 }
 
 void ReplayBuffer::State::AwaitQueue() {
+  bell.Ring();
   const auto is_made = [this] {
     queue_mutex.AssertReaderHeld();
     for (const auto& job : ahead) {
@@ -187,20 +197,22 @@ absl::Status ReplayBuffer::State::Place(Job* job) const {
 absl::Status ReplayBuffer::State::SampleOnce(
     int64_t items, TensorDict* out, std::shared_ptr<const Event>* copied,
     bool* is_cleared) {
-  std::unique_ptr<Job> job;
   bool is_mine = false;
   gate.BeginDraw();
-  absl::MutexLock lock(&queue_mutex);
+  queue_mutex.Lock();
   absl::StatusOr<std::unique_ptr<Job>> taken = TakeNext(items, &is_mine);
+  const bool wakes = IsTimeToWake();
+  queue_mutex.Unlock();
   gate.EndDraw();
-  RILL_ASSIGN_OR_RETURN(job, std::move(taken));
+  if (wakes) bell.Ring();
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Job> job, std::move(taken));
   if (is_mine) {
     // The caller's own memory.
     if (prefetch == 0) std::swap(job->batch, *out);
-    queue_mutex.Unlock();
     Run(job.get());
-    queue_mutex.Lock();
-  } else if (job->stage != Job::Stage::kDone) {
+  }
+  absl::MutexLock lock(&queue_mutex);
+  if (!is_mine && job->stage != Job::Stage::kDone) {
     ++batches_awaited;
     const absl::Time begin = clock.Now();
     const auto is_done = [this, &job] {

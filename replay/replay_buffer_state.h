@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
+#include "rill/base/doorbell.h"
 #include "rill/base/held_directory.h"
 #include "rill/formats/manifest.h"
 #include "rill/replay/draw_gate.h"
@@ -88,6 +89,8 @@ struct ReplayBuffer::State {
   // The batch that is next, and draws those ahead.
   absl::StatusOr<std::unique_ptr<Job>> TakeNext(int64_t items, bool* is_mine)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
+  // So much is drawn that workers are to make it.
+  bool IsTimeToWake() const ABSL_SHARED_LOCKS_REQUIRED(queue_mutex);
   void Run(Job* job);
   absl::Status ApplyTransforms(Job* job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transforms_mutex);
@@ -154,7 +157,11 @@ struct ReplayBuffer::State {
   // Changes only while no call samples or writes and no worker runs.
   bool has_transforms;
 
-  replay_internal::DrawGate gate;
+  // Wakes the workers. What is drawn may lie until half of `prefetch` has come
+  // together, so that a caller seldom has to wake anybody; whoever waits for a
+  // batch that may not have been begun rings.
+  Doorbell bell;
+  replay_internal::DrawGate gate{[this] { bell.Ring(); }};
   replay_internal::WriteCounter writes{&gate};
   bool is_sampler_attached = false;
   bool is_counter_attached = false;

@@ -180,6 +180,83 @@ TEST(ReplayBufferPrefetchThreadsTest, TopKWriterWaitsForAll) {
       });
 }
 
+// --- Batches that lie --------------------------------------------------------
+
+// A call that waits for all that is drawn, or for the rows 10 and 11.
+struct Waiter {
+  const char* name;
+  std::function<absl::Status(ReplayBuffer&)> call;
+  bool asks = false;
+  bool has_transforms = false;
+  bool has_top_k_writer = false;
+};
+
+std::vector<Waiter> Waiters() {
+  const auto extend = [](ReplayBuffer& buffer) {
+    return buffer.Extend(NumberedSteps(1, 12, 500)).status();
+  };
+  return {
+      {.name = "append", .call = extend},
+      {.name = "append window by window", .call = extend, .asks = true},
+      {.name = "append through transforms",
+       .call = extend,
+       .has_transforms = true},
+      {.name = "top k", .call = extend, .has_top_k_writer = true},
+      {.name = "write in place",
+       .call =
+           [](ReplayBuffer& buffer) {
+             return buffer.WriteAt({10},
+                                   *NumberedSteps(1, 1, 70).SelectDim(0, 0));
+           }},
+      {.name = "another batch size",
+       .call = [](ReplayBuffer& buffer) { return buffer.Sample(3).status(); },
+       .has_transforms = true},
+      {.name = "save",
+       .call =
+           [](ReplayBuffer& buffer) {
+             return buffer.Save(::testing::TempDir() + "/lying_batches");
+           }},
+      {.name = "clear",
+       .call = [](ReplayBuffer& buffer) { return buffer.Clear(); }},
+      {.name = "transform that is added",
+       .call =
+           [](ReplayBuffer& buffer) {
+             return buffer.AppendTransform(MakeFakeRowCounter());
+           }},
+  };
+}
+
+// One batch that is drawn wakes no worker where four are made ahead. Whoever
+// waits for it has it made; else this hangs.
+TEST(ReplayBufferPrefetchThreadsTest, WhoWaitsForABatchThatLiesWakesAWorker) {
+  for (const Waiter& waiter : Waiters()) {
+    SCOPED_TRACE(waiter.name);
+    for (int round = 0; round < 20; ++round) {
+      const auto storage =
+          std::make_shared<WatchedStorage>(MakeStorage(16), waiter.asks);
+      ReplayBuffer::Options options;
+      options.storage = storage;
+      options.sampler = MakeSamplerWithoutReplacement({.shuffle = false});
+      options.batch_size = 2;
+      options.prefetch = 4;
+      if (waiter.has_transforms) {
+        options.transforms.push_back(MakeFakeRowCounter());
+      }
+      if (waiter.has_top_k_writer) {
+        options.writer = *TopKWriter::Create({.rank_key = "next/reward"});
+      }
+      RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                                ReplayBuffer::Create(std::move(options)));
+      RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 16)));
+      RILL_ASSERT_OK(buffer->Sample());
+      for (size_t reads = 0; reads < 5;) reads += storage->TakeReads().size();
+      for (int i = 0; i < 100; ++i) std::this_thread::yield();  // To sleep.
+      RILL_ASSERT_OK(buffer->Sample());  // Rows 10 and 11 are drawn.
+      RILL_EXPECT_OK(waiter.call(*buffer));
+    }
+  }
+}
+
 // --- Full rate ---------------------------------------------------------------
 
 // Step n is in slot n % 16, which then has generation n / 16.

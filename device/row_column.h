@@ -20,6 +20,9 @@ struct RowColumn {
   // On the host: what is written is more than a cache would keep until it is
   // read, and goes to memory past the caches.
   bool past_caches = false;
+  // Of a scatter: its columns are all that there is of a row. What is between
+  // the last of them and the next row may be overwritten too.
+  bool whole_rows = false;
 };
 
 // Where row `row` stands in the table, and place `place` in the batch.

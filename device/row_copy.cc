@@ -366,14 +366,94 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
   }
 }
 
+// Puts bytes that come one after the other into memory past the caches, line by
+// line. `to` is aligned to a line.
+class LineStream {
+ public:
+  explicit LineStream(std::byte* to) : to_(to) {}
+
+  void Append(const std::byte* from, int64_t bytes) {
+    if (held_ > 0) {
+      const int64_t taken = std::min(bytes, kLineBytes - held_);
+      std::memcpy(line_ + held_, from, taken);
+      held_ += taken;
+      from += taken;
+      bytes -= taken;
+      if (held_ < kLineBytes) return;
+      Put(line_);
+    }
+    for (; bytes >= kLineBytes; bytes -= kLineBytes, from += kLineBytes) {
+      Put(from);
+    }
+    std::memcpy(line_, from, bytes);
+    held_ = bytes;
+  }
+  // The rest of the last line becomes zero.
+  void End() {
+    if (held_ == 0) return;
+    std::memset(line_ + held_, 0, kLineBytes - held_);
+    Put(line_);
+  }
+
+ private:
+  void Put(const std::byte* line) {
+    StreamLine(to_, line);
+    to_ += kLineBytes;
+  }
+
+  std::byte* to_;
+  int64_t held_ = 0;
+  alignas(kLineBytes) std::byte line_[kLineBytes];
+};
+
+constexpr size_t kMaxStreamedColumns = 64;
+
+// The columns are all of a record of whole lines, and no two rows share one.
+bool CanStream(const Record& record, absl::Span<const RowColumn> columns) {
+  if (!record.has_wide || record.stride % kLineBytes != 0 ||
+      reinterpret_cast<uintptr_t>(record.low) % kLineBytes != 0 ||
+      columns.size() > kMaxStreamedColumns) {
+    return false;
+  }
+  int64_t bytes = 0;
+  for (const RowColumn& column : columns) {
+    if (!column.past_caches || !column.whole_rows) return false;
+    bytes += column.width;
+  }
+  return bytes == record.bytes;
+}
+
+// Column by column the lines that two columns share would be read before they
+// are written.
+void StreamRecord(const Record& record, absl::Span<const RowColumn> columns,
+                  absl::Span<const int64_t> rows) {
+  const RowColumn* in_order[kMaxStreamedColumns];
+  for (size_t c = 0; c < columns.size(); ++c) in_order[c] = &columns[c];
+  std::sort(in_order, in_order + columns.size(),
+            [](const RowColumn* a, const RowColumn* b) {
+              return a->table < b->table;
+            });
+  for (size_t i = 0; i < rows.size(); ++i) {
+    LineStream stream(record.low + rows[i] * record.stride);
+    for (size_t c = 0; c < columns.size(); ++c) {
+      stream.Append(BatchPlace(*in_order[c], static_cast<int64_t>(i)),
+                    in_order[c]->width);
+    }
+    stream.End();
+  }
+}
+
 template <typename Direction>
 void CopyRows(absl::Span<const RowColumn> columns,
               absl::Span<const int64_t> rows) {
   const absl::Span<const RowColumn> all = columns;
   while (!columns.empty()) {
     const Record record = FirstRecord<Direction>(columns);
-    if (record.bytes > 0) {
-      CopyRecord<Direction>(record, columns.first(record.columns), rows);
+    const auto those = columns.first(record.columns);
+    if (Direction::kWillWrite != 0 && CanStream(record, those)) {
+      StreamRecord(record, those, rows);
+    } else if (record.bytes > 0) {
+      CopyRecord<Direction>(record, those, rows);
     }
     columns.remove_prefix(record.columns);
   }

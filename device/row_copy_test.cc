@@ -110,6 +110,67 @@ TEST(RowCopyTest, WideRowsAreCopiedFromAndToEveryAlignment) {
   }
 }
 
+// Columns in any order, with gaps or without; rows of whole lines and others, a
+// column that is missing, one that is not to pass the caches.
+TEST(RowCopyTest, WholeRecordsAreCopiedAndNoOther) {
+  constexpr int64_t kLine = 64;
+  constexpr int64_t kTableRows = 12;
+  const Rng rng(/*seed=*/11);
+  uint64_t draw = 0;
+  const auto below = [&](int64_t n) { return rng.UniformInt(draw++, 0, n); };
+  for (int turn = 0; turn < 500; ++turn) {
+    std::vector<RowColumn> columns(1 + below(turn % 50 == 0 ? 80 : 8));
+    const int64_t gap = turn % 13 == 0 ? below(5) : 0;
+    int64_t bytes = 0;
+    for (RowColumn& column : columns) {
+      column.width = below(3) == 0 ? 512 + below(2000) : 1 + below(20);
+      bytes += gap + column.width;
+    }
+    bytes -= gap;
+    int64_t stride = (bytes + kLine - 1) / kLine * kLine;
+    if (turn % 5 == 0) stride += below(9);
+    std::vector<uint8_t> table(kTableRows * stride + 2 * kLine, kGuard);
+    std::byte* const start =
+        Bytes(table) + (-reinterpret_cast<uintptr_t>(table.data()) % kLine) +
+        (turn % 7 == 0 ? 8 : 0);
+    std::vector<int64_t> rows(below(30));
+    for (int64_t& row : rows) row = below(kTableRows);
+    std::vector<std::vector<uint8_t>> batches;
+    int64_t at = 0;
+    for (RowColumn& column : columns) {
+      batches.emplace_back(rows.size() * column.width + 1);
+      for (uint8_t& byte : batches.back()) byte = below(256);
+      column.table = start + at;
+      column.table_stride = stride;
+      column.batch = Bytes(batches.back());
+      column.batch_stride = column.width;
+      column.past_caches = turn % 11 != 0 || below(2) == 0;
+      column.whole_rows = turn % 3 != 0;
+      at += column.width + gap;
+    }
+    std::vector<uint8_t> want = table;
+    std::byte* const same = Bytes(want) + (start - Bytes(table));
+    if (turn % 3 == 0) columns.erase(columns.begin() + below(columns.size()));
+    for (size_t i = columns.size(); i > 1; --i) {
+      std::swap(columns[i - 1], columns[below(i)]);
+    }
+    for (size_t i = 0; i < rows.size(); ++i) {
+      for (const RowColumn& column : columns) {
+        std::memcpy(same + rows[i] * stride + (column.table - start),
+                    column.batch + i * column.width, column.width);
+      }
+    }
+    ScatterRowsOnHost(columns, rows);
+    if (turn % 3 != 0) {  // Between whole rows there may be anything.
+      for (int64_t row = 0; row < kTableRows; ++row) {
+        std::memcpy(same + row * stride + bytes, start + row * stride + bytes,
+                    stride - bytes);
+      }
+    }
+    ASSERT_EQ(table, want) << "turn " << turn;
+  }
+}
+
 TEST(RowCopyTest, ScatterCopiesEveryWidthAndNotAByteMore) {
   for (int64_t width = 1; width <= 600; ++width) {
     const int64_t stride = width + 3;

@@ -24,8 +24,13 @@ MemoryKind KindOf(const DenseStorage::Options& options) {
              : options.memory_kind;
 }
 
-// What a reader at most waits for, and what a writer does.
-constexpr int64_t kWindowBytes = int64_t{64} << 10;
+// What a reader at most waits for: so many rows within these bounds. Behind
+// each window that is written past the caches a fence waits for the memory, and
+// the wider rows are the longer a batch of them takes to read anyway.
+constexpr int64_t kWindowRows = 128;
+constexpr int64_t kMinWindowBytes = int64_t{64} << 10;
+constexpr int64_t kMaxWindowBytes = int64_t{512} << 10;
+// What a writer does.
 constexpr int64_t kReadBytes = int64_t{64} << 10;
 // More at a time where starting a copy costs: on a device, where readers and
 // writers do not wait, and of rows from this width on, whose first lines nobody
@@ -57,7 +62,10 @@ DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
   const auto most = [](int64_t of, int64_t row_bytes) {
     return std::max<int64_t>(of / std::max<int64_t>(row_bytes, 1), 1);
   };
-  window_rows = most(kWindowBytes, table->layout().stored_row_bytes());
+  const int64_t stored_row_bytes = table->layout().stored_row_bytes();
+  window_rows = most(std::clamp(kWindowRows * stored_row_bytes, kMinWindowBytes,
+                                kMaxWindowBytes),
+                     stored_row_bytes);
   announced_rows = kAnnouncedWindows * window_rows;
   const int64_t row_bytes = table->layout().row_bytes();
   const bool is_long = !table->device().is_cpu() || row_bytes >= kWideRowBytes;

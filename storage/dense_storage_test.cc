@@ -164,8 +164,14 @@ TEST(DenseStorageTest, LargeWritesAreStoredByteForByte) {
     const std::vector<Slot> places = {7, 3, 39, 3};
     const TensorDict other = batch_of(100, 4);
     RILL_ASSERT_OK(storage->WriteAt(places, other));
+    // One leaf of rows that have it already: the others are not touched.
+    TensorDict part({20});
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict again, first.Slice(0, 10, 30));
+    RILL_ASSERT_OK(part.Set("seen", *again.Find("seen")));
     std::vector<Slot> slots(40);
     std::iota(slots.begin(), slots.end(), 0);
+    RILL_ASSERT_OK(
+        storage->WriteAt(absl::MakeConstSpan(slots).subspan(10, 20), part));
     TensorDict rows;
     RILL_ASSERT_OK(storage->Read(slots, &rows));
     for (Slot slot = 0; slot < 40; ++slot) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/row_table.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -63,6 +65,15 @@ absl::Status RowTable::Copy(absl::Span<const Slot> slots,
                        .batch_stride = leaf.stride,
                        .width = field.width,
                        .past_caches = leaf.past_caches});
+  }
+  if constexpr (kIsWrite) {
+    const auto& fields = layout_.fields();
+    const auto stored =
+        std::count_if(fields.begin(), fields.end(),
+                      [](const RowField& field) { return field.width > 0; });
+    if (static_cast<size_t>(stored) == columns.size()) {
+      for (RowColumn& column : columns) column.whole_rows = true;
+    }
   }
   absl::Span<const int64_t> rows = slots;
   if (!layout_.row_is_slot()) {

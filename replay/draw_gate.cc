@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "rill/base/patient_lock.h"
 
 namespace rill::replay_internal {
 namespace {
@@ -58,20 +59,26 @@ void DrawGate::TakeTurn() {
   mutex_.Await(absl::Condition(&is_mine));
 }
 
-// So does a gather of narrow rows. Who yields here would keep the turn for long
-// where there are more threads than cores.
+// So does a gather of narrow rows, and one of wide rows is over in a hundred.
+// Who yields with the turn would keep it for long where there are more threads
+// than cores.
 template <typename IsFree>
 void DrawGate::AwaitGathers(const IsFree& is_free) {
   constexpr int kLooks = 500;
+  constexpr int kYields = 100;
   if (is_free()) return;
+  const int looks =
+      kLooks + (writer_ == std::this_thread::get_id() ? 0 : kYields);
   const uint64_t seen = releases_.load(std::memory_order_relaxed);
   mutex_.Unlock();
   if (before_waiting_ != nullptr) before_waiting_();
-  for (int i = 0; i < kLooks; ++i) {
+  for (int i = 0; i < looks; ++i) {
     if (releases_.load(std::memory_order_relaxed) != seen) break;
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
+    if (i < kLooks) {
+      PauseCpu();
+    } else {
+      std::this_thread::yield();
+    }
   }
   mutex_.Lock();
   mutex_.Await(absl::Condition(&is_free));

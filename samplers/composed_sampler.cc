@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/base/patient_lock.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/arguments.h"
@@ -98,7 +99,7 @@ absl::StatusOr<Selector::Request> ComposedSampler::Prepare(
 absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
   RILL_RETURN_IF_ERROR(samplers_internal::CheckBatchSize(
       name(), request.batch_size, kMaxBatchSize));
-  absl::MutexLock lock(&mutex_);
+  PatientLock lock(&mutex_);
   const absl::StatusOr<Selector::Request> select = Prepare(request);
   if (!select.ok()) {
     return absl::Status(
@@ -121,14 +122,14 @@ absl::Status ComposedSampler::UpdatePriorities(
     absl::Span<const Draw> draws, absl::Span<const float> priorities) {
   RILL_RETURN_IF_ERROR(
       samplers_internal::CheckPriorities(name(), draws, priorities));
-  absl::MutexLock lock(&mutex_);
+  PatientLock lock(&mutex_);
   selector_->UpdatePriorities(draws, priorities, rows_);
   return absl::OkStatus();
 }
 
 void ComposedSampler::FindCurrent(absl::Span<const Draw> draws,
                                   absl::Span<uint8_t> is_current) const {
-  absl::MutexLock lock(&mutex_);
+  PatientLock lock(&mutex_);
   for (size_t i = 0; i < draws.size(); ++i) {
     is_current[i] = rows_.IsCurrent(draws[i]) ? 1 : 0;
   }
@@ -149,7 +150,7 @@ absl::Status ComposedSampler::LoadParts(StateReader* reader) {
 
 absl::StatusOr<std::string> ComposedSampler::SaveState() const {
   StateWriter writer(name(), kStateVersion);
-  absl::MutexLock lock(&mutex_);
+  PatientLock lock(&mutex_);
   rows_.Save(&writer);
   SaveParts(&writer);
   return std::move(writer).Finish();
@@ -158,7 +159,7 @@ absl::StatusOr<std::string> ComposedSampler::SaveState() const {
 absl::Status ComposedSampler::LoadState(absl::string_view state) {
   RILL_ASSIGN_OR_RETURN(StateReader reader,
                         StateReader::Open(name(), kStateVersion, state));
-  absl::MutexLock lock(&mutex_);
+  PatientLock lock(&mutex_);
   RILL_ASSIGN_OR_RETURN(Generations generations, rows_.Load(&reader));
   // A part that loaded before another one failed takes back what it was.
   StateWriter writer(name(), kStateVersion);
@@ -178,7 +179,7 @@ absl::Status ComposedSampler::LoadMovedState(absl::string_view state,
                                              const MovedRows& moved) {
   RILL_ASSIGN_OR_RETURN(StateReader reader,
                         StateReader::Open(name(), kStateVersion, state));
-  absl::MutexLock lock(&mutex_);
+  PatientLock lock(&mutex_);
   RILL_RETURN_IF_ERROR(LiveRows::Skip(&reader, moved.from));
   RILL_RETURN_IF_ERROR(unit_->SkipState(&reader));
   return selector_->LoadMovedState(&reader, moved, rows_);
@@ -188,28 +189,28 @@ absl::Status ComposedSampler::LoadMovedState(absl::string_view state,
 
 void ComposedSampler::OnAttach(const Lanes& lanes,
                                absl::Span<const Cursor> cursors) {
-  absl::MutexLock lock(&mutex_);
+  PatientLock lock(&mutex_);
   rows_.OnAttach(lanes, cursors);
   selector_->OnAttach(lanes, cursors);
   unit_->OnAttach(lanes, cursors);
 }
 
 void ComposedSampler::OnRetire(const WriteEvent& event) {
-  absl::MutexLock lock(&mutex_);
+  PatientLock lock(&mutex_);
   rows_.OnRetire(event);
   unit_->OnRetire(event);
   selector_->OnRetire(event);
 }
 
 void ComposedSampler::OnWrite(const WriteEvent& event) {
-  absl::MutexLock lock(&mutex_);
+  PatientLock lock(&mutex_);
   rows_.OnWrite(event);
   selector_->OnWrite(event);
   unit_->OnWrite(event);
 }
 
 void ComposedSampler::OnClear() {
-  absl::MutexLock lock(&mutex_);
+  PatientLock lock(&mutex_);
   rows_.OnClear();
   unit_->OnClear();
   selector_->OnClear();

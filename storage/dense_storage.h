@@ -16,12 +16,12 @@ namespace rill {
 // Storage in memory: RAM, pinned RAM, or a device's.
 //
 // Thread-safety: thread-safe. Readers and writers run side by side. A Read
-//   waits for at most a window of 64 KiB whose rows it wants (of all rows
-//   between the lowest and the highest where a WriteAt names them in no order);
-//   a writer for reads that are under way, a MiB each at most, and for a writer
-//   of a row that it wants too. Appends to one lane are copied together and
-//   become visible in their order. On a device, and with dedup_next, writers
-//   take turns.
+//   waits for at most a window whose rows it wants, 128 rows within 64 and 512
+//   KiB (of all rows between the lowest and the highest where a WriteAt names
+//   them in no order); a writer for reads that are under way, a MiB each at
+//   most, and for a writer of a row that it wants too. Appends to one lane are
+//   copied together and become visible in their order. On a device, and with
+//   dedup_next, writers take turns.
 // Device/Stream: every call is complete when it returns. A device that fails in
 //   the middle of a write may damage the rows that were about to go; size and
 //   cursors stay, and observers are attached anew.

@@ -93,6 +93,11 @@ OverwriteCounts::OverwriteCounts(const Lanes& lanes, const ChunkShape& shape)
       counts_(NumGroups(lanes, shape) * blocks_) {}
 
 void OverwriteCounts::Add(absl::Span<const Slot> slots) {
+  // Divisions are what this takes: one instead of four.
+  if (lanes_.count == 1) {
+    for (const Slot slot : slots) ++counts_[slot / shape_.steps];
+    return;
+  }
   for (const Slot slot : slots) {
     ++counts_[lanes_.LaneOf(slot) / shape_.lanes * blocks_ +
               lanes_.PositionOf(slot) / shape_.steps];

@@ -2,6 +2,7 @@
 #ifndef RILL_BASE_DOORBELL_H_
 #define RILL_BASE_DOORBELL_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
@@ -10,38 +11,43 @@
 namespace rill {
 
 // What idle threads sleep on. Work is put where they look for it before the
-// bell rings; who looks remembers the rings before:
+// bell rings; who finds none there calls Await and looks again:
 //
-//   seen = bell.rings(); if there is nothing to do, bell.Await(seen)
+//   for (;;) if (work) do it; else bell.Await();
 //
-// so a ring that comes between is not missed.
+// A ring that comes between the look and the sleep is not missed: it is kept
+// for as many sleepers as it is for.
 //
 // Thread-safety: thread-safe; Ring may be called with any lock held, since
 //   nothing is done under the bell's own.
-// Cost: Ring takes some 10 us where it wakes a thread, else about 20 ns.
+// Cost: Ring takes some 10 us where it wakes a thread, else about 20 ns. Who
+//   is woken wakes the next.
 class Doorbell {
  public:
-  uint64_t rings() const ABSL_LOCKS_EXCLUDED(mutex_) {
+  // No ring is for more than `sleepers`, at least 1.
+  explicit Doorbell(int64_t sleepers) : sleepers_(sleepers) {}
+
+  // Wakes `count`, or all.
+  void Ring(int64_t count) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    return rings_;
+    rung_for_ = std::min(rung_for_ + count, sleepers_);
   }
-  void Ring() ABSL_LOCKS_EXCLUDED(mutex_) {
+  void Ring() ABSL_LOCKS_EXCLUDED(mutex_) { Ring(sleepers_); }
+
+  void Await() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    ++rings_;
-  }
-  // Until there are more than `seen`.
-  void Await(uint64_t seen) const ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    const auto has_rung = [this, seen] {
+    const auto is_rung = [this] {
       mutex_.AssertReaderHeld();
-      return rings_ > seen;
+      return rung_for_ > 0;
     };
-    mutex_.Await(absl::Condition(&has_rung));
+    mutex_.Await(absl::Condition(&is_rung));
+    --rung_for_;
   }
 
  private:
-  mutable absl::Mutex mutex_;
-  uint64_t rings_ ABSL_GUARDED_BY(mutex_) = 0;
+  const int64_t sleepers_;
+  absl::Mutex mutex_;
+  int64_t rung_for_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace rill

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A ring that is lost hangs these tests.
 #include <atomic>
-#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -13,45 +12,57 @@ namespace {
 
 // Each piece of work is put there while somebody is about to sleep, or does.
 TEST(DoorbellThreadsTest, RingThatComesBetweenTheLookAndTheSleepIsNotMissed) {
-  Doorbell bell;
-  std::atomic<int> work = 0;
-  std::atomic<int> done = 0;
-  constexpr int kPieces = 20'000;
-  std::thread worker([&] {
-    while (done < kPieces) {
-      const uint64_t seen = bell.rings();
-      if (work.exchange(0) > 0) {
-        ++done;
-      } else {
-        bell.Await(seen);
-      }
+  for (const int workers : {1, 3}) {
+    Doorbell bell(workers);
+    std::atomic<int> work = 0;
+    std::atomic<int> done = 0;
+    std::atomic<bool> is_over = false;
+    constexpr int kPieces = 10'000;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < workers; ++i) {
+      threads.emplace_back([&] {
+        while (!is_over) {
+          if (work.exchange(0) > 0) {
+            ++done;
+          } else {
+            bell.Await();
+          }
+        }
+      });
     }
-  });
-  for (int piece = 0; piece < kPieces; ++piece) {
-    work = 1;
+    for (int piece = 0; piece < kPieces; ++piece) {
+      work = 1;
+      bell.Ring(1);
+      while (done <= piece) std::this_thread::yield();
+    }
+    is_over = true;
     bell.Ring();
-    while (done <= piece) std::this_thread::yield();
+    for (std::thread& thread : threads) thread.join();
   }
-  worker.join();
-  EXPECT_EQ(bell.rings(), kPieces);
 }
 
-TEST(DoorbellThreadsTest, OneRingWakesAllWhoSleep) {
-  Doorbell bell;
+TEST(DoorbellThreadsTest, RingWakesAsManyAsItIsForAndNoMore) {
+  constexpr int kSleepers = 4;
+  Doorbell bell(kSleepers);
   std::atomic<int> awake = 0;
-  const uint64_t seen = bell.rings();
   std::vector<std::thread> sleepers;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kSleepers; ++i) {
     sleepers.emplace_back([&] {
-      bell.Await(seen);
+      bell.Await();
       ++awake;
     });
   }
-  for (int i = 0; i < 200; ++i) std::this_thread::yield();
-  EXPECT_EQ(awake, 0);
+  const auto expect_awake = [&](int count) {
+    while (awake < count) std::this_thread::yield();
+    for (int i = 0; i < 200; ++i) std::this_thread::yield();
+    EXPECT_EQ(awake, count);
+  };
+  expect_awake(0);
+  bell.Ring(1);
+  expect_awake(1);
   bell.Ring();
   for (std::thread& sleeper : sleepers) sleeper.join();
-  EXPECT_EQ(awake, 4);
+  EXPECT_EQ(awake, kSleepers);
 }
 
 }  // namespace

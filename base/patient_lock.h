@@ -17,7 +17,7 @@ inline void PauseCpu() {
 
 // absl::MutexLock where others hold the mutex for a few microseconds. absl
 // looks for about one before it sleeps, and to sleep and be woken takes the two
-// threads tens of them; this looks for about ten first.
+// threads tens of them; this looks for about ten first, on x86-64.
 class ABSL_SCOPED_LOCKABLE PatientLock {
  public:
   explicit PatientLock(absl::Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex)

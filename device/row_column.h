@@ -20,8 +20,8 @@ struct RowColumn {
   // On the host: what is written is more than a cache would keep until it is
   // read, and goes to memory past the caches.
   bool past_caches = false;
-  // Of a scatter: its columns are all that there is of a row. What is between
-  // the last of them and the next row may be overwritten too.
+  // Of a scatter: the columns of the call are all that a row has; what is
+  // behind them, up to the next row, may be overwritten too.
   bool whole_rows = false;
 };
 

@@ -59,7 +59,8 @@ void DrawGate::TakeTurn() {
   mutex_.Await(absl::Condition(&is_mine));
 }
 
-// So does a gather of narrow rows, and one of wide rows is over in a hundred.
+// So does a gather of narrow rows, and one of rows of some KiB is over in a
+// hundred.
 // Who yields with the turn would keep it for long where there are more threads
 // than cores.
 template <typename IsFree>

@@ -126,6 +126,7 @@ ReplayBuffer::State::State(Options options,
                                    : pin_memory ? std::optional<Device>(pin_for)
                                                 : std::nullopt)),
       has_transforms(!all_transforms->transforms().empty()),
+      bell(options.prefetch_threads),
       transforms(std::move(all_transforms)),
       seed(options.seed) {}
 

@@ -91,7 +91,7 @@ class ReplayBuffer : public Sink {
     Device pin_for = Device::Cuda(0);
     uint64_t seed = 0;
     // Batches that are drawn and made ahead, in [0, 1024]; needs batch_size.
-    // From 4 on a call of Sample seldom has to wake a worker, some 10 us.
+    // About one call of Sample in prefetch / 2 wakes a worker, some 10 us.
     int64_t prefetch = 0;
     int prefetch_threads = 1;  // In [1, 256].
     // Where rows are put: null for MakeRoundRobinWriter.

@@ -79,11 +79,13 @@ ReplayBuffer::State::TakeNext(int64_t items, bool* is_mine) {
   return job;
 }
 
-bool ReplayBuffer::State::IsTimeToWake() const {
+int64_t ReplayBuffer::State::NumToMake() const {
   const int64_t drawn = std::count_if(
       ahead.begin(), ahead.end(),
       [](const auto& job) { return job->stage == Job::Stage::kDrawn; });
-  return drawn > 0 && 2 * drawn >= prefetch;
+  // Where draws fail there are fewer ahead than `prefetch`.
+  const int64_t begun = static_cast<int64_t>(ahead.size()) - drawn;
+  return 2 * begun <= prefetch ? drawn : 0;
 }
 
 // Gathers, transforms in the order of numbers, places. Whatever fails, the turn
@@ -121,7 +123,6 @@ void ReplayBuffer::State::Run(Job* job) {
 
 // Makes all that is drawn, then sleeps until the bell rings.
 void ReplayBuffer::State::Work() {
-  uint64_t seen = bell.rings();
   absl::MutexLock lock(&queue_mutex);
   while (!is_stopping) {
     const auto next = std::find_if(
@@ -133,9 +134,8 @@ void ReplayBuffer::State::Work() {
     if (job != nullptr) {
       Run(job);
     } else {
-      bell.Await(seen);
+      bell.Await();
     }
-    seen = bell.rings();
     queue_mutex.Lock();
     if (job != nullptr) job->stage = Job::Stage::kDone;
   }
@@ -201,10 +201,10 @@ absl::Status ReplayBuffer::State::SampleOnce(
   gate.BeginDraw();
   queue_mutex.Lock();
   absl::StatusOr<std::unique_ptr<Job>> taken = TakeNext(items, &is_mine);
-  const bool wakes = IsTimeToWake();
+  const int64_t to_make = NumToMake();
   queue_mutex.Unlock();
   gate.EndDraw();
-  if (wakes) bell.Ring();
+  if (to_make > 0) bell.Ring(to_make);
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Job> job, std::move(taken));
   if (is_mine) {
     // The caller's own memory.

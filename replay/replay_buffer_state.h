@@ -89,8 +89,9 @@ struct ReplayBuffer::State {
   // The batch that is next, and draws those ahead.
   absl::StatusOr<std::unique_ptr<Job>> TakeNext(int64_t items, bool* is_mine)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
-  // So much is drawn that workers are to make it.
-  bool IsTimeToWake() const ABSL_SHARED_LOCKS_REQUIRED(queue_mutex);
+  // Batches for which workers are to be woken: those that are drawn, where no
+  // more than half of `prefetch` is made or being made.
+  int64_t NumToMake() const ABSL_SHARED_LOCKS_REQUIRED(queue_mutex);
   void Run(Job* job);
   absl::Status ApplyTransforms(Job* job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transforms_mutex);

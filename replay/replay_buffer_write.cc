@@ -43,7 +43,7 @@ absl::StatusOr<ExtendResult> ReplayBuffer::State::TransformAndStore(
         transforms_mutex.AssertReaderHeld();
         return transforms_turn >= drawn;
       };
-      bell.Ring();
+      if (!is_last()) bell.Ring();
       transforms_mutex.Await(absl::Condition(&is_last));
       RILL_ASSIGN_OR_RETURN(before, transforms->SaveState());
     }

@@ -30,7 +30,7 @@ namespace rill::storage_internal {
 //   rows it writes and, where next() is not null, those before them.
 // Device/Stream: works on a stream of its own and is complete on return; what
 //   it is given must be complete too.
-// Cost: one pass a leaf with rows prefetched ahead (device/row_copy.h); no
+// Cost: that of a row copy (device/row_copy.h); no
 //   allocation once a thread has made a copy of the size.
 class RowTable {
  public:

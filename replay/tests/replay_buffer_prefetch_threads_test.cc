@@ -16,6 +16,7 @@
 #include "rill/replay/testing/watched_storage.h"
 #include "rill/replay/writers/top_k_writer.h"
 #include "rill/samplers/prioritized_sampler.h"
+#include "rill/samplers/selectors/consuming_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
@@ -226,34 +227,90 @@ std::vector<Waiter> Waiters() {
   };
 }
 
-// One batch that is drawn wakes no worker where four are made ahead. Whoever
-// waits for it has it made; else this hangs.
+// A buffer that makes four batches of two rows ahead, of rows 0 .. 15 in order.
+// Of those that are drawn one lies: it is not enough to wake the worker.
+class LyingBatch {
+ public:
+  explicit LyingBatch(const Waiter& waiter)
+      : storage_(
+            std::make_shared<WatchedStorage>(MakeStorage(16), waiter.asks)) {
+    ReplayBuffer::Options options;
+    options.storage = storage_;
+    options.sampler = MakeSamplerWithoutReplacement({.shuffle = false});
+    options.batch_size = 2;
+    options.prefetch = 4;
+    if (waiter.has_transforms) {
+      options.transforms.push_back(MakeFakeRowCounter());
+    }
+    if (waiter.has_top_k_writer) {
+      options.writer = *TopKWriter::Create({.rank_key = "next/reward"});
+    }
+    buffer_ = *ReplayBuffer::Create(std::move(options));
+    RILL_EXPECT_OK(buffer_->Extend(NumberedSteps(1, 16)));
+    RILL_EXPECT_OK(buffer_->Sample());
+    AwaitReads(5);
+    Yield();                            // The worker goes to sleep.
+    RILL_EXPECT_OK(buffer_->Sample());  // Draws rows 10 and 11.
+  }
+
+  static void Yield() {
+    for (int i = 0; i < 200; ++i) std::this_thread::yield();
+  }
+  void AwaitReads(size_t reads) {
+    for (size_t seen = 0; seen < reads;) seen += storage_->TakeReads().size();
+  }
+  bool IsMade() { return !storage_->TakeReads().empty(); }
+  ReplayBuffer& buffer() { return *buffer_; }
+
+ private:
+  const std::shared_ptr<WatchedStorage> storage_;
+  std::unique_ptr<ReplayBuffer> buffer_;
+};
+
+// Where the worker had not gone to sleep yet it makes the one.
+TEST(ReplayBufferPrefetchThreadsTest, OneOfFourBatchesWakesNoWorker) {
+  int lying = 0;
+  for (int round = 0; round < 20; ++round) {
+    LyingBatch batch({});
+    for (int i = 0; i < 10; ++i) LyingBatch::Yield();
+    const bool is_lying = !batch.IsMade();
+    if (is_lying) ++lying;
+    RILL_EXPECT_OK(batch.buffer().Sample());  // Draws the second of four.
+    if (is_lying) batch.AwaitReads(2);
+  }
+  EXPECT_GE(lying, 10);
+}
+
+// Else these hang.
 TEST(ReplayBufferPrefetchThreadsTest, WhoWaitsForABatchThatLiesWakesAWorker) {
   for (const Waiter& waiter : Waiters()) {
     SCOPED_TRACE(waiter.name);
     for (int round = 0; round < 20; ++round) {
-      const auto storage =
-          std::make_shared<WatchedStorage>(MakeStorage(16), waiter.asks);
-      ReplayBuffer::Options options;
-      options.storage = storage;
-      options.sampler = MakeSamplerWithoutReplacement({.shuffle = false});
-      options.batch_size = 2;
-      options.prefetch = 4;
-      if (waiter.has_transforms) {
-        options.transforms.push_back(MakeFakeRowCounter());
-      }
-      if (waiter.has_top_k_writer) {
-        options.writer = *TopKWriter::Create({.rank_key = "next/reward"});
-      }
-      RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
-                                ReplayBuffer::Create(std::move(options)));
-      RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 16)));
-      RILL_ASSERT_OK(buffer->Sample());
-      for (size_t reads = 0; reads < 5;) reads += storage->TakeReads().size();
-      for (int i = 0; i < 100; ++i) std::this_thread::yield();  // To sleep.
-      RILL_ASSERT_OK(buffer->Sample());  // Rows 10 and 11 are drawn.
-      RILL_EXPECT_OK(waiter.call(*buffer));
+      LyingBatch batch(waiter);
+      RILL_EXPECT_OK(waiter.call(batch.buffer()));
     }
+  }
+}
+
+// There is never more than one batch to draw: a worker makes it.
+TEST(ReplayBufferPrefetchThreadsTest, ShortQueueIsMadeAheadToo) {
+  const auto storage = std::make_shared<WatchedStorage>(MakeStorage(16), true);
+  RILL_ASSERT_OK_AND_ASSIGN(auto sampler, MakeConsumingSampler());
+  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                            ReplayBuffer::Create({.storage = storage,
+                                                  .sampler = std::move(sampler),
+                                                  .batch_size = 2,
+                                                  .prefetch = 8}));
+  const auto await_reads = [&](size_t reads) {
+    for (size_t seen = 0; seen < reads;) seen += storage->TakeReads().size();
+  };
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 4)));
+  RILL_ASSERT_OK(buffer->Sample());
+  await_reads(2);
+  for (int64_t first = 4; first < 40; first += 2) {
+    RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 2, first)));
+    RILL_ASSERT_OK(buffer->Sample());  // Is there; draws what has come.
+    await_reads(1);
   }
 }
 

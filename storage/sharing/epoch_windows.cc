@@ -26,7 +26,9 @@ SlotRange Hull(absl::Span<const Slot> slots) {
 }  // namespace
 
 void EpochSync::Wait(int round) {
-  constexpr int kPauses = 512;  // Some microseconds, as a window takes.
+  // Some microseconds, as a window of narrow rows takes, and some tens, as one
+  // of wide rows does.
+  constexpr int kPauses = 512;
   constexpr int kYields = 64;
   if (round < kPauses) {
 #if defined(__x86_64__)

@@ -137,7 +137,7 @@ TEST(DenseStorageTest, AnAppendAsksBeforeItOverwritesRows) {
 
 // A table that no cache holds, whose rows are written past the caches.
 TEST(DenseStorageTest, LargeWritesAreStoredByteForByte) {
-  constexpr int64_t kCapacity = 4096;
+  constexpr int64_t kCapacity = 8192;
   static constexpr int64_t kWidth = 9'001;
   const auto batch_of = [](int64_t first, int64_t rows) {
     TensorDict batch({rows});
@@ -154,11 +154,14 @@ TEST(DenseStorageTest, LargeWritesAreStoredByteForByte) {
     }
     return batch;
   };
-  for (const StorageLayout layout :
-       {StorageLayout::kRows, StorageLayout::kColumns}) {
-    RILL_ASSERT_OK_AND_ASSIGN(
-        auto storage,
-        DenseStorage::Create({.capacity = kCapacity, .layout = layout}));
+  for (const auto& [layout, dedup_next] :
+       {std::pair(StorageLayout::kRows, false),
+        std::pair(StorageLayout::kRows, true),
+        std::pair(StorageLayout::kColumns, false)}) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto storage,
+                              DenseStorage::Create({.capacity = kCapacity,
+                                                    .layout = layout,
+                                                    .dedup_next = dedup_next}));
     const TensorDict first = batch_of(0, 40);
     RILL_ASSERT_OK(storage->Extend(first));
     const std::vector<Slot> places = {7, 3, 39, 3};

@@ -4,16 +4,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/base/pause_cpu.h"
 
 namespace rill {
-
-// Lets another thread of this core go first, or saves power: some 20 to 140
-// cycles.
-inline void PauseCpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 // absl::MutexLock where others hold the mutex for a few microseconds. absl
 // looks for about one before it sleeps, and to sleep and be woken takes the two

@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
-#include "rill/base/patient_lock.h"
+#include "rill/base/pause_cpu.h"
 
 namespace rill::replay_internal {
 namespace {

@@ -47,7 +47,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   absl::string_view name() const override { return name_; }
   bool needs_order() const override { return needs_order_; }
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
-    absl::MutexLock lock(&mutex_);
+    PatientLock lock(&mutex_);
     return is_row_ ? selector_->AddUsedUp(most, slots) : 0;
   }
 

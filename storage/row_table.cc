@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/row_table.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -66,14 +64,8 @@ absl::Status RowTable::Copy(absl::Span<const Slot> slots,
                        .width = field.width,
                        .past_caches = leaf.past_caches});
   }
-  if constexpr (kIsWrite) {
-    const auto& fields = layout_.fields();
-    const auto stored =
-        std::count_if(fields.begin(), fields.end(),
-                      [](const RowField& field) { return field.width > 0; });
-    if (static_cast<size_t>(stored) == columns.size()) {
-      for (RowColumn& column : columns) column.whole_rows = true;
-    }
+  if (kIsWrite && columns.size() == num_stored_) {
+    for (RowColumn& column : columns) column.whole_rows = true;
   }
   absl::Span<const int64_t> rows = slots;
   if (!layout_.row_is_slot()) {

@@ -2,6 +2,7 @@
 #ifndef RILL_STORAGE_ROW_TABLE_H_
 #define RILL_STORAGE_ROW_TABLE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -77,6 +78,9 @@ class RowTable {
   RowTable(RowLayout layout, std::shared_ptr<Buffer> buffer, Stream stream,
            std::unique_ptr<NextRows> next)
       : layout_(std::move(layout)),
+        num_stored_(static_cast<size_t>(std::count_if(
+            layout_.fields().begin(), layout_.fields().end(),
+            [](const RowField& field) { return field.width > 0; }))),
         buffer_(std::move(buffer)),
         stream_(std::move(stream)),
         next_(std::move(next)) {}
@@ -89,6 +93,7 @@ class RowTable {
                    absl::Span<const int64_t> rows) const;
 
   const RowLayout layout_;
+  const size_t num_stored_;  // Fields that have bytes.
   const std::shared_ptr<Buffer> buffer_;
   const Stream stream_;
   const std::unique_ptr<NextRows> next_;

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <thread>
 
+#include "rill/base/pause_cpu.h"
+
 namespace rill::storage_internal {
 namespace {
 
@@ -31,9 +33,7 @@ void EpochSync::Wait(int round) {
   constexpr int kPauses = 512;
   constexpr int kYields = 64;
   if (round < kPauses) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
+    PauseCpu();
   } else if (round < kPauses + kYields) {
     std::this_thread::yield();
   } else {

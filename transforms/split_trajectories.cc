@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/split_trajectories.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/ops/shape_ops.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kCaller = "SplitTrajectories";
+
+// The rows behind the last of each trajectory of [R] rows, lanes of `time`.
+template <typename IsEnd>
+std::vector<int64_t> EndsOf(int64_t rows, int64_t time, IsEnd is_end) {
+  std::vector<int64_t> ends;
+  for (int64_t row = 0; row < rows; ++row) {
+    if ((row + 1) % time == 0 || is_end(row)) ends.push_back(row + 1);
+  }
+  return ends;
+}
+
+absl::StatusOr<std::vector<int64_t>> FindEnds(
+    const TensorDict& flat, int64_t time,
+    const SplitTrajectoriesOptions& options) {
+  const int64_t rows = flat.batch_shape()[0];
+  if (flat.Find(options.trajectory_key) != nullptr) {
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor ids,
+        transforms_internal::ReadLeaf(kCaller, options.trajectory_key, flat));
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckLeaf(kCaller, options.trajectory_key, ids,
+                                       DType::kInt64, flat.batch_shape()));
+    const int64_t* id = ids.data<int64_t>();
+    return EndsOf(rows, time,
+                  [id](int64_t row) { return id[row] != id[row + 1]; });
+  }
+  if (flat.Find(options.done_key) == nullptr) {
+    return absl::NotFoundError(absl::StrCat(
+        kCaller, ": got neither \"", options.trajectory_key, "\" nor \"",
+        options.done_key, "\" in ", flat.DebugString(), ", want one of them"));
+  }
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor done,
+      transforms_internal::ReadLeaf(kCaller, options.done_key, flat));
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
+      kCaller, options.done_key, done, DType::kBool,
+      flat.batch_shape().Concat({1})));
+  const uint8_t* flag = done.data<uint8_t>();
+  return EndsOf(rows, time, [flag](int64_t row) { return flag[row] != 0; });
+}
+
+// Adds the leaves that tell the trajectories and their steps, where there are
+// none.
+absl::Status AddLeaves(const std::vector<int64_t>& ends,
+                       const SplitTrajectoriesOptions& options,
+                       TensorDict* flat) {
+  if (flat->Find(options.trajectory_key) == nullptr) {
+    RILL_ASSIGN_OR_RETURN(const Tensor ids,
+                          Tensor::Empty(DType::kInt64, flat->batch_shape()));
+    int64_t row = 0;
+    for (size_t id = 0; id < ends.size(); ++id) {
+      while (row < ends[id]) {
+        ids.data<int64_t>()[row++] = static_cast<int64_t>(id);
+      }
+    }
+    RILL_RETURN_IF_ERROR(flat->Set(options.trajectory_key, ids));
+  }
+  if (const Tensor* mask = flat->Find(options.mask_key)) {
+    return transforms_internal::CheckLeaf(kCaller, options.mask_key, *mask,
+                                          DType::kBool, flat->batch_shape());
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor mask,
+                        Tensor::Empty(DType::kBool, flat->batch_shape()));
+  std::fill_n(mask.data<bool>(), mask.num_elements(), true);
+  return flat->Set(options.mask_key, mask);
+}
+
+}  // namespace
+
+absl::StatusOr<TensorDict> SplitTrajectories(
+    const TensorDict& batch, const SplitTrajectoriesOptions& options) {
+  const Shape& shape = batch.batch_shape();
+  if (shape.rank() == 0 || shape.num_elements() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCaller, ": batch shape: got ", shape.ToString(),
+                     ", want [*B, time] of at least one step"));
+  }
+  RILL_ASSIGN_OR_RETURN(TensorDict flat, batch.Reshape({shape.num_elements()}));
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> ends,
+                        FindEnds(flat, shape[shape.rank() - 1], options));
+  RILL_RETURN_IF_ERROR(AddLeaves(ends, options, &flat));
+  int64_t longest = 0;
+  int64_t begin = 0;
+  for (const int64_t end : ends) {
+    longest = std::max(longest, end - begin);
+    begin = end;
+  }
+  std::vector<TensorDict> trajectories;
+  begin = 0;
+  for (const int64_t end : ends) {
+    RILL_ASSIGN_OR_RETURN(const TensorDict steps, flat.Slice(0, begin, end));
+    RILL_ASSIGN_OR_RETURN(
+        trajectories.emplace_back(),
+        ops::Pad(steps, {ops::PadSize{.after = longest - (end - begin)}}));
+    begin = end;
+  }
+  return Stack(trajectories, 0);
+}
+
+}  // namespace rill

@@ -11,6 +11,8 @@
 #include "rill/device/backend.h"
 #include "rill/device/stream.h"
 #include "rill/replay/replay_buffer_state.h"
+#include "rill/slots/plan_layout.h"
+#include "rill/transforms/unit_transform.h"
 
 namespace rill {
 namespace {
@@ -42,6 +44,22 @@ absl::Status CheckPrefetch(const ReplayBuffer::Options& options) {
                      absl::FormatDuration(options.rate_limit_timeout), ">= 0");
   }
   return absl::OkStatus();
+}
+
+// The two halves of the sampler's unit belong together.
+absl::Status CheckUnit(const Sampler& sampler) {
+  const PlanLayout plans = sampler.layout();
+  if (const auto arithmetic = sampler.arithmetic(); arithmetic != nullptr) {
+    RILL_RETURN_IF_ERROR(arithmetic->CheckLayout(plans))
+        << "ReplayBuffer::Create: sampler: " << sampler.name();
+    return absl::OkStatus();
+  }
+  if (plans.context.empty()) return absl::OkStatus();
+  return BadOption(
+      "sampler",
+      absl::StrCat(sampler.name(), ", whose unit plans ", plans.ContextString(),
+                   " beside its rows and has no arithmetic for them"),
+      "a unit with both halves (replay/sample_units.h)");
 }
 
 replay_internal::SampleReader::Options ReaderOptions(
@@ -76,6 +94,7 @@ absl::Status ReplayBuffer::CheckOptions(const Options& options) {
     return BadOption("batch_size", absl::StrCat(options.batch_size),
                      absl::StrCat("[0, ", Sampler::kMaxBatchSize, "]"));
   }
+  RILL_RETURN_IF_ERROR(CheckUnit(*options.sampler));
   RILL_RETURN_IF_ERROR(CheckPrefetch(options));
   if (options.device.has_value()) {
     RILL_RETURN_IF_ERROR(GetBackend(*options.device).status())
@@ -108,7 +127,7 @@ ReplayBuffer::State::State(Options options,
                            std::optional<Stream> copies)
     : storage(std::move(options.storage)),
       sampler(std::move(options.sampler)),
-      unit_transform(std::move(options.unit_transform)),
+      unit_transform(sampler->arithmetic()),
       writer(options.writer != nullptr ? std::move(options.writer)
                                        : MakeRoundRobinWriter()),
       rate_limiter(std::move(options.rate_limiter)),

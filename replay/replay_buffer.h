@@ -26,16 +26,15 @@
 #include "rill/tensordict/sink.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/transform.h"
-#include "rill/transforms/unit_transform.h"
 
 namespace rill {
 
 // Experience replay: a storage that remembers, a sampler that chooses,
 // transforms on the way in and out. Is a Sink, so a collector fills it.
 //
-// The way of a sample: draw, one gather, the unit's transform, the transforms
-// in order, then device or pin. Pinning is the last step whatever the
-// transforms did.
+// The way of a sample: draw, one gather, the arithmetic of the sampler's unit,
+// the transforms in order, then device or pin. Pinning is the last step
+// whatever the transforms did.
 //
 // A sample is [B] and holds the rows' leaves, and `index` int64 [B] (slots),
 // `index_generation` int64 [B] and, from a weighted sampler, `priority_weight`
@@ -77,10 +76,9 @@ class ReplayBuffer : public Sink {
   struct Options {
     std::shared_ptr<Storage> storage =
         nullptr;  // Required; two buffers may share one.
-    std::unique_ptr<Sampler> sampler = nullptr;  // Required.
-    // What the sampler's unit needs beside its rows (n-step returns, frames);
-    // comes before the transforms. Null: a sample is the rows as they are.
-    std::unique_ptr<UnitTransform> unit_transform = nullptr;
+    // Required. The arithmetic of its unit (n-step returns, stacked frames:
+    // replay/sample_units.h) comes with it, before the transforms.
+    std::unique_ptr<Sampler> sampler = nullptr;
     // Inverse in reverse order on writes, Forward in order on samples.
     std::vector<std::unique_ptr<Transform>> transforms = {};
     int64_t batch_size = 0;   // Of Sample() without a number; 0: none.
@@ -156,9 +154,10 @@ class ReplayBuffer : public Sink {
     bool accept_newer = false;
   };
 
-  // INVALID_ARGUMENT names the option, or the transform that cannot work on the
-  // storage's rows (checked here, or before the first write where the storage
-  // has no spec yet). FAILED_PRECONDITION where `device` or `pin_for` has no
+  // INVALID_ARGUMENT names the option, the unit whose arithmetic is missing or
+  // of another one, or the transform that cannot work on the storage's rows
+  // (checked here, or before the first write where the storage has no spec
+  // yet). FAILED_PRECONDITION where `device` or `pin_for` has no
   // backend in this build.
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Create(Options options);
   // What Create would refuse in them by themselves, with nothing taken or

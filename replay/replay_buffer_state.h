@@ -27,6 +27,7 @@
 #include "rill/replay/trajectory_watch.h"
 #include "rill/replay/write_counter.h"
 #include "rill/transforms/compose.h"
+#include "rill/transforms/unit_transform.h"
 
 namespace rill {
 
@@ -138,7 +139,7 @@ struct ReplayBuffer::State {
 
   const std::shared_ptr<Storage> storage;
   const std::unique_ptr<Sampler> sampler;
-  const std::unique_ptr<UnitTransform> unit_transform;
+  const std::shared_ptr<const UnitTransform> unit_transform;
   const std::unique_ptr<Writer> writer;
   const std::shared_ptr<RateLimiter> rate_limiter;
   const absl::Duration rate_limit_timeout;

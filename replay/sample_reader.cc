@@ -182,7 +182,7 @@ absl::Status SampleReader::ReadForUnit(const Storage& storage,
                                        const SamplePlan& plan) {
   if (plan.context.size() != reads_.context.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "ReplayBuffer: unit_transform: got ", options_.unit->name(),
+        "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
         ", which wants ", reads_.context.size(),
         " lists of rows beside the batch's, want one for the unit of ",
         options_.sampler, ", which makes ", plan.context.size()));
@@ -194,7 +194,7 @@ absl::Status SampleReader::ReadForUnit(const Storage& storage,
     const std::vector<Slot>& rows = plan.context[i].rows;
     if (!reads_.context[i].batch.empty() && rows.size() != slots.size()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "ReplayBuffer: unit_transform: got ", options_.unit->name(),
+          "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
           ", which wants one row for each of the batch's ", slots.size(),
           " in list ", i, ", want one for the unit of ", options_.sampler,
           ", which makes ", rows.size()));
@@ -233,7 +233,7 @@ absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
   const absl::Status status = options_.unit->Apply(plan, apart_, context_, out);
   if (!absl::IsInternal(status)) return status;
   return absl::InvalidArgumentError(absl::StrCat(
-      "ReplayBuffer: unit_transform: got ", options_.unit->name(),
+      "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
       ", want one for the unit of ", options_.sampler, ": ", status.message()));
 }
 

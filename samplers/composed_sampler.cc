@@ -31,21 +31,34 @@ constexpr uint16_t kUnitSubstream = 1;
 
 class ComposedSampler final : public Sampler, private WriteObserver {
  public:
-  ComposedSampler(std::unique_ptr<Selector> selector,
-                  std::unique_ptr<Unit> unit, absl::string_view name)
+  ComposedSampler(std::unique_ptr<Selector> selector, SampleUnit unit,
+                  absl::string_view name)
       : name_(name),
         is_weighted_(selector->is_weighted()),
-        is_row_(unit->is_row()),
-        needs_order_(!unit->is_row() || selector->needs_order()),
+        is_row_(unit.rows->is_row()),
+        needs_order_(!unit.rows->is_row() || selector->needs_order()),
+        layout_(unit.rows->layout()),
+        arithmetic_(std::move(unit.arithmetic)),
         selector_(std::move(selector)),
-        unit_(std::move(unit)) {
+        unit_(std::move(unit.rows)) {
     if (selector_->hears_anchors()) unit_->SetListener(selector_.get());
   }
 
   WriteObserver* observer() override { return this; }
   bool is_weighted() const override { return is_weighted_; }
   absl::string_view name() const override { return name_; }
+  OptionValues option_values() const override {
+    PatientLock lock(&mutex_);
+    OptionValues values;
+    values.Part("selector", selector_->name(), selector_->option_values());
+    values.Part("unit", unit_->name(), unit_->option_values());
+    return values;
+  }
   bool needs_order() const override { return needs_order_; }
+  PlanLayout layout() const override { return layout_; }
+  std::shared_ptr<const UnitTransform> arithmetic() const override {
+    return arithmetic_;
+  }
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
     PatientLock lock(&mutex_);
     return is_row_ ? selector_->AddUsedUp(most, slots) : 0;
@@ -78,6 +91,8 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   const bool is_weighted_;
   const bool is_row_;
   const bool needs_order_;
+  const PlanLayout layout_;
+  const std::shared_ptr<const UnitTransform> arithmetic_;
   mutable absl::Mutex mutex_;
   LiveRows rows_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<Selector> selector_ ABSL_PT_GUARDED_BY(mutex_);
@@ -110,7 +125,7 @@ absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
   plan->Clear();
   selector_->Select(*select, unit_->anchors(), &plan->draws);
   rows_.SetGenerations(absl::MakeSpan(plan->draws));
-  plan->context.resize(unit_->num_contexts());
+  plan->context.resize(layout_.context.size());
   unit_->Expand(Rng(request.seed, RngStream::kSampler, kUnitSubstream),
                 request.batch_number, plan);
   plan->generations.resize(plan->rows.size());
@@ -219,21 +234,21 @@ void ComposedSampler::OnClear() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(
-    std::unique_ptr<Selector> selector, std::unique_ptr<Unit> unit,
+    std::unique_ptr<Selector> selector, SampleUnit unit,
     absl::string_view name) {
-  if (selector == nullptr || unit == nullptr || name.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MakeSampler: ",
-                     selector == nullptr ? "selector: got null, want a selector"
-                     : unit == nullptr   ? "unit: got null, want a unit"
-                                         : "name: got an empty one, want one"));
+  if (selector == nullptr || unit.rows == nullptr || name.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MakeSampler: ",
+        selector == nullptr    ? "selector: got null, want a selector"
+        : unit.rows == nullptr ? "unit: got null, want a unit"
+                               : "name: got an empty one, want one"));
   }
-  if (unit->picks_by_rule() && !selector->picks_by_unit()) {
+  if (unit.rows->picks_by_rule() && !selector->picks_by_unit()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "MakeSampler: selector: got ", selector->name(), ", which picks ",
         "anchors itself, want one that leaves it to the unit, as uniform does, "
         "where ",
-        unit->name(), " has a rule of its own for that (starts)"));
+        unit.rows->name(), " has a rule of its own for that (starts)"));
   }
   return std::make_unique<ComposedSampler>(std::move(selector), std::move(unit),
                                            name);

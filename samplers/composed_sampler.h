@@ -6,15 +6,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rill/samplers/sample_unit.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/selector.h"
-#include "rill/samplers/unit.h"
 
 namespace rill {
 
 // A sampler of two independent choices: which anchors make a batch (the
-// selector) and what an anchor becomes (the unit). `name` is Sampler::name():
-// a state is loaded only into a sampler of the same name.
+// selector) and what an anchor becomes (the unit, and with it the arithmetic on
+// its rows). `name` is Sampler::name(): a state is loaded only into a sampler
+// of the same name.
 //
 // INVALID_ARGUMENT where one of the three is missing, or the unit was given a
 // rule by which to pick (SliceStarts::kRows, kRecent) and the selector never
@@ -29,7 +30,7 @@ namespace rill {
 //       std::unique_ptr<Sampler> sampler,
 //       MakeSampler(MakeUniformSelector(), MakeTransitionUnit(), "Mine"));
 absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(
-    std::unique_ptr<Selector> selector, std::unique_ptr<Unit> unit,
+    std::unique_ptr<Selector> selector, SampleUnit unit,
     absl::string_view name);
 
 }  // namespace rill

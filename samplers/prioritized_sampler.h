@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
+#include "rill/samplers/sample_unit.h"
 #include "rill/samplers/sampler.h"
 
 namespace rill {
@@ -35,6 +36,12 @@ namespace rill {
 //   RILL_RETURN_IF_ERROR(exponents->SetBeta(0.6));
 absl::StatusOr<std::unique_ptr<Sampler>> MakePrioritizedSampler(
     const PrioritizedOptions& options = {},
+    PrioritizedSelector** selector = nullptr);
+
+// The same over items of another unit: the anchors are drawn in proportion to
+// their priorities, and UpdatePriorities gives them new ones.
+absl::StatusOr<std::unique_ptr<Sampler>> MakePrioritizedSamplerOver(
+    SampleUnit unit, const PrioritizedOptions& options = {},
     PrioritizedSelector** selector = nullptr);
 
 }  // namespace rill

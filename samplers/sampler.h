@@ -3,6 +3,7 @@
 #define RILL_SAMPLERS_SAMPLER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/option_values.h"  // IWYU pragma: export
+#include "rill/slots/plan_layout.h"
 #include "rill/slots/sample_plan.h"  // IWYU pragma: export
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
 namespace rill {
+
+class UnitTransform;  // transforms/unit_transform.h
 
 // Rows that lie in other slots than they did when a sampler's state was saved:
 // those of a storage that was loaded into lanes of another capacity.
@@ -99,6 +104,14 @@ class Sampler {
   // another's place would tear them.
   virtual bool needs_order() const { return false; }
 
+  // What every plan looks like.
+  virtual PlanLayout layout() const { return {}; }
+  // What is made of the values of a plan's rows (samplers/sample_unit.h), by
+  // whoever reads them: a ReplayBuffer. Null: rows are the batch as they are.
+  virtual std::shared_ptr<const UnitTransform> arithmetic() const {
+    return nullptr;
+  }
+
   // What a plan depends on beside the request and the stored rows, as opaque
   // bytes. Load follows the registration with a storage that holds the same
   // rows as at the time of the save; DATA_LOSS or FAILED_PRECONDITION, state
@@ -117,6 +130,10 @@ class Sampler {
 
   // "UniformSampler": stored in checkpoints and named in errors.
   virtual absl::string_view name() const = 0;
+
+  // The options that it was made with, for checkpoints to compare.
+  // One that does not say is taken to be as it was.
+  virtual OptionValues option_values() const { return {}; }
 };
 
 }  // namespace rill

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/option_values.h"  // IWYU pragma: export
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/live_rows.h"
 #include "rill/samplers/state_bytes.h"
@@ -118,6 +119,8 @@ class Selector : public WriteObserver, public AnchorListener {
 
   // "Uniform".
   virtual absl::string_view name() const = 0;
+  // As Sampler::option_values.
+  virtual OptionValues option_values() const { return {}; }
 };
 
 }  // namespace rill

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/uniform_sampler.h"
 
+#include <string>
+#include <utility>
+
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/samplers/uniform_selector.h"
@@ -10,6 +13,12 @@ namespace rill {
 std::unique_ptr<Sampler> MakeUniformSampler() {
   return *MakeSampler(MakeUniformSelector(), MakeTransitionUnit(),
                       "UniformSampler");
+}
+
+absl::StatusOr<std::unique_ptr<Sampler>> MakeUniformSamplerOver(
+    SampleUnit unit) {
+  const std::string name = unit.SamplerName("UniformSampler");
+  return MakeSampler(MakeUniformSelector(), std::move(unit), name);
 }
 
 }  // namespace rill

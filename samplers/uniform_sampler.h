@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "absl/status/statusor.h"
+#include "rill/samplers/sample_unit.h"
 #include "rill/samplers/sampler.h"
 
 namespace rill {
@@ -21,6 +23,11 @@ namespace rill {
 //   SamplePlan plan;
 //   RILL_RETURN_IF_ERROR(sampler->Plan({.batch_size = 32, .seed = 1}, &plan));
 std::unique_ptr<Sampler> MakeUniformSampler();
+
+// The same over items of another unit, each anchor with the same probability
+// unless the unit has a rule. INVALID_ARGUMENT where `unit` is null.
+absl::StatusOr<std::unique_ptr<Sampler>> MakeUniformSamplerOver(
+    SampleUnit unit);
 
 }  // namespace rill
 

@@ -2,16 +2,17 @@
 #ifndef RILL_SAMPLERS_UNIT_H_
 #define RILL_SAMPLERS_UNIT_H_
 
-#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/option_values.h"  // IWYU pragma: export
 #include "rill/base/rng.h"
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/state_bytes.h"
+#include "rill/slots/plan_layout.h"
 #include "rill/slots/write_observer.h"
 
 namespace rill {
@@ -47,14 +48,14 @@ class Unit : public WriteObserver {
   // True: an item is its anchor's row, and nothing but that is read.
   virtual bool is_row() const { return false; }
 
-  // How many lists SamplePlan::context has.
-  virtual size_t num_contexts() const { return 0; }
+  // What every plan of this unit looks like.
+  virtual PlanLayout layout() const { return {}; }
 
   // Fills plan->rows, segments and mask, which are empty, with what plan->draws
-  // become (leaves them so where each is one row), and num_contexts() lists of
-  // plan->context, which are empty too; the sampler fills in the rows'
-  // generations. May need random numbers of its own: all of (rng, batch_number)
-  // are the unit's.
+  // become (leaves them so where each is one row), and the lists of
+  // plan->context, which are empty too and as many as layout() has; the sampler
+  // fills in the rows' generations. May need random numbers of its own: all of
+  // (rng, batch_number) are the unit's.
   virtual void Expand(const Rng& rng, uint64_t batch_number,
                       SamplePlan* plan) const = 0;
 
@@ -71,6 +72,8 @@ class Unit : public WriteObserver {
 
   // "Transition".
   virtual absl::string_view name() const = 0;
+  // As Sampler::option_values.
+  virtual OptionValues option_values() const { return {}; }
 };
 
 }  // namespace rill

@@ -81,6 +81,16 @@ absl::StatusOr<std::unique_ptr<Transform>> Compose::Remove(int64_t place) {
   return transform;
 }
 
+OptionValues Compose::option_values() const {
+  OptionValues values;
+  values.Part("transforms", absl::StrCat(transforms_.size()), {});
+  for (size_t i = 0; i < transforms_.size(); ++i) {
+    values.Part(absl::StrCat("transforms.", i), transforms_[i]->name(),
+                transforms_[i]->option_values());
+  }
+  return values;
+}
+
 absl::Status Compose::Forward(TensorDict* batch) {
   return RunAll(transforms_, /*is_reverse=*/false,
                 [&](size_t i) { return transforms_[i]->Forward(batch); });

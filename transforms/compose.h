@@ -47,6 +47,7 @@ class Compose final : public Transform {
   absl::StatusOr<std::unique_ptr<Transform>> Remove(int64_t place);
 
   absl::string_view name() const override { return "Compose"; }
+  OptionValues option_values() const override;
   absl::Status Forward(TensorDict* batch) override;
   absl::Status Inverse(TensorDict* batch) override;
   absl::Status OnReset(absl::Span<const uint8_t> mask,

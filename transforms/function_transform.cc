@@ -26,6 +26,15 @@ class FunctionTransformImpl final : public Transform {
       : options_(std::move(options)) {}
 
   absl::string_view name() const override { return options_.name; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Function("forward", options_.forward != nullptr)
+        .Function("inverse", options_.inverse != nullptr)
+        .Function("on_step", options_.on_step != nullptr)
+        .Function("forward_spec", options_.forward_spec != nullptr)
+        .Function("inverse_spec", options_.inverse_spec != nullptr)
+        .Function("step_spec", options_.step_spec != nullptr);
+  }
 
   absl::Status Forward(TensorDict* batch) override {
     return Call(options_.forward, batch);

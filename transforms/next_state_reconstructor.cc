@@ -44,6 +44,19 @@ class NextStateReconstructorTransform final : public Transform {
             std::numeric_limits<double>::quiet_NaN())) {}
 
   absl::string_view name() const override { return "NextStateReconstructor"; }
+  OptionValues option_values() const override {
+    OptionValues values;
+    values.Texts("keys", options_.keys).Text("traj_key", options_.traj_key);
+    values.Text("done_key", options_.done_key);
+    values.Text("step_count_key", options_.step_count_key);
+    values.Text("mask_key", options_.mask_key);
+    if (options_.fill_value.has_value()) {
+      values.Double("fill_value", *options_.fill_value);
+    } else {
+      values.None("fill_value");
+    }
+    return values.Bool("strict", options_.strict);
+  }
 
   absl::Status Forward(TensorDict* batch) override {
     const Shape& shape = batch->batch_shape();

@@ -18,6 +18,15 @@ class RewardScalingTransform final : public Transform {
       : options_(options) {}
 
   absl::string_view name() const override { return "RewardScaling"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Double("scale", options_.scale)
+        .Double("loc", options_.loc)
+        .Bool("standard_normal", options_.standard_normal)
+        .Text("key", options_.key)
+        .Bool("on_forward", options_.on_forward)
+        .Bool("on_step", options_.on_step);
+  }
 
   absl::Status Forward(TensorDict* batch) override {
     if (!options_.on_forward) return absl::OkStatus();

@@ -23,11 +23,15 @@ void AddRewards(absl::Span<const float> before, const Tensor& rewards,
 class RewardSumTransform final : public Transform {
  public:
   explicit RewardSumTransform(const RewardSum::Options& options)
-      : key_(options.sum_key),
+      : reward_key_(options.reward_key),
+        key_(options.sum_key),
         next_key_(absl::StrCat("next/", options.sum_key)),
         next_reward_key_(absl::StrCat("next/", options.reward_key)) {}
 
   absl::string_view name() const override { return "RewardSum"; }
+  OptionValues option_values() const override {
+    return OptionValues().Text("reward_key", reward_key_).Text("sum_key", key_);
+  }
 
   absl::Status OnReset(absl::Span<const uint8_t> mask,
                        TensorDict* root) override {
@@ -81,6 +85,7 @@ class RewardSumTransform final : public Transform {
   }
 
  private:
+  const std::string reward_key_;
   const std::string key_;
   const std::string next_key_;
   const std::string next_reward_key_;

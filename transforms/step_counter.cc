@@ -20,27 +20,38 @@ std::string Next(absl::string_view key) { return absl::StrCat("next/", key); }
 class StepCounterTransform final : public Transform {
  public:
   explicit StepCounterTransform(const StepCounter::Options& options)
-      : max_steps_(options.max_steps),
-        update_done_(options.update_done),
-        key_(options.step_count_key),
+      : options_(options),
         next_key_(Next(options.step_count_key)),
         next_truncated_key_(Next(options.truncated_key)),
         next_done_key_(Next(options.done_key)) {}
 
   absl::string_view name() const override { return "StepCounter"; }
+  OptionValues option_values() const override {
+    OptionValues values;
+    if (options_.max_steps.has_value()) {
+      values.Int("max_steps", *options_.max_steps);
+    } else {
+      values.None("max_steps");
+    }
+    values.Text("step_count_key", options_.step_count_key);
+    values.Text("truncated_key", options_.truncated_key);
+    values.Text("done_key", options_.done_key);
+    return values.Bool("update_done", options_.update_done);
+  }
 
   absl::Status OnReset(absl::Span<const uint8_t> mask,
                        TensorDict* root) override {
-    return transforms_internal::ResetLeaf(kOnReset, key_, DType::kInt64, mask,
-                                          root);
+    return transforms_internal::ResetLeaf(kOnReset, options_.step_count_key,
+                                          DType::kInt64, mask, root);
   }
 
   absl::Status OnStep(TensorDict* step) override {
     const Shape shape = step->batch_shape().Concat({1});
-    RILL_ASSIGN_OR_RETURN(const Tensor before,
-                          transforms_internal::ReadLeaf(kOnStep, key_, *step));
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(kOnStep, key_, before,
-                                                        DType::kInt64, shape));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor before,
+        transforms_internal::ReadLeaf(kOnStep, options_.step_count_key, *step));
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
+        kOnStep, options_.step_count_key, before, DType::kInt64, shape));
     RILL_ASSIGN_OR_RETURN(
         const Tensor after,
         transforms_internal::FreshLeaf(next_key_, DType::kInt64, shape, step));
@@ -48,9 +59,9 @@ class StepCounterTransform final : public Transform {
                           before.Flat<int64_t>());
     RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> counts, after.Flat<int64_t>());
     for (size_t i = 0; i < counts.size(); ++i) counts[i] = from[i] + 1;
-    if (!max_steps_.has_value()) return absl::OkStatus();
+    if (!options_.max_steps.has_value()) return absl::OkStatus();
     RILL_RETURN_IF_ERROR(RaiseFlag(next_truncated_key_, counts, shape, step));
-    if (!update_done_) return absl::OkStatus();
+    if (!options_.update_done) return absl::OkStatus();
     return RaiseFlag(next_done_key_, counts, shape, step);
   }
 
@@ -58,11 +69,11 @@ class StepCounterTransform final : public Transform {
       const TensorDictSpec& spec) const override {
     TensorDictSpec after = spec;
     const LeafSpec count = LeafSpec::Unbounded(DType::kInt64, {1});
-    RILL_RETURN_IF_ERROR(after.Set(key_, count));
+    RILL_RETURN_IF_ERROR(after.Set(options_.step_count_key, count));
     RILL_RETURN_IF_ERROR(after.Set(next_key_, count));
-    if (!max_steps_.has_value()) return after;
+    if (!options_.max_steps.has_value()) return after;
     RILL_RETURN_IF_ERROR(CheckFlagSpec(next_truncated_key_, spec));
-    if (update_done_) {
+    if (options_.update_done) {
       RILL_RETURN_IF_ERROR(CheckFlagSpec(next_done_key_, spec));
     }
     return after;
@@ -79,7 +90,7 @@ class StepCounterTransform final : public Transform {
                                                         DType::kBool, shape));
     RILL_ASSIGN_OR_RETURN(absl::Span<bool> values, flag.Flat<bool>());
     for (size_t i = 0; i < values.size(); ++i) {
-      values[i] = values[i] || counts[i] >= *max_steps_;
+      values[i] = values[i] || counts[i] >= *options_.max_steps;
     }
     return absl::OkStatus();
   }
@@ -95,9 +106,7 @@ class StepCounterTransform final : public Transform {
         kStepSpec, ": \"", key, "\": got ", flag.ToString(), ", want bool[1]"));
   }
 
-  const std::optional<int64_t> max_steps_;
-  const bool update_done_;
-  const std::string key_;
+  const StepCounter::Options options_;
   const std::string next_key_;
   const std::string next_truncated_key_;
   const std::string next_done_key_;

@@ -12,6 +12,9 @@ class ToDeviceTransform final : public Transform {
   explicit ToDeviceTransform(Device device) : device_(device) {}
 
   absl::string_view name() const override { return "ToDevice"; }
+  OptionValues option_values() const override {
+    return OptionValues().Choice("device", device_.ToString());
+  }
 
   absl::Status Forward(TensorDict* batch) override {
     RILL_ASSIGN_OR_RETURN(*batch, batch->To(device_));

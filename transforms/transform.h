@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/option_values.h"  // IWYU pragma: export
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -30,6 +31,9 @@ class Transform {
 
   // "RewardScaling": named in errors and checkpoints.
   virtual absl::string_view name() const = 0;
+  // The options that it was made with, for checkpoints to compare.
+  // One that does not say is taken to be as it was.
+  virtual OptionValues option_values() const { return {}; }
 
   // After a read / before a write.
   virtual absl::Status Forward(TensorDict* batch);

@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/option_values.h"  // IWYU pragma: export
+#include "rill/slots/plan_layout.h"
 #include "rill/slots/sample_plan.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -45,6 +47,12 @@ class UnitTransform {
 
   // "NStepReturns": named in errors and checkpoints.
   virtual absl::string_view name() const = 0;
+  // As Transform::option_values.
+  virtual OptionValues option_values() const { return {}; }
+
+  // Whether plans of this layout are those that it works on: INVALID_ARGUMENT
+  // names what differs otherwise.
+  virtual absl::Status CheckLayout(const PlanLayout& plans) const = 0;
 
   // From what a stored row holds. INVALID_ARGUMENT or NOT_FOUND, naming the
   // key and what there is, where it cannot work on such rows.

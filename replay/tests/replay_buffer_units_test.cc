@@ -13,22 +13,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/sample_units.h"
 #include "rill/replay/testing/watched_storage.h"
-#include "rill/samplers/composed_sampler.h"
-#include "rill/samplers/slice_sampler.h"
+#include "rill/samplers/sample_unit.h"
+#include "rill/samplers/transition_unit.h"
 #include "rill/samplers/uniform_sampler.h"
-#include "rill/samplers/uniform_selector.h"
-#include "rill/samplers/units/frame_stack_unit.h"
-#include "rill/samplers/units/hindsight_unit.h"
-#include "rill/samplers/units/n_step_unit.h"
-#include "rill/samplers/units/sequence_unit.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/testing/status_matchers.h"
-#include "rill/transforms/units/hindsight_relabel.h"
-#include "rill/transforms/units/n_step_returns.h"
-#include "rill/transforms/units/sequence_marks.h"
-#include "rill/transforms/units/slice_marks.h"
-#include "rill/transforms/units/stack_frames.h"
+#include "rill/transforms/unit_transform.h"
 
 namespace rill {
 namespace {
@@ -90,23 +82,26 @@ TensorDict Steps() {
   return steps;
 }
 
-struct Pair {
-  std::unique_ptr<Sampler> sampler;
-  std::unique_ptr<UnitTransform> transform;
+// What an item is, and its number of rows.
+struct UnitCase {
+  std::string name;
+  std::function<absl::StatusOr<SampleUnit>()> make;
+  int64_t rows = 1;
 };
 
-Pair NStep() {
-  return {*MakeSampler(MakeUniformSelector(), *MakeNStepUnit({.steps = 3}),
-                       "NSteps"),
-          *NStepReturns::Create({.num_steps = 3, .gamma = 0.5})};
+const NStepReturns::Options kSteps3 = {.num_steps = 3, .gamma = 0.5};
+const NStepReturns::Options kSteps2 = {.num_steps = 2, .gamma = 0.5};
+StackFrames::Options FramesOf(int64_t n) {
+  return {.num_frames = n, .keys = {"observation", "next/observation"}};
 }
-Pair Frames() {
-  return {*MakeSampler(MakeUniformSelector(),
-                       *MakeFrameStackUnit({.frames = 3}), "Frames"),
-          *StackFrames::Create(
-              {.num_frames = 3, .keys = {"observation", "next/observation"}})};
+
+absl::StatusOr<SampleUnit> NStep() {
+  return MakeTransitions({.n_step = kSteps3});
 }
-Pair Hindsight() {
+absl::StatusOr<SampleUnit> Frames() {
+  return MakeTransitions({.frames = FramesOf(3)});
+}
+absl::StatusOr<SampleUnit> Hindsight() {
   HindsightRelabel::Options options;
   options.reward = [](const Tensor& achieved,
                       const Tensor& desired) -> absl::StatusOr<Tensor> {
@@ -118,22 +113,43 @@ Pair Hindsight() {
     }
     return made;
   };
-  return {
-      *MakeSampler(MakeUniformSelector(),
-                   *MakeHindsightUnit(
-                       {.strategy = HindsightStrategy::kFinal, .ratio = 0.5}),
-                   "Hindsight"),
-      *HindsightRelabel::Create(options)};
+  return MakeHindsight(
+      {.goals = {.strategy = HindsightStrategy::kFinal, .ratio = 0.5},
+       .relabel = options});
 }
-Pair Slices() {
-  return {*MakeSliceSampler({.length = 3}), *SliceMarks::Create({})};
+absl::StatusOr<SampleUnit> Slices() {
+  return MakeSlices({.slices = {.length = 3}});
 }
-Pair Sequences() {
+absl::StatusOr<SampleUnit> Sequences() {
+  return MakeSequences({.sequences = {.length = 2, .burn_in = 1, .period = 2}});
+}
+
+std::vector<UnitCase> Units() {
   return {
-      *MakeSampler(MakeUniformSelector(),
-                   *MakeSequenceUnit({.length = 2, .burn_in = 1, .period = 2}),
-                   "Sequences"),
-      *SequenceMarks::Create({.length = 2, .burn_in = 1})};
+      {"n steps", NStep},
+      {"frames", Frames},
+      {"hindsight", Hindsight},
+      {"slices", Slices, 3},
+      {"sequences", Sequences, 3},
+      {"Rainbow",
+       [] {
+         return MakeTransitions({.n_step = kSteps2, .frames = FramesOf(2)});
+       }},
+      {"n steps and frames over slices",
+       [] {
+         return MakeSlices({.slices = {.length = 2},
+                            .n_step = kSteps2,
+                            .frames = FramesOf(2)});
+       },
+       2},
+      {"R2D2",
+       [] {
+         return MakeSequences({.sequences = {.length = 2, .burn_in = 1},
+                               .n_step = kSteps2,
+                               .frames = FramesOf(2)});
+       },
+       3},
+  };
 }
 
 struct Filled {
@@ -141,16 +157,16 @@ struct Filled {
   std::unique_ptr<ReplayBuffer> buffer;
 };
 
-Filled Fill(Pair pair, int64_t batch_size, int64_t prefetch) {
+Filled Fill(absl::StatusOr<SampleUnit> unit, int64_t batch_size,
+            int64_t prefetch) {
   Filled filled;
   filled.storage = std::make_shared<WatchedStorage>(
       *DenseStorage::Create({.capacity = kSlots}));
-  auto buffer =
-      ReplayBuffer::Create({.storage = filled.storage,
-                            .sampler = std::move(pair.sampler),
-                            .unit_transform = std::move(pair.transform),
-                            .batch_size = batch_size,
-                            .prefetch = prefetch});
+  auto buffer = ReplayBuffer::Create(
+      {.storage = filled.storage,
+       .sampler = *MakeUniformSamplerOver(*std::move(unit)),
+       .batch_size = batch_size,
+       .prefetch = prefetch});
   RILL_EXPECT_OK(buffer);
   filled.buffer = *std::move(buffer);
   RILL_EXPECT_OK(filled.buffer->Extend(*Steps().Slice(1, 0, kSlots)));
@@ -173,7 +189,8 @@ std::vector<int64_t> StepsOf(const TensorDict& batch) {
 }
 
 // Checks 30 batches, made ahead or not; rows come through the whole buffer.
-void ForBatches(const std::function<Pair()>& make, int64_t batch_size,
+void ForBatches(const std::function<absl::StatusOr<SampleUnit>()>& make,
+                int64_t batch_size,
                 const std::function<void(const TensorDict&)>& check) {
   for (const int64_t prefetch : {0, 2}) {
     Filled filled = Fill(make(), batch_size, prefetch);
@@ -238,6 +255,40 @@ TEST(ReplayBufferUnitsTest, StackedFramesAreThoseOfTheTrajectory) {
     EXPECT_EQ(Values<float>(batch, "observation"), observations);
     EXPECT_EQ(Values<float>(batch, "next/observation"), next);
   });
+}
+
+// Rainbow, and R2D2 with stacked frames: each row of the batch is the sum over
+// its window, and its stacks are those at the window's two ends.
+TEST(ReplayBufferUnitsTest, StepsAndFramesComposeOverRowsSlicesAndSequences) {
+  for (const UnitCase& test : Units()) {
+    const bool is_composed = test.name == "Rainbow" || test.name == "R2D2" ||
+                             test.name == "n steps and frames over slices";
+    if (!is_composed) continue;
+    SCOPED_TRACE(test.name);
+    ForBatches(test.make, 12, [](const TensorDict& batch) {
+      std::vector<float> rewards;
+      std::vector<float> stacks;
+      std::vector<float> next;
+      std::vector<int64_t> counts;
+      for (const int64_t step : StepsOf(batch)) {
+        const int64_t end = std::min(step + 1, LastOf(step));
+        rewards.push_back(static_cast<float>(step) +
+                          0.5f * static_cast<float>(end > step ? end : 0));
+        counts.push_back(end - step + 1);
+        const int64_t before = std::max(step - 1, FirstOf(step));
+        for (const int64_t at : {0, 1}) stacks.push_back(Observed(before, at));
+        for (const int64_t at : {0, 1}) stacks.push_back(Observed(step, at));
+        for (const int64_t at : {0, 1}) next.push_back(Observed(end, at));
+        for (const int64_t at : {0, 1}) {
+          next.push_back(0.5f + Observed(end, at));
+        }
+      }
+      EXPECT_EQ(Values<float>(batch, "next/reward"), rewards);
+      EXPECT_EQ(Values<float>(batch, "observation"), stacks);
+      EXPECT_EQ(Values<float>(batch, "next/observation"), next);
+      EXPECT_EQ(Values<int64_t>(batch, "steps_to_next_obs"), counts);
+    });
+  }
 }
 
 TEST(ReplayBufferUnitsTest, HindsightGivesTheGoalThatWasReached) {
@@ -314,76 +365,117 @@ TEST(ReplayBufferUnitsTest, SequencesSayWhereEachRowStands) {
   });
 }
 
-// --- Pairs that do not belong together ---------------------------------------
+// --- Halves that do not belong together --------------------------------------
 
-TEST(ReplayBufferUnitsTest, WrongPairIsAnErrorThatNamesBoth) {
-  const std::vector<std::function<Pair()>> makes = {
-      NStep,  Frames,    Hindsight,
-      Slices, Sequences, [] { return Pair{MakeUniformSampler(), nullptr}; }};
-  for (size_t i = 0; i < makes.size(); ++i) {
-    for (size_t j = 0; j + 1 < makes.size(); ++j) {
-      // Marks of slices fit all that has no context, those of sequences all
-      // that has as many rows a pick.
-      if (i == j || (j == 3 && i >= 3) || (j == 4 && i == 3)) continue;
-      for (const int64_t prefetch : {0, 1}) {
-        Pair pair = makes[i]();
-        pair.transform = makes[j]().transform;
-        const std::string sampler(pair.sampler->name());
-        const std::string transform(pair.transform->name());
-        auto buffer = ReplayBuffer::Create(
-            {.storage = *DenseStorage::Create({.capacity = kSlots}),
-             .sampler = std::move(pair.sampler),
-             .unit_transform = std::move(pair.transform),
-             .batch_size = 15,
-             .prefetch = prefetch});
-        RILL_ASSERT_OK(buffer);
-        RILL_ASSERT_OK((*buffer)->Extend(*Steps().Slice(1, 0, kSlots)));
-        EXPECT_THAT((*buffer)->Sample(),
+absl::Status CreateWith(SampleUnit unit) {
+  return ReplayBuffer::Create(
+             {.storage = *DenseStorage::Create({.capacity = kSlots}),
+              .sampler = *MakeUniformSamplerOver(std::move(unit)),
+              .batch_size = 12})
+      .status();
+}
+
+TEST(ReplayBufferUnitsTest, RowsWithAnotherUnitsArithmeticAreRefused) {
+  const std::vector<UnitCase> units = Units();
+  for (size_t i = 0; i < units.size(); ++i) {
+    for (size_t j = 0; j < units.size(); ++j) {
+      SCOPED_TRACE(units[i].name + " with " + units[j].name);
+      SampleUnit unit = *units[i].make();
+      SampleUnit other = *units[j].make();
+      unit.arithmetic = other.arithmetic;
+      // Arithmetic over rows beside fits any unit that plans the same ones, but
+      // for marks of sequences, which want the unit's numbers.
+      const bool has_marks =
+          units[j].name == "sequences" || units[j].name == "R2D2";
+      const bool fits =
+          i == j || (!has_marks && unit.rows->layout().context ==
+                                       other.rows->layout().context);
+      const std::string name(unit.arithmetic->name());
+      const absl::Status status = CreateWith(std::move(unit));
+      if (fits) {
+        RILL_EXPECT_OK(status);
+      } else {
+        EXPECT_THAT(status,
                     StatusIs(absl::StatusCode::kInvalidArgument,
-                             AllOf(HasSubstr("unit_transform"),
-                                   HasSubstr(sampler), HasSubstr(transform))));
+                             AllOf(HasSubstr("ReplayBuffer::Create: sampler"),
+                                   HasSubstr(name))));
       }
     }
   }
+}
+
+TEST(ReplayBufferUnitsTest, NumbersThatDifferInTheHalvesAreRefused) {
+  SampleUnit unit = *MakeTransitions({.n_step = kSteps3});
+  unit.arithmetic = MakeTransitions({.n_step = kSteps2})->arithmetic;
+  EXPECT_THAT(CreateWith(std::move(unit)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("got a unit that plans steps behind (2 rows)"
+                                 ", window ends (1 row), want steps behind (1 "
+                                 "row)")));
+}
+
+TEST(ReplayBufferUnitsTest, RowsThatNeedArithmeticAreRefusedWithout) {
+  for (const UnitCase& test : Units()) {
+    SCOPED_TRACE(test.name);
+    SampleUnit unit = *test.make();
+    unit.arithmetic = nullptr;
+    const bool is_plain = unit.rows->layout().context.empty();
+    const absl::Status status = CreateWith(std::move(unit));
+    if (is_plain) {
+      RILL_EXPECT_OK(status);
+    } else {
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                   HasSubstr("has no arithmetic for them")));
+    }
+  }
+}
+
+TEST(ReplayBufferUnitsTest, ArithmeticOfAnotherUnitIsRefusedOverPlainRows) {
+  EXPECT_THAT(CreateWith({MakeTransitionUnit(), NStep()->arithmetic}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("got a unit that plans none, want steps")));
 }
 
 // --- Bytes -------------------------------------------------------------------
 
 // Items one by one: no leaf of a row is read twice for one, but of rows that
 // stand for others.
-TEST(ReplayBufferUnitsTest, EachNeededLeafOfARowIsReadOnce) {
-  const std::vector<std::pair<std::function<Pair()>, int64_t>> cases = {
-      {NStep, 1}, {Frames, 1}, {Hindsight, 1}, {Slices, 3}, {Sequences, 3}};
-  for (const auto& [make, items] : cases) {
-    const std::string name(make().transform->name());
-    Filled filled = Fill(make(), items, 0);
+TEST(ReplayBufferUnitsTest, NoStoredByteIsReadTwiceForAnItem) {
+  for (const UnitCase& test : Units()) {
+    SCOPED_TRACE(test.name);
+    Filled filled = Fill(test.make(), test.rows, 0);
     int64_t looked_at = 0;
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < 200; ++i) {
       filled.storage->TakeReads();
       RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
                                 filled.buffer->Sample());
-      // Far from both ends of its trajectory nothing is padded.
-      const int64_t anchor = StepsOf(batch)[items == 3 ? 1 : 0];
-      if (name == "StackFrames" && anchor - FirstOf(anchor) < 2) continue;
-      // The last row is its own goal.
-      if (name == "HindsightRelabel" && IsEnd(anchor)) continue;
-      if (name == "SequenceMarks" &&
-          (anchor == FirstOf(anchor) || IsEnd(anchor))) {
+      const std::vector<WatchedStorage::ReadCall> reads =
+          filled.storage->TakeReads();
+      // Where nothing is padded; the last row is its own goal, and one step
+      // before the end two windows have one end.
+      const std::vector<int64_t> steps = StepsOf(batch);
+      const int64_t first = FirstOf(steps.front());
+      if (test.name == "frames" && steps.front() - first < 2) continue;
+      if (test.name != "n steps" && test.name != "slices" &&
+          test.name != "frames" &&
+          (steps.front() == first || IsEnd(steps.back()) ||
+           std::set<int64_t>(steps.begin(), steps.end()).size() <
+               steps.size())) {
         continue;
       }
       ++looked_at;
       std::set<std::pair<std::string, Slot>> seen;
-      for (const auto& [slots, keys] : filled.storage->TakeReads()) {
+      for (const auto& [slots, keys] : reads) {
         for (const std::string& key : keys) {
           for (const Slot slot : slots) {
             EXPECT_TRUE(seen.emplace(key, slot).second)
-                << name << ": " << key << " of step " << StepIn(slot)
-                << ", twice for step " << anchor;
+                << key << " of step " << StepIn(slot) << ", twice for step "
+                << steps.front();
           }
         }
       }
     }
-    EXPECT_GT(looked_at, 10) << name;
+    EXPECT_GT(looked_at, 10);
   }
 }
 

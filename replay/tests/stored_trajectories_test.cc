@@ -12,12 +12,11 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/sample_units.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/samplers/uniform_selector.h"
-#include "rill/samplers/units/frame_stack_unit.h"
-#include "rill/samplers/units/n_step_unit.h"
 #include "rill/samplers/units/trajectory_unit.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/storage.h"
@@ -26,9 +25,6 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
-#include "rill/transforms/units/n_step_returns.h"
-#include "rill/transforms/units/slice_marks.h"
-#include "rill/transforms/units/stack_frames.h"
 
 namespace rill {
 namespace {
@@ -54,7 +50,7 @@ std::unique_ptr<ReplayBuffer> Make(ReplayBuffer::Options options,
   return *std::move(buffer);
 }
 
-std::unique_ptr<Sampler> Over(std::unique_ptr<Unit> unit) {
+std::unique_ptr<Sampler> Over(SampleUnit unit) {
   return *MakeSampler(MakeUniformSelector(), std::move(unit), "Test");
 }
 
@@ -244,10 +240,10 @@ TEST(StoredTrajectoriesTest, S14_MaskOfTheBatchIsBoolARow) {
 
 // Three environments with episodes of 31, 32 and 33 steps.
 TEST(StoredTrajectoriesTest, M3_BatchesOfSlicesHaveOneEndASlice) {
-  const auto buffer = Make({.sampler = *MakeSliceSampler({.length = 32}),
-                            .unit_transform = *SliceMarks::Create({}),
-                            .batch_size = 128},
-                           {.capacity = 201, .lanes = 3});
+  const auto buffer =
+      Make({.sampler = Over(*MakeSlices({.slices = {.length = 32}})),
+            .batch_size = 128},
+           {.capacity = 201, .lanes = 3});
   constexpr int64_t kSteps = 50;
   for (int64_t rollout = 0; rollout < 50; ++rollout) {
     TensorDict steps({3, kSteps});
@@ -275,8 +271,8 @@ TEST(StoredTrajectoriesTest, T3_T4_NStepReturnsOfARing) {
   RILL_ASSERT_OK(rows.Set("next/done", ends));
   RILL_ASSERT_OK(rows.Set("next/terminated", ends));
   const auto buffer = Make(
-      {.sampler = Over(*MakeNStepUnit({.steps = 2})),
-       .unit_transform = *NStepReturns::Create({.num_steps = 2, .gamma = 0.9}),
+      {.sampler = Over(*MakeTransitions(
+           {.n_step = NStepReturns::Options{.num_steps = 2, .gamma = 0.9}})),
        .batch_size = 100},
       {.capacity = 5});
   // The ring has turned: what was there before is gone.
@@ -313,15 +309,16 @@ TEST(StoredTrajectoriesTest, T5_StacksOfFramesOfARing) {
   const std::vector<std::vector<float>> constant = {
       {0, 0, 1}, {0, 1, 2}, {1, 2, 3}, {0, 0, 4}, {0, 4, 5}, {4, 5, 6}};
   for (const bool is_same : {true, false}) {
-    const auto buffer =
-        Make({.sampler = Over(*MakeFrameStackUnit({.frames = 3})),
-              .unit_transform = *StackFrames::Create(
-                  {.num_frames = 3,
-                   .keys = {"observation"},
-                   .padding = is_same ? StackFrames::Padding::kSame
-                                      : StackFrames::Padding::kConstant}),
-              .batch_size = 100},
-             {.capacity = 6});
+    const auto buffer = Make(
+        {.sampler = Over(*MakeTransitions(
+             {.frames =
+                  StackFrames::Options{
+                      .num_frames = 3,
+                      .keys = {"observation"},
+                      .padding = is_same ? StackFrames::Padding::kSame
+                                         : StackFrames::Padding::kConstant}})),
+         .batch_size = 100},
+        {.capacity = 6});
     RILL_ASSERT_OK(buffer->Extend(rows));
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
     const auto index = Values<int64_t>(batch, "index");

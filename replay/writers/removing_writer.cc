@@ -57,6 +57,15 @@ class RemovingWriter final : public Writer {
   absl::StatusOr<std::string> SaveState() const override;
   absl::Status LoadState(absl::string_view state) override;
   absl::string_view name() const override { return "RemovingWriter"; }
+  OptionValues option_values() const override {
+    OptionValues values;
+    values.Part("remover", remover_->name(), remover_->option_values());
+    values.Unsigned("seed", seed_);
+    values.Choice("used_up_by", used_up_by_ == nullptr
+                                    ? absl::string_view("none")
+                                    : used_up_by_->name());
+    return values;
+  }
 
  private:
   // Rows of a batch that go to slots in place.

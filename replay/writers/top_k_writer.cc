@@ -28,6 +28,22 @@ namespace {
 
 using Reduction = TopKWriter::Reduction;
 
+absl::string_view NameOf(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kSum:
+      return "kSum";
+    case Reduction::kMean:
+      return "kMean";
+    case Reduction::kMedian:
+      return "kMedian";
+    case Reduction::kMin:
+      return "kMin";
+    case Reduction::kMax:
+      return "kMax";
+  }
+  return "";
+}
+
 // What rows are ordered by: of an integer the nearest double and what that
 // lacks of it, so that integers are told apart beyond 2^53.
 struct Rank {
@@ -161,6 +177,12 @@ class TopKWriterImpl final : public Writer {
   }
   bool keeps_order() const override { return false; }
   absl::string_view name() const override { return "TopKWriter"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Text("rank_key", options_.rank_key)
+        .Choice("reduction", NameOf(options_.reduction))
+        .Int("k", options_.k);
+  }
 
  private:
   struct Kept {

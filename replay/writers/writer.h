@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/option_values.h"  // IWYU pragma: export
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/sink.h"
@@ -60,9 +61,11 @@ class Writer {
     return absl::OkStatus();
   }
 
-  // "RoundRobinWriter": named in errors and, where it has a state, in
-  // checkpoints.
+  // "RoundRobinWriter": named in errors and in checkpoints.
   virtual absl::string_view name() const = 0;
+  // The options that it was made with, for checkpoints to compare.
+  // One that does not say is taken to be as it was.
+  virtual OptionValues option_values() const { return {}; }
 };
 
 // Takes every row, in the place of the oldest: what Storage::Extend does.

@@ -25,13 +25,12 @@
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/samplers/uniform_selector.h"
-#include "rill/samplers/units/frame_stack_unit.h"
 #include "rill/samplers/units/hindsight_unit.h"
-#include "rill/samplers/units/n_step_unit.h"
 #include "rill/samplers/units/plans_over_histories.h"
 #include "rill/samplers/units/sequence_unit.h"
 #include "rill/samplers/units/slice_unit.h"
 #include "rill/samplers/units/trajectory_unit.h"
+#include "rill/samplers/units/window_unit.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -106,8 +105,10 @@ std::vector<UnitCase> Units() {
              {.length = 2, .starts = SliceStarts::kOnePerTrajectory});
        }},
       {"Trajectory", [] { return MakeTrajectoryUnit(); }},
-      {"NStep", [] { return MakeNStepUnit({.steps = 3}); }},
-      {"FrameStack", [] { return MakeFrameStackUnit({.frames = 3}); }},
+      {"NStep", [] { return MakeWindowUnit({.steps = 3}); }},
+      {"FrameStack", [] { return MakeWindowUnit({.frames = 3}); }},
+      {"FrameStackNStep",
+       [] { return MakeWindowUnit({.frames = 3, .steps = 3}); }},
       {"Hindsight", [] { return MakeHindsightUnit(); }},
       {"Sequence",
        [] {

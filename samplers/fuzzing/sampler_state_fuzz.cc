@@ -22,9 +22,9 @@
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/samplers/transition_unit.h"
-#include "rill/samplers/units/n_step_unit.h"
 #include "rill/samplers/units/sequence_unit.h"
 #include "rill/samplers/units/slice_unit.h"
+#include "rill/samplers/units/window_unit.h"
 #include "rill/slots/slot.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
@@ -71,7 +71,7 @@ std::unique_ptr<Unit> MakeUnit(int64_t kind) {
     case 3:
       return *MakeSequenceUnit({.length = 2, .burn_in = 1, .period = 3});
     default:
-      return *MakeNStepUnit({.steps = 3});
+      return *MakeWindowUnit({.steps = 3});
   }
 }
 

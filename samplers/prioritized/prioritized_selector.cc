@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/random_blocks.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
@@ -43,6 +44,20 @@ absl::Status CheckInRange(absl::string_view call, absl::string_view what,
                        : ", want a finite value >= 0"));
 }
 
+absl::string_view NameOf(NewRowPriority rule) {
+  switch (rule) {
+    case NewRowPriority::kGiven:
+      return "kGiven";
+    case NewRowPriority::kMaxEver:
+      return "kMaxEver";
+    case NewRowPriority::kMaxInBuffer:
+      return "kMaxInBuffer";
+    case NewRowPriority::kConstant:
+      return "kConstant";
+  }
+  return "";
+}
+
 class SelectorImpl final : public PrioritizedSelector {
  public:
   explicit SelectorImpl(const PrioritizedOptions& options)
@@ -59,6 +74,7 @@ class SelectorImpl final : public PrioritizedSelector {
                         const LiveRows& rows) override;
   bool is_weighted() const override { return true; }
   absl::string_view name() const override { return "Prioritized"; }
+  OptionValues option_values() const override;
 
   absl::Status SetAlpha(double alpha) override;
   absl::Status SetBeta(double beta) override;
@@ -119,6 +135,16 @@ class SelectorImpl final : public PrioritizedSelector {
   std::vector<Slot> slots_;
   std::vector<Rng::Block> blocks_;
 };
+
+OptionValues SelectorImpl::option_values() const {
+  OptionValues values;
+  values.Double("alpha", options_.alpha).Double("beta", options_.beta);
+  values.Double("epsilon", options_.epsilon);
+  values.Choice("new_rows", NameOf(options_.new_rows));
+  values.Double("new_row_priority", options_.new_row_priority);
+  values.Bool("stratified", options_.stratified);
+  return values;
+}
 
 // --- Weights -----------------------------------------------------------------
 

@@ -143,6 +143,12 @@ class ConsumingSelector final : public Selector {
   }
 
   absl::string_view name() const override { return "Consuming"; }
+  OptionValues option_values() const override {
+    OptionValues values;
+    values.Int("max_times_sampled", most_);
+    values.Part("inner", inner_->name(), inner_->option_values());
+    return values;
+  }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     used_.OnAttach(lanes, cursors);

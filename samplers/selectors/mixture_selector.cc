@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,7 +32,10 @@ class MixtureSelector final : public Selector {
             parts_.begin(), parts_.end(),
             [](const auto& part) { return part.selector->uses_up(); })) {
     double total = 0;
-    for (const MixturePart& part : parts_) total += part.share;
+    for (const MixturePart& part : parts_) {
+      given_shares_.push_back(part.share);
+      total += part.share;
+    }
     for (MixturePart& part : parts_) part.share /= total;
   }
 
@@ -126,6 +130,17 @@ class MixtureSelector final : public Selector {
   }
 
   absl::string_view name() const override { return "Mixture"; }
+  OptionValues option_values() const override {
+    OptionValues values;
+    values.Part("parts", absl::StrCat(parts_.size()), {});
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const std::string part = absl::StrCat("parts.", i);
+      const Selector& selector = *parts_[i].selector;
+      values.Part(part, selector.name(), selector.option_values());
+      values.Double(absl::StrCat(part, ".share"), given_shares_[i]);
+    }
+    return values;
+  }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     used_up_.Reset(uses_up_ ? lanes.num_slots() : 0);
@@ -219,8 +234,9 @@ class MixtureSelector final : public Selector {
   }
 
   std::vector<MixturePart> parts_;  // Shares sum to 1.
-  const bool uses_up_;              // All parts do.
-  SlotGroups used_up_;              // By all parts.
+  std::vector<double> given_shares_;
+  const bool uses_up_;  // All parts do.
+  SlotGroups used_up_;  // By all parts.
 };
 
 }  // namespace

@@ -108,6 +108,12 @@ class OrderedSelector final : public Selector {
     return "";
   }
 
+  OptionValues option_values() const override {
+    OptionValues values;
+    if (!is_by_age()) values.Double("new_priority", new_priority_);
+    return values;
+  }
+
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     lanes_ = lanes;
     used_.OnAttach(lanes, cursors);

@@ -92,6 +92,13 @@ class StalenessSelector final : public Selector {
   }
 
   absl::string_view name() const override { return "Staleness"; }
+  OptionValues option_values() const override {
+    OptionValues values;
+    values.Int("max_staleness", options_.max_staleness);
+    values.Function("weight", options_.weight != nullptr);
+    values.Function("current_version", options_.current_version != nullptr);
+    return values;
+  }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     used_.OnAttach(lanes, cursors);

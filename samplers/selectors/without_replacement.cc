@@ -88,6 +88,13 @@ class WithoutReplacementSelector final : public Selector {
 
   bool hears_anchors() const override { return false; }
   absl::string_view name() const override { return "WithoutReplacement"; }
+  // Without first_epoch, where the state begins.
+  OptionValues option_values() const override {
+    OptionValues values;
+    values.Bool("shuffle", options_.shuffle);
+    values.Bool("drop_last", options_.drop_last);
+    return values;
+  }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     used_.OnAttach(lanes, cursors);

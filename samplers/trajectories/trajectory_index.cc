@@ -253,6 +253,11 @@ int64_t TrajectoryIndex::AgeOf(Slot slot) const {
   return runs_.end(lane) - 1 - runs_.StepOf(lane, slot);
 }
 
+int64_t TrajectoryIndex::StepsBefore(Slot slot) const {
+  const int64_t lane = lanes().LaneOf(slot);
+  return runs_.StepOf(lane, slot) - runs_.begin(lane);
+}
+
 void TrajectoryIndex::AppendPieces(const SlotRange& slots,
                                    std::vector<Piece>* pieces) const {
   const int64_t lane = lanes().LaneOf(slots.first);

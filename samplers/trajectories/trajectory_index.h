@@ -135,6 +135,8 @@ class TrajectoryIndex : public WriteObserver {
   std::optional<Place> Find(Slot slot) const;
   // How many steps of its lane came after a live row.
   int64_t AgeOf(Slot slot) const;
+  // How many live steps of its lane came before a live row.
+  int64_t StepsBefore(Slot slot) const;
   // Appends what rows of consecutive steps belong to; those that are not live
   // are left out.
   void AppendPieces(const SlotRange& slots, std::vector<Piece>* pieces) const;

@@ -9,20 +9,42 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
 #include "rill/samplers/units/rows_unit.h"
+#include "rill/slots/plan_layout.h"
 #include "rill/slots/slot.h"
 
 namespace rill {
 namespace {
+
+absl::string_view NameOf(HindsightStrategy strategy) {
+  switch (strategy) {
+    case HindsightStrategy::kFuture:
+      return "kFuture";
+    case HindsightStrategy::kFinal:
+      return "kFinal";
+    case HindsightStrategy::kEpisode:
+      return "kEpisode";
+    case HindsightStrategy::kRandom:
+      return "kRandom";
+  }
+  return "";
+}
 
 class HindsightUnit final : public samplers_internal::RowsUnit {
  public:
   explicit HindsightUnit(const HindsightUnitOptions& options)
       : options_(options) {}
 
-  size_t num_contexts() const override { return 1; }
+  PlanLayout layout() const override {
+    return {.context = {{PlanLayout::kGoals, 1}}};
+  }
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
   absl::string_view name() const override { return "Hindsight"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Choice("strategy", NameOf(options_.strategy))
+        .Double("ratio", options_.ratio);
+  }
 
  private:
   Slot GoalOf(Slot slot, uint64_t bits) const;

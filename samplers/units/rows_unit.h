@@ -4,15 +4,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/samplers/anchors.h"
-#include "rill/samplers/sampler.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/transition_unit.h"
@@ -36,10 +32,7 @@ class RowsUnit : public Unit {
     rows_->SetListener(listener);
   }
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
-    const int64_t most = Sampler::kMaxBatchSize / rows_per_draw_;
-    if (batch_size <= most) return batch_size;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "batch size: got ", batch_size, ", want [1, ", most, "] where ", why_));
+    return batch_size;
   }
   absl::Status CheckAnchors() const override { return rows_->CheckAnchors(); }
 
@@ -69,14 +62,7 @@ class RowsUnit : public Unit {
   }
 
  protected:
-  // A draw has at most so many rows, those of the context among them, in
-  // [1, Sampler::kMaxBatchSize]; `why` says so in errors ("rows have 4
-  // frames").
-  explicit RowsUnit(int64_t rows_per_draw = 1, absl::string_view why = "")
-      : rows_per_draw_(rows_per_draw),
-        why_(why),
-        index_({}),
-        rows_(MakeTransitionUnit()) {}
+  RowsUnit() : index_({}), rows_(MakeTransitionUnit()) {}
 
   const TrajectoryIndex& index() const { return index_; }
 
@@ -95,8 +81,6 @@ class RowsUnit : public Unit {
   }
 
  private:
-  const int64_t rows_per_draw_;
-  const std::string why_;
   TrajectoryIndex index_;
   const std::unique_ptr<Unit> rows_;
 };

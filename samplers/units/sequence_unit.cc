@@ -18,6 +18,7 @@
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/periodic_anchors.h"
 #include "rill/samplers/units/starts_unit.h"
+#include "rill/slots/plan_layout.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -32,26 +33,52 @@ PeriodicAnchors::Rule RuleOf(const SequenceUnitOptions& options) {
   PeriodicAnchors::Rule rule = {.period = options.period};
   if (options.needs_burn_in) rule.before = options.burn_in * options.dilation;
   if (options.end == SequenceEnd::kStrict) {
-    rule.after = (options.length - 1) * options.dilation;
+    rule.after = (options.length + options.bootstrap - 1) * options.dilation;
   }
   return rule;
+}
+
+absl::string_view NameOf(SequenceEnd end) {
+  switch (end) {
+    case SequenceEnd::kPad:
+      return "kPad";
+    case SequenceEnd::kStop:
+      return "kStop";
+    case SequenceEnd::kStrict:
+      return "kStrict";
+    case SequenceEnd::kShift:
+      return "kShift";
+    case SequenceEnd::kIncludeReset:
+      return "kIncludeReset";
+  }
+  return "";
 }
 
 class SequenceUnit final : public Unit {
  public:
   explicit SequenceUnit(const SequenceUnitOptions& options)
-      : options_(options), anchors_(RuleOf(options)) {}
+      : options_(options),
+        windows_(options.windows),
+        anchors_(RuleOf(options)) {}
 
   const Anchors& anchors() const override { return anchors_; }
   void SetListener(AnchorListener* listener) override {
     anchors_.SetListener(listener);
   }
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
-    const int64_t rows = options_.burn_in + options_.length;
-    if (batch_size % rows == 0) return batch_size / rows;
-    return absl::InvalidArgumentError(
-        absl::StrCat("batch size: got ", batch_size, ", want a multiple of ",
-                     rows, ", the rows of a sequence (burn_in + length)"));
+    const int64_t rows =
+        options_.burn_in + options_.length + options_.bootstrap;
+    if (batch_size % rows == 0) {
+      return windows_.CheckRows(batch_size / rows, rows);
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "batch size: got ", batch_size, ", want a multiple of ", rows,
+        ", the rows of a sequence (burn_in + length + bootstrap)"));
+  }
+  PlanLayout layout() const override {
+    return windows_.Extend({.burn_in = options_.burn_in,
+                            .length = options_.length,
+                            .bootstrap = options_.bootstrap});
   }
   absl::Status CheckAnchors() const override;
   void Expand(const Rng& rng, uint64_t batch_number,
@@ -65,6 +92,18 @@ class SequenceUnit final : public Unit {
     return PeriodicAnchors::Skip(reader);
   }
   absl::string_view name() const override { return "Sequence"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Int("length", options_.length)
+        .Int("burn_in", options_.burn_in)
+        .Int("bootstrap", options_.bootstrap)
+        .Int("dilation", options_.dilation)
+        .Int("period", options_.period)
+        .Choice("end", NameOf(options_.end))
+        .Bool("needs_burn_in", options_.needs_burn_in)
+        .Int("windows.frames", options_.windows.frames)
+        .Int("windows.steps", options_.windows.steps);
+  }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     anchors_.OnAttach(lanes, cursors);
@@ -79,8 +118,12 @@ class SequenceUnit final : public Unit {
                    int64_t steps, std::vector<Slot>* rows) const;
   // Appends `count` times a row that only pads.
   static void Pad(Slot row, int64_t count, SamplePlan* plan);
+  void ExpandInTrajectory(const TrajectoryIndex::Place& anchor, size_t draw,
+                          SamplePlan* plan) const;
+  void ExpandInLane(Slot anchor, SamplePlan* plan) const;
 
   const SequenceUnitOptions options_;
+  const samplers_internal::WindowPlanner windows_;
   PeriodicAnchors anchors_;
 };
 
@@ -113,26 +156,71 @@ void SequenceUnit::Pad(Slot row, int64_t count, SamplePlan* plan) {
   plan->mask.resize(plan->rows.size(), 0);
 }
 
+void SequenceUnit::ExpandInTrajectory(const TrajectoryIndex::Place& anchor,
+                                      size_t draw, SamplePlan* plan) const {
+  const int64_t dilation = options_.dilation;
+  const int64_t wanted = options_.length + options_.bootstrap;
+  const int64_t rows = index().Get(anchor.trajectory).rows;
+  int64_t offset = anchor.offset;
+  if (options_.end == SequenceEnd::kShift) {
+    const int64_t missing =
+        (options_.length - 1) * dilation - (rows - 1 - offset);
+    const int64_t kept =
+        options_.needs_burn_in ? options_.burn_in * dilation : 0;
+    offset -=
+        std::clamp<int64_t>(missing, 0, std::max<int64_t>(offset - kept, 0));
+  }
+  const int64_t before = std::min(options_.burn_in, offset / dilation);
+  const int64_t steps = std::min(wanted, (rows - 1 - offset) / dilation + 1);
+  const int64_t first = offset - before * dilation;
+  const int64_t pads = options_.end == SequenceEnd::kStop ? 0 : wanted - steps;
+  Pad(index().At(anchor.trajectory, first), options_.burn_in - before, plan);
+  AppendSteps(anchor.trajectory, first, before + steps, &plan->rows);
+  Pad(plan->rows.back(), pads, plan);
+  windows_.Append(index(),
+                  {.trajectory = anchor.trajectory,
+                   .offset = first,
+                   .count = before + steps,
+                   .pads_before = options_.burn_in - before,
+                   .pads_behind = pads},
+                  draw, plan);
+}
+
+void SequenceUnit::ExpandInLane(Slot anchor, SamplePlan* plan) const {
+  const Lanes& lanes = index().lanes();
+  const int64_t lane = lanes.LaneOf(anchor);
+  const int64_t oldest = -index().StepsBefore(anchor);
+  const int64_t newest = index().AgeOf(anchor);
+  const int64_t wanted = options_.length + options_.bootstrap;
+  for (int64_t i = -options_.burn_in; i < wanted; ++i) {
+    const int64_t step = i * options_.dilation;
+    const int64_t there = std::clamp(step, oldest, newest);
+    const Slot row =
+        lanes.SlotOf(lane, (lanes.PositionOf(anchor) + there + lanes.capacity) %
+                               lanes.capacity);
+    if (there == step) {
+      plan->rows.push_back(row);
+    } else {
+      Pad(row, 1, plan);
+    }
+  }
+}
+
 void SequenceUnit::Expand(const Rng& /*rng*/, uint64_t /*batch_number*/,
                           SamplePlan* plan) const {
-  const int64_t dilation = options_.dilation;
   for (size_t i = 0; i < plan->draws.size(); ++i) {
-    const std::optional<TrajectoryIndex::Place> place =
-        index().Find(plan->draws[i].slot);
+    const Slot anchor = plan->draws[i].slot;
+    const std::optional<TrajectoryIndex::Place> place = index().Find(anchor);
     if (!place.has_value()) continue;  // No anchor: a selector's mistake.
-    const auto [trajectory, offset] = *place;
-    const int64_t behind = index().Get(trajectory).rows - offset - 1;
-    const int64_t before = std::min(options_.burn_in, offset / dilation);
-    const int64_t steps = std::min(options_.length, behind / dilation + 1);
-    const int64_t first = offset - before * dilation;
-    Pad(index().At(trajectory, first), options_.burn_in - before, plan);
-    AppendSteps(trajectory, first, before + steps, &plan->rows);
-    if (options_.end == SequenceEnd::kPad) {
-      Pad(plan->rows.back(), options_.length - steps, plan);
+    if (options_.end == SequenceEnd::kIncludeReset) {
+      ExpandInLane(anchor, plan);
+    } else {
+      ExpandInTrajectory(*place, i, plan);
     }
     plan->segments.resize(plan->rows.size(), static_cast<int64_t>(i));
+    if (!plan->mask.empty()) plan->mask.resize(plan->rows.size(), 1);
   }
-  if (!plan->mask.empty()) plan->mask.resize(plan->rows.size(), 1);
+  windows_.Finish(plan);
 }
 
 absl::Status CheckRange(absl::string_view option, int64_t value, int64_t least,
@@ -151,8 +239,26 @@ absl::StatusOr<std::unique_ptr<Unit>> MakeSequenceUnit(
   RILL_RETURN_IF_ERROR(CheckRange("length", options.length, 1, kMost));
   RILL_RETURN_IF_ERROR(
       CheckRange("burn_in", options.burn_in, 0, kMost - options.length));
+  RILL_RETURN_IF_ERROR(CheckRange("bootstrap", options.bootstrap, 0,
+                                  kMost - options.length - options.burn_in));
   RILL_RETURN_IF_ERROR(CheckRange("dilation", options.dilation, 1, kMost));
   RILL_RETURN_IF_ERROR(CheckRange("period", options.period, 1, kMost));
+  RILL_RETURN_IF_ERROR(samplers_internal::WindowPlanner::Check(
+      "MakeSequenceUnit: windows", options.windows));
+  const bool is_across = options.end == SequenceEnd::kIncludeReset;
+  if (is_across && options.needs_burn_in) {
+    return absl::InvalidArgumentError(
+        "MakeSequenceUnit: needs_burn_in: got true with kIncludeReset, want "
+        "false: the burn-in goes on into the trajectory before");
+  }
+  if (!options.windows.is_empty() && (is_across || options.dilation > 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MakeSequenceUnit: windows: got ", options.windows.frames,
+        " frames and ", options.windows.steps, " steps with ",
+        is_across ? "kIncludeReset"
+                  : absl::StrCat("a dilation of ", options.dilation),
+        ", want none, or sequences of consecutive rows of one trajectory"));
+  }
   return std::make_unique<SequenceUnit>(options);
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "rill/samplers/unit.h"
+#include "rill/samplers/units/row_windows.h"
 
 namespace rill {
 
@@ -18,6 +19,16 @@ enum class SequenceEnd {
   kStop,
   // It is none: only sequences that are whole are drawn.
   kStrict,
+  // It begins earlier, so that the steps to learn from end with the trajectory:
+  // TorchRL's "stop". The anchor stays the row that was drawn. A trajectory of
+  // fewer steps begins with its first row and is padded as with kPad; so are
+  // bootstrap steps.
+  kShift,
+  // It goes on with the next rows of its lane, whoever's they are: TorchRL's
+  // "include_reset". So does its burn-in, backwards. The newest and the oldest
+  // live row of the lane are repeated where it would go beyond them, with a 0
+  // in the mask. For recurrent networks that reset their state at `is_init`.
+  kIncludeReset,
 };
 
 struct SequenceUnitOptions {
@@ -25,6 +36,8 @@ struct SequenceUnitOptions {
   int64_t length = 0;
   // K, the steps before them that warm up a recurrent state.
   int64_t burn_in = 0;
+  // The steps behind those to learn from, for targets of the last of them.
+  int64_t bootstrap = 0;
   // Every `dilation`-th row of the trajectory is a step of the sequence, >= 1.
   int64_t dilation = 1;
   // The steps to learn from begin at every `period`-th row of the trajectory,
@@ -33,16 +46,20 @@ struct SequenceUnitOptions {
   int64_t period = 1;
   SequenceEnd end = SequenceEnd::kPad;
   // Only sequences all of whose burn-in is stored. Else rows that are not
-  // there are the first that is, with a 0 in the mask.
+  // there are the first that is, with a 0 in the mask. Not with kIncludeReset.
   bool needs_burn_in = false;
+  // Rows beside each sequence: n-step returns and frame stacks over its rows.
+  // Only of sequences of consecutive rows: not with a dilation above 1 or
+  // kIncludeReset.
+  RowWindows windows = {};
 };
 
 // Sequences with burn-in for recurrent networks: TorchRL's Sequence, R2D2's
-// replay. An item is K + T rows of one trajectory (trajectories/
+// replay. An item is K + T + bootstrap rows of one trajectory (trajectories/
 // trajectory_index.h), in order; the pick is the first of the T, so the mask of
 // what to learn from is the same for each: the first K rows are not. plan.mask
-// is empty where no row pads. Batch sizes count rows: B rows take B / (K + T)
-// picks.
+// is empty where no row pads. Batch sizes count rows: B rows take
+// B / (K + T + bootstrap) picks.
 //
 // The anchors are the rows that a period begins with; a uniform selector draws
 // each with the same probability. Eviction does not move them; what cannot be
@@ -51,11 +68,11 @@ struct SequenceUnitOptions {
 // Source: Kapturowski et al., "Recurrent experience replay in distributed
 //   reinforcement learning", ICLR 2019.
 //
-// INVALID_ARGUMENT where an option is out of range, naming it.
+// INVALID_ARGUMENT where an option is out of range, or two of them contradict
+// each other, naming them.
 //
-// Cost: a pick O(log trajectories + log pieces), its rows O(log pieces + K +
-// T),
-//   or O((K + T) log pieces) with a dilation; events as the index.
+// Cost: a pick O(log trajectories + log pieces), its rows O(log pieces + rows),
+//   or O(rows x log pieces) with a dilation; events as the index.
 //
 // Example (SequenceUnitTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(

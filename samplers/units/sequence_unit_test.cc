@@ -48,6 +48,11 @@ constexpr SequenceUnitOptions kStrict = {.length = 2,
                                          .needs_burn_in = true};
 constexpr SequenceUnitOptions kStopped = {
     .length = 3, .burn_in = 1, .period = 3, .end = SequenceEnd::kStop};
+constexpr SequenceUnitOptions kShifted = {.length = 3,
+                                          .burn_in = 1,
+                                          .bootstrap = 2,
+                                          .period = 2,
+                                          .end = SequenceEnd::kShift};
 
 }  // namespace
 
@@ -99,8 +104,9 @@ class SequenceUnitTest : public ::testing::Test {
       const SequenceUnitOptions& options) {
     const auto sampler = Over(MakeUniformSelector(), options);
     storage_.AddObserver(sampler->observer());
-    return SequencesOf(
-        PlanOf(*sampler, 200 * (options.burn_in + options.length), kSeed, 0));
+    return SequencesOf(PlanOf(
+        *sampler, 200 * (options.burn_in + options.length + options.bootstrap),
+        kSeed, 0));
   }
 
   TrajectoryModel storage_;
@@ -134,6 +140,66 @@ TEST_F(SequenceUnitTest, EndsAsItIsTold) {
       Sequences({.length = 3, .period = 3, .end = SequenceEnd::kStrict}),
       ElementsAre(Pair(0, ElementsAre(0, 1, 2)), Pair(3, ElementsAre(3, 4, 5)),
                   Pair(7, ElementsAre(7, 8, 9))));
+}
+
+// TorchRL's "stop".
+TEST_F(SequenceUnitTest, ShiftedOnesEndWithTheirTrajectory) {
+  EXPECT_THAT(Sequences({.length = 4, .period = 3, .end = SequenceEnd::kShift}),
+              ElementsAre(Pair(0, ElementsAre(0, 1, 2, 3)),
+                          Pair(3, ElementsAre(3, 4, 5, 6)),
+                          Pair(6, ElementsAre(3, 4, 5, 6)),
+                          Pair(7, ElementsAre(7, 8, 9, ~9))));
+  EXPECT_THAT(Sequences({.length = 2,
+                         .burn_in = 1,
+                         .bootstrap = 1,
+                         .period = 6,
+                         .end = SequenceEnd::kShift}),
+              ElementsAre(Pair(0, ElementsAre(~0, 0, 1, 2)),
+                          Pair(6, ElementsAre(4, 5, 6, ~6)),
+                          Pair(7, ElementsAre(~7, 7, 8, 9))));
+  EXPECT_THAT(Sequences({.length = 2,
+                         .burn_in = 6,
+                         .period = 6,
+                         .end = SequenceEnd::kShift,
+                         .needs_burn_in = true}),
+              ElementsAre(Pair(6, ElementsAre(0, 1, 2, 3, 4, 5, 6, ~6))));
+}
+
+// TorchRL's "include_reset".
+TEST_F(SequenceUnitTest, SequencesMayGoOnBehindTheirTrajectory) {
+  EXPECT_THAT(Sequences({.length = 3,
+                         .burn_in = 1,
+                         .period = 3,
+                         .end = SequenceEnd::kIncludeReset}),
+              ElementsAre(Pair(0, ElementsAre(~0, 0, 1, 2)),
+                          Pair(3, ElementsAre(2, 3, 4, 5)),
+                          Pair(6, ElementsAre(5, 6, 7, 8)),
+                          Pair(7, ElementsAre(6, 7, 8, 9))));
+  EXPECT_THAT(
+      Sequences({.length = 2,
+                 .bootstrap = 1,
+                 .dilation = 2,
+                 .period = 6,
+                 .end = SequenceEnd::kIncludeReset}),
+      ElementsAre(Pair(0, ElementsAre(0, 2, 4)), Pair(6, ElementsAre(6, 8, ~9)),
+                  Pair(7, ElementsAre(7, 9, ~9))));
+}
+
+// A ring of 6 rows that holds steps 4 .. 9; an episode ends with step 6.
+TEST_F(SequenceUnitTest, SequencesDoNotGoOnBehindTheNewestRow) {
+  TrajectoryModel storage({.count = 1, .capacity = 6}, {.ids = false});
+  const auto sampler =
+      Over(MakeUniformSelector(),
+           {.length = 3, .burn_in = 2, .end = SequenceEnd::kIncludeReset});
+  storage.AddObserver(sampler->observer());
+  for (int i = 0; i < 10; ++i) storage.Append(0, {{.is_end = i == 6}});
+  EXPECT_THAT(SequencesOf(PlanOf(*sampler, 1000, kSeed, 0)),
+              ElementsAre(Pair(0, ElementsAre(4, 5, 0, 1, 2)),
+                          Pair(1, ElementsAre(5, 0, 1, 2, 3)),
+                          Pair(2, ElementsAre(0, 1, 2, 3, ~3)),
+                          Pair(3, ElementsAre(1, 2, 3, ~3, ~3)),
+                          Pair(4, ElementsAre(~4, ~4, 4, 5, 0)),
+                          Pair(5, ElementsAre(~4, 4, 5, 0, 1))));
 }
 
 TEST_F(SequenceUnitTest, BurnInMayBeRequired) {
@@ -186,6 +252,12 @@ std::vector<Slot> WantedRows(const SequenceUnitOptions& options,
                              const std::vector<Slot>& trajectory,
                              int64_t offset) {
   const auto rows = static_cast<int64_t>(trajectory.size());
+  if (options.end == SequenceEnd::kShift) {
+    while (offset > 0 &&
+           offset + (options.length - 1) * options.dilation >= rows) {
+      --offset;
+    }
+  }
   std::vector<Slot> wanted;
   int64_t first = offset;
   while (first - options.dilation >= 0 &&
@@ -193,13 +265,14 @@ std::vector<Slot> WantedRows(const SequenceUnitOptions& options,
     first -= options.dilation;
   }
   Slot last = trajectory[offset];
-  for (int64_t k = -options.burn_in; k < options.length; ++k) {
+  for (int64_t k = -options.burn_in; k < options.length + options.bootstrap;
+       ++k) {
     const int64_t at = offset + k * options.dilation;
     if (at < 0) {
       wanted.push_back(~trajectory[first]);
     } else if (at < rows) {
       wanted.push_back(last = trajectory[at]);
-    } else if (options.end == SequenceEnd::kPad) {
+    } else if (options.end != SequenceEnd::kStop) {
       wanted.push_back(~last);
     }
   }
@@ -207,9 +280,10 @@ std::vector<Slot> WantedRows(const SequenceUnitOptions& options,
 }
 
 TEST_F(SequenceUnitTest, RowsOfRandomHistoriesAreThoseOfOneTrajectory) {
-  for (const SequenceUnitOptions& options : {kPadded, kStrict, kStopped}) {
+  for (const SequenceUnitOptions& options :
+       {kPadded, kStrict, kStopped, kShifted}) {
     ForPlansOverHistories(
-        60, 8 * (options.burn_in + options.length),
+        60, 8 * (options.burn_in + options.length + options.bootstrap),
         [&] { return Over(MakeUniformSelector(), options); },
         [&](const SamplePlan* plan, const RowsOfTrajectories& rows) {
           if (plan == nullptr) return;
@@ -234,6 +308,11 @@ TEST_F(SequenceUnitTest, SaysWhatIsWrong) {
   refuses({.length = 1 << 24, .burn_in = 1}, "burn_in: got 1, want [0, 0]");
   refuses({.length = 1, .dilation = 0}, "dilation: got 0, want [1, ");
   refuses({.length = 1, .period = INT64_MAX}, "period: got 92233");
+  refuses({.length = 1 << 23, .burn_in = 1 << 23, .bootstrap = 1},
+          "bootstrap: got 1, want [0, 0]");
+  refuses(
+      {.length = 1, .end = SequenceEnd::kIncludeReset, .needs_burn_in = true},
+      "needs_burn_in: got true with kIncludeReset");
   const auto sampler = Over(MakeUniformSelector(), {.length = 4,
                                                     .burn_in = 4,
                                                     .period = 4,
@@ -248,7 +327,7 @@ TEST_F(SequenceUnitTest, SaysWhatIsWrong) {
   EXPECT_THAT(sampler->Plan({.batch_size = 9}, &plan),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("got 9, want a multiple of 8, the rows of a "
-                                 "sequence (burn_in + length)")));
+                                 "sequence (burn_in + length + bootstrap)")));
 }
 
 }  // namespace

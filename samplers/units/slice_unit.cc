@@ -7,17 +7,20 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/starts_unit.h"
+#include "rill/slots/plan_layout.h"
 
 namespace rill {
 namespace {
 
 using samplers_internal::StartsUnit;
 using samplers_internal::WeighedSet;
+using samplers_internal::WindowPlanner;
 
 StartRule RuleOf(const SliceUnitOptions& options) {
   return {.length = options.length,
@@ -28,10 +31,28 @@ StartRule RuleOf(const SliceUnitOptions& options) {
           .needs_beginning = options.starts == SliceStarts::kEpisodeStarts};
 }
 
+absl::string_view NameOf(SliceStarts starts) {
+  switch (starts) {
+    case SliceStarts::kTrajectories:
+      return "kTrajectories";
+    case SliceStarts::kRows:
+      return "kRows";
+    case SliceStarts::kEpisodeStarts:
+      return "kEpisodeStarts";
+    case SliceStarts::kOnePerTrajectory:
+      return "kOnePerTrajectory";
+    case SliceStarts::kRecent:
+      return "kRecent";
+  }
+  return "";
+}
+
 class SliceUnit final : public StartsUnit {
  public:
   explicit SliceUnit(const SliceUnitOptions& options)
-      : StartsUnit(RuleOf(options)), options_(options) {}
+      : StartsUnit(RuleOf(options)),
+        options_(options),
+        windows_(options.windows) {}
 
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
     if (batch_size % options_.length != 0) {
@@ -39,7 +60,10 @@ class SliceUnit final : public StartsUnit {
           absl::StrCat("batch size: got ", batch_size, ", want a multiple of ",
                        options_.length, ", the rows of a slice"));
     }
-    return batch_size / options_.length;
+    return windows_.CheckRows(batch_size / options_.length, options_.length);
+  }
+  PlanLayout layout() const override {
+    return windows_.Extend({.length = options_.length});
   }
   absl::Status CheckAnchors() const override;
   void Expand(const Rng& rng, uint64_t batch_number,
@@ -50,6 +74,18 @@ class SliceUnit final : public StartsUnit {
            options_.starts == SliceStarts::kRecent;
   }
   absl::string_view name() const override { return "Slice"; }
+  // Without num_slices and batch_size, which are another way to give `length`.
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Int("length", options_.length)
+        .Bool("is_strict", options_.is_strict)
+        .Bool("is_padded", options_.is_padded)
+        .Int("span_left", options_.span_left)
+        .Int("span_right", options_.span_right)
+        .Choice("starts", NameOf(options_.starts))
+        .Int("windows.frames", options_.windows.frames)
+        .Int("windows.steps", options_.windows.steps);
+  }
 
  private:
   // Anchors.
@@ -67,12 +103,12 @@ class SliceUnit final : public StartsUnit {
   }
   TrajectoryIndex::Place PlaceByTrajectory(const Rng::Block& bits) const;
   Slot PickByRow(uint64_t bits) const;
-  // Appends a slice's rows; returns how many.
-  int64_t AppendSlice(const TrajectoryIndex::Place& place, const Rng& rng,
-                      uint64_t batch_number, uint32_t draw,
-                      std::vector<Slot>* rows) const;
+  // The rows of a slice without those that pad it.
+  WindowPlanner::Run RunOf(const TrajectoryIndex::Place& place, const Rng& rng,
+                           uint64_t batch_number, uint32_t draw) const;
 
   const SliceUnitOptions options_;
+  const WindowPlanner windows_;
   // What PickMany found in this plan, so that Expand need not look for it.
   struct Picked {
     Slot slot = 0;
@@ -149,9 +185,9 @@ Slot SliceUnit::PickByRow(uint64_t bits) const {
                     0);
 }
 
-int64_t SliceUnit::AppendSlice(const TrajectoryIndex::Place& place,
-                               const Rng& rng, uint64_t batch_number,
-                               uint32_t draw, std::vector<Slot>* rows) const {
+WindowPlanner::Run SliceUnit::RunOf(const TrajectoryIndex::Place& place,
+                                    const Rng& rng, uint64_t batch_number,
+                                    uint32_t draw) const {
   int64_t count = options_.length;
   int64_t offset = place.offset;
   const TrajectoryIndex::Trajectory trajectory = index().Get(place.trajectory);
@@ -165,9 +201,9 @@ int64_t SliceUnit::AppendSlice(const TrajectoryIndex::Place& place,
   if (options_.span_left > 0 && place.offset == 0) {
     count -= rng.UniformInt(batch_number, draw, options_.span_left + 1);
   }
-  count = std::min(count, trajectory.rows - offset);
-  index().AppendSlots(place.trajectory, offset, count, rows);
-  return count;
+  return {.trajectory = place.trajectory,
+          .offset = offset,
+          .count = std::min(count, trajectory.rows - offset)};
 }
 
 void SliceUnit::Expand(const Rng& rng, uint64_t batch_number,
@@ -184,16 +220,20 @@ void SliceUnit::Expand(const Rng& rng, uint64_t batch_number,
       place = index().Find(plan->draws[i].slot);
     }
     if (!place.has_value()) continue;  // No anchor: a selector's mistake.
-    const int64_t count = AppendSlice(*place, rng, batch_number,
-                                      static_cast<uint32_t>(i), &plan->rows);
-    if (options_.is_padded && count > 0 && count < options_.length) {
+    WindowPlanner::Run run =
+        RunOf(*place, rng, batch_number, static_cast<uint32_t>(i));
+    index().AppendSlots(run.trajectory, run.offset, run.count, &plan->rows);
+    if (options_.is_padded && run.count < options_.length) {
+      run.pads_behind = options_.length - run.count;
       plan->mask.resize(plan->rows.size(), 1);
       const Slot last = plan->rows.back();
-      plan->rows.insert(plan->rows.end(), options_.length - count, last);
+      plan->rows.insert(plan->rows.end(), run.pads_behind, last);
       plan->mask.resize(plan->rows.size(), 0);
     }
     plan->segments.resize(plan->rows.size(), static_cast<int64_t>(i));
+    windows_.Append(index(), run, i, plan);
   }
+  windows_.Finish(plan);
   if (!plan->mask.empty()) plan->mask.resize(plan->rows.size(), 1);
   picked_.clear();
 }
@@ -236,6 +276,8 @@ absl::StatusOr<std::unique_ptr<Unit>> MakeSliceUnit(
     const SliceUnitOptions& given) {
   SliceUnitOptions options = given;
   RILL_ASSIGN_OR_RETURN(options.length, LengthOf(given));
+  RILL_RETURN_IF_ERROR(
+      WindowPlanner::Check("MakeSliceUnit: windows", given.windows));
   for (const auto& [name, span] :
        {std::pair("span_left", options.span_left),
         std::pair("span_right", options.span_right)}) {

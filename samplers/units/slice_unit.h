@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "rill/samplers/unit.h"
+#include "rill/samplers/units/row_windows.h"
 
 namespace rill {
 
@@ -51,6 +52,8 @@ struct SliceUnitOptions {
   int64_t span_left = 0;
   int64_t span_right = 0;
   SliceStarts starts = SliceStarts::kTrajectories;
+  // Rows beside each slice: n-step returns and frame stacks over its rows.
+  RowWindows windows = {};
 };
 
 // Slices: T consecutive rows of one trajectory (trajectories/
@@ -66,8 +69,8 @@ struct SliceUnitOptions {
 // INVALID_ARGUMENT where the options contradict each other, naming them.
 //
 // Cost: a start O(1) with kTrajectories and kEpisodeStarts, else
-//   O(log trajectories); a slice O(log pieces + T); events as the index, and
-//   the anchors are told only where a listener is set.
+//   O(log trajectories); a slice O(log pieces + T + rows beside it); events as
+//   the index, and the anchors are told only where a listener is set.
 //
 // Example (SliceUnitTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Unit> slices,

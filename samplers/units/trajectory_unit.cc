@@ -10,6 +10,7 @@
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/starts_unit.h"
+#include "rill/slots/plan_layout.h"
 
 namespace rill {
 namespace {
@@ -28,10 +29,17 @@ class TrajectoryUnit final : public StartsUnit {
 
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override;
   absl::Status CheckAnchors() const override;
+  PlanLayout layout() const override { return {.length = options_.max_rows}; }
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
 
   absl::string_view name() const override { return "Trajectory"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Int("min_rows", options_.min_rows)
+        .Int("max_rows", options_.max_rows)
+        .Bool("only_complete", options_.only_complete);
+  }
 
  private:
   // Anchors.

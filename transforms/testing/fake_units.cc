@@ -98,6 +98,48 @@ SamplePlan FakeUnits::Sequences(const std::vector<Slot>& anchors,
   return plan;
 }
 
+SamplePlan FakeUnits::WithWindows(SamplePlan plan,
+                                  const Windows& windows) const {
+  SamplePlan::Context before, behind, ends;
+  const auto add = [](Slot slot, int64_t draw, SamplePlan::Context* list) {
+    list->rows.push_back(slot);
+    list->segments.push_back(draw);
+  };
+  std::vector<std::vector<Slot>> real(plan.draws.size());
+  for (size_t i = 0; i < plan.draws.size(); ++i) {
+    if (plan.rows.empty()) real[i] = {plan.draws[i].slot};
+  }
+  for (size_t k = 0; k < plan.rows.size(); ++k) {
+    if (!plan.mask.empty() && plan.mask[k] == 0) continue;
+    real[static_cast<size_t>(plan.segments[k])].push_back(plan.rows[k]);
+  }
+  for (size_t i = 0; i < real.size(); ++i) {
+    const int64_t draw = static_cast<int64_t>(i);
+    for (int64_t back = windows.frames - 1; back > 0; --back) {
+      const Slot slot = real[i].front() - back;
+      add(std::max(slot, First(real[i].front())), draw, &before);
+      before.mask.push_back(slot >= First(real[i].front()) ? 1 : 0);
+    }
+    for (int64_t k = 1; k < windows.steps; ++k) {
+      const Slot slot = real[i].back() + k;
+      if (slot <= Last(real[i].back())) add(slot, draw, &behind);
+    }
+  }
+  const size_t rows = plan.rows.empty() ? plan.draws.size() : plan.rows.size();
+  for (size_t k = 0; k < rows; ++k) {
+    const Slot slot = plan.rows.empty() ? plan.draws[k].slot : plan.rows[k];
+    add(std::min(slot + windows.steps - 1, Last(slot)),
+        plan.rows.empty() ? static_cast<int64_t>(k) : plan.segments[k], &ends);
+  }
+  DropMaskOfOnes(&before.mask);
+  if (windows.frames > 0) plan.context.push_back(before);
+  if (windows.steps > 0) {
+    plan.context.push_back(behind);
+    plan.context.push_back(ends);
+  }
+  return plan;
+}
+
 SamplePlan FakeUnits::Goals(const std::vector<Slot>& anchors,
                             const std::vector<Slot>& goals) const {
   SamplePlan plan = Transitions(anchors);

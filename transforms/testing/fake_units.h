@@ -32,6 +32,14 @@ class FakeUnits {
   // sides.
   SamplePlan Sequences(const std::vector<Slot>& anchors, int64_t burn_in,
                        int64_t length) const;
+  // `plan`, of one of the above without context, with the lists of these
+  // windows (slots/plan_layout.h), as samplers/units/row_windows.h describes
+  // them.
+  struct Windows {
+    int64_t frames = 0;
+    int64_t steps = 0;
+  };
+  SamplePlan WithWindows(SamplePlan plan, const Windows& windows) const;
   // goals[i] is the row of the new goal of draw i, -1 where it keeps its own.
   SamplePlan Goals(const std::vector<Slot>& anchors,
                    const std::vector<Slot>& goals) const;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/slots/plan_layout.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/units/unit_input.h"
@@ -57,6 +58,26 @@ class HindsightRelabelTransform final : public UnitTransform {
         next_desired_key_(absl::StrCat("next/", options.desired_key)) {}
 
   absl::string_view name() const override { return "HindsightRelabel"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Text("achieved_key", options_.achieved_key)
+        .Text("desired_key", options_.desired_key)
+        .Function("reward", options_.reward != nullptr)
+        .Text("reward_key", options_.reward_key)
+        .Function("terminated", options_.terminated != nullptr)
+        .Text("terminated_key", options_.terminated_key)
+        .Text("truncated_key", options_.truncated_key)
+        .Text("done_key", options_.done_key);
+  }
+
+  absl::Status CheckLayout(const PlanLayout& plans) const override {
+    const PlanLayout wanted = {.context = {{PlanLayout::kGoals, 1}}};
+    if (plans == wanted) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "HindsightRelabel: rows beside those of the batch: got a unit that "
+        "plans ",
+        plans.ContextString(), ", want ", wanted.ContextString()));
+  }
 
   absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const override {
     RILL_RETURN_IF_ERROR(CheckRows(kPlanReads, rows));

@@ -2,13 +2,20 @@
 #ifndef RILL_TRANSFORMS_UNITS_N_STEP_RETURNS_H_
 #define RILL_TRANSFORMS_UNITS_N_STEP_RETURNS_H_
 
+#include <array>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/transforms/unit_transform.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/option_values.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
@@ -22,8 +29,8 @@ namespace rill {
 // other leaves of "next" stay those of the planned window's last row: no
 // target looks at them. Where rows have no terminated_key, done_key says it.
 //
-// Plan: rows empty; context[0] the rows behind each draw in its window, oldest
-//   first, at most n - 1; context[1] the last row of each window.
+// A part of RowArithmetic, over single rows, slices or sequences.
+//
 // Adds: steps_key int64 [B, 1], k; gamma_key float32 [B, 1], gamma^k.
 // Shapes: rewards float32 or float64 of any shape; flags bool [1], each of them
 //   may be missing.
@@ -33,13 +40,9 @@ namespace rill {
 // Differs from TorchRL's MultiStep: the flags follow the window, so that a
 //   target never bootstraps through a terminal state, and the own reward is not
 //   kept ("original_reward", "nonterminal").
-// Cost: O(rows of context), and each needed byte is read once: the batch's own
-//   next observation is not.
-//
-// Example (NStepReturnsTest.Example runs it):
-//   RILL_ASSIGN_OR_RETURN(auto returns,
-//                         NStepReturns::Create({.num_steps = 3, .gamma =
-//                         0.9}));
+// Cost: O(rows x steps), and each needed byte is read once: the next
+//   observation of a row that is no window's last is not read.
+// Thread-safety: immutable.
 class NStepReturns {
  public:
   struct Options {
@@ -54,8 +57,52 @@ class NStepReturns {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<UnitTransform>> Create(
-      const Options& options);
+  static absl::StatusOr<NStepReturns> Create(const Options& options);
+
+  const Options& options() const { return options_; }
+  // As Transform::option_values.
+  OptionValues option_values() const;
+
+  // The rest is RowArithmetic's; `caller` starts the messages.
+
+  // NOT_FOUND or INVALID_ARGUMENT where it cannot work on such rows.
+  absl::Status CheckRows(absl::string_view caller,
+                         const TensorDictSpec& rows) const;
+  // Leaves that are made of several rows: rewards and flags.
+  bool IsSummed(absl::string_view key) const;
+  absl::Status ExtendSpec(const TensorDictSpec& rows,
+                          TensorDictSpec* batch) const;
+  // `list` is the plan's kStepsBehind, `behind` those leaves of its rows. The
+  // batch has its own.
+  absl::Status Apply(absl::string_view caller, const SamplePlan& plan,
+                     const SamplePlan::Context& list, const TensorDict& behind,
+                     TensorDict* batch) const;
+
+ private:
+  explicit NStepReturns(const Options& options);
+
+  std::array<const std::string*, 3> Flags() const {
+    return {&options_.terminated_key, &options_.truncated_key,
+            &options_.done_key};
+  }
+  absl::StatusOr<absl::Span<const int64_t>> CountSteps(
+      absl::string_view caller, const SamplePlan& plan,
+      const SamplePlan::Context& list, const TensorDict& behind,
+      TensorDict* batch) const;
+  absl::Status Sum(absl::string_view caller, absl::string_view key,
+                   const SamplePlan& plan, const SamplePlan::Context& list,
+                   const TensorDict& behind, absl::Span<const int64_t> steps,
+                   TensorDict* batch) const;
+  static absl::Status TakeFlags(absl::string_view caller, absl::string_view key,
+                                const SamplePlan& plan,
+                                const SamplePlan::Context& list,
+                                const TensorDict& behind,
+                                absl::Span<const int64_t> steps,
+                                TensorDict* batch);
+
+  Options options_;
+  std::vector<double> powers_;  // gamma^0 ... gamma^n.
+  std::vector<float> float_powers_;
 };
 
 }  // namespace rill

@@ -16,6 +16,7 @@
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/unit_transform_conformance.h"
 #include "rill/transforms/testing/fake_units.h"
+#include "rill/transforms/units/row_arithmetic.h"
 
 namespace rill {
 namespace {
@@ -30,7 +31,7 @@ using ::testing::UnorderedElementsAre;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<UnitTransform> Make(const NStepReturns::Options& options) {
-  auto made = NStepReturns::Create(options);
+  auto made = RowArithmetic::Create({.n_step = options});
   RILL_EXPECT_OK(made);
   return made.ok() ? *std::move(made) : nullptr;
 }
@@ -52,12 +53,6 @@ FakeSampleReader FiveSteps() {
 }
 
 const std::vector<bool> kFiveEnds = {false, false, true, false, true};
-
-TEST(NStepReturnsTest, Example) {
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto returns, NStepReturns::Create({.num_steps = 3, .gamma = 0.9}));
-  EXPECT_EQ(returns->name(), "NStepReturns");
-}
 
 TEST(NStepReturnsTest, T3_TwoSteps) {
   const auto returns = Make({.num_steps = 2, .gamma = 0.9});
@@ -294,7 +289,8 @@ TEST(NStepReturnsTest, WindowsThatAreNotTheUnitsAreRefused) {
   const FakeUnits units(kFiveEnds);
   const FakeSampleReader reader = FiveSteps();
   EXPECT_THAT(reader.Read(*returns, units.NSteps({0, 3}, 3)),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("at most 2")));
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("at most 1 steps behind")));
   SamplePlan plan = units.NSteps({0, 3}, 2);
   plan.context[1].rows[1] = 3;
   EXPECT_THAT(reader.Read(*returns, plan),

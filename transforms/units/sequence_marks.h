@@ -3,10 +3,15 @@
 #define RILL_TRANSFORMS_UNITS_SEQUENCE_MARKS_H_
 
 #include <cstdint>
-#include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/transforms/unit_transform.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/option_values.h"
+#include "rill/slots/plan_layout.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
@@ -14,8 +19,10 @@ namespace rill {
 // an anchor, `length` rows to learn from that begin with it, and `bootstrap`
 // rows behind those. What TorchRL's Sequence unit reports.
 //
-// Plan: no context; rows of sequences with the draws as segments, each of
-//   burn_in + length + bootstrap rows, mask 0 where a row only pads.
+// A part of RowArithmetic. Each draw has burn_in rows, and then 1 to length +
+// bootstrap rows: fewer where sequences end with their trajectory
+// (SequenceEnd::kStop).
+//
 // Adds, all [R]:
 //   sequence_id       int64  which draw
 //   step_in_sequence  int64  0 .. burn_in + length + bootstrap - 1
@@ -23,9 +30,7 @@ namespace rill {
 //   validity_mask     bool   no padding
 //   anchor_index      int64  the slot of the draw
 //
-// Example (SequenceMarksTest.Example runs it):
-//   RILL_ASSIGN_OR_RETURN(
-//       auto marks, SequenceMarks::Create({.length = 8, .burn_in = 4}));
+// Thread-safety: immutable.
 class SequenceMarks {
  public:
   struct Options {
@@ -35,8 +40,32 @@ class SequenceMarks {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<UnitTransform>> Create(
-      const Options& options);
+  static absl::StatusOr<SequenceMarks> Create(const Options& options);
+
+  const Options& options() const { return options_; }
+  // As Transform::option_values.
+  OptionValues option_values() const;
+
+  // The rest is RowArithmetic's; `caller` starts the messages.
+
+  // INVALID_ARGUMENT where the draws of the plans have other rows.
+  absl::Status CheckLayout(absl::string_view caller,
+                           const PlanLayout& plans) const;
+  // INVALID_ARGUMENT where it cannot work on such rows.
+  absl::Status CheckRows(absl::string_view caller,
+                         const TensorDictSpec& rows) const;
+  absl::Status ExtendSpec(TensorDictSpec* batch) const;
+  absl::Status Apply(absl::string_view caller, const SamplePlan& plan,
+                     TensorDict* batch) const;
+
+ private:
+  explicit SequenceMarks(const Options& options) : options_(options) {}
+
+  int64_t total() const {
+    return options_.burn_in + options_.length + options_.bootstrap;
+  }
+
+  Options options_;
 };
 
 }  // namespace rill

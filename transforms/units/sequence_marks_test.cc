@@ -16,6 +16,7 @@
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/unit_transform_conformance.h"
 #include "rill/transforms/testing/fake_units.h"
+#include "rill/transforms/units/row_arithmetic.h"
 
 namespace rill {
 namespace {
@@ -25,7 +26,7 @@ using ::testing::HasSubstr;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<UnitTransform> Make(const SequenceMarks::Options& options) {
-  auto made = SequenceMarks::Create(options);
+  auto made = RowArithmetic::Create({.sequence_marks = options});
   RILL_EXPECT_OK(made);
   return made.ok() ? *std::move(made) : nullptr;
 }
@@ -38,12 +39,6 @@ FakeSampleReader TenSteps() {
 }
 
 const FakeUnits kTwoTrajectories({0, 0, 0, 0, 1, 0, 0, 0, 0, 1});
-
-TEST(SequenceMarksTest, Example) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto marks,
-                            SequenceMarks::Create({.length = 8, .burn_in = 4}));
-  EXPECT_EQ(marks->name(), "SequenceMarks");
-}
 
 // The example of TorchRL's Sequence, and a sequence that runs over an end.
 TEST(SequenceMarksTest, SaysWhatTheSequenceUnitSays) {
@@ -113,6 +108,28 @@ TEST(SequenceMarksTest, MasksTellRealRowsOverRandomPlans) {
   }
 }
 
+// Sequences that end with their trajectory, SequenceEnd::kStop.
+TEST(SequenceMarksTest, ShortSequencesAreMarkedAsFarAsTheyGo) {
+  const auto marks = Make({.length = 2, .bootstrap = 1});
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict batch,
+      TenSteps().Read(*marks, kTwoTrajectories.Slices({4, 3, 7}, 3, false)));
+  EXPECT_THAT(batch.Get("obs"),
+              IsOkAndHolds(TensorElementsAre<int64_t>(4, 3, 4, 7, 8, 9)));
+  EXPECT_THAT(batch.Get("sequence_id"),
+              IsOkAndHolds(TensorElementsAre<int64_t>(0, 1, 1, 2, 2, 2)));
+  EXPECT_THAT(batch.Get("step_in_sequence"),
+              IsOkAndHolds(TensorElementsAre<int64_t>(0, 0, 1, 0, 1, 2)));
+  EXPECT_THAT(batch.Get("learning_mask"),
+              IsOkAndHolds(TensorElementsAre<bool>(true, true, true, true, true,
+                                                   false)));
+  EXPECT_THAT(batch.Get("validity_mask"),
+              IsOkAndHolds(
+                  TensorElementsAre<bool>(true, true, true, true, true, true)));
+  EXPECT_THAT(batch.Get("anchor_index"),
+              IsOkAndHolds(TensorElementsAre<int64_t>(4, 3, 3, 7, 7, 7)));
+}
+
 TEST(SequenceMarksTest, OptionsOutOfRangeAreNamed) {
   EXPECT_THAT(SequenceMarks::Create({.length = 0}),
               StatusIs(kInvalidArgument, HasSubstr("length")));
@@ -129,8 +146,9 @@ TEST(SequenceMarksTest, RowsWithItsKeysAndOtherPlansAreRefused) {
   EXPECT_THAT(marks->PlanReads(rows),
               StatusIs(kInvalidArgument, HasSubstr("anchor_index")));
   EXPECT_THAT(
-      TenSteps().Read(*marks, kTwoTrajectories.Slices({0, 3}, 3, false)),
-      StatusIs(absl::StatusCode::kInternal, HasSubstr("want 3 for each")));
+      TenSteps().Read(*marks, kTwoTrajectories.Slices({3, 0}, 4, false)),
+      StatusIs(absl::StatusCode::kInternal,
+               HasSubstr("got 4 rows of draw 1, want 1 to 3")));
 }
 
 UnitTransformUnderTest UnderTest() {

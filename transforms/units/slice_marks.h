@@ -2,11 +2,16 @@
 #ifndef RILL_TRANSFORMS_UNITS_SLICE_MARKS_H_
 #define RILL_TRANSFORMS_UNITS_SLICE_MARKS_H_
 
-#include <memory>
+#include <array>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/transforms/unit_transform.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/option_values.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
@@ -16,16 +21,15 @@ namespace rill {
 // over the flat batch do not run from a slice into the next. TorchRL's
 // truncated_key.
 //
-// Plan: no context; rows of slices with the draws as segments, mask 0 where a
-//   row only pads. Rows empty: each draw is a slice of one row.
+// A part of RowArithmetic, over slices, trajectories or single rows, each of
+// which is then a slice.
+//
 // Adds: what is not stored of the three flags below "next": no truncation, no
 //   termination, and done where either is. Never is_init: without the stored
 //   one, a reset inside a slice would not show.
 // Shapes: flags bool [1].
 // Differs from TorchRL: a truncation that is stored inside a slice stays.
-//
-// Example (SliceMarksTest.Example runs it):
-//   RILL_ASSIGN_OR_RETURN(auto marks, SliceMarks::Create({}));
+// Thread-safety: immutable.
 class SliceMarks {
  public:
   struct Options {
@@ -36,8 +40,35 @@ class SliceMarks {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<UnitTransform>> Create(
-      const Options& options);
+  static absl::StatusOr<SliceMarks> Create(const Options& options);
+
+  const Options& options() const { return options_; }
+  // As Transform::option_values.
+  OptionValues option_values() const;
+
+  // The rest is RowArithmetic's; `caller` starts the messages.
+
+  // INVALID_ARGUMENT where it cannot work on such rows.
+  absl::Status CheckRows(absl::string_view caller,
+                         const TensorDictSpec& rows) const;
+  bool IsMark(absl::string_view key) const;
+  absl::Status ExtendSpec(absl::string_view caller, const TensorDictSpec& rows,
+                          TensorDictSpec* batch) const;
+  // `rows` has the stored flags, those that are marks. Where `windows` is not
+  // null, flags that it has are the batch's already (NStepReturns::Apply).
+  absl::Status Apply(absl::string_view caller, const SamplePlan& plan,
+                     const TensorDict& rows, const TensorDict* windows,
+                     TensorDict* batch) const;
+
+ private:
+  explicit SliceMarks(const Options& options) : options_(options) {}
+
+  std::array<const std::string*, 4> Marks() const {
+    return {&options_.truncated_key, &options_.terminated_key,
+            &options_.done_key, &options_.is_init_key};
+  }
+
+  Options options_;
 };
 
 }  // namespace rill

@@ -16,6 +16,7 @@
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/unit_transform_conformance.h"
 #include "rill/transforms/testing/fake_units.h"
+#include "rill/transforms/units/row_arithmetic.h"
 
 namespace rill {
 namespace {
@@ -25,7 +26,7 @@ using ::testing::HasSubstr;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<UnitTransform> Make() {
-  auto made = SliceMarks::Create({});
+  auto made = RowArithmetic::Create({.slice_marks = SliceMarks::Options{}});
   RILL_EXPECT_OK(made);
   return made.ok() ? *std::move(made) : nullptr;
 }
@@ -53,11 +54,6 @@ FakeSampleReader SixSteps(const std::vector<std::string>& keys) {
 const std::vector<std::string> kAllKeys = {"next/terminated", "next/truncated",
                                            "next/done", "is_init"};
 const FakeUnits kSixUnits({false, false, false, true, false, true});
-
-TEST(SliceMarksTest, Example) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto marks, SliceMarks::Create({}));
-  EXPECT_EQ(marks->name(), "SliceMarks");
-}
 
 TEST(SliceMarksTest, S6_LastRowIsTruncatedAndDoneAlsoWhereTerminated) {
   RILL_ASSERT_OK_AND_ASSIGN(

@@ -2,30 +2,27 @@
 #include "rill/transforms/units/stack_frames.h"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstring>
-#include <set>
 #include <type_traits>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/units/draw_rows.h"
 #include "rill/transforms/units/unit_input.h"
 
 namespace rill {
 namespace {
 
+using transforms_internal::DrawRows;
+using transforms_internal::DrawWalk;
 using transforms_internal::InputLeaf;
 using transforms_internal::IsNext;
 using transforms_internal::OutputLeaf;
 
-constexpr absl::string_view kPlanReads = "StackFrames::PlanReads";
-constexpr absl::string_view kBatchSpec = "StackFrames::BatchSpec";
-constexpr absl::string_view kApply = "StackFrames::Apply";
+constexpr absl::string_view kCreate = "StackFrames::Create";
 constexpr int64_t kMaxFrames = int64_t{1} << 20;
 
 // The key of the frames before `key`'s: the root's.
@@ -33,17 +30,15 @@ std::string FrameKey(const std::string& key) {
   return IsNext(key) ? key.substr(5) : key;
 }
 
-// A frame is `outer` pieces of `piece` bytes; a stack is the first piece of
-// each of its frames, then the second of each, ...
-struct Layout {
-  Shape stack;  // Without the batch dimension.
+// As StackFrames::Layout.
+struct Pieces {
   int64_t outer = 1;
   int64_t piece = 0;
 };
 
 // Copies a frame to its place in a stack of `n`. Pieces of the usual widths by
 // plain loads.
-void PutFrame(const std::byte* frame, const Layout& layout, int64_t n,
+void PutFrame(const std::byte* frame, const Pieces& layout, int64_t n,
               std::byte* to) {
   const auto copy = [&](auto width) {
     for (int64_t i = 0; i < layout.outer; ++i) {
@@ -68,7 +63,7 @@ void PutFrame(const std::byte* frame, const Layout& layout, int64_t n,
 }
 
 // The same of a frame of one value.
-void PutValue(const std::byte* value, int64_t size, const Layout& layout,
+void PutValue(const std::byte* value, int64_t size, const Pieces& layout,
               int64_t n, std::byte* to) {
   for (int64_t i = 0; i < layout.outer; ++i, to += n * layout.piece) {
     for (int64_t at = 0; at < layout.piece; at += size) {
@@ -77,245 +72,249 @@ void PutValue(const std::byte* value, int64_t size, const Layout& layout,
   }
 }
 
-class StackFramesTransform final : public UnitTransform {
- public:
-  explicit StackFramesTransform(const StackFrames::Options& options)
-      : options_(options) {
-    for (const std::string& key : options.keys) {
-      frame_keys_.push_back(FrameKey(key));
-    }
-    if (options.padding == StackFrames::Padding::kSame) return;
-    for (int i = 0; i < kNumDTypes; ++i) {
-      absl::StatusOr<Tensor> value = transforms_internal::FillValue(
-          kApply, "", options.value, static_cast<DType>(i), {});
-      if (value.ok()) values_[static_cast<size_t>(i)] = *std::move(value);
-    }
+}  // namespace
+
+StackFrames::StackFrames(const Options& options) : options_(options) {
+  for (const std::string& key : options.keys) {
+    frame_keys_.push_back(FrameKey(key));
   }
-
-  absl::string_view name() const override { return "StackFrames"; }
-
-  absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const override {
-    RILL_RETURN_IF_ERROR(CheckRows(kPlanReads, rows));
-    Reads reads;
-    for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
-      (IsStacked(leaf.key) ? reads.rows.apart : reads.rows.batch)
-          .push_back(leaf.key);
-    }
-    std::set<std::string> frames;
-    for (const std::string& key : options_.keys) frames.insert(FrameKey(key));
-    reads.context.resize(1);
-    reads.context[0].apart.assign(frames.begin(), frames.end());
-    return reads;
+  if (options.padding == Padding::kSame) return;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    absl::StatusOr<Tensor> value = transforms_internal::FillValue(
+        kCreate, "", options.value, static_cast<DType>(i), {});
+    if (value.ok()) values_[static_cast<size_t>(i)] = *std::move(value);
   }
+}
 
-  absl::StatusOr<TensorDictSpec> BatchSpec(
-      const TensorDictSpec& rows) const override {
-    RILL_RETURN_IF_ERROR(CheckRows(kBatchSpec, rows));
-    TensorDictSpec batch = rows;
-    for (const std::string& key : options_.keys) {
-      RILL_ASSIGN_OR_RETURN(const LeafSpec stack, StackSpec(key, rows));
-      RILL_RETURN_IF_ERROR(batch.Set(key, stack));
-    }
-    return batch;
+bool StackFrames::IsStacked(absl::string_view key) const {
+  return std::find(options_.keys.begin(), options_.keys.end(), key) !=
+         options_.keys.end();
+}
+
+std::set<std::string> StackFrames::KeysBefore() const {
+  return {frame_keys_.begin(), frame_keys_.end()};
+}
+
+std::set<std::string> StackFrames::KeysBehind() const {
+  std::set<std::string> keys;
+  for (const std::string& key : options_.keys) {
+    if (IsNext(key) && options_.num_frames > 1) keys.insert(FrameKey(key));
   }
+  return keys;
+}
 
-  absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
-                     absl::Span<const TensorDict> context,
-                     TensorDict* batch) const override {
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckInput(kApply, plan, 1, rows,
-                                                         context, *batch));
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckOneRowADraw(kApply, plan));
-    RILL_RETURN_IF_ERROR(CheckFrames(plan));
-    for (size_t i = 0; i < options_.keys.size(); ++i) {
-      RILL_RETURN_IF_ERROR(
-          Stack(i, plan.context[0].mask, rows, context[0], batch));
-    }
-    return absl::OkStatus();
+absl::StatusOr<StackFrames::Layout> StackFrames::LayoutOf(
+    absl::string_view caller, absl::string_view key, DType dtype,
+    const Shape& frame) const {
+  const int rank = frame.rank() + (options_.new_dim ? 1 : 0);
+  const int at = rank + options_.dim;
+  if (at < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": \"", key, "\": got frames ", frame.ToString(),
+                     ", want the dimension ", options_.dim,
+                     "; new_dim = true stacks along one of their own"));
   }
-
- private:
-  bool IsStacked(absl::string_view key) const {
-    return std::find(options_.keys.begin(), options_.keys.end(), key) !=
-           options_.keys.end();
+  Layout layout;
+  layout.outer = frame.Prefix(at).num_elements();
+  layout.piece = frame.Suffix(at).num_elements() * DTypeSize(dtype);
+  std::array<int64_t, Shape::kMaxRank + 1> sizes = {};
+  int64_t* const joined = sizes.data() + at;
+  std::copy_n(frame.sizes().begin(), at, sizes.data());
+  std::copy(frame.sizes().begin() + at, frame.sizes().end(),
+            joined + (options_.new_dim ? 1 : 0));
+  if (options_.new_dim) *joined = 1;
+  if (__builtin_mul_overflow(*joined, options_.num_frames, joined)) {
+    *joined = -1;
   }
+  const absl::StatusOr<Shape> stack = Shape::Create(
+      absl::MakeConstSpan(sizes.data(), static_cast<size_t>(rank)));
+  // One dimension more is the batch's.
+  if (!stack.ok() || rank >= Shape::kMaxRank) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": \"", key, "\": got frames ", frame.ToString(), ", want ",
+        options_.num_frames, " of them inside the limits of a shape"));
+  }
+  layout.stack = *stack;
+  return layout;
+}
 
-  absl::StatusOr<Layout> LayoutOf(absl::string_view caller,
-                                  absl::string_view key, DType dtype,
-                                  const Shape& frame) const {
-    const int rank = frame.rank() + (options_.new_dim ? 1 : 0);
-    const int at = rank + options_.dim;
-    if (at < 0) {
+OptionValues StackFrames::option_values() const {
+  return OptionValues()
+      .Int("num_frames", options_.num_frames)
+      .Texts("keys", options_.keys)
+      .Int("dim", options_.dim)
+      .Bool("new_dim", options_.new_dim)
+      .Choice("padding",
+              options_.padding == Padding::kSame ? "kSame" : "kConstant")
+      .Double("value", options_.value);
+}
+
+absl::Status StackFrames::CheckRows(absl::string_view caller,
+                                    const TensorDictSpec& rows) const {
+  for (const std::string& key : options_.keys) {
+    RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
+                          transforms_internal::FindSpec(caller, key, rows));
+    RILL_ASSIGN_OR_RETURN(
+        const LeafSpec frame,
+        transforms_internal::FindSpec(caller, FrameKey(key), rows));
+    if (leaf.dtype != frame.dtype || !(leaf.shape == frame.shape)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(caller, ": \"", key, "\": got frames ", frame.ToString(),
-                       ", want the dimension ", options_.dim,
-                       "; new_dim = true stacks along one of their own"));
+          absl::StrCat(caller, ": \"", key, "\": got ", leaf.ToString(),
+                       ", want \"", FrameKey(key), "\"'s ", frame.ToString()));
     }
-    Layout layout;
-    layout.outer = frame.Prefix(at).num_elements();
-    layout.piece = frame.Suffix(at).num_elements() * DTypeSize(dtype);
-    std::array<int64_t, Shape::kMaxRank + 1> sizes = {};
-    int64_t* const joined = sizes.data() + at;
-    std::copy_n(frame.sizes().begin(), at, sizes.data());
-    std::copy(frame.sizes().begin() + at, frame.sizes().end(),
-              joined + (options_.new_dim ? 1 : 0));
-    if (options_.new_dim) *joined = 1;
-    if (__builtin_mul_overflow(*joined, options_.num_frames, joined)) {
-      *joined = -1;
+    RILL_RETURN_IF_ERROR(
+        LayoutOf(caller, key, leaf.dtype, leaf.shape).status());
+    if (options_.padding == StackFrames::Padding::kSame) continue;
+    if (!values_[static_cast<size_t>(leaf.dtype)].is_valid()) {
+      return BadValue(caller, key, leaf.dtype);
     }
-    const absl::StatusOr<Shape> stack = Shape::Create(
-        absl::MakeConstSpan(sizes.data(), static_cast<size_t>(rank)));
-    // One dimension more is the batch's.
-    if (!stack.ok() || rank >= Shape::kMaxRank) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": \"", key, "\": got frames ", frame.ToString(), ", want ",
-          options_.num_frames, " of them inside the limits of a shape"));
-    }
-    layout.stack = *stack;
-    return layout;
   }
+  return absl::OkStatus();
+}
 
-  absl::Status CheckRows(absl::string_view caller,
-                         const TensorDictSpec& rows) const {
-    for (const std::string& key : options_.keys) {
-      RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
-                            transforms_internal::FindSpec(caller, key, rows));
+absl::Status StackFrames::BadValue(absl::string_view caller,
+                                   absl::string_view key, DType dtype) const {
+  return transforms_internal::FillValue(caller, key, options_.value, dtype, {})
+      .status();
+}
+
+// The frames' domain along a new dimension, which joining merges with the one
+// behind it. No bounds where a row of choices would be torn, or the frames
+// before are of another domain.
+absl::StatusOr<LeafSpec> StackFrames::StackSpec(
+    absl::string_view caller, const std::string& key,
+    const TensorDictSpec& rows) const {
+  LeafSpec frame = *rows.Find(key);
+  RILL_ASSIGN_OR_RETURN(const Layout layout,
+                        LayoutOf(caller, key, frame.dtype, frame.shape));
+  const LeafSpec any = LeafSpec::Unbounded(frame.dtype, layout.stack);
+  if (options_.num_frames > 1 && !(frame == *rows.Find(FrameKey(key)))) {
+    return any;
+  }
+  if (options_.padding == StackFrames::Padding::kConstant) {
+    RILL_ASSIGN_OR_RETURN(frame, transforms_internal::WithFillValue(
+                                     caller, key, options_.value, frame));
+  }
+  const int at = layout.stack.rank() + options_.dim;
+  const absl::StatusOr<LeafSpec> one = frame.Unsqueeze(at);
+  if (!one.ok()) return any;
+  const absl::StatusOr<LeafSpec> stack =
+      one->Expand(one->shape.WithSize(at, options_.num_frames));
+  if (!stack.ok()) return any;
+  return stack->Reshape(layout.stack).value_or(any);
+}
+
+absl::Status StackFrames::ExtendSpec(absl::string_view caller,
+                                     const TensorDictSpec& rows,
+                                     TensorDictSpec* batch) const {
+  for (const std::string& key : options_.keys) {
+    RILL_ASSIGN_OR_RETURN(const LeafSpec stack, StackSpec(caller, key, rows));
+    RILL_RETURN_IF_ERROR(batch->Set(key, stack));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StackFrames::Apply(absl::string_view caller, const Input& input,
+                                TensorDict* batch) const {
+  for (size_t i = 0; i < options_.keys.size(); ++i) {
+    RILL_RETURN_IF_ERROR(Stack(caller, i, input, batch));
+  }
+  return absl::OkStatus();
+}
+
+struct StackFrames::Frames {
+  bool is_next = false;
+  Tensor before;  // [draws * (N - 1)]
+  Tensor rows;    // [R] Root frames of the batch's rows; not read for N = 1.
+  Tensor behind;  // Those of the steps behind; invalid where there are none.
+  Tensor last;    // [R] Each stack's newest, of "next" leaves alone.
+  Tensor value;   // One element; invalid where none is padded by value.
+};
+
+absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
+                                const Input& input, TensorDict* batch) const {
+  const std::string& key = options_.keys[i];
+  const std::string& frame_key = frame_keys_[i];
+  Frames frames;
+  frames.is_next = IsNext(key);
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor newest,
+      transforms_internal::ReadLeaf(
+          caller, key, frames.is_next ? *input.ends : *input.rows));
+  const Shape frame = newest.shape().Suffix(1);
+  const DType dtype = newest.dtype();
+  RILL_ASSIGN_OR_RETURN(
+      frames.before,
+      InputLeaf(caller, frame_key, dtype,
+                input.before->batch_shape().Concat(frame), *input.before));
+  RILL_ASSIGN_OR_RETURN(frames.rows,
+                        InputLeaf(caller, frame_key, dtype, newest.shape(),
+                                  IsStacked(frame_key) ? *input.rows : *batch));
+  if (frames.is_next) {
+    frames.last = newest;
+    if (input.steps != nullptr && options_.num_frames > 1) {
       RILL_ASSIGN_OR_RETURN(
-          const LeafSpec frame,
-          transforms_internal::FindSpec(caller, FrameKey(key), rows));
-      if (leaf.dtype != frame.dtype || !(leaf.shape == frame.shape)) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            caller, ": \"", key, "\": got ", leaf.ToString(), ", want \"",
-            FrameKey(key), "\"'s ", frame.ToString()));
+          frames.behind,
+          InputLeaf(caller, frame_key, dtype,
+                    input.behind->batch_shape().Concat(frame), *input.behind));
+    }
+  }
+  if (options_.padding == Padding::kConstant && !input.frames->mask.empty()) {
+    frames.value = values_[static_cast<size_t>(dtype)];
+    if (!frames.value.is_valid()) return BadValue(caller, key, dtype);
+  }
+  RILL_ASSIGN_OR_RETURN(const Layout layout,
+                        LayoutOf(caller, key, dtype, frame));
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor stacks,
+      OutputLeaf(key, dtype, batch->batch_shape().Concat(layout.stack), batch));
+  Fill(input, frames, layout, stacks);
+  return absl::OkStatus();
+}
+
+// A stack of a root leaf ends with its row's frame; that of a "next" leaf has
+// the frames up to the last row of the window, and then what follows that.
+void StackFrames::Fill(const Input& input, const Frames& frames,
+                       const Layout& layout, const Tensor& stacks) const {
+  const int64_t n = options_.num_frames;
+  const Pieces pieces = {.outer = layout.outer, .piece = layout.piece};
+  const int64_t bytes = layout.outer * layout.piece;
+  if (bytes == 0) return;
+  const std::byte* const behind =
+      frames.behind.is_valid() ? frames.behind.raw_data() : nullptr;
+  const int64_t roots = frames.is_next ? n - 1 : n;
+  DrawWalk walk(*input.plan, input.steps);
+  for (DrawRows rows; walk.Next(&rows);) {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      std::byte* to = stacks.raw_data() + row * n * bytes;
+      int64_t end = rows.PositionOf(row);
+      if (frames.is_next && input.steps != nullptr) {
+        end = std::min(end + input.num_steps, rows.num_positions()) - 1;
       }
-      RILL_RETURN_IF_ERROR(
-          LayoutOf(caller, key, leaf.dtype, leaf.shape).status());
-      if (options_.padding == StackFrames::Padding::kSame) continue;
-      if (!values_[static_cast<size_t>(leaf.dtype)].is_valid()) {
-        return BadValue(caller, key, leaf.dtype);
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status BadValue(absl::string_view caller, absl::string_view key,
-                        DType dtype) const {
-    return transforms_internal::FillValue(caller, key, options_.value, dtype,
-                                          {})
-        .status();
-  }
-
-  // The frames' domain along a new dimension, which joining merges with the one
-  // behind it. No bounds where a row of choices would be torn, or the frames
-  // before are of another domain.
-  absl::StatusOr<LeafSpec> StackSpec(const std::string& key,
-                                     const TensorDictSpec& rows) const {
-    LeafSpec frame = *rows.Find(key);
-    RILL_ASSIGN_OR_RETURN(const Layout layout,
-                          LayoutOf(kBatchSpec, key, frame.dtype, frame.shape));
-    const LeafSpec any = LeafSpec::Unbounded(frame.dtype, layout.stack);
-    if (options_.num_frames > 1 && !(frame == *rows.Find(FrameKey(key)))) {
-      return any;
-    }
-    if (options_.padding == StackFrames::Padding::kConstant) {
-      RILL_ASSIGN_OR_RETURN(frame, transforms_internal::WithFillValue(
-                                       kBatchSpec, key, options_.value, frame));
-    }
-    const int at = layout.stack.rank() + options_.dim;
-    const absl::StatusOr<LeafSpec> one = frame.Unsqueeze(at);
-    if (!one.ok()) return any;
-    const absl::StatusOr<LeafSpec> stack =
-        one->Expand(one->shape.WithSize(at, options_.num_frames));
-    if (!stack.ok()) return any;
-    return stack->Reshape(layout.stack).value_or(any);
-  }
-
-  absl::Status CheckFrames(const SamplePlan& plan) const {
-    const SamplePlan::Context& frames = plan.context[0];
-    const size_t before = static_cast<size_t>(options_.num_frames - 1);
-    bool is_right = before == 0
-                        ? frames.rows.empty()
-                        : frames.rows.size() % before == 0 &&
-                              frames.rows.size() / before == plan.draws.size();
-    for (size_t i = 0; is_right && i < frames.rows.size(); ++i) {
-      is_right = frames.segments[i] == static_cast<int64_t>(i / before);
-    }
-    if (is_right) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat(
-        kApply, ": plan: got ", frames.rows.size(), " frames before ",
-        plan.draws.size(), " draws, want ", before, " before each"));
-  }
-
-  absl::Status Stack(size_t i, const std::vector<uint8_t>& mask,
-                     const TensorDict& rows, const TensorDict& context,
-                     TensorDict* batch) const {
-    const std::string& key = options_.keys[i];
-    const std::string& frame_key = frame_keys_[i];
-    RILL_ASSIGN_OR_RETURN(const Tensor last,
-                          transforms_internal::ReadLeaf(kApply, key, rows));
-    const Shape frame = last.shape().Suffix(1);
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor before,
-        InputLeaf(kApply, frame_key, last.dtype(),
-                  context.batch_shape().Concat(frame), context));
-    // Of a next frame, the frame before it.
-    Tensor own;
-    if (IsNext(key)) {
-      RILL_ASSIGN_OR_RETURN(
-          own, InputLeaf(kApply, frame_key, last.dtype(), last.shape(),
-                         IsStacked(frame_key) ? rows : *batch));
-    }
-    Tensor value;
-    if (options_.padding == StackFrames::Padding::kConstant && !mask.empty()) {
-      value = values_[static_cast<size_t>(last.dtype())];
-      if (!value.is_valid()) return BadValue(kApply, key, last.dtype());
-    }
-    RILL_ASSIGN_OR_RETURN(const Layout layout,
-                          LayoutOf(kApply, key, last.dtype(), frame));
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor stacks,
-        OutputLeaf(key, last.dtype(), batch->batch_shape().Concat(layout.stack),
-                   batch));
-    Fill({last, own, before, value}, mask, layout, stacks);
-    return absl::OkStatus();
-  }
-
-  struct Frames {
-    Tensor last;    // [B] The newest of each stack.
-    Tensor own;     // [B] The one before it, of next frames alone.
-    Tensor before;  // [B * (N - 1)] Those before the row's own.
-    Tensor value;   // One element; invalid where none is padded by value.
-  };
-
-  void Fill(const Frames& frames, const std::vector<uint8_t>& mask,
-            const Layout& layout, const Tensor& stacks) const {
-    const int64_t n = options_.num_frames;
-    const int64_t bytes = layout.outer * layout.piece;
-    const bool is_next = frames.own.is_valid();
-    if (bytes == 0) return;
-    std::byte* to = stacks.raw_data();
-    for (int64_t i = 0; i < frames.last.shape()[0]; ++i, to += n * bytes) {
-      for (int64_t k = 0; k + 1 < n; ++k) {
-        const int64_t j = i * (n - 1) + k + (is_next ? 1 : 0);
-        std::byte* place = to + k * layout.piece;
-        if (is_next && k + 2 == n) {
-          PutFrame(frames.own.raw_data() + i * bytes, layout, n, place);
-        } else if (frames.value.is_valid() &&
-                   mask[static_cast<size_t>(j)] == 0) {
+      for (int64_t position = end - roots + 1; position <= end;
+           ++position, to += layout.piece) {
+        if (position >= 0) {
+          PutFrame(rows.At(position, frames.rows.raw_data(), behind, bytes),
+                   pieces, n, to);
+          continue;
+        }
+        const int64_t place = (rows.draw + 1) * (n - 1) + position;
+        if (frames.value.is_valid() &&
+            input.frames->mask[static_cast<size_t>(place)] == 0) {
           PutValue(frames.value.raw_data(), DTypeSize(frames.value.dtype()),
-                   layout, n, place);
+                   pieces, n, to);
         } else {
-          PutFrame(frames.before.raw_data() + j * bytes, layout, n, place);
+          PutFrame(frames.before.raw_data() + place * bytes, pieces, n, to);
         }
       }
-      PutFrame(frames.last.raw_data() + i * bytes, layout, n,
-               to + (n - 1) * layout.piece);
+      if (frames.is_next) {
+        PutFrame(frames.last.raw_data() + row * bytes, pieces, n, to);
+      }
     }
   }
+}
 
-  const StackFrames::Options options_;
-  std::vector<std::string> frame_keys_;    // Of each key.
-  std::array<Tensor, kNumDTypes> values_;  // Of padding, where there are any.
-};
+namespace {
 
 absl::Status BadOption(absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -324,8 +323,7 @@ absl::Status BadOption(absl::string_view what) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<UnitTransform>> StackFrames::Create(
-    const Options& options) {
+absl::StatusOr<StackFrames> StackFrames::Create(const Options& options) {
   if (options.num_frames < 1 || options.num_frames > kMaxFrames) {
     return BadOption(absl::StrCat("num_frames: got ", options.num_frames,
                                   ", want 1 .. ", kMaxFrames));
@@ -345,7 +343,7 @@ absl::StatusOr<std::unique_ptr<UnitTransform>> StackFrames::Create(
           absl::StrCat("keys: got \"", key, "\" twice, want once"));
     }
   }
-  return std::make_unique<StackFramesTransform>(options);
+  return StackFrames(options);
 }
 
 }  // namespace rill

@@ -2,13 +2,23 @@
 #ifndef RILL_TRANSFORMS_UNITS_STACK_FRAMES_H_
 #define RILL_TRANSFORMS_UNITS_STACK_FRAMES_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/transforms/unit_transform.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/option_values.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
@@ -20,15 +30,13 @@ namespace rill {
 // then its own: what <key> will be one step later. <key> need not be stacked
 // itself, but be stored.
 //
-// Plan: rows empty; context[0] the N - 1 rows before each draw, oldest first;
-//   mask 0 where there was none, the row is then the trajectory's first.
+// A part of RowArithmetic, over single rows, slices or sequences.
+//
 // Shapes: leaves of any dtype; along `dim` N times as long, or with a new
 //   dimension of N.
-// Cost: one copy of each frame; frames are read N times, once for each row.
-//
-// Example (StackFramesTest.Example runs it): channels first, as images are.
-//   RILL_ASSIGN_OR_RETURN(auto frames, StackFrames::Create(
-//       {.num_frames = 4, .keys = {"pixels", "next/pixels"}, .dim = -3}));
+// Cost: a frame is read once for each draw whose rows need it, and copied into
+//   each stack that it is in.
+// Thread-safety: immutable.
 class StackFrames {
  public:
   // What stands before a trajectory's first frame.
@@ -50,8 +58,69 @@ class StackFrames {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<UnitTransform>> Create(
-      const Options& options);
+  static absl::StatusOr<StackFrames> Create(const Options& options);
+
+  const Options& options() const { return options_; }
+  // As Transform::option_values.
+  OptionValues option_values() const;
+
+  // The rest is RowArithmetic's; `caller` starts the messages.
+
+  // NOT_FOUND or INVALID_ARGUMENT where it cannot work on such rows.
+  absl::Status CheckRows(absl::string_view caller,
+                         const TensorDictSpec& rows) const;
+  bool IsStacked(absl::string_view key) const;
+  // The leaves whose frames are needed of the rows before a draw / behind it,
+  // where stacks of "next" leaves end behind their row.
+  std::set<std::string> KeysBefore() const;
+  std::set<std::string> KeysBehind() const;
+  absl::Status ExtendSpec(absl::string_view caller, const TensorDictSpec& rows,
+                          TensorDictSpec* batch) const;
+
+  // What the stacks are made of. `steps` is the plan's kStepsBehind and n that
+  // of its windows; null and 1 where it has none: then `behind` is not looked
+  // at, and ends is `rows`.
+  struct Input {
+    const SamplePlan* plan = nullptr;
+    const SamplePlan::Context* frames = nullptr;  // kFramesBefore.
+    const SamplePlan::Context* steps = nullptr;
+    int64_t num_steps = 1;
+    const TensorDict* rows = nullptr;    // Root leaves of the batch's rows.
+    const TensorDict* before = nullptr;  // Of the rows of `frames`.
+    const TensorDict* behind = nullptr;  // Of the rows of `steps`.
+    const TensorDict* ends = nullptr;    // "next" leaves, a row of the batch.
+  };
+  absl::Status Apply(absl::string_view caller, const Input& input,
+                     TensorDict* batch) const;
+
+ private:
+  // A frame is `outer` pieces of `piece` bytes; a stack is the first piece of
+  // each of its frames, then the second of each, ...
+  struct Layout {
+    Shape stack;  // Without the batch dimension.
+    int64_t outer = 1;
+    int64_t piece = 0;
+  };
+  struct Frames;
+
+  explicit StackFrames(const Options& options);
+
+  absl::StatusOr<Layout> LayoutOf(absl::string_view caller,
+                                  absl::string_view key, DType dtype,
+                                  const Shape& frame) const;
+  absl::Status BadValue(absl::string_view caller, absl::string_view key,
+                        DType dtype) const;
+  absl::StatusOr<LeafSpec> StackSpec(absl::string_view caller,
+                                     const std::string& key,
+                                     const TensorDictSpec& rows) const;
+  absl::Status Stack(absl::string_view caller, size_t key, const Input& input,
+                     TensorDict* batch) const;
+  void Fill(const Input& input, const Frames& frames, const Layout& layout,
+            const Tensor& stacks) const;
+
+  Options options_;
+  std::vector<std::string> frame_keys_;    // Of each key.
+  std::array<Tensor, kNumDTypes> values_;  // Of padding, where there are any.
 };
 
 }  // namespace rill

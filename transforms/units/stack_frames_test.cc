@@ -17,6 +17,7 @@
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/unit_transform_conformance.h"
 #include "rill/transforms/testing/fake_units.h"
+#include "rill/transforms/units/row_arithmetic.h"
 
 namespace rill {
 namespace {
@@ -32,7 +33,7 @@ using Padding = StackFrames::Padding;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 std::unique_ptr<UnitTransform> Make(const StackFrames::Options& options) {
-  auto made = StackFrames::Create(options);
+  auto made = RowArithmetic::Create({.frames = options});
   RILL_EXPECT_OK(made);
   return made.ok() ? *std::move(made) : nullptr;
 }
@@ -48,15 +49,6 @@ FakeSampleReader SixSteps() {
 }
 
 const FakeUnits kSixUnits({false, false, true, false, false, true});
-
-TEST(StackFramesTest, Example) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto frames, StackFrames::Create({
-                                             .num_frames = 4,
-                                             .keys = {"pixels", "next/pixels"},
-                                             .dim = -3,
-                                         }));
-  EXPECT_EQ(frames->name(), "StackFrames");
-}
 
 TEST(StackFramesTest, T5_SameRepeatsTheFirstFrame) {
   const auto frames = Make({.num_frames = 3, .keys = {"observation"}});
@@ -291,9 +283,9 @@ TEST(StackFramesTest, RowsThatItCannotWorkOnAreNamed) {
 TEST(StackFramesTest, PlansOfAnotherNumberOfFramesAreRefused) {
   const auto frames = Make({.num_frames = 3, .keys = {"observation"}});
   for (const int64_t n : {1, 2, 4}) {
-    EXPECT_THAT(
-        SixSteps().Read(*frames, kSixUnits.Frames({1, 3}, n)),
-        StatusIs(absl::StatusCode::kInternal, HasSubstr("want 2 before")));
+    EXPECT_THAT(SixSteps().Read(*frames, kSixUnits.Frames({1, 3}, n)),
+                StatusIs(absl::StatusCode::kInternal,
+                         HasSubstr("want 2 frames before")));
   }
 }
 

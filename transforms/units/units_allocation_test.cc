@@ -15,10 +15,7 @@
 #include "rill/transforms/conformance/fake_sample_reader.h"
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/testing/fake_units.h"
-#include "rill/transforms/units/n_step_returns.h"
-#include "rill/transforms/units/sequence_marks.h"
-#include "rill/transforms/units/slice_marks.h"
-#include "rill/transforms/units/stack_frames.h"
+#include "rill/transforms/units/row_arithmetic.h"
 
 namespace {
 
@@ -71,33 +68,51 @@ FakeUnits Units() {
 }
 
 TEST(UnitsAllocationTest, NStepReturns) {
-  EXPECT_EQ(AllocationsOf(**NStepReturns::Create({.num_steps = 3}),
-                          Units().NSteps(kAnchors, 3)),
-            0);
+  EXPECT_EQ(
+      AllocationsOf(**RowArithmetic::Create(
+                        {.n_step = NStepReturns::Options{.num_steps = 3}}),
+                    Units().NSteps(kAnchors, 3)),
+      0);
 }
 
 TEST(UnitsAllocationTest, StackFrames) {
   for (const auto padding :
        {StackFrames::Padding::kSame, StackFrames::Padding::kConstant}) {
     const auto frames =
-        StackFrames::Create({.num_frames = 3,
-                             .keys = {"next/observation", "observation"},
-                             .padding = padding,
-                             .value = 1});
+        RowArithmetic::Create({.frames = StackFrames::Options{
+                                   .num_frames = 3,
+                                   .keys = {"next/observation", "observation"},
+                                   .padding = padding,
+                                   .value = 1}});
     EXPECT_EQ(AllocationsOf(**frames, Units().Frames(kAnchors, 3)), 0);
   }
 }
 
 TEST(UnitsAllocationTest, SliceMarks) {
-  EXPECT_EQ(AllocationsOf(**SliceMarks::Create({}),
-                          Units().Slices(kAnchors, 4, true)),
+  EXPECT_EQ(AllocationsOf(
+                **RowArithmetic::Create({.slice_marks = SliceMarks::Options{}}),
+                Units().Slices(kAnchors, 4, true)),
             0);
 }
 
 TEST(UnitsAllocationTest, SequenceMarks) {
-  EXPECT_EQ(AllocationsOf(**SequenceMarks::Create({.length = 3, .burn_in = 2}),
-                          Units().Sequences(kAnchors, 2, 3)),
+  EXPECT_EQ(AllocationsOf(
+                **RowArithmetic::Create(
+                    {.sequence_marks =
+                         SequenceMarks::Options{.length = 3, .burn_in = 2}}),
+                Units().Sequences(kAnchors, 2, 3)),
             0);
+}
+
+TEST(UnitsAllocationTest, AllOfASliceTogether) {
+  const auto all = RowArithmetic::Create(
+      {.n_step = NStepReturns::Options{.num_steps = 3},
+       .frames =
+           StackFrames::Options{.num_frames = 2, .keys = {"next/observation"}},
+       .slice_marks = SliceMarks::Options{}});
+  const SamplePlan plan = Units().WithWindows(Units().Slices(kAnchors, 4, true),
+                                              {.frames = 2, .steps = 3});
+  EXPECT_EQ(AllocationsOf(**all, plan), 0);
 }
 
 }  // namespace

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/units/row_arithmetic.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/option_values.h"
+#include "rill/base/status_macros.h"
+#include "rill/slots/plan_layout.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/units/draw_rows.h"
+#include "rill/transforms/units/unit_input.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::DrawRows;
+using transforms_internal::DrawWalk;
+using transforms_internal::IsNext;
+
+struct Parts {
+  std::optional<NStepReturns> n_step;
+  std::optional<StackFrames> frames;
+  std::optional<SliceMarks> slice_marks;
+  std::optional<SequenceMarks> sequence_marks;
+};
+
+std::string NameOf(const Parts& parts) {
+  std::string name;
+  const auto add = [&name](bool is_there, absl::string_view part) {
+    if (is_there) absl::StrAppend(&name, name.empty() ? "" : "+", part);
+  };
+  add(parts.n_step.has_value(), "NStepReturns");
+  add(parts.frames.has_value(), "StackFrames");
+  add(parts.slice_marks.has_value(), "SliceMarks");
+  add(parts.sequence_marks.has_value(), "SequenceMarks");
+  return name;
+}
+
+// Which of the plan's lists is which; -1 where there is none.
+struct Lists {
+  int frames_before = -1;
+  int steps_behind = -1;
+  int window_ends = -1;
+  int count = 0;
+};
+
+Lists ListsOf(const Parts& parts) {
+  Lists lists;
+  if (parts.frames.has_value()) lists.frames_before = lists.count++;
+  if (parts.n_step.has_value()) {
+    lists.steps_behind = lists.count++;
+    lists.window_ends = lists.count++;
+  }
+  return lists;
+}
+
+class RowArithmeticTransform final : public UnitTransform {
+ public:
+  explicit RowArithmeticTransform(Parts parts)
+      : parts_(std::move(parts)),
+        lists_(ListsOf(parts_)),
+        name_(NameOf(parts_)),
+        plan_reads_(absl::StrCat(name_, "::PlanReads")),
+        batch_spec_(absl::StrCat(name_, "::BatchSpec")),
+        apply_(absl::StrCat(name_, "::Apply")) {}
+
+  absl::string_view name() const override { return name_; }
+  OptionValues option_values() const override;
+  absl::Status CheckLayout(const PlanLayout& plans) const override;
+  absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const override;
+  absl::StatusOr<TensorDictSpec> BatchSpec(
+      const TensorDictSpec& rows) const override;
+  absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
+                     absl::Span<const TensorDict> context,
+                     TensorDict* batch) const override;
+
+ private:
+  int64_t num_steps() const {
+    return parts_.n_step.has_value() ? parts_.n_step->options().num_steps : 1;
+  }
+  int64_t num_frames() const {
+    return parts_.frames.has_value() ? parts_.frames->options().num_frames : 1;
+  }
+  bool IsStacked(absl::string_view key) const {
+    return parts_.frames.has_value() && parts_.frames->IsStacked(key);
+  }
+  bool IsMark(absl::string_view key) const {
+    return parts_.slice_marks.has_value() && parts_.slice_marks->IsMark(key);
+  }
+  bool IsSummed(absl::string_view key) const {
+    return parts_.n_step.has_value() && parts_.n_step->IsSummed(key);
+  }
+
+  absl::Status CheckRows(absl::string_view caller,
+                         const TensorDictSpec& rows) const;
+  absl::Status CheckPlan(const SamplePlan& plan) const;
+  bool HasFrames(const SamplePlan& plan) const;
+  bool HasWindows(const SamplePlan& plan) const;
+
+  const Parts parts_;
+  const Lists lists_;
+  const std::string name_;
+  const std::string plan_reads_;  // How messages begin.
+  const std::string batch_spec_;
+  const std::string apply_;
+};
+
+OptionValues RowArithmeticTransform::option_values() const {
+  OptionValues values;
+  if (parts_.n_step.has_value()) {
+    values.Part("n_step", "NStepReturns", parts_.n_step->option_values());
+  }
+  if (parts_.frames.has_value()) {
+    values.Part("frames", "StackFrames", parts_.frames->option_values());
+  }
+  if (parts_.slice_marks.has_value()) {
+    values.Part("slice_marks", "SliceMarks",
+                parts_.slice_marks->option_values());
+  }
+  if (parts_.sequence_marks.has_value()) {
+    values.Part("sequence_marks", "SequenceMarks",
+                parts_.sequence_marks->option_values());
+  }
+  return values;
+}
+
+absl::Status RowArithmeticTransform::CheckLayout(
+    const PlanLayout& plans) const {
+  PlanLayout wanted;
+  if (parts_.frames.has_value()) {
+    wanted.context.push_back({PlanLayout::kFramesBefore, num_frames() - 1});
+  }
+  if (parts_.n_step.has_value()) {
+    wanted.context.push_back({PlanLayout::kStepsBehind, num_steps() - 1});
+    wanted.context.push_back({PlanLayout::kWindowEnds, 1});
+  }
+  if (plans.context != wanted.context) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name_, ": rows beside those of the batch: got a unit that plans ",
+        plans.ContextString(), ", want ", wanted.ContextString()));
+  }
+  if (!parts_.sequence_marks.has_value()) return absl::OkStatus();
+  return parts_.sequence_marks->CheckLayout(name_, plans);
+}
+
+absl::Status RowArithmeticTransform::CheckRows(
+    absl::string_view caller, const TensorDictSpec& rows) const {
+  if (parts_.n_step.has_value()) {
+    RILL_RETURN_IF_ERROR(parts_.n_step->CheckRows(caller, rows));
+  }
+  if (parts_.frames.has_value()) {
+    RILL_RETURN_IF_ERROR(parts_.frames->CheckRows(caller, rows));
+  }
+  if (parts_.slice_marks.has_value()) {
+    RILL_RETURN_IF_ERROR(parts_.slice_marks->CheckRows(caller, rows));
+  }
+  if (parts_.sequence_marks.has_value()) {
+    RILL_RETURN_IF_ERROR(parts_.sequence_marks->CheckRows(caller, rows));
+  }
+  return absl::OkStatus();
+}
+
+// Marks are read apart: a batch that is used again holds those that are not
+// stored too. Flags that windows sum tell by the rows behind them whether they
+// are stored.
+absl::StatusOr<UnitTransform::Reads> RowArithmeticTransform::PlanReads(
+    const TensorDictSpec& rows) const {
+  RILL_RETURN_IF_ERROR(CheckRows(plan_reads_, rows));
+  Reads reads;
+  reads.context.resize(static_cast<size_t>(lists_.count));
+  std::set<std::string> behind;
+  for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
+    const bool is_summed = IsSummed(leaf.key);
+    const bool is_of_end =
+        parts_.n_step.has_value() && IsNext(leaf.key) && !is_summed;
+    Reads::List& list =
+        is_of_end ? reads.context[static_cast<size_t>(lists_.window_ends)]
+                  : reads.rows;
+    const bool is_apart =
+        IsStacked(leaf.key) || (IsMark(leaf.key) && !is_summed);
+    (is_apart ? list.apart : list.batch).push_back(leaf.key);
+    if (is_summed) behind.insert(leaf.key);
+  }
+  if (parts_.frames.has_value()) {
+    const std::set<std::string> before = parts_.frames->KeysBefore();
+    reads.context[static_cast<size_t>(lists_.frames_before)].apart.assign(
+        before.begin(), before.end());
+    behind.merge(parts_.frames->KeysBehind());
+  }
+  if (parts_.n_step.has_value()) {
+    reads.context[static_cast<size_t>(lists_.steps_behind)].apart.assign(
+        behind.begin(), behind.end());
+  }
+  return reads;
+}
+
+absl::StatusOr<TensorDictSpec> RowArithmeticTransform::BatchSpec(
+    const TensorDictSpec& rows) const {
+  RILL_RETURN_IF_ERROR(CheckRows(batch_spec_, rows));
+  TensorDictSpec batch = rows;
+  if (parts_.n_step.has_value()) {
+    RILL_RETURN_IF_ERROR(parts_.n_step->ExtendSpec(rows, &batch));
+  }
+  if (parts_.frames.has_value()) {
+    RILL_RETURN_IF_ERROR(parts_.frames->ExtendSpec(batch_spec_, rows, &batch));
+  }
+  if (parts_.slice_marks.has_value()) {
+    RILL_RETURN_IF_ERROR(
+        parts_.slice_marks->ExtendSpec(batch_spec_, rows, &batch));
+  }
+  if (parts_.sequence_marks.has_value()) {
+    RILL_RETURN_IF_ERROR(parts_.sequence_marks->ExtendSpec(&batch));
+  }
+  return batch;
+}
+
+// As many frames before each draw as stacks need.
+bool RowArithmeticTransform::HasFrames(const SamplePlan& plan) const {
+  if (lists_.frames_before < 0) return true;
+  const SamplePlan::Context& list =
+      plan.context[static_cast<size_t>(lists_.frames_before)];
+  const size_t before = static_cast<size_t>(num_frames() - 1);
+  if (before == 0) return list.rows.empty();
+  if (list.rows.size() % before != 0 ||
+      list.rows.size() / before != plan.draws.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < list.rows.size(); ++i) {
+    if (list.segments[i] != static_cast<int64_t>(i / before)) return false;
+  }
+  return true;
+}
+
+// No window is longer than n, and its end is the last of its rows.
+bool RowArithmeticTransform::HasWindows(const SamplePlan& plan) const {
+  if (lists_.steps_behind < 0) return true;
+  const SamplePlan::Context& list =
+      plan.context[static_cast<size_t>(lists_.steps_behind)];
+  const SamplePlan::Context& ends =
+      plan.context[static_cast<size_t>(lists_.window_ends)];
+  if (!list.mask.empty() || !ends.mask.empty() ||
+      static_cast<int64_t>(ends.rows.size()) !=
+          transforms_internal::NumRows(plan)) {
+    return false;
+  }
+  DrawWalk walk(plan, &list);
+  for (DrawRows rows; walk.Next(&rows);) {
+    if (rows.num_behind >= num_steps()) return false;
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      const int64_t end =
+          std::min(rows.PositionOf(row) + num_steps(), rows.num_positions()) -
+          1;
+      Slot slot = 0;
+      if (end >= rows.num_real()) {
+        slot =
+            list.rows[static_cast<size_t>(rows.behind + end - rows.num_real())];
+      } else if (plan.rows.empty()) {
+        slot = plan.draws[static_cast<size_t>(rows.draw)].slot;
+      } else {
+        slot = plan.rows[static_cast<size_t>(rows.first + end)];
+      }
+      const size_t at = static_cast<size_t>(row);
+      if (ends.segments[at] != rows.draw || ends.rows[at] != slot) return false;
+    }
+  }
+  return true;
+}
+
+absl::Status RowArithmeticTransform::CheckPlan(const SamplePlan& plan) const {
+  const bool needs_draws =
+      lists_.count > 0 || parts_.sequence_marks.has_value();
+  if (!needs_draws || (transforms_internal::HasWholeDraws(plan) &&
+                       HasFrames(plan) && HasWindows(plan))) {
+    return absl::OkStatus();
+  }
+  size_t beside = 0;
+  for (const SamplePlan::Context& list : plan.context) {
+    beside += list.rows.size();
+  }
+  return absl::InternalError(absl::StrCat(
+      apply_, ": plan: got ", transforms_internal::NumRows(plan), " rows of ",
+      plan.draws.size(), " draws and ", beside, " rows beside them, want ",
+      num_frames() - 1, " frames before each draw, at most ", num_steps() - 1,
+      " steps behind it, the last row of each window, and in each draw no "
+      "padding between rows"));
+}
+
+absl::Status RowArithmeticTransform::Apply(const SamplePlan& plan,
+                                           const TensorDict& rows,
+                                           absl::Span<const TensorDict> context,
+                                           TensorDict* batch) const {
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckInput(
+      apply_, plan, static_cast<size_t>(lists_.count), rows, context, *batch));
+  RILL_RETURN_IF_ERROR(CheckPlan(plan));
+  const SamplePlan::Context* steps = nullptr;
+  const TensorDict* behind = nullptr;
+  const TensorDict* ends = &rows;
+  if (parts_.n_step.has_value()) {
+    steps = &plan.context[static_cast<size_t>(lists_.steps_behind)];
+    behind = &context[static_cast<size_t>(lists_.steps_behind)];
+    ends = &context[static_cast<size_t>(lists_.window_ends)];
+  }
+  if (parts_.frames.has_value()) {
+    const size_t list = static_cast<size_t>(lists_.frames_before);
+    RILL_RETURN_IF_ERROR(parts_.frames->Apply(apply_,
+                                              {.plan = &plan,
+                                               .frames = &plan.context[list],
+                                               .steps = steps,
+                                               .num_steps = num_steps(),
+                                               .rows = &rows,
+                                               .before = &context[list],
+                                               .behind = behind,
+                                               .ends = ends},
+                                              batch));
+  }
+  if (parts_.n_step.has_value()) {
+    RILL_RETURN_IF_ERROR(
+        parts_.n_step->Apply(apply_, plan, *steps, *behind, batch));
+  }
+  if (parts_.slice_marks.has_value()) {
+    RILL_RETURN_IF_ERROR(
+        parts_.slice_marks->Apply(apply_, plan, rows, behind, batch));
+  }
+  if (parts_.sequence_marks.has_value()) {
+    RILL_RETURN_IF_ERROR(parts_.sequence_marks->Apply(apply_, plan, batch));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Contradiction(absl::string_view what, absl::string_view got,
+                           absl::string_view want) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "RowArithmetic::Create: ", what, ": got \"", got, "\", want ", want));
+}
+
+// A leaf is summed or stacked, and the flags that slices mark are those that
+// windows end with.
+absl::Status CheckTogether(const RowArithmetic::Options& options,
+                           const Parts& parts) {
+  if (!options.n_step.has_value()) return absl::OkStatus();
+  const NStepReturns::Options& n_step = *options.n_step;
+  if (options.frames.has_value()) {
+    for (const std::string& key : options.frames->keys) {
+      if (parts.n_step->IsSummed(key)) {
+        return Contradiction("frames and n_step", key,
+                             "other leaves stacked than are summed");
+      }
+    }
+  }
+  if (!options.slice_marks.has_value()) return absl::OkStatus();
+  const SliceMarks::Options& marks = *options.slice_marks;
+  for (const auto& [mark, flag] :
+       {std::pair(&marks.truncated_key, &n_step.truncated_key),
+        std::pair(&marks.terminated_key, &n_step.terminated_key),
+        std::pair(&marks.done_key, &n_step.done_key)}) {
+    if (*mark != *flag) {
+      return Contradiction("keys of slice_marks and n_step", *mark,
+                           absl::StrCat("\"", *flag, "\" in both"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<UnitTransform>> RowArithmetic::Create(
+    const Options& options) {
+  Parts parts;
+  if (options.n_step.has_value()) {
+    RILL_ASSIGN_OR_RETURN(parts.n_step, NStepReturns::Create(*options.n_step));
+  }
+  if (options.frames.has_value()) {
+    RILL_ASSIGN_OR_RETURN(parts.frames, StackFrames::Create(*options.frames));
+  }
+  if (options.slice_marks.has_value()) {
+    RILL_ASSIGN_OR_RETURN(parts.slice_marks,
+                          SliceMarks::Create(*options.slice_marks));
+  }
+  if (options.sequence_marks.has_value()) {
+    RILL_ASSIGN_OR_RETURN(parts.sequence_marks,
+                          SequenceMarks::Create(*options.sequence_marks));
+  }
+  RILL_RETURN_IF_ERROR(CheckTogether(options, parts));
+  return std::make_unique<RowArithmeticTransform>(std::move(parts));
+}
+
+}  // namespace rill

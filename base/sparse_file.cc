@@ -17,15 +17,43 @@
 namespace rill {
 namespace {
 
+using base_internal::Fallocate;
 using base_internal::FileError;
 using base_internal::LacksSpaceFor;
 using base_internal::ReserveBlocks;
 
 constexpr absl::string_view kReserve = "SparseFile::Reserve";
+constexpr absl::string_view kZero = "SparseFile::Zero";
 
 int64_t RoundUpToPage(int64_t bytes) {
   const int64_t page = AddressRange::PageBytes();
   return (bytes + page - 1) / page * page;
+}
+
+// 0 or the errno.
+int WriteZeros(int fd, int64_t offset, int64_t bytes) {
+  static constexpr char kZeros[1 << 16] = {};
+  while (bytes > 0) {
+    const ssize_t written =
+        pwrite(fd, kZeros, std::min<int64_t>(bytes, sizeof(kZeros)), offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    offset += written;
+    bytes -= written;
+  }
+  return 0;
+}
+
+// The same of bytes that are data, without writing them where that is worth it
+// and the file system can.
+int ZeroData(int fd, int64_t offset, int64_t bytes) {
+  constexpr int64_t kFewBytes = 1 << 16;
+  if (bytes > kFewBytes &&
+      Fallocate(fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, offset,
+                bytes) == 0) {
+    return 0;
+  }
+  return WriteZeros(fd, offset, bytes);
 }
 
 // The first hole, or the first data, at or behind `from`, at most `end`. A file
@@ -137,12 +165,18 @@ absl::Status SparseFile::Map(const AddressRange& range, int64_t offset) const {
   return absl::OkStatus();
 }
 
-absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
-  if (offset < 0 || bytes < 0 || offset > size_bytes_ - bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kReserve, ": got bytes [", offset, ", +", bytes, ") of \"",
-                     path_, "\", want some of its ", size_bytes_));
+absl::Status SparseFile::CheckPiece(absl::string_view caller, int64_t offset,
+                                    int64_t bytes) const {
+  if (offset >= 0 && bytes >= 0 && offset <= size_bytes_ - bytes) {
+    return absl::OkStatus();
   }
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, ": got bytes [", offset, ", +", bytes, ") of \"",
+                   path_, "\", want some of its ", size_bytes_));
+}
+
+absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
+  RILL_RETURN_IF_ERROR(CheckPiece(kReserve, offset, bytes));
   RILL_RETURN_IF_ERROR(FaultPoint("file.reserve", path_));
   const int fd = file_.get();
   const int64_t end = offset + bytes;
@@ -180,6 +214,21 @@ absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
   // A file system that does not know its holes says that there are none.
   error = ReserveBlocks(fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
   if (error != 0) return FileError(error, kReserve, "reserve", path_, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status SparseFile::Zero(int64_t offset, int64_t bytes) {
+  RILL_RETURN_IF_ERROR(CheckPiece(kZero, offset, bytes));
+  RILL_RETURN_IF_ERROR(FaultPoint("file.zero", path_));
+  const int fd = file_.get();
+  const int64_t end = offset + bytes;
+  for (int64_t data = Seek(fd, offset, end, SEEK_DATA); data < end;) {
+    const int64_t hole = Seek(fd, data, end, SEEK_HOLE);
+    if (const int error = ZeroData(fd, data, hole - data); error != 0) {
+      return FileError(error, kZero, "zero", path_, hole - data);
+    }
+    data = hole < end ? Seek(fd, hole, end, SEEK_DATA) : end;
+  }
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/file_error.h"
 
 namespace rill {
@@ -54,7 +55,8 @@ class AddressRange {
 //
 // Thread-safety: thread-compatible; what lies in a mapping is the caller's to
 //   synchronise.
-// Fault points: "file.open", "file.reserve", "file.map", "file.sync".
+// Fault points: "file.open", "file.reserve", "file.map", "file.zero",
+//   "file.sync".
 //
 // Example (SparseFileTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto range, AddressRange::Create(kBytes));
@@ -87,6 +89,13 @@ class SparseFile {
   // had got is given back. Nobody writes to the holes meanwhile.
   absl::Status Reserve(int64_t offset, int64_t bytes);
 
+  // Makes [offset, offset + bytes), within the file, read as zeros.
+  // Reserved space stays reserved, holes stay holes. Nobody writes there meanwhile; who
+  // reads may find part of the old bytes. On failure some are zeros.
+  // Cost: some system calls a run of data, none a byte where the file system
+  // can do it; else a write of as many zeros.
+  absl::Status Zero(int64_t offset, int64_t bytes);
+
   // What the file takes on the disk now; 0 where the system does not tell.
   // Thread-safe.
   int64_t DiskBytes() const;
@@ -100,6 +109,8 @@ class SparseFile {
         file_(fd),
         size_bytes_(size_bytes),
         is_writable_(is_writable) {}
+  absl::Status CheckPiece(absl::string_view caller, int64_t offset,
+                          int64_t bytes) const;
 
   std::string path_;
   base_internal::FileDescriptor file_;

@@ -130,6 +130,8 @@ TEST_F(SparseFileTest, BadSizesAndPiecesAreRefused) {
                                       {1, INT64_MAX}}) {
     EXPECT_THAT(file->Reserve(offset, bytes),
                 StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(file->Zero(offset, bytes),
+                StatusIs(absl::StatusCode::kInvalidArgument));
   }
   RILL_EXPECT_OK(file->Reserve(100, 0));
 }
@@ -151,6 +153,54 @@ TEST_F(SparseFileTest, ReservingKeepsWhatIsStored) {
     EXPECT_EQ(std::memcmp(range->data() + at, "0123456789", 10), 0);
     EXPECT_EQ(range->data()[at + 10], std::byte{0});
   }
+}
+
+// Short and long pieces, around holes, on a disk's file system.
+TEST_F(SparseFileTest, ZerosAreJustWhereTheyWereAskedForAndStayReserved) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto range, AddressRange::Create(4 * kMiB));
+  RILL_ASSERT_OK_AND_ASSIGN(auto file, SparseFile::Create(path_, 4 * kMiB));
+  RILL_ASSERT_OK(file->Map(*range, 0));
+  for (const auto& [first, bytes] : {std::pair<int64_t, int64_t>(100, 10),
+                                     {5000, 123'457},
+                                     {kMiB - 1, kMiB + 2},
+                                     {0, 4 * kMiB},
+                                     {7, 0}}) {
+    RILL_ASSERT_OK(file->Reserve(0, 3 * kMiB));
+    std::memset(range->data(), 'a', kMiB + kMiB / 2);
+    std::memset(range->data() + 2 * kMiB, 'a', kMiB);
+    RILL_ASSERT_OK(file->Sync());  // Written back, as rows may be or not.
+    std::memset(range->data(), 'a', kMiB);
+    std::string want(4 * kMiB, '\0');
+    want.replace(0, kMiB + kMiB / 2, kMiB + kMiB / 2, 'a');
+    want.replace(2 * kMiB, kMiB, kMiB, 'a');
+    want.replace(first, bytes, bytes, '\0');
+    RILL_ASSERT_OK(file->Zero(first, bytes));
+    EXPECT_TRUE(ReadFile(path_).value() == want) << first;
+    EXPECT_EQ(std::memcmp(range->data(), want.data(), want.size()), 0) << first;
+    // A file system may need some more to say which are zeros.
+    EXPECT_GE(BytesOnDisk(path_), 3 * kMiB);
+    EXPECT_LT(BytesOnDisk(path_), 3 * kMiB + kMiB / 2);
+  }
+}
+
+// A memory file system cannot zero without writing.
+TEST_F(SparseFileTest, ZerosOnAFullDiskNeedNoRoom) {
+  RunOnSmallDisk(kMiB, [](const std::string& disk) {
+    const std::string path = JoinPath(disk, "sparse");
+    RILL_ASSERT_OK_AND_ASSIGN(auto range, AddressRange::Create(8 * kMiB));
+    RILL_ASSERT_OK_AND_ASSIGN(auto file, SparseFile::Create(path, 8 * kMiB));
+    RILL_ASSERT_OK(file->Map(*range, 0));
+    RILL_ASSERT_OK(file->Reserve(0, kMiB / 2));
+    std::memset(range->data(), 'a', kMiB / 2);
+    ASSERT_FALSE(
+        WriteFileAtomically(JoinPath(disk, "rest"), std::string(kMiB, 'r'))
+            .ok());
+    RILL_ASSERT_OK(file->Zero(0, 8 * kMiB));
+    for (int64_t i = 0; i < kMiB / 2; ++i) {
+      ASSERT_EQ(range->data()[i], std::byte{0}) << i;
+    }
+    std::memset(range->data(), 'b', kMiB / 2);
+  });
 }
 
 TEST_F(SparseFileTest, FullDiskNamesBothSidesKeepsRowsAndGivesBackTheRest) {
@@ -192,7 +242,7 @@ TEST_F(SparseFileTest, WhatIsReservedIsReservedAgainOnAFullDisk) {
 
 TEST_F(SparseFileTest, InjectedFailuresChangeNothing) {
   for (const char* point :
-       {"file.open", "file.reserve", "file.map", "file.sync"}) {
+       {"file.open", "file.reserve", "file.map", "file.zero", "file.sync"}) {
     RILL_ASSERT_OK(RemoveAll(path_));
     const ScopedFaultHook hook(
         [&](absl::string_view reached, absl::string_view object) {
@@ -212,6 +262,7 @@ TEST_F(SparseFileTest, InjectedFailuresChangeNothing) {
     RILL_ASSERT_OK_AND_ASSIGN(auto range, AddressRange::Create(kMiB));
     absl::Status status = (*file)->Map(*range, 0);
     if (status.ok()) status = (*file)->Reserve(0, kMiB);
+    if (status.ok()) status = (*file)->Zero(0, kMiB);
     if (status.ok()) status = (*file)->Sync();
     EXPECT_THAT(status, planted) << point;
     if (absl::string_view(point) == "file.reserve") {

@@ -63,13 +63,14 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
     RILL_RETURN_IF_ERROR(directory_->Reserve(scratch->plan.written));
   }
   RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes_));
+  // Half of the rows are not a storage: none is live while they change.
+  RILL_RETURN_IF_ERROR(
+      directory_->BeginDiscard(HeldRings(), LaneRings(lanes_)));
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
-    // Half of the rows are not a storage: none is live while they change.
     absl::MutexLock lock(&state_mutex_);
     leases_.EndAll();
     rings_.Clear();
-    directory_->Set(MarksOf(rings_));
     Publish();
   }
   windows_.WaitForReaders();
@@ -80,9 +81,9 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
   if (filled.ok()) {
     absl::MutexLock lock(&state_mutex_);
     rings_ = stored.rings;
-    directory_->Set(MarksOf(rings_));
     Publish();
   }
+  directory_->EndDiscard(HeldRings());
   AttachAllAgain(scratch);
   return filled;
 }
@@ -172,9 +173,14 @@ absl::Status DenseStorageImpl::LoadPosition(absl::string_view position,
   const LaneRings before = HeldRings();
   Show(found.rings, &scratch);
   absl::Status status = accept(rows);
-  if (status.ok()) status = directory_->GoBack(std::move(found));
-  if (!status.ok()) Show(before, &scratch);
-  return status;
+  if (status.ok()) status = directory_->GoBack(before, std::move(found));
+  if (!status.ok()) {
+    Show(before, &scratch);
+    return status;
+  }
+  windows_.WaitForReaders();  // Of rows that were live.
+  directory_->EndDiscard(HeldRings());
+  return absl::OkStatus();
 }
 
 }  // namespace rill::storage_internal

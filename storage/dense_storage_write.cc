@@ -392,6 +392,8 @@ absl::Status DenseStorageImpl::Clear() {
   absl::MutexLock alone(&alone_mutex_);
   if (directory_ != nullptr) {
     RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes_));
+    RILL_RETURN_IF_ERROR(
+        directory_->BeginDiscard(HeldRings(), LaneRings(lanes_)));
   }
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
@@ -399,15 +401,14 @@ absl::Status DenseStorageImpl::Clear() {
     leases_.EndAll();
     rings_.Clear();
     Publish();
-    if (directory_ != nullptr) directory_->Set(MarksOf(rings_));
   }
   last_save_.reset();
   const Rows* const rows = HeldRows();
-  if (rows == nullptr || rows->table->next() == nullptr) {
-    return absl::OkStatus();
-  }
+  NextRows* const next = rows == nullptr ? nullptr : rows->table->next();
+  if (next == nullptr && directory_ == nullptr) return absl::OkStatus();
   windows_.WaitForReaders();  // Of rows that were live.
-  rows->table->next()->Clear();
+  if (next != nullptr) next->Clear();
+  if (directory_ != nullptr) directory_->EndDiscard(HeldRings());
   return absl::OkStatus();
 }
 

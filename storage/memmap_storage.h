@@ -36,10 +36,15 @@ namespace rill {
 //   by OpenReader. With kColumns the directory is a memmap directory, which
 //   LoadMemmapDirectory and the peer's TensorDict.load_memmap open while it is
 //   written (they see all slots, [C] with one lane, [C, L] in time-major order,
-//   else [L, C]).
+//   else [L, C]). Python programs read live rows by python/rill_reader.py.
+// - Rows that Clear, Load and LoadPosition discard read as zeros to those who
+//   do not ask which rows are live, and keep their space on the disk. A process
+//   that is killed in the middle leaves all rows, or those that were to stay.
 //
 // Thread-safety: thread-safe.
-// Cost: as DenseStorage, and 0.2 us an Extend. Opening reads no row.
+// Cost: as DenseStorage, and 0.2 us an Extend. Opening reads no row. Clear,
+//   Load and LoadPosition wait for a sync of the record, and for zeros: system
+//   calls where the file system can zero, else writes.
 //
 // Example (MemmapStorageTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto storage,
@@ -84,7 +89,8 @@ class MemmapStorage {
   //   call: it copies again what was touched meanwhile, and waits for what is
   //   in flight. UNAVAILABLE after some tenths of a second, so also for slots
   //   that a killed Extend had begun to overwrite (they are not live), and for
-  //   all while a WriteAt is in flight or was when its process was killed.
+  //   all while a WriteAt is in flight or rows are discarded, or were when the
+  //   process was killed.
   // - Everything that writes, leases or observes is FAILED_PRECONDITION and
   //   names the owner. Directories that are removed and made anew are others:
   //   a reader goes on with what it has opened.

@@ -182,15 +182,15 @@ absl::Status NoWholeSlot(const Lanes& lanes) {
 
 int64_t CommitRecord::SizeBytes(int64_t lanes) { return 2 * SlotBytes(lanes); }
 
-absl::StatusOr<CommitState> CommitRecord::Read(
-    absl::Span<const std::byte> bytes, const Lanes& lanes) {
+absl::StatusOr<CommitView> CommitRecord::Read(absl::Span<const std::byte> bytes,
+                                              const Lanes& lanes) {
   RILL_RETURN_IF_ERROR(CheckSize(bytes, lanes));
   CommitView views[2];
   ReadSlot(bytes.data(), lanes, &views[0]);
   ReadSlot(bytes.data() + SlotBytes(lanes.count), lanes, &views[1]);
   CommitView& newest = views[IsLater(views[0].number, views[1].number) ? 0 : 1];
   if (newest.number == 0) return NoWholeSlot(lanes);
-  return std::move(newest.state);
+  return std::move(newest);
 }
 
 absl::Status CommitRecord::ReadLive(absl::Span<const std::byte> bytes,
@@ -345,7 +345,7 @@ void CommitRecord::EndInPlace() {
 }
 
 void CommitRecord::Set(absl::Span<const LaneMark> marks) {
-  StartGeneration(/*is_odd=*/false);
+  StartGeneration(/*is_odd=*/in_place_ > 0);
   in_flight_.clear();
   std::copy(marks.begin(), marks.end(), Marks(1 - current_));
   sum_ = SumOf(marks);

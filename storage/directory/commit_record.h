@@ -81,8 +81,8 @@ class CommitRecord {
 
   // What is in a record, believing nothing: DATA_LOSS where neither slot is
   // whole or they are of other lanes. Reads in O(lanes).
-  static absl::StatusOr<CommitState> Read(absl::Span<const std::byte> bytes,
-                                          const Lanes& lanes);
+  static absl::StatusOr<CommitView> Read(absl::Span<const std::byte> bytes,
+                                         const Lanes& lanes);
 
   // The same while another process goes on writing there: a state that was the
   // newest at one moment of the call. DATA_LOSS as Read; UNAVAILABLE where the
@@ -112,6 +112,7 @@ class CommitRecord {
   void Set(absl::Span<const LaneMark> marks);
   // Around changes of rows that are live and stay so; several at a time, but no
   // further one after a few that overlapped, so that readers get their turn.
+  // Also around a Set that discards rows, and the zeros over those rows.
   bool MayBeginInPlace() const {
     return in_place_ == 0 || joined_ < kMaxJoined;
   }

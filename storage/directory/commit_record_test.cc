@@ -27,9 +27,9 @@ Bytes ZerosFor(const Lanes& lanes) {
 }
 
 CommitState ReadOrDie(const Bytes& bytes, const Lanes& lanes) {
-  auto state = CommitRecord::Read(bytes, lanes);
-  EXPECT_THAT(state, IsOk());
-  return state.ok() ? *state : CommitState();
+  auto view = CommitRecord::Read(bytes, lanes);
+  EXPECT_THAT(view, IsOk());
+  return view.ok() ? view->state : CommitState();
 }
 
 std::vector<LaneMark> NoMarks(const Lanes& lanes) {

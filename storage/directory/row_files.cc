@@ -181,6 +181,41 @@ absl::Status RowFiles::Reserve(absl::Span<const SlotRange> ranges) {
   return absl::OkStatus();
 }
 
+void RowFiles::ZeroRows(int64_t first, int64_t last) {
+  for (File& file : files_) {
+    file.file->Zero(first * file.stride, (last + 1 - first) * file.stride)
+        .IgnoreError();
+  }
+}
+
+void RowFiles::ZeroAllBut(const LaneRings& live) {
+  if (live.size() == 0) return ZeroRows(0, lanes_.num_slots() - 1);
+  if (live.size() == lanes_.num_slots()) return;
+  int64_t begin = 0;  // Of the run of rows that are not live.
+  const auto end_run = [&](int64_t row) {
+    if (begin < row) ZeroRows(begin, row - 1);
+    begin = row + 1;
+  };
+  if (layout_.row_is_slot()) {
+    std::vector<SlotRange> ranges;
+    live.LiveRanges(&ranges);
+    std::sort(ranges.begin(), ranges.end(),
+              [](SlotRange a, SlotRange b) { return a.first < b.first; });
+    for (const SlotRange& range : ranges) {
+      end_run(range.first);
+      begin = range.first + range.count;
+    }
+  } else {
+    for (int64_t position = 0; position < lanes_.capacity; ++position) {
+      for (int64_t lane = 0; lane < lanes_.count; ++lane) {
+        const Slot slot = lanes_.SlotOf(lane, position);
+        if (live.IsLive(slot)) end_run(layout_.RowOf(slot));
+      }
+    }
+  }
+  end_run(lanes_.num_slots());
+}
+
 int64_t RowFiles::DiskBytes() const {
   int64_t bytes = 0;
   for (const File& file : files_) bytes += file.file->DiskBytes();

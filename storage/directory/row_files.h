@@ -14,6 +14,7 @@
 #include "rill/base/sparse_file.h"
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
+#include "rill/storage/lane_rings.h"
 #include "rill/storage/row_layout.h"
 
 namespace rill::storage_internal {
@@ -50,6 +51,11 @@ class RowFiles {
   // names asked and free bytes; nothing stored has changed then.
   // Cost: nothing once all is reserved, else some nanoseconds a range and file.
   absl::Status Reserve(absl::Span<const SlotRange> ranges);
+  // Makes all rows that are not live read as zeros, with no space given back.
+  // Where the disk refuses, their bytes stay: nothing of ours reads them.
+  // Cost: what SparseFile::Zero costs a run of rows; in time-major order with
+  // several lanes some ns a slot too.
+  void ZeroAllBut(const LaneRings& live);
   // What the files take on the disk. Thread-safe.
   int64_t DiskBytes() const;
   // Brings everything written to the disk.
@@ -70,6 +76,7 @@ class RowFiles {
   absl::Status MapColumns(const std::string& directory,
                           const AddressRange& range, Mode mode);
   absl::Status ReserveRows(int64_t first, int64_t last, File* file);
+  void ZeroRows(int64_t first, int64_t last);
 
   const RowLayout layout_;
   const Lanes lanes_;

@@ -101,15 +101,22 @@ absl::Status StorageDirectory::MakeFiles(const RowLayout& layout,
 absl::Status StorageDirectory::OpenFiles(const RowLayout& layout,
                                          const Lanes& lanes) {
   RILL_RETURN_IF_ERROR(MapRecord(lanes, /*is_new=*/false));
-  RILL_ASSIGN_OR_RETURN(CommitState state,
+  RILL_ASSIGN_OR_RETURN(CommitView found,
                         CommitRecord::Read(RecordBytes(), lanes));
-  marks_ = CommitRecord::Settle(std::move(state), lanes).marks;
+  const bool was_killed = found.is_in_place() || !found.state.in_flight.empty();
+  marks_ = CommitRecord::Settle(std::move(found.state), lanes).marks;
   RILL_ASSIGN_OR_RETURN(
       rows_, RowFiles::Map(layout, lanes, path_, RowFiles::Mode::kOpen));
+  const LaneRings rings = RingsOf(lanes, marks_);
+  if (was_killed) {
+    // Half rows and rows that were being discarded are not to look like some.
+    RILL_RETURN_IF_ERROR(record_file_->Sync());
+    rows_->ZeroAllBut(rings);
+  }
   // Files that were copied may have holes where rows are, and on some file
   // systems even a read takes space there.
   std::vector<SlotRange> live;
-  RingsOf(lanes, marks_).LiveRanges(&live);
+  rings.LiveRanges(&live);
   RILL_RETURN_IF_ERROR(rows_->Reserve(live));
   record_.emplace(RecordBytes(), lanes, marks_);
   return absl::OkStatus();
@@ -131,8 +138,25 @@ absl::Span<std::byte> StorageDirectory::RecordBytes() const {
   return absl::MakeSpan(record_range_->data(), record_range_->size_bytes());
 }
 
-void StorageDirectory::Set(absl::Span<const LaneMark> marks) {
-  if (record_) record_->Set(marks);
+absl::Status StorageDirectory::BeginDiscard(const LaneRings& now,
+                                            const LaneRings& kept) {
+  if (!record_) return absl::OkStatus();
+  record_->BeginInPlace();
+  record_->Set(MarksOf(kept));
+  // Zeros must not come to the disk before the record that expects them.
+  const absl::Status synced = record_file_->Sync();
+  if (!synced.ok()) {
+    record_->Set(MarksOf(now));
+    record_->EndInPlace();
+  }
+  return synced;
+}
+
+void StorageDirectory::EndDiscard(const LaneRings& live) {
+  if (!record_) return;
+  rows_->ZeroAllBut(live);
+  record_->Set(MarksOf(live));
+  record_->EndInPlace();
 }
 
 std::optional<int64_t> StorageDirectory::FreeDiskBytes() const {
@@ -190,14 +214,13 @@ absl::StatusOr<FoundPosition> StorageDirectory::FindPosition(
   return storage_internal::FindPosition(what, lines[0], history, now);
 }
 
-absl::Status StorageDirectory::GoBack(FoundPosition found) {
-  if (found.is_here) return absl::OkStatus();
+absl::Status StorageDirectory::GoBack(const LaneRings& now,
+                                      FoundPosition found) {
   // The history first: where only that is there, rows that come later are of a
   // line of their own, and positions that tell of others are refused.
   RILL_RETURN_IF_ERROR(
       WriteHistory(found.rings.lanes(), std::move(found.history)));
-  Set(MarksOf(found.rings));
-  return absl::OkStatus();
+  return BeginDiscard(now, found.rings);
 }
 
 absl::Status StorageDirectory::ForgetPositions(const Lanes& lanes) const {

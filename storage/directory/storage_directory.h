@@ -70,7 +70,13 @@ class StorageDirectory {
   std::optional<int64_t> FreeDiskBytes() const;
   void Announce(const LaneSteps& append) { record_->Announce(append); }
   void Commit(const LaneSteps& append) { record_->Commit(append); }
-  void Set(absl::Span<const LaneMark> marks);
+  // Around a change of the live rows that is no append. BeginDiscard goes from
+  // `now` to `kept`; an error changes nothing. EndDiscard goes to `live`, and
+  // all other rows read as zeros then; nobody may be reading those. Killed on
+  // the way, the next owner zeroes all that is not live. No-op where there are
+  // no files yet.
+  absl::Status BeginDiscard(const LaneRings& now, const LaneRings& kept);
+  void EndDiscard(const LaneRings& live);
   bool MayBeginInPlace() const { return record_->MayBeginInPlace(); }
   void BeginInPlace() { record_->BeginInPlace(); }
   void EndInPlace() { record_->EndInPlace(); }
@@ -82,9 +88,9 @@ class StorageDirectory {
   absl::StatusOr<std::string> SavePosition(const LaneRings& now) const;
   absl::StatusOr<FoundPosition> FindPosition(absl::string_view position,
                                              const LaneRings& now) const;
-  // Sets the record to a position of which nothing is missing. With an error,
-  // or killed on the way, it is as it was.
-  absl::Status GoBack(FoundPosition found);
+  // BeginDiscard to a position of which nothing is missing and that is not
+  // `now`. With an error, or killed on the way, the record is as it was.
+  absl::Status GoBack(const LaneRings& now, FoundPosition found);
   // Positions so far are of rows that are about to go.
   absl::Status ForgetPositions(const Lanes& lanes) const;
 

@@ -37,21 +37,21 @@ void CheckBounds(const CommitState& state, const Lanes& lanes) {
 }
 
 void Try(Bytes bytes, const Lanes& lanes) {
-  const auto state = CommitRecord::Read(bytes, lanes);
+  const auto read = CommitRecord::Read(bytes, lanes);
   CommitView view;
   const bool is_live = CommitRecord::ReadLive(bytes, lanes, &view).ok();
-  if (!state.ok()) return;
+  if (!read.ok()) return;
   RILL_FUZZ_CHECK(is_live);
   RILL_FUZZ_CHECK(view.number > 0);
-  CheckBounds(*state, lanes);
+  CheckBounds(read->state, lanes);
   CheckBounds(view.state, lanes);
-  const CommitState settled = CommitRecord::Settle(*state, lanes);
+  const CommitState settled = CommitRecord::Settle(read->state, lanes);
   CheckBounds(settled, lanes);
   RILL_FUZZ_CHECK(settled.in_flight.empty());
 
   CommitRecord record(absl::MakeSpan(bytes), lanes, settled.marks);
   const auto reopened = CommitRecord::Read(bytes, lanes);
-  RILL_FUZZ_CHECK(reopened.ok() && *reopened == settled);
+  RILL_FUZZ_CHECK(reopened.ok() && reopened->state == settled);
   CommitView after;
   RILL_FUZZ_CHECK(CommitRecord::ReadLive(bytes, lanes, &after).ok());
   RILL_FUZZ_CHECK(after.generation != view.generation);
@@ -61,8 +61,9 @@ void Try(Bytes bytes, const Lanes& lanes) {
   record.Announce({.first = 0, .count = 1, .steps = 1});
   record.Commit({.first = 0, .count = 1, .steps = 1});
   const auto written = CommitRecord::Read(bytes, lanes);
-  RILL_FUZZ_CHECK(written.ok() && written->in_flight.empty());
-  RILL_FUZZ_CHECK(written->marks[0].written == settled.marks[0].written + 1);
+  RILL_FUZZ_CHECK(written.ok() && written->state.in_flight.empty());
+  RILL_FUZZ_CHECK(written->state.marks[0].written ==
+                  settled.marks[0].written + 1);
   RILL_FUZZ_CHECK(!CommitRecord::IsNewest(bytes, lanes, after.number));
 }
 

@@ -12,6 +12,9 @@ _GTEST_MAIN = "@com_google_googletest//:gtest_main"
 _BENCHMARK = "@com_github_google_benchmark//:benchmark"
 _BENCHMARK_MAIN = "@com_github_google_benchmark//:benchmark_main"
 
+# An older C++ is refused with a sentence.
+_CXX20 = str(Label("//tools:cxx20"))
+
 # Include what you use; acts under clang (--config=clang), gcc ignores it.
 _FEATURES = ["layering_check"]
 
@@ -61,7 +64,7 @@ def rill_cc_library(
         srcs = srcs + simd_srcs,
         features = _FEATURES + features,
         visibility = visibility,
-        deps = deps,
+        deps = deps + [_CXX20],
         **dict(kwargs, **_PREFIX)
     )
 

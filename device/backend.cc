@@ -25,8 +25,9 @@ absl::Status NotLinked(Device device) {
   if (device.type == Device::Type::kCuda) {
     return absl::FailedPreconditionError(
         absl::StrCat("GetBackend: device ", device.ToString(),
-                     ": built without CUDA; build with --config=cuda and link "
-                     "//device/cuda:cuda_backend"));
+                     ": built without CUDA; build with "
+                     "--repo_env=RILL_CUDA=hermetic and link "
+                     "@rill//device/cuda:cuda_backend"));
   }
   return absl::FailedPreconditionError(
       absl::StrCat("GetBackend: device ", device.ToString(),

@@ -27,8 +27,8 @@ TEST(GetBackendTest, CudaThatIsNotLinkedSaysWhatToDo) {
       GetBackend(Device::Cuda(2)),
       StatusIs(absl::StatusCode::kFailedPrecondition,
                AllOf(HasSubstr("cuda:2"), HasSubstr("built without CUDA"),
-                     HasSubstr("--config=cuda"),
-                     HasSubstr("//device/cuda:cuda_backend"))));
+                     HasSubstr("--repo_env=RILL_CUDA=hermetic"),
+                     HasSubstr("@rill//device/cuda:cuda_backend"))));
   EXPECT_THAT(Stream::Create(Device::Cuda()),
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }

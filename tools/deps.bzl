@@ -3,6 +3,7 @@
 load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")
 load("//tools:bazel4.bzl", "builtin_rules_java", "no_coverage_tools")
 load("//tools:pins.bzl", "PINS")
+load("//tools/cuda:cuda_configure.bzl", "cuda_repositories")
 
 def pinned_archive(name):
     """The repository `name` as pins.bzl has it."""
@@ -34,3 +35,5 @@ def rill_dependencies():
     for name in PINS:
         if name not in existing:
             pinned_archive(name)
+    if "local_cuda" not in existing:
+        cuda_repositories()

@@ -1,7 +1,7 @@
 """Module extensions: the repositories that MODULE.bazel takes from here."""
 
 load("//tools:deps.bzl", "pinned_archive")
-load("//tools/cuda:cuda_configure.bzl", "cuda_configure")
+load("//tools/cuda:cuda_configure.bzl", "cuda_repositories")
 
 def _rill_deps_impl(_ctx):
     pinned_archive("random123")
@@ -14,6 +14,6 @@ def _rill_dev_deps_impl(_ctx):
 rill_dev_deps = module_extension(implementation = _rill_dev_deps_impl)
 
 def _cuda_impl(_ctx):
-    cuda_configure(name = "local_cuda")
+    cuda_repositories()
 
 cuda = module_extension(implementation = _cuda_impl)

@@ -3,6 +3,10 @@
 load("@bazel_skylib//rules:common_settings.bzl", "BuildSettingInfo")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
+# What Bazel says of a CUDA target that is built by name without CUDA.
+# (4.2.3 has no @platforms//:incompatible.)
+CUDA_IS_OFF = "CUDA is off; add --repo_env=RILL_CUDA=hermetic"
+
 def if_cuda(yes, no = []):
     """`yes` under --config=cuda, else `no`. For deps; laws see both sides."""
     return select({
@@ -12,7 +16,7 @@ def if_cuda(yes, no = []):
 
 def requires_cuda():
     """For target_compatible_with: wildcards skip the target without CUDA."""
-    return if_cuda([], [str(Label("//tools/cuda:absent"))])
+    return if_cuda([], [str(Label("//tools/cuda:" + CUDA_IS_OFF))])
 
 _MODE_FLAGS = {
     "opt": ["-O3", "-DNDEBUG"],
@@ -119,7 +123,7 @@ def cuda_library(name, srcs, deps = [], **kwargs):
     _cuda_library(
         name = name,
         srcs = srcs,
-        deps = deps + ["@local_cuda//:cudart"],
+        deps = deps + [str(Label("@local_cuda//:cudart"))],
         target_compatible_with = requires_cuda(),
         **kwargs
     )

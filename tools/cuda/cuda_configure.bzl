@@ -1,22 +1,44 @@
 """@local_cuda: the CUDA toolkit that --config=cuda compiles with.
 
-RILL_CUDA (set with --repo_env) picks it:
+RILL_CUDA (set with --repo_env) picks it, and so whether there is CUDA at all:
   unset, "" or "none"  an empty stand-in; nothing of CUDA is looked for.
   "hermetic"           the pinned wheels of requirements.txt, through pip.
   a path               the toolkit that is installed there.
 """
 
+# What CUDA targets want of it exists only while they are off.
 _STUB = """
 package(default_visibility = ["//visibility:public"])
 
-filegroup(name = "nvcc")
+_NOTHING = select(
+    {"%s": []},
+    no_match_error = "CUDA is enabled and RILL_CUDA names no toolkit; add " +
+                     "--repo_env=RILL_CUDA=hermetic, or the folder of an " +
+                     "installed one.",
+)
+
+filegroup(
+    name = "nvcc",
+    srcs = _NOTHING,
+)
 
 filegroup(name = "nvcc_files")
 
-cc_library(name = "headers")
+cc_library(
+    name = "headers",
+    deps = _NOTHING,
+)
 
-cc_library(name = "cudart")
+cc_library(
+    name = "cudart",
+    deps = [":headers"],
+)
 """
+
+def _with_repository(label):
+    """`label` as another repository's BUILD file can write it."""
+    text = str(label)
+    return text if text.startswith("@") else "@" + text
 
 _TOOLKIT = """
 package(default_visibility = ["//visibility:public"])
@@ -114,8 +136,10 @@ def _link_installed(ctx, path):
 
 def _configure_impl(ctx):
     wanted = ctx.os.environ.get("RILL_CUDA", "")
-    if wanted in ["", "none"]:
-        ctx.file("BUILD", _STUB)
+    is_there = wanted not in ["", "none"]
+    ctx.file("is_there.bzl", "IS_THERE = %s\n" % is_there)
+    if not is_there:
+        ctx.file("BUILD", _STUB % _with_repository(Label("//tools/cuda:disabled")))
     elif wanted == "hermetic":
         ctx.file("BUILD", _ALIASES.format(wheels = ctx.attr.wheels))
     elif wanted.startswith("/"):
@@ -130,11 +154,11 @@ _configure = repository_rule(
     environ = ["RILL_CUDA"],
 )
 
-def cuda_configure(name = "local_cuda"):
+def cuda_repositories():
     """@local_cuda and, beside it, the wheels.
 
     Two repositories, so that going back and forth between the CPU and the CUDA
     build makes only the small one anew. The wheels are fetched when first used.
     """
-    _wheels(name = name + "_wheels")
-    _configure(name = name, wheels = name + "_wheels")
+    _wheels(name = "local_cuda_wheels")
+    _configure(name = "local_cuda", wheels = "local_cuda_wheels")

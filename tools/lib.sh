@@ -28,9 +28,9 @@ find_bazel() {
   fi
   version=$(cd "$rill_root" && "$bazel" --version 2>/dev/null | sed -n 's/^bazel //p')
   case "$version" in
-    no_version | 4.2.*) bazel_kind=workspace ;;
-    7.* | 8.*) bazel_kind=module ;;
-    *) fail "\"$bazel --version\" says \"${version:-nothing}\", want 4.2.3 or 7.x;" \
+    no_version | 4.2.3) bazel_kind=workspace ;;
+    7.*) bazel_kind=module ;;
+    *) fail "\"$bazel --version\" says \"${version:-nothing}\", want 4.2.3 or 7;" \
             "install Debian's bazel-bootstrap, or put Bazel 7.7.1 first on PATH" ;;
   esac
 }

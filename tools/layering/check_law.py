@@ -33,7 +33,7 @@ def verdict(label, allowed):
 
 def main(target, deps_file, *allowed):
     with open(deps_file, encoding="utf-8") as f:
-        labels = f.read().split()
+        labels = f.read().splitlines()
     if target not in [re.sub(r"^@@?(?:rill)?//", "//", label) for label in labels]:
         raise SystemExit("the list of dependencies of %s does not hold itself" % target)
     broken = [(label, verdict(label, list(allowed))) for label in labels]

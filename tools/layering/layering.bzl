@@ -1,5 +1,6 @@
-"""layer_laws(): one test for each row of laws.bzl."""
+"""layer_laws() and closures(): a test for each row of laws.bzl, closures.bzl."""
 
+load("//tools/layering:closures.bzl", "CLOSURES")
 load("//tools/layering:laws.bzl", "BESIDE_BUNDLE", "LAWS")
 
 def layer_law(name, target, allowed):
@@ -48,4 +49,31 @@ def layer_laws():
             name = label[2:].replace("/", "_").replace(":", "_") + "_law",
             target = label,
             allowed = [package] + LAWS[package],
+        )
+
+def closures():
+    """What each target of closures.bzl needs, against README.md's table."""
+    for target in CLOSURES:
+        name = target[2:].replace("/", "_").replace(":", "_") + "_closure"
+        native.genquery(
+            name = name + "_deps",
+            expression = "deps(%s)" % target,
+            scope = [target],
+            testonly = True,
+        )
+        native.sh_test(
+            name = name + "_test",
+            size = "small",
+            srcs = ["//tools:run_python.sh"],
+            args = [
+                "$(location //tools/layering:check_closure.py)",
+                target,
+                "$(location :%s_deps)" % name,
+                "$(location //:README.md)",
+            ] + (CLOSURES[target] or []),
+            data = [
+                ":%s_deps" % name,
+                "//:README.md",
+                "//tools/layering:check_closure.py",
+            ],
         )

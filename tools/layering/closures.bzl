@@ -1,0 +1,62 @@
+"""What a target may need, beside the laws of its layer.
+
+How many files that is, and of which libraries, is README.md's table; the tests
+of this folder compare. A plain dict, as in laws.bzl.
+"""
+
+_TENSORS = ["base", "device", "tensordict"]
+
+# What saves and loads a storage.
+_SAVES = ["formats", "formats/consolidated", "formats/json", "formats/memmap", "formats/zip"]
+
+_ROWS = [
+    "slots",
+    "storage",
+    "storage/chunks",
+    "storage/dedup",
+    "storage/directory",
+    "storage/sharing",
+]
+
+# target: the packages of this repository that it may reach, each without those
+# below it. None: the law of its bundle is all.
+CLOSURES = {
+    "//base:base": None,
+    "//slots:slots": None,
+    "//device:device": None,
+    "//tensordict:tensor_dict": _TENSORS,
+    "//tensordict:tensordict": None,
+    "//formats:formats": None,
+    "//storage:dense_storage": _TENSORS + _SAVES + _ROWS,
+    "//storage:memmap_storage": _TENSORS + _SAVES + _ROWS,
+    "//storage:storage": None,
+    "//samplers:uniform_sampler": ["base", "samplers", "slots"],
+    "//samplers:samplers": None,
+    "//transforms:transforms": None,
+    "//envs:cart_pole": _TENSORS + ["envs"],
+    "//envs:envs": None,
+    "//collectors:collectors": None,
+    "//replay:replay_buffer": _TENSORS + _SAVES + [
+        "replay",
+        "replay/writers",
+        "samplers",
+        "samplers/trajectories",
+        "slots",
+        "storage",
+        "storage/dedup",
+        "storage/sharing",
+        "transforms",
+    ],
+    "//replay:replay": None,
+    "//examples/first_buffer:first_buffer": _TENSORS + _SAVES + _ROWS + [
+        "collectors",
+        "envs",
+        "envs/steps",
+        "examples/first_buffer",
+        "replay",
+        "replay/writers",
+        "samplers",
+        "samplers/trajectories",
+        "transforms",
+    ],
+}

@@ -71,12 +71,21 @@ bazel_cache_flags() {
 # How programs are built, the same for all: the next one finds what the last one
 # has built. The config assumes AVX2 and FMA; a processor without them gets
 # plain code.
-program_flags() {
-  if [ -r /proc/cpuinfo ] && ! grep -qw avx2 /proc/cpuinfo; then
-    echo --compilation_mode=opt
-  else
-    echo --config=opt
-  fi
+program_flags=--config=opt
+if [ -r /proc/cpuinfo ] && ! grep -qw avx2 /proc/cpuinfo; then
+  program_flags=--compilation_mode=opt
+fi
+
+# prefer_built TARGET...: takes programs as the tests have built them, which is
+# unoptimised, where they are there and optimised ones are not.
+prefer_built() {
+  local target path
+  for target in "$@"; do
+    path=bin/$(echo "${target#//}" | tr : /)
+    ! compgen -G "$rill_root/bazel-out/*-opt/$path" >/dev/null || return 0
+    compgen -G "$rill_root/bazel-out/*-fastbuild/$path" >/dev/null || return 0
+  done
+  program_flags=--compilation_mode=fastbuild
 }
 
 # Ends the Bazel server of this folder where nobody comes back to it: it would
@@ -93,7 +102,7 @@ build_programs() {
   "$rill_root/tools/setup" >&2
   find_bazel
   log=$(mktemp)
-  folder=$(cd "$rill_root" && "$bazel" info $(program_flags) bazel-bin 2>"$log") ||
+  folder=$(cd "$rill_root" && "$bazel" info "$program_flags" bazel-bin 2>"$log") ||
     { tail -n 5 "$log" >&2; fail "Bazel does not start, as shown"; }
   programs=()
   for target in "$@"; do
@@ -102,7 +111,7 @@ build_programs() {
   done
   [ -z "$is_first" ] || say "building $* (about 5 minutes the first time on 2 cores)" >&2
   # shellcheck disable=SC2046
-  (cd "$rill_root" && "$bazel" build $(program_flags) --curses=no --color=no \
+  (cd "$rill_root" && "$bazel" build "$program_flags" --curses=no --color=no \
     $(bazel_cache_flags) "$@") >"$log" 2>&1 || {
     cat "$log" >&2
     fail "the build failed as shown; if it is a fetch, run tools/setup again with a network"

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# programs_test.sh LIB COMMAND...: commands that build programs share what they
+# build: one set of flags and the disk cache; and inspect and convert take what
+# the tests have built. Bazel is a stand-in that writes down how it is called.
+set -euo pipefail
+
+root=$TEST_TMPDIR/rill
+bin=$root/bazel-out/k8-opt/bin
+export HOME=$root XDG_CACHE_HOME=$root/cache CALLS=$root/calls BAZEL_BIN=$bin
+mkdir -p "$root/tools" "$root/path"
+cp -L "$@" "$root/tools/"
+printf '#!/bin/sh\n' | tee "$root/tools/setup" >"$root/program"
+cat >"$root/path/bazel" <<'BAZEL'
+#!/bin/sh
+case $1 in
+  --version) echo "bazel no_version" ;;
+  info) echo "$BAZEL_BIN" ;;
+  build) echo "$@" >>"$CALLS" ;;
+esac
+BAZEL
+chmod +x "$root/tools/setup" "$root/program" "$root/path/bazel"
+PATH=$root/path:$PATH
+
+# put_program FOLDER NAME: as a build leaves it.
+put_program() {
+  mkdir -p "$1/examples/$2"
+  cp "$root/program" "$1/examples/$2/$2"
+}
+
+# flags_of COMMAND: those of its build that choose what is compiled, and whether
+# it has the cache.
+flags_of() {
+  rm -f "$CALLS"
+  "$root/tools/$1" </dev/null >"$root/out" 2>&1 || { cat "$root/out" >&2; exit 1; }
+  grep -oE -- '--(config|compilation_mode|copt)=[^ ]*|--disk_cache' "$CALLS" | tr '\n' ' '
+}
+
+want() {
+  local got
+  got=$(flags_of "$2")
+  [ "$got" = "$1" ] || { echo "$2 builds with \"$got\", want \"$1\"" >&2; exit 1; }
+}
+
+for name in dqn_cartpole inspect convert; do
+  put_program "$bin" "$name"
+done
+shared=$(flags_of quickstart)
+case "$shared" in
+  *=opt*--disk_cache*) ;;
+  *) echo "quickstart builds with \"$shared\", want optimised and with the cache" >&2; exit 1 ;;
+esac
+want "$shared" inspect
+want "$shared" convert
+
+# The tests have built inspect only, and nobody else has.
+rm -r "$bin/examples/inspect" "$bin/examples/convert"
+put_program "$root/bazel-out/k8-fastbuild/bin" inspect
+BAZEL_BIN=$root/bazel-out/k8-fastbuild/bin
+want "--compilation_mode=fastbuild --disk_cache " inspect
+put_program "$bin" convert
+BAZEL_BIN=$bin
+want "$shared" convert

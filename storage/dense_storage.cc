@@ -84,7 +84,7 @@ bool DenseStorageImpl::Rows::PassesCaches(int64_t count) const {
 }
 
 DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options,
-                                   std::unique_ptr<StorageDirectory> directory)
+                                   std::unique_ptr<RowsOnDisk> directory)
     : lanes_{options.lanes, options.capacity / options.lanes},
       options_(options),
       device_(KindOf(options) == MemoryKind::kDevice ? options.device
@@ -92,8 +92,8 @@ DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options,
       directory_(std::move(directory)),
       writes_alone_(!device_.is_cpu() || options.dedup_next),
       rings_(lanes_) {
-  if (directory_ == nullptr || directory_->marks().empty()) return;
-  rings_ = RingsOf(lanes_, directory_->marks());
+  if (directory_ == nullptr) return;
+  if (auto found = directory_->FoundRings(lanes_)) rings_ = *std::move(found);
 }
 
 absl::Status DenseStorageImpl::MakeRowsFromOptions() {

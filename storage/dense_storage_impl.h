@@ -20,8 +20,8 @@
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/chunks/saved_chunks.h"
 #include "rill/storage/dense_storage.h"
-#include "rill/storage/directory/storage_directory.h"
 #include "rill/storage/lane_rings.h"
+#include "rill/storage/on_disk/rows_on_disk.h"
 #include "rill/storage/read_ahead.h"
 #include "rill/storage/read_places.h"
 #include "rill/storage/row_table.h"
@@ -83,9 +83,8 @@ class DenseStorageImpl final : public Storage {
 
   // `options` were checked. With a directory rows and cursors live there: those
   // that it was opened with, if any.
-  explicit DenseStorageImpl(
-      const DenseStorage::Options& options,
-      std::unique_ptr<StorageDirectory> directory = nullptr);
+  explicit DenseStorageImpl(const DenseStorage::Options& options,
+                            std::unique_ptr<RowsOnDisk> directory = nullptr);
   absl::Status MakeRowsFromOptions();
 
   const Lanes& lanes() const override { return lanes_; }
@@ -228,7 +227,7 @@ class DenseStorageImpl final : public Storage {
   const Lanes lanes_;
   const DenseStorage::Options options_;
   const Device device_;
-  const std::unique_ptr<StorageDirectory> directory_;  // Null: in memory.
+  const std::unique_ptr<RowsOnDisk> directory_;  // Null: in memory.
   // Writers take turns.
   const bool writes_alone_;
 

@@ -123,7 +123,8 @@ absl::Status DenseStorageImpl::BeginAppend(const LaneSteps& append,
     write.slots = {};
     if (writes_.empty()) break;
     const bool has_room =
-        directory_ == nullptr || writes_.appends().size() < kMaxAppendsInFlight;
+        directory_ == nullptr ||
+        writes_.appends().size() < directory_->max_appends_in_flight();
     if (has_room && !writes_.Meets(&write)) break;
   }
   ExpandRanges(plan.written, &scratch->slots);

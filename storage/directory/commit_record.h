@@ -10,17 +10,9 @@
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/lane_rings.h"
+#include "rill/storage/on_disk/row_line.h"  // IWYU pragma: export
 
 namespace rill::storage_internal {
-
-// Which steps of a lane are live: those of [first_live, written) that the ring
-// still holds, so the last min(written - first_live, C). `first_live` is 0
-// except after a writer died while it overwrote the oldest ones.
-struct LaneMark {
-  int64_t written = 0;
-  int64_t first_live = 0;
-  friend bool operator==(const LaneMark&, const LaneMark&) = default;
-};
 
 // How many appends may be in flight at a time.
 inline constexpr size_t kMaxAppendsInFlight = 3;

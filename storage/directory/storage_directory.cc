@@ -159,6 +159,12 @@ void StorageDirectory::EndDiscard(const LaneRings& live) {
   record_->EndInPlace();
 }
 
+std::optional<LaneRings> StorageDirectory::FoundRings(
+    const Lanes& lanes) const {
+  if (marks_.empty()) return std::nullopt;
+  return RingsOf(lanes, marks_);
+}
+
 std::optional<int64_t> StorageDirectory::FreeDiskBytes() const {
   return rill::FreeDiskBytes(path_);
 }

@@ -14,7 +14,7 @@ _ROWS = [
     "storage",
     "storage/chunks",
     "storage/dedup",
-    "storage/directory",
+    "storage/on_disk",
     "storage/sharing",
 ]
 
@@ -28,7 +28,7 @@ CLOSURES = {
     "//tensordict:tensordict": None,
     "//formats:formats": None,
     "//storage:dense_storage": _TENSORS + _SAVES + _ROWS,
-    "//storage:memmap_storage": _TENSORS + _SAVES + _ROWS,
+    "//storage:memmap_storage": _TENSORS + _SAVES + _ROWS + ["storage/directory"],
     "//storage:storage": None,
     "//samplers:uniform_sampler": ["base", "samplers", "slots"],
     "//samplers:samplers": None,

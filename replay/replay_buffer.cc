@@ -276,6 +276,8 @@ int64_t ReplayBuffer::capacity() const { return state_->storage->capacity(); }
 
 const Storage& ReplayBuffer::storage() const { return *state_->storage; }
 
+int64_t ReplayBuffer::batch_size() const { return state_->batch_size; }
+
 uint64_t ReplayBuffer::batch_number() const { return state_->batch_number; }
 
 int64_t ReplayBuffer::clears() const { return state_->writes.clears(); }

@@ -270,6 +270,8 @@ class ReplayBuffer : public Sink {
   int64_t items() const;
   int64_t capacity() const;
   const Storage& storage() const;
+  // Options::batch_size.
+  int64_t batch_size() const;
   // Batches drawn so far: the whole of the random state beside the seed.
   uint64_t batch_number() const;
   // How often all rows that were there were given up, by whoever cleared the

@@ -78,6 +78,8 @@ struct TorchRlReplayBuffer {
   int64_t capacity = 0;  // Places, in steps.
   int64_t cursor = 0;    // The place of the next step.
   int64_t write_count = 0;
+  // None is written as null, which TorchRL's `loads` puts over the number that
+  // its user gave; its `sample()` then wants one each time.
   std::optional<int64_t> batch_size = std::nullopt;
   std::optional<int64_t> consume_after_n_samples = std::nullopt;
   TorchRlSampler sampler = {};

@@ -283,8 +283,21 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
   return buffer;
 }
 
-absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(
-    const Storage& storage, const PrioritizedSelector* selector) {
+absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const ReplayBuffer& buffer,
+                                              const ToTorchRlOptions& options) {
+  ToTorchRlOptions completed = options;
+  if (options.batch_size == 0) completed.batch_size = buffer.batch_size();
+  return ToTorchRl(buffer.storage(), completed);
+}
+
+absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const Storage& storage,
+                                              const ToTorchRlOptions& options) {
+  if (options.batch_size <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ToTorchRl: Options::batch_size: got ", options.batch_size,
+        ", want > 0, what TorchRL's sample() is to give; name one, or give the "
+        "ReplayBuffer one"));
+  }
   const Lanes lanes = storage.lanes();
   const std::vector<Cursor> cursors = storage.cursors();
   for (const Cursor& cursor : cursors) {
@@ -294,6 +307,7 @@ absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(
         cursors[0].written, ", want as many in each, and some"));
   }
   TorchRlReplayBuffer saved;
+  saved.batch_size = options.batch_size;
   saved.capacity = lanes.capacity;
   saved.write_count = cursors[0].written;
   saved.cursor = saved.write_count % saved.capacity;
@@ -316,8 +330,9 @@ absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(
   if (lanes.count > 1) {
     RILL_ASSIGN_OR_RETURN(saved.rows, saved.rows.Reshape({steps, lanes.count}));
   }
-  if (selector != nullptr) {
-    RILL_ASSIGN_OR_RETURN(saved.sampler, PrioritiesOf(lanes, steps, *selector));
+  if (options.selector != nullptr) {
+    RILL_ASSIGN_OR_RETURN(saved.sampler,
+                          PrioritiesOf(lanes, steps, *options.selector));
   }
   return saved;
 }

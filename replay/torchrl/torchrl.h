@@ -21,7 +21,7 @@ namespace rill {
 //                         ReadTorchRlReplayBuffer(directory));
 //   RILL_ASSIGN_OR_RETURN(auto buffer, OpenTorchRl(saved, {}));
 //   RILL_ASSIGN_OR_RETURN(TensorDict batch, buffer->Sample());
-//   RILL_ASSIGN_OR_RETURN(saved, ToTorchRl(buffer->storage()));
+//   RILL_ASSIGN_OR_RETURN(saved, ToTorchRl(*buffer));
 //   RILL_RETURN_IF_ERROR(WriteTorchRlReplayBuffer(saved, other));
 
 // A buffer of `options` with the saved rows and priorities. What `options`
@@ -66,13 +66,24 @@ absl::Status FillFromTorchRl(const TorchRlReplayBuffer& saved,
 absl::StatusOr<std::unique_ptr<Sampler>> MakeTorchRlSampler(
     const TorchRlReplayBuffer& saved, PrioritizedSelector** selector = nullptr);
 
-// The other way: rows (copied), cursor and counts, and with `selector` its
-// priorities. Where the sampler had been without replacement, or else, put that
-// into the result, and the batch size. FAILED_PRECONDITION where no row is
-// stored, or lanes are at different steps: the peer has one cursor.
+struct ToTorchRlOptions {
+  // Rows of a batch of TorchRL's `sample()`, > 0. 0: the buffer's own.
+  // TorchRL's `loads` puts what is saved over the number that its user gave,
+  // also where that is none, and then `sample()` fails; so one must be named.
+  int64_t batch_size = 0;
+  const PrioritizedSelector* selector = nullptr;  // Its priorities go along.
+};
+
+// The other way: rows (copied), cursor, counts and the batch size. Where the
+// sampler had been without replacement, or else, put that into the result.
+// docs/formats/torchrl_replay_buffer.md has the lines that load it in Python.
+// INVALID_ARGUMENT where there is no batch size; FAILED_PRECONDITION where no
+// row is stored, or lanes are at different steps: TorchRL has one cursor.
 // Nobody writes, samples or updates meanwhile.
 absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(
-    const Storage& storage, const PrioritizedSelector* selector = nullptr);
+    const ReplayBuffer& buffer, const ToTorchRlOptions& options = {});
+absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const Storage& storage,
+                                              const ToTorchRlOptions& options);
 
 }  // namespace rill
 

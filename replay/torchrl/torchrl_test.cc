@@ -86,7 +86,7 @@ TEST(TorchRlTest, Example) {
     RILL_ASSIGN_OR_RETURN(auto buffer, OpenTorchRl(saved, {}));
     RILL_ASSIGN_OR_RETURN(TensorDict batch, buffer->Sample());
     EXPECT_EQ(batch.batch_shape(), Shape({2}));
-    RILL_ASSIGN_OR_RETURN(saved, ToTorchRl(buffer->storage()));
+    RILL_ASSIGN_OR_RETURN(saved, ToTorchRl(*buffer));
     RILL_RETURN_IF_ERROR(WriteTorchRlReplayBuffer(saved, other));
     return absl::OkStatus();
   };
@@ -101,7 +101,8 @@ TEST(TorchRlTest, C7RowsLengthCursorCountAndBatchSizeStay) {
   EXPECT_EQ(storage.size(), 8);
   EXPECT_EQ(storage.cursors()[0].written, 10);
   EXPECT_EQ(buffer->Sample()->batch_shape(), Shape({2}));
-  RILL_ASSERT_OK_AND_ASSIGN(TorchRlReplayBuffer back, ToTorchRl(storage));
+  RILL_ASSERT_OK_AND_ASSIGN(TorchRlReplayBuffer back,
+                            ToTorchRl(storage, {.batch_size = 2}));
   back.batch_size = 2;
   back.rng_state = saved.rng_state;
   back = Exchanged(back);
@@ -131,7 +132,8 @@ TEST(TorchRlTest, C7LanesKeepTheirSteps) {
   RILL_ASSERT_OK(storage.Read({0, 1, 2, 3, 10, 11, 12, 13}, &rows));
   EXPECT_THAT(ValuesOf(rows, "obs"), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_EQ(rows.Find("index"), nullptr);
-  RILL_ASSERT_OK_AND_ASSIGN(const auto back, ToTorchRl(storage));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto back,
+                            ToTorchRl(storage, {.batch_size = 2}));
   RILL_ASSERT_OK_AND_ASSIGN(const Tensor got, back.rows.Get("obs"));
   EXPECT_THAT(got.BitEquals(*Fixture("f").rows.Find("obs")),
               IsOkAndHolds(true));
@@ -148,7 +150,8 @@ TEST(TorchRlTest, C7AnyRingComesBackAndGoesOnTheSame) {
     SCOPED_TRACE(absl::StrCat(lanes, " x ", capacity, ", ", written));
     const auto first = MakeStorage(lanes * capacity, lanes);
     RILL_ASSERT_OK(first->Extend(NumberedSteps(lanes, written)).status());
-    RILL_ASSERT_OK_AND_ASSIGN(const auto saved, ToTorchRl(*first));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto saved,
+                              ToTorchRl(*first, {.batch_size = 2}));
     const auto second = MakeStorage(lanes * capacity, lanes);
     RILL_ASSERT_OK(FillFromTorchRl(Exchanged(saved), second.get()));
     EXPECT_EQ(second->cursors(), first->cursors());
@@ -156,8 +159,10 @@ TEST(TorchRlTest, C7AnyRingComesBackAndGoesOnTheSame) {
       const TensorDict steps = NumberedSteps(lanes, more, written + more);
       RILL_ASSERT_OK(first->Extend(steps).status());
       RILL_ASSERT_OK(second->Extend(steps).status());
-      RILL_ASSERT_OK_AND_ASSIGN(const auto a, ToTorchRl(*first));
-      RILL_ASSERT_OK_AND_ASSIGN(const auto b, ToTorchRl(*second));
+      RILL_ASSERT_OK_AND_ASSIGN(const auto a,
+                                ToTorchRl(*first, {.batch_size = 2}));
+      RILL_ASSERT_OK_AND_ASSIGN(const auto b,
+                                ToTorchRl(*second, {.batch_size = 2}));
       RILL_EXPECT_OK(b.rows.CheckEqual(a.rows));
     }
   }
@@ -178,7 +183,7 @@ TEST(TorchRlTest, C8PrioritizedStatesStayTo1e7) {
       const auto buffer,
       OpenTorchRl(Exchanged(saved), {.sampler = std::move(sampler)}));
   RILL_ASSERT_OK_AND_ASSIGN(const auto back,
-                            ToTorchRl(buffer->storage(), selector));
+                            ToTorchRl(*buffer, {.selector = selector}));
   const auto& got = std::get<TorchRlPriorities>(back.sampler);
   EXPECT_EQ(got.alpha, 0.7);
   EXPECT_EQ(got.beta, 0.5);
@@ -191,7 +196,7 @@ TEST(TorchRlTest, C8PrioritizedStatesStayTo1e7) {
   // New rows get what they would have got there.
   RILL_ASSERT_OK(buffer->Extend(Floats("obs", {5}, {1})).status());
   RILL_ASSERT_OK_AND_ASSIGN(const auto more,
-                            ToTorchRl(buffer->storage(), selector));
+                            ToTorchRl(*buffer, {.selector = selector}));
   EXPECT_NEAR(TreeOf(more)[5], std::pow(9.5 + 1e-8, 0.7), 1e-6);
 }
 
@@ -245,7 +250,8 @@ TEST(TorchRlTest, ABufferThatUsesItsRowsUpGoesOnDoingSo) {
 TEST(TorchRlTest, C8PrioritiesFollowTheirRowsAroundTheRing) {
   const auto storage = MakeStorage(8, 2);
   RILL_ASSERT_OK(storage->Extend(NumberedSteps(2, 7)).status());
-  RILL_ASSERT_OK_AND_ASSIGN(TorchRlReplayBuffer saved, ToTorchRl(*storage));
+  RILL_ASSERT_OK_AND_ASSIGN(TorchRlReplayBuffer saved,
+                            ToTorchRl(*storage, {.batch_size = 2}));
   TorchRlPriorities priorities = {.alpha = 1, .epsilon = 0};
   std::vector<double> values;
   for (int64_t i = 0; i < 8; ++i) values.push_back(1 << i);
@@ -262,7 +268,7 @@ TEST(TorchRlTest, C8PrioritiesFollowTheirRowsAroundTheRing) {
     // The row of lane l and place p has the value 1 << (2 p + l), and holds
     // step number p or p + 4.
     RILL_ASSERT_OK_AND_ASSIGN(const auto back,
-                              ToTorchRl(buffer->storage(), selector));
+                              ToTorchRl(*buffer, {.selector = selector}));
     const auto actions = back.rows.Flat<int64_t>("action");
     RILL_ASSERT_OK(actions.status());
     EXPECT_EQ(actions->size(),
@@ -308,7 +314,7 @@ TEST(TorchRlTest, C11PeersDirectoriesBecomeBuffersThatSample) {
     RILL_ASSERT_OK_AND_ASSIGN(const auto buffer, OpenTorchRl(saved, {}));
     EXPECT_EQ(buffer->size(), saved.steps() * saved.lanes());
     RILL_EXPECT_OK(buffer->Sample().status());
-    RILL_ASSERT_OK_AND_ASSIGN(const auto back, ToTorchRl(buffer->storage()));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto back, ToTorchRl(*buffer));
     for (const std::string& key : back.rows.LeafKeys()) {
       RILL_ASSERT_OK_AND_ASSIGN(const Tensor got, back.rows.Get(key));
       EXPECT_THAT(got.BitEquals(*saved.rows.Find(key)), IsOkAndHolds(true));
@@ -343,6 +349,27 @@ TEST(TorchRlTest, SamplersAreOfTheSavedKind) {
   }
 }
 
+TEST(TorchRlTest, TheBatchSizeIsTheBuffersOrTheOneThatIsNamed) {
+  const auto storage = MakeStorage(8);
+  RILL_ASSERT_OK(storage->Extend(NumberedSteps(1, 3)).status());
+  const auto make = [&](int64_t batch_size) {
+    return *ReplayBuffer::Create({.storage = storage,
+                                  .sampler = *MakeTorchRlSampler(Fixture("f")),
+                                  .batch_size = batch_size});
+  };
+  const auto with = make(6);
+  EXPECT_EQ(with->batch_size(), 6);
+  EXPECT_EQ(Exchanged(*ToTorchRl(*with)).batch_size, 6);
+  EXPECT_EQ(Exchanged(*ToTorchRl(*with, {.batch_size = 5})).batch_size, 5);
+  EXPECT_EQ(Exchanged(*ToTorchRl(*make(0), {.batch_size = 5})).batch_size, 5);
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("Options::batch_size: got 0"));
+  EXPECT_THAT(ToTorchRl(*make(0)), refused);
+  EXPECT_THAT(ToTorchRl(*storage, {}), refused);
+  EXPECT_THAT(ToTorchRl(*storage, {.batch_size = -1}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 TEST(TorchRlTest, WhatCannotBeIsRefused) {
   TorchRlReplayBuffer saved = Fixture("a");
   const auto used = MakeStorage(8);
@@ -351,11 +378,12 @@ TEST(TorchRlTest, WhatCannotBeIsRefused) {
               StatusIs(kFailedPrecondition, HasSubstr("empty")));
   EXPECT_THAT(FillFromTorchRl(saved, MakeStorage(8, 2).get()),
               StatusIs(kFailedPrecondition, HasSubstr("lanes")));
-  EXPECT_THAT(ToTorchRl(*MakeStorage(8)),
+  EXPECT_THAT(ToTorchRl(*MakeStorage(8), {.batch_size = 2}),
               StatusIs(kFailedPrecondition, HasSubstr("got 0")));
   const auto uneven = MakeStorage(8, 2);
   RILL_ASSERT_OK(uneven->Extend(NumberedSteps(1, 1)).status());
-  EXPECT_THAT(ToTorchRl(*uneven), StatusIs(kFailedPrecondition));
+  EXPECT_THAT(ToTorchRl(*uneven, {.batch_size = 2}),
+              StatusIs(kFailedPrecondition));
   auto& priorities = std::get<TorchRlPriorities>(saved.sampler);
   for (const double bad : {std::nan(""), -1.0, 1e300}) {
     priorities.values = *priorities.values.Clone();

@@ -38,8 +38,9 @@ absl::StatusOr<TorchRlReplayBuffer> Reloaded(const TorchRlReplayBuffer& saved) {
   RILL_ASSIGN_OR_RETURN(auto sampler, MakeTorchRlSampler(saved, &selector));
   RILL_ASSIGN_OR_RETURN(const auto buffer,
                         OpenTorchRl(saved, {.sampler = std::move(sampler)}));
-  RILL_ASSIGN_OR_RETURN(TorchRlReplayBuffer again,
-                        ToTorchRl(buffer->storage(), selector));
+  RILL_ASSIGN_OR_RETURN(
+      TorchRlReplayBuffer again,
+      ToTorchRl(*buffer, {.batch_size = 1, .selector = selector}));
   // What a ReplayBuffer has no place for.
   again.form = saved.form;
   again.batch_size = saved.batch_size;
@@ -111,10 +112,10 @@ absl::Status Make(const std::string& to) {
     PrioritizedSelector* selector;
     RILL_ASSIGN_OR_RETURN(auto sampler,
                           MakePrioritizedSampler({.alpha = 0.5}, &selector));
-    RILL_ASSIGN_OR_RETURN(
-        const auto buffer,
-        ReplayBuffer::Create(
-            {.storage = std::move(storage), .sampler = std::move(sampler)}));
+    RILL_ASSIGN_OR_RETURN(const auto buffer,
+                          ReplayBuffer::Create({.storage = std::move(storage),
+                                                .sampler = std::move(sampler),
+                                                .batch_size = 4}));
     RILL_ASSIGN_OR_RETURN(const TensorDict steps,
                           Steps(kind.lanes, 0, kind.steps));
     RILL_RETURN_IF_ERROR(buffer->Extend(steps).status());
@@ -126,8 +127,7 @@ absl::Status Make(const std::string& to) {
     }
     RILL_RETURN_IF_ERROR(buffer->UpdatePriorities(batch, priorities));
     RILL_ASSIGN_OR_RETURN(TorchRlReplayBuffer saved,
-                          ToTorchRl(buffer->storage(), selector));
-    saved.batch_size = 4;
+                          ToTorchRl(*buffer, {.selector = selector}));
     const std::pair<Form, const char*> forms[] = {{Form::kTensorDict, "dict"},
                                                   {Form::kFlat, "flat"},
                                                   {Form::kNested, "nested"}};

@@ -7,6 +7,7 @@ buffer, which must be what the first one is, and go on like it. Then it loads
 what Rill made from nothing.
 """
 import os
+import shutil
 
 import torch
 from tensordict import TensorDict
@@ -265,6 +266,27 @@ class Exchange:
         check_rows(first[:], buffer[:])
         sample, info = buffer.sample(64, return_info=True)
         assert torch.isfinite(torch.as_tensor(info["priority_weight"])).all() and len(sample) == 64
+        assert len(buffer.sample()) == 4
+
+    def loaded_as_the_page_says(self, name, lanes):
+        """docs/formats/torchrl_replay_buffer.md, "In Python"."""
+        path = os.path.join(self.folder, "made", name)
+        slots = CAPACITY * lanes
+
+        def storage():
+            return rl.LazyMemmapStorage(slots, ndim=2) if lanes > 1 else rl.LazyMemmapStorage(slots)
+        sampler = rl.PrioritizedSampler(slots, alpha=0.5, beta=0.4)
+        prioritized_buffer = rl.ReplayBuffer(storage=storage(), sampler=sampler, batch_size=32)
+        prioritized_buffer.loads(path)
+        plain = path + "_plain"
+        shutil.copytree(path, plain)
+        shutil.rmtree(os.path.join(plain, "sampler"))
+        uniform_buffer = rl.ReplayBuffer(storage=storage(), batch_size=32)
+        uniform_buffer.loads(plain)
+        for buffer in (prioritized_buffer, uniform_buffer):
+            batch = buffer.sample()
+            assert batch.batch_size == torch.Size([4]), batch
+            assert torch.equal(batch["next", "obs"], batch["obs"] + 1)
 
 
 def run(exchange, copy_replay, run_command):
@@ -285,3 +307,5 @@ def run(exchange, copy_replay, run_command):
             name = made + "_" + form
             exchange.check("replay buffer %s, loaded by TorchRL" % name,
                            lambda: replay.made(name, count, lanes, checkpointer))
+        exchange.check("replay buffer %s, loaded by the page's lines" % made,
+                       lambda: replay.loaded_as_the_page_says(made + "_dict", lanes))

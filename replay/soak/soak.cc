@@ -4,13 +4,11 @@
 // watched. tools/soak runs it. Exits with 1 where a check failed.
 // usage: soak DIRECTORY SECONDS
 #include <dirent.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -39,6 +37,7 @@
 #include "rill/storage/tiered/tiered_storage.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/peak_memory.h"
 
 namespace rill {
 namespace {
@@ -105,14 +104,6 @@ absl::Status CheckRows(const TensorDict& rows, int64_t run) {
     }
   }
   return absl::OkStatus();
-}
-
-int64_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t total = 0, resident = 0, shared = 0;
-  file >> total >> resident >> shared;
-  // Pages of files come and go as the system likes.
-  return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
 int64_t OpenDescriptors() {
@@ -313,7 +304,7 @@ absl::Status Soak(const std::string& directory, int64_t seconds) {
     }
     RILL_RETURN_IF_ERROR(
         SaveAndOpen(subjects[0]->buffer(), absl::StrCat(directory, "/saved")));
-    last_bytes = ResidentBytes();
+    last_bytes = AnonymousMemoryBytes();
     last_descriptors = OpenDescriptors();
     if (since < whole / 3) {
       warm_bytes = std::max(warm_bytes, last_bytes);

@@ -11,6 +11,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/storage/dense_storage_impl.h"
 #include "rill/storage/read_places.h"
+#include "rill/storage/ring_options.h"
 
 namespace rill {
 namespace storage_internal {
@@ -249,23 +250,13 @@ absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {
 
 absl::Status CheckOptions(absl::string_view caller,
                           const DenseStorage::Options& options) {
-  // A cursor each is made at once, so there is a limit that nobody misses.
-  constexpr int64_t kMaxLanes = int64_t{1} << 24;
+  RILL_RETURN_IF_ERROR(
+      CheckRingOptions(caller, options.capacity, options.lanes));
   const auto refuse = [&](absl::string_view option, const auto& got,
-                          const auto&... want) {
+                          absl::string_view want) {
     return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": Options::", option, ": got ", got, ", want ", want...));
+        caller, ": Options::", option, ": got ", got, ", want ", want));
   };
-  if (options.capacity <= 0) {
-    return refuse("capacity", options.capacity, "> 0");
-  }
-  if (options.lanes <= 0 || options.lanes > kMaxLanes) {
-    return refuse("lanes", options.lanes, "in [1, ", kMaxLanes, "]");
-  }
-  if (options.capacity % options.lanes != 0) {
-    return refuse("capacity", options.capacity,
-                  "a multiple of lanes = ", options.lanes);
-  }
   const bool is_cpu = options.device.is_cpu();
   if (options.dedup_next && KindOf(options) == MemoryKind::kDevice) {
     return refuse("dedup_next",

@@ -51,8 +51,9 @@ class DenseStorage {
   //   next/K: Lease is FAILED_PRECONDITION and names it; Read, or leave
   //   dedup_next off. A save is that of any storage. For rows in host memory.
   struct Options {
-    int64_t capacity = 0;  // Slots in all; > 0, a multiple of `lanes`.
-    int64_t lanes = 1;     // In [1, 2^24].
+    // Slots in all, in [1, 2^40]; a multiple of `lanes`.
+    int64_t capacity = 0;
+    int64_t lanes = 1;  // In [1, 2^24].
     StorageLayout layout = StorageLayout::kAuto;
     StorageOrder order = StorageOrder::kLaneMajor;
     Device device = Device::Cpu();

@@ -256,8 +256,13 @@ TEST(DenseStorageTest, WrongOptionsAreNamed) {
   EXPECT_THAT(DenseStorage::Create({.capacity = 4, .lanes = 0}),
               refused("lanes: got 0"));
   EXPECT_THAT(DenseStorage::Create(
-                  {.capacity = int64_t{1} << 60, .lanes = int64_t{1} << 60}),
+                  {.capacity = int64_t{1} << 40, .lanes = int64_t{1} << 25}),
               refused("lanes"));
+  for (const int64_t capacity : {(int64_t{1} << 40) + 1, INT64_MAX}) {
+    EXPECT_THAT(
+        DenseStorage::Create({.capacity = capacity}),
+        refused(absl::StrCat("capacity: got ", capacity, ", want in [1, ")));
+  }
   EXPECT_THAT(DenseStorage::Create({.capacity = 10, .lanes = 4}),
               refused("capacity: got 10, want a multiple of lanes = 4"));
   EXPECT_THAT(DenseStorage::Create(
@@ -266,14 +271,31 @@ TEST(DenseStorageTest, WrongOptionsAreNamed) {
   EXPECT_THAT(
       DenseStorage::Create({.capacity = 4, .memory_kind = MemoryKind::kPinned}),
       refused("name a device"));
-  EXPECT_THAT(DenseStorage::Create(
-                  {.capacity = int64_t{1} << 60, .spec = ConformanceSpec()}),
-              refused("lower the capacity"));
+  TensorDictSpec wide;
+  RILL_ASSERT_OK(wide.Set("x", LeafSpec{DType::kUInt8, {1 << 30}}));
+  EXPECT_THAT(
+      DenseStorage::Create({.capacity = int64_t{1} << 40, .spec = wide}),
+      refused("lower the capacity"));
+}
+
+// The most slots that there are, of rows that take no memory.
+TEST(DenseStorageTest, RowsWithoutBytesMayBeAsManyAsThereAreSlots) {
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(spec.Set("x", LeafSpec{DType::kFloat32, {0}}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto storage,
+      DenseStorage::Create({.capacity = int64_t{1} << 40, .spec = spec}));
+  TensorDict batch({3});
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor x,
+                            Tensor::Zeros(DType::kFloat32, {3, 0}));
+  RILL_ASSERT_OK(batch.Set("x", x));
+  RILL_ASSERT_OK(storage->Extend(batch));
+  EXPECT_EQ(storage->size(), 3);
 }
 
 TEST(DenseStorageTest, MemoryThatCannotBeHadIsResourceExhausted) {
   EXPECT_THAT(DenseStorage::Create(
-                  {.capacity = int64_t{1} << 48, .spec = ConformanceSpec()}),
+                  {.capacity = int64_t{1} << 40, .spec = ConformanceSpec()}),
               StatusIs(absl::StatusCode::kResourceExhausted));
   // Lazy: the write fails, and the next one may go well.
   RILL_ASSERT_OK_AND_ASSIGN(auto storage,

@@ -29,7 +29,8 @@ namespace rill {
 //   killed, none.
 // - Sync makes that hold for a loss of power too, for the rows of which no slot
 //   is written after it.
-// - SavePosition says which rows there are, and LoadPosition, of this or a later
+// - SavePosition says which rows there are, and LoadPosition, of this or a
+// later
 //   process, goes back to them, as long as none was overwritten.
 // - One owner: a second Create or Open is FAILED_PRECONDITION and names the
 //   process; a killed owner blocks nobody. Readers may look at any time, ours
@@ -58,8 +59,9 @@ class MemmapStorage {
  public:
   struct Options {
     std::string directory = {};
-    int64_t capacity = 0;  // Slots in all; > 0, a multiple of `lanes`.
-    int64_t lanes = 1;     // In [1, 2^24].
+    // Slots in all, in [1, 2^40]; a multiple of `lanes`.
+    int64_t capacity = 0;
+    int64_t lanes = 1;  // In [1, 2^24].
     StorageLayout layout = StorageLayout::kAuto;
     StorageOrder order = StorageOrder::kLaneMajor;
     Device device = Device::Cpu();  // Files are mapped for the CPU only.

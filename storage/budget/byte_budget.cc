@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/budget/byte_budget.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/sparse_file.h"
 #include "rill/base/status_macros.h"
 #include "rill/slots/slot.h"
+#include "rill/storage/ring_options.h"
 #include "rill/storage/row_layout.h"
 
 namespace rill {
 namespace {
 
+using storage_internal::kMaxLanes;
+using storage_internal::kMaxSlots;
 using storage_internal::RowLayout;
 
 constexpr int64_t kLineBytes = 64;
@@ -35,7 +40,6 @@ absl::StatusOr<RowLayout> LayoutOf(const TensorDictSpec& spec,
 absl::StatusOr<int64_t> CapacityForBytes(const TensorDictSpec& spec,
                                          int64_t bytes,
                                          const ByteBudgetOptions& options) {
-  constexpr int64_t kMaxLanes = int64_t{1} << 24;
   if (options.lanes < 1 || options.lanes > kMaxLanes) {
     return Refuse("lanes", options.lanes, absl::StrCat("[1, ", kMaxLanes, "]"));
   }
@@ -56,7 +60,8 @@ absl::StatusOr<int64_t> CapacityForBytes(const TensorDictSpec& spec,
   }
   // Bytes grow with the rows, and are never less than the rows' own.
   int64_t fits = 1;
-  int64_t too_many = bytes / options.lanes / one.row_bytes() + 1;
+  int64_t too_many =
+      std::min(bytes / one.row_bytes(), kMaxSlots) / options.lanes + 1;
   while (too_many - fits > 1) {
     const int64_t middle = fits + (too_many - fits) / 2;
     const auto layout = LayoutOf(spec, options, middle);

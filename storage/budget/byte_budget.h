@@ -19,10 +19,11 @@ struct ByteBudgetOptions {
 
 // The largest capacity, a multiple of `lanes`, of a DenseStorage or
 // MemmapStorage of rows `spec` whose MemoryUsage().full is at most `bytes`: one
-// row more a lane would be beyond. That is all bytes of the rows' block, gaps
-// between records or columns too; cursors, trajectory indexes and sum trees
-// come on top. With dedup_next the bytes depend on what is written: this is
-// then the capacity that fits if nothing is shared, less own bookkeeping.
+// row more a lane would be beyond, or more slots than a storage takes. That is
+// all bytes of the rows' block, gaps between records or columns too; cursors,
+// trajectory indexes and sum trees come on top. With dedup_next the bytes
+// depend on what is written: this is then the capacity that fits if nothing is
+// shared, less own bookkeeping.
 //
 // INVALID_ARGUMENT where the spec is empty (a storage that learns it from the
 // first write: take TensorDictSpec::Of(batch) of one batch first), where rows

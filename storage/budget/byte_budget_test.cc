@@ -120,8 +120,16 @@ TEST(ByteBudgetTest, BudgetsOfAllSizesAreTaken) {
   TensorDictSpec spec;
   RILL_ASSERT_OK(spec.Set("x", LeafSpec::Unbounded(DType::kUInt8, {})));
   EXPECT_THAT(CapacityForBytes(spec, 1000), IsOkAndHolds(1000));
+  // What comes out is what a storage takes.
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  EXPECT_THAT(CapacityForBytes(spec, kMost), IsOkAndHolds(kMost - 64));
+  constexpr int64_t kMostSlots = int64_t{1} << 40;
+  for (const int64_t bytes : {kMostSlots, int64_t{1} << 62, kMost - 1, kMost}) {
+    EXPECT_THAT(CapacityForBytes(spec, bytes), IsOkAndHolds(kMostSlots));
+    EXPECT_THAT(CapacityForBytes(spec, bytes, {.lanes = 3}),
+                IsOkAndHolds(kMostSlots / 3 * 3));
+  }
+  EXPECT_THAT(CapacityForBytes(spec, kMostSlots - 1),
+              IsOkAndHolds(kMostSlots - 1));
 }
 
 TEST(ByteBudgetTest, WhatCannotBeToldIsRefused) {

@@ -45,7 +45,8 @@ namespace rill {
 class CompressedStorage {
  public:
   struct Options {
-    int64_t capacity = 0;      // Slots in all; > 0, a multiple of `lanes`.
+    // Slots in all, in [1, 2^40]; a multiple of `lanes`.
+    int64_t capacity = 0;
     int64_t lanes = 1;         // In [1, 2^24]; each has an open block.
     TensorDictSpec spec = {};  // Empty: taken from the first write.
     EventKeys event_keys = {};

@@ -86,9 +86,13 @@ TEST(CompressedStorageTest, WrongOptionsAreNamed) {
   }
   EXPECT_THAT(CompressedStorage::Create({.capacity = 8, .level = 23}),
               refused("level: got 23"));
-  EXPECT_THAT(CompressedStorage::Create(
-                  {.capacity = int64_t{1} << 62, .spec = ConformanceSpec()}),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(CompressedStorage::Create({.capacity = INT64_MAX}),
+              refused("capacity: got 9223372036854775807"));
+  TensorDictSpec wide;
+  RILL_ASSERT_OK(wide.Set("x", LeafSpec{DType::kUInt8, {1 << 30}}));
+  EXPECT_THAT(
+      CompressedStorage::Create({.capacity = int64_t{1} << 40, .spec = wide}),
+      refused("lower the capacity"));
 }
 
 TEST(CompressedStorageTest, FramesTakeAFractionOfTheirRoomAndNoiseNoMore) {

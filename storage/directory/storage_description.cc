@@ -9,13 +9,13 @@
 #include "rill/base/sparse_file.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/spec_json.h"
+#include "rill/storage/ring_options.h"
 
 namespace rill::storage_internal {
 namespace {
 
 constexpr char kKind[] = "storage_directory";
 constexpr int64_t kVersion = 1;
-constexpr int64_t kMaxLanes = int64_t{1} << 24;
 
 absl::string_view NameOf(StorageLayout layout) {
   return StorageLayoutName(layout);
@@ -87,12 +87,11 @@ absl::StatusOr<StorageDescription> ParseDescription(absl::string_view caller,
     return BadField(caller, path, "lanes", absl::StrCat(found.lanes.count),
                     absl::StrCat("one in [1, ", kMaxLanes, "]"));
   }
-  if (int64_t slots;
-      found.lanes.capacity < 1 ||
-      __builtin_mul_overflow(found.lanes.count, found.lanes.capacity, &slots)) {
+  const int64_t most = kMaxSlots / found.lanes.count;
+  if (found.lanes.capacity < 1 || found.lanes.capacity > most) {
     return BadField(caller, path, "lane_capacity",
                     absl::StrCat(found.lanes.capacity),
-                    "one > 0 whose slots fit in int64");
+                    absl::StrCat("one in [1, ", most, "]"));
   }
   RILL_ASSIGN_OR_RETURN(
       found.layout, ParseName(caller, path, manifest, "layout",

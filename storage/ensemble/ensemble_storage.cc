@@ -10,10 +10,13 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/ensemble/ensemble_storage_state.h"
+#include "rill/storage/ring_options.h"
 
 namespace rill {
 
 using storage_internal::BatchAssembly;
+using storage_internal::kMaxLanes;
+using storage_internal::kMaxSlots;
 using storage_internal::LeafKeys;
 
 namespace {
@@ -37,7 +40,6 @@ bool IsSame(const TensorDictSpec& a, const TensorDictSpec& b) {
 
 absl::StatusOr<Lanes> JoinedLanes(
     const std::vector<std::unique_ptr<Storage>>& members) {
-  constexpr int64_t kMaxLanes = int64_t{1} << 24;
   Lanes lanes = {.count = 0};
   TensorDictSpec spec;
   for (size_t i = 0; i < members.size(); ++i) {
@@ -67,12 +69,12 @@ absl::StatusOr<Lanes> JoinedLanes(
           absl::StrCat("those of a member before, ", spec.ToString()));
     }
     lanes.count += member.lanes().count;
-    int64_t slots;
-    if (lanes.count > kMaxLanes ||
-        __builtin_mul_overflow(lanes.count, lanes.capacity, &slots)) {
-      return BadMember(i, absl::StrCat(lanes.count, " lanes in all"),
-                       absl::StrCat("at most ", kMaxLanes, ", and slots that ",
-                                    "int64 can count"));
+    if (lanes.count > kMaxLanes || lanes.capacity > kMaxSlots / lanes.count) {
+      return BadMember(i,
+                       absl::StrCat(lanes.count, " lanes of ", lanes.capacity,
+                                    " slots in all"),
+                       absl::StrCat("at most ", kMaxLanes, " lanes and ",
+                                    kMaxSlots, " slots"));
     }
   }
   if (members.empty()) {

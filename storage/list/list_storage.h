@@ -63,7 +63,8 @@ namespace rill {
 class ListStorage final : public storage_internal::TurnStorage {
  public:
   struct Options {
-    int64_t capacity = 0;  // Slots in all; > 0, a multiple of `lanes`.
+    // Slots in all, in [1, 2^40]; a multiple of `lanes`.
+    int64_t capacity = 0;
     int64_t lanes = 1;     // In [1, 2^24].
     // Keys of leaves whose shapes may differ from row to row.
     std::vector<std::string> ragged_leaves = {};

@@ -322,23 +322,4 @@ absl::Status TurnStorage::StageStored(const StoredRun& run,
   return absl::OkStatus();
 }
 
-absl::Status CheckRingOptions(absl::string_view caller, int64_t capacity,
-                              int64_t lanes) {
-  // A cursor each is made at once, so there is a limit that nobody misses.
-  constexpr int64_t kMaxLanes = int64_t{1} << 24;
-  const auto refuse = [&](absl::string_view option, int64_t got,
-                          const auto&... want) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": Options::", option, ": got ", got, ", want ", want...));
-  };
-  if (capacity <= 0) return refuse("capacity", capacity, "> 0");
-  if (lanes <= 0 || lanes > kMaxLanes) {
-    return refuse("lanes", lanes, "in [1, ", kMaxLanes, "]");
-  }
-  if (capacity % lanes != 0) {
-    return refuse("capacity", capacity, "a multiple of lanes = ", lanes);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace rill::storage_internal

@@ -181,10 +181,6 @@ class TurnStorage : public Storage {
   LaneRings rings_ ABSL_GUARDED_BY(state_mutex_);
 };
 
-// INVALID_ARGUMENT, starting with `caller`, names the option.
-absl::Status CheckRingOptions(absl::string_view caller, int64_t capacity,
-                              int64_t lanes);
-
 }  // namespace rill::storage_internal
 
 #endif  // RILL_STORAGE_TURNS_TURN_STORAGE_H_

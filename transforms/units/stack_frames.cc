@@ -116,7 +116,8 @@ absl::StatusOr<StackFrames::Layout> StackFrames::LayoutOf(
   }
   Layout layout;
   layout.outer = frame.Prefix(at).num_elements();
-  layout.piece = frame.Suffix(at).num_elements() * DTypeSize(dtype);
+  const bool is_countable = !__builtin_mul_overflow(
+      frame.Suffix(at).num_elements(), DTypeSize(dtype), &layout.piece);
   std::array<int64_t, Shape::kMaxRank + 1> sizes = {};
   int64_t* const joined = sizes.data() + at;
   std::copy_n(frame.sizes().begin(), at, sizes.data());
@@ -129,7 +130,7 @@ absl::StatusOr<StackFrames::Layout> StackFrames::LayoutOf(
   const absl::StatusOr<Shape> stack = Shape::Create(
       absl::MakeConstSpan(sizes.data(), static_cast<size_t>(rank)));
   // One dimension more is the batch's.
-  if (!stack.ok() || rank >= Shape::kMaxRank) {
+  if (!is_countable || !stack.ok() || rank >= Shape::kMaxRank) {
     return absl::InvalidArgumentError(absl::StrCat(
         caller, ": \"", key, "\": got frames ", frame.ToString(), ", want ",
         options_.num_frames, " of them inside the limits of a shape"));

@@ -278,6 +278,10 @@ TEST(StackFramesTest, RowsThatItCannotWorkOnAreNamed) {
       LeafSpec::Unbounded(DType::kUInt8, {int64_t{1} << 40, 1 << 20})));
   EXPECT_THAT(spec_of({.num_frames = 16, .keys = {"observation"}}, rows),
               StatusIs(kInvalidArgument, HasSubstr("limits")));
+  RILL_ASSERT_OK(rows.Set(
+      "observation", LeafSpec::Unbounded(DType::kFloat64, {int64_t{1} << 61})));
+  EXPECT_THAT(spec_of({.num_frames = 2, .keys = {"observation"}}, rows),
+              StatusIs(kInvalidArgument, HasSubstr("limits")));
 }
 
 TEST(StackFramesTest, PlansOfAnotherNumberOfFramesAreRefused) {

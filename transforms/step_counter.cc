@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/step_counter.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,7 +59,9 @@ class StepCounterTransform final : public Transform {
     RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> from,
                           before.Flat<int64_t>());
     RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> counts, after.Flat<int64_t>());
-    for (size_t i = 0; i < counts.size(); ++i) counts[i] = from[i] + 1;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      counts[i] = from[i] == INT64_MAX ? INT64_MAX : from[i] + 1;
+    }
     if (!options_.max_steps.has_value()) return absl::OkStatus();
     RILL_RETURN_IF_ERROR(RaiseFlag(next_truncated_key_, counts, shape, step));
     if (!options_.update_done) return absl::OkStatus();

@@ -99,6 +99,15 @@ TEST(StepCounterTest, DoneStaysWhereItIsNotToBeUpdated) {
               IsOkAndHolds(ElementsAre(false, false)));
 }
 
+TEST(StepCounterTest, TheLargestCountStays) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto counter,
+                            StepCounter::Create({.max_steps = 3}));
+  TensorDict step = StepOf({INT64_MAX, INT64_MIN}, false, false);
+  RILL_ASSERT_OK(counter->OnStep(&step));
+  EXPECT_THAT(step.Flat<int64_t>("next/step_count"),
+              IsOkAndHolds(ElementsAre(INT64_MAX, INT64_MIN + 1)));
+}
+
 TEST(StepCounterTest, OptionsOutOfRangeAreNamed) {
   EXPECT_THAT(StepCounter::Create({.max_steps = 0}),
               StatusIs(kInvalidArgument,

@@ -44,6 +44,10 @@ absl::StatusOr<int64_t> Account(const StepDriver& driver,
     lane.episode_return += driver.reward()[l];
     ++lane.length;
     if (driver.done()[l]) {
+      if (lane.episode >= static_cast<int64_t>(result->returns.size())) {
+        result->returns.resize(lane.episode + 1);
+        result->lengths.resize(lane.episode + 1);
+      }
       result->returns[lane.episode] = lane.episode_return;
       result->lengths[lane.episode] = lane.length;
       lane = {.episode = lane.episode + static_cast<int64_t>(lanes->size())};
@@ -69,8 +73,6 @@ absl::StatusOr<EvaluateResult> EvaluatePolicy(Env& env, ActFunction act,
   RILL_RETURN_IF_ERROR(driver.ResetAll());
 
   EvaluateResult result;
-  result.returns.resize(options.episodes);
-  result.lengths.resize(options.episodes);
   std::vector<Lane> lanes(env.lanes());
   for (int64_t l = 0; l < env.lanes(); ++l) lanes[l].episode = l;
   int64_t left = options.episodes;

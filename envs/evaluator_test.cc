@@ -78,6 +78,15 @@ TEST(EvaluatorTest, AnEpisodeWithoutEndIsAnError) {
                        HasSubstr("episode 0 in lane 0: not done after 50")));
 }
 
+// Memory is taken for episodes that were run.
+TEST(EvaluatorTest, MoreEpisodesThanMemoryHoldsMayBeAskedFor) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.episode_steps = 1000}));
+  EXPECT_THAT(
+      EvaluatePolicy(*env, Stay,
+                     {.episodes = INT64_MAX, .max_steps_per_episode = 50}),
+      StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
 TEST(EvaluatorTest, NamesTheWrongOption) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({}));
   EXPECT_THAT(EvaluatePolicy(*env, Stay, {.episodes = 0}),

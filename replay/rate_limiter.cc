@@ -106,6 +106,10 @@ void RateLimiter::Permit::End(int64_t done) {
 
 // --- Waiting -----------------------------------------------------------------
 
+int64_t RateLimiter::MostOf(const Count& count) const {
+  return kMaxWritten - count.done - count.side.in_flight;
+}
+
 bool RateLimiter::Can(bool is_insert, int64_t n) const {
   const double ratio = options_.samples_per_insert;
   const auto real = [](int64_t count) { return static_cast<double>(count); };
@@ -147,14 +151,15 @@ absl::StatusOr<RateLimiter::Permit> RateLimiter::Await(bool is_insert,
       is_insert ? "RateLimiter::AwaitInsert" : "RateLimiter::AwaitSample";
   absl::MutexLock lock(&mutex_);
   Count& count = is_insert ? inserts_ : samples_;
-  if (n < 1 || n > kMaxWritten - count.done - count.side.in_flight) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": n: got ", n, ", want [1, ",
-                     kMaxWritten - count.done - count.side.in_flight, "]"));
-  }
+  // Others may be counted while this one waits.
+  const auto is_in_range = [&] {
+    mutex_.AssertHeld();
+    return n >= 1 && n <= MostOf(count);
+  };
   const auto is_decided = [&] {
     mutex_.AssertHeld();
-    return is_closed_ || Can(is_insert, n) || CanNever(is_insert, n);
+    return is_closed_ || !is_in_range() || Can(is_insert, n) ||
+           CanNever(is_insert, n);
   };
   if (!is_decided() && deadline > clock_.Now()) {
     ++count.side.waits;
@@ -164,6 +169,10 @@ absl::StatusOr<RateLimiter::Permit> RateLimiter::Await(bool is_insert,
     --count.side.waiting;
     count.side.time_waited +=
         std::max(clock_.Now() - start, absl::ZeroDuration());
+  }
+  if (!is_in_range()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": n: got ", n, ", want [1, ", MostOf(count), "]"));
   }
   if (is_closed_) {
     return absl::CancelledError(absl::StrCat(
@@ -197,15 +206,13 @@ absl::StatusOr<RateLimiter::Permit> RateLimiter::AwaitSample(
 
 bool RateLimiter::CanInsert(int64_t n) const {
   absl::MutexLock lock(&mutex_);
-  return !is_closed_ && n >= 1 &&
-         n <= kMaxWritten - inserts_.done - inserts_.side.in_flight &&
+  return !is_closed_ && n >= 1 && n <= MostOf(inserts_) &&
          Can(/*is_insert=*/true, n);
 }
 
 bool RateLimiter::CanSample(int64_t n) const {
   absl::MutexLock lock(&mutex_);
-  return !is_closed_ && n >= 1 &&
-         n <= kMaxWritten - samples_.done - samples_.side.in_flight &&
+  return !is_closed_ && n >= 1 && n <= MostOf(samples_) &&
          Can(/*is_insert=*/false, n);
 }
 
@@ -213,7 +220,7 @@ bool RateLimiter::CanSample(int64_t n) const {
 
 absl::Status RateLimiter::DidInsert(int64_t n) {
   absl::MutexLock lock(&mutex_);
-  const int64_t most = kMaxWritten - inserts_.done - inserts_.side.in_flight;
+  const int64_t most = MostOf(inserts_);
   if (n < 0 || n > most) {
     return Bad("DidInsert: n", n, absl::StrCat("[0, ", most, "]"));
   }

@@ -124,9 +124,10 @@ class RateLimiter {
 
   // Waits until n >= 1 may go. DEADLINE_EXCEEDED, with all counts, at
   // `deadline` (a time that has passed: does not wait). CANCELLED once the
-  // limiter was closed. INVALID_ARGUMENT where n is more than could go however
-  // much the other side does, unless rows are deleted: smaller batches or a
-  // wider range are the way out.
+  // limiter was closed. INVALID_ARGUMENT where n is more than can still be
+  // counted (kMaxWritten in all, slots/slot.h), or than could go however much
+  // the other side does, unless rows are deleted: smaller batches or a wider
+  // range are the way out.
   absl::StatusOr<Permit> AwaitInsert(int64_t n, absl::Time deadline);
   absl::StatusOr<Permit> AwaitSample(int64_t n, absl::Time deadline);
 
@@ -167,6 +168,9 @@ class RateLimiter {
   RateLimiter(const Options& options, const Clock& clock)
       : clock_(clock), options_(options) {}
 
+  // How many more can be counted.
+  int64_t MostOf(const Count& count) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Permit> Await(bool is_insert, int64_t n, absl::Time deadline);
   bool Can(bool is_insert, int64_t n) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/clock.h"
 #include "rill/replay/rate_limiter.h"
+#include "rill/slots/slot.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -107,6 +108,19 @@ TEST(RateLimiterThreadsTest, NumbersThatLeaveNoWayEndAWait) {
           [&] { RILL_EXPECT_OK(limiter->SetOptions(RateLimiter::Queue(4))); }),
       StatusIs(absl::StatusCode::kInvalidArgument,
                ::testing::HasSubstr("diff = 0 of [0, 4]")));
+}
+
+// Each would fit by itself; both are more than can be counted.
+TEST(RateLimiterThreadsTest, CountsThatFillUpEndAWait) {
+  const auto limiter = Make(RateLimiter::MinSize(1));
+  EXPECT_THAT(WaitFor(limiter.get(), /*is_insert=*/false, kMaxWritten,
+                      [&] {
+                        RILL_EXPECT_OK(limiter->LoadState(
+                            {.inserts = 1, .samples = kMaxWritten}));
+                      }),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       ::testing::HasSubstr("want [1, 0]")));
+  EXPECT_EQ(limiter->GetStats().samples.in_flight, 0);
 }
 
 TEST(RateLimiterThreadsTest, CloseWakesAllWaitersForGood) {

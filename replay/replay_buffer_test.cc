@@ -250,6 +250,17 @@ TEST(ReplayBufferTest, WriteThatDoesNotFitChangesNothing) {
   RILL_EXPECT_OK(batch.CheckEqual(want));
 }
 
+TEST(ReplayBufferTest, MoreRowsThanCanBeCountedAreRefused) {
+  auto buffer = MakeBuffer(MakeStorage(/*capacity=*/8, /*lanes=*/4));
+  for (const TensorDict& batch :
+       {TensorDict({INT64_MAX, 2}), TensorDict({2, INT64_MAX}),
+        TensorDict({4, int64_t{1} << 62}),
+        TensorDict({INT64_MAX, INT64_MAX})}) {
+    EXPECT_THAT(buffer->Extend(batch), StatusIs(kInvalidArgument));
+  }
+  EXPECT_EQ(buffer->size(), 0);
+}
+
 TEST(ReplayBufferTest, RowsMayNotHaveTheKeysOfASample) {
   auto buffer = MakeBuffer(MakeStorage(10));
   TensorDict steps = NumberedSteps(1, 5);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer's writes.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -75,9 +76,13 @@ absl::StatusOr<ExtendResult> ReplayBuffer::State::Store(const TensorDict& rows,
   replay_internal::AppendWindow window;
   window.lanes = storage->lanes();
   window.first_lane = info.first_lane;
-  // What has another shape is refused by the storage.
-  window.num_lanes = is_flat || shape.rank() == 0 ? 1 : shape[0];
-  window.steps = shape.rank() == 0 ? 0 : shape[is_flat ? 0 : 1];
+  // What has another shape is refused by the storage, and no more rows are
+  // overwritten than there are.
+  window.num_lanes =
+      is_flat || shape.rank() == 0 ? 1 : std::min(shape[0], window.lanes.count);
+  window.steps = shape.rank() == 0
+                     ? 0
+                     : std::min(shape[is_flat ? 0 : 1], window.lanes.capacity);
   int64_t steps_in_window = 0;
   gate.BeginWrite();
   if (!writer->appends_all()) {

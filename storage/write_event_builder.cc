@@ -89,6 +89,12 @@ absl::StatusOr<BatchRows> BatchRows::Find(const Lanes& lanes,
         absl::StrCat("Storage::Extend: lanes: got ", num_lanes, " from lane ",
                      first, " on, want lanes of [0, ", lanes.count, ")"));
   }
+  if (int64_t num_rows;
+      __builtin_mul_overflow(num_lanes, shape[shape.rank() - 1], &num_rows)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Storage::Extend: batch shape: got ", shape.ToString(),
+                     ", want at most ", INT64_MAX, " rows"));
+  }
   return BatchRows{.batch_rank = shape.rank(),
                    .num_lanes = num_lanes,
                    .steps = shape[shape.rank() - 1]};

@@ -115,6 +115,8 @@ TEST_P(StorageConformanceTest, BatchShapesAndLanesMustFit) {
               refused("lane -1"));
   EXPECT_THAT(storage.Extend(Good({1, 1}), {.first_lane = INT64_MAX}),
               refused("[0, 2)"));
+  EXPECT_THAT(storage.Extend(TensorDict({2, INT64_MAX}), {}),
+              refused("[2, 9223372036854775807], want at most"));
   subject->Check();
 }
 

@@ -29,7 +29,7 @@ std::optional<Append> AppendOf(const Lanes& lanes, const Shape& shape,
   const int64_t count = shape.rank() == 2 ? shape[0] : 1;
   const int64_t steps = shape[shape.rank() - 1];
   if (first < 0 || first > lanes.count || count > lanes.count - first ||
-      count * steps == 0) {
+      shape.num_elements() == 0) {
     return std::nullopt;
   }
   return Append{first, count, steps};

@@ -3,6 +3,7 @@
 // `frames`, `next_traj_id` int64 [], `traj_ids` int64 [lanes], `seed` uint64
 // [], `reset_all`, `episodes_continue` bool [].
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,9 @@
 
 namespace rill {
 namespace {
+
+// Of frames and trajectories: room to count on.
+constexpr int64_t kMaxCount = int64_t{1} << 62;
 
 template <typename T>
 absl::Status SetScalar(absl::string_view key, T value, TensorDict* state) {
@@ -70,9 +74,10 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
                         GetScalar<bool>(state, "reset_all"));
   RILL_ASSIGN_OR_RETURN(const bool episodes_continue,
                         GetScalar<bool>(state, "episodes_continue"));
-  if (frames < 0 || frames % loop_->lanes != 0) {
+  if (frames < 0 || frames > kMaxCount || frames % loop_->lanes != 0) {
     return Refuse("frames", frames,
-                  absl::StrCat("a multiple of ", loop_->lanes, " lanes"));
+                  absl::StrCat("a multiple of ", loop_->lanes, " lanes in [0, ",
+                               kMaxCount, "]"));
   }
   const Tensor* traj_ids = state.Find("traj_ids");
   if (traj_ids == nullptr || traj_ids->dtype() != DType::kInt64 ||
@@ -86,9 +91,12 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> ids,
                         contiguous.Flat<int64_t>());
   const int64_t newest = *std::max_element(ids.begin(), ids.end());
-  if (next_traj_id < 0 || (next_traj_id <= newest && !reset_all)) {
-    return Refuse("next_traj_id", next_traj_id,
-                  absl::StrCat("> ", newest, ", the newest in traj_ids"));
+  if (next_traj_id < 0 || next_traj_id > kMaxCount ||
+      (next_traj_id <= newest && !reset_all)) {
+    return Refuse(
+        "next_traj_id", next_traj_id,
+        absl::StrCat("> ", newest, ", the newest in traj_ids, in [0, ",
+                     kMaxCount, "]"));
   }
   RILL_RETURN_IF_ERROR(loop_->env->LoadState(state, episodes_continue));
   if (!episodes_continue) {

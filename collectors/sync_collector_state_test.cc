@@ -226,5 +226,15 @@ TEST_F(SyncCollectorRefusalTest, CountersThatCannotBe) {
   ExpectRefused(state, "\"next_traj_id\": got 0");
 }
 
+// One more would not fit.
+TEST_F(SyncCollectorRefusalTest, CountersWithoutRoomToCountOn) {
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, before_.Clone());
+  state.Flat<int64_t>("frames")->at(0) = INT64_MAX - 1;
+  ExpectRefused(state, "\"frames\": got 9223372036854775806");
+  RILL_ASSERT_OK_AND_ASSIGN(state, before_.Clone());
+  state.Flat<int64_t>("next_traj_id")->at(0) = INT64_MAX;
+  ExpectRefused(state, "\"next_traj_id\": got 9223372036854775807");
+}
+
 }  // namespace
 }  // namespace rill

@@ -213,8 +213,9 @@ absl::Status CartPole::CheckState(const State& state) const {
     if (state.steps[lane] < 0 || state.steps[lane] > max) {
       return refuse("steps", state.steps[lane], "[0, ", max, "]");
     }
-    if (state.episode[lane] < 0) {
-      return refuse("episode", state.episode[lane], ">= 0");
+    constexpr int64_t kMaxEpisodes = int64_t{1} << 62;
+    if (state.episode[lane] < 0 || state.episode[lane] > kMaxEpisodes) {
+      return refuse("episode", state.episode[lane], "[0, ", kMaxEpisodes, "]");
     }
   }
   return absl::OkStatus();

@@ -150,7 +150,9 @@ TEST(CartPoleTest, LoadStateNamesWhatItCannotTake) {
   expect_refused(bad, "steps of lane 0: got 501, want [0, 500]");
   RILL_ASSERT_OK_AND_ASSIGN(bad, good.Clone());
   bad.Flat<int64_t>("episode")->at(0) = -1;
-  expect_refused(bad, "episode of lane 0: got -1, want >= 0");
+  expect_refused(bad, "episode of lane 0: got -1, want [0, ");
+  bad.Flat<int64_t>("episode")->at(0) = INT64_MAX;  // There is no next one.
+  expect_refused(bad, "episode of lane 0: got 9223372036854775807");
   RILL_ASSERT_OK_AND_ASSIGN(bad, good.Index(0));
   expect_refused(bad, "batch shape [], want [2]");
   RILL_ASSERT_OK_AND_ASSIGN(bad, good.Exclude({"seed"}));

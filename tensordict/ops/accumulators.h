@@ -74,7 +74,8 @@ struct VarianceOf {
   double Result(int64_t correction) const {
     return count <= correction || count == 0
                ? kNaN
-               : squares / static_cast<double>(count - correction);
+               : squares / (static_cast<double>(count) -
+                            static_cast<double>(correction));
   }
 };
 

@@ -304,6 +304,11 @@ TEST(ReductionsTest, NothingToReduceIsAsInTorch) {
               IsOkAndHolds(TensorElementsAre<float>(NAN)));
   EXPECT_THAT(Var(MakeTensor<float>({3}, {1}), {.correction = 0}),
               IsOkAndHolds(TensorElementsAre<float>(0)));
+  const Tensor two = MakeTensor<double>({1, 3}, {2});  // Squares add up to 2.
+  EXPECT_THAT(Var(two, {.correction = INT64_MAX}),
+              IsOkAndHolds(TensorElementsAre<double>(NAN)));
+  EXPECT_THAT(Var(two, {.correction = INT64_MIN}),
+              IsOkAndHolds(TensorElementsAre<double>(0x1p-62)));
   EXPECT_THAT(Sum(*Tensor::Zeros(DType::kComplex64, {2})),
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(Sum(none, {.dims = {0, -2}}),

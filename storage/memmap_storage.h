@@ -30,8 +30,7 @@ namespace rill {
 // - Sync makes that hold for a loss of power too, for the rows of which no slot
 //   is written after it.
 // - SavePosition says which rows there are, and LoadPosition, of this or a
-// later
-//   process, goes back to them, as long as none was overwritten.
+//   later process, goes back to them, as long as none was overwritten.
 // - One owner: a second Create or Open is FAILED_PRECONDITION and names the
 //   process; a killed owner blocks nobody. Readers may look at any time, ours
 //   by OpenReader. With kColumns the directory is a memmap directory, which

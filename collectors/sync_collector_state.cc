@@ -15,7 +15,7 @@
 namespace rill {
 namespace {
 
-// Of frames and trajectories: room to count on.
+// Frames and trajectories are counted on from here: there is room to.
 constexpr int64_t kMaxCount = int64_t{1} << 62;
 
 template <typename T>

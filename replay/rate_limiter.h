@@ -125,9 +125,9 @@ class RateLimiter {
   // Waits until n >= 1 may go. DEADLINE_EXCEEDED, with all counts, at
   // `deadline` (a time that has passed: does not wait). CANCELLED once the
   // limiter was closed. INVALID_ARGUMENT where n is more than can still be
-  // counted (kMaxWritten in all, slots/slot.h), or than could go however much
-  // the other side does, unless rows are deleted: smaller batches or a wider
-  // range are the way out.
+  // counted, kMaxWritten in all (slots/slot.h). The same where n is more than
+  // could go however much the other side does, unless rows are deleted: smaller
+  // batches or a wider range are the way out.
   absl::StatusOr<Permit> AwaitInsert(int64_t n, absl::Time deadline);
   absl::StatusOr<Permit> AwaitSample(int64_t n, absl::Time deadline);
 

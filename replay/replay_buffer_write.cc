@@ -76,8 +76,8 @@ absl::StatusOr<ExtendResult> ReplayBuffer::State::Store(const TensorDict& rows,
   replay_internal::AppendWindow window;
   window.lanes = storage->lanes();
   window.first_lane = info.first_lane;
-  // What has another shape is refused by the storage, and no more rows are
-  // overwritten than there are.
+  // The storage refuses other shapes. No more rows are overwritten than there
+  // are.
   window.num_lanes =
       is_flat || shape.rank() == 0 ? 1 : std::min(shape[0], window.lanes.count);
   window.steps = shape.rank() == 0

@@ -18,7 +18,7 @@ struct ByteBudgetOptions {
 };
 
 // The largest capacity, a multiple of `lanes`, of a DenseStorage or
-// MemmapStorage of rows `spec` whose MemoryUsage().full is at most `bytes`: one
+// MemmapStorage of rows `spec` whose MemoryUsage().full is at most `bytes`. One
 // row more a lane would be beyond, or more slots than a storage takes. That is
 // all bytes of the rows' block, gaps between records or columns too; cursors,
 // trajectory indexes and sum trees come on top. With dedup_next the bytes

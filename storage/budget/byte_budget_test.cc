@@ -120,7 +120,7 @@ TEST(ByteBudgetTest, BudgetsOfAllSizesAreTaken) {
   TensorDictSpec spec;
   RILL_ASSERT_OK(spec.Set("x", LeafSpec::Unbounded(DType::kUInt8, {})));
   EXPECT_THAT(CapacityForBytes(spec, 1000), IsOkAndHolds(1000));
-  // What comes out is what a storage takes.
+  // No more than a storage takes.
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   constexpr int64_t kMostSlots = int64_t{1} << 40;
   for (const int64_t bytes : {kMostSlots, int64_t{1} << 62, kMost - 1, kMost}) {

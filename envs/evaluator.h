@@ -21,7 +21,11 @@ struct EvaluateResult {
 // episodes l, l + lanes, ..., so that long episodes are not drawn less often
 // than short ones. The environment keeps the seed and is to be reset then.
 // INVALID_ARGUMENT names the option that is out of range.
-// Example: EvaluatePolicy(env, act, {.episodes = 100, .seed = 1}).
+//
+// Example (EvaluatorTest.EqualSeedsGiveEqualResults runs it):
+//   RILL_ASSIGN_OR_RETURN(
+//       EvaluateResult result,
+//       EvaluatePolicy(env, act, {.episodes = 100, .seed = 1}));
 struct EvaluateOptions {
   int64_t episodes = 100;
   uint64_t seed = 0;

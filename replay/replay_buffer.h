@@ -63,13 +63,14 @@ namespace rill {
 //   of `out` go to a batch to come: what shares them changes later.
 //
 // Example (ReplayBufferTest.Example runs it):
-//   RILL_ASSIGN_OR_RETURN(auto storage, DenseStorage::Create({.capacity =
-//   1000})); RILL_ASSIGN_OR_RETURN(
+//   RILL_ASSIGN_OR_RETURN(auto storage,
+//                         DenseStorage::Create({.capacity = 1000}));
+//   RILL_ASSIGN_OR_RETURN(
 //       auto buffer,
 //       ReplayBuffer::Create({.storage = std::move(storage),
 //                             .sampler = MakeUniformSampler(),
 //                             .batch_size = 32}));
-//   RILL_RETURN_IF_ERROR(buffer->Extend(steps));
+//   RILL_RETURN_IF_ERROR(buffer->Extend(steps).status());
 //   RILL_ASSIGN_OR_RETURN(TensorDict batch, buffer->Sample());
 class ReplayBuffer : public Sink {
  public:

@@ -34,8 +34,8 @@ namespace rill {
 //   RILL_RETURN_IF_ERROR(storage->Extend(batch).status());  // [time]
 //   TensorDict rows;
 //   RILL_RETURN_IF_ERROR(storage->Read({0, 3, 1}, &rows));
-// With wide observations, half of the memory:
-//   DenseStorage::Create({.capacity = 1 << 20, .dedup_next = true})
+//   // With wide observations, half of the memory:
+//   storage = *DenseStorage::Create({.capacity = 1 << 20, .dedup_next = true});
 class DenseStorage {
  public:
   // dedup_next: where the spec has leaves K and next/K of one dtype and shape,

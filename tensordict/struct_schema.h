@@ -41,6 +41,7 @@ namespace rill {
 //       StructSchema<Step, Member<"observation", &Step::observation>,
 //                    Member<"action", &Step::action>,
 //                    Member<"next/reward", &Step::reward, 1>>;  // [1]
+//   const std::vector<Step> steps(32);
 //   RILL_ASSIGN_OR_RETURN(auto batch, ToBatch<StepSchema>(steps));
 //   batch.Get<"next/reward">()[7][0] *= 2;
 //   std::vector<Step> back = ToStructs(batch);

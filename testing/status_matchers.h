@@ -17,7 +17,7 @@
 // hide GoogleTest's own).
 //
 //   EXPECT_THAT(storage.Write(batch), IsOk());
-//   EXPECT_THAT(dict.Get("a"), IsOkAndHolds(Eq(3)));
+//   EXPECT_THAT(manifest.Int("step"), IsOkAndHolds(Eq(3)));
 //   EXPECT_THAT(dict.Get("b"), StatusIs(absl::StatusCode::kNotFound));
 //   EXPECT_THAT(dict.Get("b"), StatusIs(absl::StatusCode::kNotFound,
 //                                       HasSubstr("observation")));

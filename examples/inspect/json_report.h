@@ -16,8 +16,8 @@ namespace rill::inspect {
 // tensor. Thread-safety: thread-safe.
 //
 // Example (JsonReportTest.Example runs it):
-//   RILL_ASSIGN_OR_RETURN(std::string json, JsonReport(dict, {.values =
-//   true}));
+//   RILL_ASSIGN_OR_RETURN(std::string json,
+//                         JsonReport(dict, {.values = true}));
 //   // {"batch_shape":[1],"leaves":{"next/reward":{"dtype":"float32",
 //   //  "shape":[1,1],"values":[0.5]}}}
 struct JsonOptions {

@@ -37,7 +37,8 @@ namespace rill {
 //                         RecordChannel::Create({.spec = spec}));
 //   if (fork() == 0) {
 //     auto sink = channel->OpenProducer(0);  // Or AttachProducer after exec.
-//     ... (*sink)->Write(batch, {}) ...
+//     const bool is_sent = sink.ok() && (*sink)->Write(batch, {}).ok();
+//     _exit(is_sent ? 0 : 1);
 //   }
 //   while (channel->Wait(absl::Seconds(60)).ok()) {
 //     RILL_RETURN_IF_ERROR(channel->Drain(&buffer).status());

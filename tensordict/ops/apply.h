@@ -35,8 +35,10 @@ namespace rill::ops {
 //   num_threads - 1, about 20 us, so it wants leaves that are worth it.
 //
 // Example (ApplyTest.Example runs it):
-//   Apply(dict, [](absl::Span<const Tensor> x) { return Cast(x[0], kFloat64);
-//   })
+//   RILL_ASSIGN_OR_RETURN(
+//       TensorDict doubles, Apply(dict, [](absl::Span<const Tensor> leaves) {
+//         return Cast(leaves[0], DType::kFloat64);
+//       }));
 struct ApplyOptions {
   // Leaves of the same keys are given to the function too. Not owned.
   std::vector<const TensorDict*> others = {};

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_COLLECTORS_DOC_EXAMPLES_CONTEXT_H_
+#define RILL_COLLECTORS_DOC_EXAMPLES_CONTEXT_H_
+
+#include <memory>
+#include <utility>
+
+#include "rill/base/status_macros.h"
+#include "rill/collectors/policy.h"
+#include "rill/collectors/sync_collector.h"
+#include "rill/envs/cart_pole.h"
+#include "rill/tensordict/sink.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/transform.h"
+
+// What the examples of this package take for granted.
+namespace rill::doc_examples {
+
+extern Policy& policy;
+extern Sink& buffer;
+extern std::unique_ptr<Transform> step_counter;
+
+}  // namespace rill::doc_examples
+
+#endif  // RILL_COLLECTORS_DOC_EXAMPLES_CONTEXT_H_

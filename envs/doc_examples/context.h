@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ENVS_DOC_EXAMPLES_CONTEXT_H_
+#define RILL_ENVS_DOC_EXAMPLES_CONTEXT_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/cart_pole.h"
+#include "rill/envs/conformance/env_conformance.h"
+#include "rill/envs/env.h"
+#include "rill/envs/evaluator.h"
+#include "rill/envs/rollout.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+// What the examples of this package take for granted.
+namespace rill::doc_examples {
+
+extern Env& env;
+absl::Status act(const TensorDict& root, Tensor* action);
+
+struct MineOptions {
+  int64_t lanes = 1;
+};
+absl::StatusOr<std::unique_ptr<Env>> MakeMine(const MineOptions& options);
+
+}  // namespace rill::doc_examples
+
+#endif  // RILL_ENVS_DOC_EXAMPLES_CONTEXT_H_

@@ -23,6 +23,7 @@
 namespace rill::doc_examples {
 
 extern const HindsightRelabel::Function MinusOneUnlessEqual;
+extern const TensorDict rollout;
 TransformUnderTest StepCounterUnderTest();
 UnitTransformUnderTest UnderTest(int steps);
 

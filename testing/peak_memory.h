@@ -24,8 +24,8 @@ inline int64_t PeakMemoryBytes() {
   return usage.ru_maxrss * int64_t{1024};
 }
 
-// Whether PeakMemoryBytes tells what the program took: TSan has memory of its
-// own for addresses that nobody has touched.
+// Whether PeakMemoryBytes tells what the program took: TSan takes memory of its
+// own for what is allocated, touched or not.
 #if defined(ABSL_HAVE_THREAD_SANITIZER)
 inline constexpr bool kPeakMemoryIsOwn = false;
 #else

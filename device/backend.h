@@ -93,9 +93,9 @@ class Backend {
 void RegisterBackend(std::unique_ptr<Backend> backend);
 
 // FAILED_PRECONDITION where no backend of that type was linked in, with what to
-// do ("built without CUDA; build with --config=cuda and link
-// //device/cuda:cuda_backend"). INVALID_ARGUMENT where the index is too large.
-// Asking for the CPU touches no other backend.
+// do ("built without CUDA; build with --repo_env=RILL_CUDA=hermetic and link
+// @rill//device/cuda:cuda_backend"). INVALID_ARGUMENT where the index is too
+// large. Asking for the CPU touches no other backend.
 absl::StatusOr<Backend*> GetBackend(Device device);
 
 }  // namespace rill

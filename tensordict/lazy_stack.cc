@@ -21,6 +21,8 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/pad_members.h"
+#include "rill/tensordict/ragged_shape.h"
 #include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
@@ -82,9 +84,14 @@ Shape Inserted(const Shape& shape, int dim, int64_t size) {
 
 LazyStack::LazyStack(Members members, const Shape& member_shape, int stack_dim)
     : members_(std::make_shared<const Members>(std::move(members))),
-      batch_shape_(Inserted(member_shape, stack_dim,
-                            static_cast<int64_t>(members_->size()))),
-      stack_dim_(stack_dim) {}
+      stack_dim_(stack_dim) {
+  RaggedShape shape =
+      members_->empty() ? member_shape : members_->front().batch_shape();
+  for (const TensorDict& member : *members_) {
+    shape = shape.MergedWith(member.batch_shape());
+  }
+  batch_shape_ = shape.WithDim(stack_dim, size());
+}
 
 absl::StatusOr<LazyStack> LazyStack::Create(std::vector<TensorDict> members,
                                             int stack_dim) {
@@ -95,11 +102,11 @@ absl::StatusOr<LazyStack> LazyStack::Create(std::vector<TensorDict> members,
   }
   const Shape shape = members[0].batch_shape();
   for (size_t i = 0; i < members.size(); ++i) {
-    if (members[i].batch_shape() == shape) continue;
+    if (members[i].batch_shape().rank() == shape.rank()) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         kCaller, ": batch shape of member ", i, ": got ",
-        members[i].batch_shape().ToString(), ", want ", shape.ToString(),
-        " as member 0; leaves, not batch shapes, may be ragged"));
+        members[i].batch_shape().ToString(), ", want rank ", shape.rank(),
+        " as that of member 0, ", shape.ToString(), "; sizes may differ"));
   }
   if (stack_dim < 0 || stack_dim > shape.rank() ||
       shape.rank() == Shape::kMaxRank) {
@@ -112,8 +119,12 @@ absl::StatusOr<LazyStack> LazyStack::Create(std::vector<TensorDict> members,
 }
 
 Shape LazyStack::member_shape() const {
-  return batch_shape_.Prefix(stack_dim_)
-      .Concat(batch_shape_.Suffix(stack_dim_ + 1));
+  Shape shape;
+  for (int d = 0; d < batch_shape_.rank(); ++d) {
+    if (d == stack_dim_) continue;
+    shape = shape.Concat({std::max<int64_t>(batch_shape_[d], 0)});
+  }
+  return shape;
 }
 
 absl::StatusOr<TensorDict> LazyStack::Member(int64_t index) const {
@@ -245,15 +256,20 @@ absl::Status LazyStack::ChangeMembers(
   return absl::OkStatus();
 }
 
+absl::Status LazyStack::CheckTensor(absl::string_view caller,
+                                    absl::string_view key,
+                                    const Tensor& tensor) const {
+  if (batch_shape_.IsPrefixOf(tensor.shape())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": shape of \"", key, "\": got ", tensor.shape().ToString(),
+      ", want one that starts with the batch shape ", batch_shape_.ToString(),
+      batch_shape_.is_ragged() ? ", which none does: change each Member" : ""));
+}
+
 absl::Status LazyStack::Set(absl::string_view key, const Tensor& tensor) {
   constexpr absl::string_view kCaller = "LazyStack::Set";
   RILL_RETURN_IF_ERROR(CheckKey(key));
-  if (!tensor.shape().StartsWith(batch_shape_)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": shape of \"", key, "\": got ", tensor.shape().ToString(),
-        ", want one that starts with the batch shape ",
-        batch_shape_.ToString()));
-  }
+  RILL_RETURN_IF_ERROR(CheckTensor(kCaller, key, tensor));
   return ChangeMembers(
       kCaller, [&](int64_t index, TensorDict* member) -> absl::Status {
         RILL_ASSIGN_OR_RETURN(Tensor part, tensor.Select(stack_dim_, index));
@@ -279,12 +295,7 @@ absl::Status LazyStack::SetInPlace(absl::string_view key,
                                    const Tensor& tensor) const {
   constexpr absl::string_view kCaller = "LazyStack::SetInPlace";
   if (!Contains(key)) return MissingKey(kCaller, key);
-  if (!tensor.shape().StartsWith(batch_shape_)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": shape of \"", key, "\": got ", tensor.shape().ToString(),
-        ", want one that starts with the batch shape ",
-        batch_shape_.ToString()));
-  }
+  RILL_RETURN_IF_ERROR(CheckTensor(kCaller, key, tensor));
   // The first round only checks.
   for (const bool copies : {false, true}) {
     for (size_t i = 0; i < members().size(); ++i) {
@@ -310,8 +321,9 @@ absl::StatusOr<LazyStack> LazyStack::MapMembers(
   Members mapped;
   mapped.reserve(members().size());
   for (const TensorDict& member : members()) {
-    RILL_ASSIGN_OR_RETURN(TensorDict result, fn(member));
-    mapped.push_back(std::move(result));
+    absl::StatusOr<TensorDict> result = fn(member);
+    RILL_RETURN_IF_ERROR(result.status()) << "in member " << mapped.size();
+    mapped.push_back(*std::move(result));
   }
   if (!mapped.empty()) return Create(std::move(mapped), stack_dim);
   RILL_ASSIGN_OR_RETURN(TensorDict empty, fn(TensorDict(member_shape())));
@@ -343,7 +355,8 @@ absl::StatusOr<LazyStack> LazyStack::Slice(int dim, int64_t begin,
                      batch_shape_.ToString(), ": got ", dim,
                      ", want one in [0, ", batch_shape_.rank(), ")"));
   }
-  if (begin < 0 || begin > end || end > batch_shape_[dim]) {
+  const bool is_ragged = batch_shape_[dim] == RaggedShape::kRagged;
+  if (begin < 0 || begin > end || (!is_ragged && end > batch_shape_[dim])) {
     return absl::OutOfRangeError(absl::StrCat(
         "LazyStack::Slice: [", begin, ", ", end, ") is not inside [0, ",
         batch_shape_[dim], ") in dimension ", dim, " of batch shape ",
@@ -392,14 +405,17 @@ absl::StatusOr<LazyStack> LazyStack::Gather(
 }
 
 absl::StatusOr<TensorDict> LazyStack::ToDense() const {
-  if (size() == 0) return TensorDict(batch_shape_);
+  if (size() == 0) {
+    return TensorDict(Inserted(member_shape(), stack_dim_, 0));
+  }
   absl::StatusOr<TensorDict> dense = Stack(members(), stack_dim_);
   if (dense.ok()) return dense;
   const Differences differences = FindDifferences(members());
   return absl::Status(
       dense.status().code(),
       absl::StrCat(
-          "LazyStack::ToDense: ragged leaves: ", ListKeys(differences.ragged),
+          "LazyStack::ToDense: batch shape ", batch_shape_.ToString(),
+          ", ragged leaves: ", ListKeys(differences.ragged),
           "; keys of only some members: ", ListKeys(differences.missing),
           "; use Member or ToPadded; ", dense.status().message()));
 }
@@ -413,6 +429,10 @@ absl::StatusOr<TensorDict> LazyStack::ToPadded(
     return absl::InvalidArgumentError(
         absl::StrCat(kCaller, ": keys: got ", ListKeys(differences.missing),
                      " in only some members, want all in all"));
+  }
+  if (batch_shape_.is_ragged()) {
+    return tensordict_internal::PadMembers(members(), stack_dim_, pad_value,
+                                           mask_key);
   }
   if (differences.ragged.empty()) return ToDense();
   // Ragged leaves apart, the rest is stacked as it is.

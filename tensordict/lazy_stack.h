@@ -15,19 +15,28 @@
 #include "absl/types/span.h"
 #include "rill/device/device.h"
 #include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_shape.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
-// Dictionaries of one batch shape, seen as if they were stacked along a new
-// batch dimension, but kept apart: leaves may have different shapes, and a key
-// may be missing in some. What the peer calls LazyStackedTensorDict.
+// Dictionaries of one batch rank, seen as if they were stacked along a new
+// batch dimension, but kept apart: leaves and batch shapes may have different
+// sizes, and a key may be missing in some. What the peer calls
+// LazyStackedTensorDict.
 //
 // Keys that all members have are visible. Reading one stacks it anew; members
 // come out without a copy, and bytes are theirs: what is written in place
 // reaches everybody who shares them.
+//
+// Members of different batch shapes are the usual form of episodes of different
+// lengths: [3], [1] and [4] are a stack of batch shape [3, -1]
+// (ragged_shape.h). Operations go member by member, so SelectDim and Slice of a
+// ragged dimension must fit into each; what needs one size (Get of a leaf, Set,
+// ToDense and all that TensorDict makes dense) is INVALID_ARGUMENT, and
+// ToPadded makes one.
 //
 // A value: copying shares bytes, and is O(1). A copy is not locked.
 // Thread-safety: as TensorDict.
@@ -38,15 +47,16 @@ namespace rill {
 //   RILL_ASSIGN_OR_RETURN(TensorDict padded, episodes.ToPadded());
 class LazyStack {
  public:
-  // INVALID_ARGUMENT without members, where their batch shapes differ, or if
-  // `stack_dim` is not in [0, rank of them].
+  // INVALID_ARGUMENT without members, where the ranks of their batch shapes
+  // differ, or if `stack_dim` is not in [0, rank of them].
   static absl::StatusOr<LazyStack> Create(std::vector<TensorDict> members,
                                           int stack_dim = 0);
 
   int64_t size() const { return static_cast<int64_t>(members_->size()); }
   int stack_dim() const { return stack_dim_; }
-  // The members' with size() inserted at stack_dim().
-  const Shape& batch_shape() const { return batch_shape_; }
+  // The members' with size() inserted at stack_dim(); ragged where theirs
+  // differ. Without members no dimension is.
+  const RaggedShape& batch_shape() const { return batch_shape_; }
   // A member; OUT_OF_RANGE. Its bytes are shared, its structure is a copy.
   absl::StatusOr<TensorDict> Member(int64_t index) const;
   absl::Span<const TensorDict> members() const { return *members_; }
@@ -76,9 +86,11 @@ class LazyStack {
   absl::Status SetInPlace(absl::string_view key, const Tensor& tensor) const;
 
   // --- Shape; results share bytes -------------------------------------------
-  // Drops batch dimension `dim`, not stack_dim(): that is Member.
+  // Drops batch dimension `dim`, not stack_dim(): that is Member. OUT_OF_RANGE
+  // names the member that has no such index.
   absl::StatusOr<LazyStack> SelectDim(int dim, int64_t index) const;
-  // Along stack_dim() this takes members, none too.
+  // Along stack_dim() this takes members, none too; else OUT_OF_RANGE names the
+  // member that is shorter.
   absl::StatusOr<LazyStack> Slice(int dim, int64_t begin, int64_t end) const;
   absl::StatusOr<LazyStack> Unsqueeze(int dim) const;
   // Rows of dimension 0: members (shared, also with one another where a row is
@@ -92,13 +104,15 @@ class LazyStack {
       const;
 
   // --- As one dictionary ----------------------------------------------------
-  // rill::Stack of the members. INVALID_ARGUMENT names every leaf that is
-  // ragged and every key that some members do not have.
+  // rill::Stack of the members. INVALID_ARGUMENT names the batch shape if it is
+  // ragged, every leaf that is and every key that some members do not have.
   absl::StatusOr<TensorDict> ToDense() const;
   // The same with ragged leaves as StackPadded (ragged_tensor.h) makes them.
   // Each has its bool mask under `mask_key` joined with its own key; no mask
-  // where no leaf is ragged. INVALID_ARGUMENT where keys, dtypes or ranks
-  // differ, or something stands at `mask_key`.
+  // where no leaf is ragged. A ragged batch shape gets the largest sizes;
+  // values that are not tensors become null where a member has no row, lazy
+  // stacks and ragged tensors are then INVALID_ARGUMENT. INVALID_ARGUMENT where
+  // keys, kinds, dtypes or ranks differ, or something stands at `mask_key`.
   absl::StatusOr<TensorDict> ToPadded(
       double pad_value = 0, absl::string_view mask_key = "mask") const;
 
@@ -121,9 +135,13 @@ class LazyStack {
   friend class TensorDict;
   using Members = std::vector<TensorDict>;
 
+  // `member_shape` is that of a stack without members.
   LazyStack(Members members, const Shape& member_shape, int stack_dim);
+  // For that: 0 in a dimension that is ragged.
   Shape member_shape() const;
   LazyStack WithDevice(std::optional<Device> device) const;
+  absl::Status CheckTensor(absl::string_view caller, absl::string_view key,
+                           const Tensor& tensor) const;
   absl::Status MissingKey(absl::string_view caller,
                           absl::string_view key) const;
   absl::Status ChangeMembers(
@@ -131,7 +149,7 @@ class LazyStack {
       absl::FunctionRef<absl::Status(int64_t index, TensorDict* member)> fn);
 
   std::shared_ptr<const Members> members_;  // Never changed, only replaced.
-  Shape batch_shape_;
+  RaggedShape batch_shape_;
   int stack_dim_;
   bool locked_ = false;
 };

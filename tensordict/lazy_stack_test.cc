@@ -69,9 +69,10 @@ TEST(LazyStackTest, Example) {
 
 TEST(LazyStackTest, CreateChecksMembers) {
   EXPECT_THAT(LazyStack::Create({}), StatusIs(kInvalid, HasSubstr("got 0")));
-  EXPECT_THAT(LazyStack::Create({MakeSteps(2), MakeSteps(3)}),
-              StatusIs(kInvalid, HasSubstr("batch shape of member 1: got [3], "
-                                           "want [2]")));
+  EXPECT_THAT(LazyStack::Create({MakeSteps(2), TensorDict({3, 1})}),
+              StatusIs(kInvalid, HasSubstr("batch shape of member 1: got "
+                                           "[3, 1], want rank 1 as that of "
+                                           "member 0, [2]")));
   EXPECT_THAT(LazyStack::Create({MakeSteps(2)}, 2),
               StatusIs(kInvalid, HasSubstr("got 2, want one in [0, 1]")));
   EXPECT_THAT(LazyStack::Create({MakeSteps(2)}, -1), StatusIs(kInvalid));
@@ -396,7 +397,7 @@ TEST(LazyStackEntryTest, RandomOperationsAgreeWithTheDenseRows) {
     }
     RILL_ASSERT_OK_AND_ASSIGN(const LazyStack stack,
                               LazyStack::Create(members, stack_dim));
-    TensorDict dict(stack.batch_shape().Prefix(outer));
+    TensorDict dict(stack.batch_shape().ToShape()->Prefix(outer));
     RILL_ASSERT_OK(dict.Set("lazy", stack));
     RILL_ASSERT_OK(dict.Set("dense", *stack.ToDense()));
     std::string did = absl::StrCat("along ", stack_dim, " in ", outer, ":");

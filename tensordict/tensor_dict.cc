@@ -21,6 +21,7 @@
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_shape.h"
 #include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
@@ -185,7 +186,7 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
 absl::Status TensorDict::Internal::CheckStart(const TensorDict& dict,
                                               absl::string_view what,
                                               absl::string_view key,
-                                              const Shape& shape) {
+                                              const RaggedShape& shape) {
   if (shape.StartsWith(dict.batch_shape_)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "TensorDict::Set: ", what, " of \"", key, "\": got ", shape.ToString(),

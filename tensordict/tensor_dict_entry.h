@@ -22,6 +22,7 @@
 #include "rill/device/device.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_shape.h"
 #include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
@@ -179,7 +180,8 @@ struct TensorDict::Internal {
   static absl::Status SetValue(TensorDict* dict, absl::string_view key,
                                Entry::Value&& value);
   static absl::Status CheckStart(const TensorDict& dict, absl::string_view what,
-                                 absl::string_view key, const Shape& shape);
+                                 absl::string_view key,
+                                 const RaggedShape& shape);
   // Shape and device of a value that is to stand in `dict` as `key`.
   static absl::Status CheckFits(const TensorDict& dict,
                                 const std::optional<Device>& device,

@@ -291,9 +291,11 @@ struct TensorDict::Internal::Joiner {
       members.insert(members.end(), copy.members().begin(),
                      copy.members().end());
     }
+    if (in_a_row && members.empty()) return ValueOf(first);
     if (in_a_row) {
-      return ValueOf(
-          LazyStack(std::move(members), first.member_shape(), stack_dim));
+      RILL_ASSIGN_OR_RETURN(LazyStack row,
+                            LazyStack::Create(std::move(members), stack_dim));
+      return ValueOf(std::move(row));
     }
     const bool shifts = free_dim < 0 && dim <= stack_dim;
     const int member_dim = dim < stack_dim || shifts ? dim : dim - 1;

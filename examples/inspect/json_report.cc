@@ -15,14 +15,14 @@
 #include "rill/formats/memmap_options.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/ragged_shape.h"
 #include "rill/tensordict/ragged_tensor.h"
-#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill::inspect {
 namespace {
 
-std::string ShapeJson(const Shape& shape) {
+std::string ShapeJson(const RaggedShape& shape) {
   return absl::StrCat("[", absl::StrJoin(shape.sizes(), ","), "]");
 }
 

@@ -2,7 +2,7 @@
 """The dictionaries that are exchanged, each made by a function of its own."""
 import torch
 from tensordict import (LazyStackedTensorDict, NonTensorData, NonTensorStack, TensorDict,
-                        tensorclass)
+                        lazy_stack, tensorclass)
 
 FORMS = ("directory", "tdz", "consolidated")
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
@@ -251,6 +251,52 @@ def lazy_inside():
 def lazy_deep_inside():
     stack = LazyStackedTensorDict(*[TensorDict({"a": {"b": torch.full((n,), n)}}, []) for n in (1, 2)], stack_dim=0)
     return TensorDict({"data": {"episodes": stack, "y": torch.ones(2)}}, [2])
+
+
+def episodes(*lengths):
+    return [TensorDict({"obs": torch.arange(2. * n).reshape(n, 2), "next": {"reward": torch.full((n, 1), 0.5 * n),
+                        "done": torch.arange(n).reshape(n, 1) == n - 1}}, [n]) for n in lengths]
+
+
+@case()
+def lazy_uneven():
+    return lazy_stack(episodes(3, 1, 4), 0)
+
+
+@case()
+def lazy_uneven_second_dimension():
+    return lazy_stack(episodes(3, 1, 4), 1)
+
+
+@case()
+def lazy_uneven_without_steps():
+    return lazy_stack(episodes(0, 2), 0)
+
+
+@case()
+def lazy_uneven_in_two_dimensions():
+    return lazy_stack([TensorDict({"x": torch.ones(*batch, 2)}, batch) for batch in ((3, 2, 5), (1, 4, 5))], 1)
+
+
+@case()
+def lazy_uneven_inside():
+    return TensorDict({"id": torch.arange(3), "data": {"episodes": lazy_stack(episodes(3, 1, 4), 0)}}, [3])
+
+
+@case()
+def lazy_uneven_in_members():
+    return lazy_stack([TensorDict({"turns": lazy_stack(episodes(*range(1, n + 1)), 0)}, [n]) for n in (2, 3)], 0)
+
+
+@case()
+def lazy_uneven_with_values():
+    return lazy_stack([td.set("task", NonTensorData("task %d" % i, batch_size=td.batch_size))
+                       for i, td in enumerate(episodes(2, 1))], 0)
+
+
+@case(unread=FORMS)
+def lazy_uneven_of_lazy():
+    return lazy_stack([lazy_stack(episodes(*lengths), 0) for lengths in ((3, 1), (2, 2), (1, 4, 2))], 0)
 
 
 @case(unread=FORMS)  # members are dictionaries

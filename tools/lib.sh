@@ -94,9 +94,32 @@ leave_bazel() {
   [ -z "${CI:-}" ] || "$bazel" shutdown >/dev/null 2>&1 || true
 }
 
-# build_programs TARGET...: builds them optimised, silently unless that fails or
-# takes minutes, and sets `programs` to their paths. All words go to standard
-# error.
+# show_progress LOG COMMAND...: the command, a build of Bazel's, and its status.
+# On a terminal it shows its own live display there; elsewhere its words go to
+# LOG, and what it is at to standard error every 30 seconds.
+show_progress() {
+  local log=$1 watcher at status=0
+  shift
+  if [ -t 2 ]; then
+    "$@" --ui_event_filters=-info,-stdout --show_result=0 \
+      --show_progress_rate_limit=0.2 >&2
+    return
+  fi
+  # The command stays in front, where an interrupt reaches it.
+  (while sleep "${RILL_PROGRESS_SECONDS:-30}" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+    at=$(grep '^\[[0-9,]* / ' "$log" | tail -n 1)
+    say "building: ${at:-Bazel starts}" >&2
+  done) </dev/null &
+  watcher=$!
+  "$@" --curses=no --color=no --show_progress_rate_limit=10 >"$log" 2>&1 || status=$?
+  kill "$watcher" 2>/dev/null
+  wait "$watcher" 2>/dev/null || true
+  return "$status"
+}
+
+# build_programs TARGET...: builds them optimised and sets `programs` to their
+# paths. All words go to standard error; where nothing is to be built and on no
+# terminal there are none.
 build_programs() {
   local target folder log is_first=
   "$rill_root/tools/setup" >&2
@@ -111,8 +134,8 @@ build_programs() {
   done
   [ -z "$is_first" ] || say "building $* (about 5 minutes the first time on 2 cores)" >&2
   # shellcheck disable=SC2046
-  (cd "$rill_root" && "$bazel" build "$program_flags" --curses=no --color=no \
-    $(bazel_cache_flags) "$@") >"$log" 2>&1 || {
+  (cd "$rill_root" && show_progress "$log" "$bazel" build "$program_flags" \
+    $(bazel_cache_flags) "$@") || {
     cat "$log" >&2
     fail "the build failed as shown; if it is a fetch, run tools/setup again with a network"
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Episodes of different lengths as a lazy stack, alone and below a key, in all
-// three forms: what the peer wrote of them, and the same bytes from us.
+// three forms: TorchRL's own files, and the same bytes from us.
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,8 +122,8 @@ TEST(UnevenStackTest, C14_PeersConsolidatedFilesLoadAndAreSavedByteForByte) {
   }
 }
 
-// What the peer's forms allow besides: another dimension, several that differ,
-// no steps, and stacks in the members of stacks.
+// The forms allow more: another dimension, several that differ, no steps, and
+// stacks in the members of stacks.
 TEST(UnevenStackTest, OtherUnevenStacksGoRoundTrip) {
   const auto steps = [](const Shape& batch) {
     TensorDict dict(batch);

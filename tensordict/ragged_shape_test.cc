@@ -22,7 +22,7 @@ TEST(RaggedShapeTest, SizesThatDifferAreMinusOne) {
   EXPECT_THAT(Episodes().sizes(), ElementsAre(3, -1, 2));
   EXPECT_EQ(Episodes().ToString(), "[3, -1, 2]");
   EXPECT_TRUE(Episodes().is_ragged());
-  // What differed once stays ragged.
+  // A dimension that differed once stays ragged.
   EXPECT_EQ(Episodes().MergedWith(Shape({3, 4, 2})), Episodes());
   EXPECT_FALSE(Episodes() == RaggedShape(Shape({3, 4, 2})));
 }

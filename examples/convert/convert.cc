@@ -62,6 +62,14 @@ absl::Status CheckComplete(const std::string& in, const Saved& saved) {
             : absl::StrCat(", e.g. \"",
                            JoinPath(in, saved.parts.begin()->first), "\"")));
   }
+  if (saved.form == Form::kTorchRl) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("convert: \"", in,
+                     "\": got a replay buffer of TorchRL's, whose rows "
+                     "are in the order of its places, want its rows alone, \"",
+                     JoinPath(in, "storage"),
+                     "\", or open it with OpenTorchRl and save that"));
+  }
   if (!saved.refused.empty()) {
     const RefusedEntry& entry = saved.refused.front();
     return absl::InvalidArgumentError(

@@ -78,6 +78,34 @@ TEST_F(ConvertTest, LazyStackKeepsItsMembersApart) {
   RILL_EXPECT_OK(got.stack->CheckEqual(*want.stack));
 }
 
+// Episodes of different lengths, alone and below a key.
+TEST_F(ConvertTest, UnevenStacksKeepTheirLengths) {
+  RILL_ASSERT_OK(CopyTree("formats/testdata/tensordict/O", Path("stack")));
+  RILL_ASSERT_OK(CopyTree("formats/testdata/tensordict/P", Path("below")));
+  EXPECT_THAT(Convert(Path("stack"), Path("stack.tdz"), Form::kTdz),
+              IsOkAndHolds(HasSubstr("lazy stack of batch [3, -1], 3 dict")));
+  for (const std::string name : {"stack", "below"}) {
+    RILL_ASSERT_OK(Run(name, name + ".tdz", Form::kTdz));
+    RILL_ASSERT_OK(Run(name + ".tdz", name + ".bin", Form::kConsolidated));
+    RILL_ASSERT_OK(Run(name + ".bin", name + "_again", Form::kDirectory));
+    EXPECT_EQ(ListFiles(Path(name + "_again")), ListFiles(Path(name)));
+    for (const std::string& file : ListFiles(Path(name))) {
+      RILL_ASSERT_OK_AND_ASSIGN(const std::string before,
+                                ReadFile(JoinPath(Path(name), file)));
+      EXPECT_THAT(ReadFile(JoinPath(Path(name + "_again"), file)),
+                  IsOkAndHolds(before));
+    }
+  }
+}
+
+TEST_F(ConvertTest, ReplayBufferOfTorchRlIsRefusedAndSaysWhatToDo) {
+  RILL_ASSERT_OK(CreateDirectories(Path("buffer")));
+  WriteInPlace(Path("buffer/buffer_metadata.json"), "{}");
+  EXPECT_THAT(Run("buffer", "out", Form::kDirectory),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("want its rows alone")));
+}
+
 TEST_F(ConvertTest, EveryFormBecomesEveryForm) {
   const std::pair<const char*, Form> forms[] = {
       {"d", Form::kDirectory},

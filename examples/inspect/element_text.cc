@@ -181,6 +181,10 @@ absl::Status AppendJsonValues(const Tensor& tensor, std::string* json) {
   return absl::OkStatus();
 }
 
+void AppendJsonNumber(double value, std::string* json) {
+  AppendJson(value, json);
+}
+
 void AppendJsonString(absl::string_view text, std::string* json) {
   json->push_back('"');
   for (const char c : text) {

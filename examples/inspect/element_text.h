@@ -20,6 +20,9 @@ namespace rill::inspect {
 // "-Infinity" as strings; bool as true and false; complex as [re, im].
 absl::Status AppendJsonValues(const Tensor& tensor, std::string* json);
 
+// Appends one number, as such an element.
+void AppendJsonNumber(double value, std::string* json);
+
 // Appends a JSON string; `text` is UTF-8.
 void AppendJsonString(absl::string_view text, std::string* json);
 

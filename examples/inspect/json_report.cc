@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/inspect/element_text.h"
+#include "rill/examples/inspect/facts.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_options.h"
 #include "rill/tensordict/dtype.h"
@@ -212,6 +213,75 @@ absl::StatusOr<Members> RillReport(const Saved& saved,
   return members;
 }
 
+std::string Number(double value) {
+  std::string json;
+  AppendJsonNumber(value, &json);
+  return json;
+}
+
+std::string List(absl::Span<const int64_t> values) {
+  return absl::StrCat("[", absl::StrJoin(values, ","), "]");
+}
+
+// Without numbers where there are none of them.
+Members SpreadReport(const Spread& spread) {
+  Members members;
+  members.Add("count", absl::StrCat(spread.count));
+  if (spread.count == 0) return members;
+  members.Add("min", Number(spread.min));
+  members.Add("mean", Number(spread.mean()));
+  members.Add("max", Number(spread.max));
+  return members;
+}
+
+void AddFactsReport(const Facts& facts, Members* members) {
+  Members rows, age;
+  if (!facts.written.empty()) rows.Add("live", absl::StrCat(facts.live()));
+  if (facts.lanes.capacity > 0) {
+    rows.Add("slots", absl::StrCat(facts.lanes.num_slots()));
+    rows.Add("lanes", absl::StrCat(facts.lanes.count));
+  }
+  if (!facts.written.empty()) {
+    rows.Add("cursors", List(facts.written));
+    rows.Add("oldest", List(facts.oldest));
+  }
+  rows.Add("read", absl::StrCat(facts.rows_read));
+  members->AddObject("rows", rows);
+  if (facts.episodes) {
+    Members episodes;
+    episodes.Add("complete", absl::StrCat(facts.episodes->lengths.count));
+    episodes.Add("partial", absl::StrCat(facts.episodes->partial));
+    episodes.AddObject("lengths", SpreadReport(facts.episodes->lengths));
+    if (facts.episodes->returns) {
+      episodes.AddObject("returns", SpreadReport(*facts.episodes->returns));
+    }
+    members->AddObject("episodes", episodes);
+  }
+  if (facts.priorities) {
+    Members priorities = SpreadReport(*facts.priorities);
+    priorities.Add("total", Number(facts.priorities->total));
+    members->AddObject("priorities", priorities);
+  }
+  if (!facts.written.empty()) age.Add("steps", absl::StrCat(facts.age()));
+  if (facts.policy_versions) {
+    age.Add("policy_versions", List({facts.policy_versions->first,
+                                     facts.policy_versions->second}));
+  }
+  if (!age.empty()) members->AddObject("age", age);
+  if (!facts.writer.empty()) members->AddText("writer", facts.writer);
+}
+
+void AddTorchRlReport(const TorchRlReplayBuffer& buffer, Members* members) {
+  Members torchrl;
+  torchrl.Add("capacity", absl::StrCat(buffer.capacity));
+  torchrl.Add("cursor", absl::StrCat(buffer.cursor));
+  torchrl.Add("write_count", absl::StrCat(buffer.write_count));
+  torchrl.Add("batch_size", buffer.batch_size ? absl::StrCat(*buffer.batch_size)
+                                              : std::string("null"));
+  torchrl.AddText("sampler", SamplerText(buffer));
+  members->AddObject("torchrl", torchrl);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> JsonReport(const Saved& saved,
@@ -221,6 +291,16 @@ absl::StatusOr<std::string> JsonReport(const Saved& saved,
       : saved.stack             ? StackReport(*saved.stack, options)
                                 : DictReport(options).Write(saved.dict);
   if (!members.ok()) return members.status();
+  if (saved.torchrl) AddTorchRlReport(*saved.torchrl, &*members);
+  if (saved.facts) AddFactsReport(*saved.facts, &*members);
+  if (!saved.damage.empty()) {
+    members->Name("damage");
+    for (const std::string& text : saved.damage) {
+      members->text()->push_back(&text == &saved.damage[0] ? '[' : ',');
+      AppendJsonString(text, members->text());
+    }
+    members->text()->push_back(']');
+  }
   if (!saved.refused.empty()) {
     Members refused;
     for (const RefusedEntry& entry : saved.refused) {

@@ -2,7 +2,9 @@
 //
 // inspect: see --help.
 
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/examples/inspect/find_facts.h"
 #include "rill/examples/inspect/json_report.h"
 #include "rill/examples/inspect/saved.h"
 #include "rill/examples/inspect/text_report.h"
@@ -18,14 +21,19 @@ namespace rill::inspect {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: inspect PATH [--json] [--values]\n"
-    "Says what a saved dictionary or a directory of Rill's holds.\n"
+    "usage: inspect PATH [--json] [--values] [--all]\n"
+    "Says what a saved dictionary, a storage's directory, a saved buffer or a\n"
+    "replay buffer of TorchRL's holds: rows, episodes, returns, priorities.\n"
     "  --json    as JSON (docs/formats/inspect.md)\n"
-    "  --values  the elements too: all in JSON, else a summary\n";
+    "  --values  the elements too: all in JSON, else a summary\n"
+    "  --all     all rows for episodes and returns, not the newest 1048576\n"
+    "What is damaged is said, with the rest, and the exit status is 1.\n";
 
-absl::StatusOr<std::string> Report(int argc, char** argv) {
+// `damage` is a line of error beside the report.
+absl::StatusOr<std::string> Report(int argc, char** argv, std::string* damage) {
   std::string path;
   bool json = false, values = false;
+  FactOptions facts;
   for (int i = 1; i < argc; ++i) {
     const absl::string_view word = argv[i];
     if (word == "--help" || word == "-h") return kUsage;
@@ -33,9 +41,12 @@ absl::StatusOr<std::string> Report(int argc, char** argv) {
       json = true;
     } else if (word == "--values") {
       values = true;
+    } else if (word == "--all") {
+      facts.max_rows = std::numeric_limits<int64_t>::max();
     } else if (word.substr(0, 2) == "--" || !path.empty() || word.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "inspect: got \"", word, "\", want one path, --json and --values"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("inspect: got \"", word,
+                       "\", want one path, --json, --values and --all"));
     } else {
       path = std::string(word);
     }
@@ -44,7 +55,12 @@ absl::StatusOr<std::string> Report(int argc, char** argv) {
     return absl::InvalidArgumentError(
         "inspect: got no path; say \"inspect PATH\", or --help");
   }
-  RILL_ASSIGN_OR_RETURN(const Saved saved, OpenSaved(path));
+  RILL_ASSIGN_OR_RETURN(Saved saved, OpenSaved(path));
+  AddFacts(path, facts, &saved);
+  if (saved.is_damaged()) {
+    *damage = absl::StrCat("DATA_LOSS: inspect: \"", path,
+                           "\": parts are damaged, as shown");
+  }
   if (!json) return TextReport(saved, path, {.values = values});
   RILL_ASSIGN_OR_RETURN(std::string text,
                         JsonReport(saved, {.values = values}));
@@ -53,7 +69,8 @@ absl::StatusOr<std::string> Report(int argc, char** argv) {
 }
 
 int Main(int argc, char** argv) {
-  const absl::StatusOr<std::string> report = Report(argc, argv);
+  std::string damage;
+  const absl::StatusOr<std::string> report = Report(argc, argv, &damage);
   if (!report.ok()) {
     std::fprintf(stderr, "%s\n",
                  OneLine(report.status().ToString(
@@ -67,7 +84,9 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "inspect: the report could not be written\n");
     return 1;
   }
-  return 0;
+  if (damage.empty()) return 0;
+  std::fprintf(stderr, "%s\n", OneLine(damage).c_str());
+  return 1;
 }
 
 }  // namespace

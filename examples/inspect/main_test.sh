@@ -11,6 +11,7 @@ rm -rf "$work"
 mkdir -p "$work"
 # Not links, which loading refuses.
 cp -rL formats/testdata/tensordict "$work/peer"
+cp -rL formats/torchrl/testdata/replay_buffer "$work/torchrl"
 failures=0
 
 fail() {
@@ -66,6 +67,20 @@ printf '{"_type":' >"$work/peer/A/meta.json"
 expect "broken meta" 1 "meta.json" "$work/peer/A"
 printf '{"_type":"<class \\"\\n\\u001b[2J>"}' >"$work/peer/A/meta.json"
 expect "hostile meta" 1 "want a TensorDict" "$work/peer/A"
+
+expect "TorchRL's buffer" 0 "5 live of 8 slots in 1 lane" "$work/torchrl/a"
+expect "TorchRL's buffer in JSON" 0 '"rows":{"live":5,"slots":8,' --json --all "$work/torchrl/a"
+python3 -c 'import json, sys; json.load(sys.stdin)' <"$work/out" ||
+  fail "the JSON of a buffer is not one"
+
+# What is damaged is said, the rest is there, and the status tells.
+printf 'short' >"$work/torchrl/a/storage/obs.memmap"
+"$program" --json "$work/torchrl/a" >"$work/out" 2>"$work/err"
+[ $? -eq 1 ] || fail "damage is no error"
+grep -q '^DATA_LOSS: ' "$work/err" || fail "damage has no code"
+[ "$(wc -l <"$work/err")" -eq 1 ] || fail "not one line of error"
+grep -qF '"damage":["' "$work/out" || fail "the damage is not in the JSON"
+grep -qF '"live":5' "$work/out" || fail "the rest is not shown"
 
 "$program" "$work/peer/C" >/dev/full 2>"$work/err" && fail "a full disk is no error"
 

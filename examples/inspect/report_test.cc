@@ -141,9 +141,8 @@ TEST(JsonReportTest, DimensionsMayHaveNames) {
   TensorDict dict({2, 3});
   RILL_ASSERT_OK(dict.SetDimNames({"", "time"}));
   RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(dict));
-  EXPECT_EQ(
-      json,
-      R"({"batch_shape":[2,3],"leaves":{},"dim_names":[null,"time"]})");
+  EXPECT_EQ(json,
+            R"({"batch_shape":[2,3],"leaves":{},"dim_names":[null,"time"]})");
 }
 
 TEST(JsonReportTest, EmptyDictionaryKeepsItsLeaves) {
@@ -197,10 +196,23 @@ run/replay/a/rows: memmap directory, batch [2], 1 tensor, 8 bytes
 )");
 }
 
-TEST_F(RillDirectoryTest, ChangedFileBelowIsDataLoss) {
+TEST_F(RillDirectoryTest, ChangedFileBelowIsToldAndTheRestIsShown) {
   WriteInPlace(JoinPath(top_, "replay/sampler.state"), "12346");
-  EXPECT_THAT(OpenSaved(top_), StatusIs(absl::StatusCode::kDataLoss,
-                                        HasSubstr("sampler.state")));
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(top_));
+  EXPECT_TRUE(saved.is_damaged());
+  EXPECT_THAT(saved.damage, ElementsAre(AllOf(HasSubstr("sampler.state"),
+                                              HasSubstr("CRC32C: got "))));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text, TextReport(saved, "run"));
+  EXPECT_THAT(text, AllOf(HasSubstr("  damaged  \""),
+                          HasSubstr("run/replay/a/rows: memmap directory")));
+}
+
+TEST_F(RillDirectoryTest, PartThatDoesNotLoadIsToldAndTheRestIsShown) {
+  WriteInPlace(JoinPath(top_, "replay/a/rows/x.memmap"), "short");
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(top_));
+  EXPECT_TRUE(saved.is_damaged());
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text, TextReport(saved, "run"));
+  EXPECT_THAT(text, AllOf(HasSubstr("x.memmap"), HasSubstr("sampler.state")));
 }
 
 TEST(TextReportTest, ValuesAreSummarised) {
@@ -279,19 +291,40 @@ TEST(OpenSavedTest, LazyStackMayStandAlone) {
   RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(PeerDirectory("E")));
   ASSERT_TRUE(saved.stack.has_value());
   RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(saved));
-  EXPECT_EQ(json,
-            R"({"batch_shape":[2],"stack_dim":0,"members":[)"
-            R"({"batch_shape":[],"leaves":{"x":{"dtype":"float32",)"
-            R"("shape":[2]}}},)"
-            R"({"batch_shape":[],"leaves":{"x":{"dtype":"float32",)"
-            R"("shape":[3]},"y":{"dtype":"float32","shape":[1]}}}]})");
+  EXPECT_EQ(json, R"({"batch_shape":[2],"stack_dim":0,"members":[)"
+                  R"({"batch_shape":[],"leaves":{"x":{"dtype":"float32",)"
+                  R"("shape":[2]}}},)"
+                  R"({"batch_shape":[],"leaves":{"x":{"dtype":"float32",)"
+                  R"("shape":[3]},"y":{"dtype":"float32","shape":[1]}}}]})");
   RILL_ASSERT_OK_AND_ASSIGN(const std::string text, TextReport(saved, "E"));
-  EXPECT_EQ(text, R"(E: memmap directory, lazy stack of batch [2] along dimension 0
+  EXPECT_EQ(text,
+            R"(E: memmap directory, lazy stack of batch [2] along dimension 0
   key    dtype    shape  bytes
   [0]/x  float32  [2]    8
   [1]/x  float32  [3]    12
   [1]/y  float32  [1]    4
 )");
+}
+
+TEST(OpenSavedTest, LazyStackOfDifferentBatchShapesIsShownInEveryForm) {
+  for (const std::string& path :
+       {PeerDirectory("O"), std::string("formats/testdata/tensordict/O.tdz"),
+        std::string("formats/testdata/tensordict/O.bin")}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const Saved saved, OpenSaved(path));
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(saved));
+    EXPECT_THAT(json, HasSubstr(R"({"batch_shape":[3,-1],"stack_dim":0,)"
+                                R"("members":[{"batch_shape":[3],"leaves":)"
+                                R"({"obs":{"dtype":"float32","shape":[3,2]})"));
+    RILL_ASSERT_OK_AND_ASSIGN(const std::string text, TextReport(saved, "O"));
+    EXPECT_THAT(text, HasSubstr("lazy stack of batch [3, -1] along dimension"));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const Saved below, OpenSaved(PeerDirectory("P")));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string json, JsonReport(below));
+  EXPECT_THAT(json, HasSubstr(R"("lazy_stacks":{"data/episodes":)"
+                              R"({"batch_shape":[3,-1],"stack_dim":0,)"));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string text, TextReport(below, "P"));
+  EXPECT_THAT(text, HasSubstr("  data/episodes[]"));
+  EXPECT_THAT(text, HasSubstr("[3, -1]"));
 }
 
 TEST(OpenSavedTest, LazyStackOfLazyStacksIsRefusedAsWhatItIs) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/examples/inspect/saved.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/examples/inspect/lenient_manifest.h"
 #include "rill/formats/consolidated.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/tdz_archive.h"
@@ -20,18 +23,22 @@ namespace rill::inspect {
 namespace {
 
 constexpr char kMetaFile[] = "meta.json";
+constexpr char kTorchRlFile[] = "buffer_metadata.json";
+constexpr char kTorchRlRows[] = "storage/storage_metadata.json";
 constexpr int kMaxDepth = 8;  // Of directories in one of Rill's.
 
 absl::StatusOr<Saved> OpenAt(const std::string& path, int depth);
 
 bool IsSaved(const std::string& directory) {
   return PathExists(JoinPath(directory, kManifestFile)) ||
-         PathExists(JoinPath(directory, kMetaFile));
+         PathExists(JoinPath(directory, kMetaFile)) ||
+         PathExists(JoinPath(directory, kTorchRlFile));
 }
 
-// What is below one of Rill's directories, in `below` and deeper.
+// Lists the files below one of these directories, in `below` and deeper, and
+// where `opens` its parts. Files may go while they are listed.
 absl::Status ListParts(const std::string& top, const std::string& below,
-                       int depth, Saved* saved) {
+                       int depth, bool opens, Saved* saved) {
   const std::string directory = below.empty() ? top : JoinPath(top, below);
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                         ListDirectory(directory));
@@ -42,15 +49,21 @@ absl::Status ListParts(const std::string& top, const std::string& below,
     if (std::filesystem::is_symlink(path, ignored)) continue;
     if (!IsDirectory(path)) {
       if (part == kManifestFile) continue;
-      RILL_ASSIGN_OR_RETURN(saved->files[part], FileSize(path));
+      const absl::StatusOr<int64_t> bytes = FileSize(path);
+      if (bytes.ok()) saved->files[part] = *bytes;
     } else if (depth >= kMaxDepth) {
       return absl::InvalidArgumentError(
           absl::StrCat("inspect: \"", path, "\": got more than ", kMaxDepth,
                        " directories in one another, want at most that"));
-    } else if (IsSaved(path)) {
-      RILL_ASSIGN_OR_RETURN(saved->parts[part], OpenAt(path, depth + 1));
+    } else if (opens && IsSaved(path)) {
+      absl::StatusOr<Saved> opened = OpenAt(path, depth + 1);
+      if (opened.ok()) {
+        saved->parts[part] = *std::move(opened);
+      } else {
+        saved->damage.push_back(std::string(opened.status().message()));
+      }
     } else {
-      RILL_RETURN_IF_ERROR(ListParts(top, part, depth + 1, saved));
+      RILL_RETURN_IF_ERROR(ListParts(top, part, depth + 1, opens, saved));
     }
   }
   return absl::OkStatus();
@@ -60,7 +73,8 @@ absl::Status Unknown(const std::string& path, absl::string_view got) {
   return absl::InvalidArgumentError(absl::StrCat(
       "inspect: \"", path, "\": got ", got,
       ", want a memmap directory (with meta.json), one of Rill's (with "
-      "rill.json), a .tdz archive or a consolidated file"));
+      "rill.json), a replay buffer of TorchRL's (with buffer_metadata.json), a "
+      ".tdz archive or a consolidated file"));
 }
 
 absl::StatusOr<Form> FormOfFile(const std::string& path) {
@@ -133,9 +147,23 @@ absl::StatusOr<Saved> OpenAt(const std::string& path, int depth) {
           Load(path, LoadConsolidated, LoadConsolidatedLazyStack, &saved));
       break;
     case Form::kRill:
-      RILL_ASSIGN_OR_RETURN(saved.manifest, ReadAnyManifest(path));
-      RILL_RETURN_IF_ERROR(ListParts(path, "", depth, &saved));
+      saved.manifest = ReadLenientManifest(path, &saved.damage);
+      RILL_RETURN_IF_ERROR(ListParts(path, "", depth, /*opens=*/true, &saved));
       break;
+    case Form::kTorchRl: {
+      absl::StatusOr<TorchRlReplayBuffer> buffer =
+          ReadTorchRlReplayBuffer(path);
+      if (buffer.ok()) {
+        saved.dict = buffer->rows;
+        saved.refused = buffer->refused;
+        saved.torchrl = *std::move(buffer);
+      } else {
+        saved.damage.push_back(std::string(buffer.status().message()));
+        RILL_RETURN_IF_ERROR(
+            ListParts(path, "", depth, /*opens=*/false, &saved));
+      }
+      break;
+    }
   }
   return saved;
 }
@@ -150,6 +178,8 @@ absl::string_view FormName(Form form) {
       return ".tdz archive";
     case Form::kConsolidated:
       return "consolidated file";
+    case Form::kTorchRl:
+      return "TorchRL replay buffer";
     case Form::kRill:
       break;
   }
@@ -165,7 +195,37 @@ absl::StatusOr<Form> FormOf(const std::string& path) {
   if (!IsDirectory(path)) return FormOfFile(path);
   if (PathExists(JoinPath(path, kManifestFile))) return Form::kRill;
   if (PathExists(JoinPath(path, kMetaFile))) return Form::kDirectory;
-  return Unknown(path, "a directory without either file");
+  if (PathExists(JoinPath(path, kTorchRlFile)) ||
+      PathExists(JoinPath(path, kTorchRlRows))) {
+    return Form::kTorchRl;
+  }
+  return Unknown(path, PathExists(JoinPath(path, "rill.lock"))
+                           ? "a storage's directory that no row was written to"
+                           : "a directory without any of their files");
+}
+
+std::string SamplerText(const TorchRlReplayBuffer& buffer) {
+  if (const auto* of = std::get_if<TorchRlPriorities>(&buffer.sampler)) {
+    return absl::StrCat("prioritized, alpha ", of->alpha, ", beta ", of->beta);
+  }
+  if (const auto* of = std::get_if<TorchRlEpoch>(&buffer.sampler)) {
+    return absl::StrCat("without replacement, ",
+                        of->remaining
+                            ? absl::StrCat(of->remaining->num_elements())
+                            : std::string("all"),
+                        " of ", of->num_rows, " rows left");
+  }
+  if (const auto* of = std::get_if<TorchRlStaleness>(&buffer.sampler)) {
+    return absl::StrCat("by staleness, learner at version ",
+                        of->consumer_version);
+  }
+  return "random or slices";
+}
+
+bool Saved::is_damaged() const {
+  return !damage.empty() ||
+         std::any_of(parts.begin(), parts.end(),
+                     [](const auto& part) { return part.second.is_damaged(); });
 }
 
 absl::StatusOr<Saved> OpenSaved(const std::string& path) {

@@ -13,6 +13,7 @@
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/inspect/element_text.h"
+#include "rill/examples/inspect/facts.h"
 #include "rill/formats/memmap_options.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/lazy_stack.h"
@@ -177,6 +178,102 @@ class DictTable {
   bool is_empty_ = true;
 };
 
+std::string Number(double value) { return absl::StrFormat("%.6g", value); }
+
+std::string Of(const Spread& spread) {
+  return absl::StrCat("min ", Number(spread.min), ", mean ",
+                      Number(spread.mean()), ", max ", Number(spread.max));
+}
+
+// One a lane, shortened.
+std::string Lanewise(const std::vector<int64_t>& values) {
+  constexpr size_t kShown = 8;
+  std::string text = absl::StrJoin(
+      values.begin(), values.begin() + std::min(values.size(), kShown), " ");
+  return values.size() > kShown ? text + " ..." : text;
+}
+
+std::string EpisodesText(const Episodes& episodes) {
+  const Spread& lengths = episodes.lengths;
+  std::string text = absl::StrCat(lengths.count, " complete");
+  if (lengths.count > 0 && lengths.min == lengths.max) {
+    absl::StrAppend(&text, " of ",
+                    Counted(static_cast<int64_t>(lengths.min), "step"));
+  } else if (lengths.count > 0) {
+    absl::StrAppend(&text, " of ", Number(lengths.min), " to ",
+                    Number(lengths.max), " steps (mean ",
+                    Number(lengths.mean()), ")");
+  }
+  return absl::StrCat(text, ", ", episodes.partial, " begun or cut");
+}
+
+// The answers to what a user asks first.
+std::string FactsText(const Saved& saved) {
+  Table table;
+  if (saved.facts) {
+    const Facts& facts = *saved.facts;
+    std::string rows = facts.written.empty()
+                           ? std::string("unknown")
+                           : absl::StrCat(facts.live(), " live");
+    if (facts.lanes.capacity > 0) {
+      absl::StrAppend(&rows, " of ", Counted(facts.lanes.num_slots(), "slot"),
+                      " in ", Counted(facts.lanes.count, "lane"));
+    }
+    table.Add({"rows", rows});
+    if (!facts.written.empty()) {
+      table.Add({"cursors", absl::StrCat(Lanewise(facts.written),
+                                         " steps appended, oldest live ",
+                                         Lanewise(facts.oldest))});
+    }
+    if (!facts.writer.empty()) {
+      table.Add({"writer", absl::StrCat(facts.writer, " has it open")});
+    }
+    if (facts.rows_read > 0 && facts.rows_read < facts.live()) {
+      table.Add(
+          {"looked at", absl::StrCat("the newest ", facts.rows_read,
+                                     " rows for what follows; --all for all")});
+    }
+    if (facts.episodes) {
+      table.Add({"episodes", EpisodesText(*facts.episodes)});
+      if (facts.episodes->returns && facts.episodes->returns->count > 0) {
+        table.Add({"returns", Of(*facts.episodes->returns)});
+      }
+    }
+    if (facts.priorities) {
+      const Spread& of = *facts.priorities;
+      table.Add({"priorities", of.count == 0 ? std::string("none")
+                                             : absl::StrCat(Of(of), ", total ",
+                                                            Number(of.total))});
+    }
+    if (facts.live() > 0) {
+      table.Add({"age", absl::StrCat("oldest row ",
+                                     Counted(facts.age(), "step"), " back")});
+      if (facts.policy_versions) {
+        const auto& [first, last] = *facts.policy_versions;
+        table.Add({"policy", absl::StrCat("versions ", first, " to ", last)});
+      }
+    }
+  }
+  for (const std::string& text : saved.damage) table.Add({"damaged", text});
+  return table.Text();
+}
+
+std::string TorchRlText(const TorchRlReplayBuffer& buffer) {
+  Table table;
+  table.Add({"sampler", SamplerText(buffer)});
+  table.Add({"batch_size", buffer.batch_size ? absl::StrCat(*buffer.batch_size)
+                                             : std::string("none")});
+  table.Add({"writer", absl::StrCat("cursor ", buffer.cursor, ", ",
+                                    buffer.write_count, " written")});
+  return table.Text();
+}
+
+void AddFiles(const Saved& saved, Table* table) {
+  for (const auto& [name, bytes] : saved.files) {
+    table->Add({name, "", Counted(bytes, "byte")});
+  }
+}
+
 absl::StatusOr<std::string> DictText(const Saved& saved, absl::string_view path,
                                      const TextOptions& options) {
   const TensorDict& dict = saved.dict;
@@ -188,10 +285,17 @@ absl::StatusOr<std::string> DictText(const Saved& saved, absl::string_view path,
                     saved.stack->batch_shape().ToString(), " along dimension ",
                     saved.stack->stack_dim(), "\n");
     RILL_RETURN_IF_ERROR(table.Members("", *saved.stack));
+  } else if (saved.form == Form::kTorchRl && !saved.torchrl) {
+    Table files;
+    AddFiles(saved, &files);
+    return absl::StrCat(text, "damaged\n", FactsText(saved), files.Text());
   } else {
     absl::StrAppend(&text, "batch ", dict.batch_shape().ToString(), ", ",
                     Counted(dict.num_leaves(), "tensor"), ", ",
                     Counted(dict.size_bytes(), "byte"), "\n");
+    if (saved.torchrl) {
+      absl::StrAppend(&text, FactsText(saved), TorchRlText(*saved.torchrl));
+    }
     RILL_RETURN_IF_ERROR(table.Level(dict, ""));
   }
   text += table.Text();
@@ -204,16 +308,15 @@ absl::StatusOr<std::string> DictText(const Saved& saved, absl::string_view path,
 
 absl::StatusOr<std::string> RillText(const Saved& saved, absl::string_view path,
                                      const TextOptions& options) {
-  std::string text = absl::StrCat(OneLine(path), ": ", FormName(saved.form),
-                                  ", kind ", OneLine(saved.manifest.kind),
-                                  ", version ", saved.manifest.version, "\n");
+  std::string text =
+      absl::StrCat(OneLine(path), ": ", FormName(saved.form), ", kind ",
+                   OneLine(saved.manifest.kind), ", version ",
+                   saved.manifest.version, "\n", FactsText(saved));
   Table table;
   for (const auto& [name, value] : saved.manifest.fields) {
     table.Add({name, "=", Shortened(value)});
   }
-  for (const auto& [name, bytes] : saved.files) {
-    table.Add({name, "", Counted(bytes, "byte")});
-  }
+  AddFiles(saved, &table);
   text += table.Text();
   for (const auto& [name, part] : saved.parts) {
     RILL_ASSIGN_OR_RETURN(const std::string below,

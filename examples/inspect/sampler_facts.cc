@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/inspect/sampler_facts.h"
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/samplers/prioritized/priority_state.h"
+#include "rill/samplers/sampler.h"
+#include "rill/samplers/state_bytes.h"
+
+namespace rill::inspect {
+namespace {
+
+using samplers_internal::StateReader;
+
+// What stands in front of the selector's part.
+enum class UnitPart { kNothing, kSets, kSetsAndPeriods };
+
+// The slots that hold rows, as they are and where they are.
+absl::StatusOr<MovedRows> ReadLiveRows(StateReader* reader,
+                                       const Lanes& lanes) {
+  MovedRows rows = {.from = lanes};
+  RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
+  RILL_ASSIGN_OR_RETURN(const int64_t capacity, reader->Int());
+  if (count != lanes.count || capacity != lanes.capacity) {
+    return reader->DoesNotFit("lanes: got others than the buffer's");
+  }
+  RILL_ASSIGN_OR_RETURN(const int64_t runs, reader->Int());
+  Slot slot = 0;
+  for (int64_t i = 0; i < runs; ++i) {
+    RILL_ASSIGN_OR_RETURN(const int64_t slots, reader->Int());
+    RILL_ASSIGN_OR_RETURN(const int64_t generation, reader->Int());
+    if (slots < 1 || slots > lanes.num_slots() - slot) {
+      return reader->Damaged("runs of generations do not cover the slots");
+    }
+    if (generation >= 0) rows.ranges.push_back({slot, slot, slots});
+    slot += slots;
+  }
+  return rows;
+}
+
+absl::Status SkipUnit(UnitPart part, StateReader* reader) {
+  if (part == UnitPart::kNothing) return absl::OkStatus();
+  for (int i = 0; i < 2; ++i) RILL_RETURN_IF_ERROR(reader->Int().status());
+  RILL_RETURN_IF_ERROR(reader->SkipList());
+  RILL_ASSIGN_OR_RETURN(const int64_t sets, reader->Int());
+  for (int64_t i = 0; i < sets; ++i) RILL_RETURN_IF_ERROR(reader->SkipList());
+  if (part == UnitPart::kSets) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(reader->Int().status());
+  RILL_RETURN_IF_ERROR(reader->SkipList(/*ints=*/2));
+  return reader->SkipList();
+}
+
+// The priorities where the rest of the state is just those.
+absl::StatusOr<Spread> ReadSelector(UnitPart part, const MovedRows& rows,
+                                    StateReader reader) {
+  RILL_RETURN_IF_ERROR(SkipUnit(part, &reader));
+  for (int i = 0; i < 3; ++i) RILL_RETURN_IF_ERROR(reader.Double().status());
+  Spread priorities;
+  RILL_RETURN_IF_ERROR(samplers_internal::LoadMovedPriorities(
+      &reader, rows, [&](Slot, float priority) { priorities.Add(priority); }));
+  RILL_RETURN_IF_ERROR(reader.Finish());
+  return priorities;
+}
+
+}  // namespace
+
+absl::Status AddPriorities(const std::string& path, const Manifest& manifest,
+                           const Lanes& lanes, Facts* facts) {
+  RILL_ASSIGN_OR_RETURN(const std::string sampler, manifest.Text("sampler"));
+  if (!absl::StrContains(sampler, "Prioritized")) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const std::string bytes,
+                        ReadFile(JoinPath(path, "sampler.state")));
+  RILL_ASSIGN_OR_RETURN(StateReader reader,
+                        StateReader::Open(sampler, /*max_version=*/1, bytes));
+  RILL_ASSIGN_OR_RETURN(const MovedRows rows, ReadLiveRows(&reader, lanes));
+  // The state does not say of which unit it is; only one fits to the last byte.
+  for (const UnitPart part :
+       {UnitPart::kNothing, UnitPart::kSets, UnitPart::kSetsAndPeriods}) {
+    const absl::StatusOr<Spread> priorities = ReadSelector(part, rows, reader);
+    if (!priorities.ok()) continue;
+    facts->priorities = *priorities;
+    break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill::inspect

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_EXAMPLES_INSPECT_SAMPLER_FACTS_H_
+#define RILL_EXAMPLES_INSPECT_SAMPLER_FACTS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "rill/examples/inspect/facts.h"
+#include "rill/formats/manifest.h"
+#include "rill/slots/slot.h"
+
+namespace rill::inspect {
+
+// Adds the priorities of live rows from the sampler.state of the saved buffer
+// at `path`, where its sampler is a prioritized one of a unit that
+// docs/formats/replay_buffer.md describes; of another it adds none. DATA_LOSS
+// where the file is cut, changed or not there. Thread-safety: thread-safe.
+absl::Status AddPriorities(const std::string& path, const Manifest& manifest,
+                           const Lanes& lanes, Facts* facts);
+
+}  // namespace rill::inspect
+
+#endif  // RILL_EXAMPLES_INSPECT_SAMPLER_FACTS_H_

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/inspect/storage_facts.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/file.h"
+#include "rill/base/status_macros.h"
+#include "rill/examples/inspect/row_scan.h"
+#include "rill/formats/consolidated.h"
+#include "rill/formats/memmap_directory.h"
+#include "rill/storage/chunks/saved_chunks.h"
+#include "rill/storage/directory/commit_record.h"
+#include "rill/storage/directory/storage_description.h"
+#include "rill/storage/memmap_storage.h"
+#include "rill/storage/storage.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::inspect {
+namespace {
+
+using storage_internal::ChunkShape;
+using storage_internal::CommitRecord;
+using storage_internal::CommitState;
+using storage_internal::LaneMark;
+using storage_internal::LaneRings;
+using storage_internal::StepSpan;
+using storage_internal::StorageDescription;
+
+constexpr int64_t kPieceRows = 4096;
+// Of a record that is written while it is copied.
+constexpr int kLooks = 1000;
+
+void Note(const absl::Status& status, Saved* saved) {
+  if (!status.ok()) saved->damage.push_back(std::string(status.message()));
+}
+
+// Who has the directory's lock, by the kernel's list: a look at the lock itself
+// would be in an owner's way. Empty where nobody has it, or the list is not
+// there.
+std::string WriterOf(const std::string& directory) {
+  struct stat file;
+  if (stat(JoinPath(directory, "rill.lock").c_str(), &file) != 0) return "";
+  const std::string place =
+      absl::StrFormat("%02x:%02x:%d", major(file.st_dev), minor(file.st_dev),
+                      static_cast<int64_t>(file.st_ino));
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    // "1: FLOCK  ADVISORY  WRITE 12 08:01:131 0 EOF"; who waits has "->".
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (words.size() > 5 && words[1] == "FLOCK" && words[5] == place) {
+      return absl::StrCat("process ", words[4]);
+    }
+  }
+  return "";
+}
+
+// --- A storage directory -----------------------------------------------------
+
+// What is committed now.
+absl::StatusOr<CommitState> ReadRecord(const std::string& path,
+                                       const Lanes& lanes) {
+  absl::StatusOr<CommitState> state = absl::InternalError("");
+  for (int i = 0; i < kLooks && !state.ok(); ++i) {
+    RILL_ASSIGN_OR_RETURN(
+        const std::string bytes,
+        ReadFile(JoinPath(path, storage_internal::kRecordFile)));
+    state = CommitRecord::Read(
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(bytes.data()),
+                            bytes.size()),
+        lanes);
+  }
+  if (state.ok()) return state;
+  return absl::Status(
+      state.status().code(),
+      absl::StrCat("\"", JoinPath(path, storage_internal::kRecordFile),
+                   "\": ", state.status().message()));
+}
+
+// The first step of each lane that the appends in flight leave whole.
+void SetMarks(const CommitState& state, const Lanes& lanes, Facts* facts) {
+  for (int64_t lane = 0; lane < lanes.count; ++lane) {
+    const LaneMark& mark = state.marks[static_cast<size_t>(lane)];
+    const int64_t flight =
+        storage_internal::StepsInFlight(state.in_flight, lane);
+    facts->written.push_back(mark.written);
+    facts->oldest.push_back(std::min(
+        mark.written, std::max({mark.first_live, int64_t{0},
+                                mark.written + flight - lanes.capacity})));
+  }
+}
+
+// Steps [first, end) of a lane.
+struct LanePart {
+  int64_t lane = 0;
+  int64_t first = 0;
+  int64_t end = 0;
+  bool is_cut = false;  // The rows before are missing.
+};
+
+// The rows to look at, cut into pieces of many lanes or of a part of one.
+std::vector<std::vector<LanePart>> PiecesOf(const Facts& facts,
+                                            int64_t max_rows) {
+  std::vector<std::vector<LanePart>> pieces;
+  int64_t room = 0;
+  const int64_t most = std::max<int64_t>(max_rows / facts.lanes.count, 1);
+  for (int64_t lane = 0; lane < facts.lanes.count; ++lane) {
+    const auto at = static_cast<size_t>(lane);
+    const int64_t end = facts.written[at];
+    int64_t first = std::max(facts.oldest[at], end - most);
+    const bool is_cut = first > 0;
+    for (bool is_first = true; first < end; is_first = false) {
+      if (room == 0) {
+        pieces.emplace_back();
+        room = kPieceRows;
+      }
+      const int64_t stop = std::min(first + room, end);
+      pieces.back().push_back({lane, first, stop, is_first && is_cut});
+      room -= stop - first;
+      first = stop;
+    }
+  }
+  return pieces;
+}
+
+// Less what is no longer there, by the record of now.
+absl::Status CutToLive(const std::string& path, const Lanes& lanes,
+                       std::vector<LanePart>* piece) {
+  Facts now;
+  RILL_ASSIGN_OR_RETURN(const CommitState state, ReadRecord(path, lanes));
+  SetMarks(state, lanes, &now);
+  for (LanePart& part : *piece) {
+    const auto at = static_cast<size_t>(part.lane);
+    part.end = std::max(std::min(part.end, now.written[at]), part.first);
+    if (part.first >= now.oldest[at] && part.end <= now.written[at]) continue;
+    part.first = std::clamp(now.oldest[at], part.first, part.end);
+    if (part.end > now.written[at]) part.first = part.end;  // It was cleared.
+    part.is_cut = true;
+  }
+  return absl::OkStatus();
+}
+
+// Reads a piece, less the rows that are overwritten meanwhile.
+absl::Status ReadPiece(const std::string& path, const Storage& storage,
+                       absl::Span<const std::string> keys,
+                       std::vector<LanePart>* piece, TensorDict* rows) {
+  const Lanes& lanes = storage.lanes();
+  std::vector<Slot> slots;
+  for (int i = 0; i < kLooks; ++i) {
+    slots.clear();
+    for (const LanePart& part : *piece) {
+      for (int64_t step = part.first; step < part.end; ++step) {
+        slots.push_back(lanes.SlotOf(part.lane, step % lanes.capacity));
+      }
+    }
+    const absl::Status status = storage.ReadLeaves(slots, keys, rows);
+    if (!absl::IsOutOfRange(status)) return status;
+    // Some are being overwritten, or all were cleared.
+    RILL_RETURN_IF_ERROR(CutToLive(path, lanes, piece));
+  }
+  return absl::UnavailableError(
+      absl::StrCat("inspect: \"", path,
+                   "\": rows were overwritten faster than they were read"));
+}
+
+absl::Status ScanDirectory(const std::string& path, int64_t max_rows,
+                           Facts* facts) {
+  RILL_ASSIGN_OR_RETURN(const std::unique_ptr<Storage> storage,
+                        MemmapStorage::OpenReader(path));
+  const TensorDictSpec spec = storage->spec();
+  RowScan scan(
+      [&](absl::string_view key) { return spec.Find(key) != nullptr; });
+  if (scan.keys().empty()) return absl::OkStatus();
+  int64_t lane = -1;
+  TensorDict rows;
+  for (std::vector<LanePart>& piece : PiecesOf(*facts, max_rows)) {
+    RILL_RETURN_IF_ERROR(ReadPiece(path, *storage, scan.keys(), &piece, &rows));
+    // Slots of older steps had newer rows by then, or may have had.
+    const std::vector<Cursor> cursors = storage->cursors();
+    int64_t begin = 0;
+    for (LanePart& part : piece) {
+      const int64_t count = part.end - part.first;
+      const int64_t whole =
+          std::clamp(cursors[static_cast<size_t>(part.lane)].written -
+                         facts->lanes.capacity,
+                     part.first, part.end);
+      part.is_cut = part.is_cut || whole > part.first;
+      if (part.lane != lane) {
+        scan.BeginLane(/*from_first_step=*/!part.is_cut);
+      } else if (part.is_cut) {
+        scan.Gap();
+      }
+      lane = part.lane;
+      RILL_ASSIGN_OR_RETURN(
+          const TensorDict part_rows,
+          rows.Slice(0, begin + whole - part.first, begin + count));
+      RILL_RETURN_IF_ERROR(scan.Add(part_rows));
+      begin += count;
+    }
+  }
+  scan.Finish(facts);
+  return absl::OkStatus();
+}
+
+// --- A saved storage ---------------------------------------------------------
+
+absl::StatusOr<std::vector<int64_t>> StepsOf(const Manifest& manifest,
+                                             const std::string& name,
+                                             const Lanes& lanes) {
+  RILL_ASSIGN_OR_RETURN(const std::string text, manifest.Text(name));
+  std::vector<int64_t> steps;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    int64_t& step = steps.emplace_back();
+    if (absl::SimpleAtoi(part, &step) && step >= 0 && step <= kMaxWritten) {
+      continue;
+    }
+    return absl::DataLossError(absl::StrCat("inspect: ", name, ": got \"",
+                                            part.substr(0, 40),
+                                            "\", want integers >= 0"));
+  }
+  if (static_cast<int64_t>(steps.size()) == lanes.count) return steps;
+  return absl::DataLossError(absl::StrCat(
+      "inspect: ", name, ": got ", steps.size(), ", want ", lanes.count));
+}
+
+absl::StatusOr<LaneRings> RingsIn(const Manifest& manifest,
+                                  const Lanes& lanes) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> written,
+                        StepsOf(manifest, "cursors", lanes));
+  std::vector<int64_t> first_live;
+  if (manifest.fields.contains("first_live")) {
+    RILL_ASSIGN_OR_RETURN(first_live, StepsOf(manifest, "first_live", lanes));
+  }
+  std::vector<Cursor> cursors;
+  for (size_t lane = 0; lane < written.size(); ++lane) {
+    cursors.push_back({written[lane]});
+    if (first_live.empty() || first_live[lane] <= written[lane]) continue;
+    return absl::DataLossError(
+        absl::StrCat("inspect: first_live: got ", first_live[lane],
+                     ", want at most the cursor, ", written[lane]));
+  }
+  LaneRings rings(lanes);
+  rings.Restore(cursors, first_live);
+  return rings;
+}
+
+// The chunks of a save, opened when they are needed. Those that are damaged are
+// gaps.
+class Chunks {
+ public:
+  Chunks(const std::string& rows, const ChunkShape& shape, bool is_one,
+         const LaneRings& rings, Saved* saved)
+      : rows_(rows),
+        shape_(shape),
+        is_one_(is_one),
+        rings_(rings),
+        saved_(saved) {}
+
+  // Null where chunk (g, k) cannot be read.
+  const TensorDict* Find(int64_t group, int64_t number) {
+    const std::string name =
+        is_one_ ? "" : storage_internal::ChunkName({group, number, 0});
+    auto [place, is_new] = open_.try_emplace(name);
+    if (is_new) {
+      absl::StatusOr<TensorDict> chunk =
+          is_one_ ? LoadMemmapDirectory(rows_)
+                  : LoadConsolidated(JoinPath(rows_, name));
+      if (chunk.ok() && chunk->batch_shape() == Shape({Rows(group, number)})) {
+        place->second = *std::move(chunk);
+      } else {
+        Note(chunk.ok() ? absl::DataLossError(absl::StrCat(
+                              "inspect: \"", JoinPath(rows_, name),
+                              "\": got batch ", chunk->batch_shape().ToString(),
+                              ", want ", Rows(group, number), " rows"))
+                        : chunk.status(),
+             saved_);
+      }
+    }
+    return place->second ? &*place->second : nullptr;
+  }
+
+  // Steps of a lane in its chunk `number`, and where they begin there.
+  StepSpan Steps(int64_t lane, int64_t number) const {
+    return storage_internal::LiveSteps(rings_, lane, shape_, number);
+  }
+  int64_t Begin(int64_t lane, int64_t number) const {
+    int64_t begin = 0;
+    for (int64_t l = lane / shape_.lanes * shape_.lanes; l < lane; ++l) {
+      const StepSpan steps = Steps(l, number);
+      begin += steps.end - steps.first;
+    }
+    return begin;
+  }
+
+ private:
+  int64_t Rows(int64_t group, int64_t number) const {
+    const int64_t end =
+        std::min((group + 1) * shape_.lanes, rings_.lanes().count);
+    const StepSpan last = Steps(end - 1, number);
+    return Begin(end - 1, number) + last.end - last.first;
+  }
+
+  const std::string rows_;
+  const ChunkShape shape_;
+  const bool is_one_;  // Of versions 1 and 2: one directory of all rows.
+  const LaneRings& rings_;
+  Saved* const saved_;
+  std::map<std::string, std::optional<TensorDict>> open_;
+};
+
+absl::Status ScanChunks(const LaneRings& rings, const ChunkShape& shape,
+                        int64_t max_rows, Chunks* chunks, Facts* facts) {
+  std::optional<RowScan> scan;
+  const int64_t most = std::max<int64_t>(max_rows / rings.lanes().count, 1);
+  for (int64_t lane = 0; lane < rings.lanes().count; ++lane) {
+    const int64_t end = rings.cursors()[static_cast<size_t>(lane)].written;
+    const int64_t first = std::max(end - rings.live(lane), end - most);
+    bool is_gap = first > 0;
+    if (scan) scan->BeginLane(!is_gap);
+    for (int64_t number = first / shape.steps;
+         first < end && number <= (end - 1) / shape.steps; ++number) {
+      const TensorDict* chunk = chunks->Find(lane / shape.lanes, number);
+      if (chunk == nullptr) {
+        is_gap = true;
+        if (scan) scan->Gap();
+        continue;
+      }
+      if (!scan) {
+        scan.emplace(
+            [&](absl::string_view key) { return chunk->Find(key) != nullptr; });
+        scan->BeginLane(!is_gap);
+      }
+      const std::vector<absl::string_view> keys(scan->keys().begin(),
+                                                scan->keys().end());
+      RILL_ASSIGN_OR_RETURN(const TensorDict needed, chunk->Select(keys));
+      const StepSpan steps = chunks->Steps(lane, number);
+      const int64_t skipped = std::max<int64_t>(first - steps.first, 0);
+      const int64_t begin = chunks->Begin(lane, number);
+      RILL_ASSIGN_OR_RETURN(
+          const TensorDict part,
+          needed.Slice(0, begin + skipped, begin + steps.end - steps.first));
+      RILL_RETURN_IF_ERROR(scan->Add(part));
+    }
+  }
+  if (scan) scan->Finish(facts);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Lanes> LanesOf(const Manifest& manifest,
+                              const std::string& capacity) {
+  RILL_ASSIGN_OR_RETURN(const int64_t count, manifest.Int("lanes"));
+  RILL_ASSIGN_OR_RETURN(int64_t slots, manifest.Int(capacity));
+  if (count >= 1 && capacity == "capacity") {
+    slots = slots % count == 0 ? slots / count : 0;
+  }
+  if (count >= 1 && slots >= 1 && slots <= kMaxWritten / count) {
+    return Lanes{.count = count, .capacity = slots};
+  }
+  return absl::DataLossError(absl::StrCat("inspect: lanes and ", capacity,
+                                          ": got ", count, " and ", slots,
+                                          ", want lanes with slots"));
+}
+
+void SetMarks(const LaneRings& rings, Facts* facts) {
+  for (int64_t lane = 0; lane < rings.lanes().count; ++lane) {
+    const int64_t written = rings.cursors()[static_cast<size_t>(lane)].written;
+    facts->written.push_back(written);
+    facts->oldest.push_back(written - rings.live(lane));
+  }
+}
+
+void AddStorageDirectory(const std::string& path, int64_t max_rows,
+                         Saved* saved) {
+  const absl::StatusOr<StorageDescription> description =
+      storage_internal::ReadDescription("inspect", path);
+  if (!description.ok()) return Note(description.status(), saved);
+  Facts facts;
+  facts.lanes = description->lanes;
+  facts.writer = WriterOf(path);
+  const absl::StatusOr<CommitState> state =
+      ReadRecord(path, description->lanes);
+  Note(state.status(), saved);
+  if (state.ok()) {
+    SetMarks(*state, description->lanes, &facts);
+    Note(ScanDirectory(path, max_rows, &facts), saved);
+  }
+  saved->facts = std::move(facts);
+}
+
+void AddSavedStorage(const std::string& path, int64_t max_rows, Saved* saved) {
+  const Manifest& manifest = saved->manifest;
+  if (!manifest.fields.contains("lane_capacity")) return;
+  const absl::StatusOr<Lanes> lanes = LanesOf(manifest, "lane_capacity");
+  if (!lanes.ok()) return Note(lanes.status(), saved);
+  const absl::StatusOr<LaneRings> rings = RingsIn(manifest, *lanes);
+  if (!rings.ok()) return Note(rings.status(), saved);
+  Facts facts;
+  facts.lanes = *lanes;
+  SetMarks(*rings, &facts);
+  const absl::Status status = [&]() -> absl::Status {
+    // Versions 1 and 2 have no chunks: one of all rows.
+    const bool is_one = manifest.version < 3;
+    ChunkShape shape = {.lanes = lanes->count, .steps = kMaxWritten};
+    if (!is_one && manifest.fields.contains("chunk_steps")) {
+      RILL_ASSIGN_OR_RETURN(shape.lanes, manifest.Int("chunk_lanes"));
+      RILL_ASSIGN_OR_RETURN(shape.steps, manifest.Int("chunk_steps"));
+      if (shape.lanes < 1 || shape.steps < 1) {
+        return absl::DataLossError(absl::StrCat(
+            "inspect: chunk_lanes and chunk_steps: got ", shape.lanes, " and ",
+            shape.steps, ", want both >= 1"));
+      }
+    }
+    Chunks chunks(JoinPath(path, "rows"), shape, is_one, *rings, saved);
+    return ScanChunks(*rings, shape, max_rows, &chunks, &facts);
+  }();
+  Note(status, saved);
+  saved->facts = std::move(facts);
+}
+
+}  // namespace rill::inspect

@@ -213,8 +213,8 @@ void ComposedSampler::OnAttach(const Lanes& lanes,
 void ComposedSampler::OnRetire(const WriteEvent& event) {
   PatientLock lock(&mutex_);
   rows_.OnRetire(event);
-  unit_->OnRetire(event);
   selector_->OnRetire(event);
+  unit_->OnRetire(event);
 }
 
 void ComposedSampler::OnWrite(const WriteEvent& event) {

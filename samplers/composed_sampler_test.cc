@@ -241,7 +241,7 @@ TEST(ComposedSamplerTest, PartsHearEventsInThePromisedOrder) {
   EXPECT_THAT(log, ElementsAre("selector attach", "unit attach"));
   log.clear();
   storage.Append(4);
-  EXPECT_THAT(log, ElementsAre("unit retire", "selector retire",
+  EXPECT_THAT(log, ElementsAre("selector retire", "unit retire",
                                "selector write", "unit write"));
   log.clear();
   storage.Clear();
@@ -262,7 +262,7 @@ TEST(ComposedSamplerTest, TransitionUnitTellsWhichRowsAreAnchors) {
               ElementsAre("selector retire", "selector write", "added 0+3"));
   log.clear();
   storage.Append(2);
-  EXPECT_THAT(log, ElementsAre("removed 0+1", "selector retire",
+  EXPECT_THAT(log, ElementsAre("selector retire", "removed 0+1",
                                "selector write", "added 3+1", "added 0+1"));
   log.clear();
   storage.Overwrite({2});

@@ -27,8 +27,8 @@ struct MovedRows;
 // What it selects is a pure function of the request and of the history of
 // events and updates.
 //
-// Order of calls: a write is OnRetire of the unit (anchors removed), OnRetire
-// of the selector; then OnWrite of the selector, OnWrite of the unit (anchors
+// Order of calls: a write is OnRetire of the selector, OnRetire of the unit
+// (anchors removed); then OnWrite of the selector, OnWrite of the unit (anchors
 // added; where rows were written in place: removed, then added, so that they
 // can be selected while that write is in flight). Attaching is OnAttach of the
 // selector, then of the unit (anchors cleared), and forgets everything;

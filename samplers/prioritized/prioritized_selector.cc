@@ -110,6 +110,7 @@ class SelectorImpl final : public PrioritizedSelector {
   static absl::StatusOr<Values> ReadValues(StateReader* reader);
   void Take(const Values& values);
   void SetPriority(Slot slot, float priority);
+  void HoldLargest(const WriteEvent& event);
   void Turn(absl::Span<const SlotRange> slots, bool on);
   // Sets the slot's value in the tree, by FlushWeights at the latest.
   void QueueWeight(Slot slot, double base) {
@@ -127,6 +128,13 @@ class SelectorImpl final : public PrioritizedSelector {
   RowPriorities rows_;
   SumTree tree_;
   std::optional<float> max_ever_;
+  // Of each append in flight that overwrites rows: the largest priority of
+  // those that could be drawn. Only for kMaxInBuffer.
+  struct Overwritten {
+    Slot first;  // The append's first retired slot, which is no other's.
+    float max;
+  };
+  std::vector<Overwritten> overwritten_;
 
   std::vector<Slot> queue_;
   std::vector<double> bases_;  // Of the queue's slots.
@@ -259,25 +267,42 @@ void SelectorImpl::Reset(int64_t num_slots) {
   rows_ = RowPriorities(num_slots, /*zero_counts=*/options_.epsilon > 0);
   tree_ = SumTree(num_slots);
   max_ever_.reset();
+  overwritten_.clear();
+}
+
+void SelectorImpl::HoldLargest(const WriteEvent& event) {
+  std::optional<float> max;
+  for (const SlotRange& range : event.retired) {
+    for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+      if (rows_.IsOn(slot)) max = std::max(max.value_or(0), rows_.Get(slot));
+    }
+  }
+  if (max.has_value()) overwritten_.push_back({event.retired[0].first, *max});
 }
 
 // A row that is gone has no priority, so that equal rows have equal states.
 void SelectorImpl::OnRetire(const WriteEvent& event) {
   if (!event.is_append) return;  // Drawn until it is written.
+  if (options_.new_rows == NewRowPriority::kMaxInBuffer) HoldLargest(event);
+  Turn(event.retired, false);
   for (const SlotRange& range : event.retired) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      SetPriority(slot, 0);
+      rows_.Set(slot, 0);
     }
   }
-  FlushWeights();
 }
 
 float SelectorImpl::DefaultPriority() const {
   switch (options_.new_rows) {
     case NewRowPriority::kConstant:
       return options_.new_row_priority;
-    case NewRowPriority::kMaxInBuffer:
-      return rows_.Max().value_or(1.0f);
+    case NewRowPriority::kMaxInBuffer: {
+      std::optional<float> max = rows_.Max();
+      for (const Overwritten& rows : overwritten_) {
+        max = std::max(max.value_or(0), rows.max);
+      }
+      return max.value_or(1.0f);
+    }
     case NewRowPriority::kGiven:
     case NewRowPriority::kMaxEver:
       break;
@@ -290,6 +315,11 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
   const bool is_new = event.is_append || event.is_replacement;
   if (!is_new && event.priorities.empty()) return;
   const float unknown = DefaultPriority();
+  if (event.is_append && !event.retired.empty()) {
+    std::erase_if(overwritten_, [&](const Overwritten& rows) {
+      return rows.first == event.retired[0].first;
+    });
+  }
   const bool takes_given = options_.new_rows == NewRowPriority::kGiven;
   size_t i = 0;
   for (const SlotRange& range : event.written) {
@@ -318,10 +348,13 @@ void SelectorImpl::OnClear() {
 
 void SelectorImpl::Turn(absl::Span<const SlotRange> slots, bool on) {
   for (const SlotRange& range : slots) {
-    rows_.Turn(range, on);
+    bool has_changed = false;
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
-      QueueWeight(slot, BaseOf(slot));
+      if (rows_.IsOn(slot) == on) continue;
+      has_changed = true;
+      QueueWeight(slot, on ? rows_.Get(slot) + options_.epsilon : 0);
     }
+    if (has_changed) rows_.Turn(range, on);
   }
   FlushWeights();
 }

@@ -20,7 +20,11 @@ enum class NewRowPriority {
   // The largest that was given since the rows were attached or cleared, by an
   // update or with a write; 1 while none was.
   kMaxEver,
-  // The largest of the rows that may be drawn; 1 while there is none.
+  // The largest of the rows that may be drawn, as it is before the write: a row
+  // that is overwritten counts until the new one is there. An append over the
+  // largest row so hands its priority on, as TorchRL's
+  // max_priority_within_buffer does; updates lower it. With several writes in
+  // flight the rows that any of them overwrites count. 1 while there is none.
   kMaxInBuffer,
   // PrioritizedOptions::new_row_priority.
   kConstant,

@@ -394,5 +394,19 @@ TEST(MemmapDirectoryTest, PlanNamesEveryFileAndItsSize) {
   }
 }
 
+TEST(MemmapDirectoryTest, MissingParentsNameThePath) {
+  const std::string root = FreshPath("memmap_parents");
+  const std::string path = JoinPath(root, "at/all");
+  const auto refuses = [&](const std::string& caller) {
+    return StatusIs(absl::StatusCode::kNotFound,
+                    HasSubstr(caller + ": directory: got \"" + path + "\""));
+  };
+  EXPECT_THAT(SaveMemmapDirectory(Sample(), path),
+              refuses("SaveMemmapDirectory"));
+  EXPECT_THAT(CreateMemmapDirectory(TensorDictSpec::Of(Sample()), {2}, path),
+              refuses("CreateMemmapDirectory"));
+  EXPECT_FALSE(PathExists(root));
+}
+
 }  // namespace
 }  // namespace rill

@@ -10,6 +10,7 @@
 #include "rill/base/file.h"
 #include "rill/base/file_writer.h"
 #include "rill/base/mapped_file.h"
+#include "rill/base/new_directory.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/formats/memmap/leaf_bytes.h"
@@ -88,6 +89,8 @@ absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
   RILL_ASSIGN_OR_RETURN(const TensorDict like, LikeFiles(spec, batch_shape));
   RILL_ASSIGN_OR_RETURN(const std::vector<MemmapFile> files,
                         ListMemmapFiles("CreateMemmapDirectory", like));
+  RILL_RETURN_IF_ERROR(
+      CheckNewDirectory("CreateMemmapDirectory", "directory", directory));
   // meta.json last: what is there already is found before anything changes.
   for (const bool is_leaf : {true, false}) {
     for (const MemmapFile& file : files) {

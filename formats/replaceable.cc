@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/file.h"
+#include "rill/base/new_directory.h"
 #include "rill/base/status_macros.h"
 
 namespace rill {
@@ -13,7 +14,9 @@ namespace rill {
 absl::Status CheckReplaceable(absl::string_view caller,
                               const std::string& directory,
                               absl::string_view marker) {
-  if (!PathExists(directory)) return absl::OkStatus();
+  if (!PathExists(directory)) {
+    return CheckNewDirectory(caller, "directory", directory);
+  }
   if (!IsDirectory(directory)) {
     return absl::FailedPreconditionError(
         absl::StrCat(caller, ": \"", directory,

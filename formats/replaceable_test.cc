@@ -49,5 +49,15 @@ TEST(ReplaceableTest, SomebodysFilesAreNotReplaced) {
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("a file")));
 }
 
+TEST(ReplaceableTest, OneMissingParentMayBeMade) {
+  const std::string path = FreshPath("replaceable_parents");
+  RILL_EXPECT_OK(CheckReplaceable("Save", JoinPath(path, "a"), "rill.json"));
+  EXPECT_THAT(
+      CheckReplaceable("Save", JoinPath(path, "a/b"), "rill.json"),
+      StatusIs(absl::StatusCode::kNotFound,
+               HasSubstr("Save: directory: got \"" + JoinPath(path, "a/b"))));
+  EXPECT_FALSE(PathExists(path));
+}
+
 }  // namespace
 }  // namespace rill

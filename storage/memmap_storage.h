@@ -68,10 +68,12 @@ class MemmapStorage {
     EventKeys event_keys = {};
   };
 
-  // A new storage in a directory that is empty or not there yet. Files are made
-  // at once where the spec is given, else at the first write.
-  // INVALID_ARGUMENT names the option; FAILED_PRECONDITION where something is
-  // there already or another owner has it.
+  // A new storage in a directory that is empty or not there yet; then it is
+  // made, and its parent where only that is missing too (base/new_directory.h;
+  // NOT_FOUND, PERMISSION_DENIED). Files are made at once where the spec is
+  // given, else at the first write. INVALID_ARGUMENT names the option;
+  // FAILED_PRECONDITION where something is there already or another owner has
+  // it.
   static absl::StatusOr<std::unique_ptr<Storage>> Create(
       const Options& options);
 

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rill/base/file.h"
+#include "rill/base/new_directory.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/dqn_cartpole/report/learning_curve.h"
 
@@ -40,7 +41,8 @@ absl::StatusOr<RunFolder> RunFolder::Create(const std::string& path,
           "name another folder"));
     }
   }
-  RILL_RETURN_IF_ERROR(CreateDirectories(path)) << "while making --run_dir";
+  RILL_RETURN_IF_ERROR(
+      MakeNewDirectory("RunFolder::Create", "--run_dir", path));
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<TensorBoardWriter> events,
                         TensorBoardWriter::Create(path, now, HostName()));
   return RunFolder(path, std::move(events));

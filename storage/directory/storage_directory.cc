@@ -7,6 +7,7 @@
 #include "rill/base/disk_space.h"
 #include "rill/base/file.h"
 #include "rill/base/file_writer.h"
+#include "rill/base/new_directory.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/manifest.h"
 
@@ -22,7 +23,7 @@ constexpr char kHistoryFile[] = "rill.history";
 absl::StatusOr<std::unique_ptr<StorageDirectory>> StorageDirectory::Create(
     absl::string_view caller, const std::string& path) {
   std::unique_ptr<StorageDirectory> directory(new StorageDirectory(path));
-  RILL_RETURN_IF_ERROR(CreateDirectories(path));
+  RILL_RETURN_IF_ERROR(MakeNewDirectory(caller, "Options::directory", path));
   RILL_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(path));
   // A look before a lock file is left in what is somebody else's.
   const auto check = [&]() -> absl::Status {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/backend.h"
 #include "rill/storage/dense_storage_impl.h"
 #include "rill/storage/read_places.h"
 #include "rill/storage/ring_options.h"
@@ -281,6 +282,10 @@ absl::StatusOr<std::unique_ptr<Storage>> DenseStorage::Create(
     const Options& options) {
   RILL_RETURN_IF_ERROR(
       storage_internal::CheckOptions("DenseStorage::Create", options));
+  if (!options.device.is_cpu()) {
+    RILL_RETURN_IF_ERROR(GetBackend(options.device).status())
+        << "DenseStorage::Create: Options::device";
+  }
   auto storage = std::make_unique<storage_internal::DenseStorageImpl>(options);
   RILL_RETURN_IF_ERROR(storage->MakeRowsFromOptions());
   return storage;

@@ -64,7 +64,9 @@ class DenseStorage {
   };
 
   // Memory is taken at once where the spec is given, else at the first write.
-  // INVALID_ARGUMENT names the option; RESOURCE_EXHAUSTED asked and free bytes.
+  // INVALID_ARGUMENT names the option; RESOURCE_EXHAUSTED asked and free bytes;
+  // FAILED_PRECONDITION where there is no such device: no backend in this
+  // build, no driver, no hardware.
   static absl::StatusOr<std::unique_ptr<Storage>> Create(
       const Options& options);
 };

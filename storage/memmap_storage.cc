@@ -11,6 +11,7 @@
 #include "rill/storage/dense_storage_impl.h"
 #include "rill/storage/directory/storage_description.h"
 #include "rill/storage/directory/storage_directory.h"
+#include "rill/tensordict/layout_difference.h"
 
 namespace rill {
 namespace {
@@ -45,29 +46,27 @@ absl::StatusOr<std::unique_ptr<Storage>> Make(
 absl::Status CheckAgrees(absl::string_view caller,
                          const MemmapStorage::Options& options,
                          const StorageDescription& found) {
-  const auto other = [&](absl::string_view what, const auto& got,
-                         const auto& want) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(caller, ": Options::", what, ": got ", want,
-                     ", want that of \"", options.directory, "\", ", got));
+  const auto other = [&](absl::string_view what, int64_t got, int64_t want,
+                         absl::string_view advice) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        caller, ": Options::", what, ": got ", want, ", want that of \"",
+        options.directory, "\", ", got, advice));
   };
   if (options.capacity != 0) {
     if (options.lanes != found.lanes.count) {
-      return other("lanes", found.lanes.count, options.lanes);
+      return other("lanes", found.lanes.count, options.lanes,
+                   "; where Options::capacity is given, give both or neither");
     }
     if (options.capacity != found.lanes.num_slots()) {
-      return other("capacity", found.lanes.num_slots(), options.capacity);
+      return other("capacity", found.lanes.num_slots(), options.capacity, "");
     }
   }
   if (options.spec.empty()) return absl::OkStatus();
-  bool is_same = options.spec.leaves().size() == found.spec.leaves().size();
-  for (const TensorDictSpec::Leaf& leaf : options.spec.leaves()) {
-    const LeafSpec* const there = found.spec.Find(leaf.key);
-    is_same = is_same && there != nullptr && there->dtype == leaf.spec.dtype &&
-              there->shape == leaf.spec.shape;
-  }
-  if (is_same) return absl::OkStatus();
-  return other("spec", found.spec.ToString(), options.spec.ToString());
+  const std::string difference = LayoutDifference(options.spec, found.spec);
+  if (difference.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(caller, ": Options::spec: ", difference, ", as in \"",
+                   options.directory, "\""));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/layout_difference.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 
@@ -194,16 +195,10 @@ LaneRings RingsWith(const LaneRings& saved, const Lanes& lanes) {
 
 absl::Status CheckSpec(const TensorDictSpec& got, const TensorDictSpec& want) {
   if (got.empty() || want.empty()) return absl::OkStatus();
-  bool is_same = got.leaves().size() == want.leaves().size();
-  for (const TensorDictSpec::Leaf& leaf : want.leaves()) {
-    const LeafSpec* const found = got.Find(leaf.key);
-    is_same = is_same && found != nullptr && found->dtype == leaf.spec.dtype &&
-              found->shape == leaf.spec.shape;
-  }
-  if (is_same) return absl::OkStatus();
+  const std::string difference = LayoutDifference(got, want);
+  if (difference.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("Storage::Load: spec: got ", got.ToString(),
-                   " in the directory, want this storage's ", want.ToString()));
+      absl::StrCat("Storage::Load: spec of the saved rows: ", difference));
 }
 
 absl::Status CheckRows(const TensorDict& rows, int64_t want) {

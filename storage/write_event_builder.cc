@@ -81,13 +81,16 @@ absl::StatusOr<BatchRows> BatchRows::Find(const Lanes& lanes,
   if (shape.rank() != 2 && !(shape.rank() == 1 && lanes.count == 1)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Storage::Extend: batch shape: got ", shape.ToString(),
-        ", want [lanes, time]", lanes.count == 1 ? " or [time]" : ""));
+        ", want [lanes, time]", lanes.count == 1 ? " or [time]" : "",
+        " of a storage with Options::lanes = ", lanes.count));
   }
   const int64_t num_lanes = shape.rank() == 2 ? shape[0] : 1;
   if (first < 0 || first > lanes.count || num_lanes > lanes.count - first) {
     return absl::InvalidArgumentError(
         absl::StrCat("Storage::Extend: lanes: got ", num_lanes, " from lane ",
-                     first, " on, want lanes of [0, ", lanes.count, ")"));
+                     first, " on, want lanes of [0, ", lanes.count,
+                     "), as Options::lanes of the storage is ", lanes.count,
+                     "; write as many, or make a storage of as many"));
   }
   if (int64_t num_rows;
       __builtin_mul_overflow(num_lanes, shape[shape.rank() - 1], &num_rows)) {

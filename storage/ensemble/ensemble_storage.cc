@@ -11,6 +11,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/storage/ensemble/ensemble_storage_state.h"
 #include "rill/storage/ring_options.h"
+#include "rill/tensordict/layout_difference.h"
 
 namespace rill {
 
@@ -27,15 +28,6 @@ absl::Status BadMember(size_t member, const absl::AlphaNum& got,
                        const absl::AlphaNum& want) {
   return absl::InvalidArgumentError(absl::StrCat(
       kCreate, ": members[", member, "]: got ", got, ", want ", want));
-}
-
-bool IsSame(const TensorDictSpec& a, const TensorDictSpec& b) {
-  return a.leaves().size() == b.leaves().size() &&
-         std::all_of(a.leaves().begin(), a.leaves().end(), [&](const auto& l) {
-           const LeafSpec* const other = b.Find(l.key);
-           return other != nullptr && other->dtype == l.spec.dtype &&
-                  other->shape == l.spec.shape;
-         });
 }
 
 absl::StatusOr<Lanes> JoinedLanes(
@@ -63,10 +55,12 @@ absl::StatusOr<Lanes> JoinedLanes(
           absl::StrCat(members[0]->device().ToString(), ", as members[0]"));
     }
     if (spec.empty()) spec = member.spec();
-    if (!member.spec().empty() && !IsSame(member.spec(), spec)) {
-      return BadMember(
-          i, absl::StrCat("rows of ", member.spec().ToString()),
-          absl::StrCat("those of a member before, ", spec.ToString()));
+    const std::string difference =
+        member.spec().empty() ? "" : LayoutDifference(member.spec(), spec);
+    if (!difference.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kCreate, ": members[", i, "]: ", difference,
+                       ", as a member before has it"));
     }
     lanes.count += member.lanes().count;
     if (lanes.count > kMaxLanes || lanes.capacity > kMaxSlots / lanes.count) {

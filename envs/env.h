@@ -55,7 +55,9 @@ class Env {
   // Reads the leaf `action` of `step` and writes the leaves below `next`.
   // All or nothing: INVALID_ARGUMENT names lane and value where an action is
   // outside action_spec, or a leaf that is missing; FAILED_PRECONDITION names a
-  // lane that is done or was never reset; then no lane has moved.
+  // lane that is done or was never reset; then no lane has moved. A wrong
+  // action or leaf has precedence over a lane that is done, whichever lanes
+  // the two are of.
   virtual absl::Status Step(TensorDict* step) = 0;
 
   // The whole state of all lanes, random streams included. UNIMPLEMENTED where

@@ -106,7 +106,9 @@ absl::Status EnvChecker::CheckWrongActions() {
       if (!absl::IsInvalidArgument(status) ||
           !absl::StrContains(status.message(), absl::StrCat(lane))) {
         return BrokenPromise(
-            env_, "wrong actions are INVALID_ARGUMENT and name the lane",
+            env_,
+            "wrong actions are INVALID_ARGUMENT and name the lane, also where "
+            "another lane is finished",
             absl::StrCat("step ", t, ", lane ", lane, ", action ",
                          row.DebugString(), ": got ", status.ToString()));
       }

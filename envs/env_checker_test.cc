@@ -226,6 +226,17 @@ std::vector<Fault> RefusalFaults() {
              if (action >= 0 && action <= 2) return env.Step(step);
              return absl::OutOfRangeError("lane 2");
            }},
+      {.name = "FinishedLaneComesBeforeWrongAction",
+       .promise = "also where another lane is finished",
+       .step = [](Env& env, TensorDict* step) -> absl::Status {
+         RILL_ASSIGN_OR_RETURN(const TensorDict state, env.SaveState());
+         RILL_ASSIGN_OR_RETURN(TensorDict legal, step->Clone());
+         if (step->Find("action") != nullptr) MakeLegal(&legal);
+         const absl::Status status = env.Step(&legal);
+         if (absl::IsFailedPrecondition(status)) return status;
+         RILL_RETURN_IF_ERROR(env.LoadState(state));
+         return env.Step(step);
+       }},
       {.name = "MovesBeforeItRefuses",
        .promise = "refused actions move no lane",
        .step = [](Env& env, TensorDict* step) -> absl::Status {

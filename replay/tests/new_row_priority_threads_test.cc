@@ -46,7 +46,7 @@ Prioritized Make(std::shared_ptr<Storage> storage,
   return made;
 }
 
-// Of slots 0, 1, ..., each with its first row.
+// Slots 0, 1, ..., each with its first row.
 void Update(ReplayBuffer& buffer, const std::vector<float>& priorities) {
   const auto n = static_cast<int64_t>(priorities.size());
   TensorDict rows({n});

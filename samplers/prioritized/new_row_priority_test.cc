@@ -95,7 +95,7 @@ class Spy final : public Selector {
 
 // Hands events on to a sampler, and knows the plain way what its selector
 // should: the priority of each slot, and of each row that is being overwritten.
-// Of the writes in place every other one makes other rows.
+// Every other write in place makes other rows.
 class Watched final : public WriteObserver {
  public:
   explicit Watched(UnitMaker make_unit) : make_unit_(make_unit) { Make(); }
@@ -208,8 +208,8 @@ INSTANTIATE_TEST_SUITE_P(Units, NewRowPriorityModelTest,
                                            Param{"Slices", &SlicesOfThree}),
                          [](const auto& info) { return info.param.name; });
 
-// Of some lanes or all, in parts, longer than the ring, in place, several in
-// flight; with updates, clears and saves between.
+// Writes to some lanes or all, in parts, longer than the ring, in place,
+// several in flight; with updates, clears and saves between.
 TEST_P(NewRowPriorityModelTest, LargestInBufferIsThatOfThePlainModel) {
   for (uint64_t number = 0; number < 30; ++number) {
     SCOPED_TRACE(number);

@@ -128,7 +128,7 @@ class SelectorImpl final : public PrioritizedSelector {
   RowPriorities rows_;
   SumTree tree_;
   std::optional<float> max_ever_;
-  // Of each append in flight that overwrites rows: the largest priority of
+  // Appends in flight that overwrite rows, each with the largest priority of
   // those that could be drawn. Only for kMaxInBuffer.
   struct Overwritten {
     Slot first;  // The append's first retired slot, which is no other's.

@@ -2,6 +2,7 @@
 #include "rill/samplers/composed_sampler.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
         is_weighted_(selector->is_weighted()),
         is_row_(unit.rows->is_row()),
         needs_order_(!unit.rows->is_row() || selector->needs_order()),
+        has_epochs_(selector->has_epochs()),
         layout_(unit.rows->layout()),
         arithmetic_(std::move(unit.arithmetic)),
         selector_(std::move(selector)),
@@ -69,6 +71,10 @@ class ComposedSampler final : public Sampler, private WriteObserver {
                                 absl::Span<const float> priorities) override;
   void FindCurrent(absl::Span<const Draw> draws,
                    absl::Span<uint8_t> is_current) const override;
+  void GetGenerations(absl::Span<const Slot> slots,
+                      absl::Span<int64_t> generations) const override;
+  std::optional<uint64_t> LastEpoch() const override;
+  absl::StatusOr<EpochRest> RestOfEpoch(const Request& request) const override;
   absl::StatusOr<std::string> SaveState() const override;
   absl::Status LoadState(absl::string_view state) override;
   absl::Status LoadMovedState(absl::string_view state,
@@ -91,6 +97,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   const bool is_weighted_;
   const bool is_row_;
   const bool needs_order_;
+  const bool has_epochs_;
   const PlanLayout layout_;
   const std::shared_ptr<const UnitTransform> arithmetic_;
   mutable absl::Mutex mutex_;
@@ -148,6 +155,32 @@ void ComposedSampler::FindCurrent(absl::Span<const Draw> draws,
   for (size_t i = 0; i < draws.size(); ++i) {
     is_current[i] = rows_.IsCurrent(draws[i]) ? 1 : 0;
   }
+}
+
+void ComposedSampler::GetGenerations(absl::Span<const Slot> slots,
+                                     absl::Span<int64_t> generations) const {
+  PatientLock lock(&mutex_);
+  rows_.GetGenerations(slots, generations.data());
+}
+
+std::optional<uint64_t> ComposedSampler::LastEpoch() const {
+  if (!has_epochs_) return std::nullopt;
+  PatientLock lock(&mutex_);
+  return selector_->last_epoch();
+}
+
+absl::StatusOr<Sampler::EpochRest> ComposedSampler::RestOfEpoch(
+    const Request& request) const {
+  if (!has_epochs_) return Sampler::RestOfEpoch(request);
+  RILL_RETURN_IF_ERROR(samplers_internal::CheckBatchSize(
+      name(), request.batch_size, kMaxBatchSize));
+  PatientLock lock(&mutex_);
+  RILL_ASSIGN_OR_RETURN(const int64_t count,
+                        unit_->NumAnchors(request.batch_size));
+  return selector_->RestOfEpoch({.count = count,
+                                 .seed = request.seed,
+                                 .batch_number = request.batch_number},
+                                unit_->anchors());
 }
 
 // --- State -------------------------------------------------------------------

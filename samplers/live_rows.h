@@ -44,6 +44,11 @@ class LiveRows : public WriteObserver {
   void SetGenerations(absl::Span<Draw> draws) const;
   // generations[i] = GenerationOf(slots[i]), quick where slots come in runs.
   void GenerationsOf(absl::Span<const Slot> slots, int64_t* generations) const;
+  // Generations::GetMany: those of now, negative where no row is.
+  void GetGenerations(absl::Span<const Slot> slots,
+                      int64_t* generations) const {
+    generations_.GetMany(slots, generations);
+  }
   // The row that was drawn is still there.
   bool IsCurrent(const Draw& draw) const {
     return generations_.IsCurrent(draw);

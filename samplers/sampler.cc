@@ -43,4 +43,12 @@ absl::Status Sampler::LoadMovedState(absl::string_view /*state*/,
       "these; load into a storage of the same capacity"));
 }
 
+absl::StatusOr<Sampler::EpochRest> Sampler::RestOfEpoch(
+    const Request& /*request*/) const {
+  return absl::FailedPreconditionError(absl::StrCat(
+      name(),
+      "::RestOfEpoch: sampler: got one without epochs, want one that "
+      "goes through its items, as SamplerWithoutReplacement"));
+}
+
 }  // namespace rill

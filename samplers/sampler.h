@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,25 @@ class Sampler {
   // overwritten nor cleared since, nor being so now. One value a draw.
   virtual void FindCurrent(absl::Span<const Draw> draws,
                            absl::Span<uint8_t> is_current) const = 0;
+
+  // generations[i] = that of the row in slots[i], negative where there is none
+  // now; one value a slot, slots in range (slots/generations.h).
+  virtual void GetGenerations(absl::Span<const Slot> slots,
+                              absl::Span<int64_t> generations) const = 0;
+
+  // The number of the last plan's epoch, which tells epochs apart; 0 before the
+  // first. nullopt, at no cost, of a sampler that does not go through its items
+  // epoch by epoch.
+  virtual std::optional<uint64_t> LastEpoch() const { return std::nullopt; }
+  // How many plans like `request` are left in the epoch of the next one, that
+  // one among them, as rows are now; 0 where there are no items.
+  // FAILED_PRECONDITION of a sampler without epochs, else errors as Plan.
+  // Cost: O(slots left) where some begin no item, else O(1).
+  struct EpochRest {
+    uint64_t epoch = 0;
+    int64_t plans = 0;
+  };
+  virtual absl::StatusOr<EpochRest> RestOfEpoch(const Request& request) const;
 
   // Whether Draw::weight is other than 1.
   virtual bool is_weighted() const { return false; }

@@ -11,13 +11,12 @@
 #include "rill/base/option_values.h"  // IWYU pragma: export
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/live_rows.h"
+#include "rill/samplers/sampler.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
 namespace rill {
-
-struct MovedRows;
 
 // Which anchors make a batch: the first half of a sampler (unit.h is the
 // other, composed_sampler.h puts them together). It sees the storage's writes
@@ -29,11 +28,12 @@ struct MovedRows;
 //
 // Order of calls: a write is OnRetire of the selector, OnRetire of the unit
 // (anchors removed); then OnWrite of the selector, OnWrite of the unit (anchors
-// added; where rows were written in place: removed, then added, so that they
-// can be selected while that write is in flight). Attaching is OnAttach of the
-// selector, then of the unit (anchors cleared), and forgets everything;
-// clearing is OnClear of the unit (anchors cleared), then of the selector.
-// Several writes may be in flight: retire A, retire B, write A, write B.
+// added). Where rows were written in place, anchors are removed and added at
+// the end, so that they can be selected while that write is in flight.
+// Attaching is OnAttach of the selector, then of the unit (anchors cleared),
+// and forgets everything; clearing is OnClear of the unit (anchors cleared),
+// then of the selector. Several writes may be in flight: retire A, retire B,
+// write A, write B.
 //
 // The same interface says what to remove: with a FIFO, LIFO or heap selector
 // (ordered_selector.h) Select names the first `count` anchors in that order,
@@ -80,6 +80,15 @@ class Selector : public WriteObserver, public AnchorListener {
                                 const samplers_internal::LiveRows& /*rows*/) {}
 
   virtual bool is_weighted() const { return false; }
+
+  // Sampler::LastEpoch and RestOfEpoch, of anchors: `request` as the next
+  // Select's. Only where has_epochs().
+  virtual bool has_epochs() const { return false; }
+  virtual uint64_t last_epoch() const { return 0; }
+  virtual Sampler::EpochRest RestOfEpoch(const Request& /*request*/,
+                                         const Anchors& /*anchors*/) const {
+    return {};
+  }
 
   // True: it leaves the choice to the unit's own rule (Anchors::Pick).
   virtual bool picks_by_unit() const { return false; }

@@ -86,6 +86,20 @@ class WithoutReplacementSelector final : public Selector {
     return absl::OkStatus();
   }
 
+  bool has_epochs() const override { return true; }
+  uint64_t last_epoch() const override { return last_epoch_; }
+  Sampler::EpochRest RestOfEpoch(const Request& request,
+                                 const Anchors& anchors) const override {
+    const auto plans_of = [&](int64_t items) {
+      return items / request.count +
+             (!options_.drop_last && items % request.count != 0 ? 1 : 0);
+    };
+    const int64_t left = plans_of(ItemsLeft(request, anchors));
+    // The rest may be less than a batch, or no items any more.
+    if (left > 0) return {.epoch = epoch_, .plans = left};
+    return {.epoch = epoch_ + 1, .plans = plans_of(anchors.size())};
+  }
+
   bool hears_anchors() const override { return false; }
   absl::string_view name() const override { return "WithoutReplacement"; }
   // Without first_epoch, where the state begins.
@@ -147,6 +161,33 @@ class WithoutReplacementSelector final : public Selector {
     std::sort(list_.begin(), list_.end());
   }
 
+  // The slot whose turn it is at `place`; `order` is that of a shuffled epoch.
+  Slot SlotOfTurn(int64_t place, bool is_shuffled,
+                  const samplers_internal::KeyedPermutation& order) const {
+    const int64_t n = is_shuffled ? order.At(place) : place;
+    return is_listed_ ? list_[n] : used_.At(n);
+  }
+
+  int64_t ItemsLeft(const Request& request, const Anchors& anchors) const {
+    if (place_ == 0 && !is_listed_) return anchors.size();
+    const int64_t turns =
+        is_listed_ ? static_cast<int64_t>(list_.size()) : used_.size();
+    if (!is_listed_ && anchors.size() == turns) return turns - place_;
+    const bool is_shuffled = options_.shuffle && !is_ordered_;
+    samplers_internal::KeyedPermutation order;
+    if (is_shuffled) order.Set(request.seed, NumberOf(request), turns);
+    int64_t items = 0;
+    for (int64_t place = place_; place < turns; ++place) {
+      if (anchors.Contains(SlotOfTurn(place, is_shuffled, order))) ++items;
+    }
+    return items;
+  }
+
+  // Part of the reproducibility contract.
+  uint64_t NumberOf(const Request& request) const {
+    return epoch_ + (request.part << 40);
+  }
+
   // Takes the next anchors of this epoch, and goes to the next one behind the
   // last turn.
   void Take(const Request& request, const Anchors& anchors,
@@ -155,14 +196,12 @@ class WithoutReplacementSelector final : public Selector {
     if (place_ == 0 && !is_listed_) Begin(anchors);
     const int64_t turns =
         is_listed_ ? static_cast<int64_t>(list_.size()) : used_.size();
-    // Part of the reproducibility contract.
-    const uint64_t number = epoch_ + (request.part << 40);
+    last_epoch_ = epoch_;
     const bool is_shuffled = options_.shuffle && !is_ordered_;
-    if (is_shuffled) order_.Set(request.seed, number, turns);
+    if (is_shuffled) order_.Set(request.seed, NumberOf(request), turns);
     int64_t wanted = request.count;
     for (; place_ < turns && wanted > 0; ++place_) {
-      const int64_t n = is_shuffled ? order_.At(place_) : place_;
-      const Slot slot = is_listed_ ? list_[n] : used_.At(n);
+      const Slot slot = SlotOfTurn(place_, is_shuffled, order_);
       if (!anchors.Contains(slot)) continue;
       draws->push_back({.slot = slot});
       --wanted;
@@ -192,6 +231,7 @@ class WithoutReplacementSelector final : public Selector {
   const WithoutReplacementOptions options_;
   samplers_internal::UsedSlots used_;  // An epoch's, where it has no list.
   uint64_t epoch_ = 0;
+  uint64_t last_epoch_ = 0;  // Of the last Select.
   int64_t place_ = 0;
   // The anchors at the epoch's beginning, ascending, where they were few, or
   // what rest_ names, in its own order.

@@ -40,6 +40,11 @@ class FakePrioritizedSampler final : public Sampler, private WriteObserver {
                                 absl::Span<const float> priorities) override;
   void FindCurrent(absl::Span<const Draw> draws,
                    absl::Span<uint8_t> is_current) const override;
+  void GetGenerations(absl::Span<const Slot> slots,
+                      absl::Span<int64_t> generations) const override {
+    absl::MutexLock lock(&mutex_);
+    state_.rows.GetGenerations(slots, generations.data());
+  }
   absl::StatusOr<std::string> SaveState() const override;
   absl::Status LoadState(absl::string_view state) override;
 

@@ -22,6 +22,7 @@
 #include "rill/replay/writers/writer.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
+#include "rill/storage/live/live_rows.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/sink.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -171,6 +172,15 @@ class ReplayBuffer : public Sink {
   // errors as Storage::Extend.
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {});
+  // The same, and which rows they are: `rows` becomes a draw of weight 1 for
+  // each row that was written, with its slot and generation, for
+  // UpdatePriorities: lane after lane, oldest first. Rows that a batch longer
+  // than its lane drops have none. A writer that puts rows in the
+  // places of others names them in the order in which it wrote them. Empty with
+  // an error. Costs nothing where it is not asked.
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info,
+                                      std::vector<Draw>* rows);
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override;
   absl::Status Flush() override;
   // Overwrites live rows in place, as Storage::WriteAt; not through the
@@ -217,6 +227,12 @@ class ReplayBuffer : public Sink {
       absl::FunctionRef<absl::StatusOr<bool>(const StoredTrajectory&)> where,
       int64_t limit = std::numeric_limits<int64_t>::max());
 
+  // All live rows, oldest first (storage/live/live_rows.h), as they are stored:
+  // not through the transforms. They are of one moment: this buffer's writes
+  // and samples wait meanwhile, as for a Save; writes of other buffers do not.
+  absl::StatusOr<TensorDict> ReadAll(
+      LiveRowsShape shape = LiveRowsShape::kLanesTime);
+
   // Adds a transform behind the others / at `place` in [0, number of them]. It
   // works on what is written and drawn from here on: batches that were drawn
   // ahead have gone through the others. INVALID_ARGUMENT, and nothing has
@@ -261,6 +277,18 @@ class ReplayBuffer : public Sink {
   // ignored.
   absl::Status UpdatePriorities(const TensorDict& batch,
                                 absl::Span<const float> priorities);
+
+  // The same, of rows as Extend has named them; one value a row.
+  absl::Status UpdatePriorities(absl::Span<const Draw> rows,
+                                absl::Span<const float> priorities);
+
+  // How many batches of Options::batch_size are left in the epoch of the next
+  // batch, that one among them, whatever was drawn ahead; for samplers that go
+  // through their items epoch by epoch (SamplerWithoutReplacement). A loop of
+  // as many Samples ends with the epoch, where nothing is written meanwhile. 0
+  // where there are no rows. FAILED_PRECONDITION of other samplers, and without
+  // Options::batch_size.
+  absl::StatusOr<int64_t> BatchesLeft() const;
 
   // Sampling and writing read no clock for it. Cost: that of
   // Storage::MemoryUsage, and O(leaves) for each batch that waits.

@@ -266,6 +266,9 @@ absl::Status ReplayBuffer::State::SaveAhead(const std::string& directory,
     const auto number = static_cast<int64_t>(i);
     manifest->SetInt(AheadField(number, "items"), job.items);
     manifest->fields[AheadField(number, "number")] = absl::StrCat(job.number);
+    if (sampler->LastEpoch().has_value()) {
+      manifest->fields[AheadField(number, "epoch")] = absl::StrCat(job.epoch);
+    }
     if (job.copied != nullptr) {
       RILL_RETURN_IF_ERROR(job.copied->Synchronize());
     }
@@ -296,6 +299,10 @@ absl::Status ReplayBuffer::State::LoadAhead(const std::string& directory,
     job->stage = Job::Stage::kDone;
     RILL_ASSIGN_OR_RETURN(job->number,
                           UnsignedField(manifest, AheadField(i, "number")));
+    if (manifest.fields.contains(AheadField(i, "epoch"))) {
+      RILL_ASSIGN_OR_RETURN(job->epoch,
+                            UnsignedField(manifest, AheadField(i, "epoch")));
+    }
     RILL_ASSIGN_OR_RETURN(
         job->batch,
         LoadMemmapDirectory(

@@ -52,6 +52,7 @@ ReplayBuffer::State::Draw(int64_t items) {
     return status;
   }
   gate.Hold(&job->plan);
+  job->epoch = sampler->LastEpoch().value_or(0);
   job->number = batch_number++;
   job->items = items;
   job->stage = Job::Stage::kDrawn;
@@ -324,6 +325,37 @@ absl::Status ReplayBuffer::UpdatePriorities(
   }
   absl::ReaderMutexLock pause(&state_->pause_mutex);
   return state_->sampler->UpdatePriorities(draws, priorities);
+}
+
+absl::Status ReplayBuffer::UpdatePriorities(
+    absl::Span<const Draw> rows, absl::Span<const float> priorities) {
+  absl::ReaderMutexLock pause(&state_->pause_mutex);
+  return state_->sampler->UpdatePriorities(rows, priorities);
+}
+
+absl::StatusOr<int64_t> ReplayBuffer::BatchesLeft() const {
+  State& state = *state_;
+  RILL_RETURN_IF_ERROR(state.CheckBatchSize());
+  absl::ReaderMutexLock pause(&state.pause_mutex);
+  absl::MutexLock lock(&state.queue_mutex);
+  RILL_ASSIGN_OR_RETURN(
+      const Sampler::EpochRest rest,
+      state.sampler->RestOfEpoch({.batch_size = state.batch_size,
+                                  .seed = state.seed,
+                                  .batch_number = state.batch_number}));
+  if (state.ahead.empty()) return rest.plans;
+  const uint64_t epoch = state.ahead.front()->epoch;
+  int64_t left = 0;
+  for (const auto& job : state.ahead) {
+    if (job->epoch != epoch) return left;
+    ++left;
+  }
+  return rest.epoch == epoch ? left + rest.plans : left;
+}
+
+absl::StatusOr<TensorDict> ReplayBuffer::ReadAll(LiveRowsShape shape) {
+  absl::MutexLock pause(&state_->pause_mutex);
+  return ReadLiveRows(*state_->storage, shape);
 }
 
 }  // namespace rill

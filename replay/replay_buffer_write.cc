@@ -5,12 +5,14 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
+#include "rill/replay/write_capture.h"
 
 namespace rill {
 
@@ -21,8 +23,8 @@ absl::StatusOr<TensorDict> ReplayBuffer::State::Unsqueezed(
     return absl::InvalidArgumentError(
         absl::StrCat("ReplayBuffer::Extend: batch shape: got ",
                      batch.batch_shape().ToString(),
-                     ", want [lanes, time]: the storage has ",
-                     storage->lanes().count, " lanes"));
+                     ", want [lanes, time]: Options::lanes of the storage is ",
+                     storage->lanes().count));
   }
   return batch.Unsqueeze(0);
 }
@@ -116,6 +118,17 @@ absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
           ? state.Store(batch, info)
           : state.TransformAndStore(batch, info);
   if (result.ok() && permit.has_value()) permit->Commit(result->rows_written);
+  return result;
+}
+
+absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
+                                                  const WriteInfo& info,
+                                                  std::vector<Draw>* rows) {
+  rows->clear();
+  const replay_internal::WriteCapture capture(&state_->writes,
+                                              state_->sampler.get(), rows);
+  absl::StatusOr<ExtendResult> result = Extend(batch, info);
+  if (!result.ok()) rows->clear();
   return result;
 }
 

@@ -46,6 +46,7 @@ struct SampleJob {
 
   uint64_t number = 0;  // Of the batch.
   int64_t items = 0;
+  uint64_t epoch = 0;           // Sampler::LastEpoch.
   Stage stage = Stage::kDrawn;  // Guarded by the buffer's queue.
   SamplePlan plan;
   SampleReader reader;

@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "rill/replay/draw_gate.h"
+#include "rill/replay/write_capture.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -39,6 +40,7 @@ class WriteCounter final : public WriteObserver {
   }
   void OnWrite(const WriteEvent& event) override {
     ++count_;
+    WriteCapture::Note(this, event);
     // Else OnRetire has told of it.
     if (event.retired.empty()) gate_->Retired(RowsOf(event));
   }

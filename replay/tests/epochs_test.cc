@@ -3,17 +3,21 @@
 // the peer's behaviours that a test repeats.
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/file.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/selectors/consuming_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
+#include "rill/samplers/uniform_sampler.h"
+#include "rill/samplers/units/slice_sampler_without_replacement.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -75,6 +79,90 @@ TEST(EpochsTest, ClearingBeginsAnotherFullEpoch) {
     }
     EXPECT_NE(epochs[0], epochs[1]);
   }
+}
+
+// --- Batches left ------------------------------------------------------------
+
+// Samples until the epoch is over; says before each batch how many are left.
+void ExpectEpochs(ReplayBuffer& buffer, int64_t batches) {
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    for (int64_t left = batches; left > 0; --left) {
+      ASSERT_THAT(buffer.BatchesLeft(), IsOkAndHolds(left)) << epoch;
+      SlotsOfNext(buffer);
+    }
+  }
+}
+
+TEST(EpochsTest, BatchesLeftCountsDownTheEpochOfTheNextBatch) {
+  for (const int64_t prefetch : {0, 1, 3, 9}) {
+    SCOPED_TRACE(prefetch);
+    const auto buffer = Over(MakeSamplerWithoutReplacement(), 3, prefetch);
+    RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));
+    ASSERT_NO_FATAL_FAILURE(ExpectEpochs(*buffer, 4));
+    const auto whole =
+        Over(MakeSamplerWithoutReplacement({.drop_last = true}), 3, prefetch);
+    RILL_ASSERT_OK(whole->Extend(NumberedSteps(1, 10)));
+    ASSERT_NO_FATAL_FAILURE(ExpectEpochs(*whole, 3));
+    const auto even = Over(MakeSamplerWithoutReplacement(), 5, prefetch);
+    RILL_ASSERT_OK(even->Extend(NumberedSteps(1, 10)));
+    ASSERT_NO_FATAL_FAILURE(ExpectEpochs(*even, 2));
+  }
+}
+
+// Each of five episodes of two steps is drawn once an epoch, two a batch.
+TEST(EpochsTest, BatchesLeftOfSlices) {
+  for (const int64_t prefetch : {0, 4}) {
+    const auto buffer =
+        Over(*MakeSliceSamplerWithoutReplacement({.length = 2}), 4, prefetch);
+    for (int64_t i = 0; i < 5; ++i) {
+      RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 2, 2 * i)));
+    }
+    ASSERT_NO_FATAL_FAILURE(ExpectEpochs(*buffer, 3));
+  }
+}
+
+TEST(EpochsTest, BatchesLeftWhereTheEpochStartsAnew) {
+  const auto buffer = Over(MakeSamplerWithoutReplacement(), 3);
+  EXPECT_THAT(buffer->BatchesLeft(), IsOkAndHolds(0));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 5)));
+  SlotsOfNext(*buffer);
+  EXPECT_THAT(buffer->BatchesLeft(), IsOkAndHolds(1));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 5, 5)));  // It has grown.
+  EXPECT_THAT(buffer->BatchesLeft(), IsOkAndHolds(4));
+  SlotsOfNext(*buffer);
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 5, 10)));  // Written over.
+  EXPECT_THAT(buffer->BatchesLeft(), IsOkAndHolds(3));
+  RILL_ASSERT_OK(buffer->Clear());
+  EXPECT_THAT(buffer->BatchesLeft(), IsOkAndHolds(0));
+}
+
+TEST(EpochsTest, OpenedBufferHasAsManyBatchesLeft) {
+  const std::string directory = JoinPath(::testing::TempDir(), "epochs");
+  const auto saved = Over(MakeSamplerWithoutReplacement(), 3, /*prefetch=*/3);
+  RILL_ASSERT_OK(saved->Extend(NumberedSteps(1, 10)));
+  for (int batch = 0; batch < 6; ++batch) {
+    RILL_ASSERT_OK(saved->Save(directory));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const auto opened,
+        ReplayBuffer::Open(directory,
+                           {.storage = MakeStorage(10),
+                            .sampler = MakeSamplerWithoutReplacement(),
+                            .batch_size = 3,
+                            .prefetch = 3}));
+    for (int next = 0; next < 6; ++next) {
+      // As the saved one has `next` batches later.
+      EXPECT_THAT(opened->BatchesLeft(), IsOkAndHolds(4 - (batch + next) % 4));
+      SlotsOfNext(*opened);
+    }
+    SlotsOfNext(*saved);
+  }
+}
+
+TEST(EpochsTest, SamplerWithoutEpochsSaysSo) {
+  const auto buffer = Over(MakeUniformSampler(), 3);
+  EXPECT_THAT(buffer->BatchesLeft(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       ::testing::HasSubstr("UniformSampler")));
 }
 
 // Unlike the peer's, which is refused at construction: here a call may say how

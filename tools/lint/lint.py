@@ -56,6 +56,9 @@ CUDA_CONDITION = re.compile(r"^\s*#\s*(?:el)?if(?!ndef RILL_\w+_H_$).*CUDA", re.
 TEST = re.compile(r"\b(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
 # In documents in backticks, in headers where a test runs an example.
 NAMED_TEST = {".md": re.compile(r"`(\w+Test\.\w+)`"), ".h": re.compile(r"\((\w+Test\.\w+) runs it")}
+# Rows of a table whose second column is Rill's names: those are in headers.
+NAMES_TABLE = "docs/torchrl_names.md"
+NAMES_ROW = re.compile(r"^\| [^|]+ \| ([^|]+) \| [^|]*\|$", re.M)
 PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
 PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")
 
@@ -144,6 +147,8 @@ class Lint:
         self.libraries = {}
         self.tests = set()
         self.named_tests = []  # (path, line, name)
+        self.words = set()  # Of headers, comments left out.
+        self.named_words = []  # (line, name)
         self.size_allow = self._allow("size_allow.txt")
         self.include_allow = self._allow("include_allow.txt")
 
@@ -311,6 +316,11 @@ class Lint:
                 todo += self.libraries.get(label, [])
         return seen
 
+    def check_named_words(self):
+        for line, name in self.named_words:
+            if not self.words.issuperset(name.split("::")):
+                self.add(NAMES_TABLE, line, "no header has the name " + name)
+
     def check_named_tests(self):
         for path, line, name in self.named_tests:
             if name not in self.tests:
@@ -320,6 +330,12 @@ class Lint:
         with open(os.path.join(self.root, path), encoding="utf-8", errors="replace") as f:
             text = f.read()
         name = os.path.basename(path)
+        if path.endswith(".h"):
+            self.words.update(re.findall(r"\w+", strip_code(text)))
+        if path == NAMES_TABLE:
+            for row in NAMES_ROW.finditer(text):
+                names = re.findall(r"`([\w:]+)`", row.group(1))
+                self.named_words += [(line_of(text, row.start()), name) for name in names]
         if path.endswith(CPP):
             self.tests.update(".".join(names) for names in TEST.findall(text))
         pattern = NAMED_TEST.get(os.path.splitext(path)[1])
@@ -345,6 +361,7 @@ class Lint:
         self.check_bazelrc(packages)
         self.check_layers()
         self.check_named_tests()
+        self.check_named_words()
         return self.findings
 
 

@@ -57,6 +57,13 @@ class LintTest(unittest.TestCase):
             "base/x.h": header("base/x.h", "// Example (XTest.Example runs it):\n"),
         }, r"base/x.h:\d+: there is no test XTest.Example", r"docs/x.md:2: there is no test XTest.D$")
 
+    def test_names_beside_torchrls_are_in_headers(self):
+        self.assert_finds({
+            "base/x.h": header("base/x.h", "class Here { void Do(); };  // Gone\n"),
+            "docs/torchrl_names.md": "| TorchRL | Rill | |\n|---|---|---|\n| `Gone` | `Here::Do`, `Here` | `No` |\n"
+                                     "| `x` | `Here::Gone` | |\n",
+        }, r"docs/torchrl_names.md:4: no header has the name Here::Gone$")
+
     def test_header_guard_carries_the_path(self):
         wrong = header("base/y.h")
         self.assert_finds({"base/x.h": wrong}, r"base/x.h:1: wants the header guard RILL_BASE_X_H_")

@@ -104,8 +104,7 @@ absl::Status TensorDictSpec::CheckKeyIsFree(absl::string_view caller,
 }
 
 std::vector<std::string> TensorDictSpec::AllKeys() const {
-  std::vector<std::string> keys;
-  for (const Leaf& leaf : leaves_) keys.push_back(leaf.key);
+  std::vector<std::string> keys = LeafKeys();
   for (const NonTensorLeaf& leaf : non_tensors_) keys.push_back(leaf.key);
   return keys;
 }
@@ -164,6 +163,12 @@ absl::Status TensorDictSpec::SetMask(absl::string_view key,
   return absl::NotFoundError(
       absl::StrCat("TensorDictSpec::SetMask: key: got \"", key,
                    "\", want one of ", QuotedKeys(AllKeys())));
+}
+
+std::vector<std::string> TensorDictSpec::LeafKeys() const {
+  std::vector<std::string> keys;
+  for (const Leaf& leaf : leaves_) keys.push_back(leaf.key);
+  return keys;
 }
 
 const LeafSpec* TensorDictSpec::Find(absl::string_view key) const {

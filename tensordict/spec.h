@@ -76,6 +76,8 @@ class TensorDictSpec {
   // No effect where missing.
   void Erase(absl::string_view key);
   const std::vector<Leaf>& leaves() const { return leaves_; }
+  // Keys of the leaves, in their order; as TensorDict::LeafKeys.
+  std::vector<std::string> LeafKeys() const;
   const std::vector<NonTensorLeaf>& non_tensors() const { return non_tensors_; }
   bool empty() const { return leaves_.empty() && non_tensors_.empty(); }
 

@@ -54,6 +54,19 @@ absl::StatusOr<TensorDict> RunExample() {
   return steps;
 }
 
+TEST(TensorDictSpecTest, LeafKeysAreThoseOfItsDictionaries) {
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(
+      spec.Set("observation", LeafSpec::Unbounded(DType::kFloat32, {4})));
+  RILL_ASSERT_OK(spec.SetNonTensor("note"));
+  RILL_ASSERT_OK(
+      spec.Set("next/reward", LeafSpec::Unbounded(DType::kFloat32, {1})));
+  EXPECT_THAT(spec.LeafKeys(),
+              ::testing::ElementsAre("observation", "next/reward"));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict, spec.Zero({2}));
+  EXPECT_EQ(dict.LeafKeys(), spec.LeafKeys());
+}
+
 TEST(TensorDictSpecTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict steps, RunExample());
   EXPECT_THAT(*steps.Get("action"), TensorIs(DType::kBool, {32, 4}));

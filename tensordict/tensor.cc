@@ -98,6 +98,13 @@ absl::StatusOr<Tensor> Tensor::Zeros(DType dtype, const Shape& shape) {
   return zeros;
 }
 
+absl::StatusOr<Tensor> Tensor::FromFlags(const std::vector<bool>& flags,
+                                         const Shape& shape) {
+  const std::vector<uint8_t> bytes(flags.begin(), flags.end());
+  return FromBytes(DType::kBool, shape, bytes.data(),
+                   static_cast<int64_t>(bytes.size()));
+}
+
 absl::StatusOr<Tensor> Tensor::FromBytes(DType dtype, const Shape& shape,
                                          const void* values, int64_t count) {
   if (count != shape.num_elements()) {

@@ -4,9 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -61,6 +64,22 @@ class Tensor {
                                      const Shape& shape) {
     return FromBytes(DTypeOf<T>, shape, values.data(),
                      static_cast<int64_t>(values.size()));
+  }
+  // The same of a list, From({true, false}, {2, 1}), and of a vector, one of
+  // bool too, whose elements lie nowhere as bytes.
+  template <typename T>
+  static absl::StatusOr<Tensor> From(std::initializer_list<T> values,
+                                     const Shape& shape) {
+    return From(absl::Span<const T>(values.begin(), values.size()), shape);
+  }
+  template <typename T>
+  static absl::StatusOr<Tensor> From(const std::vector<T>& values,
+                                     const Shape& shape) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return FromFlags(values, shape);
+    } else {
+      return From(absl::Span<const T>(values), shape);
+    }
   }
   // A view of bytes [offset_bytes, ...) of `buffer`. INVALID_ARGUMENT if an
   // element would lie outside the buffer or not be aligned for its type.
@@ -187,6 +206,8 @@ class Tensor {
          const Shape& shape);  // Row-major.
   static absl::StatusOr<Tensor> FromBytes(DType dtype, const Shape& shape,
                                           const void* values, int64_t count);
+  static absl::StatusOr<Tensor> FromFlags(const std::vector<bool>& flags,
+                                          const Shape& shape);
   absl::Status CheckDim(absl::string_view caller, int dim) const;
   absl::Status CopyWithinDevice(const Tensor& from) const;
   absl::Status CheckFlat(DType dtype) const;

@@ -40,6 +40,32 @@ absl::StatusOr<Tensor> RunExample() {
   return row;
 }
 
+TEST(TensorFromTest, FlagsOfAVectorAndOfLists) {
+  const std::vector<bool> flags = {true, false, false, true};
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor of_vector,
+                            Tensor::From(flags, {4, 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor of_list,
+                            Tensor::From({true, false, false, true}, {4, 1}));
+  EXPECT_EQ(of_vector.dtype(), DType::kBool);
+  EXPECT_EQ(of_vector.shape(), Shape({4, 1}));
+  EXPECT_THAT(*of_vector.Flat<bool>(), ElementsAre(true, false, false, true));
+  EXPECT_THAT(of_vector.BitEquals(of_list), IsOkAndHolds(true));
+  EXPECT_THAT(
+      Tensor::From(flags, {3}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("got 4, want 3")));
+}
+
+TEST(TensorFromTest, ValuesOfVectorsAndOfLists) {
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor floats,
+                            Tensor::From({1.5f, 2.5f}, {2}));
+  EXPECT_THAT(*floats.Flat<float>(), ElementsAre(1.5f, 2.5f));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor numbers,
+                            Tensor::From(std::vector<int64_t>{3, 4}, {2, 1}));
+  EXPECT_THAT(*numbers.Flat<int64_t>(), ElementsAre(3, 4));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor none, Tensor::From<float>({}, {0}));
+  EXPECT_EQ(none.num_elements(), 0);
+}
+
 TEST(TensorTest, Example) {
   EXPECT_THAT(RunExample(), IsOkAndHolds(TensorElementsAre<float>(0, 1.5, 0)));
 }

@@ -30,6 +30,10 @@ constexpr uint32_t kStateVersion = 1;
 // reproducibility contract.
 constexpr uint16_t kUnitSubstream = 1;
 
+// Names of options begin so; state_bytes.h knows the unit's.
+constexpr absl::string_view kSelector = "selector";
+constexpr absl::string_view kUnit = "unit";
+
 class ComposedSampler final : public Sampler, private WriteObserver {
  public:
   ComposedSampler(std::unique_ptr<Selector> selector, SampleUnit unit,
@@ -52,8 +56,8 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   OptionValues option_values() const override {
     PatientLock lock(&mutex_);
     OptionValues values;
-    values.Part("selector", selector_->name(), selector_->option_values());
-    values.Part("unit", unit_->name(), unit_->option_values());
+    values.Part(kSelector, selector_->name(), selector_->option_values());
+    values.Part(kUnit, unit_->name(), unit_->option_values());
     return values;
   }
   bool needs_order() const override { return needs_order_; }
@@ -76,9 +80,16 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   std::optional<uint64_t> LastEpoch() const override;
   absl::StatusOr<EpochRest> RestOfEpoch(const Request& request) const override;
   absl::StatusOr<std::string> SaveState() const override;
-  absl::Status LoadState(absl::string_view state) override;
+  absl::Status LoadState(absl::string_view state) override {
+    return LoadChangedState(state, {}, nullptr);
+  }
   absl::Status LoadMovedState(absl::string_view state,
-                              const MovedRows& moved) override;
+                              const MovedRows& moved) override {
+    return LoadChangedState(state, {}, &moved);
+  }
+  absl::Status LoadChangedState(absl::string_view state,
+                                absl::Span<const std::string> changed,
+                                const MovedRows* moved) override;
 
  private:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
@@ -91,6 +102,8 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   void SaveParts(StateWriter* writer) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadParts(StateReader* reader)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadMoved(StateReader* reader, const MovedRows& moved)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
@@ -191,7 +204,11 @@ void ComposedSampler::SaveParts(StateWriter* writer) const {
 }
 
 absl::Status ComposedSampler::LoadParts(StateReader* reader) {
-  RILL_RETURN_IF_ERROR(unit_->LoadState(reader));
+  {
+    const StateReader::InPart unit(reader, kUnit);
+    RILL_RETURN_IF_ERROR(unit_->LoadState(reader));
+  }
+  const StateReader::InPart selector(reader, kSelector);
   RILL_RETURN_IF_ERROR(selector_->LoadState(reader));
   return reader->Finish();
 }
@@ -204,10 +221,14 @@ absl::StatusOr<std::string> ComposedSampler::SaveState() const {
   return std::move(writer).Finish();
 }
 
-absl::Status ComposedSampler::LoadState(absl::string_view state) {
+absl::Status ComposedSampler::LoadChangedState(
+    absl::string_view state, absl::Span<const std::string> changed,
+    const MovedRows* moved) {
   RILL_ASSIGN_OR_RETURN(StateReader reader,
                         StateReader::Open(name(), kStateVersion, state));
+  reader.SetChangedOptions(changed);
   PatientLock lock(&mutex_);
+  if (moved != nullptr) return LoadMoved(&reader, *moved);
   RILL_ASSIGN_OR_RETURN(Generations generations, rows_.Load(&reader));
   // A part that loaded before another one failed takes back what it was.
   StateWriter writer(name(), kStateVersion);
@@ -223,14 +244,12 @@ absl::Status ComposedSampler::LoadState(absl::string_view state) {
   return absl::OkStatus();
 }
 
-absl::Status ComposedSampler::LoadMovedState(absl::string_view state,
-                                             const MovedRows& moved) {
-  RILL_ASSIGN_OR_RETURN(StateReader reader,
-                        StateReader::Open(name(), kStateVersion, state));
-  PatientLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(LiveRows::Skip(&reader, moved.from));
-  RILL_RETURN_IF_ERROR(unit_->SkipState(&reader));
-  return selector_->LoadMovedState(&reader, moved, rows_);
+absl::Status ComposedSampler::LoadMoved(StateReader* reader,
+                                        const MovedRows& moved) {
+  RILL_RETURN_IF_ERROR(LiveRows::Skip(reader, moved.from));
+  RILL_RETURN_IF_ERROR(unit_->SkipState(reader));
+  const StateReader::InPart selector(reader, kSelector);
+  return selector_->LoadMovedState(reader, moved, rows_);
 }
 
 // --- Events: the order that selector.h promises ------------------------------

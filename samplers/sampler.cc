@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "rill/samplers/arguments.h"
 
 namespace rill {
@@ -49,6 +50,15 @@ absl::StatusOr<Sampler::EpochRest> Sampler::RestOfEpoch(
       name(),
       "::RestOfEpoch: sampler: got one without epochs, want one that "
       "goes through its items, as SamplerWithoutReplacement"));
+}
+
+absl::Status Sampler::LoadChangedState(absl::string_view /*state*/,
+                                       absl::Span<const std::string> changed,
+                                       const MovedRows* /*moved*/) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      name(), "::LoadChangedState: other options: got ",
+      absl::StrJoin(changed, ", "),
+      ", want none: this sampler cannot take over its state with others"));
 }
 
 }  // namespace rill

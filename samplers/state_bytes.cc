@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/samplers/state_bytes.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "absl/crc/crc32c.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -142,6 +144,31 @@ absl::Status StateReader::Damaged(absl::string_view what) const {
 absl::Status StateReader::DoesNotFit(absl::string_view what) const {
   return absl::FailedPreconditionError(
       absl::StrCat(sampler_, "::LoadState: ", what));
+}
+
+void StateReader::SetChangedOptions(absl::Span<const std::string> names) {
+  changed_.assign(names.begin(), names.end());
+  const InPart unit(this, "unit");
+  has_other_anchors_ = HasChanges();
+}
+
+StateReader::InPart::InPart(StateReader* reader, absl::string_view part)
+    : reader_(reader), outer_size_(reader->part_.size()) {
+  absl::StrAppend(&reader->part_, part, ".");
+}
+
+StateReader::InPart::~InPart() { reader_->part_.resize(outer_size_); }
+
+bool StateReader::HasChanged(absl::string_view option) const {
+  return std::find(changed_.begin(), changed_.end(),
+                   absl::StrCat(part_, option)) != changed_.end();
+}
+
+bool StateReader::HasChanges() const {
+  return std::any_of(changed_.begin(), changed_.end(),
+                     [this](const std::string& name) {
+                       return absl::StartsWith(name, part_);
+                     });
 }
 
 }  // namespace rill::samplers_internal

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace rill::samplers_internal {
 
@@ -50,12 +52,36 @@ class StateReader {
   // A FAILED_PRECONDITION of it: the bytes are whole and of something else.
   absl::Status DoesNotFit(absl::string_view what) const;
 
+  // Options of the sampler that had other values when it was saved
+  // (Sampler::LoadChangedState), by name; none until this.
+  void SetChangedOptions(absl::Span<const std::string> names);
+  // The part, "selector" or "parts.0", that reads from here on until the object
+  // goes: names below are of its options.
+  class InPart {
+   public:
+    InPart(StateReader* reader, absl::string_view part);
+    ~InPart();
+    InPart(const InPart&) = delete;
+    InPart& operator=(const InPart&) = delete;
+
+   private:
+    StateReader* const reader_;
+    const size_t outer_size_;
+  };
+  bool HasChanged(absl::string_view option) const;
+  bool HasChanges() const;
+  // The sampler's unit has changed, so that other rows may be anchors.
+  bool has_other_anchors() const { return has_other_anchors_; }
+
  private:
   StateReader(std::string sampler, uint32_t version, absl::string_view rest);
 
   std::string sampler_;
   uint32_t version_;
   absl::string_view rest_;
+  std::vector<std::string> changed_;
+  bool has_other_anchors_ = false;
+  std::string part_;  // "selector.", what its options' names begin with.
 };
 
 }  // namespace rill::samplers_internal

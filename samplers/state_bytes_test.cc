@@ -78,5 +78,33 @@ TEST(StateBytesTest, OtherSamplerOrNewerVersionIsRefusedNamingBothSides) {
                        HasSubstr("version <= 1")));
 }
 
+TEST(StateBytesTest, ChangedOptionsAreThoseOfThePartThatReads) {
+  const std::string bytes = Written();
+  RILL_ASSERT_OK_AND_ASSIGN(StateReader reader,
+                            StateReader::Open("S", 2, bytes));
+  EXPECT_FALSE(reader.HasChanges());
+  reader.SetChangedOptions({"selector.beta", "selector.inner.alpha"});
+  EXPECT_TRUE(reader.HasChanges());
+  EXPECT_FALSE(reader.has_other_anchors());
+  {
+    const StateReader::InPart unit(&reader, "unit");
+    EXPECT_FALSE(reader.HasChanges());
+  }
+  {
+    const StateReader::InPart selector(&reader, "selector");
+    EXPECT_TRUE(reader.HasChanged("beta"));
+    EXPECT_FALSE(reader.HasChanged("alpha"));
+    {
+      const StateReader::InPart inner(&reader, "inner");
+      EXPECT_TRUE(reader.HasChanged("alpha"));
+      EXPECT_FALSE(reader.HasChanged("beta"));
+    }
+    EXPECT_TRUE(reader.HasChanged("beta"));
+  }
+  EXPECT_FALSE(reader.HasChanged("beta"));
+  reader.SetChangedOptions({"unit.length"});
+  EXPECT_TRUE(reader.has_other_anchors());
+}
+
 }  // namespace
 }  // namespace rill::samplers_internal

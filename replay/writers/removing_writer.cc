@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
@@ -55,7 +56,11 @@ class RemovingWriter final : public Writer {
   }
   bool keeps_order() const override { return false; }
   absl::StatusOr<std::string> SaveState() const override;
-  absl::Status LoadState(absl::string_view state) override;
+  absl::Status LoadState(absl::string_view state) override {
+    return LoadChangedState(state, {});
+  }
+  absl::Status LoadChangedState(absl::string_view state,
+                                absl::Span<const std::string> changed) override;
   absl::string_view name() const override { return "RemovingWriter"; }
   OptionValues option_values() const override {
     OptionValues values;
@@ -144,7 +149,8 @@ absl::StatusOr<std::string> RemovingWriter::SaveState() const {
   return absl::StrCat(number_, "\n", remover);
 }
 
-absl::Status RemovingWriter::LoadState(absl::string_view state) {
+absl::Status RemovingWriter::LoadChangedState(
+    absl::string_view state, absl::Span<const std::string> changed) {
   absl::MutexLock lock(&mutex_);
   const size_t line = state.find('\n');
   uint64_t number = 0;
@@ -155,7 +161,12 @@ absl::Status RemovingWriter::LoadState(absl::string_view state) {
         absl::CHexEscape(state.substr(0, std::min<size_t>(line, 20))),
         "\", want a number >= 0"));
   }
-  RILL_RETURN_IF_ERROR(remover_->LoadState(state.substr(line + 1)))
+  std::vector<std::string> of_remover;
+  for (absl::string_view name : changed) {
+    if (absl::ConsumePrefix(&name, "remover.")) of_remover.emplace_back(name);
+  }
+  RILL_RETURN_IF_ERROR(
+      remover_->LoadChangedState(state.substr(line + 1), of_remover, nullptr))
       << "RemovingWriter::LoadState";
   number_ = number;
   return absl::OkStatus();

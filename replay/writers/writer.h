@@ -61,6 +61,14 @@ class Writer {
     return absl::OkStatus();
   }
 
+  // LoadState of a writer whose options `changed`, by their names in
+  // option_values(), had other values: those have the values that this one was
+  // made with.
+  virtual absl::Status LoadChangedState(
+      absl::string_view state, absl::Span<const std::string> /*changed*/) {
+    return LoadState(state);
+  }
+
   // "RoundRobinWriter": named in errors and in checkpoints.
   virtual absl::string_view name() const = 0;
   // The options that it was made with, for checkpoints to compare.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samplers' states, saved ones with some numbers changed and any bytes, with
-// the checksum put right: what is refused has changed nothing; what is accepted
-// saves to what loads to the same again, and plans over rows that are there.
+// the checksum put right, also as those of other options: what is refused has
+// changed nothing; what is accepted saves to what loads to the same again, and
+// plans over rows that are there.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -166,7 +167,15 @@ void Try(FuzzInput* input) {
     Step(model, static_cast<uint64_t>(i), sampler.get());
   }
   const std::string before = *sampler->SaveState();
-  const absl::Status status = sampler->LoadState(Changed(before, input));
+  const std::string changed = Changed(before, input);
+  std::vector<std::string> others;
+  if (input->TakeSmall(0, 1) > 0) {
+    for (const auto& value : sampler->option_values().values()) {
+      others.push_back(value.name);
+    }
+  }
+  const absl::Status status =
+      sampler->LoadChangedState(changed, others, /*moved=*/nullptr);
   const std::string after = *sampler->SaveState();
   if (!status.ok()) {
     RILL_FUZZ_CHECK(absl::IsDataLoss(status) ||

@@ -108,7 +108,7 @@ class SelectorImpl final : public PrioritizedSelector {
     double alpha, beta, max_ever;
   };
   static absl::StatusOr<Values> ReadValues(StateReader* reader);
-  void Take(const Values& values);
+  void Take(const Values& values, const StateReader& reader);
   void SetPriority(Slot slot, float priority);
   void HoldLargest(const WriteEvent& event);
   void Turn(absl::Span<const SlotRange> slots, bool on);
@@ -412,11 +412,11 @@ absl::StatusOr<SelectorImpl::Values> SelectorImpl::ReadValues(
   return Values{.alpha = alpha, .beta = beta, .max_ever = max_ever};
 }
 
-void SelectorImpl::Take(const Values& values) {
-  beta_ = values.beta;
+void SelectorImpl::Take(const Values& values, const StateReader& reader) {
+  beta_ = reader.HasChanged("beta") ? options_.beta : values.beta;
   max_ever_.reset();
   if (values.max_ever >= 0) max_ever_ = static_cast<float>(values.max_ever);
-  alpha_ = values.alpha;
+  alpha_ = reader.HasChanged("alpha") ? options_.alpha : values.alpha;
   ReweighAll();
 }
 
@@ -424,7 +424,7 @@ absl::Status SelectorImpl::LoadState(StateReader* reader) {
   RILL_ASSIGN_OR_RETURN(const Values values, ReadValues(reader));
   RILL_RETURN_IF_ERROR(
       samplers_internal::LoadPriorities(reader, used_, &rows_));
-  Take(values);
+  Take(values, *reader);
   return absl::OkStatus();
 }
 
@@ -436,7 +436,7 @@ absl::Status SelectorImpl::LoadMovedState(StateReader* reader,
       reader, moved, [&](Slot slot, float priority) {
         if (rows.IsLive(slot)) rows_.Set(slot, priority);
       }));
-  Take(values);
+  Take(values, *reader);
   return absl::OkStatus();
 }
 

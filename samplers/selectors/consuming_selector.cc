@@ -2,6 +2,8 @@
 #include "rill/samplers/selectors/consuming_selector.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -104,7 +106,7 @@ class ConsumingSelector final : public Selector {
 
   absl::Status LoadState(StateReader* reader) override {
     RILL_ASSIGN_OR_RETURN(const int64_t most, reader->Int());
-    if (most != most_) {
+    if (most != most_ && !reader->HasChanged("max_times_sampled")) {
       return reader->DoesNotFit(
           absl::StrCat("max_times_sampled: got ", most, ", want ", most_));
     }
@@ -116,29 +118,31 @@ class ConsumingSelector final : public Selector {
       return reader->Damaged(absl::StrCat("draws of slot ", slot, ": got ",
                                           counts.Get(slot), ", want >= 0"));
     }
-    RILL_ASSIGN_OR_RETURN(SlotGroups loaded, anchors_.all.Load(reader));
-    for (const auto& [group, slots] : loaded.groups()) {
-      for (const Slot slot : slots) {
-        const int64_t drawn = counts.Get(slot);
-        if ((group == kLeft && drawn >= 0 && drawn < most_) ||
-            (group == kConsumed && drawn >= most_)) {
-          continue;
-        }
-        return reader->Damaged(
-            absl::StrCat("slot ", slot, " of group ", group, ": got ", drawn,
-                         " draws, want fewer than ", most_, " in group ", kLeft,
-                         ", else group ", kConsumed));
-      }
+    const std::map<int64_t, std::vector<Slot>> before = anchors_.all.groups();
+    if (reader->has_other_anchors()) {
+      RILL_RETURN_IF_ERROR(SlotGroups::Skip(reader));
+    } else {
+      RILL_ASSIGN_OR_RETURN(anchors_.all, LoadGroups(reader, counts, most));
     }
     counts_ = std::move(counts);
+    if (most != most_ || reader->has_other_anchors()) {
+      anchors_.all.Regroup([this](Slot slot) {
+        return counts_.Get(slot) < most_ ? kLeft : kConsumed;
+      });
+    }
     // What the inner one knows follows, and then takes its own order.
-    const SlotGroups before = std::exchange(anchors_.all, std::move(loaded));
-    for (const Slot slot : before.Members(kLeft)) {
-      if (!anchors_.Contains(slot)) TellRemoved(slot);
+    for (const auto& [group, slots] : before) {
+      for (const Slot slot : slots) {
+        const bool is_left = anchors_.Contains(slot);
+        if (is_left == (group == kLeft)) continue;
+        if (is_left) {
+          TellAdded(slot);
+        } else {
+          TellRemoved(slot);
+        }
+      }
     }
-    for (const Slot slot : before.Members(kConsumed)) {
-      if (anchors_.Contains(slot)) TellAdded(slot);
-    }
+    const StateReader::InPart inner(reader, "inner");
     return inner_->LoadState(reader);
   }
 
@@ -198,6 +202,26 @@ class ConsumingSelector final : public Selector {
   }
 
  private:
+  // Of rows that were drawn so often and may be drawn `most` times.
+  absl::StatusOr<SlotGroups> LoadGroups(StateReader* reader,
+                                        const SlotArray<int64_t>& counts,
+                                        int64_t most) const {
+    RILL_ASSIGN_OR_RETURN(SlotGroups loaded, anchors_.all.Load(reader));
+    for (const auto& [group, slots] : loaded.groups()) {
+      for (const Slot slot : slots) {
+        const int64_t drawn = counts.Get(slot);
+        if ((group == kLeft && drawn >= 0 && drawn < most) ||
+            (group == kConsumed && drawn >= most)) {
+          continue;
+        }
+        return reader->Damaged(
+            absl::StrCat("slot ", slot, " of group ", group, ": got ", drawn,
+                         " draws, want fewer than ", most, " in group ", kLeft,
+                         ", else group ", kConsumed));
+      }
+    }
+    return loaded;
+  }
   void Count(Slot slot) {
     if (++counts_.At(slot) < most_) return;
     anchors_.all.Put(slot, kConsumed);

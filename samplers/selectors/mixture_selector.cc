@@ -109,8 +109,9 @@ class MixtureSelector final : public Selector {
       return reader->DoesNotFit(absl::StrCat("parts of the mixture: got ",
                                              parts, ", want ", parts_.size()));
     }
-    for (const MixturePart& part : parts_) {
-      RILL_RETURN_IF_ERROR(part.selector->LoadState(reader));
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const StateReader::InPart part(reader, absl::StrCat("parts.", i));
+      RILL_RETURN_IF_ERROR(parts_[i].selector->LoadState(reader));
     }
     if (!uses_up_) return absl::OkStatus();
     used_up_.Clear();
@@ -118,6 +119,9 @@ class MixtureSelector final : public Selector {
     parts_[0].selector->AddUsedUp(std::numeric_limits<int64_t>::max(),
                                   &of_first);
     for (const Slot slot : of_first) Regard(slot);
+    if (reader->HasChanges() || reader->has_other_anchors()) {
+      return SlotGroups::Skip(reader);
+    }
     RILL_ASSIGN_OR_RETURN(SlotGroups loaded, used_up_.Load(reader));
     const auto in_order = static_cast<int64_t>(loaded.Members(kUsedUp).size());
     if (in_order != loaded.size()) {

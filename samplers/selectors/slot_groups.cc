@@ -60,6 +60,16 @@ const std::vector<Slot>& SlotGroups::Members(int64_t group) const {
   return found == groups_.end() ? none : found->second;
 }
 
+void SlotGroups::Regroup(absl::FunctionRef<int64_t(Slot)> group_of) {
+  const std::map<int64_t, std::vector<Slot>> before = groups_;
+  for (const auto& [group, slots] : before) {
+    for (const Slot slot : slots) Remove(slot);
+  }
+  for (const auto& [group, slots] : before) {
+    for (const Slot slot : slots) Put(slot, group_of(slot));
+  }
+}
+
 int64_t SlotGroups::AddMembers(int64_t group, int64_t most,
                                std::vector<Slot>* slots) const {
   const std::vector<Slot>& all = Members(group);
@@ -128,6 +138,19 @@ absl::StatusOr<SlotGroups> SlotGroups::Load(StateReader* reader) const {
   return reader->DoesNotFit(
       absl::StrCat("slots that can be selected: got the state of ",
                    loaded.size(), ", want that of ", size()));
+}
+
+absl::Status SlotGroups::Skip(StateReader* reader) {
+  RILL_ASSIGN_OR_RETURN(const int64_t num_groups, reader->Int());
+  if (num_groups < 0) {
+    return reader->Damaged(
+        absl::StrCat("groups: got ", num_groups, ", want >= 0"));
+  }
+  for (int64_t i = 0; i < num_groups; ++i) {
+    RILL_RETURN_IF_ERROR(reader->Int().status());
+    RILL_RETURN_IF_ERROR(reader->SkipList(/*ints=*/2));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace rill::samplers_internal

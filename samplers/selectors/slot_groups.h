@@ -6,6 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/slots/slot.h"
@@ -29,6 +31,8 @@ class SlotGroups {
   void Put(Slot slot, int64_t group);
   // Nothing where it is in none.
   void Remove(Slot slot);
+  // Puts each member into the group that `group_of` names, in their order.
+  void Regroup(absl::FunctionRef<int64_t(Slot)> group_of);
 
   int64_t num_slots() const { return places_.num_slots(); }
   // Of all groups.
@@ -47,6 +51,8 @@ class SlotGroups {
   // are members now: FAILED_PRECONDITION where those are others.
   void Save(StateWriter* writer) const;
   absl::StatusOr<SlotGroups> Load(StateReader* reader) const;
+  // Reads over what Save wrote of whatever slots.
+  static absl::Status Skip(StateReader* reader);
 
  private:
   struct Place {

@@ -123,5 +123,34 @@ TEST(SlotGroupsTest, RefusesRunsThatCannotBe) {
               StatusIs(absl::StatusCode::kDataLoss));
 }
 
+TEST(SlotGroupsTest, RegroupKeepsTheOrder) {
+  SlotGroups groups;
+  groups.Reset(kSlots);
+  for (const Slot slot : {7, 3, 9}) groups.Put(slot, 0);
+  for (const Slot slot : {8, 2}) groups.Put(slot, 1);
+  groups.Regroup([](Slot slot) { return slot % 2; });
+  EXPECT_THAT(groups.Members(0), ElementsAre(8, 2));
+  EXPECT_THAT(groups.Members(1), ElementsAre(7, 3, 9));
+  EXPECT_EQ(groups.size(), 5);
+}
+
+TEST(SlotGroupsTest, SkipReadsOverThoseOfWhateverSlots) {
+  SlotGroups groups;
+  groups.Reset(kSlots);
+  for (const Slot slot : {7, 3, 4, 9}) groups.Put(slot, slot % 3);
+  const std::string bytes = Saved(groups);
+  auto reader = StateReader::Open("S", 1, bytes);
+  RILL_ASSERT_OK(reader);
+  RILL_EXPECT_OK(SlotGroups::Skip(&*reader));
+  RILL_EXPECT_OK(reader->Finish());
+  StateWriter cut("S", 1);
+  for (const int64_t value : {2, 0, 1, 3, 1}) cut.Int(value);
+  const std::string half = std::move(cut).Finish();
+  auto damaged = StateReader::Open("S", 1, half);
+  RILL_ASSERT_OK(damaged);
+  EXPECT_THAT(SlotGroups::Skip(&*damaged),
+              StatusIs(absl::StatusCode::kDataLoss));
+}
+
 }  // namespace
 }  // namespace rill::samplers_internal

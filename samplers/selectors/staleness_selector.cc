@@ -76,6 +76,13 @@ class StalenessSelector final : public Selector {
     RILL_ASSIGN_OR_RETURN(
         auto versions,
         samplers_internal::LoadSlotArray<int64_t>(used_, reader));
+    if (reader->has_other_anchors()) {
+      RILL_RETURN_IF_ERROR(SlotGroups::Skip(reader));
+      highest_ = highest;
+      versions_ = std::move(versions);
+      anchors_.Regroup([this](Slot slot) { return versions_.Get(slot); });
+      return absl::OkStatus();
+    }
     RILL_ASSIGN_OR_RETURN(SlotGroups anchors, anchors_.Load(reader));
     for (const auto& [group, slots] : anchors.groups()) {
       for (const Slot slot : slots) {

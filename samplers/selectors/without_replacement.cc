@@ -83,6 +83,7 @@ class WithoutReplacementSelector final : public Selector {
     is_ordered_ = is_ordered;
     list_ = std::move(list);
     rest_.reset();
+    if (reader->HasChanged("shuffle")) Restart();
     return absl::OkStatus();
   }
 

@@ -2,6 +2,8 @@
 // Saved are the slots of the first rows of the trajectories that are cut, in
 // order, and of each set, in its order.
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -100,7 +102,7 @@ absl::Status TrajectoryIndex::Load(samplers_internal::StateReader* reader) {
   if (num_sets != want_sets) {
     return OtherRows(*reader, "sets", num_sets, absl::StrCat(want_sets));
   }
-  std::vector<std::vector<Handle>> orders;
+  std::vector<std::optional<std::vector<Handle>>> orders;
   for (const StartRule& rule : rules_) {
     RILL_ASSIGN_OR_RETURN(std::vector<Handle> order, ReadTrajectories(reader));
     const auto has_start = [&](Handle handle) {
@@ -113,6 +115,10 @@ absl::Status TrajectoryIndex::Load(samplers_internal::StateReader* reader) {
     }
     if (static_cast<int64_t>(order.size()) != want ||
         !std::all_of(order.begin(), order.end(), has_start)) {
+      if (reader->HasChanges()) {  // Of a rule with other starts.
+        orders.push_back(std::nullopt);
+        continue;
+      }
       return OtherRows(*reader, "trajectories with starts",
                        static_cast<int64_t>(order.size()), absl::StrCat(want));
     }
@@ -124,7 +130,9 @@ absl::Status TrajectoryIndex::Load(samplers_internal::StateReader* reader) {
     runs_.at(handle).is_cut = is_cut[handle];
     UpdateSets(handle);
   }
-  for (size_t i = 0; i < orders.size(); ++i) sets_[i].Reorder(orders[i]);
+  for (size_t i = 0; i < orders.size(); ++i) {
+    if (orders[i].has_value()) sets_[i].Reorder(*orders[i]);
+  }
   return absl::OkStatus();
 }
 

@@ -290,7 +290,10 @@ absl::Status PeriodicAnchors::Skip(StateReader* reader) {
 
 absl::Status PeriodicAnchors::ReadPhases(StateReader* reader) {
   RILL_ASSIGN_OR_RETURN(const int64_t period, reader->Int());
-  if (period != rule_.period) {
+  if (period < 1) {
+    return reader->Damaged(absl::StrCat("period: got ", period, ", want >= 1"));
+  }
+  if (period != rule_.period && !reader->HasChanged("period")) {
     return reader->DoesNotFit(
         absl::StrCat("period: got ", period, ", want ", rule_.period));
   }
@@ -300,6 +303,10 @@ absl::Status PeriodicAnchors::ReadPhases(StateReader* reader) {
                                         count, ", want [0, ",
                                         index_.num_trajectories(), "]"));
   }
+  // The steps that were lost are known modulo the old period only.
+  const auto known = [&](int64_t phase) {
+    return period % rule_.period == 0 ? phase % rule_.period : 0;
+  };
   absl::flat_hash_map<Handle, int64_t> phases;
   for (int64_t i = 0; i < count; ++i) {
     RILL_ASSIGN_OR_RETURN(const Slot slot, reader->Int());
@@ -307,7 +314,7 @@ absl::Status PeriodicAnchors::ReadPhases(StateReader* reader) {
     const std::optional<TrajectoryIndex::Place> place = index_.Find(slot);
     if (!place.has_value() || place->offset != 0 || phase < 1 ||
         phase >= period || !index_.Get(place->trajectory).is_cut ||
-        !phases.insert({place->trajectory, phase}).second) {
+        !phases.insert({place->trajectory, known(phase)}).second) {
       return reader->Damaged(absl::StrCat(
           "steps before slot ", slot, ": got ", phase, ", want [1, ", period,
           ") of another trajectory whose first row it is and that is cut"));
@@ -324,7 +331,7 @@ absl::Status PeriodicAnchors::ReadOrder(StateReader* reader) {
     Set(trajectory, index_.Get(trajectory).rows, PhaseOf(trajectory));
   }
   RILL_ASSIGN_OR_RETURN(const int64_t count, reader->Int());
-  if (count != set_.size()) {
+  if (count != set_.size() && !reader->HasChanges()) {
     return reader->DoesNotFit(absl::StrCat("trajectories with anchors: got ",
                                            count, ", want ", set_.size()));
   }
@@ -334,15 +341,18 @@ absl::Status PeriodicAnchors::ReadOrder(StateReader* reader) {
     RILL_ASSIGN_OR_RETURN(const Slot slot, reader->Int());
     const std::optional<TrajectoryIndex::Place> place = index_.Find(slot);
     if (!place.has_value() || place->offset != 0 ||
-        set_.WeightOf(place->trajectory) == 0 ||
-        !is_named.insert({place->trajectory, true}).second) {
+        !is_named.insert({place->trajectory, true}).second ||
+        (set_.WeightOf(place->trajectory) == 0 && !reader->HasChanges())) {
       return reader->DoesNotFit(
           absl::StrCat("trajectory at slot ", slot,
                        ": want the first slot of another one with anchors"));
     }
-    order.push_back(place->trajectory);
+    if (set_.WeightOf(place->trajectory) > 0) {
+      order.push_back(place->trajectory);
+    }
   }
-  set_.Reorder(order);
+  // Of other options, the order is that of the rows where it does not fit.
+  if (static_cast<int64_t>(order.size()) == set_.size()) set_.Reorder(order);
   return absl::OkStatus();
 }
 

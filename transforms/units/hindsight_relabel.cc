@@ -62,7 +62,6 @@ class HindsightRelabelTransform final : public UnitTransform {
     return OptionValues()
         .Text("achieved_key", options_.achieved_key)
         .Text("desired_key", options_.desired_key)
-        .Function("reward", options_.reward != nullptr)
         .Text("reward_key", options_.reward_key)
         .Function("terminated", options_.terminated != nullptr)
         .Text("terminated_key", options_.terminated_key)

@@ -16,10 +16,10 @@ namespace rill {
 // values have equal texts: a double has the shortest text that reads back as
 // it, a text is quoted, with escapes for all that is not printable ASCII.
 //
-// Listed is what the object was given, not what has changed while it ran; that
-// is state. Every option is listed whatever its value, but for one that came
-// later than the others, which is listed only where it is not its default: what
-// was saved before has none, and is equal.
+// Values are those that the object was given; what has changed while it ran is
+// state. Every option is listed, whatever its value. An option that came later
+// than others of its object is listed only where it is not its default, so that
+// what was saved before is equal.
 //
 // Thread-safety: thread-compatible.
 //

@@ -17,6 +17,7 @@
 #include "rill/base/clock.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
+#include "rill/replay/options/option_changes.h"
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/stored_trajectory.h"
 #include "rill/replay/writers/writer.h"
@@ -29,6 +30,8 @@
 #include "rill/transforms/transform.h"
 
 namespace rill {
+
+class RunCheckpoint;
 
 // Experience replay: a storage that remembers, a sampler that chooses,
 // transforms on the way in and out. Is a Sink, so a collector fills it.
@@ -154,6 +157,17 @@ class ReplayBuffer : public Sink {
     // that are still there; all else is as with accept_other_capacity. The rate
     // limiter's counts are those of the position.
     bool accept_newer = false;
+    // Other options of sampler, unit, transforms and writer, which are
+    // FAILED_PRECONDITION otherwise, do: they take the values of `options`, and
+    // all else of the state is as saved (Sampler::LoadChangedState). Batches
+    // that were made ahead are drawn anew then, with their numbers, unless it
+    // is the writer alone that changed; what was used up or learned for them
+    // stays so. A part of another kind is refused all the same, but for a
+    // writer without a state.
+    bool accept_options = false;
+    // Not null: what is other than it was saved, whether that is accepted or
+    // not; unchanged where Open fails before it has compared.
+    std::vector<OptionChange>* changed_options = nullptr;
   };
 
   // INVALID_ARGUMENT names the option, the unit whose arithmetic is missing or
@@ -324,9 +338,11 @@ class ReplayBuffer : public Sink {
   // A buffer of `options` with what Save wrote: its next batches are those that
   // the saved one would have drawn. NOT_FOUND, DATA_LOSS (damaged: names file
   // and both checksums; or replaced by another save meanwhile),
-  // FAILED_PRECONDITION (other sampler, transforms, lanes, capacity or spec:
-  // names both sides; or a storage that holds rows already, so that no other
-  // buffer's are lost). The seed is the saved one. With an error the storage is
+  // FAILED_PRECONDITION (other sampler, transforms, lanes, capacity or spec, or
+  // an option of sampler, unit, transforms or writer with another value: names
+  // both sides; or a storage that holds rows already, so that no other buffer's
+  // are lost). Options that a setter or a schedule changed are state: the saved
+  // values come back. The seed is the saved one. With an error the storage is
   // empty as before; one without a spec may have learned that of the saved
   // rows, and takes no others then: open another save into another storage.
   //
@@ -343,6 +359,7 @@ class ReplayBuffer : public Sink {
 
  private:
   struct State;
+  friend class RunCheckpoint;  // Saves and opens several as one.
   explicit ReplayBuffer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

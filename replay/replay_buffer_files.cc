@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer::Save and Open. docs/formats/replay_buffer.md has the files.
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -13,6 +16,7 @@
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
+#include "rill/replay/options/option_changes.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
 
@@ -24,6 +28,8 @@ constexpr int64_t kVersion = 1;
 constexpr int64_t kPositionVersion = 2;  // Where rows are in place.
 constexpr absl::string_view kRowsField = "rows";
 constexpr absl::string_view kInPlaceRows = "in_place";
+constexpr int64_t kPartVersion = 3;  // Where they are saved elsewhere.
+constexpr absl::string_view kSharedRows = "shared";
 constexpr absl::string_view kPositionFile = "storage.position";
 constexpr absl::string_view kStorageDirectory = "storage";
 constexpr absl::string_view kSamplerFile = "sampler.state";
@@ -79,14 +85,15 @@ std::string AheadField(int64_t i, absl::string_view what) {
   return absl::StrCat("ahead_", i, "_", what);
 }
 
-absl::StatusOr<bool> IsPosition(const Manifest& manifest) {
+// None where the directory has a storage's save of its own.
+absl::StatusOr<std::string> RowsField(const Manifest& manifest) {
   const std::string field(kRowsField);
-  if (!manifest.fields.contains(field)) return false;
+  if (!manifest.fields.contains(field)) return std::string();
   RILL_ASSIGN_OR_RETURN(const std::string rows, manifest.Text(field));
-  if (rows == kInPlaceRows) return true;
-  return absl::DataLossError(absl::StrCat("ReplayBuffer::Open: field \"", field,
-                                          "\": got \"", rows.substr(0, 80),
-                                          "\", want \"", kInPlaceRows, "\""));
+  if (rows == kInPlaceRows || rows == kSharedRows) return rows;
+  return absl::DataLossError(absl::StrCat(
+      "ReplayBuffer::Open: field \"", field, "\": got \"", rows.substr(0, 80),
+      "\", want \"", kInPlaceRows, "\" or \"", kSharedRows, "\""));
 }
 
 // The lanes that were saved, as many as there are here.
@@ -158,14 +165,30 @@ absl::Status SaveWriter(const std::string& directory, const Writer& writer,
 }
 
 absl::Status LoadWriter(const std::string& directory, const Manifest& manifest,
-                        Writer* writer) {
+                        absl::Span<const std::string> changed, Writer* writer) {
   const std::string field(kWriterField);
   if (!manifest.fields.contains(field)) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(const std::string name, manifest.Text(field));
   if (name != writer->name()) return Mismatch(field, name, writer->name());
   RILL_ASSIGN_OR_RETURN(const std::string state,
                         ReadState(directory, kWriterFile));
-  return writer->LoadState(state);
+  return changed.empty() ? writer->LoadState(state)
+                         : writer->LoadChangedState(state, changed);
+}
+
+// The number that the next draw has, where the batches that were made ahead are
+// drawn anew: theirs, but for those before one that was handed out.
+absl::StatusOr<uint64_t> NumberBeforeAhead(const Manifest& manifest,
+                                           uint64_t batch_number) {
+  if (!manifest.fields.contains("ahead")) return batch_number;
+  RILL_ASSIGN_OR_RETURN(int64_t i, manifest.Int("ahead"));
+  for (--i; i >= 0; --i) {
+    RILL_ASSIGN_OR_RETURN(const uint64_t number,
+                          UnsignedField(manifest, AheadField(i, "number")));
+    if (number + 1 != batch_number) break;
+    batch_number = number;
+  }
+  return batch_number;
 }
 
 // Of the files that were read some may be of another save than others.
@@ -202,6 +225,9 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory,
     RILL_ASSIGN_OR_RETURN(const std::string position, storage->SavePosition());
     RILL_RETURN_IF_ERROR(
         WriteFileAtomically(JoinPath(directory, kPositionFile), position));
+  } else if (rows == Rows::kShared) {
+    manifest.version = kPartVersion;
+    manifest.fields[std::string(kRowsField)] = std::string(kSharedRows);
   } else {
     manifest.version = kVersion;
     RILL_RETURN_IF_ERROR(storage->Save(JoinPath(directory, kStorageDirectory)));
@@ -247,6 +273,7 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory,
   for (size_t i = 0; i < names.size(); ++i) {
     manifest.fields[TransformField(static_cast<int64_t>(i))] = names[i];
   }
+  replay_internal::SaveOptions(PartOptions(), &manifest);
   return WriteManifest(manifest, directory, &sums);
 }
 
@@ -352,10 +379,9 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
   const HeldDirectory held(directory);
   const auto open = [&]() -> absl::StatusOr<std::unique_ptr<ReplayBuffer>> {
     FileSums sums = StorageSums(directory);  // Storage::Load checks them.
-    RILL_ASSIGN_OR_RETURN(
-        const Manifest manifest,
-        ReadManifest(directory, kKind, kPositionVersion, &sums));
-    RILL_ASSIGN_OR_RETURN(options.seed, UnsignedField(manifest, "seed"));
+    RILL_ASSIGN_OR_RETURN(const Manifest manifest,
+                          State::ReadSave(directory, /*is_part=*/false, &sums));
+    RILL_ASSIGN_OR_RETURN(options.seed, State::SeedOf(manifest));
     RILL_ASSIGN_OR_RETURN(auto buffer, Create(std::move(options)));
     RILL_RETURN_IF_ERROR(
         buffer->state_->LoadFrom(directory, manifest, open_options, held));
@@ -366,53 +392,107 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
   return opened;
 }
 
-absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
-                                           const Manifest& manifest,
-                                           const OpenOptions& options,
-                                           const HeldDirectory& held) {
-  RILL_ASSIGN_OR_RETURN(const uint64_t number,
+absl::StatusOr<Manifest> ReplayBuffer::State::ReadSave(
+    const std::string& directory, bool is_part, FileSums* sums) {
+  RILL_ASSIGN_OR_RETURN(Manifest manifest,
+                        ReadManifest(directory, kKind, kPartVersion, sums));
+  RILL_ASSIGN_OR_RETURN(const std::string rows, RowsField(manifest));
+  if ((rows == kSharedRows) == is_part) return manifest;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "ReplayBuffer::Open: \"", directory, "\": got ",
+      is_part ? "a buffer that was saved by itself, want a part of a run"
+              : "a part of a run without its rows, want a buffer that was "
+                "saved by itself; open the whole with RunCheckpoint"));
+}
+
+absl::StatusOr<uint64_t> ReplayBuffer::State::SeedOf(const Manifest& manifest) {
+  return UnsignedField(manifest, "seed");
+}
+
+OptionValues ReplayBuffer::State::PartOptions() const {
+  OptionValues values;
+  values.Part("sampler", sampler->name(), sampler->option_values());
+  if (unit_transform != nullptr) {
+    values.Part("unit_transform", unit_transform->name(),
+                unit_transform->option_values());
+  }
+  for (size_t i = 0; i < transforms->transforms().size(); ++i) {
+    const Transform& transform = *transforms->transforms()[i];
+    values.Part(absl::StrCat("transforms.", i), transform.name(),
+                transform.option_values());
+  }
+  values.Part("writer", writer->name(), writer->option_values());
+  return values;
+}
+
+absl::StatusOr<ReplayBuffer::State::Saved> ReplayBuffer::State::Prepare(
+    const std::string& directory, const Manifest& manifest,
+    const OpenOptions& options) {
+  Saved saved;
+  RILL_ASSIGN_OR_RETURN(uint64_t number,
                         UnsignedField(manifest, "batch_number"));
-  RILL_ASSIGN_OR_RETURN(const bool is_position, IsPosition(manifest));
-  absl::MutexLock lock(&queue_mutex);
-  if (!is_position && storage->size() != 0) {
+  RILL_ASSIGN_OR_RETURN(const std::string rows, RowsField(manifest));
+  saved.is_position = rows == kInPlaceRows;
+  if (!saved.is_position && storage->size() != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("ReplayBuffer::Open: rows in Options::storage: got ",
                      storage->size(), ", want 0; open into an empty storage"));
   }
-  RILL_ASSIGN_OR_RETURN(const Lanes saved,
-                        SavedLanes(manifest, storage->lanes(),
-                                   is_position ? OpenOptions() : options));
-  const bool has_moved = saved != storage->lanes();
-  if ((has_moved || is_position) &&
+  RILL_ASSIGN_OR_RETURN(
+      saved.lanes, SavedLanes(manifest, storage->lanes(),
+                              saved.is_position ? OpenOptions() : options));
+  const bool has_moved = saved.lanes != storage->lanes();
+  if ((has_moved || saved.is_position) &&
       (!writer->keeps_order() ||
        manifest.fields.contains(std::string(kWriterField)))) {
-    return Mismatch(absl::StrCat(is_position ? "position" : "capacity",
+    return Mismatch(absl::StrCat(saved.is_position ? "position" : "capacity",
                                  " of a buffer with a ", writer->name(),
                                  ", or that had a writer with a state: rows "
                                  "lie in no order of time"),
-                    absl::StrCat(saved.num_slots()),
+                    absl::StrCat(saved.lanes.num_slots()),
                     absl::StrCat(storage->capacity()));
   }
-  {
-    absl::MutexLock transforms_lock(&transforms_mutex);
-    RILL_RETURN_IF_ERROR(
-        CheckSame(manifest, *sampler, unit_transform.get(), *transforms));
-    RILL_ASSIGN_OR_RETURN(const TensorDict learned, ReadTransforms(directory));
-    RILL_RETURN_IF_ERROR(transforms->LoadState(learned))
-        << "ReplayBuffer::Open: transforms";
-    transforms_turn = number;
+  absl::MutexLock lock(&queue_mutex);
+  absl::MutexLock transforms_lock(&transforms_mutex);
+  RILL_RETURN_IF_ERROR(
+      CheckSame(manifest, *sampler, unit_transform.get(), *transforms));
+  const OptionValues values = PartOptions();
+  RILL_ASSIGN_OR_RETURN(const std::vector<OptionChange> changes,
+                        replay_internal::CompareOptions(manifest, values));
+  if (options.changed_options != nullptr) *options.changed_options = changes;
+  RILL_RETURN_IF_ERROR(replay_internal::CheckChanges(
+      "ReplayBuffer::Open", changes, values, options.accept_options));
+  saved.changed_sampler = replay_internal::ChangesOf("sampler", changes);
+  saved.changed_writer = replay_internal::ChangesOf("writer", changes);
+  saved.drops_ahead =
+      std::any_of(changes.begin(), changes.end(), [](const auto& change) {
+        return !absl::StartsWith(change.option, "writer");
+      });
+  if (saved.drops_ahead) {
+    RILL_ASSIGN_OR_RETURN(number, NumberBeforeAhead(manifest, number));
   }
+  RILL_ASSIGN_OR_RETURN(const TensorDict learned, ReadTransforms(directory));
+  RILL_RETURN_IF_ERROR(transforms->LoadState(learned))
+      << "ReplayBuffer::Open: transforms";
+  transforms_turn = number;
   batch_number = number;
-  if (is_position) {
-    return LoadPosition(directory, manifest, options.accept_newer, held);
+  return saved;
+}
+
+absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
+                                           const Manifest& manifest,
+                                           const OpenOptions& options,
+                                           const HeldDirectory& held) {
+  RILL_ASSIGN_OR_RETURN(const Saved saved,
+                        Prepare(directory, manifest, options));
+  absl::MutexLock lock(&queue_mutex);
+  if (saved.is_position) {
+    return LoadPosition(directory, manifest, saved, options.accept_newer, held);
   }
   RILL_RETURN_IF_ERROR(
       storage->Load(JoinPath(directory, kStorageDirectory),
                     {.accept_other_capacity = options.accept_other_capacity}));
-  const MovedRows moved =
-      MovedRows::Of(saved, storage->lanes(), storage->cursors());
-  absl::Status status =
-      LoadOfRows(directory, manifest, has_moved ? &moved : nullptr, held);
+  absl::Status status = LoadOfRows(directory, manifest, saved, held);
   // Last: others may share the limiter.
   if (status.ok()) status = LoadCounts(manifest);
   if (!status.ok()) storage->Clear().IgnoreError();
@@ -421,23 +501,43 @@ absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
 
 absl::Status ReplayBuffer::State::LoadOfRows(const std::string& directory,
                                              const Manifest& manifest,
+                                             const Saved& saved,
+                                             const HeldDirectory& held) {
+  if (saved.lanes == storage->lanes()) {
+    return LoadOfRows(directory, manifest, saved, nullptr, held);
+  }
+  const MovedRows moved =
+      MovedRows::Of(saved.lanes, storage->lanes(), storage->cursors());
+  return LoadOfRows(directory, manifest, saved, &moved, held);
+}
+
+absl::Status ReplayBuffer::State::LoadOfRows(const std::string& directory,
+                                             const Manifest& manifest,
+                                             const Saved& saved,
                                              const MovedRows* moved,
                                              const HeldDirectory& held) {
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
                         ReadState(directory, kSamplerFile));
-  if (moved != nullptr) {
+  if (!saved.changed_sampler.empty()) {
+    RILL_RETURN_IF_ERROR(
+        sampler->LoadChangedState(sampler_state, saved.changed_sampler, moved));
+  } else if (moved != nullptr) {
     RILL_RETURN_IF_ERROR(sampler->LoadMovedState(sampler_state, *moved));
   } else {
     RILL_RETURN_IF_ERROR(sampler->LoadState(sampler_state));
+  }
+  if (moved == nullptr && !saved.drops_ahead) {
     RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
   }
-  RILL_RETURN_IF_ERROR(LoadWriter(directory, manifest, writer.get()));
+  RILL_RETURN_IF_ERROR(
+      LoadWriter(directory, manifest, saved.changed_writer, writer.get()));
   RILL_RETURN_IF_ERROR(CheckForward(storage->spec()));
   return held.IsStillThere() ? absl::OkStatus() : Replaced(directory);
 }
 
 absl::Status ReplayBuffer::State::LoadPosition(const std::string& directory,
                                                const Manifest& manifest,
+                                               const Saved& saved,
                                                bool accept_newer,
                                                const HeldDirectory& held) {
   RILL_ASSIGN_OR_RETURN(const std::string position,
@@ -445,13 +545,13 @@ absl::Status ReplayBuffer::State::LoadPosition(const std::string& directory,
   const auto accept =
       [&](const PositionRows& rows) ABSL_NO_THREAD_SAFETY_ANALYSIS {
         if (rows.missing == 0) {
-          return LoadOfRows(directory, manifest, nullptr, held);
+          return LoadOfRows(directory, manifest, saved, nullptr, held);
         }
         MovedRows kept{.from = storage->lanes()};
         for (const SlotRange& range : rows.kept) {
           kept.ranges.push_back({range.first, range.first, range.count});
         }
-        return LoadOfRows(directory, manifest, &kept, held);
+        return LoadOfRows(directory, manifest, saved, &kept, held);
       };
   RILL_RETURN_IF_ERROR(storage->LoadPosition(position, accept_newer, accept))
       << "ReplayBuffer::Open: \"" << directory << "\"";

@@ -20,6 +20,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/doorbell.h"
 #include "rill/base/held_directory.h"
+#include "rill/base/option_values.h"
 #include "rill/formats/manifest.h"
 #include "rill/replay/draw_gate.h"
 #include "rill/replay/replay_buffer.h"
@@ -111,7 +112,8 @@ struct ReplayBuffer::State {
   void AwaitQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
 
   // Files (replay_buffer_files.cc).
-  enum class Rows { kCopied, kInPlace };
+  // kShared: who calls saves them, with other buffers' beside them.
+  enum class Rows { kCopied, kInPlace, kShared };
   absl::Status ReplaceSave(absl::string_view caller,
                            const std::string& directory, Rows rows)
       ABSL_LOCKS_EXCLUDED(pause_mutex, queue_mutex, transforms_mutex);
@@ -120,6 +122,29 @@ struct ReplayBuffer::State {
           ABSL_LOCKS_EXCLUDED(queue_mutex, transforms_mutex);
   absl::Status SaveAhead(const std::string& directory, Manifest* manifest) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
+  // Of sampler, unit, transforms and writer.
+  OptionValues PartOptions() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transforms_mutex);
+  // A save that was compared with this buffer.
+  struct Saved {
+    bool is_position = false;
+    Lanes lanes = {};
+    // Options that are others now, without their part's name.
+    std::vector<std::string> changed_sampler = {};
+    std::vector<std::string> changed_writer = {};
+    // Its batches were made by other options: they are drawn anew.
+    bool drops_ahead = false;
+  };
+  // Reads what SaveTo wrote; of kShared rows where it is a part of a whole run,
+  // else of others. `sums` as ReadManifest.
+  static absl::StatusOr<Manifest> ReadSave(const std::string& directory,
+                                           bool is_part, FileSums* sums);
+  static absl::StatusOr<uint64_t> SeedOf(const Manifest& manifest);
+  // Compares, and loads what does not depend on rows.
+  absl::StatusOr<Saved> Prepare(const std::string& directory,
+                                const Manifest& manifest,
+                                const OpenOptions& options)
+      ABSL_LOCKS_EXCLUDED(queue_mutex, transforms_mutex);
   // The buffer is new and goes where this fails.
   absl::Status LoadFrom(const std::string& directory, const Manifest& manifest,
                         const OpenOptions& options, const HeldDirectory& held);
@@ -128,12 +153,16 @@ struct ReplayBuffer::State {
   // What belongs to the storage's rows, which are those of the save, or some of
   // them where they have `moved`.
   absl::Status LoadOfRows(const std::string& directory,
-                          const Manifest& manifest, const MovedRows* moved,
+                          const Manifest& manifest, const Saved& saved,
                           const HeldDirectory& held)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
+  absl::Status LoadOfRows(const std::string& directory,
+                          const Manifest& manifest, const Saved& saved,
+                          const MovedRows* moved, const HeldDirectory& held)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
   absl::Status LoadPosition(const std::string& directory,
-                            const Manifest& manifest, bool accept_newer,
-                            const HeldDirectory& held)
+                            const Manifest& manifest, const Saved& saved,
+                            bool accept_newer, const HeldDirectory& held)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
   absl::Status LoadCounts(const Manifest& manifest);
 

@@ -148,15 +148,17 @@ class Sampler {
   virtual absl::Status LoadMovedState(absl::string_view state,
                                       const MovedRows& moved);
 
-  // As LoadState or, where rows have moved, LoadMovedState, of a sampler whose
-  // options `changed`, by their names in option_values(), had other values:
-  // those have the values that this one was made with, all else is loaded. Made
-  // anew from the rows is what depends on them: which rows are anchors, in the
-  // order of the rows where the saved one does not fit; an epoch that would be
-  // shuffled now, or was; whether a row is used up, from how often it was
-  // drawn; the steps that a trajectory has lost, where `period` is no divisor
-  // of the old one, which are 0 then. FAILED_PRECONDITION of a sampler that
-  // does not override it.
+  // Loads the state of a sampler with other options: those `changed`, by their
+  // names in option_values(), keep the values of this sampler. All else is
+  // loaded as by LoadState or, where `moved` is not null, by LoadMovedState.
+  // The rest of the state follows the new options:
+  // - Anchors are those of the new unit, in the order of the rows where the
+  //   saved order does not fit.
+  // - An epoch begins anew where `shuffle` changed.
+  // - How often a row was drawn says whether it is used up.
+  // - A trajectory has lost 0 steps where the old `period` is no multiple of
+  //   the new one.
+  // FAILED_PRECONDITION of a sampler that does not override it.
   virtual absl::Status LoadChangedState(absl::string_view state,
                                         absl::Span<const std::string> changed,
                                         const MovedRows* moved);

@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/replay/options/option_changes.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/selectors/consuming_selector.h"
 #include "rill/samplers/selectors/staleness_selector.h"
@@ -250,8 +254,51 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakeTorchRlSampler(
   return MakeUniformSampler();
 }
 
+namespace {
+
+// The saved options of a sampler of this kind have the values of this one.
+absl::Status CheckSampler(const TorchRlReplayBuffer& saved,
+                          const Sampler& sampler,
+                          const ReplayBuffer::OpenOptions& open_options) {
+  static constexpr absl::string_view kSaved[] = {
+      "selector.alpha",         "selector.beta",
+      "selector.epsilon",       "selector.drop_last",
+      "selector.max_staleness", "selector.max_times_sampled"};
+  RILL_ASSIGN_OR_RETURN(const auto theirs, MakeTorchRlSampler(saved));
+  if (theirs->name() != sampler.name()) return absl::OkStatus();
+  const OptionValues values = sampler.option_values();
+  const OptionValues saved_values = theirs->option_values();
+  std::vector<OptionChange> changes;
+  std::string kind;
+  for (const OptionValues::Value& was : saved_values.values()) {
+    if (was.name == "selector") kind = was.text;
+    if (std::find(std::begin(kSaved), std::end(kSaved), was.name) ==
+        std::end(kSaved)) {
+      continue;
+    }
+    for (const OptionValues::Value& is : values.values()) {
+      if (is.name != was.name || is.text == was.text) continue;
+      changes.push_back({.option = absl::StrCat("sampler.", is.name),
+                         .kind = kind,
+                         .saved = was.text,
+                         .opened = is.text});
+    }
+  }
+  if (open_options.changed_options != nullptr) {
+    *open_options.changed_options = changes;
+  }
+  return replay_internal::CheckChanges("OpenTorchRl", changes, {},
+                                       open_options.accept_options);
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
-    const TorchRlReplayBuffer& saved, ReplayBuffer::Options options) {
+    const TorchRlReplayBuffer& saved, ReplayBuffer::Options options,
+    const ReplayBuffer::OpenOptions& open_options) {
+  if (options.sampler != nullptr) {
+    RILL_RETURN_IF_ERROR(CheckSampler(saved, *options.sampler, open_options));
+  }
   const auto* priorities = std::get_if<TorchRlPriorities>(&saved.sampler);
   if (priorities != nullptr) {
     RILL_RETURN_IF_ERROR(CheckValues(priorities->values,

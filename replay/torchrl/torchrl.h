@@ -27,7 +27,11 @@ namespace rill {
 // A buffer of `options` with the saved rows and priorities. What `options`
 // leave out is taken from there: `storage` (a DenseStorage of its size, not
 // mapped), `sampler` (MakeTorchRlSampler; slices left no state, so theirs is
-// uniform), `batch_size`. A sampler of one's own gets the priorities too.
+// uniform), `batch_size`. A sampler of one's own gets the priorities too. If it
+// is of the saved kind, the options that were saved (alpha, beta, epsilon,
+// drop_last, max_staleness, max_times_sampled) are compared: another value is
+// FAILED_PRECONDITION with both, or taken over, as accept_options and
+// changed_options say. The others of `open_options` mean nothing here.
 //
 // What stays: FillFromTorchRl says it of the rows; each row's priority to a
 // float32's last bit, and the largest that was given, which new rows get; what
@@ -45,7 +49,8 @@ namespace rill {
 // rows, as before.
 // Cost: O(rows).
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
-    const TorchRlReplayBuffer& saved, ReplayBuffer::Options options);
+    const TorchRlReplayBuffer& saved, ReplayBuffer::Options options,
+    const ReplayBuffer::OpenOptions& open_options = {});
 
 // Puts the saved rows into an empty storage, oldest first, without the leaf
 // `index` of the peer's writers (int64, one a row: samples have their own).

@@ -18,7 +18,10 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/file_tree.h"
+#include "rill/replay/options/option_changes.h"
 #include "rill/replay/testing/numbered_steps.h"
+#include "rill/samplers/prioritized_sampler.h"
+#include "rill/samplers/uniform_sampler.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -198,6 +201,25 @@ TEST(TorchRlTest, C8PrioritizedStatesStayTo1e7) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto more,
                             ToTorchRl(*buffer, {.selector = selector}));
   EXPECT_NEAR(TreeOf(more)[5], std::pow(9.5 + 1e-8, 0.7), 1e-6);
+}
+
+TEST(TorchRlTest, ASamplerOfOnesOwnWithOtherOptionsIsRefusedOrTakenOver) {
+  const TorchRlReplayBuffer saved = Fixture("a");
+  const auto options = [](double alpha) {
+    ReplayBuffer::Options made;
+    made.sampler = *MakePrioritizedSampler({.alpha = alpha, .beta = 0.5});
+    return made;
+  };
+  std::vector<OptionChange> changes;
+  EXPECT_THAT(OpenTorchRl(saved, options(0.1), {.changed_options = &changes}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("sampler.selector (Prioritized): alpha: got "
+                                 "0.7 in the directory, want 0.1")));
+  EXPECT_EQ(changes.size(), 1u);
+  RILL_EXPECT_OK(OpenTorchRl(saved, options(0.1), {.accept_options = true}));
+  RILL_EXPECT_OK(OpenTorchRl(saved, options(0.7)));
+  // Another kind is one's own choice.
+  EXPECT_THAT(OpenTorchRl(saved, {.sampler = MakeUniformSampler()}), IsOk());
 }
 
 TEST(TorchRlTest, ValuesThatDoNotFitTheRowsAreRefused) {

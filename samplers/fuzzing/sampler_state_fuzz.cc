@@ -170,9 +170,8 @@ void Try(FuzzInput* input) {
   const std::string changed = Changed(before, input);
   std::vector<std::string> others;
   if (input->TakeSmall(0, 1) > 0) {
-    for (const auto& value : sampler->option_values().values()) {
-      others.push_back(value.name);
-    }
+    const OptionValues options = sampler->option_values();
+    for (const auto& value : options.values()) others.push_back(value.name);
   }
   const absl::Status status =
       sampler->LoadChangedState(changed, others, /*moved=*/nullptr);

@@ -125,9 +125,10 @@ absl::StatusOr<TensorDict> OfflineToOnlineReplayBuffer::SaveState() const {
   return ensemble_->SaveState();
 }
 
-absl::Status OfflineToOnlineReplayBuffer::LoadState(const TensorDict& state) {
+absl::Status OfflineToOnlineReplayBuffer::LoadState(
+    const TensorDict& state, const ReplayBuffer::OpenOptions& options) {
   absl::MutexLock lock(&mutex_);
-  return ensemble_->LoadState(state);
+  return ensemble_->LoadState(state, options);
 }
 
 }  // namespace rill

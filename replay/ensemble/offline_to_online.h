@@ -83,7 +83,8 @@ class OfflineToOnlineReplayBuffer final : public Sink {
 
   // As ReplayBufferEnsemble: the schedule goes on where it was.
   absl::StatusOr<TensorDict> SaveState() const;
-  absl::Status LoadState(const TensorDict& state);
+  absl::Status LoadState(const TensorDict& state,
+                         const ReplayBuffer::OpenOptions& options = {});
 
  private:
   OfflineToOnlineReplayBuffer(std::unique_ptr<ReplayBufferEnsemble> ensemble,

@@ -122,8 +122,17 @@ class ReplayBufferEnsemble {
   // themselves (ReplayBuffer::Save). LoadState takes the state of an ensemble
   // of as many members, else is INVALID_ARGUMENT or NOT_FOUND and changes
   // nothing. What was held after an error is dropped.
+  //
+  // Shares (Member::share, as given), `stacked`, `buffers_sampled` and the
+  // options of transforms are compared as ReplayBuffer::Open compares its own.
+  // A difference is FAILED_PRECONDITION with both values, or taken over, as
+  // accept_options and changed_options say. Shares of SetShares are state.
   absl::StatusOr<TensorDict> SaveState() const;
-  absl::Status LoadState(const TensorDict& state);
+  absl::Status LoadState(const TensorDict& state) {
+    return LoadState(state, ReplayBuffer::OpenOptions());
+  }
+  absl::Status LoadState(const TensorDict& state,
+                         const ReplayBuffer::OpenOptions& options);
 
  private:
   struct State;

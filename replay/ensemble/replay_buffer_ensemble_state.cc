@@ -2,15 +2,20 @@
 // What comes back to a ReplayBufferEnsemble: priorities, and its state.
 #include "rill/replay/ensemble/replay_buffer_ensemble_state.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/formats/manifest.h"
 #include "rill/replay/ensemble/part_merge.h"
+#include "rill/replay/options/option_changes.h"
 #include "rill/replay/sample_origins.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill {
@@ -22,6 +27,7 @@ using replay_internal::kIndexKey;
 
 constexpr absl::string_view kUpdate = "ReplayBufferEnsemble::UpdatePriorities";
 constexpr absl::string_view kLoad = "ReplayBufferEnsemble::LoadState";
+constexpr absl::string_view kOptionsKey = "options";
 
 // A leaf as numbers in host memory, whatever its shape and place.
 template <typename T>
@@ -35,6 +41,34 @@ absl::StatusOr<std::vector<T>> NumbersOf(absl::string_view caller,
   const auto numbers = leaf->Flat<T>();
   RILL_RETURN_IF_ERROR(numbers.status()) << caller << ": \"" << key << "\"";
   return std::vector<T>(numbers->begin(), numbers->end());
+}
+
+// The options of a state, each a text.
+TensorDict TextsAsDict(const OptionValues& values) {
+  TensorDict texts;
+  for (const OptionValues::Value& value : values.values()) {
+    const auto size = static_cast<int64_t>(value.text.size());
+    const std::vector<uint8_t> bytes(value.text.begin(), value.text.end());
+    // Names are keys, and texts are not empty.
+    texts.Set(value.name, *Tensor::From<uint8_t>(bytes, Shape({size})))
+        .IgnoreError();
+  }
+  return texts;
+}
+
+// None where the state is from before they were saved.
+absl::StatusOr<Manifest> OptionsOf(const TensorDict& saved) {
+  Manifest manifest;
+  const TensorDict* const texts = saved.FindDict(kOptionsKey);
+  if (texts == nullptr) return manifest;
+  OptionValues values;
+  for (const std::string& name : texts->Keys()) {
+    RILL_ASSIGN_OR_RETURN(const auto bytes,
+                          NumbersOf<uint8_t>(kLoad, *texts, name));
+    values.Choice(name, std::string(bytes.begin(), bytes.end()));
+  }
+  replay_internal::SaveOptions(values, &manifest);
+  return manifest;
 }
 
 // What one member's rows of a batch are.
@@ -124,10 +158,27 @@ absl::StatusOr<TensorDict> ReplayBufferEnsemble::SaveState() const {
       &saved));
   RILL_ASSIGN_OR_RETURN(TensorDict transforms, state.transforms->SaveState());
   RILL_RETURN_IF_ERROR(saved.Set("transforms", std::move(transforms)));
+  RILL_RETURN_IF_ERROR(saved.Set(std::string(kOptionsKey),
+                                 TextsAsDict(state.ComparedOptions())));
   return saved;
 }
 
-absl::Status ReplayBufferEnsemble::LoadState(const TensorDict& saved) {
+OptionValues ReplayBufferEnsemble::State::ComparedOptions() const {
+  OptionValues values;
+  for (size_t i = 0; i < members.size(); ++i) {
+    values.Double(absl::StrCat("members.", i, ".share"), members[i].share);
+  }
+  values.Bool("stacked", stacked).Int("buffers_sampled", buffers_sampled);
+  for (size_t i = 0; i < transforms->transforms().size(); ++i) {
+    const Transform& transform = *transforms->transforms()[i];
+    values.Part(absl::StrCat("transforms.", i), transform.name(),
+                transform.option_values());
+  }
+  return values;
+}
+
+absl::Status ReplayBufferEnsemble::LoadState(
+    const TensorDict& saved, const ReplayBuffer::OpenOptions& options) {
   State& state = *state_;
   const size_t n = state.members.size();
   RILL_ASSIGN_OR_RETURN(auto shares, NumbersOf<double>(kLoad, saved, "shares"));
@@ -153,6 +204,22 @@ absl::Status ReplayBufferEnsemble::LoadState(const TensorDict& saved) {
                     "two, the first >= 0");
   }
   absl::MutexLock lock(&state.mutex);
+  RILL_ASSIGN_OR_RETURN(const Manifest before, OptionsOf(saved));
+  const OptionValues values = state.ComparedOptions();
+  RILL_ASSIGN_OR_RETURN(const std::vector<OptionChange> changes,
+                        replay_internal::CompareOptions(before, values));
+  if (options.changed_options != nullptr) *options.changed_options = changes;
+  RILL_RETURN_IF_ERROR(replay_internal::CheckChanges(kLoad, changes, values,
+                                                     options.accept_options));
+  const bool has_other_shares =
+      std::any_of(changes.begin(), changes.end(), [](const auto& change) {
+        return absl::StartsWith(change.option, "members.");
+      });
+  if (has_other_shares) {
+    std::vector<double> given;
+    for (const Member& member : state.members) given.push_back(member.share);
+    RILL_ASSIGN_OR_RETURN(shares, state.Normalised(kLoad, given));
+  }
   RILL_RETURN_IF_ERROR(state.transforms->LoadState(transforms)) << kLoad;
   state.shares = std::move(shares);
   state.carry = std::move(carry);

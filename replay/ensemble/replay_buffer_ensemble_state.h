@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "rill/base/option_values.h"
 #include "rill/replay/ensemble/replay_buffer_ensemble.h"
 #include "rill/transforms/compose.h"
 
@@ -38,6 +39,9 @@ struct ReplayBufferEnsemble::State {
         carry(members.size()),
         items(members.size()),
         held(members.size()) {}
+
+  // That the state is compared by.
+  OptionValues ComparedOptions() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   std::string Label(size_t i) const;
   bool has_equal_parts() const { return stacked || buffers_sampled > 0; }

@@ -18,12 +18,14 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
+#include "rill/replay/options/option_changes.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
+#include "rill/transforms/reward_scaling.h"
 
 namespace rill {
 namespace {
@@ -572,6 +574,43 @@ TEST(ReplayBufferEnsembleTest, StatesOfOthersChangeNothing) {
   }
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict after, ensemble->SaveState());
   RILL_EXPECT_OK(after.CheckEqual(own));
+}
+
+TEST(ReplayBufferEnsembleTest, OptionsOfAStateAreComparedOrTakenOver) {
+  const auto make = [](double share, double scale, bool stacked = false) {
+    ReplayBufferEnsemble::Options options = {
+        .members = MembersWith({1, 1}), .batch_size = 8, .stacked = stacked};
+    options.members[1].share = share;
+    options.transforms.push_back(*RewardScaling::Create({.scale = scale}));
+    return Make(std::move(options));
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, make(1, 2)->SaveState());
+  RILL_EXPECT_OK(make(1, 2)->LoadState(state));
+  EXPECT_THAT(make(3, 10)->LoadState(state),
+              StatusIs(kFailedPrecondition,
+                       AllOf(HasSubstr("members.1.share: got 1 in the "
+                                       "directory, want 3"),
+                             HasSubstr("transforms.0 (RewardScaling): scale: "
+                                       "got 2 in the directory, want 10"))));
+  EXPECT_THAT(make(1, 2, true)->LoadState(state),
+              StatusIs(kFailedPrecondition, HasSubstr("stacked: got false")));
+  std::vector<OptionChange> changes;
+  auto other = make(3, 10);
+  RILL_ASSERT_OK(other->LoadState(
+      state, {.accept_options = true, .changed_options = &changes}));
+  EXPECT_EQ(changes.size(), 2u);
+  EXPECT_THAT(other->GetStats().shares, ElementsAre(0.25, 0.75));
+  // What was set while it ran is state.
+  auto set = make(1, 2);
+  RILL_ASSERT_OK(set->SetShares({1, 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict of_set, set->SaveState());
+  auto same = make(1, 2);
+  RILL_ASSERT_OK(same->LoadState(of_set));
+  EXPECT_THAT(same->GetStats().shares, ElementsAre(0.25, 0.75));
+  // One from before options were saved.
+  TensorDict old = state;
+  RILL_ASSERT_OK(old.Delete("options"));
+  RILL_EXPECT_OK(make(3, 10)->LoadState(old));
 }
 
 TEST(ReplayBufferEnsembleTest, SamplersWritersAndLearnersGoSideBySide) {

@@ -26,12 +26,11 @@
 #include "rill/samplers/transition_unit.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/samplers/uniform_selector.h"
-#include "rill/samplers/units/frame_stack_unit.h"
 #include "rill/samplers/units/hindsight_unit.h"
-#include "rill/samplers/units/n_step_unit.h"
 #include "rill/samplers/units/sequence_unit.h"
 #include "rill/samplers/units/slice_unit.h"
 #include "rill/samplers/units/trajectory_unit.h"
+#include "rill/samplers/units/window_unit.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/compose.h"
 #include "rill/transforms/function_transform.h"
@@ -42,6 +41,7 @@
 #include "rill/transforms/to_device.h"
 #include "rill/transforms/units/hindsight_relabel.h"
 #include "rill/transforms/units/n_step_returns.h"
+#include "rill/transforms/units/row_arithmetic.h"
 #include "rill/transforms/units/sequence_marks.h"
 #include "rill/transforms/units/slice_marks.h"
 #include "rill/transforms/units/stack_frames.h"
@@ -104,6 +104,12 @@ OptionValues ValuesOfSelector(absl::StatusOr<std::unique_ptr<Selector>> made) {
 OptionValues ValuesOfUnit(absl::StatusOr<std::unique_ptr<Unit>> made) {
   RILL_EXPECT_OK(made);
   return (*made)->option_values();
+}
+
+template <typename Part>
+OptionValues ValuesOfPart(absl::StatusOr<Part> made) {
+  RILL_EXPECT_OK(made);
+  return made->option_values();
 }
 
 // --- Selectors. Each binding names all fields: one that is added breaks it,
@@ -239,7 +245,7 @@ TEST(OptionValuesOfPartsTest, SelectorsAndUnitsWithoutOptionsHaveNone) {
 TEST(OptionValuesOfPartsTest, SamplerHasThoseOfBothParts) {
   const auto of = [](double alpha, int64_t steps) {
     return (*MakeSampler(*PrioritizedSelector::Create({.alpha = alpha}),
-                         *MakeNStepUnit({.steps = steps}), "Mine"))
+                         *MakeWindowUnit({.steps = steps}), "Mine"))
         ->option_values();
   };
   const auto alpha = Compare(of(0.6, 3), of(0.7, 3));
@@ -252,22 +258,14 @@ TEST(OptionValuesOfPartsTest, SamplerHasThoseOfBothParts) {
 
 // --- Units -------------------------------------------------------------------
 
-TEST(OptionValuesOfPartsTest, NStep) {
-  using Options = NStepUnitOptions;
-  [[maybe_unused]] const auto& [steps] = Options();
+TEST(OptionValuesOfPartsTest, Window) {
+  using Options = RowWindows;
+  [[maybe_unused]] const auto& [frames, steps] = Options();
   ExpectEachReported<Options>(
-      [] { return Options{.steps = 3}; },
-      [](Options o) { return ValuesOfUnit(MakeNStepUnit(o)); },
-      {{"steps", [](Options& o) { o.steps = 5; }}});
-}
-
-TEST(OptionValuesOfPartsTest, FrameStack) {
-  using Options = FrameStackUnitOptions;
-  [[maybe_unused]] const auto& [frames] = Options();
-  ExpectEachReported<Options>(
-      [] { return Options{.frames = 4}; },
-      [](Options o) { return ValuesOfUnit(MakeFrameStackUnit(o)); },
-      {{"frames", [](Options& o) { o.frames = 2; }}});
+      [] { return Options{.frames = 4, .steps = 3}; },
+      [](Options o) { return ValuesOfUnit(MakeWindowUnit(o)); },
+      {{"frames", [](Options& o) { o.frames = 2; }},
+       {"steps", [](Options& o) { o.steps = 5; }}});
 }
 
 TEST(OptionValuesOfPartsTest, Hindsight) {
@@ -298,26 +296,30 @@ TEST(OptionValuesOfPartsTest, Trajectory) {
 
 TEST(OptionValuesOfPartsTest, Sequence) {
   using Options = SequenceUnitOptions;
-  [[maybe_unused]] const auto& [length, burn_in, dilation, period, end,
-                                needs_burn_in] = Options();
-  for (const auto other : {SequenceEnd::kStop, SequenceEnd::kStrict}) {
+  [[maybe_unused]] const auto& [length, burn_in, bootstrap, dilation, period,
+                                end, needs_burn_in, windows] = Options();
+  for (const auto other : {SequenceEnd::kStop, SequenceEnd::kStrict,
+                           SequenceEnd::kShift, SequenceEnd::kIncludeReset}) {
     ExpectEachReported<Options>(
         [] { return Options{.length = 8}; },
         [](Options o) { return ValuesOfUnit(MakeSequenceUnit(o)); },
         {{"length", [](Options& o) { o.length = 9; }},
          {"burn_in", [](Options& o) { o.burn_in = 2; }},
+         {"bootstrap", [](Options& o) { o.bootstrap = 1; }},
          {"dilation", [](Options& o) { o.dilation = 2; }},
          {"period", [](Options& o) { o.period = 4; }},
          {"end", [other](Options& o) { o.end = other; }},
-         {"needs_burn_in", [](Options& o) { o.needs_burn_in = true; }}});
+         {"needs_burn_in", [](Options& o) { o.needs_burn_in = true; }},
+         {"windows.frames", [](Options& o) { o.windows.frames = 2; }},
+         {"windows.steps", [](Options& o) { o.windows.steps = 2; }}});
   }
 }
 
 TEST(OptionValuesOfPartsTest, Slice) {
   using Options = SliceUnitOptions;
   [[maybe_unused]] const auto& [length, num_slices, batch_size, is_strict,
-                                is_padded, span_left, span_right, starts] =
-      Options();
+                                is_padded, span_left, span_right, starts,
+                                windows] = Options();
   for (const auto other : {SliceStarts::kRows, SliceStarts::kRecent}) {
     ExpectEachReported<Options>(
         [] { return Options{.length = 8, .is_strict = false, .span_left = 1}; },
@@ -327,7 +329,9 @@ TEST(OptionValuesOfPartsTest, Slice) {
          {"is_padded", [](Options& o) { o.is_padded = true; }},
          {"span_left", [](Options& o) { o.span_left = 0; }},
          {"span_right", [](Options& o) { o.span_right = 1; }},
-         {"starts", [other](Options& o) { o.starts = other; }}});
+         {"starts", [other](Options& o) { o.starts = other; }},
+         {"windows.frames", [](Options& o) { o.windows.frames = 2; }},
+         {"windows.steps", [](Options& o) { o.windows.steps = 2; }}});
   }
   // Two ways to say one length.
   EXPECT_EQ(ValuesOfUnit(MakeSliceUnit({.length = 8})),
@@ -342,7 +346,7 @@ TEST(OptionValuesOfPartsTest, NStepReturns) {
                                 done, steps_key, gamma_key] = Options();
   ExpectEachReported<Options>(
       [] { return Options(); },
-      [](Options o) { return ValuesOf(NStepReturns::Create(o)); },
+      [](Options o) { return ValuesOfPart(NStepReturns::Create(o)); },
       {{"num_steps", [](Options& o) { o.num_steps = 3; }},
        {"gamma", [](Options& o) { o.gamma = 0.9; }},
        {"reward_keys", [](Options& o) { o.reward_keys.push_back("next/b"); }},
@@ -359,7 +363,7 @@ TEST(OptionValuesOfPartsTest, StackFrames) {
       Options();
   ExpectEachReported<Options>(
       [] { return Options{.num_frames = 4, .keys = {"pixels"}}; },
-      [](Options o) { return ValuesOf(StackFrames::Create(o)); },
+      [](Options o) { return ValuesOfPart(StackFrames::Create(o)); },
       {{"num_frames", [](Options& o) { o.num_frames = 3; }},
        {"keys", [](Options& o) { o.keys.push_back("next/pixels"); }},
        {"dim", [](Options& o) { o.dim = -3; }},
@@ -374,7 +378,7 @@ TEST(OptionValuesOfPartsTest, SequenceMarks) {
   [[maybe_unused]] const auto& [length, burn_in, bootstrap] = Options();
   ExpectEachReported<Options>(
       [] { return Options(); },
-      [](Options o) { return ValuesOf(SequenceMarks::Create(o)); },
+      [](Options o) { return ValuesOfPart(SequenceMarks::Create(o)); },
       {{"length", [](Options& o) { o.length = 4; }},
        {"burn_in", [](Options& o) { o.burn_in = 2; }},
        {"bootstrap", [](Options& o) { o.bootstrap = 1; }}});
@@ -386,11 +390,39 @@ TEST(OptionValuesOfPartsTest, SliceMarks) {
       Options();
   ExpectEachReported<Options>(
       [] { return Options(); },
-      [](Options o) { return ValuesOf(SliceMarks::Create(o)); },
+      [](Options o) { return ValuesOfPart(SliceMarks::Create(o)); },
       {{"truncated_key", [](Options& o) { o.truncated_key = "next/u"; }},
        {"done_key", [](Options& o) { o.done_key = "next/d"; }},
        {"terminated_key", [](Options& o) { o.terminated_key = "next/t"; }},
        {"is_init_key", [](Options& o) { o.is_init_key = "first"; }}});
+}
+
+TEST(OptionValuesOfPartsTest, RowArithmeticHasThoseOfItsParts) {
+  using Options = RowArithmetic::Options;
+  [[maybe_unused]] const auto& [n_step, frames, slice_marks, sequence_marks] =
+      Options();
+  const auto all = [] {
+    return Options{.n_step = NStepReturns::Options{},
+                   .frames = StackFrames::Options{.keys = {"pixels"}},
+                   .slice_marks = SliceMarks::Options{},
+                   .sequence_marks = SequenceMarks::Options{}};
+  };
+  const OptionValues saved = ValuesOf(RowArithmetic::Create(all()));
+  const auto expect = [&](const char* option,
+                          const std::function<void(Options&)>& change) {
+    Options other = all();
+    change(other);
+    const std::vector<OptionChange> found =
+        Compare(saved, ValuesOf(RowArithmetic::Create(other)));
+    ASSERT_EQ(found.size(), 1u) << option;
+    EXPECT_EQ(found[0].option, option);
+  };
+  expect("n_step.gamma", [](Options& o) { o.n_step->gamma = 0.5; });
+  expect("frames.dim", [](Options& o) { o.frames->dim = -3; });
+  expect("slice_marks.is_init_key",
+         [](Options& o) { o.slice_marks->is_init_key = "first"; });
+  expect("sequence_marks.length",
+         [](Options& o) { o.sequence_marks->length = 4; });
 }
 
 TEST(OptionValuesOfPartsTest, HindsightRelabel) {

@@ -18,6 +18,7 @@
 #include "rill/formats/file_tree.h"
 #include "rill/replay/options/option_changes.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/sample_units.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/replay/writers/removing_writer.h"
 #include "rill/replay/writers/top_k_writer.h"
@@ -32,14 +33,12 @@
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/samplers/uniform_selector.h"
-#include "rill/samplers/units/n_step_unit.h"
 #include "rill/samplers/units/sequence_unit.h"
 #include "rill/samplers/units/slice_unit.h"
 #include "rill/samplers/units/trajectory_unit.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/reward_scaling.h"
-#include "rill/transforms/units/n_step_returns.h"
 
 namespace rill {
 namespace {
@@ -196,10 +195,9 @@ TEST(ReplayBufferOptionsTest, AnotherSelectorIsRefusedAllTheSame) {
 
 ReplayBuffer::Options NStepOptions(int64_t steps, double gamma, double scale,
                                    int64_t prefetch) {
-  ReplayBuffer::Options options = OptionsOf(*MakeSampler(
-      MakeUniformSelector(), *MakeNStepUnit({.steps = steps}), "NStepSampler"));
-  options.unit_transform =
-      *NStepReturns::Create({.num_steps = steps, .gamma = gamma});
+  ReplayBuffer::Options options = OptionsOf(*MakeUniformSamplerOver(
+      *MakeTransitions({.n_step = NStepReturns::Options{.num_steps = steps,
+                                                        .gamma = gamma}})));
   options.transforms.push_back(*RewardScaling::Create({.scale = scale}));
   options.prefetch = prefetch;
   return options;
@@ -216,10 +214,12 @@ TEST(ReplayBufferOptionsTest, GammaStepsAndScaleAreReportedTogether) {
           kFailedPrecondition,
           AllOf(HasSubstr("sampler.unit (NStep): steps: got 3 in the "
                           "directory, want 5"),
-                HasSubstr("unit_transform (NStepReturns): num_steps: got 3 in "
-                          "the directory, want 5"),
-                HasSubstr("unit_transform (NStepReturns): gamma: got 0.9 in "
-                          "the directory, want 0.5"),
+                HasSubstr(
+                    "unit_transform.n_step (NStepReturns): num_steps: got 3 in "
+                    "the directory, want 5"),
+                HasSubstr(
+                    "unit_transform.n_step (NStepReturns): gamma: got 0.9 in "
+                    "the directory, want 0.5"),
                 HasSubstr("transforms.0 (RewardScaling): scale: got 0.1 in "
                           "the directory, want 10"))));
   RILL_EXPECT_OK(ReplayBuffer::Open(directory, NStepOptions(3, 0.9, 0.1, 0)));

@@ -350,7 +350,7 @@ class ReplayBuffer : public Sink {
   // those that were appended later are discarded, for good.
   // FAILED_PRECONDITION where it is another storage, was cleared or loaded
   // since, or where rows were overwritten: says how many of how many. With an
-  // error, or killed on the way, its rows are as before.
+  // error its rows are as before; killed on the way, that or the position's.
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Open(
       const std::string& directory, Options options);
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Open(

@@ -90,10 +90,10 @@ class MemmapStorage {
   //   live. Cursors never go back but by Clear and Load.
   // - Read copies whole rows, each the newest of its slot at a moment of the
   //   call: it copies again what was touched meanwhile, and waits for what is
-  //   in flight. UNAVAILABLE after some tenths of a second, so also for slots
-  //   that a killed Extend had begun to overwrite (they are not live), and for
-  //   all while a WriteAt is in flight or rows are discarded, or were when the
-  //   process was killed.
+  //   in flight. UNAVAILABLE after some tenths of a second. So also for slots
+  //   that a killed Extend had begun to overwrite (they are not live). So for
+  //   all while a WriteAt is in flight or rows are discarded, or where the
+  //   writer was killed in the middle of that.
   // - Everything that writes, leases or observes is FAILED_PRECONDITION and
   //   names the owner. Directories that are removed and made anew are others:
   //   a reader goes on with what it has opened.

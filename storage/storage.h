@@ -214,8 +214,8 @@ class Storage {
   // many of how many; or, with `accept_newer`, the rows stay as they are, and
   // `accept` is told. FAILED_PRECONDITION where the position is another
   // storage's, or of rows before a Clear or a Load; DATA_LOSS where the bytes
-  // are damaged. With an error, or killed on the way, the rows are as they
-  // were.
+  // are damaged. With an error the rows are as they were; killed on the way,
+  // they are that, or the position's.
   using AcceptPosition = absl::FunctionRef<absl::Status(const PositionRows&)>;
   virtual absl::Status LoadPosition(absl::string_view /*position*/,
                                     bool /*accept_newer*/,

@@ -539,6 +539,7 @@ TEST_F(ReplayBufferPositionTest, KilledOnTheWayItStandsHereOrThere) {
     for (int64_t i = 0; i < 2; ++i) want.push_back(Work(*buffer));
   }
   int64_t here = 0;
+  bool is_there = false;
   bool is_done = false;
   for (int64_t kill_at = 1; !is_done; ++kill_at) {
     const pid_t child = fork();
@@ -560,8 +561,10 @@ TEST_F(ReplayBufferPositionTest, KilledOnTheWayItStandsHereOrThere) {
     ASSERT_EQ(waitpid(child, &how, 0), child);
     is_done = WIFEXITED(how) && WEXITSTATUS(how) == 0;
     ASSERT_TRUE(is_done || WIFSIGNALED(how)) << WEXITSTATUS(how);
-    ASSERT_EQ(OpenFiles()->size(), kLanes * (is_done ? 25 : 35)) << kill_at;
-    here += is_done ? 0 : 1;
+    const int64_t size = OpenFiles()->size();
+    is_there = is_there || is_done || size == kLanes * 25;
+    ASSERT_EQ(size, kLanes * (is_there ? 25 : 35)) << kill_at;
+    here += is_there ? 0 : 1;
   }
   EXPECT_GT(here, 5);
   // Whatever has happened, the position is there.

@@ -115,7 +115,7 @@ class MemmapDiscardTest : public ::testing::TestWithParam<Form> {
  protected:
   void SetUp() override { options_.directory = FreshPath("discard"); }
 
-  // What is live is whole, and what is not is zeros in every file.
+  // Live rows are whole, all others are zeros in every file.
   void Check(const Storage& storage, const std::string& directory,
              const std::string& when);
   void Check(const Storage& storage, const std::string& when) {

@@ -6,10 +6,10 @@ torch where that is installed. It takes no lock and writes nothing, so the
 writer neither waits for it nor notices it.
 
     import rill_reader
-    reader = rill_reader.Reader("/data/storage")  # What MemmapStorage made.
-    batch = reader.sample(256)                    # 256 live rows, any order.
-    batch["next/reward"]                          # NumPy, [256, 1].
-    batch.torch()["observation"]                  # A tensor of the same bytes.
+    reader = rill_reader.Reader("/data/storage")    # Made by MemmapStorage.
+    batch = reader.sample(256)                      # 256 live rows, any order.
+    batch["next/reward"]                            # NumPy, [256, 1].
+    batch.torch()["observation"]                    # A tensor of the same bytes.
     recent = reader.read(last=100, layout="lanes")  # [lanes, 100, ...], in order.
 
 Rows of a batch are live: neither never written, nor discarded, nor half
@@ -17,7 +17,8 @@ overwritten. What the writer overwrote while it was copied is left out of `read`
 and drawn again by `sample`. Two rows of one batch may be from before and after
 a write in place (WriteAt), each of them whole.
 
-Keys are Rill's: "observation", "next/reward". bfloat16 has no NumPy dtype: those
+A directory that is removed and made anew is another one: open it again. Keys
+are Rill's: "observation", "next/reward". bfloat16 has no NumPy dtype: those
 leaves are uint16 with the same bits, and torch.bfloat16 in `torch()`.
 
 Errors: RillError, and its kinds. NotFoundError: no storage there, or none whose
@@ -175,6 +176,17 @@ class Leaf:
 
     def __repr__(self):
         return "%s%s" % (self.dtype, list(self.shape))
+
+    # Rows are copied as one item of bytes each, which takes NumPy less time than
+    # a few elements do.
+    def empty(self, shape):
+        return np.empty(shape, "V%d" % max(self.bytes, 1))
+
+    def elements(self, rows):
+        """The arrays of such rows, without a copy."""
+        if self.bytes == 0:
+            return np.empty(rows.shape + self.shape, self.numpy_dtype)
+        return rows.view(self.numpy_dtype).reshape(rows.shape + self.shape)
 
 
 class _Description:
@@ -444,7 +456,7 @@ class Reader:
         self.spec = about.leaves  # A Leaf by key, in the storage's order.
         self._record = _Record(os.path.join(self.directory, "rill.commit"), self.lanes,
                                self.lane_capacity)
-        self._grids = self._map_rows(about)
+        self._rows, self._grids = self._map_rows(about)
         if self._identity() != identity:
             raise UnavailableError("%r: got another directory while it was opened, want one; try "
                                    "again" % self.directory)
@@ -514,7 +526,7 @@ class Reader:
         keys = self._keys(keys)
         rng = rng if rng is not None else np.random.default_rng()
         deadline = time.monotonic() + self.timeout
-        out = {key: np.empty((n,) + self.spec[key].shape, self.spec[key].numpy_dtype) for key in keys}
+        out = {key: self.spec[key].empty(n) for key in keys}
         lane, step = np.zeros(n, np.int64), np.zeros(n, np.int64)
         pending, generation = np.arange(n), None
         while pending.size:
@@ -529,14 +541,14 @@ class Reader:
             lane[pending] = np.searchsorted(ends, drawn, "right")
             step[pending] = view.end[lane[pending]] - (ends[lane[pending]] - drawn)
             for key in keys:
-                out[key][pending] = self._grids[key][lane[pending], step[pending] % self.lane_capacity]
+                out[key][pending] = self._rows[key][lane[pending], step[pending] % self.lane_capacity]
             _fence()
             now = self._record.look()
             if now.generation == generation:
                 pending = pending[step[pending] < now.first[lane[pending]]]
             if pending.size:
                 self._check(deadline, "rows that were drawn are overwritten as fast as they are copied")
-        return Batch(out, lane, step, self.spec)
+        return Batch(self._elements(out), lane, step, self.spec)
 
     # What the above is made of.
 
@@ -548,15 +560,17 @@ class Reader:
         return about.st_dev, about.st_ino, about.st_ctime_ns
 
     def _map_rows(self, about):
-        """Of each key its rows as [lanes, lane_capacity, ...]."""
+        """Of each key its rows as [lanes, lane_capacity], and those with their
+        elements."""
         slots = self.capacity
         rows = None
         if about.layout == "rows" and about.stride > 0:
             rows = _map(os.path.join(self.directory, "rows.bin"), slots * about.stride)
-        grids = {}
+        raw, grids = {}, {}
         for key, leaf in self.spec.items():
             if leaf.bytes == 0:
-                grids[key] = np.empty((self.lanes, self.lane_capacity) + leaf.shape, leaf.numpy_dtype)
+                raw[key] = np.broadcast_to(leaf.empty(1), (self.lanes, self.lane_capacity))
+                grids[key] = leaf.elements(raw[key])
                 continue
             if rows is None:
                 path = os.path.join(self.directory, *map(_name, _components(key))) + ".memmap"
@@ -567,9 +581,14 @@ class Reader:
             time_major = about.order == "time_major" and self.lanes > 1
             outer = (stride, self.lanes * stride) if time_major else \
                 (self.lane_capacity * stride, stride)
+            raw[key] = np.ndarray((self.lanes, self.lane_capacity), "V%d" % leaf.bytes, buffer, offset,
+                                  outer)
             grids[key] = np.ndarray((self.lanes, self.lane_capacity) + leaf.shape, leaf.numpy_dtype,
                                     buffer, offset, outer + inner)
-        return grids
+        return raw, grids
+
+    def _elements(self, rows):
+        return {key: self.spec[key].elements(array) for key, array in rows.items()}
 
     def _keys(self, keys):
         if keys is None:
@@ -612,13 +631,12 @@ class Reader:
         row_bytes = max(1, sum(self.spec[key].bytes for key in keys))
         block = max(1, _COPY_BYTES // (row_bytes * self.lanes))
         shape = (self.lanes, time_) if layout == "lanes" else (int(counts.sum()),)
-        out = {key: np.empty(shape + self.spec[key].shape, self.spec[key].numpy_dtype) for key in keys}
+        out = {key: self.spec[key].empty(shape) for key in keys}
         # What is written of `out`, and of the rows: a lane, or all of them where
         # they stand at the same steps.
         if (first == first[0]).all() and (counts == time_).all():
-            parts = [(0, slice(None), {
-                key: array.reshape((self.lanes, time_) + self.spec[key].shape)
-                for key, array in out.items()})]
+            parts = [(0, slice(None),
+                      {key: array.reshape(self.lanes, time_) for key, array in out.items()})]
         elif layout == "lanes":
             parts = [(lane, lane, {key: array[lane] for key, array in out.items()})
                      for lane in range(self.lanes)]
@@ -650,9 +668,9 @@ class Reader:
             to = slice(step - first, step - first + count)
             for key, target in targets.items():
                 if isinstance(lanes, slice):
-                    target[:, to] = self._grids[key][:, position:position + count]
+                    target[:, to] = self._rows[key][:, position:position + count]
                 else:
-                    target[to] = self._grids[key][lanes, position:position + count]
+                    target[to] = self._rows[key][lanes, position:position + count]
             step += count
 
     def _batch(self, out, view, first, kept, layout):
@@ -664,7 +682,7 @@ class Reader:
                 out = {key: np.ascontiguousarray(array[:, lost:]) for key, array in out.items()}
             lane = np.broadcast_to(np.arange(self.lanes)[:, None], (self.lanes, time_)).copy()
             step = (view.end - time_)[:, None] + np.arange(time_)
-            return Batch(out, lane, step, self.spec)
+            return Batch(self._elements(out), lane, step, self.spec)
         lane = np.repeat(np.arange(self.lanes), view.end - first)
         ends = np.cumsum(view.end - first)
         step = np.arange(lane.size) - (ends - view.end)[lane]
@@ -672,4 +690,4 @@ class Reader:
             whole = step >= kept[lane]
             out = {key: array[whole] for key, array in out.items()}
             lane, step = lane[whole], step[whole]
-        return Batch(out, lane, step, self.spec)
+        return Batch(self._elements(out), lane, step, self.spec)

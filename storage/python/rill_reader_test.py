@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """rill_reader beside a writer in another process, and over damaged files.
 
-usage: rill_reader_test.py WRITE_NUMBERED   (the writer's program)
+usage: rill_reader_test.py WRITE_NUMBERED README   (the writer's program, and a
+  page whose Python lines are run)
 """
 import itertools
 import os
 import random
+import re
 import select
 import shutil
 import struct
@@ -85,9 +87,9 @@ class ReaderTest(unittest.TestCase):
         if "next/id" in batch:
             number += batch["next/id"][..., 0] & ~((1 << 52) - 1)  # Changes.
             np.testing.assert_array_equal(batch["next/id"][..., 0], number)
-        if "wide" in batch:
+        if "observation" in batch:
             np.testing.assert_array_equal(
-                batch["wide"], np.broadcast_to(number[..., None], batch["wide"].shape))
+                batch["observation"], np.broadcast_to(number[..., None], batch["observation"].shape))
 
     def expect_steps(self, batch, windows):
         """The rows are steps [first, end) of each lane."""
@@ -105,8 +107,8 @@ class LiveRowsTest(ReaderTest):
                 reader = rill_reader.Reader(self.path)
                 self.assertEqual((reader.lanes, reader.lane_capacity, reader.capacity), (3, 32, 96))
                 self.assertEqual(reader.size, 0)
-                self.assertEqual(reader.read()["wide"].shape, (0, 512))
-                self.assertEqual(reader.read(layout="lanes")["wide"].shape, (3, 0, 512))
+                self.assertEqual(reader.read()["observation"].shape, (0, 512))
+                self.assertEqual(reader.read(layout="lanes")["observation"].shape, (3, 0, 512))
                 writer.do("extend 0 3 10")
                 self.expect_steps(reader.read(), [(0, 10)] * 3)
                 writer.do("extend 1 1 5")
@@ -120,7 +122,7 @@ class LiveRowsTest(ReaderTest):
                 writer.do("extend 0 3 40")  # Goes round.
                 self.expect_steps(reader.read(), [(18, 50), (23, 55), (18, 50)])
                 self.expect_steps(reader.read(layout="lanes"), [(18, 50), (23, 55), (18, 50)])
-                self.assertEqual(reader.read(layout="lanes")["wide"].shape, (3, 32, 512))
+                self.assertEqual(reader.read(layout="lanes")["observation"].shape, (3, 32, 512))
                 writer.do("clear")
                 self.assertEqual(reader.size, 0)
                 writer.do("extend 2 1 3")
@@ -137,14 +139,14 @@ class LiveRowsTest(ReaderTest):
         writer.do("extend 0 1 40")
         reader = rill_reader.Reader(self.path)
         self.expect_steps(reader.read(), [(8, 40)])
-        self.assertEqual(reader.read(layout="lanes", last=5)["wide"].shape, (1, 5, 512))
+        self.assertEqual(reader.read(layout="lanes", last=5)["observation"].shape, (1, 5, 512))
 
     def test_every_dtype_and_key(self):
         for layout, order in FORMS:
             writer = self.writer(layout, order)
             writer.do("extend 0 3 20")
             reader = rill_reader.Reader(self.path)
-            self.assertEqual(reader.keys[:3], ("wide", "next/id", "none"))
+            self.assertEqual(reader.keys[:4], ("observation", "next/id", "next/reward", "none"))
             batch = reader.read()
             self.assertEqual(batch["none"].shape, (60, 0, 2))
             number = batch.lane * (1 << 40) + batch.step
@@ -186,7 +188,7 @@ class LiveRowsTest(ReaderTest):
         drawn = np.concatenate([count[0, :20], count[1, 18:50], count[2, :20]])
         # 417 of each of 72, with a deviation of 20.
         self.assertTrue((abs(drawn - 30000 / 72) < 6 * 20).all(), drawn)
-        self.assertEqual(reader.sample(0)["wide"].shape, (0, 512))
+        self.assertEqual(reader.sample(0)["observation"].shape, (0, 512))
         writer.do("clear")
         with self.assertRaisesRegex(rill_reader.UnavailableError, "got 0"):
             reader.sample(1)
@@ -195,12 +197,38 @@ class LiveRowsTest(ReaderTest):
         self.writer()
         reader = rill_reader.Reader(self.path)
         for call in (reader.read, reader.views):
-            with self.assertRaisesRegex(KeyError, "got 'reward', want some of wide, next/id"):
-                call(["wide", "reward"])
+            with self.assertRaisesRegex(KeyError, "got 'reward', want some of observation, next/id"):
+                call(["observation", "reward"])
             with self.assertRaisesRegex(ValueError, "last: got -1"):
                 call(last=-1)
         with self.assertRaisesRegex(ValueError, "layout: got 'time'"):
             reader.read(layout="time")
+
+
+class ExampleTest(ReaderTest):
+    """The lines that users copy."""
+
+    def run_lines(self, lines):
+        self.writer().do("extend 0 3 400")
+        names = {"directory": self.path, "rill_reader": rill_reader}
+        torch_or_not = mock.patch.object(rill_reader.Batch, "torch", lambda batch: batch) if torch is None \
+            else mock.patch.object(rill_reader, "_torch", torch)
+        with torch_or_not:
+            exec(lines, names)
+        self.assertEqual(names["batch"]["next/reward"].shape, (256, 1))
+        self.assertEqual(names["recent"]["observation"].shape, (3, 32, 512))
+        return names
+
+    def test_of_the_readme(self):
+        with open(sys.argv[2], encoding="utf-8") as page:
+            lines = re.findall("```python\n(.*?)```", page.read(), re.S)
+        self.assertEqual(len(lines), 1)
+        self.assertIn("mean", self.run_lines(lines[0]))
+
+    def test_of_the_file(self):
+        lines = re.findall("^    (.*)$", rill_reader.__doc__, re.M)
+        self.assertGreater(len(lines), 4)
+        self.run_lines("\n".join(lines).replace('"/data/storage"', "directory"))
 
 
 class ViewTest(ReaderTest):
@@ -216,7 +244,7 @@ class ViewTest(ReaderTest):
                 self.expect_whole(view)
                 self.assertTrue(view.valid())
                 with self.assertRaises(ValueError):
-                    view["wide"][0] = 0
+                    view["observation"][0] = 0
             self.expect_steps(reader.read(), [(8, 40)] * 3)
             recent = reader.views(last=5)
             writer.do("extend 1 1 1")  # Overwrites step 8 of lane 1.
@@ -272,7 +300,7 @@ class BesideAWriterTest(ReaderTest):
             for layout in ("flat", "lanes"):
                 def read(reader, _):
                     batch = reader.read(layout=layout)
-                    self.assertEqual(batch["wide"].shape[:-1], batch.step.shape)
+                    self.assertEqual(batch["observation"].shape[:-1], batch.step.shape)
                     for lane in range(LANES):
                         steps = batch.step[batch.lane == lane]
                         self.assertTrue((np.diff(steps) == 1).all(), steps)
@@ -377,7 +405,7 @@ class DamageTest(ReaderTest):
 
     def try_all(self):
         reader = rill_reader.Reader(self.path)
-        self.expect_whole(reader.read(["wide", "next/id"]))
+        self.expect_whole(reader.read(["observation", "next/id"]))
         return reader
 
     def damaged(self, pattern):
@@ -398,7 +426,7 @@ class DamageTest(ReaderTest):
     def test_missing_files(self):
         with self.assertRaisesRegex(rill_reader.NotFoundError, "rill.json"):
             rill_reader.Reader(self.path + "/not/there")
-        for name in ("rill.commit", "wide.memmap", "next/id.memmap"):
+        for name in ("rill.commit", "observation.memmap", "next/id.memmap"):
             path = os.path.join(self.path, name)
             os.rename(path, path + ".away")
             with self.damaged(os.path.basename(name)):
@@ -415,7 +443,7 @@ class DamageTest(ReaderTest):
         self.try_all()
 
     def test_files_of_other_sizes(self):
-        for name in ("rill.json", "rill.commit", "wide.memmap", "next/a%20b%3Abool.memmap"):
+        for name in ("rill.json", "rill.commit", "observation.memmap", "next/a%20b%3Abool.memmap"):
             for function in (lambda c: c[:-1], lambda c: c + b"x", lambda c: c[:10], lambda c: b""):
                 content = self.change(name, function)
                 with self.damaged(name[-10:]):

@@ -2,10 +2,11 @@
 // A storage directory that rill_reader_test.py reads while it is written.
 // usage: write_numbered DIRECTORY rows|columns lane_major|time_major LANES
 //                       LANE_CAPACITY
-// Every element of "wide" and "next/id" of a row is its number: the step, the
-// lane from bit 40 on, the clears and patches so far from bit 52 on. A leaf of
-// each dtype holds the number modulo 100, bool whether that is not 0. Each line
-// of its input is a command, answered by a line with the steps of each lane:
+// Every element of "observation" and "next/id" of a row is its number: the
+// step, the lane from bit 40 on, the clears and patches so far from bit 52 on.
+// A leaf of each dtype holds the number modulo 100, bool whether that is not 0.
+// Each line of its input is a command, answered by a line with the steps of
+// each lane:
 //   extend FIRST COUNT STEPS   appends to lanes [FIRST, FIRST + COUNT)
 //   patch                      writes all rows of lane 0 in place
 //   clear | save | back        Clear, SavePosition, LoadPosition
@@ -59,10 +60,12 @@ std::string KeyOf(DType dtype) {
 
 absl::StatusOr<TensorDictSpec> Spec() {
   TensorDictSpec spec;
-  RILL_RETURN_IF_ERROR(
-      spec.Set("wide", LeafSpec{.dtype = DType::kInt64, .shape = {kWidth}}));
+  RILL_RETURN_IF_ERROR(spec.Set(
+      "observation", LeafSpec{.dtype = DType::kInt64, .shape = {kWidth}}));
   RILL_RETURN_IF_ERROR(
       spec.Set("next/id", LeafSpec{.dtype = DType::kInt64, .shape = {1}}));
+  RILL_RETURN_IF_ERROR(spec.Set(
+      "next/reward", LeafSpec{.dtype = DType::kFloat32, .shape = {1}}));
   RILL_RETURN_IF_ERROR(
       spec.Set("none", LeafSpec{.dtype = DType::kFloat32, .shape = {0, 2}}));
   for (const DType dtype : kDTypes) {
@@ -110,7 +113,7 @@ absl::StatusOr<Tensor> Leaf(const Tensor& values, DType dtype) {
 absl::StatusOr<TensorDict> Rows(const Shape& shape,
                                 const std::vector<int64_t>& numbers) {
   TensorDict batch(shape);
-  RILL_ASSIGN_OR_RETURN(Tensor wide,
+  RILL_ASSIGN_OR_RETURN(Tensor observation,
                         Tensor::Empty(DType::kInt64, shape.Concat({kWidth})));
   RILL_ASSIGN_OR_RETURN(Tensor id,
                         Tensor::Empty(DType::kInt64, shape.Concat({1})));
@@ -119,12 +122,16 @@ absl::StatusOr<TensorDict> Rows(const Shape& shape,
   RILL_ASSIGN_OR_RETURN(Tensor small,
                         Tensor::Empty(DType::kInt64, shape.Concat({3})));
   for (size_t row = 0; row < numbers.size(); ++row) {
-    std::fill_n(wide.data<int64_t>() + row * kWidth, kWidth, numbers[row]);
+    std::fill_n(observation.data<int64_t>() + row * kWidth, kWidth,
+                numbers[row]);
     id.data<int64_t>()[row] = numbers[row];
     std::fill_n(small.data<int64_t>() + row * 3, 3, numbers[row] % 100);
   }
-  RILL_RETURN_IF_ERROR(batch.Set("wide", std::move(wide)));
+  RILL_RETURN_IF_ERROR(batch.Set("observation", std::move(observation)));
   RILL_RETURN_IF_ERROR(batch.Set("next/id", std::move(id)));
+  RILL_ASSIGN_OR_RETURN(const Tensor first, small.Slice(shape.rank(), 0, 1));
+  RILL_ASSIGN_OR_RETURN(Tensor reward, Cast(first, DType::kFloat32));
+  RILL_RETURN_IF_ERROR(batch.Set("next/reward", std::move(reward)));
   RILL_RETURN_IF_ERROR(batch.Set("none", std::move(none)));
   for (const DType dtype : kDTypes) {
     RILL_ASSIGN_OR_RETURN(Tensor leaf, Leaf(small, dtype));

@@ -18,7 +18,7 @@ COMPILED = (".cc", ".c", ".cpp", ".cu")
 # Of the build itself: nothing of them is linked.
 TOOLS = re.compile(r"^(bazel_tools|bazel_skylib|local_config_\w+|platforms|rules_\w+|remote_\w+)\b")
 # A repository, which bzlmod calls by its module, and how the README says it.
-LIBRARIES = {"com_google_absl": "Abseil", "abseil-cpp": "Abseil", "highway": "Highway",
+LIBRARIES = {"com_google_absl": "Abseil", "abseil-cpp": "Abseil", "eigen": "Eigen", "highway": "Highway",
              "nlohmann_json": "nlohmann/json", "random123": "Random123", "zlib": "zlib",
              "zstd": "Zstandard"}
 # A bound may be so much above what is there.

@@ -32,5 +32,6 @@ LAWS = {
 # Libraries that are left out of their package's bundle, and why. They keep the
 # law of their package, each in a test of its own.
 BESIDE_BUNDLE = {
+    "//storage/compressed:compressed_storage": "Zstandard is for those who ask for it",
     "//tensordict:eigen_view": "Eigen is for those who ask for it",
 }

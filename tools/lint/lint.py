@@ -302,13 +302,14 @@ class Lint:
                 self.add(folder + "/BUILD", 1, "tools/layering/laws.bzl has no law for %s" % package)
                 continue
             if package not in reached:
-                reached[package] = self._reached("//%s:%s" % (package, package))
+                beside = [o for o in outside if re.match("//%s[:/]" % package, o)]
+                reached[package] = self._reached(["//%s:%s" % (package, package)] + beside)
             if label not in reached[package]:
                 self.add(folder + "/BUILD", 1, "%s is in no deps of the bundle //%s:%s" %
                          (label, package, package))
 
-    def _reached(self, label):
-        seen, todo = set(), [label]
+    def _reached(self, labels):
+        seen, todo = set(), list(labels)
         while todo:
             label = todo.pop()
             if label not in seen:

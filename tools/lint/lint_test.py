@@ -145,6 +145,12 @@ class LintTest(unittest.TestCase):
         self.assert_finds(build(bundle, x, 'rill_cc_library(name = "t", testonly = True)'))
         self.assert_finds(build(bundle, x, 'rill_cc_library(name = "w")'), "//base:w is in no deps")
 
+    def test_what_only_a_library_beside_the_bundle_needs_is_not_left_out(self):
+        self.assert_finds({"base/BUILD": 'rill_cc_library(name = "base")\n'
+                                         'rill_cc_library(name = "odd", deps = [":part"])\n'
+                                         'rill_cc_library(name = "part")\n',
+                           "tools/layering/laws.bzl": LAWS})
+
     def test_library_beside_the_bundle_must_exist(self):
         self.assert_finds({"tools/layering/laws.bzl": LAWS}, "names //base:odd, which is not in the tree")
 

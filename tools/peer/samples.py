@@ -4,7 +4,7 @@ import json
 import os
 
 import torch
-from tensordict import LazyStackedTensorDict, NonTensorData, NonTensorStack, TensorDict
+from tensordict import LazyStackedTensorDict, NonTensorData, NonTensorStack, TensorDict, lazy_stack
 
 from cases import FLOATS, FORMS, INTEGERS
 from describe import describe, difference
@@ -33,6 +33,10 @@ def episodes():
     return LazyStackedTensorDict(*[TensorDict({"next": {"x": torch.arange(float(n))}}, []) for n in (2, 3)], stack_dim=0)
 
 
+def uneven():
+    return lazy_stack([TensorDict({"next": {"x": torch.arange(2. * n).reshape(n, 2)}}, [n]) for n in (3, 1, 4)], 0)
+
+
 def rare():
     rows = torch.nested.nested_tensor([torch.arange(6, dtype=torch.int32).reshape(2, 3),
                                        torch.arange(3, dtype=torch.int32).reshape(1, 3)])
@@ -47,6 +51,8 @@ SAMPLES = {
     "nothing": lambda: TensorDict({}, [4]),
     "rare": rare,
     "episodes": episodes,
+    "uneven": uneven,
+    "below": lambda: TensorDict({"data": {"episodes": uneven()}}, [3]),
 }
 
 

@@ -111,6 +111,20 @@ absl::StatusOr<LazyStack> Episodes() {
   return LazyStack::Create(std::move(episodes));
 }
 
+// The same of batch shapes [3], [1] and [4].
+absl::StatusOr<LazyStack> UnevenEpisodes() {
+  std::vector<TensorDict> episodes;
+  for (const int64_t length : {3, 1, 4}) {
+    RILL_ASSIGN_OR_RETURN(Tensor x, Counted<float>({length, 2}, [](int64_t i) {
+                            return static_cast<float>(i);
+                          }));
+    TensorDict episode({length});
+    RILL_RETURN_IF_ERROR(episode.Set("next/x", std::move(x)));
+    episodes.push_back(std::move(episode));
+  }
+  return LazyStack::Create(std::move(episodes));
+}
+
 absl::StatusOr<TensorDict> RareEntries() {
   TensorDict dict({2});
   RILL_ASSIGN_OR_RETURN(
@@ -127,8 +141,7 @@ absl::StatusOr<TensorDict> RareEntries() {
   return dict;
 }
 
-absl::Status SaveEpisodes(const std::string& path) {
-  RILL_ASSIGN_OR_RETURN(const LazyStack episodes, Episodes());
+absl::Status SaveStack(const LazyStack& episodes, const std::string& path) {
   RILL_RETURN_IF_ERROR(SaveMemmapLazyStack(episodes, path));
   RILL_RETURN_IF_ERROR(SaveTdzLazyStack(episodes, absl::StrCat(path, ".tdz")));
   return SaveConsolidatedLazyStack(episodes, absl::StrCat(path, ".bin"));
@@ -165,7 +178,13 @@ absl::Status WriteAll(const std::string& folder) {
       SaveEverywhere(TensorDict({4}), JoinPath(folder, "nothing")));
   RILL_ASSIGN_OR_RETURN(const TensorDict rare, RareEntries());
   RILL_RETURN_IF_ERROR(SaveEverywhere(rare, JoinPath(folder, "rare")));
-  RILL_RETURN_IF_ERROR(SaveEpisodes(JoinPath(folder, "episodes")));
+  RILL_ASSIGN_OR_RETURN(const LazyStack episodes, Episodes());
+  RILL_RETURN_IF_ERROR(SaveStack(episodes, JoinPath(folder, "episodes")));
+  RILL_ASSIGN_OR_RETURN(const LazyStack uneven, UnevenEpisodes());
+  RILL_RETURN_IF_ERROR(SaveStack(uneven, JoinPath(folder, "uneven")));
+  TensorDict below({3});
+  RILL_RETURN_IF_ERROR(below.Set("data/episodes", uneven));
+  RILL_RETURN_IF_ERROR(SaveEverywhere(below, JoinPath(folder, "below")));
   TensorDictSpec spec;
   RILL_RETURN_IF_ERROR(spec.Set("x", LeafSpec::Unbounded(DType::kInt16, {2})));
   RILL_RETURN_IF_ERROR(

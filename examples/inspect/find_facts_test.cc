@@ -25,10 +25,13 @@
 #include "rill/examples/inspect/text_report.h"
 #include "rill/formats/file_tree.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/samplers/composed_sampler.h"
+#include "rill/samplers/prioritized/prioritized_selector.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/prioritized_slice_sampler.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/samplers/units/sequence_unit.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/memmap_storage.h"
@@ -220,6 +223,20 @@ TEST(FindFactsTest, PrioritiesOfSlicesAreFoundToo) {
   ASSERT_TRUE(saved.facts->priorities.has_value());
   EXPECT_EQ(saved.facts->priorities->count, 5);
   EXPECT_EQ(saved.facts->priorities->total, 5);
+}
+
+TEST(FindFactsTest, PrioritiesOfSequencesUnderAnyNameAreFoundToo) {
+  const std::string path = FreshPath("sequences");
+  const auto buffer = MakeBuffer(
+      *DenseStorage::Create({.capacity = 8}),
+      *MakeSampler(*PrioritizedSelector::Create(),
+                   *MakeSequenceUnit({.length = 2, .period = 2}), "Mine"));
+  RILL_ASSERT_OK(buffer->Extend(MakeSteps(1, 11, 0, 4)).status());
+  RILL_ASSERT_OK(buffer->Save(path));
+  const Saved saved = Inspect(path);
+  EXPECT_THAT(saved.damage, IsEmpty());
+  ASSERT_TRUE(saved.facts->priorities.has_value());
+  EXPECT_EQ(saved.facts->priorities->count, 8);
 }
 
 TEST(FindFactsTest, SavedPositionHasCursorsAndPriorities) {

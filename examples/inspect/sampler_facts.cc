@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "absl/strings/match.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/prioritized/priority_state.h"
@@ -58,7 +57,12 @@ absl::Status SkipUnit(UnitPart part, StateReader* reader) {
 absl::StatusOr<Spread> ReadSelector(UnitPart part, const MovedRows& rows,
                                     StateReader reader) {
   RILL_RETURN_IF_ERROR(SkipUnit(part, &reader));
-  for (int i = 0; i < 3; ++i) RILL_RETURN_IF_ERROR(reader.Double().status());
+  RILL_ASSIGN_OR_RETURN(const double alpha, reader.Double());
+  RILL_ASSIGN_OR_RETURN(const double beta, reader.Double());
+  RILL_ASSIGN_OR_RETURN(const double largest, reader.Double());
+  if (!(alpha >= 0 && beta >= 0 && (largest >= 0 || largest == -1))) {
+    return reader.Damaged("got no exponents and largest priority");
+  }
   Spread priorities;
   RILL_RETURN_IF_ERROR(samplers_internal::LoadMovedPriorities(
       &reader, rows, [&](Slot, float priority) { priorities.Add(priority); }));
@@ -71,16 +75,19 @@ absl::StatusOr<Spread> ReadSelector(UnitPart part, const MovedRows& rows,
 absl::Status AddPriorities(const std::string& path, const Manifest& manifest,
                            const Lanes& lanes, Facts* facts) {
   RILL_ASSIGN_OR_RETURN(const std::string sampler, manifest.Text("sampler"));
-  if (!absl::StrContains(sampler, "Prioritized")) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(const std::string bytes,
                         ReadFile(JoinPath(path, "sampler.state")));
-  RILL_ASSIGN_OR_RETURN(StateReader reader,
-                        StateReader::Open(sampler, /*max_version=*/1, bytes));
-  RILL_ASSIGN_OR_RETURN(const MovedRows rows, ReadLiveRows(&reader, lanes));
-  // The state does not say of which unit it is; only one fits to the last byte.
+  absl::StatusOr<StateReader> reader =
+      StateReader::Open(sampler, /*max_version=*/1, bytes);
+  // A newer version is no damage, only not known here.
+  if (absl::IsFailedPrecondition(reader.status())) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(reader.status());
+  RILL_ASSIGN_OR_RETURN(const MovedRows rows, ReadLiveRows(&*reader, lanes));
+  // The state does not say of which unit and selector it is: a prioritized one
+  // of one of these units fits to the last byte, or it is of another.
   for (const UnitPart part :
        {UnitPart::kNothing, UnitPart::kSets, UnitPart::kSetsAndPeriods}) {
-    const absl::StatusOr<Spread> priorities = ReadSelector(part, rows, reader);
+    const absl::StatusOr<Spread> priorities = ReadSelector(part, rows, *reader);
     if (!priorities.ok()) continue;
     facts->priorities = *priorities;
     break;

@@ -78,10 +78,12 @@ std::string WriterOf(const std::string& directory) {
 absl::StatusOr<CommitState> ReadRecord(const std::string& path,
                                        const Lanes& lanes) {
   absl::StatusOr<CommitState> state = absl::InternalError("");
+  std::string bytes, before;
   for (int i = 0; i < kLooks && !state.ok(); ++i) {
+    before.swap(bytes);
     RILL_ASSIGN_OR_RETURN(
-        const std::string bytes,
-        ReadFile(JoinPath(path, storage_internal::kRecordFile)));
+        bytes, ReadFile(JoinPath(path, storage_internal::kRecordFile)));
+    if (i > 0 && bytes == before) break;  // Nobody writes.
     state = CommitRecord::Read(
         absl::MakeConstSpan(reinterpret_cast<const std::byte*>(bytes.data()),
                             bytes.size()),
@@ -261,10 +263,15 @@ absl::StatusOr<LaneRings> RingsIn(const Manifest& manifest,
   return rings;
 }
 
-// The chunks of a save, opened when they are needed. Those that are damaged are
-// gaps.
+// The chunks of a group of lanes, opened when they are needed. Those that are
+// damaged are gaps.
 class Chunks {
  public:
+  struct Chunk {
+    std::optional<TensorDict> rows;  // None where it cannot be read.
+    std::vector<int64_t> begins;     // Of the rows of each lane of the group.
+  };
+
   Chunks(const std::string& rows, const ChunkShape& shape, bool is_one,
          const LaneRings& rings, Saved* saved)
       : rows_(rows),
@@ -273,48 +280,47 @@ class Chunks {
         rings_(rings),
         saved_(saved) {}
 
-  // Null where chunk (g, k) cannot be read.
-  const TensorDict* Find(int64_t group, int64_t number) {
-    const std::string name =
-        is_one_ ? "" : storage_internal::ChunkName({group, number, 0});
-    auto [place, is_new] = open_.try_emplace(name);
-    if (is_new) {
-      absl::StatusOr<TensorDict> chunk =
-          is_one_ ? LoadMemmapDirectory(rows_)
-                  : LoadConsolidated(JoinPath(rows_, name));
-      if (chunk.ok() && chunk->batch_shape() == Shape({Rows(group, number)})) {
-        place->second = *std::move(chunk);
-      } else {
-        Note(chunk.ok() ? absl::DataLossError(absl::StrCat(
-                              "inspect: \"", JoinPath(rows_, name),
-                              "\": got batch ", chunk->batch_shape().ToString(),
-                              ", want ", Rows(group, number), " rows"))
-                        : chunk.status(),
-             saved_);
-      }
-    }
-    return place->second ? &*place->second : nullptr;
+  // Chunk `number` of the group of `lane`. Groups come one after the other.
+  const Chunk& Find(int64_t lane, int64_t number) {
+    const int64_t group = lane / shape_.lanes;
+    if (group != group_) open_.clear();
+    group_ = group;
+    const auto [place, is_new] = open_.try_emplace(number);
+    if (is_new) Open(number, &place->second);
+    return place->second;
   }
 
-  // Steps of a lane in its chunk `number`, and where they begin there.
+  // The steps that a lane has there.
   StepSpan Steps(int64_t lane, int64_t number) const {
     return storage_internal::LiveSteps(rings_, lane, shape_, number);
   }
-  int64_t Begin(int64_t lane, int64_t number) const {
-    int64_t begin = 0;
-    for (int64_t l = lane / shape_.lanes * shape_.lanes; l < lane; ++l) {
-      const StepSpan steps = Steps(l, number);
-      begin += steps.end - steps.first;
-    }
-    return begin;
-  }
 
  private:
-  int64_t Rows(int64_t group, int64_t number) const {
-    const int64_t end =
-        std::min((group + 1) * shape_.lanes, rings_.lanes().count);
-    const StepSpan last = Steps(end - 1, number);
-    return Begin(end - 1, number) + last.end - last.first;
+  void Open(int64_t number, Chunk* chunk) const {
+    const int64_t first = group_ * shape_.lanes;
+    const int64_t end = std::min(first + shape_.lanes, rings_.lanes().count);
+    int64_t count = 0;
+    for (int64_t lane = first; lane < end; ++lane) {
+      chunk->begins.push_back(count);
+      const StepSpan steps = Steps(lane, number);
+      count += steps.end - steps.first;
+    }
+    const std::string path =
+        is_one_
+            ? rows_
+            : JoinPath(rows_, storage_internal::ChunkName({group_, number, 0}));
+    absl::StatusOr<TensorDict> rows =
+        is_one_ ? LoadMemmapDirectory(path) : LoadConsolidated(path);
+    if (rows.ok() && rows->batch_shape() == Shape({count})) {
+      chunk->rows = *std::move(rows);
+      return;
+    }
+    Note(rows.ok()
+             ? absl::DataLossError(absl::StrCat(
+                   "inspect: \"", path, "\": got batch ",
+                   rows->batch_shape().ToString(), ", want ", count, " rows"))
+             : rows.status(),
+         saved_);
   }
 
   const std::string rows_;
@@ -322,7 +328,8 @@ class Chunks {
   const bool is_one_;  // Of versions 1 and 2: one directory of all rows.
   const LaneRings& rings_;
   Saved* const saved_;
-  std::map<std::string, std::optional<TensorDict>> open_;
+  int64_t group_ = -1;
+  std::map<int64_t, Chunk> open_;  // By number, of one group.
 };
 
 absl::Status ScanChunks(const LaneRings& rings, const ChunkShape& shape,
@@ -336,23 +343,25 @@ absl::Status ScanChunks(const LaneRings& rings, const ChunkShape& shape,
     if (scan) scan->BeginLane(!is_gap);
     for (int64_t number = first / shape.steps;
          first < end && number <= (end - 1) / shape.steps; ++number) {
-      const TensorDict* chunk = chunks->Find(lane / shape.lanes, number);
-      if (chunk == nullptr) {
+      const Chunks::Chunk& chunk = chunks->Find(lane, number);
+      if (!chunk.rows) {
         is_gap = true;
         if (scan) scan->Gap();
         continue;
       }
       if (!scan) {
-        scan.emplace(
-            [&](absl::string_view key) { return chunk->Find(key) != nullptr; });
+        scan.emplace([&](absl::string_view key) {
+          return chunk.rows->Find(key) != nullptr;
+        });
         scan->BeginLane(!is_gap);
       }
       const std::vector<absl::string_view> keys(scan->keys().begin(),
                                                 scan->keys().end());
-      RILL_ASSIGN_OR_RETURN(const TensorDict needed, chunk->Select(keys));
+      RILL_ASSIGN_OR_RETURN(const TensorDict needed, chunk.rows->Select(keys));
       const StepSpan steps = chunks->Steps(lane, number);
       const int64_t skipped = std::max<int64_t>(first - steps.first, 0);
-      const int64_t begin = chunks->Begin(lane, number);
+      const int64_t begin =
+          chunk.begins[static_cast<size_t>(lane % shape.lanes)];
       RILL_ASSIGN_OR_RETURN(
           const TensorDict part,
           needed.Slice(0, begin + skipped, begin + steps.end - steps.first));

@@ -23,9 +23,8 @@
 namespace rill {
 
 // Dictionaries of one batch rank, seen as if they were stacked along a new
-// batch dimension, but kept apart: leaves and batch shapes may have different
-// sizes, and a key may be missing in some. What the peer calls
-// LazyStackedTensorDict.
+// batch dimension, but kept apart. Leaves and batch shapes may have different
+// sizes, and a key may be missing in some. TorchRL's LazyStackedTensorDict.
 //
 // Keys that all members have are visible. Reading one stacks it anew; members
 // come out without a copy, and bytes are theirs: what is written in place
@@ -34,9 +33,9 @@ namespace rill {
 // Members of different batch shapes are the usual form of episodes of different
 // lengths: [3], [1] and [4] are a stack of batch shape [3, -1]
 // (ragged_shape.h). Operations go member by member, so SelectDim and Slice of a
-// ragged dimension must fit into each; what needs one size (Get of a leaf, Set,
-// ToDense and all that TensorDict makes dense) is INVALID_ARGUMENT, and
-// ToPadded makes one.
+// ragged dimension must fit into each. Whatever needs one size is
+// INVALID_ARGUMENT: Get of a leaf, Set, ToDense and all that TensorDict makes
+// dense. ToPadded makes one.
 //
 // A value: copying shares bytes, and is O(1). A copy is not locked.
 // Thread-safety: as TensorDict.

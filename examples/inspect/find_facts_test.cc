@@ -24,7 +24,9 @@
 #include "rill/examples/inspect/test_steps.h"
 #include "rill/examples/inspect/text_report.h"
 #include "rill/formats/file_tree.h"
+#include "rill/formats/torchrl/torchrl_replay_buffer.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/torchrl/torchrl.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
 #include "rill/samplers/prioritized_sampler.h"
@@ -351,6 +353,30 @@ TEST(FindFactsTest, TorchRlLanesAndWrappedRings) {
   const Saved wrapped = Inspect(PeerBuffer("b"));
   EXPECT_THAT(wrapped.facts->written, ElementsAre(10));
   EXPECT_THAT(wrapped.facts->oldest, ElementsAre(2));
+}
+
+// 13 steps of two lanes of 8 places: the oldest is in the middle.
+TEST(FindFactsTest, TorchRlEpisodesAreCountedInTheOrderOfAge) {
+  const std::string path = FreshPath("torchrl");
+  RILL_ASSERT_OK_AND_ASSIGN(const auto storage,
+                            DenseStorage::Create({.capacity = 16, .lanes = 2}));
+  RILL_ASSERT_OK(storage->Extend(MakeSteps(2, 13, 0, 3)).status());
+  RILL_ASSERT_OK_AND_ASSIGN(const TorchRlReplayBuffer buffer,
+                            ToTorchRl(*storage));
+  RILL_ASSERT_OK(WriteTorchRlReplayBuffer(buffer, path));
+  const Saved saved = Inspect(path);
+  EXPECT_THAT(saved.damage, IsEmpty());
+  EXPECT_THAT(saved.facts->written, ElementsAre(13, 13));
+  EXPECT_THAT(saved.facts->oldest, ElementsAre(5, 5));
+  EXPECT_EQ(saved.facts->episodes->lengths.count, 4);
+  EXPECT_EQ(saved.facts->episodes->lengths.min, 3);
+  EXPECT_EQ(saved.facts->episodes->lengths.max, 3);
+  EXPECT_EQ(saved.facts->episodes->partial, 4);
+  EXPECT_EQ(saved.facts->policy_versions, std::pair(int64_t{5}, int64_t{12}));
+  const Saved newest = Inspect(path, {.max_rows = 10});
+  EXPECT_EQ(newest.facts->rows_read, 10);
+  EXPECT_EQ(newest.facts->episodes->lengths.count, 2);
+  EXPECT_EQ(newest.facts->policy_versions, std::pair(int64_t{8}, int64_t{12}));
 }
 
 // --- Damage ------------------------------------------------------------------

@@ -51,11 +51,15 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& value) {
   return value.status();
 }
 
-// Explains a mismatch with the whole status.
-inline bool Explain(bool matches, const absl::Status& status,
-                    ::testing::MatchResultListener* listener) {
-  *listener << "which has status " << status.ToString();
-  return matches;
+// Explains a mismatch with the whole status, where GoogleTest does not show it
+// with the value.
+template <typename T>
+void Explain(const T& value, ::testing::MatchResultListener* listener) {
+  if (!listener->IsInterested()) return;
+  const std::string status = StatusOf(value).ToString();
+  const std::string shown = ::testing::PrintToString(value);
+  if (shown.find(status) != std::string::npos) return;
+  *listener << "which has status " << status;
 }
 
 class IsOkMatcher {
@@ -64,8 +68,8 @@ class IsOkMatcher {
   template <typename T>
   bool MatchAndExplain(const T& value,
                        ::testing::MatchResultListener* listener) const {
-    const absl::Status& status = StatusOf(value);
-    return Explain(status.ok(), status, listener);
+    Explain(value, listener);
+    return value.ok();
   }
   void DescribeTo(std::ostream* os) const { *os << "is OK"; }
   void DescribeNegationTo(std::ostream* os) const { *os << "is not OK"; }
@@ -81,10 +85,10 @@ class StatusIsMatcher {
   template <typename T>
   bool MatchAndExplain(const T& value,
                        ::testing::MatchResultListener* listener) const {
+    Explain(value, listener);
     const absl::Status& status = StatusOf(value);
-    return Explain(code_.Matches(status.code()) &&
-                       message_.Matches(std::string(status.message())),
-                   status, listener);
+    return code_.Matches(status.code()) &&
+           message_.Matches(std::string(status.message()));
   }
   void DescribeTo(std::ostream* os) const {
     *os << "has a status code that ";
@@ -114,7 +118,10 @@ class IsOkAndHoldsImpl : public ::testing::MatcherInterface<StatusOrType> {
   bool MatchAndExplain(
       StatusOrType value,
       ::testing::MatchResultListener* listener) const override {
-    if (!value.ok()) return Explain(false, value.status(), listener);
+    if (!value.ok()) {
+      Explain(value, listener);
+      return false;
+    }
     return inner_.MatchAndExplain(*value, listener);
   }
   void DescribeTo(std::ostream* os) const override {

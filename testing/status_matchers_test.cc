@@ -67,6 +67,42 @@ TEST(StatusMatchersTest, AssertOkAndAssignMovesTheValue) {
   EXPECT_THAT(pointer, Pointee(4));
 }
 
+int TimesIn(const std::string& text, const std::string& part) {
+  int times = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + 1)) {
+    ++times;
+  }
+  return times;
+}
+
+// The text of a failed EXPECT_THAT(value, matcher): the value, and the
+// explanation of the matcher if it has one.
+template <typename T, typename Matcher>
+std::string ShownActual(const T& value, const Matcher& matcher) {
+  ::testing::StringMatchResultListener listener;
+  ::testing::SafeMatcherCast<const T&>(matcher).MatchAndExplain(value,
+                                                                &listener);
+  return ::testing::PrintToString(value) + listener.str();
+}
+
+TEST(StatusMatchersTest, MismatchShowsTheStatusOnce) {
+  const absl::StatusOr<int> lost = Lost();
+  for (const auto& matcher : {::testing::Matcher<const absl::Status&>(IsOk()),
+                              ::testing::Matcher<const absl::Status&>(
+                                  StatusIs(absl::StatusCode::kInternal))}) {
+    EXPECT_EQ(TimesIn(ShownActual(lost.status(), matcher), "no key"), 1);
+  }
+  EXPECT_EQ(TimesIn(ShownActual(lost, IsOk()), "no key"), 1);
+  // GoogleTest cannot print this value.
+  struct Opaque {};
+  const absl::StatusOr<Opaque> opaque = lost.status();
+  EXPECT_EQ(TimesIn(ShownActual(opaque, IsOk()), "no key"), 1);
+  EXPECT_EQ(TimesIn(ShownActual(lost, StatusIs(absl::StatusCode::kInternal)),
+                    "no key"),
+            1);
+}
+
 TEST(StatusMatchersTest, MismatchShowsTheWholeStatus) {
   EXPECT_NONFATAL_FAILURE(EXPECT_THAT(Lost(), IsOk()),
                           "NOT_FOUND: no key \"a\"");

@@ -26,13 +26,13 @@ struct LaneMark {
 // docs/formats/storage_directory.md.
 struct RowLine {
   std::array<uint8_t, 16> name = {};
-  // One a lane. Of a position: what was live. Of a history: `written` steps are
-  // this line's, what lies behind them is no more.
+  // One a lane. In a position these rows were live. In a history `written`
+  // steps are this line's, and those behind them are gone.
   std::vector<LaneMark> marks;
   friend bool operator==(const RowLine&, const RowLine&) = default;
 };
 
-// What is left of a position.
+// A position, and the rows of it that are left.
 struct FoundPosition {
   LaneRings rings;  // As they were.
   int64_t missing = 0;

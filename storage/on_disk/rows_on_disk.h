@@ -48,7 +48,7 @@ class RowsOnDisk {
   virtual absl::Status Reserve(absl::Span<const SlotRange> ranges) = 0;
   // After MapRows, what the rows' files take on the disk. Thread-safe.
   virtual int64_t DiskBytes() const = 0;
-  // What the file system has free. Thread-safe.
+  // The free bytes of the file system. Thread-safe.
   virtual std::optional<int64_t> FreeDiskBytes() const = 0;
   // How many appends may be announced and not committed.
   virtual size_t max_appends_in_flight() const = 0;

@@ -186,12 +186,12 @@ class ReplayBuffer : public Sink {
   // errors as Storage::Extend.
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {});
-  // The same, and which rows they are: `rows` becomes a draw of weight 1 for
-  // each row that was written, with its slot and generation, for
-  // UpdatePriorities: lane after lane, oldest first. Rows that a batch longer
-  // than its lane drops have none. A writer that puts rows in the
-  // places of others names them in the order in which it wrote them. Empty with
-  // an error. Costs nothing where it is not asked.
+  // The same, and which rows they are. `rows` becomes a draw of weight 1 for
+  // each row that was written, with its slot and generation, lane after lane,
+  // oldest first; UpdatePriorities takes them. Rows that a batch longer than
+  // its lane drops have none. A writer that puts rows in the places of others
+  // names them in the order in which it wrote them. Empty with an error. Costs
+  // nothing where it is not asked; null: as above.
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info,
                                       std::vector<Draw>* rows);
@@ -297,11 +297,11 @@ class ReplayBuffer : public Sink {
                                 absl::Span<const float> priorities);
 
   // How many batches of Options::batch_size are left in the epoch of the next
-  // batch, that one among them, whatever was drawn ahead; for samplers that go
-  // through their items epoch by epoch (SamplerWithoutReplacement). A loop of
-  // as many Samples ends with the epoch, where nothing is written meanwhile. 0
-  // where there are no rows. FAILED_PRECONDITION of other samplers, and without
-  // Options::batch_size.
+  // batch, that one among them, whatever was drawn ahead. A loop of as many
+  // Samples ends with the epoch, where nothing is written meanwhile. 0 where
+  // there are no rows. FAILED_PRECONDITION without Options::batch_size, and of
+  // samplers that do not go through their items epoch by epoch, as
+  // SamplerWithoutReplacement does.
   absl::StatusOr<int64_t> BatchesLeft() const;
 
   // Sampling and writing read no clock for it. Cost: that of

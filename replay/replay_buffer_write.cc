@@ -124,6 +124,7 @@ absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
 absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
                                                   const WriteInfo& info,
                                                   std::vector<Draw>* rows) {
+  if (rows == nullptr) return Extend(batch, info);
   rows->clear();
   const replay_internal::WriteCapture capture(&state_->writes,
                                               state_->sampler.get(), rows);

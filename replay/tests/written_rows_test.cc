@@ -103,7 +103,7 @@ TEST(WrittenRowsTest, PrioritiesOfRowsThatWereJustWritten) {
   EXPECT_THAT(selector->Priorities(), ElementsAre(5, 7, 8, 5));
 }
 
-// Each thread is told its own rows, whoever writes beside it.
+// Each thread gets its own rows, also beside others.
 TEST(WrittenRowsTest, WritersSideBySideAreToldTheirOwn) {
   constexpr int64_t kThreads = 4;
   const auto buffer = Make(MakeStorage(4000));

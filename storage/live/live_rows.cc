@@ -23,8 +23,8 @@ Slot SlotOf(const Lanes& lanes, int64_t lane, int64_t step) {
   return lanes.SlotOf(lane, step % lanes.capacity);
 }
 
-// What a process that was killed had begun to overwrite is not live, which the
-// cursor does not tell: the live steps are the newest ones, so halves do.
+// A process that was killed may have lost the oldest steps of a lane, which the
+// cursor does not tell. The live steps are the newest ones: halves find them.
 absl::Status FindFirst(const Storage& storage, int64_t lane, Window* window) {
   const Lanes& lanes = storage.lanes();
   TensorDict none;

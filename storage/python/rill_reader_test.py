@@ -382,6 +382,23 @@ class LostRowsTest(ReaderTest):
         with mock.patch.object(reader, "_copy_steps", copy_and_write):
             self.expect_steps(reader.read(), [(0, 4)] * 3)
 
+    def test_samples_are_drawn_again_when_all_rows_are_others(self):
+        writer = self.writer()
+        writer.do("extend 0 3 32")
+        reader = rill_reader.Reader(self.path)
+        look = reader._record.look
+        # At the first look, behind the copy, and before rows are drawn again.
+        commands = [["clear", "extend 0 3 5"], ["extend 0 3 31"], []]
+
+        def write_and_look():
+            for command in commands.pop() if commands else []:
+                writer.do(command)
+            return look()
+        with mock.patch.object(reader._record, "look", write_and_look):
+            batch = reader.sample(1000)
+        self.assertLess(batch.step.max(), 5)
+        self.expect_whole(batch)
+
     def test_a_writer_that_dies_in_place_is_reported(self):
         writer = self.writer()
         writer.do("extend 0 3 32")

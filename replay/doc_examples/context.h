@@ -2,6 +2,7 @@
 #ifndef RILL_REPLAY_DOC_EXAMPLES_CONTEXT_H_
 #define RILL_REPLAY_DOC_EXAMPLES_CONTEXT_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "rill/replay/ensemble/offline_to_online.h"
 #include "rill/replay/ensemble/replay_buffer_ensemble.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/run/run_checkpoint.h"
 #include "rill/replay/sample_units.h"
 #include "rill/replay/torchrl/torchrl.h"
 #include "rill/samplers/prioritized_sampler.h"
@@ -33,6 +35,8 @@ extern const std::string other;
 extern const absl::Time deadline;
 extern const Schedule fraction;
 extern const TensorDict batch;
+extern const TensorDict collecting;
+extern const TensorDict learner;
 extern const TensorDict steps;
 extern const std::vector<float> priorities;
 extern const std::shared_ptr<Storage> storage;
@@ -41,6 +45,10 @@ extern const std::shared_ptr<ReplayBuffer> walking;
 extern const std::shared_ptr<ReplayBuffer> running;
 extern const std::shared_ptr<ReplayBuffer> dataset;
 extern const std::shared_ptr<ReplayBuffer> fresh;
+extern const ReplayBuffer* const actor;
+extern const ReplayBuffer* const critic;
+extern std::map<std::string, ReplayBuffer::Options> options;
+void Learn(const TensorDict& batch);
 
 }  // namespace rill::doc_examples
 

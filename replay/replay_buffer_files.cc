@@ -434,9 +434,10 @@ absl::StatusOr<ReplayBuffer::State::Saved> ReplayBuffer::State::Prepare(
   RILL_ASSIGN_OR_RETURN(const std::string rows, RowsField(manifest));
   saved.is_position = rows == kInPlaceRows;
   if (!saved.is_position && storage->size() != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("ReplayBuffer::Open: rows in Options::storage: got ",
-                     storage->size(), ", want 0; open into an empty storage"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "ReplayBuffer::Open: rows in Options::storage: got ", storage->size(),
+        ", want 0; open into an empty storage, or several buffers "
+        "on one with RunCheckpoint"));
   }
   RILL_ASSIGN_OR_RETURN(
       saved.lanes, SavedLanes(manifest, storage->lanes(),

@@ -204,8 +204,9 @@ TEST(ComposedSamplerTest, Example) {
 TEST(ComposedSamplerTest, WantsAllThree) {
   EXPECT_THAT(MakeSampler(nullptr, MakeTransitionUnit(), "Mine"),
               StatusIs(kInvalidArgument, HasSubstr("selector: got null")));
-  EXPECT_THAT(MakeSampler(MakeUniformSelector(), nullptr, "Mine"),
-              StatusIs(kInvalidArgument, HasSubstr("unit: got null")));
+  EXPECT_THAT(
+      MakeSampler(MakeUniformSelector(), std::unique_ptr<Unit>(), "Mine"),
+      StatusIs(kInvalidArgument, HasSubstr("unit: got null")));
   EXPECT_THAT(MakeSampler(MakeUniformSelector(), MakeTransitionUnit(), ""),
               StatusIs(kInvalidArgument, HasSubstr("name: ")));
 }

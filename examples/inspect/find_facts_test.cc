@@ -362,7 +362,7 @@ TEST(FindFactsTest, TorchRlEpisodesAreCountedInTheOrderOfAge) {
                             DenseStorage::Create({.capacity = 16, .lanes = 2}));
   RILL_ASSERT_OK(storage->Extend(MakeSteps(2, 13, 0, 3)).status());
   RILL_ASSERT_OK_AND_ASSIGN(const TorchRlReplayBuffer buffer,
-                            ToTorchRl(*storage));
+                            ToTorchRl(*storage, {.batch_size = 4}));
   RILL_ASSERT_OK(WriteTorchRlReplayBuffer(buffer, path));
   const Saved saved = Inspect(path);
   EXPECT_THAT(saved.damage, IsEmpty());

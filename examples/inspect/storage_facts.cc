@@ -38,6 +38,7 @@ namespace {
 using storage_internal::ChunkShape;
 using storage_internal::CommitRecord;
 using storage_internal::CommitState;
+using storage_internal::CommitView;
 using storage_internal::LaneMark;
 using storage_internal::LaneRings;
 using storage_internal::StepSpan;
@@ -84,10 +85,12 @@ absl::StatusOr<CommitState> ReadRecord(const std::string& path,
     RILL_ASSIGN_OR_RETURN(
         bytes, ReadFile(JoinPath(path, storage_internal::kRecordFile)));
     if (i > 0 && bytes == before) break;  // Nobody writes.
-    state = CommitRecord::Read(
+    const absl::StatusOr<CommitView> view = CommitRecord::Read(
         absl::MakeConstSpan(reinterpret_cast<const std::byte*>(bytes.data()),
                             bytes.size()),
         lanes);
+    state =
+        view.ok() ? absl::StatusOr<CommitState>(view->state) : view.status();
   }
   if (state.ok()) return state;
   return absl::Status(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole run in one checkpoint: a collector fills a ring, two buffers read it,
-// a learner counts. What is resumed goes on bit for bit as the run that was
+// a learner counts. The resumed run goes on bit for bit as the run that was
 // never stopped, also with a ring that is full.
 #include <cstdint>
 #include <map>
@@ -99,7 +99,7 @@ absl::StatusOr<Training> Resume(const std::string& directory) {
   return run;
 }
 
-// What it sampled.
+// Returns both batches.
 absl::StatusOr<std::vector<TensorDict>> Step(Training& run) {
   RILL_RETURN_IF_ERROR(run.collector->CollectInto(*run.actor));
   RILL_ASSIGN_OR_RETURN(const TensorDict rows, run.actor->Sample());

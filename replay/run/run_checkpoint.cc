@@ -50,8 +50,7 @@ class Numbers {
   std::vector<const Storage*> storages_;
 };
 
-// What the manifests of the parts tell of their files, by the paths of the
-// whole.
+// Sums of the files of a part from its own manifest, by the paths of the whole.
 void AddSums(const std::string& directory, const std::string& part,
              FileSums* sums) {
   const auto stored = ReadFileSums(JoinPath(directory, part));
@@ -162,7 +161,7 @@ absl::Status RunCheckpoint::Save(const std::string& directory,
     return absl::InvalidArgumentError(absl::StrCat(
         kSave, ": buffers and states: got none, want one at least"));
   }
-  // Whoever locks several does so in the order of their addresses.
+  // Several are always locked in the order of their addresses.
   std::map<ReplayBuffer::State*, std::string, std::less<>> states;
   for (const auto& [name, buffer] : contents.buffers) {
     if (buffer == nullptr) {

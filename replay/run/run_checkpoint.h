@@ -20,8 +20,8 @@ namespace rill {
 // One checkpoint of a whole run: replay buffers, also several on one storage,
 // and dictionaries by name, such as the states of collectors and the learner's
 // own. It is written as one: a directory that is replaced atomically, with
-// checksums over everything (docs/formats/run_checkpoint.md). What opens are
-// buffers whose next batches are those that the saved ones would have drawn.
+// checksums over everything (docs/formats/run_checkpoint.md). The next batches
+// of an opened buffer are those that the saved one would have drawn.
 //
 // One point in time: while it is saved no call of these buffers runs, and
 // writes, samples and updates wait. States are saved as they are given: ask a
@@ -57,7 +57,7 @@ class RunCheckpoint {
                            const Contents& contents);
 
   struct OpenOptions {
-    // What ReplayBuffer::Open takes, for each buffer by its name. Those that
+    // As ReplayBuffer::Open takes them, by the buffers' names. Those that
     // shared a storage are given one storage here, the others one each.
     std::map<std::string, ReplayBuffer::Options> buffers = {};
     std::vector<std::string> states = {};  // The names that are wanted.
@@ -68,7 +68,7 @@ class RunCheckpoint {
   struct Opened {
     std::map<std::string, std::unique_ptr<ReplayBuffer>> buffers;
     std::map<std::string, TensorDict> states;
-    // Of the buffers whose options are others now, by name.
+    // By name; those buffers only that have other options now.
     std::map<std::string, std::vector<OptionChange>> changed_options;
   };
   // NOT_FOUND where nothing was saved. FAILED_PRECONDITION where the names are

@@ -108,7 +108,7 @@ Readers MakeRun() {
   return run;
 }
 
-// Writes by one of them, samples of both, priorities. What both sampled.
+// Writes by one of them, samples of both, priorities. Returns both batches.
 std::vector<TensorDict> Work(int64_t round, ReplayBuffer& actor,
                              ReplayBuffer& critic) {
   ReplayBuffer& writer = round % 3 == 0 ? critic : actor;
@@ -504,8 +504,8 @@ TEST(RunCheckpointTest, AFaultAtAnyStepLeavesTheOldOne) {
 
 // --- Threads -----------------------------------------------------------------
 
-// All buffers wait for a save, and it for them, whoever waits for whom: writes
-// of one wait for gathers of the other.
+// All buffers wait for a save, and it for them, also while writes of one wait
+// for gathers of the other.
 TEST(RunCheckpointTest, SavesGoOnBesideBothBuffers) {
   const std::string directory = Directory("threads");
   Readers run = WorkedRun();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -53,7 +54,9 @@ class OptionValues {
   OptionValues& Part(absl::string_view name, absl::string_view kind,
                      const OptionValues& options);
 
-  absl::Span<const Value> values() const { return values_; }
+  absl::Span<const Value> values() const ABSL_ATTRIBUTE_LIFETIME_BOUND {
+    return values_;
+  }
   friend bool operator==(const OptionValues&, const OptionValues&) = default;
 
  private:

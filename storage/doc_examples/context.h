@@ -21,6 +21,7 @@
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/ensemble/ensemble_storage.h"
 #include "rill/storage/list/list_storage.h"
+#include "rill/storage/live/live_rows.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/tiered/tiered_storage.h"
@@ -41,6 +42,7 @@ extern const std::vector<Slot> slots;
 extern TensorDict rows;
 extern WriteObserver& index;
 extern std::unique_ptr<Storage> memmap;
+extern const std::unique_ptr<Storage> storage;
 extern std::vector<std::unique_ptr<Storage>> members;
 std::vector<StorageCase> DenseCases();
 

@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 
-BLOCK = re.compile(r"`([\w.]+)`:\n\n```\w*\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"`([\w.]+)`:\n\n(?:<!--.*?-->\n)?```\w*\n(.*?)^```$", re.M | re.S)
 
 
 def files_of(text):

@@ -17,16 +17,16 @@
 
 namespace rill {
 
-// What an item of a batch is, whole: the rows that a sampler plans for it and
-// the arithmetic that makes of their values what a learner wants, both from one
-// set of options. Pass the unit to a sampler (MakeUniformSamplerOver,
+// Both halves of an item of a batch from one set of options: the rows that a
+// sampler plans for it, and the arithmetic on their values. Pass the unit to a
+// sampler (MakeUniformSamplerOver,
 // MakePrioritizedSamplerOver, MakeSampler), and that to a ReplayBuffer.
 //
-// n-step returns and frame stacks compose with each other and with all of
-// single rows, slices and sequences with burn-in: Rainbow is `n_step` and
-// `frames` over single rows, R2D2 `n_step` over sequences. What each does, with
-// its errors and cost, stands in transforms/units/row_arithmetic.h; which rows
-// are read in samplers/units/row_windows.h.
+// n-step returns and frame stacks compose with each other, over single rows,
+// slices and sequences with burn-in. Rainbow is `n_step` and `frames` over
+// single rows, R2D2 `n_step` over sequences. Each part's meaning, errors and
+// cost: transforms/units/row_arithmetic.h. The rows that are read:
+// samplers/units/row_windows.h.
 //
 // INVALID_ARGUMENT names the option, or two that contradict each other.
 // RowWindows are made of `n_step` and `frames` here: set ones are refused.

@@ -24,10 +24,10 @@ struct SplitTrajectoriesOptions {
 // and slices make it; the last step of a lane ends its trajectory, whatever its
 // neighbour's id is.
 //
-// The result is [N, longest]: a row a trajectory, in their order, zeros (null
-// for values a row) behind its last step, and `mask_key` bool [N, longest],
-// true where a step is; a batch that has a leaf of this name keeps its values
-// there, so that what only padded a slice stays masked.
+// The result is [N, longest], a row a trajectory, in their order. Behind a last
+// step stand zeros (null for values a row). `mask_key` bool [N, longest] is true
+// where a step is. A batch that has a leaf of this name keeps its values there,
+// so that what only padded a slice stays masked.
 //
 // NOT_FOUND where the batch has neither leaf. INVALID_ARGUMENT where it has no
 // step, or a leaf of another dtype or shape; FAILED_PRECONDITION where one lies

@@ -14,10 +14,9 @@
 
 namespace rill {
 
-// Rows around those of an item that the arithmetic on it needs: the frames
-// before each row that are stacked with its own, the steps behind it whose
-// rewards are summed. Both may be asked for at once, over single rows, slices
-// and sequences.
+// Rows around those of an item that its arithmetic needs. Frames before a row
+// are stacked with its own; the rewards of the steps behind it are summed. Both
+// may be asked for at once, over single rows, slices and sequences.
 //
 // The lists of SamplePlan::context, in this order; "its rows" are those of a
 // draw that do not pad:
@@ -48,7 +47,7 @@ struct RowWindows {
 
 namespace samplers_internal {
 
-// What units share that plan windows.
+// Plans windows, for the units that have them.
 // Thread-safety: immutable.
 class WindowPlanner {
  public:

@@ -24,7 +24,7 @@ enum class SequenceEnd {
   // fewer steps begins with its first row and is padded as with kPad; so are
   // bootstrap steps.
   kShift,
-  // It goes on with the next rows of its lane, whoever's they are: TorchRL's
+  // It goes on with the next rows of its lane, of any trajectory: TorchRL's
   // "include_reset". So does its burn-in, backwards. The newest and the oldest
   // live row of the lane are repeated where it would go beyond them, with a 0
   // in the mask. For recurrent networks that reset their state at `is_init`.

@@ -10,11 +10,11 @@
 
 namespace rill {
 
-// Single rows with the rows around them that their arithmetic needs: the n - 1
-// steps behind each, over which n-step returns are summed, and the N - 1 before
-// it, where a storage keeps single frames and batches have stacks of N. Both at
-// once is what Rainbow learns Atari games from. row_windows.h tells what the
-// lists of context hold.
+// Single rows with the rows around them that their arithmetic needs. n-step
+// returns are summed over the n - 1 steps behind each row. Where a storage
+// keeps single frames, the N - 1 before it make a stack of N. Both at once is
+// what Rainbow learns Atari games from. row_windows.h describes the lists of
+// context.
 //
 // Batch sizes count rows, every live row is an anchor, and the draws are those
 // of transitions (same seed, same rows): plan.rows is empty.

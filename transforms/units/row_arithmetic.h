@@ -14,24 +14,22 @@
 
 namespace rill {
 
-// What a unit's rows, slices or sequences become: n-step returns, stacked
-// frames, marks that say where a slice was cut or a sequence stands. Any of
-// these together, each of which its own header describes; none: the rows as
-// they are stored. replay/sample_units.h makes it with its unit.
+// The arithmetic on a unit's rows, slices or sequences: n-step returns, stacked
+// frames, marks that say where a slice was cut or where a sequence's row
+// stands. Any of these together, each described by its own header; with none,
+// rows are as they are stored. replay/sample_units.h makes it with its unit.
 //
-// Together: stacks of "next/<key>" are those at the end of the window of
-// steps; marks of slices go into the flags that the windows end with, so the
-// keys of flags must be those of n_step. Rows of a draw that pad become what
-// the rows that they repeat become.
+// Together: stacks of "next/<key>" are those at the end of the window of steps.
+// Marks of slices go into the flags that the windows end with, so both have one
+// set of keys. A row of a draw that pads becomes what the row that it repeats
+// becomes.
 //
 // Plan: slots/plan_layout.h; frames: kFramesBefore; n_step: kStepsBehind and
 //   kWindowEnds, in this order. Every draw has a row that does not pad, and
 //   none that pads between two such.
-// Cost: O(rows of the batch x steps and frames). Each stored leaf of a row is
-//   read once: into the batch where it stands there as it is stored, else
-//   apart, and then once for all draws' rows that need it. Only the end of a
-//   window that several rows have in common, at the end of a trajectory, is
-//   read for each.
+// Cost: O(rows of the batch x steps and frames). Each stored leaf of a draw's
+//   rows is read once, into the batch or apart. Only the end of a window that
+//   several rows have in common, at the end of a trajectory, is read for each.
 //
 // Example (RowArithmeticTest.Example runs it): what Rainbow makes of a row.
 //   RILL_ASSIGN_OR_RETURN(

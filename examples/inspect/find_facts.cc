@@ -53,11 +53,29 @@ void AddBuffer(const std::string& path, Saved* saved) {
   if (const auto storage = saved->parts.find("storage");
       storage != saved->parts.end() && storage->second.facts) {
     facts = *std::exchange(storage->second.facts, std::nullopt);
-  } else if (manifest.fields.contains("rows")) {
+  } else if (manifest.Text("rows").value_or("") == "in_place") {
     note(AddPosition(JoinPath(path, "storage.position"), *lanes, &facts));
   }
   note(AddPriorities(path, manifest, *lanes, &facts));
   saved->facts = std::move(facts);
+}
+
+// The rows of a run's buffers are those of the storages beside them.
+void AddRun(Saved* saved) {
+  for (int64_t i = 0;; ++i) {
+    const absl::StatusOr<int64_t> storage =
+        saved->manifest.Int(absl::StrCat("buffer_", i, "_storage"));
+    if (!storage.ok()) return;
+    const auto rows = saved->parts.find(absl::StrCat("storages/", *storage));
+    const auto buffer = saved->parts.find(absl::StrCat("buffers/", i));
+    if (rows == saved->parts.end() || !rows->second.facts ||
+        buffer == saved->parts.end() || !buffer->second.facts) {
+      continue;
+    }
+    Facts facts = *rows->second.facts;
+    facts.priorities = buffer->second.facts->priorities;
+    buffer->second.facts = std::move(facts);
+  }
 }
 
 // --- TorchRL's ---------------------------------------------------------------
@@ -166,6 +184,8 @@ void AddFacts(const std::string& path, const FactOptions& options,
     AddSavedStorage(path, options.max_rows, saved);
   } else if (saved->manifest.kind == "replay_buffer") {
     AddBuffer(path, saved);
+  } else if (saved->manifest.kind == "run_checkpoint") {
+    AddRun(saved);
   }
 }
 

@@ -26,6 +26,7 @@
 #include "rill/formats/file_tree.h"
 #include "rill/formats/torchrl/torchrl_replay_buffer.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/run/run_checkpoint.h"
 #include "rill/replay/torchrl/torchrl.h"
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
@@ -255,6 +256,23 @@ TEST(FindFactsTest, SavedPositionHasCursorsAndPriorities) {
   priorities  min 1, mean 1, max 1, total 8
   age         oldest row 3 steps back
 )"));
+}
+
+TEST(FindFactsTest, BuffersOfARunHaveTheRowsOfTheStorageTheyShare) {
+  const std::string path = FreshPath("run");
+  const std::shared_ptr<Storage> storage =
+      *DenseStorage::Create({.capacity = 8});
+  const auto actor = MakeBuffer(storage, *MakePrioritizedSampler());
+  const auto critic = MakeBuffer(storage, MakeUniformSampler());
+  RILL_ASSERT_OK(actor->Extend(MakeSteps(1, 5, 0, 2)).status());
+  RILL_ASSERT_OK(RunCheckpoint::Save(
+      path, {.buffers = {{"actor", actor.get()}, {"critic", critic.get()}}}));
+  const Saved saved = Inspect(path);
+  EXPECT_FALSE(saved.is_damaged());
+  EXPECT_EQ(saved.parts.at("buffers/0").facts->live(), 5);
+  EXPECT_EQ(saved.parts.at("buffers/0").facts->priorities->count, 5);
+  EXPECT_EQ(saved.parts.at("buffers/1").facts->live(), 5);
+  EXPECT_FALSE(saved.parts.at("buffers/1").facts->priorities.has_value());
 }
 
 TEST(FindFactsTest, UniformSamplersHaveNoPriorities) {

@@ -122,9 +122,7 @@ absl::Status ReplayBuffer::CheckOptions(const Options& options) {
   return absl::OkStatus();
 }
 
-ReplayBuffer::State::State(Options options,
-                           std::unique_ptr<Compose> all_transforms,
-                           std::optional<Stream> copies)
+ReplayBuffer::State::State(Options options, std::optional<Stream> copies)
     : storage(std::move(options.storage)),
       sampler(std::move(options.sampler)),
       unit_transform(sampler->arithmetic()),
@@ -144,9 +142,7 @@ ReplayBuffer::State::State(Options options,
                                    copy_stream.has_value() ? device
                                    : pin_memory ? std::optional<Device>(pin_for)
                                                 : std::nullopt)),
-      has_transforms(!all_transforms->transforms().empty()),
       bell(options.prefetch_threads),
-      transforms(std::move(all_transforms)),
       seed(options.seed) {}
 
 ReplayBuffer::State::~State() {
@@ -186,37 +182,32 @@ void ReplayBuffer::State::StartWorkers(int threads) {
   }
 }
 
-absl::Status ReplayBuffer::State::CheckForward(const TensorDictSpec& rows,
-                                               bool is_stored) {
-  if (is_forward_checked || rows.empty()) return absl::OkStatus();
-  const replay_internal::SampleReader reader(reader_options);
-  RILL_ASSIGN_OR_RETURN(const TensorDictSpec sample, reader.SampleSpec(rows));
-  absl::MutexLock lock(&transforms_mutex);
-  const absl::Status status = transforms->ForwardSpec(sample).status();
-  if (!status.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ReplayBuffer: transforms: got some that cannot work on "
-                     "samples of the storage's rows: ",
-                     status.message()));
-  }
-  if (is_stored) is_forward_checked = true;
-  return absl::OkStatus();
+absl::Status ReplayBuffer::State::MakeStage(
+    std::vector<std::unique_ptr<Transform>> all) {
+  replay_internal::TransformStage::Options stage;
+  stage.transforms = std::move(all);
+  stage.sample_spec = [this](const TensorDictSpec& rows) {
+    return replay_internal::SampleReader(reader_options).SampleSpec(rows);
+  };
+  stage.before_waiting = [this] { bell.Ring(); };
+  RILL_ASSIGN_OR_RETURN(
+      transforms, replay_internal::TransformStage::Create(std::move(stage)));
+  return transforms->CheckRows(storage->spec(), /*is_stored=*/true);
 }
 
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Create(
     Options options) {
   RILL_RETURN_IF_ERROR(CheckOptions(options));
-  RILL_ASSIGN_OR_RETURN(auto transforms,
-                        Compose::Create(std::move(options.transforms)));
+  std::vector<std::unique_ptr<Transform>> transforms =
+      std::move(options.transforms);
   const int threads = options.prefetch_threads;
   std::optional<Stream> copies;
   if (options.device.has_value() && !options.device->is_cpu() &&
       options.storage->device().is_cpu()) {
     RILL_ASSIGN_OR_RETURN(copies, Stream::Create(*options.device));
   }
-  auto state = std::make_unique<State>(
-      std::move(options), std::move(transforms), std::move(copies));
-  RILL_RETURN_IF_ERROR(state->CheckForward(state->storage->spec()));
+  auto state = std::make_unique<State>(std::move(options), std::move(copies));
+  RILL_RETURN_IF_ERROR(state->MakeStage(std::move(transforms)));
   RILL_RETURN_IF_ERROR(state->Attach());
   state->StartWorkers(threads);
   return std::unique_ptr<ReplayBuffer>(new ReplayBuffer(std::move(state)));

@@ -39,14 +39,6 @@ constexpr absl::string_view kTransformsDirectory = "transforms";
 constexpr absl::string_view kAheadDirectory = "ahead";
 constexpr absl::string_view kUnitField = "unit_transform";
 
-std::vector<std::string> NamesOf(const Compose& transforms) {
-  std::vector<std::string> names;
-  for (const auto& transform : transforms.transforms()) {
-    names.emplace_back(transform->name());
-  }
-  return names;
-}
-
 std::string TransformField(int64_t i) { return absl::StrCat("transform_", i); }
 
 absl::StatusOr<uint64_t> UnsignedField(const Manifest& manifest,
@@ -119,7 +111,8 @@ absl::StatusOr<Lanes> SavedLanes(const Manifest& manifest, const Lanes& lanes,
 
 // The directory is of a buffer like this one.
 absl::Status CheckSame(const Manifest& manifest, const Sampler& sampler,
-                       const UnitTransform* unit, const Compose& transforms) {
+                       const UnitTransform* unit,
+                       const std::vector<std::string>& own) {
   RILL_ASSIGN_OR_RETURN(const std::string name, manifest.Text("sampler"));
   if (name != sampler.name()) {
     return Mismatch("sampler", name, sampler.name());
@@ -134,7 +127,6 @@ absl::Status CheckSame(const Manifest& manifest, const Sampler& sampler,
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> saved,
                         SavedTransforms(manifest));
-  const std::vector<std::string> own = NamesOf(transforms);
   if (saved == own) return absl::OkStatus();
   return Mismatch("transforms",
                   absl::StrCat("[", absl::StrJoin(saved, ", "), "]"),
@@ -262,13 +254,12 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory,
     manifest.SetInt("rate_limiter_samples", counts.samples);
     manifest.SetInt("rate_limiter_deletes", counts.deletes);
   }
-  absl::MutexLock lock(&transforms_mutex);
   RILL_ASSIGN_OR_RETURN(const TensorDict learned, transforms->SaveState());
   if (!learned.empty()) {
     RILL_RETURN_IF_ERROR(SaveMemmapDirectory(
         learned, JoinPath(directory, kTransformsDirectory)));
   }
-  const std::vector<std::string> names = NamesOf(*transforms);
+  const std::vector<std::string> names = transforms->Names();
   manifest.SetInt("transforms", static_cast<int64_t>(names.size()));
   for (size_t i = 0; i < names.size(); ++i) {
     manifest.fields[TransformField(static_cast<int64_t>(i))] = names[i];
@@ -416,11 +407,7 @@ OptionValues ReplayBuffer::State::PartOptions() const {
     values.Part("unit_transform", unit_transform->name(),
                 unit_transform->option_values());
   }
-  for (size_t i = 0; i < transforms->transforms().size(); ++i) {
-    const Transform& transform = *transforms->transforms()[i];
-    values.Part(absl::StrCat("transforms.", i), transform.name(),
-                transform.option_values());
-  }
+  transforms->AddOptions(&values);
   values.Part("writer", writer->name(), writer->option_values());
   return values;
 }
@@ -453,10 +440,8 @@ absl::StatusOr<ReplayBuffer::State::Saved> ReplayBuffer::State::Prepare(
                     absl::StrCat(saved.lanes.num_slots()),
                     absl::StrCat(storage->capacity()));
   }
-  absl::MutexLock lock(&queue_mutex);
-  absl::MutexLock transforms_lock(&transforms_mutex);
   RILL_RETURN_IF_ERROR(
-      CheckSame(manifest, *sampler, unit_transform.get(), *transforms));
+      CheckSame(manifest, *sampler, unit_transform.get(), transforms->Names()));
   const OptionValues values = PartOptions();
   RILL_ASSIGN_OR_RETURN(const std::vector<OptionChange> changes,
                         replay_internal::CompareOptions(manifest, values));
@@ -473,9 +458,9 @@ absl::StatusOr<ReplayBuffer::State::Saved> ReplayBuffer::State::Prepare(
     RILL_ASSIGN_OR_RETURN(number, NumberBeforeAhead(manifest, number));
   }
   RILL_ASSIGN_OR_RETURN(const TensorDict learned, ReadTransforms(directory));
-  RILL_RETURN_IF_ERROR(transforms->LoadState(learned))
+  RILL_RETURN_IF_ERROR(transforms->LoadState(learned, number))
       << "ReplayBuffer::Open: transforms";
-  transforms_turn = number;
+  absl::MutexLock lock(&queue_mutex);
   batch_number = number;
   return saved;
 }
@@ -532,7 +517,8 @@ absl::Status ReplayBuffer::State::LoadOfRows(const std::string& directory,
   }
   RILL_RETURN_IF_ERROR(
       LoadWriter(directory, manifest, saved.changed_writer, writer.get()));
-  RILL_RETURN_IF_ERROR(CheckForward(storage->spec()));
+  RILL_RETURN_IF_ERROR(
+      transforms->CheckRows(storage->spec(), /*is_stored=*/true));
   return held.IsStillThere() ? absl::OkStatus() : Replaced(directory);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer's samples, and the priorities that come back for them.
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,14 +19,6 @@
 #include "rill/replay/sample_origins.h"
 
 namespace rill {
-namespace {
-
-using replay_internal::kGenerationKey;
-using replay_internal::kIndexKey;
-using replay_internal::kWeightKey;
-
-}  // namespace
-
 absl::Status ReplayBuffer::State::CheckBatchSize() const {
   if (batch_size > 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -106,20 +97,12 @@ void ReplayBuffer::State::Run(Job* job) {
   }
   job->is_cleared = absl::IsOutOfRange(job->status);
   gate.Release(&job->plan);
-  if (!has_transforms) {
-    if (job->status.ok()) job->status = Place(job);
+  if (!job->status.ok()) {
+    transforms->Skip(job->number);
     return;
   }
-  absl::MutexLock lock(&transforms_mutex);
-  const auto is_next = [this, job] {
-    transforms_mutex.AssertReaderHeld();
-    return transforms_turn == job->number;
-  };
-  // Of other batches before it some may not have been begun.
-  if (!is_next()) bell.Ring();
-  transforms_mutex.Await(absl::Condition(&is_next));
-  if (job->status.ok()) job->status = ApplyTransforms(job);
-  ++transforms_turn;
+  job->status = transforms->Forward(job->number, &job->batch,
+                                    [this, job] { return Place(job); });
 }
 
 // Makes all that is drawn, then sleeps until the bell rings.
@@ -152,22 +135,6 @@ void ReplayBuffer::State::AwaitQueue() {
     return true;
   };
   queue_mutex.Await(absl::Condition(&is_made));
-}
-
-absl::Status ReplayBuffer::State::ApplyTransforms(Job* job) {
-  TensorDict* const out = &job->batch;
-  static constexpr std::array<absl::string_view, 3> kOrigins = {
-      kIndexKey, kGenerationKey, kWeightKey};
-  const replay_internal::Origins origins(kOrigins, *out);
-  // What a transform learned from a batch that then fails is forgotten.
-  RILL_ASSIGN_OR_RETURN(const TensorDict before, transforms->SaveState());
-  ++transforms_changes;
-  RILL_RETURN_IF_ERROR(transforms->Forward(out));
-  absl::Status status = origins.PutBack(out);
-  if (status.ok()) status = Place(job);
-  // A transform takes what it has just saved.
-  if (!status.ok()) transforms->LoadState(before).IgnoreError();
-  return status;
 }
 
 // The last step: whatever the transforms made lies where it was asked for.
@@ -248,8 +215,9 @@ absl::Status ReplayBuffer::State::SampleInto(
                     items, Clock::System().Now() + rate_limit_timeout));
   }
   absl::ReaderMutexLock pause(&pause_mutex);
-  if (!is_forward_checked) {
-    RILL_RETURN_IF_ERROR(CheckForward(storage->spec()));
+  if (!transforms->is_checked()) {
+    RILL_RETURN_IF_ERROR(
+        transforms->CheckRows(storage->spec(), /*is_stored=*/true));
   }
   // Another buffer on this storage may clear it between the plan and the read;
   // the next batch is then one of what is there.

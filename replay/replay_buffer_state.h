@@ -26,8 +26,8 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_job.h"
 #include "rill/replay/trajectory_watch.h"
+#include "rill/replay/transform_stage.h"
 #include "rill/replay/write_counter.h"
-#include "rill/transforms/compose.h"
 #include "rill/transforms/unit_transform.h"
 
 namespace rill {
@@ -37,24 +37,21 @@ namespace rill {
 // Order of locks: pause_mutex (shared by calls, held alone by Save and Clear),
 // the gate's turn, queue_mutex, then the storage's, the sampler's. Nobody waits
 // for the turn with queue_mutex held: a write may have it and wait for a
-// gather, and workers need queue_mutex to begin one. transforms_mutex is taken
-// with none of these held but pause_mutex (where no worker runs and none can,
-// with queue_mutex too: Open, InsertTransform), and nothing waits for a gather
-// while it is held: a worker may stand before it with others' gathers behind.
+// gather, and workers need queue_mutex to begin one. The transform stage is
+// called with none of these held but pause_mutex, and nothing waits for a
+// gather inside it: a worker may stand before it with others' gathers behind.
 struct ReplayBuffer::State {
   using Job = replay_internal::SampleJob;
 
-  State(Options options, std::unique_ptr<Compose> transforms,
-        std::optional<Stream> copy_stream);
+  State(Options options, std::optional<Stream> copy_stream);
   ~State();
 
   // The storage's events reach the sampler and `writes` from here on.
   absl::Status Attach();
   void StartWorkers(int threads);
 
-  // The transforms can work on samples of rows with this spec; looked at once
-  // for the storage's own.
-  absl::Status CheckForward(const TensorDictSpec& rows, bool is_stored = true);
+  // Made of Options::transforms.
+  absl::Status MakeStage(std::vector<std::unique_ptr<Transform>> transforms);
 
   // Writing.
   absl::StatusOr<TensorDict> Unsqueezed(const TensorDict& batch) const;
@@ -95,8 +92,6 @@ struct ReplayBuffer::State {
   // more than half of `prefetch` is made or being made.
   int64_t NumToMake() const ABSL_SHARED_LOCKS_REQUIRED(queue_mutex);
   void Run(Job* job);
-  absl::Status ApplyTransforms(Job* job)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transforms_mutex);
   absl::Status Place(Job* job) const;
   // The rows of a trajectory; false where it is not there any more, or not
   // wanted.
@@ -116,15 +111,14 @@ struct ReplayBuffer::State {
   enum class Rows { kCopied, kInPlace, kShared };
   absl::Status ReplaceSave(absl::string_view caller,
                            const std::string& directory, Rows rows)
-      ABSL_LOCKS_EXCLUDED(pause_mutex, queue_mutex, transforms_mutex);
+      ABSL_LOCKS_EXCLUDED(pause_mutex, queue_mutex);
   absl::Status SaveTo(const std::string& directory, Rows rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(pause_mutex)
-          ABSL_LOCKS_EXCLUDED(queue_mutex, transforms_mutex);
+          ABSL_LOCKS_EXCLUDED(queue_mutex);
   absl::Status SaveAhead(const std::string& directory, Manifest* manifest) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex);
   // Of sampler, unit, transforms and writer.
-  OptionValues PartOptions() const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transforms_mutex);
+  OptionValues PartOptions() const;
   // A save that was compared with this buffer.
   struct Saved {
     bool is_position = false;
@@ -144,7 +138,7 @@ struct ReplayBuffer::State {
   absl::StatusOr<Saved> Prepare(const std::string& directory,
                                 const Manifest& manifest,
                                 const OpenOptions& options)
-      ABSL_LOCKS_EXCLUDED(queue_mutex, transforms_mutex);
+      ABSL_LOCKS_EXCLUDED(queue_mutex);
   // The buffer is new and goes where this fails.
   absl::Status LoadFrom(const std::string& directory, const Manifest& manifest,
                         const OpenOptions& options, const HeldDirectory& held);
@@ -185,8 +179,6 @@ struct ReplayBuffer::State {
   mutable absl::Mutex copy_mutex;
   const std::optional<Stream> copy_stream;
   const replay_internal::SampleReader::Options reader_options;
-  // Changes only while no call samples or writes and no worker runs.
-  bool has_transforms;
 
   // Wakes the workers. What is drawn may lie until half of `prefetch` has come
   // together, so that a caller seldom has to wake anybody; whoever waits for a
@@ -199,14 +191,7 @@ struct ReplayBuffer::State {
 
   absl::Mutex pause_mutex;
 
-  mutable absl::Mutex transforms_mutex;
-  const std::unique_ptr<Compose> transforms
-      ABSL_PT_GUARDED_BY(transforms_mutex);
-  // The number of the batch whose turn it is.
-  uint64_t transforms_turn ABSL_GUARDED_BY(transforms_mutex) = 0;
-  // Calls of the transforms so far.
-  uint64_t transforms_changes ABSL_GUARDED_BY(transforms_mutex) = 0;
-  std::atomic<bool> is_forward_checked = false;
+  std::unique_ptr<replay_internal::TransformStage> transforms;
 
   // Held by a call of UpdateIfPresent, before everything but pause_mutex: two
   // that patch one row compare versions in turn.

@@ -34,40 +34,20 @@ absl::StatusOr<TensorDict> ReplayBuffer::State::Unsqueezed(
 absl::StatusOr<ExtendResult> ReplayBuffer::State::TransformAndStore(
     const TensorDict& batch, const WriteInfo& info) {
   RILL_ASSIGN_OR_RETURN(TensorDict rows, Unsqueezed(batch));
-  TensorDict before;
-  uint64_t change = 0;
-  {
-    absl::MutexLock lock(&transforms_mutex);
-    RILL_ASSIGN_OR_RETURN(before, transforms->SaveState());
-    if (!before.empty()) {
-      // What it learns comes after what the batches teach it that were drawn
-      // before this call.
-      const auto is_last = [this, drawn = batch_number.load()] {
-        transforms_mutex.AssertReaderHeld();
-        return transforms_turn >= drawn;
-      };
-      if (!is_last()) bell.Ring();
-      transforms_mutex.Await(absl::Condition(&is_last));
-      RILL_ASSIGN_OR_RETURN(before, transforms->SaveState());
-    }
-    RILL_RETURN_IF_ERROR(transforms->Inverse(&rows));
-    change = ++transforms_changes;
-  }
+  RILL_ASSIGN_OR_RETURN(const replay_internal::TransformStage::Undo undo,
+                        transforms->Inverse(batch_number, &rows));
   absl::StatusOr<ExtendResult> result = ExtendResult();
   const TensorDictSpec spec = storage->spec();
   absl::Status status = spec.empty()
-                            ? CheckForward(TensorDictSpec::Of(rows), false)
-                            : CheckForward(spec);
+                            ? transforms->CheckRows(TensorDictSpec::Of(rows),
+                                                    /*is_stored=*/false)
+                            : transforms->CheckRows(spec, /*is_stored=*/true);
   if (status.ok()) {
     result = Store(rows, info);
     status = result.status();
   }
   if (status.ok()) return result;
-  // The inverse of a write that then fails has not happened, unless others
-  // have gone on from it.
-  absl::MutexLock lock(&transforms_mutex);
-  // A transform takes what it has just saved.
-  if (change == transforms_changes) transforms->LoadState(before).IgnoreError();
+  transforms->TakeBack(undo);
   return status;
 }
 
@@ -114,7 +94,7 @@ absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
   }
   absl::ReaderMutexLock pause(&state.pause_mutex);
   absl::StatusOr<ExtendResult> result =
-      !state.has_transforms && state.is_forward_checked
+      state.transforms->is_empty() && state.transforms->is_checked()
           ? state.Store(batch, info)
           : state.TransformAndStore(batch, info);
   if (result.ok() && permit.has_value()) permit->Commit(result->rows_written);
@@ -167,29 +147,12 @@ absl::Status ReplayBuffer::Clear() {
 
 absl::Status ReplayBuffer::State::InsertTransform(
     std::optional<int64_t> place, std::unique_ptr<Transform> transform) {
-  absl::MutexLock lock(&queue_mutex);
-  AwaitQueue();
-  const bool was_checked = is_forward_checked;
-  int64_t at = 0;
   {
-    absl::MutexLock transforms_lock(&transforms_mutex);
-    at = place.value_or(static_cast<int64_t>(transforms->transforms().size()));
-    RILL_RETURN_IF_ERROR(transforms->Insert(at, std::move(transform)))
-        << "ReplayBuffer::InsertTransform";
+    absl::MutexLock lock(&queue_mutex);
+    AwaitQueue();
   }
-  is_forward_checked = false;
-  const absl::Status status = CheckForward(storage->spec());
-  absl::MutexLock transforms_lock(&transforms_mutex);
-  if (!status.ok()) {
-    is_forward_checked = was_checked;
-    transforms->Remove(at).IgnoreError();
-    return status;
-  }
-  has_transforms = true;
-  ++transforms_changes;
-  // Batches that needed none had no turn.
-  transforms_turn = batch_number;
-  return absl::OkStatus();
+  return transforms->Insert(place, std::move(transform), storage->spec(),
+                            batch_number);
 }
 
 absl::Status ReplayBuffer::AppendTransform(

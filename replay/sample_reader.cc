@@ -72,8 +72,8 @@ absl::Status SampleReader::Learn(const Storage& storage) {
         sample.Set(key, LeafSpec::Unbounded(DType::kInt64, {})));
   }
   spec_ = std::move(batch);
-  rows_tree_ = storage_internal::SpecTree(spec_);
-  sample_tree_ = storage_internal::SpecTree(sample);
+  rows_tree_ = SpecTree(spec_);
+  sample_tree_ = SpecTree(sample);
   return absl::OkStatus();
 }
 

@@ -17,6 +17,7 @@
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/spec_tree.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/unit_transform.h"
@@ -78,8 +79,8 @@ class SampleReader {
   TensorDict apart_;
   std::vector<TensorDict> context_;
   // Of the batch, and of it with the leaves that a sample adds.
-  storage_internal::SpecTree rows_tree_{TensorDictSpec()};
-  storage_internal::SpecTree sample_tree_{TensorDictSpec()};
+  SpecTree rows_tree_{TensorDictSpec()};
+  SpecTree sample_tree_{TensorDictSpec()};
   TensorDict rows_;  // The rows' leaves of the batch that is being read.
   // In the order of spec_: those of rows_, and of the batch as it was given,
   // with the added ones behind.

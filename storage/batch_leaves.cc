@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/batch_leaves.h"
 
-#include <functional>
-#include <map>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/dtype.h"
-#include "rill/tensordict/key.h"
 
 namespace rill::storage_internal {
 namespace {
@@ -85,54 +81,6 @@ bool CanTakeRows(const LeafSpec& leaf, Device device, const Tensor& tensor) {
          tensor.shape().sizes().subspan(1) == leaf.shape.sizes() &&
          tensor.is_writable() && tensor.is_contiguous() &&
          (device.is_cpu() ? tensor.is_host() : tensor.device() == device);
-}
-
-SpecTree::SpecTree(const TensorDictSpec& spec) {
-  std::map<std::string, size_t, std::less<>> numbers = {{"", 0}};
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    const absl::string_view key = leaf.key;
-    size_t parent = 0;
-    absl::string_view head;
-    absl::string_view rest = key;
-    for (;;) {
-      absl::string_view tail;
-      SplitKeyHead(rest, &head, &tail);
-      if (tail.empty()) break;
-      rest = tail;
-      const auto [at, is_new] = numbers.try_emplace(
-          std::string(key.substr(0, key.size() - tail.size())),
-          dicts_.size() + 1);
-      if (is_new) dicts_.push_back({parent, std::string(head)});
-      parent = at->second;
-    }
-    leaves_.push_back({parent, std::string(rest)});
-  }
-}
-
-bool SpecTree::Find(const TensorDict& dict,
-                    std::vector<const Tensor*>* tensors) const {
-  absl::InlinedVector<const TensorDict*, 8> dicts = {&dict};
-  int64_t wanted = 0;
-  int64_t entries = dict.num_entries();
-  for (const Node& node : dicts_) {
-    const TensorDict* const parent = dicts[node.parent];
-    const TensorDict* const found =
-        parent == nullptr ? nullptr : parent->FindDict(node.name);
-    dicts.push_back(found);
-    if (found == nullptr) continue;
-    ++wanted;
-    entries += found->num_entries();
-  }
-  tensors->resize(leaves_.size());
-  for (size_t i = 0; i < leaves_.size(); ++i) {
-    const TensorDict* const parent = dicts[leaves_[i].parent];
-    const Tensor* const tensor =
-        parent == nullptr ? nullptr : parent->Find(leaves_[i].name);
-    (*tensors)[i] = tensor;
-    wanted += tensor != nullptr ? 1 : 0;
-  }
-  // Every entry of a known dictionary is a known tensor or a known dictionary.
-  return entries == wanted;
 }
 
 absl::Status BatchLeaves::Bind(absl::string_view caller,

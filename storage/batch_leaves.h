@@ -16,6 +16,7 @@
 #include "rill/device/device.h"
 #include "rill/storage/row_table.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/spec_tree.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -30,30 +31,6 @@ Tensor::Options RowMemory(Device device);
 // The tensor, [n, ...], can take rows of this leaf on the device, or in host
 // memory of any kind where that is the CPU: writable, without gaps.
 bool CanTakeRows(const LeafSpec& leaf, Device device, const Tensor& tensor);
-
-// What a spec's dictionaries look like, so that the tensors of a batch are
-// found without taking keys apart or making a list of them. Thread-safety:
-// immutable.
-class SpecTree {
- public:
-  explicit SpecTree(const TensorDictSpec& spec);
-
-  // The tensors of `dict`, one a leaf of the spec, null where it is missing.
-  // False where it holds anything else. Cost: O(leaves), no allocation once
-  // `tensors` is as long.
-  bool Find(const TensorDict& dict, std::vector<const Tensor*>* tensors) const;
-
- private:
-  // What has a name in the dictionary number `parent`: 0 is the root, i + 1 is
-  // dicts_[i].
-  struct Node {
-    size_t parent = 0;
-    std::string name;
-  };
-
-  std::vector<Node> dicts_;  // Each after its parent.
-  std::vector<Node> leaves_;
-};
 
 // One leaf of a batch that is about to be written.
 struct BatchLeaf {

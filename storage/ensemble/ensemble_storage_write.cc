@@ -44,7 +44,7 @@ absl::Status EnsembleStorage::State::CheckLeaves(
   const TensorDictSpec spec = members[KnownMember()]->spec();
   if (spec.empty()) return absl::OkStatus();
   storage_internal::BatchLeaves leaves;
-  return leaves.Bind("Storage::Extend", spec, storage_internal::SpecTree(spec),
+  return leaves.Bind("Storage::Extend", spec, SpecTree(spec),
                      batch, /*allow_part=*/false);
 }
 

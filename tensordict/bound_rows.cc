@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/tensordict/bound_rows.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
+
+namespace rill {
+namespace {
+
+constexpr int kMaxStridedRank = 2;
+
+// The dimensions behind the batch's are row-major without gaps.
+bool HasDenseRows(const Tensor& tensor, int batch_rank) {
+  int64_t stride = DTypeSize(tensor.dtype());
+  for (int d = tensor.rank() - 1; d >= batch_rank; --d) {
+    if (tensor.shape()[d] != 1 && tensor.strides_bytes()[d] != stride) {
+      return false;
+    }
+    stride *= tensor.shape()[d];
+  }
+  return true;
+}
+
+bool HasFittingLayout(const Tensor& tensor, int batch_rank,
+                      bool allow_strides) {
+  return tensor.is_contiguous() ||
+         (allow_strides && batch_rank <= kMaxStridedRank &&
+          HasDenseRows(tensor, batch_rank));
+}
+
+// Host memory of any kind, or that of the device.
+bool IsReached(const Tensor& tensor, const Tensor::Options& memory) {
+  return memory.memory_kind == MemoryKind::kDevice
+             ? tensor.memory_kind() == MemoryKind::kDevice &&
+                   tensor.device() == memory.device
+             : tensor.is_host();
+}
+
+bool HasLayout(const Tensor& tensor, DType dtype, const Shape& shape) {
+  return tensor.dtype() == dtype && tensor.shape() == shape;
+}
+
+}  // namespace
+
+bool MayReuse(const Tensor& tensor, DType dtype, const Shape& shape,
+              int batch_rank, const ReuseRules& rules) {
+  const bool lies_right =
+      IsReached(tensor, rules.memory) &&
+      (rules.memory.memory_kind != MemoryKind::kPinned || tensor.is_pinned());
+  return HasLayout(tensor, dtype, shape) && tensor.is_writable() &&
+         lies_right &&
+         HasFittingLayout(tensor, batch_rank, rules.allow_strides) &&
+         (rules.is_passed_in || tensor.buffer().use_count() == 1);
+}
+
+absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
+                                            std::vector<Leaf> leaves,
+                                            const ReuseRules& rules) {
+  BoundRows rows;
+  std::vector<std::string> keys;
+  for (const Leaf& leaf : leaves) {
+    RILL_RETURN_IF_ERROR(CheckKey(leaf.key)) << caller;
+    keys.push_back(leaf.key);
+    rows.writes_ = rows.writes_ || leaf.use != LeafUse::kRead;
+  }
+  const std::set<std::string> distinct(keys.begin(), keys.end());
+  if (distinct.size() != keys.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": leaves: got a key twice, want each once"));
+  }
+  rows.caller_ = std::move(caller);
+  rows.leaves_ = std::move(leaves);
+  rows.rules_ = rules;
+  rows.tree_.emplace(keys);
+  rows.bound_.resize(rows.leaves_.size());
+  rows.extents_.resize(rows.leaves_.size());
+  rows.overlaps_.resize(rows.leaves_.size());
+  return rows;
+}
+
+absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
+                                            const TensorDictSpec& spec,
+                                            LeafUse use,
+                                            const ReuseRules& rules) {
+  std::vector<Leaf> leaves;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    leaves.push_back({.key = leaf.key,
+                      .dtype = leaf.spec.dtype,
+                      .shape = leaf.spec.shape,
+                      .use = use});
+  }
+  return Create(std::move(caller), std::move(leaves), rules);
+}
+
+absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
+                                  const Shape& shape,
+                                  const TensorDict& batch) const {
+  const Leaf& leaf = leaves_[i];
+  if (found == nullptr) {
+    const absl::Status status = batch.Get(leaf.key).status();
+    return absl::Status(status.code(),
+                        absl::StrCat(caller_, ": ", status.message()));
+  }
+  if (!HasLayout(*found, leaf.dtype, shape)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller_, ": \"", leaf.key, "\": got ",
+                     DTypeName(found->dtype()), found->shape().ToString(),
+                     ", want ", DTypeName(leaf.dtype), shape.ToString()));
+  }
+  if (IsReached(*found, rules_.memory)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(caller_, ": \"", leaf.key, "\" lies on ",
+                   found->device().ToString(), ", want ",
+                   rules_.memory.memory_kind == MemoryKind::kDevice
+                       ? rules_.memory.device.ToString()
+                       : "host memory; put ToDevice behind this transform"));
+}
+
+// None where there are no elements.
+BoundRows::Extent BoundRows::ExtentOf(const Tensor& tensor) const {
+  if (tensor.num_elements() == 0) return {};
+  const std::byte* begin = tensor.raw_data();
+  const std::byte* end = begin + DTypeSize(tensor.dtype());
+  for (int d = 0; d < tensor.rank(); ++d) {
+    const int64_t reach = tensor.strides_bytes()[d] * (tensor.shape()[d] - 1);
+    (reach < 0 ? begin : end) += reach;
+  }
+  return {.begin = begin,
+          .end = end,
+          .stride = tensor.is_contiguous() || batch_shape_.rank() != 1
+                        ? 0
+                        : tensor.strides_bytes()[0],
+          .width = DTypeSize(tensor.dtype()) * tensor.num_elements() /
+                   batch_shape_[0]};
+}
+
+bool BoundRows::Overlap(const Extent& a, const Extent& b) {
+  if (a.begin >= b.end || b.begin >= a.end) return false;
+  if (a.stride <= 0 || a.stride != b.stride) return true;
+  // Fields of records, which lie between one another.
+  const int64_t gap = (b.begin - a.begin) % a.stride;
+  const int64_t offset = gap < 0 ? gap + a.stride : gap;
+  return offset < a.width || a.stride - offset < b.width;
+}
+
+// Finds the leaves whose bytes are another leaf's too.
+void BoundRows::FindOverlaps() {
+  bool has_moved = false;
+  for (size_t i = 0; i < found_.size(); ++i) {
+    const Extent extent =
+        found_[i] == nullptr ? Extent() : ExtentOf(*found_[i]);
+    has_moved = has_moved || !(extent == extents_[i]);
+    extents_[i] = extent;
+  }
+  if (!has_moved) return;
+  std::fill(overlaps_.begin(), overlaps_.end(), 0);
+  for (size_t i = 0; i < extents_.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (Overlap(extents_[i], extents_[k])) {
+        overlaps_[i] = 1;
+        overlaps_[k] = 1;
+      }
+    }
+  }
+}
+
+// What takes the place of a leaf that may not be used as it is.
+absl::StatusOr<Tensor> BoundRows::MakeFit(size_t i, const Tensor* found,
+                                          const Shape& shape) {
+  const Leaf& leaf = leaves_[i];
+  if (leaf.use != LeafUse::kWrite) return found->Clone();
+  return Tensor::Empty(leaf.dtype, shape, rules_.memory);
+}
+
+void BoundRows::Set(size_t i, const Tensor& tensor) {
+  const int rank = batch_shape_.rank();
+  BoundLeaf& bound = bound_[i];
+  bound.data = tensor.raw_data();
+  bound.dtype = tensor.dtype();
+  bound.device = tensor.device();
+  bound.is_writable = tensor.is_writable();
+  bound.rows = rows_;
+  bound.width = leaves_[i].shape.num_elements() * DTypeSize(tensor.dtype());
+  bound.is_flat = tensor.is_contiguous();
+  if (bound.is_flat) {
+    bound.strides[1] = bound.width;
+    bound.strides[0] =
+        rank == kMaxStridedRank ? bound.width * batch_shape_[1] : bound.width;
+    return;
+  }
+  for (int d = 0; d < rank && d < kMaxStridedRank; ++d) {
+    bound.strides[d] = tensor.strides_bytes()[d];
+  }
+}
+
+absl::Status BoundRows::BindLeaf(size_t i, const TensorDict& batch) {
+  const Leaf& leaf = leaves_[i];
+  const Tensor* const found = found_[i];
+  const int rank = batch_shape_.rank();
+  const Shape shape = batch_shape_.Concat(leaf.shape);
+  if (found == nullptr && leaf.is_optional && leaf.use != LeafUse::kWrite) {
+    bound_[i] = BoundLeaf();
+    return absl::OkStatus();
+  }
+  if (leaf.use != LeafUse::kWrite) {
+    RILL_RETURN_IF_ERROR(CheckLeaf(i, found, shape, batch));
+  }
+  const bool fits =
+      leaf.use == LeafUse::kRead
+          ? HasFittingLayout(*found, rank, rules_.allow_strides)
+          : found != nullptr &&
+                MayReuse(*found, leaf.dtype, shape, rank, rules_) &&
+                overlaps_[i] == 0;
+  if (fits) {
+    Set(i, *found);
+  } else {
+    RILL_ASSIGN_OR_RETURN(Tensor made, MakeFit(i, found, shape));
+    Set(i, made);
+    if (leaf.use == LeafUse::kRead) {
+      copies_.push_back(std::move(made));
+    } else {
+      replaced_.emplace_back(i, std::move(made));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BoundRows::BindAll(const TensorDict& batch) {
+  is_whole_ = tree_->Find(batch, &found_);
+  if (writes_) FindOverlaps();
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    is_whole_ = is_whole_ && found_[i] != nullptr;
+    RILL_RETURN_IF_ERROR(BindLeaf(i, batch));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BoundRows::Resolve(const TensorDict& batch) {
+  batch_shape_ = batch.batch_shape();
+  rows_ = batch_shape_.num_elements();
+  copies_.clear();
+  replaced_.clear();
+  const absl::Status status = BindAll(batch);
+  if (!status.ok()) std::fill(bound_.begin(), bound_.end(), BoundLeaf());
+  return status;
+}
+
+absl::Status BoundRows::Bind(const TensorDict& batch) {
+  if (writes_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        caller_, ": batch: got one that may only be read, want one to write"));
+  }
+  return Resolve(batch);
+}
+
+absl::Status BoundRows::Bind(TensorDict* batch) {
+  if (!writes_) return Resolve(*batch);
+  // New tensors come in when nothing can fail any more.
+  RILL_RETURN_IF_ERROR(Resolve(*batch));
+  for (const auto& [i, tensor] : replaced_) {
+    RILL_RETURN_IF_ERROR(batch->Set(leaves_[i].key, tensor)) << caller_;
+  }
+  replaced_.clear();
+  return absl::OkStatus();
+}
+
+}  // namespace rill

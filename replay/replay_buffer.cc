@@ -122,28 +122,24 @@ absl::Status ReplayBuffer::CheckOptions(const Options& options) {
   return absl::OkStatus();
 }
 
-ReplayBuffer::State::State(Options options, std::optional<Stream> copies)
-    : storage(std::move(options.storage)),
-      sampler(std::move(options.sampler)),
+ReplayBuffer::State::State(Options* options, std::optional<Stream> copies)
+    : storage(std::move(options->storage)),
+      sampler(std::move(options->sampler)),
       unit_transform(sampler->arithmetic()),
-      writer(options.writer != nullptr ? std::move(options.writer)
-                                       : MakeRoundRobinWriter()),
-      rate_limiter(std::move(options.rate_limiter)),
-      rate_limit_timeout(options.rate_limit_timeout),
-      clock(*options.clock),
+      clock(*options->clock),
       made_at(clock.Now()),
-      batch_size(options.batch_size),
-      prefetch(options.prefetch),
-      pin_memory(options.pin_memory),
-      device(options.device),
-      pin_for(options.pin_for),
+      batch_size(options->batch_size),
+      prefetch(options->prefetch),
+      pin_memory(options->pin_memory),
+      device(options->device),
+      pin_for(options->pin_for),
       copy_stream(std::move(copies)),
       reader_options(ReaderOptions(*sampler, unit_transform.get(),
                                    copy_stream.has_value() ? device
                                    : pin_memory ? std::optional<Device>(pin_for)
                                                 : std::nullopt)),
-      bell(options.prefetch_threads),
-      seed(options.seed) {}
+      bell(options->prefetch_threads),
+      seed(options->seed) {}
 
 ReplayBuffer::State::~State() {
   {
@@ -154,25 +150,6 @@ ReplayBuffer::State::~State() {
   for (std::thread& worker : workers) worker.join();
   // Whoever writes to the storage may wait for batches that nobody will gather.
   for (const auto& job : ahead) gate.Release(&job->plan);
-  if (is_sampler_attached) storage->RemoveObserver(sampler->observer());
-  if (is_counter_attached) storage->RemoveObserver(&writes);
-}
-
-absl::Status ReplayBuffer::State::Attach() {
-  if (sampler->needs_order() && !writer->keeps_order()) {
-    return BadOption("writer",
-                     absl::StrCat(writer->name(), " with ", sampler->name()),
-                     "one that appends, or a sampler of single rows: a row in "
-                     "another's place tears trajectories");
-  }
-  RILL_RETURN_IF_ERROR(writer->Attach(storage))
-      << "ReplayBuffer::Create: writer";
-  RILL_RETURN_IF_ERROR(storage->AddObserver(sampler->observer()))
-      << "ReplayBuffer::Create: sampler";
-  is_sampler_attached = true;
-  RILL_RETURN_IF_ERROR(storage->AddObserver(&writes));
-  is_counter_attached = true;
-  return absl::OkStatus();
 }
 
 void ReplayBuffer::State::StartWorkers(int threads) {
@@ -182,33 +159,42 @@ void ReplayBuffer::State::StartWorkers(int threads) {
   }
 }
 
-absl::Status ReplayBuffer::State::MakeStage(
-    std::vector<std::unique_ptr<Transform>> all) {
+absl::Status ReplayBuffer::State::MakeParts(Options* options) {
   replay_internal::TransformStage::Options stage;
-  stage.transforms = std::move(all);
+  stage.transforms = std::move(options->transforms);
   stage.sample_spec = [this](const TensorDictSpec& rows) {
     return replay_internal::SampleReader(reader_options).SampleSpec(rows);
   };
   stage.before_waiting = [this] { bell.Ring(); };
   RILL_ASSIGN_OR_RETURN(
       transforms, replay_internal::TransformStage::Create(std::move(stage)));
-  return transforms->CheckRows(storage->spec(), /*is_stored=*/true);
+  RILL_RETURN_IF_ERROR(
+      transforms->CheckRows(storage->spec(), /*is_stored=*/true));
+  RILL_ASSIGN_OR_RETURN(
+      writes,
+      replay_internal::WritePath::Create(
+          {.storage = storage,
+           .writer = options->writer != nullptr ? std::move(options->writer)
+                                                : MakeRoundRobinWriter(),
+           .sampler = sampler.get(),
+           .transforms = transforms.get(),
+           .gate = &gate,
+           .rate_limiter = std::move(options->rate_limiter),
+           .rate_limit_timeout = options->rate_limit_timeout}));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Create(
     Options options) {
   RILL_RETURN_IF_ERROR(CheckOptions(options));
-  std::vector<std::unique_ptr<Transform>> transforms =
-      std::move(options.transforms);
   const int threads = options.prefetch_threads;
   std::optional<Stream> copies;
   if (options.device.has_value() && !options.device->is_cpu() &&
       options.storage->device().is_cpu()) {
     RILL_ASSIGN_OR_RETURN(copies, Stream::Create(*options.device));
   }
-  auto state = std::make_unique<State>(std::move(options), std::move(copies));
-  RILL_RETURN_IF_ERROR(state->MakeStage(std::move(transforms)));
-  RILL_RETURN_IF_ERROR(state->Attach());
+  auto state = std::make_unique<State>(&options, std::move(copies));
+  RILL_RETURN_IF_ERROR(state->MakeParts(&options));
   state->StartWorkers(threads);
   return std::unique_ptr<ReplayBuffer>(new ReplayBuffer(std::move(state)));
 }
@@ -237,11 +223,12 @@ ReplayBuffer::Stats ReplayBuffer::GetStats() const {
   Stats stats = {.size = size(),
                  .capacity = capacity(),
                  .usage = state.storage->MemoryUsage(),
-                 .rows_written = state.rows_written,
+                 .rows_written = state.writes->rows_written(),
                  .items = items()};
   stats.device_bytes = stats.usage.device;
-  if (state.rate_limiter != nullptr) {
-    stats.rate_limiter = state.rate_limiter->GetStats();
+  if (const RateLimiter* const limiter = state.writes->rate_limiter();
+      limiter != nullptr) {
+    stats.rate_limiter = limiter->GetStats();
   }
   absl::MutexLock lock(&state.queue_mutex);
   stats.elapsed = state.clock.Now() - state.made_at;
@@ -271,6 +258,6 @@ int64_t ReplayBuffer::batch_size() const { return state_->batch_size; }
 
 uint64_t ReplayBuffer::batch_number() const { return state_->batch_number; }
 
-int64_t ReplayBuffer::clears() const { return state_->writes.clears(); }
+int64_t ReplayBuffer::clears() const { return state_->writes->clears(); }
 
 }  // namespace rill

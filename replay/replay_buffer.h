@@ -19,6 +19,7 @@
 #include "rill/device/stream.h"
 #include "rill/replay/options/option_changes.h"
 #include "rill/replay/rate_limiter.h"
+#include "rill/replay/row_patch.h"  // IWYU pragma: export
 #include "rill/replay/stored_trajectory.h"
 #include "rill/replay/writers/writer.h"
 #include "rill/samplers/sampler.h"
@@ -200,18 +201,8 @@ class ReplayBuffer : public Sink {
   // Overwrites live rows in place, as Storage::WriteAt; not through the
   // transforms.
   absl::Status WriteAt(absl::Span<const Slot> slots, const TensorDict& rows);
-  struct PatchOptions {
-    // A stored leaf, int64, one value a row: the row's version. The patch holds
-    // it too, and a row takes it only where that is not below the stored one.
-    std::string version_key = "";
-    bool require_newer = false;  // Only where it is above.
-  };
-  struct PatchResult {
-    // One a row of the patch; a row with neither is not there any more.
-    std::vector<uint8_t> updated;
-    std::vector<uint8_t> version_rejected;
-    int64_t num_updated = 0;
-  };
+  using PatchOptions = rill::PatchOptions;
+  using PatchResult = rill::PatchResult;
   // Overwrites leaves of rows that were sampled, those that are still there:
   // `patch` is [n] with `index` and `index_generation` of a sample, and some of
   // the stored leaves. Rows stay the ones that were drawn, so that priorities
@@ -220,10 +211,7 @@ class ReplayBuffer : public Sink {
   // overwritten. All or nothing; errors as WriteAt, and NOT_FOUND where a leaf
   // is missing.
   absl::StatusOr<PatchResult> UpdateIfPresent(const TensorDict& patch,
-                                              const PatchOptions& options);
-  absl::StatusOr<PatchResult> UpdateIfPresent(const TensorDict& patch) {
-    return UpdateIfPresent(patch, PatchOptions());
-  }
+                                              const PatchOptions& options = {});
 
   // Calls `visit` with each trajectory, lane after lane, oldest first, until it
   // returns false or an error, which is the result then. Those that are there

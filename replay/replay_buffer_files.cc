@@ -207,7 +207,7 @@ FileSums StorageSums(const std::string& directory) {
 
 absl::Status ReplayBuffer::State::SaveTo(const std::string& directory,
                                          Rows rows) {
-  const int64_t writes_before = writes.count();
+  const int64_t writes_before = writes->events();
   Manifest manifest;
   manifest.kind = std::string(kKind);
   FileSums sums;
@@ -226,17 +226,17 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory,
     sums = StorageSums(directory);
   }
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state, sampler->SaveState());
-  if (writes.count() != writes_before) {
+  if (writes->events() != writes_before) {
     return absl::FailedPreconditionError(absl::StrCat(
         "ReplayBuffer::Save: events of the storage during the save: got ",
-        writes.count() - writes_before,
+        writes->events() - writes_before,
         ", want 0; stop the writers of other buffers on it first"));
   }
   RILL_RETURN_IF_ERROR(
       WriteFileAtomically(JoinPath(directory, kSamplerFile), sampler_state));
   manifest.fields["batch_number"] = absl::StrCat(batch_number.load());
   manifest.fields["sampler"] = std::string(sampler->name());
-  RILL_RETURN_IF_ERROR(SaveWriter(directory, *writer, &manifest));
+  RILL_RETURN_IF_ERROR(SaveWriter(directory, writes->writer(), &manifest));
   if (unit_transform != nullptr) {
     manifest.fields[std::string(kUnitField)] = UnitName(unit_transform.get());
   }
@@ -248,8 +248,9 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory,
     AwaitQueue();
     RILL_RETURN_IF_ERROR(SaveAhead(directory, &manifest));
   }
-  if (rate_limiter != nullptr) {
-    const RateLimiter::State counts = rate_limiter->SaveState();
+  if (const RateLimiter* const limiter = writes->rate_limiter();
+      limiter != nullptr) {
+    const RateLimiter::State counts = limiter->SaveState();
     manifest.SetInt("rate_limiter_inserts", counts.inserts);
     manifest.SetInt("rate_limiter_samples", counts.samples);
     manifest.SetInt("rate_limiter_deletes", counts.deletes);
@@ -350,9 +351,9 @@ absl::Status ReplayBuffer::Save(const std::string& directory) const {
 
 absl::Status ReplayBuffer::SavePosition(const std::string& directory) const {
   constexpr absl::string_view kCaller = "ReplayBuffer::SavePosition";
-  if (!state_->writer->keeps_order()) {
+  if (!state_->writes->writer().keeps_order()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        kCaller, ": writer: got ", state_->writer->name(),
+        kCaller, ": writer: got ", state_->writes->writer().name(),
         ", want one that appends: what is written in place of other rows ",
         "is not undone; use Save"));
   }
@@ -408,7 +409,8 @@ OptionValues ReplayBuffer::State::PartOptions() const {
                 unit_transform->option_values());
   }
   transforms->AddOptions(&values);
-  values.Part("writer", writer->name(), writer->option_values());
+  values.Part("writer", writes->writer().name(),
+              writes->writer().option_values());
   return values;
 }
 
@@ -431,14 +433,15 @@ absl::StatusOr<ReplayBuffer::State::Saved> ReplayBuffer::State::Prepare(
                               saved.is_position ? OpenOptions() : options));
   const bool has_moved = saved.lanes != storage->lanes();
   if ((has_moved || saved.is_position) &&
-      (!writer->keeps_order() ||
+      (!writes->writer().keeps_order() ||
        manifest.fields.contains(std::string(kWriterField)))) {
-    return Mismatch(absl::StrCat(saved.is_position ? "position" : "capacity",
-                                 " of a buffer with a ", writer->name(),
-                                 ", or that had a writer with a state: rows "
-                                 "lie in no order of time"),
-                    absl::StrCat(saved.lanes.num_slots()),
-                    absl::StrCat(storage->capacity()));
+    return Mismatch(
+        absl::StrCat(saved.is_position ? "position" : "capacity",
+                     " of a buffer with a ", writes->writer().name(),
+                     ", or that had a writer with a state: rows "
+                     "lie in no order of time"),
+        absl::StrCat(saved.lanes.num_slots()),
+        absl::StrCat(storage->capacity()));
   }
   RILL_RETURN_IF_ERROR(
       CheckSame(manifest, *sampler, unit_transform.get(), transforms->Names()));
@@ -516,7 +519,7 @@ absl::Status ReplayBuffer::State::LoadOfRows(const std::string& directory,
     RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
   }
   RILL_RETURN_IF_ERROR(
-      LoadWriter(directory, manifest, saved.changed_writer, writer.get()));
+      LoadWriter(directory, manifest, saved.changed_writer, &writes->writer()));
   RILL_RETURN_IF_ERROR(
       transforms->CheckRows(storage->spec(), /*is_stored=*/true));
   return held.IsStillThere() ? absl::OkStatus() : Replaced(directory);
@@ -546,15 +549,15 @@ absl::Status ReplayBuffer::State::LoadPosition(const std::string& directory,
 }
 
 absl::Status ReplayBuffer::State::LoadCounts(const Manifest& manifest) {
-  if (rate_limiter == nullptr ||
-      !manifest.fields.contains("rate_limiter_inserts")) {
+  RateLimiter* const limiter = writes->rate_limiter();
+  if (limiter == nullptr || !manifest.fields.contains("rate_limiter_inserts")) {
     return absl::OkStatus();
   }
   RateLimiter::State counts;
   RILL_ASSIGN_OR_RETURN(counts.inserts, manifest.Int("rate_limiter_inserts"));
   RILL_ASSIGN_OR_RETURN(counts.samples, manifest.Int("rate_limiter_samples"));
   RILL_ASSIGN_OR_RETURN(counts.deletes, manifest.Int("rate_limiter_deletes"));
-  return rate_limiter->LoadState(counts);
+  return limiter->LoadState(counts);
 }
 
 }  // namespace rill

@@ -208,12 +208,7 @@ absl::Status ReplayBuffer::State::SampleOnce(
 
 absl::Status ReplayBuffer::State::SampleInto(
     int64_t items, TensorDict* out, std::shared_ptr<const Event>* copied) {
-  std::optional<RateLimiter::Permit> permit;
-  if (rate_limiter != nullptr) {
-    RILL_ASSIGN_OR_RETURN(
-        permit, rate_limiter->AwaitSample(
-                    items, Clock::System().Now() + rate_limit_timeout));
-  }
+  RILL_ASSIGN_OR_RETURN(auto permit, writes->AwaitSample(items));
   absl::ReaderMutexLock pause(&pause_mutex);
   if (!transforms->is_checked()) {
     RILL_RETURN_IF_ERROR(

@@ -27,7 +27,7 @@
 #include "rill/replay/sample_job.h"
 #include "rill/replay/trajectory_watch.h"
 #include "rill/replay/transform_stage.h"
-#include "rill/replay/write_counter.h"
+#include "rill/replay/write_path.h"
 #include "rill/transforms/unit_transform.h"
 
 namespace rill {
@@ -43,32 +43,14 @@ namespace rill {
 struct ReplayBuffer::State {
   using Job = replay_internal::SampleJob;
 
-  State(Options options, std::optional<Stream> copy_stream);
+  State(Options* options, std::optional<Stream> copy_stream);
   ~State();
 
-  // The storage's events reach the sampler and `writes` from here on.
-  absl::Status Attach();
   void StartWorkers(int threads);
 
-  // Made of Options::transforms.
-  absl::Status MakeStage(std::vector<std::unique_ptr<Transform>> transforms);
+  // The parts, of what the constructor has left in `options`.
+  absl::Status MakeParts(Options* options);
 
-  // Writing.
-  absl::StatusOr<TensorDict> Unsqueezed(const TensorDict& batch) const;
-  absl::StatusOr<ExtendResult> TransformAndStore(const TensorDict& batch,
-                                                 const WriteInfo& info);
-  absl::StatusOr<ExtendResult> Store(const TensorDict& rows,
-                                     const WriteInfo& info);
-
-  absl::StatusOr<PatchResult> Patch(const TensorDict& patch,
-                                    const PatchOptions& options)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(patch_mutex);
-  // Of the rows at `places` those whose versions win.
-  absl::Status KeepNewest(const PatchOptions& options,
-                          absl::Span<const int64_t> versions,
-                          absl::Span<const rill::Draw> draws,
-                          std::vector<int64_t>* places,
-                          PatchResult* result) const;
   absl::Status InsertTransform(std::optional<int64_t> place,
                                std::unique_ptr<Transform> transform)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(pause_mutex);
@@ -163,9 +145,6 @@ struct ReplayBuffer::State {
   const std::shared_ptr<Storage> storage;
   const std::unique_ptr<Sampler> sampler;
   const std::shared_ptr<const UnitTransform> unit_transform;
-  const std::unique_ptr<Writer> writer;
-  const std::shared_ptr<RateLimiter> rate_limiter;
-  const absl::Duration rate_limit_timeout;
   const Clock& clock;
   const absl::Time made_at;
   const int64_t batch_size;
@@ -185,17 +164,11 @@ struct ReplayBuffer::State {
   // batch that may not have been begun rings.
   Doorbell bell;
   replay_internal::DrawGate gate{[this] { bell.Ring(); }};
-  replay_internal::WriteCounter writes{&gate};
-  bool is_sampler_attached = false;
-  bool is_counter_attached = false;
 
   absl::Mutex pause_mutex;
 
   std::unique_ptr<replay_internal::TransformStage> transforms;
-
-  // Held by a call of UpdateIfPresent, before everything but pause_mutex: two
-  // that patch one row compare versions in turn.
-  absl::Mutex patch_mutex;
+  std::unique_ptr<replay_internal::WritePath> writes;
 
   mutable absl::Mutex queue_mutex;
   uint64_t seed ABSL_GUARDED_BY(queue_mutex);
@@ -208,7 +181,6 @@ struct ReplayBuffer::State {
   int64_t batches_awaited ABSL_GUARDED_BY(queue_mutex) = 0;
   absl::Duration time_awaited ABSL_GUARDED_BY(queue_mutex) =
       absl::ZeroDuration();
-  std::atomic<int64_t> rows_written = 0;
 
   std::vector<std::thread> workers;
 };

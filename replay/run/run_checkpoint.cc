@@ -108,7 +108,7 @@ absl::Status RunCheckpoint::SaveTo(const std::string& directory,
   std::vector<int64_t> writes;
   for (const auto& [name, buffer] : contents.buffers) {
     numbers.Of(buffer->state_->storage.get());
-    writes.push_back(buffer->state_->writes.count());
+    writes.push_back(buffer->state_->writes->events());
   }
   const auto& storages = numbers.storages();
   manifest.SetInt("storages", static_cast<int64_t>(storages.size()));
@@ -145,7 +145,7 @@ absl::Status RunCheckpoint::SaveTo(const std::string& directory,
   }
   auto before = writes.begin();
   for (const auto& [name, buffer] : contents.buffers) {
-    const int64_t events = buffer->state_->writes.count() - *before++;
+    const int64_t events = buffer->state_->writes->events() - *before++;
     if (events == 0) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         kSave, ": events of the storage of buffer \"", name,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReplayBuffer's conditional writes to rows that were sampled.
+#include "rill/replay/row_patcher.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,17 +10,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/replay/replay_buffer.h"
-#include "rill/replay/replay_buffer_state.h"
 #include "rill/replay/sample_origins.h"
 
-namespace rill {
+namespace rill::replay_internal {
 namespace {
-
-using replay_internal::DrawsOf;
-using replay_internal::kGenerationKey;
-using replay_internal::kIndexKey;
-using replay_internal::NumbersOf;
 
 constexpr absl::string_view kCaller = "ReplayBuffer::UpdateIfPresent";
 
@@ -38,16 +32,16 @@ absl::StatusOr<std::vector<int64_t>> VersionsOf(const TensorDict& rows,
 
 }  // namespace
 
-absl::Status ReplayBuffer::State::KeepNewest(const PatchOptions& options,
-                                             absl::Span<const int64_t> versions,
-                                             absl::Span<const rill::Draw> draws,
-                                             std::vector<int64_t>* places,
-                                             PatchResult* result) const {
+absl::Status RowPatcher::KeepNewest(const PatchOptions& options,
+                                    absl::Span<const int64_t> versions,
+                                    absl::Span<const Draw> draws,
+                                    std::vector<int64_t>* places,
+                                    PatchResult* result) const {
   std::vector<Slot> slots;
   for (const int64_t place : *places) slots.push_back(draws[place].slot);
   TensorDict stored;
   RILL_RETURN_IF_ERROR(
-      storage->ReadLeaves(slots, {options.version_key}, &stored));
+      storage_->ReadLeaves(slots, {options.version_key}, &stored));
   RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> have,
                         VersionsOf(stored, options.version_key, slots.size()));
   absl::flat_hash_map<Slot, int64_t> winners;  // Their places.
@@ -68,10 +62,9 @@ absl::Status ReplayBuffer::State::KeepNewest(const PatchOptions& options,
   return absl::OkStatus();
 }
 
-absl::StatusOr<ReplayBuffer::PatchResult> ReplayBuffer::State::Patch(
-    const TensorDict& patch, const PatchOptions& options) {
-  RILL_ASSIGN_OR_RETURN(const std::vector<rill::Draw> draws,
-                        DrawsOf(kCaller, patch));
+absl::StatusOr<PatchResult> RowPatcher::PatchInTurn(
+    const TensorDict& patch, const PatchOptions& options) const {
+  RILL_ASSIGN_OR_RETURN(const std::vector<Draw> draws, DrawsOf(kCaller, patch));
   const size_t n = draws.size();
   if (!(patch.batch_shape() == Shape({static_cast<int64_t>(n)}))) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -90,7 +83,7 @@ absl::StatusOr<ReplayBuffer::PatchResult> ReplayBuffer::State::Patch(
   result.updated.resize(n);
   result.version_rejected.resize(n);
   std::vector<uint8_t> is_current(n);
-  sampler->FindCurrent(draws, absl::MakeSpan(is_current));
+  sampler_->FindCurrent(draws, absl::MakeSpan(is_current));
   std::vector<int64_t> places;
   std::vector<Slot> slots;
   for (size_t i = 0; i < n; ++i) {
@@ -106,22 +99,20 @@ absl::StatusOr<ReplayBuffer::PatchResult> ReplayBuffer::State::Patch(
   }
   // Also with no row: what is wrong with the patch is said whoever is there.
   RILL_ASSIGN_OR_RETURN(const TensorDict kept, rows.Gather(places));
-  gate.WaitForRows(slots);
-  RILL_RETURN_IF_ERROR(writer->WriteInPlace(slots, kept, InPlace::kPatch));
+  gate_->WaitForRows(slots);
+  RILL_RETURN_IF_ERROR(writer_->WriteInPlace(slots, kept, InPlace::kPatch));
   for (const int64_t place : places) result.updated[place] = 1;
   result.num_updated = static_cast<int64_t>(places.size());
   return result;
 }
 
-absl::StatusOr<ReplayBuffer::PatchResult> ReplayBuffer::UpdateIfPresent(
-    const TensorDict& patch, const PatchOptions& options) {
-  State& state = *state_;
-  absl::ReaderMutexLock pause(&state.pause_mutex);
-  absl::MutexLock alone(&state.patch_mutex);
-  state.gate.BeginWrite();
-  absl::StatusOr<PatchResult> result = state.Patch(patch, options);
-  state.gate.EndWrite(0);
+absl::StatusOr<PatchResult> RowPatcher::Patch(const TensorDict& patch,
+                                              const PatchOptions& options) {
+  absl::MutexLock lock(&mutex_);
+  gate_->BeginWrite();
+  absl::StatusOr<PatchResult> result = PatchInTurn(patch, options);
+  gate_->EndWrite(0);
   return result;
 }
 
-}  // namespace rill
+}  // namespace rill::replay_internal

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/write_path.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
+#include "rill/replay/write_capture.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+
+namespace rill::replay_internal {
+
+WritePath::WritePath(Options options)
+    : storage_(std::move(options.storage)),
+      writer_(std::move(options.writer)),
+      sampler_(options.sampler),
+      transforms_(options.transforms),
+      gate_(options.gate),
+      rate_limiter_(std::move(options.rate_limiter)),
+      rate_limit_timeout_(options.rate_limit_timeout),
+      counter_(gate_),
+      patcher_(storage_.get(), sampler_, writer_.get(), gate_) {}
+
+WritePath::~WritePath() {
+  if (is_sampler_attached_) storage_->RemoveObserver(sampler_->observer());
+  if (is_counter_attached_) storage_->RemoveObserver(&counter_);
+}
+
+absl::StatusOr<std::unique_ptr<WritePath>> WritePath::Create(Options options) {
+  auto path = std::unique_ptr<WritePath>(new WritePath(std::move(options)));
+  RILL_RETURN_IF_ERROR(path->Attach());
+  return path;
+}
+
+absl::Status WritePath::Attach() {
+  if (sampler_->needs_order() && !writer_->keeps_order()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ReplayBuffer::Create: writer: got ", writer_->name(), " with ",
+        sampler_->name(),
+        ", want one that appends, or a sampler of single rows: a row in "
+        "another's place tears trajectories"));
+  }
+  RILL_RETURN_IF_ERROR(writer_->Attach(storage_))
+      << "ReplayBuffer::Create: writer";
+  RILL_RETURN_IF_ERROR(storage_->AddObserver(sampler_->observer()))
+      << "ReplayBuffer::Create: sampler";
+  is_sampler_attached_ = true;
+  RILL_RETURN_IF_ERROR(storage_->AddObserver(&counter_));
+  is_counter_attached_ = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<WritePath::Permit> WritePath::AwaitInsert(int64_t rows) const {
+  if (rate_limiter_ == nullptr || rows == 0) return Permit();
+  return rate_limiter_->AwaitInsert(
+      rows, Clock::System().Now() + rate_limit_timeout_);
+}
+
+absl::StatusOr<WritePath::Permit> WritePath::AwaitSample(int64_t items) const {
+  if (rate_limiter_ == nullptr) return Permit();
+  return rate_limiter_->AwaitSample(
+      items, Clock::System().Now() + rate_limit_timeout_);
+}
+
+absl::StatusOr<TensorDict> WritePath::Unsqueezed(
+    const TensorDict& batch) const {
+  if (batch.batch_shape().rank() != 1) return batch;
+  if (storage_->lanes().count != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ReplayBuffer::Extend: batch shape: got ",
+                     batch.batch_shape().ToString(),
+                     ", want [lanes, time]: Options::lanes of the storage is ",
+                     storage_->lanes().count));
+  }
+  return batch.Unsqueeze(0);
+}
+
+// Only where there are transforms, or none was asked yet whether it can work on
+// these rows.
+absl::StatusOr<ExtendResult> WritePath::TransformAndStore(
+    const TensorDict& batch, const WriteInfo& info, uint64_t batches_drawn) {
+  RILL_ASSIGN_OR_RETURN(TensorDict rows, Unsqueezed(batch));
+  RILL_ASSIGN_OR_RETURN(const TransformStage::Undo undo,
+                        transforms_->Inverse(batches_drawn, &rows));
+  const TensorDictSpec spec = storage_->spec();
+  const absl::Status checked =
+      spec.empty() ? transforms_->CheckRows(TensorDictSpec::Of(rows),
+                                            /*is_stored=*/false)
+                   : transforms_->CheckRows(spec, /*is_stored=*/true);
+  absl::StatusOr<ExtendResult> result =
+      checked.ok() ? Store(rows, info) : checked;
+  if (!result.ok()) transforms_->TakeBack(undo);
+  return result;
+}
+
+absl::StatusOr<ExtendResult> WritePath::Store(const TensorDict& rows,
+                                              const WriteInfo& info) {
+  const Shape& shape = rows.batch_shape();
+  const bool is_flat = shape.rank() == 1;
+  AppendWindow window;
+  window.lanes = storage_->lanes();
+  window.first_lane = info.first_lane;
+  // The storage refuses other shapes. No more rows are overwritten than there
+  // are.
+  window.num_lanes =
+      is_flat || shape.rank() == 0 ? 1 : std::min(shape[0], window.lanes.count);
+  window.steps = shape.rank() == 0
+                     ? 0
+                     : std::min(shape[is_flat ? 0 : 1], window.lanes.capacity);
+  int64_t steps_in_window = 0;
+  gate_->BeginWrite();
+  if (!writer_->appends_all()) {
+    gate_->WaitForAll();
+  } else if (storage_->asks_before_overwriting()) {
+    gate_->WillRetire(window.rows());
+  } else {
+    if (gate_->HoldsAny()) window.cursors = storage_->cursors();
+    steps_in_window = window.steps;
+    gate_->WaitForRows(std::move(window));
+  }
+  absl::StatusOr<ExtendResult> result = writer_->Extend(rows, info);
+  gate_->EndWrite(steps_in_window);
+  if (result.ok()) rows_written_ += result->rows_written;
+  return result;
+}
+
+absl::StatusOr<ExtendResult> WritePath::Extend(const TensorDict& batch,
+                                               const WriteInfo& info,
+                                               uint64_t batches_drawn,
+                                               std::vector<Draw>* rows) {
+  std::optional<WriteCapture> capture;
+  if (rows != nullptr) {
+    rows->clear();
+    capture.emplace(&counter_, sampler_, rows);
+  }
+  absl::StatusOr<ExtendResult> result =
+      transforms_->is_empty() && transforms_->is_checked()
+          ? Store(batch, info)
+          : TransformAndStore(batch, info, batches_drawn);
+  if (!result.ok() && rows != nullptr) rows->clear();
+  return result;
+}
+
+absl::Status WritePath::WriteAt(absl::Span<const Slot> slots,
+                                const TensorDict& rows) {
+  gate_->BeginWrite();
+  gate_->WaitForRows(slots);
+  const absl::Status status = writer_->WriteAt(slots, rows);
+  gate_->EndWrite(0);
+  return status;
+}
+
+absl::Status WritePath::Clear() {
+  RILL_RETURN_IF_ERROR(storage_->Clear());
+  if (rate_limiter_ == nullptr) return absl::OkStatus();
+  return rate_limiter_->LoadState({});
+}
+
+}  // namespace rill::replay_internal

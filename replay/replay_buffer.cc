@@ -9,7 +9,6 @@
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
-#include "rill/device/stream.h"
 #include "rill/replay/replay_buffer_state.h"
 #include "rill/slots/plan_layout.h"
 #include "rill/transforms/unit_transform.h"
@@ -64,12 +63,12 @@ absl::Status CheckUnit(const Sampler& sampler) {
 
 replay_internal::SampleReader::Options ReaderOptions(
     const Sampler& sampler, const UnitTransform* unit,
-    std::optional<Device> pin_for) {
+    const Tensor::Options& memory) {
   replay_internal::SampleReader::Options options;
   options.is_weighted = sampler.is_weighted();
   options.unit = unit;
   options.sampler = std::string(sampler.name());
-  if (pin_for.has_value()) options.memory = {*pin_for, MemoryKind::kPinned};
+  options.memory = memory;
   return options;
 }
 
@@ -122,50 +121,28 @@ absl::Status ReplayBuffer::CheckOptions(const Options& options) {
   return absl::OkStatus();
 }
 
-ReplayBuffer::State::State(Options* options, std::optional<Stream> copies)
+ReplayBuffer::State::State(Options* options)
     : storage(std::move(options->storage)),
       sampler(std::move(options->sampler)),
       unit_transform(sampler->arithmetic()),
       clock(*options->clock),
       made_at(clock.Now()),
-      batch_size(options->batch_size),
-      prefetch(options->prefetch),
-      pin_memory(options->pin_memory),
-      device(options->device),
-      pin_for(options->pin_for),
-      copy_stream(std::move(copies)),
-      reader_options(ReaderOptions(*sampler, unit_transform.get(),
-                                   copy_stream.has_value() ? device
-                                   : pin_memory ? std::optional<Device>(pin_for)
-                                                : std::nullopt)),
-      bell(options->prefetch_threads),
-      seed(options->seed) {}
-
-ReplayBuffer::State::~State() {
-  {
-    absl::MutexLock lock(&queue_mutex);
-    is_stopping = true;
-  }
-  bell.Ring();
-  for (std::thread& worker : workers) worker.join();
-  // Whoever writes to the storage may wait for batches that nobody will gather.
-  for (const auto& job : ahead) gate.Release(&job->plan);
-}
-
-void ReplayBuffer::State::StartWorkers(int threads) {
-  if (prefetch == 0) return;
-  for (int i = 0; i < threads; ++i) {
-    workers.emplace_back([this] { Work(); });
-  }
-}
+      wake(options->prefetch_threads) {}
 
 absl::Status ReplayBuffer::State::MakeParts(Options* options) {
+  RILL_ASSIGN_OR_RETURN(placement, replay_internal::Placement::Create(
+                                       {.device = options->device,
+                                        .pin_memory = options->pin_memory,
+                                        .pin_for = options->pin_for,
+                                        .storage_device = storage->device()}));
+  const replay_internal::SampleReader::Options reader =
+      ReaderOptions(*sampler, unit_transform.get(), placement->gather_memory());
   replay_internal::TransformStage::Options stage;
   stage.transforms = std::move(options->transforms);
-  stage.sample_spec = [this](const TensorDictSpec& rows) {
-    return replay_internal::SampleReader(reader_options).SampleSpec(rows);
+  stage.sample_spec = [reader](const TensorDictSpec& rows) {
+    return replay_internal::SampleReader(reader).SampleSpec(rows);
   };
-  stage.before_waiting = [this] { bell.Ring(); };
+  stage.before_waiting = [this] { wake.Ring(); };
   RILL_ASSIGN_OR_RETURN(
       transforms, replay_internal::TransformStage::Create(std::move(stage)));
   RILL_RETURN_IF_ERROR(
@@ -181,21 +158,28 @@ absl::Status ReplayBuffer::State::MakeParts(Options* options) {
            .gate = &gate,
            .rate_limiter = std::move(options->rate_limiter),
            .rate_limit_timeout = options->rate_limit_timeout}));
+  samples = std::make_unique<replay_internal::SampleQueue>(
+      replay_internal::SampleQueue::Options{.storage = storage.get(),
+                                            .sampler = sampler.get(),
+                                            .writes = &writes->counter(),
+                                            .gate = &gate,
+                                            .transforms = transforms.get(),
+                                            .placement = placement.get(),
+                                            .clock = &clock,
+                                            .wake = &wake,
+                                            .reader = reader,
+                                            .batch_size = options->batch_size,
+                                            .prefetch = options->prefetch,
+                                            .seed = options->seed});
+  samples->StartWorkers(options->prefetch_threads);
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Create(
     Options options) {
   RILL_RETURN_IF_ERROR(CheckOptions(options));
-  const int threads = options.prefetch_threads;
-  std::optional<Stream> copies;
-  if (options.device.has_value() && !options.device->is_cpu() &&
-      options.storage->device().is_cpu()) {
-    RILL_ASSIGN_OR_RETURN(copies, Stream::Create(*options.device));
-  }
-  auto state = std::make_unique<State>(&options, std::move(copies));
+  auto state = std::make_unique<State>(&options);
   RILL_RETURN_IF_ERROR(state->MakeParts(&options));
-  state->StartWorkers(threads);
   return std::unique_ptr<ReplayBuffer>(new ReplayBuffer(std::move(state)));
 }
 
@@ -230,16 +214,14 @@ ReplayBuffer::Stats ReplayBuffer::GetStats() const {
       limiter != nullptr) {
     stats.rate_limiter = limiter->GetStats();
   }
-  absl::MutexLock lock(&state.queue_mutex);
   stats.elapsed = state.clock.Now() - state.made_at;
-  for (const auto* jobs : {&state.ahead, &state.spare}) {
-    for (const auto& job : *jobs) stats.device_bytes += job->DeviceBytes();
-  }
-  stats.items_sampled = state.items_sampled;
-  stats.batches = state.batches;
-  stats.batches_ahead = static_cast<int64_t>(state.ahead.size());
-  stats.batches_awaited = state.batches_awaited;
-  stats.time_awaited = state.time_awaited;
+  const replay_internal::SampleQueue::Counts counts = state.samples->counts();
+  stats.device_bytes += counts.device_bytes;
+  stats.items_sampled = counts.items;
+  stats.batches = counts.batches;
+  stats.batches_ahead = counts.ahead;
+  stats.batches_awaited = counts.awaited;
+  stats.time_awaited = counts.time_awaited;
   return stats;
 }
 
@@ -254,9 +236,13 @@ int64_t ReplayBuffer::capacity() const { return state_->storage->capacity(); }
 
 const Storage& ReplayBuffer::storage() const { return *state_->storage; }
 
-int64_t ReplayBuffer::batch_size() const { return state_->batch_size; }
+int64_t ReplayBuffer::batch_size() const {
+  return state_->samples->batch_size();
+}
 
-uint64_t ReplayBuffer::batch_number() const { return state_->batch_number; }
+uint64_t ReplayBuffer::batch_number() const {
+  return state_->samples->batch_number();
+}
 
 int64_t ReplayBuffer::clears() const { return state_->writes->clears(); }
 

@@ -234,7 +234,7 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory,
   }
   RILL_RETURN_IF_ERROR(
       WriteFileAtomically(JoinPath(directory, kSamplerFile), sampler_state));
-  manifest.fields["batch_number"] = absl::StrCat(batch_number.load());
+  manifest.fields["batch_number"] = absl::StrCat(samples->batch_number());
   manifest.fields["sampler"] = std::string(sampler->name());
   RILL_RETURN_IF_ERROR(SaveWriter(directory, writes->writer(), &manifest));
   if (unit_transform != nullptr) {
@@ -242,12 +242,9 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory,
   }
   manifest.SetInt("lanes", storage->lanes().count);
   manifest.SetInt("capacity", storage->capacity());
-  {
-    absl::MutexLock lock(&queue_mutex);
-    manifest.fields["seed"] = absl::StrCat(seed);
-    AwaitQueue();
-    RILL_RETURN_IF_ERROR(SaveAhead(directory, &manifest));
-  }
+  manifest.fields["seed"] = absl::StrCat(samples->seed());
+  samples->AwaitMade();
+  RILL_RETURN_IF_ERROR(SaveAhead(directory, &manifest));
   if (const RateLimiter* const limiter = writes->rate_limiter();
       limiter != nullptr) {
     const RateLimiter::State counts = limiter->SaveState();
@@ -269,31 +266,24 @@ absl::Status ReplayBuffer::State::SaveTo(const std::string& directory,
   return WriteManifest(manifest, directory, &sums);
 }
 
-// A batch that failed is made anew from its number where it can be; it cannot
-// be here, so it is an error of the save.
 absl::Status ReplayBuffer::State::SaveAhead(const std::string& directory,
                                             Manifest* manifest) const {
+  using Made = replay_internal::SampleQueue::Made;
+  RILL_ASSIGN_OR_RETURN(const std::vector<Made> ahead, samples->SaveAhead());
   if (ahead.empty()) return absl::OkStatus();
   const std::string parent = JoinPath(directory, kAheadDirectory);
   RILL_RETURN_IF_ERROR(CreateDirectories(parent));
   manifest->SetInt("ahead", static_cast<int64_t>(ahead.size()));
-  for (size_t i = 0; i < ahead.size(); ++i) {
-    const Job& job = *ahead[i];
-    RILL_RETURN_IF_ERROR(job.status)
-        << "ReplayBuffer::Save: batch " << job.number << ", made ahead; sample "
-        << "it first";
-    const auto number = static_cast<int64_t>(i);
-    manifest->SetInt(AheadField(number, "items"), job.items);
-    manifest->fields[AheadField(number, "number")] = absl::StrCat(job.number);
-    if (sampler->LastEpoch().has_value()) {
-      manifest->fields[AheadField(number, "epoch")] = absl::StrCat(job.epoch);
+  int64_t i = 0;
+  for (const Made& made : ahead) {
+    manifest->SetInt(AheadField(i, "items"), made.items);
+    manifest->fields[AheadField(i, "number")] = absl::StrCat(made.number);
+    if (made.epoch.has_value()) {
+      manifest->fields[AheadField(i, "epoch")] = absl::StrCat(*made.epoch);
     }
-    if (job.copied != nullptr) {
-      RILL_RETURN_IF_ERROR(job.copied->Synchronize());
-    }
-    RILL_ASSIGN_OR_RETURN(const TensorDict batch, job.batch.To(Device::Cpu()));
     RILL_RETURN_IF_ERROR(
-        SaveMemmapDirectory(batch, JoinPath(parent, absl::StrCat(i))));
+        SaveMemmapDirectory(made.rows, JoinPath(parent, absl::StrCat(i))));
+    ++i;
   }
   return absl::OkStatus();
 }
@@ -306,31 +296,29 @@ absl::Status ReplayBuffer::State::LoadAhead(const std::string& directory,
     return absl::DataLossError(absl::StrCat(
         "ReplayBuffer::Open: field \"ahead\": got ", count, ", want >= 0"));
   }
+  const std::string parent = JoinPath(directory, kAheadDirectory);
+  std::vector<replay_internal::SampleQueue::Made> ahead;
   for (int64_t i = 0; i < count; ++i) {
-    RILL_ASSIGN_OR_RETURN(const int64_t items,
-                          manifest.Int(AheadField(i, "items")));
-    if (items != batch_size) {
+    replay_internal::SampleQueue::Made made;
+    RILL_ASSIGN_OR_RETURN(made.items, manifest.Int(AheadField(i, "items")));
+    if (made.items != samples->batch_size()) {
       return Mismatch("batch_size of the batches that were made ahead",
-                      absl::StrCat(items), absl::StrCat(batch_size));
+                      absl::StrCat(made.items),
+                      absl::StrCat(samples->batch_size()));
     }
-    auto job = std::make_unique<Job>(reader_options);
-    job->items = items;
-    job->stage = Job::Stage::kDone;
-    RILL_ASSIGN_OR_RETURN(job->number,
+    RILL_ASSIGN_OR_RETURN(made.number,
                           UnsignedField(manifest, AheadField(i, "number")));
     if (manifest.fields.contains(AheadField(i, "epoch"))) {
-      RILL_ASSIGN_OR_RETURN(job->epoch,
+      RILL_ASSIGN_OR_RETURN(made.epoch,
                             UnsignedField(manifest, AheadField(i, "epoch")));
     }
     RILL_ASSIGN_OR_RETURN(
-        job->batch,
-        LoadMemmapDirectory(
-            JoinPath(JoinPath(directory, kAheadDirectory), absl::StrCat(i)),
-            {.mode = LoadMemmapOptions::Mode::kCopy}));
-    RILL_RETURN_IF_ERROR(Place(job.get()));
-    ahead.push_back(std::move(job));
+        made.rows,
+        LoadMemmapDirectory(JoinPath(parent, absl::StrCat(i)),
+                            {.mode = LoadMemmapOptions::Mode::kCopy}));
+    ahead.push_back(std::move(made));
   }
-  return absl::OkStatus();
+  return samples->LoadAhead(std::move(ahead));
 }
 
 absl::Status ReplayBuffer::State::ReplaceSave(absl::string_view caller,
@@ -463,8 +451,7 @@ absl::StatusOr<ReplayBuffer::State::Saved> ReplayBuffer::State::Prepare(
   RILL_ASSIGN_OR_RETURN(const TensorDict learned, ReadTransforms(directory));
   RILL_RETURN_IF_ERROR(transforms->LoadState(learned, number))
       << "ReplayBuffer::Open: transforms";
-  absl::MutexLock lock(&queue_mutex);
-  batch_number = number;
+  samples->SetBatchNumber(number);
   return saved;
 }
 
@@ -474,7 +461,6 @@ absl::Status ReplayBuffer::State::LoadFrom(const std::string& directory,
                                            const HeldDirectory& held) {
   RILL_ASSIGN_OR_RETURN(const Saved saved,
                         Prepare(directory, manifest, options));
-  absl::MutexLock lock(&queue_mutex);
   if (saved.is_position) {
     return LoadPosition(directory, manifest, saved, options.accept_newer, held);
   }
@@ -532,17 +518,16 @@ absl::Status ReplayBuffer::State::LoadPosition(const std::string& directory,
                                                const HeldDirectory& held) {
   RILL_ASSIGN_OR_RETURN(const std::string position,
                         ReadState(directory, kPositionFile));
-  const auto accept =
-      [&](const PositionRows& rows) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        if (rows.missing == 0) {
-          return LoadOfRows(directory, manifest, saved, nullptr, held);
-        }
-        MovedRows kept{.from = storage->lanes()};
-        for (const SlotRange& range : rows.kept) {
-          kept.ranges.push_back({range.first, range.first, range.count});
-        }
-        return LoadOfRows(directory, manifest, saved, &kept, held);
-      };
+  const auto accept = [&](const PositionRows& rows) {
+    if (rows.missing == 0) {
+      return LoadOfRows(directory, manifest, saved, nullptr, held);
+    }
+    MovedRows kept{.from = storage->lanes()};
+    for (const SlotRange& range : rows.kept) {
+      kept.ranges.push_back({range.first, range.first, range.count});
+    }
+    return LoadOfRows(directory, manifest, saved, &kept, held);
+  };
   RILL_RETURN_IF_ERROR(storage->LoadPosition(position, accept_newer, accept))
       << "ReplayBuffer::Open: \"" << directory << "\"";
   return LoadCounts(manifest);

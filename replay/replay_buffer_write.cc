@@ -29,7 +29,7 @@ absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
                                          batch.batch_shape().num_elements()));
   absl::ReaderMutexLock pause(&state.pause_mutex);
   absl::StatusOr<ExtendResult> result =
-      state.writes->Extend(batch, info, state.batch_number, rows);
+      state.writes->Extend(batch, info, state.samples->batch_number(), rows);
   if (result.ok() && permit.has_value()) permit->Commit(result->rows_written);
   return result;
 }
@@ -56,22 +56,17 @@ absl::StatusOr<PatchResult> ReplayBuffer::UpdateIfPresent(
 absl::Status ReplayBuffer::Clear() {
   State& state = *state_;
   absl::MutexLock pause(&state.pause_mutex);
-  absl::MutexLock lock(&state.queue_mutex);
-  state.AwaitQueue();
+  state.samples->AwaitMade();
   RILL_RETURN_IF_ERROR(state.writes->Clear());
-  for (auto& job : state.ahead) state.spare.push_back(std::move(job));
-  state.ahead.clear();
+  state.samples->Forget();
   return absl::OkStatus();
 }
 
 absl::Status ReplayBuffer::State::InsertTransform(
     std::optional<int64_t> place, std::unique_ptr<Transform> transform) {
-  {
-    absl::MutexLock lock(&queue_mutex);
-    AwaitQueue();
-  }
+  samples->AwaitMade();
   return transforms->Insert(place, std::move(transform), storage->spec(),
-                            batch_number);
+                            samples->batch_number());
 }
 
 absl::Status ReplayBuffer::AppendTransform(

@@ -66,8 +66,8 @@ class TransformStage {
 
   // Batch `number` through the transforms. Leaves that say where its rows came
   // from (sample_origins.h) are put back where one dropped them. `finish` then
-  // ends the batch; where it fails the batch has taught the transforms nothing.
-  // With an error `batch` is to be dropped.
+  // ends the batch, and may move from it; where it fails the batch has taught
+  // the transforms nothing. With an error `batch` is to be dropped.
   absl::Status Forward(uint64_t number, TensorDict* batch,
                        absl::FunctionRef<absl::Status()> finish);
   // Batch `number` has failed before.

@@ -83,6 +83,7 @@ class WritePath {
   // Events of the storage: equal counts have no write between them.
   int64_t events() const { return counter_.count(); }
   int64_t clears() const { return counter_.clears(); }
+  const WriteCounter& counter() const { return counter_; }
   int64_t rows_written() const { return rows_written_; }
   Writer& writer() const { return *writer_; }
   // Null: none.

@@ -273,7 +273,6 @@ absl::Status RunCheckpoint::LoadRows(const std::string& directory,
   }
   for (const Part& part : *parts) {
     ReplayBuffer::State& state = *part.buffer->state_;
-    absl::MutexLock lock(&state.queue_mutex);
     RILL_RETURN_IF_ERROR(
         state.LoadOfRows(part.directory, part.manifest, part.saved, held))
         << kOpen << ": buffer \"" << part.name << "\"";

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "rill/collectors/policy.h"
 #include "rill/envs/env.h"
-#include "rill/tensordict/sink.h"
+#include "rill/flow/sink.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/transform.h"

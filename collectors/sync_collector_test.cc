@@ -17,7 +17,7 @@
 #include "rill/envs/env.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
-#include "rill/tensordict/sink.h"
+#include "rill/flow/sink.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"

@@ -17,6 +17,7 @@
 #include "rill/base/clock.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
+#include "rill/flow/sink.h"
 #include "rill/replay/options/option_changes.h"
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/row_patch.h"  // IWYU pragma: export
@@ -26,7 +27,6 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/live/live_rows.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/sink.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/transform.h"
 

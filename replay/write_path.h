@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "rill/flow/sink.h"
 #include "rill/replay/draw_gate.h"
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/row_patch.h"
@@ -22,7 +23,6 @@
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/sink.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::replay_internal {

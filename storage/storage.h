@@ -17,9 +17,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
+#include "rill/flow/sink.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
-#include "rill/tensordict/sink.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 

@@ -86,7 +86,7 @@ class Schema {
 //   RILL_ASSIGN_OR_RETURN(auto steps, Typed<Step>::Create({32}));
 //   steps.Get<"observation">()[7][2] = 1.5f;
 //   steps.Get<"action">()[7] = 1;
-//   RILL_RETURN_IF_ERROR(sink.Write(steps.dict(), {}));
+//   RILL_RETURN_IF_ERROR(rollout.Update(steps.dict()));
 template <typename S>
 class Typed {
  public:

@@ -17,7 +17,6 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/field.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/sink.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -35,22 +34,19 @@ using ::testing::HasSubstr;
 using Step = Schema<Field<"observation", float, 4>, Field<"action", int64_t>,
                     Field<"next/reward", float, 1>>;
 
-absl::Status RunExample(Sink& sink) {
+absl::Status RunExample(TensorDict& rollout) {
   RILL_ASSIGN_OR_RETURN(auto steps, Typed<Step>::Create({32}));
   steps.Get<"observation">()[7][2] = 1.5f;
   steps.Get<"action">()[7] = 1;
-  RILL_RETURN_IF_ERROR(sink.Write(steps.dict(), {}));
+  RILL_RETURN_IF_ERROR(rollout.Update(steps.dict()));
   return absl::OkStatus();
 }
 
 TEST(SchemaTest, Example) {
-  FunctionSink sink([](const TensorDict& dict, const WriteInfo&) {
-    EXPECT_EQ(dict.batch_shape(), Shape({32}));
-    EXPECT_EQ(dict.Find("observation")->data<float>()[7 * 4 + 2], 1.5f);
-    EXPECT_EQ(dict.Find("action")->data<int64_t>()[7], 1);
-    return absl::OkStatus();
-  });
-  RILL_EXPECT_OK(RunExample(sink));
+  TensorDict rollout({32});
+  RILL_EXPECT_OK(RunExample(rollout));
+  EXPECT_EQ(rollout.Find("observation")->data<float>()[7 * 4 + 2], 1.5f);
+  EXPECT_EQ(rollout.Find("action")->data<int64_t>()[7], 1);
 }
 
 TEST(SchemaTest, SpecIsTheRunTimeForm) {

@@ -9,7 +9,7 @@
 #include "rill/collectors/policy.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/envs/cart_pole.h"
-#include "rill/tensordict/sink.h"
+#include "rill/flow/sink.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/transform.h"
 

@@ -10,11 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "rill/flow/sink.h"
 #include "rill/replay/ensemble/replay_buffer_ensemble.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/schedule.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/sink.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/transform.h"
 

@@ -10,9 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/option_values.h"  // IWYU pragma: export
+#include "rill/flow/sink.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
-#include "rill/tensordict/sink.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {

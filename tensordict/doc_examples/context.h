@@ -2,13 +2,10 @@
 #ifndef RILL_TENSORDICT_DOC_EXAMPLES_CONTEXT_H_
 #define RILL_TENSORDICT_DOC_EXAMPLES_CONTEXT_H_
 
-#include <unistd.h>
-
 #include <array>
 #include <cstdint>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
@@ -18,7 +15,6 @@
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/ops/arithmetic.h"
 #include "rill/tensordict/schema.h"
-#include "rill/tensordict/sink.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/struct_schema.h"
 #include "rill/tensordict/tensor.h"
@@ -46,8 +42,7 @@ extern TensorDict gradients;
 extern const TensorDictSpec spec;
 extern const TensorDictSpec scout;
 extern const TensorDictSpec tank;
-extern Sink& sink;
-extern Sink& buffer;
+extern TensorDict rollout;
 
 // A simulator's.
 struct State {

@@ -10,6 +10,7 @@ _TENSORS = ["base", "device", "tensordict"]
 _SAVES = ["formats", "formats/consolidated", "formats/json", "formats/memmap", "formats/zip"]
 
 _ROWS = [
+    "flow",
     "slots",
     "storage",
     "storage/chunks",
@@ -27,6 +28,7 @@ CLOSURES = {
     "//tensordict:tensor_dict": _TENSORS,
     "//tensordict:tensordict": None,
     "//tensordict:eigen_view": _TENSORS,
+    "//flow:flow": None,
     "//formats:formats": None,
     "//storage:dense_storage": _TENSORS + _SAVES + _ROWS,
     "//storage:memmap_storage": _TENSORS + _SAVES + _ROWS + ["storage/directory"],
@@ -39,6 +41,7 @@ CLOSURES = {
     "//envs:envs": None,
     "//collectors:collectors": None,
     "//replay:replay_buffer": _TENSORS + _SAVES + [
+        "flow",
         "replay",
         "replay/options",
         "replay/writers",

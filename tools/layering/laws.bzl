@@ -14,19 +14,21 @@ LAWS = {
     "device": ["base"],
     # Row 1: tensordict knows no RL.
     "tensordict": ["base", "device"],
-    # Row 2: slots are numbers and know no tensors; formats know no RL.
+    # Row 2: slots are numbers and know no tensors; formats know no RL; flow
+    # knows neither environments nor where batches are stored.
     "slots": ["base"],
     "formats": ["base", "device", "tensordict"],
+    "flow": ["base", "device", "tensordict"],
     # Row 3. storage does not know how rows are chosen, samplers not what rows
     # hold, transforms not who calls them, envs no replay.
-    "storage": ["base", "device", "formats", "slots", "tensordict"],
+    "storage": ["base", "device", "flow", "formats", "slots", "tensordict"],
     "samplers": ["base", "slots"],
     "transforms": ["base", "device", "formats", "slots", "tensordict"],
     "envs": ["base", "device", "formats", "tensordict"],
     # Row 4. replay knows no environments; collectors fill a Sink and know
     # neither replay nor what is under it.
-    "replay": ["base", "device", "formats", "samplers", "slots", "storage", "tensordict", "transforms"],
-    "collectors": ["base", "device", "envs", "formats", "tensordict", "transforms"],
+    "replay": ["base", "device", "flow", "formats", "samplers", "slots", "storage", "tensordict", "transforms"],
+    "collectors": ["base", "device", "envs", "flow", "formats", "tensordict", "transforms"],
 }
 
 # Libraries that are left out of their package's bundle, and why. They keep the

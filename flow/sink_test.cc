@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/tensordict/sink.h"
+#include "rill/flow/sink.h"
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/tensordict/channel/shared_rings.h"
+#include "rill/flow/channel/shared_rings.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -10,10 +10,10 @@
 #include "absl/log/check.h"
 #include "absl/status/status.h"
 #include "benchmark/benchmark.h"
-#include "rill/tensordict/channel/record_channel.h"
+#include "rill/flow/channel/record_channel.h"
+#include "rill/flow/sink.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/sink.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TENSORDICT_CHANNEL_PROCESS_ID_H_
-#define RILL_TENSORDICT_CHANNEL_PROCESS_ID_H_
+#ifndef RILL_FLOW_CHANNEL_PROCESS_ID_H_
+#define RILL_FLOW_CHANNEL_PROCESS_ID_H_
 
 #include <sys/types.h>
 
@@ -36,4 +36,4 @@ class ProcessId {
 
 }  // namespace rill::channel_internal
 
-#endif  // RILL_TENSORDICT_CHANNEL_PROCESS_ID_H_
+#endif  // RILL_FLOW_CHANNEL_PROCESS_ID_H_

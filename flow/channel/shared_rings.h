@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TENSORDICT_CHANNEL_SHARED_RINGS_H_
-#define RILL_TENSORDICT_CHANNEL_SHARED_RINGS_H_
+#ifndef RILL_FLOW_CHANNEL_SHARED_RINGS_H_
+#define RILL_FLOW_CHANNEL_SHARED_RINGS_H_
 
 #include <atomic>
 #include <cstddef>
@@ -107,4 +107,4 @@ class SharedRings {
 
 }  // namespace rill::channel_internal
 
-#endif  // RILL_TENSORDICT_CHANNEL_SHARED_RINGS_H_
+#endif  // RILL_FLOW_CHANNEL_SHARED_RINGS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/tensordict/channel/process_id.h"
+#include "rill/flow/channel/process_id.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TENSORDICT_SINK_H_
-#define RILL_TENSORDICT_SINK_H_
+#ifndef RILL_FLOW_SINK_H_
+#define RILL_FLOW_SINK_H_
 
 #include <cstdint>
 #include <functional>
@@ -55,4 +55,4 @@ class FunctionSink final : public Sink {
 
 }  // namespace rill
 
-#endif  // RILL_TENSORDICT_SINK_H_
+#endif  // RILL_FLOW_SINK_H_

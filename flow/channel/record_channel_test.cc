@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/tensordict/channel/record_channel.h"
+#include "rill/flow/channel/record_channel.h"
 
 #include <sys/mman.h>
 
@@ -16,10 +16,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/flow/sink.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/sink.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/tensordict/channel/shared_rings.h"
+#include "rill/flow/channel/shared_rings.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -21,7 +21,7 @@
 #include "rill/base/fault_point.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/channel/process_id.h"
+#include "rill/flow/channel/process_id.h"
 
 namespace rill::channel_internal {
 namespace {

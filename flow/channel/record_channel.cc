@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/tensordict/channel/record_channel.h"
+#include "rill/flow/channel/record_channel.h"
 
 #include <array>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TENSORDICT_CHANNEL_RECORD_CHANNEL_H_
-#define RILL_TENSORDICT_CHANNEL_RECORD_CHANNEL_H_
+#ifndef RILL_FLOW_CHANNEL_RECORD_CHANNEL_H_
+#define RILL_FLOW_CHANNEL_RECORD_CHANNEL_H_
 
 #include <cstdint>
 #include <memory>
@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "rill/tensordict/channel/shared_rings.h"
-#include "rill/tensordict/sink.h"
+#include "rill/flow/channel/shared_rings.h"
+#include "rill/flow/sink.h"
 #include "rill/tensordict/spec.h"
 
 namespace rill {
@@ -111,4 +111,4 @@ class RecordChannel {
 
 }  // namespace rill
 
-#endif  // RILL_TENSORDICT_CHANNEL_RECORD_CHANNEL_H_
+#endif  // RILL_FLOW_CHANNEL_RECORD_CHANNEL_H_

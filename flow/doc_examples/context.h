@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_FLOW_DOC_EXAMPLES_CONTEXT_H_
+#define RILL_FLOW_DOC_EXAMPLES_CONTEXT_H_
+
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "rill/base/status_macros.h"
+#include "rill/flow/channel/record_channel.h"
+#include "rill/flow/sink.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+// What the examples of this package take for granted.
+namespace rill::doc_examples {
+
+extern const TensorDict batch;
+extern const TensorDictSpec spec;
+extern Sink& buffer;
+extern int64_t steps;
+
+}  // namespace rill::doc_examples
+
+#endif  // RILL_FLOW_DOC_EXAMPLES_CONTEXT_H_

@@ -81,13 +81,8 @@ alias(
 )
 """ % (target, target) for target in ["cudart", "headers", "nvcc", "nvcc_files"]])
 
-def _wheels_impl(ctx):
-    python = ctx.which("python3")
-    if not python:
-        fail("RILL_CUDA=hermetic fetches CUDA with pip, and there is no python3 " +
-             "on PATH: install python3 and python3-pip, or set RILL_CUDA to the " +
-             "folder of an installed toolkit")
-    done = ctx.execute([
+def _download(ctx, python, options):
+    return ctx.execute([
         python,
         "-m",
         "pip",
@@ -100,11 +95,25 @@ def _wheels_impl(ctx):
         "--platform=manylinux2014_x86_64",
         "--platform=manylinux_2_12_x86_64",
         "--platform=manylinux2010_x86_64",
-        "-d",
-        "wheels",
         "-r",
         ctx.path(ctx.attr.requirements),
-    ], timeout = 1200)
+    ] + options, timeout = 1200)
+
+def _wheels_impl(ctx):
+    python = ctx.which("python3")
+    if not python:
+        fail("RILL_CUDA=hermetic fetches CUDA with pip, and there is no python3 " +
+             "on PATH: install python3 and python3-pip, or set RILL_CUDA to the " +
+             "folder of an installed toolkit")
+    # The wheels are kept for the next output tree; what lies there is taken by
+    # its sha256, as what is fetched is.
+    home = ctx.os.environ.get("XDG_CACHE_HOME") or (ctx.os.environ.get("HOME", "/tmp") + "/.cache")
+    kept = home + "/rill/cuda_wheels"
+    done = _download(ctx, python, ["--no-index", "--find-links=" + kept, "-d", "wheels"])
+    if done.return_code:
+        done = _download(ctx, python, ["-d", kept])
+        if not done.return_code:
+            done = _download(ctx, python, ["--no-index", "--find-links=" + kept, "-d", "wheels"])
     if done.return_code:
         fail("pip could not fetch CUDA (exit status %d); it needs python3-pip and " % done.return_code +
              "a network, or set RILL_CUDA to the folder of an installed toolkit:\n" +

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ci_test.sh CI_RUN LIB: the stages of .ci/run are counted and timed, one that
+# breaks off is a failure, and the next run begins where the last one passed.
+# The tools that it calls are stand-ins.
+set -euo pipefail
+if ! command -v git >/dev/null; then
+  echo "there is no git, which .ci/run asks what changed"
+  exit 0
+fi
+
+root=$TEST_TMPDIR/rill
+export HOME=$root/home XDG_CACHE_HOME=$root/home/cache CALLS=$root/home/calls
+mkdir -p "$root/.ci" "$root/tools" "$HOME" "$root/path"
+cp -L "$1" "$root/.ci/run"
+cp -L "$2" "$root/tools/lib.sh"
+cd "$root"
+
+# put NAME COUNTS: a tool that counts tests so; none where COUNTS is empty.
+put() {
+  printf '#!/bin/sh\necho "%s $*" >>"$CALLS"\n[ -z "%s" ] || echo "%s" >>"$RILL_COUNTS_FILE"\n' \
+    "$1" "$2" "$2" >"tools/$1"
+  chmod +x "tools/$1"
+}
+put test "5 0 1"
+put sanitize "3 0 0"
+put peer_exchange "0 0 0"
+printf '#!/bin/sh\n' >tools/setup
+printf '#!/bin/sh\n[ "$1" != --version ] || echo "bazel no_version"\n[ "$1" != query ] || echo "//device/cuda:a_test"\n' \
+  >path/bazel
+cat >tools/reached_tests.py <<'PYTHON'
+import os, sys
+print("reached " + " ".join(sys.argv[1:3]), file=open(os.environ["CALLS"], "a"))
+print("//a:reached_test")
+PYTHON
+chmod +x tools/setup path/bazel
+PATH=$root/path:$PATH
+printf 'home/\npath/\n' >.gitignore
+git init -q .
+git config user.name a
+git config user.email a@b
+
+# run WANT_STATUS: a run on a new commit; its output is in home/out.
+run() {
+  local got=0
+  rm -f "$CALLS"
+  git add -A
+  git commit -q --allow-empty -m change
+  bash .ci/run </dev/null >home/out 2>&1 || got=$?
+  [ "$got" -eq "$1" ] || { cat home/out; echo "ended with $got, want $1"; exit 1; }
+}
+
+# want FILE PATTERN: a line of the file is like that.
+want() {
+  grep -qE -- "$2" "$1" || { cat "$1"; echo "want a line like \"$2\""; exit 1; }
+}
+
+run 0
+want home/out "^16 passed, 0 failed, 2 skipped$"
+[ "$(tail -n 1 home/out)" = "16 passed, 0 failed, 2 skipped" ]
+for name in suite cuda asan_ubsan tsan exchange; do
+  want home/out "^$name +[0-9]+ s +[0-9]+ passed +0 failed"
+done
+want "$CALLS" "^test --config=cuda //device/cuda:a_test$"
+want "$CALLS" "^reached --base= "
+want "$CALLS" "^sanitize asan_ubsan //a:reached_test$"
+passed_commit=$(git rev-parse HEAD)
+
+# Counted from the commit that passed, also after one that did not.
+put sanitize ""
+run 1
+want home/out "^10 passed, 2 failed, 2 skipped$"
+want "$CALLS" "^reached --base=$passed_commit "
+put sanitize "3 0 0"
+run 0
+want "$CALLS" "^reached --base=$passed_commit "
+run 0
+want "$CALLS" "^reached --base=$(git rev-parse HEAD~1) "
+RILL_CI_BASE=somewhere run 0
+want "$CALLS" "^reached --base=somewhere "
+
+# A change that reaches no test.
+: >tools/reached_tests.py
+run 0
+want home/out "^10 passed, 0 failed, 2 skipped$"
+want home/out "tsan: the change reaches no test"

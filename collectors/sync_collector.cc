@@ -10,6 +10,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector_loop.h"
+#include "rill/flow/trajectory_id.h"
 
 namespace rill {
 namespace {
@@ -76,6 +77,9 @@ absl::Status SyncCollector::CheckOptions() const {
     return RefuseOption("init_random_frames", options_.init_random_frames,
                         ">= 0");
   }
+  if (options_.producer < 0 || options_.producer > kMaxTrajectoryProducer) {
+    return RefuseOption("producer", options_.producer, "[0, 2^23)");
+  }
   if (options_.first_lane < 0) {
     return RefuseOption("first_lane", options_.first_lane, ">= 0");
   }
@@ -128,7 +132,14 @@ absl::Status SyncCollector::ResetLanes() {
   RILL_RETURN_IF_ERROR(loop.env->Reset(loop.mask));
   for (int64_t lane = 0; lane < loop.lanes; ++lane) {
     if (loop.mask[lane] == 0) continue;
-    loop.trajectory[lane] = loop.next_trajectory++;
+    if (loop.next_trajectory > kMaxTrajectoryNumber) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "SyncCollector::Next: trajectory: got number ", loop.next_trajectory,
+          ", want at most ", kMaxTrajectoryNumber,
+          "; collect on as another producer"));
+    }
+    loop.trajectory[lane] =
+        TrajectoryId(options_.producer, loop.next_trajectory++);
   }
   loop.reset_all = false;
   Lap(&loop.mark, &times_.env);
@@ -205,16 +216,40 @@ absl::Status SyncCollector::CollectBatch() {
   return absl::OkStatus();
 }
 
+absl::Status SyncCollector::CheckStopped() {
+  if (!is_stopped_.exchange(false, std::memory_order_relaxed)) {
+    return absl::OkStatus();
+  }
+  return absl::CancelledError(
+      "SyncCollector::Next: stopped; call again to go on");
+}
+
 absl::StatusOr<TensorDict> SyncCollector::Next() {
+  RILL_RETURN_IF_ERROR(CheckStopped());
+  if (loop_->is_refused) {
+    loop_->is_refused = false;
+    --loop_->sequence;
+    return loop_->batch;
+  }
   RILL_RETURN_IF_ERROR(CollectBatch());
   return loop_->batch;
 }
 
 absl::Status SyncCollector::CollectInto(Sink& sink) {
-  RILL_RETURN_IF_ERROR(CollectBatch());
-  return sink.Write(loop_->batch, {.producer = options_.producer,
-                                   .first_lane = options_.first_lane,
-                                   .policy_version = loop_->newest_version});
+  RILL_RETURN_IF_ERROR(CheckStopped());
+  Loop& loop = *loop_;
+  if (!loop.is_refused) {
+    RILL_RETURN_IF_ERROR(CollectBatch());
+    ++loop.sequence;
+    loop.is_refused = true;
+  }
+  RILL_RETURN_IF_ERROR(
+      sink.Write(loop.batch, {.producer = options_.producer,
+                              .first_lane = options_.first_lane,
+                              .policy_version = loop.newest_version,
+                              .sequence = loop.sequence}));
+  loop.is_refused = false;
+  return absl::OkStatus();
 }
 
 }  // namespace rill

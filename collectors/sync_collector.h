@@ -2,16 +2,17 @@
 #ifndef RILL_COLLECTORS_SYNC_COLLECTOR_H_
 #define RILL_COLLECTORS_SYNC_COLLECTOR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "rill/collectors/policy.h"
 #include "rill/envs/env.h"
 #include "rill/flow/sink.h"
+#include "rill/flow/source.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/transform.h"
@@ -24,10 +25,11 @@ namespace rill {
 // A batch holds the leaves of the environment's steps (envs/rollout.h), those
 // that the transforms add, `policy_version` int64 [lanes, time, 1] and
 // `collector/traj_ids` int64 [lanes, time], a number that no other episode of
-// this collector has. Lanes that are done are reset; `next` keeps the true
+// this collector, or of a producer of another number, has
+// (flow/trajectory_id.h). Lanes that are done are reset; `next` keeps the true
 // final observation. Episodes go on from batch to batch.
 //
-// Thread-safety: thread-compatible. Device/Stream: host only; touches no other
+// Thread-safety: that of Source. Device/Stream: host only; touches no other
 //   device.
 // Cost: one environment step, one policy call and one copy of the leaves a time
 //   step. Batches reuse one array a leaf. What allocates after the first batch:
@@ -41,7 +43,7 @@ namespace rill {
 //   RILL_ASSIGN_OR_RETURN(auto collector,
 //                         SyncCollector::Create(std::move(options)));
 //   RILL_ASSIGN_OR_RETURN(TensorDict batch, collector->Next());  // [16, 64]
-class SyncCollector {
+class SyncCollector final : public Source {
  public:
   struct Options {
     std::unique_ptr<Env> env = nullptr;  // Required.
@@ -56,37 +58,31 @@ class SyncCollector {
     // Actions are random (from action_spec) for so many frames first, rounded
     // up to a multiple of the lanes. They carry the policy's version too.
     int64_t init_random_frames = 0;
-    uint64_t seed = 0;     // Of environment and random actions.
-    int64_t producer = 0;  // For WriteInfo.
+    uint64_t seed = 0;  // Of environment and random actions.
+    // For WriteInfo and trajectory ids: [0, kMaxTrajectoryProducer].
+    int64_t producer = 0;
     int64_t first_lane = 0;
   };
 
   // INVALID_ARGUMENT names the option; a transform that does not fit the
   // environment's specs says so here.
   static absl::StatusOr<std::unique_ptr<SyncCollector>> Create(Options options);
-  ~SyncCollector();
+  ~SyncCollector() override;
 
-  // What a batch holds.
-  const TensorDictSpec& spec() const { return spec_; }
-  int64_t frames() const { return frames_; }
+  const TensorDictSpec& spec() const override { return spec_; }
+  int64_t frames() const override { return frames_; }
+  const Times& times() const override { return times_; }
   int64_t frames_per_batch() const { return frames_per_batch_; }
 
-  // The next batch. Its bytes are reused by the next call: clone what must
-  // stay. After an error of environment, policy or transform no frame of that
-  // batch counts, and the next call begins with a reset of all lanes (what a
-  // transform has gathered over episodes may hold steps of the lost batch).
-  absl::StatusOr<TensorDict> Next();
-  // Next, into `sink`. Where the sink refuses, its error comes back and the
-  // batch counts as collected.
-  absl::Status CollectInto(Sink& sink);
-
-  // Where the time went so far, for reports.
-  struct Times {
-    absl::Duration env;
-    absl::Duration policy;
-    absl::Duration other;
-  };
-  const Times& times() const { return times_; }
+  // A batch that a sink refused comes first, and gives its number back. After
+  // an error of environment, policy or transform no frame of that batch counts,
+  // and the next call begins with a reset of all lanes (what a transform has
+  // gathered over episodes may hold steps of the lost batch).
+  // RESOURCE_EXHAUSTED where trajectories have no more numbers.
+  absl::StatusOr<TensorDict> Next() override;
+  // A refused batch counts as collected.
+  absl::Status CollectInto(Sink& sink) override;
+  void Stop() override { is_stopped_.store(true, std::memory_order_relaxed); }
 
   // Everything that the next batch depends on, except the policy: environment,
   // transforms, roots, counters, seed. FAILED_PRECONDITION, unchanged, where
@@ -94,8 +90,8 @@ class SyncCollector {
   // environment cannot save its state (UNIMPLEMENTED), `episodes_continue` in
   // the state is false and the next batch begins fresh episodes, of a seed that
   // follows from seed and frames.
-  absl::StatusOr<TensorDict> SaveState() const;
-  absl::Status LoadState(const TensorDict& state);
+  absl::StatusOr<TensorDict> SaveState() const override;
+  absl::Status LoadState(const TensorDict& state) override;
 
  private:
   struct Loop;  // What a time step needs.
@@ -104,8 +100,10 @@ class SyncCollector {
 
   absl::Status CheckOptions() const;
   absl::Status MakeLoop();
+  absl::Status CheckStopped();
   absl::Status CollectBatch();
   absl::Status CollectStep(int64_t t);
+  absl::Status CheckRefused(const TensorDict& batch) const;
   absl::Status ResetLanes();
   absl::Status Act(const ActContext& context);
 
@@ -115,6 +113,7 @@ class SyncCollector {
   int64_t frames_ = 0;
   int64_t frames_per_batch_ = 0;
   Times times_;
+  std::atomic<bool> is_stopped_ = false;
 };
 
 }  // namespace rill

@@ -28,6 +28,8 @@ struct SyncCollector::Loop {
   absl::Span<int64_t> versions;      // The batch's policy_version.
   absl::Span<int64_t> trajectories;  // The batch's collector/traj_ids.
   int64_t newest_version = 0;        // Of the batch.
+  int64_t sequence = 0;              // The newest number of a batch.
+  bool is_refused = false;           // The batch waits to be offered again.
 
   bool reset_all = true;            // Before the next step.
   std::vector<int64_t> trajectory;  // Of each lane's episode.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SaveState and LoadState of SyncCollector: what TransformedEnv saves, and
 // `frames`, `next_traj_id` int64 [], `traj_ids` int64 [lanes], `seed` uint64
-// [], `reset_all`, `episodes_continue` bool [].
+// [], `reset_all`, `episodes_continue` bool []; `sequence` int64 [], which
+// states of before had not; and the batch that a sink refused, if any, as
+// `refused_batch`.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/sync_collector_loop.h"
+#include "rill/flow/trajectory_id.h"
 
 namespace rill {
 namespace {
@@ -46,6 +49,19 @@ absl::Status Refuse(absl::string_view key, int64_t got,
 
 }  // namespace
 
+absl::Status SyncCollector::CheckRefused(const TensorDict& batch) const {
+  const absl::Status status =
+      spec_.CheckLayout("SyncCollector::LoadState: refused_batch", batch);
+  if (!status.ok()) return absl::FailedPreconditionError(status.message());
+  if (batch.batch_shape() == loop_->batch.batch_shape()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "SyncCollector::LoadState: \"refused_batch\": got batch shape ",
+      batch.batch_shape().ToString(), ", want ",
+      loop_->batch.batch_shape().ToString()));
+}
+
 absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
   bool episodes_continue = true;
   RILL_ASSIGN_OR_RETURN(TensorDict state,
@@ -62,6 +78,11 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
       SetScalar("reset_all", loop_->reset_all || !episodes_continue, &state));
   RILL_RETURN_IF_ERROR(
       SetScalar("episodes_continue", episodes_continue, &state));
+  RILL_RETURN_IF_ERROR(SetScalar("sequence", loop_->sequence, &state));
+  if (loop_->is_refused) {
+    RILL_ASSIGN_OR_RETURN(TensorDict batch, loop_->batch.Clone());
+    RILL_RETURN_IF_ERROR(state.Set("refused_batch", std::move(batch)));
+  }
   return state;
 }
 
@@ -90,13 +111,27 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   RILL_ASSIGN_OR_RETURN(const Tensor contiguous, traj_ids->Contiguous());
   RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> ids,
                         contiguous.Flat<int64_t>());
-  const int64_t newest = *std::max_element(ids.begin(), ids.end());
-  if (next_traj_id < 0 || next_traj_id > kMaxCount ||
+  int64_t newest = 0;
+  for (const int64_t id : ids) newest = std::max(newest, TrajectoryNumber(id));
+  if (next_traj_id < 0 || next_traj_id > kMaxTrajectoryNumber ||
       (next_traj_id <= newest && !reset_all)) {
     return Refuse(
         "next_traj_id", next_traj_id,
         absl::StrCat("> ", newest, ", the newest in traj_ids, in [0, ",
-                     kMaxCount, "]"));
+                     kMaxTrajectoryNumber, "]"));
+  }
+  int64_t sequence = 0;
+  if (state.Find("sequence") != nullptr) {
+    RILL_ASSIGN_OR_RETURN(sequence, GetScalar<int64_t>(state, "sequence"));
+  }
+  const TensorDict* const refused = state.FindDict("refused_batch");
+  if (sequence < (refused == nullptr ? 0 : 1) || sequence > kMaxCount) {
+    return Refuse(
+        "sequence", sequence,
+        absl::StrCat("in [0, ", kMaxCount, "], and >= 1 with a refused batch"));
+  }
+  if (refused != nullptr) {
+    RILL_RETURN_IF_ERROR(CheckRefused(*refused));
   }
   RILL_RETURN_IF_ERROR(loop_->env->LoadState(state, episodes_continue));
   if (!episodes_continue) {
@@ -105,6 +140,13 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
     RILL_RETURN_IF_ERROR(options_.env->Seed(
         fresh.Bits64(static_cast<uint64_t>(frames), /*draw=*/0)));
   }
+  if (refused != nullptr) {
+    RILL_RETURN_IF_ERROR(loop_->batch.CopyFrom(*refused));
+    loop_->newest_version =
+        *std::max_element(loop_->versions.begin(), loop_->versions.end());
+  }
+  loop_->sequence = sequence;
+  loop_->is_refused = refused != nullptr;
   frames_ = frames;
   loop_->next_trajectory = next_traj_id;
   loop_->trajectory.assign(ids.begin(), ids.end());

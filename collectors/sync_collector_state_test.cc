@@ -17,6 +17,7 @@
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
+#include "rill/flow/sink.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
@@ -140,6 +141,54 @@ TEST(SyncCollectorStateTest, WithoutTheEnvsStateEpisodesBeginAnewAndItSaysSo) {
   // Numbers of trajectories go on.
   EXPECT_THAT(batch.Flat<int64_t>("collector/traj_ids"),
               IsOkAndHolds(ElementsAre(2, 2, 3, 3)));
+}
+
+TEST(SyncCollectorStateTest, ARefusedBatchIsOfferedByTheLoadedCollector) {
+  const auto make = [] {
+    SyncCollector::Options options;
+    options.env = *MakeCountingEnv({.lanes = 2});
+    options.frames_per_batch = 4;
+    return SyncCollector::Create(std::move(options));
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(auto first, make());
+  RILL_ASSERT_OK_AND_ASSIGN(auto second, make());
+  TensorDict offered;
+  int64_t number = 0;
+  bool refuses = false;
+  FunctionSink sink([&](const TensorDict& batch, const WriteInfo& info) {
+    offered = *batch.Clone();
+    number = info.sequence;
+    return refuses ? absl::ResourceExhaustedError("full") : absl::OkStatus();
+  });
+  RILL_ASSERT_OK(first->CollectInto(sink));
+  refuses = true;
+  EXPECT_FALSE(first->CollectInto(sink).ok());
+  const TensorDict refused = offered;
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, first->SaveState());
+  RILL_ASSERT_OK(second->LoadState(state));
+  refuses = false;
+  RILL_ASSERT_OK(second->CollectInto(sink));
+  EXPECT_THAT(offered, BitEqualTo(refused));
+  EXPECT_EQ(number, 2);
+  RILL_ASSERT_OK(second->CollectInto(sink));
+  EXPECT_EQ(number, 3);
+  EXPECT_EQ(second->frames(), 12);
+}
+
+TEST(SyncCollectorStateTest, AStateWithoutNumbersLoads) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Make({}, nullptr));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, collector->SaveState());
+  RILL_ASSERT_OK(state.Delete("sequence"));
+  RILL_EXPECT_OK(collector->LoadState(state));
+}
+
+TEST(SyncCollectorStateTest, WithoutNumbersForTrajectoriesNextSaysSo) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Make({}, nullptr));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, collector->SaveState());
+  state.Flat<int64_t>("next_traj_id")->at(0) = (int64_t{1} << 40) - 1;
+  RILL_ASSERT_OK(collector->LoadState(state));
+  EXPECT_THAT(collector->Next(),
+              StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 // What LoadState must refuse, and leave the collector as it was.

@@ -18,6 +18,7 @@
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
 #include "rill/flow/sink.h"
+#include "rill/flow/source.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
@@ -199,14 +200,67 @@ TEST(SyncCollectorTest, ASinkSeesEachFrameOnceAndInOrder) {
   EXPECT_EQ(collector->frames(), 24);
 }
 
-TEST(SyncCollectorTest, ARefusingSinkSaysSoAndTheBatchCounts) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Counting(2, 4));
-  FunctionSink sink([](const TensorDict&, const WriteInfo&) {
-    return absl::ResourceExhaustedError("full");
+TEST(SyncCollectorTest, ARefusedBatchCountsAndIsOfferedAgain) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Counting(1, 2));
+  std::vector<int64_t> offered;
+  std::vector<float> seen;
+  FunctionSink sink([&](const TensorDict& batch, const WriteInfo& info) {
+    offered.push_back(info.sequence);
+    if (offered.size() % 2 == 1) return absl::ResourceExhaustedError("full");
+    for (const float x : *batch.Flat<float>("observation")) seen.push_back(x);
+    return absl::OkStatus();
   });
   EXPECT_THAT(collector->CollectInto(sink),
               StatusIs(absl::StatusCode::kResourceExhausted, "full"));
+  EXPECT_EQ(collector->frames(), 2);
+  RILL_ASSERT_OK(collector->CollectInto(sink));
+  EXPECT_EQ(collector->frames(), 2);
+  EXPECT_FALSE(collector->CollectInto(sink).ok());
+  RILL_ASSERT_OK(collector->CollectInto(sink));
+  EXPECT_THAT(offered, ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(seen, ElementsAre(0, 1, 2, 0));
+}
+
+TEST(SyncCollectorTest, NextGivesARefusedBatchAndItsNumberBack) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Counting(1, 2));
+  bool refuses = true;
+  int64_t number = 0;
+  FunctionSink sink([&](const TensorDict&, const WriteInfo& info) {
+    number = info.sequence;
+    return refuses ? absl::UnavailableError("busy") : absl::OkStatus();
+  });
+  EXPECT_THAT(collector->CollectInto(sink), StatusIs(kUnavailable));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());
+  EXPECT_THAT(batch.Flat<float>("observation"),
+              IsOkAndHolds(ElementsAre(0, 1)));
+  refuses = false;
+  RILL_ASSERT_OK(collector->CollectInto(sink));
+  EXPECT_EQ(number, 1);
   EXPECT_EQ(collector->frames(), 4);
+}
+
+TEST(SyncCollectorTest, StopCancelsOneCallAndLosesNothing) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Counting(1, 2));
+  RILL_ASSERT_OK(collector->Next().status());
+  Source& source = *collector;
+  source.Stop();
+  EXPECT_THAT(source.Next(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_EQ(source.frames(), 2);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, source.Next());
+  EXPECT_THAT(batch.Flat<float>("observation"),
+              IsOkAndHolds(ElementsAre(2, 0)));
+}
+
+TEST(SyncCollectorTest, ProducersShareNoTrajectory) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Counting(1, 4, {.producer = 5}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());
+  constexpr int64_t kFirst = int64_t{5} << 40;
+  EXPECT_THAT(batch.Flat<int64_t>("collector/traj_ids"),
+              IsOkAndHolds(ElementsAre(kFirst, kFirst, kFirst, kFirst + 1)));
+  EXPECT_THAT(Counting(1, 4, {.producer = -1}),
+              StatusIs(kInvalidArgument, HasSubstr("producer: got -1")));
+  EXPECT_THAT(Counting(1, 4, {.producer = int64_t{1} << 23}),
+              StatusIs(kInvalidArgument, HasSubstr("want [0, 2^23)")));
 }
 
 TEST(SyncCollectorTest, AfterAFailedStepNoFrameCountsAndAllLanesBeginAnew) {

@@ -33,7 +33,8 @@ struct RecordHeader {
   int64_t sizes[2];
   int64_t first_lane;
   int64_t policy_version;
-  int64_t unused[2];
+  int64_t sequence;
+  int64_t unused;
 };
 static_assert(sizeof(RecordHeader) == kAlignment);
 
@@ -123,7 +124,8 @@ class ProducerSink final : public Sink {
         .sizes = {shape[0], shape.rank() == 2 ? shape[1] : 1},
         .first_lane = info.first_lane,
         .policy_version = info.policy_version,
-        .unused = {}};
+        .sequence = info.sequence,
+        .unused = 0};
     if (header.bytes < 0 || header.bytes > rings_->ring_bytes()) {
       return absl::InvalidArgumentError(absl::StrCat(
           kWrite, ": bytes of a batch of shape ", shape.ToString(), ": got ",
@@ -283,7 +285,8 @@ absl::StatusOr<int64_t> RecordChannel::Drain(Sink* sink) {
       RILL_RETURN_IF_ERROR(
           sink->Write(*batch, {.producer = producer,
                                .first_lane = header->first_lane,
-                               .policy_version = header->policy_version}))
+                               .policy_version = header->policy_version,
+                               .sequence = header->sequence}))
           << "from producer " << producer;
       rings_->Release(producer, header->bytes);
       ++batches;

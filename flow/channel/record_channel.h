@@ -20,8 +20,9 @@ namespace rill {
 // The process that owns the replay buffer creates the channel and drains it
 // into a Sink; a producer's end is a Sink too, which a collector fills.
 //
-// - A batch arrives whole or not at all, those of one producer in order. One
-//   that is killed in the middle of a Write loses that batch only.
+// - A batch arrives whole or not at all, those of one producer in order, under
+//   the number each was written with. A producer that is killed in the middle
+//   of a Write loses that batch only.
 // - Nobody hangs: who waits for a process that has died is told (UNAVAILABLE).
 // - Nothing has a name, so nothing is left behind. Memory is reserved at the
 //   start: RESOURCE_EXHAUSTED then, never SIGBUS later.

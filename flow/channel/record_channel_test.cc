@@ -67,8 +67,8 @@ TEST(RecordChannelTest, Example) {
                             RecordChannel::Create({.spec = Spec()}));
   RILL_ASSERT_OK_AND_ASSIGN(auto producer, channel->OpenProducer(0));
   const TensorDict batch = Batch({2, 5}, 1);
-  RILL_ASSERT_OK(
-      producer->Write(batch, {.first_lane = 3, .policy_version = 7}));
+  RILL_ASSERT_OK(producer->Write(
+      batch, {.first_lane = 3, .policy_version = 7, .sequence = 9}));
   producer.reset();
   Recorder sink;
   while (channel->Wait(absl::Seconds(60)).ok()) {
@@ -78,6 +78,7 @@ TEST(RecordChannelTest, Example) {
   RILL_EXPECT_OK(sink.batches[0].CheckEqual(batch));
   EXPECT_EQ(sink.infos[0].first_lane, 3);
   EXPECT_EQ(sink.infos[0].policy_version, 7);
+  EXPECT_EQ(sink.infos[0].sequence, 9);
 }
 
 // Against a queue each, with rings so small that they wrap all the time.

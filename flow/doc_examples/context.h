@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/channel/record_channel.h"
+#include "rill/flow/exactly_once_sink.h"
 #include "rill/flow/sink.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/flow/exactly_once_sink.h"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill {
+namespace {
+
+absl::StatusOr<std::vector<int64_t>> GetColumn(const TensorDict& state,
+                                               absl::string_view key) {
+  const Tensor* tensor = state.Find(key);
+  if (tensor == nullptr || tensor->dtype() != DType::kInt64 ||
+      tensor->shape().rank() != 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "ExactlyOnceSink::LoadState: \"", key, "\": got ",
+        tensor == nullptr ? "none" : tensor->DebugString(),
+        ", want int64[n]; load what ExactlyOnceSink::SaveState wrote"));
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor contiguous, tensor->Contiguous());
+  RILL_ASSIGN_OR_RETURN(const absl::Span<const int64_t> values,
+                        contiguous.Flat<int64_t>());
+  return std::vector<int64_t>(values.begin(), values.end());
+}
+
+}  // namespace
+
+absl::Status ExactlyOnceSink::Write(const TensorDict& batch,
+                                    const WriteInfo& info) {
+  const absl::MutexLock lock(&mu_);
+  if (info.sequence == 0) return target_->Write(batch, info);
+  if (info.sequence < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ExactlyOnceSink::Write: sequence of producer ",
+                     info.producer, ": got ", info.sequence, ", want >= 0"));
+  }
+  const auto found = newest_.find(info.producer);
+  if (found != newest_.end()) {
+    if (info.sequence <= found->second) return absl::OkStatus();
+    if (info.sequence - 1 > found->second) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "ExactlyOnceSink::Write: sequence of producer ", info.producer,
+          ": got ", info.sequence, ", want ", found->second + 1,
+          "; offer the batches between again, or Forget the producer"));
+    }
+  }
+  RILL_RETURN_IF_ERROR(target_->Write(batch, info));
+  newest_[info.producer] = info.sequence;
+  return absl::OkStatus();
+}
+
+absl::Status ExactlyOnceSink::Flush() { return target_->Flush(); }
+
+int64_t ExactlyOnceSink::newest(int64_t producer) const {
+  const absl::MutexLock lock(&mu_);
+  const auto found = newest_.find(producer);
+  return found == newest_.end() ? 0 : found->second;
+}
+
+void ExactlyOnceSink::Forget(int64_t producer) {
+  const absl::MutexLock lock(&mu_);
+  newest_.erase(producer);
+}
+
+absl::StatusOr<TensorDict> ExactlyOnceSink::SaveState() const {
+  std::vector<int64_t> producers;
+  std::vector<int64_t> newest;
+  {
+    const absl::MutexLock lock(&mu_);
+    for (const auto& [producer, number] : newest_) {
+      producers.push_back(producer);
+      newest.push_back(number);
+    }
+  }
+  const Shape shape({static_cast<int64_t>(producers.size())});
+  TensorDict state;
+  RILL_ASSIGN_OR_RETURN(Tensor column, Tensor::From<int64_t>(producers, shape));
+  RILL_RETURN_IF_ERROR(state.Set("producers", std::move(column)));
+  RILL_ASSIGN_OR_RETURN(column, Tensor::From<int64_t>(newest, shape));
+  RILL_RETURN_IF_ERROR(state.Set("newest", std::move(column)));
+  return state;
+}
+
+absl::Status ExactlyOnceSink::LoadState(const TensorDict& state) {
+  RILL_ASSIGN_OR_RETURN(const auto producers, GetColumn(state, "producers"));
+  RILL_ASSIGN_OR_RETURN(const auto newest, GetColumn(state, "newest"));
+  if (producers.size() != newest.size()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("ExactlyOnceSink::LoadState: \"newest\": got ",
+                     newest.size(), " numbers, want ", producers.size()));
+  }
+  std::map<int64_t, int64_t> loaded;
+  for (size_t i = 0; i < producers.size(); ++i) {
+    if (newest[i] >= 1 && loaded.emplace(producers[i], newest[i]).second) {
+      continue;
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "ExactlyOnceSink::LoadState: \"newest\" of producer ", producers[i],
+        ": got ", newest[i], ", want one number >= 1 a producer"));
+  }
+  const absl::MutexLock lock(&mu_);
+  newest_ = std::move(loaded);
+  return absl::OkStatus();
+}
+
+}  // namespace rill

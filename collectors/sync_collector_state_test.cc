@@ -17,6 +17,7 @@
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
+#include "rill/flow/conformance/source_conformance.h"
 #include "rill/flow/sink.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -142,6 +143,14 @@ TEST(SyncCollectorStateTest, WithoutTheEnvsStateEpisodesBeginAnewAndItSaysSo) {
   EXPECT_THAT(batch.Flat<int64_t>("collector/traj_ids"),
               IsOkAndHolds(ElementsAre(2, 2, 3, 3)));
 }
+
+INSTANTIATE_TEST_SUITE_P(SyncCollector, SourceConformanceTest,
+                         ::testing::Values([] {
+                           SyncCollector::Options options;
+                           options.env = *MakeCountingEnv({.lanes = 2});
+                           options.frames_per_batch = 8;
+                           return SyncCollector::Create(std::move(options));
+                         }));
 
 TEST(SyncCollectorStateTest, ARefusedBatchIsOfferedByTheLoadedCollector) {
   const auto make = [] {

@@ -16,8 +16,8 @@ inline constexpr int64_t kMaxTrajectoryNumber =
     (int64_t{1} << kTrajectoryNumberBits) - 1;
 inline constexpr int64_t kMaxTrajectoryProducer = (int64_t{1} << 23) - 1;
 
-// Of a producer in [0, kMaxTrajectoryProducer] and a number in
-// [0, kMaxTrajectoryNumber], which the caller checks.
+// The caller checks that `producer` is in [0, kMaxTrajectoryProducer] and
+// `number` in [0, kMaxTrajectoryNumber].
 constexpr int64_t TrajectoryId(int64_t producer, int64_t number) {
   return producer << kTrajectoryNumberBits | number;
 }

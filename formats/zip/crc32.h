@@ -11,6 +11,11 @@ namespace rill::formats_internal {
 // The CRC-32 of zip files (ISO 3309, polynomial 0xEDB88320 reflected) of
 // what `crc` is of (0: nothing) followed by `bytes`. Not CRC-32C, which
 // Abseil has. Thread-safety: thread-safe.
+//
+// Cost: zlib's crc32 gives the same values, but is slower: 1.2.13 against this,
+// in GB/s, each the median of 9 runs in turns (g++ -O2, Xeon with PCLMULQDQ and
+// other work beside): 64 bytes 0.15 and 1.4, 4 KiB 0.65 and 22, 1 MiB 1.2 and
+// 22.
 uint32_t ExtendCrc32(uint32_t crc, absl::string_view bytes);
 
 }  // namespace rill::formats_internal

@@ -68,7 +68,7 @@ class Placement {
   static absl::StatusOr<std::unique_ptr<Placement>> Create(
       const Options& options);
 
-  // Of leaves that a gather makes, where the rows lie in host memory.
+  // The memory of leaves that a gather makes of rows in host memory.
   Tensor::Options gather_memory() const;
 
   // Calls `read` with the memory of the batch to be: that of `batch`, or

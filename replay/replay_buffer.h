@@ -5,24 +5,20 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "rill/base/clock.h"
-#include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/flow/sink.h"
-#include "rill/replay/options/option_changes.h"
-#include "rill/replay/rate_limiter.h"
+#include "rill/replay/buffer_options.h"  // IWYU pragma: export
+#include "rill/replay/buffer_stats.h"    // IWYU pragma: export
+#include "rill/replay/open_options.h"    // IWYU pragma: export
 #include "rill/replay/row_patch.h"  // IWYU pragma: export
 #include "rill/replay/stored_trajectory.h"
-#include "rill/replay/writers/writer.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/live/live_rows.h"
@@ -79,97 +75,10 @@ class RunCheckpoint;
 //   RILL_ASSIGN_OR_RETURN(TensorDict batch, buffer->Sample());
 class ReplayBuffer : public Sink {
  public:
-  struct Options {
-    std::shared_ptr<Storage> storage =
-        nullptr;  // Required; two buffers may share one.
-    // Required. The arithmetic of its unit (n-step returns, stacked frames:
-    // replay/sample_units.h) comes with it, before the transforms.
-    std::unique_ptr<Sampler> sampler = nullptr;
-    // Inverse in reverse order on writes, Forward in order on samples.
-    std::vector<std::unique_ptr<Transform>> transforms = {};
-    int64_t batch_size = 0;   // Of Sample() without a number; 0: none.
-    bool pin_memory = false;  // Samples in page-locked memory, for `pin_for`.
-    // Samples moved there, from page-locked memory in a stream of the buffer's
-    // own. Not with pin_memory.
-    std::optional<Device> device = std::nullopt;
-    Device pin_for = Device::Cuda(0);
-    uint64_t seed = 0;
-    // Batches that are drawn and made ahead, in [0, 1024]; needs batch_size.
-    // About one call of Sample in prefetch / 2 wakes a worker, some 10 us.
-    int64_t prefetch = 0;
-    int prefetch_threads = 1;  // In [1, 256].
-    // Where rows are put: null for MakeRoundRobinWriter.
-    std::unique_ptr<Writer> writer = nullptr;
-    // Holds Extend and Sample to its ratio; buffers may share one. Rows count
-    // when Extend has stored them (ExtendResult::rows_written: what a writer
-    // drops is no insert), items when they are handed out. Of rows that
-    // are there at the start, and of those that are overwritten, you tell it if
-    // they shall count (RateLimiter::DidInsert, DidDelete).
-    std::shared_ptr<RateLimiter> rate_limiter = nullptr;
-    // How long one call waits for it; DEADLINE_EXCEEDED after.
-    absl::Duration rate_limit_timeout = absl::InfiniteDuration();
-    // Measures Stats::elapsed and time_awaited, and outlives the buffer.
-    const Clock* clock = &Clock::Steady();
-  };
-
-  // A second.
-  struct Rates {
-    double rows_written = 0;
-    double items_sampled = 0;
-    double batches = 0;
-  };
-  struct Stats {
-    // From an earlier look at this buffer to this one; from Stats(), since it
-    // was made. All 0 where no time lies between.
-    Rates RatesSince(const Stats& earlier) const;
-
-    int64_t size = 0;
-    int64_t capacity = 0;
-    StorageUsage usage;
-    // Device memory: the storage's, and that of batches that are made and wait,
-    // or whose memory does; not of those being made at this moment.
-    int64_t device_bytes = 0;
-    absl::Duration elapsed = absl::ZeroDuration();  // Since it was made.
-    int64_t rows_written = 0;  // By this buffer; those that were dropped not.
-    int64_t items = 0;
-    int64_t items_sampled = 0;  // Handed out, in
-    int64_t batches = 0;
-    int64_t batches_ahead = 0;  // Drawn and not handed out.
-    // Batches that were not ready when they were asked for, and how long that
-    // took. Without prefetch none.
-    int64_t batches_awaited = 0;
-    absl::Duration time_awaited = absl::ZeroDuration();
-    // Counts and waits of Options::rate_limiter, those of other buffers that
-    // share it among them; nullopt where there is none.
-    std::optional<RateLimiter::Stats> rate_limiter = std::nullopt;
-  };
-
-  struct OpenOptions {
-    // A storage of another capacity, which is FAILED_PRECONDITION otherwise,
-    // does: each lane keeps its newest rows, as many as it has slots
-    // (StorageLoadOptions). Priorities follow their rows; what else the sampler
-    // knows starts as if these rows were new (Sampler::LoadMovedState). Batches
-    // that were made ahead are of slots that are no more, and are left out:
-    // their numbers are not drawn again.
-    bool accept_other_capacity = false;
-    // Of a position (SavePosition): where some of its rows were overwritten
-    // since, which is FAILED_PRECONDITION otherwise, the storage stays as it
-    // is, with its newest rows. Priorities stay with the rows of the position
-    // that are still there; all else is as with accept_other_capacity. The rate
-    // limiter's counts are those of the position.
-    bool accept_newer = false;
-    // Other options of sampler, unit, transforms and writer, which are
-    // FAILED_PRECONDITION otherwise, do: they take the values of `options`, and
-    // all else of the state is as saved (Sampler::LoadChangedState). Batches
-    // that were made ahead are drawn anew then, with their numbers, unless it
-    // is the writer alone that changed; what was used up or learned for them
-    // stays so. A part of another kind is refused all the same, but for a
-    // writer without a state.
-    bool accept_options = false;
-    // Not null: what is other than it was saved, whether that is accepted or
-    // not; unchanged where Open fails before it has compared.
-    std::vector<OptionChange>* changed_options = nullptr;
-  };
+  using Options = BufferOptions;
+  using Stats = BufferStats;
+  using Rates = BufferStats::Rates;
+  using OpenOptions = BufferOpenOptions;
 
   // INVALID_ARGUMENT names the option, the unit whose arithmetic is missing or
   // of another one, or the transform that cannot work on the storage's rows

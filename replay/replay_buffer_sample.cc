@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer's samples, and the priorities that come back for them.
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/base/call_once.h"
 #include "absl/log/absl_log.h"
-#include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
-#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
+#include "rill/replay/sample_batches.h"
 #include "rill/replay/sample_origins.h"
 
 namespace rill {
+
 absl::Status ReplayBuffer::State::CheckBatchSize() const {
-  if (samples->batch_size() > 0) return absl::OkStatus();
+  if (parts->samples->batch_size() > 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "ReplayBuffer::Sample: Options::batch_size: got 0, want > 0; set it, or "
       "call Sample(batch_size)");
@@ -28,13 +22,13 @@ absl::Status ReplayBuffer::State::CheckBatchSize() const {
 
 absl::Status ReplayBuffer::State::SampleInto(
     int64_t items, replay_internal::PlacedBatch* out) {
-  RILL_ASSIGN_OR_RETURN(auto permit, writes->AwaitSample(items));
+  RILL_ASSIGN_OR_RETURN(auto permit, parts->writes->AwaitSample(items));
   absl::ReaderMutexLock pause(&pause_mutex);
-  if (!transforms->is_checked()) {
-    RILL_RETURN_IF_ERROR(
-        transforms->CheckRows(storage->spec(), /*is_stored=*/true));
+  if (!parts->transforms->is_checked()) {
+    RILL_RETURN_IF_ERROR(parts->transforms->CheckRows(parts->storage->spec(),
+                                                      /*is_stored=*/true));
   }
-  RILL_RETURN_IF_ERROR(samples->Take(items, out));
+  RILL_RETURN_IF_ERROR(parts->samples->Take(items, out));
   if (permit.has_value()) permit->Commit();
   return absl::OkStatus();
 }
@@ -46,7 +40,7 @@ absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
   const absl::Status status = SampleInto(items, &placed);
   std::swap(placed.rows, *out);
   RILL_RETURN_IF_ERROR(status);
-  const int64_t batch_size = samples->batch_size();
+  const int64_t batch_size = parts->samples->batch_size();
   if (items != batch_size && batch_size > 0) {
     absl::call_once(batch_size_warning, [&] {
       ABSL_LOG(WARNING) << "ReplayBuffer::Sample: batch size: got " << items
@@ -104,24 +98,24 @@ absl::Status ReplayBuffer::UpdatePriorities(
     priorities = spread;
   }
   absl::ReaderMutexLock pause(&state_->pause_mutex);
-  return state_->sampler->UpdatePriorities(draws, priorities);
+  return state_->parts->sampler->UpdatePriorities(draws, priorities);
 }
 
 absl::Status ReplayBuffer::UpdatePriorities(
     absl::Span<const Draw> rows, absl::Span<const float> priorities) {
   absl::ReaderMutexLock pause(&state_->pause_mutex);
-  return state_->sampler->UpdatePriorities(rows, priorities);
+  return state_->parts->sampler->UpdatePriorities(rows, priorities);
 }
 
 absl::StatusOr<int64_t> ReplayBuffer::BatchesLeft() const {
   RILL_RETURN_IF_ERROR(state_->CheckBatchSize());
   absl::ReaderMutexLock pause(&state_->pause_mutex);
-  return state_->samples->BatchesLeft();
+  return state_->parts->samples->BatchesLeft();
 }
 
 absl::StatusOr<TensorDict> ReplayBuffer::ReadAll(LiveRowsShape shape) {
   absl::MutexLock pause(&state_->pause_mutex);
-  return ReadLiveRows(*state_->storage, shape);
+  return ReadLiveRows(*state_->parts->storage, shape);
 }
 
 }  // namespace rill

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplayBuffer's writes.
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
+#include "rill/replay/rate_limiter.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
 
@@ -25,11 +23,11 @@ absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
                                                   std::vector<Draw>* rows) {
   State& state = *state_;
   if (rows != nullptr) rows->clear();
-  RILL_ASSIGN_OR_RETURN(auto permit, state.writes->AwaitInsert(
+  RILL_ASSIGN_OR_RETURN(auto permit, state.parts->writes->AwaitInsert(
                                          batch.batch_shape().num_elements()));
   absl::ReaderMutexLock pause(&state.pause_mutex);
-  absl::StatusOr<ExtendResult> result =
-      state.writes->Extend(batch, info, state.samples->batch_number(), rows);
+  absl::StatusOr<ExtendResult> result = state.parts->writes->Extend(
+      batch, info, state.parts->samples->batch_number(), rows);
   if (result.ok() && permit.has_value()) permit->Commit(result->rows_written);
   return result;
 }
@@ -44,45 +42,45 @@ absl::Status ReplayBuffer::Flush() { return absl::OkStatus(); }
 absl::Status ReplayBuffer::WriteAt(absl::Span<const Slot> slots,
                                    const TensorDict& rows) {
   absl::ReaderMutexLock pause(&state_->pause_mutex);
-  return state_->writes->WriteAt(slots, rows);
+  return state_->parts->writes->WriteAt(slots, rows);
 }
 
 absl::StatusOr<PatchResult> ReplayBuffer::UpdateIfPresent(
     const TensorDict& patch, const PatchOptions& options) {
   absl::ReaderMutexLock pause(&state_->pause_mutex);
-  return state_->writes->Patch(patch, options);
+  return state_->parts->writes->Patch(patch, options);
 }
 
 absl::Status ReplayBuffer::Clear() {
   State& state = *state_;
   absl::MutexLock pause(&state.pause_mutex);
-  state.samples->AwaitMade();
-  RILL_RETURN_IF_ERROR(state.writes->Clear());
-  state.samples->Forget();
+  state.parts->samples->AwaitMade();
+  RILL_RETURN_IF_ERROR(state.parts->writes->Clear());
+  state.parts->samples->Forget();
   return absl::OkStatus();
 }
 
 absl::Status ReplayBuffer::State::InsertTransform(
     std::optional<int64_t> place, std::unique_ptr<Transform> transform) {
-  samples->AwaitMade();
-  return transforms->Insert(place, std::move(transform), storage->spec(),
-                            samples->batch_number());
+  absl::MutexLock pause(&pause_mutex);
+  parts->samples->AwaitMade();
+  return parts->transforms->Insert(place, std::move(transform),
+                                   parts->storage->spec(),
+                                   parts->samples->batch_number());
 }
 
 absl::Status ReplayBuffer::AppendTransform(
     std::unique_ptr<Transform> transform) {
-  absl::MutexLock pause(&state_->pause_mutex);
   return state_->InsertTransform(std::nullopt, std::move(transform));
 }
 
 absl::Status ReplayBuffer::InsertTransform(
     int64_t place, std::unique_ptr<Transform> transform) {
-  absl::MutexLock pause(&state_->pause_mutex);
   return state_->InsertTransform(place, std::move(transform));
 }
 
 void ReplayBuffer::Close() {
-  RateLimiter* const limiter = state_->writes->rate_limiter();
+  RateLimiter* const limiter = state_->parts->writes->rate_limiter();
   if (limiter != nullptr) limiter->Close();
 }
 

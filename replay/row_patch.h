@@ -16,7 +16,7 @@ struct PatchOptions {
   bool require_newer = false;  // Only where it is above.
 };
 
-// What it did.
+// The outcome of such a call.
 struct PatchResult {
   // One a row of the patch; a row with neither is not there any more.
   std::vector<uint8_t> updated;

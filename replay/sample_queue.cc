@@ -106,7 +106,7 @@ int64_t SampleQueue::NumToMake() const {
   return 2 * begun <= options_.prefetch ? drawn : 0;
 }
 
-// Whatever fails, the transforms are told of the batch: others wait for it.
+// Whatever fails, the transforms are notified of the batch: others wait for it.
 void SampleQueue::Make(Job* job) const {
   GatheredBatch gathered{.rows = std::move(job->placed.rows)};
   job->placed = {};
@@ -180,7 +180,7 @@ absl::Status SampleQueue::TakeOnce(int64_t items, PlacedBatch* out,
     mutex_.Await(absl::Condition(&is_done));
     counts_.time_awaited += options_.clock->Now() - begin;
   }
-  // What the caller had serves a batch to come.
+  // The caller's memory serves a batch to come.
   std::swap(job->placed.rows, out->rows);
   out->copied = std::move(job->placed.copied);
   job->placed.copied = nullptr;

@@ -56,7 +56,7 @@ class SampleQueue {
     TransformStage* transforms = nullptr;
     const Placement* placement = nullptr;
     const Clock* clock = nullptr;
-    // What idle workers sleep on. Whoever waits for a batch that may not have
+    // Wakes idle workers. A thread that waits for a batch that may not have
     // been begun rings it: gate and transforms are made with it too.
     Doorbell* wake = nullptr;
     SampleReader::Options reader = {};
@@ -66,8 +66,8 @@ class SampleQueue {
   };
 
   explicit SampleQueue(const Options& options);
-  // Ends the workers. Whoever writes to the storage waits no more for batches
-  // that nobody will gather.
+  // Ends the workers. Writers to the storage wait no more for batches that
+  // nobody will gather.
   ~SampleQueue();
   SampleQueue(const SampleQueue&) = delete;
   SampleQueue& operator=(const SampleQueue&) = delete;

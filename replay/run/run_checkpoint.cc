@@ -16,6 +16,7 @@
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
+#include "rill/replay/buffer_checkpoint.h"
 #include "rill/replay/replay_buffer_state.h"
 
 namespace rill {
@@ -107,8 +108,8 @@ absl::Status RunCheckpoint::SaveTo(const std::string& directory,
   Numbers numbers;
   std::vector<int64_t> writes;
   for (const auto& [name, buffer] : contents.buffers) {
-    numbers.Of(buffer->state_->storage.get());
-    writes.push_back(buffer->state_->writes->events());
+    numbers.Of(buffer->state_->parts->storage.get());
+    writes.push_back(buffer->state_->parts->writes->events());
   }
   const auto& storages = numbers.storages();
   manifest.SetInt("storages", static_cast<int64_t>(storages.size()));
@@ -124,13 +125,12 @@ absl::Status RunCheckpoint::SaveTo(const std::string& directory,
     const std::string path = JoinPath(directory, BufferPath(i));
     RILL_RETURN_IF_ERROR(CreateDirectories(path));
     ReplayBuffer::State& state = *buffer->state_;
-    const auto save = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      return state.SaveTo(path, ReplayBuffer::State::Rows::kShared);
-    };
-    RILL_RETURN_IF_ERROR(save()) << kSave << ": buffer \"" << name << "\"";
+    RILL_RETURN_IF_ERROR(state.parts->checkpoint->SaveTo(
+        path, replay_internal::BufferCheckpoint::Rows::kShared))
+        << kSave << ": buffer \"" << name << "\"";
     AddSums(directory, BufferPath(i), &sums);
     manifest.fields[BufferField(i)] = name;
-    manifest.SetInt(StorageField(i), numbers.Of(state.storage.get()));
+    manifest.SetInt(StorageField(i), numbers.Of(state.parts->storage.get()));
     ++i;
   }
   manifest.SetInt("states", static_cast<int64_t>(contents.states.size()));
@@ -145,7 +145,7 @@ absl::Status RunCheckpoint::SaveTo(const std::string& directory,
   }
   auto before = writes.begin();
   for (const auto& [name, buffer] : contents.buffers) {
-    const int64_t events = buffer->state_->writes->events() - *before++;
+    const int64_t events = buffer->state_->parts->writes->events() - *before++;
     if (events == 0) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         kSave, ": events of the storage of buffer \"", name,
@@ -192,7 +192,7 @@ struct RunCheckpoint::Part {
   int64_t storage = 0;  // Its number.
   Manifest manifest = {};
   std::unique_ptr<ReplayBuffer> buffer = nullptr;
-  ReplayBuffer::State::Saved saved = {};
+  replay_internal::BufferCheckpoint::Saved saved = {};
   std::vector<OptionChange> changes = {};
 };
 
@@ -244,14 +244,16 @@ absl::Status RunCheckpoint::Create(const OpenOptions& options,
                                    Part* part) {
   // The whole directory's manifest has answered for those files.
   RILL_ASSIGN_OR_RETURN(FileSums sums, ReadFileSums(part->directory));
-  RILL_ASSIGN_OR_RETURN(part->manifest, ReplayBuffer::State::ReadSave(
-                                            part->directory, true, &sums));
-  RILL_ASSIGN_OR_RETURN(of_buffer.seed,
-                        ReplayBuffer::State::SeedOf(part->manifest));
+  RILL_ASSIGN_OR_RETURN(part->manifest,
+                        replay_internal::BufferCheckpoint::ReadSave(
+                            part->directory, true, &sums));
+  RILL_ASSIGN_OR_RETURN(
+      of_buffer.seed,
+      replay_internal::BufferCheckpoint::SeedOf(part->manifest));
   RILL_ASSIGN_OR_RETURN(part->buffer,
                         ReplayBuffer::Create(std::move(of_buffer)));
   RILL_ASSIGN_OR_RETURN(
-      part->saved, part->buffer->state_->Prepare(
+      part->saved, part->buffer->state_->parts->checkpoint->Prepare(
                        part->directory, part->manifest,
                        {.accept_other_capacity = options.accept_other_capacity,
                         .accept_options = options.accept_options,
@@ -266,20 +268,21 @@ absl::Status RunCheckpoint::LoadRows(const std::string& directory,
   std::set<int64_t> loaded;
   for (const Part& part : *parts) {
     if (!loaded.insert(part.storage).second) continue;
-    RILL_RETURN_IF_ERROR(part.buffer->state_->storage->Load(
+    RILL_RETURN_IF_ERROR(part.buffer->state_->parts->storage->Load(
         JoinPath(directory, StoragePath(part.storage)),
         {.accept_other_capacity = options.accept_other_capacity}))
         << kOpen << ": buffer \"" << part.name << "\"";
   }
   for (const Part& part : *parts) {
     ReplayBuffer::State& state = *part.buffer->state_;
-    RILL_RETURN_IF_ERROR(
-        state.LoadOfRows(part.directory, part.manifest, part.saved, held))
+    RILL_RETURN_IF_ERROR(state.parts->checkpoint->LoadOfRows(
+        part.directory, part.manifest, part.saved, held))
         << kOpen << ": buffer \"" << part.name << "\"";
   }
   // Last: others may share a limiter.
   for (const Part& part : *parts) {
-    RILL_RETURN_IF_ERROR(part.buffer->state_->LoadCounts(part.manifest))
+    RILL_RETURN_IF_ERROR(
+        part.buffer->state_->parts->checkpoint->LoadCounts(part.manifest))
         << kOpen << ": buffer \"" << part.name << "\"";
   }
   return absl::OkStatus();
@@ -319,7 +322,7 @@ absl::StatusOr<RunCheckpoint::Opened> RunCheckpoint::OpenHeld(
   if (const absl::Status status = LoadRows(directory, options, held, &parts);
       !status.ok()) {
     for (const Part& part : parts) {
-      part.buffer->state_->storage->Clear().IgnoreError();
+      part.buffer->state_->parts->storage->Clear().IgnoreError();
     }
     return status;
   }

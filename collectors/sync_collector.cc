@@ -10,12 +10,11 @@
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector_loop.h"
+#include "rill/envs/step_spec.h"
 #include "rill/flow/trajectory_id.h"
 
 namespace rill {
 namespace {
-
-using collectors_internal::TransformedEnv;
 
 constexpr absl::string_view kVersionKey = "policy_version";
 constexpr absl::string_view kTrajectoryKey = "collector/traj_ids";
@@ -94,33 +93,39 @@ absl::Status SyncCollector::CheckOptions() const {
 
 absl::Status SyncCollector::MakeLoop() {
   Loop& loop = *loop_;
-  RILL_ASSIGN_OR_RETURN(loop.env, TransformedEnv::Create(options_.env.get(),
-                                                         &options_.transforms));
-  loop.lanes = options_.env->lanes();
+  RILL_ASSIGN_OR_RETURN(loop.env,
+                        TransformedEnv::Create(std::move(options_.env),
+                                               std::move(options_.transforms)));
+  RILL_ASSIGN_OR_RETURN(spec_, StepSpec(*loop.env));
+  RILL_ASSIGN_OR_RETURN(loop.step, MakeStep(*loop.env));
+  RILL_ASSIGN_OR_RETURN(loop.root, loop.step.Exclude({"action", "next"}));
+  RILL_ASSIGN_OR_RETURN(loop.action, loop.step.Get("action"));
+  RILL_ASSIGN_OR_RETURN(loop.done, loop.root.Flat<bool>("done"));
+  RILL_ASSIGN_OR_RETURN(loop.carry, StepCarry::Bind(loop.step, loop.root));
+  loop.root_spec = TensorDictSpec::Of(loop.root);
+  loop.in_place = InPlaceCheck(loop.step);
+  loop.lanes = loop.env->lanes();
   loop.time = (options_.frames_per_batch + loop.lanes - 1) / loop.lanes;
   frames_per_batch_ = loop.lanes * loop.time;
   loop.random_actions = Rng(options_.seed, RngStream::kSpec);
   loop.trajectory.assign(loop.lanes, 0);
   loop.mask.assign(loop.lanes, 0);
 
-  spec_ = loop.env->spec();
+  const TensorDictSpec steps = spec_;
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kVersionKey, {1}, &spec_));
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kTrajectoryKey, {}, &spec_));
   RILL_ASSIGN_OR_RETURN(loop.batch, spec_.Zero({loop.lanes, loop.time}));
-  RILL_ASSIGN_OR_RETURN(loop.recorder,
-                        StepRecorder::Create(loop.env->spec(), loop.batch));
-  if (options_.transforms.empty()) {
-    RILL_RETURN_IF_ERROR(loop.recorder.Bind(loop.env->step()));
-  }
+  RILL_ASSIGN_OR_RETURN(loop.recorder, StepRecorder::Create(steps, loop.batch));
+  RILL_RETURN_IF_ERROR(loop.recorder.Bind(loop.step));
   RILL_ASSIGN_OR_RETURN(loop.versions, loop.batch.Flat<int64_t>(kVersionKey));
   RILL_ASSIGN_OR_RETURN(loop.trajectories,
                         loop.batch.Flat<int64_t>(kTrajectoryKey));
-  return options_.env->Seed(options_.seed);
+  return loop.env->Seed(options_.seed);
 }
 
 absl::Status SyncCollector::ResetLanes() {
   Loop& loop = *loop_;
-  const absl::Span<const bool> done = loop.env->done();
+  const absl::Span<const bool> done = loop.done;
   if (loop.reset_all) {
     std::fill(loop.mask.begin(), loop.mask.end(), 1);
   } else {
@@ -129,7 +134,7 @@ absl::Status SyncCollector::ResetLanes() {
       return absl::OkStatus();
     }
   }
-  RILL_RETURN_IF_ERROR(loop.env->Reset(loop.mask));
+  RILL_RETURN_IF_ERROR(loop.env->Reset(loop.mask, &loop.root));
   for (int64_t lane = 0; lane < loop.lanes; ++lane) {
     if (loop.mask[lane] == 0) continue;
     if (loop.next_trajectory > kMaxTrajectoryNumber) {
@@ -151,14 +156,13 @@ absl::Status SyncCollector::Act(const ActContext& context) {
   if (options_.policy == nullptr ||
       context.frames < options_.init_random_frames) {
     RILL_ASSIGN_OR_RETURN(Tensor random,
-                          options_.env->action_spec().Random(
+                          loop.env->action_spec().Random(
                               {loop.lanes}, loop.random_actions, context.step));
-    return loop.env->action().CopyFrom(random);
+    return loop.action.CopyFrom(random);
   }
-  Tensor action = loop.env->action();
-  RILL_RETURN_IF_ERROR(
-      options_.policy->Act(loop.env->root(), context, &action));
-  if (action.raw_data() == loop.env->action().raw_data()) {
+  Tensor action = loop.action;
+  RILL_RETURN_IF_ERROR(options_.policy->Act(loop.root, context, &action));
+  if (action.raw_data() == loop.action.raw_data()) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -176,14 +180,12 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
       options_.policy == nullptr ? 0 : options_.policy->version();
   Lap(&loop.mark, &times_.policy);
 
-  RILL_RETURN_IF_ERROR(loop.env->Step(/*check_in_place=*/t == 0));
+  RILL_RETURN_IF_ERROR(loop.env->Step(&loop.step));
+  if (t == 0) {
+    RILL_RETURN_IF_ERROR(loop.in_place.Check(loop.env->name(), loop.step));
+  }
   Lap(&loop.mark, &times_.env);
 
-  if (!options_.transforms.empty()) {
-    RILL_RETURN_IF_ERROR(loop.env->ApplyTransforms());
-    RILL_RETURN_IF_ERROR(loop.recorder.Bind(loop.env->step()))
-        << "SyncCollector: OnStep against StepSpec";
-  }
   loop.recorder.Record(t);
   for (int64_t lane = 0; lane < loop.lanes; ++lane) {
     const int64_t row = lane * loop.time + t;
@@ -192,7 +194,7 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
   }
   loop.newest_version =
       t == 0 ? version : std::max(loop.newest_version, version);
-  RILL_RETURN_IF_ERROR(loop.env->Carry());
+  RILL_RETURN_IF_ERROR(loop.carry.Run());
   Lap(&loop.mark, &times_.other);
   return absl::OkStatus();
 }
@@ -210,7 +212,7 @@ absl::Status SyncCollector::CollectBatch() {
     loop_->reset_all = true;
     RILL_RETURN_IF_ERROR(status)
         << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time
-        << " in " << options_.env->name();
+        << " in " << loop_->env->name();
   }
   frames_ += frames_per_batch_;
   return absl::OkStatus();

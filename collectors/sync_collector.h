@@ -15,7 +15,7 @@
 #include "rill/flow/source.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill {
 
@@ -48,8 +48,8 @@ class SyncCollector final : public Source {
   struct Options {
     std::unique_ptr<Env> env = nullptr;  // Required.
     Policy* policy = nullptr;  // Not owned. Null: random actions for ever.
-    // OnReset and OnStep in this order.
-    std::vector<std::unique_ptr<Transform>> transforms = {};
+    // Beside the environment, in this order (envs/transformed_env.h).
+    std::vector<std::unique_ptr<StepTransform>> transforms = {};
     // Rows a batch, > 0; rounded up to a multiple of the lanes.
     int64_t frames_per_batch = 0;
     // > 0: Next is OUT_OF_RANGE once so many are collected; batches are always
@@ -101,6 +101,8 @@ class SyncCollector final : public Source {
   absl::Status CheckOptions() const;
   absl::Status MakeLoop();
   absl::Status CheckStopped();
+  // The root that was saved. FAILED_PRECONDITION where it does not fit.
+  absl::StatusOr<TensorDict> RootOf(const TensorDict& state) const;
   absl::Status CollectBatch();
   absl::Status CollectStep(int64_t t);
   absl::Status CheckRefused(const TensorDict& batch) const;

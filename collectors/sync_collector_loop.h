@@ -10,15 +10,26 @@
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/collectors/sync_collector.h"
-#include "rill/collectors/transformed_env.h"
+#include "rill/envs/steps/in_place_check.h"
+#include "rill/envs/steps/step_carry.h"
 #include "rill/envs/steps/step_recorder.h"
+#include "rill/envs/transformed_env.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
 // For SyncCollector's sources only. Thread-safety: thread-compatible.
 struct SyncCollector::Loop {
-  std::unique_ptr<collectors_internal::TransformedEnv> env;
+  std::unique_ptr<TransformedEnv> env;
+  TensorDict step;  // The leaves of one step, filled in place for ever.
+  TensorDict root;  // What a policy sees of it.
+  TensorDictSpec root_spec;
+  Tensor action;
+  absl::Span<const bool> done;  // Of the root.
+  InPlaceCheck in_place;
+  StepCarry carry;
   int64_t lanes = 0;
   int64_t time = 0;  // Steps a batch.
   Rng random_actions{0, RngStream::kSpec};

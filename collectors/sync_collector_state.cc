@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// SaveState and LoadState of SyncCollector: what TransformedEnv saves, and
-// `frames`, `next_traj_id` int64 [], `traj_ids` int64 [lanes], `seed` uint64
-// [], `reset_all`, `episodes_continue` bool []; `sequence` int64 [], which
-// states of before had not; and the batch that a sink refused, if any, as
-// `refused_batch`.
+// SaveState and LoadState of SyncCollector: what TransformedEnv saves, the
+// whole `root`, `frames`, `next_traj_id` int64 [], `traj_ids` int64 [lanes],
+// `seed` uint64 [], `reset_all`, `episodes_continue` bool []; `sequence` int64
+// [], which states of before had not; and the batch that a sink refused, if
+// any, as `refused_batch`.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -63,9 +63,13 @@ absl::Status SyncCollector::CheckRefused(const TensorDict& batch) const {
 }
 
 absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
-  bool episodes_continue = true;
-  RILL_ASSIGN_OR_RETURN(TensorDict state,
-                        loop_->env->SaveState(&episodes_continue));
+  absl::StatusOr<TensorDict> saved = loop_->env->SaveState();
+  const bool episodes_continue = !absl::IsUnimplemented(saved.status());
+  if (!episodes_continue) saved = loop_->env->SaveTransforms();
+  RILL_RETURN_IF_ERROR(saved.status());
+  TensorDict state = *std::move(saved);
+  RILL_ASSIGN_OR_RETURN(TensorDict root, loop_->root.Clone());
+  RILL_RETURN_IF_ERROR(state.Set("root", std::move(root)));
   RILL_ASSIGN_OR_RETURN(
       Tensor traj_ids,
       Tensor::From<int64_t>(loop_->trajectory, {loop_->lanes}));
@@ -84,6 +88,23 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
     RILL_RETURN_IF_ERROR(state.Set("refused_batch", std::move(batch)));
   }
   return state;
+}
+
+absl::StatusOr<TensorDict> SyncCollector::RootOf(
+    const TensorDict& state) const {
+  const TensorDict* root = state.FindDict("root");
+  const Shape& lanes = loop_->root.batch_shape();
+  if (root == nullptr || !(root->batch_shape() == lanes)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "SyncCollector::LoadState: \"root\": got ",
+        root == nullptr ? "none" : root->batch_shape().ToString(),
+        ", want batch shape ", lanes.ToString(), " of this collector's lanes"));
+  }
+  const absl::Status layout =
+      loop_->root_spec.CheckLayout("SyncCollector::LoadState", *root);
+  if (layout.ok()) return *root;
+  return absl::FailedPreconditionError(
+      absl::StrCat("SyncCollector::LoadState: \"root\": ", layout.message()));
 }
 
 absl::Status SyncCollector::LoadState(const TensorDict& state) {
@@ -133,13 +154,18 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   if (refused != nullptr) {
     RILL_RETURN_IF_ERROR(CheckRefused(*refused));
   }
-  RILL_RETURN_IF_ERROR(loop_->env->LoadState(state, episodes_continue));
-  if (!episodes_continue) {
+  RILL_RETURN_IF_ERROR(loop_->env->CheckState(state));
+  RILL_ASSIGN_OR_RETURN(const TensorDict root, RootOf(state));
+  if (episodes_continue) {
+    RILL_RETURN_IF_ERROR(loop_->env->LoadState(state));
+  } else {
+    RILL_RETURN_IF_ERROR(loop_->env->LoadTransforms(state));
     // Not the episodes that this seed began with.
     const Rng fresh(seed, RngStream::kInit);
-    RILL_RETURN_IF_ERROR(options_.env->Seed(
+    RILL_RETURN_IF_ERROR(loop_->env->Seed(
         fresh.Bits64(static_cast<uint64_t>(frames), /*draw=*/0)));
   }
+  RILL_RETURN_IF_ERROR(loop_->root.CopyFrom(root));
   if (refused != nullptr) {
     RILL_RETURN_IF_ERROR(loop_->batch.CopyFrom(*refused));
     loop_->newest_version =

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transforms beside the environment of a SyncCollector.
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -39,36 +41,49 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> Collector(
   return SyncCollector::Create(std::move(options));
 }
 
-std::unique_ptr<Transform> Lambda(LambdaTransform::Options options) {
+std::unique_ptr<StepTransform> Lambda(LambdaTransform::Options options) {
   return std::make_unique<LambdaTransform>(std::move(options));
 }
 
-// observation float32 [1] -> float64 [2]: (x, 10 x), with other leaves.
-absl::Status Widen(absl::string_view key, TensorDict* dict) {
-  RILL_ASSIGN_OR_RETURN(auto from, dict->Flat<float>(key));
-  RILL_ASSIGN_OR_RETURN(
-      Tensor wide,
-      Tensor::Zeros(DType::kFloat64, dict->batch_shape().Concat({2})));
-  RILL_ASSIGN_OR_RETURN(auto to, wide.Flat<double>());
-  for (size_t i = 0; i < from.size(); ++i) {
-    to[2 * i] = from[i];
-    to[2 * i + 1] = 10 * from[i];
-  }
-  return dict->Set(key, std::move(wide));
+// Sets the leaf of a plan and has the transform write it.
+absl::Status Write(const std::string& key, const LeafSpec& spec,
+                   StepPlan* plan) {
+  plan->leaves.push_back({.key = key,
+                          .dtype = spec.dtype,
+                          .shape = spec.shape,
+                          .use = LeafUse::kWrite});
+  return plan->spec.Set(key, spec);
 }
-std::unique_ptr<Transform> Wide() {
+
+// observation float32 [1] -> float64 [2]: (x, 10 x).
+std::unique_ptr<StepTransform> Wide() {
+  const auto widen = [](const BoundLeaf& from, const BoundLeaf& to) {
+    const absl::Span<const float> narrow = from.As<float>();
+    const absl::Span<double> wide = to.As<double>();
+    for (size_t i = 0; i < narrow.size(); ++i) {
+      wide[2 * i] = narrow[i];
+      wide[2 * i + 1] = 10 * narrow[i];
+    }
+    return absl::OkStatus();
+  };
   return Lambda(
       {.name = "Wide",
-       .on_reset = [](absl::Span<const uint8_t>,
-                      TensorDict* root) { return Widen("observation", root); },
-       .on_step =
-           [](TensorDict* step) { return Widen("next/observation", step); },
-       .step_spec = [](TensorDictSpec spec) -> absl::StatusOr<TensorDictSpec> {
+       .plan = [](StepPlan plan) -> absl::StatusOr<StepPlan> {
          const auto wide = LeafSpec::Unbounded(DType::kFloat64, {2});
-         RILL_RETURN_IF_ERROR(spec.Set("observation", wide));
-         RILL_RETURN_IF_ERROR(spec.Set("next/observation", wide));
-         return spec;
-       }});
+         for (const char* key : {"observation", "next/observation"}) {
+           plan.leaves.push_back({.key = key, .shape = {1}});
+           RILL_RETURN_IF_ERROR(Write(key, wide, &plan));
+         }
+         return plan;
+       },
+       .on_reset =
+           [widen](absl::Span<const uint8_t>, StepTransform::Leaves leaves) {
+             return widen(leaves[0], leaves[1]);
+           },
+       .on_step =
+           [widen](StepTransform::Leaves leaves) {
+             return widen(leaves[2], leaves[3]);
+           }});
 }
 
 TEST(SyncCollectorTransformsTest, CountsAndSumsFollowTheEpisodes) {
@@ -126,111 +141,45 @@ TEST(SyncCollectorTransformsTest, ALeafMayChangeItsLayout) {
                                         1, 10, 2, 20, 3, 30, 4, 40, 1, 10));
 }
 
-TEST(SyncCollectorTransformsTest, OnResetTouchesRowsOfItsLanesOnly) {
-  // Adds 100 to every row that it may change, and would to the others.
-  auto shift = Lambda({.on_reset = [](absl::Span<const uint8_t>,
-                                      TensorDict* root) -> absl::Status {
-    RILL_ASSIGN_OR_RETURN(Tensor old, root->Get("observation"));
-    RILL_ASSIGN_OR_RETURN(Tensor shifted, old.Clone());
-    RILL_ASSIGN_OR_RETURN(auto values, shifted.Flat<float>());
-    for (float& value : values) value += 100;
-    return root->Set("observation", std::move(shifted));
-  }});
+TEST(SyncCollectorTransformsTest, WhatOnResetChangesIsSeenAtTheRoot) {
+  auto shift = Lambda(
+      {.plan = [](StepPlan plan) -> absl::StatusOr<StepPlan> {
+         plan.leaves.push_back(
+             {.key = "observation", .shape = {1}, .use = LeafUse::kUpdate});
+         return plan;
+       },
+       .on_reset =
+           [](absl::Span<const uint8_t> mask, StepTransform::Leaves leaves) {
+             const absl::Span<float> values = leaves[0].As<float>();
+             for (size_t lane = 0; lane < mask.size(); ++lane) {
+               if (mask[lane] != 0) values[lane] += 100;
+             }
+             return absl::OkStatus();
+           }});
   RILL_ASSERT_OK_AND_ASSIGN(auto collector, Collector(10, std::move(shift)));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
   EXPECT_THAT(batch.Flat<float>("observation"),
               IsOkAndHolds(ElementsAre(100, 1, 2, 100, 1, 100, 1, 2, 3, 100)));
 }
 
-TEST(SyncCollectorTransformsTest, ARootLeafThatOnlyStepsMakeBeginsWithZeros) {
-  const auto last = [](TensorDict* step) -> absl::Status {
-    RILL_ASSIGN_OR_RETURN(Tensor reward, step->Get("next/reward"));
-    return step->Set("next/last", std::move(reward));
-  };
-  const auto spec = [](TensorDictSpec s) -> absl::StatusOr<TensorDictSpec> {
-    const auto leaf = LeafSpec::Unbounded(DType::kFloat32, {1});
-    RILL_RETURN_IF_ERROR(s.Set("last", leaf));
-    RILL_RETURN_IF_ERROR(s.Set("next/last", leaf));
-    return s;
-  };
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto collector,
-      Collector(10, Lambda({.on_step = last, .step_spec = spec})));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
-  EXPECT_THAT(batch.Flat<float>("last"),
-              IsOkAndHolds(ElementsAre(0, 1, 2, 0, 1, 0, 1, 2, 3, 0)));
-}
-
-TEST(SyncCollectorTransformsTest, AStridedLeafIsRecorded) {
-  const auto expand = [](TensorDict* step) -> absl::Status {
-    RILL_ASSIGN_OR_RETURN(Tensor reward, step->Get("next/reward"));
-    RILL_ASSIGN_OR_RETURN(reward, reward.Expand({2, 3}));
-    return step->Set("next/thrice", std::move(reward));
-  };
-  const auto spec = [](TensorDictSpec s) -> absl::StatusOr<TensorDictSpec> {
-    RILL_RETURN_IF_ERROR(
-        s.Set("next/thrice", LeafSpec::Unbounded(DType::kFloat32, {3})));
-    return s;
-  };
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto collector,
-      Collector(4, Lambda({.on_step = expand, .step_spec = spec})));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
-  EXPECT_THAT(*batch.Find("next/thrice"),
-              TensorElementsAre<float>(1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2));
-}
-
-TEST(SyncCollectorTransformsTest, ATransformThatBreaksItsSpecIsNamed) {
-  const auto spec = [](TensorDictSpec s) -> absl::StatusOr<TensorDictSpec> {
-    RILL_RETURN_IF_ERROR(
-        s.Set("next/extra", LeafSpec::Unbounded(DType::kFloat32, {1})));
-    return s;
-  };
-  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
-                            Collector(4, Lambda({.step_spec = spec})));
-  EXPECT_THAT(collector->Next(),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("extra")));
-  EXPECT_EQ(collector->frames(), 0);
-}
-
 TEST(SyncCollectorTransformsTest, CreateRefusesATransformThatDoesNotFit) {
-  const auto refuse = [](TensorDictSpec) -> absl::StatusOr<TensorDictSpec> {
+  const auto refuse = [](StepPlan) -> absl::StatusOr<StepPlan> {
     return absl::InvalidArgumentError("no pixels");
   };
-  EXPECT_THAT(Collector(4, Wide(), Lambda({.step_spec = refuse})),
+  EXPECT_THAT(Collector(4, Wide(), Lambda({.plan = refuse})),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("no pixels; SyncCollector::Create: "
+                       HasSubstr("no pixels; TransformedEnv::Create: "
                                  "transforms[1] (Lambda)")));
 }
 
-TEST(SyncCollectorTransformsTest, CreateRefusesASpecWithoutFlags) {
-  const auto drop = [](TensorDictSpec s) -> absl::StatusOr<TensorDictSpec> {
-    s.Erase("next/done");
-    return s;
-  };
-  EXPECT_THAT(Collector(4, Lambda({.step_spec = drop})),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("\"next/done\" after the transforms")));
-}
-
-TEST(SyncCollectorTransformsTest, CreateRefusesALeafOfOneSideOnlyChanged) {
-  const auto half = [](TensorDictSpec s) -> absl::StatusOr<TensorDictSpec> {
-    RILL_RETURN_IF_ERROR(
-        s.Set("observation", LeafSpec::Unbounded(DType::kFloat64, {1})));
-    return s;
-  };
-  EXPECT_THAT(Collector(4, Lambda({.step_spec = half})),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("\"next/observation\"")));
-}
-
 TEST(SyncCollectorTransformsTest, CreateRefusesTheCollectorsOwnNames) {
-  const auto spec = [](TensorDictSpec s) -> absl::StatusOr<TensorDictSpec> {
-    RILL_RETURN_IF_ERROR(
-        s.Set("policy_version", LeafSpec::Unbounded(DType::kInt64, {1})));
-    return s;
+  const auto plan = [](StepPlan p) -> absl::StatusOr<StepPlan> {
+    const auto version = LeafSpec::Unbounded(DType::kInt64, {1});
+    RILL_RETURN_IF_ERROR(Write("policy_version", version, &p));
+    RILL_RETURN_IF_ERROR(Write("next/policy_version", version, &p));
+    return p;
   };
-  EXPECT_THAT(Collector(4, Lambda({.step_spec = spec})),
+  EXPECT_THAT(Collector(4, Lambda({.plan = plan})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"policy_version\"")));
 }

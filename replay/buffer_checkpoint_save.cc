@@ -83,8 +83,7 @@ absl::Status BufferCheckpoint::SaveTo(const std::string& directory,
     manifest.SetInt("rate_limiter_samples", counts.samples);
     manifest.SetInt("rate_limiter_deletes", counts.deletes);
   }
-  RILL_ASSIGN_OR_RETURN(const TensorDict learned,
-                        parts_.transforms->SaveState());
+  const TensorDict learned = parts_.transforms->SaveState();
   if (!learned.empty()) {
     RILL_RETURN_IF_ERROR(SaveMemmapDirectory(
         learned, JoinPath(directory, kTransformsDirectory)));

@@ -15,7 +15,7 @@
 #include "rill/replay/writers/writer.h"
 #include "rill/samplers/sampler.h"
 #include "rill/storage/storage.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 
@@ -27,7 +27,7 @@ struct BufferOptions {
   // replay/sample_units.h) comes with it, before the transforms.
   std::unique_ptr<Sampler> sampler = nullptr;
   // Inverse in reverse order on writes, Forward in order on samples.
-  std::vector<std::unique_ptr<Transform>> transforms = {};
+  std::vector<std::unique_ptr<BatchTransform>> transforms = {};
   int64_t batch_size = 0;   // Of Sample() without a number; 0: none.
   bool pin_memory = false;  // Samples in page-locked memory, for `pin_for`.
   // Samples moved there, from page-locked memory in a stream of the buffer's

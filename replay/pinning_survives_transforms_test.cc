@@ -26,7 +26,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-using Transforms = std::vector<std::unique_ptr<Transform>>;
+using Transforms = std::vector<std::unique_ptr<BatchTransform>>;
 
 // Builds a new dictionary that has no device, of new tensors.
 absl::Status NewDictWithoutDevice(TensorDict* batch) {
@@ -73,11 +73,11 @@ absl::Status StridedLeaf(TensorDict* batch) {
   return leaf.ok() ? batch->Set("corners", *leaf) : leaf.status();
 }
 
-std::unique_ptr<Transform> OnRead(FunctionTransform::Function function) {
+std::unique_ptr<BatchTransform> OnRead(FunctionTransform::Function function) {
   return *FunctionTransform::Create({.forward = std::move(function)});
 }
 
-std::unique_ptr<Transform> TransformOfKind(int64_t kind) {
+std::unique_ptr<BatchTransform> TransformOfKind(int64_t kind) {
   switch (kind) {
     case 0:
       return OnRead(NewDictWithoutDevice);

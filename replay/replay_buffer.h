@@ -24,7 +24,7 @@
 #include "rill/storage/live/live_rows.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 
@@ -149,9 +149,9 @@ class ReplayBuffer : public Sink {
   // ahead have gone through the others. INVALID_ARGUMENT, and nothing has
   // changed, where it is null, the place is none, or the transforms could not
   // work on the stored rows then.
-  absl::Status AppendTransform(std::unique_ptr<Transform> transform);
+  absl::Status AppendTransform(std::unique_ptr<BatchTransform> transform);
   absl::Status InsertTransform(int64_t place,
-                               std::unique_ptr<Transform> transform);
+                               std::unique_ptr<BatchTransform> transform);
 
   // Forgets all rows, the batches that were made ahead, and what the rate
   // limiter has counted.

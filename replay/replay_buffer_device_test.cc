@@ -32,7 +32,7 @@ void ExpectAllOn(Device device, const TensorDict& batch) {
 }
 
 TEST(ReplayBufferDeviceTest, SampleIsMovedAsTheLastStep) {
-  std::vector<std::unique_ptr<Transform>> transforms;
+  std::vector<std::unique_ptr<BatchTransform>> transforms;
   transforms.push_back(
       *FunctionTransform::Create({.forward = [](TensorDict* batch) {
         return batch->Set(
@@ -81,7 +81,7 @@ TEST(ReplayBufferDeviceTest, SampleOfAStorageOnADeviceLiesThere) {
 }
 
 TEST(ReplayBufferDeviceTest, OriginsFollowABatchThatATransformMoved) {
-  std::vector<std::unique_ptr<Transform>> transforms;
+  std::vector<std::unique_ptr<BatchTransform>> transforms;
   transforms.push_back(*ToDevice::Create(Device::Fake(0)));
   transforms.push_back(*FunctionTransform::Create(
       {.forward = [](TensorDict* batch) { return batch->Delete("index"); }}));

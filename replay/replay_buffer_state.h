@@ -23,7 +23,7 @@ namespace rill {
 // RunCheckpoint's.
 struct ReplayBuffer::State {
   absl::Status InsertTransform(std::optional<int64_t> place,
-                               std::unique_ptr<Transform> transform)
+                               std::unique_ptr<BatchTransform> transform)
       ABSL_LOCKS_EXCLUDED(pause_mutex);
   absl::Status CheckBatchSize() const;
   absl::Status SampleInto(int64_t items, replay_internal::PlacedBatch* out)

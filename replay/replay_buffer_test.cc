@@ -393,7 +393,7 @@ TEST(ReplayBufferTest, OptionsThatDoNotWorkAreNamed) {
                                     .sampler = MakeUniformSampler(),
                                     .batch_size = -1}),
               StatusIs(kInvalidArgument, HasSubstr("batch_size: got -1")));
-  std::vector<std::unique_ptr<Transform>> transforms(2);
+  std::vector<std::unique_ptr<BatchTransform>> transforms(2);
   EXPECT_THAT(ReplayBuffer::Create({.storage = MakeStorage(4),
                                     .sampler = MakeUniformSampler(),
                                     .transforms = std::move(transforms)}),

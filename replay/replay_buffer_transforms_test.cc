@@ -27,7 +27,7 @@ using ::testing::IsSupersetOf;
 
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
-using Transforms = std::vector<std::unique_ptr<Transform>>;
+using Transforms = std::vector<std::unique_ptr<BatchTransform>>;
 
 template <typename... Each>
 Transforms Listed(Each... each) {
@@ -44,11 +44,11 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> MakeBuffer(
                                .batch_size = 4});
 }
 
-std::unique_ptr<Transform> OnRead(FunctionTransform::Function function) {
+std::unique_ptr<BatchTransform> OnRead(FunctionTransform::Function function) {
   return *FunctionTransform::Create({.forward = std::move(function)});
 }
 
-std::unique_ptr<Transform> Recorder(std::string name,
+std::unique_ptr<BatchTransform> Recorder(std::string name,
                                     std::vector<std::string>* calls) {
   return *FunctionTransform::Create({.forward =
                                          [=](TensorDict*) {
@@ -63,7 +63,7 @@ std::unique_ptr<Transform> Recorder(std::string name,
 }
 
 // Writes actions as half their value, and reads them back twice as large.
-std::unique_ptr<Transform> HalfActions() {
+std::unique_ptr<BatchTransform> HalfActions() {
   auto times = [](TensorDict* batch, bool up) -> absl::Status {
     RILL_ASSIGN_OR_RETURN(Tensor actions, batch->Get("action"));
     RILL_ASSIGN_OR_RETURN(actions, actions.Clone());

@@ -61,7 +61,7 @@ absl::Status ReplayBuffer::Clear() {
 }
 
 absl::Status ReplayBuffer::State::InsertTransform(
-    std::optional<int64_t> place, std::unique_ptr<Transform> transform) {
+    std::optional<int64_t> place, std::unique_ptr<BatchTransform> transform) {
   absl::MutexLock pause(&pause_mutex);
   parts->samples->AwaitMade();
   return parts->transforms->Insert(place, std::move(transform),
@@ -70,12 +70,12 @@ absl::Status ReplayBuffer::State::InsertTransform(
 }
 
 absl::Status ReplayBuffer::AppendTransform(
-    std::unique_ptr<Transform> transform) {
+    std::unique_ptr<BatchTransform> transform) {
   return state_->InsertTransform(std::nullopt, std::move(transform));
 }
 
 absl::Status ReplayBuffer::InsertTransform(
-    int64_t place, std::unique_ptr<Transform> transform) {
+    int64_t place, std::unique_ptr<BatchTransform> transform) {
   return state_->InsertTransform(place, std::move(transform));
 }
 

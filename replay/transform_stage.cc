@@ -15,16 +15,20 @@ absl::StatusOr<std::unique_ptr<TransformStage>> TransformStage::Create(
     Options options) {
   RILL_ASSIGN_OR_RETURN(auto transforms,
                         Compose::Create(std::move(options.transforms)));
-  return std::unique_ptr<TransformStage>(
-      new TransformStage(std::move(options), std::move(transforms)));
+  RILL_ASSIGN_OR_RETURN(TensorDict state, transforms->InitialState());
+  return std::unique_ptr<TransformStage>(new TransformStage(
+      std::move(options), std::move(transforms), std::move(state)));
 }
 
 TransformStage::TransformStage(Options options,
-                               std::unique_ptr<Compose> transforms)
+                               std::unique_ptr<Compose> transforms,
+                               TensorDict state)
     : sample_spec_(std::move(options.sample_spec)),
       before_waiting_(std::move(options.before_waiting)),
-      is_empty_(transforms->transforms().empty()),
-      transforms_(std::move(transforms)) {}
+      transforms_(std::move(transforms)),
+      is_empty_(transforms_->transforms().empty()),
+      is_stateful_(transforms_->is_stateful()),
+      state_(std::move(state)) {}
 
 absl::Status TransformStage::CheckForward(const TensorDictSpec& rows) const {
   if (rows.empty()) return absl::OkStatus();
@@ -40,7 +44,6 @@ absl::Status TransformStage::CheckForward(const TensorDictSpec& rows) const {
 absl::Status TransformStage::CheckRows(const TensorDictSpec& rows,
                                        bool is_stored) {
   if (is_checked_ || rows.empty()) return absl::OkStatus();
-  absl::MutexLock lock(&mutex_);
   RILL_RETURN_IF_ERROR(CheckForward(rows));
   if (is_stored) is_checked_ = true;
   return absl::OkStatus();
@@ -59,89 +62,106 @@ void TransformStage::AwaitBatchesBelow(uint64_t number) {
 absl::Status TransformStage::Forward(uint64_t number, TensorDict* batch,
                                      absl::FunctionRef<absl::Status()> finish) {
   if (is_empty_) return finish();
+  if (!is_stateful_) {
+    TensorDict none;
+    return Run(batch, &none, finish);
+  }
   absl::MutexLock lock(&mutex_);
   AwaitBatchesBelow(number);
-  const absl::Status status = ForwardLocked(batch, finish);
   ++next_;
-  return status;
+  ++changes_;
+  TensorDict state = state_;
+  RILL_RETURN_IF_ERROR(Run(batch, &state, finish));
+  state_ = std::move(state);
+  return absl::OkStatus();
 }
 
 void TransformStage::Skip(uint64_t number) {
-  if (is_empty_) return;
+  if (!is_stateful_) return;
   absl::MutexLock lock(&mutex_);
   AwaitBatchesBelow(number);
   ++next_;
 }
 
-absl::Status TransformStage::ForwardLocked(
-    TensorDict* batch, absl::FunctionRef<absl::Status()> finish) {
+absl::Status TransformStage::Run(
+    TensorDict* batch, TensorDict* state,
+    absl::FunctionRef<absl::Status()> finish) const {
   static constexpr std::array<absl::string_view, 3> kOrigins = {
       kIndexKey, kGenerationKey, kWeightKey};
   const Origins origins(kOrigins, *batch);
-  RILL_ASSIGN_OR_RETURN(const TensorDict before, transforms_->SaveState());
-  ++changes_;
-  RILL_RETURN_IF_ERROR(transforms_->Forward(batch));
-  absl::Status status = origins.PutBack(batch);
-  if (status.ok()) status = finish();
-  // A transform takes what it has just saved.
-  if (!status.ok()) transforms_->LoadState(before).IgnoreError();
-  return status;
+  RILL_RETURN_IF_ERROR(transforms_->Forward(batch, state));
+  RILL_RETURN_IF_ERROR(origins.PutBack(batch));
+  return finish();
 }
 
 absl::StatusOr<TransformStage::Undo> TransformStage::Inverse(uint64_t drawn,
                                                              TensorDict* rows) {
-  if (is_empty_) return Undo();
-  absl::MutexLock lock(&mutex_);
-  Undo undo;
-  RILL_ASSIGN_OR_RETURN(undo.before, transforms_->SaveState());
-  if (!undo.before.empty()) {
-    AwaitBatchesBelow(drawn);
-    RILL_ASSIGN_OR_RETURN(undo.before, transforms_->SaveState());
+  if (!is_stateful_) {
+    TensorDict none;
+    RILL_RETURN_IF_ERROR(transforms_->Inverse(rows, &none));
+    return Undo();
   }
-  RILL_RETURN_IF_ERROR(transforms_->Inverse(rows));
+  absl::MutexLock lock(&mutex_);
+  AwaitBatchesBelow(drawn);
+  Undo undo = {.before = state_};
+  TensorDict state = state_;
+  RILL_RETURN_IF_ERROR(transforms_->Inverse(rows, &state));
+  state_ = std::move(state);
   undo.change = ++changes_;
   return undo;
 }
 
 void TransformStage::TakeBack(const Undo& undo) {
+  if (!is_stateful_) return;
   absl::MutexLock lock(&mutex_);
-  if (undo.change != changes_) return;
-  transforms_->LoadState(undo.before).IgnoreError();
+  if (undo.change == changes_) state_ = undo.before;
 }
 
 absl::Status TransformStage::Insert(std::optional<int64_t> place,
-                                    std::unique_ptr<Transform> transform,
+                                    std::unique_ptr<BatchTransform> transform,
                                     const TensorDictSpec& rows, uint64_t next) {
-  absl::MutexLock lock(&mutex_);
   const auto end = static_cast<int64_t>(transforms_->transforms().size());
   const int64_t at = place.value_or(end);
   RILL_RETURN_IF_ERROR(transforms_->Insert(at, std::move(transform)))
       << "ReplayBuffer::InsertTransform";
-  if (const absl::Status status = CheckForward(rows); !status.ok()) {
+  absl::StatusOr<TensorDict> state = transforms_->InitialState();
+  const absl::Status status = state.ok() ? CheckForward(rows) : state.status();
+  if (!status.ok()) {
     transforms_->Remove(at).IgnoreError();
     return status;
   }
   is_checked_ = !rows.empty();
   is_empty_ = false;
+  is_stateful_ = transforms_->is_stateful();
+  absl::MutexLock lock(&mutex_);
+  // Those behind it have other places now; their states go along.
+  for (int64_t i = end; i >= 0; --i) {
+    if (i == at) continue;
+    const TensorDict* own = state_.FindDict(absl::StrCat(i > at ? i - 1 : i));
+    if (own == nullptr) continue;
+    RILL_RETURN_IF_ERROR(state->Set(absl::StrCat(i), *own));
+  }
+  state_ = *std::move(state);
   ++changes_;
-  next_ = next;  // The batches of an empty stage are not counted.
+  next_ = next;  // Batches are counted only where there is a state.
   return absl::OkStatus();
 }
 
-absl::StatusOr<TensorDict> TransformStage::SaveState() const {
+TensorDict TransformStage::SaveState() const {
   absl::MutexLock lock(&mutex_);
-  return transforms_->SaveState();
+  return state_;
 }
 
 absl::Status TransformStage::LoadState(const TensorDict& state, uint64_t next) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict initial, transforms_->InitialState());
+  RILL_RETURN_IF_ERROR(CheckTransformState("transforms", initial, state));
   absl::MutexLock lock(&mutex_);
-  RILL_RETURN_IF_ERROR(transforms_->LoadState(state));
+  state_ = state;
   next_ = next;
   return absl::OkStatus();
 }
 
 std::vector<std::string> TransformStage::Names() const {
-  absl::MutexLock lock(&mutex_);
   std::vector<std::string> names;
   for (const auto& transform : transforms_->transforms()) {
     names.emplace_back(transform->name());
@@ -150,7 +170,6 @@ std::vector<std::string> TransformStage::Names() const {
 }
 
 void TransformStage::AddOptions(OptionValues* values) const {
-  absl::MutexLock lock(&mutex_);
   int64_t i = 0;
   for (const auto& transform : transforms_->transforms()) {
     values->Part(absl::StrCat("transforms.", i++), transform->name(),

@@ -17,30 +17,30 @@
 #include "absl/synchronization/mutex.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/batch_transform.h"
 #include "rill/transforms/compose.h"
-#include "rill/transforms/transform.h"
 
 namespace rill::replay_internal {
 
 // All that a replay buffer does with its transforms: Forward on samples in the
 // order of their batch numbers, Inverse on writes, their specs, their state.
 //
-// Every batch number from 0 (or LoadState's) on calls Forward or Skip, once. A
-// call waits until all lower numbers have called; an empty stage waits for
-// nobody.
+// Every batch number from 0 (or LoadState's) on calls Forward or Skip, once.
+// Where no transform has a state, batches and writes go through them at once,
+// without a lock. Else a call waits until all lower numbers have called.
 //
-// What the transforms learn changes all or nothing: a batch or a write that
-// fails leaves them as they were.
+// The state changes all or nothing: a batch or a write that fails leaves it as
+// it was.
 //
 // Thread-safety: Forward, Skip, Inverse, TakeBack and CheckRows are
 //   thread-safe; the others are called while no batch or write is under way.
-//   One lock; only `before_waiting`, the transforms and `finish` are called
-//   with it held.
-// Cost: that of the transforms, and a copy of their state a batch and a write.
+//   One lock; only `before_waiting`, transforms with a state and `finish` are
+//   called with it held.
+// Cost: that of the transforms.
 class TransformStage {
  public:
   struct Options {
-    std::vector<std::unique_ptr<Transform>> transforms = {};
+    std::vector<std::unique_ptr<BatchTransform>> transforms = {};
     // What a sample of rows with this spec holds before the transforms.
     // Required.
     std::function<absl::StatusOr<TensorDictSpec>(const TensorDictSpec& rows)>
@@ -91,38 +91,42 @@ class TransformStage {
   // INVALID_ARGUMENT, and nothing has changed, where it is null, the place is
   // none, or the transforms could not work on such rows.
   absl::Status Insert(std::optional<int64_t> place,
-                      std::unique_ptr<Transform> transform,
+                      std::unique_ptr<BatchTransform> transform,
                       const TensorDictSpec& rows, uint64_t next);
 
-  // For checkpoints: Transform::SaveState of all, and the number of the batch
-  // that is drawn next after a load.
-  absl::StatusOr<TensorDict> SaveState() const;
+  // For checkpoints: the state, and the number of the batch that is drawn next
+  // after a load. FAILED_PRECONDITION, unchanged, where other transforms have
+  // saved the state.
+  TensorDict SaveState() const;
   absl::Status LoadState(const TensorDict& state, uint64_t next);
   std::vector<std::string> Names() const;
   // As "transforms.0", ...
   void AddOptions(OptionValues* values) const;
 
  private:
-  TransformStage(Options options, std::unique_ptr<Compose> transforms);
+  TransformStage(Options options, std::unique_ptr<Compose> transforms,
+                 TensorDict state);
 
   // Until all batches below `number` have called Forward or Skip.
   void AwaitBatchesBelow(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status ForwardLocked(TensorDict* batch,
-                             absl::FunctionRef<absl::Status()> finish)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckForward(const TensorDictSpec& rows) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `state` becomes what it is after the batch.
+  absl::Status Run(TensorDict* batch, TensorDict* state,
+                   absl::FunctionRef<absl::Status()> finish) const;
+  absl::Status CheckForward(const TensorDictSpec& rows) const;
 
   const std::function<absl::StatusOr<TensorDictSpec>(const TensorDictSpec&)>
       sample_spec_;
   const std::function<void()> before_waiting_;
-  std::atomic<bool> is_empty_;
+  // These change in Insert, with no batch or write under way.
+  const std::unique_ptr<Compose> transforms_;
+  bool is_empty_;
+  bool is_stateful_;
   std::atomic<bool> is_checked_ = false;
 
   mutable absl::Mutex mutex_;
-  const std::unique_ptr<Compose> transforms_ ABSL_PT_GUARDED_BY(mutex_);
+  TensorDict state_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // The batch to call now.
-  // Of their state: Forwards, Inverses, Inserts.
+  // Of the state: Forwards, Inverses, Inserts.
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

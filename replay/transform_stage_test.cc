@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/synchronization/barrier.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/replay/testing/numbered_steps.h"
@@ -30,38 +32,36 @@ constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 absl::Status Done() { return absl::OkStatus(); }
 
 // Rows that the inverse of a Learner has seen are its state.
-class Learner final : public Transform {
+class Learner final : public BatchTransform {
  public:
   absl::string_view name() const override { return "Learner"; }
-  absl::Status Inverse(TensorDict* batch) override {
-    rows_ += batch->batch_shape().num_elements();
-    return absl::OkStatus();
+  bool is_stateful() const override { return true; }
+  absl::StatusOr<TensorDict> InitialState() const override {
+    return StateOf(0);
   }
-  absl::StatusOr<TensorDict> SaveState() const override {
-    TensorDict state;
-    const absl::Status status =
-        state.Set("rows", *Tensor::From<int64_t>({rows_}, Shape()));
-    if (!status.ok()) return status;
-    return state;
-  }
-  absl::Status LoadState(const TensorDict& state) override {
-    rows_ = *state.Get("rows")->Item<int64_t>();
+  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override {
+    *state = StateOf(*state->Get("rows")->Item<int64_t>() +
+                     batch->batch_shape().num_elements());
     return absl::OkStatus();
   }
 
  private:
-  int64_t rows_ = 0;
+  static TensorDict StateOf(int64_t rows) {
+    TensorDict state;
+    RILL_EXPECT_OK(state.Set("rows", *Tensor::From<int64_t>({rows}, Shape())));
+    return state;
+  }
 };
 
 absl::StatusOr<std::unique_ptr<TransformStage>> StageOf(
-    std::unique_ptr<Transform> transform) {
+    std::unique_ptr<BatchTransform> transform) {
   TransformStage::Options options;
   options.sample_spec = [](const TensorDictSpec& rows) { return rows; };
   if (transform != nullptr) options.transforms.push_back(std::move(transform));
   return TransformStage::Create(std::move(options));
 }
 
-std::unique_ptr<Transform> Refuses() {
+std::unique_ptr<BatchTransform> Refuses() {
   return *FunctionTransform::Create(
       {.name = "Refuses",
        .forward = [](TensorDict*) { return absl::OkStatus(); },
@@ -72,7 +72,7 @@ std::unique_ptr<Transform> Refuses() {
 }
 
 int64_t Rows(const TransformStage& stage) {
-  return *stage.SaveState()->Get("0/rows")->Item<int64_t>();
+  return *stage.SaveState().Get("0/rows")->Item<int64_t>();
 }
 
 TEST(TransformStageTest, AnEmptyOneEndsBatchesInAnyOrder) {
@@ -164,11 +164,43 @@ TEST(TransformStageTest, InsertChangesAllOrNothing) {
       stage->Forward(5, &batch, Done));  // Nobody below it is awaited.
 }
 
+TEST(TransformStageTest, StatesGoAlongWhereOthersAreInsertedBeforeThem) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto stage, StageOf(MakeFakeRowCounter()));
+  TensorDict batch = NumberedSteps(1, 4);
+  RILL_ASSERT_OK(stage->Forward(0, &batch, Done));
+  RILL_ASSERT_OK(
+      stage->Insert(0, std::make_unique<Learner>(), TensorDictSpec(), 1));
+  EXPECT_EQ(Rows(*stage), 0);
+  EXPECT_THAT(stage->SaveState().Flat<int64_t>("1/rows"),
+              IsOkAndHolds(ElementsAre(4)));
+}
+
+// Each waits for the other in the middle of its Forward.
+TEST(TransformStageTest, BatchesGoThroughAtOnceWhereThereIsNoState) {
+  absl::Barrier* barrier = new absl::Barrier(2);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto meet, FunctionTransform::Create({.forward = [&](TensorDict*) {
+        if (barrier->Block()) {
+          delete barrier;
+        }
+        return absl::OkStatus();
+      }}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto stage, StageOf(std::move(meet)));
+  std::vector<std::thread> threads;
+  for (const uint64_t number : {1, 0}) {
+    threads.emplace_back([&, number] {
+      TensorDict batch = NumberedSteps(1, 4);
+      RILL_EXPECT_OK(stage->Forward(number, &batch, Done));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(TransformStageTest, AStateGoesOnInAnother) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto stage, StageOf(MakeFakeRowCounter()));
   TensorDict batch = NumberedSteps(1, 4);
   RILL_ASSERT_OK(stage->Forward(0, &batch, Done));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, stage->SaveState());
+  const TensorDict state = stage->SaveState();
   RILL_ASSERT_OK_AND_ASSIGN(const auto other, StageOf(MakeFakeRowCounter()));
   RILL_ASSERT_OK(other->LoadState(state, 8));
   RILL_ASSERT_OK(other->Forward(8, &batch, Done));

@@ -32,13 +32,13 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-std::unique_ptr<Transform> Inverse(FunctionTransform::Function function) {
+std::unique_ptr<BatchTransform> Inverse(FunctionTransform::Function function) {
   return *FunctionTransform::Create({.inverse = std::move(function)});
 }
 
 // A path over 8 slots of one lane, and what it needs.
 struct Fixture {
-  explicit Fixture(std::unique_ptr<Transform> transform = nullptr,
+  explicit Fixture(std::unique_ptr<BatchTransform> transform = nullptr,
                    std::shared_ptr<RateLimiter> limiter = nullptr) {
     TransformStage::Options options;
     options.sample_spec = [](const TensorDictSpec& rows) { return rows; };

@@ -96,7 +96,8 @@ struct BoundLeaf {
 //       BoundRows::Create("Discount",
 //                         {{"reward", DType::kFloat32, {1}, LeafUse::kRead},
 //                          {"value", DType::kFloat32, {1}, LeafUse::kWrite}}));
-//   RILL_RETURN_IF_ERROR(rows.Bind(&batch));
+//   TensorDict valued = batch;
+//   RILL_RETURN_IF_ERROR(rows.Bind(&valued));
 //   const absl::Span<const float> reward = rows[0].As<float>();
 //   const absl::Span<float> value = rows[1].As<float>();
 //   for (size_t i = 0; i < value.size(); ++i) value[i] = 0.99f * reward[i];

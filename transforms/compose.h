@@ -10,63 +10,58 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 
-// Transforms one after another: Forward, OnReset and OnStep in order, Inverse
-// in reverse. Errors name the transform and its place. TorchRL's Compose.
+// Transforms one after another: Forward in order, Inverse in reverse. Errors
+// name the transform and its place. TorchRL's Compose.
 //
 // State: a dictionary with the state of transform i under "i", for those that
-// have one. With an error all transforms are as before: those that had done
-// their part already get back the state that they had.
+// have one.
 //
-// Thread-safety: thread-compatible.
-// Cost: that of the transforms, and a copy of each state a call.
+// Thread-safety: thread-compatible; immutable but for Insert and Remove.
+// Cost: that of the transforms.
 //
 // Example (ComposeTest.Example runs it):
-//   std::vector<std::unique_ptr<Transform>> transforms;
-//   RILL_ASSIGN_OR_RETURN(transforms.emplace_back(), StepCounter::Create({}));
-//   RILL_ASSIGN_OR_RETURN(transforms.emplace_back(), RewardSum::Create({}));
+//   std::vector<std::unique_ptr<BatchTransform>> transforms;
+//   RILL_ASSIGN_OR_RETURN(transforms.emplace_back(),
+//                         RewardScaling::Create({.scale = 0.1}));
+//   RILL_ASSIGN_OR_RETURN(transforms.emplace_back(),
+//                         NextStateReconstructor::Create({}));
 //   RILL_ASSIGN_OR_RETURN(auto both, Compose::Create(std::move(transforms)));
-class Compose final : public Transform {
+class Compose final : public BatchTransform {
  public:
   // Any number, also none. INVALID_ARGUMENT names the place of a null one.
   static absl::StatusOr<std::unique_ptr<Compose>> Create(
-      std::vector<std::unique_ptr<Transform>> transforms);
+      std::vector<std::unique_ptr<BatchTransform>> transforms);
 
-  absl::Span<const std::unique_ptr<Transform>> transforms() const {
+  absl::Span<const std::unique_ptr<BatchTransform>> transforms() const {
     return transforms_;
   }
 
-  // Puts a transform before the one at `place`, in [0, number of them]; the
-  // states of those behind it are named by their new places from then on.
+  // Puts a transform before the one at `place`, in [0, number of them].
   // INVALID_ARGUMENT where it is null or there is no such place.
-  absl::Status Insert(int64_t place, std::unique_ptr<Transform> transform);
+  absl::Status Insert(int64_t place, std::unique_ptr<BatchTransform> transform);
   // Takes out the transform at `place`, in [0, number of them).
-  absl::StatusOr<std::unique_ptr<Transform>> Remove(int64_t place);
+  absl::StatusOr<std::unique_ptr<BatchTransform>> Remove(int64_t place);
 
   absl::string_view name() const override { return "Compose"; }
   OptionValues option_values() const override;
-  absl::Status Forward(TensorDict* batch) override;
-  absl::Status Inverse(TensorDict* batch) override;
-  absl::Status OnReset(absl::Span<const uint8_t> mask,
-                       TensorDict* root) override;
-  absl::Status OnStep(TensorDict* step) override;
+  bool is_stateful() const override;
+  absl::StatusOr<TensorDict> InitialState() const override;
+  absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
+  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override;
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override;
   absl::StatusOr<TensorDictSpec> InverseSpec(
       const TensorDictSpec& spec) const override;
-  absl::StatusOr<TensorDictSpec> StepSpec(
-      const TensorDictSpec& spec) const override;
-  absl::StatusOr<TensorDict> SaveState() const override;
-  absl::Status LoadState(const TensorDict& state) override;
 
  private:
-  explicit Compose(std::vector<std::unique_ptr<Transform>> transforms)
+  explicit Compose(std::vector<std::unique_ptr<BatchTransform>> transforms)
       : transforms_(std::move(transforms)) {}
 
-  std::vector<std::unique_ptr<Transform>> transforms_;
+  std::vector<std::unique_ptr<BatchTransform>> transforms_;
 };
 
 }  // namespace rill

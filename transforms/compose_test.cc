@@ -13,9 +13,8 @@
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/transform_conformance.h"
 #include "rill/transforms/function_transform.h"
+#include "rill/transforms/next_state_reconstructor.h"
 #include "rill/transforms/reward_scaling.h"
-#include "rill/transforms/reward_sum.h"
-#include "rill/transforms/step_counter.h"
 #include "rill/transforms/testing/fake_row_counter.h"
 
 namespace rill {
@@ -25,7 +24,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-using Transforms = std::vector<std::unique_ptr<Transform>>;
+using Transforms = std::vector<std::unique_ptr<BatchTransform>>;
 
 template <typename... Each>
 std::unique_ptr<Compose> ComposeOf(Each... each) {
@@ -35,9 +34,9 @@ std::unique_ptr<Compose> ComposeOf(Each... each) {
 }
 
 // Appends its name to `calls`; fails where `fails`.
-std::unique_ptr<Transform> Recorder(std::string name,
-                                    std::vector<std::string>* calls,
-                                    bool fails = false) {
+std::unique_ptr<BatchTransform> Recorder(std::string name,
+                                         std::vector<std::string>* calls,
+                                         bool fails = false) {
   auto record = [=](std::string side) {
     return [=](TensorDict*) {
       calls->push_back(name + "." + side);
@@ -47,18 +46,16 @@ std::unique_ptr<Transform> Recorder(std::string name,
   return *FunctionTransform::Create({.name = name,
                                      .forward = record("forward"),
                                      .inverse = record("inverse"),
-                                     .on_step = record("step")});
+                                     .is_stateful = true});
 }
 
 TransformUnderTest UnderTest() {
   return {.make =
               [] {
                 return ComposeOf(*RewardScaling::Create({.scale = 0.5}),
-                                 *StepCounter::Create({.max_steps = 3}),
-                                 MakeFakeRowCounter(), *RewardSum::Create({}));
+                                 MakeFakeRowCounter());
               },
-          .batch_spec = TedSpec(),
-          .step_spec = TedSpec()};
+          .batch_spec = TedSpec()};
 }
 
 TransformUnderTest Nested() {
@@ -68,38 +65,42 @@ TransformUnderTest Nested() {
                                  *RewardScaling::Create({.scale = 0.5}),
                                  ComposeOf());
               },
-          .batch_spec = TedSpec(),
-          .step_spec = TedSpec()};
+          .batch_spec = TedSpec()};
 }
 
 TEST(ComposeTest, Example) {
-  std::vector<std::unique_ptr<Transform>> transforms;
-  RILL_ASSERT_OK_AND_ASSIGN(transforms.emplace_back(), StepCounter::Create({}));
-  RILL_ASSERT_OK_AND_ASSIGN(transforms.emplace_back(), RewardSum::Create({}));
+  std::vector<std::unique_ptr<BatchTransform>> transforms;
+  RILL_ASSERT_OK_AND_ASSIGN(transforms.emplace_back(),
+                            RewardScaling::Create({.scale = 0.1}));
+  RILL_ASSERT_OK_AND_ASSIGN(transforms.emplace_back(),
+                            NextStateReconstructor::Create({}));
   RILL_ASSERT_OK_AND_ASSIGN(auto both, Compose::Create(std::move(transforms)));
   EXPECT_EQ(both->transforms().size(), 2u);
+}
+
+TensorDict StateOf(const BatchTransform& transform) {
+  return *transform.InitialState();
 }
 
 TEST(ComposeTest, InverseRunsInReverse) {
   std::vector<std::string> calls;
   auto compose = ComposeOf(Recorder("a", &calls), Recorder("b", &calls));
   TensorDict batch({1});
-  RILL_ASSERT_OK(compose->Forward(&batch));
-  RILL_ASSERT_OK(compose->Inverse(&batch));
-  RILL_ASSERT_OK(compose->OnStep(&batch));
-  EXPECT_THAT(calls, ElementsAre("a.forward", "b.forward", "b.inverse",
-                                 "a.inverse", "a.step", "b.step"));
+  TensorDict state;
+  RILL_ASSERT_OK(compose->Forward(&batch, &state));
+  RILL_ASSERT_OK(compose->Inverse(&batch, &state));
+  EXPECT_THAT(calls,
+              ElementsAre("a.forward", "b.forward", "b.inverse", "a.inverse"));
 }
 
 TEST(ComposeTest, LaterTransformsSeeWhatEarlierOnesMade) {
-  auto compose =
-      ComposeOf(*RewardScaling::Create({.scale = 10}), *RewardSum::Create({}));
-  TensorDict step({1});
-  RILL_ASSERT_OK(compose->OnReset({1}, &step));
-  RILL_ASSERT_OK(step.Set("next/reward", *Tensor::From<float>({2}, {1, 1})));
-  RILL_ASSERT_OK(compose->OnStep(&step));
-  EXPECT_THAT(step.Flat<float>("next/episode_reward"),
-              IsOkAndHolds(ElementsAre(20)));
+  auto compose = ComposeOf(*RewardScaling::Create({.scale = 10}),
+                           *RewardScaling::Create({.loc = 3}));
+  TensorDict batch({1});
+  TensorDict state;
+  RILL_ASSERT_OK(batch.Set("next/reward", *Tensor::From<float>({2}, {1, 1})));
+  RILL_ASSERT_OK(compose->Forward(&batch, &state));
+  EXPECT_THAT(batch.Flat<float>("next/reward"), IsOkAndHolds(ElementsAre(23)));
 }
 
 TEST(ComposeTest, ErrorNamesTheTransformAndStopsThere) {
@@ -107,53 +108,36 @@ TEST(ComposeTest, ErrorNamesTheTransformAndStopsThere) {
   auto compose = ComposeOf(Recorder("a", &calls), Recorder("b", &calls, true),
                            Recorder("c", &calls));
   TensorDict batch({1});
-  EXPECT_THAT(compose->Forward(&batch),
+  TensorDict state;
+  EXPECT_THAT(compose->Forward(&batch, &state),
               StatusIs(absl::StatusCode::kInternal,
                        AllOf(HasSubstr("broken"),
                              HasSubstr("in transform 1 (b) of Compose"))));
   EXPECT_THAT(calls, ElementsAre("a.forward", "b.forward"));
 }
 
-TEST(ComposeTest, ErrorGivesEarlierTransformsTheirStateBack) {
-  std::vector<std::string> calls;
-  auto compose = ComposeOf(MakeFakeRowCounter(), Recorder("b", &calls, true));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, compose->SaveState());
-  TensorDict batch({5});
-  EXPECT_FALSE(compose->Forward(&batch).ok());
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict after, compose->SaveState());
-  RILL_EXPECT_OK(after.CheckEqual(before));
+TEST(ComposeTest, IsStatefulWhereOneOfItsTransformsIs) {
+  EXPECT_FALSE(ComposeOf()->is_stateful());
+  EXPECT_FALSE(ComposeOf(*RewardScaling::Create({}))->is_stateful());
+  EXPECT_TRUE(ComposeOf(*RewardScaling::Create({}), MakeFakeRowCounter())
+                  ->is_stateful());
 }
 
 TEST(ComposeTest, StateHoldsThoseThatHaveOneUnderTheirPlaces) {
   auto compose = ComposeOf(*RewardScaling::Create({.scale = 2}),
                            MakeFakeRowCounter(), MakeFakeRowCounter());
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, compose->SaveState());
-  EXPECT_THAT(state.LeafKeys(), ElementsAre("1/rows", "2/rows"));
+  EXPECT_THAT(StateOf(*compose).LeafKeys(), ElementsAre("1/rows", "2/rows"));
 }
 
-TEST(ComposeTest, StateOfAnotherPipelineIsRefusedAndChangesNothing) {
+TEST(ComposeTest, EachTransformHasAStateOfItsOwn) {
   auto compose =
       ComposeOf(MakeFakeRowCounter(), *RewardScaling::Create({.scale = 2}));
+  TensorDict state = StateOf(*compose);
   TensorDict batch({5});
   RILL_ASSERT_OK(
       batch.Set("next/reward", *Tensor::Zeros(DType::kFloat32, {5, 1})));
-  RILL_ASSERT_OK(compose->Forward(&batch));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, compose->SaveState());
-  // Transform 0 takes its part; 1 has no state, and refuses.
-  TensorDict other;
-  const Tensor number = *Tensor::Zeros(DType::kInt64, {});
-  RILL_ASSERT_OK(other.Set("0/rows", number));
-  RILL_ASSERT_OK(other.Set("1/rows", number));
-  EXPECT_THAT(compose->LoadState(other),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("transform 1 (RewardScaling)")));
-  RILL_ASSERT_OK(other.Delete("1"));
-  RILL_ASSERT_OK(other.Set("2/rows", number));
-  EXPECT_THAT(compose->LoadState(other),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("transforms 0 to 1")));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict after, compose->SaveState());
-  RILL_EXPECT_OK(after.CheckEqual(before));
+  RILL_ASSERT_OK(compose->Forward(&batch, &state));
+  EXPECT_THAT(state.Flat<int64_t>("0/rows"), IsOkAndHolds(ElementsAre(5)));
 }
 
 TEST(ComposeTest, NullIsRefusedNamingItsPlace) {
@@ -166,10 +150,10 @@ TEST(ComposeTest, NullIsRefusedNamingItsPlace) {
 }
 
 TEST(ComposeTest, SpecErrorsNameTheTransform) {
-  auto compose = ComposeOf(MakeFakeRowCounter(), *RewardSum::Create({}));
-  EXPECT_THAT(compose->StepSpec(TensorDictSpec()),
+  auto compose = ComposeOf(MakeFakeRowCounter(), *RewardScaling::Create({}));
+  EXPECT_THAT(compose->ForwardSpec(TensorDictSpec()),
               StatusIs(absl::StatusCode::kNotFound,
-                       HasSubstr("transform 1 (RewardSum)")));
+                       HasSubstr("transform 1 (RewardScaling)")));
 }
 
 }  // namespace
@@ -177,7 +161,6 @@ TEST(ComposeTest, SpecErrorsNameTheTransform) {
 INSTANTIATE_TRANSFORM_CONFORMANCE(Compose, UnderTest());
 INSTANTIATE_TRANSFORM_CONFORMANCE(Nested, Nested());
 INSTANTIATE_TRANSFORM_CONFORMANCE(Empty, {.make = [] { return ComposeOf(); },
-                                          .batch_spec = TedSpec(),
-                                          .step_spec = TedSpec()});
+                                          .batch_spec = TedSpec()});
 
 }  // namespace rill

@@ -20,30 +20,32 @@ absl::StatusOr<TensorDictSpec> Call(
   return spec;
 }
 
-class FunctionTransformImpl final : public Transform {
+class FunctionTransformImpl final : public BatchTransform {
  public:
   explicit FunctionTransformImpl(FunctionTransform::Options options)
       : options_(std::move(options)) {}
 
   absl::string_view name() const override { return options_.name; }
+  // Functions of steps were options of this once; saves of then compare them.
   OptionValues option_values() const override {
     return OptionValues()
         .Function("forward", options_.forward != nullptr)
         .Function("inverse", options_.inverse != nullptr)
-        .Function("on_step", options_.on_step != nullptr)
+        .Function("on_step", false)
         .Function("forward_spec", options_.forward_spec != nullptr)
         .Function("inverse_spec", options_.inverse_spec != nullptr)
-        .Function("step_spec", options_.step_spec != nullptr);
+        .Function("step_spec", false);
   }
 
-  absl::Status Forward(TensorDict* batch) override {
+  bool is_stateful() const override { return options_.is_stateful; }
+
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
     return Call(options_.forward, batch);
   }
-  absl::Status Inverse(TensorDict* batch) override {
+  absl::Status Inverse(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
     return Call(options_.inverse, batch);
-  }
-  absl::Status OnStep(TensorDict* step) override {
-    return Call(options_.on_step, step);
   }
   absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const override {
@@ -52,10 +54,6 @@ class FunctionTransformImpl final : public Transform {
   absl::StatusOr<TensorDictSpec> InverseSpec(
       const TensorDictSpec& spec) const override {
     return Call(options_.inverse_spec, spec);
-  }
-  absl::StatusOr<TensorDictSpec> StepSpec(
-      const TensorDictSpec& spec) const override {
-    return Call(options_.step_spec, spec);
   }
 
  private:
@@ -73,15 +71,14 @@ absl::Status CheckPair(absl::string_view name, bool has_function,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Transform>> FunctionTransform::Create(
+absl::StatusOr<std::unique_ptr<BatchTransform>> FunctionTransform::Create(
     Options options) {
   const bool has_forward = options.forward != nullptr;
   const bool has_inverse = options.inverse != nullptr;
-  const bool has_step = options.on_step != nullptr;
-  if (!has_forward && !has_inverse && !has_step) {
+  if (!has_forward && !has_inverse) {
     return absl::InvalidArgumentError(
-        "FunctionTransform::Create: forward, inverse, on_step: got none, want "
-        "at least one");
+        "FunctionTransform::Create: forward, inverse: got none, want at least "
+        "one");
   }
   if (options.name.empty()) {
     return absl::InvalidArgumentError(
@@ -89,8 +86,7 @@ absl::StatusOr<std::unique_ptr<Transform>> FunctionTransform::Create(
   }
   for (const absl::Status& status :
        {CheckPair("forward", has_forward, options.forward_spec != nullptr),
-        CheckPair("inverse", has_inverse, options.inverse_spec != nullptr),
-        CheckPair("step", has_step, options.step_spec != nullptr)}) {
+        CheckPair("inverse", has_inverse, options.inverse_spec != nullptr)}) {
     if (!status.ok()) return status;
   }
   return std::make_unique<FunctionTransformImpl>(std::move(options));

@@ -8,16 +8,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 
-// A user's lambdas as a transform. `inverse` is handed tensors whose bytes are
-// the writer's: it sets new ones and changes none in place. A function that
-// changes keys, dtypes or shapes comes with one that says so of the spec;
-// without it the spec is taken to stay.
+// A user's lambdas as a transform of batches. `inverse` is handed tensors whose
+// bytes are the writer's: it sets new ones and changes none in place. A
+// function that changes keys, dtypes or shapes comes with one that says so of
+// the spec; without it the spec is taken to stay.
 //
-// Thread-safety: that of the functions.
+// Thread-safety: that of the functions. A buffer calls them from all of its
+//   threads at once, unless is_stateful.
 //
 // Example (FunctionTransformTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(
@@ -36,17 +37,19 @@ class FunctionTransform {
 
   struct Options {
     std::string name = "FunctionTransform";  // In errors and checkpoints.
-    // At least one of the three; empty ones do nothing.
+    // At least one of the two; an empty one does nothing.
     Function forward = nullptr;
     Function inverse = nullptr;
-    Function on_step = nullptr;
     SpecFunction forward_spec = nullptr;
     SpecFunction inverse_spec = nullptr;
-    SpecFunction step_spec = nullptr;
+    // The functions remember something: they are called one at a time, in the
+    // order of batches.
+    bool is_stateful = false;
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<Transform>> Create(Options options);
+  static absl::StatusOr<std::unique_ptr<BatchTransform>> Create(
+      Options options);
 };
 
 }  // namespace rill

@@ -34,13 +34,10 @@ TransformUnderTest UnderTest() {
                     {.name = "DropNextObservation",
                      .forward = DropNextObservation,
                      .inverse = DropNextObservation,
-                     .on_step = DropNextObservation,
                      .forward_spec = WithoutNextObservation,
-                     .inverse_spec = WithoutNextObservation,
-                     .step_spec = WithoutNextObservation});
+                     .inverse_spec = WithoutNextObservation});
               },
-          .batch_spec = TedSpec(),
-          .step_spec = TedSpec()};
+          .batch_spec = TedSpec()};
 }
 
 TEST(FunctionTransformTest, Example) {
@@ -55,7 +52,7 @@ TEST(FunctionTransformTest, Example) {
   TensorDict batch({3});
   RILL_ASSERT_OK(
       batch.Set("next/reward", *Tensor::From<float>({-1, 0, 2}, {3, 1})));
-  RILL_ASSERT_OK(binarize->Forward(&batch));
+  RILL_ASSERT_OK(binarize->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Flat<float>("next/reward"),
               IsOkAndHolds(ElementsAre(0, 0, 1)));
 }
@@ -75,10 +72,9 @@ TEST(FunctionTransformTest, CallsTheFunctionOfEachSideAndNothingElse) {
                                                        return absl::OkStatus();
                                                      }}));
   TensorDict batch({1});
-  RILL_EXPECT_OK(transform->Forward(&batch));
-  RILL_EXPECT_OK(transform->Forward(&batch));
-  RILL_EXPECT_OK(transform->Inverse(&batch));
-  RILL_EXPECT_OK(transform->OnStep(&batch));
+  RILL_EXPECT_OK(transform->Forward(&batch, nullptr));
+  RILL_EXPECT_OK(transform->Forward(&batch, nullptr));
+  RILL_EXPECT_OK(transform->Inverse(&batch, nullptr));
   EXPECT_EQ(forwards, 2);
   EXPECT_EQ(inverses, 1);
 }
@@ -89,7 +85,7 @@ TEST(FunctionTransformTest, PassesTheFunctionsErrorOn) {
         return absl::OutOfRangeError("too hot");
       }}));
   TensorDict batch({1});
-  EXPECT_THAT(transform->Inverse(&batch),
+  EXPECT_THAT(transform->Inverse(&batch, nullptr),
               StatusIs(absl::StatusCode::kOutOfRange, "too hot"));
 }
 
@@ -99,6 +95,15 @@ TEST(FunctionTransformTest, SpecWithoutAFunctionStays) {
         return absl::OkStatus();
       }}));
   EXPECT_THAT(transform->ForwardSpec(TedSpec()), IsOkAndHolds(TedSpec()));
+}
+
+TEST(FunctionTransformTest, FunctionsThatRememberSaySo) {
+  const auto nothing = [](TensorDict*) { return absl::OkStatus(); };
+  EXPECT_FALSE(
+      (*FunctionTransform::Create({.forward = nothing}))->is_stateful());
+  EXPECT_TRUE(
+      (*FunctionTransform::Create({.forward = nothing, .is_stateful = true}))
+          ->is_stateful());
 }
 
 TEST(FunctionTransformTest, OptionsThatMakeNoSenseAreNamed) {

@@ -35,7 +35,7 @@ int64_t WidthOf(const Tensor& leaf, const Lines& lines) {
   return lines.rows() == 0 ? 0 : leaf.size_bytes() / lines.rows();
 }
 
-class NextStateReconstructorTransform final : public Transform {
+class NextStateReconstructorTransform final : public BatchTransform {
  public:
   explicit NextStateReconstructorTransform(
       const NextStateReconstructor::Options& options)
@@ -58,7 +58,8 @@ class NextStateReconstructorTransform final : public Transform {
     return values.Bool("strict", options_.strict);
   }
 
-  absl::Status Forward(TensorDict* batch) override {
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
     const Shape& shape = batch->batch_shape();
     if (shape.rank() == 0) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -218,7 +219,7 @@ class NextStateReconstructorTransform final : public Transform {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Transform>> NextStateReconstructor::Create(
+absl::StatusOr<std::unique_ptr<BatchTransform>> NextStateReconstructor::Create(
     const Options& options) {
   constexpr absl::string_view kCreate = "NextStateReconstructor::Create";
   if (options.keys.empty()) {

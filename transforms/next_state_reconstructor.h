@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 
@@ -52,7 +52,7 @@ class NextStateReconstructor {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<Transform>> Create(
+  static absl::StatusOr<std::unique_ptr<BatchTransform>> Create(
       const Options& options);
 };
 

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 const float kNan = std::nanf("");
 
-std::unique_ptr<Transform> Make(
+std::unique_ptr<BatchTransform> Make(
     const NextStateReconstructor::Options& options) {
   auto made = NextStateReconstructor::Create(options);
   RILL_EXPECT_OK(made);
@@ -52,7 +52,7 @@ TEST(NextStateReconstructorTest, Example) {
 
 TEST(NextStateReconstructorTest, T9_NextIsTheRowBehindOrNan) {
   TensorDict batch = FourSteps();
-  RILL_ASSERT_OK(Make({})->Forward(&batch));
+  RILL_ASSERT_OK(Make({})->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Get("next/observation"),
               IsOkAndHolds(TensorElementsAre<float>(1, kNan, 3, kNan)));
 }
@@ -68,18 +68,20 @@ TEST(NextStateReconstructorTest, EachMarkerAloneEndsATrajectory) {
         .done_key = "",
         .step_count_key = "count",
         .fill_value = -1}}) {
-    RILL_ASSERT_OK(Make(options)->Forward(&batch));
+    RILL_ASSERT_OK(Make(options)->Forward(&batch, nullptr));
     EXPECT_THAT(batch.Get("next/observation"),
                 IsOkAndHolds(TensorElementsAre<float>(1, -1, 3, -1)));
   }
-  RILL_ASSERT_OK(Make({.traj_key = "", .done_key = ""})->Forward(&batch));
+  RILL_ASSERT_OK(
+      Make({.traj_key = "", .done_key = ""})->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Get("next/observation"),
               IsOkAndHolds(TensorElementsAre<float>(1, 2, 3, kNan)));
 }
 
 TEST(NextStateReconstructorTest, LinesOfABatchDoNotRunIntoEachOther) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, FourSteps().Reshape({2, 2}));
-  RILL_ASSERT_OK(Make({.traj_key = "", .done_key = ""})->Forward(&batch));
+  RILL_ASSERT_OK(
+      Make({.traj_key = "", .done_key = ""})->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Get("next/observation"),
               IsOkAndHolds(TensorElementsAre<float>(1, kNan, 3, kNan)));
 }
@@ -99,13 +101,13 @@ TEST(NextStateReconstructorTest, RowsThatPadAreNobodysNext) {
       *Tensor::From<bool>(
           {true, true, false, true, true, true, false, true, true}, {9})));
   const auto next = Make({.done_key = "", .fill_value = -1});
-  RILL_ASSERT_OK(next->Forward(&batch));
+  RILL_ASSERT_OK(next->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Get("next/observation"),
               IsOkAndHolds(
                   TensorElementsAre<float>(1, -1, -1, 11, 12, -1, -1, 21, -1)));
   RILL_ASSERT_OK(
       batch.Set("collector/mask", *Tensor::Zeros(DType::kInt8, {9})));
-  EXPECT_THAT(next->Forward(&batch),
+  EXPECT_THAT(next->Forward(&batch, nullptr),
               StatusIs(kInvalidArgument, HasSubstr("\"collector/mask\": got")));
 }
 
@@ -114,13 +116,13 @@ TEST(NextStateReconstructorTest, IntegersWantAFillValue) {
   RILL_ASSERT_OK(
       batch.Set("agents/tile", *Tensor::From<int16_t>({5, 6, 7, 8}, {4})));
   const auto without = Make({.keys = {"agents/tile"}});
-  EXPECT_THAT(without->Forward(&batch),
+  EXPECT_THAT(without->Forward(&batch, nullptr),
               StatusIs(kInvalidArgument,
                        AllOf(HasSubstr("agents/tile"), HasSubstr("int16"))));
   EXPECT_THAT(without->ForwardSpec(TensorDictSpec::Of(batch)),
               StatusIs(kInvalidArgument, HasSubstr("int16")));
-  RILL_ASSERT_OK(
-      Make({.keys = {"agents/tile"}, .fill_value = -7})->Forward(&batch));
+  RILL_ASSERT_OK(Make({.keys = {"agents/tile"}, .fill_value = -7})
+                     ->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Get("next/agents/tile"),
               IsOkAndHolds(TensorElementsAre<int16_t>(6, -7, 8, -7)));
 }
@@ -129,14 +131,14 @@ TEST(NextStateReconstructorTest, MissingMarkersAreErrorsOnlyIfStrict) {
   TensorDict batch = FourSteps();
   RILL_ASSERT_OK(batch.Delete("collector"));
   EXPECT_THAT(
-      Make({})->Forward(&batch),
+      Make({})->Forward(&batch, nullptr),
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("collector/traj_ids")));
   EXPECT_THAT(
       Make({})->ForwardSpec(TensorDictSpec::Of(batch)),
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("collector/traj_ids")));
   const auto lax = Make({.strict = false});
   RILL_EXPECT_OK(lax->ForwardSpec(TensorDictSpec::Of(batch)));
-  RILL_ASSERT_OK(lax->Forward(&batch));
+  RILL_ASSERT_OK(lax->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Get("next/observation"),
               IsOkAndHolds(TensorElementsAre<float>(1, kNan, 3, kNan)));
 }
@@ -166,7 +168,7 @@ TEST(NextStateReconstructorTest, AgreesWithALoopOverRandomBatches) {
                          .traj_key = "id",
                          .done_key = "end",
                          .fill_value = -1000})
-                       ->Forward(&batch));
+                       ->Forward(&batch, nullptr));
     const int32_t* root = batch.Find("a/b")->data<int32_t>();
     const int32_t* next = batch.Find("next/a/b")->data<int32_t>();
     const int64_t* id = batch.Find("id")->data<int64_t>();
@@ -192,20 +194,18 @@ TEST(NextStateReconstructorTest, BadOptionsAndBatchesAreNamed) {
   EXPECT_THAT(NextStateReconstructor::Create({.done_key = "a//b"}),
               StatusIs(kInvalidArgument, HasSubstr("marker")));
   TensorDict scalar;
-  EXPECT_THAT(Make({})->Forward(&scalar),
+  EXPECT_THAT(Make({})->Forward(&scalar, nullptr),
               StatusIs(kInvalidArgument, HasSubstr("[..., T]")));
   TensorDict batch = FourSteps();
   RILL_ASSERT_OK(batch.Set("next/done", *Tensor::Zeros(DType::kInt8, {4, 1})));
-  EXPECT_THAT(Make({})->Forward(&batch),
+  EXPECT_THAT(Make({})->Forward(&batch, nullptr),
               StatusIs(kInvalidArgument, HasSubstr("want bool")));
 }
 
 TransformUnderTest UnderTest(const NextStateReconstructor::Options& options) {
   TensorDictSpec spec = TedSpec();
   RILL_EXPECT_OK(spec.Set("collector/traj_ids", LeafSpec::Categorical(2)));
-  return {.make = [options] { return Make(options); },
-          .batch_spec = spec,
-          .step_spec = spec};
+  return {.make = [options] { return Make(options); }, .batch_spec = spec};
 }
 
 }  // namespace

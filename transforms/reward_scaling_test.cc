@@ -7,6 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/conformance/fake_environment.h"
+#include "rill/transforms/conformance/step_transform_conformance.h"
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/transform_conformance.h"
 
@@ -21,7 +23,12 @@ constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 TransformUnderTest UnderTest(const RewardScaling::Options& options) {
   return {.make = [options] { return *RewardScaling::Create(options); },
-          .batch_spec = TedSpec(),
+          .batch_spec = TedSpec()};
+}
+
+StepTransformUnderTest BesideAnEnvironment(
+    const RewardScaling::Options& options) {
+  return {.make = [options] { return *RewardScaling::Create(options); },
           .step_spec = TedSpec()};
 }
 
@@ -37,19 +44,29 @@ TEST(RewardScalingTest, Example) {
   EXPECT_EQ(scaling->name(), "RewardScaling");
 }
 
-TEST(RewardScalingTest, ScalesAfterAReadAndAfterAStep) {
+TEST(RewardScalingTest, ScalesAfterAReadAndNotBeforeAWrite) {
   RILL_ASSERT_OK_AND_ASSIGN(auto scaling,
                             RewardScaling::Create({.scale = 2, .loc = 1}));
   TensorDict batch = BatchOf(*Tensor::From<float>({1, 2}, {2, 1}));
-  RILL_ASSERT_OK(scaling->Forward(&batch));
+  RILL_ASSERT_OK(scaling->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Flat<float>("next/reward"),
               IsOkAndHolds(ElementsAre(3, 5)));
-  RILL_ASSERT_OK(scaling->OnStep(&batch));
+  RILL_ASSERT_OK(scaling->Inverse(&batch, nullptr));
   EXPECT_THAT(batch.Flat<float>("next/reward"),
-              IsOkAndHolds(ElementsAre(7, 11)));
-  RILL_ASSERT_OK(scaling->Inverse(&batch));
-  EXPECT_THAT(batch.Flat<float>("next/reward"),
-              IsOkAndHolds(ElementsAre(7, 11)));
+              IsOkAndHolds(ElementsAre(3, 5)));
+}
+
+TEST(RewardScalingTest, ScalesAfterAStep) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto scaling,
+                            RewardScaling::Create({.scale = 2, .loc = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/1, scaling.get()));
+  RILL_ASSERT_OK(environment.Reset({1, 1}));
+  RILL_ASSERT_OK(
+      environment.Step(BatchOf(*Tensor::From<float>({1, 2}, {2, 1}))));
+  EXPECT_THAT(environment.step().Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(3, 5)));
 }
 
 TEST(RewardScalingTest, StandardNormalTurnsTheFormulaRound) {
@@ -57,7 +74,7 @@ TEST(RewardScalingTest, StandardNormalTurnsTheFormulaRound) {
       auto scaling,
       RewardScaling::Create({.scale = 2, .loc = 1, .standard_normal = true}));
   TensorDict batch = BatchOf(*Tensor::From<float>({1, 2}, {2, 1}));
-  RILL_ASSERT_OK(scaling->Forward(&batch));
+  RILL_ASSERT_OK(scaling->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Flat<float>("next/reward"),
               IsOkAndHolds(ElementsAre(0, 0.5f)));
 }
@@ -66,34 +83,17 @@ TEST(RewardScalingTest, DoublesKeepTheirPrecision) {
   RILL_ASSERT_OK_AND_ASSIGN(auto scaling,
                             RewardScaling::Create({.loc = 1e-12}));
   TensorDict batch = BatchOf(*Tensor::From<double>({0.5}, {1, 1}));
-  RILL_ASSERT_OK(scaling->Forward(&batch));
+  RILL_ASSERT_OK(scaling->Forward(&batch, nullptr));
   EXPECT_THAT(batch.Flat<double>("next/reward"),
               IsOkAndHolds(ElementsAre(0.5 + 1e-12)));
 }
 
-TEST(RewardScalingTest, ActsOnlyOnTheSideThatIsAsked) {
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto on_read, RewardScaling::Create({.scale = 2, .on_step = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto on_step, RewardScaling::Create({.scale = 2, .on_forward = false}));
-  TensorDict batch = BatchOf(*Tensor::From<float>({1}, {1, 1}));
-  RILL_ASSERT_OK(on_read->OnStep(&batch));
-  RILL_ASSERT_OK(on_step->Forward(&batch));
-  EXPECT_THAT(batch.Flat<float>("next/reward"), IsOkAndHolds(ElementsAre(1)));
-  RILL_ASSERT_OK(on_read->Forward(&batch));
-  RILL_ASSERT_OK(on_step->OnStep(&batch));
-  EXPECT_THAT(batch.Flat<float>("next/reward"), IsOkAndHolds(ElementsAre(4)));
-}
-
-TEST(RewardScalingTest, ForwardWorksInPlaceAndAStepOnItsOwnCopy) {
+TEST(RewardScalingTest, ForwardWorksInPlace) {
   RILL_ASSERT_OK_AND_ASSIGN(auto scaling, RewardScaling::Create({.scale = 2}));
   const Tensor reward = *Tensor::From<float>({1}, {1, 1});
   TensorDict batch = BatchOf(reward);
-  RILL_ASSERT_OK(scaling->Forward(&batch));
+  RILL_ASSERT_OK(scaling->Forward(&batch, nullptr));
   EXPECT_EQ(reward.data<float>()[0], 2);
-  RILL_ASSERT_OK(scaling->OnStep(&batch));
-  EXPECT_EQ(reward.data<float>()[0], 2);
-  EXPECT_THAT(batch.Flat<float>("next/reward"), IsOkAndHolds(ElementsAre(4)));
 }
 
 TEST(RewardScalingTest, SpecOfABoundedRewardIsScaledToo) {
@@ -116,31 +116,31 @@ TEST(RewardScalingTest, OptionsOutOfRangeAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("loc")));
   EXPECT_THAT(RewardScaling::Create({.key = "/"}),
               StatusIs(kInvalidArgument, HasSubstr("key")));
-  EXPECT_THAT(RewardScaling::Create({.on_forward = false, .on_step = false}),
-              StatusIs(kInvalidArgument, HasSubstr("on_forward, on_step")));
 }
 
 TEST(RewardScalingTest, WrongOrMissingRewardIsAnError) {
   RILL_ASSERT_OK_AND_ASSIGN(auto scaling, RewardScaling::Create({.scale = 2}));
   TensorDict none({1});
-  EXPECT_THAT(scaling->Forward(&none),
+  EXPECT_THAT(scaling->Forward(&none, nullptr),
               StatusIs(absl::StatusCode::kNotFound,
-                       HasSubstr("RewardScaling::Forward")));
+                       HasSubstr("RewardScaling: ")));
   TensorDict batch = BatchOf(*Tensor::From<int64_t>({1}, {1, 1}));
-  EXPECT_THAT(scaling->OnStep(&batch),
+  EXPECT_THAT(scaling->Forward(&batch, nullptr),
               StatusIs(kInvalidArgument,
                        AllOf(HasSubstr("got int64"), HasSubstr("float64"))));
   EXPECT_THAT(scaling->ForwardSpec(TensorDictSpec::Of(batch)),
+              StatusIs(kInvalidArgument, HasSubstr("int64")));
+  EXPECT_THAT(scaling->PlanSteps(TensorDictSpec::Of(batch)).status(),
               StatusIs(kInvalidArgument, HasSubstr("int64")));
 }
 
 }  // namespace
 
 INSTANTIATE_TRANSFORM_CONFORMANCE(Both, UnderTest({.scale = 0.1, .loc = 0.3}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(StandardNormal,
-                                  UnderTest({.scale = -3,
-                                             .loc = 0.3,
-                                             .standard_normal = true,
-                                             .on_step = false}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(
+    StandardNormal,
+    UnderTest({.scale = -3, .loc = 0.3, .standard_normal = true}));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Both, BesideAnEnvironment({.scale = 0.1,
+                                                                  .loc = 0.3}));
 
 }  // namespace rill

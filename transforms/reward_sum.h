@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill {
 
@@ -29,7 +29,7 @@ class RewardSum {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<Transform>> Create(
+  static absl::StatusOr<std::unique_ptr<StepTransform>> Create(
       const Options& options);
 };
 

@@ -25,9 +25,9 @@ struct SplitTrajectoriesOptions {
 // neighbour's id is.
 //
 // The result is [N, longest], a row a trajectory, in their order. Behind a last
-// step stand zeros (null for values a row). `mask_key` bool [N, longest] is true
-// where a step is. A batch that has a leaf of this name keeps its values there,
-// so that what only padded a slice stays masked.
+// step stand zeros (null for values a row). `mask_key` bool [N, longest] is
+// true where a step is. A batch that has a leaf of this name keeps its values
+// there, so that what only padded a slice stays masked.
 //
 // NOT_FOUND where the batch has neither leaf. INVALID_ARGUMENT where it has no
 // step, or a leaf of another dtype or shape; FAILED_PRECONDITION where one lies

@@ -2,7 +2,6 @@
 #include "rill/transforms/step_counter.h"
 
 #include <cstdint>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
@@ -12,19 +11,14 @@
 namespace rill {
 namespace {
 
-constexpr absl::string_view kOnReset = "StepCounter::OnReset";
-constexpr absl::string_view kOnStep = "StepCounter::OnStep";
-constexpr absl::string_view kStepSpec = "StepCounter::StepSpec";
+constexpr absl::string_view kPlanSteps = "StepCounter::PlanSteps";
 
 std::string Next(absl::string_view key) { return absl::StrCat("next/", key); }
 
-class StepCounterTransform final : public Transform {
+class StepCounterTransform final : public StepTransform {
  public:
   explicit StepCounterTransform(const StepCounter::Options& options)
-      : options_(options),
-        next_key_(Next(options.step_count_key)),
-        next_truncated_key_(Next(options.truncated_key)),
-        next_done_key_(Next(options.done_key)) {}
+      : options_(options) {}
 
   absl::string_view name() const override { return "StepCounter"; }
   OptionValues option_values() const override {
@@ -40,84 +34,78 @@ class StepCounterTransform final : public Transform {
     return values.Bool("update_done", options_.update_done);
   }
 
-  absl::Status OnReset(absl::Span<const uint8_t> mask,
-                       TensorDict* root) override {
-    return transforms_internal::ResetLeaf(kOnReset, options_.step_count_key,
-                                          DType::kInt64, mask, root);
-  }
-
-  absl::Status OnStep(TensorDict* step) override {
-    const Shape shape = step->batch_shape().Concat({1});
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor before,
-        transforms_internal::ReadLeaf(kOnStep, options_.step_count_key, *step));
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
-        kOnStep, options_.step_count_key, before, DType::kInt64, shape));
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor after,
-        transforms_internal::FreshLeaf(next_key_, DType::kInt64, shape, step));
-    RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> from,
-                          before.Flat<int64_t>());
-    RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> counts, after.Flat<int64_t>());
-    for (size_t i = 0; i < counts.size(); ++i) {
-      counts[i] = from[i] == INT64_MAX ? INT64_MAX : from[i] + 1;
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    StepPlan plan = {.spec = step};
+    for (const std::string& key :
+         {options_.step_count_key, Next(options_.step_count_key)}) {
+      RILL_RETURN_IF_ERROR(
+          plan.spec.Set(key, LeafSpec::Unbounded(DType::kInt64, {1})));
+      plan.leaves.push_back({.key = key,
+                             .dtype = DType::kInt64,
+                             .shape = {1},
+                             .use = LeafUse::kWrite});
     }
-    if (!options_.max_steps.has_value()) return absl::OkStatus();
-    RILL_RETURN_IF_ERROR(RaiseFlag(next_truncated_key_, counts, shape, step));
-    if (!options_.update_done) return absl::OkStatus();
-    return RaiseFlag(next_done_key_, counts, shape, step);
-  }
-
-  absl::StatusOr<TensorDictSpec> StepSpec(
-      const TensorDictSpec& spec) const override {
-    TensorDictSpec after = spec;
-    const LeafSpec count = LeafSpec::Unbounded(DType::kInt64, {1});
-    RILL_RETURN_IF_ERROR(after.Set(options_.step_count_key, count));
-    RILL_RETURN_IF_ERROR(after.Set(next_key_, count));
-    if (!options_.max_steps.has_value()) return after;
-    RILL_RETURN_IF_ERROR(CheckFlagSpec(next_truncated_key_, spec));
+    if (!options_.max_steps.has_value()) return plan;
+    RILL_RETURN_IF_ERROR(AddFlag(Next(options_.truncated_key), &plan));
     if (options_.update_done) {
-      RILL_RETURN_IF_ERROR(CheckFlagSpec(next_done_key_, spec));
+      RILL_RETURN_IF_ERROR(AddFlag(Next(options_.done_key), &plan));
     }
-    return after;
+    return plan;
   }
 
- private:
-  // The flag becomes true where the episode has run long enough.
-  absl::Status RaiseFlag(absl::string_view key,
-                         absl::Span<const int64_t> counts, const Shape& shape,
-                         TensorDict* step) const {
-    RILL_ASSIGN_OR_RETURN(const Tensor flag,
-                          transforms_internal::OwnLeaf(kOnStep, key, step));
-    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(kOnStep, key, flag,
-                                                        DType::kBool, shape));
-    RILL_ASSIGN_OR_RETURN(absl::Span<bool> values, flag.Flat<bool>());
-    for (size_t i = 0; i < values.size(); ++i) {
-      values[i] = values[i] || counts[i] >= *options_.max_steps;
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* /*state*/) const override {
+    const absl::Span<int64_t> counts = leaves[kCount].As<int64_t>();
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      if (mask[lane] != 0) counts[lane] = 0;
     }
     return absl::OkStatus();
   }
 
-  static absl::Status CheckFlagSpec(absl::string_view key,
-                                    const TensorDictSpec& spec) {
-    RILL_ASSIGN_OR_RETURN(const LeafSpec flag,
-                          transforms_internal::FindSpec(kStepSpec, key, spec));
-    if (flag.dtype == DType::kBool && flag.shape == Shape({1})) {
-      return absl::OkStatus();
+  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
+    const absl::Span<const int64_t> before = leaves[kCount].As<int64_t>();
+    const absl::Span<int64_t> counts = leaves[kNextCount].As<int64_t>();
+    for (size_t lane = 0; lane < counts.size(); ++lane) {
+      counts[lane] = before[lane] == INT64_MAX ? INT64_MAX : before[lane] + 1;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        kStepSpec, ": \"", key, "\": got ", flag.ToString(), ", want bool[1]"));
+    for (const BoundLeaf& flag : leaves.subspan(kFlags)) {
+      const absl::Span<bool> flags = flag.As<bool>();
+      for (size_t lane = 0; lane < counts.size(); ++lane) {
+        flags[lane] = flags[lane] || counts[lane] >= *options_.max_steps;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Places in the plan's leaves.
+  static constexpr size_t kCount = 0;
+  static constexpr size_t kNextCount = 1;
+  static constexpr size_t kFlags = 2;
+
+  static absl::Status AddFlag(const std::string& key, StepPlan* plan) {
+    RILL_ASSIGN_OR_RETURN(
+        const LeafSpec flag,
+        transforms_internal::FindSpec(kPlanSteps, key, plan->spec));
+    if (flag.dtype != DType::kBool || flag.shape != Shape({1})) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kPlanSteps, ": \"", key, "\": got ", flag.ToString(),
+                       ", want bool[1]"));
+    }
+    plan->leaves.push_back({.key = key,
+                            .dtype = DType::kBool,
+                            .shape = {1},
+                            .use = LeafUse::kUpdate});
+    return absl::OkStatus();
   }
 
   const StepCounter::Options options_;
-  const std::string next_key_;
-  const std::string next_truncated_key_;
-  const std::string next_done_key_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Transform>> StepCounter::Create(
+absl::StatusOr<std::unique_ptr<StepTransform>> StepCounter::Create(
     const Options& options) {
   if (options.max_steps.has_value() && *options.max_steps < 1) {
     return absl::InvalidArgumentError(

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill {
 
@@ -35,7 +35,7 @@ class StepCounter {
   };
 
   // INVALID_ARGUMENT names the option.
-  static absl::StatusOr<std::unique_ptr<Transform>> Create(
+  static absl::StatusOr<std::unique_ptr<StepTransform>> Create(
       const Options& options);
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/step_counter.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -9,8 +10,8 @@
 #include "gtest/gtest.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/fake_environment.h"
+#include "rill/transforms/conformance/step_transform_conformance.h"
 #include "rill/transforms/conformance/ted_spec.h"
-#include "rill/transforms/conformance/transform_conformance.h"
 
 namespace rill {
 namespace {
@@ -21,24 +22,33 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
-TransformUnderTest UnderTest(const StepCounter::Options& options) {
+StepTransformUnderTest UnderTest(const StepCounter::Options& options) {
   return {.make = [options] { return *StepCounter::Create(options); },
-          .batch_spec = TedSpec(),
           .step_spec = TedSpec()};
 }
 
-// A step of two lanes with these flags below next.
-TensorDict StepOf(const std::vector<int64_t>& counts, bool done,
-                  bool truncated) {
-  TensorDict step({2});
+// What an environment of two lanes gives where these flags are below next.
+TensorDict Flags(bool done, bool truncated) {
+  TensorDict made({2});
   RILL_EXPECT_OK(
-      step.Set("step_count", *Tensor::From<int64_t>(counts, {2, 1})));
-  const bool dones[] = {done, done};
-  const bool truncateds[] = {truncated, truncated};
-  RILL_EXPECT_OK(step.Set("next/done", *Tensor::From<bool>(dones, {2, 1})));
-  RILL_EXPECT_OK(
-      step.Set("next/truncated", *Tensor::From<bool>(truncateds, {2, 1})));
-  return step;
+      made.Set("next/done", *Tensor::From<bool>({done, done}, {2, 1})));
+  RILL_EXPECT_OK(made.Set("next/truncated",
+                          *Tensor::From<bool>({truncated, truncated}, {2, 1})));
+  return made;
+}
+
+// A step after these counts.
+TensorDict StepAfter(const StepTransform& counter,
+                     const std::vector<int64_t>& counts,
+                     const TensorDict& made) {
+  auto environment =
+      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/1, &counter);
+  RILL_EXPECT_OK(environment);
+  RILL_EXPECT_OK(environment->Reset({1, 1}));
+  std::copy(counts.begin(), counts.end(),
+            environment->step().Find("step_count")->data<int64_t>());
+  RILL_EXPECT_OK(environment->Step(made));
+  return environment->step();
 }
 
 TEST(StepCounterTest, Example) {
@@ -49,16 +59,19 @@ TEST(StepCounterTest, Example) {
 
 TEST(StepCounterTest, CountsStepsOfEachLaneFromItsReset) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter, StepCounter::Create({}));
-  FakeEnvironment environment(TedSpec(), 2, /*seed=*/1);
-  RILL_ASSERT_OK(environment.Reset({1, 1}, *counter));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, environment.Step(*counter));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/1, counter.get()));
+  const TensorDict& step = environment.step();
+  RILL_ASSERT_OK(environment.Reset({1, 1}));
+  RILL_ASSERT_OK(environment.Step());
   EXPECT_THAT(step.Flat<int64_t>("step_count"),
               IsOkAndHolds(ElementsAre(0, 0)));
   EXPECT_THAT(step.Flat<int64_t>("next/step_count"),
               IsOkAndHolds(ElementsAre(1, 1)));
-  RILL_ASSERT_OK(environment.Step(*counter));
-  RILL_ASSERT_OK(environment.Reset({0, 1}, *counter));
-  RILL_ASSERT_OK_AND_ASSIGN(step, environment.Step(*counter));
+  RILL_ASSERT_OK(environment.Step());
+  RILL_ASSERT_OK(environment.Reset({0, 1}));
+  RILL_ASSERT_OK(environment.Step());
   EXPECT_THAT(step.Flat<int64_t>("step_count"),
               IsOkAndHolds(ElementsAre(2, 0)));
   EXPECT_THAT(step.Flat<int64_t>("next/step_count"),
@@ -68,8 +81,7 @@ TEST(StepCounterTest, CountsStepsOfEachLaneFromItsReset) {
 TEST(StepCounterTest, MaxStepsTruncatesAndIsDone) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter,
                             StepCounter::Create({.max_steps = 3}));
-  TensorDict step = StepOf({1, 2}, /*done=*/false, /*truncated=*/false);
-  RILL_ASSERT_OK(counter->OnStep(&step));
+  const TensorDict step = StepAfter(*counter, {1, 2}, Flags(false, false));
   EXPECT_THAT(step.Flat<bool>("next/truncated"),
               IsOkAndHolds(ElementsAre(false, true)));
   EXPECT_THAT(step.Flat<bool>("next/done"),
@@ -79,8 +91,7 @@ TEST(StepCounterTest, MaxStepsTruncatesAndIsDone) {
 TEST(StepCounterTest, FlagsOfTheEnvironmentStay) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter,
                             StepCounter::Create({.max_steps = 3}));
-  TensorDict step = StepOf({0, 7}, /*done=*/true, /*truncated=*/true);
-  RILL_ASSERT_OK(counter->OnStep(&step));
+  const TensorDict step = StepAfter(*counter, {0, 7}, Flags(true, true));
   EXPECT_THAT(step.Flat<bool>("next/truncated"),
               IsOkAndHolds(ElementsAre(true, true)));
   EXPECT_THAT(step.Flat<bool>("next/done"),
@@ -91,8 +102,7 @@ TEST(StepCounterTest, DoneStaysWhereItIsNotToBeUpdated) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto counter,
       StepCounter::Create({.max_steps = 1, .update_done = false}));
-  TensorDict step = StepOf({0, 0}, /*done=*/false, /*truncated=*/false);
-  RILL_ASSERT_OK(counter->OnStep(&step));
+  const TensorDict step = StepAfter(*counter, {0, 0}, Flags(false, false));
   EXPECT_THAT(step.Flat<bool>("next/truncated"),
               IsOkAndHolds(ElementsAre(true, true)));
   EXPECT_THAT(step.Flat<bool>("next/done"),
@@ -102,8 +112,8 @@ TEST(StepCounterTest, DoneStaysWhereItIsNotToBeUpdated) {
 TEST(StepCounterTest, TheLargestCountStays) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter,
                             StepCounter::Create({.max_steps = 3}));
-  TensorDict step = StepOf({INT64_MAX, INT64_MIN}, false, false);
-  RILL_ASSERT_OK(counter->OnStep(&step));
+  const TensorDict step =
+      StepAfter(*counter, {INT64_MAX, INT64_MIN}, Flags(false, false));
   EXPECT_THAT(step.Flat<int64_t>("next/step_count"),
               IsOkAndHolds(ElementsAre(INT64_MAX, INT64_MIN + 1)));
 }
@@ -116,34 +126,22 @@ TEST(StepCounterTest, OptionsOutOfRangeAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("step_count_key")));
 }
 
-TEST(StepCounterTest, StepWithoutAResetIsNotFound) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto counter, StepCounter::Create({}));
-  TensorDict step({2});
-  EXPECT_THAT(counter->OnStep(&step),
-              StatusIs(absl::StatusCode::kNotFound,
-                       AllOf(HasSubstr("StepCounter::OnStep"),
-                             HasSubstr("step_count"))));
-}
-
 TEST(StepCounterTest, FlagsOfAnotherShapeAreRefusedNamingBoth) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter,
                             StepCounter::Create({.max_steps = 3}));
-  TensorDict step = StepOf({0, 0}, false, false);
-  RILL_ASSERT_OK(step.Set("next/done", *Tensor::Zeros(DType::kBool, {2})));
-  EXPECT_THAT(counter->OnStep(&step),
-              StatusIs(kInvalidArgument,
-                       AllOf(HasSubstr("bool[2]"), HasSubstr("bool[2, 1]"))));
   TensorDictSpec spec = TedSpec();
   RILL_ASSERT_OK(spec.Set("next/done", LeafSpec::Binary({})));
-  EXPECT_THAT(counter->StepSpec(spec),
-              StatusIs(kInvalidArgument, HasSubstr("next/done")));
+  EXPECT_THAT(counter->PlanSteps(spec).status(),
+              StatusIs(kInvalidArgument, AllOf(HasSubstr("next/done"),
+                                               HasSubstr("want bool[1]"))));
   spec.Erase("next/done");
-  EXPECT_THAT(counter->StepSpec(spec), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(counter->PlanSteps(spec).status(),
+              StatusIs(absl::StatusCode::kNotFound));
 }
 
 }  // namespace
 
-INSTANTIATE_TRANSFORM_CONFORMANCE(Counting, UnderTest({}));
-INSTANTIATE_TRANSFORM_CONFORMANCE(Truncating, UnderTest({.max_steps = 2}));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Counting, UnderTest({}));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Truncating, UnderTest({.max_steps = 2}));
 
 }  // namespace rill

@@ -7,7 +7,7 @@
 namespace rill {
 namespace {
 
-class ToDeviceTransform final : public Transform {
+class ToDeviceTransform final : public BatchTransform {
  public:
   explicit ToDeviceTransform(Device device) : device_(device) {}
 
@@ -16,7 +16,8 @@ class ToDeviceTransform final : public Transform {
     return OptionValues().Choice("device", device_.ToString());
   }
 
-  absl::Status Forward(TensorDict* batch) override {
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
     RILL_ASSIGN_OR_RETURN(*batch, batch->To(device_));
     return absl::OkStatus();
   }
@@ -27,7 +28,8 @@ class ToDeviceTransform final : public Transform {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Transform>> ToDevice::Create(Device device) {
+absl::StatusOr<std::unique_ptr<BatchTransform>> ToDevice::Create(
+    Device device) {
   RILL_RETURN_IF_ERROR(GetBackend(device).status()) << "ToDevice::Create";
   return std::make_unique<ToDeviceTransform>(device);
 }

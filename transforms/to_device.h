@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "rill/device/device.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 
@@ -23,7 +23,7 @@ class ToDevice {
  public:
   // FAILED_PRECONDITION where no backend for the device was linked in;
   // INVALID_ARGUMENT where there is no device of that index.
-  static absl::StatusOr<std::unique_ptr<Transform>> Create(Device device);
+  static absl::StatusOr<std::unique_ptr<BatchTransform>> Create(Device device);
 };
 
 }  // namespace rill

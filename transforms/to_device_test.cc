@@ -16,8 +16,7 @@ using ::testing::HasSubstr;
 
 TransformUnderTest UnderTest(Device device) {
   return {.make = [device] { return *ToDevice::Create(device); },
-          .batch_spec = TedSpec(),
-          .step_spec = TedSpec()};
+          .batch_spec = TedSpec()};
 }
 
 TEST(ToDeviceTest, Example) {
@@ -30,7 +29,7 @@ TEST(ToDeviceTest, ForwardMovesEveryLeafAndKeepsTheValues) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
                             TedSpec().Random({4}, Rng(1, RngStream::kUser), 0));
   const TensorDict before = batch;
-  RILL_ASSERT_OK(to_device->Forward(&batch));
+  RILL_ASSERT_OK(to_device->Forward(&batch, nullptr));
   EXPECT_EQ(batch.device(), Device::Fake(0));
   batch.ForEachLeaf([](absl::string_view key, const Tensor& leaf) {
     EXPECT_EQ(leaf.device(), Device::Fake(0)) << key;

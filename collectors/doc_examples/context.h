@@ -11,14 +11,14 @@
 #include "rill/envs/cart_pole.h"
 #include "rill/flow/sink.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/step_transform.h"
 
 // What the examples of this package take for granted.
 namespace rill::doc_examples {
 
 extern Policy& policy;
 extern Sink& buffer;
-extern std::unique_ptr<Transform> step_counter;
+extern std::unique_ptr<StepTransform> step_counter;
 
 }  // namespace rill::doc_examples
 

@@ -13,78 +13,88 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill {
 
-// Functions in the places of a transform; empty ones do nothing.
-class LambdaTransform final : public Transform {
+// Functions in the places of a transform's; empty ones do nothing.
+class LambdaTransform final : public StepTransform {
  public:
   struct Options {
     std::string name = "Lambda";
-    std::function<absl::Status(absl::Span<const uint8_t>, TensorDict*)>
-        on_reset = nullptr;
-    std::function<absl::Status(TensorDict*)> on_step = nullptr;
-    std::function<absl::StatusOr<TensorDictSpec>(TensorDictSpec)> step_spec =
+    // What PlanSteps makes of a spec.
+    std::function<absl::StatusOr<StepPlan>(StepPlan)> plan = nullptr;
+    std::function<absl::Status(absl::Span<const uint8_t>, Leaves)> on_reset =
         nullptr;
+    std::function<absl::Status(Leaves)> on_action = nullptr;
+    std::function<absl::Status(Leaves)> on_step = nullptr;
   };
   explicit LambdaTransform(Options options) : options_(std::move(options)) {}
 
   absl::string_view name() const override { return options_.name; }
-  absl::Status OnReset(absl::Span<const uint8_t> mask,
-                       TensorDict* root) override {
-    return options_.on_reset ? options_.on_reset(mask, root) : absl::OkStatus();
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    StepPlan plan = {.spec = step};
+    if (!options_.plan) return plan;
+    return options_.plan(std::move(plan));
   }
-  absl::Status OnStep(TensorDict* step) override {
-    return options_.on_step ? options_.on_step(step) : absl::OkStatus();
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* /*state*/) const override {
+    return options_.on_reset ? options_.on_reset(mask, leaves)
+                             : absl::OkStatus();
   }
-  absl::StatusOr<TensorDictSpec> StepSpec(
-      const TensorDictSpec& spec) const override {
-    if (!options_.step_spec) return spec;
-    return options_.step_spec(spec);
+  absl::Status OnAction(Leaves leaves, TensorDict* /*state*/) const override {
+    return options_.on_action ? options_.on_action(leaves) : absl::OkStatus();
+  }
+  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
+    return options_.on_step ? options_.on_step(leaves) : absl::OkStatus();
   }
 
  private:
   Options options_;
 };
 
-// Adds `next/seen` int64 [lanes, 1], the number of steps that it has seen in
-// its life: a state that does not stand in the data.
-class SeenTransform final : public Transform {
+// Adds `seen` int64 [lanes, 1] at the root and below next, where it is the
+// number of steps that the transform has seen in its life: a state that does
+// not stand in the data.
+class SeenTransform final : public StepTransform {
  public:
   absl::string_view name() const override { return "Seen"; }
-  absl::Status OnStep(TensorDict* step) override {
-    RILL_ASSIGN_OR_RETURN(
-        Tensor seen,
-        Tensor::Zeros(DType::kInt64, step->batch_shape().Concat({1})));
-    RILL_ASSIGN_OR_RETURN(auto values, seen.Flat<int64_t>());
-    for (int64_t& value : values) value = seen_;
-    ++seen_;
-    return step->Set("next/seen", std::move(seen));
+
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    StepPlan plan = {.spec = step};
+    for (const char* key : {"seen", "next/seen"}) {
+      RILL_RETURN_IF_ERROR(
+          plan.spec.Set(key, LeafSpec::Unbounded(DType::kInt64, {1})));
+      plan.leaves.push_back({.key = key,
+                             .dtype = DType::kInt64,
+                             .shape = {1},
+                             .use = LeafUse::kWrite});
+    }
+    return plan;
   }
-  absl::StatusOr<TensorDictSpec> StepSpec(
-      const TensorDictSpec& spec) const override {
-    TensorDictSpec after = spec;
-    RILL_RETURN_IF_ERROR(
-        after.Set("next/seen", LeafSpec::Unbounded(DType::kInt64, {1})));
-    return after;
+  absl::StatusOr<TensorDict> InitialState(int64_t /*lanes*/) const override {
+    return StateOf(0);
   }
-  absl::StatusOr<TensorDict> SaveState() const override {
-    TensorDict state;
-    RILL_ASSIGN_OR_RETURN(Tensor seen,
-                          Tensor::From<int64_t>({seen_}, Shape({})));
-    RILL_RETURN_IF_ERROR(state.Set("seen", std::move(seen)));
-    return state;
-  }
-  absl::Status LoadState(const TensorDict& state) override {
-    RILL_ASSIGN_OR_RETURN(Tensor seen, state.Get("seen"));
-    RILL_ASSIGN_OR_RETURN(seen_, seen.Item<int64_t>());
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor before, state->Get("seen"));
+    RILL_ASSIGN_OR_RETURN(const int64_t seen, before.Item<int64_t>());
+    for (int64_t& value : leaves[1].As<int64_t>()) value = seen;
+    RILL_ASSIGN_OR_RETURN(*state, StateOf(seen + 1));
     return absl::OkStatus();
   }
 
  private:
-  int64_t seen_ = 0;
+  static absl::StatusOr<TensorDict> StateOf(int64_t seen) {
+    RILL_ASSIGN_OR_RETURN(Tensor tensor,
+                          Tensor::From<int64_t>({seen}, Shape({})));
+    TensorDict state;
+    RILL_RETURN_IF_ERROR(state.Set("seen", std::move(tensor)));
+    return state;
+  }
 };
 
 }  // namespace rill

@@ -15,8 +15,11 @@
 #include "rill/envs/env.h"
 #include "rill/envs/evaluator.h"
 #include "rill/envs/rollout.h"
+#include "rill/envs/transformed_env.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/reward_sum.h"
+#include "rill/transforms/step_counter.h"
 
 // What the examples of this package take for granted.
 namespace rill::doc_examples {

@@ -24,7 +24,7 @@
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/reward_sum.h"
 #include "rill/transforms/step_counter.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill::dqn_cartpole {
 namespace {
@@ -58,10 +58,10 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(
                                  .seed = static_cast<uint64_t>(config.seed)}));
   options.policy = policy;
   // The sum comes before the scaling: the curve shows returns as they are.
-  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Transform> counter,
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<StepTransform> counter,
                         StepCounter::Create({}));
-  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Transform> sum, RewardSum::Create({}));
-  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Transform> scaling,
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<StepTransform> sum, RewardSum::Create({}));
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<StepTransform> scaling,
                         RewardScaling::Create({.scale = config.reward_scale}));
   options.transforms.push_back(std::move(counter));
   options.transforms.push_back(std::move(sum));

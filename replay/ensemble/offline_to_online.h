@@ -16,7 +16,7 @@
 #include "rill/samplers/schedule.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 
@@ -54,7 +54,7 @@ class OfflineToOnlineReplayBuffer final : public Sink {
     int64_t batch_size = 0;       // Of Sample() without a number; 0: none.
     int64_t min_online_rows = 1;  // >= 0.
     // Forward in order on batches, after what the two buffers' own have done.
-    std::vector<std::unique_ptr<Transform>> transforms = {};
+    std::vector<std::unique_ptr<BatchTransform>> transforms = {};
   };
 
   // INVALID_ARGUMENT names the option.

@@ -93,10 +93,11 @@ ReplayBufferEnsemble::Create(Options options) {
   RILL_RETURN_IF_ERROR(CheckOptions(options));
   RILL_ASSIGN_OR_RETURN(auto transforms,
                         Compose::Create(std::move(options.transforms)));
+  RILL_ASSIGN_OR_RETURN(TensorDict transform_state, transforms->InitialState());
   std::vector<double> shares;
   for (const Member& member : options.members) shares.push_back(member.share);
-  auto state =
-      std::make_unique<State>(std::move(options), std::move(transforms));
+  auto state = std::make_unique<State>(
+      std::move(options), std::move(transforms), std::move(transform_state));
   RILL_ASSIGN_OR_RETURN(shares, state->Normalised(kCreate, shares));
   {
     absl::MutexLock lock(&state->mutex);
@@ -211,8 +212,11 @@ absl::Status ReplayBufferEnsemble::State::ApplyTransforms(TensorDict* out) {
       replay_internal::kBufferIdsKey, replay_internal::kIndexKey,
       replay_internal::kGenerationKey, replay_internal::kWeightKey};
   const replay_internal::Origins origins(kOrigins, *out);
-  RILL_RETURN_IF_ERROR(transforms->Forward(out)) << kSample;
-  return origins.PutBack(out);
+  TensorDict learned = transform_state;
+  RILL_RETURN_IF_ERROR(transforms->Forward(out, &learned)) << kSample;
+  RILL_RETURN_IF_ERROR(origins.PutBack(out));
+  transform_state = std::move(learned);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TensorDict> ReplayBufferEnsemble::Sample() {

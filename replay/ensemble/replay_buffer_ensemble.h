@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 
@@ -75,7 +75,7 @@ class ReplayBufferEnsemble {
     // without replacement by their shares. 0: all members, by their shares.
     int64_t buffers_sampled = 0;
     // Forward in order on batches, after what the members' own have done.
-    std::vector<std::unique_ptr<Transform>> transforms = {};
+    std::vector<std::unique_ptr<BatchTransform>> transforms = {};
     uint64_t seed = 0;  // Of the draw of members.
   };
   struct Stats {

@@ -156,8 +156,7 @@ absl::StatusOr<TensorDict> ReplayBufferEnsemble::SaveState() const {
   RILL_RETURN_IF_ERROR(SetNumbers<int64_t>(
       "batches_and_seed", {state.batches, static_cast<int64_t>(state.seed)},
       &saved));
-  RILL_ASSIGN_OR_RETURN(TensorDict transforms, state.transforms->SaveState());
-  RILL_RETURN_IF_ERROR(saved.Set("transforms", std::move(transforms)));
+  RILL_RETURN_IF_ERROR(saved.Set("transforms", state.transform_state));
   RILL_RETURN_IF_ERROR(saved.Set(std::string(kOptionsKey),
                                  TextsAsDict(state.ComparedOptions())));
   return saved;
@@ -170,7 +169,7 @@ OptionValues ReplayBufferEnsemble::State::ComparedOptions() const {
   }
   values.Bool("stacked", stacked).Int("buffers_sampled", buffers_sampled);
   for (size_t i = 0; i < transforms->transforms().size(); ++i) {
-    const Transform& transform = *transforms->transforms()[i];
+    const BatchTransform& transform = *transforms->transforms()[i];
     values.Part(absl::StrCat("transforms.", i), transform.name(),
                 transform.option_values());
   }
@@ -220,7 +219,11 @@ absl::Status ReplayBufferEnsemble::LoadState(
     for (const Member& member : state.members) given.push_back(member.share);
     RILL_ASSIGN_OR_RETURN(shares, state.Normalised(kLoad, given));
   }
-  RILL_RETURN_IF_ERROR(state.transforms->LoadState(transforms)) << kLoad;
+  RILL_ASSIGN_OR_RETURN(const TensorDict initial,
+                        state.transforms->InitialState());
+  RILL_RETURN_IF_ERROR(CheckTransformState("transforms", initial, transforms))
+      << kLoad;
+  state.transform_state = transforms;
   state.shares = std::move(shares);
   state.carry = std::move(carry);
   state.items = std::move(items);

@@ -29,12 +29,14 @@ struct ReplayBufferEnsemble::State {
     TensorDict rows;
   };
 
-  State(Options options, std::unique_ptr<Compose> all_transforms)
+  State(Options options, std::unique_ptr<Compose> all_transforms,
+        TensorDict initial_transform_state)
       : members(std::move(options.members)),
         batch_size(options.batch_size),
         stacked(options.stacked),
         buffers_sampled(options.buffers_sampled),
         transforms(std::move(all_transforms)),
+        transform_state(std::move(initial_transform_state)),
         seed(options.seed),
         carry(members.size()),
         items(members.size()),
@@ -68,7 +70,8 @@ struct ReplayBufferEnsemble::State {
   const int64_t buffers_sampled;
 
   mutable absl::Mutex mutex;
-  const std::unique_ptr<Compose> transforms ABSL_PT_GUARDED_BY(mutex);
+  const std::unique_ptr<Compose> transforms;
+  TensorDict transform_state ABSL_GUARDED_BY(mutex);
   uint64_t seed ABSL_GUARDED_BY(mutex);
   std::vector<double> shares ABSL_GUARDED_BY(mutex);
   std::vector<double> carry ABSL_GUARDED_BY(mutex);

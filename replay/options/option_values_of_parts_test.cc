@@ -67,14 +67,15 @@ std::vector<OptionChange> Compare(const OptionValues& saved,
 }
 
 // Each change to what `options` makes is reported, alone, and there is one for
-// each option that is listed.
+// each option that is listed but those that are constant now.
 template <typename Options>
 void ExpectEachReported(const std::function<Options()>& options,
                         const std::function<OptionValues(Options)>& values_of,
-                        const std::vector<Change<Options>>& changes) {
+                        const std::vector<Change<Options>>& changes,
+                        const std::vector<std::string>& constant = {}) {
   const OptionValues saved = values_of(options());
   EXPECT_THAT(Compare(saved, values_of(options())), IsEmpty());
-  std::vector<std::string> names;
+  std::vector<std::string> names = constant;
   for (const Change<Options>& change : changes) {
     Options other = options();
     change.make(other);
@@ -447,17 +448,15 @@ TEST(OptionValuesOfPartsTest, HindsightRelabel) {
 
 TEST(OptionValuesOfPartsTest, RewardScaling) {
   using Options = RewardScaling::Options;
-  [[maybe_unused]] const auto& [scale, loc, standard, key, forward, step] =
-      Options();
+  [[maybe_unused]] const auto& [scale, loc, standard, key] = Options();
   ExpectEachReported<Options>(
       [] { return Options(); },
       [](Options o) { return ValuesOf(RewardScaling::Create(o)); },
       {{"scale", [](Options& o) { o.scale = 0.1; }},
        {"loc", [](Options& o) { o.loc = 1; }},
        {"standard_normal", [](Options& o) { o.standard_normal = true; }},
-       {"key", [](Options& o) { o.key = "next/r"; }},
-       {"on_forward", [](Options& o) { o.on_forward = false; }},
-       {"on_step", [](Options& o) { o.on_step = false; }}});
+       {"key", [](Options& o) { o.key = "next/r"; }}},
+      {"on_forward", "on_step"});
 }
 
 TEST(OptionValuesOfPartsTest, RewardSum) {
@@ -502,23 +501,22 @@ TEST(OptionValuesOfPartsTest, NextStateReconstructor) {
 
 TEST(OptionValuesOfPartsTest, FunctionTransform) {
   using Options = FunctionTransform::Options;
-  // The name is compared as a name.
-  [[maybe_unused]] const auto& [name, forward, inverse, on_step, forward_spec,
-                                inverse_spec, step_spec] = Options();
+  // The name is compared as a name, is_stateful by what the functions do.
+  [[maybe_unused]] const auto& [name, forward, inverse, forward_spec,
+                                inverse_spec, is_stateful] = Options();
   const auto f = [](TensorDict*) { return absl::OkStatus(); };
   const auto spec = [](const TensorDictSpec& s) { return s; };
   ExpectEachReported<Options>(
       [&] {
         return Options{
-            .forward = f, .inverse = f, .on_step = f, .forward_spec = nullptr};
+            .forward = f, .inverse = f, .forward_spec = nullptr};
       },
       [](Options o) { return ValuesOf(FunctionTransform::Create(o)); },
       {{"forward", [](Options& o) { o.forward = nullptr; }},
        {"inverse", [](Options& o) { o.inverse = nullptr; }},
-       {"on_step", [](Options& o) { o.on_step = nullptr; }},
        {"forward_spec", [&](Options& o) { o.forward_spec = spec; }},
-       {"inverse_spec", [&](Options& o) { o.inverse_spec = spec; }},
-       {"step_spec", [&](Options& o) { o.step_spec = spec; }}});
+       {"inverse_spec", [&](Options& o) { o.inverse_spec = spec; }}},
+      {"on_step", "step_spec"});
 }
 
 TEST(OptionValuesOfPartsTest, ToDevice) {
@@ -528,7 +526,7 @@ TEST(OptionValuesOfPartsTest, ToDevice) {
 
 TEST(OptionValuesOfPartsTest, ComposeHasThoseOfItsTransforms) {
   const auto of = [](std::vector<double> scales) {
-    std::vector<std::unique_ptr<Transform>> transforms;
+    std::vector<std::unique_ptr<BatchTransform>> transforms;
     for (const double scale : scales) {
       transforms.push_back(*RewardScaling::Create({.scale = scale}));
     }

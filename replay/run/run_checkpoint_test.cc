@@ -29,7 +29,7 @@
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/testing/fake_row_counter.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 namespace {
@@ -382,18 +382,18 @@ TEST(RunCheckpointTest, APartByItselfAndABufferAsAWholeAreRefused) {
 }
 
 // Writes to the storage, as others might, while its state is saved.
-class WritingTransform final : public Transform {
+class WritingTransform final : public BatchTransform {
  public:
   WritingTransform(std::shared_ptr<Storage> storage, const bool* is_armed)
       : storage_(std::move(storage)), is_armed_(is_armed) {}
   absl::string_view name() const override { return "Writing"; }
-  absl::StatusOr<TensorDict> SaveState() const override {
+  OptionValues option_values() const override {
     if (*is_armed_) {
       std::thread([this] {
         RILL_EXPECT_OK(storage_->Extend(NumberedSteps(kLanes, 1)).status());
       }).join();
     }
-    return TensorDict();
+    return {};
   }
 
  private:

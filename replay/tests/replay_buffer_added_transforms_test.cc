@@ -13,14 +13,14 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/reward_scaling.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<Transform> Scaling(double loc, double scale,
+std::unique_ptr<BatchTransform> Scaling(double loc, double scale,
                                    const char* key = "next/reward") {
   auto made = RewardScaling::Create({.scale = scale, .loc = loc, .key = key});
   RILL_EXPECT_OK(made);

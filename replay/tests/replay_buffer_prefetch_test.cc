@@ -195,7 +195,7 @@ TEST(ReplayBufferPrefetchTest, AnotherNumberOfItemsIsABatchOfItsOwn) {
 
 // --- Errors ------------------------------------------------------------------
 
-std::unique_ptr<Transform> FailsAt(std::vector<int> calls,
+std::unique_ptr<BatchTransform> FailsAt(std::vector<int> calls,
                                    absl::Status status) {
   return *FunctionTransform::Create(
       {.forward = [calls = std::move(calls), status = std::move(status),

@@ -21,7 +21,7 @@
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/testing/fake_row_counter.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 namespace {
@@ -133,7 +133,7 @@ TEST(ReplayBufferPrefetchThreadsTest, ABufferThatGoesLeavesTheStorageToOthers) {
   const auto storage = MakeStorage(16);
   std::atomic<int> batches = 0;
   std::atomic<bool> may_go_on = false;
-  std::vector<std::unique_ptr<Transform>> transforms;
+  std::vector<std::unique_ptr<BatchTransform>> transforms;
   transforms.push_back(*FunctionTransform::Create({.forward = [&](TensorDict*) {
     for (++batches; batches > 1 && !may_go_on;) std::this_thread::yield();
     return absl::OkStatus();

@@ -34,7 +34,7 @@ struct Limited {
 
 Limited MakeLimited(const RateLimiter::Options& limit, absl::Duration timeout,
                     int64_t prefetch = 0,
-                    std::unique_ptr<Transform> transform = nullptr) {
+                    std::unique_ptr<BatchTransform> transform = nullptr) {
   Limited limited;
   limited.limiter = *RateLimiter::Create(limit);
   ReplayBuffer::Options options;

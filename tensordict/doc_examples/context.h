@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/eigen_view.h"
 #include "rill/tensordict/lazy_stack.h"

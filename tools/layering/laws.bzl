@@ -24,7 +24,7 @@ LAWS = {
     "storage": ["base", "device", "flow", "formats", "slots", "tensordict"],
     "samplers": ["base", "slots"],
     "transforms": ["base", "device", "formats", "slots", "tensordict"],
-    "envs": ["base", "device", "formats", "tensordict"],
+    "envs": ["base", "device", "formats", "tensordict", "transforms"],
     # Row 4. replay knows no environments; collectors fill a Sink and know
     # neither replay nor what is under it.
     "replay": ["base", "device", "flow", "formats", "samplers", "slots", "storage", "tensordict", "transforms"],

@@ -5,37 +5,62 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill {
 
-// Drives a transform as a collector does beside an environment: resets, steps
-// of random values of a spec, and the carrying over of next's leaves to the
-// next root. Equal seeds give equal values.
+// Drives one StepTransform as an environment does: resets, steps of random
+// values of a spec, and the carrying over of next's leaves to the next root.
+// Equal seeds give equal values.
 // Thread-safety: thread-compatible.
 class FakeEnvironment {
  public:
-  FakeEnvironment(TensorDictSpec spec, int64_t lanes, uint64_t seed);
+  // `spec` is that of steps before the transform, which must outlive the
+  // result. Errors of PlanSteps; INTERNAL where a leaf of the plan is not as
+  // the specs say.
+  static absl::StatusOr<FakeEnvironment> Create(const TensorDictSpec& spec,
+                                                int64_t lanes, uint64_t seed,
+                                                const StepTransform* transform);
 
-  // Resets the masked lanes; all others keep their root.
-  absl::Status Reset(absl::Span<const uint8_t> mask, Transform& transform);
-  // A whole step, as the transform leaves it; its bytes are its own.
-  absl::StatusOr<TensorDict> Step(Transform& transform);
+  const StepPlan& plan() const { return plan_; }
 
-  // The root of the step to come.
-  const TensorDict& root() const { return root_; }
-  int64_t lanes() const { return lanes_; }
+  // Next becomes the root, then the masked lanes are reset.
+  absl::Status Reset(const std::vector<uint8_t>& mask);
+  // A random action, a random step; step() is whole then.
+  absl::Status Step();
+  // The same with these leaves of the environment in place of random ones.
+  absl::Status Step(const TensorDict& made);
+
+  // What the policy sees; after Step with the action and next.
+  const TensorDict& step() const { return after_; }
+  // What the environment got and gave.
+  const TensorDict& environment_step() const { return before_; }
+  TensorDict& state() { return state_; }
 
  private:
-  const TensorDictSpec spec_;
-  const int64_t lanes_;
-  const uint64_t seed_;
+  absl::Status Bind();
+  absl::Status CopyShared(absl::string_view prefix,
+                          const std::vector<uint8_t>* mask);
+  absl::Status Carry();
+
+  TensorDictSpec spec_;
+  int64_t lanes_ = 0;
+  uint64_t seed_ = 0;
+  const StepTransform* transform_ = nullptr;
+  StepPlan plan_;
   uint64_t batch_ = 0;
-  TensorDict root_;
+  bool has_stepped_ = false;  // Next is not at the root yet.
+  TensorDict before_;         // The environment's leaves.
+  TensorDict after_;          // The policy's.
+  TensorDict state_;
+  std::vector<BoundLeaf> leaves_;
 };
 
 }  // namespace rill

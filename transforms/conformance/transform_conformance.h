@@ -7,29 +7,26 @@
 
 #include "gtest/gtest.h"
 #include "rill/tensordict/spec.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 
 // What the suite must know of a transform.
 struct TransformUnderTest {
   // A fresh one; all are equal.
-  std::function<std::unique_ptr<Transform>()> make;
-  // Of the batches for Forward and Inverse; of the steps, before StepSpec.
-  TensorDictSpec batch_spec;
-  TensorDictSpec step_spec;
+  std::function<std::unique_ptr<BatchTransform>()> make;
+  TensorDictSpec batch_spec;  // Of the batches for Forward and Inverse.
 };
 
-// The behaviour that transforms/transform.h promises.
+// The behaviour that transforms/batch_transform.h promises.
 class TransformConformanceTest
     : public ::testing::TestWithParam<std::function<TransformUnderTest()>> {
  protected:
   void SetUp() override { under_test_ = GetParam()(); }
-  std::unique_ptr<Transform> MakeTransform() const {
+  std::unique_ptr<BatchTransform> MakeTransform() const {
     return under_test_.make();
   }
   const TensorDictSpec& batch_spec() const { return under_test_.batch_spec; }
-  const TensorDictSpec& step_spec() const { return under_test_.step_spec; }
 
  private:
   TransformUnderTest under_test_;
@@ -39,7 +36,7 @@ class TransformConformanceTest
 
 // Runs the suite over a transform; the argument is an expression for a
 // TransformUnderTest, evaluated in each test:
-//   INSTANTIATE_TRANSFORM_CONFORMANCE(StepCounter, StepCounterUnderTest());
+//   INSTANTIATE_TRANSFORM_CONFORMANCE(ToDevice, ToDeviceUnderTest());
 #define INSTANTIATE_TRANSFORM_CONFORMANCE(prefix, ...)               \
   INSTANTIATE_TEST_SUITE_P(                                          \
       prefix, TransformConformanceTest,                              \

@@ -12,11 +12,14 @@
 #include "rill/device/device.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/compose.h"
+#include "rill/transforms/conformance/step_transform_conformance.h"
 #include "rill/transforms/conformance/transform_conformance.h"
 #include "rill/transforms/conformance/unit_transform_conformance.h"
+#include "rill/transforms/next_state_reconstructor.h"
+#include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/reward_sum.h"
 #include "rill/transforms/step_counter.h"
-#include "rill/transforms/transform.h"
+#include "rill/transforms/to_device.h"
 #include "rill/transforms/units/hindsight_relabel.h"
 
 // What the examples of this package take for granted.
@@ -24,7 +27,8 @@ namespace rill::doc_examples {
 
 extern const HindsightRelabel::Function MinusOneUnlessEqual;
 extern const TensorDict rollout;
-TransformUnderTest StepCounterUnderTest();
+TransformUnderTest ToDeviceUnderTest();
+StepTransformUnderTest CounterUnderTest();
 UnitTransformUnderTest UnderTest(int steps);
 
 }  // namespace rill::doc_examples

@@ -8,19 +8,24 @@
 namespace rill {
 namespace {
 
-class FakeRowCounter final : public Transform {
+class FakeRowCounter final : public BatchTransform {
  public:
   absl::string_view name() const override { return "FakeRowCounter"; }
+  bool is_stateful() const override { return true; }
+  absl::StatusOr<TensorDict> InitialState() const override {
+    return StateOf(0);
+  }
 
-  absl::Status Forward(TensorDict* batch) override {
+  absl::Status Forward(TensorDict* batch, TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(Tensor before, state->Get("rows"));
+    RILL_ASSIGN_OR_RETURN(int64_t rows, before.Item<int64_t>());
     RILL_ASSIGN_OR_RETURN(
         Tensor numbers,
         Tensor::Empty(DType::kInt64, batch->batch_shape().Concat({1})));
     RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> values, numbers.Flat<int64_t>());
-    int64_t rows = rows_;
     for (int64_t& value : values) value = rows++;
     RILL_RETURN_IF_ERROR(batch->Set("row_number", numbers));
-    rows_ = rows;
+    RILL_ASSIGN_OR_RETURN(*state, StateOf(rows));
     return absl::OkStatus();
   }
 
@@ -32,26 +37,19 @@ class FakeRowCounter final : public Transform {
     return after;
   }
 
-  absl::StatusOr<TensorDict> SaveState() const override {
-    RILL_ASSIGN_OR_RETURN(Tensor rows, Tensor::From<int64_t>({rows_}, Shape()));
+ private:
+  static absl::StatusOr<TensorDict> StateOf(int64_t rows) {
+    RILL_ASSIGN_OR_RETURN(Tensor tensor,
+                          Tensor::From<int64_t>({rows}, Shape()));
     TensorDict state;
-    RILL_RETURN_IF_ERROR(state.Set("rows", rows));
+    RILL_RETURN_IF_ERROR(state.Set("rows", tensor));
     return state;
   }
-
-  absl::Status LoadState(const TensorDict& state) override {
-    RILL_ASSIGN_OR_RETURN(Tensor rows, state.Get("rows"));
-    RILL_ASSIGN_OR_RETURN(rows_, rows.Item<int64_t>());
-    return absl::OkStatus();
-  }
-
- private:
-  int64_t rows_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Transform> MakeFakeRowCounter() {
+std::unique_ptr<BatchTransform> MakeFakeRowCounter() {
   return std::make_unique<FakeRowCounter>();
 }
 

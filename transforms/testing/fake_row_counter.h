@@ -4,15 +4,15 @@
 
 #include <memory>
 
-#include "rill/transforms/transform.h"
+#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 
 // A transform with a state, for tests of whoever keeps one: Forward numbers the
 // rows that it has ever seen, in `row_number` int64 [*batch, 1]. State: the
 // number of rows, `rows` int64 [].
-// Thread-safety: thread-compatible.
-std::unique_ptr<Transform> MakeFakeRowCounter();
+// Thread-safety: immutable.
+std::unique_ptr<BatchTransform> MakeFakeRowCounter();
 
 }  // namespace rill
 

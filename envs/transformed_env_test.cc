@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/transformed_env.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/cart_pole.h"
+#include "rill/envs/conformance/env_conformance.h"
+#include "rill/envs/env.h"
+#include "rill/envs/env_checker.h"
+#include "rill/envs/evaluator.h"
+#include "rill/envs/rollout.h"
+#include "rill/envs/testing/counting_env.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/testing/tensor_matchers.h"
+#include "rill/transforms/reward_scaling.h"
+#include "rill/transforms/reward_sum.h"
+#include "rill/transforms/step_counter.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+absl::Status Write(const std::string& key, const LeafSpec& spec,
+                   StepPlan* plan) {
+  plan->leaves.push_back({.key = key,
+                          .dtype = spec.dtype,
+                          .shape = spec.shape,
+                          .use = LeafUse::kWrite});
+  return plan->spec.Set(key, spec);
+}
+
+// The policy chooses a number in [-1, 1]; the environment pushes to its side.
+class PushBySign final : public StepTransform {
+ public:
+  absl::string_view name() const override { return "PushBySign"; }
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    StepPlan plan = {.spec = step};
+    RILL_RETURN_IF_ERROR(
+        plan.spec.Set("action", LeafSpec::Bounded(DType::kFloat32, {}, -1, 1)));
+    plan.leaves = {
+        {.key = "action", .use = LeafUse::kRead},
+        {.key = "action", .dtype = DType::kInt64, .use = LeafUse::kWrite}};
+    return plan;
+  }
+  absl::Status OnAction(Leaves leaves, TensorDict* /*state*/) const override {
+    const absl::Span<const float> chosen = leaves[0].As<float>();
+    const absl::Span<int64_t> pushes = leaves[1].As<int64_t>();
+    for (size_t lane = 0; lane < pushes.size(); ++lane) {
+      pushes[lane] = chosen[lane] > 0 ? 1 : 0;
+    }
+    return absl::OkStatus();
+  }
+};
+
+// observation float32 [1] -> float64 [2]: the last one beside the new one. It
+// reads the root as it was before it, which no caller has.
+class WithLast final : public StepTransform {
+ public:
+  absl::string_view name() const override { return "WithLast"; }
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    StepPlan plan = {.spec = step};
+    plan.leaves = {{.key = "observation", .shape = {1}},
+                   {.key = "next/observation", .shape = {1}}};
+    const LeafSpec pair = LeafSpec::Unbounded(DType::kFloat64, {2});
+    RILL_RETURN_IF_ERROR(Write("observation", pair, &plan));
+    RILL_RETURN_IF_ERROR(Write("next/observation", pair, &plan));
+    return plan;
+  }
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* /*state*/) const override {
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      if (mask[lane] == 0) continue;
+      leaves[2].As<double>()[2 * lane] = -1;
+      leaves[2].As<double>()[2 * lane + 1] = leaves[0].As<float>()[lane];
+    }
+    return absl::OkStatus();
+  }
+  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
+    const absl::Span<const float> before = leaves[0].As<float>();
+    const absl::Span<const float> after = leaves[1].As<float>();
+    const absl::Span<double> pairs = leaves[3].As<double>();
+    for (size_t lane = 0; lane < before.size(); ++lane) {
+      pairs[2 * lane] = before[lane];
+      pairs[2 * lane + 1] = after[lane];
+    }
+    return absl::OkStatus();
+  }
+};
+
+// Counts its steps in a state, and fails at one of them.
+class FailsOnce final : public StepTransform {
+ public:
+  explicit FailsOnce(int64_t at) : at_(at) {}
+  absl::string_view name() const override { return "FailsOnce"; }
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    return StepPlan{.spec = step};
+  }
+  absl::StatusOr<TensorDict> InitialState(int64_t /*lanes*/) const override {
+    return StateOf(0);
+  }
+  absl::Status OnStep(Leaves /*leaves*/, TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor steps, state->Get("steps"));
+    const int64_t step = *steps.data<int64_t>();
+    RILL_ASSIGN_OR_RETURN(*state, StateOf(step + 1));
+    return step == at_ ? absl::UnavailableError("once") : absl::OkStatus();
+  }
+
+ private:
+  static absl::StatusOr<TensorDict> StateOf(int64_t steps) {
+    TensorDict state;
+    RILL_ASSIGN_OR_RETURN(Tensor tensor,
+                          Tensor::From<int64_t>({steps}, Shape()));
+    RILL_RETURN_IF_ERROR(state.Set("steps", tensor));
+    return state;
+  }
+
+  const int64_t at_;
+};
+
+// A plan that somebody else makes.
+class Planned final : public StepTransform {
+ public:
+  using Plan = absl::StatusOr<StepPlan> (*)(StepPlan);
+  explicit Planned(Plan plan) : plan_(plan) {}
+  absl::string_view name() const override { return "Planned"; }
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    return plan_({.spec = step});
+  }
+
+ private:
+  const Plan plan_;
+};
+
+template <typename... Each>
+absl::StatusOr<std::unique_ptr<TransformedEnv>> With(
+    absl::StatusOr<std::unique_ptr<Env>> env, Each... each) {
+  RILL_RETURN_IF_ERROR(env.status());
+  TransformedEnv::Transforms transforms;
+  (transforms.push_back(std::move(each)), ...);
+  return TransformedEnv::Create(*std::move(env), std::move(transforms));
+}
+
+absl::StatusOr<std::unique_ptr<TransformedEnv>> Counting() {
+  return With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
+              *StepCounter::Create({.max_steps = 4}), *RewardSum::Create({}));
+}
+
+absl::StatusOr<std::unique_ptr<TransformedEnv>> Pushed() {
+  return With(MakeCartPole({.lanes = 3}), *StepCounter::Create({}),
+              std::make_unique<PushBySign>(),
+              *RewardScaling::Create({.scale = 0.1}));
+}
+
+absl::StatusOr<std::unique_ptr<TransformedEnv>> Paired() {
+  return With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
+              std::make_unique<WithLast>(), *RewardSum::Create({}));
+}
+
+absl::Status ChooseZero(const TensorDict&, Tensor* action) {
+  return action->CopyFrom(*Tensor::Zeros(action->dtype(), action->shape()));
+}
+
+TEST(TransformedEnvTest, Example) {
+  TransformedEnv::Transforms transforms;
+  RILL_ASSERT_OK_AND_ASSIGN(transforms.emplace_back(),
+                            StepCounter::Create({.max_steps = 200}));
+  RILL_ASSERT_OK_AND_ASSIGN(transforms.emplace_back(), RewardSum::Create({}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto cart_pole, MakeCartPole({.lanes = 16}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      TransformedEnv::Create(std::move(cart_pole), std::move(transforms)));
+  EXPECT_EQ(env->name(), "CartPole-v1");
+  EXPECT_NE(env->observation_spec().Find("step_count"), nullptr);
+  EXPECT_NE(env->observation_spec().Find("episode_reward"), nullptr);
+}
+
+TEST(TransformedEnvTest, RolloutsSeeWhatTheTransformsMake) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
+                            Rollout(*env, ChooseZero, {.max_steps = 5}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(1));
+  EXPECT_THAT(*lane.Find("step_count"),
+              TensorElementsAre<int64_t>(0, 1, 2, 3, 0));
+  EXPECT_THAT(*lane.Find("next/episode_reward"),
+              TensorElementsAre<float>(1, 3, 6, 10, 1));
+}
+
+TEST(TransformedEnvTest, ATransformMayEndAnEpisode) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env,
+                            With(MakeCountingEnv({.episode_steps = 100}),
+                                 *StepCounter::Create({.max_steps = 2})));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
+                            Rollout(*env, ChooseZero, {.max_steps = 4}));
+  EXPECT_THAT(*batch.Find("next/truncated"),
+              TensorElementsAre<bool>(false, true, false, true));
+  EXPECT_THAT(*batch.Find("observation"), TensorElementsAre<float>(0, 1, 0, 1));
+}
+
+TEST(TransformedEnvTest, EvaluatorsSeeWhatTheTransformsMake) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, With(MakeCountingEnv({.lanes = 2, .episode_steps = 3}),
+                     *RewardScaling::Create({.scale = 10})));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const EvaluateResult result,
+      EvaluatePolicy(*env, ChooseZero, {.episodes = 4, .seed = 1}));
+  EXPECT_EQ(result.mean_return, 60);
+}
+
+TEST(TransformedEnvTest, AnActionIsChangedOnItsWayToTheEnvironment) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto pushed, Pushed());
+  EXPECT_EQ(pushed->action_spec(),
+            LeafSpec::Bounded(DType::kFloat32, {}, -1, 1));
+  RILL_ASSERT_OK_AND_ASSIGN(auto plain, MakeCartPole({.lanes = 3}));
+  const auto by_sign = [](const TensorDict&, Tensor* action) {
+    for (int64_t lane = 0; lane < 3; ++lane) {
+      action->data<float>()[lane] = lane == 1 ? 0.5f : -0.5f;
+    }
+    return absl::OkStatus();
+  };
+  const auto by_push = [](const TensorDict&, Tensor* action) {
+    for (int64_t lane = 0; lane < 3; ++lane) {
+      action->data<int64_t>()[lane] = lane == 1 ? 1 : 0;
+    }
+    return absl::OkStatus();
+  };
+  for (Env* env : {static_cast<Env*>(pushed.get()), plain.get()}) {
+    RILL_ASSERT_OK(env->Seed(7));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict signs,
+                            Rollout(*pushed, by_sign, {.max_steps = 30}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict pushes,
+                            Rollout(*plain, by_push, {.max_steps = 30}));
+  EXPECT_THAT(*signs.Find("observation"),
+              BitEqualTo(*pushes.Find("observation")));
+  EXPECT_THAT(*signs.Find("action"),
+              TensorIs(DType::kFloat32, signs.batch_shape()));
+}
+
+TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, Paired());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
+                            Rollout(*env, ChooseZero, {.max_steps = 5}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
+  EXPECT_THAT(*lane.Find("observation"),
+              TensorElementsAre<double>(-1, 0, 0, 1, 1, 2, -1, 0, 0, 1));
+  EXPECT_THAT(*lane.Find("next/observation"),
+              TensorElementsAre<double>(0, 1, 1, 2, 2, 3, 0, 1, 1, 2));
+}
+
+TEST(TransformedEnvTest, TransformedEnvironmentsNest) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto inner, With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
+                       *StepCounter::Create({.max_steps = 4})));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto nested, With(absl::StatusOr<std::unique_ptr<Env>>(std::move(inner)),
+                        *RewardSum::Create({})));
+  RILL_ASSERT_OK_AND_ASSIGN(auto flat, Counting());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict a,
+                            Rollout(*nested, ChooseZero, {.max_steps = 9}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict b,
+                            Rollout(*flat, ChooseZero, {.max_steps = 9}));
+  EXPECT_THAT(a, BitEqualTo(b));
+}
+
+// A step depends on its action and on nothing else that the caller holds.
+TEST(TransformedEnvTest, TheCallersRootIsNotReadBack) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
+  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &step));
+  step.Find("step_count")->data<int64_t>()[0] = 77;
+  RILL_ASSERT_OK(env->Step(&step));
+  EXPECT_THAT(*step.Find("next/step_count"),
+              TensorElementsAre<int64_t>(1, 1, 1));
+}
+
+TEST(TransformedEnvTest, OtherLeavesMayBePassedAtEachCall) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict first, MakeStep(*env));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict second, MakeStep(*env));
+  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &first));
+  RILL_ASSERT_OK(env->Step(&first));
+  RILL_ASSERT_OK(env->Step(&second));
+  EXPECT_THAT(*first.Find("next/step_count"),
+              TensorElementsAre<int64_t>(1, 1, 1));
+  EXPECT_THAT(*second.Find("next/step_count"),
+              TensorElementsAre<int64_t>(2, 2, 2));
+  EXPECT_THAT(*second.Find("next/observation"),
+              TensorElementsAre<float>(2, 2, 2));
+}
+
+// --- Errors ------------------------------------------------------------------
+
+TEST(TransformedEnvTest, AFailedStepLeavesTheStates) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, With(MakeCountingEnv({.lanes = 2}),
+                                           std::make_unique<FailsOnce>(-1),
+                                           std::make_unique<FailsOnce>(1)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
+  RILL_ASSERT_OK(env->Reset({1, 1}, &step));
+  RILL_ASSERT_OK(env->Step(&step));
+  EXPECT_THAT(env->Step(&step),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("in transforms[1] (FailsOnce)")));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
+  for (const char* key :
+       {"transforms/0/state/steps", "transforms/1/state/steps"}) {
+    EXPECT_THAT(state.Flat<int64_t>(key), IsOkAndHolds(ElementsAre(1)));
+  }
+}
+
+TEST(TransformedEnvTest, LeavesThatCannotBeFilledInPlaceAreRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
+  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &step));
+  TensorDict missing = step;
+  RILL_ASSERT_OK(missing.Delete("next/step_count"));
+  EXPECT_THAT(env->Step(&missing),
+              StatusIs(kInvalid, HasSubstr("next/step_count")));
+  TensorDict strided = step;
+  RILL_ASSERT_OK(
+      strided.Set("next/step_count",
+                  *(*Tensor::Zeros(DType::kInt64, {3, 2, 1})).Select(1, 0)));
+  EXPECT_THAT(env->Step(&strided),
+              StatusIs(kInvalid, AllOf(HasSubstr("next/step_count"),
+                                       HasSubstr("not contiguous"))));
+  RILL_EXPECT_OK(env->Step(&step));
+}
+
+TEST(TransformedEnvTest, RefusesNulls) {
+  EXPECT_THAT(TransformedEnv::Create(nullptr, {}).status(),
+              StatusIs(kInvalid, HasSubstr("env: got null")));
+  EXPECT_THAT(
+      With(MakeCountingEnv({}), std::unique_ptr<StepTransform>()).status(),
+      StatusIs(kInvalid, HasSubstr("transforms[0]: got null")));
+}
+
+absl::Status CreateWith(Planned::Plan plan) {
+  return With(MakeCountingEnv({}), std::make_unique<Planned>(plan)).status();
+}
+
+TEST(TransformedEnvTest, RefusesPlansThatBreakWhatAnEnvPromises) {
+  EXPECT_THAT(CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
+                plan.spec.Erase("next/done");
+                return plan;
+              }),
+              StatusIs(kInvalid, HasSubstr("\"next/done\": got none")));
+  EXPECT_THAT(
+      CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
+        RILL_RETURN_IF_ERROR(Write("next/extra", LeafSpec::Binary({1}), &plan));
+        return plan;
+      }),
+      StatusIs(kInvalid, HasSubstr("\"extra\": got none")));
+  EXPECT_THAT(CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
+                RILL_RETURN_IF_ERROR(
+                    plan.spec.Set("observation", LeafSpec::Binary({9})));
+                return plan;
+              }),
+              StatusIs(kInvalid, AllOf(HasSubstr("\"observation\""),
+                                       HasSubstr("nothing writes"))));
+  EXPECT_THAT(CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
+                plan.leaves.push_back({.key = "pixels"});
+                return plan;
+              }),
+              StatusIs(kInvalid, AllOf(HasSubstr("\"pixels\": got none"),
+                                       HasSubstr("transforms[0] (Planned)"))));
+}
+
+TEST(TransformedEnvTest, StatesOfOtherTransformsAreRefusedAndChangeNothing) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
+  RILL_ASSERT_OK(Rollout(*env, ChooseZero, {.max_steps = 2}).status());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, env->SaveState());
+  for (const char* key : {"env/state", "transforms/1/name", "root/step_count",
+                          "root/done", "env/name"}) {
+    TensorDict state = before;
+    RILL_ASSERT_OK(state.Delete(key));
+    EXPECT_THAT(env->LoadState(state),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(key)))
+        << key;
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict after, env->SaveState());
+    EXPECT_THAT(after, BitEqualTo(before));
+  }
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Counting, EnvConformanceTest,
+                         ::testing::Values([] { return Counting(); }));
+INSTANTIATE_TEST_SUITE_P(Pushed, EnvConformanceTest,
+                         ::testing::Values([] { return Pushed(); }));
+INSTANTIATE_TEST_SUITE_P(Paired, EnvConformanceTest,
+                         ::testing::Values([] { return Paired(); }));
+
+}  // namespace rill

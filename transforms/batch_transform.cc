@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/batch_transform.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rill/tensordict/layout_difference.h"
+
+namespace rill {
+
+absl::Status CheckTransformState(absl::string_view owner,
+                                 const TensorDict& initial,
+                                 const TensorDict& state) {
+  if (initial.empty()) {
+    if (state.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        owner, ": state: got the keys [", absl::StrJoin(state.Keys(), ", "),
+        "], want none: this transform has no state"));
+  }
+  const std::string difference =
+      LayoutDifference(TensorDictSpec::Of(state), TensorDictSpec::Of(initial));
+  if (difference.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(owner, ": state: ", difference,
+                   "; load what an equal transform has saved"));
+}
+
+}  // namespace rill

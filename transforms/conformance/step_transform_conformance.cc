@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/conformance/step_transform_conformance.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/transforms/conformance/fake_environment.h"
+
+namespace rill {
+namespace {
+
+constexpr int64_t kLanes = 3;
+constexpr uint64_t kSeed = 5;
+
+TEST_P(StepTransformConformanceTest, PlansPredictTheValuesDomains) {
+  const auto transform = MakeTransform();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+  RILL_ASSERT_OK(environment.Reset({1, 1, 1}));
+  for (int i = 0; i < 3; ++i) {
+    RILL_ASSERT_OK(environment.Step());
+    RILL_EXPECT_OK(
+        environment.plan().spec.CheckValues("OnStep", environment.step()));
+    RILL_ASSERT_OK(environment.Reset({0, 1, 0}));
+  }
+}
+
+// So that a next can be carried over to the root.
+TEST_P(StepTransformConformanceTest, NextIsLaidOutAsTheRoot) {
+  const auto transform = MakeTransform();
+  RILL_ASSERT_OK_AND_ASSIGN(const StepPlan plan,
+                            transform->PlanSteps(step_spec()));
+  for (const TensorDictSpec::Leaf& leaf : plan.spec.leaves()) {
+    const LeafSpec* next = plan.spec.Find(absl::StrCat("next/", leaf.key));
+    if (absl::StartsWith(leaf.key, "next/") || next == nullptr) continue;
+    EXPECT_EQ(next->dtype, leaf.spec.dtype) << leaf.key;
+    EXPECT_EQ(next->shape, leaf.spec.shape) << leaf.key;
+  }
+}
+
+TEST_P(StepTransformConformanceTest, ResetTouchesOnlyMaskedLanes) {
+  const auto transform = MakeTransform();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+  for (const std::vector<uint8_t>& mask :
+       std::vector<std::vector<uint8_t>>{{1, 1, 1}, {0, 1, 0}, {1, 0, 1}}) {
+    RILL_ASSERT_OK(environment.Reset({0, 0, 0}));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before,
+                              environment.step().Clone());
+    RILL_ASSERT_OK(environment.Reset(mask));
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      if (mask[static_cast<size_t>(lane)] != 0) continue;
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict was, before.Index(lane));
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict is,
+                                environment.step().Index(lane));
+      RILL_EXPECT_OK(is.CheckEqual(was)) << "lane " << lane;
+    }
+    RILL_ASSERT_OK(environment.Step());
+  }
+}
+
+TEST_P(StepTransformConformanceTest, EqualTransformsMakeEqualSteps) {
+  const auto a = MakeTransform();
+  const auto b = MakeTransform();
+  EXPECT_FALSE(a->name().empty());
+  EXPECT_EQ(a->name(), b->name());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto first, FakeEnvironment::Create(step_spec(), kLanes, kSeed, a.get()));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto second,
+      FakeEnvironment::Create(step_spec(), kLanes, kSeed, b.get()));
+  for (const std::vector<uint8_t>& mask :
+       std::vector<std::vector<uint8_t>>{{1, 1, 1}, {0, 0, 0}, {1, 0, 1}}) {
+    for (FakeEnvironment* environment : {&first, &second}) {
+      RILL_ASSERT_OK(environment->Reset(mask));
+      RILL_ASSERT_OK(environment->Step());
+    }
+    RILL_EXPECT_OK(first.step().CheckEqual(second.step()));
+    RILL_EXPECT_OK(
+        first.environment_step().CheckEqual(second.environment_step()));
+    RILL_EXPECT_OK(first.state().CheckEqual(second.state()));
+  }
+}
+
+TEST_P(StepTransformConformanceTest, OldStatesStayAsTheyWere) {
+  const auto transform = MakeTransform();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(step_spec(), kLanes, kSeed, transform.get()));
+  RILL_ASSERT_OK(environment.Reset({1, 1, 1}));
+  RILL_ASSERT_OK(environment.Step());
+  const TensorDict old = environment.state();
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict copy, old.Clone());
+  RILL_ASSERT_OK(environment.Reset({0, 1, 0}));
+  RILL_ASSERT_OK(environment.Step());
+  RILL_EXPECT_OK(old.CheckEqual(copy));
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_CONFORMANCE_STEP_TRANSFORM_CONFORMANCE_H_
+#define RILL_TRANSFORMS_CONFORMANCE_STEP_TRANSFORM_CONFORMANCE_H_
+
+#include <functional>
+#include <memory>
+
+#include "gtest/gtest.h"
+#include "rill/tensordict/spec.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill {
+
+// What the suite must know of a transform.
+struct StepTransformUnderTest {
+  // A fresh one; all are equal.
+  std::function<std::unique_ptr<StepTransform>()> make;
+  TensorDictSpec step_spec;  // Of whole steps before the transform.
+};
+
+// The behaviour that transforms/step_transform.h promises.
+class StepTransformConformanceTest
+    : public ::testing::TestWithParam<std::function<StepTransformUnderTest()>> {
+ protected:
+  void SetUp() override { under_test_ = GetParam()(); }
+  std::unique_ptr<StepTransform> MakeTransform() const {
+    return under_test_.make();
+  }
+  const TensorDictSpec& step_spec() const { return under_test_.step_spec; }
+
+ private:
+  StepTransformUnderTest under_test_;
+};
+
+}  // namespace rill
+
+// Runs the suite over a transform; the argument is an expression for a
+// StepTransformUnderTest, evaluated in each test:
+//   INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(Counter, CounterUnderTest());
+#define INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(prefix, ...)              \
+  INSTANTIATE_TEST_SUITE_P(                                              \
+      prefix, StepTransformConformanceTest,                              \
+      ::testing::Values(std::function<::rill::StepTransformUnderTest()>( \
+          []() -> ::rill::StepTransformUnderTest { return __VA_ARGS__; })))
+
+#endif  // RILL_TRANSFORMS_CONFORMANCE_STEP_TRANSFORM_CONFORMANCE_H_

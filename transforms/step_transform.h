@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_STEP_TRANSFORM_H_
+#define RILL_TRANSFORMS_STEP_TRANSFORM_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/option_values.h"  // IWYU pragma: export
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// What a StepTransform makes of steps, and which leaves it works on.
+struct StepPlan {
+  // Of a whole step (root, action, "next") as those behind the transform see
+  // it. A leaf below next, except rewards, stands at the root too.
+  TensorDictSpec spec;
+  // The leaves that the calls get, in this order. kRead: as it is before this
+  // transform. kUpdate: the same, changed in place. kWrite: as it is after it,
+  // new or of another layout; it keeps its values between the calls.
+  // The leaf "action" goes the other way: kRead is the action that was chosen,
+  // kWrite the one that the environment gets.
+  std::vector<BoundRows::Leaf> leaves = {};
+};
+
+// Changes the steps of an environment: what a policy sees, and what the
+// environment is told. envs/transformed_env.h makes an environment of one and
+// such transforms, resolves the leaves once and carries next over to the root.
+//
+// A transform is a pure function of its leaves and a state, and both are the
+// caller's. State: as in batch_transform.h.
+//
+// Shapes: leaves are [lanes, ...], one after another in host memory.
+// Thread-safety: immutable. A caller serialises calls that share a state.
+// Implementations pass envs/conformance (step_transform_conformance.h).
+class StepTransform {
+ public:
+  using Leaves = absl::Span<const BoundLeaf>;
+
+  virtual ~StepTransform() = default;
+
+  // "StepCounter": named in errors and checkpoints.
+  virtual absl::string_view name() const = 0;
+  // As BatchTransform::option_values.
+  virtual OptionValues option_values() const { return {}; }
+
+  // `step` is the spec of a whole step before this transform. INVALID_ARGUMENT
+  // or NOT_FOUND where the transform cannot work on such steps.
+  virtual absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const = 0;
+
+  // The state before the first reset; empty where there is none. States keep
+  // its keys, dtypes and shapes.
+  virtual absl::StatusOr<TensorDict> InitialState(int64_t /*lanes*/) const {
+    return TensorDict();
+  }
+
+  // After the lanes with mask[lane] != 0 were reset: changes the rows of these
+  // lanes in leaves of the root, and no others.
+  virtual absl::Status OnReset(absl::Span<const uint8_t> /*mask*/,
+                               Leaves /*leaves*/, TensorDict* /*state*/) const {
+    return absl::OkStatus();
+  }
+  // Before a step: from the action that was chosen to the one that the
+  // environment gets.
+  virtual absl::Status OnAction(Leaves /*leaves*/,
+                                TensorDict* /*state*/) const {
+    return absl::OkStatus();
+  }
+  // After a step: changes leaves below next.
+  virtual absl::Status OnStep(Leaves /*leaves*/, TensorDict* /*state*/) const {
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace rill
+
+#endif  // RILL_TRANSFORMS_STEP_TRANSFORM_H_

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/sample_origins.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/leaf_spec.h"
 
 namespace rill::replay_internal {
 namespace {
@@ -85,18 +87,20 @@ absl::Span<const Slot> SampleReader::SlotsOf(const SamplePlan& plan) {
   return slots_;
 }
 
-bool SampleReader::Fits(const Storage& storage,
-                        const TensorDictSpec::Leaf& want, int64_t n,
-                        const Tensor& leaf) const {
-  if (leaf.dtype() != want.spec.dtype ||
-      leaf.rank() != 1 + want.spec.shape.rank() || leaf.shape()[0] != n ||
-      leaf.shape().sizes().subspan(1) != want.spec.shape.sizes() ||
-      !leaf.is_writable() || !leaf.is_contiguous()) {
-    return false;
-  }
-  if (!storage.device().is_cpu()) return leaf.device() == storage.device();
-  return leaf.memory_kind() == MemoryKind::kPinned ||
-         leaf.memory_kind() == options_.memory.memory_kind;
+// The caller passed `out` in to be written. A mapped file is a storage's or the
+// user's: a batch makes its own memory instead.
+bool SampleReader::MayWrite(const Tensor& leaf, DType dtype, const Shape& shape,
+                            const Tensor::Options& memory) {
+  return leaf.memory_kind() != MemoryKind::kMappedFile &&
+         MayReuse(leaf, dtype, shape, /*batch_rank=*/1,
+                  {.memory = memory, .is_passed_in = true}) &&
+         IsAlone(leaf);
+}
+
+Tensor::Options SampleReader::RowMemory(const Storage& storage) const {
+  const Device device = storage.device();
+  return device.is_cpu() ? options_.memory
+                         : Tensor::Options{device, MemoryKind::kDevice};
 }
 
 // No leaf that was asked for before lies over the same bytes.
@@ -113,10 +117,13 @@ bool SampleReader::IsAlone(const Tensor& leaf) {
 // Makes rows_ of the leaves that were given; false where they do not fit.
 bool SampleReader::Adopt(const Storage& storage, int64_t n) {
   const std::vector<TensorDictSpec::Leaf>& leaves = spec_.leaves();
+  const Tensor::Options memory = RowMemory(storage);
   taken_.clear();
   for (size_t i = 0; i < leaves.size(); ++i) {
-    if (given_[i] == nullptr || !Fits(storage, leaves[i], n, *given_[i]) ||
-        !IsAlone(*given_[i])) {
+    const LeafSpec& want = leaves[i].spec;
+    if (given_[i] == nullptr ||
+        !MayWrite(*given_[i], want.dtype, Shape({n}).Concat(want.shape),
+                  memory)) {
       return false;
     }
   }
@@ -150,11 +157,7 @@ bool SampleReader::HoldsWhatWasRead() {
 }
 
 absl::Status SampleReader::MakeRows(const Storage& storage, int64_t n) {
-  const Device device = storage.device();
-  const Tensor::Options options =
-      device.is_cpu() ? options_.memory
-                      : Tensor::Options{device, MemoryKind::kDevice};
-  RILL_ASSIGN_OR_RETURN(rows_, spec_.Empty({n}, options));
+  RILL_ASSIGN_OR_RETURN(rows_, spec_.Empty({n}, RowMemory(storage)));
   return absl::OkStatus();
 }
 
@@ -242,12 +245,8 @@ absl::StatusOr<absl::Span<T>> SampleReader::OwnLeaf(absl::string_view key,
                                                     int64_t n,
                                                     TensorDict* out) {
   const Tensor* leaf = out->Find(key);
-  const bool fits = leaf != nullptr && leaf->dtype() == DTypeOf<T> &&
-                    leaf->shape() == Shape({n}) && leaf->is_writable() &&
-                    leaf->is_contiguous() &&
-                    (leaf->is_pinned() ||
-                     leaf->memory_kind() == options_.memory.memory_kind) &&
-                    IsAlone(*leaf);
+  const bool fits = leaf != nullptr &&
+                    MayWrite(*leaf, DTypeOf<T>, {n}, options_.memory);
   if (fits) return leaf->Flat<T>();
   RILL_ASSIGN_OR_RETURN(Tensor made,
                         Tensor::Empty(DTypeOf<T>, {n}, options_.memory));

@@ -14,8 +14,9 @@
 #include "absl/types/span.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/batch_leaves.h"
 #include "rill/storage/storage.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/spec_tree.h"
 #include "rill/tensordict/tensor.h"
@@ -61,8 +62,9 @@ class SampleReader {
   absl::Status ReadForUnit(const Storage& storage, absl::Span<const Slot> slots,
                            const SamplePlan& plan);
   absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
-  bool Fits(const Storage& storage, const TensorDictSpec::Leaf& want, int64_t n,
-            const Tensor& leaf) const;
+  bool MayWrite(const Tensor& leaf, DType dtype, const Shape& shape,
+                const Tensor::Options& memory);
+  Tensor::Options RowMemory(const Storage& storage) const;
   bool IsAlone(const Tensor& leaf);
   bool Adopt(const Storage& storage, int64_t n);
   bool HoldsWhatWasRead();

@@ -153,7 +153,8 @@ TEST(PinningSurvivesTransformsTest, PageableBatchOfTheCallerIsReplaced) {
   ExpectPinned(batch);
 }
 
-TEST(PinningSurvivesTransformsTest, F6_SampleIsPinnedAfterAThousandRandomChains) {
+TEST(PinningSurvivesTransformsTest,
+     F6_SampleIsPinnedAfterAThousandRandomChains) {
   const Rng rng(/*seed=*/2404, RngStream::kUser);
   for (uint64_t chain = 0; chain < 1000; ++chain) {
     Transforms transforms;

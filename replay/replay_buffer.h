@@ -17,7 +17,7 @@
 #include "rill/replay/buffer_options.h"  // IWYU pragma: export
 #include "rill/replay/buffer_stats.h"    // IWYU pragma: export
 #include "rill/replay/open_options.h"    // IWYU pragma: export
-#include "rill/replay/row_patch.h"  // IWYU pragma: export
+#include "rill/replay/row_patch.h"       // IWYU pragma: export
 #include "rill/replay/stored_trajectory.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"

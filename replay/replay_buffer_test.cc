@@ -222,7 +222,8 @@ TEST(ReplayBufferTest, ExtendTakesTimeOrLanesAndTime) {
   auto lanes = MakeBuffer(MakeStorage(10, /*lanes=*/2));
   EXPECT_THAT(lanes->Extend(time),
               StatusIs(kInvalidArgument,
-                       AllOf(HasSubstr("[4]"), HasSubstr("Options::lanes of the storage is 2"))));
+                       AllOf(HasSubstr("[4]"),
+                             HasSubstr("Options::lanes of the storage is 2"))));
   RILL_EXPECT_OK(lanes->Extend(NumberedSteps(1, 4), {.first_lane = 1}));
   EXPECT_EQ(lanes->size(), 4);
 }

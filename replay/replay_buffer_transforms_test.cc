@@ -49,7 +49,7 @@ std::unique_ptr<BatchTransform> OnRead(FunctionTransform::Function function) {
 }
 
 std::unique_ptr<BatchTransform> Recorder(std::string name,
-                                    std::vector<std::string>* calls) {
+                                         std::vector<std::string>* calls) {
   return *FunctionTransform::Create({.forward =
                                          [=](TensorDict*) {
                                            calls->push_back(name + ".forward");

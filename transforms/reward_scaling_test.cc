@@ -121,9 +121,9 @@ TEST(RewardScalingTest, OptionsOutOfRangeAreNamed) {
 TEST(RewardScalingTest, WrongOrMissingRewardIsAnError) {
   RILL_ASSERT_OK_AND_ASSIGN(auto scaling, RewardScaling::Create({.scale = 2}));
   TensorDict none({1});
-  EXPECT_THAT(scaling->Forward(&none, nullptr),
-              StatusIs(absl::StatusCode::kNotFound,
-                       HasSubstr("RewardScaling: ")));
+  EXPECT_THAT(
+      scaling->Forward(&none, nullptr),
+      StatusIs(absl::StatusCode::kNotFound, HasSubstr("RewardScaling: ")));
   TensorDict batch = BatchOf(*Tensor::From<int64_t>({1}, {1, 1}));
   EXPECT_THAT(scaling->Forward(&batch, nullptr),
               StatusIs(kInvalidArgument,

@@ -60,7 +60,8 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(
   // The sum comes before the scaling: the curve shows returns as they are.
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<StepTransform> counter,
                         StepCounter::Create({}));
-  RILL_ASSIGN_OR_RETURN(std::unique_ptr<StepTransform> sum, RewardSum::Create({}));
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<StepTransform> sum,
+                        RewardSum::Create({}));
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<StepTransform> scaling,
                         RewardScaling::Create({.scale = config.reward_scale}));
   options.transforms.push_back(std::move(counter));

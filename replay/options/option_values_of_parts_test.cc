@@ -508,8 +508,7 @@ TEST(OptionValuesOfPartsTest, FunctionTransform) {
   const auto spec = [](const TensorDictSpec& s) { return s; };
   ExpectEachReported<Options>(
       [&] {
-        return Options{
-            .forward = f, .inverse = f, .forward_spec = nullptr};
+        return Options{.forward = f, .inverse = f, .forward_spec = nullptr};
       },
       [](Options o) { return ValuesOf(FunctionTransform::Create(o)); },
       {{"forward", [](Options& o) { o.forward = nullptr; }},

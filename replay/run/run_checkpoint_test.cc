@@ -27,9 +27,9 @@
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/batch_transform.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/testing/fake_row_counter.h"
-#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 namespace {

@@ -12,8 +12,8 @@
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
-#include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/reward_scaling.h"
 
 namespace rill {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::unique_ptr<BatchTransform> Scaling(double loc, double scale,
-                                   const char* key = "next/reward") {
+                                        const char* key = "next/reward") {
   auto made = RewardScaling::Create({.scale = scale, .loc = loc, .key = key});
   RILL_EXPECT_OK(made);
   return *std::move(made);

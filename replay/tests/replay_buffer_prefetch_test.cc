@@ -196,7 +196,7 @@ TEST(ReplayBufferPrefetchTest, AnotherNumberOfItemsIsABatchOfItsOwn) {
 // --- Errors ------------------------------------------------------------------
 
 std::unique_ptr<BatchTransform> FailsAt(std::vector<int> calls,
-                                   absl::Status status) {
+                                        absl::Status status) {
   return *FunctionTransform::Create(
       {.forward = [calls = std::move(calls), status = std::move(status),
                    call = std::make_shared<int>(0)](TensorDict*) {

@@ -19,9 +19,9 @@
 #include "rill/samplers/selectors/consuming_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/batch_transform.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/testing/fake_row_counter.h"
-#include "rill/transforms/batch_transform.h"
 
 namespace rill {
 namespace {

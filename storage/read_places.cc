@@ -65,7 +65,7 @@ bool ReadPlaces::AddPlace(const Source& source, size_t leaf,
 void ReadPlaces::PassCaches(int64_t n) {
   // From here on the next batch has pushed this one out of the caches before it
   // is read, where several are used in turn. Copy and a pass over the batch
-  // were measured together (docs/performance.md, Row copies).
+  // were measured together (docs/lab/2026-11-performance-notebook.md).
   constexpr int64_t kBatchBytes = int64_t{8} << 20;
   constexpr int64_t kRowBytes = int64_t{4} << 10;
   int64_t row_bytes = 0;

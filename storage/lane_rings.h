@@ -63,8 +63,8 @@ class LaneRings {
   // Live rows, over all lanes / of one lane.
   int64_t size() const { return size_; }
   int64_t live(int64_t lane) const;
-  // All slots below are live; all that are live are, where all lanes before the
-  // last one with rows are full.
+  // Every slot in [0, live_below()) is live. If every lane before the last
+  // non-empty one is full, no other slot is.
   int64_t live_below() const { return live_below_; }
 
   // Cost: one comparison while the lanes before are full, else a division.

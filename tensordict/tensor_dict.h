@@ -223,8 +223,9 @@ class TensorDict {
   // Every leaf of float16, bfloat16, float32 or float64 cast to `dtype`, one of
   // them (INVALID_ARGUMENT); the others are shared. Host memory only.
   absl::StatusOr<TensorDict> ToDType(DType dtype) const;
-  // Of all leaves, with those of lazy stacks' members and ragged tensors'
-  // values: there is one, and all are pinned; bytes of their elements.
+  // is_pinned(): there is at least one leaf, and all leaves are pinned.
+  // size_bytes(): sum of element bytes. Both include members of lazy stacks and
+  // values of ragged tensors.
   bool is_pinned() const;
   int64_t size_bytes() const;
 

@@ -29,8 +29,7 @@ struct CommitState {
 // A state as a reader in another process sees it.
 struct CommitView {
   uint64_t number = 0;  // Grows with every state.
-  // Of two views of one generation the later one has come from the earlier by
-  // appends alone.
+  // If two views have the same generation, only appends happened between them.
   uint64_t generation = 0;
   CommitState state;
 

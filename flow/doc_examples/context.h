@@ -5,13 +5,18 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/channel/record_channel.h"
+#include "rill/flow/conformance/source_conformance.h"
 #include "rill/flow/exactly_once_sink.h"
 #include "rill/flow/sink.h"
+#include "rill/flow/source.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -22,6 +27,7 @@ extern const TensorDict batch;
 extern const TensorDictSpec spec;
 extern Sink& buffer;
 extern int64_t steps;
+absl::StatusOr<std::unique_ptr<Source>> MakeMine();
 
 }  // namespace rill::doc_examples
 

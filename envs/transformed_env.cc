@@ -70,6 +70,24 @@ absl::Status TransformedEnv::Resolve() {
   return absl::OkStatus();
 }
 
+void TransformedEnv::CopyRows(const Link& link) {
+  std::memcpy(buffers_[link.to].tensor.raw_data(),
+              buffers_[link.from].tensor.raw_data(),
+              static_cast<size_t>(buffers_[link.to].width * env_->lanes()));
+}
+
+void TransformedEnv::CopyRows(const Link& link,
+                              absl::Span<const uint8_t> mask) {
+  const int64_t width = buffers_[link.to].width;
+  for (size_t lane = 0; lane < mask.size(); ++lane) {
+    if (mask[lane] == 0) continue;
+    const int64_t at = static_cast<int64_t>(lane) * width;
+    std::memcpy(buffers_[link.to].tensor.raw_data() + at,
+                buffers_[link.from].tensor.raw_data() + at,
+                static_cast<size_t>(width));
+  }
+}
+
 void TransformedEnv::StartStates() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (!states_[i].empty()) next_states_[i] = states_[i];
@@ -92,6 +110,9 @@ absl::Status TransformedEnv::Reset(absl::Span<const uint8_t> mask,
   RILL_RETURN_IF_ERROR(env_->Reset(mask, &env_step_));
   StartStates();
   for (size_t i = 0; i < transforms_.size(); ++i) {
+    for (const Link& link : copies_[i]) {
+      if (buffers_[link.to].is_kept) CopyRows(link, mask);
+    }
     RILL_RETURN_IF_ERROR(Annotate(
         i, transforms_[i]->OnReset(mask, leaves_[i], &next_states_[i])));
   }
@@ -145,14 +166,13 @@ absl::Status TransformedEnv::Step(TensorDict* step) {
     is_checked_ = true;
   }
   for (size_t i = 0; i < transforms_.size(); ++i) {
+    for (const Link& link : copies_[i]) {
+      if (!buffers_[link.to].is_kept) CopyRows(link);
+    }
     RILL_RETURN_IF_ERROR(
         Annotate(i, transforms_[i]->OnStep(leaves_[i], &next_states_[i])));
   }
-  for (const Link& link : carried_) {
-    std::memcpy(buffers_[link.to].tensor.raw_data(),
-                buffers_[link.from].tensor.raw_data(),
-                static_cast<size_t>(buffers_[link.to].width * env_->lanes()));
-  }
+  for (const Link& link : carried_) CopyRows(link);
   std::memcpy(done_.data(), buffers_[done_buffer_].tensor.raw_data(),
               done_.size());
   CommitStates();

@@ -100,7 +100,7 @@ class TransformedEnv final : public Env {
   };
   // The buffers of the leaves so far, by their keys.
   using Current = std::map<std::string, size_t, std::less<>>;
-  // Rows that go from one buffer to another after each step.
+  // Rows that go from one buffer to another.
   struct Link {
     size_t from = 0;
     size_t to = 0;
@@ -120,8 +120,9 @@ class TransformedEnv final : public Env {
                                               Current* current);
   absl::StatusOr<size_t> FindBuffer(const BoundRows::Leaf& leaf,
                                     const Current& current) const;
+  bool IsUsedRoot(absl::string_view key) const;
   size_t WriteBuffer(const BoundRows::Leaf& leaf, const LeafSpec& spec,
-                     size_t stage, bool is_read_too, Current* current);
+                     size_t stage, bool is_needed, Current* current);
   size_t AddBuffer(absl::string_view key, const LeafSpec& spec, size_t stage);
   absl::Status SetSpecs(const TensorDictSpec& last);
   absl::Status MakeBuffers(const Current& current);
@@ -132,6 +133,8 @@ class TransformedEnv final : public Env {
                          Outer* outer);
   absl::Status Resolve();
   absl::Status CheckStep(const TensorDict& step) const;
+  void CopyRows(const Link& link);
+  void CopyRows(const Link& link, absl::Span<const uint8_t> mask);
   void StartStates();
   void CommitStates();
   absl::Status Annotate(size_t i, const absl::Status& status) const;
@@ -147,6 +150,9 @@ class TransformedEnv final : public Env {
   std::vector<Buffer> buffers_;
   std::vector<std::vector<size_t>> used_;       // Buffers of each transform.
   std::vector<std::vector<BoundLeaf>> leaves_;  // The same, resolved.
+  // Before the calls of a transform: leaves that it changes and an earlier one
+  // keeps.
+  std::vector<std::vector<Link>> copies_;
   std::vector<Link> carried_;  // From next to the kept leaves of the root.
   Outer root_;
   Outer step_;  // The action and what is below next.

@@ -106,27 +106,31 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
     if (leaf.use == LeafUse::kRead) read.insert(leaf.key);
   }
   std::vector<size_t> used(plan->leaves.size());
+  std::vector<Link> copies;
   // What is read is as it was before this transform; the action is read as it
   // is behind it.
-  for (const bool is_write : {false, true}) {
+  for (const LeafUse use :
+       {LeafUse::kRead, LeafUse::kUpdate, LeafUse::kWrite}) {
     for (size_t k = 0; k < used.size(); ++k) {
       const BoundRows::Leaf& leaf = plan->leaves[k];
-      const bool is_action = leaf.key == "action";
-      if ((leaf.use == LeafUse::kWrite) != is_write || is_action) continue;
+      if (leaf.use != use || leaf.key == "action") continue;
       const LeafSpec* spec = plan->spec.Find(leaf.key);
-      if (is_write &&
-          (spec == nullptr || !HasLayout(*spec, leaf.dtype, leaf.shape))) {
-        return Annotate(i, Misfit(leaf.key, "one that PlanSteps writes",
-                                  "it in its spec, with this layout"));
-      }
-      if (is_write) {
-        used[k] =
-            WriteBuffer(leaf, *spec, i + 1, read.contains(leaf.key), current);
+      const bool is_needed = read.contains(leaf.key) || IsUsedRoot(leaf.key);
+      if (use == LeafUse::kWrite) {
+        if (spec == nullptr || !HasLayout(*spec, leaf.dtype, leaf.shape)) {
+          return Annotate(i, Misfit(leaf.key, "one that PlanSteps writes",
+                                    "it in its spec, with this layout"));
+        }
+        used[k] = WriteBuffer(leaf, *spec, i + 1, is_needed, current);
         continue;
       }
       absl::StatusOr<size_t> found = FindBuffer(leaf, *current);
       if (!found.ok()) return Annotate(i, found.status());
       used[k] = *found;
+      if (use == LeafUse::kRead || !is_needed) continue;
+      used[k] = AddBuffer(leaf.key, buffers_[*found].spec, i + 1);
+      (*current)[leaf.key] = used[k];
+      copies.push_back({*found, used[k]});
     }
   }
   const size_t inner_action = current->find("action")->second;
@@ -162,6 +166,7 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
                               "it among the leaves of PlanSteps, kWrite"));
   }
   used_.push_back(std::move(used));
+  copies_.push_back(std::move(copies));
   return std::move(plan->spec);
 }
 
@@ -178,11 +183,23 @@ absl::StatusOr<size_t> TransformedEnv::FindBuffer(
       absl::StrCat(DTypeName(leaf.dtype), leaf.shape.ToString()));
 }
 
+// An earlier transform has the leaf of the root that `key` is or becomes: what
+// later ones make of it must not come back to it.
+bool TransformedEnv::IsUsedRoot(absl::string_view key) const {
+  const absl::string_view root = IsNext(key) ? key.substr(5) : key;
+  for (const std::vector<size_t>& used : used_) {
+    for (const size_t buffer : used) {
+      if (buffers_[buffer].key == root) return true;
+    }
+  }
+  return false;
+}
+
 size_t TransformedEnv::WriteBuffer(const BoundRows::Leaf& leaf,
                                    const LeafSpec& spec, size_t stage,
-                                   bool is_read_too, Current* current) {
+                                   bool is_needed, Current* current) {
   const auto found = current->find(leaf.key);
-  if (found != current->end() && !is_read_too &&
+  if (found != current->end() && !is_needed &&
       HasLayout(buffers_[found->second].spec, leaf.dtype, leaf.shape)) {
     return found->second;
   }
@@ -271,7 +288,7 @@ void TransformedEnv::LinkKept(const Current& current) {
     size_t from = buffers_.size();
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (buffers_[i].key == key && buffers_[i].stage <= root.stage &&
-          buffers_[i].width == root.width) {
+          HasLayout(buffers_[i].spec, root.spec.dtype, root.spec.shape)) {
         from = i;
       }
     }

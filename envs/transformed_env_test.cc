@@ -28,6 +28,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
+#include "rill/transforms/leafwise_transform.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/reward_sum.h"
 #include "rill/transforms/step_counter.h"
@@ -111,6 +112,35 @@ class WithLast final : public StepTransform {
   }
 };
 
+// next/reward becomes how far the observation has moved.
+class RewardOfMove final : public StepTransform {
+ public:
+  absl::string_view name() const override { return "RewardOfMove"; }
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    return StepPlan{
+        .spec = step,
+        .leaves = {
+            {.key = "observation", .shape = {1}},
+            {.key = "next/observation", .shape = {1}},
+            {.key = "next/reward", .shape = {1}, .use = LeafUse::kUpdate}}};
+  }
+  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
+    const absl::Span<float> rewards = leaves[2].As<float>();
+    for (size_t lane = 0; lane < rewards.size(); ++lane) {
+      rewards[lane] = leaves[1].As<float>()[lane] - leaves[0].As<float>()[lane];
+    }
+    return absl::OkStatus();
+  }
+};
+
+class Tenfold final : public LeafwiseTransform {
+ public:
+  explicit Tenfold(const std::string& key)
+      : LeafwiseTransform({key, "next/" + key}, {.scale = 10}) {}
+  absl::string_view name() const override { return "Tenfold"; }
+};
+
 // Counts its steps in a state, and fails at one of them.
 class FailsOnce final : public StepTransform {
  public:
@@ -180,6 +210,13 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> Pushed() {
 absl::StatusOr<std::unique_ptr<TransformedEnv>> Paired() {
   return With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
               std::make_unique<WithLast>(), *RewardSum::Create({}));
+}
+
+absl::StatusOr<std::unique_ptr<TransformedEnv>> Mapped() {
+  return With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
+              *RewardSum::Create({}), std::make_unique<RewardOfMove>(),
+              std::make_unique<Tenfold>("observation"),
+              std::make_unique<Tenfold>("episode_reward"));
 }
 
 absl::Status ChooseZero(const TensorDict&, Tensor* action) {
@@ -271,6 +308,36 @@ TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
               TensorElementsAre<double>(-1, 0, 0, 1, 1, 2, -1, 0, 0, 1));
   EXPECT_THAT(*lane.Find("next/observation"),
               TensorElementsAre<double>(0, 1, 1, 2, 2, 3, 0, 1, 1, 2));
+}
+
+// A later one maps leaves in place; its changes are carried over to the root.
+TEST(TransformedEnvTest, ATransformReadsARootAsItWasBeforeLaterOnes) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
+                     std::make_unique<RewardOfMove>(),
+                     std::make_unique<Tenfold>("observation")));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
+                            Rollout(*env, ChooseZero, {.max_steps = 5}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
+  EXPECT_THAT(*lane.Find("observation"),
+              TensorElementsAre<float>(0, 10, 20, 0, 10));
+  EXPECT_THAT(*lane.Find("next/observation"),
+              TensorElementsAre<float>(10, 20, 30, 10, 20));
+  EXPECT_THAT(*lane.Find("next/reward"),
+              TensorElementsAre<float>(1, 1, 1, 1, 1));
+}
+
+TEST(TransformedEnvTest, AWrittenRootKeepsItsValuesWhateverLaterOnesMake) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      With(MakeCountingEnv({.episode_steps = 100}), *RewardSum::Create({}),
+           std::make_unique<Tenfold>("episode_reward")));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
+                            Rollout(*env, ChooseZero, {.max_steps = 3}));
+  EXPECT_THAT(*batch.Find("next/episode_reward"),
+              TensorElementsAre<float>(10, 30, 60));
+  EXPECT_THAT(*batch.Find("episode_reward"),
+              TensorElementsAre<float>(0, 10, 30));
 }
 
 TEST(TransformedEnvTest, TransformedEnvironmentsNest) {
@@ -412,6 +479,8 @@ INSTANTIATE_TEST_SUITE_P(Counting, EnvConformanceTest,
                          ::testing::Values([] { return Counting(); }));
 INSTANTIATE_TEST_SUITE_P(Pushed, EnvConformanceTest,
                          ::testing::Values([] { return Pushed(); }));
+INSTANTIATE_TEST_SUITE_P(Mapped, EnvConformanceTest,
+                         ::testing::Values([] { return Mapped(); }));
 INSTANTIATE_TEST_SUITE_P(Paired, EnvConformanceTest,
                          ::testing::Values([] { return Paired(); }));
 

@@ -89,10 +89,11 @@ absl::Span<const Slot> SampleReader::SlotsOf(const SamplePlan& plan) {
 
 // The caller passed `out` in to be written. A mapped file is a storage's or the
 // user's: a batch makes its own memory instead.
-bool SampleReader::MayWrite(const Tensor& leaf, DType dtype, const Shape& shape,
+bool SampleReader::MayWrite(const Tensor& leaf, DType dtype, int64_t n,
+                            const Shape& row_shape,
                             const Tensor::Options& memory) {
   return leaf.memory_kind() != MemoryKind::kMappedFile &&
-         MayReuse(leaf, dtype, shape, /*batch_rank=*/1,
+         MayReuse(leaf, dtype, {n}, row_shape,
                   {.memory = memory, .is_passed_in = true}) &&
          IsAlone(leaf);
 }
@@ -122,8 +123,7 @@ bool SampleReader::Adopt(const Storage& storage, int64_t n) {
   for (size_t i = 0; i < leaves.size(); ++i) {
     const LeafSpec& want = leaves[i].spec;
     if (given_[i] == nullptr ||
-        !MayWrite(*given_[i], want.dtype, Shape({n}).Concat(want.shape),
-                  memory)) {
+        !MayWrite(*given_[i], want.dtype, n, want.shape, memory)) {
       return false;
     }
   }
@@ -245,8 +245,8 @@ absl::StatusOr<absl::Span<T>> SampleReader::OwnLeaf(absl::string_view key,
                                                     int64_t n,
                                                     TensorDict* out) {
   const Tensor* leaf = out->Find(key);
-  const bool fits = leaf != nullptr &&
-                    MayWrite(*leaf, DTypeOf<T>, {n}, options_.memory);
+  const bool fits =
+      leaf != nullptr && MayWrite(*leaf, DTypeOf<T>, n, {}, options_.memory);
   if (fits) return leaf->Flat<T>();
   RILL_ASSIGN_OR_RETURN(Tensor made,
                         Tensor::Empty(DTypeOf<T>, {n}, options_.memory));

@@ -62,8 +62,8 @@ class SampleReader {
   absl::Status ReadForUnit(const Storage& storage, absl::Span<const Slot> slots,
                            const SamplePlan& plan);
   absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
-  bool MayWrite(const Tensor& leaf, DType dtype, const Shape& shape,
-                const Tensor::Options& memory);
+  bool MayWrite(const Tensor& leaf, DType dtype, int64_t n,
+                const Shape& row_shape, const Tensor::Options& memory);
   Tensor::Options RowMemory(const Storage& storage) const;
   bool IsAlone(const Tensor& leaf);
   bool Adopt(const Storage& storage, int64_t n);

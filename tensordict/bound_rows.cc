@@ -41,20 +41,26 @@ bool IsReached(const Tensor& tensor, const Tensor::Options& memory) {
              : tensor.is_host();
 }
 
-bool HasLayout(const Tensor& tensor, DType dtype, const Shape& shape) {
-  return tensor.dtype() == dtype && tensor.shape() == shape;
+bool HasLayout(const Tensor& tensor, DType dtype, const Shape& batch_shape,
+               const Shape& row_shape) {
+  const absl::Span<const int64_t> sizes = tensor.shape().sizes();
+  const auto rank = static_cast<size_t>(batch_shape.rank());
+  return tensor.dtype() == dtype &&
+         tensor.rank() == batch_shape.rank() + row_shape.rank() &&
+         sizes.subspan(0, rank) == batch_shape.sizes() &&
+         sizes.subspan(rank) == row_shape.sizes();
 }
 
 }  // namespace
 
-bool MayReuse(const Tensor& tensor, DType dtype, const Shape& shape,
-              int batch_rank, const ReuseRules& rules) {
+bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
+              const Shape& row_shape, const ReuseRules& rules) {
   const bool lies_right =
       IsReached(tensor, rules.memory) &&
       (rules.memory.memory_kind != MemoryKind::kPinned || tensor.is_pinned());
-  return HasLayout(tensor, dtype, shape) && tensor.is_writable() &&
-         lies_right &&
-         HasFittingLayout(tensor, batch_rank, rules.allow_strides) &&
+  return HasLayout(tensor, dtype, batch_shape, row_shape) &&
+         tensor.is_writable() && lies_right &&
+         HasFittingLayout(tensor, batch_shape.rank(), rules.allow_strides) &&
          (rules.is_passed_in || tensor.buffer().use_count() == 1);
 }
 
@@ -98,7 +104,6 @@ absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
 }
 
 absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
-                                  const Shape& shape,
                                   const TensorDict& batch) const {
   const Leaf& leaf = leaves_[i];
   if (found == nullptr) {
@@ -106,11 +111,11 @@ absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
     return absl::Status(status.code(),
                         absl::StrCat(caller_, ": ", status.message()));
   }
-  if (!HasLayout(*found, leaf.dtype, shape)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller_, ": \"", leaf.key, "\": got ",
-                     DTypeName(found->dtype()), found->shape().ToString(),
-                     ", want ", DTypeName(leaf.dtype), shape.ToString()));
+  if (!HasLayout(*found, leaf.dtype, batch_shape_, leaf.shape)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller_, ": \"", leaf.key, "\": got ", DTypeName(found->dtype()),
+        found->shape().ToString(), ", want ", DTypeName(leaf.dtype),
+        batch_shape_.Concat(leaf.shape).ToString()));
   }
   if (IsReached(*found, rules_.memory)) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -170,11 +175,11 @@ void BoundRows::FindOverlaps() {
 }
 
 // What takes the place of a leaf that may not be used as it is.
-absl::StatusOr<Tensor> BoundRows::MakeFit(size_t i, const Tensor* found,
-                                          const Shape& shape) {
+absl::StatusOr<Tensor> BoundRows::MakeFit(size_t i, const Tensor* found) {
   const Leaf& leaf = leaves_[i];
   if (leaf.use != LeafUse::kWrite) return found->Clone();
-  return Tensor::Empty(leaf.dtype, shape, rules_.memory);
+  return Tensor::Empty(leaf.dtype, batch_shape_.Concat(leaf.shape),
+                       rules_.memory);
 }
 
 void BoundRows::Set(size_t i, const Tensor& tensor) {
@@ -202,24 +207,23 @@ absl::Status BoundRows::BindLeaf(size_t i, const TensorDict& batch) {
   const Leaf& leaf = leaves_[i];
   const Tensor* const found = found_[i];
   const int rank = batch_shape_.rank();
-  const Shape shape = batch_shape_.Concat(leaf.shape);
   if (found == nullptr && leaf.is_optional && leaf.use != LeafUse::kWrite) {
     bound_[i] = BoundLeaf();
     return absl::OkStatus();
   }
   if (leaf.use != LeafUse::kWrite) {
-    RILL_RETURN_IF_ERROR(CheckLeaf(i, found, shape, batch));
+    RILL_RETURN_IF_ERROR(CheckLeaf(i, found, batch));
   }
-  const bool fits =
-      leaf.use == LeafUse::kRead
-          ? HasFittingLayout(*found, rank, rules_.allow_strides)
-          : found != nullptr &&
-                MayReuse(*found, leaf.dtype, shape, rank, rules_) &&
-                overlaps_[i] == 0;
+  const bool fits = leaf.use == LeafUse::kRead
+                        ? HasFittingLayout(*found, rank, rules_.allow_strides)
+                        : found != nullptr &&
+                              MayReuse(*found, leaf.dtype, batch_shape_,
+                                       leaf.shape, rules_) &&
+                              overlaps_[i] == 0;
   if (fits) {
     Set(i, *found);
   } else {
-    RILL_ASSIGN_OR_RETURN(Tensor made, MakeFit(i, found, shape));
+    RILL_ASSIGN_OR_RETURN(Tensor made, MakeFit(i, found));
     Set(i, made);
     if (leaf.use == LeafUse::kRead) {
       copies_.push_back(std::move(made));

@@ -49,9 +49,8 @@ struct ReuseRules {
 // - it is contiguous, or its rows are and strides are allowed,
 // - nobody else holds its buffer, or the caller passed it in.
 // BoundRows adds: its bytes are no other leaf's of the batch.
-// `batch_rank`: leading dimensions of `shape` that count rows.
-bool MayReuse(const Tensor& tensor, DType dtype, const Shape& shape,
-              int batch_rank, const ReuseRules& rules);
+bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
+              const Shape& row_shape, const ReuseRules& rules);
 
 // A leaf whose rows are found: row i of a batch [n] is the `width` bytes at
 // data + i * strides[0]; row (i, j) of a batch [n, m] those at data +
@@ -158,10 +157,9 @@ class BoundRows {
   absl::Status Resolve(const TensorDict& batch);
   absl::Status BindAll(const TensorDict& batch);
   absl::Status BindLeaf(size_t i, const TensorDict& batch);
-  absl::Status CheckLeaf(size_t i, const Tensor* found, const Shape& shape,
+  absl::Status CheckLeaf(size_t i, const Tensor* found,
                          const TensorDict& batch) const;
-  absl::StatusOr<Tensor> MakeFit(size_t i, const Tensor* found,
-                                 const Shape& shape);
+  absl::StatusOr<Tensor> MakeFit(size_t i, const Tensor* found);
   Extent ExtentOf(const Tensor& tensor) const;
   static bool Overlap(const Extent& a, const Extent& b);
   void FindOverlaps();

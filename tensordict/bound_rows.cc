@@ -214,6 +214,14 @@ absl::Status BoundRows::BindLeaf(size_t i, const TensorDict& batch) {
   if (leaf.use != LeafUse::kWrite) {
     RILL_RETURN_IF_ERROR(CheckLeaf(i, found, batch));
   }
+  BoundLeaf& bound = bound_[i];
+  if (leaf.use == LeafUse::kRead && is_same_shape_ && bound.is_flat &&
+      bound.data == found->raw_data() && bound.rows == rows_ &&
+      found->is_contiguous()) {
+    bound.is_writable = found->is_writable();
+    bound.device = found->device();
+    return absl::OkStatus();
+  }
   const bool fits = leaf.use == LeafUse::kRead
                         ? HasFittingLayout(*found, rank, rules_.allow_strides)
                         : found != nullptr &&
@@ -245,6 +253,7 @@ absl::Status BoundRows::BindAll(const TensorDict& batch) {
 }
 
 absl::Status BoundRows::Resolve(const TensorDict& batch) {
+  is_same_shape_ = batch_shape_ == batch.batch_shape();
   batch_shape_ = batch.batch_shape();
   rows_ = batch_shape_.num_elements();
   copies_.clear();

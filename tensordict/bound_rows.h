@@ -171,6 +171,7 @@ class BoundRows {
   std::optional<SpecTree> tree_;
   bool writes_ = false;  // There is a leaf that is not only read.
   Shape batch_shape_ = {};
+  bool is_same_shape_ = false;  // As in the Bind before.
   int64_t rows_ = 0;
   bool is_whole_ = false;
   std::vector<BoundLeaf> bound_;

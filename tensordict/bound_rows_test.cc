@@ -225,6 +225,17 @@ TEST(BoundRowsTest, BindsTheSameLeavesOfAnotherBatch) {
   }
 }
 
+TEST(BoundRowsTest, TheSameBytesMayBeABatchOfAnotherShape) {
+  const Tensor bytes = Iota<float>({12, 2});
+  BoundRows rows = Bound(LeafUse::kRead, {.allow_strides = true});
+  for (const int64_t n : {2, 2, 3, 4}) {
+    TensorDict batch({n, 12 / n});
+    ASSERT_THAT(batch.Set("value", *bytes.ViewAs({n, 12 / n, 2})), IsOk());
+    ASSERT_THAT(rows.Bind(batch), IsOk());
+    EXPECT_THAT(rows[0].strides, ElementsAre(12 / n * 8, 8));
+  }
+}
+
 TEST(BoundRowsTest, TellsWhetherTheBatchHoldsAnythingElse) {
   TensorDict batch = BatchOf(Iota<float>({3, 2}));
   BoundRows rows = Bound(LeafUse::kRead);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,6 +12,7 @@
 #include "rill/replay/draw_gate.h"
 #include "rill/replay/stored_trajectory.h"
 #include "rill/replay/testing/numbered_steps.h"
+#include "rill/replay/testing/watched_storage.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::replay_internal {
@@ -62,6 +64,22 @@ TEST(TrajectoryWalkTest, RowsThatAreClearedOnTheWayAreNoError) {
   EXPECT_THAT(walk->Next(&trajectory), IsOk());
   RILL_ASSERT_OK(storage->Clear());
   EXPECT_THAT(Rest(walk.get()), IsEmpty());
+}
+
+// The read fails then: nobody asks with which code.
+TEST(TrajectoryWalkTest, RowsThatAreClearedDuringTheirReadAreNoError) {
+  WatchedStorage storage(MakeStorage(20));
+  DrawGate gate;
+  RILL_ASSERT_OK(storage.Extend(NumberedSteps(1, 4), {}));
+  const TrajectoryFilter all;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto walk,
+                            TrajectoryWalk::Begin(&all, &storage, &gate));
+  storage.HoldReads();
+  std::thread reader([&] { EXPECT_THAT(Rest(walk.get()), IsEmpty()); });
+  storage.AwaitHeldReads(1);
+  RILL_EXPECT_OK(storage.Clear());
+  storage.LetReads();
+  reader.join();
 }
 
 TEST(TrajectoryWalkTest, AnOverwrittenTrajectoryIsGivenAsItIsThen) {

@@ -36,6 +36,28 @@ std::unique_ptr<BatchTransform> Inverse(FunctionTransform::Function function) {
   return *FunctionTransform::Create({.inverse = std::move(function)});
 }
 
+// Counts the rows that were written.
+class Learner final : public BatchTransform {
+ public:
+  absl::string_view name() const override { return "Learner"; }
+  bool is_stateful() const override { return true; }
+  absl::StatusOr<TensorDict> InitialState() const override {
+    return StateOf(0);
+  }
+  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override {
+    *state = StateOf(*state->Get("rows")->Item<int64_t>() +
+                     batch->batch_shape().num_elements());
+    return absl::OkStatus();
+  }
+
+ private:
+  static TensorDict StateOf(int64_t rows) {
+    TensorDict state;
+    RILL_EXPECT_OK(state.Set("rows", *Tensor::From<int64_t>({rows}, Shape())));
+    return state;
+  }
+};
+
 // A path over 8 slots of one lane, and what it needs.
 struct Fixture {
   explicit Fixture(std::unique_ptr<BatchTransform> transform = nullptr,
@@ -98,6 +120,16 @@ TEST(WritePathTest, ARefusedBatchChangesNothing) {
   EXPECT_EQ(inverses, 2);
   RILL_ASSERT_OK(fixture.path->Extend(NumberedSteps(1, 3, 3), {}, 0));
   EXPECT_EQ(fixture.storage->size(), 6);
+}
+
+TEST(WritePathTest, ARefusedBatchTeachesTheTransformsNothing) {
+  Fixture fixture(std::make_unique<Learner>());
+  RILL_ASSERT_OK(fixture.path->Extend(NumberedSteps(1, 3), {}, 0));
+  TensorDict other({1, 3});
+  RILL_ASSERT_OK(other.Set("other", *Tensor::Zeros(DType::kInt64, {1, 3})));
+  EXPECT_FALSE(fixture.path->Extend(other, {}, 0).ok());
+  const TensorDict state = fixture.transforms->SaveState();
+  EXPECT_EQ(*state.Get("0/rows")->Item<int64_t>(), 3);
 }
 
 TEST(WritePathTest, AnInverseThatFailsWritesNothing) {

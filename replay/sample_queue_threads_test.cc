@@ -94,7 +94,7 @@ TEST(SampleQueueThreadsTest, BatchesAreThoseOfOneThread) {
   for (int i = 0; i < kBatches; ++i) want.push_back(plain.Next());
   for (const int64_t prefetch : {1, 2, 7}) {
     for (const int threads : {1, 3}) {
-      int64_t seen = 0;  // Transforms are called one at a time.
+      std::atomic<int64_t> seen = 0;
       Fixture fixture(prefetch, [&seen](TensorDict*) {
         ++seen;
         return absl::OkStatus();

@@ -53,8 +53,9 @@ class RunCheckpoint;
 //
 // Thread-safety: thread-safe. Batches are numbered in the order of their draws;
 //   a draw that fails uses up no number. Samples and writes go side by side,
-//   Save and Clear alone. Transforms are called one at a time; they must not
-//   call the buffer, nor write to its storage.
+//   Save and Clear alone. Transforms without a state are called from all
+//   threads at once, those with one one at a time, in the order of batches;
+//   they must not call the buffer, nor write to its storage.
 // Reproducible: the same seed, order of calls and N give the same batches, for
 //   any number of threads; N = 0 and N > 0 agree where nothing is written or
 //   updated between samples. Where another buffer writes to the same storage a

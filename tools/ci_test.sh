@@ -26,7 +26,7 @@ put test "5 0 1"
 put sanitize "3 0 0"
 put peer_exchange "0 0 0"
 printf '#!/bin/sh\n' >tools/setup
-printf '#!/bin/sh\n[ "$1" != --version ] || echo "bazel no_version"\n[ "$1" != query ] || echo "//device/cuda:a_test"\n' \
+printf '#!/bin/sh\n[ "$1" != --version ] || echo "bazel no_version"\n[ "$1" != query ] || echo "//device/cuda:a_test"\n[ "$1" != fetch ] || [ ! -e "$HOME/no_pip" ]\n' \
   >path/bazel
 cat >tools/reached_tests.py <<'PYTHON'
 import os, sys
@@ -64,6 +64,14 @@ done
 want "$CALLS" "^test --config=cuda //device/cuda:a_test$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan //a:reached_test$"
+passed_commit=$(git rev-parse HEAD)
+
+# Without the toolkit its targets are skipped, and said to be.
+touch "$HOME/no_pip"
+run 0
+want home/out "cuda: SKIPPED"
+want home/out "^11 passed, 0 failed, 2 skipped$"
+rm "$HOME/no_pip"
 passed_commit=$(git rev-parse HEAD)
 
 # Counted from the commit that passed, also after one that did not.

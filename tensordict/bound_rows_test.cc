@@ -269,7 +269,9 @@ TEST(BoundRowsTest, RandomBatchesKeepTheirValuesAndTheirHolders) {
       const std::string key =
           absl::StrCat(k % 2 == 0 ? "" : "next/", "leaf", k);
       Tensor tensor = Iota<float>({4, 3});
-      for (float& v : *tensor.Flat<float>()) v += 100.0f * (k + 1);
+      for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+        tensor.data<float>()[i] += 100.0f * static_cast<float>(k + 1);
+      }
       if (draw(4 * k, 3) == 0) tensor = *Iota<float>({4, 2, 3}).Select(1, 1);
       ASSERT_THAT(batch.Set(key, tensor), IsOk());
       Tensor copy = *tensor.Clone();

@@ -207,7 +207,9 @@ TEST(SyncCollectorTest, ARefusedBatchCountsAndIsOfferedAgain) {
   FunctionSink sink([&](const TensorDict& batch, const WriteInfo& info) {
     offered.push_back(info.sequence);
     if (offered.size() % 2 == 1) return absl::ResourceExhaustedError("full");
-    for (const float x : *batch.Flat<float>("observation")) seen.push_back(x);
+    const Tensor& observation = *batch.Find("observation");
+    seen.insert(seen.end(), observation.data<float>(),
+                observation.data<float>() + observation.num_elements());
     return absl::OkStatus();
   });
   EXPECT_THAT(collector->CollectInto(sink),

@@ -135,13 +135,11 @@ BoundRows::Extent BoundRows::ExtentOf(const Tensor& tensor) const {
     const int64_t reach = tensor.strides_bytes()[d] * (tensor.shape()[d] - 1);
     (reach < 0 ? begin : end) += reach;
   }
+  if (tensor.is_contiguous() || batch_shape_.rank() != 1) return {begin, end};
   return {.begin = begin,
           .end = end,
-          .stride = tensor.is_contiguous() || batch_shape_.rank() != 1
-                        ? 0
-                        : tensor.strides_bytes()[0],
-          .width = DTypeSize(tensor.dtype()) * tensor.num_elements() /
-                   batch_shape_[0]};
+          .stride = tensor.strides_bytes()[0],
+          .width = tensor.size_bytes() / batch_shape_[0]};
 }
 
 bool BoundRows::Overlap(const Extent& a, const Extent& b) {
@@ -216,7 +214,7 @@ absl::Status BoundRows::BindLeaf(size_t i, const TensorDict& batch) {
   }
   BoundLeaf& bound = bound_[i];
   if (leaf.use == LeafUse::kRead && is_same_shape_ && bound.is_flat &&
-      bound.data == found->raw_data() && bound.rows == rows_ &&
+      bound.data != nullptr && bound.data == found->raw_data() &&
       found->is_contiguous()) {
     bound.is_writable = found->is_writable();
     bound.device = found->device();

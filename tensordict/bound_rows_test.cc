@@ -236,6 +236,36 @@ TEST(BoundRowsTest, TheSameBytesMayBeABatchOfAnotherShape) {
   }
 }
 
+TEST(BoundRowsTest, ABatchMayBeOneRowOrNone) {
+  TensorDict one;
+  ASSERT_THAT(one.Set("value", Iota<float>({2})), IsOk());
+  TensorDict none({0});
+  ASSERT_THAT(none.Set("value", Iota<float>({0, 2})), IsOk());
+  for (const LeafUse use :
+       {LeafUse::kRead, LeafUse::kUpdate, LeafUse::kWrite}) {
+    BoundRows rows = Bound(use);
+    ASSERT_THAT(rows.Bind(&one), IsOk());
+    EXPECT_EQ(rows.rows(), 1);
+    EXPECT_EQ(rows[0].As<float>().size(), 2u);
+    ASSERT_THAT(rows.Bind(&none), IsOk());
+    EXPECT_EQ(rows[0].width, 8);
+    EXPECT_EQ(rows[0].As<float>().size(), 0u);
+  }
+}
+
+// What an error leaves is not taken for the leaves of a batch without rows.
+TEST(BoundRowsTest, BindsABatchWithoutRowsAfterAnError) {
+  BoundRows rows = *BoundRows::Create(
+      "Test", {{"value", DType::kInt64, {2}}, {"other", DType::kInt64, {}}});
+  TensorDict batch({0});
+  ASSERT_THAT(batch.Set("value", Iota<int64_t>({0, 2})), IsOk());
+  EXPECT_FALSE(rows.Bind(batch).ok());
+  ASSERT_THAT(batch.Set("other", Iota<int64_t>({0})), IsOk());
+  ASSERT_THAT(rows.Bind(batch), IsOk());
+  EXPECT_EQ(rows[0].dtype, DType::kInt64);
+  EXPECT_EQ(rows[0].width, 16);
+}
+
 TEST(BoundRowsTest, TellsWhetherTheBatchHoldsAnythingElse) {
   TensorDict batch = BatchOf(Iota<float>({3, 2}));
   BoundRows rows = Bound(LeafUse::kRead);

@@ -32,9 +32,8 @@ namespace rill {
 // Thread-safety: that of Source. Device/Stream: host only; touches no other
 //   device.
 // Cost: one environment step, one policy call and one copy of the leaves a time
-//   step. Batches reuse one array a leaf. What allocates after the first batch:
-//   the dictionary that Next returns (not its bytes), a random action, and,
-//   where there are transforms, the step that they get.
+//   step. Batches reuse one array a leaf. After the first batch only the
+//   dictionary that Next returns (not its bytes) and random actions allocate.
 //
 // Example (SyncCollectorTest.Example runs it):
 //   SyncCollector::Options options;

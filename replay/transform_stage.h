@@ -22,8 +22,8 @@
 
 namespace rill::replay_internal {
 
-// All that a replay buffer does with its transforms: Forward on samples in the
-// order of their batch numbers, Inverse on writes, their specs, their state.
+// All that a replay buffer does with its transforms: Forward on samples, Inverse
+// on writes, their specs, their state.
 //
 // Every batch number from 0 (or LoadState's) on calls Forward or Skip, once.
 // Where no transform has a state, batches and writes go through them at once,

@@ -123,7 +123,7 @@ absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
                    found->device().ToString(), ", want ",
                    rules_.memory.memory_kind == MemoryKind::kDevice
                        ? rules_.memory.device.ToString()
-                       : "host memory; put ToDevice behind this transform"));
+                       : "host memory; copy it there first"));
 }
 
 // None where there are no elements.

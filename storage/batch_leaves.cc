@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
 
 namespace rill::storage_internal {
@@ -55,18 +56,6 @@ absl::Status WrongKeys(absl::string_view caller, const TensorDictSpec& spec,
   return absl::InvalidArgumentError(absl::StrCat(
       caller, ": keys: ", got, ", want ", allow_part ? "some of {" : "{",
       absl::StrJoin(known, ", "), "}"));
-}
-
-// The strides behind the batch dimensions are row-major without gaps.
-bool HasDenseRows(const Tensor& tensor, int batch_rank) {
-  int64_t stride = DTypeSize(tensor.dtype());
-  for (int d = tensor.rank() - 1; d >= batch_rank; --d) {
-    if (tensor.shape()[d] != 1 && tensor.strides_bytes()[d] != stride) {
-      return false;
-    }
-    stride *= tensor.shape()[d];
-  }
-  return true;
 }
 
 }  // namespace

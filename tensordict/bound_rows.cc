@@ -14,18 +14,6 @@ namespace {
 
 constexpr int kMaxStridedRank = 2;
 
-// The dimensions behind the batch's are row-major without gaps.
-bool HasDenseRows(const Tensor& tensor, int batch_rank) {
-  int64_t stride = DTypeSize(tensor.dtype());
-  for (int d = tensor.rank() - 1; d >= batch_rank; --d) {
-    if (tensor.shape()[d] != 1 && tensor.strides_bytes()[d] != stride) {
-      return false;
-    }
-    stride *= tensor.shape()[d];
-  }
-  return true;
-}
-
 bool HasFittingLayout(const Tensor& tensor, int batch_rank,
                       bool allow_strides) {
   return tensor.is_contiguous() ||
@@ -52,6 +40,17 @@ bool HasLayout(const Tensor& tensor, DType dtype, const Shape& batch_shape,
 }
 
 }  // namespace
+
+bool HasDenseRows(const Tensor& tensor, int batch_rank) {
+  int64_t stride = DTypeSize(tensor.dtype());
+  for (int d = tensor.rank() - 1; d >= batch_rank; --d) {
+    if (tensor.shape()[d] != 1 && tensor.strides_bytes()[d] != stride) {
+      return false;
+    }
+    stride *= tensor.shape()[d];
+  }
+  return true;
+}
 
 bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
               const Shape& row_shape, const ReuseRules& rules) {
@@ -87,20 +86,6 @@ absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
   rows.extents_.resize(rows.leaves_.size());
   rows.overlaps_.resize(rows.leaves_.size());
   return rows;
-}
-
-absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
-                                            const TensorDictSpec& spec,
-                                            LeafUse use,
-                                            const ReuseRules& rules) {
-  std::vector<Leaf> leaves;
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    leaves.push_back({.key = leaf.key,
-                      .dtype = leaf.spec.dtype,
-                      .shape = leaf.spec.shape,
-                      .use = use});
-  }
-  return Create(std::move(caller), std::move(leaves), rules);
 }
 
 absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
@@ -205,10 +190,6 @@ absl::Status BoundRows::BindLeaf(size_t i, const TensorDict& batch) {
   const Leaf& leaf = leaves_[i];
   const Tensor* const found = found_[i];
   const int rank = batch_shape_.rank();
-  if (found == nullptr && leaf.is_optional && leaf.use != LeafUse::kWrite) {
-    bound_[i] = BoundLeaf();
-    return absl::OkStatus();
-  }
   if (leaf.use != LeafUse::kWrite) {
     RILL_RETURN_IF_ERROR(CheckLeaf(i, found, batch));
   }
@@ -241,10 +222,9 @@ absl::Status BoundRows::BindLeaf(size_t i, const TensorDict& batch) {
 }
 
 absl::Status BoundRows::BindAll(const TensorDict& batch) {
-  is_whole_ = tree_->Find(batch, &found_);
+  tree_->Find(batch, &found_);
   if (writes_) FindOverlaps();
   for (size_t i = 0; i < leaves_.size(); ++i) {
-    is_whole_ = is_whole_ && found_[i] != nullptr;
     RILL_RETURN_IF_ERROR(BindLeaf(i, batch));
   }
   return absl::OkStatus();

@@ -17,7 +17,6 @@
 #include "rill/device/device.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/spec.h"
 #include "rill/tensordict/spec_tree.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -52,12 +51,14 @@ struct ReuseRules {
 bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
               const Shape& row_shape, const ReuseRules& rules);
 
+// The dimensions behind the first `batch_rank` are row-major without gaps.
+bool HasDenseRows(const Tensor& tensor, int batch_rank);
+
 // A leaf whose rows are found: row i of a batch [n] is the `width` bytes at
 // data + i * strides[0]; row (i, j) of a batch [n, m] those at data +
 // i * strides[0] + j * strides[1]. The bytes of one row have no gaps.
 // Thread-safety: thread-compatible; the bytes are the users' to synchronise.
 struct BoundLeaf {
-  // Null where the leaf is optional and missing.
   std::byte* data = nullptr;
   int64_t strides[2] = {0, 0};
   int64_t width = 0;
@@ -107,8 +108,6 @@ class BoundRows {
     DType dtype = DType::kFloat32;
     Shape shape = {};  // Of a row.
     LeafUse use = LeafUse::kRead;
-    // It may be missing; only of leaves that are read or updated.
-    bool is_optional = false;
   };
 
   BoundRows() = default;
@@ -117,11 +116,6 @@ class BoundRows {
   // is malformed or stands twice.
   static absl::StatusOr<BoundRows> Create(std::string caller,
                                           std::vector<Leaf> leaves,
-                                          const ReuseRules& rules = {});
-  // All leaves of a spec.
-  static absl::StatusOr<BoundRows> Create(std::string caller,
-                                          const TensorDictSpec& spec,
-                                          LeafUse use,
                                           const ReuseRules& rules = {});
 
   // Resolves the leaves of `batch`; any further entries are ignored. A leaf to
@@ -135,13 +129,8 @@ class BoundRows {
   absl::Status Bind(const TensorDict& batch);
 
   const BoundLeaf& operator[](size_t i) const { return bound_[i]; }
-  absl::Span<const BoundLeaf> leaves() const { return bound_; }
-  absl::Span<const Leaf> wanted() const { return leaves_; }
-  // Of the batch that is bound; its number of rows.
-  const Shape& batch_shape() const { return batch_shape_; }
+  // Of the batch that is bound, over all its dimensions.
   int64_t rows() const { return rows_; }
-  // The batch held nothing but these leaves, each of them.
-  bool is_whole() const { return is_whole_; }
 
  private:
   // The bytes from the first to the last of a leaf; of a strided one the
@@ -173,7 +162,6 @@ class BoundRows {
   Shape batch_shape_ = {};
   bool is_same_shape_ = false;  // As in the Bind before.
   int64_t rows_ = 0;
-  bool is_whole_ = false;
   std::vector<BoundLeaf> bound_;
   std::vector<const Tensor*> found_;
   std::vector<Extent> extents_;

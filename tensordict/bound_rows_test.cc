@@ -266,23 +266,6 @@ TEST(BoundRowsTest, BindsABatchWithoutRowsAfterAnError) {
   EXPECT_EQ(rows[0].width, 16);
 }
 
-TEST(BoundRowsTest, TellsWhetherTheBatchHoldsAnythingElse) {
-  TensorDict batch = BatchOf(Iota<float>({3, 2}));
-  BoundRows rows = Bound(LeafUse::kRead);
-  ASSERT_THAT(rows.Bind(batch), IsOk());
-  EXPECT_TRUE(rows.is_whole());
-  ASSERT_THAT(batch.Set("more/leaf", Iota<float>({3})), IsOk());
-  ASSERT_THAT(rows.Bind(batch), IsOk());
-  EXPECT_FALSE(rows.is_whole());
-}
-
-TEST(BoundRowsTest, OptionalLeavesMayBeMissing) {
-  BoundRows rows =
-      *BoundRows::Create("Test", {{.key = "next/value", .is_optional = true}});
-  ASSERT_THAT(rows.Bind(TensorDict({3})), IsOk());
-  EXPECT_EQ(rows[0].data, nullptr);
-}
-
 // Any mix of uses, holders and layouts: what is read is what was there, and no
 // byte changes that somebody else holds.
 TEST(BoundRowsTest, RandomBatchesKeepTheirValuesAndTheirHolders) {

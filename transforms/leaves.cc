@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/leaves.h"
 
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/bound_rows.h"
 
 namespace rill::transforms_internal {
 namespace {
@@ -34,11 +34,6 @@ absl::StatusOr<Tensor> CopyOfLeaf(absl::string_view key, const Tensor& leaf,
   return copy;
 }
 
-// Nobody but one Tensor object holds the bytes.
-bool HasOneHolder(const Tensor& leaf) {
-  return leaf.buffer() != nullptr && leaf.buffer().use_count() == 1;
-}
-
 }  // namespace
 
 absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
@@ -54,23 +49,10 @@ absl::StatusOr<Tensor> WritableLeaf(absl::string_view caller,
   return CopyOfLeaf(key, *leaf, dict);
 }
 
-absl::StatusOr<Tensor> OwnLeaf(absl::string_view caller, absl::string_view key,
-                               TensorDict* dict) {
-  RILL_ASSIGN_OR_RETURN(const Tensor* leaf, FindOnHost(caller, key, *dict));
-  const bool is_own =
-      HasOneHolder(*leaf) && leaf->is_writable() && leaf->is_contiguous();
-  if (is_own) return *leaf;
-  return CopyOfLeaf(key, *leaf, dict);
-}
-
 absl::StatusOr<Tensor> FreshLeaf(absl::string_view key, DType dtype,
                                  const Shape& shape, TensorDict* dict) {
   const Tensor* leaf = dict->Find(key);
-  if (leaf != nullptr && HasOneHolder(*leaf) && leaf->is_writable() &&
-      leaf->is_host() && leaf->is_contiguous() && leaf->dtype() == dtype &&
-      leaf->shape() == shape) {
-    return *leaf;
-  }
+  if (leaf != nullptr && MayReuse(*leaf, dtype, shape, {}, {})) return *leaf;
   RILL_ASSIGN_OR_RETURN(Tensor made, Tensor::Empty(dtype, shape));
   RILL_RETURN_IF_ERROR(dict->Set(key, made));
   return made;
@@ -82,38 +64,6 @@ absl::Status CheckLeaf(absl::string_view caller, absl::string_view key,
   return absl::InvalidArgumentError(absl::StrCat(
       caller, ": \"", key, "\": got ", DTypeName(leaf.dtype()),
       leaf.shape().ToString(), ", want ", DTypeName(dtype), shape.ToString()));
-}
-
-absl::Status CheckMask(absl::string_view caller, absl::Span<const uint8_t> mask,
-                       const TensorDict& dict) {
-  const Shape& shape = dict.batch_shape();
-  if (shape.rank() == 1 && shape[0] == static_cast<int64_t>(mask.size())) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": mask: got ", mask.size(),
-      " values, want one for each lane of the batch shape ", shape.ToString()));
-}
-
-absl::Status ResetLeaf(absl::string_view caller, absl::string_view key,
-                       DType dtype, absl::Span<const uint8_t> mask,
-                       TensorDict* root) {
-  RILL_RETURN_IF_ERROR(CheckMask(caller, mask, *root));
-  const Shape shape = {static_cast<int64_t>(mask.size()), 1};
-  const Tensor* leaf = root->Find(key);
-  if (leaf == nullptr) {
-    RILL_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Zeros(dtype, shape));
-    return root->Set(key, zeros);
-  }
-  RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, *leaf, dtype, shape));
-  RILL_ASSIGN_OR_RETURN(Tensor own, OwnLeaf(caller, key, root));
-  const int64_t width = DTypeSize(dtype);
-  for (size_t lane = 0; lane < mask.size(); ++lane) {
-    if (mask[lane] == 0) continue;
-    std::memset(own.raw_data() + static_cast<int64_t>(lane) * width, 0,
-                static_cast<size_t>(width));
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
@@ -128,6 +78,16 @@ absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
   return absl::NotFoundError(absl::StrCat(caller, ": no leaf \"", key,
                                           "\", there are [",
                                           absl::StrJoin(keys, ", "), "]"));
+}
+
+absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
+                         const TensorDictSpec& spec) {
+  RILL_ASSIGN_OR_RETURN(const LeafSpec flag, FindSpec(caller, key, spec));
+  if (flag.dtype == DType::kBool && flag.shape == Shape({1})) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": \"", key, "\": got ", flag.ToString(), ", want bool[1]"));
 }
 
 }  // namespace rill::transforms_internal

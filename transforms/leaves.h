@@ -18,7 +18,7 @@ namespace rill::transforms_internal {
 
 // How transforms get at leaves. All results are contiguous, in host memory and,
 // where they may be written, stand in `dict` under `key` already; `caller`
-// ("StepCounter::OnStep") starts the messages. Errors: NOT_FOUND lists the keys
+// ("RewardScaling") starts the messages. Errors: NOT_FOUND lists the keys
 // there are; FAILED_PRECONDITION where the leaf lies on a device.
 // Thread-safety: thread-compatible.
 
@@ -32,13 +32,8 @@ absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
 absl::StatusOr<Tensor> WritableLeaf(absl::string_view caller,
                                     absl::string_view key, TensorDict* dict);
 
-// The same beside an environment, where others may hold the bytes (the
-// environment, the step before): copies unless `dict` is the only holder.
-absl::StatusOr<Tensor> OwnLeaf(absl::string_view caller, absl::string_view key,
-                               TensorDict* dict);
-
-// To be written whole, its old values are lost: reuses the leaf where `dict` is
-// the only holder and it fits, else makes one.
+// To be written whole, its old values are lost: reuses the leaf where MayReuse
+// (tensordict/bound_rows.h) allows it, else makes one.
 absl::StatusOr<Tensor> FreshLeaf(absl::string_view key, DType dtype,
                                  const Shape& shape, TensorDict* dict);
 
@@ -47,20 +42,14 @@ absl::StatusOr<Tensor> FreshLeaf(absl::string_view key, DType dtype,
 absl::Status CheckLeaf(absl::string_view caller, absl::string_view key,
                        const Tensor& leaf, DType dtype, const Shape& shape);
 
-// INVALID_ARGUMENT unless `dict` is [lanes] and there is one value a lane.
-absl::Status CheckMask(absl::string_view caller, absl::Span<const uint8_t> mask,
-                       const TensorDict& dict);
-
-// Zeroes leaf `key` of `root`, [lanes, 1], in the masked lanes; adds it, all
-// zero, where it is missing.
-absl::Status ResetLeaf(absl::string_view caller, absl::string_view key,
-                       DType dtype, absl::Span<const uint8_t> mask,
-                       TensorDict* root);
-
 // NOT_FOUND lists the keys there are.
 absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,
                                   absl::string_view key,
                                   const TensorDictSpec& spec);
+
+// NOT_FOUND or INVALID_ARGUMENT unless there is such a leaf, bool[1].
+absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
+                         const TensorDictSpec& spec);
 
 }  // namespace rill::transforms_internal
 

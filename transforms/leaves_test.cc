@@ -45,20 +45,6 @@ TEST(LeavesTest, WritableLeafCopiesWhatCannotBeWritten) {
   EXPECT_THAT(dict.Flat<int64_t>("x"), IsOkAndHolds(ElementsAre(7, 2)));
 }
 
-TEST(LeavesTest, OwnLeafCopiesUnlessTheDictIsTheOnlyHolder) {
-  TensorDict alone = DictOf(Count({1, 2}));
-  const std::byte* before = alone.Find("x")->raw_data();
-  RILL_ASSERT_OK_AND_ASSIGN(Tensor same, OwnLeaf("T::F", "x", &alone));
-  EXPECT_EQ(same.raw_data(), before);
-
-  const Tensor shared = Count({1, 2});
-  TensorDict dict = DictOf(shared);
-  RILL_ASSERT_OK_AND_ASSIGN(Tensor copy, OwnLeaf("T::F", "x", &dict));
-  copy.data<int64_t>()[0] = 7;
-  EXPECT_EQ(shared.data<int64_t>()[0], 1);
-  EXPECT_THAT(dict.Flat<int64_t>("x"), IsOkAndHolds(ElementsAre(7, 2)));
-}
-
 TEST(LeavesTest, FreshLeafIsReusedOnlyWhereItFitsAndNobodyElseHoldsIt) {
   TensorDict dict = DictOf(Count({1, 2}));
   const std::byte* before = dict.Find("x")->raw_data();
@@ -77,7 +63,7 @@ TEST(LeavesTest, FreshLeafIsReusedOnlyWhereItFitsAndNobodyElseHoldsIt) {
 
 TEST(LeavesTest, MissingLeafListsTheKeysThereAre) {
   TensorDict dict = DictOf(Count({1, 2}));
-  EXPECT_THAT(OwnLeaf("T::F", "y", &dict),
+  EXPECT_THAT(WritableLeaf("T::F", "y", &dict),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("T::F"), HasSubstr("x"))));
   EXPECT_THAT(FindSpec("T::F", "y", TensorDictSpec::Of(dict)),
@@ -85,23 +71,16 @@ TEST(LeavesTest, MissingLeafListsTheKeysThereAre) {
                        AllOf(HasSubstr("\"y\""), HasSubstr("[x]"))));
 }
 
-TEST(LeavesTest, ResetLeafZeroesMaskedLanesOnly) {
-  TensorDict root = DictOf(Count({5, 6, 7}));
-  RILL_ASSERT_OK(ResetLeaf("T::F", "x", DType::kInt64, {0, 1, 0}, &root));
-  EXPECT_THAT(root.Flat<int64_t>("x"), IsOkAndHolds(ElementsAre(5, 0, 7)));
-  RILL_ASSERT_OK(ResetLeaf("T::F", "y", DType::kInt64, {0, 1, 0}, &root));
-  EXPECT_THAT(root.Flat<int64_t>("y"), IsOkAndHolds(ElementsAre(0, 0, 0)));
-}
-
-TEST(LeavesTest, ResetLeafRefusesAMaskOrALeafThatDoesNotFit) {
-  TensorDict root = DictOf(Count({5, 6, 7}));
-  EXPECT_THAT(ResetLeaf("T::F", "x", DType::kInt64, {0, 1}, &root),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("got 2"), HasSubstr("[3]"))));
+TEST(LeavesTest, FlagsAreChecked) {
+  TensorDictSpec spec;
+  RILL_ASSERT_OK(spec.Set("next/done", LeafSpec::Binary({1})));
+  RILL_ASSERT_OK(spec.Set("flat", LeafSpec::Binary({})));
+  RILL_EXPECT_OK(CheckIsFlag("F", "next/done", spec));
   EXPECT_THAT(
-      ResetLeaf("T::F", "x", DType::kFloat32, {0, 1, 0}, &root),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("int64[3, 1]"), HasSubstr("float32[3, 1]"))));
+      CheckIsFlag("F", "flat", spec),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want bool[1]")));
+  EXPECT_THAT(CheckIsFlag("F", "none", spec),
+              StatusIs(absl::StatusCode::kNotFound));
 }
 
 }  // namespace

@@ -85,14 +85,8 @@ class StepCounterTransform final : public StepTransform {
   static constexpr size_t kFlags = 2;
 
   static absl::Status AddFlag(const std::string& key, StepPlan* plan) {
-    RILL_ASSIGN_OR_RETURN(
-        const LeafSpec flag,
-        transforms_internal::FindSpec(kPlanSteps, key, plan->spec));
-    if (flag.dtype != DType::kBool || flag.shape != Shape({1})) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kPlanSteps, ": \"", key, "\": got ", flag.ToString(),
-                       ", want bool[1]"));
-    }
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckIsFlag(kPlanSteps, key, plan->spec));
     plan->leaves.push_back({.key = key,
                             .dtype = DType::kBool,
                             .shape = {1},

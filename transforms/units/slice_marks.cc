@@ -9,6 +9,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/transforms/fill_value.h"
+#include "rill/transforms/leaves.h"
 #include "rill/transforms/units/unit_input.h"
 
 namespace rill {

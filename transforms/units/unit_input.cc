@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/transforms/leaves.h"
 
 namespace rill::transforms_internal {
@@ -105,9 +106,8 @@ absl::StatusOr<Tensor> ChangedLeaf(absl::string_view caller,
 absl::StatusOr<Tensor> OutputLeaf(absl::string_view key, DType dtype,
                                   const Shape& shape, TensorDict* batch) {
   const Tensor* leaf = batch->Find(key);
-  if (leaf != nullptr && leaf->is_host() && leaf->is_writable() &&
-      leaf->is_contiguous() && leaf->dtype() == dtype &&
-      leaf->shape() == shape) {
+  if (leaf != nullptr &&
+      MayReuse(*leaf, dtype, shape, {}, {.is_passed_in = true})) {
     return *leaf;
   }
   RILL_ASSIGN_OR_RETURN(Tensor made, Tensor::Empty(dtype, shape));
@@ -116,16 +116,6 @@ absl::StatusOr<Tensor> OutputLeaf(absl::string_view key, DType dtype,
 }
 
 bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
-
-absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
-                         const TensorDictSpec& rows) {
-  RILL_ASSIGN_OR_RETURN(const LeafSpec flag, FindSpec(caller, key, rows));
-  if (flag.dtype == DType::kBool && flag.shape == Shape({1})) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      caller, ": \"", key, "\": got ", flag.ToString(), ", want bool[1]"));
-}
 
 absl::Status CheckIsNew(absl::string_view caller, absl::string_view key,
                         const TensorDictSpec& rows) {

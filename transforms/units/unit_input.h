@@ -60,10 +60,6 @@ absl::StatusOr<Tensor> OutputLeaf(absl::string_view key, DType dtype,
 // Below the dictionary "next".
 bool IsNext(absl::string_view key);
 
-// NOT_FOUND or INVALID_ARGUMENT unless there is such a leaf, bool[1].
-absl::Status CheckIsFlag(absl::string_view caller, absl::string_view key,
-                         const TensorDictSpec& rows);
-
 // INVALID_ARGUMENT where the rows have a leaf that the transform adds.
 absl::Status CheckIsNew(absl::string_view caller, absl::string_view key,
                         const TensorDictSpec& rows);

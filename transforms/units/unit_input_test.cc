@@ -98,16 +98,10 @@ TEST(UnitInputTest, OutputIsTheBatchsLeafWhereItFits) {
   EXPECT_EQ(batch.Find("a")->raw_data(), out.raw_data());
 }
 
-TEST(UnitInputTest, FlagsAndNewLeavesAreChecked) {
+TEST(UnitInputTest, NewLeavesAreChecked) {
   TensorDictSpec rows;
   RILL_ASSERT_OK(rows.Set("next/done", LeafSpec::Binary({1})));
   RILL_ASSERT_OK(rows.Set("flat", LeafSpec::Binary({})));
-  RILL_EXPECT_OK(CheckIsFlag("F", "next/done", rows));
-  EXPECT_THAT(
-      CheckIsFlag("F", "flat", rows),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want bool[1]")));
-  EXPECT_THAT(CheckIsFlag("F", "none", rows),
-              StatusIs(absl::StatusCode::kNotFound));
   RILL_EXPECT_OK(CheckIsNew("F", "none", rows));
   EXPECT_THAT(CheckIsNew("F", "flat", rows),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("flat")));

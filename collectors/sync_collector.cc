@@ -60,10 +60,6 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> SyncCollector::Create(
 }
 
 absl::Status SyncCollector::CheckOptions() const {
-  if (options_.env == nullptr) {
-    return absl::InvalidArgumentError(
-        "SyncCollector::Create: env: got null, want an environment");
-  }
   if (options_.frames_per_batch < 1 ||
       options_.frames_per_batch > kMaxFramesPerBatch) {
     return RefuseOption("frames_per_batch", options_.frames_per_batch,
@@ -81,12 +77,6 @@ absl::Status SyncCollector::CheckOptions() const {
   }
   if (options_.first_lane < 0) {
     return RefuseOption("first_lane", options_.first_lane, ">= 0");
-  }
-  for (size_t i = 0; i < options_.transforms.size(); ++i) {
-    if (options_.transforms[i] != nullptr) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("SyncCollector::Create: transforms[", i,
-                     "]: got null, want a transform"));
   }
   return absl::OkStatus();
 }

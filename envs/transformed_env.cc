@@ -10,6 +10,19 @@
 #include "rill/envs/lane_rows.h"
 
 namespace rill {
+namespace {
+
+// Rows of `width` bytes of the lanes with mask[lane] != 0.
+void CopyLanes(absl::Span<const uint8_t> mask, int64_t width,
+               const std::byte* from, std::byte* to) {
+  for (size_t lane = 0; lane < mask.size(); ++lane) {
+    if (mask[lane] == 0) continue;
+    const int64_t at = static_cast<int64_t>(lane) * width;
+    std::memcpy(to + at, from + at, static_cast<size_t>(width));
+  }
+}
+
+}  // namespace
 
 absl::Status TransformedEnv::Annotate(size_t i,
                                       const absl::Status& status) const {
@@ -37,7 +50,7 @@ absl::Status TransformedEnv::BindOuter(absl::string_view caller,
           leaf.is_writable ? "" : ", read-only", ", want writable rows of ",
           env_->lanes(), " lanes without gaps"));
     }
-    if (!buffer.is_outer || buffer.tensor.raw_data() == leaf.data) continue;
+    if (!buffer.is_outer() || buffer.tensor.raw_data() == leaf.data) continue;
     buffer.tensor = *dict.Find(buffer.key);
     is_resolved_ = false;
   }
@@ -76,18 +89,6 @@ void TransformedEnv::CopyRows(const Link& link) {
               static_cast<size_t>(buffers_[link.to].width * env_->lanes()));
 }
 
-void TransformedEnv::CopyRows(const Link& link,
-                              absl::Span<const uint8_t> mask) {
-  const int64_t width = buffers_[link.to].width;
-  for (size_t lane = 0; lane < mask.size(); ++lane) {
-    if (mask[lane] == 0) continue;
-    const int64_t at = static_cast<int64_t>(lane) * width;
-    std::memcpy(buffers_[link.to].tensor.raw_data() + at,
-                buffers_[link.from].tensor.raw_data() + at,
-                static_cast<size_t>(width));
-  }
-}
-
 void TransformedEnv::StartStates() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (!states_[i].empty()) next_states_[i] = states_[i];
@@ -111,7 +112,10 @@ absl::Status TransformedEnv::Reset(absl::Span<const uint8_t> mask,
   StartStates();
   for (size_t i = 0; i < transforms_.size(); ++i) {
     for (const Link& link : copies_[i]) {
-      if (buffers_[link.to].is_kept) CopyRows(link, mask);
+      const Buffer& to = buffers_[link.to];
+      if (!to.is_kept) continue;
+      CopyLanes(mask, to.width, buffers_[link.from].tensor.raw_data(),
+                to.tensor.raw_data());
     }
     RILL_RETURN_IF_ERROR(Annotate(
         i, transforms_[i]->OnReset(mask, leaves_[i], &next_states_[i])));
@@ -119,12 +123,7 @@ absl::Status TransformedEnv::Reset(absl::Span<const uint8_t> mask,
   for (size_t i = 0; i < root_.buffers.size(); ++i) {
     const Buffer& buffer = buffers_[root_.buffers[i]];
     if (!buffer.is_kept) continue;
-    for (size_t lane = 0; lane < mask.size(); ++lane) {
-      if (mask[lane] == 0) continue;
-      const int64_t at = static_cast<int64_t>(lane) * buffer.width;
-      std::memcpy(root_.rows[i].data + at, buffer.tensor.raw_data() + at,
-                  static_cast<size_t>(buffer.width));
-    }
+    CopyLanes(mask, buffer.width, buffer.tensor.raw_data(), root_.rows[i].data);
   }
   for (size_t lane = 0; lane < mask.size(); ++lane) {
     if (mask[lane] != 0) done_[lane] = 0;

@@ -56,11 +56,6 @@ class TransformedEnv final : public Env {
   static absl::StatusOr<std::unique_ptr<TransformedEnv>> Create(
       std::unique_ptr<Env> env, Transforms transforms);
 
-  const Env& env() const { return *env_; }
-  absl::Span<const std::unique_ptr<StepTransform>> transforms() const {
-    return transforms_;
-  }
-
   // The environment's.
   absl::string_view name() const override { return env_->name(); }
   int64_t lanes() const override { return env_->lanes(); }
@@ -91,12 +86,14 @@ class TransformedEnv final : public Env {
   struct Buffer {
     std::string key;
     LeafSpec spec;
-    size_t stage = 0;       // How many transforms come before it.
-    bool is_last = false;   // Those behind the last transform see it.
-    bool is_kept = false;   // A leaf of the root that is kept here.
-    bool is_outer = false;  // The tensor is the caller's.
-    int64_t width = 0;      // Bytes of a lane.
+    size_t stage = 0;      // How many transforms come before it.
+    bool is_last = false;  // Those behind the last transform see it.
+    bool is_kept = false;  // A leaf of the root that is kept here.
+    int64_t width = 0;     // Bytes of a lane.
     Tensor tensor = {};
+
+    // The tensor is the caller's.
+    bool is_outer() const { return is_last && !is_kept; }
   };
   // The buffers of the leaves so far, by their keys.
   using Current = std::map<std::string, size_t, std::less<>>;
@@ -118,6 +115,8 @@ class TransformedEnv final : public Env {
   absl::StatusOr<TensorDictSpec> AddTransform(size_t i,
                                               const TensorDictSpec& before,
                                               Current* current);
+  absl::Status AddAction(size_t stage, const StepPlan& plan, Current* current,
+                         std::vector<size_t>* used);
   absl::StatusOr<size_t> FindBuffer(const BoundRows::Leaf& leaf,
                                     const Current& current) const;
   bool IsUsedRoot(absl::string_view key) const;
@@ -134,13 +133,14 @@ class TransformedEnv final : public Env {
   absl::Status Resolve();
   absl::Status CheckStep(const TensorDict& step) const;
   void CopyRows(const Link& link);
-  void CopyRows(const Link& link, absl::Span<const uint8_t> mask);
   void StartStates();
   void CommitStates();
   absl::Status Annotate(size_t i, const absl::Status& status) const;
 
   // Saving (transformed_env_state.cc).
   static std::string KeptKey(const Buffer& buffer);
+  // Of a state that CheckState has passed.
+  absl::Status AdoptTransforms(const TensorDict& state);
 
   const std::unique_ptr<Env> env_;
   const Transforms transforms_;

@@ -107,8 +107,7 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
   }
   std::vector<size_t> used(plan->leaves.size());
   std::vector<Link> copies;
-  // What is read is as it was before this transform; the action is read as it
-  // is behind it.
+  // Leaves are read as they were before this transform.
   for (const LeafUse use :
        {LeafUse::kRead, LeafUse::kUpdate, LeafUse::kWrite}) {
     for (size_t k = 0; k < used.size(); ++k) {
@@ -133,24 +132,7 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
       copies.push_back({*found, used[k]});
     }
   }
-  const size_t inner_action = current->find("action")->second;
-  const LeafSpec* action = plan->spec.Find("action");
-  for (size_t k = 0; k < used.size(); ++k) {
-    if (plan->leaves[k].key != "action") continue;
-    if (plan->leaves[k].use == LeafUse::kWrite && action != nullptr) {
-      (*current)["action"] = AddBuffer("action", *action, i + 1);
-    }
-    used[k] = inner_action;
-  }
-  for (size_t k = 0; k < used.size(); ++k) {
-    const BoundRows::Leaf& leaf = plan->leaves[k];
-    if (leaf.key != "action") continue;
-    if (leaf.use != LeafUse::kWrite) used[k] = current->find("action")->second;
-    if (!HasLayout(buffers_[used[k]].spec, leaf.dtype, leaf.shape)) {
-      return Annotate(i, Misfit("action", buffers_[used[k]].spec.ToString(),
-                                "the layout that PlanSteps names"));
-    }
-  }
+  RILL_RETURN_IF_ERROR(Annotate(i, AddAction(i + 1, *plan, current, &used)));
   for (auto at = current->begin(); at != current->end();) {
     at = plan->spec.Find(at->first) == nullptr ? current->erase(at)
                                                : std::next(at);
@@ -168,6 +150,34 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
   used_.push_back(std::move(used));
   copies_.push_back(std::move(copies));
   return std::move(plan->spec);
+}
+
+// The action goes the other way: what a transform writes is the one that there
+// was before it, what it reads the one behind it.
+absl::Status TransformedEnv::AddAction(size_t stage, const StepPlan& plan,
+                                       Current* current,
+                                       std::vector<size_t>* used) {
+  const size_t inner = current->find("action")->second;
+  const LeafSpec* const spec = plan.spec.Find("action");
+  const auto is_written = [](const BoundRows::Leaf& leaf) {
+    return leaf.key == "action" && leaf.use == LeafUse::kWrite;
+  };
+  if (spec != nullptr &&
+      std::any_of(plan.leaves.begin(), plan.leaves.end(), is_written)) {
+    (*current)["action"] = AddBuffer("action", *spec, stage);
+  }
+  for (size_t k = 0; k < used->size(); ++k) {
+    const BoundRows::Leaf& leaf = plan.leaves[k];
+    if (leaf.key != "action") continue;
+    const size_t buffer =
+        is_written(leaf) ? inner : current->find("action")->second;
+    if (!HasLayout(buffers_[buffer].spec, leaf.dtype, leaf.shape)) {
+      return Misfit("action", buffers_[buffer].spec.ToString(),
+                    "the layout that PlanSteps names");
+    }
+    (*used)[k] = buffer;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<size_t> TransformedEnv::FindBuffer(
@@ -227,11 +237,10 @@ absl::Status TransformedEnv::SetSpecs(const TensorDictSpec& last) {
     const LeafSpec* other = last.Find(twin);
     if (other == nullptr ||
         !HasLayout(*other, leaf.spec.dtype, leaf.spec.shape)) {
-      return Misfit(twin, other == nullptr ? "none" : other->ToString(),
-                    absl::StrCat("that of \"", leaf.key,
-                                 "\" after the "
-                                 "transforms: ",
-                                 leaf.spec.ToString()));
+      return Misfit(
+          twin, other == nullptr ? "none" : other->ToString(),
+          absl::StrCat("that of \"", leaf.key,
+                       "\" after the transforms: ", leaf.spec.ToString()));
     }
     if (IsNext(leaf.key) || IsFlag(leaf.key)) continue;
     RILL_RETURN_IF_ERROR(observation_spec_.Set(leaf.key, leaf.spec));
@@ -248,7 +257,6 @@ absl::Status TransformedEnv::MakeBuffers(const Current& current) {
   }
   const Shape lanes = {env_->lanes()};
   for (Buffer& buffer : buffers_) {
-    buffer.is_outer = buffer.is_last && !buffer.is_kept;
     RILL_ASSIGN_OR_RETURN(
         buffer.tensor,
         Tensor::Zeros(buffer.spec.dtype, lanes.Concat(buffer.spec.shape)));

@@ -124,6 +124,10 @@ absl::Status TransformedEnv::CheckState(const TensorDict& state) const {
 
 absl::Status TransformedEnv::LoadTransforms(const TensorDict& state) {
   RILL_RETURN_IF_ERROR(CheckState(state));
+  return AdoptTransforms(state);
+}
+
+absl::Status TransformedEnv::AdoptTransforms(const TensorDict& state) {
   for (size_t i = 0; i < transforms_.size(); ++i) {
     states_[i] = FindState(state, TransformKey(i, "state"));
   }
@@ -147,7 +151,7 @@ absl::Status TransformedEnv::LoadState(const TensorDict& state) {
     return absl::FailedPreconditionError(
         absl::StrCat(kLoad, ": ", env_->name(), ": ", loaded.message()));
   }
-  return LoadTransforms(state);
+  return AdoptTransforms(state);
 }
 
 }  // namespace rill

@@ -31,28 +31,6 @@ constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 absl::Status Done() { return absl::OkStatus(); }
 
-// Rows that the inverse of a Learner has seen are its state.
-class Learner final : public BatchTransform {
- public:
-  absl::string_view name() const override { return "Learner"; }
-  bool is_stateful() const override { return true; }
-  absl::StatusOr<TensorDict> InitialState() const override {
-    return StateOf(0);
-  }
-  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override {
-    *state = StateOf(*state->Get("rows")->Item<int64_t>() +
-                     batch->batch_shape().num_elements());
-    return absl::OkStatus();
-  }
-
- private:
-  static TensorDict StateOf(int64_t rows) {
-    TensorDict state;
-    RILL_EXPECT_OK(state.Set("rows", *Tensor::From<int64_t>({rows}, Shape())));
-    return state;
-  }
-};
-
 absl::StatusOr<std::unique_ptr<TransformStage>> StageOf(
     std::unique_ptr<BatchTransform> transform) {
   TransformStage::Options options;
@@ -115,8 +93,7 @@ TEST(TransformStageTest, OriginsThatATransformDropsComeBack) {
 }
 
 TEST(TransformStageTest, AWriteThatFailedHasTaughtNothingUnlessOthersWentOn) {
-  RILL_ASSERT_OK_AND_ASSIGN(const auto stage,
-                            StageOf(std::make_unique<Learner>()));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto stage, StageOf(MakeFakeWriteCounter()));
   TensorDict rows = NumberedSteps(1, 4);
   RILL_ASSERT_OK_AND_ASSIGN(const auto first, stage->Inverse(0, &rows));
   EXPECT_EQ(Rows(*stage), 4);
@@ -168,8 +145,7 @@ TEST(TransformStageTest, StatesGoAlongWhereOthersAreInsertedBeforeThem) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto stage, StageOf(MakeFakeRowCounter()));
   TensorDict batch = NumberedSteps(1, 4);
   RILL_ASSERT_OK(stage->Forward(0, &batch, Done));
-  RILL_ASSERT_OK(
-      stage->Insert(0, std::make_unique<Learner>(), TensorDictSpec(), 1));
+  RILL_ASSERT_OK(stage->Insert(0, MakeFakeWriteCounter(), TensorDictSpec(), 1));
   EXPECT_EQ(Rows(*stage), 0);
   EXPECT_THAT(stage->SaveState().Flat<int64_t>("1/rows"),
               IsOkAndHolds(ElementsAre(4)));

@@ -24,6 +24,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
+#include "rill/transforms/testing/fake_row_counter.h"
 
 namespace rill::replay_internal {
 namespace {
@@ -35,28 +36,6 @@ using ::testing::SizeIs;
 std::unique_ptr<BatchTransform> Inverse(FunctionTransform::Function function) {
   return *FunctionTransform::Create({.inverse = std::move(function)});
 }
-
-// Counts the rows that were written.
-class Learner final : public BatchTransform {
- public:
-  absl::string_view name() const override { return "Learner"; }
-  bool is_stateful() const override { return true; }
-  absl::StatusOr<TensorDict> InitialState() const override {
-    return StateOf(0);
-  }
-  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override {
-    *state = StateOf(*state->Get("rows")->Item<int64_t>() +
-                     batch->batch_shape().num_elements());
-    return absl::OkStatus();
-  }
-
- private:
-  static TensorDict StateOf(int64_t rows) {
-    TensorDict state;
-    RILL_EXPECT_OK(state.Set("rows", *Tensor::From<int64_t>({rows}, Shape())));
-    return state;
-  }
-};
 
 // A path over 8 slots of one lane, and what it needs.
 struct Fixture {
@@ -123,7 +102,7 @@ TEST(WritePathTest, ARefusedBatchChangesNothing) {
 }
 
 TEST(WritePathTest, ARefusedBatchTeachesTheTransformsNothing) {
-  Fixture fixture(std::make_unique<Learner>());
+  Fixture fixture(MakeFakeWriteCounter());
   RILL_ASSERT_OK(fixture.path->Extend(NumberedSteps(1, 3), {}, 0));
   TensorDict other({1, 3});
   RILL_ASSERT_OK(other.Set("other", *Tensor::Zeros(DType::kInt64, {1, 3})));

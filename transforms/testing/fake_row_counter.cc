@@ -8,6 +8,18 @@
 namespace rill {
 namespace {
 
+absl::StatusOr<TensorDict> StateOf(int64_t rows) {
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::From<int64_t>({rows}, Shape()));
+  TensorDict state;
+  RILL_RETURN_IF_ERROR(state.Set("rows", tensor));
+  return state;
+}
+
+absl::StatusOr<int64_t> RowsOf(const TensorDict& state) {
+  RILL_ASSIGN_OR_RETURN(const Tensor rows, state.Get("rows"));
+  return rows.Item<int64_t>();
+}
+
 class FakeRowCounter final : public BatchTransform {
  public:
   absl::string_view name() const override { return "FakeRowCounter"; }
@@ -17,8 +29,7 @@ class FakeRowCounter final : public BatchTransform {
   }
 
   absl::Status Forward(TensorDict* batch, TensorDict* state) const override {
-    RILL_ASSIGN_OR_RETURN(Tensor before, state->Get("rows"));
-    RILL_ASSIGN_OR_RETURN(int64_t rows, before.Item<int64_t>());
+    RILL_ASSIGN_OR_RETURN(int64_t rows, RowsOf(*state));
     RILL_ASSIGN_OR_RETURN(
         Tensor numbers,
         Tensor::Empty(DType::kInt64, batch->batch_shape().Concat({1})));
@@ -36,14 +47,21 @@ class FakeRowCounter final : public BatchTransform {
         after.Set("row_number", LeafSpec::Unbounded(DType::kInt64, {1})));
     return after;
   }
+};
 
- private:
-  static absl::StatusOr<TensorDict> StateOf(int64_t rows) {
-    RILL_ASSIGN_OR_RETURN(Tensor tensor,
-                          Tensor::From<int64_t>({rows}, Shape()));
-    TensorDict state;
-    RILL_RETURN_IF_ERROR(state.Set("rows", tensor));
-    return state;
+class FakeWriteCounter final : public BatchTransform {
+ public:
+  absl::string_view name() const override { return "FakeWriteCounter"; }
+  bool is_stateful() const override { return true; }
+  absl::StatusOr<TensorDict> InitialState() const override {
+    return StateOf(0);
+  }
+
+  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(const int64_t rows, RowsOf(*state));
+    RILL_ASSIGN_OR_RETURN(*state,
+                          StateOf(rows + batch->batch_shape().num_elements()));
+    return absl::OkStatus();
   }
 };
 
@@ -51,6 +69,10 @@ class FakeRowCounter final : public BatchTransform {
 
 std::unique_ptr<BatchTransform> MakeFakeRowCounter() {
   return std::make_unique<FakeRowCounter>();
+}
+
+std::unique_ptr<BatchTransform> MakeFakeWriteCounter() {
+  return std::make_unique<FakeWriteCounter>();
 }
 
 }  // namespace rill

@@ -14,6 +14,10 @@ namespace rill {
 // Thread-safety: immutable.
 std::unique_ptr<BatchTransform> MakeFakeRowCounter();
 
+// The same of writes: Inverse counts the rows that it has ever seen, and changes
+// none.
+std::unique_ptr<BatchTransform> MakeFakeWriteCounter();
+
 }  // namespace rill
 
 #endif  // RILL_TRANSFORMS_TESTING_FAKE_ROW_COUNTER_H_

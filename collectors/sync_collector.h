@@ -22,10 +22,10 @@ namespace rill {
 // Steps an environment with a policy in the calling thread and hands out
 // batches of [lanes, time].
 //
-// A batch holds the leaves of the environment's steps (envs/rollout.h), those
-// that the transforms add, `policy_version` int64 [lanes, time, 1] and
-// `collector/traj_ids` int64 [lanes, time], a number that no other episode of
-// this collector, or of a producer of another number, has
+// A batch holds the leaves of the environment's steps (envs/rollout.h) and
+// those that the transforms add. `policy_version` is int64 [lanes, time, 1].
+// `collector/traj_ids` is int64 [lanes, time]: no other episode of this
+// collector, or of a producer of another number, has the same
 // (flow/trajectory_id.h). Lanes that are done are reset; `next` keeps the true
 // final observation. Episodes go on from batch to batch.
 //
@@ -75,9 +75,9 @@ class SyncCollector final : public Source {
 
   // A batch that a sink refused comes first, and gives its number back. After
   // an error of environment, policy or transform no frame of that batch counts,
-  // and the next call begins with a reset of all lanes (what a transform has
-  // gathered over episodes may hold steps of the lost batch).
-  // RESOURCE_EXHAUSTED where trajectories have no more numbers.
+  // and the next call begins with a reset of all lanes. The state of a
+  // transform may have learned from steps of the lost batch. RESOURCE_EXHAUSTED
+  // where trajectories have no more numbers.
   absl::StatusOr<TensorDict> Next() override;
   // A refused batch counts as collected.
   absl::Status CollectInto(Sink& sink) override;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// SaveState and LoadState of SyncCollector: what TransformedEnv saves, the
-// whole `root`, `frames`, `next_traj_id` int64 [], `traj_ids` int64 [lanes],
-// `seed` uint64 [], `reset_all`, `episodes_continue` bool []; `sequence` int64
-// [], which states of before had not; and the batch that a sink refused, if
-// any, as `refused_batch`.
+// SaveState and LoadState of SyncCollector. A state holds the entries of
+// TransformedEnv's, with the whole `root`, and:
+//   int64 []: `frames`, `next_traj_id`, `sequence` (0 in older states)
+//   int64 [lanes]: `traj_ids`
+//   uint64 []: `seed`
+//   bool []: `reset_all`, `episodes_continue`
+//   `refused_batch`: the batch that a sink refused, if there is one
 #include <algorithm>
 #include <cstdint>
 #include <utility>

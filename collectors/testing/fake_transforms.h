@@ -24,7 +24,7 @@ class LambdaTransform final : public StepTransform {
  public:
   struct Options {
     std::string name = "Lambda";
-    // What PlanSteps makes of a spec.
+    // From the plan that changes nothing to the one of PlanSteps.
     std::function<absl::StatusOr<StepPlan>(StepPlan)> plan = nullptr;
     std::function<absl::Status(absl::Span<const uint8_t>, Leaves)> on_reset =
         nullptr;
@@ -56,9 +56,9 @@ class LambdaTransform final : public StepTransform {
   Options options_;
 };
 
-// Adds `seen` int64 [lanes, 1] at the root and below next, where it is the
-// number of steps that the transform has seen in its life: a state that does
-// not stand in the data.
+// Adds `seen` int64 [lanes, 1] at the root and below next. There it is the
+// number of steps that the transform has seen in its life, which only its state
+// knows.
 class SeenTransform final : public StepTransform {
  public:
   absl::string_view name() const override { return "Seen"; }

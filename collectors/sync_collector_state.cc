@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SaveState and LoadState of SyncCollector. A state holds the entries of
 // TransformedEnv's, with the whole `root`, and:
-//   int64 []: `frames`, `next_traj_id`, `sequence` (0 in older states)
+//   int64 []: `frames`, `next_traj_id`, `sequence` (older states have none)
 //   int64 [lanes]: `traj_ids`
 //   uint64 []: `seed`
 //   bool []: `reset_all`, `episodes_continue`

@@ -139,7 +139,7 @@ class TransformedEnv final : public Env {
 
   // Saving (transformed_env_state.cc).
   static std::string KeptKey(const Buffer& buffer);
-  // Of a state that CheckState has passed.
+  // CheckState has passed the state.
   absl::Status AdoptTransforms(const TensorDict& state);
 
   const std::unique_ptr<Env> env_;

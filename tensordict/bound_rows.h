@@ -129,7 +129,7 @@ class BoundRows {
   absl::Status Bind(const TensorDict& batch);
 
   const BoundLeaf& operator[](size_t i) const { return bound_[i]; }
-  // Of the batch that is bound, over all its dimensions.
+  // The number of rows of the batch, over all its dimensions.
   int64_t rows() const { return rows_; }
 
  private:

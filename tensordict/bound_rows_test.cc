@@ -253,7 +253,8 @@ TEST(BoundRowsTest, ABatchMayBeOneRowOrNone) {
   }
 }
 
-// What an error leaves is not taken for the leaves of a batch without rows.
+// After an error nothing is bound, and nothing is taken for a batch without
+// rows.
 TEST(BoundRowsTest, BindsABatchWithoutRowsAfterAnError) {
   BoundRows rows = *BoundRows::Create(
       "Test", {{"value", DType::kInt64, {2}}, {"other", DType::kInt64, {}}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/leafwise_transform.h"
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/match.h"
@@ -22,19 +23,20 @@ absl::Status WrongDType(absl::string_view caller, absl::string_view key,
 }
 
 template <typename T>
-void ApplyAll(const LeafArithmetic& arithmetic, absl::Span<T> values) {
-  for (T& value : values) value = arithmetic.Apply(value);
+void ApplyAll(const LeafArithmetic& arithmetic, std::byte* data,
+              int64_t bytes) {
+  T* const values = reinterpret_cast<T*>(data);
+  const int64_t count = bytes / static_cast<int64_t>(sizeof(T));
+  for (int64_t i = 0; i < count; ++i) values[i] = arithmetic.Apply(values[i]);
 }
 
-void ApplyToRows(const LeafArithmetic& arithmetic, const BoundLeaf& leaf,
-                 int64_t first, int64_t count) {
-  BoundLeaf rows = leaf;
-  rows.data += first * leaf.width;
-  rows.rows = count;
-  if (leaf.dtype == DType::kFloat32) {
-    ApplyAll(arithmetic, rows.As<float>());
+// The kernel of the host, over elements without gaps.
+void ApplyTo(const LeafArithmetic& arithmetic, DType dtype, std::byte* data,
+             int64_t bytes) {
+  if (dtype == DType::kFloat32) {
+    ApplyAll<float>(arithmetic, data, bytes);
   } else {
-    ApplyAll(arithmetic, rows.As<double>());
+    ApplyAll<double>(arithmetic, data, bytes);
   }
 }
 
@@ -48,13 +50,7 @@ absl::Status LeafwiseTransform::Forward(TensorDict* batch,
     if (!HasArithmetic(leaf.dtype())) {
       return WrongDType(name(), key, DTypeName(leaf.dtype()));
     }
-    if (leaf.dtype() == DType::kFloat32) {
-      RILL_ASSIGN_OR_RETURN(auto values, leaf.Flat<float>());
-      ApplyAll(arithmetic_, values);
-    } else {
-      RILL_ASSIGN_OR_RETURN(auto values, leaf.Flat<double>());
-      ApplyAll(arithmetic_, values);
-    }
+    ApplyTo(arithmetic_, leaf.dtype(), leaf.raw_data(), leaf.size_bytes());
   }
   return absl::OkStatus();
 }
@@ -110,7 +106,9 @@ absl::Status LeafwiseTransform::OnReset(absl::Span<const uint8_t> mask,
     if (absl::StartsWith(keys_[i], "next/")) continue;
     for (size_t lane = 0; lane < mask.size(); ++lane) {
       if (mask[lane] == 0) continue;
-      ApplyToRows(arithmetic_, leaves[i], static_cast<int64_t>(lane), 1);
+      ApplyTo(arithmetic_, leaves[i].dtype,
+              leaves[i].data + static_cast<int64_t>(lane) * leaves[i].width,
+              leaves[i].width);
     }
   }
   return absl::OkStatus();
@@ -120,7 +118,8 @@ absl::Status LeafwiseTransform::OnStep(Leaves leaves,
                                        TensorDict* /*state*/) const {
   for (size_t i = 0; i < keys_.size(); ++i) {
     if (!absl::StartsWith(keys_[i], "next/")) continue;
-    ApplyToRows(arithmetic_, leaves[i], 0, leaves[i].rows);
+    ApplyTo(arithmetic_, leaves[i].dtype, leaves[i].data,
+            leaves[i].rows * leaves[i].width);
   }
   return absl::OkStatus();
 }

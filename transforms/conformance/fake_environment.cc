@@ -72,19 +72,18 @@ absl::Status FakeEnvironment::Bind() {
 }
 
 // What the transform leaves as it is, and what it updates.
-absl::Status FakeEnvironment::CopyShared(absl::string_view prefix,
-                                         const std::vector<uint8_t>* mask) {
+void FakeEnvironment::CopyShared(absl::string_view prefix,
+                                 const std::vector<uint8_t>* mask) {
   for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
     if (leaf.key == "action" || IsNext(leaf.key) != !prefix.empty()) continue;
     const Tensor* from = before_.Find(leaf.key);
     const Tensor* to = after_.Find(leaf.key);
     if (HasSameLayout(from, to)) CopyRows(*from, *to, mask);
   }
-  return absl::OkStatus();
 }
 
 absl::Status FakeEnvironment::Reset(const std::vector<uint8_t>& mask) {
-  RILL_RETURN_IF_ERROR(Carry());
+  Carry();
   RILL_ASSIGN_OR_RETURN(
       const TensorDict random,
       spec_.Random({lanes_}, Rng(seed_, RngStream::kEnv), batch_++));
@@ -92,7 +91,7 @@ absl::Status FakeEnvironment::Reset(const std::vector<uint8_t>& mask) {
     if (leaf.key == "action" || IsNext(leaf.key)) continue;
     CopyRows(*random.Find(leaf.key), *before_.Find(leaf.key), &mask);
   }
-  RILL_RETURN_IF_ERROR(CopyShared("", &mask));
+  CopyShared("", &mask);
   TensorDict state = state_;
   RILL_RETURN_IF_ERROR(transform_->OnReset(mask, leaves_, &state));
   state_ = std::move(state);
@@ -107,7 +106,7 @@ absl::Status FakeEnvironment::Step() {
 }
 
 absl::Status FakeEnvironment::Step(const TensorDict& made) {
-  RILL_RETURN_IF_ERROR(Carry());
+  Carry();
   RILL_ASSIGN_OR_RETURN(
       const TensorDict chosen,
       plan_.spec.Random({lanes_}, Rng(seed_, RngStream::kPolicy), batch_));
@@ -126,7 +125,7 @@ absl::Status FakeEnvironment::Step(const TensorDict& made) {
       CopyRows(*given, *before_.Find(leaf.key), nullptr);
     }
   }
-  RILL_RETURN_IF_ERROR(CopyShared("next/", nullptr));
+  CopyShared("next/", nullptr);
   RILL_RETURN_IF_ERROR(transform_->OnStep(leaves_, &state));
   state_ = std::move(state);
   has_stepped_ = true;
@@ -134,8 +133,8 @@ absl::Status FakeEnvironment::Step(const TensorDict& made) {
 }
 
 // Next becomes the root, on both sides.
-absl::Status FakeEnvironment::Carry() {
-  if (!has_stepped_) return absl::OkStatus();
+void FakeEnvironment::Carry() {
+  if (!has_stepped_) return;
   for (TensorDict* dict : {&before_, &after_}) {
     const TensorDictSpec spec = TensorDictSpec::Of(*dict);
     for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
@@ -145,7 +144,6 @@ absl::Status FakeEnvironment::Carry() {
     }
   }
   has_stepped_ = false;
-  return absl::OkStatus();
 }
 
 }  // namespace rill

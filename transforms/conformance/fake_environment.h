@@ -46,9 +46,8 @@ class FakeEnvironment {
 
  private:
   absl::Status Bind();
-  absl::Status CopyShared(absl::string_view prefix,
-                          const std::vector<uint8_t>* mask);
-  absl::Status Carry();
+  void CopyShared(absl::string_view prefix, const std::vector<uint8_t>* mask);
+  void Carry();
 
   TensorDictSpec spec_;
   int64_t lanes_ = 0;

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/replay/testing/watched_storage.h"
@@ -131,13 +132,17 @@ TEST(ReplayBufferPrefetchThreadsTest, RowThatIsAheadIsWaitedForToo) {
 // Batches that it has drawn, and nobody will gather, keep no writer waiting.
 TEST(ReplayBufferPrefetchThreadsTest, ABufferThatGoesLeavesTheStorageToOthers) {
   const auto storage = MakeStorage(16);
-  std::atomic<int> batches = 0;
+  std::atomic<bool> is_held = false;
   std::atomic<bool> may_go_on = false;
   std::vector<std::unique_ptr<BatchTransform>> transforms;
-  transforms.push_back(*FunctionTransform::Create({.forward = [&](TensorDict*) {
-    for (++batches; batches > 1 && !may_go_on;) std::this_thread::yield();
-    return absl::OkStatus();
-  }}));
+  transforms.push_back(
+      *FunctionTransform::Create({.forward = [&](TensorDict* batch) {
+        RILL_ASSIGN_OR_RETURN(const auto steps, batch->Flat<int64_t>("action"));
+        if (steps[0] == 0) return absl::OkStatus();  // The one that is taken.
+        is_held = true;
+        while (!may_go_on) std::this_thread::yield();
+        return absl::OkStatus();
+      }}));
   RILL_ASSERT_OK_AND_ASSIGN(
       auto leaving,
       ReplayBuffer::Create(
@@ -152,7 +157,7 @@ TEST(ReplayBufferPrefetchThreadsTest, ABufferThatGoesLeavesTheStorageToOthers) {
           {.storage = storage, .sampler = MakePrioritizedSampler().value()}));
   RILL_ASSERT_OK(staying->Extend(NumberedSteps(1, 16)));
   RILL_ASSERT_OK(leaving->Sample());  // Slots 0 .. 3; ahead are 4 .. 11.
-  while (batches < 2) std::this_thread::yield();
+  while (!is_held) std::this_thread::yield();
   RILL_ASSERT_OK_AND_ASSIGN(const SlotLease ninth,
                             storage->Lease({.first = 8, .count = 1}));
   std::thread writer(

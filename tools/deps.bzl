@@ -2,12 +2,22 @@
 
 load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")
 load("//tools:bazel4.bzl", "builtin_rules_java", "no_coverage_tools")
+load("//tools:debian_archive.bzl", "debian_archive")
 load("//tools:pins.bzl", "PINS")
 load("//tools/cuda:cuda_configure.bzl", "cuda_repositories")
 
 def pinned_archive(name):
     """The repository `name` as pins.bzl has it."""
     pin = PINS[name]
+    if "url" not in pin:
+        debian_archive(
+            name = name,
+            build_file = Label(pin["build_file"]),
+            path = pin["debian"],
+            sha256 = pin["sha256"],
+            strip_prefix = pin["strip_prefix"],
+        )
+        return
     args = {}
     if "build_file" in pin:
         args["build_file"] = Label(pin["build_file"])

@@ -5,12 +5,15 @@ reads it as a literal (fetch_distdir, pins_test). MODULE.bazel cannot load
 anything, so it repeats some entries and pins_test compares them.
 
   version       upstream's version.
-  url, sha256   upstream's archive. The last part of each URL is unique: it is
-                the file's name in a --distdir.
+  url           upstream's archive; not there where upstream's bytes cannot be
+                made from Debian's. The last part of the URL, or else of
+                `debian`, is unique: it is the file's name in a --distdir.
+  sha256        the archive's.
   strip_prefix  the archive's top folder.
   build_file    our BUILD file, where upstream has none that Bazel 4.2.3 loads.
   patch         our patch against upstream, applied with -p1.
-  debian        where Debian's archive (pool/main/...) keeps the same source.
+  debian        where Debian's archive (pool/main/...) keeps the same source;
+                apt's configuration says on which host.
   repack        how Debian's file becomes upstream's, byte for byte:
                 "" it is the same file; "gzip" it was compressed again with xz;
                 "prefix OLD" its top folder was renamed to OLD.
@@ -81,7 +84,6 @@ PINS = {
     # left out prebuilt documentation ("+dfsg"). The library is untouched.
     "random123": {
         "version": "1.14.0",
-        "url": "https://deb.debian.org/debian/pool/main/libr/librandom123/librandom123_1.14.0+dfsg.orig.tar.xz",
         "sha256": "0ed9bf1de7732303f35529ff9b42b0ab84e1fbeaad8ba97768440d8e2b109e87",
         "strip_prefix": "random123-1.14.0",
         "build_file": "//tools/third_party:random123.BUILD",
@@ -101,7 +103,6 @@ PINS = {
     # library is untouched.
     "zlib": {
         "version": "1.3.1",
-        "url": "https://deb.debian.org/debian/pool/main/z/zlib/zlib_1.3.dfsg+really1.3.1.orig.tar.gz",
         "sha256": "60dd315c07f616887caa029408308a018ace66e3d142726a97db164b3b8f69fb",
         "strip_prefix": "zlib-1.3.1",
         "build_file": "//tools/third_party:zlib.BUILD",
@@ -112,7 +113,6 @@ PINS = {
     # that zstd.BUILD names.
     "zstd": {
         "version": "1.5.7",
-        "url": "https://deb.debian.org/debian/pool/main/libz/libzstd/libzstd_1.5.7+dfsg.orig.tar.xz",
         "sha256": "0c092ef267edce57ba7f3f2645c861f72eaf5e76273c6c3632869423464b90a5",
         "strip_prefix": "zstd-1.5.7",
         "build_file": "//tools/third_party:zstd.BUILD",

@@ -44,7 +44,10 @@ def main(pins_path, module_path):
         if got != want:
             problems.append("%s: MODULE.bazel has %s, pins.bzl %s" % (what, got, want))
 
-    names = [pin["url"].rsplit("/", 1)[1] for pin in pins.values()]
+    def url(pin):
+        return pin.get("url", "file:///" + pin["debian"])
+
+    names = [url(pin).rsplit("/", 1)[1] for pin in pins.values()]
     if len(set(names)) != len(names):
         problems.append("two pins share a file name in a --distdir: %s" % sorted(names))
 
@@ -63,7 +66,7 @@ def main(pins_path, module_path):
         repo = repo_of[override["module_name"]]
         pin = pins[repo]
         digest = base64.b64encode(bytes.fromhex(pin["sha256"])).decode()
-        want_equal(repo + " url", override["urls"], [pin["url"]])
+        want_equal(repo + " url", override["urls"], [url(pin)])
         want_equal(repo + " sha256", override["integrity"], "sha256-" + digest)
         want_equal(repo + " strip_prefix", override["strip_prefix"], pin["strip_prefix"])
         compared += 1

@@ -153,16 +153,51 @@ absl::Status RowFiles::AddFile(const std::string& path, int64_t offset,
 }
 
 absl::Status RowFiles::ReserveRows(int64_t first, int64_t last, File* file) {
-  const int shift = file->chunk_shift;
-  const int64_t end = ((last + 1) * file->stride - 1) >> shift;
-  for (int64_t chunk = first * file->stride >> shift; chunk <= end; ++chunk) {
+  const int64_t begin = first * file->stride;
+  const int64_t end = (last + 1) * file->stride;
+  const int64_t last_chunk = (end - 1) >> file->chunk_shift;
+  for (int64_t chunk = begin >> file->chunk_shift; chunk <= last_chunk;
+       ++chunk) {
     if (file->reserved[chunk]) continue;
-    const int64_t begin = chunk << shift;
+    RILL_RETURN_IF_ERROR(ReserveChunk(chunk, begin, end, file));
+  }
+  return absl::OkStatus();
+}
+
+// All of the chunk, or what lies in [begin, end) of it.
+absl::Status RowFiles::ReserveChunk(int64_t chunk, int64_t begin, int64_t end,
+                                    File* file) {
+  const int64_t page = AddressRange::PageBytes();
+  const int64_t start = chunk << file->chunk_shift;
+  const int64_t bytes = std::min(int64_t{1} << file->chunk_shift,
+                                 file->file->size_bytes() - start);
+  auto found = file->pages.find(chunk);
+  if (found == file->pages.end()) {
+    const absl::Status status = file->file->Reserve(start, bytes);
+    if (status.ok()) {
+      file->reserved[chunk] = true;
+      --unreserved_;
+    }
+    if (!absl::IsResourceExhausted(status)) return status;
+    found = file->pages.emplace(chunk, (bytes + page - 1) / page).first;
+  }
+  std::vector<bool>& pages = found->second;
+  const int64_t last = (std::min(end - start, bytes) - 1) / page;
+  for (int64_t i = std::max<int64_t>(begin - start, 0) / page; i <= last;) {
+    const int64_t from = i;
+    while (i <= last && !pages[i]) ++i;
+    if (from == i) {
+      ++i;
+      continue;
+    }
     RILL_RETURN_IF_ERROR(file->file->Reserve(
-        begin,
-        std::min(int64_t{1} << shift, file->file->size_bytes() - begin)));
+        start + from * page, std::min(i * page, bytes) - from * page));
+    std::fill(pages.begin() + from, pages.begin() + i, true);
+  }
+  if (std::find(pages.begin(), pages.end(), false) == pages.end()) {
     file->reserved[chunk] = true;
     --unreserved_;
+    file->pages.erase(found);
   }
   return absl::OkStatus();
 }

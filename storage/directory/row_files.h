@@ -3,6 +3,7 @@
 #define RILL_STORAGE_DIRECTORY_ROW_FILES_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,7 +26,8 @@ namespace rill::storage_internal {
 // of records. docs/formats/storage_directory.md.
 //
 // Files have their full length from the beginning and space on the disk only
-// where rows were written, a chunk at a time ahead of them.
+// where rows were written: a chunk at a time ahead of them, and page by page in
+// a chunk for all of which the disk has no space.
 //
 // Thread-safety: thread-compatible; the bytes are the caller's to guard.
 class RowFiles {
@@ -67,6 +69,9 @@ class RowFiles {
     int64_t stride = 0;  // From row to row.
     int chunk_shift = 0;
     std::vector<bool> reserved;  // One a chunk.
+    // Of chunks that the disk had no space for: which pages are reserved. A
+    // look at the file does not tell, as long as nothing was written there.
+    std::map<int64_t, std::vector<bool>> pages;
   };
 
   RowFiles(const RowLayout& layout, const Lanes& lanes)
@@ -76,6 +81,8 @@ class RowFiles {
   absl::Status MapColumns(const std::string& directory,
                           const AddressRange& range, Mode mode);
   absl::Status ReserveRows(int64_t first, int64_t last, File* file);
+  absl::Status ReserveChunk(int64_t chunk, int64_t begin, int64_t end,
+                            File* file);
   void ZeroRows(int64_t first, int64_t last);
 
   const RowLayout layout_;

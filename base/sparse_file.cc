@@ -189,7 +189,9 @@ absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
   int64_t hole_bytes = 0;
   for (int64_t hole = Seek(fd, offset, end, SEEK_HOLE); hole < end;) {
     const int64_t data = Seek(fd, hole, end, SEEK_DATA);
-    holes.push_back({hole, data - hole});
+    // Reserved space that the kernel reads ahead beside us looks like data from
+    // then on, so there may be nothing of the hole left.
+    if (hole < data) holes.push_back({hole, data - hole});
     hole_bytes += data - hole;
     hole = data < end ? Seek(fd, data, end, SEEK_HOLE) : end;
   }

@@ -100,7 +100,11 @@ TensorDict Batch(int64_t first, int64_t count, int64_t steps,
     for (int64_t lane = first; lane < first + count; ++lane) {
       progress->begun[lane] = cursors[lane].written + steps;
     }
-    if (!storage->Extend(batch, {.first_lane = first}).ok()) _exit(3);
+    const auto result = storage->Extend(batch, {.first_lane = first});
+    if (!result.ok()) {
+      std::fprintf(stderr, "%s\n", result.status().ToString().c_str());
+      _exit(3);
+    }
     for (int64_t lane = first; lane < first + count; ++lane) {
       progress->acknowledged[lane] = cursors[lane].written + steps;
     }

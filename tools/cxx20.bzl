@@ -11,7 +11,8 @@ def _cxx_standard_impl(ctx):
         ctx = ctx,
         cc_toolchain = toolchain,
         requested_features = ctx.features,
-        unsupported_features = ctx.disabled_features,
+        # Variables of theirs are a cc_library's.
+        unsupported_features = ctx.disabled_features + ["layering_check", "module_maps"],
     )
     flags = cc_common.get_memory_inefficient_command_line(
         feature_configuration = features,

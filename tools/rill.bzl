@@ -77,7 +77,7 @@ def rill_cc_binary(name, features = [], visibility = ["//visibility:private"], *
         **kwargs
     )
 
-def rill_cc_test(name, deps = [], size = "small", features = [], main = True, **kwargs):
+def rill_cc_test(name, deps = [], size = "small", features = [], copts = [], main = True, **kwargs):
     """A cc_test with gtest's main.
 
     Args:
@@ -85,14 +85,19 @@ def rill_cc_test(name, deps = [], size = "small", features = [], main = True, **
       deps: what is tested; GoogleTest and GoogleMock come with the macro.
       size: small by default. A bigger one is a claim about time and memory.
       features: more of cc_test's features.
+      copts: more options for the compiler.
       main: False where the test's sources have a main of their own.
       **kwargs: as for cc_test.
     """
+    if native.repository_name() == "@":
+        deps = deps + ["//testing:test_headers"]
+        copts = copts + ["@$(BINDIR)/testing/test_headers.options"]
     native.cc_test(
         name = name,
         size = size,
         features = _FEATURES + features,
         visibility = ["//visibility:private"],
+        copts = copts,
         deps = _with(deps, [_GTEST, _GTEST_MAIN] if main else [_GTEST]),
         **kwargs
     )

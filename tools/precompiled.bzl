@@ -1,0 +1,81 @@
+"""precompiled_header: a header that g++ parses once for many sources."""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def _of_headers(files):
+    return CcInfo(compilation_context = cc_common.create_compilation_context(
+        headers = depset(files),
+    ))
+
+def _precompiled_header_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(
+        ctx = ctx,
+        cc_toolchain = toolchain,
+        requested_features = ctx.features,
+        # Variables of theirs are a cc_library's.
+        unsupported_features = ctx.disabled_features + ["layering_check", "module_maps"],
+    )
+    compiler = cc_common.get_tool_for_action(
+        feature_configuration = features,
+        action_name = "c++-compile",
+    )
+    options = ctx.actions.declare_file(ctx.label.name + ".options")
+    if compiler.split("/")[-1].split("-")[0] not in ("gcc", "g++"):
+        ctx.actions.write(options, "")
+        return [_of_headers([options])]
+
+    # g++ takes the parsed header where it lies beside the one that is named.
+    header = ctx.actions.declare_file(ctx.label.name + ".h")
+    parsed = ctx.actions.declare_file(ctx.label.name + ".h.gch")
+
+    # -fpch-deps: what the parsed header has read is read by the source too.
+    ctx.actions.write(options, "-fpch-deps -include " + header.path)
+    ctx.actions.symlink(output = header, target_file = ctx.file.hdr)
+    deps = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
+    context = deps.compilation_context
+
+    # With -MD the parsed header remembers what it has read.
+    options_here = ["-xc++-header", "-MD", "-MF", "/dev/null"]
+    variables = cc_common.create_compile_variables(
+        feature_configuration = features,
+        cc_toolchain = toolchain,
+        source_file = header.path,
+        output_file = parsed.path,
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + options_here,
+        include_directories = context.includes,
+        quote_include_directories = context.quote_includes,
+        system_include_directories = context.system_includes,
+        preprocessor_defines = context.defines,
+        use_pic = toolchain.needs_pic_for_dynamic_libraries(feature_configuration = features),
+    )
+    ctx.actions.run(
+        mnemonic = "CppPrecompile",
+        executable = compiler,
+        arguments = cc_common.get_memory_inefficient_command_line(
+            feature_configuration = features,
+            action_name = "c++-compile",
+            variables = variables,
+        ),
+        env = cc_common.get_environment_variables(
+            feature_configuration = features,
+            action_name = "c++-compile",
+            variables = variables,
+        ),
+        inputs = depset([header, ctx.file.hdr], transitive = [context.headers, toolchain.all_files]),
+        outputs = [parsed],
+    )
+    return [cc_common.merge_cc_infos(cc_infos = [_of_headers([options, header, parsed]), deps])]
+
+precompiled_header = rule(
+    implementation = _precompiled_header_impl,
+    doc = "A dependency of sources with the option `@$(BINDIR)/<package>/<name>.options`. " +
+          "Other compilers than g++ get no header from there.",
+    attrs = {
+        "deps": attr.label_list(providers = [CcInfo]),
+        "hdr": attr.label(allow_single_file = True, mandatory = True),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)

@@ -16,9 +16,14 @@ absl::StatusOr<Stream> Stream::Create(Device device) {
 }
 
 absl::StatusOr<Stream> Stream::Default(Device device) {
+  return Borrow(device, StreamHandle());
+}
+
+absl::StatusOr<Stream> Stream::Borrow(Device device, StreamHandle handle) {
   Stream stream;
   RILL_ASSIGN_OR_RETURN(stream.backend_, GetBackend(device));
   stream.device_ = device;
+  stream.handle_ = handle;
   return stream;
 }
 

@@ -14,8 +14,8 @@ namespace rill {
 
 class Event;
 
-// A queue of device work, owned. Streams are always explicit: nothing in Rill
-// uses a stream that it was not handed, except the device's default one.
+// A queue of device work. Streams are always explicit: nothing in Rill uses a
+// stream that it was not handed, except the device's default one.
 // Thread-safety: thread-safe; who needs an order between threads makes it.
 class Stream {
  public:
@@ -23,6 +23,11 @@ class Stream {
   static absl::StatusOr<Stream> Create(Device device);
   // The device's default stream; not owned.
   static absl::StatusOr<Stream> Default(Device device);
+  // A stream of somebody else's, say a simulator's or torch's: a cudaStream_t
+  // as {.value = stream}. Its owner destroys it, after this object and all that
+  // was made with it. Work that is given to it keeps its place among the
+  // owner's.
+  static absl::StatusOr<Stream> Borrow(Device device, StreamHandle handle);
 
   ~Stream();
   Stream(Stream&& other) noexcept { *this = std::move(other); }

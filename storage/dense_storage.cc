@@ -42,6 +42,12 @@ constexpr int64_t kWideRowBytes = int64_t{4} << 10;
 // Windows that are announced together.
 constexpr int64_t kAnnouncedWindows = 64;
 
+absl::Status CheckOut(absl::string_view caller, const TensorDict* out) {
+  if (out != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, ": out: got null, want a TensorDict"));
+}
+
 // Leaves whose values events tell stay in their rows.
 std::vector<NextPair> PairsOf(const TensorDictSpec& spec,
                               const EventLeaves& events) {
@@ -199,10 +205,7 @@ absl::Status DenseStorageImpl::ReadSome(absl::string_view caller,
                                         absl::Span<const Slot> slots,
                                         const LeafKeys& keys,
                                         TensorDict* out) const {
-  if (out == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": out: got null, want a TensorDict"));
-  }
+  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
   const int64_t n = static_cast<int64_t>(slots.size());
   // All at once before it is known how wide a row is.
   const size_t step = read_rows_.load(std::memory_order_relaxed);
@@ -231,6 +234,28 @@ absl::Status DenseStorageImpl::ReadSome(absl::string_view caller,
   RILL_RETURN_IF_ERROR(rows->Read(slots, batch, places.leaves));
   places.Finish(out);
   return absl::OkStatus();
+}
+
+absl::StatusOr<Event> DenseStorageImpl::EnqueueRead(
+    absl::Span<const Slot> slots, const Stream& stream, TensorDict* out) const {
+  if (device_.is_cpu()) return Storage::EnqueueRead(slots, stream, out);
+  RILL_RETURN_IF_ERROR(CheckStream(stream));
+  constexpr absl::string_view kCaller = "Storage::EnqueueRead";
+  RILL_RETURN_IF_ERROR(CheckOut(kCaller, out));
+  const EpochWindows::Reading reading = windows_.Enter(slots);
+  RILL_ASSIGN_OR_RETURN(const Rows* rows, FindLive(kCaller, slots));
+  if (rows == nullptr) {
+    *out = TensorDict({0});
+    return Event::Record(stream);
+  }
+  ReadPlaces& places = ReadPlaces::OfThread();
+  RILL_RETURN_IF_ERROR(places.Find(*rows->table, rows->tree,
+                                   static_cast<int64_t>(slots.size()),
+                                   std::nullopt, out));
+  RILL_ASSIGN_OR_RETURN(Event end,
+                        rows->table->EnqueueRead(slots, places.leaves, stream));
+  places.Finish(out);
+  return end;
 }
 
 absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {

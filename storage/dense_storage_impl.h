@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "rill/device/stream.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/chunks/saved_chunks.h"
 #include "rill/storage/dense_storage.h"
@@ -107,6 +108,9 @@ class DenseStorageImpl final : public Storage {
                           TensorDict* out) const override {
     return ReadSome("Storage::ReadLeaves", slots, keys, out);
   }
+  absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
+                                    const Stream& stream,
+                                    TensorDict* out) const override;
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
   absl::Status Sync() override;

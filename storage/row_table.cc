@@ -47,10 +47,15 @@ absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Create(
                    std::move(next)));
 }
 
+RowTable::~RowTable() {
+  for (const PendingRead& read : pending_) {
+    read.end.Synchronize().IgnoreError();
+  }
+}
+
 template <bool kIsWrite>
-absl::Status RowTable::Copy(absl::Span<const Slot> slots,
-                            absl::Span<const LeafBatch> leaves) const {
-  if (slots.empty()) return absl::OkStatus();
+RowTable::RowCopy RowTable::MakeCopy(absl::Span<const Slot> slots,
+                                     absl::Span<const LeafBatch> leaves) const {
   Scratch& scratch = ThreadScratch();
   std::vector<RowColumn>& columns = scratch.columns;
   columns.clear();
@@ -73,19 +78,74 @@ absl::Status RowTable::Copy(absl::Span<const Slot> slots,
     layout_.RowsOf(slots, scratch.rows.data());
     rows = scratch.rows;
   }
-  if (device().is_cpu()) return Run<kIsWrite>(columns, rows);
+  return {columns, rows};
+}
+
+template <bool kIsWrite>
+absl::Status RowTable::Copy(absl::Span<const Slot> slots,
+                            absl::Span<const LeafBatch> leaves) const {
+  if (slots.empty()) return absl::OkStatus();
+  const RowCopy copy = MakeCopy<kIsWrite>(slots, leaves);
+  if (device().is_cpu()) return Run<kIsWrite>(copy, stream_);
   absl::MutexLock lock(&stream_mutex_);
-  RILL_RETURN_IF_ERROR(Run<kIsWrite>(columns, rows));
+  if (kIsWrite) {
+    RILL_RETURN_IF_ERROR(WaitForReads(copy.rows));
+  }
+  RILL_RETURN_IF_ERROR(Run<kIsWrite>(copy, stream_));
   return stream_.Synchronize();
 }
 
 template <bool kIsWrite>
-absl::Status RowTable::Run(absl::Span<const RowColumn> columns,
-                           absl::Span<const int64_t> rows) const {
-  Backend* const backend = stream_.backend();
-  const int index = device().index;
-  return kIsWrite ? backend->ScatterRows(index, columns, rows, stream_.handle())
-                  : backend->GatherRows(index, columns, rows, stream_.handle());
+absl::Status RowTable::Run(const RowCopy& copy, const Stream& stream) const {
+  Backend* const backend = stream.backend();
+  const int index = stream.device().index;
+  return kIsWrite ? backend->ScatterRows(index, copy.columns, copy.rows,
+                                         stream.handle())
+                  : backend->GatherRows(index, copy.columns, copy.rows,
+                                        stream.handle());
+}
+
+absl::Status RowTable::WaitForReads(absl::Span<const int64_t> rows) const {
+  // The event of a read that failed tells its error, not this write.
+  pending_.erase(std::remove_if(pending_.begin(), pending_.end(),
+                                [](const PendingRead& read) {
+                                  const auto is_over = read.end.IsComplete();
+                                  return !is_over.ok() || *is_over;
+                                }),
+                 pending_.end());
+  for (const PendingRead& read : pending_) {
+    if (std::any_of(rows.begin(), rows.end(), [&read](int64_t row) {
+          return std::binary_search(read.rows.begin(), read.rows.end(), row);
+        })) {
+      RILL_RETURN_IF_ERROR(stream_.WaitFor(read.end));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Event> RowTable::EnqueueRead(absl::Span<const Slot> slots,
+                                            absl::Span<const LeafBatch> leaves,
+                                            const Stream& stream) const {
+  if (device().is_cpu()) {
+    RILL_RETURN_IF_ERROR(Read(slots, leaves));
+    return Event::Record(stream);
+  }
+  const RowCopy copy = MakeCopy</*kIsWrite=*/false>(slots, leaves);
+  std::vector<int64_t> rows(copy.rows.begin(), copy.rows.end());
+  std::sort(rows.begin(), rows.end());
+  absl::MutexLock lock(&stream_mutex_);
+  if (!slots.empty()) {
+    RILL_RETURN_IF_ERROR(Run</*kIsWrite=*/false>(copy, stream));
+  }
+  absl::StatusOr<Event> end = Event::Record(stream);
+  absl::StatusOr<Event> end_for_writes = Event::Record(stream);
+  if (!end.ok() || !end_for_writes.ok()) {
+    // Nobody could tell when the rows may change.
+    stream.Synchronize().IgnoreError();
+    return end.ok() ? end_for_writes.status() : end.status();
+  }
+  pending_.push_back({*std::move(end_for_writes), std::move(rows)});
+  return end;
 }
 
 absl::Status RowTable::Read(absl::Span<const Slot> slots,

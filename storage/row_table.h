@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -29,12 +31,15 @@ namespace rill::storage_internal {
 //
 // Thread-safety: Read and View may run side by side; Write excludes the
 //   rows it writes and, where next() is not null, those before them.
-// Device/Stream: works on a stream of its own and is complete on return; what
-//   it is given must be complete too.
+// Device/Stream: works on a stream of its own and is complete on return, but
+//   for EnqueueRead; what it is given must be complete too. The destructor
+//   waits for reads that are enqueued.
 // Cost: that of a row copy (device/row_copy.h); no
 //   allocation once a thread has made a copy of the size.
 class RowTable {
  public:
+  ~RowTable();
+
   // The bytes are not initialised. RESOURCE_EXHAUSTED names asked and free.
   // A layout with pairs lies in host memory.
   static absl::StatusOr<std::unique_ptr<RowTable>> Create(RowLayout layout,
@@ -63,6 +68,12 @@ class RowTable {
   // Row slots[i] -> place i, for every leaf named.
   absl::Status Read(absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> leaves) const;
+  // The same, enqueued on `stream`, of the table's device; the event is its
+  // end. A later Write waits on the device for the reads of its rows.
+  absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
+                                    absl::Span<const LeafBatch> leaves,
+                                    const Stream& stream) const
+      ABSL_LOCKS_EXCLUDED(stream_mutex_);
   // Place i -> row slots[i]; of a slot named twice the later place wins.
   absl::Status Write(absl::Span<const Slot> slots,
                      absl::Span<const LeafBatch> leaves);
@@ -85,12 +96,29 @@ class RowTable {
         stream_(std::move(stream)),
         next_(std::move(next)) {}
 
+  // A read that is enqueued and was not there when it was last looked at.
+  struct PendingRead {
+    Event end;
+    std::vector<int64_t> rows;  // Ascending.
+  };
+  // A row copy as a backend takes it.
+  struct RowCopy {
+    absl::Span<const RowColumn> columns;
+    absl::Span<const int64_t> rows;
+  };
+
+  // In the thread's scratch.
+  template <bool kIsWrite>
+  RowCopy MakeCopy(absl::Span<const Slot> slots,
+                   absl::Span<const LeafBatch> leaves) const;
   template <bool kIsWrite>
   absl::Status Copy(absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> leaves) const;
   template <bool kIsWrite>
-  absl::Status Run(absl::Span<const RowColumn> columns,
-                   absl::Span<const int64_t> rows) const;
+  absl::Status Run(const RowCopy& copy, const Stream& stream) const;
+  // Later work on stream_ runs behind the reads of these rows.
+  absl::Status WaitForReads(absl::Span<const int64_t> rows) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream_mutex_);
 
   const RowLayout layout_;
   const size_t num_stored_;  // Fields that have bytes.
@@ -100,6 +128,7 @@ class RowTable {
   // One copy at a time on a device, so that a failure of the stream is told to
   // the call that met it. The CPU's copies need no turns.
   mutable absl::Mutex stream_mutex_;
+  mutable std::vector<PendingRead> pending_ ABSL_GUARDED_BY(stream_mutex_);
 };
 
 }  // namespace rill::storage_internal

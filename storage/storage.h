@@ -16,7 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/flow/sink.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
@@ -163,6 +165,23 @@ class Storage {
                                   absl::Span<const std::string> keys,
                                   TensorDict* out) const = 0;
 
+  // Enqueues a Read on `stream` and goes on before a row is copied. `out` has
+  // its tensors when this returns and their values when the event is reached.
+  // - The rows are those that a Read here would give: later writes of them wait
+  //   for the event, which must not wait for such a write in turn.
+  // - The tensors of `out` stay alive, and nobody writes to them, up to the
+  //   event; `slots` may change at once.
+  // - An error of the copy is the event's.
+  // Rows in host memory, and those of a TieredStorage, are there when this
+  // returns. INVALID_ARGUMENT where the stream is of another device.
+  virtual absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
+                                            const Stream& stream,
+                                            TensorDict* out) const {
+    RILL_RETURN_IF_ERROR(CheckStream(stream));
+    RILL_RETURN_IF_ERROR(Read(slots, out));
+    return Event::Record(stream);
+  }
+
   // Rows in place. OUT_OF_RANGE as Read. Slots of one lane only.
   // FAILED_PRECONDITION where leaves do not lie in place
   // (DenseStorage::Options::dedup_next).
@@ -221,6 +240,15 @@ class Storage {
                                     bool /*accept_newer*/,
                                     AcceptPosition /*accept*/) {
     return HasNoPosition("LoadPosition");
+  }
+
+ protected:
+  // INVALID_ARGUMENT unless it is of the rows' device.
+  absl::Status CheckStream(const Stream& stream) const {
+    if (stream.device() == device()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Storage::EnqueueRead: stream: got one of ", stream.device().ToString(),
+        ", want one of ", device().ToString(), ", where the rows lie"));
   }
 
  private:

@@ -107,6 +107,23 @@ TEST_P(BackendConformanceTest, DefaultStreamWorks) {
   EXPECT_THAT(Download(a->data(), kBytes), Each(8));
 }
 
+TEST_P(BackendConformanceTest, BorrowedStreamStaysItsOwners) {
+  const std::shared_ptr<Buffer> a = New(kBytes);
+  RILL_ASSERT_OK_AND_ASSIGN(const StreamHandle owners,
+                            backend()->CreateStream(index()));
+  for (const uint8_t value : {1, 2}) {
+    RILL_ASSERT_OK(
+        backend()->Fill(index(), a->data(), value - 1, kBytes, owners));
+    RILL_ASSERT_OK_AND_ASSIGN(const Stream borrowed,
+                              Stream::Borrow(device(), owners));
+    const std::vector<uint8_t> source = Filled(value);
+    RILL_ASSERT_OK(CopyAsync(a->data(), source.data(), kBytes, borrowed));
+    RILL_ASSERT_OK(borrowed.Synchronize());
+    EXPECT_THAT(Download(a->data(), kBytes), Each(value));
+  }
+  backend()->DestroyStream(index(), owners);
+}
+
 TEST_P(BackendConformanceTest, MovedStreamsAndEventsAreDestroyedOnce) {
   RILL_ASSERT_OK_AND_ASSIGN(Stream a, Stream::Create(device()));
   RILL_ASSERT_OK_AND_ASSIGN(Stream b, Stream::Create(device()));

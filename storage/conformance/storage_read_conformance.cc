@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/device/stream.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/tensordict/dtype.h"
@@ -40,6 +41,24 @@ TEST_P(StorageConformanceTest, ReadGivesOneContiguousArrayALeaf) {
     EXPECT_TRUE(leaf.is_contiguous()) << key;
     EXPECT_EQ(leaf.device(), subject->storage().device()) << key;
   });
+}
+
+TEST_P(StorageConformanceTest, EnqueuedReadsGiveWhatReadGives) {
+  auto subject = Make(9, 3);
+  subject->ExtendAll(5);
+  const Storage& storage = subject->storage();
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
+                            Stream::Create(storage.device()));
+  TensorDict rows;
+  for (const std::vector<Slot>& slots :
+       std::vector<std::vector<Slot>>{{8, 0, 4, 4}, {2, 8, 8, 1}, {}}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const Event event,
+                              storage.EnqueueRead(slots, stream, &rows));
+    RILL_ASSERT_OK(event.Synchronize());
+    RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows(slots)));
+  }
+  EXPECT_THAT(storage.EnqueueRead({9}, stream, &rows),
+              StatusIs(absl::StatusCode::kOutOfRange));
 }
 
 TEST_P(StorageConformanceTest, ReadLeavesGivesJustThose) {

@@ -10,7 +10,9 @@
 
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/backend.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/slots/slot.h"
@@ -38,6 +40,7 @@ extern const TensorDict first;
 extern const TensorDict second;
 extern const std::vector<TensorDict> steps;
 extern const TensorDictSpec spec;
+extern const StreamHandle simulator;
 extern const std::vector<Slot> slots;
 extern TensorDict rows;
 extern WriteObserver& index;

@@ -115,6 +115,8 @@ class TransformedEnv final : public Env {
   absl::StatusOr<TensorDictSpec> AddTransform(size_t i,
                                               const TensorDictSpec& before,
                                               Current* current);
+  void ForkRoots(size_t stage, const StepPlan& plan, Current* current,
+                 std::vector<Link>* copies);
   absl::Status AddAction(size_t stage, const StepPlan& plan, Current* current,
                          std::vector<size_t>* used);
   absl::StatusOr<size_t> FindBuffer(const BoundRows::Leaf& leaf,

@@ -132,6 +132,7 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
       copies.push_back({*found, used[k]});
     }
   }
+  ForkRoots(i + 1, *plan, current, &copies);
   RILL_RETURN_IF_ERROR(Annotate(i, AddAction(i + 1, *plan, current, &used)));
   for (auto at = current->begin(); at != current->end();) {
     at = plan->spec.Find(at->first) == nullptr ? current->erase(at)
@@ -152,6 +153,29 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
   return std::move(plan->spec);
 }
 
+// Where only next/x changes, x of the root is another from here on too: an
+// earlier transform keeps the one that it works on.
+void TransformedEnv::ForkRoots(size_t stage, const StepPlan& plan,
+                               Current* current, std::vector<Link>* copies) {
+  for (const BoundRows::Leaf& leaf : plan.leaves) {
+    if (leaf.use == LeafUse::kRead || !IsNext(leaf.key)) continue;
+    const auto root = current->find(leaf.key.substr(5));
+    if (root == current->end() || buffers_[root->second].stage == stage ||
+        !IsUsedRoot(leaf.key) ||
+        std::any_of(plan.leaves.begin(), plan.leaves.end(),
+                    [&root](const BoundRows::Leaf& other) {
+                      return other.key == root->first &&
+                             other.use != LeafUse::kRead;
+                    })) {
+      continue;
+    }
+    const size_t from = root->second;
+    root->second = AddBuffer(root->first, buffers_[from].spec, stage);
+    buffers_[root->second].is_kept = true;
+    copies->push_back({from, root->second});
+  }
+}
+
 // The action goes the other way: what a transform writes is the one that there
 // was before it, what it reads the one behind it.
 absl::Status TransformedEnv::AddAction(size_t stage, const StepPlan& plan,
@@ -169,6 +193,10 @@ absl::Status TransformedEnv::AddAction(size_t stage, const StepPlan& plan,
   for (size_t k = 0; k < used->size(); ++k) {
     const BoundRows::Leaf& leaf = plan.leaves[k];
     if (leaf.key != "action") continue;
+    if (leaf.use == LeafUse::kUpdate) {
+      return Misfit("action", "kUpdate",
+                    "kRead and kWrite: the action that was chosen stays");
+    }
     const size_t buffer =
         is_written(leaf) ? inner : current->find("action")->second;
     if (!HasLayout(buffers_[buffer].spec, leaf.dtype, leaf.shape)) {

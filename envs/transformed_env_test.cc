@@ -141,6 +141,13 @@ class Tenfold final : public LeafwiseTransform {
   absl::string_view name() const override { return "Tenfold"; }
 };
 
+class TenfoldNext final : public LeafwiseTransform {
+ public:
+  explicit TenfoldNext(const std::string& key)
+      : LeafwiseTransform({"next/" + key}, {.scale = 10}) {}
+  absl::string_view name() const override { return "TenfoldNext"; }
+};
+
 // Counts its steps in a state, and fails at one of them.
 class FailsOnce final : public StepTransform {
  public:
@@ -215,6 +222,7 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> Paired() {
 absl::StatusOr<std::unique_ptr<TransformedEnv>> Mapped() {
   return With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
               *RewardSum::Create({}), std::make_unique<RewardOfMove>(),
+              std::make_unique<TenfoldNext>("observation"),
               std::make_unique<Tenfold>("observation"),
               std::make_unique<Tenfold>("episode_reward"));
 }
@@ -316,6 +324,22 @@ TEST(TransformedEnvTest, ATransformReadsARootAsItWasBeforeLaterOnes) {
       auto env, With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
                      std::make_unique<RewardOfMove>(),
                      std::make_unique<Tenfold>("observation")));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
+                            Rollout(*env, ChooseZero, {.max_steps = 5}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
+  EXPECT_THAT(*lane.Find("observation"),
+              TensorElementsAre<float>(0, 10, 20, 0, 10));
+  EXPECT_THAT(*lane.Find("next/observation"),
+              TensorElementsAre<float>(10, 20, 30, 10, 20));
+  EXPECT_THAT(*lane.Find("next/reward"),
+              TensorElementsAre<float>(1, 1, 1, 1, 1));
+}
+
+TEST(TransformedEnvTest, AChangeOfNextAloneLeavesEarlierOnesTheirRoot) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
+                     std::make_unique<RewardOfMove>(),
+                     std::make_unique<TenfoldNext>("observation")));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
                             Rollout(*env, ChooseZero, {.max_steps = 5}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
@@ -449,6 +473,14 @@ TEST(TransformedEnvTest, RefusesPlansThatBreakWhatAnEnvPromises) {
               }),
               StatusIs(kInvalid, AllOf(HasSubstr("\"observation\""),
                                        HasSubstr("nothing writes"))));
+  EXPECT_THAT(
+      CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
+        plan.leaves.push_back(
+            {.key = "action", .dtype = DType::kInt64, .use = LeafUse::kUpdate});
+        return plan;
+      }),
+      StatusIs(kInvalid, AllOf(HasSubstr("\"action\": got kUpdate"),
+                               HasSubstr("want kRead and kWrite"))));
   EXPECT_THAT(CreateWith([](StepPlan plan) -> absl::StatusOr<StepPlan> {
                 plan.leaves.push_back({.key = "pixels"});
                 return plan;

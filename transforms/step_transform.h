@@ -25,7 +25,9 @@ struct StepPlan {
   // transform. kUpdate: the same, changed in place. kWrite: as it is after it,
   // new or of another layout; it keeps its values between the calls.
   // The leaf "action" goes the other way: kRead is the action that was chosen,
-  // kWrite the one that the environment gets.
+  // kWrite the one that the environment gets; kUpdate is refused.
+  // Where only a leaf below next changes, its twin at the root does from the
+  // next step on. Earlier transforms read their own root.
   std::vector<BoundRows::Leaf> leaves = {};
 };
 

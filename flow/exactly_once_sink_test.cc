@@ -2,6 +2,7 @@
 #include "rill/flow/exactly_once_sink.h"
 
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/flow/conformance/sink_conformance.h"
 #include "rill/flow/sink.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/test_tensors.h"
@@ -119,6 +121,19 @@ TEST(ExactlyOncePropertyTest, EachBatchArrivesOnceInOrder) {
     }
   }
 }
+
+SinkSubject Once() {
+  struct Both {
+    StepRecorder recorder;
+    ExactlyOnceSink once{&recorder.sink()};
+  };
+  const auto both = std::make_shared<Both>();
+  return {.sink = {both, &both->once},
+          .arrived = [both] { return both->recorder.steps(); },
+          .checks_leaves = false};
+}
+INSTANTIATE_TEST_SUITE_P(ExactlyOnceSink, SinkConformanceTest,
+                         ::testing::Values(Once));
 
 }  // namespace
 }  // namespace rill

@@ -2,10 +2,12 @@
 #include "rill/flow/sink.h"
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/flow/conformance/sink_conformance.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/test_tensors.h"
 #include "rill/testing/status_matchers.h"
@@ -31,6 +33,15 @@ TEST(FunctionSinkTest, HandsBatchesAndErrorsThrough) {
               StatusIs(absl::StatusCode::kResourceExhausted));
   RILL_EXPECT_OK(sink.Flush());
 }
+
+SinkSubject Function() {
+  const auto recorder = std::make_shared<StepRecorder>();
+  return {.sink = {recorder, &recorder->sink()},
+          .arrived = [recorder] { return recorder->steps(); },
+          .checks_leaves = false};
+}
+INSTANTIATE_TEST_SUITE_P(FunctionSink, SinkConformanceTest,
+                         ::testing::Values(Function));
 
 }  // namespace
 }  // namespace rill

@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/flow/conformance/sink_conformance.h"
 #include "rill/flow/sink.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/non_tensor.h"
@@ -301,6 +302,22 @@ TEST(RecordChannelTest, NothingThatAProducerWritesIsBelieved) {
   }
   EXPECT_GT(refused, 100);
 }
+
+SinkSubject Producer() {
+  struct Channel {
+    StepRecorder recorder;
+    std::unique_ptr<RecordChannel> channel =
+        *RecordChannel::Create({.spec = SinkConformanceSpec()});
+    std::unique_ptr<Sink> producer = *channel->OpenProducer(0);
+  };
+  const auto all = std::make_shared<Channel>();
+  return {.sink = {all, all->producer.get()}, .arrived = [all] {
+            RILL_EXPECT_OK(all->channel->Drain(&all->recorder.sink()));
+            return all->recorder.steps();
+          }};
+}
+INSTANTIATE_TEST_SUITE_P(RecordChannel, SinkConformanceTest,
+                         ::testing::Values(Producer));
 
 }  // namespace
 }  // namespace rill

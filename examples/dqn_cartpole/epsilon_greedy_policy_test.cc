@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -10,9 +11,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/collectors/conformance/policy_conformance.h"
 #include "rill/collectors/policy.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
@@ -107,6 +110,23 @@ TEST_F(EpsilonGreedyPolicyTest, LeavesThatDoNotFitAreRefused) {
   EXPECT_THAT(policy.Act(TensorDict({kLanes}), {}, &action_),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("observation")));
 }
+
+PolicySubject EpsilonGreedy() {
+  struct Both {
+    DoubleDqn learner{kLanes, {}};
+    EpsilonGreedyPolicy policy{&learner,
+                               {.epsilon_frames = 100, .final_epsilon = 0.5}};
+  };
+  const auto both = std::make_shared<Both>();
+  PolicySubject subject = {.policy = {both, &both->policy},
+                           .root = TensorDict({kLanes}),
+                           .action = LeafSpec::Categorical(2)};
+  RILL_EXPECT_OK(subject.root.Set(
+      "observation", *Tensor::Zeros(DType::kFloat32, {kLanes, 4})));
+  return subject;
+}
+INSTANTIATE_TEST_SUITE_P(EpsilonGreedy, PolicyConformanceTest,
+                         ::testing::Values(EpsilonGreedy));
 
 }  // namespace
 }  // namespace rill::dqn_cartpole

@@ -318,12 +318,12 @@ TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
               TensorElementsAre<double>(0, 1, 1, 2, 2, 3, 0, 1, 1, 2));
 }
 
-// A later one maps leaves in place; its changes are carried over to the root.
-TEST(TransformedEnvTest, ATransformReadsARootAsItWasBeforeLaterOnes) {
+// What RewardOfMove gives, and the caller sees, where `later` makes the
+// observation tenfold behind it.
+void ExpectMovesOfOne(std::unique_ptr<StepTransform> later) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
-                     std::make_unique<RewardOfMove>(),
-                     std::make_unique<Tenfold>("observation")));
+                     std::make_unique<RewardOfMove>(), std::move(later)));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
                             Rollout(*env, ChooseZero, {.max_steps = 5}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
@@ -335,20 +335,12 @@ TEST(TransformedEnvTest, ATransformReadsARootAsItWasBeforeLaterOnes) {
               TensorElementsAre<float>(1, 1, 1, 1, 1));
 }
 
+TEST(TransformedEnvTest, ATransformReadsARootAsItWasBeforeLaterOnes) {
+  ExpectMovesOfOne(std::make_unique<Tenfold>("observation"));
+}
+
 TEST(TransformedEnvTest, AChangeOfNextAloneLeavesEarlierOnesTheirRoot) {
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto env, With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
-                     std::make_unique<RewardOfMove>(),
-                     std::make_unique<TenfoldNext>("observation")));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, ChooseZero, {.max_steps = 5}));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
-  EXPECT_THAT(*lane.Find("observation"),
-              TensorElementsAre<float>(0, 10, 20, 0, 10));
-  EXPECT_THAT(*lane.Find("next/observation"),
-              TensorElementsAre<float>(10, 20, 30, 10, 20));
-  EXPECT_THAT(*lane.Find("next/reward"),
-              TensorElementsAre<float>(1, 1, 1, 1, 1));
+  ExpectMovesOfOne(std::make_unique<TenfoldNext>("observation"));
 }
 
 TEST(TransformedEnvTest, AWrittenRootKeepsItsValuesWhateverLaterOnesMake) {

@@ -5,15 +5,19 @@ load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 # What compilers call C++20 and its successors.
 _NEW = ["20", "2a", "23", "2b", "26", "2c"]
 
-def _cxx_standard_impl(ctx):
-    toolchain = find_cpp_toolchain(ctx)
-    features = cc_common.configure_features(
+def cxx_features(ctx, toolchain):
+    """The features of a compile command that is no cc_library's."""
+    return cc_common.configure_features(
         ctx = ctx,
         cc_toolchain = toolchain,
         requested_features = ctx.features,
-        # Variables of theirs are a cc_library's.
+        # Their variables are a cc_library's.
         unsupported_features = ctx.disabled_features + ["layering_check", "module_maps"],
     )
+
+def _cxx_standard_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cxx_features(ctx, toolchain)
     flags = cc_common.get_memory_inefficient_command_line(
         feature_configuration = features,
         action_name = "c++-compile",

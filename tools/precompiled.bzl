@@ -1,6 +1,7 @@
 """precompiled_header: a header that g++ parses once for many sources."""
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load(":cxx20.bzl", "cxx_features")
 
 def _of_headers(files):
     return CcInfo(compilation_context = cc_common.create_compilation_context(
@@ -9,13 +10,7 @@ def _of_headers(files):
 
 def _precompiled_header_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
-    features = cc_common.configure_features(
-        ctx = ctx,
-        cc_toolchain = toolchain,
-        requested_features = ctx.features,
-        # Variables of theirs are a cc_library's.
-        unsupported_features = ctx.disabled_features + ["layering_check", "module_maps"],
-    )
+    features = cxx_features(ctx, toolchain)
     compiler = cc_common.get_tool_for_action(
         feature_configuration = features,
         action_name = "c++-compile",

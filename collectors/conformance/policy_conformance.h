@@ -23,7 +23,7 @@ using PolicyFactory = std::function<PolicySubject()>;
 // What every Policy passes. Use, in the policy's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, PolicyConformanceTest,
-//                            ::testing::Values(MakeMySubject));
+//                            ::testing::Values(MakeMyPolicy));
 class PolicyConformanceTest : public ::testing::TestWithParam<PolicyFactory> {};
 
 }  // namespace rill

@@ -5,7 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/collectors/conformance/policy_conformance.h"
 #include "rill/collectors/policy.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/envs/cart_pole.h"
@@ -19,6 +21,7 @@ namespace rill::doc_examples {
 extern Policy& policy;
 extern Sink& buffer;
 extern std::unique_ptr<StepTransform> step_counter;
+PolicySubject MakeMyPolicy();
 
 }  // namespace rill::doc_examples
 

@@ -33,7 +33,7 @@ using SinkFactory = std::function<SinkSubject()>;
 // What every Sink passes. Use, in the sink's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, SinkConformanceTest,
-//                            ::testing::Values(MakeMySubject));
+//                            ::testing::Values(MakeMySink));
 class SinkConformanceTest : public ::testing::TestWithParam<SinkFactory> {};
 
 // For subjects that hand batches on: keeps `step` of each row.

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/channel/record_channel.h"
+#include "rill/flow/conformance/sink_conformance.h"
 #include "rill/flow/conformance/source_conformance.h"
 #include "rill/flow/exactly_once_sink.h"
 #include "rill/flow/sink.h"
@@ -28,6 +29,7 @@ extern const TensorDictSpec spec;
 extern Sink& buffer;
 extern int64_t steps;
 absl::StatusOr<std::unique_ptr<Source>> MakeMine();
+SinkSubject MakeMySink();
 
 }  // namespace rill::doc_examples
 

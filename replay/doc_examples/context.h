@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/torchrl/torchrl_replay_buffer.h"
 #include "rill/replay/ensemble/offline_to_online.h"
@@ -17,6 +18,8 @@
 #include "rill/replay/run/run_checkpoint.h"
 #include "rill/replay/sample_units.h"
 #include "rill/replay/torchrl/torchrl.h"
+#include "rill/replay/writers/conformance/writer_conformance.h"
+#include "rill/replay/writers/writer.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/schedule.h"
 #include "rill/samplers/selectors/ordered_selector.h"
@@ -49,6 +52,7 @@ extern const ReplayBuffer* const actor;
 extern const ReplayBuffer* const critic;
 extern std::map<std::string, ReplayBuffer::Options> options;
 void Learn(const TensorDict& batch);
+std::unique_ptr<Writer> MakeMyWriter();
 
 }  // namespace rill::doc_examples
 

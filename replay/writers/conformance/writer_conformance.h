@@ -18,7 +18,7 @@ using WriterFactory = std::function<std::unique_ptr<Writer>()>;
 // Use, in the writer's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, WriterConformanceTest,
-//                            ::testing::Values([] { return MakeMine(); }));
+//                            ::testing::Values(MakeMyWriter));
 class WriterConformanceTest : public ::testing::TestWithParam<WriterFactory> {};
 
 }  // namespace rill

@@ -48,7 +48,7 @@ struct ExtendResult {
 };
 
 // What a storage takes, in bytes. Room for rows counts whether they are live or
-// not. All but `disk_free` 0 as long as it is not known what a row holds.
+// not. All fields but `disk_free` are 0 until it is known what a row holds.
 struct StorageUsage {
   int64_t row = 0;     // One row as it is read: the sum of its leaves.
   int64_t memory = 0;  // Taken in RAM, pinned RAM or a device's memory.

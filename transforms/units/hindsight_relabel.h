@@ -16,11 +16,10 @@ namespace rill {
 // reward of having wanted that. Which rows, and whose goals, the unit plans
 // (TorchRL's her_ratio and strategy); other rows stay as they are.
 //
-// Of a relabelled row the desired goal, that below "next" too where it is
-// stored, becomes the achieved goal of its row of context; the reward becomes
-// what `reward` says of the goal that the row itself achieved and the new one.
-// With `terminated` that flag is asked anew as well, and done is terminated or
-// truncated.
+// In a relabelled row the desired goal (also the one below "next", if stored)
+// becomes the achieved goal of its row of context. The reward becomes
+// reward(goal that the row itself achieved, new goal). With `terminated` that
+// flag is computed anew too, and done becomes terminated or truncated.
 //
 // Plan: rows empty; context[0] a row for each draw that is relabelled.
 // Shapes: goals of any dtype and shape, achieved and desired the same; flags

@@ -24,9 +24,9 @@ class Stream {
   // The device's default stream; not owned.
   static absl::StatusOr<Stream> Default(Device device);
   // A stream of somebody else's, say a simulator's or torch's: a cudaStream_t
-  // as {.value = stream}. Its owner destroys it, after this object and all that
-  // was made with it. Work that is given to it keeps its place among the
-  // owner's.
+  // as {.value = stream}. Its owner destroys it, after this object and once the
+  // work that was given to it is done; events may live on. Work keeps its place
+  // among the owner's.
   static absl::StatusOr<Stream> Borrow(Device device, StreamHandle handle);
 
   ~Stream();

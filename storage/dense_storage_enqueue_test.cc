@@ -115,6 +115,11 @@ TEST_F(EnqueueTest, AWriteOfOtherRowsDoesNotWait) {
   EXPECT_THAT(Values(out_), ElementsAre(2, 3));
 }
 
+TEST_F(EnqueueTest, ReadsThatEndedAreForgottenWithoutAWrite) {
+  for (int i = 0; i < 100; ++i) RILL_ASSERT_OK(Enqueue({0})->Synchronize());
+  EXPECT_LT(fake_->NumStreamsAndEvents(), 10);
+}
+
 TEST_F(EnqueueTest, AReadBehindAWriteSeesIt) {
   RILL_ASSERT_OK(storage_->Extend(Steps(4, 1)));
   RILL_ASSERT_OK_AND_ASSIGN(const Event event, Enqueue({0, 1}));
@@ -169,8 +174,7 @@ TEST_F(EnqueueTest, WhatFailsLaterIsTheEventsError) {
   EXPECT_THAT(read.Synchronize(),
               StatusIs(absl::StatusCode::kUnavailable, "fell off the bus"));
   // A stream that failed works again once it was waited for.
-  EXPECT_THAT(stream_->Synchronize(),
-              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(stream_->Synchronize(), StatusIs(absl::StatusCode::kUnavailable));
   RILL_ASSERT_OK_AND_ASSIGN(const Event again, Enqueue({0}));
   RILL_ASSERT_OK(again.Synchronize());
   EXPECT_THAT(Values(out_), ElementsAre(4));

@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<RowTable>> RowTable::Create(
 
 RowTable::~RowTable() {
   for (const PendingRead& read : pending_) {
-    read.end.Synchronize().IgnoreError();
+    read.end->Synchronize().IgnoreError();
   }
 }
 
@@ -88,9 +88,7 @@ absl::Status RowTable::Copy(absl::Span<const Slot> slots,
   const RowCopy copy = MakeCopy<kIsWrite>(slots, leaves);
   if (device().is_cpu()) return Run<kIsWrite>(copy, stream_);
   absl::MutexLock lock(&stream_mutex_);
-  if (kIsWrite) {
-    RILL_RETURN_IF_ERROR(WaitForReads(copy.rows));
-  }
+  if (kIsWrite) AwaitReads(copy.rows);
   RILL_RETURN_IF_ERROR(Run<kIsWrite>(copy, stream_));
   return stream_.Synchronize();
 }
@@ -105,22 +103,32 @@ absl::Status RowTable::Run(const RowCopy& copy, const Stream& stream) const {
                                         stream.handle());
 }
 
-absl::Status RowTable::WaitForReads(absl::Span<const int64_t> rows) const {
-  // The event of a read that failed tells its error, not this write.
+// The event of a read that failed tells its error, not this call.
+void RowTable::ForgetReadsThatEnded() const {
   pending_.erase(std::remove_if(pending_.begin(), pending_.end(),
                                 [](const PendingRead& read) {
-                                  const auto is_over = read.end.IsComplete();
-                                  return !is_over.ok() || *is_over;
+                                  const auto has_ended = read.end->IsComplete();
+                                  return !has_ended.ok() || *has_ended;
                                 }),
                  pending_.end());
-  for (const PendingRead& read : pending_) {
-    if (std::any_of(rows.begin(), rows.end(), [&read](int64_t row) {
-          return std::binary_search(read.rows.begin(), read.rows.end(), row);
-        })) {
-      RILL_RETURN_IF_ERROR(stream_.WaitFor(read.end));
-    }
+}
+
+void RowTable::AwaitReads(absl::Span<const int64_t> rows) const {
+  const auto reads_some = [rows](const PendingRead& read) {
+    return std::any_of(rows.begin(), rows.end(), [&read](int64_t row) {
+      return std::binary_search(read.rows.begin(), read.rows.end(), row);
+    });
+  };
+  for (;;) {
+    ForgetReadsThatEnded();
+    const auto found =
+        std::find_if(pending_.begin(), pending_.end(), reads_some);
+    if (found == pending_.end()) return;
+    const std::shared_ptr<const Event> end = found->end;
+    stream_mutex_.Unlock();
+    end->Synchronize().IgnoreError();
+    stream_mutex_.Lock();
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<Event> RowTable::EnqueueRead(absl::Span<const Slot> slots,
@@ -134,17 +142,20 @@ absl::StatusOr<Event> RowTable::EnqueueRead(absl::Span<const Slot> slots,
   std::vector<int64_t> rows(copy.rows.begin(), copy.rows.end());
   std::sort(rows.begin(), rows.end());
   absl::MutexLock lock(&stream_mutex_);
-  if (!slots.empty()) {
-    RILL_RETURN_IF_ERROR(Run</*kIsWrite=*/false>(copy, stream));
-  }
+  ForgetReadsThatEnded();
+  absl::Status status =
+      slots.empty() ? absl::OkStatus() : Run</*kIsWrite=*/false>(copy, stream);
   absl::StatusOr<Event> end = Event::Record(stream);
   absl::StatusOr<Event> end_for_writes = Event::Record(stream);
-  if (!end.ok() || !end_for_writes.ok()) {
-    // Nobody could tell when the rows may change.
+  status.Update(end.status());
+  status.Update(end_for_writes.status());
+  if (!status.ok()) {
+    // Nobody could tell when what was enqueued has ended.
     stream.Synchronize().IgnoreError();
-    return end.ok() ? end_for_writes.status() : end.status();
+    return status;
   }
-  pending_.push_back({*std::move(end_for_writes), std::move(rows)});
+  pending_.push_back({std::make_shared<const Event>(*std::move(end_for_writes)),
+                      std::move(rows)});
   return end;
 }
 

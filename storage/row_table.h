@@ -69,7 +69,8 @@ class RowTable {
   absl::Status Read(absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> leaves) const;
   // The same, enqueued on `stream`, of the table's device; the event is its
-  // end. A later Write waits on the device for the reads of its rows.
+  // end. A later Write waits for the reads of its rows; nobody waits for it
+  // meanwhile.
   absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
                                     absl::Span<const LeafBatch> leaves,
                                     const Stream& stream) const
@@ -98,7 +99,7 @@ class RowTable {
 
   // A read that is enqueued and was not there when it was last looked at.
   struct PendingRead {
-    Event end;
+    std::shared_ptr<const Event> end;
     std::vector<int64_t> rows;  // Ascending.
   };
   // A row copy as a backend takes it.
@@ -116,8 +117,11 @@ class RowTable {
                     absl::Span<const LeafBatch> leaves) const;
   template <bool kIsWrite>
   absl::Status Run(const RowCopy& copy, const Stream& stream) const;
-  // Later work on stream_ runs behind the reads of these rows.
-  absl::Status WaitForReads(absl::Span<const int64_t> rows) const
+  void ForgetReadsThatEnded() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream_mutex_);
+  // No read of these rows is left when this returns; gives the lock up while it
+  // waits.
+  void AwaitReads(absl::Span<const int64_t> rows) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream_mutex_);
 
   const RowLayout layout_;

@@ -168,7 +168,8 @@ class Storage {
   // Enqueues a Read on `stream` and goes on before a row is copied. `out` has
   // its tensors when this returns and their values when the event is reached.
   // - The rows are those that a Read here would give: later writes of them wait
-  //   for the event, which must not wait for such a write in turn.
+  //   for the event, so what is before it on the stream must not wait for such
+  //   a write.
   // - The tensors of `out` stay alive, and nobody writes to them, up to the
   //   event; `slots` may change at once.
   // - An error of the copy is the event's.

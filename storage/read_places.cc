@@ -49,6 +49,12 @@ ReadPlaces& ReadPlaces::OfThread() {
   return places;
 }
 
+void ReadPlaces::Clear() {
+  leaves.clear();
+  tensors_.clear();
+  row_bytes_ = 0;
+}
+
 // The array for leaf `leaf`, where the tensor can be it.
 bool ReadPlaces::AddPlace(const Source& source, size_t leaf,
                           const Tensor* tensor) {
@@ -57,8 +63,12 @@ bool ReadPlaces::AddPlace(const Source& source, size_t leaf,
       (source.table != nullptr && source.table->Holds(*tensor))) {
     return false;
   }
+  const int64_t width = want.shape.num_elements() * DTypeSize(want.dtype);
+  const bool is_dense = tensor->is_contiguous();
   leaves.push_back({leaf, tensor->raw_data(),
-                    want.shape.num_elements() * DTypeSize(want.dtype)});
+                    is_dense ? width : tensor->strides_bytes()[0]});
+  row_bytes_ += width;
+  tensors_.push_back(tensor);
   return true;
 }
 
@@ -68,14 +78,14 @@ void ReadPlaces::PassCaches(int64_t n) {
   // were measured together (docs/lab/2026-11-performance-notebook.md).
   constexpr int64_t kBatchBytes = int64_t{8} << 20;
   constexpr int64_t kRowBytes = int64_t{4} << 10;
-  int64_t row_bytes = 0;
-  for (const LeafBatch& leaf : leaves) row_bytes += leaf.stride;
-  if (row_bytes * n < kBatchBytes) return;
-  for (LeafBatch& leaf : leaves) leaf.past_caches = leaf.stride >= kRowBytes;
+  if (row_bytes_ * n < kBatchBytes) return;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    leaves[i].past_caches =
+        leaves[i].stride >= kRowBytes && tensors_[i]->is_contiguous();
+  }
 }
 
-// One contiguous array a leaf. Leaves `leaves` unusable where `out` does not
-// fit.
+// Leaves `leaves` unusable where `out` does not fit.
 bool ReadPlaces::FindIn(const Source& source, const SpecTree& tree, int64_t n,
                         const TensorDict& out) {
   thread_local std::vector<const Tensor*> tensors;
@@ -83,12 +93,12 @@ bool ReadPlaces::FindIn(const Source& source, const SpecTree& tree, int64_t n,
   if (!(out.batch_shape() == batch_shape) || !tree.Find(out, &tensors)) {
     return false;
   }
-  leaves.clear();
+  Clear();
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!AddPlace(source, i, tensors[i])) return false;
   }
   PassCaches(n);
-  return true;
+  return LieApart(tensors_);
 }
 
 bool ReadPlaces::FindSomeIn(const Source& source, int64_t n,
@@ -98,13 +108,13 @@ bool ReadPlaces::FindSomeIn(const Source& source, int64_t n,
       out.num_leaves() != static_cast<int64_t>(numbers_.size())) {
     return false;
   }
-  leaves.clear();
+  Clear();
   for (const size_t i : numbers_) {
     const std::string& key = source.spec.leaves()[i].key;
     if (!AddPlace(source, i, out.Find(key))) return false;
   }
   PassCaches(n);
-  return true;
+  return LieApart(tensors_);
 }
 
 absl::Status ReadPlaces::Find(const RowTable& table, const SpecTree& tree,

@@ -27,8 +27,7 @@ struct ReadPlaces {
   static ReadPlaces& OfThread();
 
   // Gives every leaf of `table`, or those of `keys` where there are any, a
-  // contiguous array of n rows. `out` is not changed yet. Errors as
-  // Storage::ReadLeaves.
+  // place for n rows. `out` is not changed yet. Errors as Storage::ReadLeaves.
   absl::Status Find(const RowTable& table, const SpecTree& tree, int64_t n,
                     const LeafKeys& keys, const TensorDict* out);
   // The same for rows of host memory that are in no table.
@@ -59,7 +58,10 @@ struct ReadPlaces {
   bool FindSomeIn(const Source& source, int64_t n, const TensorDict& out);
   // Chooses how a batch of n rows is written.
   void PassCaches(int64_t n);
+  void Clear();
 
+  std::vector<const Tensor*> tensors_;  // Those of `leaves`.
+  int64_t row_bytes_ = 0;
   std::vector<size_t> numbers_;  // Of the leaves of `keys`.
 };
 

@@ -151,9 +151,13 @@ class Storage {
   virtual absl::Status WriteInPlace(absl::Span<const Slot> slots,
                                     const TensorDict& rows, InPlace kind) = 0;
 
-  // Copies rows into `out`, reusing its tensors where keys, shapes, dtypes and
-  // device fit (then nothing is allocated): one contiguous array a leaf.
-  // OUT_OF_RANGE names the slot and the live ones.
+  // Copies rows into `out`, into its own tensors where keys, shapes, dtypes and
+  // device fit (then nothing is allocated); else `out` gets one contiguous
+  // array a leaf. A tensor fits where it is writable and each row is without
+  // gaps. Rows may lie at any distance: in a column of a [lanes, time] batch,
+  // in a frame in which the leaves take turns, or in other memory of the
+  // caller's. Tensors whose bytes overlap do not fit. OUT_OF_RANGE names the
+  // slot and the live ones.
   virtual absl::Status Read(absl::Span<const Slot> slots,
                             TensorDict* out) const = 0;
 

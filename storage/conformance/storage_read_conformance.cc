@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Read and Lease.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/device/buffer.h"
+#include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
@@ -124,6 +129,107 @@ TEST_P(StorageConformanceTest, ReadReusesTensorsThatFit) {
   RILL_ASSERT_OK(subject->storage().Read(slots, &rows));
   EXPECT_EQ(rows.Find("next/observation")->raw_data(), data);
   RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows(slots)));
+}
+
+// Tensors like those of `like`, [n, ...], not initialised: each with room for
+// two more rows between its rows, or all of them in turn, a frame a row.
+TensorDict StridedRows(const TensorDict& like, Device device, bool is_frame) {
+  const int64_t n = like.batch_shape()[0];
+  std::vector<std::pair<std::string, Tensor>> leaves;
+  int64_t frame = 0;
+  like.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    leaves.emplace_back(key, leaf);
+    frame += (leaf.size_bytes() / n + 7) / 8 * 8;
+  });
+  const auto allocate = [&](int64_t bytes) {
+    return *Buffer::Allocate(
+        bytes, device,
+        device.is_cpu() ? MemoryKind::kPageable : MemoryKind::kDevice);
+  };
+  std::shared_ptr<Buffer> buffer = allocate(n * frame);
+  TensorDict rows({n});
+  int64_t offset = 0;
+  for (const auto& [key, leaf] : leaves) {
+    const int64_t width = leaf.size_bytes() / n;
+    std::vector<int64_t> strides(leaf.strides_bytes().begin(),
+                                 leaf.strides_bytes().end());
+    strides[0] = is_frame ? frame : 3 * std::max<int64_t>(width, 1);
+    if (!is_frame) {
+      buffer = allocate(n * strides[0]);
+      offset = width;
+    }
+    RILL_EXPECT_OK(rows.Set(key, *Tensor::View(buffer, leaf.dtype(),
+                                               leaf.shape(), offset, strides)));
+    offset += (width + 7) / 8 * 8;
+  }
+  return rows;
+}
+
+TEST_P(StorageConformanceTest, ReadWritesRowsAtAnyDistance) {
+  auto subject = Make(6, 2);
+  subject->ExtendAll(3);
+  const std::vector<Slot> slots = {5, 4, 0, 4};
+  const TensorDict want = subject->oracle().Rows(slots);
+  for (const bool is_frame : {false, true}) {
+    TensorDict out = StridedRows(want, subject->storage().device(), is_frame);
+    const TensorDict given = out;
+    RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+    RILL_EXPECT_OK(out.CheckEqual(want));
+    given.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+      EXPECT_EQ(out.Find(key)->raw_data(), leaf.raw_data()) << key;
+    });
+    TensorDict some = *given.Select({"action", "next/observation"});
+    RILL_ASSERT_OK(subject->storage().ReadLeaves(
+        {1, 2, 3, 0}, {"next/observation", "action"}, &some));
+    EXPECT_EQ(some.Find("action")->raw_data(),
+              given.Find("action")->raw_data());
+    RILL_EXPECT_OK(
+        some.CheckEqual(*subject->oracle()
+                             .Rows({1, 2, 3, 0})
+                             .Select({"action", "next/observation"})));
+  }
+}
+
+TEST_P(StorageConformanceTest, ReadReplacesTensorsWhoseRowsOverlap) {
+  auto subject = Make(6, 2);
+  subject->ExtendAll(3);
+  const std::vector<Slot> slots = {5, 4, 0};
+  const TensorDict want = subject->oracle().Rows(slots);
+  const Tensor& like = *want.Find("next/observation");
+  for (const bool of_one_leaf : {true, false}) {
+    TensorDict out =
+        StridedRows(want, subject->storage().device(), /*is_frame=*/true);
+    const Tensor& first = *out.Find("next/observation");
+    std::vector<int64_t> strides(first.strides_bytes().begin(),
+                                 first.strides_bytes().end());
+    if (of_one_leaf) {
+      strides[0] = 0;  // All rows in one place.
+      RILL_ASSERT_OK_AND_ASSIGN(
+          const Tensor all,
+          Tensor::View(first.buffer(), like.dtype(), like.shape(), 0, strides));
+      RILL_ASSERT_OK(out.Set("next/observation", all));
+    } else {
+      RILL_ASSERT_OK(out.Set("observation", first));
+    }
+    RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+    RILL_EXPECT_OK(out.CheckEqual(want));
+  }
+  // Without gaps, in one buffer and in two over the same bytes.
+  TensorDict out;
+  RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+  RILL_ASSERT_OK(out.Set("observation", *out.Find("next/observation")));
+  RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+  RILL_EXPECT_OK(out.CheckEqual(want));
+  const Tensor& lent = *out.Find("next/observation");
+  const auto again =
+      Buffer::Wrap(lent.raw_data(), lent.size_bytes(), lent.device(),
+                   lent.buffer()->memory_kind(), lent.buffer());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Tensor twin,
+      Tensor::View(again, lent.dtype(), lent.shape(), 0, lent.strides_bytes()));
+  RILL_ASSERT_OK(out.Set("observation", twin));
+  RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+  RILL_EXPECT_OK(out.CheckEqual(want));
 }
 
 TEST_P(StorageConformanceTest, ReadMakesTensorsThatDoNotFitAnew) {

@@ -67,7 +67,7 @@ bool BatchAssembly::Fits(int64_t n, const LeafKeys& keys,
       return false;
     }
   }
-  return true;
+  return LieApart(tensors);
 }
 
 absl::StatusOr<TensorDict> BatchAssembly::MakeBatch(
@@ -123,7 +123,7 @@ absl::Status BatchAssembly::Put(const TensorDict& rows,
     if (to[i]->num_elements() == 0) continue;
     const int64_t width = to[i]->size_bytes() / batch->batch_shape()[0];
     columns.push_back({.table = to[i]->raw_data(),
-                       .table_stride = width,
+                       .table_stride = to[i]->strides_bytes()[0],
                        .batch = from[i]->raw_data(),
                        .batch_stride = width,
                        .width = width});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/batch_leaves.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,35 +11,6 @@
 
 namespace rill::storage_internal {
 namespace {
-
-int64_t RowBytes(const LeafSpec& leaf) {
-  return leaf.shape.num_elements() * DTypeSize(leaf.dtype);
-}
-
-// Where the rows of a tensor [n, ...] lie, which have no gaps inside.
-struct Rows {
-  explicit Rows(const Tensor& tensor)
-      : begin(tensor.raw_data()),
-        count(tensor.shape()[0]),
-        width(count == 0 ? 0 : tensor.size_bytes() / count),
-        stride(tensor.is_contiguous() ? width : tensor.strides_bytes()[0]) {}
-
-  bool Meets(const Rows& other) const {
-    if (width == 0 || other.width == 0) return false;
-    if (end() <= other.begin || other.end() <= begin) return false;
-    if (stride != other.stride) return true;
-    // Rows of both take turns, or meet.
-    int64_t shift = (other.begin - begin) % stride;
-    if (shift < 0) shift += stride;
-    return shift < width || shift + other.width > stride;
-  }
-  const std::byte* end() const { return begin + (count - 1) * stride + width; }
-
-  const std::byte* begin;
-  int64_t count;
-  int64_t width;
-  int64_t stride;
-};
 
 // Names every entry of `dict` (below `path`) that is not a tensor of the spec.
 void CollectStrangers(const TensorDictSpec& spec, const TensorDict& dict,
@@ -95,29 +65,28 @@ Tensor::Options RowMemory(Device device) {
           device.is_cpu() ? MemoryKind::kPageable : MemoryKind::kDevice};
 }
 
-bool CanTakeRows(const LeafSpec& leaf, Device device, const Tensor& tensor) {
-  return tensor.dtype() == leaf.dtype &&
-         tensor.shape().sizes().subspan(1) == leaf.shape.sizes() &&
-         tensor.is_writable() &&
-         (tensor.is_contiguous() ||
-          (HasDenseRows(tensor, 1) &&
-           tensor.strides_bytes()[0] >= RowBytes(leaf))) &&
-         (device.is_cpu() ? tensor.is_host() : tensor.device() == device);
+bool CanTakeRows(const LeafSpec& leaf, const Shape& batch_shape, Device device,
+                 const Tensor& tensor) {
+  return MayReuse(tensor, leaf.dtype, batch_shape, leaf.shape,
+                  {.memory = RowMemory(device),
+                   .is_passed_in = true,
+                   .allow_strides = true});
 }
 
 bool LieApart(absl::Span<const Tensor* const> tensors) {
+  const auto extent = [&](size_t i) { return ByteExtent::Of(*tensors[i], 1); };
   const std::byte* end = nullptr;
   bool are_in_order = true;  // Each behind the one before it.
-  for (const Tensor* tensor : tensors) {
-    const Rows rows(*tensor);
-    if (rows.width == 0) continue;
-    are_in_order = are_in_order && rows.begin >= end;
-    end = rows.end();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const ByteExtent next = extent(i);
+    if (next.begin == next.end) continue;
+    are_in_order = are_in_order && next.begin >= end;
+    end = next.end;
   }
   if (are_in_order) return true;
   for (size_t i = 0; i < tensors.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (Rows(*tensors[i]).Meets(Rows(*tensors[j]))) return false;
+      if (extent(i).Overlaps(extent(j))) return false;
     }
   }
   return true;

@@ -28,10 +28,11 @@ using LeafKeys = std::optional<absl::Span<const std::string>>;
 // Where plain rows lie on a device.
 Tensor::Options RowMemory(Device device);
 
-// The tensor, [n, ...], can take rows of this leaf on the device, or in host
-// memory of any kind where that is the CPU: writable, each row without gaps,
-// one behind the other at any distance.
-bool CanTakeRows(const LeafSpec& leaf, Device device, const Tensor& tensor);
+// The tensor, a caller's, can take rows of this leaf on the device, or in host
+// memory of any kind where that is the CPU: the rule of reuse (MayReuse), with
+// rows at any distance.
+bool CanTakeRows(const LeafSpec& leaf, const Shape& batch_shape, Device device,
+                 const Tensor& tensor);
 // No byte of tensors that can take rows is two tensors'. Cost: O(n) where they
 // lie one behind the other, else O(n^2).
 bool LieApart(absl::Span<const Tensor* const> tensors);

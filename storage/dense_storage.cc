@@ -42,12 +42,6 @@ constexpr int64_t kWideRowBytes = int64_t{4} << 10;
 // Windows that are announced together.
 constexpr int64_t kAnnouncedWindows = 64;
 
-absl::Status CheckOut(absl::string_view caller, const TensorDict* out) {
-  if (out != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": out: got null, want a TensorDict"));
-}
-
 // Leaves whose values events tell stay in their rows.
 std::vector<NextPair> PairsOf(const TensorDictSpec& spec,
                               const EventLeaves& events) {

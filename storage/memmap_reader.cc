@@ -265,10 +265,7 @@ absl::Status MemmapReader::ReadSome(absl::string_view caller,
                                     absl::Span<const Slot> slots,
                                     const LeafKeys& keys,
                                     TensorDict* out) const {
-  if (out == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": out: got null, want a TensorDict"));
-  }
+  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
   thread_local Scratch scratch;
   ReadPlaces& places = ReadPlaces::OfThread();
   RILL_RETURN_IF_ERROR(places.Find(

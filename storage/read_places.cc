@@ -49,56 +49,48 @@ ReadPlaces& ReadPlaces::OfThread() {
   return places;
 }
 
-void ReadPlaces::Clear() {
-  leaves.clear();
-  tensors_.clear();
-  row_bytes_ = 0;
-}
-
-// The array for leaf `leaf`, where the tensor can be it.
-bool ReadPlaces::AddPlace(const Source& source, size_t leaf,
-                          const Tensor* tensor) {
-  const LeafSpec& want = source.spec.leaves()[leaf].spec;
-  if (tensor == nullptr || !CanTakeRows(want, source.device, *tensor) ||
-      (source.table != nullptr && source.table->Holds(*tensor))) {
-    return false;
-  }
-  const int64_t width = want.shape.num_elements() * DTypeSize(want.dtype);
-  const bool is_dense = tensor->is_contiguous();
-  leaves.push_back({leaf, tensor->raw_data(),
-                    is_dense ? width : tensor->strides_bytes()[0]});
-  row_bytes_ += width;
-  tensors_.push_back(tensor);
-  return true;
-}
-
-void ReadPlaces::PassCaches(int64_t n) {
+void ReadPlaces::PassCaches(int64_t bytes) {
   // From here on the next batch has pushed this one out of the caches before it
   // is read, where several are used in turn. Copy and a pass over the batch
   // were measured together (docs/lab/2026-11-performance-notebook.md).
   constexpr int64_t kBatchBytes = int64_t{8} << 20;
   constexpr int64_t kRowBytes = int64_t{4} << 10;
-  if (row_bytes_ * n < kBatchBytes) return;
+  if (bytes < kBatchBytes) return;
   for (size_t i = 0; i < leaves.size(); ++i) {
     leaves[i].past_caches =
         leaves[i].stride >= kRowBytes && tensors_[i]->is_contiguous();
   }
 }
 
-// Leaves `leaves` unusable where `out` does not fit.
+// Leaves `leaves` unusable where they do not fit.
+bool ReadPlaces::UseTensors(const Source& source, const Shape& batch_shape,
+                            absl::Span<const size_t> numbers) {
+  leaves.clear();
+  int64_t bytes = 0;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor* const tensor = tensors_[i];
+    const size_t leaf = numbers.empty() ? i : numbers[i];
+    const LeafSpec& want = source.spec.leaves()[leaf].spec;
+    if (tensor == nullptr ||
+        !CanTakeRows(want, batch_shape, source.device, *tensor) ||
+        (source.table != nullptr && source.table->Holds(*tensor))) {
+      return false;
+    }
+    leaves.push_back({leaf, tensor->raw_data(),
+                      tensor->is_contiguous()
+                          ? want.shape.num_elements() * DTypeSize(want.dtype)
+                          : tensor->strides_bytes()[0]});
+    bytes += tensor->size_bytes();
+  }
+  PassCaches(bytes);
+  return LieApart(tensors_);
+}
+
 bool ReadPlaces::FindIn(const Source& source, const SpecTree& tree, int64_t n,
                         const TensorDict& out) {
-  thread_local std::vector<const Tensor*> tensors;
   const Shape batch_shape = {n};
-  if (!(out.batch_shape() == batch_shape) || !tree.Find(out, &tensors)) {
-    return false;
-  }
-  Clear();
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!AddPlace(source, i, tensors[i])) return false;
-  }
-  PassCaches(n);
-  return LieApart(tensors_);
+  return out.batch_shape() == batch_shape && tree.Find(out, &tensors_) &&
+         UseTensors(source, batch_shape, {});
 }
 
 bool ReadPlaces::FindSomeIn(const Source& source, int64_t n,
@@ -108,13 +100,11 @@ bool ReadPlaces::FindSomeIn(const Source& source, int64_t n,
       out.num_leaves() != static_cast<int64_t>(numbers_.size())) {
     return false;
   }
-  Clear();
+  tensors_.clear();
   for (const size_t i : numbers_) {
-    const std::string& key = source.spec.leaves()[i].key;
-    if (!AddPlace(source, i, out.Find(key))) return false;
+    tensors_.push_back(out.Find(source.spec.leaves()[i].key));
   }
-  PassCaches(n);
-  return LieApart(tensors_);
+  return UseTensors(source, batch_shape, numbers_);
 }
 
 absl::Status ReadPlaces::Find(const RowTable& table, const SpecTree& tree,

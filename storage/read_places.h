@@ -52,17 +52,17 @@ struct ReadPlaces {
   absl::Status FindSome(const Source& source, int64_t n,
                         absl::Span<const std::string> keys,
                         const TensorDict* out);
-  bool AddPlace(const Source& source, size_t leaf, const Tensor* tensor);
+  // Makes places of tensors_, one for each leaf, or for those of `numbers`.
+  bool UseTensors(const Source& source, const Shape& batch_shape,
+                  absl::Span<const size_t> numbers);
   bool FindIn(const Source& source, const SpecTree& tree, int64_t n,
               const TensorDict& out);
   bool FindSomeIn(const Source& source, int64_t n, const TensorDict& out);
-  // Chooses how a batch of n rows is written.
-  void PassCaches(int64_t n);
-  void Clear();
+  // Chooses how a batch of so many bytes is written.
+  void PassCaches(int64_t bytes);
 
-  std::vector<const Tensor*> tensors_;  // Those of `leaves`.
-  int64_t row_bytes_ = 0;
-  std::vector<size_t> numbers_;  // Of the leaves of `keys`.
+  std::vector<const Tensor*> tensors_;  // The batch's.
+  std::vector<size_t> numbers_;         // Of the leaves of `keys`.
 };
 
 }  // namespace rill::storage_internal

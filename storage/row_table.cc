@@ -134,10 +134,6 @@ void RowTable::AwaitReads(absl::Span<const int64_t> rows) const {
 absl::StatusOr<Event> RowTable::EnqueueRead(absl::Span<const Slot> slots,
                                             absl::Span<const LeafBatch> leaves,
                                             const Stream& stream) const {
-  if (device().is_cpu()) {
-    RILL_RETURN_IF_ERROR(Read(slots, leaves));
-    return Event::Record(stream);
-  }
   const RowCopy copy = MakeCopy</*kIsWrite=*/false>(slots, leaves);
   std::vector<int64_t> rows(copy.rows.begin(), copy.rows.end());
   std::sort(rows.begin(), rows.end());

@@ -248,6 +248,13 @@ class Storage {
   }
 
  protected:
+  // INVALID_ARGUMENT where there is no dictionary to read into.
+  static absl::Status CheckOut(absl::string_view caller,
+                               const TensorDict* out) {
+    if (out != nullptr) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": out: got null, want a TensorDict"));
+  }
   // INVALID_ARGUMENT unless it is of the rows' device.
   absl::Status CheckStream(const Stream& stream) const {
     if (stream.device() == device()) return absl::OkStatus();

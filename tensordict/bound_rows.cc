@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
@@ -13,6 +14,24 @@ namespace rill {
 namespace {
 
 constexpr int kMaxStridedRank = 2;
+
+// No two rows share a byte.
+bool HasRowsApart(const Tensor& tensor, int batch_rank) {
+  int64_t width = DTypeSize(tensor.dtype());
+  for (int d = batch_rank; d < tensor.rank(); ++d) width *= tensor.shape()[d];
+  // From the closest rows outwards.
+  absl::InlinedVector<std::pair<int64_t, int64_t>, kMaxStridedRank> dimensions;
+  for (int d = 0; d < batch_rank; ++d) {
+    const int64_t size = tensor.shape()[d];
+    if (size > 1) dimensions.emplace_back(tensor.strides_bytes()[d], size);
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  for (const auto& [stride, size] : dimensions) {
+    if (stride < width) return false;
+    width += stride * (size - 1);
+  }
+  return true;
+}
 
 bool HasFittingLayout(const Tensor& tensor, int batch_rank,
                       bool allow_strides) {
@@ -60,7 +79,32 @@ bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
   return HasLayout(tensor, dtype, batch_shape, row_shape) &&
          tensor.is_writable() && lies_right &&
          HasFittingLayout(tensor, batch_shape.rank(), rules.allow_strides) &&
+         (tensor.is_contiguous() || HasRowsApart(tensor, batch_shape.rank())) &&
          (rules.is_passed_in || tensor.buffer().use_count() == 1);
+}
+
+ByteExtent ByteExtent::Of(const Tensor& tensor, int batch_rank) {
+  if (tensor.num_elements() == 0) return {};
+  const std::byte* begin = tensor.raw_data();
+  if (tensor.is_contiguous()) return {begin, begin + tensor.size_bytes()};
+  const std::byte* end = begin + DTypeSize(tensor.dtype());
+  for (int d = 0; d < tensor.rank(); ++d) {
+    const int64_t reach = tensor.strides_bytes()[d] * (tensor.shape()[d] - 1);
+    (reach < 0 ? begin : end) += reach;
+  }
+  if (batch_rank != 1) return {begin, end};
+  return {.begin = begin,
+          .end = end,
+          .stride = tensor.strides_bytes()[0],
+          .width = tensor.size_bytes() / tensor.shape()[0]};
+}
+
+bool ByteExtent::Overlaps(const ByteExtent& other) const {
+  if (begin >= other.end || other.begin >= end) return false;
+  if (stride <= 0 || stride != other.stride) return true;
+  const int64_t gap = (other.begin - begin) % stride;
+  const int64_t offset = gap < 0 ? gap + stride : gap;
+  return offset < width || stride - offset < other.width;
 }
 
 absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
@@ -111,37 +155,13 @@ absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
                        : "host memory; copy it there first"));
 }
 
-// None where there are no elements.
-BoundRows::Extent BoundRows::ExtentOf(const Tensor& tensor) const {
-  if (tensor.num_elements() == 0) return {};
-  const std::byte* begin = tensor.raw_data();
-  const std::byte* end = begin + DTypeSize(tensor.dtype());
-  for (int d = 0; d < tensor.rank(); ++d) {
-    const int64_t reach = tensor.strides_bytes()[d] * (tensor.shape()[d] - 1);
-    (reach < 0 ? begin : end) += reach;
-  }
-  if (tensor.is_contiguous() || batch_shape_.rank() != 1) return {begin, end};
-  return {.begin = begin,
-          .end = end,
-          .stride = tensor.strides_bytes()[0],
-          .width = tensor.size_bytes() / batch_shape_[0]};
-}
-
-bool BoundRows::Overlap(const Extent& a, const Extent& b) {
-  if (a.begin >= b.end || b.begin >= a.end) return false;
-  if (a.stride <= 0 || a.stride != b.stride) return true;
-  // Fields of records, which lie between one another.
-  const int64_t gap = (b.begin - a.begin) % a.stride;
-  const int64_t offset = gap < 0 ? gap + a.stride : gap;
-  return offset < a.width || a.stride - offset < b.width;
-}
-
 // Finds the leaves whose bytes are another leaf's too.
 void BoundRows::FindOverlaps() {
   bool has_moved = false;
   for (size_t i = 0; i < found_.size(); ++i) {
-    const Extent extent =
-        found_[i] == nullptr ? Extent() : ExtentOf(*found_[i]);
+    const ByteExtent extent = found_[i] == nullptr
+                              ? ByteExtent()
+                              : ByteExtent::Of(*found_[i], batch_shape_.rank());
     has_moved = has_moved || !(extent == extents_[i]);
     extents_[i] = extent;
   }
@@ -149,7 +169,7 @@ void BoundRows::FindOverlaps() {
   std::fill(overlaps_.begin(), overlaps_.end(), 0);
   for (size_t i = 0; i < extents_.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
-      if (Overlap(extents_[i], extents_[k])) {
+      if (extents_[i].Overlaps(extents_[k])) {
         overlaps_[i] = 1;
         overlaps_[k] = 1;
       }

@@ -45,7 +45,9 @@ struct ReuseRules {
 // The one rule of reuse: `tensor` may be written in place of a new one if
 // - its dtype and shape are the wanted ones,
 // - it is writable, and lies in memory that `rules` names,
-// - it is contiguous, or its rows are and strides are allowed,
+// - it is contiguous; or, where strides are allowed, its rows are, and no two
+// of
+//   them share a byte,
 // - nobody else holds its buffer, or the caller passed it in.
 // BoundRows adds: its bytes are no other leaf's of the batch.
 bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
@@ -53,6 +55,23 @@ bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
 
 // The dimensions behind the first `batch_rank` are row-major without gaps.
 bool HasDenseRows(const Tensor& tensor, int batch_rank);
+
+// Where the bytes of a tensor lie: [begin, end), and, where it is [n, ...] with
+// gaps between its rows, how far apart and how wide these are.
+struct ByteExtent {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  int64_t stride = 0;
+  int64_t width = 0;
+  friend bool operator==(const ByteExtent&, const ByteExtent&) = default;
+
+  // Rows are those behind the first `batch_rank` dimensions. Empty where the
+  // tensor has no elements.
+  static ByteExtent Of(const Tensor& tensor, int batch_rank);
+  // Some byte is in both; never said of fields of records, which lie between
+  // one another.
+  bool Overlaps(const ByteExtent& other) const;
+};
 
 // A leaf whose rows are found: row i of a batch [n] is the `width` bytes at
 // data + i * strides[0]; row (i, j) of a batch [n, m] those at data +
@@ -133,24 +152,12 @@ class BoundRows {
   int64_t rows() const { return rows_; }
 
  private:
-  // The bytes from the first to the last of a leaf; of a strided one the
-  // distance and width of its rows.
-  struct Extent {
-    const std::byte* begin = nullptr;
-    const std::byte* end = nullptr;
-    int64_t stride = 0;
-    int64_t width = 0;
-    friend bool operator==(const Extent&, const Extent&) = default;
-  };
-
   absl::Status Resolve(const TensorDict& batch);
   absl::Status BindAll(const TensorDict& batch);
   absl::Status BindLeaf(size_t i, const TensorDict& batch);
   absl::Status CheckLeaf(size_t i, const Tensor* found,
                          const TensorDict& batch) const;
   absl::StatusOr<Tensor> MakeFit(size_t i, const Tensor* found);
-  Extent ExtentOf(const Tensor& tensor) const;
-  static bool Overlap(const Extent& a, const Extent& b);
   void FindOverlaps();
   void Set(size_t i, const Tensor& tensor);
 
@@ -164,7 +171,7 @@ class BoundRows {
   int64_t rows_ = 0;
   std::vector<BoundLeaf> bound_;
   std::vector<const Tensor*> found_;
-  std::vector<Extent> extents_;
+  std::vector<ByteExtent> extents_;
   std::vector<uint8_t> overlaps_;
   std::deque<Tensor> copies_;  // Of leaves to read that could not be bound.
   std::vector<std::pair<size_t, Tensor>> replaced_;  // On their way in.

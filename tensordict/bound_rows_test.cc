@@ -205,6 +205,24 @@ TEST(BoundRowsTest, FieldsOfRecordsAreWrittenInPlace) {
   EXPECT_EQ(rows[1].data, records.raw_data() + 8);
 }
 
+TEST(BoundRowsTest, RowsThatShareBytesAreNotWritten) {
+  const Tensor all = Iota<float>({6, 2});
+  // One row seen twice, rows that begin within the one before, and steps of
+  // lanes that do.
+  for (const auto& [shape, strides] :
+       std::vector<std::pair<Shape, std::vector<int64_t>>>{
+           {{3, 2}, {0, 4}}, {{3, 2}, {4, 4}}, {{2, 3, 2}, {16, 8, 4}}}) {
+    TensorDict batch(shape.Prefix(shape.rank() - 1));
+    ASSERT_THAT(batch.Set("value", *Tensor::View(all.buffer(), DType::kFloat32,
+                                                 shape, 0, strides)),
+                IsOk());
+    BoundRows rows =
+        Bound(LeafUse::kWrite, {.is_passed_in = true, .allow_strides = true});
+    ASSERT_THAT(rows.Bind(&batch), IsOk());
+    EXPECT_NE(rows[0].data, all.raw_data()) << shape.ToString();
+  }
+}
+
 TEST(BoundRowsTest, StridedLeavesAreCopiedWhereRowsMustFollowOneAnother) {
   const Tensor all = Iota<float>({3, 2, 2});
   TensorDict batch = BatchOf(*all.Select(1, 1));

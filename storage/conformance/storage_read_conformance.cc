@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Read and Lease.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/device/buffer.h"
@@ -18,8 +17,10 @@
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -131,37 +132,46 @@ TEST_P(StorageConformanceTest, ReadReusesTensorsThatFit) {
   RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows(slots)));
 }
 
-// Tensors like those of `like`, [n, ...], not initialised: each with room for
-// two more rows between its rows, or all of them in turn, a frame a row.
-TensorDict StridedRows(const TensorDict& like, Device device, bool is_frame) {
-  const int64_t n = like.batch_shape()[0];
-  std::vector<std::pair<std::string, Tensor>> leaves;
-  int64_t frame = 0;
+Tensor::Options MemoryOf(Device device) {
+  return {device,
+          device.is_cpu() ? MemoryKind::kPageable : MemoryKind::kDevice};
+}
+
+// Tensors like those of `like`, [lanes, ...], not initialised: each a column of
+// one [lanes, time, ...].
+TensorDict ColumnsLike(const TensorDict& like, Device device) {
+  const Shape batch = {like.batch_shape()[0], 3};
+  TensorDict columns(like.batch_shape());
   like.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-    leaves.emplace_back(key, leaf);
-    frame += (leaf.size_bytes() / n + 7) / 8 * 8;
+    const Tensor all = *Tensor::Empty(
+        leaf.dtype(), batch.Concat(leaf.shape().Suffix(1)), MemoryOf(device));
+    RILL_EXPECT_OK(columns.Set(key, *all.Select(1, 1)));
   });
-  const auto allocate = [&](int64_t bytes) {
-    return *Buffer::Allocate(
-        bytes, device,
-        device.is_cpu() ? MemoryKind::kPageable : MemoryKind::kDevice);
+  return columns;
+}
+
+// The same in frames of one buffer: each a row of all leaves.
+TensorDict FramesLike(const TensorDict& like, Device device) {
+  const int64_t n = like.batch_shape()[0];
+  const auto bytes_of = [n](const Tensor& leaf) {
+    return (leaf.size_bytes() / n + 7) / 8 * 8;
   };
-  std::shared_ptr<Buffer> buffer = allocate(n * frame);
-  TensorDict rows({n});
+  int64_t frame = 0;
+  like.ForEachLeaf(
+      [&](absl::string_view, const Tensor& leaf) { frame += bytes_of(leaf); });
+  const Tensor::Options memory = MemoryOf(device);
+  const auto buffer =
+      *Buffer::Allocate(n * frame, memory.device, memory.memory_kind);
+  TensorDict rows(like.batch_shape());
   int64_t offset = 0;
-  for (const auto& [key, leaf] : leaves) {
-    const int64_t width = leaf.size_bytes() / n;
+  like.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
     std::vector<int64_t> strides(leaf.strides_bytes().begin(),
                                  leaf.strides_bytes().end());
-    strides[0] = is_frame ? frame : 3 * std::max<int64_t>(width, 1);
-    if (!is_frame) {
-      buffer = allocate(n * strides[0]);
-      offset = width;
-    }
+    strides[0] = frame;
     RILL_EXPECT_OK(rows.Set(key, *Tensor::View(buffer, leaf.dtype(),
                                                leaf.shape(), offset, strides)));
-    offset += (width + 7) / 8 * 8;
-  }
+    offset += bytes_of(leaf);
+  });
   return rows;
 }
 
@@ -170,9 +180,10 @@ TEST_P(StorageConformanceTest, ReadWritesRowsAtAnyDistance) {
   subject->ExtendAll(3);
   const std::vector<Slot> slots = {5, 4, 0, 4};
   const TensorDict want = subject->oracle().Rows(slots);
-  for (const bool is_frame : {false, true}) {
-    TensorDict out = StridedRows(want, subject->storage().device(), is_frame);
-    const TensorDict given = out;
+  const Device device = subject->storage().device();
+  for (const TensorDict& given :
+       {ColumnsLike(want, device), FramesLike(want, device)}) {
+    TensorDict out = given;
     RILL_ASSERT_OK(subject->storage().Read(slots, &out));
     RILL_EXPECT_OK(out.CheckEqual(want));
     given.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
@@ -197,8 +208,7 @@ TEST_P(StorageConformanceTest, ReadReplacesTensorsWhoseRowsOverlap) {
   const TensorDict want = subject->oracle().Rows(slots);
   const Tensor& like = *want.Find("next/observation");
   for (const bool of_one_leaf : {true, false}) {
-    TensorDict out =
-        StridedRows(want, subject->storage().device(), /*is_frame=*/true);
+    TensorDict out = FramesLike(want, subject->storage().device());
     const Tensor& first = *out.Find("next/observation");
     std::vector<int64_t> strides(first.strides_bytes().begin(),
                                  first.strides_bytes().end());

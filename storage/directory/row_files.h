@@ -69,8 +69,8 @@ class RowFiles {
     int64_t stride = 0;  // From row to row.
     int chunk_shift = 0;
     std::vector<bool> reserved;  // One a chunk.
-    // Of chunks that the disk had no space for: which pages are reserved. A
-    // look at the file does not tell, as long as nothing was written there.
+    // The pages that are reserved in each chunk that the disk had no space for
+    // as a whole. The file itself does not tell before they are written.
     std::map<int64_t, std::vector<bool>> pages;
   };
 

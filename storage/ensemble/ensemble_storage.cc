@@ -262,10 +262,7 @@ absl::Status EnsembleStorage::State::ReadSome(absl::string_view caller,
                                               absl::Span<const Slot> slots,
                                               const LeafKeys& keys,
                                               TensorDict* out) const {
-  if (out == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": out: got null, want a TensorDict"));
-  }
+  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
   if (size() == 1) return ReadMember(0, slots, keys, out);
   if (slots.empty()) return ReadMember(KnownMember(), slots, keys, out);
   RILL_RETURN_IF_ERROR(CheckSlots(caller, slots));

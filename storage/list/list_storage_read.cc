@@ -195,10 +195,7 @@ absl::Status ListStorage::ReadSome(absl::string_view caller,
                                    absl::Span<const Slot> slots,
                                    const LeafKeys& keys,
                                    TensorDict* out) const {
-  if (out == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": out: got null, want a TensorDict"));
-  }
+  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
   std::shared_ptr<Rows> rows;
   std::vector<ListRowPtr> picked;
   RILL_RETURN_IF_ERROR(

@@ -61,7 +61,7 @@ bool BatchAssembly::Fits(int64_t n, const LeafKeys& keys,
     const LeafSpec* const leaf =
         keys ? spec_.Find((*keys)[i]) : &spec_.leaves()[i].spec;
     const Tensor& tensor = *tensors[i];
-    if (leaf == nullptr || !CanTakeRows(*leaf, device_, tensor) ||
+    if (leaf == nullptr || !CanTakeRows(*leaf, batch_shape, device_, tensor) ||
         std::find(lent.begin(), lent.end(), tensor.buffer().get()) !=
             lent.end()) {
       return false;

@@ -101,10 +101,7 @@ absl::Status TurnStorage::ReadSome(absl::string_view caller,
                                    absl::Span<const Slot> slots,
                                    const LeafKeys& keys,
                                    TensorDict* out) const {
-  if (out == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": out: got null, want a TensorDict"));
-  }
+  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
   // Whatever a Load does, these rows stay until they have been read.
   std::shared_ptr<Rows> rows;
   ReaderTurn turn(&state_mutex_);

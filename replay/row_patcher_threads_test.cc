@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/flow/sink.h"
 #include "rill/replay/draw_gate.h"
 #include "rill/replay/row_patcher.h"
 #include "rill/replay/testing/numbered_steps.h"
+#include "rill/replay/testing/watched_storage.h"
 #include "rill/replay/writers/writer.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/uniform_sampler.h"
@@ -25,13 +33,47 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// Writes in place pass the turn on, as they do when their rows are retired, and
+// then wait as long as the test holds them.
+class HeldWriter final : public Writer {
+ public:
+  explicit HeldWriter(DrawGate* gate) : gate_(gate) {}
+
+  void Hold() { is_holding_ = true; }
+  void LetGo() { is_holding_ = false; }
+  void AwaitHeld() const {
+    while (held_ == 0) std::this_thread::yield();
+  }
+
+  absl::Status Attach(std::shared_ptr<Storage> storage) override {
+    return inner_->Attach(std::move(storage));
+  }
+  absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
+                                      const WriteInfo& info) override {
+    return inner_->Extend(batch, info);
+  }
+  absl::Status WriteInPlace(absl::Span<const Slot> slots,
+                            const TensorDict& rows, InPlace kind) override {
+    gate_->Retired(static_cast<int64_t>(slots.size()));
+    for (++held_; is_holding_;) std::this_thread::yield();
+    return inner_->WriteInPlace(slots, rows, kind);
+  }
+  absl::string_view name() const override { return "HeldWriter"; }
+
+ private:
+  DrawGate* const gate_;
+  const std::unique_ptr<Writer> inner_ = MakeRoundRobinWriter();
+  std::atomic<bool> is_holding_ = false;
+  std::atomic<int> held_ = 0;
+};
+
 // A patcher over steps 0 .. 3 in slots 0 .. 3, whose actions are versions too.
 class RowPatcherTest : public ::testing::Test {
  protected:
   RowPatcherTest() {
-    RILL_EXPECT_OK(writer_->Attach(storage_));
+    RILL_EXPECT_OK(writer_.Attach(storage_));
     RILL_EXPECT_OK(storage_->AddObserver(sampler_->observer()));
-    RILL_EXPECT_OK(writer_->Extend(NumberedSteps(1, 4)));
+    RILL_EXPECT_OK(writer_.Extend(NumberedSteps(1, 4), {}));
   }
   ~RowPatcherTest() override { storage_->RemoveObserver(sampler_->observer()); }
 
@@ -53,15 +95,35 @@ class RowPatcherTest : public ::testing::Test {
     return {actions, actions + 4};
   }
 
-  const std::shared_ptr<Storage> storage_ = MakeStorage(4);
+  const std::shared_ptr<WatchedStorage> storage_ =
+      std::make_shared<WatchedStorage>(MakeStorage(4));
   const std::unique_ptr<Sampler> sampler_ = MakeUniformSampler();
-  const std::unique_ptr<Writer> writer_ = MakeRoundRobinWriter();
   DrawGate gate_;
-  RowPatcher patcher_{storage_.get(), sampler_.get(), writer_.get(), &gate_};
+  HeldWriter writer_{&gate_};
+  RowPatcher patcher_{storage_.get(), sampler_.get(), &writer_, &gate_};
 };
 
+// An older one that comes meanwhile would else see the version of before.
+TEST_F(RowPatcherTest, VersionsAreReadWhenThePatchBeforeIsWritten) {
+  const auto patch = [this](int64_t version) {
+    RILL_EXPECT_OK(
+        patcher_.Patch(PatchOf({0}, {version}), {.version_key = "action"}));
+  };
+  writer_.Hold();
+  std::thread newer([&] { patch(10); });
+  writer_.AwaitHeld();
+  storage_->TakeReads();
+  std::thread older([&] { patch(5); });
+  for (int i = 0; i < 500; ++i) std::this_thread::yield();
+  EXPECT_TRUE(storage_->TakeReads().empty());
+  writer_.LetGo();
+  newer.join();
+  older.join();
+  EXPECT_THAT(Actions(), ElementsAre(10, 1, 2, 3));
+}
+
 // Each row ends with the newest of all versions, whoever came first.
-TEST_F(RowPatcherTest, PatchesOfOneRowCompareVersionsInTurn) {
+TEST_F(RowPatcherTest, TheNewestVersionStays) {
   constexpr int64_t kThreads = 3;
   constexpr int64_t kPatches = 200;
   std::vector<std::thread> threads;

@@ -200,6 +200,7 @@ absl::Status SyncCollector::CollectBatch() {
     const absl::Status status = CollectStep(t);
     if (status.ok()) continue;
     loop_->reset_all = true;
+    loop_->is_cut_due = loop_->sequence > 0;
     RILL_RETURN_IF_ERROR(status)
         << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time
         << " in " << loop_->env->name();
@@ -227,11 +228,24 @@ absl::StatusOr<TensorDict> SyncCollector::Next() {
   return loop_->batch;
 }
 
+absl::Status SyncCollector::CutIfDue(Sink& sink) {
+  if (!loop_->is_cut_due) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(
+      sink.Cut(options_.producer,
+               {.first = options_.first_lane, .count = loop_->lanes}));
+  loop_->is_cut_due = false;
+  return absl::OkStatus();
+}
+
 absl::Status SyncCollector::CollectInto(Sink& sink) {
   RILL_RETURN_IF_ERROR(CheckStopped());
   Loop& loop = *loop_;
   if (!loop.is_refused) {
-    RILL_RETURN_IF_ERROR(CollectBatch());
+    RILL_RETURN_IF_ERROR(CutIfDue(sink));
+    if (const absl::Status status = CollectBatch(); !status.ok()) {
+      CutIfDue(sink).IgnoreError();  // It stays due.
+      return status;
+    }
     ++loop.sequence;
     loop.is_refused = true;
   }

@@ -79,7 +79,9 @@ class SyncCollector final : public Source {
   // transform may have learned from steps of the lost batch. RESOURCE_EXHAUSTED
   // where trajectories have no more numbers.
   absl::StatusOr<TensorDict> Next() override;
-  // A refused batch counts as collected.
+  // A refused batch counts as collected. A reset on the way ends episodes that
+  // the sink holds: their lanes are cut there (Sink::Cut) before anything else
+  // is written. An error of Cut comes back, and the next call tries again.
   absl::Status CollectInto(Sink& sink) override;
   void Stop() override { is_stopped_.store(true, std::memory_order_relaxed); }
 
@@ -104,6 +106,7 @@ class SyncCollector final : public Source {
   absl::StatusOr<TensorDict> RootOf(const TensorDict& state) const;
   absl::Status CollectBatch();
   absl::Status CollectStep(int64_t t);
+  absl::Status CutIfDue(Sink& sink);
   absl::Status CheckRefused(const TensorDict& batch) const;
   absl::Status ResetLanes();
   absl::Status Act(const ActContext& context);

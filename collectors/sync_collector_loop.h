@@ -43,6 +43,7 @@ struct SyncCollector::Loop {
   bool is_refused = false;           // The batch waits to be offered again.
 
   bool reset_all = true;            // Before the next step.
+  bool is_cut_due = false;          // The sink holds what was left open there.
   std::vector<int64_t> trajectory;  // Of each lane's episode.
   int64_t next_trajectory = 0;
   std::vector<uint8_t> mask;

@@ -180,6 +180,7 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   loop_->trajectory.assign(ids.begin(), ids.end());
   loop_->random_actions = Rng(seed, RngStream::kSpec);
   loop_->reset_all = reset_all;
+  loop_->is_cut_due = reset_all && sequence > 0;
   return absl::OkStatus();
 }
 

@@ -144,6 +144,37 @@ TEST(SyncCollectorStateTest, WithoutTheEnvsStateEpisodesBeginAnewAndItSaysSo) {
               IsOkAndHolds(ElementsAre(2, 2, 3, 3)));
 }
 
+TEST(SyncCollectorStateTest, FreshEpisodesCutTheOldOnesBehindARefusedBatch) {
+  const auto make = [] {
+    SyncCollector::Options options;
+    options.env = *MakeCountingEnv({.lanes = 2, .can_save = false});
+    options.frames_per_batch = 4;
+    return SyncCollector::Create(std::move(options));
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(auto first, make());
+  RILL_ASSERT_OK_AND_ASSIGN(auto second, make());
+  absl::Status answer;
+  std::vector<int64_t> seen;  // Numbers of batches, and 0 for a cut.
+  FunctionSink sink(
+      [&](const TensorDict&, const WriteInfo& info) {
+        if (answer.ok()) seen.push_back(info.sequence);
+        return answer;
+      },
+      [&](int64_t, LaneRange lanes) {
+        EXPECT_EQ(lanes, (LaneRange{.first = 0, .count = 2}));
+        seen.push_back(0);
+        return absl::OkStatus();
+      });
+  RILL_ASSERT_OK(first->CollectInto(sink));
+  answer = absl::ResourceExhaustedError("full");
+  EXPECT_FALSE(first->CollectInto(sink).ok());
+  answer = absl::OkStatus();
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, first->SaveState());
+  RILL_ASSERT_OK(second->LoadState(state));
+  for (int i = 0; i < 3; ++i) RILL_ASSERT_OK(second->CollectInto(sink));
+  EXPECT_THAT(seen, testing::ElementsAre(1, 2, 0, 3, 4));
+}
+
 INSTANTIATE_TEST_SUITE_P(SyncCollector, SourceConformanceTest,
                          ::testing::Values([] {
                            SyncCollector::Options options;

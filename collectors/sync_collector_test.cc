@@ -281,6 +281,54 @@ TEST(SyncCollectorTest, AfterAFailedStepNoFrameCountsAndAllLanesBeginAnew) {
   EXPECT_THAT(ids, ElementsAre(4, 4, 4, 6, 5, 5, 5, 7));
 }
 
+// A sink of numbers: a batch's, and 0 for a cut.
+class SyncCollectorCutTest : public testing::Test {
+ protected:
+  std::vector<int64_t> seen_;
+  LaneRange cut_;
+  absl::Status answer_;
+  FunctionSink sink_{[this](const TensorDict&, const WriteInfo& info) {
+                       seen_.push_back(info.sequence);
+                       return absl::OkStatus();
+                     },
+                     [this](int64_t producer, LaneRange lanes) {
+                       EXPECT_EQ(producer, 0);
+                       seen_.push_back(0);
+                       cut_ = lanes;
+                       return answer_;
+                     }};
+};
+
+TEST_F(SyncCollectorCutTest, AFailedStepCutsWhatTheSinkHoldsOnce) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Faulty({.fail_step = 5}, 8));
+  RILL_ASSERT_OK(collector->CollectInto(sink_));
+  EXPECT_THAT(collector->CollectInto(sink_), StatusIs(kUnavailable));
+  EXPECT_THAT(seen_, ElementsAre(1, 0));
+  EXPECT_EQ(cut_, (LaneRange{.first = 0, .count = 2}));
+  for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(collector->CollectInto(sink_));
+  EXPECT_THAT(seen_, ElementsAre(1, 0, 2, 3));
+}
+
+TEST_F(SyncCollectorCutTest, ACutThatIsRefusedComesBeforeTheNextBatch) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Faulty({.fail_step = 5}, 8));
+  RILL_ASSERT_OK(collector->CollectInto(sink_));
+  answer_ = absl::ResourceExhaustedError("full");
+  EXPECT_THAT(collector->CollectInto(sink_), StatusIs(kUnavailable));
+  EXPECT_THAT(collector->CollectInto(sink_),
+              StatusIs(absl::StatusCode::kResourceExhausted, "full"));
+  EXPECT_EQ(collector->frames(), 8);
+  answer_ = absl::OkStatus();
+  RILL_ASSERT_OK(collector->CollectInto(sink_));
+  EXPECT_THAT(seen_, ElementsAre(1, 0, 0, 0, 2));
+}
+
+TEST_F(SyncCollectorCutTest, WithNothingInTheSinkThereIsNothingToCut) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Faulty({.fail_step = 1}, 8));
+  EXPECT_THAT(collector->CollectInto(sink_), StatusIs(kUnavailable));
+  RILL_ASSERT_OK(collector->CollectInto(sink_));
+  EXPECT_THAT(seen_, ElementsAre(1));
+}
+
 TEST(SyncCollectorTest, AFailedResetIsTriedAgain) {
   RILL_ASSERT_OK_AND_ASSIGN(auto collector, Faulty({.fail_reset = 0}, 8));
   EXPECT_THAT(collector->Next(), StatusIs(kUnavailable));

@@ -58,6 +58,11 @@ absl::Status ExactlyOnceSink::Write(const TensorDict& batch,
   return absl::OkStatus();
 }
 
+absl::Status ExactlyOnceSink::Cut(int64_t producer, LaneRange lanes) {
+  const absl::MutexLock lock(&mu_);
+  return target_->Cut(producer, lanes);
+}
+
 absl::Status ExactlyOnceSink::Flush() { return target_->Flush(); }
 
 int64_t ExactlyOnceSink::newest(int64_t producer) const {

@@ -22,7 +22,8 @@ namespace rill {
 // sink behind it belong together: save and load both at once. A producer that
 // starts again counts from 1: Forget the old one.
 //
-// Thread-safety: thread-safe; one Write at a time reaches the sink.
+// Thread-safety: thread-safe; one Write or Cut at a time reaches the
+//   sink.
 //
 // Example (ExactlyOnceSinkTest.Example runs it):
 //   ExactlyOnceSink once(&buffer);
@@ -39,6 +40,7 @@ class ExactlyOnceSink final : public Sink {
   // where it is below 0; else what the target says: with an error the number
   // has not arrived.
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override;
+  absl::Status Cut(int64_t producer, LaneRange lanes) override;
   absl::Status Flush() override;
 
   // The newest number that arrived from a producer; 0 where there is none.

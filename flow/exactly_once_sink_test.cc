@@ -41,9 +41,13 @@ class ExactlyOnceSinkTest : public testing::Test {
   absl::Status answer_;
   std::vector<int64_t> seen_;
   FunctionSink target_{[this](const TensorDict&, const WriteInfo& info) {
-    if (answer_.ok()) seen_.push_back(info.sequence);
-    return answer_;
-  }};
+                         if (answer_.ok()) seen_.push_back(info.sequence);
+                         return answer_;
+                       },
+                       [this](int64_t producer, LaneRange lanes) {
+                         seen_.push_back(-100 * producer - lanes.first);
+                         return answer_;
+                       }};
   ExactlyOnceSink once_{&target_};
 };
 
@@ -76,6 +80,17 @@ TEST_F(ExactlyOnceSinkTest, AGapIsRefusedByItsNumbers) {
 TEST_F(ExactlyOnceSinkTest, WithoutANumberAllPass) {
   for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(Write(0, 0));
   EXPECT_THAT(seen_, ElementsAre(0, 0));
+}
+
+TEST_F(ExactlyOnceSinkTest, CutsPassAndHaveNoNumber) {
+  RILL_ASSERT_OK(Write(3, 1));
+  for (int i = 0; i < 2; ++i) {
+    RILL_ASSERT_OK(once_.Cut(3, {.first = 4, .count = 1}));
+  }
+  RILL_ASSERT_OK(Write(3, 2));
+  EXPECT_THAT(seen_, ElementsAre(1, -304, -304, 2));
+  answer_ = absl::UnavailableError("busy");
+  EXPECT_THAT(once_.Cut(3, {}), StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST_F(ExactlyOnceSinkTest, NumbersGoOnInALoadedState) {

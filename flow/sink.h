@@ -21,6 +21,13 @@ struct WriteInfo {
   int64_t sequence = 0;
 };
 
+// Lanes [first, first + count) of a sink.
+struct LaneRange {
+  int64_t first = 0;
+  int64_t count = 0;
+  friend bool operator==(const LaneRange&, const LaneRange&) = default;
+};
+
 // Where batches of steps go: collectors fill one; a replay buffer is one; so is
 // a user's lambda (FunctionSink).
 //
@@ -35,25 +42,41 @@ class Sink {
   // Takes the whole batch or, with an error, nothing of it.
   virtual absl::Status Write(const TensorDict& batch,
                              const WriteInfo& info) = 0;
+  // The trajectories that a producer has open in these lanes have ended without
+  // a last step: it died, or its environment was reset on the way. Their newest
+  // steps count as truncated, and no slice and no n-step return goes on from
+  // there into what is written next. Calling it twice is calling it once.
+  // - With an error nothing has changed: call again before the next Write.
+  // - OK where nothing is open.
+  // - In a lane that producers share, the newest step is cut, of any producer.
+  virtual absl::Status Cut(int64_t producer, LaneRange lanes) = 0;
   // Everything written so far is where it belongs when this returns.
   virtual absl::Status Flush() = 0;
 };
 
-// Calls `write` for each batch. Thread-safety: that of the function.
+// Calls `write` for each batch, and `cut`, if there is one, for each Cut: give
+// one where the batches go on to another sink. Thread-safety: that of the
+// functions.
 class FunctionSink final : public Sink {
  public:
-  using Function =
+  using WriteFunction =
       std::function<absl::Status(const TensorDict&, const WriteInfo&)>;
+  using CutFunction = std::function<absl::Status(int64_t, LaneRange)>;
 
-  explicit FunctionSink(Function write) : write_(std::move(write)) {}
+  explicit FunctionSink(WriteFunction write, CutFunction cut = nullptr)
+      : write_(std::move(write)), cut_(std::move(cut)) {}
 
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override {
     return write_(batch, info);
   }
+  absl::Status Cut(int64_t producer, LaneRange lanes) override {
+    return cut_ == nullptr ? absl::OkStatus() : cut_(producer, lanes);
+  }
   absl::Status Flush() override { return absl::OkStatus(); }
 
  private:
-  Function write_;
+  WriteFunction write_;
+  CutFunction cut_;
 };
 
 }  // namespace rill

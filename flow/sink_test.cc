@@ -31,7 +31,24 @@ TEST(FunctionSinkTest, HandsBatchesAndErrorsThrough) {
   EXPECT_EQ(seen.policy_version, 3);
   EXPECT_THAT(sink.Write(MakeSteps(3), {}),
               StatusIs(absl::StatusCode::kResourceExhausted));
+  RILL_EXPECT_OK(sink.Cut(1, {.first = 2, .count = 1}));
   RILL_EXPECT_OK(sink.Flush());
+}
+
+TEST(FunctionSinkTest, HandsCutsThroughWhereItIsGivenAFunction) {
+  int64_t producer = 0;
+  LaneRange lanes;
+  FunctionSink sink(
+      [](const TensorDict&, const WriteInfo&) { return absl::OkStatus(); },
+      [&](int64_t who, LaneRange which) {
+        producer = who;
+        lanes = which;
+        return absl::UnavailableError("busy");
+      });
+  EXPECT_THAT(sink.Cut(7, {.first = 2, .count = 3}),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(producer, 7);
+  EXPECT_EQ(lanes, (LaneRange{.first = 2, .count = 3}));
 }
 
 SinkSubject Function() {

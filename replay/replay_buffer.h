@@ -107,6 +107,13 @@ class ReplayBuffer : public Sink {
                                       const WriteInfo& info,
                                       std::vector<Draw>* rows);
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override;
+  // The newest row of each lane, where it does not end a trajectory, gets
+  // `next/truncated` and `next/done`, in place; a flag that is not stored is
+  // left out. Batches that were drawn ahead keep what they have. OUT_OF_RANGE
+  // where the storage does not have the lanes. FAILED_PRECONDITION where the
+  // sampler needs the order of rows and these have neither `next/truncated` nor
+  // a trajectory id.
+  absl::Status Cut(int64_t producer, LaneRange lanes) override;
   absl::Status Flush() override;
   // Overwrites live rows in place, as Storage::WriteAt; not through the
   // transforms.

@@ -37,6 +37,11 @@ absl::Status ReplayBuffer::Write(const TensorDict& batch,
   return Extend(batch, info).status();
 }
 
+absl::Status ReplayBuffer::Cut(int64_t /*producer*/, LaneRange lanes) {
+  absl::ReaderMutexLock pause(&state_->pause_mutex);
+  return state_->parts->writes->Cut(lanes);
+}
+
 absl::Status ReplayBuffer::Flush() { return absl::OkStatus(); }
 
 absl::Status ReplayBuffer::WriteAt(absl::Span<const Slot> slots,

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
+#include "rill/replay/trajectory_cut.h"
 #include "rill/replay/write_capture.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -149,6 +150,23 @@ absl::Status WritePath::WriteAt(absl::Span<const Slot> slots,
   gate_->BeginWrite();
   gate_->WaitForRows(slots);
   const absl::Status status = writer_->WriteAt(slots, rows);
+  gate_->EndWrite(0);
+  return status;
+}
+
+absl::Status WritePath::CutInTurn(LaneRange lanes) {
+  RILL_ASSIGN_OR_RETURN(
+      const TrajectoryCut cut,
+      TrajectoryCut::Plan(*storage_, lanes, sampler_->needs_order()));
+  if (cut.slots.empty()) return absl::OkStatus();
+  gate_->WaitForRows(cut.slots);
+  return writer_->WriteInPlace(cut.slots, cut.rows, InPlace::kPatch);
+}
+
+absl::Status WritePath::Cut(LaneRange lanes) {
+  if (!writer_->keeps_order()) return absl::OkStatus();
+  gate_->BeginWrite();
+  const absl::Status status = CutInTurn(lanes);
   gate_->EndWrite(0);
   return status;
 }

@@ -77,6 +77,8 @@ class WritePath {
                                     const PatchOptions& options) {
     return patcher_.Patch(patch, options);
   }
+  // Sink::Cut; nothing where the writer keeps no order.
+  absl::Status Cut(LaneRange lanes);
   // Forgets all rows, and what the rate limiter has counted.
   absl::Status Clear();
 
@@ -99,6 +101,8 @@ class WritePath {
                                                  uint64_t batches_drawn);
   absl::StatusOr<ExtendResult> Store(const TensorDict& rows,
                                      const WriteInfo& info);
+  // In a turn of the gate.
+  absl::Status CutInTurn(LaneRange lanes);
 
   const std::shared_ptr<Storage> storage_;
   const std::unique_ptr<Writer> writer_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/flow/channel/record_channel.h"
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -26,21 +26,24 @@ using channel_internal::SharedRings;
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 
-// In front of a batch's leaves, each of which starts at a multiple of 64.
+// In front of a batch's leaves, each of which starts at a multiple of 64. With
+// rank 0 it stands alone: a cut of sizes[0] lanes.
 struct RecordHeader {
   int64_t bytes;  // With this header, a multiple of 64.
-  int64_t rank;   // 1 or 2.
+  int64_t rank;   // 0, 1 or 2.
   int64_t sizes[2];
   int64_t first_lane;
   int64_t policy_version;
   int64_t sequence;
-  int64_t unused;
+  int64_t follows_dead;  // 1: the first record behind those of one that died.
 };
 static_assert(sizeof(RecordHeader) == kAlignment);
 
 int64_t RoundUp(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
+
+bool IsSize(int64_t size) { return size >= 1 && size <= kMaxSteps; }
 
 // What both ends must agree on: keys, dtypes, shapes, in order (FNV-1a).
 uint64_t TagOf(const TensorDictSpec& spec) {
@@ -101,10 +104,12 @@ absl::Status CheckKinds(absl::string_view caller, const TensorDict& dict,
 class ProducerSink final : public Sink {
  public:
   ProducerSink(RecordChannel::Options options,
-               std::shared_ptr<SharedRings> rings, int64_t producer)
+               std::shared_ptr<SharedRings> rings, int64_t producer,
+               bool follows_dead)
       : options_(std::move(options)),
         rings_(std::move(rings)),
-        producer_(producer) {}
+        producer_(producer),
+        follows_dead_(follows_dead) {}
   ~ProducerSink() override { rings_->CloseWriter(producer_); }
 
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override {
@@ -118,14 +123,14 @@ class ProducerSink final : public Sink {
     RILL_RETURN_IF_ERROR(options_.spec.CheckLayout(kWrite, batch));
     RILL_RETURN_IF_ERROR(CheckKinds(kWrite, batch, ""));
     if (shape.num_elements() == 0) return absl::OkStatus();
-    RecordHeader header = {
+    const RecordHeader header = {
         .bytes = RecordBytes(options_.spec, shape.num_elements()),
         .rank = shape.rank(),
         .sizes = {shape[0], shape.rank() == 2 ? shape[1] : 1},
         .first_lane = info.first_lane,
         .policy_version = info.policy_version,
         .sequence = info.sequence,
-        .unused = 0};
+        .follows_dead = follows_dead_ ? 1 : 0};
     if (header.bytes < 0 || header.bytes > rings_->ring_bytes()) {
       return absl::InvalidArgumentError(absl::StrCat(
           kWrite, ": bytes of a batch of shape ", shape.ToString(), ": got ",
@@ -144,6 +149,29 @@ class ProducerSink final : public Sink {
     }
     RILL_RETURN_IF_ERROR(FaultPoint("channel.commit", "record"));
     rings_->Commit(producer_, header.bytes);
+    follows_dead_ = false;
+    return absl::OkStatus();
+  }
+
+  absl::Status Cut(int64_t /*producer*/, LaneRange lanes) override {
+    if (!IsSize(lanes.count)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("RecordChannel::Cut: lanes: got ", lanes.count,
+                       ", want [1, ", kMaxSteps, "]"));
+    }
+    const RecordHeader header = {.bytes = sizeof(RecordHeader),
+                                 .rank = 0,
+                                 .sizes = {lanes.count, 1},
+                                 .first_lane = lanes.first,
+                                 .policy_version = 0,
+                                 .sequence = 0,
+                                 .follows_dead = follows_dead_ ? 1 : 0};
+    RILL_ASSIGN_OR_RETURN(
+        std::byte* const record,
+        rings_->Reserve(producer_, header.bytes, options_.timeout));
+    std::memcpy(record, &header, sizeof(header));
+    rings_->Commit(producer_, header.bytes);
+    follows_dead_ = false;
     return absl::OkStatus();
   }
 
@@ -170,13 +198,16 @@ class ProducerSink final : public Sink {
   const RecordChannel::Options options_;
   const std::shared_ptr<SharedRings> rings_;
   const int64_t producer_;
+  bool follows_dead_;
 };
 
 absl::StatusOr<std::unique_ptr<Sink>> MakeProducer(
     const RecordChannel::Options& options,
     const std::shared_ptr<SharedRings>& rings, int64_t producer) {
-  RILL_RETURN_IF_ERROR(rings->OpenWriter(producer));
-  return std::make_unique<ProducerSink>(options, rings, producer);
+  RILL_ASSIGN_OR_RETURN(const SharedRings::WriterState before,
+                        rings->OpenWriter(producer));
+  return std::make_unique<ProducerSink>(
+      options, rings, producer, before == SharedRings::WriterState::kDied);
 }
 
 absl::StatusOr<RecordHeader> ReadHeader(const TensorDictSpec& spec,
@@ -187,15 +218,13 @@ absl::StatusOr<RecordHeader> ReadHeader(const TensorDictSpec& spec,
         absl::StrCat("a record of ", bytes.size(), " bytes"));
   }
   std::memcpy(&header, bytes.data(), sizeof(header));
-  const auto is_size = [](int64_t size) {
-    return size >= 1 && size <= kMaxSteps;
-  };
   int64_t steps;
-  if ((header.rank != 1 && header.rank != 2) || !is_size(header.sizes[0]) ||
-      !is_size(header.sizes[1]) || (header.rank == 1 && header.sizes[1] != 1) ||
+  if (header.rank < 0 || header.rank > 2 || !IsSize(header.sizes[0]) ||
+      !IsSize(header.sizes[1]) || (header.rank < 2 && header.sizes[1] != 1) ||
+      (header.follows_dead != 0 && header.follows_dead != 1) ||
       __builtin_mul_overflow(header.sizes[0], header.sizes[1], &steps) ||
       header.bytes > static_cast<int64_t>(bytes.size()) ||
-      header.bytes != RecordBytes(spec, steps)) {
+      header.bytes != RecordBytes(spec, header.rank == 0 ? 0 : steps)) {
     return absl::DataLossError(absl::StrCat(
         "a record of rank ", header.rank, ", sizes ", header.sizes[0], " and ",
         header.sizes[1], ", and ", header.bytes, " bytes"));
@@ -251,15 +280,94 @@ absl::StatusOr<std::unique_ptr<Sink>> RecordChannel::AttachProducer(
 }
 
 absl::Status RecordChannel::Wait(absl::Duration timeout) {
-  return rings_->WaitForData(timeout);
+  const absl::Status status = rings_->WaitForData(timeout);
+  if (!absl::IsUnavailable(status)) return status;
+  for (int64_t i = 0; i < producers(); ++i) {
+    if (open_[i].lanes.empty()) continue;
+    if (open_[i].has_ended || producer_state(i) == ProducerState::kDied) {
+      return absl::OkStatus();
+    }
+  }
+  return status;
 }
 
 absl::Status RecordChannel::Broken(int64_t producer, const absl::Status& why) {
   rings_->Abandon(producer);
+  open_[producer].has_ended = true;
   return absl::DataLossError(absl::StrCat(
       "RecordChannel::Drain: producer ", producer, ": got ", why.message(),
       "; its process wrote over the channel's memory and is not read any "
       "more"));
+}
+
+void RecordChannel::NoteOpen(int64_t producer, LaneRange lanes) {
+  std::vector<LaneRange>& open = open_[producer].lanes;
+  if (std::find(open.begin(), open.end(), lanes) == open.end()) {
+    open.push_back(lanes);
+  }
+}
+
+absl::Status RecordChannel::CutOpen(int64_t producer, Sink* sink) {
+  Open& open = open_[producer];
+  while (!open.lanes.empty()) {
+    RILL_RETURN_IF_ERROR(sink->Cut(producer, open.lanes.back()))
+        << "from producer " << producer;
+    open.lanes.pop_back();
+  }
+  open.has_ended = false;
+  return absl::OkStatus();
+}
+
+absl::Status RecordChannel::CutWhatEnded(absl::Span<const uint8_t> has_sent,
+                                         Sink* sink) {
+  int64_t looked_at = -1;
+  for (int64_t turn = 1; turn <= producers(); ++turn) {
+    const int64_t i = (looked_at_ + turn) % producers();
+    Open& open = open_[i];
+    if (open.lanes.empty()) continue;
+    if (!open.has_ended && looked_at == -1 && has_sent[i] == 0) {
+      looked_at = i;
+      // It commits first, then dies.
+      const bool has_died = producer_state(i) == ProducerState::kDied;
+      const auto bytes = rings_->Readable(i);
+      open.has_ended = has_died && bytes.ok() && bytes->empty();
+    }
+    if (open.has_ended) {
+      RILL_RETURN_IF_ERROR(CutOpen(i, sink));
+    }
+  }
+  if (looked_at != -1) looked_at_ = looked_at;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RecordChannel::DeliverFirst(
+    int64_t producer, absl::Span<const std::byte>* bytes, Sink* sink) {
+  const auto header = ReadHeader(options_.spec, *bytes);
+  if (!header.ok()) return Broken(producer, header.status());
+  if (header->follows_dead != 0) {
+    RILL_RETURN_IF_ERROR(CutOpen(producer, sink));
+  }
+  const bool is_batch = header->rank != 0;
+  const LaneRange lanes = {.first = header->first_lane,
+                           .count = header->rank == 1 ? 1 : header->sizes[0]};
+  if (is_batch) {
+    const auto batch = ReadBatch(options_.spec, *header, bytes->data(), rings_);
+    if (!batch.ok()) return Broken(producer, batch.status());
+    RILL_RETURN_IF_ERROR(
+        sink->Write(*batch, {.producer = producer,
+                             .first_lane = header->first_lane,
+                             .policy_version = header->policy_version,
+                             .sequence = header->sequence}))
+        << "from producer " << producer;
+    NoteOpen(producer, lanes);
+  } else {
+    RILL_RETURN_IF_ERROR(sink->Cut(producer, lanes))
+        << "from producer " << producer;
+    std::erase(open_[producer].lanes, lanes);
+  }
+  rings_->Release(producer, header->bytes);
+  *bytes = bytes->subspan(header->bytes);
+  return is_batch;
 }
 
 absl::StatusOr<int64_t> RecordChannel::Drain(Sink* sink) {
@@ -268,30 +376,23 @@ absl::StatusOr<int64_t> RecordChannel::Drain(Sink* sink) {
     absl::Span<const std::byte> bytes;
   };
   std::vector<Part> parts;
+  std::vector<uint8_t> has_sent(open_.size());
   for (int64_t i = 0; i < producers(); ++i) {
     const auto bytes = rings_->Readable(i);
     if (!bytes.ok()) return Broken(i, bytes.status());
-    if (!bytes->empty()) parts.push_back({i, *bytes});
+    if (bytes->empty()) continue;
+    parts.push_back({i, *bytes});
+    has_sent[i] = 1;
   }
+  RILL_RETURN_IF_ERROR(CutWhatEnded(has_sent, sink));
   int64_t batches = 0;
   while (!parts.empty()) {
     for (size_t i = 0; i < parts.size();) {
-      auto& [producer, bytes] = parts[i];
-      const auto header = ReadHeader(options_.spec, bytes);
-      if (!header.ok()) return Broken(producer, header.status());
-      const auto batch =
-          ReadBatch(options_.spec, *header, bytes.data(), rings_);
-      if (!batch.ok()) return Broken(producer, batch.status());
-      RILL_RETURN_IF_ERROR(
-          sink->Write(*batch, {.producer = producer,
-                               .first_lane = header->first_lane,
-                               .policy_version = header->policy_version,
-                               .sequence = header->sequence}))
-          << "from producer " << producer;
-      rings_->Release(producer, header->bytes);
-      ++batches;
-      bytes = bytes.subspan(header->bytes);
-      if (bytes.empty()) {
+      RILL_ASSIGN_OR_RETURN(
+          const bool is_batch,
+          DeliverFirst(parts[i].producer, &parts[i].bytes, sink));
+      batches += is_batch ? 1 : 0;
+      if (parts[i].bytes.empty()) {
         parts.erase(parts.begin() + i);
       } else {
         ++i;
@@ -312,6 +413,7 @@ absl::StatusOr<bool> RecordChannel::Discard(int64_t producer) {
   if (bytes->empty()) return false;
   const auto header = ReadHeader(options_.spec, *bytes);
   if (!header.ok()) return Broken(producer, header.status());
+  if (header->follows_dead != 0) open_[producer].has_ended = true;
   rings_->Release(producer, header->bytes);
   return true;
 }

@@ -2,13 +2,16 @@
 #ifndef RILL_FLOW_CHANNEL_RECORD_CHANNEL_H_
 #define RILL_FLOW_CHANNEL_RECORD_CHANNEL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "rill/flow/channel/shared_rings.h"
 #include "rill/flow/sink.h"
 #include "rill/tensordict/spec.h"
@@ -23,6 +26,9 @@ namespace rill {
 // - A batch arrives whole or not at all, those of one producer in order, under
 //   the number each was written with. A producer that is killed in the middle
 //   of a Write loses that batch only.
+// - A producer that died has left its trajectories open: they are cut
+//   (Sink::Cut) behind its last batch, and before one that follows it writes.
+//   One that closes its sink may go on later; if it will not, it calls Cut.
 // - Nobody hangs: who waits for a process that has died is told (UNAVAILABLE).
 // - Nothing has a name, so nothing is left behind. Memory is reserved at the
 //   start: RESOURCE_EXHAUSTED then, never SIGBUS later.
@@ -31,7 +37,9 @@ namespace rill {
 // Shapes: batches [lanes, time] or [time] of host tensors.
 // Thread-safety: thread-compatible; each producer's sink too, apart from the
 //   channel and from one another.
-// Cost: one copy of the bytes in Write; Drain hands out views of the memory.
+// Cost: one copy of the bytes in Write; Drain hands out views of the memory. It
+//   asks the kernel about one producer at most, of those that have sent
+//   nothing. So a death is found within as many calls as there are producers.
 //
 // Example (RecordChannelTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto channel,
@@ -84,30 +92,54 @@ class RecordChannel {
 
   // Until a batch is there, or a producer's memory is broken (Drain says so).
   // DEADLINE_EXCEEDED; UNAVAILABLE where all producers were there and have
-  // gone, and nothing is left.
+  // gone, and nothing is left, not even a cut.
   absl::Status Wait(absl::Duration timeout);
   // Hands to `sink` what was there when this was called, producers in turn, and
   // returns the number of batches. WriteInfo is the producer's, `producer`
-  // the number it was opened with. On an error of the sink the batch stays,
-  // first of its producer's; Drain again, or Discard it. DATA_LOSS names a
-  // producer whose process wrote over the memory: nothing more comes from that
-  // one, Drain again for the others.
+  // the number it was opened with. On an error of the sink the batch or cut
+  // stays, first of its producer's; Drain again, or Discard it. DATA_LOSS names
+  // a producer whose process wrote over the memory: nothing more comes from
+  // that one, Drain again for the others.
   absl::StatusOr<int64_t> Drain(Sink* sink);
-  // Drops the next batch of a producer; whether there was one.
+  // Drops the next batch or Cut that a producer has sent; whether there was
+  // one.
   absl::StatusOr<bool> Discard(int64_t producer);
 
   ProducerState producer_state(int64_t producer) const;
   int64_t producers() const { return rings_->num_rings(); }
 
  private:
+  // Where a producer's trajectories may be open.
+  struct Open {
+    std::vector<LaneRange> lanes;  // Written since the last cut.
+    bool has_ended = false;        // To be cut.
+  };
+
   RecordChannel(const Options& options,
                 std::shared_ptr<channel_internal::SharedRings> rings)
-      : options_(options), rings_(std::move(rings)) {}
-  // `why`, with the producer, which is not listened to any more.
+      : options_(options),
+        rings_(std::move(rings)),
+        open_(static_cast<size_t>(rings_->num_rings())) {}
+
+  // Hands on the first record of `bytes`, a batch or a cut, and takes it away
+  // there; whether it was a batch.
+  absl::StatusOr<bool> DeliverFirst(int64_t producer,
+                                    absl::Span<const std::byte>* bytes,
+                                    Sink* sink);
+  // Keeps in mind that a batch of these lanes was handed on.
+  void NoteOpen(int64_t producer, LaneRange lanes);
+  // Cuts all that the producer has open.
+  absl::Status CutOpen(int64_t producer, Sink* sink);
+  // The same where it will not go on. Asks whether one process lives, those of
+  // the producers that have sent nothing in turn.
+  absl::Status CutWhatEnded(absl::Span<const uint8_t> has_sent, Sink* sink);
+  // `why`, with the producer, which is not read any more.
   absl::Status Broken(int64_t producer, const absl::Status& why);
 
   Options options_;
   std::shared_ptr<channel_internal::SharedRings> rings_;
+  std::vector<Open> open_;  // By producer.
+  int64_t looked_at_ = 0;   // The producer whose process was asked for last.
 };
 
 }  // namespace rill

@@ -84,7 +84,7 @@ int WaitFor(pid_t pid) {
 // Checks that batches are whole, and one behind the other from each producer.
 class Checker final : public Sink {
  public:
-  explicit Checker(int64_t producers) : next(producers) {}
+  explicit Checker(int64_t producers) : next(producers), cut(producers) {}
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override {
     const Tensor& wide = *batch.Find("wide");
     const int64_t* values = wide.data<int64_t>();
@@ -92,11 +92,20 @@ class Checker final : public Sink {
     for (int64_t i = 0; i < wide.num_elements(); ++i)
       torn += values[i] != values[0];
     next[info.producer] = values[0] + 1;
+    cut[info.producer] = 0;
+    return absl::OkStatus();
+  }
+  absl::Status Cut(int64_t producer, LaneRange lanes) override {
+    EXPECT_EQ(lanes, (LaneRange{.first = 0, .count = 1}));
+    ++cut[producer];
+    ++cuts;
     return absl::OkStatus();
   }
   absl::Status Flush() override { return absl::OkStatus(); }
 
   std::vector<int64_t> next;
+  std::vector<int64_t> cut;  // How often, since its last batch.
+  int64_t cuts = 0;
   int64_t torn = 0;
 };
 
@@ -122,8 +131,17 @@ TEST(RecordChannelKillTest, KilledProducersLoseTheirLastBatchAtMost) {
     EXPECT_EQ(channel->producer_state(1), State::kDied);
     // What it committed is there still, and the next one goes on behind it.
     RILL_ASSERT_OK(channel->Drain(&checker).status());
+    // Every other time the next one writes before its end is seen.
+    if (kill_number % 2 == 0) continue;
+    while (checker.cut[1] == 0) {
+      RILL_ASSERT_OK(channel->Drain(&checker).status());
+    }
   }
   EXPECT_EQ(channel->producer_state(0), State::kAlive);
+  EXPECT_EQ(checker.cut[0], 0);
+  // Once a kill, but for the last one, which may not have been looked at.
+  EXPECT_GE(checker.cuts, kills - 1);
+  EXPECT_LE(checker.cuts, kills);
   EXPECT_EQ(checker.torn, 0);
   EXPECT_GT(checker.next[0], 0);
   // The one that was never killed is told that the channel has gone.
@@ -149,6 +167,11 @@ TEST(RecordChannelKillTest, ABatchThatWasNotCommittedIsNeverSeen) {
   EXPECT_TRUE(WIFSIGNALED(WaitFor(pid)));
   Checker checker(1);
   EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(1));
+  EXPECT_EQ(checker.cut[0], 0);
+  // Its trajectory is open.
+  RILL_EXPECT_OK(channel->Wait(absl::InfiniteDuration()));
+  EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(0));
+  EXPECT_EQ(checker.cut[0], 1);
   // Nothing is left and nobody writes: no wait without an end.
   EXPECT_THAT(channel->Wait(absl::InfiniteDuration()),
               StatusIs(absl::StatusCode::kUnavailable));
@@ -156,6 +179,45 @@ TEST(RecordChannelKillTest, ABatchThatWasNotCommittedIsNeverSeen) {
   RILL_ASSERT_OK(next->Write(Batch(1), {}));
   EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(1));
   EXPECT_EQ(checker.torn, 0);
+}
+
+// A child writes a batch, and a cut with `cuts`, and ends without closing.
+void RunAndDie(RecordChannel* channel, bool cuts) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    auto sink = channel->OpenProducer(0);
+    if (!sink.ok() || !(*sink)->Write(Batch(0), {}).ok()) _exit(2);
+    if (cuts && !(*sink)->Cut(0, {.first = 0, .count = 1}).ok()) _exit(3);
+    _exit(0);
+  }
+  EXPECT_EQ(WaitFor(pid), 0);
+}
+
+TEST(RecordChannelKillTest, WhatAProducerHasCutIsNotCutAgain) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto channel,
+                            RecordChannel::Create(Options(1)));
+  RunAndDie(channel.get(), /*cuts=*/true);
+  Checker checker(1);
+  EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(1));
+  EXPECT_THAT(channel->Wait(absl::InfiniteDuration()),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(checker.cuts, 1);
+}
+
+TEST(RecordChannelKillTest, TheCutComesThoughTheBatchBehindItIsDiscarded) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto channel,
+                            RecordChannel::Create(Options(1)));
+  RunAndDie(channel.get(), /*cuts=*/false);
+  RILL_ASSERT_OK_AND_ASSIGN(const auto next, channel->OpenProducer(0));
+  Checker checker(1);
+  EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(1));
+  RILL_ASSERT_OK(next->Write(Batch(7), {}));
+  EXPECT_THAT(channel->Discard(0), IsOkAndHolds(true));
+  EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(0));
+  EXPECT_EQ(checker.cut[0], 1);
+  RILL_ASSERT_OK(next->Write(Batch(1), {}));
+  EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(1));
+  EXPECT_EQ(checker.cuts, 1);
 }
 
 // The reader is a child here, killed while its producer waits for space.

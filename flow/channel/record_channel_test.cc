@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -30,7 +32,9 @@ namespace rill {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using State = RecordChannel::ProducerState;
 
 TensorDictSpec Spec() {
@@ -56,9 +60,22 @@ class Recorder final : public Sink {
     infos.push_back(info);
     return absl::OkStatus();
   }
+  absl::Status Cut(int64_t producer, LaneRange lanes) override {
+    if (!refuse.ok()) return refuse;
+    cuts.push_back({producer, lanes, batches.size()});
+    return absl::OkStatus();
+  }
   absl::Status Flush() override { return absl::OkStatus(); }
 
+  struct SeenCut {
+    int64_t producer;
+    LaneRange lanes;
+    size_t batches_before;
+    friend bool operator==(const SeenCut&, const SeenCut&) = default;
+  };
+
   absl::Status refuse;
+  std::vector<SeenCut> cuts;
   std::vector<TensorDict> batches;
   std::vector<WriteInfo> infos;
 };
@@ -227,6 +244,50 @@ TEST(RecordChannelTest, WhatTheSinkRefusesStaysUntilItIsDiscarded) {
   RILL_EXPECT_OK(sink.batches[0].CheckEqual(Batch({1, 2}, 1)));
 }
 
+TEST(RecordChannelTest, CutsArriveInOrderAndStayWhereTheyAreRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto channel,
+      RecordChannel::Create({.spec = Spec(), .producers = 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto producer, channel->OpenProducer(1));
+  RILL_ASSERT_OK(producer->Write(Batch({2, 2}, 1), {.first_lane = 4}));
+  RILL_ASSERT_OK(producer->Cut(0, {.first = 4, .count = 2}));
+  RILL_ASSERT_OK(producer->Write(Batch({2, 2}, 2), {.first_lane = 4}));
+  RILL_ASSERT_OK(producer->Cut(0, {.first = 5, .count = 1}));
+  EXPECT_THAT(producer->Cut(0, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  Recorder sink;
+  EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(2));
+  const Recorder::SeenCut first = {1, {.first = 4, .count = 2}, 1};
+  const Recorder::SeenCut second = {1, {.first = 5, .count = 1}, 2};
+  EXPECT_THAT(sink.cuts, ElementsAre(first, second));
+
+  RILL_ASSERT_OK(producer->Cut(0, {.first = 4, .count = 1}));
+  sink.refuse = absl::UnavailableError("busy");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(channel->Drain(&sink), StatusIs(absl::StatusCode::kUnavailable,
+                                                HasSubstr("from producer 1")));
+  }
+  EXPECT_THAT(channel->Discard(1), IsOkAndHolds(true));
+  sink.refuse = absl::OkStatus();
+  EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(0));
+  EXPECT_EQ(sink.cuts.size(), 2);
+}
+
+TEST(RecordChannelTest, AProducerThatClosesMayGoOn) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto channel,
+                            RecordChannel::Create({.spec = Spec()}));
+  Recorder sink;
+  for (int i = 0; i < 2; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(const auto producer, channel->OpenProducer(0));
+    RILL_ASSERT_OK(producer->Write(Batch({1, 2}, i), {}));
+  }
+  EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(2));
+  EXPECT_THAT(channel->Wait(absl::InfiniteDuration()),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(0));
+  EXPECT_THAT(sink.cuts, IsEmpty());
+}
+
 TEST(RecordChannelTest, ProducersAreToldWhenTheChannelGoes) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto channel, RecordChannel::Create({.spec = Spec(), .bytes = 4096}));
@@ -259,6 +320,28 @@ TEST(RecordChannelTest, ARecordThatClaimsTheNextOneIsNotTaken) {
   Recorder sink;
   EXPECT_THAT(channel->Drain(&sink), StatusIs(absl::StatusCode::kDataLoss));
   EXPECT_TRUE(sink.batches.empty());
+}
+
+TEST(RecordChannelTest, WhatABrokenProducerHadOpenIsCut) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto channel,
+      RecordChannel::Create({.spec = Spec(), .bytes = 4096}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto producer, channel->OpenProducer(0));
+  RILL_ASSERT_OK(producer->Write(Batch({2, 2}, 1), {.first_lane = 3}));
+  Recorder sink;
+  RILL_ASSERT_OK(channel->Drain(&sink).status());
+  RILL_ASSERT_OK(producer->Write(Batch({2, 2}, 2), {.first_lane = 3}));
+  constexpr int64_t kPage = 4096;  // Behind that of the ring's numbers.
+  auto* const words =
+      static_cast<int64_t*>(mmap(nullptr, kPage, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED, channel->fd(), 2 * kPage));
+  ASSERT_NE(words, MAP_FAILED);
+  words[words[0] / 8] = 1;  // The bytes of the second record.
+  munmap(words, kPage);
+  EXPECT_THAT(channel->Drain(&sink), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(0));
+  const Recorder::SeenCut want = {0, {.first = 3, .count = 2}, 1};
+  EXPECT_THAT(sink.cuts, ElementsAre(want));
 }
 
 // A producer's process may write anything anywhere in the memory.

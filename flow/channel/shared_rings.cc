@@ -229,7 +229,7 @@ absl::StatusOr<bool> SharedRings::ReaderIsGone(const RingHeader& header,
   return false;
 }
 
-absl::Status SharedRings::OpenWriter(int64_t ring) {
+absl::StatusOr<SharedRings::WriterState> SharedRings::OpenWriter(int64_t ring) {
   constexpr absl::string_view kOpen = "SharedRings::OpenWriter";
   if (ring < 0 || ring >= num_rings()) {
     return absl::OutOfRangeError(absl::StrCat(kOpen, ": ring: got ", ring,
@@ -249,7 +249,8 @@ absl::Status SharedRings::OpenWriter(int64_t ring) {
         absl::StrCat(kOpen, ": ring ", ring, " has a writer, process ",
                      ProcessId::OfWord(holder).pid(), "; use another"));
   }
-  return absl::OkStatus();
+  if (holder == kNobody) return WriterState::kNone;
+  return holder == kClosed ? WriterState::kClosed : WriterState::kDied;
 }
 
 void SharedRings::CloseWriter(int64_t ring) {

@@ -52,11 +52,13 @@ class SharedRings {
   int64_t num_rings() const { return static_cast<int64_t>(rings_.size()); }
   int64_t ring_bytes() const { return ring_bytes_; }
 
+  enum class WriterState { kNone, kAlive, kClosed, kDied };
+
   // --- The writer of a ring -------------------------------------------------
-  // FAILED_PRECONDITION where somebody alive has it, with the process, or it
-  // was abandoned. One that follows a dead writer goes on behind what that one
-  // committed.
-  absl::Status OpenWriter(int64_t ring);
+  // Returns what became of the writer before: kNone, kClosed or kDied. This one
+  // goes on behind what that one committed. FAILED_PRECONDITION where somebody
+  // alive has it, with the process, or it was abandoned.
+  absl::StatusOr<WriterState> OpenWriter(int64_t ring);
   void CloseWriter(int64_t ring);
   // A place for `bytes` (<= ring_bytes()) behind what was committed, when there
   // is one. DEADLINE_EXCEEDED; UNAVAILABLE where the reader has gone or has
@@ -80,7 +82,6 @@ class SharedRings {
   // had writers and the last of them has gone, or was abandoned.
   absl::Status WaitForData(absl::Duration timeout);
 
-  enum class WriterState { kNone, kAlive, kClosed, kDied };
   WriterState writer_state(int64_t ring) const;
 
  private:

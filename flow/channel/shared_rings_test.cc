@@ -129,7 +129,7 @@ TEST(SharedRingsTest, OneWriterARingAndItsStateIsKnown) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto rings,
                             SharedRings::Create(2, kPage, kTag));
   EXPECT_EQ(rings->writer_state(0), State::kNone);
-  RILL_ASSERT_OK(rings->OpenWriter(0));
+  EXPECT_THAT(rings->OpenWriter(0), IsOkAndHolds(State::kNone));
   EXPECT_EQ(rings->writer_state(0), State::kAlive);
   EXPECT_THAT(rings->OpenWriter(0),
               StatusIs(absl::StatusCode::kFailedPrecondition,

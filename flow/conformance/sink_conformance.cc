@@ -100,6 +100,16 @@ TEST_P(SinkConformanceTest, FlushAddsAndLosesNothing) {
   EXPECT_THAT(subject.arrived(), ElementsAreArray(Range(3)));
 }
 
+TEST_P(SinkConformanceTest, CutsComeBetweenBatchesAndLoseNothing) {
+  const SinkSubject subject = GetParam()();
+  const LaneRange lanes = {.first = 0, .count = 1};
+  RILL_ASSERT_OK(subject.sink->Cut(0, lanes));
+  RILL_ASSERT_OK(subject.sink->Write(Steps(0, 3), {}));
+  for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(subject.sink->Cut(0, lanes));
+  RILL_ASSERT_OK(subject.sink->Write(Steps(3, 2), {}));
+  EXPECT_THAT(subject.arrived(), ElementsAreArray(Range(5)));
+}
+
 TEST_P(SinkConformanceTest, NumberedBatchesOfAProducerArriveOnceEach) {
   const SinkSubject subject = GetParam()();
   for (int64_t i = 0; i < 4; ++i) {

@@ -36,17 +36,19 @@ using SinkFactory = std::function<SinkSubject()>;
 //                            ::testing::Values(MakeMySink));
 class SinkConformanceTest : public ::testing::TestWithParam<SinkFactory> {};
 
-// For subjects that hand batches on: keeps `step` of each row.
+// For subjects that hand batches on: keeps `step` of each row. Thread-safety:
+// thread-compatible.
 class StepRecorder {
  public:
   Sink& sink() { return sink_; }
   const std::vector<int64_t>& steps() const { return steps_; }
 
  private:
+  absl::Status Add(const TensorDict& batch);
+
   std::vector<int64_t> steps_;
   FunctionSink sink_{
       [this](const TensorDict& batch, const WriteInfo&) { return Add(batch); }};
-  absl::Status Add(const TensorDict& batch);
 };
 
 // `step` of each row, as SinkSubject::arrived.

@@ -115,6 +115,11 @@ absl::Status OfflineToOnlineReplayBuffer::Write(const TensorDict& batch,
   return online().Write(batch, info);
 }
 
+absl::Status OfflineToOnlineReplayBuffer::Cut(int64_t producer,
+                                              LaneRange lanes) {
+  return online().Cut(producer, lanes);
+}
+
 absl::Status OfflineToOnlineReplayBuffer::Flush() { return online().Flush(); }
 
 ReplayBufferEnsemble::Stats OfflineToOnlineReplayBuffer::GetStats() const {

@@ -65,6 +65,7 @@ class OfflineToOnlineReplayBuffer final : public Sink {
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {});
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override;
+  absl::Status Cut(int64_t producer, LaneRange lanes) override;
   absl::Status Flush() override;
 
   // As ReplayBufferEnsemble. INVALID_ARGUMENT, and no batch number is used up,

@@ -22,6 +22,11 @@ bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
 
 bool IsRoot(absl::string_view key) { return !IsNext(key) && key != "action"; }
 
+// The leaf of the root that `key` is or becomes.
+absl::string_view RootOf(absl::string_view key) {
+  return IsNext(key) ? key.substr(5) : key;
+}
+
 bool IsFlag(absl::string_view key) {
   return key == "done" || key == "terminated" || key == "truncated";
 }
@@ -114,7 +119,9 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
       const BoundRows::Leaf& leaf = plan->leaves[k];
       if (leaf.use != use || leaf.key == "action") continue;
       const LeafSpec* spec = plan->spec.Find(leaf.key);
-      const bool is_needed = read.contains(leaf.key) || IsUsedRoot(leaf.key);
+      const bool is_needed = read.contains(leaf.key) ||
+                             read.contains(RootOf(leaf.key)) ||
+                             IsUsedRoot(leaf.key);
       if (use == LeafUse::kWrite) {
         if (spec == nullptr || !HasLayout(*spec, leaf.dtype, leaf.shape)) {
           return Annotate(i, Misfit(leaf.key, "one that PlanSteps writes",
@@ -154,21 +161,23 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
 }
 
 // Where only next/x changes, x of the root is another from here on too: an
-// earlier transform keeps the one that it works on.
+// earlier transform, and this one, keeps the one that it reads.
 void TransformedEnv::ForkRoots(size_t stage, const StepPlan& plan,
                                Current* current, std::vector<Link>* copies) {
   for (const BoundRows::Leaf& leaf : plan.leaves) {
     if (leaf.use == LeafUse::kRead || !IsNext(leaf.key)) continue;
-    const auto root = current->find(leaf.key.substr(5));
-    if (root == current->end() || buffers_[root->second].stage == stage ||
-        !IsUsedRoot(leaf.key) ||
-        std::any_of(plan.leaves.begin(), plan.leaves.end(),
-                    [&root](const BoundRows::Leaf& other) {
-                      return other.key == root->first &&
-                             other.use != LeafUse::kRead;
-                    })) {
+    const auto root = current->find(RootOf(leaf.key));
+    if (root == current->end() || buffers_[root->second].stage == stage) {
       continue;
     }
+    bool is_used = IsUsedRoot(leaf.key);
+    bool is_changed = false;
+    for (const BoundRows::Leaf& other : plan.leaves) {
+      if (other.key != root->first) continue;
+      is_used = true;
+      is_changed = is_changed || other.use != LeafUse::kRead;
+    }
+    if (!is_used || is_changed) continue;
     const size_t from = root->second;
     root->second = AddBuffer(root->first, buffers_[from].spec, stage);
     buffers_[root->second].is_kept = true;
@@ -221,10 +230,10 @@ absl::StatusOr<size_t> TransformedEnv::FindBuffer(
       absl::StrCat(DTypeName(leaf.dtype), leaf.shape.ToString()));
 }
 
-// An earlier transform has the leaf of the root that `key` is or becomes: what
-// later ones make of it must not come back to it.
+// An earlier transform has that leaf of the root: what later ones make of it
+// must not come back to it.
 bool TransformedEnv::IsUsedRoot(absl::string_view key) const {
-  const absl::string_view root = IsNext(key) ? key.substr(5) : key;
+  const absl::string_view root = RootOf(key);
   for (const std::vector<size_t>& used : used_) {
     for (const size_t buffer : used) {
       if (buffers_[buffer].key == root) return true;

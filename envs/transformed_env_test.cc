@@ -115,6 +115,8 @@ class WithLast final : public StepTransform {
 // next/reward becomes how far the observation has moved.
 class RewardOfMove final : public StepTransform {
  public:
+  // Makes next/observation tenfold itself behind that.
+  explicit RewardOfMove(bool is_tenfold = false) : is_tenfold_(is_tenfold) {}
   absl::string_view name() const override { return "RewardOfMove"; }
   absl::StatusOr<StepPlan> PlanSteps(
       const TensorDictSpec& step) const override {
@@ -122,16 +124,23 @@ class RewardOfMove final : public StepTransform {
         .spec = step,
         .leaves = {
             {.key = "observation", .shape = {1}},
-            {.key = "next/observation", .shape = {1}},
+            {.key = "next/observation",
+             .shape = {1},
+             .use = is_tenfold_ ? LeafUse::kUpdate : LeafUse::kRead},
             {.key = "next/reward", .shape = {1}, .use = LeafUse::kUpdate}}};
   }
   absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
     const absl::Span<float> rewards = leaves[2].As<float>();
     for (size_t lane = 0; lane < rewards.size(); ++lane) {
-      rewards[lane] = leaves[1].As<float>()[lane] - leaves[0].As<float>()[lane];
+      float& next = leaves[1].As<float>()[lane];
+      rewards[lane] = next - leaves[0].As<float>()[lane];
+      if (is_tenfold_) next *= 10;
     }
     return absl::OkStatus();
   }
+
+ private:
+  const bool is_tenfold_;
 };
 
 class Tenfold final : public LeafwiseTransform {
@@ -318,12 +327,10 @@ TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
               TensorElementsAre<double>(0, 1, 1, 2, 2, 3, 0, 1, 1, 2));
 }
 
-// What RewardOfMove gives, and the caller sees, where `later` makes the
-// observation tenfold behind it.
-void ExpectMovesOfOne(std::unique_ptr<StepTransform> later) {
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto env, With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
-                     std::make_unique<RewardOfMove>(), std::move(later)));
+// What RewardOfMove gives, and the caller sees, where it or one behind it makes
+// the observation tenfold.
+void ExpectMovesOfOne(absl::StatusOr<std::unique_ptr<TransformedEnv>> made) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto env, std::move(made));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
                             Rollout(*env, ChooseZero, {.max_steps = 5}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
@@ -336,11 +343,20 @@ void ExpectMovesOfOne(std::unique_ptr<StepTransform> later) {
 }
 
 TEST(TransformedEnvTest, ATransformReadsARootAsItWasBeforeLaterOnes) {
-  ExpectMovesOfOne(std::make_unique<Tenfold>("observation"));
+  ExpectMovesOfOne(With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
+                        std::make_unique<RewardOfMove>(),
+                        std::make_unique<Tenfold>("observation")));
 }
 
 TEST(TransformedEnvTest, AChangeOfNextAloneLeavesEarlierOnesTheirRoot) {
-  ExpectMovesOfOne(std::make_unique<TenfoldNext>("observation"));
+  ExpectMovesOfOne(With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
+                        std::make_unique<RewardOfMove>(),
+                        std::make_unique<TenfoldNext>("observation")));
+}
+
+TEST(TransformedEnvTest, ATransformReadsItsRootAsItWasBeforeItself) {
+  ExpectMovesOfOne(With(MakeCountingEnv({.lanes = 3, .stagger_steps = 1}),
+                        std::make_unique<RewardOfMove>(/*is_tenfold=*/true)));
 }
 
 TEST(TransformedEnvTest, AWrittenRootKeepsItsValuesWhateverLaterOnesMake) {

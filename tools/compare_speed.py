@@ -12,12 +12,12 @@ alternates. The ratio is the median of the turns' ratios of new to base, its
 spread their quartiles. The exit status is 1 if a ratio is above 1.05 and so is
 its lower quartile, or if nothing could be compared.
 """
-import json
 import os
 import statistics
-import subprocess
 import sys
 import time
+
+from benchmark_runs import in_words, run_program
 
 # Each is a target and a filter. They use one thread, and memory that is larger
 # than the caches where the name says a million rows.
@@ -40,32 +40,11 @@ QUICK_FEWEST = 3
 # No turn begins that would end later; the rest of 3 minutes is Bazel's, which
 # looks whether anything is to be built.
 QUICK_BUDGET = 130
-NANOSECONDS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def read_list(path):
     with open(path) as lines:
         return dict(line.split(None, 1) for line in lines.read().splitlines())
-
-
-def times_of(output):
-    """Nanoseconds of each benchmark in Google Benchmark's JSON."""
-    times = {}
-    for run in json.loads(output)["benchmarks"]:
-        if run.get("error_occurred"):
-            raise SystemExit("compare_speed: %s failed: %s" % (run["name"], run.get("error_message")))
-        times[run["name"]] = run["real_time"] * NANOSECONDS[run["time_unit"]]
-    return times
-
-
-def run_program(path, pattern, seconds):
-    done = subprocess.run(
-        (path, "--benchmark_filter=^(%s)$" % pattern, "--benchmark_min_time=" + seconds,
-         "--benchmark_format=json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise SystemExit("compare_speed: %s ended with %d: %s" % (path, done.returncode, done.stderr[-500:]))
-    # A filter that matches nothing prints no JSON.
-    return times_of(done.stdout) if done.stdout.lstrip().startswith("{") else {}
 
 
 def measure(figures, builds, is_quick, run=run_program, clock=time.monotonic):
@@ -82,9 +61,9 @@ def measure(figures, builds, is_quick, run=run_program, clock=time.monotonic):
             for side in ((0, 1), (1, 0))[turn % 2]:
                 if target not in builds[side]:
                     continue
-                times = run(builds[side][target], pattern, QUICK_SECONDS if is_quick else SECONDS)
-                for name, ns in times.items():
-                    taken.setdefault((figure, name), ([], []))[side].append(ns)
+                runs = run(builds[side][target], pattern, QUICK_SECONDS if is_quick else SECONDS)
+                for name, of in runs.items():
+                    taken.setdefault((figure, name), ([], []))[side].append(of["ns"])
         longest = max(longest, clock() - start)
     return taken
 
@@ -95,13 +74,6 @@ def compare(base, new):
     if len(ratios) == 1:
         return tuple(3 * ratios)
     return tuple(statistics.quantiles(ratios, n=4, method="inclusive"))
-
-
-def in_words(ns):
-    for unit in ("s", "ms", "us"):
-        if ns >= NANOSECONDS[unit]:
-            return "%.3g %s" % (ns / NANOSECONDS[unit], unit)
-    return "%.3g ns" % ns
 
 
 def report(figures, taken, say=print):

@@ -9,11 +9,11 @@ The first prints the targets. In the second each has its program; FILE is the
 output of tools/peer_speed. Every program runs several times, and a figure is
 the median of its runs.
 """
-import json
 import re
 import statistics
-import subprocess
 import sys
+
+from benchmark_runs import in_words, run_program
 
 DENSE = "//storage:dense_storage_benchmark"
 BUFFER = "//replay:replay_buffer_benchmark"
@@ -21,7 +21,7 @@ PLANS = "//samplers/units:prioritized_slices_benchmark"
 DICTS = "//tensordict:tensor_dict_benchmark"
 COLLECTOR = "//collectors:sync_collector_benchmark"
 TURNS = 5
-MICROSECONDS = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}
+SECONDS = "0.2s"  # Of a benchmark in a turn.
 
 # Operation, target, benchmark, its limit, what tools/peer_speed calls it. A
 # limit is another benchmark, or a counter of the same; so is "NAME:COUNTER".
@@ -62,16 +62,8 @@ def names_of(operation):
     return (name, counter), (other or name, other_counter)
 
 
-def run_program(path, names):
-    """{benchmark: its figures} of one run."""
-    done = subprocess.run(
-        (path, "--benchmark_filter=^(%s)$" % "|".join(sorted(names)), "--benchmark_min_time=0.2s",
-         "--benchmark_format=json"), stdout=subprocess.PIPE, text=True, check=True)
-    return {run["name"]: run for run in json.loads(done.stdout)["benchmarks"]}
-
-
 def measure(operations, programs, run=run_program):
-    """{(target, benchmark, counter): microseconds}."""
+    """{(target, benchmark, counter): nanoseconds}; counters are in microseconds."""
     wanted = {}
     for operation in operations:
         for figure in names_of(operation):
@@ -80,26 +72,19 @@ def measure(operations, programs, run=run_program):
     found = {}
     for target, figures in wanted.items():
         for _ in range(TURNS):
-            runs = run(programs[target], {name for name, _ in figures})
+            runs = run(programs[target], "|".join(sorted({name for name, _ in figures})), SECONDS)
             for name, counter in figures:
                 if name not in runs:
                     raise SystemExit("performance: %s has no benchmark %s" % (target, name))
-                of = runs[name]
-                value = of[counter] if counter else of["real_time"] * MICROSECONDS[of["time_unit"]]
+                value = runs[name][counter] * 1e3 if counter else runs[name]["ns"]
                 found.setdefault((target, name, counter), []).append(value)
     return {key: statistics.median(values) for key, values in found.items()}
 
 
 def torchrl_times(text):
-    """{name: microseconds} of what tools/peer_speed printed."""
+    """{name: nanoseconds} of what tools/peer_speed printed."""
     line = re.compile(r"^(.*?)\s+Rill\s+[\d.]+\s+TorchRL\s+([\d.]+)", re.M)
-    return {name: float(us) for name, us in line.findall(text)}
-
-
-def in_words(us):
-    for unit in ("s", "ms", "us", "ns"):
-        if us >= MICROSECONDS[unit] or unit == "ns":
-            return "%.3g %s" % (us / MICROSECONDS[unit], unit)
+    return {name: float(us) * 1e3 for name, us in line.findall(text)}
 
 
 def table(operations, times, torchrl):

@@ -21,8 +21,7 @@ namespace rill {
 
 // What a ReplayBuffer is made of (ReplayBuffer::Options).
 struct BufferOptions {
-  std::shared_ptr<Storage> storage =
-      nullptr;  // Required; two buffers may share one.
+  std::shared_ptr<Storage> storage = nullptr;  // Required; may be shared.
   // Required. The arithmetic of its unit (n-step returns, stacked frames:
   // replay/sample_units.h) comes with it, before the transforms.
   std::unique_ptr<Sampler> sampler = nullptr;

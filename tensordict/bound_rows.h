@@ -45,9 +45,8 @@ struct ReuseRules {
 // The one rule of reuse: `tensor` may be written in place of a new one if
 // - its dtype and shape are the wanted ones,
 // - it is writable, and lies in memory that `rules` names,
-// - it is contiguous; or, where strides are allowed, its rows are, and no two
-// of
-//   them share a byte,
+// - it is contiguous; or, where strides are allowed, each row is, and rows
+//   share no byte,
 // - nobody else holds its buffer, or the caller passed it in.
 // BoundRows adds: its bytes are no other leaf's of the batch.
 bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,

@@ -310,24 +310,5 @@ TEST(ReplayBufferPrefetchTest, F2_WithoutABatchSizeItIsRefusedAtOnce) {
                                  "batch_size")));
 }
 
-TEST(ReplayBufferPrefetchTest, OptionsOutOfRangeAreNamed) {
-  const auto create = [](int64_t batch_size, int64_t prefetch, int threads) {
-    return ReplayBuffer::Create({.storage = MakeStorage(4),
-                                 .sampler = MakeUniformSampler(),
-                                 .batch_size = batch_size,
-                                 .prefetch = prefetch,
-                                 .prefetch_threads = threads});
-  };
-  constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-  EXPECT_THAT(create(4, -1, 1),
-              StatusIs(kInvalidArgument, HasSubstr("prefetch: got -1")));
-  EXPECT_THAT(create(4, 1025, 1),
-              StatusIs(kInvalidArgument, HasSubstr("prefetch: got 1025")));
-  EXPECT_THAT(create(4, 1, 0),
-              StatusIs(kInvalidArgument, HasSubstr("prefetch_threads: got 0")));
-  EXPECT_THAT(create(4, 1, 257),
-              StatusIs(kInvalidArgument, HasSubstr("got 257")));
-}
-
 }  // namespace
 }  // namespace rill

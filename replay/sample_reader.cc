@@ -35,6 +35,13 @@ absl::Status CheckPlan(const SamplePlan& plan) {
       " draws, want as many of each, segments of the draws"));
 }
 
+// Of two tensors of one dtype and shape.
+bool IsSameView(const Tensor& a, const Tensor& b) {
+  return a.raw_data() == b.raw_data() && a.buffer() == b.buffer() &&
+         (a.is_contiguous() ? b.is_contiguous()
+                            : a.strides_bytes() == b.strides_bytes());
+}
+
 }  // namespace
 
 absl::StatusOr<TensorDictSpec> SampleReader::SampleSpec(
@@ -87,15 +94,12 @@ absl::Span<const Slot> SampleReader::SlotsOf(const SamplePlan& plan) {
   return slots_;
 }
 
-// The caller passed `out` in to be written. A mapped file is a storage's or the
-// user's: a batch makes its own memory instead.
+// A mapped file is a storage's or the user's: a batch makes its own memory
+// instead.
 bool SampleReader::MayWrite(const Tensor& leaf, DType dtype, int64_t n,
-                            const Shape& row_shape,
-                            const Tensor::Options& memory) {
+                            const Shape& row_shape, const ReuseRules& rules) {
   return leaf.memory_kind() != MemoryKind::kMappedFile &&
-         MayReuse(leaf, dtype, {n}, row_shape,
-                  {.memory = memory, .is_passed_in = true}) &&
-         IsAlone(leaf);
+         MayReuse(leaf, dtype, {n}, row_shape, rules) && IsAlone(leaf);
 }
 
 Tensor::Options SampleReader::RowMemory(const Storage& storage) const {
@@ -106,24 +110,26 @@ Tensor::Options SampleReader::RowMemory(const Storage& storage) const {
 
 // No leaf that was asked for before lies over the same bytes.
 bool SampleReader::IsAlone(const Tensor& leaf) {
-  const std::byte* begin = leaf.raw_data();
-  const std::byte* end = begin + leaf.size_bytes();
-  for (const auto& [other_begin, other_end] : taken_) {
-    if (begin < other_end && other_begin < end) return false;
+  const ByteExtent extent = ByteExtent::Of(leaf, 1);
+  for (const ByteExtent& other : taken_) {
+    if (extent.Overlaps(other)) return false;
   }
-  taken_.emplace_back(begin, end);
+  taken_.push_back(extent);
   return true;
 }
 
 // Makes rows_ of the leaves that were given; false where they do not fit.
 bool SampleReader::Adopt(const Storage& storage, int64_t n) {
   const std::vector<TensorDictSpec::Leaf>& leaves = spec_.leaves();
-  const Tensor::Options memory = RowMemory(storage);
+  // Storages write rows at any distance; arithmetic wants flat leaves.
+  const ReuseRules rules = {.memory = RowMemory(storage),
+                            .is_passed_in = true,
+                            .allow_strides = options_.unit == nullptr};
   taken_.clear();
   for (size_t i = 0; i < leaves.size(); ++i) {
     const LeafSpec& want = leaves[i].spec;
     if (given_[i] == nullptr ||
-        !MayWrite(*given_[i], want.dtype, n, want.shape, memory)) {
+        !MayWrite(*given_[i], want.dtype, n, want.shape, rules)) {
       return false;
     }
   }
@@ -133,11 +139,7 @@ bool SampleReader::Adopt(const Storage& storage, int64_t n) {
                                   nullptr) == row_leaves_.end();
   if (!is_again) rows_ = TensorDict({n});
   for (size_t i = 0; i < leaves.size(); ++i) {
-    // Of one dtype and shape, as both fit.
-    if (is_again && row_leaves_[i]->raw_data() == given_[i]->raw_data() &&
-        row_leaves_[i]->buffer() == given_[i]->buffer()) {
-      continue;
-    }
+    if (is_again && IsSameView(*row_leaves_[i], *given_[i])) continue;
     if (!rows_.Set(leaves[i].key, *given_[i]).ok()) return false;
   }
   return true;
@@ -245,8 +247,9 @@ absl::StatusOr<absl::Span<T>> SampleReader::OwnLeaf(absl::string_view key,
                                                     int64_t n,
                                                     TensorDict* out) {
   const Tensor* leaf = out->Find(key);
-  const bool fits =
-      leaf != nullptr && MayWrite(*leaf, DTypeOf<T>, n, {}, options_.memory);
+  const bool fits = leaf != nullptr &&
+                    MayWrite(*leaf, DTypeOf<T>, n, {},
+                             {.memory = options_.memory, .is_passed_in = true});
   if (fits) return leaf->Flat<T>();
   RILL_ASSIGN_OR_RETURN(Tensor made,
                         Tensor::Empty(DTypeOf<T>, {n}, options_.memory));

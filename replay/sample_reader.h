@@ -2,10 +2,8 @@
 #ifndef RILL_REPLAY_SAMPLE_READER_H_
 #define RILL_REPLAY_SAMPLE_READER_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +13,7 @@
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -31,7 +30,8 @@ namespace rill::replay_internal {
 // Thread-safety: thread-compatible.
 // Cost: O(rows + leaves^2); without a unit's transform allocates nothing where
 //   `out` fits, that is, holds just the leaves of a sample of this size, each
-//   writable, contiguous, in the right memory, and no two over the same bytes.
+//   writable, in the right memory, and no two over the same bytes; stored
+//   leaves may have rows at any distance, those that are added are contiguous.
 //   With one, each leaf that it asks for is read once, and no other.
 class SampleReader {
  public:
@@ -63,7 +63,7 @@ class SampleReader {
                            const SamplePlan& plan);
   absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
   bool MayWrite(const Tensor& leaf, DType dtype, int64_t n,
-                const Shape& row_shape, const Tensor::Options& memory);
+                const Shape& row_shape, const ReuseRules& rules);
   Tensor::Options RowMemory(const Storage& storage) const;
   bool IsAlone(const Tensor& leaf);
   bool Adopt(const Storage& storage, int64_t n);
@@ -89,8 +89,7 @@ class SampleReader {
   std::vector<const Tensor*> row_leaves_;
   std::vector<const Tensor*> given_;
   std::vector<Slot> slots_;
-  // The bytes of the leaves that were looked at so far.
-  std::vector<std::pair<const std::byte*, const std::byte*>> taken_;
+  std::vector<ByteExtent> taken_;  // Leaves that were looked at so far.
 };
 
 }  // namespace rill::replay_internal

@@ -119,12 +119,11 @@ TEST(SampleReaderTest, LeafThatIsTooMuchOrTooLittleIsPutRight) {
   EXPECT_THAT(out.Flat<int64_t>("index"), IsOkAndHolds(ElementsAre(5, 6)));
 }
 
-TEST(SampleReaderTest, LeafOfAnotherTypeShapeOrStrideIsReplaced) {
+TEST(SampleReaderTest, LeafOfAnotherTypeOrShapeIsReplaced) {
   auto storage = FilledStorage();
   SampleReader reader({});
   const std::vector<Tensor> unfit = {
       *Tensor::Zeros(DType::kInt32, {2}), *Tensor::Zeros(DType::kInt64, {2, 1}),
-      *Tensor::Zeros(DType::kInt64, {4})->Slice(0, 0, 4, 2),
       *Tensor::Zeros(DType::kInt64, {1})->Expand({2})};
   for (const Tensor& leaf : unfit) {
     for (const char* key : {"action", "index"}) {
@@ -135,6 +134,27 @@ TEST(SampleReaderTest, LeafOfAnotherTypeShapeOrStrideIsReplaced) {
       EXPECT_THAT(out.Flat<int64_t>(key), IsOkAndHolds(ElementsAre(3, 4)));
     }
   }
+}
+
+TEST(SampleReaderTest, StoredLeavesAreReadIntoRowsAtAnyDistance) {
+  auto storage = FilledStorage();
+  SampleReader reader({});
+  TensorDict out;
+  RILL_ASSERT_OK(reader.Read(*storage, PlanOf({1, 2}), &out));
+  const Tensor memory = *Tensor::Zeros(DType::kInt64, {4});
+  const absl::Span<int64_t> values = *memory.Flat<int64_t>();
+  RILL_ASSERT_OK(out.Set("action", *memory.Slice(0, 0, 4, 2)));
+  RILL_ASSERT_OK(reader.Read(*storage, PlanOf({3, 4}), &out));
+  EXPECT_THAT(values, ElementsAre(3, 0, 4, 0));
+  // Of the same bytes, at another distance.
+  RILL_ASSERT_OK(out.Set("action", *memory.Slice(0, 0, 2)));
+  RILL_ASSERT_OK(reader.Read(*storage, PlanOf({5, 6}), &out));
+  EXPECT_THAT(values, ElementsAre(5, 6, 4, 0));
+  // What a sample adds is contiguous.
+  RILL_ASSERT_OK(out.Set("index", *memory.Slice(0, 0, 4, 2)));
+  RILL_ASSERT_OK(reader.Read(*storage, PlanOf({7, 8}), &out));
+  EXPECT_THAT(out.Flat<int64_t>("index"), IsOkAndHolds(ElementsAre(7, 8)));
+  EXPECT_THAT(out.Flat<int64_t>("action"), IsOkAndHolds(ElementsAre(7, 8)));
 }
 
 // Written in place they would overwrite one another.

@@ -327,8 +327,8 @@ TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
               TensorElementsAre<double>(0, 1, 1, 2, 2, 3, 0, 1, 1, 2));
 }
 
-// What RewardOfMove gives, and the caller sees, where it or one behind it makes
-// the observation tenfold.
+// RewardOfMove rewards each move with 1, where it or one behind it makes the
+// observation tenfold, which the caller sees.
 void ExpectMovesOfOne(absl::StatusOr<std::unique_ptr<TransformedEnv>> made) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto env, std::move(made));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What is said of options that work but for what `change` does.
+// Options that work, but for the one that `change` sets.
 absl::Status Check(void (*change)(BufferOptions&)) {
   BufferOptions options = {.storage = MakeStorage(4),
                            .sampler = MakeUniformSampler(),

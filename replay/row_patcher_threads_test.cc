@@ -122,7 +122,7 @@ TEST_F(RowPatcherTest, VersionsAreReadWhenThePatchBeforeIsWritten) {
   EXPECT_THAT(Actions(), ElementsAre(10, 1, 2, 3));
 }
 
-// Each row ends with the newest of all versions, whoever came first.
+// Each row ends with the newest of all versions, in any order.
 TEST_F(RowPatcherTest, TheNewestVersionStays) {
   constexpr int64_t kThreads = 3;
   constexpr int64_t kPatches = 200;

@@ -35,7 +35,7 @@ absl::Status CheckPlan(const SamplePlan& plan) {
       " draws, want as many of each, segments of the draws"));
 }
 
-// Of two tensors of one dtype and shape.
+// The tensors have one dtype and shape.
 bool IsSameView(const Tensor& a, const Tensor& b) {
   return a.raw_data() == b.raw_data() && a.buffer() == b.buffer() &&
          (a.is_contiguous() ? b.is_contiguous()

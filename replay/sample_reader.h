@@ -28,11 +28,11 @@ namespace rill::replay_internal {
 // came from, and what the unit's transform makes of it.
 //
 // Thread-safety: thread-compatible.
-// Cost: O(rows + leaves^2); without a unit's transform allocates nothing where
-//   `out` fits, that is, holds just the leaves of a sample of this size, each
-//   writable, in the right memory, and no two over the same bytes; stored
+// Cost: O(rows + leaves^2). Without a unit's transform allocates nothing where
+//   `out` fits. It then holds just the leaves of a sample of this size, each
+//   writable, in the right memory, and no two over the same bytes. Stored
 //   leaves may have rows at any distance, those that are added are contiguous.
-//   With one, each leaf that it asks for is read once, and no other.
+//   With a transform, each leaf that it asks for is read once, and no other.
 class SampleReader {
  public:
   struct Options {

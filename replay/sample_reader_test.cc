@@ -146,11 +146,11 @@ TEST(SampleReaderTest, StoredLeavesAreReadIntoRowsAtAnyDistance) {
   RILL_ASSERT_OK(out.Set("action", *memory.Slice(0, 0, 4, 2)));
   RILL_ASSERT_OK(reader.Read(*storage, PlanOf({3, 4}), &out));
   EXPECT_THAT(values, ElementsAre(3, 0, 4, 0));
-  // Of the same bytes, at another distance.
+  // The same bytes, at another distance.
   RILL_ASSERT_OK(out.Set("action", *memory.Slice(0, 0, 2)));
   RILL_ASSERT_OK(reader.Read(*storage, PlanOf({5, 6}), &out));
   EXPECT_THAT(values, ElementsAre(5, 6, 4, 0));
-  // What a sample adds is contiguous.
+  // A leaf that a sample adds is contiguous.
   RILL_ASSERT_OK(out.Set("index", *memory.Slice(0, 0, 4, 2)));
   RILL_ASSERT_OK(reader.Read(*storage, PlanOf({7, 8}), &out));
   EXPECT_THAT(out.Flat<int64_t>("index"), IsOkAndHolds(ElementsAre(7, 8)));

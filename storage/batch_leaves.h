@@ -28,9 +28,8 @@ using LeafKeys = std::optional<absl::Span<const std::string>>;
 // Where plain rows lie on a device.
 Tensor::Options RowMemory(Device device);
 
-// The tensor, a caller's, can take rows of this leaf on the device, or in host
-// memory of any kind where that is the CPU: the rule of reuse (MayReuse), with
-// rows at any distance.
+// A caller's tensor can take rows of this leaf by the rule of reuse (MayReuse),
+// at any distance. It lies on the device; for the CPU, in any host memory.
 bool CanTakeRows(const LeafSpec& leaf, const Shape& batch_shape, Device device,
                  const Tensor& tensor);
 // No byte of tensors that can take rows is two tensors'. Cost: O(n) where they

@@ -20,7 +20,7 @@ struct PolicySubject {
 };
 using PolicyFactory = std::function<PolicySubject()>;
 
-// What every Policy passes. Use, in the policy's own test:
+// Every Policy passes this suite. Use, in the policy's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, PolicyConformanceTest,
 //                            ::testing::Values(MakeMyPolicy));

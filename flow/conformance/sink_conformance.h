@@ -30,7 +30,7 @@ struct SinkSubject {
 };
 using SinkFactory = std::function<SinkSubject()>;
 
-// What every Sink passes. Use, in the sink's own test:
+// Every Sink passes this suite. Use, in the sink's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, SinkConformanceTest,
 //                            ::testing::Values(MakeMySink));

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
@@ -74,20 +75,16 @@ bool CanTakeRows(const LeafSpec& leaf, const Shape& batch_shape, Device device,
 }
 
 bool LieApart(absl::Span<const Tensor* const> tensors) {
-  const auto extent = [&](size_t i) { return ByteExtent::Of(*tensors[i], 1); };
-  const std::byte* end = nullptr;
-  bool are_in_order = true;  // Each behind the one before it.
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const ByteExtent next = extent(i);
-    if (next.begin == next.end) continue;
-    are_in_order = are_in_order && next.begin >= end;
-    end = next.end;
-  }
-  if (are_in_order) return true;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (extent(i).Overlaps(extent(j))) return false;
+  absl::InlinedVector<ByteExtent, 16> before;
+  bool are_in_order = true;  // Each behind those before it.
+  for (const Tensor* const tensor : tensors) {
+    const ByteExtent next = ByteExtent::Of(*tensor, 1);
+    are_in_order = are_in_order && (before.empty() || next.begin == nullptr ||
+                                    next.begin >= before.back().end);
+    for (size_t i = 0; i < before.size() && !are_in_order; ++i) {
+      if (next.Overlaps(before[i])) return false;
     }
+    if (next.begin != nullptr) before.push_back(next);
   }
   return true;
 }

@@ -40,6 +40,14 @@ bool HasFittingLayout(const Tensor& tensor, int batch_rank,
           HasDenseRows(tensor, batch_rank));
 }
 
+// Rows that may be written: no two of them share a byte.
+bool HasWritableLayout(const Tensor& tensor, int batch_rank,
+                       bool allow_strides) {
+  return tensor.is_contiguous() ||
+         (HasFittingLayout(tensor, batch_rank, allow_strides) &&
+          HasRowsApart(tensor, batch_rank));
+}
+
 // Host memory of any kind, or that of the device.
 bool IsReached(const Tensor& tensor, const Tensor::Options& memory) {
   return memory.memory_kind == MemoryKind::kDevice
@@ -50,12 +58,15 @@ bool IsReached(const Tensor& tensor, const Tensor::Options& memory) {
 
 bool HasLayout(const Tensor& tensor, DType dtype, const Shape& batch_shape,
                const Shape& row_shape) {
-  const absl::Span<const int64_t> sizes = tensor.shape().sizes();
-  const auto rank = static_cast<size_t>(batch_shape.rank());
-  return tensor.dtype() == dtype &&
-         tensor.rank() == batch_shape.rank() + row_shape.rank() &&
-         sizes.subspan(0, rank) == batch_shape.sizes() &&
-         sizes.subspan(rank) == row_shape.sizes();
+  const int rank = batch_shape.rank();
+  if (tensor.dtype() != dtype || tensor.rank() != rank + row_shape.rank()) {
+    return false;
+  }
+  for (int d = 0; d < tensor.rank(); ++d) {
+    const int64_t want = d < rank ? batch_shape[d] : row_shape[d - rank];
+    if (tensor.shape()[d] != want) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -78,29 +89,32 @@ bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
       (rules.memory.memory_kind != MemoryKind::kPinned || tensor.is_pinned());
   return HasLayout(tensor, dtype, batch_shape, row_shape) &&
          tensor.is_writable() && lies_right &&
-         HasFittingLayout(tensor, batch_shape.rank(), rules.allow_strides) &&
-         (tensor.is_contiguous() || HasRowsApart(tensor, batch_shape.rank())) &&
+         HasWritableLayout(tensor, batch_shape.rank(), rules.allow_strides) &&
          (rules.is_passed_in || tensor.buffer().use_count() == 1);
 }
 
 ByteExtent ByteExtent::Of(const Tensor& tensor, int batch_rank) {
-  if (tensor.num_elements() == 0) return {};
+  const Shape& shape = tensor.shape();
+  const absl::Span<const int64_t> strides = tensor.strides_bytes();
   const std::byte* begin = tensor.raw_data();
-  if (tensor.is_contiguous()) return {begin, begin + tensor.size_bytes()};
   const std::byte* end = begin + DTypeSize(tensor.dtype());
-  for (int d = 0; d < tensor.rank(); ++d) {
-    const int64_t reach = tensor.strides_bytes()[d] * (tensor.shape()[d] - 1);
+  int64_t bytes = DTypeSize(tensor.dtype());
+  bool is_contiguous = true;
+  for (int d = tensor.rank() - 1; d >= 0; --d) {
+    if (shape[d] == 0) return {};
+    is_contiguous = is_contiguous && (shape[d] == 1 || strides[d] == bytes);
+    bytes *= shape[d];
+    const int64_t reach = strides[d] * (shape[d] - 1);
     (reach < 0 ? begin : end) += reach;
   }
-  if (batch_rank != 1) return {begin, end};
+  if (is_contiguous || batch_rank != 1) return {begin, end};
   return {.begin = begin,
           .end = end,
-          .stride = tensor.strides_bytes()[0],
-          .width = tensor.size_bytes() / tensor.shape()[0]};
+          .stride = strides[0],
+          .width = bytes / shape[0]};
 }
 
-bool ByteExtent::Overlaps(const ByteExtent& other) const {
-  if (begin >= other.end || other.begin >= end) return false;
+bool ByteExtent::SharesBytes(const ByteExtent& other) const {
   if (stride <= 0 || stride != other.stride) return true;
   const int64_t gap = (other.begin - begin) % stride;
   const int64_t offset = gap < 0 ? gap + stride : gap;
@@ -159,9 +173,9 @@ absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
 void BoundRows::FindOverlaps() {
   bool has_moved = false;
   for (size_t i = 0; i < found_.size(); ++i) {
-    const ByteExtent extent = found_[i] == nullptr
-                              ? ByteExtent()
-                              : ByteExtent::Of(*found_[i], batch_shape_.rank());
+    const ByteExtent extent =
+        found_[i] == nullptr ? ByteExtent()
+                             : ByteExtent::Of(*found_[i], batch_shape_.rank());
     has_moved = has_moved || !(extent == extents_[i]);
     extents_[i] = extent;
   }

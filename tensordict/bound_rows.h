@@ -69,7 +69,12 @@ struct ByteExtent {
   static ByteExtent Of(const Tensor& tensor, int batch_rank);
   // Some byte is in both; never said of fields of records, which lie between
   // one another.
-  bool Overlaps(const ByteExtent& other) const;
+  bool Overlaps(const ByteExtent& other) const {
+    return begin < other.end && other.begin < end && SharesBytes(other);
+  }
+
+ private:
+  bool SharesBytes(const ByteExtent& other) const;  // Where the ranges meet.
 };
 
 // A leaf whose rows are found: row i of a batch [n] is the `width` bytes at

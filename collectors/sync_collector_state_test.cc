@@ -122,18 +122,20 @@ TEST(SyncCollectorStateTest, AFailedRunResumesWithFreshEpisodes) {
               IsOkAndHolds(ElementsAre(0, 1, 2, 0, 0, 1, 2, 0)));
 }
 
+// Its environment cannot save a state.
+absl::StatusOr<std::unique_ptr<SyncCollector>> MakeWithoutState() {
+  SyncCollector::Options options;
+  options.env = *MakeCountingEnv({.lanes = 2, .can_save = false});
+  options.frames_per_batch = 4;
+  return SyncCollector::Create(std::move(options));
+}
+
 TEST(SyncCollectorStateTest, WithoutTheEnvsStateEpisodesBeginAnewAndItSaysSo) {
-  const auto make = [] {
-    SyncCollector::Options options;
-    options.env = *MakeCountingEnv({.lanes = 2, .can_save = false});
-    options.frames_per_batch = 4;
-    return SyncCollector::Create(std::move(options));
-  };
-  RILL_ASSERT_OK_AND_ASSIGN(auto first, make());
+  RILL_ASSERT_OK_AND_ASSIGN(auto first, MakeWithoutState());
   RILL_ASSERT_OK(first->Next().status());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, first->SaveState());
   EXPECT_THAT(state.Flat<bool>("episodes_continue"), IsOkAndHolds(Each(false)));
-  RILL_ASSERT_OK_AND_ASSIGN(auto second, make());
+  RILL_ASSERT_OK_AND_ASSIGN(auto second, MakeWithoutState());
   RILL_ASSERT_OK(second->LoadState(state));
   EXPECT_EQ(second->frames(), 4);
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, second->Next());
@@ -145,14 +147,8 @@ TEST(SyncCollectorStateTest, WithoutTheEnvsStateEpisodesBeginAnewAndItSaysSo) {
 }
 
 TEST(SyncCollectorStateTest, FreshEpisodesCutTheOldOnesBehindARefusedBatch) {
-  const auto make = [] {
-    SyncCollector::Options options;
-    options.env = *MakeCountingEnv({.lanes = 2, .can_save = false});
-    options.frames_per_batch = 4;
-    return SyncCollector::Create(std::move(options));
-  };
-  RILL_ASSERT_OK_AND_ASSIGN(auto first, make());
-  RILL_ASSERT_OK_AND_ASSIGN(auto second, make());
+  RILL_ASSERT_OK_AND_ASSIGN(auto first, MakeWithoutState());
+  RILL_ASSERT_OK_AND_ASSIGN(auto second, MakeWithoutState());
   absl::Status answer;
   std::vector<int64_t> seen;  // Numbers of batches, and 0 for a cut.
   FunctionSink sink(

@@ -47,6 +47,7 @@ class Sink {
   // steps count as truncated, and no slice and no n-step return goes on from
   // there into what is written next. Calling it twice is calling it once.
   // - With an error nothing has changed: call again before the next Write.
+  // - No Write to these lanes runs meanwhile.
   // - OK where nothing is open.
   // - In a lane that producers share, the newest step is cut, of any producer.
   virtual absl::Status Cut(int64_t producer, LaneRange lanes) = 0;

@@ -28,6 +28,7 @@ struct TrajectoryCut {
   // OUT_OF_RANGE where the storage does not have the lanes. FAILED_PRECONDITION
   // where rows cannot tell a cut: they have no `next/truncated` and no
   // trajectory id, and `needs_order`.
+  // Thread-safety: thread-safe, as long as nobody appends to the lanes.
   // Cost: O(lanes), and a read of the flags of their newest rows.
   static absl::StatusOr<TrajectoryCut> Plan(const Storage& storage,
                                             LaneRange lanes, bool needs_order);

@@ -148,8 +148,7 @@ class ProducerSink final : public Sink {
       at += RoundUp(tensor.size_bytes());
     }
     RILL_RETURN_IF_ERROR(FaultPoint("channel.commit", "record"));
-    rings_->Commit(producer_, header.bytes);
-    follows_dead_ = false;
+    Commit(header);
     return absl::OkStatus();
   }
 
@@ -170,8 +169,7 @@ class ProducerSink final : public Sink {
         std::byte* const record,
         rings_->Reserve(producer_, header.bytes, options_.timeout));
     std::memcpy(record, &header, sizeof(header));
-    rings_->Commit(producer_, header.bytes);
-    follows_dead_ = false;
+    Commit(header);
     return absl::OkStatus();
   }
 
@@ -180,6 +178,11 @@ class ProducerSink final : public Sink {
   }
 
  private:
+  void Commit(const RecordHeader& header) {
+    rings_->Commit(producer_, header.bytes);
+    follows_dead_ = false;
+  }
+
   static absl::Status CopyTo(const Tensor& tensor, std::byte* to) {
     const int64_t bytes = tensor.size_bytes();
     if (bytes == 0) return absl::OkStatus();
@@ -407,6 +410,10 @@ absl::StatusOr<bool> RecordChannel::Discard(int64_t producer) {
     return absl::OutOfRangeError(
         absl::StrCat("RecordChannel::Discard: producer: got ", producer,
                      ", want [0, ", producers(), ")"));
+  }
+  if (Open& open = open_[producer]; open.has_ended && !open.lanes.empty()) {
+    open = Open();
+    return true;
   }
   const auto bytes = rings_->Readable(producer);
   if (!bytes.ok()) return Broken(producer, bytes.status());

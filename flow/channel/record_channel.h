@@ -101,8 +101,8 @@ class RecordChannel {
   // a producer whose process wrote over the memory: nothing more comes from
   // that one, Drain again for the others.
   absl::StatusOr<int64_t> Drain(Sink* sink);
-  // Drops the next batch or Cut that a producer has sent; whether there was
-  // one.
+  // Drops the next batch or cut of a producer, also one that is due because its
+  // process died; whether there was one.
   absl::StatusOr<bool> Discard(int64_t producer);
 
   ProducerState producer_state(int64_t producer) const;

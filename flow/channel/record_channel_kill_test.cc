@@ -220,6 +220,33 @@ TEST(RecordChannelKillTest, TheCutComesThoughTheBatchBehindItIsDiscarded) {
   EXPECT_EQ(checker.cuts, 1);
 }
 
+// The others go on.
+TEST(RecordChannelKillTest, ACutThatTheSinkRefusesCanBeDiscarded) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto channel,
+                            RecordChannel::Create(Options(2)));
+  RunAndDie(channel.get(), /*cuts=*/false);
+  RILL_ASSERT_OK_AND_ASSIGN(const auto other, channel->OpenProducer(1));
+  int64_t batches = 0;
+  FunctionSink sink(
+      [&](const TensorDict&, const WriteInfo&) {
+        ++batches;
+        return absl::OkStatus();
+      },
+      [](int64_t, LaneRange) {
+        return absl::FailedPreconditionError("flags");
+      });
+  RILL_ASSERT_OK(channel->Drain(&sink).status());
+  RILL_ASSERT_OK(other->Write(Batch(0), {}));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(channel->Drain(&sink),
+                StatusIs(absl::StatusCode::kFailedPrecondition));
+  }
+  EXPECT_THAT(channel->Discard(0), IsOkAndHolds(true));
+  EXPECT_THAT(channel->Discard(0), IsOkAndHolds(false));
+  EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(1));
+  EXPECT_EQ(batches, 2);
+}
+
 // The reader is a child here, killed while its producer waits for space.
 TEST(RecordChannelKillTest, ProducersOfAReaderThatWasKilledAreTold) {
   int pipe_ends[2];

@@ -35,9 +35,10 @@ absl::Status CheckPlan(const SamplePlan& plan) {
       " draws, want as many of each, segments of the draws"));
 }
 
-// The tensors have one dtype and shape.
+// The same elements of the same buffer.
 bool IsSameView(const Tensor& a, const Tensor& b) {
   return a.raw_data() == b.raw_data() && a.buffer() == b.buffer() &&
+         a.dtype() == b.dtype() && a.shape() == b.shape() &&
          (a.is_contiguous() ? b.is_contiguous()
                             : a.strides_bytes() == b.strides_bytes());
 }
@@ -118,8 +119,26 @@ bool SampleReader::IsAlone(const Tensor& leaf) {
   return true;
 }
 
+// The leaves that were given are those of the batch before, which fitted.
+bool SampleReader::IsBatchBefore() {
+  for (size_t i = 0; i < row_leaves_.size(); ++i) {
+    if (given_[i] == nullptr || !IsSameView(*row_leaves_[i], *given_[i])) {
+      return false;
+    }
+  }
+  // Their extents were taken then.
+  taken_.resize(row_leaves_.size());
+  return true;
+}
+
 // Makes rows_ of the leaves that were given; false where they do not fit.
 bool SampleReader::Adopt(const Storage& storage, int64_t n) {
+  const bool holds_rows = rows_.batch_shape() == Shape({n}) &&
+                          rows_tree_.Find(rows_, &row_leaves_) &&
+                          std::find(row_leaves_.begin(), row_leaves_.end(),
+                                    nullptr) == row_leaves_.end();
+  if (holds_rows && IsBatchBefore()) return true;
+  if (!holds_rows) rows_ = TensorDict({n});
   const std::vector<TensorDictSpec::Leaf>& leaves = spec_.leaves();
   // Storages write rows at any distance; arithmetic wants flat leaves.
   const ReuseRules rules = {.memory = RowMemory(storage),
@@ -129,18 +148,11 @@ bool SampleReader::Adopt(const Storage& storage, int64_t n) {
   for (size_t i = 0; i < leaves.size(); ++i) {
     const LeafSpec& want = leaves[i].spec;
     if (given_[i] == nullptr ||
-        !MayWrite(*given_[i], want.dtype, n, want.shape, rules)) {
+        !MayWrite(*given_[i], want.dtype, n, want.shape, rules) ||
+        !rows_.Set(leaves[i].key, *given_[i]).ok()) {
+      rows_ = TensorDict();
       return false;
     }
-  }
-  const bool is_again = rows_.batch_shape() == Shape({n}) &&
-                        rows_tree_.Find(rows_, &row_leaves_) &&
-                        std::find(row_leaves_.begin(), row_leaves_.end(),
-                                  nullptr) == row_leaves_.end();
-  if (!is_again) rows_ = TensorDict({n});
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    if (is_again && IsSameView(*row_leaves_[i], *given_[i])) continue;
-    if (!rows_.Set(leaves[i].key, *given_[i]).ok()) return false;
   }
   return true;
 }

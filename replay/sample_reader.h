@@ -66,6 +66,7 @@ class SampleReader {
                 const Shape& row_shape, const ReuseRules& rules);
   Tensor::Options RowMemory(const Storage& storage) const;
   bool IsAlone(const Tensor& leaf);
+  bool IsBatchBefore();
   bool Adopt(const Storage& storage, int64_t n);
   bool HoldsWhatWasRead();
   absl::Status MakeRows(const Storage& storage, int64_t n);

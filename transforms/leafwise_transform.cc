@@ -45,8 +45,8 @@ void ApplyTo(const LeafArithmetic& arithmetic, DType dtype, std::byte* data,
 absl::Status LeafwiseTransform::Forward(TensorDict* batch,
                                         TensorDict* /*state*/) const {
   for (const std::string& key : keys_) {
-    RILL_ASSIGN_OR_RETURN(const Tensor leaf, transforms_internal::WritableLeaf(
-                                                 name(), key, batch));
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                          transforms_internal::UpdateLeaf(name(), key, batch));
     if (!HasArithmetic(leaf.dtype())) {
       return WrongDType(name(), key, DTypeName(leaf.dtype()));
     }

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/bound_rows.h"
 
 namespace rill::transforms_internal {
 namespace {
@@ -27,8 +26,21 @@ absl::StatusOr<const Tensor*> FindOnHost(absl::string_view caller,
       ", want host memory; put ToDevice behind this transform"));
 }
 
-absl::StatusOr<Tensor> CopyOfLeaf(absl::string_view key, const Tensor& leaf,
-                                  TensorDict* dict) {
+// The same, of this dtype and shape.
+absl::StatusOr<const Tensor*> FindOnHost(absl::string_view caller,
+                                         absl::string_view key, DType dtype,
+                                         const Shape& shape,
+                                         const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(const Tensor* leaf, FindOnHost(caller, key, dict));
+  RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, *leaf, dtype, shape));
+  return leaf;
+}
+
+absl::StatusOr<Tensor> Update(absl::string_view key, const Tensor& leaf,
+                              TensorDict* dict) {
+  if (MayReuse(leaf, leaf.dtype(), leaf.shape(), {}, {.is_passed_in = true})) {
+    return leaf;
+  }
   RILL_ASSIGN_OR_RETURN(Tensor copy, leaf.Clone());
   RILL_RETURN_IF_ERROR(dict->Set(key, copy));
   return copy;
@@ -42,18 +54,34 @@ absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
   return leaf->Contiguous();
 }
 
-absl::StatusOr<Tensor> WritableLeaf(absl::string_view caller,
-                                    absl::string_view key, TensorDict* dict) {
-  RILL_ASSIGN_OR_RETURN(const Tensor* leaf, FindOnHost(caller, key, *dict));
-  if (leaf->is_writable() && leaf->is_contiguous()) return *leaf;
-  return CopyOfLeaf(key, *leaf, dict);
+absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
+                                DType dtype, const Shape& shape,
+                                const TensorDict& dict) {
+  RILL_ASSIGN_OR_RETURN(const Tensor* leaf,
+                        FindOnHost(caller, key, dtype, shape, dict));
+  return leaf->Contiguous();
 }
 
-absl::StatusOr<Tensor> FreshLeaf(absl::string_view key, DType dtype,
-                                 const Shape& shape, TensorDict* dict) {
+absl::StatusOr<Tensor> UpdateLeaf(absl::string_view caller,
+                                  absl::string_view key, TensorDict* dict) {
+  RILL_ASSIGN_OR_RETURN(const Tensor* leaf, FindOnHost(caller, key, *dict));
+  return Update(key, *leaf, dict);
+}
+
+absl::StatusOr<Tensor> UpdateLeaf(absl::string_view caller,
+                                  absl::string_view key, DType dtype,
+                                  const Shape& shape, TensorDict* dict) {
+  RILL_ASSIGN_OR_RETURN(const Tensor* leaf,
+                        FindOnHost(caller, key, dtype, shape, *dict));
+  return Update(key, *leaf, dict);
+}
+
+absl::StatusOr<Tensor> WriteLeaf(absl::string_view key, DType dtype,
+                                 const Shape& shape, const ReuseRules& rules,
+                                 TensorDict* dict) {
   const Tensor* leaf = dict->Find(key);
-  if (leaf != nullptr && MayReuse(*leaf, dtype, shape, {}, {})) return *leaf;
-  RILL_ASSIGN_OR_RETURN(Tensor made, Tensor::Empty(dtype, shape));
+  if (leaf != nullptr && MayReuse(*leaf, dtype, shape, {}, rules)) return *leaf;
+  RILL_ASSIGN_OR_RETURN(Tensor made, Tensor::Empty(dtype, shape, rules.memory));
   RILL_RETURN_IF_ERROR(dict->Set(key, made));
   return made;
 }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -16,26 +17,38 @@
 
 namespace rill::transforms_internal {
 
-// How transforms get at leaves. All results are contiguous, in host memory and,
-// where they may be written, stand in `dict` under `key` already; `caller`
-// ("RewardScaling") starts the messages. Errors: NOT_FOUND lists the keys
-// there are; FAILED_PRECONDITION where the leaf lies on a device.
+// How transforms get at leaves that they learn from the batch itself. One that
+// knows dtypes and row shapes beforehand binds BoundRows instead. Both follow
+// one rule of reuse (MayReuse, tensordict/bound_rows.h).
+//
+// All results are contiguous, in host memory and, where they may be written,
+// stand in `dict` under `key` already; `caller` ("RewardScaling") starts the
+// messages. With `dtype` and `shape` the leaf must have these. Errors:
+// NOT_FOUND lists the keys there are; FAILED_PRECONDITION where the leaf lies
+// on a device; INVALID_ARGUMENT names both sides of another dtype or shape.
 // Thread-safety: thread-compatible.
 
 // To be read only: a contiguous copy where the leaf is strided, which then does
 // not stand in `dict`. The Tensor outlives changes of the dictionary.
 absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
                                 const TensorDict& dict);
+absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
+                                DType dtype, const Shape& shape,
+                                const TensorDict& dict);
 
-// To be changed in place: for Forward, which is handed the sample's own
-// tensors. Copies only what cannot be written.
-absl::StatusOr<Tensor> WritableLeaf(absl::string_view caller,
-                                    absl::string_view key, TensorDict* dict);
+// To be changed in place: for batches whose tensors the caller passed in. A
+// copy where the leaf may not be written.
+absl::StatusOr<Tensor> UpdateLeaf(absl::string_view caller,
+                                  absl::string_view key, TensorDict* dict);
+absl::StatusOr<Tensor> UpdateLeaf(absl::string_view caller,
+                                  absl::string_view key, DType dtype,
+                                  const Shape& shape, TensorDict* dict);
 
-// To be written whole, its old values are lost: reuses the leaf where MayReuse
-// (tensordict/bound_rows.h) allows it, else makes one.
-absl::StatusOr<Tensor> FreshLeaf(absl::string_view key, DType dtype,
-                                 const Shape& shape, TensorDict* dict);
+// To be written whole, its old values are lost: a new one where `rules` forbid
+// to reuse the leaf, or there is none.
+absl::StatusOr<Tensor> WriteLeaf(absl::string_view key, DType dtype,
+                                 const Shape& shape, const ReuseRules& rules,
+                                 TensorDict* dict);
 
 // INVALID_ARGUMENT, naming both sides, unless the leaf has this dtype and
 // shape.

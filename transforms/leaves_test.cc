@@ -2,6 +2,8 @@
 #include "rill/transforms/leaves.h"
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -25,45 +27,82 @@ TensorDict DictOf(Tensor tensor) {
   return dict;
 }
 
-TEST(LeavesTest, WritableLeafSharesBytesWithOtherHolders) {
+TEST(LeavesTest, UpdateLeafSharesBytesWithOtherHolders) {
   const Tensor tensor = Count({1, 2});
   TensorDict dict = DictOf(tensor);
-  RILL_ASSERT_OK_AND_ASSIGN(Tensor leaf, WritableLeaf("T::F", "x", &dict));
+  RILL_ASSERT_OK_AND_ASSIGN(Tensor leaf, UpdateLeaf("T::F", "x", &dict));
   leaf.data<int64_t>()[0] = 7;
   EXPECT_EQ(tensor.data<int64_t>()[0], 7);
 }
 
-TEST(LeavesTest, WritableLeafCopiesWhatCannotBeWritten) {
+TEST(LeavesTest, UpdateLeafCopiesWhatCannotBeWritten) {
   const int64_t bytes[] = {1, 2};
   auto buffer = Buffer::Wrap(const_cast<int64_t*>(bytes), sizeof(bytes),
                              Device::Cpu(), MemoryKind::kPageable, nullptr,
                              /*is_writable=*/false);
   TensorDict dict = DictOf(*Tensor::View(buffer, DType::kInt64, {2, 1}, 0));
-  RILL_ASSERT_OK_AND_ASSIGN(Tensor leaf, WritableLeaf("T::F", "x", &dict));
+  RILL_ASSERT_OK_AND_ASSIGN(Tensor leaf, UpdateLeaf("T::F", "x", &dict));
   leaf.data<int64_t>()[0] = 7;
   EXPECT_EQ(bytes[0], 1);
   EXPECT_THAT(dict.Flat<int64_t>("x"), IsOkAndHolds(ElementsAre(7, 2)));
 }
 
-TEST(LeavesTest, FreshLeafIsReusedOnlyWhereItFitsAndNobodyElseHoldsIt) {
+TEST(LeavesTest, WriteLeafReusesOnlyWhatFitsAndNobodyElseHolds) {
   TensorDict dict = DictOf(Count({1, 2}));
   const std::byte* before = dict.Find("x")->raw_data();
   {
     RILL_ASSERT_OK_AND_ASSIGN(Tensor same,
-                              FreshLeaf("x", DType::kInt64, {2, 1}, &dict));
+                              WriteLeaf("x", DType::kInt64, {2, 1}, {}, &dict));
     EXPECT_EQ(same.raw_data(), before);
     RILL_ASSERT_OK_AND_ASSIGN(Tensor held,
-                              FreshLeaf("x", DType::kInt64, {2, 1}, &dict));
+                              WriteLeaf("x", DType::kInt64, {2, 1}, {}, &dict));
     EXPECT_NE(held.raw_data(), before);
   }
   RILL_ASSERT_OK_AND_ASSIGN(Tensor other,
-                            FreshLeaf("x", DType::kFloat32, {2, 1}, &dict));
+                            WriteLeaf("x", DType::kFloat32, {2, 1}, {}, &dict));
   EXPECT_EQ(dict.Find("x")->dtype(), DType::kFloat32);
+}
+
+TEST(LeavesTest, WriteLeafReusesWhatTheCallerPassedInWhereItFits) {
+  TensorDict batch({2});
+  RILL_ASSERT_OK(batch.Set("a", *Tensor::Zeros(DType::kInt64, {2, 3})));
+  const std::byte* place = batch.Find("a")->raw_data();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      Tensor out,
+      WriteLeaf("a", DType::kInt64, {2, 3}, {.is_passed_in = true}, &batch));
+  EXPECT_EQ(out.raw_data(), place);
+  RILL_ASSERT_OK_AND_ASSIGN(out, WriteLeaf("a", DType::kInt64, {2, 1},
+                                           {.is_passed_in = true}, &batch));
+  EXPECT_NE(out.raw_data(), place);
+  EXPECT_EQ(batch.Find("a")->raw_data(), out.raw_data());
+  EXPECT_EQ(out.shape(), Shape({2, 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor wide,
+                            Tensor::Zeros(DType::kInt64, {2, 4}));
+  RILL_ASSERT_OK(batch.Set("a", *wide.Slice(1, 0, 3)));
+  RILL_ASSERT_OK_AND_ASSIGN(out, WriteLeaf("a", DType::kInt64, {2, 3},
+                                           {.is_passed_in = true}, &batch));
+  EXPECT_TRUE(out.is_contiguous());
+  EXPECT_EQ(batch.Find("a")->raw_data(), out.raw_data());
+}
+
+TEST(LeavesTest, LeavesOfAnotherTypeOrShapeAreRefusedAndStay) {
+  TensorDict dict = DictOf(Count({1, 2}));
+  const std::byte* const before = dict.Find("x")->raw_data();
+  for (const auto& [dtype, shape] : std::vector<std::pair<DType, Shape>>{
+           {DType::kInt32, {2, 1}}, {DType::kInt64, {2}}}) {
+    const auto refused =
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 AllOf(HasSubstr("T::F: \"x\": got int64[2, 1]"),
+                       HasSubstr(DTypeName(dtype))));
+    EXPECT_THAT(ReadLeaf("T::F", "x", dtype, shape, dict), refused);
+    EXPECT_THAT(UpdateLeaf("T::F", "x", dtype, shape, &dict), refused);
+  }
+  EXPECT_EQ(dict.Find("x")->raw_data(), before);
 }
 
 TEST(LeavesTest, MissingLeafListsTheKeysThereAre) {
   TensorDict dict = DictOf(Count({1, 2}));
-  EXPECT_THAT(WritableLeaf("T::F", "y", &dict),
+  EXPECT_THAT(UpdateLeaf("T::F", "y", &dict),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("T::F"), HasSubstr("x"))));
   EXPECT_THAT(FindSpec("T::F", "y", TensorDictSpec::Of(dict)),

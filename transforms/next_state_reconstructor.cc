@@ -196,8 +196,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
                               kForward, key, fill_value_, leaf.dtype(), row));
     RILL_ASSIGN_OR_RETURN(
         const Tensor next,
-        transforms_internal::FreshLeaf(absl::StrCat("next/", key), leaf.dtype(),
-                                       leaf.shape(), batch));
+        transforms_internal::WriteLeaf(absl::StrCat("next/", key), leaf.dtype(),
+                                       leaf.shape(), {}, batch));
     const int64_t width = WidthOf(leaf, lines);
     if (width == 0) return absl::OkStatus();
     for (int64_t line = 0; line < lines.count; ++line) {

@@ -18,8 +18,9 @@
 namespace rill {
 namespace {
 
-using transforms_internal::ChangedLeaf;
-using transforms_internal::InputLeaf;
+using transforms_internal::CheckLeaf;
+using transforms_internal::ReadLeaf;
+using transforms_internal::UpdateLeaf;
 
 constexpr absl::string_view kPlanReads = "HindsightRelabel::PlanReads";
 constexpr absl::string_view kBatchSpec = "HindsightRelabel::BatchSpec";
@@ -122,20 +123,19 @@ class HindsightRelabelTransform final : public UnitTransform {
     const std::vector<int64_t>& relabelled = plan.context[0].segments;
     RILL_RETURN_IF_ERROR(CheckRelabelled(plan));
     if (relabelled.empty()) return absl::OkStatus();
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor achieved,
-        transforms_internal::ReadLeaf(kApply, options_.achieved_key, *batch));
+    RILL_ASSIGN_OR_RETURN(const Tensor achieved,
+                          ReadLeaf(kApply, options_.achieved_key, *batch));
     RILL_ASSIGN_OR_RETURN(
         const Tensor goals,
-        InputLeaf(kApply, options_.achieved_key, achieved.dtype(),
-                  context[0].batch_shape().Concat(achieved.shape().Suffix(1)),
-                  context[0]));
+        ReadLeaf(kApply, options_.achieved_key, achieved.dtype(),
+                 context[0].batch_shape().Concat(achieved.shape().Suffix(1)),
+                 context[0]));
     RILL_ASSIGN_OR_RETURN(const Tensor own, TakeRows(achieved, relabelled));
     for (const std::string& key : {options_.desired_key, next_desired_key_}) {
       if (key != options_.desired_key && batch->Find(key) == nullptr) continue;
       RILL_ASSIGN_OR_RETURN(
           const Tensor desired,
-          ChangedLeaf(kApply, key, achieved.dtype(), achieved.shape(), batch));
+          UpdateLeaf(kApply, key, achieved.dtype(), achieved.shape(), batch));
       PutRows(goals, relabelled, desired);
     }
     RILL_RETURN_IF_ERROR(Ask(options_.reward, "reward", options_.reward_key,
@@ -197,16 +197,14 @@ class HindsightRelabelTransform final : public UnitTransform {
                           const Tensor& achieved, const Tensor& goals,
                           absl::Span<const int64_t> relabelled,
                           TensorDict* batch) {
-    RILL_ASSIGN_OR_RETURN(const Tensor leaf, transforms_internal::WritableLeaf(
-                                                 kApply, key, batch));
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf, UpdateLeaf(kApply, key, batch));
     const std::string caller = absl::StrCat(kApply, ": ", what);
     const absl::StatusOr<Tensor> answer = function(achieved, goals);
     RILL_RETURN_IF_ERROR(answer.status()) << caller;
     const Tensor& made = *answer;
     const Shape shape =
         leaf.shape().WithSize(0, static_cast<int64_t>(relabelled.size()));
-    RILL_RETURN_IF_ERROR(
-        transforms_internal::CheckLeaf(caller, key, made, leaf.dtype(), shape));
+    RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, made, leaf.dtype(), shape));
     if (!made.is_host() || !made.is_contiguous()) {
       return absl::InvalidArgumentError(
           absl::StrCat(caller, ": got ", made.DebugString(),
@@ -222,14 +220,14 @@ class HindsightRelabelTransform final : public UnitTransform {
     const Shape shape = batch->batch_shape().Concat({1});
     RILL_ASSIGN_OR_RETURN(
         const Tensor done,
-        ChangedLeaf(kApply, options_.done_key, DType::kBool, shape, batch));
-    RILL_ASSIGN_OR_RETURN(const Tensor terminated,
-                          InputLeaf(kApply, options_.terminated_key,
-                                    DType::kBool, shape, *batch));
+        UpdateLeaf(kApply, options_.done_key, DType::kBool, shape, batch));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor terminated,
+        ReadLeaf(kApply, options_.terminated_key, DType::kBool, shape, *batch));
     Tensor truncated;
     if (batch->Find(options_.truncated_key) != nullptr) {
-      RILL_ASSIGN_OR_RETURN(truncated, InputLeaf(kApply, options_.truncated_key,
-                                                 DType::kBool, shape, *batch));
+      RILL_ASSIGN_OR_RETURN(truncated, ReadLeaf(kApply, options_.truncated_key,
+                                                DType::kBool, shape, *batch));
     }
     for (const int64_t row : relabelled) {
       done.data<uint8_t>()[row] =

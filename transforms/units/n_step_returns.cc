@@ -17,11 +17,11 @@
 namespace rill {
 namespace {
 
-using transforms_internal::ChangedLeaf;
 using transforms_internal::DrawRows;
 using transforms_internal::DrawWalk;
-using transforms_internal::InputLeaf;
-using transforms_internal::OutputLeaf;
+using transforms_internal::ReadLeaf;
+using transforms_internal::UpdateLeaf;
+using transforms_internal::WriteLeaf;
 
 constexpr int64_t kMaxSteps = int64_t{1} << 20;
 
@@ -162,17 +162,17 @@ absl::StatusOr<absl::Span<const int64_t>> NStepReturns::CountSteps(
   const bool can_stop = behind.Find(*stop_key) != nullptr;
   if (can_stop) {
     RILL_ASSIGN_OR_RETURN(
-        own, InputLeaf(caller, *stop_key, DType::kBool, {n, 1}, *batch));
+        own, ReadLeaf(caller, *stop_key, DType::kBool, {n, 1}, *batch));
     RILL_ASSIGN_OR_RETURN(others,
-                          InputLeaf(caller, *stop_key, DType::kBool,
-                                    behind.batch_shape().Concat({1}), behind));
+                          ReadLeaf(caller, *stop_key, DType::kBool,
+                                   behind.batch_shape().Concat({1}), behind));
   }
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor steps,
-      OutputLeaf(options_.steps_key, DType::kInt64, {n, 1}, batch));
-  RILL_ASSIGN_OR_RETURN(
-      const Tensor gammas,
-      OutputLeaf(options_.gamma_key, DType::kFloat32, {n, 1}, batch));
+  RILL_ASSIGN_OR_RETURN(const Tensor steps,
+                        WriteLeaf(options_.steps_key, DType::kInt64, {n, 1},
+                                  {.is_passed_in = true}, batch));
+  RILL_ASSIGN_OR_RETURN(const Tensor gammas,
+                        WriteLeaf(options_.gamma_key, DType::kFloat32, {n, 1},
+                                  {.is_passed_in = true}, batch));
   int64_t* const counts = steps.data<int64_t>();
   const uint8_t* const own_flags = can_stop ? own.data<uint8_t>() : nullptr;
   const uint8_t* const other_flags =
@@ -206,12 +206,11 @@ absl::Status NStepReturns::Sum(absl::string_view caller, absl::string_view key,
                                const TensorDict& behind,
                                absl::Span<const int64_t> steps,
                                TensorDict* batch) const {
-  RILL_ASSIGN_OR_RETURN(const Tensor own,
-                        transforms_internal::WritableLeaf(caller, key, batch));
+  RILL_ASSIGN_OR_RETURN(const Tensor own, UpdateLeaf(caller, key, batch));
   const Shape reward = own.shape().Suffix(1);
   RILL_ASSIGN_OR_RETURN(const Tensor others,
-                        InputLeaf(caller, key, own.dtype(),
-                                  behind.batch_shape().Concat(reward), behind));
+                        ReadLeaf(caller, key, own.dtype(),
+                                 behind.batch_shape().Concat(reward), behind));
   const int64_t width = reward.num_elements();
   if (own.dtype() == DType::kFloat32) {
     SumRows<float>(plan, list, float_powers_, others.data<float>(), steps,
@@ -235,10 +234,10 @@ absl::Status NStepReturns::TakeFlags(
   if (behind.Find(key) == nullptr) return absl::OkStatus();
   const int64_t n = batch->batch_shape()[0];
   RILL_ASSIGN_OR_RETURN(const Tensor own,
-                        ChangedLeaf(caller, key, DType::kBool, {n, 1}, batch));
+                        UpdateLeaf(caller, key, DType::kBool, {n, 1}, batch));
   RILL_ASSIGN_OR_RETURN(const Tensor others,
-                        InputLeaf(caller, key, DType::kBool,
-                                  behind.batch_shape().Concat({1}), behind));
+                        ReadLeaf(caller, key, DType::kBool,
+                                 behind.batch_shape().Concat({1}), behind));
   uint8_t* const flags = own.data<uint8_t>();
   DrawWalk walk(plan, &list);
   for (DrawRows rows; walk.Next(&rows);) {

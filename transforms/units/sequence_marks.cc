@@ -6,6 +6,7 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
+#include "rill/transforms/leaves.h"
 #include "rill/transforms/units/draw_rows.h"
 #include "rill/transforms/units/unit_input.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 using transforms_internal::DrawRows;
 using transforms_internal::DrawWalk;
-using transforms_internal::OutputLeaf;
+using transforms_internal::WriteLeaf;
 
 constexpr absl::string_view kSequenceId = "sequence_id";
 constexpr absl::string_view kStep = "step_in_sequence";
@@ -75,15 +76,20 @@ absl::Status SequenceMarks::Apply(absl::string_view caller,
                                   TensorDict* batch) const {
   const Shape shape = batch->batch_shape();
   RILL_ASSIGN_OR_RETURN(const Tensor ids,
-                        OutputLeaf(kSequenceId, DType::kInt64, shape, batch));
-  RILL_ASSIGN_OR_RETURN(const Tensor steps,
-                        OutputLeaf(kStep, DType::kInt64, shape, batch));
-  RILL_ASSIGN_OR_RETURN(const Tensor learning,
-                        OutputLeaf(kLearning, DType::kBool, shape, batch));
-  RILL_ASSIGN_OR_RETURN(const Tensor validity,
-                        OutputLeaf(kValidity, DType::kBool, shape, batch));
-  RILL_ASSIGN_OR_RETURN(const Tensor anchors,
-                        OutputLeaf(kAnchor, DType::kInt64, shape, batch));
+                        WriteLeaf(kSequenceId, DType::kInt64, shape,
+                                  {.is_passed_in = true}, batch));
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor steps,
+      WriteLeaf(kStep, DType::kInt64, shape, {.is_passed_in = true}, batch));
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor learning,
+      WriteLeaf(kLearning, DType::kBool, shape, {.is_passed_in = true}, batch));
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor validity,
+      WriteLeaf(kValidity, DType::kBool, shape, {.is_passed_in = true}, batch));
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor anchors,
+      WriteLeaf(kAnchor, DType::kInt64, shape, {.is_passed_in = true}, batch));
   DrawWalk walk(plan, nullptr);
   for (DrawRows rows; walk.Next(&rows);) {
     const int64_t count = rows.end - rows.begin;

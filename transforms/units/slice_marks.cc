@@ -16,8 +16,8 @@ namespace rill {
 namespace {
 
 using transforms_internal::DrawOf;
-using transforms_internal::InputLeaf;
-using transforms_internal::OutputLeaf;
+using transforms_internal::ReadLeaf;
+using transforms_internal::WriteLeaf;
 
 bool IsReal(const SamplePlan& plan, size_t row) {
   return plan.mask.empty() || plan.mask[row] != 0;
@@ -56,13 +56,14 @@ absl::StatusOr<absl::Span<uint8_t>> TakeFlag(absl::string_view caller,
   Tensor stored;
   if (windows != nullptr && windows->Find(key) != nullptr) {
     RILL_ASSIGN_OR_RETURN(stored,
-                          InputLeaf(caller, key, DType::kBool, shape, *batch));
+                          ReadLeaf(caller, key, DType::kBool, shape, *batch));
   } else if (rows.Find(key) != nullptr) {
     RILL_ASSIGN_OR_RETURN(stored,
-                          InputLeaf(caller, key, DType::kBool, shape, rows));
+                          ReadLeaf(caller, key, DType::kBool, shape, rows));
   }
-  RILL_ASSIGN_OR_RETURN(const Tensor flag,
-                        OutputLeaf(key, DType::kBool, shape, batch));
+  RILL_ASSIGN_OR_RETURN(
+      const Tensor flag,
+      WriteLeaf(key, DType::kBool, shape, {.is_passed_in = true}, batch));
   uint8_t* out = flag.data<uint8_t>();
   if (stored.is_valid()) {
     const uint8_t* from = stored.data<uint8_t>();

@@ -18,9 +18,9 @@ namespace {
 
 using transforms_internal::DrawRows;
 using transforms_internal::DrawWalk;
-using transforms_internal::InputLeaf;
 using transforms_internal::IsNext;
-using transforms_internal::OutputLeaf;
+using transforms_internal::ReadLeaf;
+using transforms_internal::WriteLeaf;
 
 constexpr absl::string_view kCreate = "StackFrames::Create";
 constexpr int64_t kMaxFrames = int64_t{1} << 20;
@@ -240,24 +240,23 @@ absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
   frames.is_next = IsNext(key);
   RILL_ASSIGN_OR_RETURN(
       const Tensor newest,
-      transforms_internal::ReadLeaf(
-          caller, key, frames.is_next ? *input.ends : *input.rows));
+      ReadLeaf(caller, key, frames.is_next ? *input.ends : *input.rows));
   const Shape frame = newest.shape().Suffix(1);
   const DType dtype = newest.dtype();
   RILL_ASSIGN_OR_RETURN(
       frames.before,
-      InputLeaf(caller, frame_key, dtype,
-                input.before->batch_shape().Concat(frame), *input.before));
+      ReadLeaf(caller, frame_key, dtype,
+               input.before->batch_shape().Concat(frame), *input.before));
   RILL_ASSIGN_OR_RETURN(frames.rows,
-                        InputLeaf(caller, frame_key, dtype, newest.shape(),
-                                  IsStacked(frame_key) ? *input.rows : *batch));
+                        ReadLeaf(caller, frame_key, dtype, newest.shape(),
+                                 IsStacked(frame_key) ? *input.rows : *batch));
   if (frames.is_next) {
     frames.last = newest;
     if (input.steps != nullptr && options_.num_frames > 1) {
       RILL_ASSIGN_OR_RETURN(
           frames.behind,
-          InputLeaf(caller, frame_key, dtype,
-                    input.behind->batch_shape().Concat(frame), *input.behind));
+          ReadLeaf(caller, frame_key, dtype,
+                   input.behind->batch_shape().Concat(frame), *input.behind));
     }
   }
   if (options_.padding == Padding::kConstant && !input.frames->mask.empty()) {
@@ -268,7 +267,8 @@ absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
                         LayoutOf(caller, key, dtype, frame));
   RILL_ASSIGN_OR_RETURN(
       const Tensor stacks,
-      OutputLeaf(key, dtype, batch->batch_shape().Concat(layout.stack), batch));
+      WriteLeaf(key, dtype, batch->batch_shape().Concat(layout.stack),
+                {.is_passed_in = true}, batch));
   Fill(input, frames, layout, stacks);
   return absl::OkStatus();
 }

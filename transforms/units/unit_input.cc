@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/units/unit_input.h"
 
-#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/bound_rows.h"
-#include "rill/transforms/leaves.h"
+#include "rill/tensordict/shape.h"
 
 namespace rill::transforms_internal {
 namespace {
@@ -85,34 +83,6 @@ absl::Status CheckOneRowADraw(absl::string_view caller,
   return absl::InternalError(absl::StrCat(caller, ": plan: got ",
                                           plan.rows.size(),
                                           " rows, want none beside the draws"));
-}
-
-absl::StatusOr<Tensor> InputLeaf(absl::string_view caller,
-                                 absl::string_view key, DType dtype,
-                                 const Shape& shape, const TensorDict& dict) {
-  RILL_ASSIGN_OR_RETURN(Tensor leaf, ReadLeaf(caller, key, dict));
-  RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, leaf, dtype, shape));
-  return leaf;
-}
-
-absl::StatusOr<Tensor> ChangedLeaf(absl::string_view caller,
-                                   absl::string_view key, DType dtype,
-                                   const Shape& shape, TensorDict* batch) {
-  RILL_ASSIGN_OR_RETURN(Tensor leaf, WritableLeaf(caller, key, batch));
-  RILL_RETURN_IF_ERROR(CheckLeaf(caller, key, leaf, dtype, shape));
-  return leaf;
-}
-
-absl::StatusOr<Tensor> OutputLeaf(absl::string_view key, DType dtype,
-                                  const Shape& shape, TensorDict* batch) {
-  const Tensor* leaf = batch->Find(key);
-  if (leaf != nullptr &&
-      MayReuse(*leaf, dtype, shape, {}, {.is_passed_in = true})) {
-    return *leaf;
-  }
-  RILL_ASSIGN_OR_RETURN(Tensor made, Tensor::Empty(dtype, shape));
-  RILL_RETURN_IF_ERROR(batch->Set(key, made));
-  return made;
 }
 
 bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }

@@ -6,14 +6,10 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/slots/sample_plan.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::transforms_internal {
@@ -40,22 +36,6 @@ absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
 
 // INTERNAL unless every draw is one row of the batch.
 absl::Status CheckOneRowADraw(absl::string_view caller, const SamplePlan& plan);
-
-// To be read: contiguous in host memory. Errors as ReadLeaf and CheckLeaf
-// (transforms/leaves.h).
-absl::StatusOr<Tensor> InputLeaf(absl::string_view caller,
-                                 absl::string_view key, DType dtype,
-                                 const Shape& shape, const TensorDict& dict);
-
-// The same, to be changed in place.
-absl::StatusOr<Tensor> ChangedLeaf(absl::string_view caller,
-                                   absl::string_view key, DType dtype,
-                                   const Shape& shape, TensorDict* batch);
-
-// To be written whole: the batch's where it fits, else a new one, which then
-// stands in `batch`.
-absl::StatusOr<Tensor> OutputLeaf(absl::string_view key, DType dtype,
-                                  const Shape& shape, TensorDict* batch);
 
 // Below the dictionary "next".
 bool IsNext(absl::string_view key);

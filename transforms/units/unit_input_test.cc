@@ -77,27 +77,6 @@ TEST(UnitInputTest, EmptyRowsMeanOneADraw) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("got 3 rows")));
 }
 
-TEST(UnitInputTest, OutputIsTheBatchsLeafWhereItFits) {
-  TensorDict batch({2});
-  RILL_ASSERT_OK(batch.Set("a", *Tensor::Zeros(DType::kInt64, {2, 3})));
-  const std::byte* place = batch.Find("a")->raw_data();
-  RILL_ASSERT_OK_AND_ASSIGN(Tensor out,
-                            OutputLeaf("a", DType::kInt64, {2, 3}, &batch));
-  EXPECT_EQ(out.raw_data(), place);
-  RILL_ASSERT_OK_AND_ASSIGN(out,
-                            OutputLeaf("a", DType::kInt64, {2, 1}, &batch));
-  EXPECT_NE(out.raw_data(), place);
-  EXPECT_EQ(batch.Find("a")->raw_data(), out.raw_data());
-  EXPECT_EQ(out.shape(), Shape({2, 1}));
-  RILL_ASSERT_OK_AND_ASSIGN(const Tensor wide,
-                            Tensor::Zeros(DType::kInt64, {2, 4}));
-  RILL_ASSERT_OK(batch.Set("a", *wide.Slice(1, 0, 3)));
-  RILL_ASSERT_OK_AND_ASSIGN(out,
-                            OutputLeaf("a", DType::kInt64, {2, 3}, &batch));
-  EXPECT_TRUE(out.is_contiguous());
-  EXPECT_EQ(batch.Find("a")->raw_data(), out.raw_data());
-}
-
 TEST(UnitInputTest, NewLeavesAreChecked) {
   TensorDictSpec rows;
   RILL_ASSERT_OK(rows.Set("next/done", LeafSpec::Binary({1})));

@@ -3,14 +3,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/tensor.h"
 
 namespace rill {
 namespace envs_internal {
 
 bool LaneRowsFit(const Tensor* tensor, DType dtype, const Shape& shape) {
-  return tensor != nullptr && tensor->dtype() == dtype &&
-         tensor->shape() == shape && tensor->is_host() &&
-         tensor->is_contiguous() && tensor->is_writable();
+  return tensor != nullptr &&
+         MayReuse(*tensor, dtype, shape, {}, {.is_passed_in = true});
 }
 
 absl::Status LaneRowsError(absl::string_view caller, absl::string_view prefix,
@@ -35,13 +36,6 @@ absl::Status LaneRowsError(absl::string_view caller, absl::string_view prefix,
 }
 
 }  // namespace envs_internal
-
-absl::Status CheckLaneRows(absl::string_view caller, absl::string_view key,
-                           const Tensor* tensor, DType dtype,
-                           const Shape& shape) {
-  if (envs_internal::LaneRowsFit(tensor, dtype, shape)) return absl::OkStatus();
-  return envs_internal::LaneRowsError(caller, "", key, tensor, dtype, shape);
-}
 
 absl::StatusOr<LaneFlags> FindLaneFlags(absl::string_view caller,
                                         const TensorDict& dict, int64_t lanes,

@@ -17,13 +17,9 @@ namespace rill {
 // For those who write an Env: typed access to the leaves of a step. `caller`
 // starts the message of an error ("CartPole::Step").
 
-// OK if `tensor` (null: missing) is a contiguous host array of this dtype and
-// shape; INVALID_ARGUMENT names key and both sides.
-absl::Status CheckLaneRows(absl::string_view caller, absl::string_view key,
-                           const Tensor* tensor, DType dtype,
-                           const Shape& shape);
-
-// All elements of the leaf `key`, which must have `shape`, lanes included.
+// All elements of the leaf `key`, which must have `shape`, lanes included, and
+// may be written in place by the rule of reuse (MayReuse,
+// tensordict/bound_rows.h). INVALID_ARGUMENT names key and both sides.
 // `prefix` is what stands before `key` in messages: LaneRows<float>(caller,
 // *step->FindDict("next"), "reward", shape, "next/").
 template <typename T>

@@ -41,6 +41,9 @@ class Source {
   // Next, into `sink`, under the next number (WriteInfo::sequence). A batch
   // that the sink refuses is kept: its error comes back, and the next call
   // offers that batch again under its number before another is collected.
+  // A step that failed and a loaded state may end trajectories that the sink
+  // holds: their lanes are cut (Sink::Cut) before the next Write. An error of
+  // Cut comes back, and the next call cuts them.
   virtual absl::Status CollectInto(Sink& sink) = 0;
 
   // One call of Next or CollectInto is CANCELLED: the next one to begin, as

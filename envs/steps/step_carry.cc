@@ -57,20 +57,6 @@ absl::StatusOr<StepCarry> StepCarry::Bind(const TensorDict& step,
   return carry;
 }
 
-absl::Status StepCarry::Rebind(const TensorDict& step) {
-  const TensorDict* next = step.FindDict("next");
-  if (next == nullptr) return NoNext();
-  for (Pair& pair : pairs_) {
-    const Tensor* from = next->Find(pair.key);
-    if (from == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "StepMdp: leaf \"next/", pair.key, "\" is missing in the step"));
-    }
-    RILL_RETURN_IF_ERROR(Connect(*from, &pair));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status StepCarry::Run() const {
   for (const Pair& pair : pairs_) {
     if (pair.plain_bytes >= 0) {

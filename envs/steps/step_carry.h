@@ -30,10 +30,6 @@ class StepCarry {
   static absl::StatusOr<StepCarry> Bind(const TensorDict& step,
                                         const TensorDict& root);
 
-  // The same leaves of another step; does not allocate. INVALID_ARGUMENT as
-  // Bind, and where a leaf has gone.
-  absl::Status Rebind(const TensorDict& step);
-
   // The errors of Tensor::CopyFrom, which only leaves on a device have.
   absl::Status Run() const;
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/shape.h"
 
 namespace rill {
 namespace {
@@ -33,56 +34,51 @@ absl::StatusOr<StepRecorder> StepRecorder::Create(const TensorDictSpec& spec,
                      batch.batch_shape().ToString(), ", want [lanes, time]"));
   }
   StepRecorder recorder;
-  recorder.lanes_ = batch.batch_shape()[0];
   recorder.batch_ = batch;
+  std::vector<BoundRows::Leaf> leaves;
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     RILL_ASSIGN_OR_RETURN(Tensor tensor, batch.Get(leaf.key));
     RILL_RETURN_IF_ERROR(
         leaf.spec.CheckLayout(leaf.key, batch.batch_shape(), tensor))
         << "StepRecorder::Create";
-    if (!tensor.is_contiguous() || !tensor.is_host() || !tensor.is_writable()) {
+    if (!MayReuse(tensor, leaf.spec.dtype, batch.batch_shape(), leaf.spec.shape,
+                  {.is_passed_in = true})) {
       return absl::InvalidArgumentError(
           absl::StrCat("StepRecorder::Create: leaf \"", leaf.key,
                        "\": want contiguous writable host memory"));
     }
-    const int64_t width =
-        leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
-    recorder.columns_.push_back(
-        {.key = leaf.key,
-         .spec = leaf.spec,
-         .from = {},
-         .to = tensor.raw_data(),
-         .width = width,
-         .to_lane_stride = width * batch.batch_shape()[1]});
+    recorder.to_.push_back(tensor.raw_data());
+    leaves.push_back(
+        {.key = leaf.key, .dtype = leaf.spec.dtype, .shape = leaf.spec.shape});
   }
+  RILL_ASSIGN_OR_RETURN(recorder.from_, BoundRows::Create("StepRecorder::Bind",
+                                                          std::move(leaves)));
   return recorder;
 }
 
 absl::Status StepRecorder::Bind(const TensorDict& step) {
-  for (Column& column : columns_) {
-    const Tensor* tensor = step.Find(column.key);
-    if (tensor == nullptr) return step.Get(column.key).status();
-    RILL_RETURN_IF_ERROR(
-        column.spec.CheckLayout(column.key, {lanes_}, *tensor));
-    if (tensor->is_contiguous() && tensor->is_host()) {
-      column.from = *tensor;
-      continue;
-    }
-    RILL_ASSIGN_OR_RETURN(column.from, tensor->To(Device::Cpu()));
-    RILL_ASSIGN_OR_RETURN(column.from, column.from.Contiguous());
+  const Shape lanes = {batch_.batch_shape()[0]};
+  if (!(step.batch_shape() == lanes)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "StepRecorder::Bind: batch shape: got ", step.batch_shape().ToString(),
+        ", want ", lanes.ToString()));
   }
+  RILL_RETURN_IF_ERROR(from_.Bind(step));
+  step_ = step;
   return absl::OkStatus();
 }
 
 void StepRecorder::Record(int64_t t) const {
-  for (const Column& column : columns_) {
-    const std::byte* from = column.from.raw_data();
-    std::byte* to = column.to + t * column.width;
+  const int64_t lanes = batch_.batch_shape()[0];
+  const int64_t time = batch_.batch_shape()[1];
+  for (size_t i = 0; i < to_.size(); ++i) {
+    const BoundLeaf& from = from_[i];
+    std::byte* const to = to_[i] + t * from.width;
     const auto copy = [&](auto width) {
-      CopyRows<decltype(width)::value>(from, to, column.to_lane_stride,
-                                       column.width, lanes_);
+      CopyRows<decltype(width)::value>(from.data, to, from.width * time,
+                                       from.width, lanes);
     };
-    switch (column.width) {
+    switch (from.width) {
       case 0:
         break;
       case 1:

@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -23,33 +23,26 @@ class StepRecorder {
  public:
   StepRecorder() = default;
 
-  // `batch` must hold every leaf of `spec`, contiguous, as [lanes, time, ...];
-  // it may hold more. INVALID_ARGUMENT names the leaf that does not fit.
+  // `batch` must hold every leaf of `spec` as [lanes, time, ...], to be written
+  // in place by the rule of reuse (MayReuse); it may hold more.
+  // INVALID_ARGUMENT names the leaf that does not fit.
   static absl::StatusOr<StepRecorder> Create(const TensorDictSpec& spec,
                                              const TensorDict& batch);
 
   // Resolves where the rows of `step` [lanes] stand: once, as long as its
-  // leaves stay the same tensors, else before every Record. INVALID_ARGUMENT
-  // names a leaf of the spec that is missing or has another layout. A leaf that
-  // is not contiguous is copied here, so it needs a Bind a step.
+  // leaves stay the same tensors, else before every Record. A leaf that is not
+  // contiguous is copied here, so it needs a Bind a step. Errors as
+  // BoundRows::Bind, of leaves of the spec to be read in host memory.
   absl::Status Bind(const TensorDict& step);
 
   // Copies the bound rows to time `t` in [0, time) of the batch.
   void Record(int64_t t) const;
 
  private:
-  struct Column {
-    std::string key;
-    LeafSpec spec;
-    Tensor from;  // Keeps the bytes.
-    std::byte* to = nullptr;
-    int64_t width = 0;  // Bytes of a row.
-    int64_t to_lane_stride = 0;
-  };
-
-  int64_t lanes_ = 0;
-  TensorDict batch_;  // Keeps the bytes.
-  std::vector<Column> columns_;
+  BoundRows from_;   // The leaves of a step, in the order of the spec.
+  TensorDict step_;  // Keeps their bytes.
+  TensorDict batch_;
+  std::vector<std::byte*> to_;  // The first lane's first row of each leaf.
 };
 
 }  // namespace rill

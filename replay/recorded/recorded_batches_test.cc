@@ -22,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/replay/recorded/digest.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_units.h"
 #include "rill/samplers/composed_sampler.h"
@@ -51,38 +52,6 @@ namespace {
 constexpr int64_t kCapacity = 96;
 constexpr int64_t kLanes = 2;
 constexpr int64_t kBatch = 12;  // Of slices of 4 and sequences of 3.
-
-// FNV-1a of everything that a batch holds, in the order of its keys.
-class Digest {
- public:
-  void Add(const void* data, int64_t bytes) {
-    const auto* at = static_cast<const unsigned char*>(data);
-    for (int64_t i = 0; i < bytes; ++i) {
-      hash_ = (hash_ ^ at[i]) * 0x100000001B3u;
-    }
-  }
-  void Add(absl::string_view text) {
-    Add(text.data(), static_cast<int64_t>(text.size()));
-  }
-  void Add(const TensorDict& batch) {
-    std::map<std::string, Tensor> leaves;
-    batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
-      leaves.emplace(std::string(key), leaf);
-    });
-    for (const auto& [key, leaf] : leaves) {
-      Add(key);
-      Add(DTypeName(leaf.dtype()));
-      Add(leaf.shape().ToString());
-      auto rows = leaf.Contiguous();
-      RILL_ASSERT_OK(rows);
-      Add(rows->raw_data(), rows->size_bytes());
-    }
-  }
-  uint64_t value() const { return hash_; }
-
- private:
-  uint64_t hash_ = 0xCBF29CE484222325u;
-};
 
 // Steps [2, 30] from `first`: trajectories of 5 and 7 steps, goals, priorities.
 TensorDict Steps(int64_t first) {

@@ -3,11 +3,9 @@
 
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
 
 namespace rill::storage_internal {
@@ -66,25 +64,21 @@ Tensor::Options RowMemory(Device device) {
           device.is_cpu() ? MemoryKind::kPageable : MemoryKind::kDevice};
 }
 
-bool CanTakeRows(const LeafSpec& leaf, const Shape& batch_shape, Device device,
-                 const Tensor& tensor) {
-  return MayReuse(tensor, leaf.dtype, batch_shape, leaf.shape,
-                  {.memory = RowMemory(device),
-                   .is_passed_in = true,
-                   .allow_strides = true});
+ReuseRules RulesToTakeRows(Device device) {
+  return {
+      .memory = RowMemory(device), .is_passed_in = true, .allow_strides = true};
 }
 
-bool LieApart(absl::Span<const Tensor* const> tensors) {
-  absl::InlinedVector<ByteExtent, 16> before;
-  bool are_in_order = true;  // Each behind those before it.
-  for (const Tensor* const tensor : tensors) {
-    const ByteExtent next = ByteExtent::Of(*tensor, 1);
-    are_in_order = are_in_order && (before.empty() || next.begin == nullptr ||
-                                    next.begin >= before.back().end);
-    for (size_t i = 0; i < before.size() && !are_in_order; ++i) {
-      if (next.Overlaps(before[i])) return false;
+bool LieApart(absl::Span<const ByteExtent> extents) {
+  size_t ordered = 0;  // That many lie one behind the other.
+  const std::byte* end = nullptr;
+  for (; ordered < extents.size() && extents[ordered].begin >= end; ++ordered) {
+    end = extents[ordered].end;
+  }
+  for (size_t i = ordered; i < extents.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (extents[i].Overlaps(extents[k])) return false;
     }
-    if (next.begin != nullptr) before.push_back(next);
   }
   return true;
 }

@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "rill/device/device.h"
 #include "rill/storage/row_table.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/spec_tree.h"
 #include "rill/tensordict/tensor.h"
@@ -28,13 +29,12 @@ using LeafKeys = std::optional<absl::Span<const std::string>>;
 // Where plain rows lie on a device.
 Tensor::Options RowMemory(Device device);
 
-// A caller's tensor can take rows of this leaf by the rule of reuse (MayReuse),
-// at any distance. It lies on the device; for the CPU, in any host memory.
-bool CanTakeRows(const LeafSpec& leaf, const Shape& batch_shape, Device device,
-                 const Tensor& tensor);
-// No byte of tensors that can take rows is two tensors'. Cost: O(n) where they
-// lie one behind the other, else O(n^2).
-bool LieApart(absl::Span<const Tensor* const> tensors);
+// Which of a caller's tensors can take rows, at any distance: those that lie on
+// the device; for the CPU, in any host memory.
+ReuseRules RulesToTakeRows(Device device);
+// No byte is in two of them. Cost: O(n) where they lie one behind the other,
+// else O(n^2).
+bool LieApart(absl::Span<const ByteExtent> extents);
 
 // One leaf of a batch that is about to be written.
 struct BatchLeaf {

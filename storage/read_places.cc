@@ -57,8 +57,8 @@ void ReadPlaces::PassCaches(int64_t bytes) {
   constexpr int64_t kRowBytes = int64_t{4} << 10;
   if (bytes < kBatchBytes) return;
   for (size_t i = 0; i < leaves.size(); ++i) {
-    leaves[i].past_caches =
-        leaves[i].stride >= kRowBytes && tensors_[i]->is_contiguous();
+    leaves[i].past_caches = extents_[i].width >= kRowBytes &&
+                            extents_[i].stride == extents_[i].width;
   }
 }
 
@@ -66,24 +66,25 @@ void ReadPlaces::PassCaches(int64_t bytes) {
 bool ReadPlaces::UseTensors(const Source& source, const Shape& batch_shape,
                             absl::Span<const size_t> numbers) {
   leaves.clear();
-  int64_t bytes = 0;
+  extents_.clear();
+  const ReuseRules rules = RulesToTakeRows(source.device);
+  int64_t row_bytes = 0;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor* const tensor = tensors_[i];
     const size_t leaf = numbers.empty() ? i : numbers[i];
     const LeafSpec& want = source.spec.leaves()[leaf].spec;
     if (tensor == nullptr ||
-        !CanTakeRows(want, batch_shape, source.device, *tensor) ||
+        !MayReuse(*tensor, want.dtype, batch_shape, want.shape, rules) ||
         (source.table != nullptr && source.table->Holds(*tensor))) {
       return false;
     }
-    leaves.push_back({leaf, tensor->raw_data(),
-                      tensor->is_contiguous()
-                          ? want.shape.num_elements() * DTypeSize(want.dtype)
-                          : tensor->strides_bytes()[0]});
-    bytes += tensor->size_bytes();
+    const ByteExtent extent = ByteExtent::Of(*tensor, 1);
+    leaves.push_back({leaf, tensor->raw_data(), extent.stride});
+    extents_.push_back(extent);
+    row_bytes += extent.width;
   }
-  PassCaches(bytes);
-  return LieApart(tensors_);
+  PassCaches(row_bytes * batch_shape[0]);
+  return LieApart(extents_);
 }
 
 bool ReadPlaces::FindIn(const Source& source, const SpecTree& tree, int64_t n,

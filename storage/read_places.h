@@ -13,6 +13,7 @@
 #include "rill/device/device.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/row_table.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -62,6 +63,7 @@ struct ReadPlaces {
   void PassCaches(int64_t bytes);
 
   std::vector<const Tensor*> tensors_;  // The batch's.
+  std::vector<ByteExtent> extents_;     // Where those lie.
   std::vector<size_t> numbers_;         // Of the leaves of `keys`.
 };
 

@@ -96,23 +96,21 @@ bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
 ByteExtent ByteExtent::Of(const Tensor& tensor, int batch_rank) {
   const Shape& shape = tensor.shape();
   const absl::Span<const int64_t> strides = tensor.strides_bytes();
-  int64_t bytes = DTypeSize(tensor.dtype());
+  int64_t width = DTypeSize(tensor.dtype());
   int64_t first = 0;  // From the first element on.
-  int64_t last = bytes;
-  bool is_contiguous = true;
+  int64_t last = width;
   for (int d = tensor.rank() - 1; d >= 0; --d) {
     if (shape[d] == 0) return {};  // There may be no memory.
-    is_contiguous = is_contiguous && (shape[d] == 1 || strides[d] == bytes);
-    bytes *= shape[d];
+    if (d >= batch_rank) width *= shape[d];
     const int64_t reach = strides[d] * (shape[d] - 1);
     (reach < 0 ? first : last) += reach;
   }
   const std::byte* const data = tensor.raw_data();
-  if (is_contiguous || batch_rank != 1) return {data + first, data + last};
+  if (batch_rank != 1) return {data + first, data + last};
   return {.begin = data + first,
           .end = data + last,
-          .stride = strides[0],
-          .width = bytes / shape[0]};
+          .stride = shape[0] == 1 ? width : strides[0],
+          .width = width};
 }
 
 bool ByteExtent::SharesBytes(const ByteExtent& other) const {

@@ -55,8 +55,8 @@ bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
 // The dimensions behind the first `batch_rank` are row-major without gaps.
 bool HasDenseRows(const Tensor& tensor, int batch_rank);
 
-// Where the bytes of a tensor lie: [begin, end), and, where it is [n, ...] with
-// gaps between its rows, how far apart and how wide these are.
+// Where the bytes of a tensor lie: [begin, end), and, where it is [n, ...], how
+// far apart its rows are and how wide.
 struct ByteExtent {
   const std::byte* begin = nullptr;
   const std::byte* end = nullptr;

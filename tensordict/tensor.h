@@ -113,10 +113,9 @@ class Tensor {
   bool is_writable() const { return buffer_ && buffer_->is_writable(); }
   // Row-major without gaps.
   bool is_contiguous() const {
-    if (num_elements() == 0) return true;
     int64_t run = DTypeSize(dtype_);
     for (int d = rank() - 1; d >= 0; --d) {
-      if (shape_[d] != 1 && strides_[d] != run) return false;
+      if (shape_[d] != 1 && strides_[d] != run) return num_elements() == 0;
       run *= shape_[d];
     }
     return true;

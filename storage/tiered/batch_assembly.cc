@@ -8,6 +8,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 #include "rill/device/row_copy.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/tensor.h"
 
@@ -53,7 +54,10 @@ bool BatchAssembly::Fits(int64_t n, const LeafKeys& keys,
                          absl::Span<const Buffer* const> lent,
                          const TensorDict& out) const {
   thread_local std::vector<const Tensor*> tensors;
+  thread_local std::vector<ByteExtent> extents;
+  extents.clear();
   const Shape batch_shape = {n};
+  const ReuseRules rules = RulesToTakeRows(device_);
   if (!(out.batch_shape() == batch_shape) || !FindLeaves(out, keys, &tensors)) {
     return false;
   }
@@ -61,13 +65,15 @@ bool BatchAssembly::Fits(int64_t n, const LeafKeys& keys,
     const LeafSpec* const leaf =
         keys ? spec_.Find((*keys)[i]) : &spec_.leaves()[i].spec;
     const Tensor& tensor = *tensors[i];
-    if (leaf == nullptr || !CanTakeRows(*leaf, batch_shape, device_, tensor) ||
+    if (leaf == nullptr ||
+        !MayReuse(tensor, leaf->dtype, batch_shape, leaf->shape, rules) ||
         std::find(lent.begin(), lent.end(), tensor.buffer().get()) !=
             lent.end()) {
       return false;
     }
+    extents.push_back(ByteExtent::Of(tensor, 1));
   }
-  return LieApart(tensors);
+  return LieApart(extents);
 }
 
 absl::StatusOr<TensorDict> BatchAssembly::MakeBatch(

@@ -111,6 +111,14 @@ std::shared_ptr<Buffer> Buffer::Wrap(void* data, int64_t bytes, Device device,
   return buffer;
 }
 
+std::shared_ptr<Buffer> Buffer::Lend(std::shared_ptr<Buffer> owner) {
+  std::shared_ptr<Buffer> buffer =
+      Wrap(owner->data(), owner->size_bytes(), owner->device(),
+           owner->memory_kind(), owner, owner->is_writable());
+  buffer->lent_ = true;
+  return buffer;
+}
+
 Buffer::~Buffer() {
   if (backend_ == nullptr || data_ == nullptr) return;
   backend_->Free(backend_index_, kind_, data_, size_bytes_);

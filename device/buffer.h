@@ -33,6 +33,10 @@ class Buffer {
                                       std::shared_ptr<const void> owner,
                                       bool is_writable = true);
 
+  // The bytes of `owner` once more, for views that are lent. is_lent() tells a
+  // caller that looks for memory to write to leave them alone.
+  static std::shared_ptr<Buffer> Lend(std::shared_ptr<Buffer> owner);
+
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -42,6 +46,7 @@ class Buffer {
   Device device() const { return device_; }
   MemoryKind memory_kind() const { return kind_; }
   bool is_writable() const { return writable_; }
+  bool is_lent() const { return lent_; }
 
  private:
   struct Inline;
@@ -56,6 +61,7 @@ class Buffer {
   Device device_;  // Where the bytes are addressed: CPU unless kDevice.
   MemoryKind kind_ = MemoryKind::kPageable;
   bool writable_ = true;
+  bool lent_ = false;
   Backend* backend_ = nullptr;  // Who made the bytes; null if wrapped.
   int backend_index_ = 0;
   std::shared_ptr<const void> owner_;  // Keeps wrapped bytes alive.

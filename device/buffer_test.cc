@@ -44,6 +44,18 @@ TEST(BufferTest, BytesOfEverySizeAreAlignedAndTheUsersOwn) {
   }
 }
 
+TEST(BufferTest, LentBytesAreTheOwnersAndStayAsLongAsTheyAreLent) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto owner, Buffer::Allocate(100));
+  const auto lent = Buffer::Lend(owner);
+  EXPECT_TRUE(lent->is_lent());
+  EXPECT_FALSE(owner->is_lent());
+  EXPECT_EQ(lent->data(), owner->data());
+  EXPECT_EQ(lent->size_bytes(), 100);
+  const std::weak_ptr<Buffer> watch = owner;
+  owner.reset();
+  EXPECT_FALSE(watch.expired());
+}
+
 TEST(BufferTest, EmptyBufferHasNoData) {
   for (const MemoryKind kind :
        {MemoryKind::kPageable, MemoryKind::kPinned, MemoryKind::kDevice}) {

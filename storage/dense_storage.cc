@@ -195,23 +195,21 @@ absl::StatusOr<const DenseStorageImpl::Rows*> DenseStorageImpl::FindLive(
   return rows_.get();
 }
 
-absl::Status DenseStorageImpl::ReadSome(absl::string_view caller,
-                                        absl::Span<const Slot> slots,
-                                        const LeafKeys& keys,
-                                        TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
-  const int64_t n = static_cast<int64_t>(slots.size());
+absl::Status DenseStorageImpl::ReadRows(absl::Span<const Slot> slots,
+                                        const ReadRequest& request) const {
+  const auto n = static_cast<int64_t>(slots.size());
   // All at once before it is known how wide a row is.
   const size_t step = read_rows_.load(std::memory_order_relaxed);
   const auto next = [&] { return slots.first(std::min(step, slots.size())); };
   EpochWindows::Reading reading = windows_.Enter(next());
-  RILL_ASSIGN_OR_RETURN(const Rows* rows, FindLive(caller, slots));
+  RILL_ASSIGN_OR_RETURN(const Rows* rows, FindLive(request.caller, slots));
+  ReadPlaces& places = ReadPlaces::OfThread();
   if (rows == nullptr) {
-    *out = TensorDict({0});
+    places.FindNone();
+    places.Finish(request);
     return absl::OkStatus();
   }
-  ReadPlaces& places = ReadPlaces::OfThread();
-  RILL_RETURN_IF_ERROR(places.Find(*rows->table, rows->tree, n, keys, out));
+  RILL_RETURN_IF_ERROR(places.Find(rows->source(), n, request));
   absl::Span<const Slot> batch = slots;  // Until the disk has heard of it.
   while (slots.size() > step) {
     RILL_RETURN_IF_ERROR(rows->Read(next(), batch, places.leaves));
@@ -223,32 +221,53 @@ absl::Status DenseStorageImpl::ReadSome(absl::string_view caller,
     // A writer that waits goes first.
     reading.Leave();
     reading = windows_.Enter(next());
-    RILL_ASSIGN_OR_RETURN(rows, FindLive(caller, next()));
+    RILL_ASSIGN_OR_RETURN(rows, FindLive(request.caller, next()));
   }
   RILL_RETURN_IF_ERROR(rows->Read(slots, batch, places.leaves));
-  places.Finish(out);
+  places.Finish(request);
   return absl::OkStatus();
+}
+
+absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
+                                    TensorDict* out) const {
+  RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
+  return ReadRows(slots, {.caller = "Storage::Read", .out = out});
+}
+
+absl::Status DenseStorageImpl::ReadLeaves(absl::Span<const Slot> slots,
+                                          absl::Span<const std::string> keys,
+                                          TensorDict* out) const {
+  RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
+  return ReadRows(slots,
+                  {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+}
+
+absl::Status DenseStorageImpl::ReadInto(
+    absl::Span<const Slot> slots, absl::Span<const size_t> leaves,
+    absl::Span<const BoundLeaf> places) const {
+  return ReadRows(
+      slots,
+      {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
 }
 
 absl::StatusOr<Event> DenseStorageImpl::EnqueueRead(
     absl::Span<const Slot> slots, const Stream& stream, TensorDict* out) const {
   if (device_.is_cpu()) return Storage::EnqueueRead(slots, stream, out);
   RILL_RETURN_IF_ERROR(CheckStream(stream));
-  constexpr absl::string_view kCaller = "Storage::EnqueueRead";
-  RILL_RETURN_IF_ERROR(CheckOut(kCaller, out));
+  const ReadRequest request = {.caller = "Storage::EnqueueRead", .out = out};
+  RILL_RETURN_IF_ERROR(CheckOut(request.caller, out));
   const EpochWindows::Reading reading = windows_.Enter(slots);
-  RILL_ASSIGN_OR_RETURN(const Rows* rows, FindLive(kCaller, slots));
+  RILL_ASSIGN_OR_RETURN(const Rows* rows, FindLive(request.caller, slots));
   if (rows == nullptr) {
     *out = TensorDict({0});
     return Event::Record(stream);
   }
   ReadPlaces& places = ReadPlaces::OfThread();
-  RILL_RETURN_IF_ERROR(places.Find(*rows->table, rows->tree,
-                                   static_cast<int64_t>(slots.size()),
-                                   std::nullopt, out));
+  RILL_RETURN_IF_ERROR(
+      places.Find(rows->source(), static_cast<int64_t>(slots.size()), request));
   RILL_ASSIGN_OR_RETURN(Event end,
                         rows->table->EnqueueRead(slots, places.leaves, stream));
-  places.Finish(out);
+  places.Finish(request);
   return end;
 }
 

@@ -58,6 +58,9 @@ class DenseStorageImpl final : public Storage {
   struct Rows {
     explicit Rows(std::unique_ptr<RowTable> table);
     const TensorDictSpec& spec() const { return table->spec(); }
+    ReadPlaces::Source source() const {
+      return {table->spec(), tree, table->device()};
+    }
     // `batch` as in ReadAhead::Read.
     absl::Status Read(absl::Span<const Slot> slots,
                       absl::Span<const Slot> batch,
@@ -100,14 +103,13 @@ class DenseStorageImpl final : public Storage {
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
   absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override {
-    return ReadSome("Storage::Read", slots, std::nullopt, out);
-  }
+                    TensorDict* out) const override;
   absl::Status ReadLeaves(absl::Span<const Slot> slots,
                           absl::Span<const std::string> keys,
-                          TensorDict* out) const override {
-    return ReadSome("Storage::ReadLeaves", slots, keys, out);
-  }
+                          TensorDict* out) const override;
+  absl::Status ReadInto(absl::Span<const Slot> slots,
+                        absl::Span<const size_t> leaves,
+                        absl::Span<const BoundLeaf> places) const override;
   absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
                                     const Stream& stream,
                                     TensorDict* out) const override;
@@ -128,8 +130,8 @@ class DenseStorageImpl final : public Storage {
                             AcceptPosition accept) override;
 
  private:
-  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
-                        const LeafKeys& keys, TensorDict* out) const;
+  absl::Status ReadRows(absl::Span<const Slot> slots,
+                        const ReadRequest& request) const;
 
   // What nobody changes while alone_mutex_ is held, or only its holder.
   const LaneRings& HeldRings() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_)

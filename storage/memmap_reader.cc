@@ -109,12 +109,22 @@ class MemmapReader final : public Storage {
 
   absl::Status Read(absl::Span<const Slot> slots,
                     TensorDict* out) const override {
-    return ReadSome("Storage::Read", slots, std::nullopt, out);
+    RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
+    return ReadRows(slots, {.caller = "Storage::Read", .out = out});
   }
   absl::Status ReadLeaves(absl::Span<const Slot> slots,
                           absl::Span<const std::string> keys,
                           TensorDict* out) const override {
-    return ReadSome("Storage::ReadLeaves", slots, keys, out);
+    RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
+    return ReadRows(
+        slots, {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+  }
+  absl::Status ReadInto(absl::Span<const Slot> slots,
+                        absl::Span<const size_t> leaves,
+                        absl::Span<const BoundLeaf> places) const override {
+    return ReadRows(
+        slots,
+        {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
   }
 
   absl::StatusOr<ExtendResult> Extend(const TensorDict&,
@@ -156,8 +166,8 @@ class MemmapReader final : public Storage {
         tree_(table_->spec()),
         ahead_(table_.get(), directory_->rows().range()) {}
 
-  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
-                        const LeafKeys& keys, TensorDict* out) const;
+  absl::Status ReadRows(absl::Span<const Slot> slots,
+                        const ReadRequest& request) const;
   absl::Status Refuse(absl::string_view call) const {
     return absl::FailedPreconditionError(
         absl::StrCat("Storage::", call, ": got a reader of \"",
@@ -261,22 +271,20 @@ absl::Status MemmapReader::Turn(absl::Span<const Slot> slots,
   return absl::OkStatus();
 }
 
-absl::Status MemmapReader::ReadSome(absl::string_view caller,
-                                    absl::Span<const Slot> slots,
-                                    const LeafKeys& keys,
-                                    TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
+absl::Status MemmapReader::ReadRows(absl::Span<const Slot> slots,
+                                    const ReadRequest& request) const {
   thread_local Scratch scratch;
   ReadPlaces& places = ReadPlaces::OfThread();
-  RILL_RETURN_IF_ERROR(places.Find(
-      *table_, tree_, static_cast<int64_t>(slots.size()), keys, out));
+  RILL_RETURN_IF_ERROR(places.Find({table_->spec(), tree_, Device::Cpu()},
+                                   static_cast<int64_t>(slots.size()),
+                                   request));
   scratch.steps.resize(slots.size());
   scratch.pending.resize(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) scratch.pending[i] = i;
   for (int round = 0; !scratch.pending.empty(); ++round) {
     if (round == kMaxRounds) {
       return absl::UnavailableError(absl::StrCat(
-          caller, ": slot: got ", slots[scratch.pending[0]], " and ",
+          request.caller, ": slot: got ", slots[scratch.pending[0]], " and ",
           scratch.pending.size() - 1, " others, which ",
           OwnerOf(directory_->path()),
           " is writing over, or was when it died, want rows that are whole; "
@@ -285,7 +293,7 @@ absl::Status MemmapReader::ReadSome(absl::string_view caller,
     RILL_RETURN_IF_ERROR(Turn(slots, places.leaves, &scratch));
     if (!scratch.pending.empty()) EpochSync::Wait(round);
   }
-  places.Finish(out);
+  places.Finish(request);
   return absl::OkStatus();
 }
 

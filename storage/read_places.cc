@@ -2,6 +2,7 @@
 #include "rill/storage/read_places.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,26 @@ absl::Status NumbersOf(const TensorDictSpec& spec,
   return absl::OkStatus();
 }
 
+// `leaf` has n rows of these bytes, of one dimension or without gaps, where
+// `device` reaches them.
+bool Takes(const BoundLeaf& leaf, DType dtype, int64_t width, int64_t n,
+           Device device) {
+  return leaf.is_writable && leaf.dtype == dtype && leaf.width == width &&
+         leaf.rows == n && leaf.device == device &&
+         (leaf.is_flat || leaf.strides[1] == 0);
+}
+
+absl::Status Unfit(const BoundLeaf& got, const TensorDictSpec::Leaf& leaf,
+                   int64_t width, int64_t n, Device device) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "Storage::ReadInto: place of \"", leaf.key, "\": got ", got.rows,
+      got.is_writable ? " writable" : " read-only", " rows of ", got.width,
+      " bytes of ", DTypeName(got.dtype), " on ", got.device.ToString(),
+      got.is_flat || got.strides[1] == 0 ? "" : " in two dimensions", ", want ",
+      n, " writable rows of ", width, " bytes of ", DTypeName(leaf.spec.dtype),
+      " on ", device.ToString(), " in one; bind a batch [", n, "] to write"));
+}
+
 }  // namespace
 
 ReadPlaces& ReadPlaces::OfThread() {
@@ -49,16 +70,24 @@ ReadPlaces& ReadPlaces::OfThread() {
   return places;
 }
 
-void ReadPlaces::PassCaches(int64_t bytes) {
+void ReadPlaces::Add(size_t leaf, std::byte* data, int64_t stride,
+                     int64_t width) {
+  leaves.push_back({leaf, data, stride});
+  widths_.push_back(width);
+}
+
+void ReadPlaces::PassCaches(int64_t rows) {
   // From here on the next batch has pushed this one out of the caches before it
   // is read, where several are used in turn. Copy and a pass over the batch
   // were measured together (docs/lab/2026-11-performance-notebook.md).
   constexpr int64_t kBatchBytes = int64_t{8} << 20;
   constexpr int64_t kRowBytes = int64_t{4} << 10;
-  if (bytes < kBatchBytes) return;
+  const int64_t row_bytes =
+      std::accumulate(widths_.begin(), widths_.end(), int64_t{0});
+  if (row_bytes * rows < kBatchBytes) return;
   for (size_t i = 0; i < leaves.size(); ++i) {
-    leaves[i].past_caches = extents_[i].width >= kRowBytes &&
-                            extents_[i].stride == extents_[i].width;
+    leaves[i].past_caches =
+        widths_[i] >= kRowBytes && leaves[i].stride == widths_[i];
   }
 }
 
@@ -66,31 +95,29 @@ void ReadPlaces::PassCaches(int64_t bytes) {
 bool ReadPlaces::UseTensors(const Source& source, const Shape& batch_shape,
                             absl::Span<const size_t> numbers) {
   leaves.clear();
+  widths_.clear();
   extents_.clear();
   const ReuseRules rules = RulesToTakeRows(source.device);
-  int64_t row_bytes = 0;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor* const tensor = tensors_[i];
     const size_t leaf = numbers.empty() ? i : numbers[i];
     const LeafSpec& want = source.spec.leaves()[leaf].spec;
     if (tensor == nullptr ||
-        !MayReuse(*tensor, want.dtype, batch_shape, want.shape, rules) ||
-        (source.table != nullptr && source.table->Holds(*tensor))) {
+        !MayReuse(*tensor, want.dtype, batch_shape, want.shape, rules)) {
       return false;
     }
     const ByteExtent extent = ByteExtent::Of(*tensor, 1);
-    leaves.push_back({leaf, tensor->raw_data(), extent.stride});
+    Add(leaf, tensor->raw_data(), extent.stride, extent.width);
     extents_.push_back(extent);
-    row_bytes += extent.width;
   }
-  PassCaches(row_bytes * batch_shape[0]);
+  PassCaches(batch_shape[0]);
   return LieApart(extents_);
 }
 
-bool ReadPlaces::FindIn(const Source& source, const SpecTree& tree, int64_t n,
+bool ReadPlaces::FindIn(const Source& source, int64_t n,
                         const TensorDict& out) {
   const Shape batch_shape = {n};
-  return out.batch_shape() == batch_shape && tree.Find(out, &tensors_) &&
+  return out.batch_shape() == batch_shape && source.tree.Find(out, &tensors_) &&
          UseTensors(source, batch_shape, {});
 }
 
@@ -108,48 +135,110 @@ bool ReadPlaces::FindSomeIn(const Source& source, int64_t n,
   return UseTensors(source, batch_shape, numbers_);
 }
 
-absl::Status ReadPlaces::Find(const RowTable& table, const SpecTree& tree,
-                              int64_t n, const LeafKeys& keys,
-                              const TensorDict* out) {
-  return FindAll({table.spec(), table.device(), &table}, tree, n, keys, out);
+absl::Status ReadPlaces::Find(const Source& source, int64_t n,
+                              const ReadRequest& request) {
+  fresh_.reset();
+  if (request.out == nullptr) {
+    return UseBound(source, n, request.leaves, request.places);
+  }
+  return request.keys ? FindSome(source, n, *request.keys, *request.out)
+                      : FindAll(source, n, *request.out);
 }
 
-absl::Status ReadPlaces::FindOnHost(const TensorDictSpec& spec,
-                                    const SpecTree& tree, int64_t n,
-                                    const LeafKeys& keys,
-                                    const TensorDict* out) {
-  return FindAll({spec, Device::Cpu()}, tree, n, keys, out);
-}
-
-absl::Status ReadPlaces::FindAll(const Source& source, const SpecTree& tree,
-                                 int64_t n, const LeafKeys& keys,
-                                 const TensorDict* out) {
-  fresh.reset();
-  if (keys) return FindSome(source, n, *keys, out);
-  if (FindIn(source, tree, n, *out)) return absl::OkStatus();
-  RILL_ASSIGN_OR_RETURN(fresh,
+absl::Status ReadPlaces::FindAll(const Source& source, int64_t n,
+                                 const TensorDict& out) {
+  if (FindIn(source, n, out)) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(fresh_,
                         source.spec.Empty({n}, RowMemory(source.device)));
-  if (FindIn(source, tree, n, *fresh)) return absl::OkStatus();
+  if (FindIn(source, n, *fresh_)) return absl::OkStatus();
   return absl::InternalError("Storage::Read: made an unfit batch");
 }
 
 absl::Status ReadPlaces::FindSome(const Source& source, int64_t n,
                                   absl::Span<const std::string> keys,
-                                  const TensorDict* out) {
+                                  const TensorDict& out) {
   RILL_RETURN_IF_ERROR(NumbersOf(source.spec, keys, &numbers_));
-  if (FindSomeIn(source, n, *out)) return absl::OkStatus();
+  if (FindSomeIn(source, n, out)) return absl::OkStatus();
   TensorDictSpec some;
   for (const size_t i : numbers_) {
     const TensorDictSpec::Leaf& leaf = source.spec.leaves()[i];
     RILL_RETURN_IF_ERROR(some.Set(leaf.key, leaf.spec));
   }
-  RILL_ASSIGN_OR_RETURN(fresh, some.Empty({n}, RowMemory(source.device)));
-  if (FindSomeIn(source, n, *fresh)) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(fresh_, some.Empty({n}, RowMemory(source.device)));
+  if (FindSomeIn(source, n, *fresh_)) return absl::OkStatus();
   return absl::InternalError("Storage::ReadLeaves: made an unfit batch");
 }
 
-void ReadPlaces::Finish(TensorDict* out) {
-  if (fresh) *out = *std::exchange(fresh, std::nullopt);
+absl::Status ReadPlaces::UseBound(const Source& source, int64_t n,
+                                  absl::Span<const size_t> numbers,
+                                  absl::Span<const BoundLeaf> bound) {
+  leaves.clear();
+  widths_.clear();
+  const auto& all = source.spec.leaves();
+  if (bound.size() != numbers.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Storage::ReadInto: places: got ", bound.size(),
+                     ", want one for each of ", numbers.size(), " leaves"));
+  }
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const size_t leaf = numbers[i];
+    if (leaf >= all.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("Storage::ReadInto: leaves: got number ", leaf,
+                       ", want one below ", all.size()));
+    }
+    const int64_t width =
+        all[leaf].spec.shape.num_elements() * DTypeSize(all[leaf].spec.dtype);
+    if (!Takes(bound[i], all[leaf].spec.dtype, width, n, source.device)) {
+      return Unfit(bound[i], all[leaf], width, n, source.device);
+    }
+    Add(leaf, bound[i].data, bound[i].is_flat ? width : bound[i].strides[0],
+        width);
+  }
+  PassCaches(n);
+  return absl::OkStatus();
+}
+
+void ReadPlaces::Bind(const Source& source, int64_t n,
+                      BoundPlaces* bound) const {
+  bound->leaves.clear();
+  bound->places.clear();
+  bound->keys.resize(leaves.size());
+  bound->has_all = leaves.size() == source.spec.leaves().size();
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const LeafBatch& place = leaves[i];
+    const TensorDictSpec::Leaf& leaf = source.spec.leaves()[place.leaf];
+    bound->leaves.push_back(place.leaf);
+    bound->places.push_back({.data = place.data,
+                             .strides = {place.stride, 0},
+                             .width = widths_[i],
+                             .is_flat = place.stride == widths_[i],
+                             .dtype = leaf.spec.dtype,
+                             .device = source.device,
+                             .is_writable = true,
+                             .rows = n});
+    bound->keys[i] = leaf.key;
+  }
+}
+
+void ReadPlaces::FindNone() {
+  leaves.clear();
+  widths_.clear();
+  fresh_.emplace(Shape({0}));
+}
+
+void ReadPlaces::Finish(const ReadRequest& request) {
+  if (fresh_ && request.out != nullptr) *request.out = *std::move(fresh_);
+  fresh_.reset();
+}
+
+absl::Status ReadFrom(const Storage& storage, absl::Span<const Slot> slots,
+                      const ReadRequest& request) {
+  if (request.out == nullptr) {
+    return storage.ReadInto(slots, request.leaves, request.places);
+  }
+  return request.keys ? storage.ReadLeaves(slots, *request.keys, request.out)
+                      : storage.Read(slots, request.out);
 }
 
 }  // namespace rill::storage_internal

@@ -9,63 +9,94 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
+#include "rill/slots/slot.h"
 #include "rill/storage/batch_leaves.h"
-#include "rill/storage/row_table.h"
+#include "rill/storage/row_layout.h"
+#include "rill/storage/storage.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/spec_tree.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::storage_internal {
 
+// A read asks for a batch, or for rows in leaves that are bound.
+struct ReadRequest {
+  absl::string_view caller;
+  TensorDict* out = nullptr;             // Null: places are bound.
+  LeafKeys keys = std::nullopt;          // Of `out`; without them all leaves.
+  absl::Span<const size_t> leaves = {};  // Storage::ReadInto's.
+  absl::Span<const BoundLeaf> places = {};
+};
+
+// Leaves that are bound, as Storage::ReadInto takes them.
+struct BoundPlaces {
+  std::vector<size_t> leaves;
+  std::vector<BoundLeaf> places;
+  std::vector<std::string> keys;
+  bool has_all = false;  // Leaves of the rows.
+
+  LeafKeys wanted() const { return has_all ? LeafKeys() : LeafKeys(keys); }
+};
+
 // Where rows that are read go: the tensors of the caller's batch, reused where
-// they fit, or those of a new one.
+// they fit, those of a new one, or leaves that somebody else has bound.
 // Thread-safety: thread-compatible.
 struct ReadPlaces {
+  // Rows of `spec` on `device`.
+  struct Source {
+    const TensorDictSpec& spec;
+    const SpecTree& tree;  // Of `spec`.
+    Device device;
+  };
+
   // Kept so that a thread's reads stop allocating.
   static ReadPlaces& OfThread();
 
-  // Gives every leaf of `table`, or those of `keys` where there are any, a
-  // place for n rows. `out` is not changed yet. Errors as Storage::ReadLeaves.
-  absl::Status Find(const RowTable& table, const SpecTree& tree, int64_t n,
-                    const LeafKeys& keys, const TensorDict* out);
-  // The same for rows of host memory that are in no table.
-  absl::Status FindOnHost(const TensorDictSpec& spec, const SpecTree& tree,
-                          int64_t n, const LeafKeys& keys,
-                          const TensorDict* out);
+  // Gives the leaves that are asked for places for n rows. request.out is not
+  // changed yet. Errors as Storage::ReadLeaves and ReadInto.
+  absl::Status Find(const Source& source, int64_t n,
+                    const ReadRequest& request);
+  // The same places, for another storage to read into, and their keys.
+  void Bind(const Source& source, int64_t n, BoundPlaces* bound) const;
+  // The same where nothing is known of the rows, and none is read.
+  void FindNone();
   // After the copy, where all went well.
-  void Finish(TensorDict* out);
+  void Finish(const ReadRequest& request);
 
   std::vector<LeafBatch> leaves;
-  std::optional<TensorDict> fresh;
 
  private:
-  // Rows of `spec` on `device`; those of `table`, or of none.
-  struct Source {
-    const TensorDictSpec& spec;
-    Device device;
-    const RowTable* table = nullptr;
-  };
-  absl::Status FindAll(const Source& source, const SpecTree& tree, int64_t n,
-                       const LeafKeys& keys, const TensorDict* out);
+  absl::Status FindAll(const Source& source, int64_t n, const TensorDict& out);
+  absl::Status UseBound(const Source& source, int64_t n,
+                        absl::Span<const size_t> numbers,
+                        absl::Span<const BoundLeaf> bound);
   absl::Status FindSome(const Source& source, int64_t n,
                         absl::Span<const std::string> keys,
-                        const TensorDict* out);
+                        const TensorDict& out);
   // Makes places of tensors_, one for each leaf, or for those of `numbers`.
   bool UseTensors(const Source& source, const Shape& batch_shape,
                   absl::Span<const size_t> numbers);
-  bool FindIn(const Source& source, const SpecTree& tree, int64_t n,
-              const TensorDict& out);
+  bool FindIn(const Source& source, int64_t n, const TensorDict& out);
   bool FindSomeIn(const Source& source, int64_t n, const TensorDict& out);
-  // Chooses how a batch of so many bytes is written.
-  void PassCaches(int64_t bytes);
+  void Add(size_t leaf, std::byte* data, int64_t stride, int64_t width);
+  // Chooses how the batch is written.
+  void PassCaches(int64_t rows);
 
+  std::optional<TensorDict> fresh_;
   std::vector<const Tensor*> tensors_;  // The batch's.
   std::vector<ByteExtent> extents_;     // Where those lie.
+  std::vector<int64_t> widths_;         // Of a row, one for each of `leaves`.
   std::vector<size_t> numbers_;         // Of the leaves of `keys`.
 };
+
+// Reads from a storage what the request asks for.
+absl::Status ReadFrom(const Storage& storage, absl::Span<const Slot> slots,
+                      const ReadRequest& request);
 
 }  // namespace rill::storage_internal
 

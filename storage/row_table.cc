@@ -208,7 +208,7 @@ absl::StatusOr<TensorDict> RowTable::View(SlotRange range) const {
     const int64_t first = range.count == 0 ? 0 : layout_.RowOf(range.first);
     RILL_ASSIGN_OR_RETURN(
         Tensor tensor,
-        Tensor::View(buffer_, leaf.spec.dtype, shape,
+        Tensor::View(lent_, leaf.spec.dtype, shape,
                      field.offset + first * field.stride, strides));
     RILL_RETURN_IF_ERROR(view.Set(leaf.key, std::move(tensor)));
   }

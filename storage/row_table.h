@@ -58,8 +58,8 @@ class RowTable {
   bool Reaches(const Tensor& tensor) const {
     return device().is_cpu() ? tensor.is_host() : tensor.device() == device();
   }
-  // The tensor lies in the table's own bytes, as leases do.
-  bool Holds(const Tensor& tensor) const { return tensor.buffer() == buffer_; }
+  // The tensor is of a View: it lies in the table's own bytes.
+  bool Holds(const Tensor& tensor) const { return tensor.buffer() == lent_; }
 
   // Leaves that are not stored as such, or null. A Write that was not planned
   // there may be RESOURCE_EXHAUSTED.
@@ -82,7 +82,8 @@ class RowTable {
   // Rows of leaf `leaf` as a new tensor [n, ...] in host memory.
   absl::StatusOr<Tensor> ReadToHost(absl::Span<const Slot> slots,
                                     size_t leaf) const;
-  // A run of slots of one lane in place, [count, ...]. FAILED_PRECONDITION
+  // A run of slots of one lane in place, [count, ...], of lent memory
+  // (Buffer::Lend). FAILED_PRECONDITION
   // names a leaf that is not stored as such.
   absl::StatusOr<TensorDict> View(SlotRange range) const;
 
@@ -94,6 +95,7 @@ class RowTable {
             layout_.fields().begin(), layout_.fields().end(),
             [](const RowField& field) { return field.width > 0; }))),
         buffer_(std::move(buffer)),
+        lent_(Buffer::Lend(buffer_)),
         stream_(std::move(stream)),
         next_(std::move(next)) {}
 
@@ -127,6 +129,7 @@ class RowTable {
   const RowLayout layout_;
   const size_t num_stored_;  // Fields that have bytes.
   const std::shared_ptr<Buffer> buffer_;
+  const std::shared_ptr<Buffer> lent_;  // What views are of.
   const Stream stream_;
   const std::unique_ptr<NextRows> next_;
   // One copy at a time on a device, so that a failure of the stream is told to

@@ -3,6 +3,7 @@
 #define RILL_STORAGE_STORAGE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "rill/flow/sink.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -80,7 +82,7 @@ struct PositionRows {
 
 // A run of stored rows seen in place, without a copy: valid until the next
 // write to one of its slots, a Clear or a Load. The memory stays as long as the
-// lease does.
+// lease does. It is lent (Buffer::Lend): no Read writes there.
 // Thread-safety: thread-compatible; whoever reads the rows sees to it that
 // nobody writes them meanwhile, valid() tells after.
 class SlotLease {
@@ -168,6 +170,18 @@ class Storage {
   virtual absl::Status ReadLeaves(absl::Span<const Slot> slots,
                                   absl::Span<const std::string> keys,
                                   TensorDict* out) const = 0;
+
+  // Copies rows to leaves that are bound already, by whom they are used again
+  // and again: of leaf leaves[i] of spec(), the row of slots[k] to row k of
+  // places[i]. Nothing is looked up, made or kept. The places are those of a
+  // batch [n] that a BoundRows has bound to be written, each leaf once.
+  // INVALID_ARGUMENT names the leaf and both sides where number, rows, width,
+  // dtype or device are others, or a place is read-only; FAILED_PRECONDITION
+  // where rows have ragged leaves; OUT_OF_RANGE as Read. With an error the rows
+  // of the places are unspecified.
+  virtual absl::Status ReadInto(absl::Span<const Slot> slots,
+                                absl::Span<const size_t> leaves,
+                                absl::Span<const BoundLeaf> places) const = 0;
 
   // Enqueues a Read on `stream` and goes on before a row is copied. `out` has
   // its tensors when this returns and their values when the event is reached.

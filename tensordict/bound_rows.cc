@@ -88,7 +88,9 @@ bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
       IsReached(tensor, rules.memory) &&
       (rules.memory.memory_kind != MemoryKind::kPinned || tensor.is_pinned());
   return HasLayout(tensor, dtype, batch_shape, row_shape) &&
-         tensor.is_writable() && lies_right &&
+         tensor.is_writable() && !tensor.buffer()->is_lent() && lies_right &&
+         !(rules.keep_files &&
+           tensor.memory_kind() == MemoryKind::kMappedFile) &&
          HasWritableLayout(tensor, batch_shape.rank(), rules.allow_strides) &&
          (rules.is_passed_in || tensor.buffer().use_count() == 1);
 }
@@ -125,10 +127,11 @@ absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
                                             const ReuseRules& rules) {
   BoundRows rows;
   std::vector<std::string> keys;
-  for (const Leaf& leaf : leaves) {
+  for (Leaf& leaf : leaves) {
     RILL_RETURN_IF_ERROR(CheckKey(leaf.key)) << caller;
     keys.push_back(leaf.key);
     rows.writes_ = rows.writes_ || leaf.use != LeafUse::kRead;
+    if (!leaf.rules) leaf.rules = rules;
   }
   const std::set<std::string> distinct(keys.begin(), keys.end());
   if (distinct.size() != keys.size()) {
@@ -137,7 +140,6 @@ absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
   }
   rows.caller_ = std::move(caller);
   rows.leaves_ = std::move(leaves);
-  rows.rules_ = rules;
   rows.tree_.emplace(keys);
   rows.bound_.resize(rows.leaves_.size());
   rows.extents_.resize(rows.leaves_.size());
@@ -159,12 +161,13 @@ absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
         found->shape().ToString(), ", want ", DTypeName(leaf.dtype),
         batch_shape_.Concat(leaf.shape).ToString()));
   }
-  if (IsReached(*found, rules_.memory)) return absl::OkStatus();
+  const Tensor::Options& memory = RulesOf(i).memory;
+  if (IsReached(*found, memory)) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(caller_, ": \"", leaf.key, "\" lies on ",
                    found->device().ToString(), ", want ",
-                   rules_.memory.memory_kind == MemoryKind::kDevice
-                       ? rules_.memory.device.ToString()
+                   memory.memory_kind == MemoryKind::kDevice
+                       ? memory.device.ToString()
                        : "host memory; copy it there first"));
 }
 
@@ -195,7 +198,7 @@ absl::StatusOr<Tensor> BoundRows::MakeFit(size_t i, const Tensor* found) {
   const Leaf& leaf = leaves_[i];
   if (leaf.use != LeafUse::kWrite) return found->Clone();
   return Tensor::Empty(leaf.dtype, batch_shape_.Concat(leaf.shape),
-                       rules_.memory);
+                       RulesOf(i).memory);
 }
 
 void BoundRows::Set(size_t i, const Tensor& tensor) {
@@ -214,8 +217,8 @@ void BoundRows::Set(size_t i, const Tensor& tensor) {
         rank == kMaxStridedRank ? bound.width * batch_shape_[1] : bound.width;
     return;
   }
-  for (int d = 0; d < rank && d < kMaxStridedRank; ++d) {
-    bound.strides[d] = tensor.strides_bytes()[d];
+  for (int d = 0; d < kMaxStridedRank; ++d) {
+    bound.strides[d] = d < rank ? tensor.strides_bytes()[d] : 0;
   }
 }
 
@@ -234,12 +237,13 @@ absl::Status BoundRows::BindLeaf(size_t i, const TensorDict& batch) {
     bound.device = found->device();
     return absl::OkStatus();
   }
-  const bool fits = leaf.use == LeafUse::kRead
-                        ? HasFittingLayout(*found, rank, rules_.allow_strides)
-                        : found != nullptr &&
-                              MayReuse(*found, leaf.dtype, batch_shape_,
-                                       leaf.shape, rules_) &&
-                              overlaps_[i] == 0;
+  const ReuseRules& rules = RulesOf(i);
+  const bool fits =
+      leaf.use == LeafUse::kRead
+          ? HasFittingLayout(*found, rank, rules.allow_strides)
+          : found != nullptr &&
+                MayReuse(*found, leaf.dtype, batch_shape_, leaf.shape, rules) &&
+                overlaps_[i] == 0;
   if (fits) {
     Set(i, *found);
   } else {
@@ -255,7 +259,7 @@ absl::Status BoundRows::BindLeaf(size_t i, const TensorDict& batch) {
 }
 
 absl::Status BoundRows::BindAll(const TensorDict& batch) {
-  tree_->Find(batch, &found_);
+  has_others_ = !tree_->Find(batch, &found_);
   if (writes_) FindOverlaps();
   for (size_t i = 0; i < leaves_.size(); ++i) {
     RILL_RETURN_IF_ERROR(BindLeaf(i, batch));

@@ -40,11 +40,14 @@ struct ReuseRules {
   bool is_passed_in = false;
   // Rows may lie at any distance from one another.
   bool allow_strides = false;
+  // Files are not written: a tensor in a mapped one does not do.
+  bool keep_files = false;
 };
 
 // The one rule of reuse: `tensor` may be written in place of a new one if
 // - its dtype and shape are the wanted ones,
-// - it is writable, and lies in memory that `rules` names,
+// - it is writable, no storage lent it (Storage::Lease), and it lies in memory
+//   that `rules` names,
 // - it is contiguous; or, where strides are allowed, each row is, and rows
 //   share no byte,
 // - nobody else holds its buffer, or the caller passed it in.
@@ -77,9 +80,10 @@ struct ByteExtent {
   bool SharesBytes(const ByteExtent& other) const;  // Where the ranges meet.
 };
 
-// A leaf whose rows are found: row i of a batch [n] is the `width` bytes at
-// data + i * strides[0]; row (i, j) of a batch [n, m] those at data +
-// i * strides[0] + j * strides[1]. The bytes of one row have no gaps.
+// A leaf whose rows are found. Row i of a batch [n] is the `width` bytes at
+// data + i * strides[0]. Row (i, j) of a batch [n, m] is those at
+// data + i * strides[0] + j * strides[1]. The bytes of one row have no gaps.
+// Storages gather into such leaves of any owner (Storage::ReadInto).
 // Thread-safety: thread-compatible; the bytes are the users' to synchronise.
 struct BoundLeaf {
   std::byte* data = nullptr;
@@ -131,6 +135,8 @@ class BoundRows {
     DType dtype = DType::kFloat32;
     Shape shape = {};  // Of a row.
     LeafUse use = LeafUse::kRead;
+    // Its own; without them those of the batch.
+    std::optional<ReuseRules> rules = std::nullopt;
   };
 
   BoundRows() = default;
@@ -152,6 +158,9 @@ class BoundRows {
   absl::Status Bind(const TensorDict& batch);
 
   const BoundLeaf& operator[](size_t i) const { return bound_[i]; }
+  absl::Span<const BoundLeaf> leaves() const { return bound_; }
+  // The batch that was bound last has entries beside the leaves.
+  bool has_others() const { return has_others_; }
   // The number of rows of the batch, over all its dimensions.
   int64_t rows() const { return rows_; }
 
@@ -164,12 +173,13 @@ class BoundRows {
   absl::StatusOr<Tensor> MakeFit(size_t i, const Tensor* found);
   void FindOverlaps();
   void Set(size_t i, const Tensor& tensor);
+  const ReuseRules& RulesOf(size_t i) const { return *leaves_[i].rules; }
 
   std::string caller_;
-  std::vector<Leaf> leaves_;
-  ReuseRules rules_;
+  std::vector<Leaf> leaves_;  // Each with rules.
   std::optional<SpecTree> tree_;
   bool writes_ = false;  // There is a leaf that is not only read.
+  bool has_others_ = false;
   Shape batch_shape_ = {};
   bool is_same_shape_ = false;  // As in the Bind before.
   int64_t rows_ = 0;

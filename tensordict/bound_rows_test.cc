@@ -166,6 +166,65 @@ TEST(BoundRowsTest, MemoryIsOfTheKindThatIsWanted) {
   EXPECT_TRUE(batch.Find("value")->is_pinned());
 }
 
+TEST(BoundRowsTest, LentMemoryIsNotWritten) {
+  const Tensor own = Iota<float>({3, 2});
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Tensor lent, Tensor::View(Buffer::Lend(own.buffer()), own.dtype(),
+                                      own.shape(), 0, own.strides_bytes()));
+  TensorDict batch = BatchOf(lent);
+  BoundRows rows = Bound(LeafUse::kWrite, {.is_passed_in = true});
+  ASSERT_THAT(rows.Bind(&batch), IsOk());
+  EXPECT_NE(rows[0].data, own.raw_data());
+  EXPECT_EQ(rows[0].data, BytesOf(batch));
+}
+
+TEST(BoundRowsTest, FilesAreWrittenUnlessTheyAreKept) {
+  std::vector<float> file(6);
+  const auto mapped =
+      Buffer::Wrap(file.data(), 6 * sizeof(float), Device::Cpu(),
+                   MemoryKind::kMappedFile, /*owner=*/nullptr);
+  const Tensor leaf = *Tensor::View(mapped, DType::kFloat32, {3, 2}, 0, {8, 4});
+  for (const bool keep_files : {false, true}) {
+    TensorDict batch = BatchOf(leaf);
+    BoundRows rows = Bound(LeafUse::kWrite,
+                           {.is_passed_in = true, .keep_files = keep_files});
+    ASSERT_THAT(rows.Bind(&batch), IsOk());
+    EXPECT_EQ(rows[0].data == leaf.raw_data(), !keep_files);
+  }
+}
+
+TEST(BoundRowsTest, ALeafMayHaveRulesOfItsOwn) {
+  const Tensor columns = Iota<float>({3, 4});
+  TensorDict batch({3});
+  ASSERT_THAT(batch.Set("any", *columns.Select(1, 0)), IsOk());
+  ASSERT_THAT(batch.Set("flat", *columns.Select(1, 1)), IsOk());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      BoundRows rows,
+      BoundRows::Create("Test",
+                        {{"any", DType::kFloat32, {}, LeafUse::kWrite},
+                         {"flat",
+                          DType::kFloat32,
+                          {},
+                          LeafUse::kWrite,
+                          ReuseRules{.is_passed_in = true}}},
+                        {.is_passed_in = true, .allow_strides = true}));
+  ASSERT_THAT(rows.Bind(&batch), IsOk());
+  EXPECT_EQ(rows[0].data, columns.raw_data());
+  EXPECT_FALSE(rows[0].is_flat);
+  EXPECT_NE(rows[1].data, columns.raw_data() + sizeof(float));
+  EXPECT_TRUE(rows[1].is_flat);
+}
+
+TEST(BoundRowsTest, TellsWhetherTheBatchHasOtherEntries) {
+  TensorDict batch = BatchOf(Iota<float>({3, 2}));
+  BoundRows rows = Bound(LeafUse::kRead);
+  ASSERT_THAT(rows.Bind(batch), IsOk());
+  EXPECT_FALSE(rows.has_others());
+  ASSERT_THAT(batch.Set("next/value", Iota<float>({3, 2})), IsOk());
+  ASSERT_THAT(rows.Bind(batch), IsOk());
+  EXPECT_TRUE(rows.has_others());
+}
+
 // --- Strides -----------------------------------------------------------------
 
 TEST(BoundRowsTest, RowsMayHaveAnyOuterStride) {

@@ -76,4 +76,14 @@ absl::Status WatchedStorage::ReadLeaves(absl::Span<const Slot> slots,
   return inner_->ReadLeaves(slots, keys, out);
 }
 
+absl::Status WatchedStorage::ReadInto(
+    absl::Span<const Slot> slots, absl::Span<const size_t> leaves,
+    absl::Span<const BoundLeaf> places) const {
+  const TensorDictSpec rows = spec();
+  std::vector<std::string> keys;
+  for (const size_t leaf : leaves) keys.push_back(rows.leaves()[leaf].key);
+  Note(slots, std::move(keys));
+  return inner_->ReadInto(slots, leaves, places);
+}
+
 }  // namespace rill

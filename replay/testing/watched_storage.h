@@ -2,6 +2,7 @@
 #ifndef RILL_REPLAY_TESTING_WATCHED_STORAGE_H_
 #define RILL_REPLAY_TESTING_WATCHED_STORAGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 #include "rill/storage/storage.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -65,6 +67,9 @@ class WatchedStorage final : public Storage {
   absl::Status ReadLeaves(absl::Span<const Slot> slots,
                           absl::Span<const std::string> keys,
                           TensorDict* out) const override;
+  absl::Status ReadInto(absl::Span<const Slot> slots,
+                        absl::Span<const size_t> leaves,
+                        absl::Span<const BoundLeaf> places) const override;
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override {
     return inner_->Lease(range);
   }

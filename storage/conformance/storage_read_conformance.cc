@@ -4,18 +4,23 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -199,6 +204,94 @@ TEST_P(StorageConformanceTest, ReadWritesRowsAtAnyDistance) {
                              .Rows({1, 2, 3, 0})
                              .Select({"action", "next/observation"})));
   }
+}
+
+// The leaves of `out`, [n], bound to be written, in the order of the rows'.
+absl::StatusOr<BoundRows> BindRows(const TensorDictSpec& spec, Device device,
+                                   TensorDict* out) {
+  std::vector<BoundRows::Leaf> leaves;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    leaves.push_back(
+        {leaf.key, leaf.spec.dtype, leaf.spec.shape, LeafUse::kWrite});
+  }
+  auto bound = BoundRows::Create("BindRows", std::move(leaves),
+                                 {.memory = MemoryOf(device),
+                                  .is_passed_in = true,
+                                  .allow_strides = true});
+  RILL_RETURN_IF_ERROR(bound.status());
+  RILL_RETURN_IF_ERROR(bound->Bind(out));
+  return bound;
+}
+
+std::vector<size_t> AllLeaves(const TensorDictSpec& spec) {
+  std::vector<size_t> leaves(spec.leaves().size());
+  std::iota(leaves.begin(), leaves.end(), 0);
+  return leaves;
+}
+
+TEST_P(StorageConformanceTest, ReadIntoFillsLeavesThatAreBound) {
+  auto subject = Make(6, 2);
+  subject->ExtendAll(3);
+  const Storage& storage = subject->storage();
+  const TensorDictSpec spec = storage.spec();
+  const std::vector<Slot> slots = {5, 4, 0, 4};
+  const TensorDict want = subject->oracle().Rows(slots);
+  for (TensorDict out : {ColumnsLike(want, storage.device()),
+                         FramesLike(want, storage.device()), TensorDict({4})}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const BoundRows bound,
+                              BindRows(spec, storage.device(), &out));
+    RILL_ASSERT_OK(storage.ReadInto(slots, AllLeaves(spec), bound.leaves()));
+    RILL_EXPECT_OK(out.CheckEqual(want));
+    // Some of them, in another order.
+    const std::vector<size_t> some = {2, 0};
+    const std::vector<Slot> others = {1, 2, 3, 0};
+    RILL_ASSERT_OK(storage.ReadInto(others, some, {{bound[2], bound[0]}}));
+    TensorDict after = want;
+    for (const size_t leaf : some) {
+      const std::string& key = spec.leaves()[leaf].key;
+      RILL_ASSERT_OK(after.Set(key, *subject->oracle().Rows(others).Get(key)));
+    }
+    RILL_EXPECT_OK(out.CheckEqual(after));
+  }
+  RILL_EXPECT_OK(storage.ReadInto(slots, {}, {}));
+}
+
+TEST_P(StorageConformanceTest, ReadIntoRefusesLeavesThatDoNotFit) {
+  auto subject = Make(6, 2);
+  subject->ExtendAll(3);
+  const Storage& storage = subject->storage();
+  const TensorDictSpec spec = storage.spec();
+  TensorDict out({2});
+  RILL_ASSERT_OK_AND_ASSIGN(const BoundRows bound,
+                            BindRows(spec, storage.device(), &out));
+  const std::string& first = spec.leaves()[0].key;
+  const auto refuses = [&](std::vector<Slot> slots, std::vector<size_t> leaves,
+                           std::vector<BoundLeaf> places,
+                           const std::string& text) {
+    EXPECT_THAT(storage.ReadInto(slots, leaves, places),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+  };
+  BoundLeaf leaf = bound[0];
+  refuses({0, 1}, {0, 1}, {leaf}, "got 1, want one for each of 2 leaves");
+  refuses({0, 1}, {99}, {leaf}, "number 99");
+  refuses({0, 1, 2}, {0}, {leaf}, "\"" + first + "\": got 2 writable rows");
+  leaf.is_writable = false;
+  refuses({0, 1}, {0}, {leaf}, "read-only");
+  leaf = bound[0];
+  leaf.dtype = DType::kUInt16;
+  refuses({0, 1}, {0}, {leaf}, "uint16");
+  leaf = bound[0];
+  leaf.width += 1;
+  refuses({0, 1}, {0}, {leaf}, "bytes");
+  leaf = bound[0];
+  leaf.device = Device::Fake(7);
+  refuses({0, 1}, {0}, {leaf}, "fake:7");
+  leaf = bound[0];
+  leaf.is_flat = false;
+  leaf.strides[1] = 8;
+  refuses({0, 1}, {0}, {leaf}, "in two dimensions");
+  EXPECT_THAT(storage.ReadInto({0, 6}, {0}, {bound[0]}),
+              StatusIs(absl::StatusCode::kOutOfRange));
 }
 
 TEST_P(StorageConformanceTest, ReadReplacesTensorsWhoseRowsOverlap) {

@@ -18,7 +18,8 @@ namespace rill {
 using storage_internal::BatchAssembly;
 using storage_internal::kMaxLanes;
 using storage_internal::kMaxSlots;
-using storage_internal::LeafKeys;
+using storage_internal::ReadFrom;
+using storage_internal::ReadRequest;
 
 namespace {
 
@@ -203,8 +204,8 @@ absl::Status EnsembleStorage::State::CheckLive(absl::string_view caller,
 
 size_t EnsembleStorage::State::Split(absl::Span<const Slot> slots, Parts* parts,
                                      size_t* only) const {
-  parts->resize(size());
-  for (Part& part : *parts) {
+  parts->members.resize(size());
+  for (Part& part : parts->members) {
     part.slots.clear();
     part.places.clear();
   }
@@ -250,83 +251,81 @@ void EnsembleStorage::State::GiveBack(Parts parts) const {
   unused.push_back(std::move(parts));
 }
 
-absl::Status EnsembleStorage::State::ReadMember(size_t member,
-                                                absl::Span<const Slot> slots,
-                                                const LeafKeys& keys,
-                                                TensorDict* out) const {
-  return keys ? members[member]->ReadLeaves(slots, *keys, out)
-              : members[member]->Read(slots, out);
-}
-
-absl::Status EnsembleStorage::State::ReadSome(absl::string_view caller,
-                                              absl::Span<const Slot> slots,
-                                              const LeafKeys& keys,
-                                              TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
-  if (size() == 1) return ReadMember(0, slots, keys, out);
-  if (slots.empty()) return ReadMember(KnownMember(), slots, keys, out);
-  RILL_RETURN_IF_ERROR(CheckSlots(caller, slots));
+absl::Status EnsembleStorage::State::ReadRows(
+    absl::Span<const Slot> slots, const ReadRequest& request) const {
+  if (size() == 1) return ReadFrom(*members[0], slots, request);
+  if (slots.empty()) return ReadFrom(*members[KnownMember()], slots, request);
+  RILL_RETURN_IF_ERROR(CheckSlots(request.caller, slots));
   Parts parts = TakeParts();
-  const absl::Status status = ReadParts(caller, slots, keys, &parts, out);
+  const absl::Status status = ReadParts(slots, request, &parts);
   GiveBack(std::move(parts));
   return status;
 }
 
-absl::Status EnsembleStorage::State::ReadParts(absl::string_view caller,
-                                               absl::Span<const Slot> slots,
-                                               const LeafKeys& keys,
-                                               Parts* parts,
-                                               TensorDict* out) const {
+absl::StatusOr<std::shared_ptr<const BatchAssembly>>
+EnsembleStorage::State::KnownAssembly() const {
+  std::shared_ptr<const BatchAssembly> known = Assembly();
+  if (known != nullptr) return known;
+  return BatchAssembly::Create(members[KnownMember()]->spec(),
+                               members[0]->device());
+}
+
+absl::Status EnsembleStorage::State::ReadParts(absl::Span<const Slot> slots,
+                                               const ReadRequest& request,
+                                               Parts* parts) const {
+  const auto n = static_cast<int64_t>(slots.size());
   size_t only = 0;
-  const size_t used = Split(slots, parts, &only);
+  const bool is_whole = Split(slots, parts, &only) == 1;
+  std::shared_ptr<const BatchAssembly> known;
+  if (!is_whole) {
+    RILL_ASSIGN_OR_RETURN(known, KnownAssembly());
+    RILL_RETURN_IF_ERROR(parts->places.Find(known->source(), n, request));
+    parts->places.Bind(known->source(), n, &parts->bound);
+  }
   for (size_t i = 0; i < size(); ++i) {
     Part& part = (*parts)[i];
     if (part.slots.empty()) continue;
+    const ReadRequest of_part = {.caller = request.caller,
+                                 .out = &part.rows,
+                                 .keys = parts->bound.wanted()};
     const absl::Status status =
-        ReadMember(i, part.slots, keys, used == 1 ? out : &part.rows);
+        ReadFrom(*members[i], part.slots, is_whole ? request : of_part);
     if (status.ok()) continue;
     if (absl::IsOutOfRange(status)) {
-      RILL_RETURN_IF_ERROR(CheckLive(caller, slots, *parts));
+      RILL_RETURN_IF_ERROR(CheckLive(request.caller, slots, *parts));
     }
     return Explained(i, status);
   }
-  if (used == 1) return absl::OkStatus();
-  return Assemble(static_cast<int64_t>(slots.size()), keys, *parts, out);
-}
-
-absl::Status EnsembleStorage::State::Assemble(int64_t n, const LeafKeys& keys,
-                                              const Parts& parts,
-                                              TensorDict* out) const {
-  std::shared_ptr<const BatchAssembly> known = Assembly();
-  if (known == nullptr) {
-    // The first write is published, and has not returned.
-    RILL_ASSIGN_OR_RETURN(known,
-                          BatchAssembly::Create(members[KnownMember()]->spec(),
-                                                members[0]->device()));
-  }
-  TensorDict fresh;
-  TensorDict* batch = out;
-  if (!known->Fits(n, keys, lent.All(), *out)) {
-    RILL_ASSIGN_OR_RETURN(fresh, known->MakeBatch(n, keys));
-    batch = &fresh;
-  }
-  for (const Part& part : parts) {
+  if (is_whole) return absl::OkStatus();
+  for (const Part& part : parts->members) {
     if (part.slots.empty()) continue;
-    RILL_RETURN_IF_ERROR(known->Put(part.rows, part.places, keys, batch));
+    RILL_RETURN_IF_ERROR(
+        known->Put(part.rows, part.places, parts->places.leaves));
   }
-  if (batch == &fresh) *out = std::move(fresh);
+  parts->places.Finish(request);
   return absl::OkStatus();
 }
 
 absl::Status EnsembleStorage::Read(absl::Span<const Slot> slots,
                                    TensorDict* out) const {
-  return state_->ReadSome("Storage::Read", slots, std::nullopt, out);
+  RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
+  return state_->ReadRows(slots, {.caller = "Storage::Read", .out = out});
 }
 
 absl::Status EnsembleStorage::ReadLeaves(absl::Span<const Slot> slots,
                                          absl::Span<const std::string> keys,
                                          TensorDict* out) const {
-  return state_->ReadSome("Storage::ReadLeaves", slots, keys, out);
+  RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
+  return state_->ReadRows(
+      slots, {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+}
+
+absl::Status EnsembleStorage::ReadInto(
+    absl::Span<const Slot> slots, absl::Span<const size_t> leaves,
+    absl::Span<const BoundLeaf> places) const {
+  return state_->ReadRows(
+      slots,
+      {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
 }
 
 absl::StatusOr<SlotLease> EnsembleStorage::Lease(SlotRange range) const {

@@ -2,6 +2,7 @@
 #ifndef RILL_STORAGE_ENSEMBLE_ENSEMBLE_STORAGE_H_
 #define RILL_STORAGE_ENSEMBLE_ENSEMBLE_STORAGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/types/span.h"
 #include "rill/device/device.h"
 #include "rill/storage/storage.h"
+#include "rill/tensordict/bound_rows.h"
 
 namespace rill {
 
@@ -87,6 +89,9 @@ class EnsembleStorage final : public Storage {
   absl::Status ReadLeaves(absl::Span<const Slot> slots,
                           absl::Span<const std::string> keys,
                           TensorDict* out) const override;
+  absl::Status ReadInto(absl::Span<const Slot> slots,
+                        absl::Span<const size_t> leaves,
+                        absl::Span<const BoundLeaf> places) const override;
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
   absl::Status AddObserver(WriteObserver* observer) override;

@@ -16,6 +16,7 @@
 #include "rill/storage/ensemble/ensemble_observers.h"
 #include "rill/storage/ensemble/ensemble_storage.h"
 #include "rill/storage/lane_rings.h"
+#include "rill/storage/read_places.h"
 #include "rill/storage/sharing/lent_buffers.h"
 #include "rill/storage/stored_rows.h"
 #include "rill/storage/tiered/batch_assembly.h"
@@ -32,7 +33,15 @@ struct EnsembleStorage::State {
     std::vector<int64_t> places;  // Of the slots that were asked for.
     TensorDict rows;
   };
-  using Parts = std::vector<Part>;
+  // Those of a call, one a member, and what a read works with.
+  struct Parts {
+    Part& operator[](size_t member) { return members[member]; }
+    const Part& operator[](size_t member) const { return members[member]; }
+
+    std::vector<Part> members;
+    storage_internal::ReadPlaces places;
+    storage_internal::BoundPlaces bound;
+  };
 
   State(std::vector<std::unique_ptr<Storage>> all, const Lanes& all_lanes);
   absl::Status AttachRelays();
@@ -68,17 +77,14 @@ struct EnsembleStorage::State {
   size_t KnownMember() const;
 
   // Reading.
-  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
-                        const storage_internal::LeafKeys& keys,
-                        TensorDict* out) const;
-  absl::Status ReadMember(size_t member, absl::Span<const Slot> slots,
-                          const storage_internal::LeafKeys& keys,
-                          TensorDict* out) const;
-  absl::Status ReadParts(absl::string_view caller, absl::Span<const Slot> slots,
-                         const storage_internal::LeafKeys& keys, Parts* parts,
-                         TensorDict* out) const;
-  absl::Status Assemble(int64_t n, const storage_internal::LeafKeys& keys,
-                        const Parts& parts, TensorDict* out) const;
+  absl::Status ReadRows(absl::Span<const Slot> slots,
+                        const storage_internal::ReadRequest& request) const;
+  absl::Status ReadParts(absl::Span<const Slot> slots,
+                         const storage_internal::ReadRequest& request,
+                         Parts* parts) const;
+  // The assembly, also where the first write is published and not returned.
+  absl::StatusOr<std::shared_ptr<const storage_internal::BatchAssembly>>
+  KnownAssembly() const;
   Parts TakeParts() const;
   void GiveBack(Parts parts) const;
 

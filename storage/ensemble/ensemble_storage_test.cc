@@ -394,6 +394,11 @@ class FailingMember final : public Storage {
                           TensorDict* out) const override {
     return rows_->ReadLeaves(slots, keys, out);
   }
+  absl::Status ReadInto(absl::Span<const Slot> slots,
+                        absl::Span<const size_t> leaves,
+                        absl::Span<const BoundLeaf> places) const override {
+    return rows_->ReadInto(slots, leaves, places);
+  }
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override {
     return rows_->Lease(range);
   }

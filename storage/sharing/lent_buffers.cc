@@ -31,13 +31,12 @@ void LentBuffers::Add(const TensorDict& rows) {
   }
 }
 
-std::vector<const Buffer*> LentBuffers::All() const {
-  absl::ReaderMutexLock lock(&mutex_);
-  return buffers_;
-}
-
 absl::StatusOr<TensorDict> LentBuffers::OwnRows(const TensorDict& rows) const {
-  const std::vector<const Buffer*> buffers = All();
+  std::vector<const Buffer*> buffers;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    buffers = buffers_;
+  }
   bool is_lent = false;
   if (!buffers.empty()) {
     rows.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {

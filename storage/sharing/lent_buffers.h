@@ -13,15 +13,14 @@
 namespace rill::storage_internal {
 
 // The memory that leases of other storages gave out, for one that is made of
-// them: a read must not be put there, and rows that lie there change under a
-// write that reads them more than once.
+// them: rows that lie there change under a write that reads them more than
+// once.
 // Thread-safety: thread-safe.
 // Cost: O(leaves x buffers); as many buffers as those storages have for rows.
 class LentBuffers {
  public:
   // The rows of a lease.
   void Add(const TensorDict& rows);
-  std::vector<const Buffer*> All() const;
   // `rows`, or a copy of them where one of their leaves lies in lent memory.
   absl::StatusOr<TensorDict> OwnRows(const TensorDict& rows) const;
 

@@ -4,19 +4,19 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "rill/device/buffer.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/storage/batch_leaves.h"
+#include "rill/storage/read_places.h"
+#include "rill/storage/row_layout.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/spec_tree.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::storage_internal {
@@ -36,28 +36,19 @@ class BatchAssembly {
 
   const TensorDictSpec& spec() const { return spec_; }
   int64_t row_bytes() const { return row_bytes_; }
-
-  // Whether a batch [n] of these leaves can be put together in `out`: one
-  // contiguous writable array a leaf on the device, of no buffer in `lent`.
-  bool Fits(int64_t n, const LeafKeys& keys,
-            absl::Span<const Buffer* const> lent, const TensorDict& out) const;
-  // A new one.
-  absl::StatusOr<TensorDict> MakeBatch(int64_t n, const LeafKeys& keys) const;
+  // For places in such batches.
+  ReadPlaces::Source source() const { return {spec_, tree_, device_}; }
 
   // Host memory for n rows that the device can copy from, to read into; empty
   // where that would be too much to keep, or cannot be had. `staging` keeps it.
   TensorDict HostRows(int64_t n, const LeafKeys& keys, Staging* staging) const;
 
-  // Row i of `rows` -> row places[i] of `batch`, for the leaves of `keys`.
+  // Row i of `rows` -> row places[i] of `batch`, for its leaves.
   absl::Status Put(const TensorDict& rows, absl::Span<const int64_t> places,
-                   const LeafKeys& keys, TensorDict* batch) const;
+                   absl::Span<const LeafBatch> batch) const;
 
  private:
   BatchAssembly(const TensorDictSpec& spec, Device device, Stream stream);
-
-  // False where a leaf is missing or there are others.
-  bool FindLeaves(const TensorDict& dict, const LeafKeys& keys,
-                  std::vector<const Tensor*>* tensors) const;
 
   const TensorDictSpec spec_;
   const SpecTree tree_;

@@ -14,7 +14,11 @@
 namespace rill {
 
 using storage_internal::BatchAssembly;
+using storage_internal::BoundPlaces;
+using storage_internal::LeafBatch;
 using storage_internal::LeafKeys;
+using storage_internal::ReadFrom;
+using storage_internal::ReadRequest;
 using storage_internal::TierMap;
 
 namespace {
@@ -97,54 +101,68 @@ TieredStorage::~TieredStorage() = default;
 // --- Reading -----------------------------------------------------------------
 
 absl::Status TieredStorage::State::ReadBelow(absl::Span<const Slot> slots,
-                                             const LeafKeys& keys,
-                                             TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(keys ? below->ReadLeaves(slots, *keys, out)
-                            : below->Read(slots, out));
+                                             const ReadRequest& request) const {
+  RILL_RETURN_IF_ERROR(ReadFrom(*below, slots, request));
   slow_rows += static_cast<int64_t>(slots.size());
-  bytes_fetched += out->size_bytes();
+  if (request.out != nullptr) {
+    bytes_fetched += request.out->size_bytes();
+  } else {
+    for (const BoundLeaf& leaf : request.places) {
+      bytes_fetched += leaf.width * leaf.rows;
+    }
+  }
   return absl::OkStatus();
 }
 
-absl::Status TieredStorage::State::ReadSome(absl::Span<const Slot> slots,
-                                            const LeafKeys& keys,
-                                            TensorDict* out) const {
-  const auto known = Assembly();
-  if (out == nullptr) return ReadBelow(slots, keys, out);
-  if (known == nullptr) {
-    RILL_RETURN_IF_ERROR(ReadBelow(slots, keys, out));
+absl::Status TieredStorage::State::ReadRows(absl::Span<const Slot> slots,
+                                            const ReadRequest& request) const {
+  std::shared_ptr<const BatchAssembly> known = Assembly();
+  if (known == nullptr && request.out != nullptr) {
+    RILL_RETURN_IF_ERROR(ReadBelow(slots, request));
+    TensorDict* const out = request.out;
     if (fast->device().is_cpu() || out->empty()) return absl::OkStatus();
     // The first write is published, and the fast tier has not heard of it.
     RILL_ASSIGN_OR_RETURN(*out, out->To(fast->device()));
     return absl::OkStatus();
   }
+  if (known == nullptr) {
+    RILL_ASSIGN_OR_RETURN(known,
+                          BatchAssembly::Create(below->spec(), fast->device()));
+  }
   Scratch scratch = TakeScratch();
   map.SplitRead(slots, &scratch.split);
-  absl::Status status;
-  if (scratch.split.hits.empty() && fast->device().is_cpu()) {
-    status = ReadBelow(slots, keys, out);
-  } else if (const auto n = static_cast<int64_t>(slots.size());
-             known->Fits(n, keys, lent.All(), *out)) {
-    status = Assemble(*known, keys, &scratch, out);
-  } else {
-    absl::StatusOr<TensorDict> fresh = known->MakeBatch(n, keys);
-    status =
-        fresh.ok() ? Assemble(*known, keys, &scratch, &*fresh) : fresh.status();
-    if (status.ok()) *out = *std::move(fresh);
-  }
+  const absl::Status status = ReadSplit(*known, slots, request, &scratch);
   GiveBack(std::move(scratch));
   return status;
 }
 
+absl::Status TieredStorage::State::ReadSplit(const BatchAssembly& known,
+                                             absl::Span<const Slot> slots,
+                                             const ReadRequest& request,
+                                             Scratch* scratch) const {
+  if (scratch->split.hits.empty() && fast->device().is_cpu()) {
+    return ReadBelow(slots, request);
+  }
+  const auto n = static_cast<int64_t>(slots.size());
+  RILL_RETURN_IF_ERROR(scratch->places.Find(known.source(), n, request));
+  scratch->places.Bind(known.source(), n, &scratch->bound);
+  RILL_RETURN_IF_ERROR(Assemble(known, request, scratch));
+  scratch->places.Finish(request);
+  return absl::OkStatus();
+}
+
 absl::Status TieredStorage::State::Assemble(const BatchAssembly& known,
-                                            const LeafKeys& keys,
-                                            Scratch* scratch,
-                                            TensorDict* batch) const {
+                                            const ReadRequest& request,
+                                            Scratch* scratch) const {
   TierMap::Split* const split = &scratch->split;
+  const absl::Span<const LeafBatch> places = scratch->places.leaves;
+  const BoundPlaces& bound = scratch->bound;
+  const LeafKeys keys = bound.wanted();
   const auto fetch = [&](TensorDict* rows) {
     const auto count = static_cast<int64_t>(split->missing.size());
     *rows = known.HostRows(count, keys, &scratch->staging);
-    return ReadBelow(split->missing_slots, keys, rows);
+    return ReadBelow(split->missing_slots,
+                     {.caller = request.caller, .out = rows, .keys = keys});
   };
   // First what may fail for the caller's mistakes: the batch is his.
   TensorDict rows;
@@ -152,28 +170,39 @@ absl::Status TieredStorage::State::Assemble(const BatchAssembly& known,
   if (has_missing) {
     RILL_RETURN_IF_ERROR(fetch(&rows));
   }
-  if (split->hits.empty()) return known.Put(rows, split->missing, keys, batch);
-  absl::Status read = keys ? fast->ReadLeaves(split->fast_slots, *keys, batch)
-                           : fast->Read(split->fast_slots, batch);
+  if (split->hits.empty()) return known.Put(rows, split->missing, places);
+  const absl::Status read =
+      fast->ReadInto(split->fast_slots, bound.leaves, bound.places);
   if (has_missing) {
-    RILL_RETURN_IF_ERROR(known.Put(rows, split->missing, keys, batch));
+    RILL_RETURN_IF_ERROR(known.Put(rows, split->missing, places));
   }
   map.FindLost(split, /*all=*/!read.ok());
   fast_rows += static_cast<int64_t>(split->hits.size() - split->missing.size());
   if (split->missing.empty()) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(fetch(&rows));
-  return known.Put(rows, split->missing, keys, batch);
+  return known.Put(rows, split->missing, places);
 }
 
 absl::Status TieredStorage::Read(absl::Span<const Slot> slots,
                                  TensorDict* out) const {
-  return state_->ReadSome(slots, std::nullopt, out);
+  RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
+  return state_->ReadRows(slots, {.caller = "Storage::Read", .out = out});
 }
 
 absl::Status TieredStorage::ReadLeaves(absl::Span<const Slot> slots,
                                        absl::Span<const std::string> keys,
                                        TensorDict* out) const {
-  return state_->ReadSome(slots, keys, out);
+  RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
+  return state_->ReadRows(
+      slots, {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+}
+
+absl::Status TieredStorage::ReadInto(absl::Span<const Slot> slots,
+                                     absl::Span<const size_t> leaves,
+                                     absl::Span<const BoundLeaf> places) const {
+  return state_->ReadRows(
+      slots,
+      {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
 }
 
 absl::StatusOr<SlotLease> TieredStorage::Lease(SlotRange range) const {

@@ -2,6 +2,7 @@
 #ifndef RILL_STORAGE_TIERED_TIERED_STORAGE_H_
 #define RILL_STORAGE_TIERED_TIERED_STORAGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "rill/device/device.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
+#include "rill/tensordict/bound_rows.h"
 
 namespace rill {
 
@@ -96,6 +98,9 @@ class TieredStorage final : public Storage {
   absl::Status ReadLeaves(absl::Span<const Slot> slots,
                           absl::Span<const std::string> keys,
                           TensorDict* out) const override;
+  absl::Status ReadInto(absl::Span<const Slot> slots,
+                        absl::Span<const size_t> leaves,
+                        absl::Span<const BoundLeaf> places) const override;
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
   absl::Status AddObserver(WriteObserver* observer) override;

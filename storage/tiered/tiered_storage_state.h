@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "rill/storage/read_places.h"
 #include "rill/storage/sharing/lent_buffers.h"
 #include "rill/storage/tiered/batch_assembly.h"
 #include "rill/storage/tiered/tier_map.h"
@@ -26,6 +27,8 @@ struct TieredStorage::State {
   struct Scratch {
     storage_internal::TierMap::Split split;
     storage_internal::BatchAssembly::Staging staging;
+    storage_internal::ReadPlaces places;
+    storage_internal::BoundPlaces bound;  // The same, for the tiers.
   };
 
   State(Options options, std::unique_ptr<Storage> fast_tier)
@@ -64,16 +67,18 @@ struct TieredStorage::State {
   }
 
   // Reading.
-  absl::Status ReadSome(absl::Span<const Slot> slots,
-                        const storage_internal::LeafKeys& keys,
-                        TensorDict* out) const;
+  absl::Status ReadRows(absl::Span<const Slot> slots,
+                        const storage_internal::ReadRequest& request) const;
+  absl::Status ReadSplit(const storage_internal::BatchAssembly& known,
+                         absl::Span<const Slot> slots,
+                         const storage_internal::ReadRequest& request,
+                         Scratch* scratch) const;
   absl::Status ReadBelow(absl::Span<const Slot> slots,
-                         const storage_internal::LeafKeys& keys,
-                         TensorDict* out) const;
-  // The rows of `scratch->split`, from both tiers, into a batch that fits.
+                         const storage_internal::ReadRequest& request) const;
+  // The rows of `scratch->split`, from both tiers, to `scratch->places`.
   absl::Status Assemble(const storage_internal::BatchAssembly& known,
-                        const storage_internal::LeafKeys& keys,
-                        Scratch* scratch, TensorDict* batch) const;
+                        const storage_internal::ReadRequest& request,
+                        Scratch* scratch) const;
   Scratch TakeScratch() const {
     absl::MutexLock lock(&scratch_mutex);
     if (unused.empty()) return {};

@@ -97,41 +97,55 @@ absl::Status TurnStorage::WithLive(
 
 // --- Reading -----------------------------------------------------------------
 
-absl::Status TurnStorage::ReadSome(absl::string_view caller,
-                                   absl::Span<const Slot> slots,
-                                   const LeafKeys& keys,
-                                   TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
+absl::Status TurnStorage::ReadRows(absl::Span<const Slot> slots,
+                                   const ReadRequest& request) const {
   // Whatever a Load does, these rows stay until they have been read.
   std::shared_ptr<Rows> rows;
   ReaderTurn turn(&state_mutex_);
   const auto find = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
     rows = rows_;
-    return rings_.CheckLive(caller, slots);
+    return rings_.CheckLive(request.caller, slots);
   };
   RILL_RETURN_IF_ERROR(find());
-  if (rows == nullptr) {
-    *out = TensorDict({0});
-    return absl::OkStatus();
-  }
   ReadPlaces& places = ReadPlaces::OfThread();
-  RILL_RETURN_IF_ERROR(places.FindOnHost(
-      rows->spec, rows->tree, static_cast<int64_t>(slots.size()), keys, out));
-  RILL_RETURN_IF_ERROR(
-      rows->keeper->Read(slots, places.leaves, [&turn] { turn.Release(); }));
-  places.Finish(out);
+  if (rows == nullptr) {
+    places.FindNone();
+  } else {
+    RILL_RETURN_IF_ERROR(places.Find({rows->spec, rows->tree, Device::Cpu()},
+                                     static_cast<int64_t>(slots.size()),
+                                     request));
+    RILL_RETURN_IF_ERROR(
+        rows->keeper->Read(slots, places.leaves, [&turn] { turn.Release(); }));
+  }
+  places.Finish(request);
   return absl::OkStatus();
 }
 
 absl::Status TurnStorage::Read(absl::Span<const Slot> slots,
                                TensorDict* out) const {
-  return ReadSome("Storage::Read", slots, std::nullopt, out);
+  RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
+  return ReadRows(slots, {.caller = "Storage::Read", .out = out});
 }
 
 absl::Status TurnStorage::ReadLeaves(absl::Span<const Slot> slots,
                                      absl::Span<const std::string> keys,
                                      TensorDict* out) const {
-  return ReadSome("Storage::ReadLeaves", slots, keys, out);
+  RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
+  return ReadRows(slots,
+                  {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+}
+
+absl::Status TurnStorage::ReadInto(absl::Span<const Slot> slots,
+                                   absl::Span<const size_t> leaves,
+                                   absl::Span<const BoundLeaf> places) const {
+  if (has_ragged_leaves()) {
+    return absl::FailedPreconditionError(
+        "Storage::ReadInto: rows: got ones with ragged leaves, want rows of "
+        "one shape; Read them");
+  }
+  return ReadRows(
+      slots,
+      {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
 }
 
 absl::StatusOr<SlotLease> TurnStorage::Lease(SlotRange range) const {

@@ -2,6 +2,7 @@
 #ifndef RILL_STORAGE_TURNS_TURN_STORAGE_H_
 #define RILL_STORAGE_TURNS_TURN_STORAGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,11 +20,13 @@
 #include "rill/device/device.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/lane_rings.h"
+#include "rill/storage/read_places.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/stored_rows.h"
 #include "rill/storage/turns/row_keeper.h"
 #include "rill/storage/write_event_builder.h"
 #include "rill/storage/write_scratch.h"
+#include "rill/tensordict/bound_rows.h"
 
 namespace rill::storage_internal {
 
@@ -53,6 +56,9 @@ class TurnStorage : public Storage {
   absl::Status ReadLeaves(absl::Span<const Slot> slots,
                           absl::Span<const std::string> keys,
                           TensorDict* out) const override;
+  absl::Status ReadInto(absl::Span<const Slot> slots,
+                        absl::Span<const size_t> leaves,
+                        absl::Span<const BoundLeaf> places) const override;
   // FAILED_PRECONDITION.
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
@@ -124,8 +130,8 @@ class TurnStorage : public Storage {
   virtual absl::string_view kind_of_rows() const = 0;
 
  private:
-  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
-                        const LeafKeys& keys, TensorDict* out) const;
+  absl::Status ReadRows(absl::Span<const Slot> slots,
+                        const ReadRequest& request) const;
   absl::StatusOr<std::shared_ptr<Rows>> MakeRows(
       const TensorDictSpec& spec) const;
 

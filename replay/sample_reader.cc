@@ -2,12 +2,16 @@
 #include "rill/replay/sample_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/replay/sample_origins.h"
-#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
 
 namespace rill::replay_internal {
 namespace {
@@ -35,14 +39,6 @@ absl::Status CheckPlan(const SamplePlan& plan) {
       " draws, want as many of each, segments of the draws"));
 }
 
-// The same elements of the same buffer.
-bool IsSameView(const Tensor& a, const Tensor& b) {
-  return a.raw_data() == b.raw_data() && a.buffer() == b.buffer() &&
-         a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         (a.is_contiguous() ? b.is_contiguous()
-                            : a.strides_bytes() == b.strides_bytes());
-}
-
 }  // namespace
 
 absl::StatusOr<TensorDictSpec> SampleReader::SampleSpec(
@@ -66,24 +62,84 @@ absl::StatusOr<TensorDictSpec> SampleReader::SampleSpec(
   return sample;
 }
 
+SampleReader::Gather SampleReader::GatherOf(absl::Span<const std::string> keys,
+                                            const TensorDictSpec& rows,
+                                            const TensorDictSpec& batch) const {
+  const auto number_of = [](const TensorDictSpec& spec, absl::string_view key) {
+    const auto& leaves = spec.leaves();
+    return static_cast<size_t>(
+        std::find_if(leaves.begin(), leaves.end(),
+                     [&](const auto& leaf) { return leaf.key == key; }) -
+        leaves.begin());
+  };
+  Gather gather;
+  for (const std::string& key : keys) {
+    const LeafSpec* const from = rows.Find(key);
+    const LeafSpec* const to = batch.Find(key);
+    if (is_ragged_ || from == nullptr || to == nullptr ||
+        from->dtype != to->dtype || !(from->shape == to->shape)) {
+      gather.keys.push_back(key);
+      continue;
+    }
+    gather.leaves.push_back(number_of(rows, key));
+    gather.into.push_back(number_of(batch, key));
+  }
+  return gather;
+}
+
 absl::Status SampleReader::Learn(const Storage& storage) {
-  if (!spec_.empty()) return absl::OkStatus();
+  if (is_learned_) return absl::OkStatus();
   const TensorDictSpec rows = storage.spec();
-  if (rows.empty()) return absl::OkStatus();
   TensorDictSpec batch = rows;
-  if (options_.unit != nullptr) {
+  std::vector<std::string> keys;
+  for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
+    keys.push_back(leaf.key);
+  }
+  if (options_.unit != nullptr && !rows.empty()) {
     RILL_ASSIGN_OR_RETURN(reads_, options_.unit->PlanReads(rows));
     RILL_ASSIGN_OR_RETURN(batch, options_.unit->BatchSpec(rows));
+    keys = reads_.rows.batch;
   }
-  TensorDictSpec sample = batch;
+  is_ragged_ = storage.has_ragged_leaves();
+  has_mask_ = batch.Find(kMaskKey) != nullptr;
+  const Device device = storage.device();
+  ReuseRules rules = {
+      .memory = device.is_cpu() ? options_.memory
+                                : Tensor::Options{device, MemoryKind::kDevice},
+      .is_passed_in = true,
+      // Storages write rows at any distance; arithmetic wants flat leaves.
+      .allow_strides = options_.unit == nullptr,
+      // A mapped file is a storage's or the user's.
+      .keep_files = true};
+  std::vector<BoundRows::Leaf> leaves;
+  if (!is_ragged_) {
+    for (const TensorDictSpec::Leaf& leaf : batch.leaves()) {
+      leaves.push_back(
+          {leaf.key, leaf.spec.dtype, leaf.spec.shape, LeafUse::kWrite});
+    }
+  }
+  num_rows_leaves_ = leaves.size();
+  const ReuseRules of_origins = {
+      .memory = options_.memory, .is_passed_in = true, .keep_files = true};
   for (absl::string_view key : {kIndexKey, kGenerationKey, kWeightKey}) {
-    if (key == kWeightKey && !options_.is_weighted) continue;
-    RILL_RETURN_IF_ERROR(
-        sample.Set(key, LeafSpec::Unbounded(DType::kInt64, {})));
+    const bool is_weight = key == kWeightKey;
+    if (is_weight && !options_.is_weighted) continue;
+    leaves.push_back({std::string(key),
+                      is_weight ? DType::kFloat32 : DType::kInt64,
+                      {},
+                      LeafUse::kWrite,
+                      of_origins});
   }
-  spec_ = std::move(batch);
-  rows_tree_ = SpecTree(spec_);
-  sample_tree_ = SpecTree(sample);
+  batch_keys_.clear();
+  for (const BoundRows::Leaf& leaf : leaves) batch_keys_.push_back(leaf.key);
+  RILL_ASSIGN_OR_RETURN(batch_, BoundRows::Create("SampleReader::Read",
+                                                  std::move(leaves), rules));
+  rows_ = GatherOf(keys, rows, batch);
+  context_gathers_.clear();
+  for (const UnitTransform::Reads::List& list : reads_.context) {
+    context_gathers_.push_back(GatherOf(list.batch, rows, batch));
+  }
+  is_learned_ = !rows.empty();
   return absl::OkStatus();
 }
 
@@ -95,108 +151,46 @@ absl::Span<const Slot> SampleReader::SlotsOf(const SamplePlan& plan) {
   return slots_;
 }
 
-// A mapped file is a storage's or the user's: a batch makes its own memory
-// instead.
-bool SampleReader::MayWrite(const Tensor& leaf, DType dtype, int64_t n,
-                            const Shape& row_shape, const ReuseRules& rules) {
-  return leaf.memory_kind() != MemoryKind::kMappedFile &&
-         MayReuse(leaf, dtype, {n}, row_shape, rules) && IsAlone(leaf);
-}
-
-Tensor::Options SampleReader::RowMemory(const Storage& storage) const {
-  const Device device = storage.device();
-  return device.is_cpu() ? options_.memory
-                         : Tensor::Options{device, MemoryKind::kDevice};
-}
-
-// No leaf that was asked for before lies over the same bytes.
-bool SampleReader::IsAlone(const Tensor& leaf) {
-  const ByteExtent extent = ByteExtent::Of(leaf, 1);
-  for (const ByteExtent& other : taken_) {
-    if (extent.Overlaps(other)) return false;
+absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
+  if (!(out->batch_shape() == Shape({n})) || out->is_locked()) {
+    *out = TensorDict({n});
   }
-  taken_.push_back(extent);
-  return true;
-}
-
-// The leaves that were given are those of the batch before, which fitted.
-bool SampleReader::IsBatchBefore() {
-  for (size_t i = 0; i < row_leaves_.size(); ++i) {
-    if (given_[i] == nullptr || !IsSameView(*row_leaves_[i], *given_[i])) {
-      return false;
-    }
+  // What SetDevice said of an earlier batch.
+  out->ClearDevice();
+  RILL_RETURN_IF_ERROR(batch_.Bind(out));
+  if (!batch_.has_others()) return absl::OkStatus();
+  TensorDict just({n});
+  for (const std::string& key : batch_keys_) {
+    RILL_RETURN_IF_ERROR(just.Set(key, *out->Find(key)));
   }
-  // Their extents were taken then.
-  taken_.resize(row_leaves_.size());
-  return true;
-}
-
-// Makes rows_ of the leaves that were given; false where they do not fit.
-bool SampleReader::Adopt(const Storage& storage, int64_t n) {
-  const bool holds_rows = rows_.batch_shape() == Shape({n}) &&
-                          rows_tree_.Find(rows_, &row_leaves_) &&
-                          std::find(row_leaves_.begin(), row_leaves_.end(),
-                                    nullptr) == row_leaves_.end();
-  if (holds_rows && IsBatchBefore()) return true;
-  if (!holds_rows) rows_ = TensorDict({n});
-  const std::vector<TensorDictSpec::Leaf>& leaves = spec_.leaves();
-  // Storages write rows at any distance; arithmetic wants flat leaves.
-  const ReuseRules rules = {.memory = RowMemory(storage),
-                            .is_passed_in = true,
-                            .allow_strides = options_.unit == nullptr};
-  taken_.clear();
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    const LeafSpec& want = leaves[i].spec;
-    if (given_[i] == nullptr ||
-        !MayWrite(*given_[i], want.dtype, n, want.shape, rules) ||
-        !rows_.Set(leaves[i].key, *given_[i]).ok()) {
-      rows_ = TensorDict();
-      return false;
-    }
-  }
-  return true;
-}
-
-// The leaves that were given are those that were read into: the storage may
-// have had a reason to make new tensors.
-bool SampleReader::HoldsWhatWasRead() {
-  rows_tree_.Find(rows_, &row_leaves_);
-  for (size_t i = 0; i < row_leaves_.size(); ++i) {
-    if (row_leaves_[i] == nullptr ||
-        row_leaves_[i]->raw_data() != given_[i]->raw_data()) {
-      return false;
-    }
-  }
-  return true;
-}
-
-absl::Status SampleReader::MakeRows(const Storage& storage, int64_t n) {
-  RILL_ASSIGN_OR_RETURN(rows_, spec_.Empty({n}, RowMemory(storage)));
+  *out = std::move(just);
   return absl::OkStatus();
 }
 
-// Reads leaves of rows into those of the same names in rows_.
 absl::Status SampleReader::ReadInto(const Storage& storage,
                                     absl::Span<const Slot> slots,
-                                    absl::Span<const std::string> keys) {
-  if (keys.empty()) return absl::OkStatus();
-  TensorDict part(rows_.batch_shape());
-  for (const std::string& key : keys) {
-    const Tensor* place = rows_.Find(key);
-    if (place != nullptr) {
-      RILL_RETURN_IF_ERROR(part.Set(key, *place));
+                                    Gather* gather, TensorDict* out) {
+  if (!gather->leaves.empty()) {
+    gather->places.clear();
+    for (const size_t leaf : gather->into) {
+      gather->places.push_back(batch_[leaf]);
     }
+    RILL_RETURN_IF_ERROR(
+        storage.ReadInto(slots, gather->leaves, gather->places));
   }
-  RILL_RETURN_IF_ERROR(storage.ReadLeaves(slots, keys, &part));
-  for (const std::string& key : keys) {
-    RILL_RETURN_IF_ERROR(rows_.Set(key, *part.Find(key)));
+  if (gather->keys.empty()) return absl::OkStatus();
+  TensorDict part;
+  RILL_RETURN_IF_ERROR(storage.ReadLeaves(slots, gather->keys, &part));
+  for (const std::string& key : gather->keys) {
+    RILL_RETURN_IF_ERROR(out->Set(key, *part.Find(key)));
   }
   return absl::OkStatus();
 }
 
 absl::Status SampleReader::ReadForUnit(const Storage& storage,
                                        absl::Span<const Slot> slots,
-                                       const SamplePlan& plan) {
+                                       const SamplePlan& plan,
+                                       TensorDict* out) {
   if (plan.context.size() != reads_.context.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
@@ -205,7 +199,7 @@ absl::Status SampleReader::ReadForUnit(const Storage& storage,
         options_.sampler, ", which makes ", plan.context.size()));
   }
   context_.resize(plan.context.size());
-  RILL_RETURN_IF_ERROR(ReadInto(storage, slots, reads_.rows.batch));
+  RILL_RETURN_IF_ERROR(ReadInto(storage, slots, &rows_, out));
   RILL_RETURN_IF_ERROR(storage.ReadLeaves(slots, reads_.rows.apart, &apart_));
   for (size_t i = 0; i < plan.context.size(); ++i) {
     const std::vector<Slot>& rows = plan.context[i].rows;
@@ -216,7 +210,7 @@ absl::Status SampleReader::ReadForUnit(const Storage& storage,
           " in list ", i, ", want one for the unit of ", options_.sampler,
           ", which makes ", rows.size()));
     }
-    RILL_RETURN_IF_ERROR(ReadInto(storage, rows, reads_.context[i].batch));
+    RILL_RETURN_IF_ERROR(ReadInto(storage, rows, &context_gathers_[i], out));
     RILL_RETURN_IF_ERROR(
         storage.ReadLeaves(rows, reads_.context[i].apart, &context_[i]));
   }
@@ -229,54 +223,31 @@ absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
   RILL_RETURN_IF_ERROR(Learn(storage));
   const absl::Span<const Slot> slots = SlotsOf(plan);
   const int64_t n = static_cast<int64_t>(slots.size());
-  const bool holds_just_these = sample_tree_.Find(*out, &given_);
-  const bool is_adopted = out->batch_shape() == Shape({n}) &&
-                          !out->is_locked() && Adopt(storage, n);
-  if (!is_adopted) {
-    RILL_RETURN_IF_ERROR(MakeRows(storage, n));
+  if (options_.unit != nullptr) {
+    if (is_ragged_) *out = TensorDict({n});
+    RILL_RETURN_IF_ERROR(BindBatch(n, out));
+    RILL_RETURN_IF_ERROR(ReadForUnit(storage, slots, plan, out));
+  } else if (is_ragged_) {
+    // Beside its leaves the batch gets masks, which the storage names.
+    RILL_RETURN_IF_ERROR(storage.Read(slots, out));
+    RILL_RETURN_IF_ERROR(batch_.Bind(out));
+  } else {
+    RILL_RETURN_IF_ERROR(BindBatch(n, out));
+    RILL_RETURN_IF_ERROR(storage.ReadInto(
+        slots, rows_.leaves, batch_.leaves().first(num_rows_leaves_)));
   }
-  RILL_RETURN_IF_ERROR(options_.unit == nullptr
-                           ? storage.Read(slots, &rows_)
-                           : ReadForUnit(storage, slots, plan));
-  if (!is_adopted || !holds_just_these || !HoldsWhatWasRead()) {
-    *out = std::move(rows_);
-    rows_ = TensorDict();
-    taken_.clear();
-  }
-  // What SetDevice said of an earlier batch.
-  out->ClearDevice();
   RILL_RETURN_IF_ERROR(WriteOrigins(plan, slots, out));
   if (options_.unit == nullptr) return absl::OkStatus();
-  const absl::Status status = options_.unit->Apply(plan, apart_, context_, out);
-  if (!absl::IsInternal(status)) return status;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
-      ", want one for the unit of ", options_.sampler, ": ", status.message()));
-}
-
-template <typename T>
-absl::StatusOr<absl::Span<T>> SampleReader::OwnLeaf(absl::string_view key,
-                                                    int64_t n,
-                                                    TensorDict* out) {
-  const Tensor* leaf = out->Find(key);
-  const bool fits = leaf != nullptr &&
-                    MayWrite(*leaf, DTypeOf<T>, n, {},
-                             {.memory = options_.memory, .is_passed_in = true});
-  if (fits) return leaf->Flat<T>();
-  RILL_ASSIGN_OR_RETURN(Tensor made,
-                        Tensor::Empty(DTypeOf<T>, {n}, options_.memory));
-  RILL_RETURN_IF_ERROR(out->Set(key, made));
-  return made.Flat<T>();
+  RILL_RETURN_IF_ERROR(options_.unit->Apply(plan, apart_, context_, out))
+      << "ReplayBuffer: arithmetic of the unit of " << options_.sampler;
+  return absl::OkStatus();
 }
 
 absl::Status SampleReader::WriteOrigins(const SamplePlan& plan,
                                         absl::Span<const Slot> slots,
                                         TensorDict* out) {
-  const int64_t n = static_cast<int64_t>(slots.size());
-  RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> index,
-                        OwnLeaf<int64_t>(kIndexKey, n, out));
-  RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> generations,
-                        OwnLeaf<int64_t>(kGenerationKey, n, out));
+  const auto index = batch_[num_rows_leaves_].As<int64_t>();
+  const auto generations = batch_[num_rows_leaves_ + 1].As<int64_t>();
   std::copy(slots.begin(), slots.end(), index.begin());
   if (plan.rows.empty()) {
     std::transform(plan.draws.begin(), plan.draws.end(), generations.begin(),
@@ -285,15 +256,15 @@ absl::Status SampleReader::WriteOrigins(const SamplePlan& plan,
     std::copy(plan.generations.begin(), plan.generations.end(),
               generations.begin());
   }
+  const int64_t n = static_cast<int64_t>(slots.size());
   if (options_.is_weighted) {
-    RILL_ASSIGN_OR_RETURN(absl::Span<float> weights,
-                          OwnLeaf<float>(kWeightKey, n, out));
+    const auto weights = batch_[num_rows_leaves_ + 2].As<float>();
     for (int64_t i = 0; i < n; ++i) {
       weights[i] = plan.draws[PickOf(plan, i)].weight;
     }
   }
   if (plan.mask.empty()) return absl::OkStatus();
-  if (spec_.Find(kMaskKey) != nullptr) {
+  if (has_mask_) {
     return absl::InvalidArgumentError(
         absl::StrCat("ReplayBuffer: rows: got a leaf \"", kMaskKey,
                      "\", want none where the sampler pads: a sample has its "

@@ -2,22 +2,19 @@
 #ifndef RILL_REPLAY_SAMPLE_READER_H_
 #define RILL_REPLAY_SAMPLE_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/bound_rows.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
-#include "rill/tensordict/spec_tree.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/unit_transform.h"
@@ -30,9 +27,10 @@ namespace rill::replay_internal {
 // Thread-safety: thread-compatible.
 // Cost: O(rows + leaves^2). Without a unit's transform allocates nothing where
 //   `out` fits. It then holds just the leaves of a sample of this size, each
-//   writable, in the right memory, and no two over the same bytes. Stored
-//   leaves may have rows at any distance, those that are added are contiguous.
-//   With a transform, each leaf that it asks for is read once, and no other.
+//   writable, in the right memory, in no mapped file, and no two over the same
+//   bytes. Stored leaves may have rows at any distance, those that are added
+//   are contiguous. With a transform, each leaf that it asks for is read once,
+//   and no other.
 class SampleReader {
  public:
   struct Options {
@@ -56,41 +54,46 @@ class SampleReader {
                     TensorDict* out);
 
  private:
+  // The leaves that go from one list of rows into the batch.
+  struct Gather {
+    // Leaves of the rows, and the leaves of batch_ that take them.
+    std::vector<size_t> leaves;
+    std::vector<size_t> into;
+    std::vector<BoundLeaf> places;  // Those, of the batch that is being read.
+    // The leaves that a batch holds in another shape than the rows do.
+    std::vector<std::string> keys;
+  };
+
   absl::Status Learn(const Storage& storage);
+  Gather GatherOf(absl::Span<const std::string> keys,
+                  const TensorDictSpec& rows,
+                  const TensorDictSpec& batch) const;
+  // Brings `out` to the leaves of a sample of n rows, which are batch_ then.
+  absl::Status BindBatch(int64_t n, TensorDict* out);
   absl::Status ReadInto(const Storage& storage, absl::Span<const Slot> slots,
-                        absl::Span<const std::string> keys);
+                        Gather* gather, TensorDict* out);
   absl::Status ReadForUnit(const Storage& storage, absl::Span<const Slot> slots,
-                           const SamplePlan& plan);
+                           const SamplePlan& plan, TensorDict* out);
   absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
-  bool MayWrite(const Tensor& leaf, DType dtype, int64_t n,
-                const Shape& row_shape, const ReuseRules& rules);
-  Tensor::Options RowMemory(const Storage& storage) const;
-  bool IsAlone(const Tensor& leaf);
-  bool IsBatchBefore();
-  bool Adopt(const Storage& storage, int64_t n);
-  bool HoldsWhatWasRead();
-  absl::Status MakeRows(const Storage& storage, int64_t n);
-  template <typename T>
-  absl::StatusOr<absl::Span<T>> OwnLeaf(absl::string_view key, int64_t n,
-                                        TensorDict* out);
   absl::Status WriteOrigins(const SamplePlan& plan,
                             absl::Span<const Slot> slots, TensorDict* out);
 
   const Options options_;
-  TensorDictSpec spec_;  // Of the batch; empty until there are rows.
+  // All members down to context_gathers_ are learnt with the rows.
+  bool is_learned_ = false;
+  bool is_ragged_ = false;
   UnitTransform::Reads reads_;
+  bool has_mask_ = false;  // The rows have a leaf of that name.
+  // The leaves of the rows, or of their unit, with those behind that a sample
+  // adds; of ragged rows the latter alone.
+  BoundRows batch_;
+  std::vector<std::string> batch_keys_;
+  size_t num_rows_leaves_ = 0;
+  Gather rows_;
+  std::vector<Gather> context_gathers_;
   TensorDict apart_;
   std::vector<TensorDict> context_;
-  // Of the batch, and of it with the leaves that a sample adds.
-  SpecTree rows_tree_{TensorDictSpec()};
-  SpecTree sample_tree_{TensorDictSpec()};
-  TensorDict rows_;  // The rows' leaves of the batch that is being read.
-  // In the order of spec_: those of rows_, and of the batch as it was given,
-  // with the added ones behind.
-  std::vector<const Tensor*> row_leaves_;
-  std::vector<const Tensor*> given_;
   std::vector<Slot> slots_;
-  std::vector<ByteExtent> taken_;  // Leaves that were looked at so far.
 };
 
 }  // namespace rill::replay_internal

@@ -9,6 +9,8 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/device/buffer.h"
+#include "rill/device/device.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/testing/status_matchers.h"
 
@@ -188,6 +190,24 @@ TEST(SampleReaderTest, RowsInPlaceAreNotWrittenOver) {
   TensorDict stored;
   RILL_ASSERT_OK(storage->Read({0, 1}, &stored));
   EXPECT_THAT(stored.Flat<int64_t>("action"), IsOkAndHolds(ElementsAre(0, 1)));
+}
+
+TEST(SampleReaderTest, FilesAreNotWrittenOver) {
+  auto storage = FilledStorage();
+  SampleReader reader({});
+  for (const char* key : {"action", "index"}) {
+    std::vector<int64_t> file = {-1, -1};
+    const auto mapped =
+        Buffer::Wrap(file.data(), 2 * sizeof(int64_t), Device::Cpu(),
+                     MemoryKind::kMappedFile, /*owner=*/nullptr);
+    TensorDict out;
+    RILL_ASSERT_OK(reader.Read(*storage, PlanOf({1, 2}), &out));
+    RILL_ASSERT_OK(
+        out.Set(key, *Tensor::View(mapped, DType::kInt64, {2}, 0, {8})));
+    RILL_ASSERT_OK(reader.Read(*storage, PlanOf({3, 4}), &out));
+    EXPECT_THAT(out.Flat<int64_t>(key), IsOkAndHolds(ElementsAre(3, 4)));
+    EXPECT_THAT(file, ElementsAre(-1, -1));
+  }
 }
 
 TEST(SampleReaderTest, ReaderHoldsNoSampleThatWasHandedOut) {

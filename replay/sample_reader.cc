@@ -87,6 +87,29 @@ SampleReader::Gather SampleReader::GatherOf(absl::Span<const std::string> keys,
   return gather;
 }
 
+std::vector<BoundRows::Leaf> SampleReader::LeavesOf(
+    const TensorDictSpec& batch) const {
+  std::vector<BoundRows::Leaf> leaves;
+  if (!is_ragged_) {
+    for (const TensorDictSpec::Leaf& leaf : batch.leaves()) {
+      leaves.push_back(
+          {leaf.key, leaf.spec.dtype, leaf.spec.shape, LeafUse::kWrite});
+    }
+  }
+  for (absl::string_view key : {kIndexKey, kGenerationKey, kWeightKey}) {
+    const bool is_weight = key == kWeightKey;
+    if (is_weight && !options_.is_weighted) continue;
+    leaves.push_back({std::string(key),
+                      is_weight ? DType::kFloat32 : DType::kInt64,
+                      {},
+                      LeafUse::kWrite,
+                      ReuseRules{.memory = options_.memory,
+                                 .is_passed_in = true,
+                                 .keep_files = true}});
+  }
+  return leaves;
+}
+
 absl::Status SampleReader::Learn(const Storage& storage) {
   if (is_learned_) return absl::OkStatus();
   const TensorDictSpec rows = storage.spec();
@@ -102,8 +125,12 @@ absl::Status SampleReader::Learn(const Storage& storage) {
   }
   is_ragged_ = storage.has_ragged_leaves();
   has_mask_ = batch.Find(kMaskKey) != nullptr;
+  num_rows_leaves_ = is_ragged_ ? 0 : batch.leaves().size();
+  std::vector<BoundRows::Leaf> leaves = LeavesOf(batch);
+  batch_keys_.clear();
+  for (const BoundRows::Leaf& leaf : leaves) batch_keys_.push_back(leaf.key);
   const Device device = storage.device();
-  ReuseRules rules = {
+  const ReuseRules rules = {
       .memory = device.is_cpu() ? options_.memory
                                 : Tensor::Options{device, MemoryKind::kDevice},
       .is_passed_in = true,
@@ -111,27 +138,6 @@ absl::Status SampleReader::Learn(const Storage& storage) {
       .allow_strides = options_.unit == nullptr,
       // A mapped file is a storage's or the user's.
       .keep_files = true};
-  std::vector<BoundRows::Leaf> leaves;
-  if (!is_ragged_) {
-    for (const TensorDictSpec::Leaf& leaf : batch.leaves()) {
-      leaves.push_back(
-          {leaf.key, leaf.spec.dtype, leaf.spec.shape, LeafUse::kWrite});
-    }
-  }
-  num_rows_leaves_ = leaves.size();
-  const ReuseRules of_origins = {
-      .memory = options_.memory, .is_passed_in = true, .keep_files = true};
-  for (absl::string_view key : {kIndexKey, kGenerationKey, kWeightKey}) {
-    const bool is_weight = key == kWeightKey;
-    if (is_weight && !options_.is_weighted) continue;
-    leaves.push_back({std::string(key),
-                      is_weight ? DType::kFloat32 : DType::kInt64,
-                      {},
-                      LeafUse::kWrite,
-                      of_origins});
-  }
-  batch_keys_.clear();
-  for (const BoundRows::Leaf& leaf : leaves) batch_keys_.push_back(leaf.key);
   RILL_ASSIGN_OR_RETURN(batch_, BoundRows::Create("SampleReader::Read",
                                                   std::move(leaves), rules));
   rows_ = GatherOf(keys, rows, batch);
@@ -167,9 +173,9 @@ absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
   return absl::OkStatus();
 }
 
-absl::Status SampleReader::ReadInto(const Storage& storage,
-                                    absl::Span<const Slot> slots,
-                                    Gather* gather, TensorDict* out) {
+absl::Status SampleReader::ReadGather(const Storage& storage,
+                                      absl::Span<const Slot> slots,
+                                      Gather* gather, TensorDict* out) {
   if (!gather->leaves.empty()) {
     gather->places.clear();
     for (const size_t leaf : gather->into) {
@@ -199,7 +205,7 @@ absl::Status SampleReader::ReadForUnit(const Storage& storage,
         options_.sampler, ", which makes ", plan.context.size()));
   }
   context_.resize(plan.context.size());
-  RILL_RETURN_IF_ERROR(ReadInto(storage, slots, &rows_, out));
+  RILL_RETURN_IF_ERROR(ReadGather(storage, slots, &rows_, out));
   RILL_RETURN_IF_ERROR(storage.ReadLeaves(slots, reads_.rows.apart, &apart_));
   for (size_t i = 0; i < plan.context.size(); ++i) {
     const std::vector<Slot>& rows = plan.context[i].rows;
@@ -210,7 +216,7 @@ absl::Status SampleReader::ReadForUnit(const Storage& storage,
           " in list ", i, ", want one for the unit of ", options_.sampler,
           ", which makes ", rows.size()));
     }
-    RILL_RETURN_IF_ERROR(ReadInto(storage, rows, &context_gathers_[i], out));
+    RILL_RETURN_IF_ERROR(ReadGather(storage, rows, &context_gathers_[i], out));
     RILL_RETURN_IF_ERROR(
         storage.ReadLeaves(rows, reads_.context[i].apart, &context_[i]));
   }

@@ -65,13 +65,15 @@ class SampleReader {
   };
 
   absl::Status Learn(const Storage& storage);
+  // Of a batch, and those that a sample adds.
+  std::vector<BoundRows::Leaf> LeavesOf(const TensorDictSpec& batch) const;
   Gather GatherOf(absl::Span<const std::string> keys,
                   const TensorDictSpec& rows,
                   const TensorDictSpec& batch) const;
   // Brings `out` to the leaves of a sample of n rows, which are batch_ then.
   absl::Status BindBatch(int64_t n, TensorDict* out);
-  absl::Status ReadInto(const Storage& storage, absl::Span<const Slot> slots,
-                        Gather* gather, TensorDict* out);
+  absl::Status ReadGather(const Storage& storage, absl::Span<const Slot> slots,
+                          Gather* gather, TensorDict* out);
   absl::Status ReadForUnit(const Storage& storage, absl::Span<const Slot> slots,
                            const SamplePlan& plan, TensorDict* out);
   absl::Span<const Slot> SlotsOf(const SamplePlan& plan);

@@ -87,8 +87,10 @@ void Work(int64_t round,
     digests->push_back(absl::StrCat(
         round, "\t", name, "\t", absl::Hex(digest.value(), absl::kZeroPad16)));
     if (name != "prioritized") continue;
+    const auto actions = batch->Flat<int64_t>("action");
+    RILL_ASSERT_OK(actions.status());
     std::vector<float> priorities;
-    for (const int64_t action : *batch->Flat<int64_t>("action")) {
+    for (const int64_t action : *actions) {
       priorities.push_back(static_cast<float>(1 + action % 5));
     }
     RILL_ASSERT_OK(buffer.UpdatePriorities(*batch, priorities));

@@ -24,16 +24,16 @@ TURNS = 5
 SECONDS = "0.2s"  # Of a benchmark in a turn.
 
 # Operation, target, benchmark, its limit, what tools/peer_speed calls it. A
-# limit is another benchmark, or a counter of the same; so is "NAME:COUNTER".
+# limit is another benchmark, or a counter of the same; so is "NAME#COUNTER".
 OPERATIONS = (
     ("gather 256 random rows, 47 B in 64 B records", DENSE, "Gather/0/1/0", "GatherByHand/47B/1048576", ""),
     ("gather 256 random rows of 28 KB", DENSE, "Gather/5/1/0", "GatherByHand/28KB/8192", ""),
     ("`Extend`, 1 row of 47 B", DENSE, "Extend/0/1/1/0", "ExtendByHand/1/1048576", ""),
     ("`Extend`, 1,000 rows of 47 B", DENSE, "Extend/0/1/1000/0", "ExtendByHand/1000/1048576", ""),
-    ("uniform sample of 256, 47 B, 1M rows", BUFFER, "BM_Sample/0/manual_time:sample_us", ":by_hand_us",
+    ("uniform sample of 256, 47 B, 1M rows", BUFFER, "BM_Sample/0/manual_time#sample_us", "#by_hand_us",
      "uniform sample of 256, 1M"),
-    ("uniform sample of 256, 3 KB", BUFFER, "BM_Sample/1/manual_time:sample_us", ":by_hand_us", ""),
-    ("uniform sample of 256, 56 KB", BUFFER, "BM_Sample/2/manual_time:sample_us", ":by_hand_us", ""),
+    ("uniform sample of 256, 3 KB", BUFFER, "BM_Sample/1/manual_time#sample_us", "#by_hand_us", ""),
+    ("uniform sample of 256, 56 KB", BUFFER, "BM_Sample/2/manual_time#sample_us", "#by_hand_us", ""),
     ("prioritized sample and update of 256, 47 B, 1M rows", BUFFER, "BM_PrioritizedSampleAndUpdate/1000000", "",
      "prioritized sample and update of 256, 1M"),
     ("the same, 10M rows", BUFFER, "BM_PrioritizedSampleAndUpdate/10000000", "",
@@ -55,10 +55,10 @@ SLOW = (
 def names_of(operation):
     """(benchmark, counter) of Rill and of the limit, which may be none."""
     _, _, ours, limit, _ = operation
-    name, _, counter = ours.partition(":")
+    name, _, counter = ours.partition("#")
     if not limit:
         return (name, counter), None
-    other, _, other_counter = limit.partition(":")
+    other, _, other_counter = limit.partition("#")
     return (name, counter), (other or name, other_counter)
 
 

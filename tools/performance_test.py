@@ -6,7 +6,7 @@ import performance
 
 DENSE = performance.DENSE
 GATHER = ("gather", DENSE, "Gather", "ByHand", "uniform")
-SAMPLE = ("sample", DENSE, "Sample:sample_us", ":by_hand_us", "")
+SAMPLE = ("sample", DENSE, "Sample/rows:4#sample_us", "#by_hand_us", "")
 
 
 class PerformanceTest(unittest.TestCase):
@@ -15,13 +15,13 @@ class PerformanceTest(unittest.TestCase):
         turns = iter([5, 1, 4, 2, 3])
 
         def run(path, pattern, seconds):
-            self.assertEqual((path, pattern), ("program", "ByHand|Gather|Sample"))
+            self.assertEqual((path, pattern), ("program", "ByHand|Gather|Sample/rows:4"))
             return {"Gather": {"ns": next(turns)}, "ByHand": {"ns": 0.5},
-                    "Sample": {"ns": 9, "sample_us": 7, "by_hand_us": 14}}
+                    "Sample/rows:4": {"ns": 9, "sample_us": 7, "by_hand_us": 14}}
 
         times = performance.measure((GATHER, SAMPLE), {DENSE: "program"}, run)
         self.assertEqual(times, {(DENSE, "Gather", ""): 3, (DENSE, "ByHand", ""): 0.5,
-                                 (DENSE, "Sample", "sample_us"): 7000, (DENSE, "Sample", "by_hand_us"): 14000})
+                                 (DENSE, "Sample/rows:4", "sample_us"): 7000, (DENSE, "Sample/rows:4", "by_hand_us"): 14000})
 
     def test_benchmark_that_is_not_there_ends_the_run(self):
         with self.assertRaisesRegex(SystemExit, "has no benchmark"):

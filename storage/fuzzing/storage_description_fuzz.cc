@@ -10,6 +10,7 @@
 #include "rill/formats/spec_json.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/directory/storage_description.h"
+#include "rill/storage/ring_options.h"
 #include "rill/storage/row_layout.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/spec.h"
@@ -56,8 +57,8 @@ void TryWithPlaces(Manifest manifest) {
   const auto capacity = manifest.Int("lane_capacity");
   auto spec = SpecFromJson(manifest.fields["spec"]);
   if (!lanes.ok() || !capacity.ok() || !spec.ok()) return;
-  if (*lanes < 1 || *lanes > 1 << 24 || *capacity < 1 ||
-      *capacity > INT64_MAX / *lanes) {
+  if (*lanes < 1 || *lanes > kMaxLanes || *capacity < 1 ||
+      *capacity > kMaxSlots / *lanes) {
     return;
   }
   description.lanes = {*lanes, *capacity};

@@ -161,7 +161,7 @@ absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
   if (!(out->batch_shape() == Shape({n})) || out->is_locked()) {
     *out = TensorDict({n});
   }
-  // What SetDevice said of an earlier batch.
+  // SetDevice may have named the place of an earlier batch.
   out->ClearDevice();
   RILL_RETURN_IF_ERROR(batch_.Bind(out));
   if (!batch_.has_others()) return absl::OkStatus();

@@ -65,7 +65,7 @@ class SampleReader {
   };
 
   absl::Status Learn(const Storage& storage);
-  // Of a batch, and those that a sample adds.
+  // The leaves of a batch, and those that a sample adds.
   std::vector<BoundRows::Leaf> LeavesOf(const TensorDictSpec& batch) const;
   Gather GatherOf(absl::Span<const std::string> keys,
                   const TensorDictSpec& rows,

@@ -171,10 +171,10 @@ class Storage {
                                   absl::Span<const std::string> keys,
                                   TensorDict* out) const = 0;
 
-  // Copies rows to leaves that are bound already, by whom they are used again
-  // and again: of leaf leaves[i] of spec(), the row of slots[k] to row k of
-  // places[i]. Nothing is looked up, made or kept. The places are those of a
-  // batch [n] that a BoundRows has bound to be written, each leaf once.
+  // Copies rows to leaves that the caller has bound: of leaf leaves[i] of
+  // spec(), the row of slots[k] goes to row k of places[i]. Nothing is looked
+  // up, made or kept. The places are those of a batch [n] that a BoundRows has
+  // bound to be written, each leaf once.
   // INVALID_ARGUMENT names the leaf and both sides where number, rows, width,
   // dtype or device are others, or a place is read-only; FAILED_PRECONDITION
   // where rows have ragged leaves; OUT_OF_RANGE as Read. With an error the rows

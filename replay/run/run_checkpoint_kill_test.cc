@@ -119,7 +119,7 @@ TEST(RunCheckpointKillTest, AtEveryOperationTheOldOrTheNewRunOpens) {
         const int64_t round =
             *run->states["learner"].Flat<int64_t>("round")->data();
         Work(run->buffers, round);
-        // Of the save; prefetch threads allocate beside it.
+        // Counts the save alone: prefetch threads allocate beside it.
         const std::thread::id saver = std::this_thread::get_id();
         int64_t operations = 0;
         ScopedFaultHook hook([&](absl::string_view, absl::string_view) {

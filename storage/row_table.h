@@ -55,9 +55,6 @@ class RowTable {
   const TensorDictSpec& spec() const { return layout_.spec(); }
   // Where tensors must lie that rows are copied from or to.
   Device device() const { return buffer_->device(); }
-  bool Reaches(const Tensor& tensor) const {
-    return device().is_cpu() ? tensor.is_host() : tensor.device() == device();
-  }
   // The tensor is of a View: it lies in the table's own bytes.
   bool Holds(const Tensor& tensor) const { return tensor.buffer() == lent_; }
 

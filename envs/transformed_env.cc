@@ -76,7 +76,8 @@ absl::Status TransformedEnv::Resolve() {
                             .dtype = buffer.spec.dtype,
                             .device = Device::Cpu(),
                             .is_writable = true,
-                            .rows = env_->lanes()});
+                            .rows = env_->lanes(),
+                            .shape = buffer.spec.shape});
     }
   }
   is_resolved_ = true;

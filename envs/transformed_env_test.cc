@@ -146,14 +146,14 @@ class RewardOfMove final : public StepTransform {
 class Tenfold final : public LeafwiseTransform {
  public:
   explicit Tenfold(const std::string& key)
-      : LeafwiseTransform({key, "next/" + key}, {.scale = 10}) {}
+      : LeafwiseTransform({key, "next/" + key}, {.scale = {10}}) {}
   absl::string_view name() const override { return "Tenfold"; }
 };
 
 class TenfoldNext final : public LeafwiseTransform {
  public:
   explicit TenfoldNext(const std::string& key)
-      : LeafwiseTransform({"next/" + key}, {.scale = 10}) {}
+      : LeafwiseTransform({"next/" + key}, {.scale = {10}}) {}
   absl::string_view name() const override { return "TenfoldNext"; }
 };
 
@@ -279,7 +279,7 @@ TEST(TransformedEnvTest, ATransformMayEndAnEpisode) {
 TEST(TransformedEnvTest, EvaluatorsSeeWhatTheTransformsMake) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, With(MakeCountingEnv({.lanes = 2, .episode_steps = 3}),
-                     *RewardScaling::Create({.scale = 10})));
+                     *RewardScaling::Create({.scale = {10}})));
   RILL_ASSERT_OK_AND_ASSIGN(
       const EvaluateResult result,
       EvaluatePolicy(*env, ChooseZero, {.episodes = 4, .seed = 1}));

@@ -142,9 +142,16 @@ absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
   rows.leaves_ = std::move(leaves);
   rows.tree_.emplace(keys);
   rows.bound_.resize(rows.leaves_.size());
+  rows.Unbind();
   rows.extents_.resize(rows.leaves_.size());
   rows.overlaps_.resize(rows.leaves_.size());
   return rows;
+}
+
+void BoundRows::Unbind() {
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    bound_[i] = {.shape = leaves_[i].shape};
+  }
 }
 
 absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
@@ -274,7 +281,7 @@ absl::Status BoundRows::Resolve(const TensorDict& batch) {
   copies_.clear();
   replaced_.clear();
   const absl::Status status = BindAll(batch);
-  if (!status.ok()) std::fill(bound_.begin(), bound_.end(), BoundLeaf());
+  if (!status.ok()) Unbind();
   return status;
 }
 

@@ -95,6 +95,7 @@ struct BoundLeaf {
   Device device = Device::Cpu();
   bool is_writable = false;
   int64_t rows = 0;  // Over all batch dimensions.
+  Shape shape = {};  // Of a row.
 
   // All elements of a flat leaf in host memory. T is the leaf's dtype, which
   // its BoundRows has checked.
@@ -172,6 +173,7 @@ class BoundRows {
                          const TensorDict& batch) const;
   absl::StatusOr<Tensor> MakeFit(size_t i, const Tensor* found);
   void FindOverlaps();
+  void Unbind();
   void Set(size_t i, const Tensor& tensor);
   const ReuseRules& RulesOf(size_t i) const { return *leaves_[i].rules; }
 

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 class CentReward final : public LeafwiseTransform {
  public:
-  CentReward() : LeafwiseTransform({"next/reward"}, {.scale = 0.01}) {}
+  CentReward() : LeafwiseTransform({"next/reward"}, {.scale = {0.01}}) {}
   absl::string_view name() const override { return "CentReward"; }
 };
 
@@ -34,7 +34,7 @@ class ObservationsFromZero final : public LeafwiseTransform {
  public:
   ObservationsFromZero()
       : LeafwiseTransform({"observation", "next/observation"},
-                          {.scale = 0.5, .loc = 0.5}) {}
+                          {.scale = {0.5}, .loc = {0.5}}) {}
   absl::string_view name() const override { return "ObservationsFromZero"; }
 };
 
@@ -50,9 +50,13 @@ TEST(LeafwiseTransformTest, Example) {
 
 TEST(LeafwiseTransformTest, DescribesItsArithmeticAsData) {
   const ObservationsFromZero transform;
-  EXPECT_THAT(transform.keys(), ElementsAre("observation", "next/observation"));
-  EXPECT_EQ(transform.arithmetic().scale, 0.5);
-  EXPECT_EQ(transform.arithmetic().Apply(-1.0f), 0.0f);
+  EXPECT_THAT(transform.rows().in_keys,
+              ElementsAre("observation", "next/observation"));
+  ASSERT_EQ(transform.rows().map->steps().size(), 1u);
+  const RowStep& step = transform.rows().map->steps()[0];
+  EXPECT_EQ(step.kind, RowStep::Kind::kScaleThenShift);
+  EXPECT_THAT(step.scale, ElementsAre(0.5));
+  EXPECT_THAT(step.loc, ElementsAre(0.5));
 }
 
 TEST(LeafwiseTransformTest, RootsOfLanesThatGoOnAreNotMappedAgain) {

@@ -20,22 +20,22 @@ absl::Status BadNumber(absl::string_view option, double got,
 }  // namespace
 
 RewardScaling::RewardScaling(const Options& options)
-    : LeafwiseTransform({options.key},
-                        {.kind = options.standard_normal
-                                     ? LeafArithmetic::Kind::kShiftThenDivide
-                                     : LeafArithmetic::Kind::kScaleThenShift,
-                         .scale = options.scale,
-                         .loc = options.loc}) {}
+    : LeafwiseTransform(
+          {options.key},
+          {.kind = options.standard_normal ? RowStep::Kind::kShiftThenDivide
+                                           : RowStep::Kind::kScaleThenShift,
+           .scale = {options.scale},
+           .loc = {options.loc}}) {}
 
 // The last two are constant: saves of the time when they were options compare
 // them.
 OptionValues RewardScaling::option_values() const {
+  const RowStep& step = rows().map->steps()[0];
   return OptionValues()
-      .Double("scale", arithmetic().scale)
-      .Double("loc", arithmetic().loc)
-      .Bool("standard_normal",
-            arithmetic().kind == LeafArithmetic::Kind::kShiftThenDivide)
-      .Text("key", keys()[0])
+      .Double("scale", step.scale[0])
+      .Double("loc", step.loc[0])
+      .Bool("standard_normal", step.kind == RowStep::Kind::kShiftThenDivide)
+      .Text("key", rows().in_keys[0])
       .Bool("on_forward", true)
       .Bool("on_step", true);
 }

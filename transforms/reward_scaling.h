@@ -16,7 +16,7 @@ namespace rill {
 //
 // Shapes: the reward float32 or float64, any shape.
 // Thread-safety: immutable.
-// Numerics: those of LeafArithmetic.
+// Numerics: those of RowStep.
 //
 // Example (RewardScalingTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto scaling, RewardScaling::Create({.scale = 0.1}));

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/tensordict/cast_elements.h"
+
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "rill/tensordict/cast_kernels.h"
+#include "rill/tensordict/element.h"
+
+namespace rill {
+namespace {
+
+using tensordict_internal::AsDouble;
+using tensordict_internal::DispatchDType;
+using tensordict_internal::FromDouble;
+using tensordict_internal::kHasArithmetic;
+using tensordict_internal::kIsReal;
+using tensordict_internal::LoadElement;
+
+// What C++ leaves undefined, a float outside int64, is the lowest value.
+int64_t Truncate(double value) {
+  constexpr double kTwoTo63 = 9223372036854775808.0;
+  if (!(value >= -kTwoTo63 && value < kTwoTo63)) {
+    return std::numeric_limits<int64_t>::min();
+  }
+  return static_cast<int64_t>(value);
+}
+
+template <typename To, typename From>
+To CastElement(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (std::is_same_v<To, float> && std::is_integral_v<From>) {
+    return static_cast<float>(value);  // One rounding, not two.
+  } else if constexpr (std::is_same_v<To, bool>) {
+    if constexpr (kIsReal<From>) return AsDouble(value) != 0;
+    if constexpr (!kIsReal<From>) return value != 0;
+  } else if constexpr (kIsReal<To>) {
+    return FromDouble<To>(AsDouble(value));
+  } else if constexpr (kIsReal<From>) {
+    return static_cast<To>(Truncate(AsDouble(value)));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+}  // namespace
+
+void CastElements(DType from, DType to, const std::byte* in, std::byte* out,
+                  int64_t count) {
+  if (from == to) {
+    std::memcpy(out, in, static_cast<size_t>(count * DTypeSize(from)));
+    return;
+  }
+  if (tensordict_internal::CastWithVectors(from, to, in, out, count)) return;
+  DispatchDType(from, [&](auto from_tag) {
+    using From = typename decltype(from_tag)::type;
+    DispatchDType(to, [&](auto to_tag) {
+      using To = typename decltype(to_tag)::type;
+      if constexpr (kHasArithmetic<From> && kHasArithmetic<To>) {
+        To* const values = reinterpret_cast<To*>(out);
+        for (int64_t i = 0; i < count; ++i) {
+          values[i] = CastElement<To>(
+              LoadElement<From>(in + i * static_cast<int64_t>(sizeof(From))));
+        }
+      }
+    });
+  });
+}
+
+}  // namespace rill

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_ROW_KERNELS_H_
+#define RILL_TRANSFORMS_ROW_KERNELS_H_
+
+#include <cstdint>
+
+namespace rill::transforms_internal {
+
+// Numbers for the elements of rows: one for all (`period` 1), or one for each
+// of the `period` elements of a row.
+struct RowNumbers {
+  const double* scale = nullptr;
+  const double* loc = nullptr;
+  int64_t period = 1;
+};
+
+// Kernels for the widest vectors of the processor, with the same bits on every
+// one. `out` may be `in`; `count` is a multiple of the period.
+// Thread-safety: thread-safe.
+
+// out = in * scale + loc, in double, rounded once. Numbers are float32 values.
+void ScaleThenShift(const float* in, const RowNumbers& numbers, int64_t count,
+                    float* out);
+// out = (in - loc) / scale, the same.
+void ShiftThenDivide(const float* in, const RowNumbers& numbers, int64_t count,
+                     float* out);
+// out = in / 255, rounded once.
+void UnitInterval(const uint8_t* in, int64_t count, float* out);
+
+}  // namespace rill::transforms_internal
+
+#endif  // RILL_TRANSFORMS_ROW_KERNELS_H_

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_ROW_PIPELINE_H_
+#define RILL_TRANSFORMS_ROW_PIPELINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/row_map.h"
+
+namespace rill {
+
+// Maps one after another over blocks of rows that fit the processor's first
+// cache: no batch is made between them. The results are those of one map after
+// the other over the whole batch, bit for bit.
+//
+// Shapes: rows as the maps say, one after another in host memory.
+// Thread-safety: thread-compatible.
+// Cost: that of the maps; allocates nothing after Create.
+class RowPipeline {
+ public:
+  // Rows of `from` through at least one map. INVALID_ARGUMENT names what the
+  // first map that cannot take them wants.
+  static absl::StatusOr<RowPipeline> Create(
+      const LeafSpec& from, std::vector<std::shared_ptr<const RowMap>> maps);
+
+  // Of the rows that come out.
+  const LeafSpec& spec() const { return spec_; }
+
+  // Rows that Run takes at most; at least 1. They are to lie here, the first
+  // at the beginning; Run overwrites them.
+  int64_t block_rows() const { return block_rows_; }
+  std::byte* block() const { return buffers_[0].raw_data(); }
+
+  // `count` rows at block() to as many at `to`.
+  absl::Status Run(int64_t count, std::byte* to) const;
+
+ private:
+  struct Stage {
+    std::shared_ptr<const RowMap> map;
+    DType dtype;  // Before it.
+    Shape shape;
+  };
+
+  RowPipeline() = default;
+
+  std::vector<Stage> stages_;
+  LeafSpec spec_;
+  int64_t block_rows_ = 1;
+  int64_t row_bytes_ = 0;  // Of a row that comes out.
+  Tensor buffers_[2];
+};
+
+}  // namespace rill
+
+#endif  // RILL_TRANSFORMS_ROW_PIPELINE_H_

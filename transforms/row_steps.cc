@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/row_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/cast_elements.h"
+#include "rill/transforms/row_kernels.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::RowNumbers;
+
+absl::Status Misfit(const LeafSpec& got, absl::string_view want) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("got ", got.ToString(), ", want ", want));
+}
+
+bool IsFloat(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
+// Calls fn(T()) with the C++ type of a dtype that has an order and is no bool;
+// false where it has none.
+template <typename Fn>
+bool WithNumber(DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::kUInt8:
+      fn(uint8_t());
+      return true;
+    case DType::kInt8:
+      fn(int8_t());
+      return true;
+    case DType::kInt16:
+      fn(int16_t());
+      return true;
+    case DType::kInt32:
+      fn(int32_t());
+      return true;
+    case DType::kInt64:
+      fn(int64_t());
+      return true;
+    case DType::kFloat32:
+      fn(float());
+      return true;
+    case DType::kFloat64:
+      fn(double());
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsNumber(DType dtype) {
+  return WithNumber(dtype, [](auto) {});
+}
+
+// `bounds` with fn of each where it is bounded; else any values of its layout.
+absl::StatusOr<LeafSpec> MapDomain(const LeafSpec& leaf,
+                                   absl::FunctionRef<double(double)> fn) {
+  if (leaf.domain == LeafSpec::Domain::kBounded) return leaf.MapBounds(fn);
+  return LeafSpec::Unbounded(leaf.dtype, leaf.shape);
+}
+
+template <typename T, typename Fn>
+void MapElements(const std::byte* from, std::byte* to, int64_t count, Fn fn) {
+  const T* const in = reinterpret_cast<const T*>(from);
+  T* const out = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < count; ++i) out[i] = fn(in[i]);
+}
+
+// A map that is one step; what differs between the kinds is below it.
+class StepMap : public RowMap {
+ public:
+  explicit StepMap(RowStep step) : step_({std::move(step)}) {}
+  absl::Span<const RowStep> steps() const override { return step_; }
+
+ protected:
+  const RowStep& step() const { return step_[0]; }
+
+ private:
+  const std::vector<RowStep> step_;
+};
+
+class CastMap final : public StepMap {
+ public:
+  using StepMap::StepMap;
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    const DType to = step().dtype;
+    if (leaf.dtype == to) return leaf;
+    const bool has_arithmetic = leaf.dtype == DType::kBool ||
+                                IsFloatingPoint(leaf.dtype) ||
+                                IsNumber(leaf.dtype);
+    if (!has_arithmetic) {
+      return Misfit(leaf, "a dtype with arithmetic");
+    }
+    // Bounds that float32 rounds are those of the values that it rounds.
+    if (leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr &&
+        IsFloatingPoint(to)) {
+      return LeafSpec::Bounded(to, leaf.shape, leaf.low, leaf.high);
+    }
+    LeafSpec after = leaf;
+    after.dtype = to;
+    const bool is_choice = leaf.domain != LeafSpec::Domain::kBounded &&
+                           leaf.domain != LeafSpec::Domain::kUnbounded;
+    if (is_choice && after.CheckDomain().ok()) return after;
+    return LeafSpec::Unbounded(to, leaf.shape);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    CastElements(dtype, step().dtype, from, to, count * shape.num_elements());
+    return absl::OkStatus();
+  }
+};
+
+// x * scale + loc, (x - loc) / scale.
+class AffineMap final : public StepMap {
+ public:
+  explicit AffineMap(RowStep step) : StepMap(std::move(step)) {
+    const size_t n =
+        std::max(this->step().scale.size(), this->step().loc.size());
+    const auto spread = [n](const std::vector<double>& from,
+                            std::vector<double>* wide,
+                            std::vector<double>* rounded) {
+      for (size_t i = 0; i < n; ++i) {
+        wide->push_back(from.size() == 1 ? from[0] : from[i]);
+        rounded->push_back(static_cast<float>(wide->back()));
+      }
+    };
+    spread(this->step().scale, &scale_, &float_scale_);
+    spread(this->step().loc, &loc_, &float_loc_);
+  }
+  bool is_in_place() const override { return true; }
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    if (!IsFloat(leaf.dtype)) return Misfit(leaf, "float32 or float64");
+    const auto n = static_cast<int64_t>(scale_.size());
+    if (n == 1) {
+      return MapDomain(leaf, [&](double bound) {
+        return leaf.dtype == DType::kFloat32
+                   ? static_cast<double>(static_cast<float>(
+                         Apply(static_cast<float>(bound), float_scale_[0],
+                               float_loc_[0])))
+                   : Apply(bound, scale_[0], loc_[0]);
+      });
+    }
+    if (leaf.shape.num_elements() == n) {
+      return LeafSpec::Unbounded(leaf.dtype, leaf.shape);
+    }
+    return Misfit(leaf, absl::StrCat("one element for each of ", n,
+                                     " numbers of scale and loc"));
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int64_t elements = count * shape.num_elements();
+    const auto n = static_cast<int64_t>(scale_.size());
+    if (dtype == DType::kFloat32) {
+      const RowNumbers numbers = {float_scale_.data(), float_loc_.data(), n};
+      (is_division() ? transforms_internal::ShiftThenDivide
+                     : transforms_internal::ScaleThenShift)(
+          reinterpret_cast<const float*>(from), numbers, elements,
+          reinterpret_cast<float*>(to));
+      return absl::OkStatus();
+    }
+    size_t at = 0;
+    MapElements<double>(from, to, elements, [&](double x) {
+      const double y = Apply(x, scale_[at], loc_[at]);
+      if (++at == scale_.size()) at = 0;
+      return y;
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  bool is_division() const {
+    return step().kind == RowStep::Kind::kShiftThenDivide;
+  }
+  double Apply(double x, double scale, double loc) const {
+    return is_division() ? (x - loc) / scale : x * scale + loc;
+  }
+
+  // As long as each other; the second of each rounded to float32.
+  std::vector<double> scale_, float_scale_;
+  std::vector<double> loc_, float_loc_;
+};
+
+class ClipMap final : public StepMap {
+ public:
+  using StepMap::StepMap;
+  bool is_in_place() const override { return true; }
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    LeafSpec after = leaf;
+    const bool is_known = WithNumber(leaf.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const auto [low, high] = Bounds<T>();
+      if (leaf.domain == LeafSpec::Domain::kBounded) return;
+      after =
+          LeafSpec::Bounded(leaf.dtype, leaf.shape, static_cast<double>(low),
+                            static_cast<double>(high));
+    });
+    if (!is_known) return Misfit(leaf, "a number");
+    if (leaf.domain != LeafSpec::Domain::kBounded) {
+      // NaN stays, and is in no domain with bounds.
+      if (!IsFloat(leaf.dtype)) return after;
+      return LeafSpec::Bounded(leaf.dtype, leaf.shape, step().low, step().high);
+    }
+    return leaf.MapBounds([&](double bound) {
+      return std::min(std::max(bound, step().low), step().high);
+    });
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    WithNumber(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const auto [low, high] = Bounds<T>();
+      MapElements<T>(from, to, count * shape.num_elements(),
+                     [low = low, high = high](T x) {
+                       const T raised = x < low ? low : x;
+                       return raised > high ? high : raised;
+                     });
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  // The bounds in T: of integers the whole numbers inside them.
+  template <typename T>
+  std::pair<T, T> Bounds() const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return {static_cast<T>(step().low), static_cast<T>(step().high)};
+    } else {
+      // Past 2^63 a double has no next int64.
+      const auto into = [](double value) -> T {
+        constexpr auto kMin = std::numeric_limits<T>::min();
+        constexpr auto kMax = std::numeric_limits<T>::max();
+        if (value <= static_cast<double>(kMin)) return kMin;
+        if (value >= static_cast<double>(kMax)) return kMax;
+        return static_cast<T>(value);
+      };
+      return {into(std::ceil(step().low)), into(std::floor(step().high))};
+    }
+  }
+};
+
+class SignMap final : public StepMap {
+ public:
+  using StepMap::StepMap;
+  bool is_in_place() const override { return true; }
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    if (!IsNumber(leaf.dtype)) return Misfit(leaf, "a number");
+    const double low = leaf.dtype == DType::kUInt8 ? 0 : -1;
+    return LeafSpec::Bounded(leaf.dtype, leaf.shape, low, 1);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    WithNumber(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      MapElements<T>(from, to, count * shape.num_elements(), [](T x) {
+        if constexpr (std::is_unsigned_v<T>) {
+          return static_cast<T>(x > 0);
+        } else {
+          return x > 0 ? T{1} : x < 0 ? T{-1} : x;
+        }
+      });
+    });
+    return absl::OkStatus();
+  }
+};
+
+class IsPositiveMap final : public StepMap {
+ public:
+  using StepMap::StepMap;
+  bool is_in_place() const override { return true; }
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    if (!IsFloat(leaf.dtype)) return Misfit(leaf, "float32 or float64");
+    return LeafSpec::Binary(leaf.shape, leaf.dtype);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    WithNumber(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      MapElements<T>(from, to, count * shape.num_elements(),
+                     [](T x) { return static_cast<T>(x > 0); });
+    });
+    return absl::OkStatus();
+  }
+};
+
+class UnitIntervalMap final : public StepMap {
+ public:
+  using StepMap::StepMap;
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    if (leaf.dtype != DType::kUInt8) return Misfit(leaf, "uint8");
+    return LeafSpec::Bounded(DType::kFloat32, leaf.shape, 0, 1);
+  }
+
+  absl::Status MapRows(DType /*dtype*/, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    transforms_internal::UnitInterval(reinterpret_cast<const uint8_t*>(from),
+                                      count * shape.num_elements(),
+                                      reinterpret_cast<float*>(to));
+    return absl::OkStatus();
+  }
+};
+
+// Elements of these sizes are copied by plain loads.
+template <typename Fn>
+void WithElement(int64_t size, Fn&& fn) {
+  struct Sixteen {
+    uint64_t half[2];
+  };
+  switch (size) {
+    case 1:
+      return fn(uint8_t());
+    case 2:
+      return fn(uint16_t());
+    case 4:
+      return fn(uint32_t());
+    case 8:
+      return fn(uint64_t());
+    default:
+      return fn(Sixteen());
+  }
+}
+
+class ChannelsFirstMap final : public StepMap {
+ public:
+  using StepMap::StepMap;
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    const int rank = leaf.shape.rank();
+    if (rank < 3) return Misfit(leaf, "[..., height, width, channels]");
+    const Shape shape = leaf.shape.Prefix(rank - 3).Concat(
+        {leaf.shape[rank - 1], leaf.shape[rank - 3], leaf.shape[rank - 2]});
+    if (leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr) {
+      return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
+    }
+    if (leaf.domain == LeafSpec::Domain::kBinary) {
+      return LeafSpec::Binary(shape, leaf.dtype);
+    }
+    return LeafSpec::Unbounded(leaf.dtype, shape);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int64_t elements = count * shape.num_elements();
+    if (elements == 0) return absl::OkStatus();
+    const int rank = shape.rank();
+    const int64_t channels = shape[rank - 1];
+    const int64_t pixels = shape[rank - 3] * shape[rank - 2];
+    if (channels == 1) {
+      std::memcpy(to, from, static_cast<size_t>(elements * DTypeSize(dtype)));
+      return absl::OkStatus();
+    }
+    const int64_t images = elements / (channels * pixels);
+    WithElement(DTypeSize(dtype), [&](auto element) {
+      using T = decltype(element);
+      const T* in = reinterpret_cast<const T*>(from);
+      T* out = reinterpret_cast<T*>(to);
+      for (int64_t image = 0; image < images; ++image) {
+        for (int64_t channel = 0; channel < channels; ++channel) {
+          for (int64_t i = 0; i < pixels; ++i) {
+            out[i] = in[i * channels + channel];
+          }
+          out += pixels;
+        }
+        in += pixels * channels;
+      }
+    });
+    return absl::OkStatus();
+  }
+};
+
+class CropMap final : public StepMap {
+ public:
+  using StepMap::StepMap;
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    const int rank = leaf.shape.rank();
+    if (rank < 2) return Misfit(leaf, "[..., height, width]");
+    const RowStep& crop = step();
+    if (crop.height > leaf.shape[rank - 2] - crop.top ||
+        crop.width > leaf.shape[rank - 1] - crop.left) {
+      return Misfit(
+          leaf, absl::StrCat("an image that holds rows ", crop.top, " to ",
+                             crop.top + crop.height, " and columns ", crop.left,
+                             " to ", crop.left + crop.width));
+    }
+    const Shape shape =
+        leaf.shape.Prefix(rank - 2).Concat({crop.height, crop.width});
+    if (leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr) {
+      return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
+    }
+    if (leaf.domain == LeafSpec::Domain::kBinary) {
+      return LeafSpec::Binary(shape, leaf.dtype);
+    }
+    return LeafSpec::Unbounded(leaf.dtype, shape);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int64_t elements = count * shape.num_elements();
+    if (elements == 0) return absl::OkStatus();
+    const int rank = shape.rank();
+    const int64_t line = shape[rank - 1] * DTypeSize(dtype);
+    const int64_t image = shape[rank - 2] * line;
+    const int64_t images = elements * DTypeSize(dtype) / image;
+    const int64_t width = step().width * DTypeSize(dtype);
+    for (int64_t i = 0; i < images; ++i, from += image) {
+      const std::byte* in =
+          from + step().top * line + step().left * DTypeSize(dtype);
+      for (int64_t y = 0; y < step().height; ++y, in += line, to += width) {
+        std::memcpy(to, in, static_cast<size_t>(width));
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+
+absl::Status BadStep(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("MakeRowStep: ", what));
+}
+
+absl::Status CheckNumbers(const RowStep& step) {
+  const size_t scales = step.scale.size();
+  const size_t locs = step.loc.size();
+  if (scales == 0 || locs == 0 ||
+      (scales != locs && scales != 1 && locs != 1)) {
+    return BadStep(absl::StrCat("scale and loc: got ", scales, " and ", locs,
+                                " numbers, want one or as many as the other"));
+  }
+  for (const double scale : step.scale) {
+    const auto rounded = static_cast<float>(scale);
+    if (std::isfinite(rounded) && rounded != 0) continue;
+    return BadStep(absl::StrCat("scale: got ", scale,
+                                ", want a finite float32 other than 0"));
+  }
+  for (const double loc : step.loc) {
+    if (std::isfinite(static_cast<float>(loc))) continue;
+    return BadStep(absl::StrCat("loc: got ", loc, ", want a finite float32"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step) {
+  using Kind = RowStep::Kind;
+  switch (step.kind) {
+    case Kind::kCast:
+      if (!IsNumber(step.dtype) && !IsFloatingPoint(step.dtype) &&
+          step.dtype != DType::kBool) {
+        return BadStep(absl::StrCat("dtype: got ", DTypeName(step.dtype),
+                                    ", want one with arithmetic"));
+      }
+      return std::make_shared<CastMap>(step);
+    case Kind::kScaleThenShift:
+    case Kind::kShiftThenDivide:
+      RILL_RETURN_IF_ERROR(CheckNumbers(step));
+      return std::make_shared<AffineMap>(step);
+    case Kind::kClip:
+      if (!(step.low <= step.high)) {
+        return BadStep(absl::StrCat("low and high: got ", step.low, " and ",
+                                    step.high, ", want low <= high"));
+      }
+      return std::make_shared<ClipMap>(step);
+    case Kind::kSign:
+      return std::make_shared<SignMap>(step);
+    case Kind::kIsPositive:
+      return std::make_shared<IsPositiveMap>(step);
+    case Kind::kUnitInterval:
+      return std::make_shared<UnitIntervalMap>(step);
+    case Kind::kChannelsFirst:
+      return std::make_shared<ChannelsFirstMap>(step);
+    case Kind::kCrop:
+      if (step.top < 0 || step.left < 0 || step.height < 1 || step.width < 1) {
+        return BadStep(absl::StrCat(
+            "crop: got top ", step.top, ", left ", step.left, ", height ",
+            step.height, ", width ", step.width,
+            ", want a place >= 0 and at least one row and column"));
+      }
+      return std::make_shared<CropMap>(step);
+  }
+  return BadStep("kind: got an unknown one");
+}
+
+}  // namespace rill

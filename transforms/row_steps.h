@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_ROW_STEPS_H_
+#define RILL_TRANSFORMS_ROW_STEPS_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "rill/transforms/row_map.h"
+
+namespace rill {
+
+// A RowMap that is one step, done by the kernels of the host.
+//
+// Leaves: kCast takes dtypes with arithmetic; kClip and kSign those but bool;
+//   kScaleThenShift, kShiftThenDivide and kIsPositive float32 and float64.
+// INVALID_ARGUMENT where a number of the step is not finite, a scale is 0 as
+// float32, loc and scale are of different lengths other than 1, or low > high.
+// Thread-safety: immutable.
+absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step);
+
+}  // namespace rill
+
+#endif  // RILL_TRANSFORMS_ROW_STEPS_H_

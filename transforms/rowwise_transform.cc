@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/rowwise_transform.h"
+
+#include <set>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::FindSpec;
+using transforms_internal::ReadLeaf;
+using transforms_internal::UpdateLeaf;
+
+constexpr absl::string_view kAction = "action";
+
+bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
+
+absl::Status Named(absl::string_view caller, absl::string_view key,
+                   const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(caller, ": \"", key,
+                                                  "\": ", status.message()));
+}
+
+absl::Status CheckKeys(absl::string_view caller, absl::string_view option,
+                       absl::Span<const std::string> keys) {
+  std::set<absl::string_view> seen;
+  for (const std::string& key : keys) {
+    RILL_RETURN_IF_ERROR(CheckKey(key)) << caller << ": " << option;
+    if (seen.insert(key).second) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": ", option, ": got \"", key, "\" twice, want once"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MapLanes(const RowMap& map, absl::Span<const uint8_t> mask,
+                      const BoundLeaf& from, const BoundLeaf& to) {
+  for (size_t lane = 0; lane < mask.size(); ++lane) {
+    if (mask[lane] == 0) continue;
+    const auto i = static_cast<int64_t>(lane);
+    RILL_RETURN_IF_ERROR(map.MapRows(from.dtype, from.shape, 1,
+                                     from.data + i * from.width,
+                                     to.data + i * to.width));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RowwiseTransform::CheckRows(absl::string_view caller,
+                                         const Rows& rows) {
+  RILL_RETURN_IF_ERROR(CheckKeys(caller, "in_keys", rows.in_keys));
+  RILL_RETURN_IF_ERROR(CheckKeys(caller, "out_keys", rows.out_keys));
+  RILL_RETURN_IF_ERROR(CheckKeys(caller, "in_keys_inv", rows.in_keys_inv));
+  if (rows.in_keys.empty() && rows.in_keys_inv.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": in_keys: got none, want at least one"));
+  }
+  if (!rows.out_keys.empty() && rows.out_keys.size() != rows.in_keys.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": out_keys: got ", rows.out_keys.size(), " keys, want ",
+        rows.in_keys.size(), ", one for each of in_keys, or none"));
+  }
+  return absl::OkStatus();
+}
+
+// --- Batches -----------------------------------------------------------------
+
+absl::Status RowwiseTransform::MapLeaf(const RowMap& map, absl::string_view in,
+                                       absl::string_view out, bool is_in_place,
+                                       TensorDict* batch) const {
+  RILL_ASSIGN_OR_RETURN(Tensor from, ReadLeaf(name(), in, *batch));
+  const int batch_rank = batch->batch_shape().rank();
+  const Shape row = from.shape().Suffix(batch_rank);
+  const LeafSpec before = LeafSpec::Unbounded(from.dtype(), row);
+  const absl::StatusOr<LeafSpec> after = map.MapSpec(before);
+  if (!after.ok()) return Named(name(), in, after.status());
+  const int64_t count = batch->batch_shape().num_elements();
+  if (is_in_place && in == out && map.is_in_place()) {
+    RILL_ASSIGN_OR_RETURN(from, UpdateLeaf(name(), in, batch));
+    const absl::Status status =
+        map.MapRows(before.dtype, row, count, from.raw_data(), from.raw_data());
+    return status.ok() ? status : Named(name(), in, status);
+  }
+  RILL_ASSIGN_OR_RETURN(const Shape shape,
+                        after->FullShape(batch->batch_shape()));
+  RILL_ASSIGN_OR_RETURN(const Tensor to, Tensor::Empty(after->dtype, shape));
+  const absl::Status status =
+      map.MapRows(before.dtype, row, count, from.raw_data(), to.raw_data());
+  if (!status.ok()) return Named(name(), in, status);
+  return batch->Set(out, to);
+}
+
+absl::Status RowwiseTransform::Forward(TensorDict* batch,
+                                       TensorDict* /*state*/) const {
+  for (size_t i = 0; i < rows_.in_keys.size(); ++i) {
+    RILL_RETURN_IF_ERROR(MapLeaf(*rows_.map, rows_.in_keys[i], OutKey(i),
+                                 /*is_in_place=*/true, batch));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowwiseTransform::Inverse(TensorDict* batch,
+                                       TensorDict* /*state*/) const {
+  for (const std::string& key : rows_.in_keys_inv) {
+    RILL_RETURN_IF_ERROR(
+        MapLeaf(*rows_.inverse, key, key, /*is_in_place=*/false, batch));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorDictSpec> RowwiseTransform::MapKeys(
+    absl::string_view call, const RowMap& map,
+    absl::Span<const std::string> in_keys,
+    absl::Span<const std::string> out_keys, const TensorDictSpec& spec) const {
+  const std::string caller = absl::StrCat(name(), "::", call);
+  TensorDictSpec result = spec;
+  for (size_t i = 0; i < in_keys.size(); ++i) {
+    RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
+                          FindSpec(caller, in_keys[i], result));
+    absl::StatusOr<LeafSpec> after = map.MapSpec(leaf);
+    if (!after.ok()) return Named(caller, in_keys[i], after.status());
+    RILL_RETURN_IF_ERROR(
+        result.Set(out_keys.empty() ? in_keys[i] : out_keys[i], *after));
+  }
+  return result;
+}
+
+absl::StatusOr<TensorDictSpec> RowwiseTransform::ForwardSpec(
+    const TensorDictSpec& spec) const {
+  return MapKeys("ForwardSpec", *rows_.map, rows_.in_keys, rows_.out_keys,
+                 spec);
+}
+
+absl::StatusOr<TensorDictSpec> RowwiseTransform::InverseSpec(
+    const TensorDictSpec& spec) const {
+  if (rows_.inverse == nullptr) return spec;
+  return MapKeys("InverseSpec", *rows_.inverse, rows_.in_keys_inv, {}, spec);
+}
+
+void RowwiseTransform::Extend(GatherPlan* plan) const {
+  for (size_t i = 0; i < rows_.in_keys.size(); ++i) {
+    GatherPlan::Leaf mapped = *plan->Find(rows_.in_keys[i]);
+    mapped.key = OutKey(i);
+    mapped.maps.push_back(rows_.map);
+    GatherPlan::Leaf* const to = plan->Find(mapped.key);
+    if (to != nullptr) {
+      *to = std::move(mapped);
+    } else {
+      plan->leaves.push_back(std::move(mapped));
+    }
+  }
+}
+
+// --- Steps -------------------------------------------------------------------
+
+RowwiseTransform::RowwiseTransform(Rows rows) : rows_(std::move(rows)) {
+  for (size_t i = 0; i < rows_.in_keys.size(); ++i) {
+    const std::string& in = rows_.in_keys[i];
+    if (in == kAction) continue;
+    AddStepLeaf(in, OutKey(i));
+    const std::string next = absl::StrCat("next/", in);
+    if (IsNext(in) || absl::c_linear_search(rows_.in_keys, next)) continue;
+    AddStepLeaf(next, absl::StrCat("next/", OutKey(i)));
+  }
+  maps_action_ = absl::c_linear_search(rows_.in_keys_inv, kAction);
+}
+
+void RowwiseTransform::AddStepLeaf(const std::string& in,
+                                   const std::string& out) {
+  step_leaves_.push_back(
+      {.in = in,
+       .out = out,
+       .is_next = IsNext(in),
+       .is_in_place = in == out && rows_.map->is_in_place()});
+}
+
+absl::Status RowwiseTransform::PlanLeaf(const StepLeaf& leaf,
+                                        const TensorDictSpec& step,
+                                        StepPlan* plan) const {
+  const std::string caller = absl::StrCat(name(), "::PlanSteps");
+  RILL_ASSIGN_OR_RETURN(const LeafSpec before, FindSpec(caller, leaf.in, step));
+  const absl::StatusOr<LeafSpec> after = rows_.map->MapSpec(before);
+  if (!after.ok()) return Named(caller, leaf.in, after.status());
+  RILL_RETURN_IF_ERROR(plan->spec.Set(leaf.out, *after));
+  plan->leaves.push_back(
+      {.key = leaf.in,
+       .dtype = before.dtype,
+       .shape = before.shape,
+       .use = leaf.is_in_place ? LeafUse::kUpdate : LeafUse::kRead});
+  if (leaf.is_in_place) return absl::OkStatus();
+  plan->leaves.push_back({.key = leaf.out,
+                          .dtype = after->dtype,
+                          .shape = after->shape,
+                          .use = LeafUse::kWrite});
+  return absl::OkStatus();
+}
+
+absl::Status RowwiseTransform::PlanAction(const TensorDictSpec& step,
+                                          StepPlan* plan) const {
+  const std::string caller = absl::StrCat(name(), "::PlanSteps");
+  RILL_ASSIGN_OR_RETURN(const LeafSpec inner, FindSpec(caller, kAction, step));
+  const absl::StatusOr<LeafSpec> outer = rows_.map->MapSpec(inner);
+  if (!outer.ok()) return Named(caller, kAction, outer.status());
+  const absl::StatusOr<LeafSpec> back = rows_.inverse->MapSpec(*outer);
+  if (!back.ok()) return Named(caller, kAction, back.status());
+  if (back->dtype != inner.dtype || !(back->shape == inner.shape)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": \"action\": got an inverse that makes ",
+                     back->ToString(), " of ", outer->ToString(),
+                     ", want the environment's ", inner.ToString()));
+  }
+  RILL_RETURN_IF_ERROR(plan->spec.Set(kAction, *outer));
+  plan->leaves.push_back({.key = std::string(kAction),
+                          .dtype = outer->dtype,
+                          .shape = outer->shape});
+  plan->leaves.push_back({.key = std::string(kAction),
+                          .dtype = inner.dtype,
+                          .shape = inner.shape,
+                          .use = LeafUse::kWrite});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepPlan> RowwiseTransform::PlanSteps(
+    const TensorDictSpec& step) const {
+  StepPlan plan = {.spec = step};
+  for (const StepLeaf& leaf : step_leaves_) {
+    RILL_RETURN_IF_ERROR(PlanLeaf(leaf, step, &plan));
+  }
+  if (maps_action_) {
+    RILL_RETURN_IF_ERROR(PlanAction(step, &plan));
+  }
+  return plan;
+}
+
+absl::Status RowwiseTransform::MapStepLeaves(
+    bool is_next, Leaves leaves,
+    absl::FunctionRef<absl::Status(const BoundLeaf&, const BoundLeaf&)> map)
+    const {
+  size_t at = 0;
+  for (const StepLeaf& leaf : step_leaves_) {
+    const BoundLeaf& from = leaves[at++];
+    const BoundLeaf& to = leaf.is_in_place ? from : leaves[at++];
+    if (leaf.is_next != is_next) continue;
+    const absl::Status status = map(from, to);
+    if (!status.ok()) return Named(name(), leaf.in, status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowwiseTransform::OnReset(absl::Span<const uint8_t> mask,
+                                       Leaves leaves,
+                                       TensorDict* /*state*/) const {
+  return MapStepLeaves(
+      /*is_next=*/false, leaves,
+      [&](const BoundLeaf& from, const BoundLeaf& to) {
+        return MapLanes(*rows_.map, mask, from, to);
+      });
+}
+
+absl::Status RowwiseTransform::OnStep(Leaves leaves,
+                                      TensorDict* /*state*/) const {
+  return MapStepLeaves(/*is_next=*/true, leaves,
+                       [&](const BoundLeaf& from, const BoundLeaf& to) {
+                         return rows_.map->MapRows(from.dtype, from.shape,
+                                                   from.rows, from.data,
+                                                   to.data);
+                       });
+}
+
+absl::Status RowwiseTransform::OnAction(Leaves leaves,
+                                        TensorDict* /*state*/) const {
+  if (!maps_action_) return absl::OkStatus();
+  const BoundLeaf& from = leaves[leaves.size() - 2];
+  const BoundLeaf& to = leaves[leaves.size() - 1];
+  const absl::Status status = rows_.inverse->MapRows(
+      from.dtype, from.shape, from.rows, from.data, to.data);
+  return status.ok() ? status : Named(name(), kAction, status);
+}
+
+}  // namespace rill

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_ROWWISE_TRANSFORM_H_
+#define RILL_TRANSFORMS_ROWWISE_TRANSFORM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/batch_transform.h"
+#include "rill/transforms/gather_plan.h"
+#include "rill/transforms/row_map.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill {
+
+// The base of transforms that do the same with each row of some leaves: after
+// reads from a buffer, before writes, and beside an environment. What is left
+// to write is a name, options, keys and a RowMap, which a gather can do on the
+// way (gather_plan.h).
+//
+// Beside an environment a leaf of the root is mapped after a reset, and the
+// one below next of the same name after a step. The inverse is for "action":
+// the policy's is what `map` makes of the environment's, and `inverse` makes
+// the environment's of it.
+//
+// Shapes: as the maps say, with any batch shape.
+// Thread-safety: immutable.
+// Cost: that of the maps. After a read in place where the map allows it.
+class RowwiseTransform : public BatchTransform,
+                         public StepTransform,
+                         public GatherLink {
+ public:
+  struct Rows {
+    std::shared_ptr<const RowMap> map;
+    std::vector<std::string> in_keys;
+    // Of the results, for each of in_keys; empty: in_keys.
+    std::vector<std::string> out_keys = {};
+    // Before writes, and of actions. Null: nothing happens there.
+    std::shared_ptr<const RowMap> inverse = nullptr;
+    std::vector<std::string> in_keys_inv = {};
+  };
+
+  absl::string_view name() const override = 0;
+  OptionValues option_values() const override { return {}; }
+  const Rows& rows() const { return rows_; }
+
+  absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
+  absl::Status Inverse(TensorDict* batch, TensorDict* state) const override;
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override;
+  absl::StatusOr<TensorDictSpec> InverseSpec(
+      const TensorDictSpec& spec) const override;
+
+  absl::StatusOr<StepPlan> PlanSteps(const TensorDictSpec& step) const override;
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* state) const override;
+  absl::Status OnAction(Leaves leaves, TensorDict* state) const override;
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
+
+  void Extend(GatherPlan* plan) const override;
+
+  using BatchTransform::InitialState;
+  using StepTransform::InitialState;
+
+  // INVALID_ARGUMENT, starting with `caller`, where there is no key at all, one
+  // is malformed or stands twice, or out_keys are not as many as in_keys.
+  static absl::Status CheckRows(absl::string_view caller, const Rows& rows);
+
+ protected:
+  explicit RowwiseTransform(Rows rows);
+
+ private:
+  const std::string& OutKey(size_t i) const {
+    return rows_.out_keys.empty() ? rows_.in_keys[i] : rows_.out_keys[i];
+  }
+  absl::Status MapLeaf(const RowMap& map, absl::string_view in,
+                       absl::string_view out, bool is_in_place,
+                       TensorDict* batch) const;
+  absl::StatusOr<TensorDictSpec> MapKeys(absl::string_view call,
+                                         const RowMap& map,
+                                         absl::Span<const std::string> in_keys,
+                                         absl::Span<const std::string> out_keys,
+                                         const TensorDictSpec& spec) const;
+  // A leaf of steps. Calls get it once where it is mapped in place, else the
+  // leaf that is read and the one that is written.
+  struct StepLeaf {
+    std::string in;
+    std::string out;
+    bool is_next = false;
+    bool is_in_place = false;
+  };
+  void AddStepLeaf(const std::string& in, const std::string& out);
+  absl::Status PlanLeaf(const StepLeaf& leaf, const TensorDictSpec& step,
+                        StepPlan* plan) const;
+  absl::Status PlanAction(const TensorDictSpec& step, StepPlan* plan) const;
+  // Calls map(from, to) with the leaves of the root or those below next.
+  absl::Status MapStepLeaves(
+      bool is_next, Leaves leaves,
+      absl::FunctionRef<absl::Status(const BoundLeaf&, const BoundLeaf&)> map)
+      const;
+
+  const Rows rows_;
+  std::vector<StepLeaf> step_leaves_;
+  bool maps_action_ = false;
+};
+
+}  // namespace rill
+
+#endif  // RILL_TRANSFORMS_ROWWISE_TRANSFORM_H_

@@ -54,6 +54,9 @@ absl::Status BufferParts::Make(BufferOptions* options) {
   stage.sample_spec = [reader](const TensorDictSpec& rows) {
     return SampleReader(reader).SampleSpec(rows);
   };
+  stage.can_fuse = [this] {
+    return SampleReader::CanFuse(*storage, unit_transform.get());
+  };
   stage.before_waiting = [this] { wake.Ring(); };
   RILL_ASSIGN_OR_RETURN(transforms, TransformStage::Create(std::move(stage)));
   RILL_RETURN_IF_ERROR(
@@ -105,6 +108,7 @@ BufferStats BufferParts::GetStats() const {
     stats.rate_limiter = limiter->GetStats();
   }
   stats.elapsed = clock.Now() - made_at;
+  stats.is_fused = transforms->chain() != nullptr;
   const SampleQueue::Counts counts = samples->counts();
   stats.device_bytes += counts.device_bytes;
   stats.items_sampled = counts.items;

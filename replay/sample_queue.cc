@@ -110,6 +110,8 @@ int64_t SampleQueue::NumToMake() const {
 void SampleQueue::Make(Job* job) const {
   GatheredBatch gathered{.rows = std::move(job->placed.rows)};
   job->placed = {};
+  const std::shared_ptr<const GatherPlan> chain = options_.transforms->chain();
+  job->reader.SetChain(chain);
   job->status = options_.placement->Gather(
       &job->staging, &gathered, [&](TensorDict* rows) {
         return job->reader.Read(*options_.storage, job->drawn.plan, rows);
@@ -126,8 +128,10 @@ void SampleQueue::Make(Job* job) const {
                                            std::move(gathered), &job->staging));
     return absl::OkStatus();
   };
-  job->status =
-      options_.transforms->Forward(job->drawn.number, &gathered.rows, place);
+  job->status = chain != nullptr
+                    ? place()
+                    : options_.transforms->Forward(job->drawn.number,
+                                                   &gathered.rows, place);
   job->outcome = job->status.ok() ? Outcome::kMade : Outcome::kFailed;
 }
 

@@ -2,7 +2,9 @@
 #include "rill/replay/sample_reader.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -38,6 +40,71 @@ absl::Status CheckPlan(const SamplePlan& plan) {
       plan.mask.size(), " mask values over ", plan.draws.size(),
       " draws, want as many of each, segments of the draws"));
 }
+
+// Rows of a part of a plan are to be in the second cache when they are mapped.
+constexpr int64_t kPartBytes = 128 << 10;
+
+// Takes a plan apart, some draws after others.
+class PlanPart {
+ public:
+  explicit PlanPart(const SamplePlan& plan)
+      : plan_(plan), context_rows_(plan.context.size()) {}
+
+  // The next draws, up to `end`, as a plan of their own.
+  void Take(int64_t end, SamplePlan* part) {
+    part->Clear();
+    part->draws.assign(plan_.draws.begin() + draw_, plan_.draws.begin() + end);
+    first_row_ = rows_;
+    if (plan_.rows.empty()) {
+      rows_ = end;
+    } else {
+      rows_ = EndOf(plan_.segments, rows_, end);
+      Copy(plan_.rows, first_row_, rows_, &part->rows);
+      Copy(plan_.generations, first_row_, rows_, &part->generations);
+      Copy(plan_.mask, first_row_, rows_, &part->mask);
+      CopySegments(plan_.segments, first_row_, rows_, &part->segments);
+    }
+    part->context.resize(plan_.context.size());
+    for (size_t i = 0; i < plan_.context.size(); ++i) {
+      const SamplePlan::Context& from = plan_.context[i];
+      SamplePlan::Context& to = part->context[i];
+      const int64_t first = context_rows_[i];
+      const int64_t last = EndOf(from.segments, first, end);
+      Copy(from.rows, first, last, &to.rows);
+      Copy(from.mask, first, last, &to.mask);
+      CopySegments(from.segments, first, last, &to.segments);
+      context_rows_[i] = last;
+    }
+    draw_ = end;
+  }
+
+  // Of the part that was taken last, in the whole plan.
+  int64_t first_row() const { return first_row_; }
+
+ private:
+  static int64_t EndOf(const std::vector<int64_t>& segments, int64_t from,
+                       int64_t end) {
+    return std::lower_bound(segments.begin() + from, segments.end(), end) -
+           segments.begin();
+  }
+  template <typename T>
+  static void Copy(const std::vector<T>& from, int64_t first, int64_t last,
+                   std::vector<T>* to) {
+    if (from.empty()) return;
+    to->assign(from.begin() + first, from.begin() + last);
+  }
+  void CopySegments(const std::vector<int64_t>& from, int64_t first,
+                    int64_t last, std::vector<int64_t>* to) const {
+    Copy(from, first, last, to);
+    for (int64_t& segment : *to) segment -= draw_;
+  }
+
+  const SamplePlan& plan_;
+  int64_t draw_ = 0;
+  int64_t rows_ = 0;
+  int64_t first_row_ = 0;
+  std::vector<int64_t> context_rows_;
+};
 
 }  // namespace
 
@@ -110,6 +177,12 @@ std::vector<BoundRows::Leaf> SampleReader::LeavesOf(
   return leaves;
 }
 
+void SampleReader::SetChain(std::shared_ptr<const GatherPlan> chain) {
+  if (chain == chain_) return;
+  chain_ = std::move(chain);
+  is_learned_ = false;
+}
+
 absl::Status SampleReader::Learn(const Storage& storage) {
   if (is_learned_) return absl::OkStatus();
   const TensorDictSpec rows = storage.spec();
@@ -124,6 +197,18 @@ absl::Status SampleReader::Learn(const Storage& storage) {
     keys = reads_.rows.batch;
   }
   is_ragged_ = storage.has_ragged_leaves();
+  fused_.reset();
+  if (chain_ != nullptr && !rows.empty()) {
+    RILL_ASSIGN_OR_RETURN(fused_, FusedGather::Create(*chain_, batch));
+    if (options_.unit != nullptr)
+      part_ = std::make_unique<SampleReader>(options_);
+    part_bytes_ = 0;
+    for (const TensorDictSpec::Leaf& leaf : batch.leaves()) {
+      part_bytes_ +=
+          leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
+    }
+    batch = fused_->spec();
+  }
   has_mask_ = batch.Find(kMaskKey) != nullptr;
   num_rows_leaves_ = is_ragged_ ? 0 : batch.leaves().size();
   std::vector<BoundRows::Leaf> leaves = LeavesOf(batch);
@@ -135,12 +220,12 @@ absl::Status SampleReader::Learn(const Storage& storage) {
                                 : Tensor::Options{device, MemoryKind::kDevice},
       .is_passed_in = true,
       // Storages write rows at any distance; arithmetic wants flat leaves.
-      .allow_strides = options_.unit == nullptr,
+      .allow_strides = options_.unit == nullptr && !fused_,
       // A mapped file is a storage's or the user's.
       .keep_files = true};
   RILL_ASSIGN_OR_RETURN(batch_, BoundRows::Create("SampleReader::Read",
                                                   std::move(leaves), rules));
-  rows_ = GatherOf(keys, rows, batch);
+  rows_ = fused_ ? Gather() : GatherOf(keys, rows, batch);
   context_gathers_.clear();
   for (const UnitTransform::Reads::List& list : reads_.context) {
     context_gathers_.push_back(GatherOf(list.batch, rows, batch));
@@ -229,23 +314,48 @@ absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
   RILL_RETURN_IF_ERROR(Learn(storage));
   const absl::Span<const Slot> slots = SlotsOf(plan);
   const int64_t n = static_cast<int64_t>(slots.size());
-  if (options_.unit != nullptr) {
-    if (is_ragged_) *out = TensorDict({n});
-    RILL_RETURN_IF_ERROR(BindBatch(n, out));
-    RILL_RETURN_IF_ERROR(ReadForUnit(storage, slots, plan, out));
-  } else if (is_ragged_) {
+  if (is_ragged_ && options_.unit == nullptr) {
     // Beside its leaves the batch gets masks, which the storage names.
     RILL_RETURN_IF_ERROR(storage.Read(slots, out));
     RILL_RETURN_IF_ERROR(batch_.Bind(out));
-  } else {
-    RILL_RETURN_IF_ERROR(BindBatch(n, out));
-    RILL_RETURN_IF_ERROR(storage.ReadInto(
-        slots, rows_.leaves, batch_.leaves().first(num_rows_leaves_)));
+    return WriteOrigins(plan, slots, out);
   }
-  RILL_RETURN_IF_ERROR(WriteOrigins(plan, slots, out));
-  if (options_.unit == nullptr) return absl::OkStatus();
+  if (is_ragged_) *out = TensorDict({n});
+  RILL_RETURN_IF_ERROR(BindBatch(n, out));
+  RILL_RETURN_IF_ERROR(fused_ ? ReadFused(storage, slots, plan)
+                              : ReadRows(storage, slots, plan, out));
+  return WriteOrigins(plan, slots, out);
+}
+
+absl::Status SampleReader::ReadRows(const Storage& storage,
+                                    absl::Span<const Slot> slots,
+                                    const SamplePlan& plan, TensorDict* out) {
+  if (options_.unit == nullptr) {
+    return storage.ReadInto(slots, rows_.leaves,
+                            batch_.leaves().first(num_rows_leaves_));
+  }
+  RILL_RETURN_IF_ERROR(ReadForUnit(storage, slots, plan, out));
   RILL_RETURN_IF_ERROR(options_.unit->Apply(plan, apart_, context_, out))
       << "ReplayBuffer: arithmetic of the unit of " << options_.sampler;
+  return absl::OkStatus();
+}
+
+absl::Status SampleReader::ReadFused(const Storage& storage,
+                                     absl::Span<const Slot> slots,
+                                     const SamplePlan& plan) {
+  const auto places = batch_.leaves().first(num_rows_leaves_);
+  if (options_.unit == nullptr) return fused_->Read(storage, slots, places);
+  const auto draws = static_cast<int64_t>(plan.draws.size());
+  const auto rows = static_cast<int64_t>(slots.size());
+  const int64_t draw_bytes = part_bytes_ * (rows / std::max<int64_t>(1, draws));
+  const int64_t step =
+      std::max<int64_t>(1, kPartBytes / std::max<int64_t>(1, draw_bytes));
+  PlanPart part(plan);
+  for (int64_t draw = 0; draw < draws; draw += step) {
+    part.Take(std::min(draw + step, draws), &part_plan_);
+    RILL_RETURN_IF_ERROR(part_->Read(storage, part_plan_, &part_rows_));
+    RILL_RETURN_IF_ERROR(fused_->Map(part_rows_, part.first_row(), places));
+  }
   return absl::OkStatus();
 }
 

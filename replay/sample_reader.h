@@ -4,12 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/replay/fused_gather.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
@@ -17,6 +20,7 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/rows/gather_plan.h"
 #include "rill/transforms/unit_transform.h"
 
 namespace rill::replay_internal {
@@ -53,6 +57,17 @@ class SampleReader {
   absl::Status Read(const Storage& storage, const SamplePlan& plan,
                     TensorDict* out);
 
+  // From the next Read on the transforms of `chain` are done on the way; null:
+  // none. For storages that CanFuse.
+  void SetChain(std::shared_ptr<const GatherPlan> chain);
+  // Whether a read of these rows can do a chain of transforms on the way: rows
+  // in host memory, of one shape each, and a unit that makes each draw of
+  // itself alone.
+  static bool CanFuse(const Storage& storage, const UnitTransform* unit) {
+    return (unit == nullptr || unit->is_drawwise()) &&
+           storage.device().is_cpu() && !storage.has_ragged_leaves();
+  }
+
  private:
   // The leaves that go from one list of rows into the batch.
   struct Gather {
@@ -76,12 +91,18 @@ class SampleReader {
                           Gather* gather, TensorDict* out);
   absl::Status ReadForUnit(const Storage& storage, absl::Span<const Slot> slots,
                            const SamplePlan& plan, TensorDict* out);
+  // The rows of the plan with what the unit makes of them, without origins.
+  absl::Status ReadRows(const Storage& storage, absl::Span<const Slot> slots,
+                        const SamplePlan& plan, TensorDict* out);
+  // The same through the chain, a few draws at a time.
+  absl::Status ReadFused(const Storage& storage, absl::Span<const Slot> slots,
+                         const SamplePlan& plan);
   absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
   absl::Status WriteOrigins(const SamplePlan& plan,
                             absl::Span<const Slot> slots, TensorDict* out);
 
   const Options options_;
-  // All members down to context_gathers_ are learnt with the rows.
+  // All members down to fused_ are learnt with the rows.
   bool is_learned_ = false;
   bool is_ragged_ = false;
   UnitTransform::Reads reads_;
@@ -93,6 +114,13 @@ class SampleReader {
   size_t num_rows_leaves_ = 0;
   Gather rows_;
   std::vector<Gather> context_gathers_;
+  std::shared_ptr<const GatherPlan> chain_;
+  std::optional<FusedGather> fused_;  // Of chain_, if there is one.
+  // With a unit: reads some draws, which the chain goes on from.
+  std::unique_ptr<SampleReader> part_;
+  int64_t part_bytes_ = 0;  // Of a row of a part.
+  SamplePlan part_plan_;
+  TensorDict part_rows_;
   TensorDict apart_;
   std::vector<TensorDict> context_;
   std::vector<Slot> slots_;

@@ -10,6 +10,13 @@
 #include "rill/replay/sample_origins.h"
 
 namespace rill::replay_internal {
+namespace {
+
+// What a sample holds beside its rows.
+constexpr std::array<absl::string_view, 3> kOrigins = {
+    kIndexKey, kGenerationKey, kWeightKey};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<TransformStage>> TransformStage::Create(
     Options options) {
@@ -24,6 +31,7 @@ TransformStage::TransformStage(Options options,
                                std::unique_ptr<Compose> transforms,
                                TensorDict state)
     : sample_spec_(std::move(options.sample_spec)),
+      can_fuse_(std::move(options.can_fuse)),
       before_waiting_(std::move(options.before_waiting)),
       transforms_(std::move(transforms)),
       is_empty_(transforms_->transforms().empty()),
@@ -45,8 +53,30 @@ absl::Status TransformStage::CheckRows(const TensorDictSpec& rows,
                                        bool is_stored) {
   if (is_checked_ || rows.empty()) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(CheckForward(rows));
-  if (is_stored) is_checked_ = true;
+  if (!is_stored) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(auto chain, MakeChain(rows));
+  absl::MutexLock lock(&mutex_);
+  if (is_checked_) return absl::OkStatus();
+  chain_ = std::move(chain);
+  is_checked_ = true;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const GatherPlan>> TransformStage::MakeChain(
+    const TensorDictSpec& rows) const {
+  if (is_empty_ || can_fuse_ == nullptr || !can_fuse_()) return nullptr;
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec sample, sample_spec_(rows));
+  const std::vector<std::string> added(kOrigins.begin(), kOrigins.end());
+  RILL_ASSIGN_OR_RETURN(std::optional<GatherPlan> plan,
+                        PlanGather(transforms_->transforms(), sample, added));
+  if (!plan.has_value()) return nullptr;
+  return std::make_shared<const GatherPlan>(*std::move(plan));
+}
+
+std::shared_ptr<const GatherPlan> TransformStage::chain() const {
+  if (is_empty_) return nullptr;
+  absl::MutexLock lock(&mutex_);
+  return chain_;
 }
 
 void TransformStage::AwaitBatchesBelow(uint64_t number) {
@@ -86,8 +116,6 @@ void TransformStage::Skip(uint64_t number) {
 absl::Status TransformStage::Run(
     TensorDict* batch, TensorDict* state,
     absl::FunctionRef<absl::Status()> finish) const {
-  static constexpr std::array<absl::string_view, 3> kOrigins = {
-      kIndexKey, kGenerationKey, kWeightKey};
   const Origins origins(kOrigins, *batch);
   RILL_RETURN_IF_ERROR(transforms_->Forward(batch, state));
   RILL_RETURN_IF_ERROR(origins.PutBack(batch));
@@ -130,10 +158,15 @@ absl::Status TransformStage::Insert(std::optional<int64_t> place,
     transforms_->Remove(at).IgnoreError();
     return status;
   }
-  is_checked_ = !rows.empty();
   is_empty_ = false;
   is_stateful_ = transforms_->is_stateful();
+  std::shared_ptr<const GatherPlan> chain;
+  if (!rows.empty()) {
+    RILL_ASSIGN_OR_RETURN(chain, MakeChain(rows));
+  }
   absl::MutexLock lock(&mutex_);
+  is_checked_ = !rows.empty();
+  chain_ = std::move(chain);
   // Those behind it have other places now; their states go along.
   for (int64_t i = end; i >= 0; --i) {
     if (i == at) continue;

@@ -19,11 +19,12 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/compose.h"
+#include "rill/transforms/rows/gather_plan.h"
 
 namespace rill::replay_internal {
 
-// All that a replay buffer does with its transforms: Forward on samples, Inverse
-// on writes, their specs, their state.
+// All that a replay buffer does with its transforms: Forward on samples,
+// Inverse on writes, their specs, their state.
 //
 // Every batch number from 0 (or LoadState's) on calls Forward or Skip, once.
 // Where no transform has a state, batches and writes go through them at once,
@@ -45,6 +46,8 @@ class TransformStage {
     // Required.
     std::function<absl::StatusOr<TensorDictSpec>(const TensorDictSpec& rows)>
         sample_spec = nullptr;
+    // Whoever samples can do a GatherPlan on the way. Null: cannot.
+    std::function<bool()> can_fuse = nullptr;
     // Called by a batch or a write that is about to wait for earlier batches,
     // so that somebody makes them; null: they come by themselves.
     std::function<void()> before_waiting = nullptr;
@@ -63,6 +66,11 @@ class TransformStage {
   absl::Status CheckRows(const TensorDictSpec& rows, bool is_stored);
   // CheckRows has passed the storage's spec.
   bool is_checked() const { return is_checked_; }
+
+  // The transforms as a part of the gather, where they can be that and
+  // CheckRows has passed the storage's spec; else null. A batch that was
+  // gathered so does not call Forward.
+  std::shared_ptr<const GatherPlan> chain() const;
 
   // Batch `number` through the transforms. Leaves that say where its rows came
   // from (sample_origins.h) are put back where one dropped them. `finish` then
@@ -113,9 +121,13 @@ class TransformStage {
   absl::Status Run(TensorDict* batch, TensorDict* state,
                    absl::FunctionRef<absl::Status()> finish) const;
   absl::Status CheckForward(const TensorDictSpec& rows) const;
+  // The chain of samples of stored rows with this spec.
+  absl::StatusOr<std::shared_ptr<const GatherPlan>> MakeChain(
+      const TensorDictSpec& rows) const;
 
   const std::function<absl::StatusOr<TensorDictSpec>(const TensorDictSpec&)>
       sample_spec_;
+  const std::function<bool()> can_fuse_;
   const std::function<void()> before_waiting_;
   // These change in Insert, with no batch or write under way.
   const std::unique_ptr<Compose> transforms_;
@@ -124,6 +136,7 @@ class TransformStage {
   std::atomic<bool> is_checked_ = false;
 
   mutable absl::Mutex mutex_;
+  std::shared_ptr<const GatherPlan> chain_ ABSL_GUARDED_BY(mutex_);
   TensorDict state_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // The batch to call now.
   // Of the state: Forwards, Inverses, Inserts.

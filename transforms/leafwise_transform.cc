@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/transforms/row_steps.h"
+#include "rill/transforms/rows/row_steps.h"
 
 namespace rill {
 namespace {

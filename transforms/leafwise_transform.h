@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "rill/transforms/row_map.h"
-#include "rill/transforms/rowwise_transform.h"
+#include "rill/transforms/rows/row_map.h"
+#include "rill/transforms/rows/rowwise_transform.h"
 
 namespace rill {
 

@@ -50,6 +50,10 @@ class UnitTransform {
   // As Transform::option_values.
   virtual OptionValues option_values() const { return {}; }
 
+  // What is made of a draw is the same whatever draws a plan has beside it, so
+  // that a batch may be made of parts of its plan.
+  virtual bool is_drawwise() const { return false; }
+
   // Whether plans of this layout are those that it works on: INVALID_ARGUMENT
   // names what differs otherwise.
   virtual absl::Status CheckLayout(const PlanLayout& plans) const = 0;

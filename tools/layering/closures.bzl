@@ -53,6 +53,7 @@ CLOSURES = {
         "storage/live",
         "storage/sharing",
         "transforms",
+        "transforms/rows",
     ],
     "//replay:replay": None,
     "//examples/first_buffer:first_buffer": _TENSORS + _SAVES + _ROWS + [
@@ -67,5 +68,6 @@ CLOSURES = {
         "samplers/trajectories",
         "storage/live",
         "transforms",
+        "transforms/rows",
     ],
 }

@@ -77,6 +77,7 @@ class RowArithmeticTransform final : public UnitTransform {
 
   absl::string_view name() const override { return name_; }
   OptionValues option_values() const override;
+  bool is_drawwise() const override;
   absl::Status CheckLayout(const PlanLayout& plans) const override;
   absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const override;
   absl::StatusOr<TensorDictSpec> BatchSpec(
@@ -115,6 +116,11 @@ class RowArithmeticTransform final : public UnitTransform {
   const std::string batch_spec_;
   const std::string apply_;
 };
+
+// A sequence's number is that of its draw.
+bool RowArithmeticTransform::is_drawwise() const {
+  return !parts_.sequence_marks.has_value();
+}
 
 OptionValues RowArithmeticTransform::option_values() const {
   OptionValues values;

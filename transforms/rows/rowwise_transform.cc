@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/rowwise_transform.h"
+#include "rill/transforms/rows/rowwise_transform.h"
 
 #include <set>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/row_kernels.h"
+#include "rill/transforms/rows/row_kernels.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 // Highway includes this file again for each instruction set.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "rill/transforms/row_kernels.cc"
+#define HWY_TARGET_INCLUDE "rill/transforms/rows/row_kernels.cc"
 #include "hwy/foreach_target.h"  // Must come before highway.h.
 #include "hwy/highway.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_ROW_STEPS_H_
-#define RILL_TRANSFORMS_ROW_STEPS_H_
+#ifndef RILL_TRANSFORMS_ROWS_ROW_STEPS_H_
+#define RILL_TRANSFORMS_ROWS_ROW_STEPS_H_
 
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "rill/transforms/row_map.h"
+#include "rill/transforms/rows/row_map.h"
 
 namespace rill {
 
@@ -20,4 +20,4 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step);
 
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_ROW_STEPS_H_
+#endif  // RILL_TRANSFORMS_ROWS_ROW_STEPS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_ROW_KERNELS_H_
-#define RILL_TRANSFORMS_ROW_KERNELS_H_
+#ifndef RILL_TRANSFORMS_ROWS_ROW_KERNELS_H_
+#define RILL_TRANSFORMS_ROWS_ROW_KERNELS_H_
 
 #include <cstdint>
 
@@ -29,4 +29,4 @@ void UnitInterval(const uint8_t* in, int64_t count, float* out);
 
 }  // namespace rill::transforms_internal
 
-#endif  // RILL_TRANSFORMS_ROW_KERNELS_H_
+#endif  // RILL_TRANSFORMS_ROWS_ROW_KERNELS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_ROWWISE_TRANSFORM_H_
-#define RILL_TRANSFORMS_ROWWISE_TRANSFORM_H_
+#ifndef RILL_TRANSFORMS_ROWS_ROWWISE_TRANSFORM_H_
+#define RILL_TRANSFORMS_ROWS_ROWWISE_TRANSFORM_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +19,8 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/batch_transform.h"
-#include "rill/transforms/gather_plan.h"
-#include "rill/transforms/row_map.h"
+#include "rill/transforms/rows/gather_plan.h"
+#include "rill/transforms/rows/row_map.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {
@@ -118,4 +118,4 @@ class RowwiseTransform : public BatchTransform,
 
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_ROWWISE_TRANSFORM_H_
+#endif  // RILL_TRANSFORMS_ROWS_ROWWISE_TRANSFORM_H_

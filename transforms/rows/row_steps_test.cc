@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/row_steps.h"
+#include "rill/transforms/rows/row_steps.h"
 
 #include <cmath>
 #include <cstddef>
@@ -18,8 +18,8 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/testing/instruction_sets.h"
 #include "rill/testing/status_matchers.h"
-#include "rill/transforms/row_kernels.h"
-#include "rill/transforms/row_map.h"
+#include "rill/transforms/rows/row_kernels.h"
+#include "rill/transforms/rows/row_map.h"
 
 namespace rill {
 namespace {

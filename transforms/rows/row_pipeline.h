@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_ROW_PIPELINE_H_
-#define RILL_TRANSFORMS_ROW_PIPELINE_H_
+#ifndef RILL_TRANSFORMS_ROWS_ROW_PIPELINE_H_
+#define RILL_TRANSFORMS_ROWS_ROW_PIPELINE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/tensor.h"
-#include "rill/transforms/row_map.h"
+#include "rill/transforms/rows/row_map.h"
 
 namespace rill {
 
@@ -33,13 +33,14 @@ class RowPipeline {
   // Of the rows that come out.
   const LeafSpec& spec() const { return spec_; }
 
-  // Rows that Run takes at most; at least 1. They are to lie here, the first
-  // at the beginning; Run overwrites them.
+  // Memory for as many rows of `from`, at least one, that are in the cache when
+  // Run reads them.
   int64_t block_rows() const { return block_rows_; }
   std::byte* block() const { return buffers_[0].raw_data(); }
 
-  // `count` rows at block() to as many at `to`.
-  absl::Status Run(int64_t count, std::byte* to) const;
+  // `count` rows at `from`, which may be block(), to as many at `to`. Those at
+  // block() are overwritten.
+  absl::Status Run(int64_t count, const std::byte* from, std::byte* to) const;
 
  private:
   struct Stage {
@@ -50,13 +51,17 @@ class RowPipeline {
 
   RowPipeline() = default;
 
+  absl::Status RunBlock(int64_t count, const std::byte* from,
+                        std::byte* to) const;
+
   std::vector<Stage> stages_;
   LeafSpec spec_;
   int64_t block_rows_ = 1;
-  int64_t row_bytes_ = 0;  // Of a row that comes out.
+  int64_t from_bytes_ = 0;  // Of a row that goes in.
+  int64_t to_bytes_ = 0;    // Of one that comes out.
   Tensor buffers_[2];
 };
 
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_ROW_PIPELINE_H_
+#endif  // RILL_TRANSFORMS_ROWS_ROW_PIPELINE_H_

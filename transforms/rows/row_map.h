@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_ROW_MAP_H_
-#define RILL_TRANSFORMS_ROW_MAP_H_
+#ifndef RILL_TRANSFORMS_ROWS_ROW_MAP_H_
+#define RILL_TRANSFORMS_ROWS_ROW_MAP_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -76,4 +76,4 @@ class RowMap {
 
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_ROW_MAP_H_
+#endif  // RILL_TRANSFORMS_ROWS_ROW_MAP_H_

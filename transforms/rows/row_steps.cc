@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/row_steps.h"
+#include "rill/transforms/rows/row_steps.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/cast_elements.h"
-#include "rill/transforms/row_kernels.h"
+#include "rill/transforms/rows/row_kernels.h"
 
 namespace rill {
 namespace {

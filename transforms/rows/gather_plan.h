@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_TRANSFORMS_GATHER_PLAN_H_
-#define RILL_TRANSFORMS_GATHER_PLAN_H_
+#ifndef RILL_TRANSFORMS_ROWS_GATHER_PLAN_H_
+#define RILL_TRANSFORMS_ROWS_GATHER_PLAN_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "rill/transforms/row_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/tensordict/spec.h"
+#include "rill/transforms/batch_transform.h"
+#include "rill/transforms/rows/row_map.h"
 
 namespace rill {
 
@@ -44,6 +49,14 @@ class GatherLink {
   virtual void Extend(GatherPlan* plan) const = 0;
 };
 
+// What `transforms` one after another make of rows that are sampled. `sample`
+// is the spec of the batch that the first one gets: the leaves of the rows, and
+// `added`, those that the sample has beside them. Nothing where a transform is
+// no GatherLink, or changes one of `added`. Errors of ForwardSpec.
+absl::StatusOr<std::optional<GatherPlan>> PlanGather(
+    absl::Span<const std::unique_ptr<BatchTransform>> transforms,
+    const TensorDictSpec& sample, absl::Span<const std::string> added);
+
 }  // namespace rill
 
-#endif  // RILL_TRANSFORMS_GATHER_PLAN_H_
+#endif  // RILL_TRANSFORMS_ROWS_GATHER_PLAN_H_

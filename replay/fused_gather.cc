@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/fused_gather.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::replay_internal {
+namespace {
+
+int64_t RowBytes(const LeafSpec& leaf) {
+  return leaf.shape.num_elements() * DTypeSize(leaf.dtype);
+}
+
+absl::Status Named(absl::string_view key, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("ReplayBuffer: transforms: \"", key,
+                                   "\": ", status.message()));
+}
+
+// The place of a leaf that there is.
+size_t NumberOf(const TensorDictSpec& spec, absl::string_view key) {
+  const auto& leaves = spec.leaves();
+  return static_cast<size_t>(
+      absl::c_find_if(leaves,
+                      [&](const auto& leaf) { return leaf.key == key; }) -
+      leaves.begin());
+}
+
+}  // namespace
+
+absl::StatusOr<FusedGather> FusedGather::Create(const GatherPlan& plan,
+                                                const TensorDictSpec& rows) {
+  FusedGather gather;
+  for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
+    gather.row_keys_.push_back(leaf.key);
+  }
+  std::vector<size_t> numbers;
+  std::vector<std::optional<RowPipeline>> pipelines;
+  for (const GatherPlan::Leaf& leaf : plan.leaves) {
+    numbers.push_back(NumberOf(rows, leaf.from));
+    const LeafSpec& from = rows.leaves()[numbers.back()].spec;
+    std::optional<RowPipeline>& pipeline = pipelines.emplace_back();
+    if (!leaf.maps.empty()) {
+      absl::StatusOr<RowPipeline> made = RowPipeline::Create(from, leaf.maps);
+      if (!made.ok()) return Named(leaf.key, made.status());
+      pipeline = *std::move(made);
+    }
+    RILL_RETURN_IF_ERROR(
+        gather.spec_.Set(leaf.key, pipeline ? pipeline->spec() : from));
+  }
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const size_t number = numbers[i];
+    const LeafSpec& from = rows.leaves()[number].spec;
+    const size_t into = NumberOf(gather.spec_, plan.leaves[i].key);
+    if (!pipelines[i]) {
+      auto list = absl::c_find_if(gather.copied_, [&](const Gather& copied) {
+        return !absl::c_linear_search(copied.leaves, number);
+      });
+      if (list == gather.copied_.end()) {
+        list = gather.copied_.insert(list, Gather());
+      }
+      list->leaves.push_back(number);
+      list->into.push_back(into);
+      continue;
+    }
+    RowPipeline& pipeline = *pipelines[i];
+    gather.block_rows_ =
+        gather.mapped_.empty()
+            ? pipeline.block_rows()
+            : std::min(gather.block_rows_, pipeline.block_rows());
+    gather.blocks_.leaves.push_back(number);
+    gather.blocks_.places.push_back({.data = pipeline.block(),
+                                     .width = RowBytes(from),
+                                     .dtype = from.dtype,
+                                     .device = Device::Cpu(),
+                                     .is_writable = true,
+                                     .shape = from.shape});
+    const int64_t width = RowBytes(pipeline.spec());
+    gather.mapped_.push_back({.into = into,
+                              .width = width,
+                              .from = plan.leaves[i].from,
+                              .pipeline = std::move(pipeline)});
+  }
+  return gather;
+}
+
+absl::Status FusedGather::ReadBlock(const Storage& storage,
+                                    absl::Span<const Slot> slots, int64_t first,
+                                    absl::Span<const BoundLeaf> places) {
+  const auto count = static_cast<int64_t>(slots.size());
+  for (BoundLeaf& block : blocks_.places) {
+    block.rows = count;
+    block.strides[0] = block.strides[1] = block.width;
+  }
+  RILL_RETURN_IF_ERROR(storage.ReadInto(slots, blocks_.leaves, blocks_.places));
+  for (const Mapped& mapped : mapped_) {
+    const absl::Status status =
+        mapped.pipeline.Run(count, mapped.pipeline.block(),
+                            places[mapped.into].data + first * mapped.width);
+    if (!status.ok()) return Named(spec_.leaves()[mapped.into].key, status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FusedGather::Read(const Storage& storage,
+                               absl::Span<const Slot> slots,
+                               absl::Span<const BoundLeaf> places) {
+  for (Gather& copied : copied_) {
+    copied.places.clear();
+    for (const size_t into : copied.into) {
+      copied.places.push_back(places[into]);
+    }
+    RILL_RETURN_IF_ERROR(storage.ReadInto(slots, copied.leaves, copied.places));
+  }
+  if (mapped_.empty()) return absl::OkStatus();
+  const auto n = static_cast<int64_t>(slots.size());
+  for (int64_t first = 0; first < n; first += block_rows_) {
+    const auto count = static_cast<size_t>(std::min(block_rows_, n - first));
+    RILL_RETURN_IF_ERROR(
+        ReadBlock(storage, slots.subspan(static_cast<size_t>(first), count),
+                  first, places));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FusedGather::Map(const TensorDict& rows, int64_t first,
+                              absl::Span<const BoundLeaf> places) const {
+  for (const Gather& copied : copied_) {
+    for (size_t i = 0; i < copied.leaves.size(); ++i) {
+      const Tensor& from = *rows.Find(row_keys_[copied.leaves[i]]);
+      const BoundLeaf& to = places[copied.into[i]];
+      std::memcpy(to.data + first * to.width, from.raw_data(),
+                  static_cast<size_t>(from.size_bytes()));
+    }
+  }
+  const int64_t count = rows.batch_shape()[0];
+  for (const Mapped& mapped : mapped_) {
+    const absl::Status status =
+        mapped.pipeline.Run(count, rows.Find(mapped.from)->raw_data(),
+                            places[mapped.into].data + first * mapped.width);
+    if (!status.ok()) return Named(spec_.leaves()[mapped.into].key, status);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill::replay_internal

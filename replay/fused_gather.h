@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_FUSED_GATHER_H_
+#define RILL_REPLAY_FUSED_GATHER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/storage.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/rows/gather_plan.h"
+#include "rill/transforms/rows/row_pipeline.h"
+
+namespace rill::replay_internal {
+
+// Gathers rows straight through a chain of transforms (GatherPlan): a few rows
+// at a time go from the storage into the processor's cache, through the maps
+// there, and into the batch. No batch is made between the transforms.
+//
+// Thread-safety: thread-compatible.
+// Cost: that of the gather and the maps. Allocates nothing after Create.
+class FusedGather {
+ public:
+  // `rows` is the storage's spec; the plan's leaves come from leaves of it.
+  // Errors of the maps.
+  static absl::StatusOr<FusedGather> Create(const GatherPlan& plan,
+                                            const TensorDictSpec& rows);
+
+  // Of the batch, before the leaves that a sample adds.
+  const TensorDictSpec& spec() const { return spec_; }
+
+  // The rows at `slots` into one place for each leaf of spec(), in that order,
+  // which hold as many rows and are flat, on the host. Errors as
+  // Storage::ReadInto, and of the maps, which name the leaf.
+  absl::Status Read(const Storage& storage, absl::Span<const Slot> slots,
+                    absl::Span<const BoundLeaf> places);
+
+  // The same of rows that are gathered: those of `rows`, [n], which lie one
+  // after another in host memory, into rows [first, first + n) of the places.
+  absl::Status Map(const TensorDict& rows, int64_t first,
+                   absl::Span<const BoundLeaf> places) const;
+
+ private:
+  // Leaves of the rows and where they go.
+  struct Gather {
+    std::vector<size_t> leaves;
+    std::vector<size_t> into;
+    std::vector<BoundLeaf> places;
+  };
+  struct Mapped {
+    size_t into = 0;
+    int64_t width = 0;  // Of a row that comes out.
+    std::string from;
+    RowPipeline pipeline;
+  };
+
+  FusedGather() = default;
+
+  absl::Status ReadBlock(const Storage& storage, absl::Span<const Slot> slots,
+                         int64_t first, absl::Span<const BoundLeaf> places);
+
+  TensorDictSpec spec_;
+  // Leaves without maps; each goes to one place in one of these.
+  std::vector<Gather> copied_;
+  std::vector<std::string> row_keys_;
+  std::vector<Mapped> mapped_;
+  Gather blocks_;  // Of mapped_, leaf by leaf.
+  int64_t block_rows_ = 0;
+};
+
+}  // namespace rill::replay_internal
+
+#endif  // RILL_REPLAY_FUSED_GATHER_H_

@@ -43,6 +43,10 @@ using ::testing::HasSubstr;
 constexpr int64_t kLanes = 4;
 constexpr int64_t kWidth = 1 << 14;
 
+// From the first test on what is freed goes back at once: the allocator would
+// keep some or not, by what the tests before have left of its heap.
+[[maybe_unused]] const int kMapsBlocks = mallopt(M_MMAP_THRESHOLD, 64 << 10);
+
 // Rows of noise and their numbers, from `first` on.
 TensorDict Rows(int64_t lanes, int64_t steps, int64_t first) {
   TensorDict rows({lanes, steps});
@@ -160,9 +164,6 @@ TEST_P(ChunkedLoadTest, TakesNoMemoryForAllRowsAtOnce) {
     RILL_ASSERT_OK(saved->Save(directory));
   }
   RILL_ASSERT_OK_AND_ASSIGN(auto loaded, GetParam().create(kSteps));
-  // What is freed goes back at once: the allocator would keep some or not, by
-  // where the heap happens to begin.
-  mallopt(M_MMAP_THRESHOLD, 64 << 10);
   malloc_trim(0);
   const int64_t before = AnonymousMemoryBytes();
   int64_t most = before;

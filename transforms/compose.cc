@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 
 namespace rill {
 namespace {
@@ -28,8 +30,19 @@ absl::Status RunOne(const Transforms& transforms, size_t index, Work work,
   const std::string key = absl::StrCat(index);
   const TensorDict* const before = state->FindDict(key);
   TensorDict own = before == nullptr ? TensorDict() : *before;
+  const std::optional<Device> device = batch->device();
+  const std::vector<std::string> names = batch->dim_names();
   RILL_RETURN_IF_ERROR(((*transforms[index]).*work)(batch, &own))
       << Place(transforms, index);
+  // A new dictionary is where and what the batch was.
+  if (device.has_value() && !batch->device().has_value()) {
+    RILL_ASSIGN_OR_RETURN(*batch, batch->To(*device));
+  }
+  if (batch->dim_names().empty() &&
+      static_cast<int>(names.size()) == batch->batch_shape().rank() &&
+      !names.empty()) {
+    RILL_RETURN_IF_ERROR(batch->SetDimNames(names));
+  }
   return own.empty() ? absl::OkStatus() : state->Set(key, std::move(own));
 }
 

@@ -17,6 +17,9 @@ namespace rill {
 // Transforms one after another: Forward in order, Inverse in reverse. Errors
 // name the transform and its place. TorchRL's Compose.
 //
+// A transform may make a new dictionary of the batch: one without a device is
+// brought to the batch's, and one without names of its dimensions gets those.
+//
 // State: a dictionary with the state of transform i under "i", for those that
 // have one.
 //

@@ -9,6 +9,8 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/transform_conformance.h"
@@ -147,6 +149,28 @@ TEST(ComposeTest, NullIsRefusedNamingItsPlace) {
   EXPECT_THAT(Compose::Create(std::move(transforms)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("transform 1: got null")));
+}
+
+TEST(ComposeTest, ANewDictionaryIsWhereAndWhatTheBatchWas) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto rebuild, FunctionTransform::Create(
+                        {.forward = [](TensorDict* batch) -> absl::Status {
+                          TensorDict made(batch->batch_shape());
+                          RILL_RETURN_IF_ERROR(made.Set(
+                              "next/reward", *batch->Get("next/reward")));
+                          *batch = std::move(made);
+                          return absl::OkStatus();
+                        }}));
+  auto compose = ComposeOf(std::move(rebuild));
+  TensorDict batch({5});
+  RILL_ASSERT_OK(
+      batch.Set("next/reward", *Tensor::Zeros(DType::kFloat32, {5, 1})));
+  RILL_ASSERT_OK_AND_ASSIGN(batch, batch.To(Device::Cpu()));
+  RILL_ASSERT_OK(batch.SetDimNames({"time"}));
+  TensorDict state;
+  RILL_ASSERT_OK(compose->Forward(&batch, &state));
+  EXPECT_EQ(batch.device(), Device::Cpu());
+  EXPECT_THAT(batch.dim_names(), ElementsAre("time"));
 }
 
 TEST(ComposeTest, SpecErrorsNameTheTransform) {

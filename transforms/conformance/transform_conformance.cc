@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/conformance/transform_conformance.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +15,8 @@
 #include "gmock/gmock.h"
 #include "rill/base/rng.h"
 #include "rill/device/device.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -98,6 +103,49 @@ TEST_P(TransformConformanceTest, InverseLeavesTheCallersBytes) {
   RILL_EXPECT_OK(callers.CheckEqual(before));
 }
 
+TEST_P(TransformConformanceTest, InverseUndoesForward) {
+  const std::optional<double> tolerance = under_test().inverse_tolerance;
+  if (!tolerance.has_value()) return;
+  const auto transform = MakeTransform();
+  TensorDict state = InitialStateOf(*transform);
+  const TensorDict before = RandomBatch(batch_spec(), {6}, 0);
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, before.Clone());
+  RILL_ASSERT_OK(transform->Forward(&batch, &state));
+  RILL_ASSERT_OK(transform->Inverse(&batch, &state));
+  for (const TensorDictSpec::Leaf& leaf : batch_spec().leaves()) {
+    const Tensor* const got = batch.Find(leaf.key);
+    ASSERT_NE(got, nullptr) << leaf.key;
+    RILL_ASSERT_OK_AND_ASSIGN(const Tensor is, Cast(*got, DType::kFloat64));
+    RILL_ASSERT_OK_AND_ASSIGN(const Tensor was,
+                              Cast(*before.Find(leaf.key), DType::kFloat64));
+    ASSERT_EQ(got->dtype(), leaf.spec.dtype) << leaf.key;
+    ASSERT_EQ(is.shape(), was.shape()) << leaf.key;
+    for (int64_t i = 0; i < is.num_elements(); ++i) {
+      const double want = was.data<double>()[i];
+      EXPECT_NEAR(is.data<double>()[i], want,
+                  *tolerance * std::max(1.0, std::abs(want)))
+          << leaf.key << ", element " << i;
+    }
+  }
+}
+
+// What a batch is beside its leaves, and entries that no option names.
+TEST_P(TransformConformanceTest, KeepsNamesOfDimensionsAndNonTensorValues) {
+  if (!under_test().keeps_other_leaves) return;
+  const auto transform = MakeTransform();
+  TensorDict state = InitialStateOf(*transform);
+  for (auto work : {&BatchTransform::Forward, &BatchTransform::Inverse}) {
+    TensorDict batch = RandomBatch(batch_spec(), {6}, 0);
+    RILL_ASSERT_OK(batch.SetDimNames({"time"}));
+    RILL_ASSERT_OK(batch.Set("note of the test", NonTensor{"\"nobody's\""}));
+    RILL_ASSERT_OK(((*transform).*work)(&batch, &state));
+    RILL_EXPECT_OK(batch.GetNonTensor("note of the test"));
+    if (batch.batch_shape().rank() == 1) {
+      EXPECT_EQ(batch.dim_names(), std::vector<std::string>({"time"}));
+    }
+  }
+}
+
 // --- State -------------------------------------------------------------------
 
 TEST_P(TransformConformanceTest, EqualTransformsMakeEqualThings) {
@@ -160,7 +208,7 @@ TEST_P(TransformConformanceTest, ForeignStatesAreRefused) {
 TEST_P(TransformConformanceTest, RunsInSeveralThreadsAtOnceWithoutAState) {
   const auto transform = MakeTransform();
   if (transform->is_stateful()) return;
-  constexpr int kThreads = 2;
+  constexpr int kThreads = 8;
   std::array<std::vector<TensorDict>, kThreads> made;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
@@ -170,7 +218,7 @@ TEST_P(TransformConformanceTest, RunsInSeveralThreadsAtOnceWithoutAState) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  ExpectEqual(made[0], made[1]);
+  for (const auto& each : made) ExpectEqual(made[0], each);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "gtest/gtest.h"
 #include "rill/tensordict/spec.h"
@@ -16,6 +17,11 @@ struct TransformUnderTest {
   // A fresh one; all are equal.
   std::function<std::unique_ptr<BatchTransform>()> make;
   TensorDictSpec batch_spec;  // Of the batches for Forward and Inverse.
+  // How far Inverse of Forward's result may be from the batch that Forward got:
+  // a share of the value. None: Inverse does not undo Forward.
+  std::optional<double> inverse_tolerance = std::nullopt;
+  // Leaves that are not named in its options go through it.
+  bool keeps_other_leaves = true;
 };
 
 // The behaviour that transforms/batch_transform.h promises.
@@ -27,6 +33,7 @@ class TransformConformanceTest
     return under_test_.make();
   }
   const TensorDictSpec& batch_spec() const { return under_test_.batch_spec; }
+  const TransformUnderTest& under_test() const { return under_test_; }
 
  private:
   TransformUnderTest under_test_;

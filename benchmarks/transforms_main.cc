@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transforms that a gather does on the way, beside the plain gather, the same
+// transforms over whole batches, and the machine's own limit.
+// benchmarks/transforms runs it; --help tells the flags.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "rill/base/clock.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/replay/sample_units.h"
+#include "rill/samplers/uniform_sampler.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/batch_transform.h"
+#include "rill/transforms/function_transform.h"
+#include "rill/transforms/rows/row_steps.h"
+#include "rill/transforms/rows/rowwise_transform.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kUsage =
+    R"(Samples through transforms, and prints microseconds (the median) and ratios.
+  --quick  fewer rows and repetitions (seconds, not minutes)
+)";
+
+struct Case {
+  std::string name;
+  std::function<absl::Status()> run;
+};
+
+// The median of each case's times, taken in turns.
+absl::StatusOr<std::vector<double>> MediansUs(const std::vector<Case>& cases,
+                                              int turns) {
+  std::vector<std::vector<double>> times(cases.size());
+  for (int turn = -1; turn < turns; ++turn) {
+    for (size_t i = 0; i < cases.size(); ++i) {
+      const absl::Time begin = Clock::Steady().Now();
+      RILL_RETURN_IF_ERROR(cases[i].run()) << cases[i].name;
+      const double us =
+          absl::ToDoubleMicroseconds(Clock::Steady().Now() - begin);
+      if (turn >= 0) times[i].push_back(us);
+    }
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& each : times) {
+    std::nth_element(each.begin(), each.begin() + turns / 2, each.end());
+    medians.push_back(each[static_cast<size_t>(turns / 2)]);
+  }
+  return medians;
+}
+
+// Prints the cases, each with its ratio to the first.
+absl::Status Compare(absl::string_view title, const std::vector<Case>& cases,
+                     int turns) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<double> us, MediansUs(cases, turns));
+  absl::PrintF("%s\n", title);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    absl::PrintF("  %-44s %10.2f us  %6.2f\n", cases[i].name, us[i],
+                 us[i] / us[0]);
+  }
+  return absl::OkStatus();
+}
+
+class OneStep final : public RowwiseTransform {
+ public:
+  OneStep(std::shared_ptr<const RowMap> map, std::string key)
+      : RowwiseTransform({.map = std::move(map), .in_keys = {std::move(key)}}) {
+  }
+  absl::string_view name() const override { return "OneStep"; }
+};
+
+using Transforms = std::vector<std::unique_ptr<BatchTransform>>;
+
+absl::StatusOr<Transforms> Steps(const std::vector<RowStep>& steps,
+                                 const std::string& key, bool is_fused) {
+  Transforms transforms;
+  for (const RowStep& step : steps) {
+    RILL_ASSIGN_OR_RETURN(auto map, MakeRowStep(step));
+    transforms.push_back(std::make_unique<OneStep>(std::move(map), key));
+  }
+  if (is_fused) return transforms;
+  // A function is no part of a gather, and so none of them is.
+  RILL_ASSIGN_OR_RETURN(transforms.emplace_back(),
+                        FunctionTransform::Create({.forward = [](TensorDict*) {
+                          return absl::OkStatus();
+                        }}));
+  return transforms;
+}
+
+absl::StatusOr<std::unique_ptr<ReplayBuffer>> MakeBuffer(
+    std::shared_ptr<Storage> storage, int64_t batch_size,
+    std::unique_ptr<Sampler> sampler, Transforms transforms) {
+  return ReplayBuffer::Create({.storage = std::move(storage),
+                               .sampler = std::move(sampler),
+                               .transforms = std::move(transforms),
+                               .batch_size = batch_size});
+}
+
+// A buffer's samples into one batch.
+Case Samples(std::string name, std::unique_ptr<ReplayBuffer> buffer) {
+  auto batch = std::make_shared<TensorDict>();
+  return {std::move(name),
+          [buffer = std::shared_ptr<ReplayBuffer>(std::move(buffer)), batch] {
+            return buffer->SampleInto(batch.get());
+          }};
+}
+
+absl::StatusOr<std::shared_ptr<Storage>> Filled(int64_t rows,
+                                                const TensorDictSpec& spec) {
+  RILL_ASSIGN_OR_RETURN(std::shared_ptr<Storage> storage,
+                        DenseStorage::Create({.capacity = rows}));
+  constexpr int64_t kPiece = 1000;
+  RILL_ASSIGN_OR_RETURN(const TensorDict piece,
+                        spec.Random({1, kPiece}, Rng(1), 0));
+  for (int64_t row = 0; row < rows; row += kPiece) {
+    RILL_RETURN_IF_ERROR(storage->Extend(piece).status());
+  }
+  return storage;
+}
+
+// Stores past the caches, and nothing else.
+Case StreamingStores(int64_t bytes) {
+  auto out = std::make_shared<Tensor>(*Tensor::Zeros(DType::kUInt8, {bytes}));
+  return {"streaming stores of the output alone", [out, bytes] {
+            const hwy::HWY_NAMESPACE::ScalableTag<uint8_t> d;
+            const auto lanes =
+                static_cast<int64_t>(hwy::HWY_NAMESPACE::Lanes(d));
+            const auto value = hwy::HWY_NAMESPACE::Set(d, 1);
+            auto* to = reinterpret_cast<uint8_t*>(out->raw_data());
+            for (int64_t i = 0; i + lanes <= bytes; i += lanes) {
+              hwy::HWY_NAMESPACE::Stream(value, d, to + i);
+            }
+            hwy::FlushStream();
+            return absl::OkStatus();
+          }};
+}
+
+absl::Status Atari(bool is_quick) {
+  constexpr int64_t kBatch = 256;
+  constexpr int64_t kFrames = 4;
+  constexpr int64_t kSide = 84;
+  TensorDictSpec spec;
+  RILL_RETURN_IF_ERROR(
+      spec.Set("pixels", LeafSpec::Unbounded(DType::kUInt8, {kSide, kSide})));
+  RILL_RETURN_IF_ERROR(
+      spec.Set("next/done", LeafSpec::Bounded(DType::kBool, {1}, 0, 0)));
+  RILL_ASSIGN_OR_RETURN(const auto storage,
+                        Filled(is_quick ? 10'000 : 100'000, spec));
+  const auto make =
+      [&](std::vector<RowStep> steps,
+          bool is_fused) -> absl::StatusOr<std::unique_ptr<ReplayBuffer>> {
+    RILL_ASSIGN_OR_RETURN(
+        SampleUnit unit,
+        MakeTransitions({.frames = StackFrames::Options{.num_frames = kFrames,
+                                                        .keys = {"pixels"},
+                                                        .dim = -3,
+                                                        .new_dim = true}}));
+    RILL_ASSIGN_OR_RETURN(auto sampler,
+                          MakeUniformSamplerOver(std::move(unit)));
+    RILL_ASSIGN_OR_RETURN(Transforms transforms,
+                          Steps(steps, "pixels", is_fused));
+    return MakeBuffer(storage, kBatch, std::move(sampler),
+                      std::move(transforms));
+  };
+  const std::vector<RowStep> unit = {{.kind = RowStep::Kind::kUnitInterval}};
+  std::vector<Case> cases;
+  cases.push_back(StreamingStores(kBatch * kFrames * kSide * kSide *
+                                  static_cast<int64_t>(sizeof(float))));
+  RILL_ASSIGN_OR_RETURN(auto fused, make(unit, true));
+  cases.push_back(Samples("in the gather", std::move(fused)));
+  RILL_ASSIGN_OR_RETURN(auto apart, make(unit, false));
+  cases.push_back(Samples("over the batch", std::move(apart)));
+  RILL_ASSIGN_OR_RETURN(auto plain, make({}, true));
+  cases.push_back(Samples("stacks of bytes, no transform", std::move(plain)));
+  return Compare("256 stacks of 4 x 84 x 84 bytes to float32 in [0, 1]", cases,
+                 is_quick ? 11 : 51);
+}
+
+absl::Status Normalised(bool is_quick) {
+  constexpr int64_t kWidth = 376;
+  TensorDictSpec spec;
+  RILL_RETURN_IF_ERROR(
+      spec.Set("observation", LeafSpec::Unbounded(DType::kFloat32, {kWidth})));
+  RILL_ASSIGN_OR_RETURN(const auto storage,
+                        Filled(is_quick ? 20'000 : 1'000'000, spec));
+  std::vector<RowStep> steps(1);
+  for (int64_t i = 0; i < kWidth; ++i) {
+    steps[0].scale.resize(kWidth, 1.5);
+    steps[0].loc.resize(kWidth, -0.5);
+  }
+  std::vector<Case> cases;
+  for (const auto& [name, wanted, is_fused] :
+       std::vector<std::tuple<std::string, std::vector<RowStep>, bool>>{
+           {"plain gather", {}, true},
+           {"normalised in the gather", steps, true},
+           {"normalised over the batch", steps, false}}) {
+    RILL_ASSIGN_OR_RETURN(Transforms transforms,
+                          Steps(wanted, "observation", is_fused));
+    RILL_ASSIGN_OR_RETURN(
+        auto buffer,
+        MakeBuffer(storage, 4096, MakeUniformSampler(), std::move(transforms)));
+    cases.push_back(Samples(name, std::move(buffer)));
+  }
+  return Compare("4096 rows of 376 float32, normalised", cases,
+                 is_quick ? 11 : 101);
+}
+
+absl::Status FiveTransforms(bool is_quick) {
+  TensorDictSpec spec;
+  for (const char* key : {"observation", "next/observation"}) {
+    RILL_RETURN_IF_ERROR(
+        spec.Set(key, LeafSpec::Unbounded(DType::kFloat32, {4})));
+  }
+  RILL_RETURN_IF_ERROR(spec.Set("action", LeafSpec::Categorical(2)));
+  RILL_RETURN_IF_ERROR(
+      spec.Set("next/reward", LeafSpec::Unbounded(DType::kFloat32, {1})));
+  for (const char* flag : {"done", "terminated", "truncated"}) {
+    RILL_RETURN_IF_ERROR(
+        spec.Set(std::string("next/") + flag, LeafSpec::Binary({1})));
+  }
+  RILL_ASSIGN_OR_RETURN(const auto storage, Filled(100'000, spec));
+  const std::vector<RowStep> five = {
+      {.scale = {2}, .loc = {1}},
+      {.kind = RowStep::Kind::kClip, .low = -3, .high = 3},
+      {.kind = RowStep::Kind::kShiftThenDivide, .scale = {3}, .loc = {1}},
+      {.kind = RowStep::Kind::kClip, .low = -1, .high = 1},
+      {.scale = {0.5}}};
+  std::vector<Case> cases;
+  for (const auto& [name, wanted, is_fused] :
+       std::vector<std::tuple<std::string, std::vector<RowStep>, bool>>{
+           {"no transform", {}, true},
+           {"five in the gather", five, true},
+           {"five over the batch", five, false}}) {
+    RILL_ASSIGN_OR_RETURN(Transforms transforms,
+                          Steps(wanted, "observation", is_fused));
+    RILL_ASSIGN_OR_RETURN(
+        auto buffer,
+        MakeBuffer(storage, 256, MakeUniformSampler(), std::move(transforms)));
+    cases.push_back(Samples(name, std::move(buffer)));
+  }
+  return Compare("256 rows of CartPole", cases, is_quick ? 1001 : 20001);
+}
+
+absl::Status Main(int argc, char** argv) {
+  bool is_quick = false;
+  for (int i = 1; i < argc; ++i) {
+    if (absl::string_view(argv[i]) == "--help") {
+      absl::PrintF("%s", kUsage);
+      return absl::OkStatus();
+    }
+    if (absl::string_view(argv[i]) != "--quick") {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("got \"%s\", want --quick or nothing", argv[i]));
+    }
+    is_quick = true;
+  }
+  RILL_RETURN_IF_ERROR(Atari(is_quick));
+  RILL_RETURN_IF_ERROR(Normalised(is_quick));
+  return FiveTransforms(is_quick);
+}
+
+}  // namespace
+}  // namespace rill
+
+int main(int argc, char** argv) {
+  const absl::Status status = rill::Main(argc, argv);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "transforms: %s\n", status.ToString().c_str());
+  return 1;
+}

@@ -98,14 +98,21 @@ class ActionMaskTransform final : public StepTransform {
   }
 
  private:
+  // `first`: the first option that is allowed, n where there is none.
   absl::Status Forbidden(int64_t lane, int64_t choice, int64_t option,
                          int64_t first, int64_t n) const {
+    if (option >= 0 && first == n) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          kOnAction, ": lane ", lane, ", choice ", choice, ": got \"",
+          options_.mask_key,
+          "\" that allows no action, want one that does; reset the lane "
+          "first"));
+    }
     return absl::InvalidArgumentError(absl::StrCat(
         kOnAction, ": action of lane ", lane, ", choice ", choice, ": got ",
         option < 0 ? "no single option" : absl::StrCat(option),
         ", want one of [0, ", n - 1, "] that \"", options_.mask_key,
-        "\" allows",
-        first < n ? absl::StrCat(", say ", first) : "; it allows none"));
+        "\" allows", first < n ? absl::StrCat(", say ", first) : ""));
   }
 
   const ActionMask::Options options_;

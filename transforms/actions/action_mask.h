@@ -15,7 +15,8 @@ namespace rill {
 // it is replaced by the first allowed one. TorchRL's ActionMask puts the mask
 // into the action spec at each step; here specs do not change while steps are
 // made, and a policy reads the mask's leaf (LeafSpec::WithMask makes a spec to
-// draw from).
+// draw from). A mask that allows nothing, as before the first reset, is
+// FAILED_PRECONDITION.
 //
 // Shapes: the action Categorical or OneHot, of any dtype; the mask bool, true
 //   where an option is allowed, with the options in its last dimension: [n]

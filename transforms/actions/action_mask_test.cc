@@ -107,11 +107,12 @@ TEST(ActionMaskTest, EachChoiceOfARowHasItsMask) {
 TEST(ActionMaskTest, NothingAllowedAndNoOptionAreErrors) {
   const std::vector<bool> none = {true, false, false, false};
   for (const bool replace : {false, true}) {
-    EXPECT_THAT(Act<int64_t>({.replace = replace}, LeafSpec::Categorical(2),
-                             {0, 0}, none)
-                    .status(),
-                StatusIs(kInvalidArgument,
-                         AllOf(HasSubstr("lane 1"), HasSubstr("none"))));
+    EXPECT_THAT(
+        Act<int64_t>({.replace = replace}, LeafSpec::Categorical(2), {0, 0},
+                     none)
+            .status(),
+        StatusIs(absl::StatusCode::kFailedPrecondition,
+                 AllOf(HasSubstr("lane 1"), HasSubstr("allows no action"))));
     for (const int64_t wrong : {-1, 2}) {
       EXPECT_THAT(Act<int64_t>({.replace = replace}, LeafSpec::Categorical(2),
                                {0, wrong}, {true, true, true, true})

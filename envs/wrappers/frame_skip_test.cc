@@ -126,6 +126,21 @@ TEST(FrameSkipTest, BadOptionsAreNamed) {
                        HasSubstr("frame_skip: got 0")));
 }
 
+TEST(FrameSkipTest, ALaneThatIsDoneIsSoAfterALoad) {
+  const CountingEnvOptions counting = {.lanes = 2, .episode_steps = 1};
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, SkipCounting(counting, 2));
+  RILL_ASSERT_OK_AND_ASSIGN(auto later, SkipCounting(counting, 2));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
+  RILL_ASSERT_OK(env->Reset({1, 1}, &step));
+  RILL_ASSERT_OK(env->Step(&step));
+  RILL_ASSERT_OK(env->Reset({1, 0}, &step));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
+  RILL_ASSERT_OK(later->LoadState(state));
+  EXPECT_THAT(later->Step(&step),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("FrameSkip"), HasSubstr("lane 1"))));
+}
+
 TEST(FrameSkipTest, StatesOfOthersAreRefused) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, SkipCartPole(2, 3));
   RILL_ASSERT_OK_AND_ASSIGN(auto other, SkipCartPole(2, 4));

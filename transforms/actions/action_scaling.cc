@@ -104,12 +104,15 @@ absl::StatusOr<Numbers> NumbersOfSpec(const LeafSpec& spec) {
                         transforms_internal::FiniteBounds(kCreate, spec));
   Numbers numbers;
   for (size_t i = 0; i < bounds.low.size(); ++i) {
-    numbers.loc.push_back((bounds.low[i] + bounds.high[i]) / 2);
-    numbers.scale.push_back((bounds.high[i] - bounds.low[i]) / 2);
-    if (bounds.low[i] < bounds.high[i]) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCreate, ": spec: element ", i, ": got bounds ", bounds.low[i], ", ",
-        bounds.high[i], ", want low < high, or loc and scale as options"));
+    numbers.loc.push_back(bounds.low[i] / 2 + bounds.high[i] / 2);
+    numbers.scale.push_back(bounds.high[i] / 2 - bounds.low[i] / 2);
+    const auto scale = static_cast<float>(numbers.scale.back());
+    if (std::isfinite(scale) && scale > 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": spec: element ", i, ": got bounds ",
+                     bounds.low[i], ", ", bounds.high[i],
+                     ", want low < high and a float32 between them, or loc and "
+                     "scale as options"));
   }
   if (!numbers.loc.empty()) return numbers;
   return absl::InvalidArgumentError(absl::StrCat(

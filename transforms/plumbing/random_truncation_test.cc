@@ -24,6 +24,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Le;
@@ -119,6 +120,20 @@ TEST(RandomTruncationTest, ALaneHasTheSameHorizonsBesideOthers) {
   std::vector<int64_t> all = Horizons(*truncation, &many);
   all.resize(3);
   EXPECT_EQ(Horizons(*truncation, &few, 3), all);
+}
+
+TEST(RandomTruncationTest, AResetLeavesTheHorizonsOfOtherLanes) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto truncation,
+                            RandomTruncation::Create({.max_horizon = 1000}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, truncation->InitialState(3));
+  RILL_ASSERT_OK(truncation->OnReset({1, 1, 1}, {}, &state));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, state.Clone());
+  RILL_ASSERT_OK(truncation->OnReset({0, 1, 0}, {}, &state));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto horizons,
+                            before.Flat<int64_t>("horizons"));
+  ASSERT_NE(horizons[1], 1000);
+  EXPECT_THAT(state.Flat<int64_t>("horizons"),
+              IsOkAndHolds(ElementsAre(horizons[0], 1000, horizons[2])));
 }
 
 TEST(RandomTruncationTest, EqualSeedsAreEqualAndOthersAreNot) {

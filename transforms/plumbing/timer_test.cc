@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/plumbing/timer.h"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -68,8 +69,15 @@ TEST(TimerTest, TimesStepsPoliciesAndResets) {
   EXPECT_THAT(step.Flat<float>("next/time_reset"),
               IsOkAndHolds(ElementsAre(0, 0)));
   clock.now += absl::Seconds(3);
+  for (const char* key : {"time_step", "time_policy"}) {
+    std::fill_n(step.Find(key)->data<float>(), 2, 9.0f);
+  }
   RILL_ASSERT_OK(timer->OnReset({0, 1}, rows.leaves(), &state));
   EXPECT_THAT(step.Flat<float>("time_reset"), IsOkAndHolds(ElementsAre(0, 3)));
+
+  for (const char* key : {"time_step", "time_policy"}) {
+    EXPECT_THAT(step.Flat<float>(key), IsOkAndHolds(ElementsAre(9, 0))) << key;
+  }
 
   clock.now -= absl::Seconds(100);
   RILL_ASSERT_OK(timer->OnAction(rows.leaves(), &state));

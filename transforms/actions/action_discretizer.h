@@ -26,10 +26,11 @@ namespace rill {
 // Numerics: in double, rounded once, and inside the bounds.
 //
 // Example (ActionDiscretizerTest.Example runs it):
+//   // An environment's action_spec().
+//   const LeafSpec torque = LeafSpec::Bounded(DType::kFloat32, {1}, -2, 2);
 //   RILL_ASSIGN_OR_RETURN(
 //       auto discretizer,
-//       ActionDiscretizer::Create({.spec = env->action_spec(),
-//                                  .num_intervals = {11}}));
+//       ActionDiscretizer::Create({.spec = torque, .num_intervals = {11}}));
 class ActionDiscretizer {
  public:
   // The number of an interval: its middle, an end, or any, uniformly.

@@ -29,8 +29,10 @@ namespace rill {
 // Numerics: in double, rounded once.
 //
 // Example (ActionScalingTest.Example runs it):
+//   // An environment's action_spec().
+//   const LeafSpec torque = LeafSpec::Bounded(DType::kFloat32, {1}, -2, 2);
 //   RILL_ASSIGN_OR_RETURN(auto scaling,
-//                         ActionScaling::Create({.spec = env->action_spec()}));
+//                         ActionScaling::Create({.spec = torque}));
 class ActionScaling final : public RowwiseTransform {
  public:
   struct Options {

@@ -102,6 +102,17 @@ void TransformedEnv::CommitStates() {
   }
 }
 
+absl::Status TransformedEnv::Seed(uint64_t seed) {
+  RILL_RETURN_IF_ERROR(env_->Seed(seed));
+  StartStates();
+  for (size_t i = 0; i < transforms_.size(); ++i) {
+    RILL_RETURN_IF_ERROR(
+        Annotate(i, transforms_[i]->OnSeed(seed, &next_states_[i])));
+  }
+  CommitStates();
+  return absl::OkStatus();
+}
+
 absl::Status TransformedEnv::Reset(absl::Span<const uint8_t> mask,
                                    TensorDict* root) {
   if (transforms_.empty()) return env_->Reset(mask, root);

@@ -63,7 +63,8 @@ class TransformedEnv final : public Env {
     return observation_spec_;
   }
   const LeafSpec& action_spec() const override { return action_spec_; }
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
+  // Transforms that draw random numbers begin anew too.
+  absl::Status Seed(uint64_t seed) override;
 
   absl::Status Reset(absl::Span<const uint8_t> mask, TensorDict* root) override;
   absl::Status Step(TensorDict* step) override;

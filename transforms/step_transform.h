@@ -63,6 +63,12 @@ class StepTransform {
     return TensorDict();
   }
 
+  // The environment was seeded: what is drawn from the next reset on is a
+  // function of this seed too. For transforms that draw random numbers.
+  virtual absl::Status OnSeed(uint64_t /*seed*/, TensorDict* /*state*/) const {
+    return absl::OkStatus();
+  }
+
   // After the lanes with mask[lane] != 0 were reset: changes the rows of these
   // lanes in leaves of the root, and no others.
   virtual absl::Status OnReset(absl::Span<const uint8_t> /*mask*/,

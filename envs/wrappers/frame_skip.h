@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ENVS_WRAPPERS_FRAME_SKIP_H_
+#define RILL_ENVS_WRAPPERS_FRAME_SKIP_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "rill/envs/env.h"
+
+namespace rill {
+
+// An environment that repeats each action: a step is `frame_skip` steps of
+// `env`, its reward is their sum (in float32, in order), and next is that of
+// the last one. A lane whose episode ends on the way stops there: next is its
+// true final observation. TorchRL's FrameSkipTransform, which steps on.
+//
+// Since lanes step together, a lane that has ended is reset and stepped along
+// unseen until the others are through. Its next episode is then another one of
+// its stream: equal seeds still give equal episodes, whatever other lanes do.
+//
+// Thread-safety: thread-compatible. After an error of Step that is not about
+//   action or leaves, all lanes are to be reset.
+// Cost: frame_skip steps, and one copy of the leaves.
+//
+// Example (FrameSkipTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(auto cart_pole, MakeCartPole({.lanes = 16}));
+//   RILL_ASSIGN_OR_RETURN(auto env, MakeFrameSkip(std::move(cart_pole),
+//                                                 {.frame_skip = 4}));
+struct FrameSkipOptions {
+  int64_t frame_skip = 1;  // > 0.
+};
+// INVALID_ARGUMENT names the option.
+absl::StatusOr<std::unique_ptr<Env>> MakeFrameSkip(
+    std::unique_ptr<Env> env, const FrameSkipOptions& options);
+
+}  // namespace rill
+
+#endif  // RILL_ENVS_WRAPPERS_FRAME_SKIP_H_

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/wrappers/frame_skip.h"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/cart_pole.h"
+#include "rill/envs/conformance/env_conformance.h"
+#include "rill/envs/env.h"
+#include "rill/envs/rollout.h"
+#include "rill/envs/testing/counting_env.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<std::unique_ptr<Env>> SkipCartPole(int64_t lanes,
+                                                  int64_t frame_skip) {
+  RILL_ASSIGN_OR_RETURN(auto cart_pole, MakeCartPole({.lanes = lanes}));
+  return MakeFrameSkip(std::move(cart_pole), {.frame_skip = frame_skip});
+}
+
+absl::StatusOr<std::unique_ptr<Env>> SkipCounting(
+    const CountingEnvOptions& options, int64_t frame_skip) {
+  RILL_ASSIGN_OR_RETURN(auto counting, MakeCountingEnv(options));
+  return MakeFrameSkip(std::move(counting), {.frame_skip = frame_skip});
+}
+
+TEST(FrameSkipTest, Example) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto cart_pole, MakeCartPole({.lanes = 16}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, MakeFrameSkip(std::move(cart_pole), {.frame_skip = 4}));
+  EXPECT_EQ(env->name(), "CartPole-v1");
+}
+
+TEST(FrameSkipTest, SumsRewardsAndStopsWhereALaneIsDone) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      SkipCounting({.lanes = 3, .episode_steps = 3, .stagger_steps = 1}, 2));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
+  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &step));
+  RILL_ASSERT_OK(env->Step(&step));
+  EXPECT_THAT(step.Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(3, 3, 3)));
+  EXPECT_THAT(step.Flat<bool>("next/done"),
+              IsOkAndHolds(ElementsAre(false, false, false)));
+  RILL_ASSERT_OK(StepMdp(&step));
+  RILL_ASSERT_OK(env->Step(&step));
+  EXPECT_THAT(step.Flat<float>("next/observation"),
+              IsOkAndHolds(ElementsAre(3, 4, 4)));
+  EXPECT_THAT(step.Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(3, 7, 7)));
+  EXPECT_THAT(step.Flat<bool>("next/done"),
+              IsOkAndHolds(ElementsAre(true, true, false)));
+
+  EXPECT_THAT(env->Step(&step), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                         HasSubstr("lane 0")));
+  RILL_ASSERT_OK(StepMdp(&step));
+  RILL_ASSERT_OK(env->Reset({1, 1, 0}, &step));
+  RILL_ASSERT_OK(env->Step(&step));
+  EXPECT_THAT(step.Flat<float>("next/observation"),
+              IsOkAndHolds(ElementsAre(2, 2, 5)));
+}
+
+// Against a loop over the environment itself.
+TEST(FrameSkipTest, ALanesFirstEpisodeIsThatOfTheEnvironment) {
+  constexpr int64_t kSkip = 3;
+  RILL_ASSERT_OK_AND_ASSIGN(auto skipping, SkipCartPole(4, kSkip));
+  RILL_ASSERT_OK_AND_ASSIGN(auto plain, MakeCartPole({.lanes = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict fast, MakeStep(*skipping));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict slow, MakeStep(*plain));
+  RILL_ASSERT_OK(skipping->Reset({1, 1, 1, 1}, &fast));
+  RILL_ASSERT_OK(plain->Reset({1}, &slow));
+  bool is_done = false;
+  for (uint64_t t = 0; !is_done; ++t) {
+    const int64_t push = Rng(1).UniformInt(t, 0, 2);
+    for (int64_t lane = 0; lane < 4; ++lane) {
+      fast.Find("action")->data<int64_t>()[lane] = push;
+    }
+    slow.Find("action")->data<int64_t>()[0] = push;
+    float sum = 0;
+    for (int64_t i = 0; i < kSkip && !is_done; ++i) {
+      RILL_ASSERT_OK(plain->Step(&slow));
+      sum += slow.Find("next/reward")->data<float>()[0];
+      is_done = slow.Find("next/done")->data<bool>()[0];
+    }
+    RILL_ASSERT_OK(skipping->Step(&fast));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, fast.Index(0));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, slow.Index(0));
+    EXPECT_EQ(lane.Find("next/reward")->data<float>()[0], sum);
+    for (const char* key : {"next/observation", "next/done"}) {
+      EXPECT_THAT(lane.Find(key)->BitEquals(*want.Find(key)),
+                  IsOkAndHolds(true))
+          << key << " at " << t;
+    }
+    RILL_ASSERT_OK(StepMdp(&fast));
+    // The other lanes end on their own.
+    RILL_ASSERT_OK_AND_ASSIGN(const auto done, fast.Flat<bool>("done"));
+    RILL_ASSERT_OK(skipping->Reset(
+        {0, static_cast<uint8_t>(done[1]), static_cast<uint8_t>(done[2]),
+         static_cast<uint8_t>(done[3])},
+        &fast));
+  }
+}
+
+TEST(FrameSkipTest, BadOptionsAreNamed) {
+  EXPECT_THAT(MakeFrameSkip(nullptr, {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("env")));
+  EXPECT_THAT(SkipCounting({}, 0).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("frame_skip: got 0")));
+}
+
+TEST(FrameSkipTest, ALaneThatIsDoneIsSoAfterALoad) {
+  const CountingEnvOptions counting = {.lanes = 2, .episode_steps = 1};
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, SkipCounting(counting, 2));
+  RILL_ASSERT_OK_AND_ASSIGN(auto later, SkipCounting(counting, 2));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
+  RILL_ASSERT_OK(env->Reset({1, 1}, &step));
+  RILL_ASSERT_OK(env->Step(&step));
+  RILL_ASSERT_OK(env->Reset({1, 0}, &step));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
+  RILL_ASSERT_OK(later->LoadState(state));
+  EXPECT_THAT(later->Step(&step),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("FrameSkip"), HasSubstr("lane 1"))));
+}
+
+TEST(FrameSkipTest, StatesOfOthersAreRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, SkipCartPole(2, 3));
+  RILL_ASSERT_OK_AND_ASSIGN(auto other, SkipCartPole(2, 4));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, other->SaveState());
+  EXPECT_THAT(env->LoadState(state),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("got 4"), HasSubstr("want 3"))));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict without, env->SaveState());
+  RILL_ASSERT_OK(without.Delete("env"));
+  EXPECT_THAT(
+      env->LoadState(without),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("env/state")));
+}
+
+INSTANTIATE_TEST_SUITE_P(SkipCartPole, EnvConformanceTest,
+                         ::testing::Values([] { return SkipCartPole(3, 4); }));
+INSTANTIATE_TEST_SUITE_P(SkipCounting, EnvConformanceTest,
+                         ::testing::Values([] {
+                           return SkipCounting({.lanes = 3,
+                                                .episode_steps = 1,
+                                                .stagger_steps = 3,
+                                                .ends_truncated = true},
+                                               3);
+                         }));
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/wrappers/noop_reset.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/lane_rows.h"
+#include "rill/envs/step_spec.h"
+#include "rill/envs/wrappers/lane_leaves.h"
+#include "rill/envs/wrappers/wrapper_state.h"
+
+namespace rill {
+namespace {
+
+using envs_internal::CopyLane;
+using envs_internal::LaneLeaves;
+
+constexpr absl::string_view kMake = "MakeNoopReset";
+constexpr absl::string_view kReset = "NoopReset::Reset";
+constexpr absl::string_view kLoad = "NoopReset::LoadState";
+
+constexpr int kMaxTrials = 10;
+
+// Substreams of the environment's stream.
+constexpr uint16_t kNumberStream = 1;
+constexpr uint16_t kActionStream = 2;
+
+class NoopReset final : public Env {
+ public:
+  static absl::StatusOr<std::unique_ptr<Env>> Create(
+      std::unique_ptr<Env> env, const NoopResetOptions& options) {
+    auto result = std::make_unique<NoopReset>(std::move(env), options);
+    RILL_RETURN_IF_ERROR(result->Prepare());
+    return result;
+  }
+  NoopReset(std::unique_ptr<Env> env, const NoopResetOptions& options)
+      : env_(std::move(env)),
+        options_(options),
+        seed_(options.seed),
+        resets_(static_cast<size_t>(env_->lanes()), 0),
+        actions_(resets_.size(), 0) {}
+
+  absl::string_view name() const override { return env_->name(); }
+  int64_t lanes() const override { return env_->lanes(); }
+  const TensorDictSpec& observation_spec() const override {
+    return env_->observation_spec();
+  }
+  const LeafSpec& action_spec() const override { return env_->action_spec(); }
+  absl::Status Seed(uint64_t seed) override;
+  absl::Status Reset(absl::Span<const uint8_t> mask, TensorDict* root) override;
+  absl::Status Step(TensorDict* step) override { return env_->Step(step); }
+  absl::StatusOr<TensorDict> SaveState() const override;
+  absl::Status LoadState(const TensorDict& state) override;
+
+ private:
+  // A lane that is on its way through its actions.
+  struct Run {
+    int64_t wanted = 0;
+    int64_t done = 0;
+    int trials = 0;
+    bool is_active() const { return wanted > 0; }
+  };
+
+  absl::Status Prepare();
+  int64_t DrawNumber(size_t lane);
+  absl::Status ChooseActions();
+  absl::Status StepRuns(TensorDict* merged);
+  absl::Status EndTrial(size_t lane);
+  bool has_lanes() const { return lanes() > 1; }
+
+  const std::unique_ptr<Env> env_;
+  const NoopResetOptions options_;
+  uint64_t seed_ = 0;
+  std::vector<int64_t> resets_;   // Of each lane since Seed.
+  std::vector<int64_t> actions_;  // That were drawn for it.
+
+  TensorDict step_;  // Of the environment.
+  LaneLeaves inner_root_;
+  LaneLeaves inner_step_;
+  LaneLeaves outer_root_;
+  size_t is_done_ = 0;  // Its place in inner_step_.
+  Tensor action_;       // [1]: a random one.
+  Tensor idle_;         // [1]: of lanes whose steps do not count.
+  std::vector<Run> runs_;
+};
+
+absl::Status NoopReset::Prepare() {
+  RILL_ASSIGN_OR_RETURN(step_, MakeStep(*env_));
+  RILL_ASSIGN_OR_RETURN(inner_root_, LaneLeaves::OfRoot("NoopReset", *env_));
+  RILL_ASSIGN_OR_RETURN(inner_step_, LaneLeaves::OfStep("NoopReset", *env_));
+  RILL_ASSIGN_OR_RETURN(outer_root_,
+                        LaneLeaves::OfRoot(std::string(kReset), *env_));
+  RILL_RETURN_IF_ERROR(inner_root_.Bind(step_));
+  RILL_RETURN_IF_ERROR(inner_step_.Bind(step_));
+  is_done_ = inner_step_.Find("next/done");
+  runs_.resize(resets_.size());
+  if (options_.noop_action.has_value()) {
+    RILL_RETURN_IF_ERROR(
+        action_spec().CheckValues("action", {}, *options_.noop_action))
+        << kMake << ": noop_action";
+    RILL_ASSIGN_OR_RETURN(idle_, options_.noop_action->To(Device::Cpu()));
+    RILL_ASSIGN_OR_RETURN(idle_, idle_.Contiguous());
+  } else {
+    RILL_ASSIGN_OR_RETURN(idle_, action_spec().Random({1}, Rng(0), 0));
+  }
+  if (!has_lanes()) return absl::OkStatus();
+  const absl::StatusOr<TensorDict> state = env_->SaveState();
+  if (state.ok()) return absl::OkStatus();
+  return absl::Status(
+      state.status().code(),
+      absl::StrCat(kMake, ": env: got ", lanes(), " lanes of ", name(),
+                   " that cannot save its state (", state.status().message(),
+                   "), want one that can, or one lane"));
+}
+
+absl::Status NoopReset::Seed(uint64_t seed) {
+  RILL_RETURN_IF_ERROR(env_->Seed(seed));
+  seed_ = seed;
+  std::fill(resets_.begin(), resets_.end(), 0);
+  std::fill(actions_.begin(), actions_.end(), 0);
+  return absl::OkStatus();
+}
+
+int64_t NoopReset::DrawNumber(size_t lane) {
+  const auto reset = static_cast<uint64_t>(resets_[lane]++);
+  if (!options_.random) return options_.noops;
+  return Rng(seed_, RngStream::kEnv, kNumberStream)
+      .UniformInt(reset, static_cast<uint32_t>(lane), options_.noops + 1);
+}
+
+absl::Status NoopReset::Reset(absl::Span<const uint8_t> mask,
+                              TensorDict* root) {
+  RILL_RETURN_IF_ERROR(CheckLaneMask(kReset, mask, lanes()));
+  RILL_RETURN_IF_ERROR(outer_root_.Bind(*root));
+  RILL_RETURN_IF_ERROR(env_->Reset(mask, &step_));
+  std::vector<uint8_t> others(mask.size(), 0);
+  bool is_on_its_way = false;
+  for (size_t lane = 0; lane < mask.size(); ++lane) {
+    others[lane] = mask[lane] == 0;
+    runs_[lane] = {};
+    if (mask[lane] == 0) continue;
+    for (size_t i = 0; i < outer_root_.size(); ++i) {
+      CopyLane(inner_root_[i], outer_root_[i], static_cast<int64_t>(lane));
+    }
+    runs_[lane].wanted = DrawNumber(lane);
+    is_on_its_way |= runs_[lane].is_active();
+  }
+  if (!is_on_its_way) return absl::OkStatus();
+  TensorDict merged;
+  if (has_lanes()) {
+    RILL_ASSIGN_OR_RETURN(merged, env_->SaveState());
+    // So that they can be stepped along.
+    RILL_RETURN_IF_ERROR(env_->Reset(others, &step_)) << "in " << kReset;
+  }
+  while (std::any_of(runs_.begin(), runs_.end(),
+                     [](const Run& run) { return run.is_active(); })) {
+    RILL_RETURN_IF_ERROR(StepRuns(&merged)) << "in " << kReset;
+  }
+  return has_lanes() ? env_->LoadState(merged) : absl::OkStatus();
+}
+
+absl::Status NoopReset::ChooseActions() {
+  const BoundLeaf& action = inner_step_[0];
+  const Rng rng(seed_, RngStream::kEnv, kActionStream);
+  for (size_t lane = 0; lane < runs_.size(); ++lane) {
+    const std::byte* from = idle_.raw_data();
+    if (runs_[lane].is_active() && !options_.noop_action.has_value()) {
+      const uint64_t batch = (static_cast<uint64_t>(lane) << 40) +
+                             static_cast<uint64_t>(actions_[lane]++);
+      if (!action_.is_valid()) {
+        RILL_ASSIGN_OR_RETURN(action_, action_spec().Random({1}, rng, batch));
+      } else {
+        RILL_RETURN_IF_ERROR(
+            action_spec().RandomInto({1}, rng, batch, &action_));
+      }
+      from = action_.raw_data();
+    }
+    std::memcpy(action.data + static_cast<int64_t>(lane) * action.width, from,
+                static_cast<size_t>(action.width));
+  }
+  return absl::OkStatus();
+}
+
+// One step of all lanes. A lane that is through leaves its root in the caller's
+// and its state in `merged`.
+absl::Status NoopReset::StepRuns(TensorDict* merged) {
+  RILL_RETURN_IF_ERROR(ChooseActions());
+  RILL_RETURN_IF_ERROR(env_->Step(&step_));
+  const absl::Span<const bool> done = inner_step_[is_done_].As<bool>();
+  std::vector<uint8_t> through(runs_.size(), 0);
+  std::vector<uint8_t> ended(runs_.size(), 0);
+  bool is_through = false;
+  for (size_t lane = 0; lane < runs_.size(); ++lane) {
+    ended[lane] = done[lane];
+    Run& run = runs_[lane];
+    if (!run.is_active()) continue;
+    if (done[lane]) {
+      RILL_RETURN_IF_ERROR(EndTrial(lane));
+    } else if (++run.done == run.wanted) {
+      through[lane] = 1;
+      is_through = true;
+      run = {};
+      // Of the step the action comes first, and the reward last.
+      for (size_t i = 0; i < outer_root_.size(); ++i) {
+        CopyLane(inner_step_[i + 1], outer_root_[i],
+                 static_cast<int64_t>(lane));
+      }
+    }
+  }
+  if (is_through && has_lanes()) {
+    RILL_ASSIGN_OR_RETURN(const TensorDict state, env_->SaveState());
+    RILL_RETURN_IF_ERROR(
+        envs_internal::CopyLanesOfState(*env_, through, state, merged));
+  }
+  return env_->Reset(ended, &step_);
+}
+
+absl::Status NoopReset::EndTrial(size_t lane) {
+  Run& run = runs_[lane];
+  run.done = 0;
+  if (++run.trials < kMaxTrials) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("lane ", lane, " of ", name(), ": got ", kMaxTrials,
+                   " episodes that ended before ", run.wanted,
+                   " actions, want one that does not; make noops smaller"));
+}
+
+absl::StatusOr<TensorDict> NoopReset::SaveState() const {
+  RILL_ASSIGN_OR_RETURN(TensorDict state, envs_internal::SaveInner(*env_));
+  RILL_ASSIGN_OR_RETURN(
+      Tensor seed, Tensor::From<int64_t>({static_cast<int64_t>(seed_)}, {1}));
+  RILL_RETURN_IF_ERROR(state.Set("seed", std::move(seed)));
+  RILL_ASSIGN_OR_RETURN(Tensor resets,
+                        Tensor::From<int64_t>(resets_, {lanes(), 1}));
+  RILL_RETURN_IF_ERROR(state.Set("resets", std::move(resets)));
+  RILL_ASSIGN_OR_RETURN(Tensor actions,
+                        Tensor::From<int64_t>(actions_, {lanes(), 1}));
+  RILL_RETURN_IF_ERROR(state.Set("actions", std::move(actions)));
+  return state;
+}
+
+absl::Status NoopReset::LoadState(const TensorDict& state) {
+  const Shape column = {lanes(), 1};
+  const auto read = [&](absl::string_view key, const Shape& shape) {
+    return envs_internal::ReadState(kLoad, state, key, DType::kInt64, shape);
+  };
+  RILL_ASSIGN_OR_RETURN(const Tensor seed, read("seed", {1}));
+  RILL_ASSIGN_OR_RETURN(const Tensor resets, read("resets", column));
+  RILL_ASSIGN_OR_RETURN(const Tensor actions, read("actions", column));
+  RILL_RETURN_IF_ERROR(envs_internal::LoadInner(kLoad, state, env_.get()));
+  seed_ = static_cast<uint64_t>(seed.data<int64_t>()[0]);
+  std::copy_n(resets.data<int64_t>(), lanes(), resets_.begin());
+  std::copy_n(actions.data<int64_t>(), lanes(), actions_.begin());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Env>> MakeNoopReset(
+    std::unique_ptr<Env> env, const NoopResetOptions& options) {
+  if (env == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kMake, ": env: got null, want an environment"));
+  }
+  if (options.noops < 0 || options.noops > (int64_t{1} << 30)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kMake, ": noops: got ", options.noops, ", want [0, 2^30]"));
+  }
+  return NoopReset::Create(std::move(env), options);
+}
+
+}  // namespace rill

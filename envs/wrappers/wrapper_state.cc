@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/wrappers/wrapper_state.h"
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+
+namespace rill::envs_internal {
+namespace {
+
+constexpr absl::string_view kInner = "env/state";
+
+std::string Layout(const Tensor* tensor) {
+  return tensor == nullptr ? "none"
+                           : absl::StrCat(DTypeName(tensor->dtype()),
+                                          tensor->shape().ToString());
+}
+
+}  // namespace
+
+absl::StatusOr<TensorDict> SaveInner(const Env& env) {
+  TensorDict state;
+  RILL_ASSIGN_OR_RETURN(TensorDict inner, env.SaveState());
+  RILL_RETURN_IF_ERROR(state.Set(kInner, std::move(inner)));
+  return state;
+}
+
+absl::Status LoadInner(absl::string_view caller, const TensorDict& state,
+                       Env* env) {
+  const TensorDict* const inner = state.FindDict(kInner);
+  if (inner != nullptr) return env->LoadState(*inner);
+  return absl::FailedPreconditionError(absl::StrCat(
+      caller, ": \"", kInner, "\": got none, want the state of ", env->name()));
+}
+
+absl::StatusOr<Tensor> ReadState(absl::string_view caller,
+                                 const TensorDict& state, absl::string_view key,
+                                 DType dtype, const Shape& shape) {
+  const Tensor* const found = state.Find(key);
+  if (found != nullptr && found->dtype() == dtype && found->shape() == shape) {
+    RILL_ASSIGN_OR_RETURN(const Tensor on_host, found->To(Device::Cpu()));
+    return on_host.Contiguous();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(caller, ": \"", key, "\": got ", Layout(found), ", want ",
+                   DTypeName(dtype), shape.ToString(),
+                   "; load into an environment that was made the same way"));
+}
+
+absl::Status CopyLanesOfState(const Env& env, const std::vector<uint8_t>& mask,
+                              const TensorDict& from, TensorDict* to) {
+  for (const std::string& key : to->LeafKeys()) {
+    const Tensor* const a = from.Find(key);
+    const Tensor* const b = to->Find(key);
+    if (a != nullptr && a->dtype() == b->dtype() && a->shape() == b->shape()) {
+      if (b->rank() > 0 && b->shape()[0] == env.lanes()) {
+        for (size_t lane = 0; lane < mask.size(); ++lane) {
+          if (mask[lane] == 0) continue;
+          const auto i = static_cast<int64_t>(lane);
+          RILL_ASSIGN_OR_RETURN(const Tensor row, a->Index(i));
+          RILL_ASSIGN_OR_RETURN(const Tensor at, b->Index(i));
+          RILL_RETURN_IF_ERROR(at.CopyFrom(row));
+        }
+        continue;
+      }
+      RILL_ASSIGN_OR_RETURN(const bool is_equal, a->BitEquals(*b));
+      if (is_equal) continue;
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the state of ", env.name(), ": \"", key, "\": got ", Layout(a),
+        " that changes while lanes step, want leaves [", env.lanes(),
+        ", ...], so that a lane can be stepped alone"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill::envs_internal

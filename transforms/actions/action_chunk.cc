@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/actions/action_chunk.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kCreate = "ActionChunk::Create";
+constexpr absl::string_view kForward = "ActionChunk::Forward";
+constexpr absl::string_view kForwardSpec = "ActionChunk::ForwardSpec";
+
+absl::StatusOr<Shape> ShapeOf(const Shape& batch, int64_t chunk_size,
+                              const Shape& row) {
+  std::vector<int64_t> sizes(batch.sizes().begin(), batch.sizes().end());
+  sizes.push_back(chunk_size);
+  sizes.insert(sizes.end(), row.sizes().begin(), row.sizes().end());
+  return Shape::Create(sizes);
+}
+
+class ActionChunkTransform final : public BatchTransform {
+ public:
+  explicit ActionChunkTransform(const ActionChunk::Options& options)
+      : options_(options) {}
+
+  absl::string_view name() const override { return "ActionChunk"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Int("chunk_size", options_.chunk_size)
+        .Text("action_key", options_.action_key)
+        .Text("chunk_key", options_.chunk_key)
+        .Text("pad_key", options_.pad_key)
+        .Text("done_key", options_.done_key);
+  }
+
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    const Shape& shape = batch->batch_shape();
+    if (shape.rank() == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kForward, ": got batch shape [], want [..., T], in order of time"));
+    }
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor action,
+        transforms_internal::ReadLeaf(kForward, options_.action_key, *batch));
+    RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> ends, FindEnds(*batch));
+    RILL_ASSIGN_OR_RETURN(const Shape to,
+                          ShapeOf(shape, options_.chunk_size,
+                                  action.shape().Suffix(shape.rank())));
+    RILL_ASSIGN_OR_RETURN(const Tensor chunk,
+                          Tensor::Empty(action.dtype(), to));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor pad,
+        Tensor::Empty(DType::kBool, to.Prefix(shape.rank() + 1)));
+    Fill(action, ends, chunk, pad);
+    RILL_RETURN_IF_ERROR(batch->Set(options_.chunk_key, chunk));
+    return batch->Set(options_.pad_key, pad);
+  }
+
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    RILL_ASSIGN_OR_RETURN(
+        const LeafSpec action,
+        transforms_internal::FindSpec(kForwardSpec, options_.action_key, spec));
+    RILL_ASSIGN_OR_RETURN(LeafSpec chunk, action.Unsqueeze(0));
+    RILL_ASSIGN_OR_RETURN(const Shape shape,
+                          ShapeOf({}, options_.chunk_size, action.shape));
+    RILL_ASSIGN_OR_RETURN(chunk, chunk.Expand(shape));
+    TensorDictSpec after = spec;
+    RILL_RETURN_IF_ERROR(after.Set(options_.chunk_key, std::move(chunk)))
+        << kForwardSpec;
+    RILL_RETURN_IF_ERROR(
+        after.Set(options_.pad_key, LeafSpec::Binary({options_.chunk_size})))
+        << kForwardSpec;
+    return after;
+  }
+
+ private:
+  // Of each row the last one of its trajectory.
+  absl::StatusOr<std::vector<int64_t>> FindEnds(const TensorDict& batch) const {
+    const Shape& shape = batch.batch_shape();
+    const int64_t rows = shape.num_elements();
+    const int64_t length = shape[shape.rank() - 1];
+    const bool* done = nullptr;
+    Tensor flags;
+    if (!options_.done_key.empty() &&
+        batch.Find(options_.done_key) != nullptr) {
+      RILL_ASSIGN_OR_RETURN(flags, transforms_internal::ReadLeaf(
+                                       kForward, options_.done_key, batch));
+      if (flags.dtype() != DType::kBool || flags.num_elements() != rows) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(kForward, ": \"", options_.done_key, "\": got ",
+                         DTypeName(flags.dtype()), flags.shape().ToString(),
+                         ", want one bool for each row of ", shape.ToString()));
+      }
+      done = flags.data<bool>();
+    }
+    std::vector<int64_t> ends(static_cast<size_t>(rows));
+    for (int64_t i = rows - 1; i >= 0; --i) {
+      const bool is_end = (i + 1) % length == 0 || (done != nullptr && done[i]);
+      ends[static_cast<size_t>(i)] =
+          is_end ? i : ends[static_cast<size_t>(i) + 1];
+    }
+    return ends;
+  }
+
+  void Fill(const Tensor& action, const std::vector<int64_t>& ends,
+            const Tensor& chunk, const Tensor& pad) const {
+    if (ends.empty()) return;
+    const int64_t width =
+        action.size_bytes() / static_cast<int64_t>(ends.size());
+    std::byte* to = chunk.raw_data();
+    bool* is_pad = pad.data<bool>();
+    for (int64_t i = 0; i < static_cast<int64_t>(ends.size()); ++i) {
+      const int64_t end = ends[static_cast<size_t>(i)];
+      for (int64_t h = 0; h < options_.chunk_size; ++h) {
+        *is_pad++ = h > end - i;
+        if (width == 0) continue;
+        std::memcpy(to, action.raw_data() + (i + std::min(h, end - i)) * width,
+                    static_cast<size_t>(width));
+        to += width;
+      }
+    }
+  }
+
+  const ActionChunk::Options options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> ActionChunk::Create(
+    const Options& options) {
+  if (options.chunk_size < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": chunk_size: got ", options.chunk_size, ", want > 0"));
+  }
+  RILL_RETURN_IF_ERROR(CheckKey(options.action_key))
+      << kCreate << ": action_key";
+  RILL_RETURN_IF_ERROR(CheckKey(options.chunk_key)) << kCreate << ": chunk_key";
+  RILL_RETURN_IF_ERROR(CheckKey(options.pad_key)) << kCreate << ": pad_key";
+  if (!options.done_key.empty()) {
+    RILL_RETURN_IF_ERROR(CheckKey(options.done_key)) << kCreate << ": done_key";
+  }
+  const std::set<absl::string_view> keys = {
+      options.action_key, options.chunk_key, options.pad_key, options.done_key};
+  if (keys.size() == 4) return std::make_unique<ActionChunkTransform>(options);
+  return absl::InvalidArgumentError(
+      absl::StrCat(kCreate,
+                   ": action_key, chunk_key, pad_key, done_key: got a key "
+                   "twice, want others"));
+}
+
+}  // namespace rill

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/actions/action_discretizer.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/transforms/actions/action_specs.h"
+#include "rill/transforms/plumbing/lane_draws.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::ChoiceRows;
+using transforms_internal::DrawStream;
+using transforms_internal::ElementBounds;
+using transforms_internal::LaneDraws;
+using Sampling = ActionDiscretizer::Sampling;
+
+constexpr absl::string_view kCreate = "ActionDiscretizer::Create";
+constexpr absl::string_view kPlanSteps = "ActionDiscretizer::PlanSteps";
+constexpr absl::string_view kOnAction = "ActionDiscretizer::OnAction";
+
+absl::string_view WordOf(Sampling sampling) {
+  constexpr absl::string_view kWords[] = {"median", "low", "high", "random"};
+  return kWords[static_cast<size_t>(sampling)];
+}
+
+class ActionDiscretizerTransform final : public StepTransform {
+ public:
+  // `nvec`: of the elements of the last dimension.
+  ActionDiscretizerTransform(const ActionDiscretizer::Options& options,
+                             ElementBounds bounds, std::vector<int64_t> nvec,
+                             LeafSpec outer)
+      : options_(options),
+        bounds_(std::move(bounds)),
+        nvec_(std::move(nvec)),
+        outer_(std::move(outer)) {}
+
+  absl::string_view name() const override { return "ActionDiscretizer"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Text("spec", options_.spec.ToString())
+        .Text("num_intervals", absl::StrJoin(options_.num_intervals, " "))
+        .Choice("sampling", WordOf(options_.sampling))
+        .Bool("categorical", options_.categorical)
+        .Unsigned("seed", options_.seed);
+  }
+
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckAction(kPlanSteps, step, options_.spec));
+    return transforms_internal::PlanAction(step, options_.spec, outer_);
+  }
+
+  absl::StatusOr<TensorDict> InitialState(int64_t lanes) const override {
+    if (!is_random()) return TensorDict();
+    return LaneDraws::InitialState(lanes);
+  }
+
+  absl::Status OnSeed(uint64_t seed, TensorDict* state) const override {
+    return is_random() ? LaneDraws::Restart(seed, state) : absl::OkStatus();
+  }
+
+  absl::Status OnAction(Leaves leaves, TensorDict* state) const override {
+    const BoundLeaf& from = leaves[0];
+    const BoundLeaf& to = leaves[1];
+    std::optional<LaneDraws> draws;
+    if (is_random()) {
+      RILL_ASSIGN_OR_RETURN(
+          draws, LaneDraws::Create(kOnAction, DrawStream::kActionDiscretizer,
+                                   options_.seed, from.rows, state));
+    }
+    for (int64_t lane = 0; lane < from.rows; ++lane) {
+      RILL_RETURN_IF_ERROR(MapLane(lane, from.data + lane * from.width, to,
+                                   draws.has_value() ? &*draws : nullptr));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  bool is_random() const { return options_.sampling == Sampling::kRandom; }
+
+  absl::Status MapLane(int64_t lane, const std::byte* row, const BoundLeaf& to,
+                       LaneDraws* draws) const {
+    const bool is_float = to.dtype == DType::kFloat32;
+    std::byte* const out = to.data + lane * to.width;
+    for (size_t i = 0; i < bounds_.low.size(); ++i) {
+      const int64_t n = nvec_[i % nvec_.size()];
+      const ChoiceRows choice = {.dtype = outer_.dtype,
+                                 .is_one_hot = !options_.categorical,
+                                 .options = n};
+      const int64_t interval = choice.Read(row, 0);
+      row += (options_.categorical ? 1 : n) * DTypeSize(outer_.dtype);
+      if (interval < 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(kOnAction, ": action of lane ", lane, ", element ", i,
+                         ": got no interval, want one of [0, ", n - 1, "]"));
+      }
+      const double value = NumberOf(i, interval, n, lane, draws);
+      if (is_float) {
+        reinterpret_cast<float*>(out)[i] = Inside<float>(i, value);
+      } else {
+        reinterpret_cast<double*>(out)[i] = Inside<double>(i, value);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  double NumberOf(size_t element, int64_t interval, int64_t n, int64_t lane,
+                  LaneDraws* draws) const {
+    double part = 0.5;  // Of the interval.
+    if (options_.sampling == Sampling::kLow) part = 0;
+    if (options_.sampling == Sampling::kHigh) part = 1;
+    if (draws != nullptr) {
+      part =
+          draws->rng().UniformDouble(draws->Next(static_cast<size_t>(lane)), 0);
+    }
+    const double low = bounds_.low[element];
+    const double high = bounds_.high[element];
+    return low + (static_cast<double>(interval) + part) /
+                     static_cast<double>(n) * (high - low);
+  }
+
+  template <typename T>
+  T Inside(size_t element, double value) const {
+    return std::clamp(static_cast<T>(value),
+                      static_cast<T>(bounds_.low[element]),
+                      static_cast<T>(bounds_.high[element]));
+  }
+
+  const ActionDiscretizer::Options options_;
+  const ElementBounds bounds_;
+  const std::vector<int64_t> nvec_;
+  const LeafSpec outer_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepTransform>> ActionDiscretizer::Create(
+    const Options& options) {
+  RILL_ASSIGN_OR_RETURN(ElementBounds bounds, transforms_internal::FiniteBounds(
+                                                  kCreate, options.spec));
+  const Shape& shape = options.spec.shape;
+  const bool is_scalar = shape.rank() == 0;
+  const auto last =
+      static_cast<size_t>(is_scalar ? 1 : shape[shape.rank() - 1]);
+  std::vector<int64_t> nvec = options.num_intervals;
+  if (nvec.size() == 1) nvec.assign(last, options.num_intervals[0]);
+  if (last == 0 || nvec.size() != last ||
+      *std::min_element(nvec.begin(), nvec.end()) < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": num_intervals: got [",
+        absl::StrJoin(options.num_intervals, ", "),
+        "], want a number > 0, or one for each of the ", last,
+        " elements of the last dimension of ", options.spec.ToString()));
+  }
+  LeafSpec outer;
+  if (is_scalar) {
+    outer = options.categorical ? LeafSpec::Categorical(nvec[0])
+                                : LeafSpec::OneHot(nvec[0]);
+  } else {
+    const Shape lead = shape.Prefix(shape.rank() - 1);
+    outer = options.categorical
+                ? LeafSpec::MultiCategorical(nvec, DType::kInt64, lead)
+                : LeafSpec::MultiOneHot(nvec, DType::kBool, lead);
+  }
+  RILL_RETURN_IF_ERROR(outer.CheckDomain()) << kCreate << ": num_intervals";
+  return std::make_unique<ActionDiscretizerTransform>(
+      options, std::move(bounds), std::move(nvec), std::move(outer));
+}
+
+}  // namespace rill

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/actions/action_mask.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/shape.h"
+#include "rill/transforms/actions/action_specs.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::ChoiceRows;
+using transforms_internal::FindSpec;
+
+constexpr absl::string_view kPlanSteps = "ActionMask::PlanSteps";
+constexpr absl::string_view kOnAction = "ActionMask::OnAction";
+
+class ActionMaskTransform final : public StepTransform {
+ public:
+  explicit ActionMaskTransform(const ActionMask::Options& options)
+      : options_(options) {}
+
+  absl::string_view name() const override { return "ActionMask"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Text("mask_key", options_.mask_key)
+        .Bool("replace", options_.replace);
+  }
+
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    RILL_ASSIGN_OR_RETURN(const LeafSpec action,
+                          FindSpec(kPlanSteps, "action", step));
+    RILL_ASSIGN_OR_RETURN(const LeafSpec mask,
+                          FindSpec(kPlanSteps, options_.mask_key, step));
+    const bool is_one_hot = action.domain == LeafSpec::Domain::kOneHot;
+    if (!is_one_hot && action.domain != LeafSpec::Domain::kCategorical) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kPlanSteps, ": \"action\": got ", action.ToString(),
+                       ", want Categorical or OneHot"));
+    }
+    const Shape want = is_one_hot
+                           ? action.shape
+                           : action.shape.Concat({action.num_categories});
+    if (mask.dtype != DType::kBool || !(mask.shape == want)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kPlanSteps, ": \"", options_.mask_key, "\": got ",
+                       mask.ToString(), ", want bool", want.ToString(),
+                       ", one flag for each option of ", action.ToString()));
+    }
+    StepPlan plan = {.spec = step};
+    if (options_.replace) {
+      RILL_ASSIGN_OR_RETURN(
+          plan, transforms_internal::PlanAction(step, action, action));
+    } else {
+      plan.leaves.push_back(
+          {.key = "action", .dtype = action.dtype, .shape = action.shape});
+    }
+    plan.leaves.push_back(
+        {.key = options_.mask_key, .dtype = DType::kBool, .shape = want});
+    return plan;
+  }
+
+  absl::Status OnAction(Leaves leaves, TensorDict* /*state*/) const override {
+    const BoundLeaf& action = leaves.front();
+    const BoundLeaf& mask = leaves.back();
+    const int64_t n = mask.shape[mask.shape.rank() - 1];
+    const ChoiceRows rows = {.dtype = action.dtype,
+                             .is_one_hot = action.shape == mask.shape,
+                             .choices = mask.width / n,
+                             .options = n};
+    if (options_.replace) {
+      std::memcpy(leaves[1].data, action.data,
+                  static_cast<size_t>(action.rows * action.width));
+    }
+    for (int64_t lane = 0; lane < action.rows; ++lane) {
+      for (int64_t choice = 0; choice < rows.choices; ++choice) {
+        const int64_t option =
+            rows.Read(action.data + lane * action.width, choice);
+        const bool* const allowed = reinterpret_cast<const bool*>(
+            mask.data + lane * mask.width + choice * n);
+        if (option >= 0 && allowed[option]) continue;
+        int64_t first = 0;
+        while (first < n && !allowed[first]) ++first;
+        if (!options_.replace || option < 0 || first == n) {
+          return Forbidden(lane, choice, option, first, n);
+        }
+        rows.Write(choice, first, leaves[1].data + lane * leaves[1].width);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // `first`: the first option that is allowed, n where there is none.
+  absl::Status Forbidden(int64_t lane, int64_t choice, int64_t option,
+                         int64_t first, int64_t n) const {
+    if (option >= 0 && first == n) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          kOnAction, ": lane ", lane, ", choice ", choice, ": got \"",
+          options_.mask_key,
+          "\" that allows no action, want one that does; reset the lane "
+          "first"));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        kOnAction, ": action of lane ", lane, ", choice ", choice, ": got ",
+        option < 0 ? "no single option" : absl::StrCat(option),
+        ", want one of [0, ", n - 1, "] that \"", options_.mask_key,
+        "\" allows", first < n ? absl::StrCat(", say ", first) : ""));
+  }
+
+  const ActionMask::Options options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepTransform>> ActionMask::Create(
+    const Options& options) {
+  RILL_RETURN_IF_ERROR(CheckKey(options.mask_key))
+      << "ActionMask::Create: mask_key";
+  return std::make_unique<ActionMaskTransform>(options);
+}
+
+}  // namespace rill

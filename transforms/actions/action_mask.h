@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_ACTIONS_ACTION_MASK_H_
+#define RILL_TRANSFORMS_ACTIONS_ACTION_MASK_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill {
+
+// Lets no action through to an environment that the mask at its root forbids:
+// such an action is an error that names lane and action, and no lane moves; or
+// it is replaced by the first allowed one. TorchRL's ActionMask puts the mask
+// into the action spec at each step; here specs do not change while steps are
+// made, and a policy reads the mask's leaf (LeafSpec::WithMask makes a spec to
+// draw from). A mask that allows nothing, as before the first reset, is
+// FAILED_PRECONDITION.
+//
+// Shapes: the action Categorical or OneHot, of any dtype; the mask bool, true
+//   where an option is allowed, with the options in its last dimension: [n]
+//   behind the dimensions of Categorical, or the shape of OneHot.
+// Thread-safety: immutable.
+//
+// Example (ActionMaskTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(auto mask,
+//                         ActionMask::Create({.mask_key = "legal"}));
+class ActionMask {
+ public:
+  struct Options {
+    std::string mask_key = "action_mask";
+    // The environment gets the first allowed option in place of one that is
+    // not; the step keeps the one that was chosen.
+    bool replace = false;
+  };
+
+  // INVALID_ARGUMENT names the option.
+  static absl::StatusOr<std::unique_ptr<StepTransform>> Create(
+      const Options& options);
+};
+
+}  // namespace rill
+
+#endif  // RILL_TRANSFORMS_ACTIONS_ACTION_MASK_H_

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/actions/action_scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/actions/action_specs.h"
+#include "rill/transforms/rows/row_steps.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::BoundsOf;
+using transforms_internal::ElementBounds;
+
+constexpr absl::string_view kCreate = "ActionScaling::Create";
+constexpr absl::string_view kPlanSteps = "ActionScaling::PlanSteps";
+
+// Of the map to the environment's action: x * scale + loc.
+struct Numbers {
+  std::vector<double> loc;
+  std::vector<double> scale;
+
+  double Loc(size_t i) const { return loc[loc.size() == 1 ? 0 : i]; }
+  double Scale(size_t i) const { return scale[scale.size() == 1 ? 0 : i]; }
+  size_t size() const { return std::max(loc.size(), scale.size()); }
+};
+
+// To the environment's action, inside its bounds where they are known.
+class Unscale final : public RowMap {
+ public:
+  Unscale(Numbers numbers, std::optional<LeafSpec> spec)
+      : numbers_(std::move(numbers)), spec_(std::move(spec)) {
+    if (spec_.has_value()) bounds_ = BoundsOf(*spec_);
+  }
+  bool is_in_place() const override { return true; }
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    const auto misfit = [&](absl::string_view want) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("got ", leaf.ToString(), ", want ", want));
+    };
+    if (leaf.dtype != DType::kFloat32 && leaf.dtype != DType::kFloat64) {
+      return misfit("float32 or float64");
+    }
+    if (spec_.has_value()) {
+      if (leaf.dtype == spec_->dtype && leaf.shape == spec_->shape) {
+        return *spec_;
+      }
+      return misfit(absl::StrCat("the layout of ", spec_->ToString()));
+    }
+    const size_t n = numbers_.size();
+    if (n == 1 || leaf.shape.num_elements() == static_cast<int64_t>(n)) {
+      return LeafSpec::Unbounded(leaf.dtype, leaf.shape);
+    }
+    return misfit(absl::StrCat("one element for each of ", n,
+                               " numbers of loc and scale"));
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    if (dtype == DType::kFloat32) {
+      Map<float>(shape.num_elements(), count, from, to);
+    } else {
+      Map<double>(shape.num_elements(), count, from, to);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  template <typename T>
+  void Map(int64_t width, int64_t count, const std::byte* from,
+           std::byte* to) const {
+    const T* in = reinterpret_cast<const T*>(from);
+    T* out = reinterpret_cast<T*>(to);
+    for (int64_t row = 0; row < count; ++row) {
+      for (size_t i = 0; i < static_cast<size_t>(width); ++i) {
+        T value = static_cast<T>(*in++ * numbers_.Scale(i) + numbers_.Loc(i));
+        if (spec_.has_value()) {
+          const T low = static_cast<T>(bounds_.low[i]);
+          const T high = static_cast<T>(bounds_.high[i]);
+          value = value < low ? low : value > high ? high : value;
+        }
+        *out++ = value;
+      }
+    }
+  }
+
+  const Numbers numbers_;
+  const std::optional<LeafSpec> spec_;
+  ElementBounds bounds_;
+};
+
+absl::StatusOr<Numbers> NumbersOfSpec(const LeafSpec& spec) {
+  RILL_ASSIGN_OR_RETURN(const ElementBounds bounds,
+                        transforms_internal::FiniteBounds(kCreate, spec));
+  Numbers numbers;
+  for (size_t i = 0; i < bounds.low.size(); ++i) {
+    numbers.loc.push_back(bounds.low[i] / 2 + bounds.high[i] / 2);
+    numbers.scale.push_back(bounds.high[i] / 2 - bounds.low[i] / 2);
+    const auto scale = static_cast<float>(numbers.scale.back());
+    if (std::isfinite(scale) && scale > 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": spec: element ", i, ": got bounds ",
+                     bounds.low[i], ", ", bounds.high[i],
+                     ", want low < high and a float32 between them, or loc and "
+                     "scale as options"));
+  }
+  if (!numbers.loc.empty()) return numbers;
+  return absl::InvalidArgumentError(absl::StrCat(
+      kCreate, ": spec: got ", spec.ToString(), ", want an element or more"));
+}
+
+absl::Status CheckNumbers(const ActionScaling::Options& options) {
+  if (options.loc.empty() != options.scale.empty() ||
+      (options.loc.empty() && !options.spec.has_value())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": spec, loc, scale: got ",
+                     options.spec.has_value() ? "a" : "no", " spec, ",
+                     options.loc.size(), " and ", options.scale.size(),
+                     " numbers, want a spec, or both loc and scale"));
+  }
+  for (size_t i = 0; i < options.loc.size(); ++i) {
+    if (std::isfinite(static_cast<float>(options.loc[i]))) continue;
+    return absl::InvalidArgumentError(absl::StrCat(kCreate, ": loc: element ",
+                                                   i, ": got ", options.loc[i],
+                                                   ", want a finite float32"));
+  }
+  for (size_t i = 0; i < options.scale.size(); ++i) {
+    const float scale = static_cast<float>(options.scale[i]);
+    if (std::isfinite(scale) && scale != 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": scale: element ", i, ": got ",
+                     options.scale[i], ", want a finite float32 other than 0"));
+  }
+  return absl::OkStatus();
+}
+
+// What the policy's action is: exact where the bounds give the numbers.
+absl::StatusOr<LeafSpec> OuterSpec(const ActionScaling::Options& options,
+                                   const Numbers& numbers) {
+  const LeafSpec& spec = *options.spec;
+  if (options.loc.empty()) {
+    return LeafSpec::Bounded(spec.dtype, spec.shape,
+                             options.standard_normal ? -1 : 0, 1);
+  }
+  const auto elements = static_cast<size_t>(spec.shape.num_elements());
+  if (numbers.size() != 1 && numbers.size() != elements) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": loc, scale: got ", numbers.size(), " numbers, want 1 or ",
+        elements, ", one for each element of ", spec.ToString()));
+  }
+  if (spec.domain != LeafSpec::Domain::kBounded) {
+    return LeafSpec::Unbounded(spec.dtype, spec.shape);
+  }
+  ElementBounds bounds = BoundsOf(spec);
+  for (size_t i = 0; i < elements; ++i) {
+    const double a = (bounds.low[i] - numbers.Loc(i)) / numbers.Scale(i);
+    const double b = (bounds.high[i] - numbers.Loc(i)) / numbers.Scale(i);
+    bounds.low[i] = std::min(a, b);
+    bounds.high[i] = std::max(a, b);
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor low,
+                        Tensor::From<double>(bounds.low, spec.shape));
+  RILL_ASSIGN_OR_RETURN(low, Cast(low, spec.dtype));
+  RILL_ASSIGN_OR_RETURN(Tensor high,
+                        Tensor::From<double>(bounds.high, spec.shape));
+  RILL_ASSIGN_OR_RETURN(high, Cast(high, spec.dtype));
+  return LeafSpec::Bounded(low, high);
+}
+
+}  // namespace
+
+ActionScaling::ActionScaling(const Options& options,
+                             std::optional<LeafSpec> outer, Rows rows)
+    : RowwiseTransform(std::move(rows)),
+      options_(options),
+      outer_(std::move(outer)) {}
+
+OptionValues ActionScaling::option_values() const {
+  OptionValues values;
+  if (options_.spec.has_value()) {
+    values.Text("spec", options_.spec->ToString());
+  } else {
+    values.None("spec");
+  }
+  return values.Text("loc", absl::StrJoin(options_.loc, " "))
+      .Text("scale", absl::StrJoin(options_.scale, " "))
+      .Bool("standard_normal", options_.standard_normal)
+      .Texts("in_keys", options_.in_keys)
+      .Texts("in_keys_inv", options_.in_keys_inv);
+}
+
+absl::StatusOr<StepPlan> ActionScaling::PlanSteps(
+    const TensorDictSpec& step) const {
+  if (!absl::c_linear_search(options_.in_keys_inv, "action")) {
+    return StepPlan{.spec = step};
+  }
+  if (!outer_.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kPlanSteps,
+                     ": spec: got none, want the environment's "
+                     "action_spec() beside an environment"));
+  }
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::CheckAction(kPlanSteps, step, *options_.spec));
+  return transforms_internal::PlanAction(step, *options_.spec, *outer_);
+}
+
+absl::Status ActionScaling::OnReset(absl::Span<const uint8_t> /*mask*/,
+                                    Leaves /*leaves*/,
+                                    TensorDict* /*state*/) const {
+  return absl::OkStatus();
+}
+
+absl::Status ActionScaling::OnAction(Leaves leaves,
+                                     TensorDict* /*state*/) const {
+  if (leaves.empty()) return absl::OkStatus();
+  return rows().inverse->MapRows(leaves[0].dtype, leaves[0].shape,
+                                 leaves[0].rows, leaves[0].data,
+                                 leaves[1].data);
+}
+
+absl::Status ActionScaling::OnStep(Leaves /*leaves*/,
+                                   TensorDict* /*state*/) const {
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ActionScaling>> ActionScaling::Create(
+    const Options& options) {
+  RILL_RETURN_IF_ERROR(CheckNumbers(options));
+  Numbers numbers = {.loc = options.loc, .scale = options.scale};
+  if (options.loc.empty()) {
+    RILL_ASSIGN_OR_RETURN(numbers, NumbersOfSpec(*options.spec));
+  }
+  if (numbers.loc.size() != 1 && numbers.scale.size() != 1 &&
+      numbers.loc.size() != numbers.scale.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": loc, scale: got ", numbers.loc.size(), " and ",
+                     numbers.scale.size(), " numbers, want as many, or one"));
+  }
+  if (!options.standard_normal) {
+    // (2 x - 1) * scale + loc
+    Numbers wide;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      wide.loc.push_back(numbers.Loc(i) - numbers.Scale(i));
+      wide.scale.push_back(2 * numbers.Scale(i));
+    }
+    numbers = std::move(wide);
+  }
+  std::optional<LeafSpec> outer;
+  if (options.spec.has_value()) {
+    RILL_ASSIGN_OR_RETURN(outer, OuterSpec(options, numbers));
+    RILL_RETURN_IF_ERROR(outer->CheckDomain()) << kCreate << ": spec";
+  }
+  Rows rows = {.map = nullptr,
+               .in_keys = options.in_keys,
+               .inverse = std::make_shared<Unscale>(numbers, options.spec),
+               .in_keys_inv = options.in_keys_inv};
+  RILL_ASSIGN_OR_RETURN(rows.map,
+                        MakeRowStep({.kind = RowStep::Kind::kShiftThenDivide,
+                                     .scale = numbers.scale,
+                                     .loc = numbers.loc}));
+  if (outer.has_value()) {
+    const absl::StatusOr<LeafSpec> fits = rows.map->MapSpec(*options.spec);
+    RILL_RETURN_IF_ERROR(fits.status()) << kCreate << ": spec";
+  }
+  RILL_RETURN_IF_ERROR(CheckRows(kCreate, rows));
+  return absl::WrapUnique(
+      new ActionScaling(options, std::move(outer), std::move(rows)));
+}
+
+}  // namespace rill

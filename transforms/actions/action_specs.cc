@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/actions/action_specs.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/cast_elements.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill::transforms_internal {
+namespace {
+
+constexpr absl::string_view kAction = "action";
+
+bool IsFloat(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
+double NumberAt(DType dtype, const std::byte* elements, int64_t i) {
+  double number = 0;
+  CastElements(dtype, DType::kFloat64, elements + i * DTypeSize(dtype),
+               reinterpret_cast<std::byte*>(&number), 1);
+  return number;
+}
+
+std::vector<double> NumbersOf(const Tensor* tensor, double number,
+                              int64_t count) {
+  if (tensor == nullptr) {
+    return std::vector<double>(static_cast<size_t>(count), number);
+  }
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < count; ++i) {
+    numbers.push_back(NumberAt(tensor->dtype(), tensor->raw_data(), i));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+absl::StatusOr<StepPlan> PlanAction(const TensorDictSpec& step,
+                                    const LeafSpec& inner,
+                                    const LeafSpec& outer) {
+  StepPlan plan = {.spec = step};
+  RILL_RETURN_IF_ERROR(plan.spec.Set(kAction, outer));
+  plan.leaves = {{.key = std::string(kAction),
+                  .dtype = outer.dtype,
+                  .shape = outer.shape,
+                  .use = LeafUse::kRead},
+                 {.key = std::string(kAction),
+                  .dtype = inner.dtype,
+                  .shape = inner.shape,
+                  .use = LeafUse::kWrite}};
+  return plan;
+}
+
+absl::Status CheckAction(absl::string_view caller, const TensorDictSpec& step,
+                         const LeafSpec& want) {
+  RILL_ASSIGN_OR_RETURN(const LeafSpec got, FindSpec(caller, kAction, step));
+  if (got == want) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": \"action\": got ", got.ToString(), ", want ", want.ToString(),
+      "; make the transform with the action_spec() of what comes before it"));
+}
+
+ElementBounds BoundsOf(const LeafSpec& spec) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const int64_t count = spec.shape.num_elements();
+  const bool is_bounded = spec.domain == LeafSpec::Domain::kBounded;
+  return {
+      .low = NumbersOf(spec.lows(), is_bounded ? spec.low : -kInfinity, count),
+      .high =
+          NumbersOf(spec.highs(), is_bounded ? spec.high : kInfinity, count)};
+}
+
+absl::StatusOr<ElementBounds> FiniteBounds(absl::string_view caller,
+                                           const LeafSpec& spec) {
+  if (spec.domain != LeafSpec::Domain::kBounded || !IsFloat(spec.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": spec: got ", spec.ToString(),
+                     ", want float32 or float64 with bounds"));
+  }
+  RILL_RETURN_IF_ERROR(spec.CheckDomain()) << caller << ": spec";
+  ElementBounds bounds = BoundsOf(spec);
+  for (size_t i = 0; i < bounds.low.size(); ++i) {
+    if (std::isfinite(bounds.low[i]) && std::isfinite(bounds.high[i])) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": spec: element ", i, ": got bounds ", bounds.low[i], ", ",
+        bounds.high[i], ", want finite ones"));
+  }
+  return bounds;
+}
+
+int64_t ChoiceRows::Read(const std::byte* row, int64_t choice) const {
+  if (!is_one_hot) {
+    const double index = NumberAt(dtype, row, choice);
+    const bool is_option = index >= 0 && index < static_cast<double>(options) &&
+                           index == std::floor(index);
+    return is_option ? static_cast<int64_t>(index) : -1;
+  }
+  int64_t found = -1;
+  for (int64_t option = 0; option < options; ++option) {
+    if (NumberAt(dtype, row, choice * options + option) == 0) continue;
+    if (found >= 0) return -1;
+    found = option;
+  }
+  return found;
+}
+
+void ChoiceRows::Write(int64_t choice, int64_t option, std::byte* row) const {
+  const int64_t size = DTypeSize(dtype);
+  const auto write = [&](int64_t element, int64_t number) {
+    CastElements(DType::kInt64, dtype,
+                 reinterpret_cast<const std::byte*>(&number),
+                 row + element * size, 1);
+  };
+  if (!is_one_hot) return write(choice, option);
+  for (int64_t i = 0; i < options; ++i) {
+    write(choice * options + i, i == option ? 1 : 0);
+  }
+}
+
+}  // namespace rill::transforms_internal

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_ACTIONS_ACTION_SPECS_H_
+#define RILL_TRANSFORMS_ACTIONS_ACTION_SPECS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/spec.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill::transforms_internal {
+
+// What transforms of actions have in common.
+
+// The plan of a transform that makes the environment's action `inner` of the
+// policy's, `outer`: its calls get the policy's, then the environment's.
+absl::StatusOr<StepPlan> PlanAction(const TensorDictSpec& step,
+                                    const LeafSpec& inner,
+                                    const LeafSpec& outer);
+
+// INVALID_ARGUMENT unless the leaf "action" of `step` is `want`, which the
+// transform was made with. NOT_FOUND where there is none.
+absl::Status CheckAction(absl::string_view caller, const TensorDictSpec& step,
+                         const LeafSpec& want);
+
+// The bounds of a row's elements. INVALID_ARGUMENT unless the spec is float32
+// or float64, bounded, and all bounds are finite.
+struct ElementBounds {
+  std::vector<double> low;
+  std::vector<double> high;
+};
+absl::StatusOr<ElementBounds> FiniteBounds(absl::string_view caller,
+                                           const LeafSpec& spec);
+// The same without the checks, of any spec of float32 or float64; infinite
+// where there is no bound.
+ElementBounds BoundsOf(const LeafSpec& spec);
+
+// How a row holds choices: an index each, or one-hot.
+struct ChoiceRows {
+  DType dtype = DType::kInt64;
+  bool is_one_hot = false;
+  int64_t choices = 1;  // Of a row.
+  int64_t options = 1;  // Of a choice.
+
+  // -1 where the row has no option in [0, options), or several.
+  int64_t Read(const std::byte* row, int64_t choice) const;
+  void Write(int64_t choice, int64_t option, std::byte* row) const;
+};
+
+}  // namespace rill::transforms_internal
+
+#endif  // RILL_TRANSFORMS_ACTIONS_ACTION_SPECS_H_

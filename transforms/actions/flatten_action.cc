@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/actions/flatten_action.h"
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/transforms/actions/action_specs.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kCreate = "FlattenAction::Create";
+constexpr absl::string_view kPlanSteps = "FlattenAction::PlanSteps";
+
+// The dimensions [first, last] of a shape of this rank.
+struct Dims {
+  int first = 0;
+  int last = 0;
+};
+
+absl::StatusOr<Dims> DimsOf(const FlattenAction::Options& options, int rank,
+                            const LeafSpec& leaf) {
+  const Dims dims = {
+      .first = options.first_dim + (options.first_dim < 0 ? rank : 0),
+      .last = options.last_dim + (options.last_dim < 0 ? rank : 0)};
+  if (dims.first >= 0 && dims.first <= dims.last && dims.last < rank) {
+    return dims;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "got ", leaf.ToString(), ", want one with the dimensions first_dim = ",
+      options.first_dim, " to last_dim = ", options.last_dim));
+}
+
+// The bytes stay.
+class ShapeMap : public RowMap {
+ public:
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SizesOf(leaf));
+    RILL_ASSIGN_OR_RETURN(const Shape to, Shape::Create(sizes));
+    return leaf.Reshape(to);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int64_t bytes = count * shape.num_elements() * DTypeSize(dtype);
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+
+ private:
+  virtual absl::StatusOr<std::vector<int64_t>> SizesOf(
+      const LeafSpec& leaf) const = 0;
+};
+
+class Flatten final : public ShapeMap {
+ public:
+  explicit Flatten(FlattenAction::Options options)
+      : options_(std::move(options)) {}
+
+ private:
+  absl::StatusOr<std::vector<int64_t>> SizesOf(
+      const LeafSpec& leaf) const override {
+    RILL_ASSIGN_OR_RETURN(const Dims dims,
+                          DimsOf(options_, leaf.shape.rank(), leaf));
+    std::vector<int64_t> sizes;
+    int64_t joined = 1;
+    for (int d = 0; d < leaf.shape.rank(); ++d) {
+      const bool is_joined = d >= dims.first && d <= dims.last;
+      if (is_joined) joined *= leaf.shape[d];
+      if (!is_joined) sizes.push_back(leaf.shape[d]);
+      if (d == dims.last) sizes.push_back(joined);
+    }
+    return sizes;
+  }
+
+  const FlattenAction::Options options_;
+};
+
+class Unflatten final : public ShapeMap {
+ public:
+  explicit Unflatten(FlattenAction::Options options)
+      : options_(std::move(options)) {}
+
+ private:
+  absl::StatusOr<std::vector<int64_t>> SizesOf(
+      const LeafSpec& leaf) const override {
+    const auto span = static_cast<int>(options_.action_shape.size());
+    RILL_ASSIGN_OR_RETURN(const Dims dims,
+                          DimsOf(options_, leaf.shape.rank() + span - 1, leaf));
+    if (dims.last - dims.first + 1 != span) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "got action_shape of ", span, " dimensions, want ",
+          dims.last - dims.first + 1, ", as first_dim and last_dim say"));
+    }
+    const absl::Span<const int64_t> flat = leaf.shape.sizes();
+    std::vector<int64_t> sizes(flat.begin(), flat.begin() + dims.first);
+    sizes.insert(sizes.end(), options_.action_shape.begin(),
+                 options_.action_shape.end());
+    sizes.insert(sizes.end(), flat.begin() + dims.first + 1, flat.end());
+    return sizes;
+  }
+
+  const FlattenAction::Options options_;
+};
+
+}  // namespace
+
+FlattenAction::FlattenAction(const Options& options, Rows rows)
+    : RowwiseTransform(std::move(rows)), options_(options) {}
+
+OptionValues FlattenAction::option_values() const {
+  return OptionValues()
+      .Int("first_dim", options_.first_dim)
+      .Int("last_dim", options_.last_dim)
+      .Texts("in_keys", options_.in_keys)
+      .Text("action_shape", absl::StrJoin(options_.action_shape, " "));
+}
+
+absl::StatusOr<StepPlan> FlattenAction::PlanSteps(
+    const TensorDictSpec& step) const {
+  if (!absl::c_linear_search(options_.in_keys, "action")) {
+    return StepPlan{.spec = step};
+  }
+  RILL_ASSIGN_OR_RETURN(const LeafSpec inner, transforms_internal::FindSpec(
+                                                  kPlanSteps, "action", step));
+  absl::StatusOr<LeafSpec> outer = rows().map->MapSpec(inner);
+  if (!outer.ok()) {
+    return absl::Status(
+        outer.status().code(),
+        absl::StrCat(kPlanSteps, ": \"action\": ", outer.status().message()));
+  }
+  return transforms_internal::PlanAction(step, inner, *outer);
+}
+
+absl::Status FlattenAction::OnReset(absl::Span<const uint8_t> /*mask*/,
+                                    Leaves /*leaves*/,
+                                    TensorDict* /*state*/) const {
+  return absl::OkStatus();
+}
+
+absl::Status FlattenAction::OnAction(Leaves leaves,
+                                     TensorDict* /*state*/) const {
+  if (leaves.empty()) return absl::OkStatus();
+  return rows().map->MapRows(leaves[0].dtype, leaves[0].shape, leaves[0].rows,
+                             leaves[0].data, leaves[1].data);
+}
+
+absl::Status FlattenAction::OnStep(Leaves /*leaves*/,
+                                   TensorDict* /*state*/) const {
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<FlattenAction>> FlattenAction::Create(
+    const Options& options) {
+  const bool is_same_side = (options.first_dim < 0) == (options.last_dim < 0);
+  if (is_same_side && options.first_dim > options.last_dim) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": first_dim, last_dim: got ", options.first_dim,
+                     ", ", options.last_dim, ", want first_dim <= last_dim"));
+  }
+  for (const int64_t size : options.action_shape) {
+    if (size >= 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": action_shape: got ", size, ", want sizes >= 0"));
+  }
+  Rows rows = {.map = std::make_shared<Flatten>(options),
+               .in_keys = options.in_keys};
+  if (!options.action_shape.empty()) {
+    rows.inverse = std::make_shared<Unflatten>(options);
+    rows.in_keys_inv = options.in_keys;
+  }
+  RILL_RETURN_IF_ERROR(CheckRows(kCreate, rows));
+  return absl::WrapUnique(new FlattenAction(options, std::move(rows)));
+}
+
+}  // namespace rill

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/plumbing/lane_draws.h"
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::transforms_internal {
+namespace {
+
+constexpr absl::string_view kSeed = "seed";
+constexpr absl::string_view kDraws = "draws";
+
+// Spreads the environment's seeds over those of the generator.
+constexpr uint64_t kSpread = 0x9E3779B97F4A7C15;
+
+absl::StatusOr<TensorDict> StateOf(uint64_t seed, int64_t lanes) {
+  TensorDict state;
+  RILL_ASSIGN_OR_RETURN(
+      Tensor number, Tensor::From<int64_t>({static_cast<int64_t>(seed)}, {1}));
+  RILL_RETURN_IF_ERROR(state.Set(kSeed, number));
+  RILL_ASSIGN_OR_RETURN(Tensor draws, Tensor::Zeros(DType::kInt64, {lanes}));
+  RILL_RETURN_IF_ERROR(state.Set(kDraws, draws));
+  return state;
+}
+
+}  // namespace
+
+absl::StatusOr<TensorDict> LaneDraws::InitialState(int64_t lanes) {
+  return StateOf(/*seed=*/0, lanes);
+}
+
+absl::Status LaneDraws::Restart(uint64_t seed, TensorDict* state) {
+  RILL_ASSIGN_OR_RETURN(const Tensor draws, state->Get(kDraws));
+  RILL_ASSIGN_OR_RETURN(const TensorDict fresh,
+                        StateOf(seed, draws.num_elements()));
+  RILL_RETURN_IF_ERROR(state->Set(kSeed, *fresh.Find(kSeed)));
+  return state->Set(kDraws, *fresh.Find(kDraws));
+}
+
+absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
+                                            DrawStream stream, uint64_t seed,
+                                            int64_t lanes, TensorDict* state) {
+  const Tensor* const env_seed = state->Find(kSeed);
+  const Tensor* const found = state->Find(kDraws);
+  if (env_seed == nullptr || found == nullptr ||
+      found->num_elements() != lanes) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        caller, ": state: got ",
+        found == nullptr ? "none"
+                         : absl::StrCat("draws of ", found->num_elements()),
+        ", want that of InitialState for ", lanes, " lanes"));
+  }
+  RILL_ASSIGN_OR_RETURN(const int64_t of_env, env_seed->Item<int64_t>());
+  RILL_ASSIGN_OR_RETURN(const Tensor draws, found->Clone());
+  RILL_ASSIGN_OR_RETURN(const absl::Span<int64_t> counts,
+                        draws.Flat<int64_t>());
+  RILL_RETURN_IF_ERROR(state->Set(kDraws, draws));
+  return LaneDraws(Rng(seed ^ (static_cast<uint64_t>(of_env) * kSpread),
+                       RngStream::kTransform, static_cast<uint16_t>(stream)),
+                   counts);
+}
+
+uint64_t LaneDraws::Next(size_t lane) {
+  return (static_cast<uint64_t>(lane) << 40) +
+         static_cast<uint64_t>(counts_[lane]++);
+}
+
+}  // namespace rill::transforms_internal

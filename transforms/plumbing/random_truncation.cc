@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/plumbing/random_truncation.h"
+
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/leaves.h"
+#include "rill/transforms/plumbing/lane_draws.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::DrawStream;
+using transforms_internal::LaneDraws;
+
+constexpr absl::string_view kCreate = "RandomTruncation::Create";
+constexpr absl::string_view kPlanSteps = "RandomTruncation::PlanSteps";
+constexpr absl::string_view kHorizons = "horizons";
+
+class RandomTruncationTransform final : public StepTransform {
+ public:
+  explicit RandomTruncationTransform(const RandomTruncation::Options& options)
+      : options_(options) {}
+
+  absl::string_view name() const override { return "RandomTruncation"; }
+  OptionValues option_values() const override {
+    OptionValues values;
+    values.Int("min_horizon", options_.min_horizon)
+        .Int("max_horizon", options_.max_horizon)
+        .Double("prob", options_.prob);
+    if (options_.first_episode_prob.has_value()) {
+      values.Double("first_episode_prob", *options_.first_episode_prob);
+    } else {
+      values.None("first_episode_prob");
+    }
+    return values.Unsigned("seed", options_.seed)
+        .Text("step_count_key", options_.step_count_key)
+        .Text("truncated_key", options_.truncated_key)
+        .Text("done_key", options_.done_key);
+  }
+
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    StepPlan plan = {.spec = step};
+    const std::string count = absl::StrCat("next/", options_.step_count_key);
+    const LeafSpec* const leaf = step.Find(count);
+    if (leaf == nullptr || leaf->dtype != DType::kInt64 ||
+        !(leaf->shape == Shape({1}))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kPlanSteps, ": \"", count, "\": got ",
+          leaf == nullptr ? "none" : leaf->ToString(),
+          ", want int64[1]; put a StepCounter before this transform"));
+    }
+    plan.leaves.push_back({.key = count, .dtype = DType::kInt64, .shape = {1}});
+    for (const std::string& key : {options_.truncated_key, options_.done_key}) {
+      const std::string flag = absl::StrCat("next/", key);
+      RILL_RETURN_IF_ERROR(
+          transforms_internal::CheckIsFlag(kPlanSteps, flag, step));
+      plan.leaves.push_back({.key = flag,
+                             .dtype = DType::kBool,
+                             .shape = {1},
+                             .use = LeafUse::kUpdate});
+    }
+    return plan;
+  }
+
+  absl::StatusOr<TensorDict> InitialState(int64_t lanes) const override {
+    RILL_ASSIGN_OR_RETURN(TensorDict state, LaneDraws::InitialState(lanes));
+    RILL_ASSIGN_OR_RETURN(const Tensor horizons,
+                          Tensor::Zeros(DType::kInt64, {lanes}));
+    RILL_RETURN_IF_ERROR(state.Set(kHorizons, horizons));
+    return state;
+  }
+
+  absl::Status OnSeed(uint64_t seed, TensorDict* state) const override {
+    return LaneDraws::Restart(seed, state);
+  }
+
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves /*leaves*/,
+                       TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(
+        LaneDraws draws,
+        LaneDraws::Create("RandomTruncation::OnReset",
+                          DrawStream::kRandomTruncation, options_.seed,
+                          static_cast<int64_t>(mask.size()), state));
+    RILL_ASSIGN_OR_RETURN(Tensor changed, state->Get(kHorizons));
+    RILL_ASSIGN_OR_RETURN(changed, changed.Clone());
+    RILL_ASSIGN_OR_RETURN(const absl::Span<int64_t> horizons,
+                          changed.Flat<int64_t>());
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      if (mask[lane] != 0) horizons[lane] = DrawHorizon(lane, &draws);
+    }
+    return state->Set(kHorizons, changed);
+  }
+
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
+    const absl::Span<const int64_t> counts = leaves[0].As<int64_t>();
+    RILL_ASSIGN_OR_RETURN(const absl::Span<const int64_t> horizons,
+                          state->Flat<int64_t>(kHorizons));
+    for (const BoundLeaf& leaf : leaves.subspan(1)) {
+      const absl::Span<bool> flags = leaf.As<bool>();
+      for (size_t lane = 0; lane < flags.size(); ++lane) {
+        flags[lane] = flags[lane] || counts[lane] >= horizons[lane];
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  int64_t DrawHorizon(size_t lane, LaneDraws* draws) const {
+    const int64_t episode = draws->count(lane);
+    const uint64_t batch = draws->Next(lane);
+    const Rng& rng = draws->rng();
+    if (episode == 0) return 1 + rng.UniformInt(batch, 0, options_.max_horizon);
+    const double prob =
+        episode == 1 ? options_.first_episode_prob.value_or(options_.prob)
+                     : options_.prob;
+    if (rng.UniformDouble(batch, 1) >= prob) return options_.max_horizon;
+    return options_.min_horizon +
+           rng.UniformInt(batch, 0,
+                          options_.max_horizon - options_.min_horizon + 1);
+  }
+
+  const RandomTruncation::Options options_;
+};
+
+absl::Status CheckProb(absl::string_view option, double prob) {
+  if (prob >= 0 && prob <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      kCreate, ": ", option, ": got ", prob, ", want a number in [0, 1]"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepTransform>> RandomTruncation::Create(
+    const Options& options) {
+  if (options.min_horizon < 1 || options.max_horizon < options.min_horizon) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": min_horizon, max_horizon: got ", options.min_horizon, ", ",
+        options.max_horizon, ", want 1 <= min_horizon <= max_horizon"));
+  }
+  RILL_RETURN_IF_ERROR(CheckProb("prob", options.prob));
+  RILL_RETURN_IF_ERROR(CheckProb(
+      "first_episode_prob", options.first_episode_prob.value_or(options.prob)));
+  RILL_RETURN_IF_ERROR(CheckKey(options.step_count_key))
+      << kCreate << ": step_count_key";
+  RILL_RETURN_IF_ERROR(CheckKey(options.truncated_key))
+      << kCreate << ": truncated_key";
+  RILL_RETURN_IF_ERROR(CheckKey(options.done_key)) << kCreate << ": done_key";
+  return std::make_unique<RandomTruncationTransform>(options);
+}
+
+}  // namespace rill

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/plumbing/tensor_dict_primer.h"
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/plumbing/lane_draws.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::DrawStream;
+using transforms_internal::LaneDraws;
+
+constexpr absl::string_view kCreate = "TensorDictPrimer::Create";
+constexpr absl::string_view kOnReset = "TensorDictPrimer::OnReset";
+
+class TensorDictPrimerTransform final : public StepTransform {
+ public:
+  // `row` holds the default values, [1].
+  TensorDictPrimerTransform(TensorDictPrimer::Options options, TensorDict row)
+      : options_(std::move(options)), row_(std::move(row)) {}
+
+  absl::string_view name() const override { return "TensorDictPrimer"; }
+  OptionValues option_values() const override {
+    OptionValues values;
+    values.Text("primers", options_.primers.ToString())
+        .Bool("random", options_.random)
+        .Unsigned("seed", options_.seed)
+        .Double("default_value", options_.default_value);
+    for (const auto& [key, value] : options_.default_values) {
+      values.Double(absl::StrCat("default_values/", key), value);
+    }
+    return values.Function("single_default_value",
+                           options_.single_default_value != nullptr);
+  }
+
+  // Of each primer the leaf of the root, then that below next.
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    StepPlan plan = {.spec = step};
+    for (const TensorDictSpec::Leaf& leaf : options_.primers.leaves()) {
+      for (const absl::string_view prefix : {"", "next/"}) {
+        const std::string key = absl::StrCat(prefix, leaf.key);
+        if (step.Find(key) != nullptr) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              "TensorDictPrimer::PlanSteps: \"", key,
+              "\": got a primer and a leaf of this key, want one of them; "
+              "rename the primer"));
+        }
+        RILL_RETURN_IF_ERROR(plan.spec.Set(key, leaf.spec));
+        plan.leaves.push_back({.key = key,
+                               .dtype = leaf.spec.dtype,
+                               .shape = leaf.spec.shape,
+                               .use = LeafUse::kWrite});
+      }
+    }
+    return plan;
+  }
+
+  absl::StatusOr<TensorDict> InitialState(int64_t lanes) const override {
+    if (!options_.random) return TensorDict();
+    return LaneDraws::InitialState(lanes);
+  }
+
+  absl::Status OnSeed(uint64_t seed, TensorDict* state) const override {
+    return options_.random ? LaneDraws::Restart(seed, state) : absl::OkStatus();
+  }
+
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* state) const override {
+    if (options_.random) return FillRandomly(mask, leaves, state);
+    TensorDict values = row_;
+    if (options_.single_default_value != nullptr) {
+      RILL_ASSIGN_OR_RETURN(values, MakeValues(mask));
+    }
+    const bool is_row = options_.single_default_value == nullptr;
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      if (mask[lane] != 0) CopyRow(values, is_row ? 0 : lane, lane, leaves);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
+    for (size_t i = 0; i < leaves.size(); i += 2) {
+      const auto bytes = static_cast<size_t>(leaves[i].rows * leaves[i].width);
+      if (bytes > 0) std::memcpy(leaves[i + 1].data, leaves[i].data, bytes);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status FillRandomly(absl::Span<const uint8_t> mask, Leaves leaves,
+                            TensorDict* state) const {
+    RILL_ASSIGN_OR_RETURN(
+        LaneDraws draws,
+        LaneDraws::Create(kOnReset, DrawStream::kTensorDictPrimer,
+                          options_.seed, static_cast<int64_t>(mask.size()),
+                          state));
+    TensorDict values({1});
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      if (mask[lane] == 0) continue;
+      RILL_RETURN_IF_ERROR(options_.primers.RandomInto(
+          {1}, draws.rng(), draws.Next(lane), &values))
+          << kOnReset;
+      CopyRow(values, 0, lane, leaves);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<TensorDict> MakeValues(absl::Span<const uint8_t> mask) const {
+    RILL_ASSIGN_OR_RETURN(const TensorDict made,
+                          options_.single_default_value(mask));
+    const Shape lanes = {static_cast<int64_t>(mask.size())};
+    if (!(made.batch_shape() == lanes)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kOnReset, ": single_default_value: got batch shape ",
+          made.batch_shape().ToString(), ", want ", lanes.ToString()));
+    }
+    RILL_RETURN_IF_ERROR(options_.primers.CheckLayout(kOnReset, made))
+        << "of single_default_value";
+    TensorDict values(lanes);
+    for (const TensorDictSpec::Leaf& leaf : options_.primers.leaves()) {
+      RILL_ASSIGN_OR_RETURN(const Tensor rows,
+                            made.Find(leaf.key)->To(Device::Cpu()));
+      RILL_ASSIGN_OR_RETURN(const Tensor dense, rows.Contiguous());
+      RILL_RETURN_IF_ERROR(values.Set(leaf.key, dense));
+    }
+    return values;
+  }
+
+  void CopyRow(const TensorDict& values, size_t from, size_t lane,
+               Leaves leaves) const {
+    for (size_t i = 0; i < options_.primers.leaves().size(); ++i) {
+      const BoundLeaf& to = leaves[2 * i];
+      const Tensor& rows = *values.Find(options_.primers.leaves()[i].key);
+      if (to.width == 0) continue;
+      std::memcpy(to.data + static_cast<int64_t>(lane) * to.width,
+                  rows.raw_data() + static_cast<int64_t>(from) * to.width,
+                  static_cast<size_t>(to.width));
+    }
+  }
+
+  const TensorDictPrimer::Options options_;
+  const TensorDict row_;
+};
+
+absl::Status CheckOptions(const TensorDictPrimer::Options& options) {
+  if (options.primers.leaves().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": primers: got none, want at least one leaf"));
+  }
+  for (const TensorDictSpec::Leaf& leaf : options.primers.leaves()) {
+    if (leaf.key != "action" && !absl::StartsWith(leaf.key, "next/")) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": primers: got \"", leaf.key,
+                     "\", want keys of the root that are not the action"));
+  }
+  for (const auto& [key, value] : options.default_values) {
+    if (options.primers.Find(key) != nullptr) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": default_values: got \"", key, "\", want keys of primers"));
+  }
+  const bool has_value =
+      options.default_value != 0 || !options.default_values.empty();
+  const int ways = (options.random ? 1 : 0) + (has_value ? 1 : 0) +
+                   (options.single_default_value != nullptr ? 1 : 0);
+  if (ways <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      kCreate,
+      ": random, default_value, single_default_value: got more than one, want "
+      "one of them"));
+}
+
+absl::StatusOr<TensorDict> DefaultRow(
+    const TensorDictPrimer::Options& options) {
+  TensorDict row({1});
+  for (const TensorDictSpec::Leaf& leaf : options.primers.leaves()) {
+    const auto own = options.default_values.find(leaf.key);
+    const double value = own == options.default_values.end()
+                             ? options.default_value
+                             : own->second;
+    RILL_ASSIGN_OR_RETURN(Tensor filled,
+                          Tensor::From<double>({value}, Shape({})));
+    RILL_ASSIGN_OR_RETURN(filled, Cast(filled, leaf.spec.dtype));
+    RILL_ASSIGN_OR_RETURN(const Shape shape, leaf.spec.FullShape({1}));
+    RILL_ASSIGN_OR_RETURN(filled, filled.Expand(shape));
+    RILL_ASSIGN_OR_RETURN(filled, filled.Contiguous());
+    RILL_RETURN_IF_ERROR(leaf.spec.CheckValues(leaf.key, {1}, filled))
+        << kCreate << ": default_value; set one that is inside, or random";
+    RILL_RETURN_IF_ERROR(row.Set(leaf.key, filled));
+  }
+  return row;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepTransform>> TensorDictPrimer::Create(
+    Options options) {
+  RILL_RETURN_IF_ERROR(CheckOptions(options));
+  TensorDict row({1});
+  if (options.random) {
+    // What cannot be drawn is found now.
+    RILL_RETURN_IF_ERROR(
+        options.primers.Random({1}, Rng(options.seed), 0).status())
+        << kCreate << ": primers, random";
+  } else if (options.single_default_value == nullptr) {
+    RILL_ASSIGN_OR_RETURN(row, DefaultRow(options));
+  }
+  return std::make_unique<TensorDictPrimerTransform>(std::move(options),
+                                                     std::move(row));
+}
+
+}  // namespace rill

@@ -33,9 +33,10 @@ void PutWeights(const std::vector<double>& exact, float* weights) {
 }  // namespace
 
 AxisWeights LinearWeights(int64_t from, int64_t to, bool antialias) {
-  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  // In float32, as torch computes where a pixel lies.
+  const float scale = static_cast<float>(from) / static_cast<float>(to);
   // Half of the width of a triangle that stands over each new pixel.
-  const double reach = antialias ? std::max(scale, 1.0) : 1.0;
+  const double reach = antialias ? std::max<double>(scale, 1) : 1;
   AxisWeights axis = {
       .from = from,
       .to = to,
@@ -43,12 +44,8 @@ AxisWeights LinearWeights(int64_t from, int64_t to, bool antialias) {
   axis.weights.resize(static_cast<size_t>(to * axis.taps));
   std::vector<double> exact;
   for (int64_t i = 0; i < to; ++i) {
-    // In units of old pixels, whose centres lie at .5. Outside of the first and
-    // the last centre the image goes on as there.
-    double centre = (static_cast<double>(i) + 0.5) * scale;
-    if (!antialias) {
-      centre = std::clamp(centre, 0.5, static_cast<double>(from) - 0.5);
-    }
+    // In units of old pixels, whose centres lie at .5.
+    const double centre = (static_cast<float>(i) + 0.5f) * scale;
     auto begin =
         std::max<int64_t>(static_cast<int64_t>(centre - reach + 0.5), 0);
     const auto end = std::min<int64_t>(

@@ -215,6 +215,13 @@ TEST(CatFramesTest, DomainsFollowTheFrames) {
           {.num_frames = 2, .padding = Padding::kConstant, .padding_value = -1},
           unit),
       any);
+  // Stacks of next hold frames of the root.
+  TensorDictSpec differs = PixelSpec(unit);
+  RILL_ASSERT_OK(
+      differs.Set("next/pixels", LeafSpec::Binary({2, 3}, DType::kFloat32)));
+  RILL_ASSERT_OK_AND_ASSIGN(auto frames, CatFrames::Create({.num_frames = 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(const StepPlan plan, frames->PlanSteps(differs));
+  EXPECT_EQ(*plan.spec.Find("next/pixels"), any);
 }
 
 TEST(CatFramesTest, SaysHowAUnitOfASamplerStacks) {

@@ -185,16 +185,8 @@ void ResizeToNearest(int64_t images, const Sides& from, const Sides& to,
   const NearestPixel row(from.height, to.height);
   const NearestPixel column(from.width, to.width);
   for (int64_t i = 0; i < images; ++i, in += from.height * from.width * kSize) {
-    int64_t last = -1;
     for (int64_t y = 0; y < to.height; ++y, out += to.width * kSize) {
-      const int64_t now = row(y);
-      if (now == last) {
-        std::memcpy(out, out - to.width * kSize,
-                    static_cast<size_t>(to.width * kSize));
-        continue;
-      }
-      last = now;
-      const std::byte* const line = in + now * from.width * kSize;
+      const std::byte* const line = in + row(y) * from.width * kSize;
       for (int64_t x = 0; x < to.width; ++x) {
         std::memcpy(out + x * kSize, line + column(x) * kSize, kSize);
       }

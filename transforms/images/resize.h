@@ -20,7 +20,7 @@ namespace rill {
 // Shapes: leaves [..., H, W], which become [..., h, w]. kBilinear: uint8 or
 //   float32; kNearest: any dtype.
 // Thread-safety: immutable.
-// Numerics: torch's interpolate, which torchvision calls, to 1e-5 of the
+// Numerics: torch's interpolate, which torchvision calls, to 1e-6 of the
 //   largest pixel: in float32, uint8 rounded half to even. The same bits on
 //   every machine. Floats in [0, 1] or [-1, 1] stay there; other bounds of
 //   floats are lost to rounding.

@@ -31,17 +31,18 @@ namespace rill {
 // each step drops the oldest frame and adds the newest. "next/<key>" need not
 // be named: <key> stands for both.
 //
-// After a read: of a batch [..., T] in order of time. A row's stack ends with
-// its own frame and begins no earlier than the batch's line or the row behind
-// the last one that is done. The first rows of a slice are padded, although the
-// storage may have the frames before them. "next/<key>" is stacked where it is
-// named: it is what <key> will be one step later, so <key> must be there.
+// After a read: for batches [..., T] in order of time. A stack ends with the
+// row's own frame and does not reach past a row that is done. At the beginning
+// of a slice it is padded, although the storage may have the frames before.
+// "next/<key>" is stacked where it is named: it is what <key> will be one step
+// later, so <key> must be there.
 //
-// Which one: a buffer that stores single frames and draws single rows wants
-// StackFrames (transforms/units/stack_frames.h). It reads the frames before
-// each row from the storage, so stacks are whole. AsStackFrames says how, as
-// TorchRL's make_rb_transform_and_sampler does. This one is for policies that
-// act, and for whole trajectories that come out of a buffer.
+// When to take which: this one for policies that act, and for whole
+// trajectories that come out of a buffer. A buffer that stores single frames
+// takes StackFrames (transforms/units/stack_frames.h): it reads the frames
+// before each drawn row from the storage, so that stacks are whole.
+// AsStackFrames gives its options, as TorchRL's make_rb_transform_and_sampler
+// does.
 //
 // Shapes: leaves of any dtype, N times as long along `dim`; done bool [1]. For
 //   a dimension of its own unsqueeze the leaf before.

@@ -38,8 +38,8 @@ struct AxisWeights {
 };
 
 // Linear interpolation between the centres of pixels. With `antialias` a pixel
-// of a smaller image is made of all those that it covers. from > 0; to in
-// [1, 65536], so that float32 tells apart where new pixels lie.
+// of a smaller image is made of all those that it covers.
+// from > 0; to in [1, 65536], so that float32 tells new pixels apart.
 // Thread-safety: thread-safe. Cost: O(from + to).
 AxisWeights LinearWeights(int64_t from, int64_t to, bool antialias);
 

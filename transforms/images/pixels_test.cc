@@ -286,8 +286,8 @@ TEST(GrayScaleTest, T8_PureRedIs2989) {
               IsOkAndHolds(ElementsAre(0.2989f)));
 }
 
-// Recorded: torch 2.15 gives these for 0.2989 * r + 0.587 * g + 0.114 * b over
-// tensors of these bytes, cut to uint8, and over the same / 255 in float32.
+// Recorded from torch 2.15: 0.2989 * r + 0.587 * g + 0.114 * b over tensors of
+// these bytes. First cut to uint8, then of float32 tensors of the bytes / 255.
 TEST(GrayScaleTest, EqualsTorchBitForBit) {
   const std::vector<uint8_t> pixels = {10, 200, 255, 0, 77,  //
                                        20, 100, 255, 0, 31,  //

@@ -68,6 +68,15 @@ absl::Status RowwiseTransform::CheckRows(absl::string_view caller,
         caller, ": out_keys: got ", rows.out_keys.size(), " keys, want ",
         rows.in_keys.size(), ", one for each of in_keys, or none"));
   }
+  for (size_t i = 0; i < rows.out_keys.size(); ++i) {
+    const std::string& out = rows.out_keys[i];
+    if (out == rows.in_keys[i] || !absl::c_linear_search(rows.in_keys, out)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": out_keys: got \"", out, "\" for \"", rows.in_keys[i],
+        "\", want no leaf that is one of in_keys itself; use two transforms"));
+  }
   return absl::OkStatus();
 }
 

@@ -43,7 +43,7 @@ class RowwiseTransform : public BatchTransform,
                          public GatherLink {
  public:
   struct Rows {
-    std::shared_ptr<const RowMap> map;
+    std::shared_ptr<const RowMap> map = nullptr;  // Not null.
     std::vector<std::string> in_keys;
     // Of the results, for each of in_keys; empty: in_keys.
     std::vector<std::string> out_keys = {};
@@ -75,7 +75,8 @@ class RowwiseTransform : public BatchTransform,
   using StepTransform::InitialState;
 
   // INVALID_ARGUMENT, starting with `caller`, where there is no key at all, one
-  // is malformed or stands twice, or out_keys are not as many as in_keys.
+  // is malformed or stands twice, out_keys are not as many as in_keys, or one
+  // of them is the in_key of another leaf.
   static absl::Status CheckRows(absl::string_view caller, const Rows& rows);
 
  protected:

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/images/gray_scale.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/transforms/images/image_kernels.h"
+#include "rill/transforms/rows/row_map.h"
+
+namespace rill {
+namespace {
+
+void GrayOf(const float* red, int64_t pixels, float* gray) {
+  transforms_internal::GrayOfRgb(red, red + pixels, red + 2 * pixels, pixels,
+                                 gray);
+}
+
+void GrayOf(const uint8_t* red, int64_t pixels, uint8_t* gray) {
+  transforms_internal::GrayOfRgb(red, red + pixels, red + 2 * pixels, pixels,
+                                 gray);
+}
+
+void GrayOf(const double* red, int64_t pixels, double* gray) {
+  for (int64_t i = 0; i < pixels; ++i) {
+    gray[i] =
+        0.2989 * red[i] + 0.587 * red[pixels + i] + 0.114 * red[2 * pixels + i];
+  }
+}
+
+// Calls fn(T()) with the C++ type of the dtypes that there are; false else.
+template <typename Fn>
+bool WithPixel(DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::kUInt8:
+      fn(uint8_t());
+      return true;
+    case DType::kFloat32:
+      fn(float());
+      return true;
+    case DType::kFloat64:
+      fn(double());
+      return true;
+    default:
+      return false;
+  }
+}
+
+class GrayScaleMap final : public RowMap {
+ public:
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    const int rank = leaf.shape.rank();
+    // The gray of three that are equal, which all others lie between.
+    const auto gray_of = [&leaf](double value) {
+      WithPixel(leaf.dtype, [&value](auto zero) {
+        using T = decltype(zero);
+        if (std::is_integral_v<T>) value = std::clamp(value, 0.0, 255.0);
+        const T pixel[3] = {static_cast<T>(value), static_cast<T>(value),
+                            static_cast<T>(value)};
+        T gray;
+        GrayOf(pixel, 1, &gray);
+        value = static_cast<double>(gray);
+      });
+      return value;
+    };
+    if (rank < 3 || leaf.shape[rank - 3] != 3 ||
+        !WithPixel(leaf.dtype, [](auto) {})) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "got ", leaf.ToString(),
+          ", want uint8, float32 or float64 [..., 3, height, width]; "
+          "ToTensorImage puts the channels there"));
+    }
+    const Shape shape = leaf.shape.WithSize(rank - 3, 1);
+    if (leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr) {
+      return LeafSpec::Bounded(leaf.dtype, shape, gray_of(leaf.low),
+                               gray_of(leaf.high));
+    }
+    return LeafSpec::Unbounded(leaf.dtype, shape);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int rank = shape.rank();
+    const int64_t pixels = shape[rank - 2] * shape[rank - 1];
+    const int64_t images = count * shape.Prefix(rank - 3).num_elements();
+    WithPixel(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const T* const in = reinterpret_cast<const T*>(from);
+      T* const out = reinterpret_cast<T*>(to);
+      for (int64_t i = 0; i < images; ++i) {
+        GrayOf(in + i * 3 * pixels, pixels, out + i * pixels);
+      }
+    });
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+OptionValues GrayScale::option_values() const {
+  return OptionValues()
+      .Texts("in_keys", rows().in_keys)
+      .Texts("out_keys", rows().out_keys);
+}
+
+absl::StatusOr<std::unique_ptr<GrayScale>> GrayScale::Create(
+    const Options& options) {
+  Rows rows = {.map = std::make_shared<GrayScaleMap>(),
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys};
+  RILL_RETURN_IF_ERROR(CheckRows("GrayScale::Create", rows));
+  return absl::WrapUnique(new GrayScale(std::move(rows)));
+}
+
+}  // namespace rill

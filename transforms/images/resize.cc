@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/images/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/transforms/images/axis_weights.h"
+#include "rill/transforms/images/image_kernels.h"
+#include "rill/transforms/rows/row_map.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::AxisWeights;
+
+constexpr int64_t kMaxSide = 65536;
+
+// Rows and columns of an image.
+struct Sides {
+  int64_t height = 0;
+  int64_t width = 0;
+  friend bool operator==(const Sides&, const Sides&) = default;
+};
+
+Sides SidesOf(const Shape& shape) {
+  const int rank = shape.rank();
+  return {shape[rank - 2], shape[rank - 1]};
+}
+
+class ResizeMap : public RowMap {
+ public:
+  explicit ResizeMap(const Sides& to) : to_(to) {}
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    const int rank = leaf.shape.rank();
+    if (rank < 2 || leaf.shape[rank - 2] == 0 || leaf.shape[rank - 1] == 0 ||
+        !Takes(leaf.dtype)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("got ", leaf.ToString(),
+                       ", want [..., height, width], both > 0, of ", pixels()));
+    }
+    const Shape shape =
+        leaf.shape.Prefix(rank - 2).Concat({to_.height, to_.width});
+    if (KeepsBounds(leaf)) {
+      return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
+    }
+    return LeafSpec::Unbounded(leaf.dtype, shape);
+  }
+
+ protected:
+  const Sides& to() const { return to_; }
+  virtual bool Takes(DType dtype) const = 0;
+  virtual absl::string_view pixels() const = 0;
+  // For leaves that it takes.
+  virtual bool KeepsBounds(const LeafSpec& leaf) const {
+    return leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr;
+  }
+
+ private:
+  const Sides to_;
+};
+
+// --- Linear ------------------------------------------------------------------
+
+// The weights for images of one size, and memory to work in.
+struct Resizer {
+  Sides from;
+  AxisWeights rows;
+  AxisWeights columns;
+  std::vector<float> scratch;
+};
+
+class BilinearMap final : public ResizeMap {
+ public:
+  BilinearMap(const Sides& to, bool antialias)
+      : ResizeMap(to), antialias_(antialias) {}
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int64_t images =
+        count * shape.Prefix(shape.rank() - 2).num_elements();
+    if (images == 0) return absl::OkStatus();
+    std::unique_ptr<Resizer> resizer = Take(SidesOf(shape));
+    if (dtype == DType::kUInt8) {
+      ResizeAll<uint8_t>(images, from, resizer.get(), to);
+    } else {
+      ResizeAll<float>(images, from, resizer.get(), to);
+    }
+    const absl::MutexLock lock(&mutex_);
+    idle_.push_back(std::move(resizer));
+    return absl::OkStatus();
+  }
+
+ protected:
+  bool Takes(DType dtype) const override {
+    return dtype == DType::kUInt8 || dtype == DType::kFloat32;
+  }
+  absl::string_view pixels() const override {
+    return "uint8 or float32; ToTensorImage makes float32";
+  }
+  bool KeepsBounds(const LeafSpec& leaf) const override {
+    if (!ResizeMap::KeepsBounds(leaf)) return false;
+    const bool is_unit = (leaf.low == 0 || leaf.low == -1) && leaf.high == 1;
+    return is_unit || leaf.dtype == DType::kUInt8;
+  }
+
+ private:
+  template <typename T>
+  static void ResizeAll(int64_t images, const std::byte* from, Resizer* resizer,
+                        std::byte* to) {
+    const AxisWeights& rows = resizer->rows;
+    const AxisWeights& columns = resizer->columns;
+    const T* in = reinterpret_cast<const T*>(from);
+    T* out = reinterpret_cast<T*>(to);
+    for (int64_t i = 0; i < images; ++i) {
+      transforms_internal::ResizePlane(in, rows.view(), columns.view(),
+                                       resizer->scratch.data(), out);
+      in += rows.from * columns.from;
+      out += rows.to * columns.to;
+    }
+  }
+
+  // An idle one for this size, or a new one.
+  std::unique_ptr<Resizer> Take(const Sides& from) const {
+    {
+      const absl::MutexLock lock(&mutex_);
+      for (std::unique_ptr<Resizer>& idle : idle_) {
+        if (!(idle->from == from)) continue;
+        std::swap(idle, idle_.back());
+        std::unique_ptr<Resizer> taken = std::move(idle_.back());
+        idle_.pop_back();
+        return taken;
+      }
+    }
+    auto made = std::make_unique<Resizer>();
+    made->from = from;
+    made->rows = transforms_internal::LinearWeights(from.height, to().height,
+                                                    antialias_);
+    made->columns =
+        transforms_internal::LinearWeights(from.width, to().width, antialias_);
+    made->scratch.resize(static_cast<size_t>(
+        transforms_internal::ResizeScratchSize(made->columns.view())));
+    return made;
+  }
+
+  const bool antialias_;
+  mutable absl::Mutex mutex_;
+  mutable std::vector<std::unique_ptr<Resizer>> idle_ ABSL_GUARDED_BY(mutex_);
+};
+
+// --- Nearest -----------------------------------------------------------------
+
+// The pixel that new pixel `i` is; in float32, as torch computes it.
+class NearestPixel {
+ public:
+  NearestPixel(int64_t from, int64_t to)
+      : last_(from - 1),
+        scale_(static_cast<float>(from) / static_cast<float>(to)) {}
+
+  int64_t operator()(int64_t i) const {
+    return std::min(static_cast<int64_t>(static_cast<float>(i) * scale_),
+                    last_);
+  }
+
+ private:
+  const int64_t last_;
+  const float scale_;
+};
+
+template <int64_t kSize>
+void ResizeToNearest(int64_t images, const Sides& from, const Sides& to,
+                     const std::byte* in, std::byte* out) {
+  const NearestPixel row(from.height, to.height);
+  const NearestPixel column(from.width, to.width);
+  for (int64_t i = 0; i < images; ++i, in += from.height * from.width * kSize) {
+    for (int64_t y = 0; y < to.height; ++y, out += to.width * kSize) {
+      const std::byte* const line = in + row(y) * from.width * kSize;
+      for (int64_t x = 0; x < to.width; ++x) {
+        std::memcpy(out + x * kSize, line + column(x) * kSize, kSize);
+      }
+    }
+  }
+}
+
+class NearestMap final : public ResizeMap {
+ public:
+  using ResizeMap::ResizeMap;
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int64_t images =
+        count * shape.Prefix(shape.rank() - 2).num_elements();
+    const Sides sides = SidesOf(shape);
+    switch (DTypeSize(dtype)) {
+      case 1:
+        ResizeToNearest<1>(images, sides, this->to(), from, to);
+        break;
+      case 2:
+        ResizeToNearest<2>(images, sides, this->to(), from, to);
+        break;
+      case 4:
+        ResizeToNearest<4>(images, sides, this->to(), from, to);
+        break;
+      case 8:
+        ResizeToNearest<8>(images, sides, this->to(), from, to);
+        break;
+      default:
+        ResizeToNearest<16>(images, sides, this->to(), from, to);
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+ protected:
+  bool Takes(DType /*dtype*/) const override { return true; }
+  absl::string_view pixels() const override { return "any dtype"; }
+};
+
+std::shared_ptr<const RowMap> MakeMap(const Resize::Options& options) {
+  const Sides to = {options.h.value_or(options.w), options.w};
+  if (options.interpolation == Resize::Interpolation::kNearest) {
+    return std::make_shared<NearestMap>(to);
+  }
+  return std::make_shared<BilinearMap>(to, options.antialias);
+}
+
+}  // namespace
+
+Resize::Resize(const Options& options)
+    : RowwiseTransform({.map = MakeMap(options),
+                        .in_keys = options.in_keys,
+                        .out_keys = options.out_keys}),
+      options_(options) {}
+
+OptionValues Resize::option_values() const {
+  return OptionValues()
+      .Int("w", options_.w)
+      .Int("h", options_.h.value_or(options_.w))
+      .Choice("interpolation", options_.interpolation == Interpolation::kNearest
+                                   ? "kNearest"
+                                   : "kBilinear")
+      .Bool("antialias", options_.antialias)
+      .Texts("in_keys", options_.in_keys)
+      .Texts("out_keys", options_.out_keys);
+}
+
+absl::StatusOr<std::unique_ptr<Resize>> Resize::Create(const Options& options) {
+  constexpr absl::string_view kCreate = "Resize::Create";
+  const int64_t h = options.h.value_or(options.w);
+  if (std::min(options.w, h) < 1 || std::max(options.w, h) > kMaxSide) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": w and h: got ", options.w, " and ", h,
+                     ", want both in 1 .. ", kMaxSide));
+  }
+  RILL_RETURN_IF_ERROR(CheckRows(kCreate, {.map = nullptr,
+                                           .in_keys = options.in_keys,
+                                           .out_keys = options.out_keys}));
+  return absl::WrapUnique(new Resize(options));
+}
+
+}  // namespace rill

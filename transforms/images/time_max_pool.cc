@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/images/time_max_pool.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/transforms/images/image_kernels.h"
+#include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/rowwise_transform.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kCreate = "TimeMaxPool::Create";
+constexpr absl::string_view kPlanSteps = "TimeMaxPool::PlanSteps";
+constexpr int64_t kMaxSteps = int64_t{1} << 20;
+
+// Leaves of steps, for each key: the newest value, the largest, and where T > 2
+// the values before the newest two; then the same below next.
+enum StepLeaf : size_t { kValue, kLargest, kBefore };
+
+bool IsKnown(DType dtype) {
+  return dtype == DType::kUInt8 || dtype == DType::kFloat32 ||
+         dtype == DType::kFloat64;
+}
+
+// *to becomes the larger of itself and *from, element by element.
+template <typename T>
+void Raise(const std::byte* from, int64_t bytes, std::byte* to) {
+  const int64_t count = bytes / static_cast<int64_t>(sizeof(T));
+  const T* const in = reinterpret_cast<const T*>(from);
+  T* const out = reinterpret_cast<T*>(to);
+  if constexpr (sizeof(T) == sizeof(double)) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (in[i] > out[i] || std::isnan(in[i])) out[i] = in[i];
+    }
+  } else {
+    transforms_internal::MaxOfTwo(in, out, count, out);
+  }
+}
+
+void RaiseBy(DType dtype, const std::byte* from, int64_t bytes, std::byte* to) {
+  if (dtype == DType::kUInt8) {
+    Raise<uint8_t>(from, bytes, to);
+  } else if (dtype == DType::kFloat32) {
+    Raise<float>(from, bytes, to);
+  } else {
+    Raise<double>(from, bytes, to);
+  }
+}
+
+class TimeMaxPoolTransform final : public StepTransform {
+ public:
+  explicit TimeMaxPoolTransform(const TimeMaxPool::Options& options)
+      : options_(options) {}
+
+  absl::string_view name() const override { return "TimeMaxPool"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Int("num_steps", options_.num_steps)
+        .Texts("in_keys", options_.in_keys)
+        .Texts("out_keys", options_.out_keys);
+  }
+
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    StepPlan plan = {.spec = step};
+    for (size_t i = 0; i < options_.in_keys.size(); ++i) {
+      RILL_RETURN_IF_ERROR(PlanKey(i, step, &plan));
+    }
+    return plan;
+  }
+
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* /*state*/) const override {
+    for (; !leaves.empty(); leaves.remove_prefix(2 * half())) {
+      const BoundLeaf& value = leaves[kValue];
+      for (size_t i = 0; i < mask.size(); ++i) {
+        if (mask[i] == 0) continue;
+        const auto lane = static_cast<int64_t>(i);
+        const std::byte* const from = value.data + lane * value.width;
+        std::memcpy(leaves[kLargest].data + lane * value.width, from,
+                    static_cast<size_t>(value.width));
+        for (int64_t k = 0; k < num_before(); ++k) {
+          std::memcpy(
+              leaves[kBefore].data + (lane * num_before() + k) * value.width,
+              from, static_cast<size_t>(value.width));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
+    for (; !leaves.empty(); leaves.remove_prefix(2 * half())) {
+      const Leaves next = leaves.subspan(half());
+      const BoundLeaf& value = leaves[kValue];
+      const int64_t bytes = value.rows * value.width;
+      std::memcpy(next[kLargest].data, next[kValue].data,
+                  static_cast<size_t>(bytes));
+      if (options_.num_steps == 1) continue;
+      RaiseBy(value.dtype, value.data, bytes, next[kLargest].data);
+      if (num_before() == 0) continue;
+      for (int64_t lane = 0; lane < value.rows; ++lane) {
+        StepLane(lane, leaves, next);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Values that are kept beside the root's.
+  int64_t num_before() const {
+    return options_.num_steps > 2 ? options_.num_steps - 2 : 0;
+  }
+  // Leaves of a key, at the root or below next.
+  size_t half() const { return num_before() > 0 ? 3 : 2; }
+
+  void StepLane(int64_t lane, Leaves root, Leaves next) const {
+    const int64_t width = root[kValue].width;
+    const std::byte* const before =
+        root[kBefore].data + lane * num_before() * width;
+    std::byte* const after = next[kBefore].data + lane * num_before() * width;
+    for (int64_t k = 0; k < num_before(); ++k) {
+      RaiseBy(root[kValue].dtype, before + k * width, width,
+              next[kLargest].data + lane * width);
+    }
+    std::memcpy(after, root[kValue].data + lane * width,
+                static_cast<size_t>(width));
+    std::memcpy(after + width, before,
+                static_cast<size_t>((num_before() - 1) * width));
+  }
+
+  absl::Status PlanKey(size_t i, const TensorDictSpec& step,
+                       StepPlan* plan) const {
+    const std::string& key = options_.in_keys[i];
+    const std::string& out =
+        options_.out_keys.empty() ? key : options_.out_keys[i];
+    RILL_ASSIGN_OR_RETURN(const LeafSpec root,
+                          transforms_internal::FindSpec(kPlanSteps, key, step));
+    for (const absl::string_view prefix : {"", "next/"}) {
+      const std::string from = absl::StrCat(prefix, key);
+      const std::string to = absl::StrCat(prefix, out);
+      RILL_ASSIGN_OR_RETURN(const LeafSpec leaf, transforms_internal::FindSpec(
+                                                     kPlanSteps, from, step));
+      if (!IsKnown(leaf.dtype) || leaf.dtype != root.dtype ||
+          !(leaf.shape == root.shape)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            kPlanSteps, ": \"", from, "\": got ", leaf.ToString(),
+            ", want uint8, float32 or float64, at the root as below next"));
+      }
+      const Shape kept = Shape({num_before()}).Concat(leaf.shape);
+      if (num_before() > 0 && kept.rank() >= Shape::kMaxRank) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(kPlanSteps, ": \"", from, "\": got ", leaf.ToString(),
+                         ", want a dimension less, as num_steps > 2 adds one"));
+      }
+      using Domain = LeafSpec::Domain;
+      const bool keeps = leaf == root && (leaf.domain == Domain::kBounded ||
+                                          leaf.domain == Domain::kBinary);
+      RILL_RETURN_IF_ERROR(plan->spec.Set(
+          to, keeps ? leaf : LeafSpec::Unbounded(leaf.dtype, leaf.shape)));
+      Add(from, leaf.dtype, leaf.shape, LeafUse::kRead, plan);
+      Add(to, leaf.dtype, leaf.shape, LeafUse::kWrite, plan);
+      if (num_before() == 0) continue;
+      const std::string aside = absl::StrCat(to, "_before");
+      RILL_RETURN_IF_ERROR(
+          plan->spec.Set(aside, LeafSpec::Unbounded(leaf.dtype, kept)));
+      Add(aside, leaf.dtype, kept, LeafUse::kWrite, plan);
+    }
+    return absl::OkStatus();
+  }
+
+  static void Add(const std::string& key, DType dtype, const Shape& shape,
+                  LeafUse use, StepPlan* plan) {
+    plan->leaves.push_back(
+        {.key = key, .dtype = dtype, .shape = shape, .use = use});
+  }
+
+  const TimeMaxPool::Options options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepTransform>> TimeMaxPool::Create(
+    const Options& options) {
+  if (options.num_steps < 1 || options.num_steps > kMaxSteps) {
+    return absl::InvalidArgumentError(absl::StrCat(kCreate, ": num_steps: got ",
+                                                   options.num_steps,
+                                                   ", want 1 .. ", kMaxSteps));
+  }
+  RILL_RETURN_IF_ERROR(
+      RowwiseTransform::CheckRows(kCreate, {.map = nullptr,
+                                            .in_keys = options.in_keys,
+                                            .out_keys = options.out_keys}));
+  for (const std::string& key : options.in_keys) {
+    if (!absl::StartsWith(key, "next/")) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": in_keys: got \"", key, "\", want \"",
+                     key.substr(5), "\", which stands for both"));
+  }
+  return std::make_unique<TimeMaxPoolTransform>(options);
+}
+
+}  // namespace rill

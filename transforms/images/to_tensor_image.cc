@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/images/to_tensor_image.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/cast_elements.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/transforms/images/image_kernels.h"
+#include "rill/transforms/rows/row_kernels.h"
+#include "rill/transforms/rows/row_map.h"
+
+namespace rill {
+namespace {
+
+// Elements that are transposed and then converted: all that is held of them
+// fits the processor's first cache.
+constexpr int64_t kBlock = 512;
+constexpr int64_t kWidest = 8;  // Bytes of an element.
+
+struct Plane {
+  alignas(64) std::byte bytes[kBlock * kWidest];
+};
+
+bool HasArithmetic(DType dtype) {
+  switch (dtype) {
+    case DType::kUInt16:
+    case DType::kUInt32:
+    case DType::kUInt64:
+    case DType::kComplex64:
+    case DType::kComplex128:
+      return false;
+    default:
+      return true;
+  }
+}
+
+template <typename T>
+void Divide(std::byte* values, int64_t count) {
+  T* const at = reinterpret_cast<T*>(values);
+  for (int64_t i = 0; i < count; ++i) at[i] /= 255;
+}
+
+class TensorImageMap final : public RowMap {
+ public:
+  explicit TensorImageMap(const ToTensorImage::Options& options)
+      : from_int_(options.from_int),
+        unsqueeze_(options.unsqueeze),
+        dtype_(options.dtype),
+        shape_tolerant_(options.shape_tolerant) {}
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    const int rank = leaf.shape.rank();
+    if (rank < 3 || !HasArithmetic(leaf.dtype)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("got ", leaf.ToString(),
+                       ", want [..., height, width, channels] of a dtype with "
+                       "arithmetic"));
+    }
+    Shape shape = leaf.shape;
+    if (IsTransposed(shape)) {
+      shape = shape.Prefix(rank - 3).Concat(
+          {shape[rank - 1], shape[rank - 3], shape[rank - 2]});
+    }
+    if (unsqueeze_ && rank == 3) shape = Shape({1}).Concat(shape);
+    const bool is_bounded =
+        leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr;
+    if (is_bounded) {
+      return LeafSpec::Bounded(dtype_, shape, MapBound(leaf.dtype, leaf.low),
+                               MapBound(leaf.dtype, leaf.high));
+    }
+    if (leaf.dtype == DType::kUInt8) {
+      return LeafSpec::Bounded(dtype_, shape, 0, MapBound(leaf.dtype, 255));
+    }
+    return LeafSpec::Unbounded(dtype_, shape);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int64_t elements = count * shape.num_elements();
+    if (elements == 0) return absl::OkStatus();
+    const int rank = shape.rank();
+    const bool is_transposed = IsTransposed(shape);
+    const int64_t channels = is_transposed ? shape[rank - 1] : 1;
+    const int64_t pixels =
+        is_transposed ? shape[rank - 3] * shape[rank - 2] : elements;
+    const int64_t image = channels * pixels;
+    for (int64_t i = 0; i < elements; i += image) {
+      MapImage(dtype, channels, pixels, from + i * DTypeSize(dtype),
+               to + i * DTypeSize(dtype_));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  bool IsTransposed(const Shape& shape) const {
+    return !shape_tolerant_ || shape[shape.rank() - 1] == 3;
+  }
+  bool IsDivided(DType from) const {
+    return from_int_.value_or(!IsFloatingPoint(from));
+  }
+  static DType WideOf(DType from) {
+    return from == DType::kFloat64 ? from : DType::kFloat32;
+  }
+
+  // Maps a value of the leaf; the spec rounds it to `dtype_`.
+  double MapBound(DType from, double bound) const {
+    if (!IsDivided(from)) return bound;
+    if (WideOf(from) == DType::kFloat64) return bound / 255;
+    return static_cast<float>(bound) / 255.0f;
+  }
+
+  void MapImage(DType dtype, int64_t channels, int64_t pixels,
+                const std::byte* from, std::byte* to) const {
+    const int64_t size = DTypeSize(dtype);
+    const int64_t result = DTypeSize(dtype_);
+    Plane planes[3];
+    for (int64_t at = 0; at < pixels; at += kBlock) {
+      const int64_t count = std::min(kBlock, pixels - at);
+      const std::byte* const block = from + at * channels * size;
+      const bool is_rgb = channels == 3 && dtype == DType::kUInt8;
+      if (is_rgb) {
+        transforms_internal::SplitRgb(
+            reinterpret_cast<const uint8_t*>(block), count,
+            reinterpret_cast<uint8_t*>(planes[0].bytes),
+            reinterpret_cast<uint8_t*>(planes[1].bytes),
+            reinterpret_cast<uint8_t*>(planes[2].bytes));
+      }
+      for (int64_t channel = 0; channel < channels; ++channel) {
+        const std::byte* plane = block;
+        if (is_rgb) {
+          plane = planes[channel].bytes;
+        } else if (channels > 1) {
+          plane = planes[0].bytes;
+          TakeChannel(size, channels, channel, count, block, planes[0].bytes);
+        }
+        Convert(dtype, count, plane, to + (channel * pixels + at) * result);
+      }
+    }
+  }
+
+  static void TakeChannel(int64_t size, int64_t channels, int64_t channel,
+                          int64_t count, const std::byte* from, std::byte* to) {
+    const auto take = [&](auto element) {
+      for (int64_t i = 0; i < count; ++i) {
+        std::memcpy(to + i * static_cast<int64_t>(sizeof(element)),
+                    from + (i * channels + channel) *
+                               static_cast<int64_t>(sizeof(element)),
+                    sizeof(element));
+      }
+    };
+    switch (size) {
+      case 1:
+        return take(uint8_t());
+      case 2:
+        return take(uint16_t());
+      case 4:
+        return take(uint32_t());
+      default:
+        return take(uint64_t());
+    }
+  }
+
+  // At most kBlock elements.
+  void Convert(DType dtype, int64_t count, const std::byte* from,
+               std::byte* to) const {
+    if (!IsDivided(dtype)) {
+      CastElements(dtype, dtype_, from, to, count);
+      return;
+    }
+    const DType wide = WideOf(dtype);
+    Plane own;
+    std::byte* const values = wide == dtype_ ? to : own.bytes;
+    if (dtype == DType::kUInt8) {
+      transforms_internal::UnitInterval(reinterpret_cast<const uint8_t*>(from),
+                                        count,
+                                        reinterpret_cast<float*>(values));
+    } else {
+      CastElements(dtype, wide, from, values, count);
+      if (wide == DType::kFloat64) {
+        Divide<double>(values, count);
+      } else {
+        Divide<float>(values, count);
+      }
+    }
+    if (values != to) CastElements(wide, dtype_, values, to, count);
+  }
+
+  const std::optional<bool> from_int_;
+  const bool unsqueeze_;
+  const DType dtype_;
+  const bool shape_tolerant_;
+};
+
+}  // namespace
+
+ToTensorImage::ToTensorImage(const Options& options)
+    : RowwiseTransform({.map = std::make_shared<TensorImageMap>(options),
+                        .in_keys = options.in_keys,
+                        .out_keys = options.out_keys}),
+      options_(options) {}
+
+OptionValues ToTensorImage::option_values() const {
+  OptionValues values;
+  if (options_.from_int.has_value()) {
+    values.Bool("from_int", *options_.from_int);
+  } else {
+    values.None("from_int");
+  }
+  return values.Bool("unsqueeze", options_.unsqueeze)
+      .Choice("dtype", DTypeName(options_.dtype))
+      .Texts("in_keys", options_.in_keys)
+      .Texts("out_keys", options_.out_keys)
+      .Bool("shape_tolerant", options_.shape_tolerant);
+}
+
+absl::StatusOr<std::unique_ptr<ToTensorImage>> ToTensorImage::Create(
+    const Options& options) {
+  constexpr absl::string_view kCreate = "ToTensorImage::Create";
+  if (!IsFloatingPoint(options.dtype)) {
+    return absl::InvalidArgumentError(absl::StrCat(kCreate, ": dtype: got ",
+                                                   DTypeName(options.dtype),
+                                                   ", want floating point"));
+  }
+  RILL_RETURN_IF_ERROR(CheckRows(kCreate, {.map = nullptr,
+                                           .in_keys = options.in_keys,
+                                           .out_keys = options.out_keys}));
+  return absl::WrapUnique(new ToTensorImage(options));
+}
+
+}  // namespace rill

@@ -21,6 +21,11 @@ int64_t RowBytes(const LeafSpec& leaf) {
   return leaf.shape.num_elements() * DTypeSize(leaf.dtype);
 }
 
+// More than a core's caches hold: nothing of it is there when it is read.
+bool IsPastCaches(const BoundLeaf& leaf) {
+  return leaf.rows * leaf.width >= int64_t{4} << 20;
+}
+
 absl::Status Named(absl::string_view key, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrCat("ReplayBuffer: transforms: \"", key,
@@ -104,9 +109,10 @@ absl::Status FusedGather::ReadBlock(const Storage& storage,
   }
   RILL_RETURN_IF_ERROR(storage.ReadInto(slots, blocks_.leaves, blocks_.places));
   for (const Mapped& mapped : mapped_) {
+    const BoundLeaf& to = places[mapped.into];
     const absl::Status status =
         mapped.pipeline.Run(count, mapped.pipeline.block(),
-                            places[mapped.into].data + first * mapped.width);
+                            to.data + first * mapped.width, IsPastCaches(to));
     if (!status.ok()) return Named(spec_.leaves()[mapped.into].key, status);
   }
   return absl::OkStatus();
@@ -145,9 +151,10 @@ absl::Status FusedGather::Map(const TensorDict& rows, int64_t first,
   }
   const int64_t count = rows.batch_shape()[0];
   for (const Mapped& mapped : mapped_) {
+    const BoundLeaf& to = places[mapped.into];
     const absl::Status status =
         mapped.pipeline.Run(count, rows.Find(mapped.from)->raw_data(),
-                            places[mapped.into].data + first * mapped.width);
+                            to.data + first * mapped.width, IsPastCaches(to));
     if (!status.ok()) return Named(spec_.leaves()[mapped.into].key, status);
   }
   return absl::OkStatus();

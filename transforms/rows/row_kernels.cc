@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 // Highway includes this file again for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "rill/transforms/rows/row_kernels.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // Must come before highway.h.
 #include "hwy/highway.h"
 
@@ -118,6 +120,21 @@ void UnitIntervalAll(const uint8_t* in, int64_t count, float* out) {
   hn::StoreN(map(hn::LoadN(bytes, in + i, rest)), F32(), out + i, rest);
 }
 
+void StreamCopyAll(const std::byte* from, int64_t bytes, std::byte* to) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to));
+  const int64_t head = std::min(bytes, (lanes - address % lanes) % lanes);
+  std::memcpy(to, from, static_cast<size_t>(head));
+  int64_t i = head;
+  for (; i + lanes <= bytes; i += lanes) {
+    hn::Stream(hn::LoadU(d, reinterpret_cast<const uint8_t*>(from + i)), d,
+               reinterpret_cast<uint8_t*>(to + i));
+  }
+  std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
+  hwy::FlushStream();
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace rill::transforms_internal
 HWY_AFTER_NAMESPACE();
@@ -128,6 +145,7 @@ namespace rill::transforms_internal {
 HWY_EXPORT(ScaleThenShiftAll);
 HWY_EXPORT(ShiftThenDivideAll);
 HWY_EXPORT(UnitIntervalAll);
+HWY_EXPORT(StreamCopyAll);
 
 void ScaleThenShift(const float* in, const RowNumbers& numbers, int64_t count,
                     float* out) {
@@ -141,6 +159,10 @@ void ShiftThenDivide(const float* in, const RowNumbers& numbers, int64_t count,
 
 void UnitInterval(const uint8_t* in, int64_t count, float* out) {
   HWY_DYNAMIC_DISPATCH(UnitIntervalAll)(in, count, out);
+}
+
+void StreamCopy(const std::byte* from, int64_t bytes, std::byte* to) {
+  HWY_DYNAMIC_DISPATCH(StreamCopyAll)(from, bytes, to);
 }
 
 }  // namespace rill::transforms_internal

@@ -2,6 +2,7 @@
 #ifndef RILL_TRANSFORMS_ROWS_ROW_KERNELS_H_
 #define RILL_TRANSFORMS_ROWS_ROW_KERNELS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace rill::transforms_internal {
@@ -26,6 +27,9 @@ void ShiftThenDivide(const float* in, const RowNumbers& numbers, int64_t count,
                      float* out);
 // out = in / 255, rounded once.
 void UnitInterval(const uint8_t* in, int64_t count, float* out);
+
+// Copies past the caches, for what is not read again soon. No overlap.
+void StreamCopy(const std::byte* from, int64_t bytes, std::byte* to);
 
 }  // namespace rill::transforms_internal
 

@@ -70,6 +70,10 @@ class RowMap {
   // alone: `to` may be `from`.
   virtual bool is_in_place() const { return false; }
 
+  // The dtype alone says what becomes of an element, so that rows may be mapped
+  // in pieces.
+  virtual bool is_flat() const { return false; }
+
   // The same as data; empty where it is more than steps can say.
   virtual absl::Span<const RowStep> steps() const { return {}; }
 };

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "rill/base/status_macros.h"
+#include "rill/transforms/rows/row_kernels.h"
 
 namespace rill {
 namespace {
@@ -12,8 +14,13 @@ namespace {
 // Two blocks and what the maps hold fit a first cache of 32 KiB.
 constexpr int64_t kBlockBytes = 12 << 10;
 
-int64_t RowBytes(const LeafSpec& leaf) {
-  return leaf.shape.num_elements() * DTypeSize(leaf.dtype);
+int64_t PieceBytes(const LeafSpec& leaf, bool is_element) {
+  return DTypeSize(leaf.dtype) * (is_element ? 1 : leaf.shape.num_elements());
+}
+
+// At least one.
+int64_t NumIn(int64_t bytes, int64_t each) {
+  return std::max<int64_t>(1, bytes / std::max<int64_t>(1, each));
 }
 
 }  // namespace
@@ -21,49 +28,61 @@ int64_t RowBytes(const LeafSpec& leaf) {
 absl::StatusOr<RowPipeline> RowPipeline::Create(
     const LeafSpec& from, std::vector<std::shared_ptr<const RowMap>> maps) {
   RowPipeline pipeline;
+  const bool is_flat =
+      absl::c_all_of(maps, [](const auto& map) { return map->is_flat(); });
+  if (is_flat) pipeline.pieces_ = from.shape.num_elements();
   LeafSpec leaf = from;
-  pipeline.from_bytes_ = RowBytes(leaf);
-  int64_t widest = pipeline.from_bytes_;
+  int64_t widest = PieceBytes(leaf, is_flat);
+  pipeline.from_bytes_ = widest;
   for (std::shared_ptr<const RowMap>& map : maps) {
     RILL_ASSIGN_OR_RETURN(LeafSpec after, map->MapSpec(leaf));
-    pipeline.stages_.push_back({std::move(map), leaf.dtype, leaf.shape});
+    pipeline.stages_.push_back(
+        {std::move(map), leaf.dtype, is_flat ? Shape() : leaf.shape});
     leaf = std::move(after);
-    widest = std::max(widest, RowBytes(leaf));
+    widest = std::max(widest, PieceBytes(leaf, is_flat));
   }
-  pipeline.to_bytes_ = RowBytes(leaf);
+  pipeline.to_bytes_ = PieceBytes(leaf, is_flat);
   pipeline.spec_ = std::move(leaf);
+  const int64_t row_bytes = PieceBytes(from, false);
+  pipeline.step_ = NumIn(kBlockBytes, widest);
   pipeline.block_rows_ =
-      std::max<int64_t>(1, kBlockBytes / std::max<int64_t>(1, widest));
+      is_flat ? NumIn(kBlockBytes, row_bytes) : pipeline.step_;
+  RILL_ASSIGN_OR_RETURN(
+      pipeline.block_,
+      Tensor::Empty(DType::kUInt8, {pipeline.block_rows_ * row_bytes}));
   for (Tensor& buffer : pipeline.buffers_) {
     RILL_ASSIGN_OR_RETURN(
-        buffer, Tensor::Empty(DType::kUInt8, {pipeline.block_rows_ * widest}));
+        buffer, Tensor::Empty(DType::kUInt8, {pipeline.step_ * widest}));
   }
   return pipeline;
 }
 
 absl::Status RowPipeline::Run(int64_t count, const std::byte* from,
-                              std::byte* to) const {
-  for (; count > 0; count -= block_rows_) {
-    RILL_RETURN_IF_ERROR(RunBlock(std::min(count, block_rows_), from, to));
-    from += block_rows_ * from_bytes_;
-    to += block_rows_ * to_bytes_;
+                              std::byte* to, bool is_streamed) const {
+  for (int64_t left = count * pieces_; left > 0; left -= step_) {
+    RILL_RETURN_IF_ERROR(
+        RunPiece(std::min(left, step_), from, to, is_streamed));
+    from += step_ * from_bytes_;
+    to += step_ * to_bytes_;
   }
   return absl::OkStatus();
 }
 
-absl::Status RowPipeline::RunBlock(int64_t count, const std::byte* from,
-                                   std::byte* to) const {
+absl::Status RowPipeline::RunPiece(int64_t count, const std::byte* from,
+                                   std::byte* to, bool is_streamed) const {
   std::byte* const first = buffers_[0].raw_data();
   std::byte* const second = buffers_[1].raw_data();
   for (size_t i = 0; i < stages_.size(); ++i) {
     const Stage& stage = stages_[i];
     std::byte* result = from == first ? second : first;
-    if (stage.map->is_in_place() && from == second) result = second;
-    if (stage.map->is_in_place() && from == first) result = first;
-    if (i + 1 == stages_.size()) result = to;
+    if (from == first && stage.map->is_in_place()) result = first;
+    if (i + 1 == stages_.size() && !is_streamed) result = to;
     RILL_RETURN_IF_ERROR(
         stage.map->MapRows(stage.dtype, stage.shape, count, from, result));
     from = result;
+  }
+  if (is_streamed) {
+    transforms_internal::StreamCopy(from, count * to_bytes_, to);
   }
   return absl::OkStatus();
 }

@@ -36,11 +36,12 @@ class RowPipeline {
   // Memory for as many rows of `from`, at least one, that are in the cache when
   // Run reads them.
   int64_t block_rows() const { return block_rows_; }
-  std::byte* block() const { return buffers_[0].raw_data(); }
+  std::byte* block() const { return block_.raw_data(); }
 
-  // `count` rows at `from`, which may be block(), to as many at `to`. Those at
-  // block() are overwritten.
-  absl::Status Run(int64_t count, const std::byte* from, std::byte* to) const;
+  // `count` rows at `from`, which may be block(), to as many at `to`.
+  // `is_streamed`: past the caches, as more comes than they hold.
+  absl::Status Run(int64_t count, const std::byte* from, std::byte* to,
+                   bool is_streamed = false) const;
 
  private:
   struct Stage {
@@ -51,15 +52,19 @@ class RowPipeline {
 
   RowPipeline() = default;
 
-  absl::Status RunBlock(int64_t count, const std::byte* from,
-                        std::byte* to) const;
+  absl::Status RunPiece(int64_t count, const std::byte* from, std::byte* to,
+                        bool is_streamed) const;
 
   std::vector<Stage> stages_;
   LeafSpec spec_;
   int64_t block_rows_ = 1;
-  int64_t from_bytes_ = 0;  // Of a row that goes in.
+  // Rows are mapped in pieces: of an element each, where all maps are flat.
+  int64_t pieces_ = 1;      // Of a row.
+  int64_t step_ = 1;        // Pieces that are mapped at once.
+  int64_t from_bytes_ = 0;  // Of a piece that goes in.
   int64_t to_bytes_ = 0;    // Of one that comes out.
-  Tensor buffers_[2];
+  Tensor block_;
+  Tensor buffers_[2];  // Between the maps; for `step_` pieces.
 };
 
 }  // namespace rill

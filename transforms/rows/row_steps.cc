@@ -95,6 +95,7 @@ class StepMap : public RowMap {
 class CastMap final : public StepMap {
  public:
   using StepMap::StepMap;
+  bool is_flat() const override { return true; }
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
     const DType to = step().dtype;
@@ -142,6 +143,7 @@ class AffineMap final : public StepMap {
     spread(this->step().scale, &scale_, &float_scale_);
     spread(this->step().loc, &loc_, &float_loc_);
   }
+  bool is_flat() const override { return scale_.size() == 1; }
   bool is_in_place() const override { return true; }
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
@@ -200,6 +202,7 @@ class AffineMap final : public StepMap {
 class ClipMap final : public StepMap {
  public:
   using StepMap::StepMap;
+  bool is_flat() const override { return true; }
   bool is_in_place() const override { return true; }
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
@@ -260,6 +263,7 @@ class ClipMap final : public StepMap {
 class SignMap final : public StepMap {
  public:
   using StepMap::StepMap;
+  bool is_flat() const override { return true; }
   bool is_in_place() const override { return true; }
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
@@ -287,6 +291,7 @@ class SignMap final : public StepMap {
 class IsPositiveMap final : public StepMap {
  public:
   using StepMap::StepMap;
+  bool is_flat() const override { return true; }
   bool is_in_place() const override { return true; }
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
@@ -308,6 +313,7 @@ class IsPositiveMap final : public StepMap {
 class UnitIntervalMap final : public StepMap {
  public:
   using StepMap::StepMap;
+  bool is_flat() const override { return true; }
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
     if (leaf.dtype != DType::kUInt8) return Misfit(leaf, "uint8");

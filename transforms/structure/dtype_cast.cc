@@ -109,11 +109,12 @@ absl::StatusOr<std::unique_ptr<DTypeCast>> DTypeCast::CreateNamed(
         absl::StrCat(caller, ": out_keys: got ", options.out_keys.size(),
                      " keys, want none where there are no in_keys"));
   }
-  if (all && (options.dtype_in == DType::kBool ||
-              options.dtype_out == DType::kBool)) {
+  if (all &&
+      (options.dtype_in == DType::kBool || options.dtype_out == DType::kBool)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": in_keys: got none, want the keys that are cast "
-                             "where a dtype is bool: flags stay bool"));
+        absl::StrCat(caller,
+                     ": in_keys: got none, want the keys that are cast "
+                     "where a dtype is bool: flags stay bool"));
   }
   RILL_ASSIGN_OR_RETURN(auto map,
                         MakeCast(options.dtype_in, options.dtype_out, all));

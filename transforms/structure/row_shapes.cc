@@ -20,8 +20,8 @@ namespace {
 using ShapeFunction = std::function<absl::StatusOr<Shape>(const Shape&)>;
 
 absl::Status Misfit(const Shape& got, absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "got rows of shape ", got.ToString(), ", want ", want));
+  return absl::InvalidArgumentError(
+      absl::StrCat("got rows of shape ", got.ToString(), ", want ", want));
 }
 
 absl::Status BadDim(absl::string_view caller, absl::string_view option, int got,
@@ -82,8 +82,7 @@ absl::StatusOr<Shape> Flattened(const Shape& shape, int first_dim,
   if (first < 0) {
     return Misfit(shape, absl::StrCat("a dimension ", first_dim));
   }
-  const int64_t size =
-      shape.Prefix(last + 1).Suffix(first).num_elements();
+  const int64_t size = shape.Prefix(last + 1).Suffix(first).num_elements();
   return shape.Prefix(first).Concat({size}).Concat(shape.Suffix(last + 1));
 }
 
@@ -141,7 +140,8 @@ class PermuteMap final : public RowMap {
     Shape result = shape;
     const int rank = shape.rank();
     int at = rank - static_cast<int>(dims_.size());
-    for (const int dim : dims_) result = result.WithSize(at++, shape[rank + dim]);
+    for (const int dim : dims_)
+      result = result.WithSize(at++, shape[rank + dim]);
     return result;
   }
 
@@ -199,8 +199,7 @@ absl::Status ReshapeRows::Forward(TensorDict* batch,
                                   TensorDict* /*state*/) const {
   for (size_t i = 0; i < rows().in_keys.size(); ++i) {
     const std::string& in = rows().in_keys[i];
-    const std::string& out =
-        rows().out_keys.empty() ? in : rows().out_keys[i];
+    const std::string& out = rows().out_keys.empty() ? in : rows().out_keys[i];
     RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().map, in, out, batch))
         << "in " << name();
   }
@@ -281,9 +280,7 @@ absl::StatusOr<std::unique_ptr<Squeeze>> Squeeze::Create(
   return absl::WrapUnique(new Squeeze(options.dim, std::move(rows)));
 }
 
-OptionValues Squeeze::option_values() const {
-  return DimAndKeys(dim_, rows());
-}
+OptionValues Squeeze::option_values() const { return DimAndKeys(dim_, rows()); }
 
 // --- Copies ------------------------------------------------------------------
 
@@ -297,14 +294,14 @@ absl::StatusOr<std::unique_ptr<Permute>> Permute::Create(
   std::vector<int> undone(dims.size(), 0);
   for (int i = 0; i < size && size <= Shape::kMaxRank; ++i) {
     const int dim = dims[static_cast<size_t>(i)];
-    if (dim < 0 && dim >= -size) undone[static_cast<size_t>(size + dim)] = i - size;
+    if (dim < 0 && dim >= -size)
+      undone[static_cast<size_t>(size + dim)] = i - size;
   }
   if (size < 1 || std::count(undone.begin(), undone.end(), 0) > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Permute::Create: dims: got [", absl::StrJoin(dims, ", "),
-        "], want each of -", std::max(size, 1),
-        " to -1 once, at most ", Shape::kMaxRank,
-        ": dimensions of a row count from the back"));
+        "], want each of -", std::max(size, 1), " to -1 once, at most ",
+        Shape::kMaxRank, ": dimensions of a row count from the back"));
   }
   Rows rows = {.map = std::make_shared<PermuteMap>(dims),
                .in_keys = options.in_keys,

@@ -14,8 +14,8 @@ namespace rill::transforms_internal {
 // Rows that are read in another order of their elements than they lie in.
 struct StridedRows {
   DType dtype = DType::kFloat32;
-  Shape shape;              // Of a row of the result.
-  int64_t from_width = 0;   // Elements of a row that is read.
+  Shape shape;             // Of a row of the result.
+  int64_t from_width = 0;  // Elements of a row that is read.
   // How many elements further the next one of a dimension of `shape` is read; 0
   // repeats one.
   std::array<int64_t, Shape::kMaxRank> strides = {};

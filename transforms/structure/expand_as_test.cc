@@ -64,10 +64,9 @@ TEST(ExpandAsTest, ShapesThatDoNotFitAreNamed) {
   auto expand = *ExpandAs::Create({.in_key = "value", .ref_key = "ref"});
   for (const Shape& ref : {Shape({2, 4, 1}), Shape({2, 3})}) {
     TensorDict batch = BatchOf(*Tensor::Zeros(DType::kFloat32, {2, 3, 1}), ref);
-    const auto error =
-        StatusIs(kInvalidArgument,
-                 AllOf(HasSubstr("\"value\""), HasSubstr("[3, 1]"),
-                       HasSubstr(ref.Suffix(1).ToString())));
+    const auto error = StatusIs(
+        kInvalidArgument, AllOf(HasSubstr("\"value\""), HasSubstr("[3, 1]"),
+                                HasSubstr(ref.Suffix(1).ToString())));
     EXPECT_THAT(expand->ForwardSpec(TensorDictSpec::Of(batch)), error);
     EXPECT_THAT(expand->Forward(&batch, nullptr), error);
   }

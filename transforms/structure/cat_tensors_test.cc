@@ -209,10 +209,11 @@ TEST(StackTensorsTest, LeavesThatDoNotFitAreNamed) {
   EXPECT_THAT(stack->ForwardSpec(Parts()),
               StatusIs(kInvalidArgument,
                        AllOf(HasSubstr("\"a\""), HasSubstr("[3, 4]"))));
-  TensorDict full =
-      BatchOf(*Tensor::Zeros(DType::kBool, {1, 1, 1, 1, 1, 1, 1, 1}),
-              *Tensor::Zeros(DType::kBool, {1, 1, 1, 1, 1, 1, 1, 1}));
-  EXPECT_THAT(stack->Forward(&full, nullptr), StatusIs(kInvalidArgument));
+  TensorDictSpec full;
+  RILL_ASSERT_OK(full.Set("a", LeafSpec::Binary({1, 1, 1, 1, 1, 1, 1, 2})));
+  RILL_ASSERT_OK(full.Set("b", LeafSpec::Binary({1, 1, 1, 1, 1, 1, 1, 2})));
+  EXPECT_THAT(stack->ForwardSpec(full),
+              StatusIs(kInvalidArgument, HasSubstr("room")));
 }
 
 // --- Beside an environment ---------------------------------------------------

@@ -56,10 +56,7 @@ absl::Status Select::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   for (const absl::string_view key :
        {"reward", "next/reward", "done", "terminated", "truncated", "next/done",
         "next/terminated", "next/truncated"}) {
-    if (Keeps(key) && batch->Contains(key) &&
-        !IsAtOrBelowAny(key, options_.selected_keys)) {
-      keys.push_back(key);
-    }
+    if (Keeps(key) && batch->Contains(key)) keys.push_back(key);
   }
   absl::StatusOr<TensorDict> part = batch->Select(keys);
   RILL_RETURN_IF_ERROR(part.status()) << "in Select";

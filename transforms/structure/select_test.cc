@@ -89,6 +89,7 @@ TEST(SelectTest, KeepsTheSelectedTheRewardsAndTheFlags) {
   EXPECT_FALSE(batch.Contains("note"));
   EXPECT_THAT(batch.dim_names(), ElementsAre("time"));
   ExpectPlanIsForward(*select);
+  ExpectPlanIsForward(**Select::Create({.selected_keys = {"next", "action"}}));
 }
 
 TEST(SelectTest, RewardsAndFlagsGoWhereTheyAreNotToBeKept) {

@@ -8,11 +8,13 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/row_steps.h"
+#include "rill/transforms/values/sip_hash.h"
 
 namespace rill {
 namespace {
@@ -24,6 +26,21 @@ constexpr absl::string_view kInitStats = "ObservationNorm::InitStats";
 
 absl::Status BadStats(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(kInitStats, ": ", what));
+}
+
+// Numbers of many elements are compared by their hash.
+void AddNumbers(absl::string_view name, const std::vector<double>& numbers,
+                OptionValues* values) {
+  if (numbers.size() == 1) {
+    values->Double(name, numbers[0]);
+    return;
+  }
+  const auto bytes =
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(numbers.data()),
+                          numbers.size() * sizeof(double));
+  values->Int(absl::StrCat(name, ".size"), static_cast<int64_t>(numbers.size()))
+      .Unsigned(absl::StrCat(name, ".hash"),
+                transforms_internal::SipHash(0, 0, bytes));
 }
 
 // Mean and sum of squared deviations of what was added.
@@ -147,15 +164,8 @@ absl::StatusOr<std::unique_ptr<ObservationNorm>> ObservationNorm::Create(
 OptionValues ObservationNorm::option_values() const {
   const RowStep& step = rows().map->steps()[0];
   OptionValues values;
-  const auto add = [&](absl::string_view name,
-                       const std::vector<double>& numbers) {
-    values.Int(name, static_cast<int64_t>(numbers.size()));
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      values.Double(absl::StrCat(name, ".", i), numbers[i]);
-    }
-  };
-  add("loc", step.loc);
-  add("scale", step.scale);
+  AddNumbers("loc", step.loc, &values);
+  AddNumbers("scale", step.scale, &values);
   return values.Texts("in_keys", rows().in_keys)
       .Texts("out_keys", rows().out_keys)
       .Texts("in_keys_inv", rows().in_keys_inv)
@@ -187,8 +197,7 @@ absl::StatusOr<ObservationNorm::Stats> ObservationNorm::InitStats(
     const Moments& element = moments->Of(i);
     const double deviation =
         std::sqrt(element.squares / static_cast<double>(element.count - 1));
-    if (element.count < 2 || !std::isfinite(element.mean) ||
-        !std::isfinite(deviation)) {
+    if (element.count < 2 || !std::isfinite(deviation)) {
       return BadStats(absl::StrCat(
           "\"", options.key, "\": element ", i, " of a row: got mean ",
           element.mean, " and deviation ", deviation, " of ", element.count,

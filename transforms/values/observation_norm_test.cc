@@ -99,6 +99,20 @@ TEST(ObservationNormTest, InverseUndoesEachElement) {
   }
 }
 
+TEST(ObservationNormTest, OptionValuesTellNumbersApart) {
+  const auto values = [](const ObservationNorm::Options& options) {
+    return (*ObservationNorm::Create(options))->option_values();
+  };
+  for (const std::vector<double>& loc :
+       {std::vector<double>{1}, std::vector<double>{1, 2}}) {
+    ObservationNorm::Options options = {.loc = loc, .scale = {2}};
+    const OptionValues before = values(options);
+    EXPECT_EQ(values(options), before);
+    options.loc.back() += 1e-12;
+    EXPECT_NE(values(options), before);
+  }
+}
+
 TEST(ObservationNormTest, BadOptionsAreNamed) {
   EXPECT_THAT(ObservationNorm::Create({}),
               StatusIs(kInvalidArgument, AllOf(HasSubstr("loc and scale"),

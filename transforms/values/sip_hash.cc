@@ -2,6 +2,7 @@
 #include "rill/transforms/values/sip_hash.h"
 
 #include <bit>
+#include <cstring>
 
 namespace rill::transforms_internal {
 namespace {
@@ -29,12 +30,12 @@ struct State {
   }
 };
 
+static_assert(std::endian::native == std::endian::little);
+
 // Up to 8 bytes, the first lowest.
-uint64_t Word(absl::Span<const std::byte> bytes) {
+uint64_t Word(const std::byte* bytes, size_t size) {
   uint64_t word = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    word |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
-  }
+  std::memcpy(&word, bytes, size);
   return word;
 }
 
@@ -46,9 +47,11 @@ uint64_t SipHash(uint64_t key0, uint64_t key1,
                  key0 ^ 0x6c7967656e657261, key1 ^ 0x7465646279746573};
   size_t at = 0;
   for (; at + 8 <= bytes.size(); at += 8) {
-    state.Absorb(Word(bytes.subspan(at, 8)));
+    state.Absorb(Word(bytes.data() + at, 8));
   }
-  state.Absorb(Word(bytes.subspan(at)) | (uint64_t{bytes.size()} << 56));
+  const size_t rest = bytes.size() - at;
+  const uint64_t last = rest == 0 ? 0 : Word(bytes.data() + at, rest);
+  state.Absorb(last | (uint64_t{bytes.size()} << 56));
   state.v2 ^= 0xff;
   for (int i = 0; i < 4; ++i) state.Round();
   return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;

@@ -38,7 +38,7 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeClip(
   if (low > high && high.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat(low_option, " and ", high_option, ": got ", *low, " and ",
-                     *high, ", want the first to be less"));
+                     *high, ", want the first to be no more"));
   }
   return MakeRowStep({.kind = RowStep::Kind::kClip,
                       .low = low.value_or(-kInfinity),

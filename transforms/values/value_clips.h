@@ -38,7 +38,7 @@ class Clip final : public RowwiseTransform {
     std::vector<std::string> in_keys = {};
     std::vector<std::string> out_keys = {};  // Empty: in_keys.
     std::vector<std::string> in_keys_inv = {};
-    // At least one; low < high.
+    // At least one; low <= high.
     std::optional<double> low = std::nullopt;
     std::optional<double> high = std::nullopt;
   };

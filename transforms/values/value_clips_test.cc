@@ -132,6 +132,9 @@ TEST(ClipTest, BadBoundsAreNamed) {
   refused(1, 0, "got 1 and 0");
   refused(kNaN, 0, "low: got nan");
   refused(0, 1e60, "high: got 1e+60");
+  EXPECT_THAT(RewardClipping::Create({.clamp_min = 1, .clamp_max = 0}),
+              StatusIs(kInvalidArgument,
+                       HasSubstr("clamp_min and clamp_max: got 1 and 0")));
   EXPECT_THAT(
       RewardClipping::Create({}),
       StatusIs(kInvalidArgument, AllOf(HasSubstr("clamp_min and clamp_max"),

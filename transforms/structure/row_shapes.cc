@@ -2,6 +2,7 @@
 #include "rill/transforms/structure/row_shapes.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <functional>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/functional/function_ref.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
@@ -13,7 +14,6 @@ namespace {
 
 using transforms_internal::CheckHas;
 using transforms_internal::CheckSomeKeys;
-using transforms_internal::IsAtOrBelow;
 using transforms_internal::IsAtOrBelowAny;
 using transforms_internal::IsFixedInSteps;
 using transforms_internal::IsFlag;

@@ -132,7 +132,6 @@ void StreamCopyAll(const std::byte* from, int64_t bytes, std::byte* to) {
                reinterpret_cast<uint8_t*>(to + i));
   }
   std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
-  hwy::FlushStream();
 }
 
 }  // namespace HWY_NAMESPACE
@@ -160,6 +159,8 @@ void ShiftThenDivide(const float* in, const RowNumbers& numbers, int64_t count,
 void UnitInterval(const uint8_t* in, int64_t count, float* out) {
   HWY_DYNAMIC_DISPATCH(UnitIntervalAll)(in, count, out);
 }
+
+void EndStreams() { hwy::FlushStream(); }
 
 void StreamCopy(const std::byte* from, int64_t bytes, std::byte* to) {
   HWY_DYNAMIC_DISPATCH(StreamCopyAll)(from, bytes, to);

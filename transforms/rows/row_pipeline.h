@@ -39,7 +39,8 @@ class RowPipeline {
   std::byte* block() const { return block_.raw_data(); }
 
   // `count` rows at `from`, which may be block(), to as many at `to`.
-  // `is_streamed`: past the caches, as more comes than they hold.
+  // `is_streamed`: past the caches, as more comes than they hold; before others
+  // read that, EndStreams is to be called.
   absl::Status Run(int64_t count, const std::byte* from, std::byte* to,
                    bool is_streamed = false) const;
 

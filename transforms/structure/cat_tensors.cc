@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/structure/cat_tensors.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
+#include "rill/transforms/leaves.h"
+#include "rill/transforms/structure/key_paths.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::FindSpec;
+using transforms_internal::ReadLeaf;
+
+absl::Status Misfit(absl::string_view caller, absl::string_view key,
+                    const LeafSpec& got, absl::string_view want) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": \"", key, "\": got ", got.ToString(), ", want ", want));
+}
+
+LeafSpec WithJoinedDomain(absl::Span<const LeafSpec> leaves,
+                          const Shape& shape) {
+  const DType dtype = leaves[0].dtype;
+  const auto are_all = [&](LeafSpec::Domain domain) {
+    return absl::c_all_of(
+        leaves, [&](const LeafSpec& leaf) { return leaf.domain == domain; });
+  };
+  if (are_all(LeafSpec::Domain::kBinary)) return LeafSpec::Binary(shape, dtype);
+  if (!are_all(LeafSpec::Domain::kBounded)) {
+    return LeafSpec::Unbounded(dtype, shape);
+  }
+  double low = leaves[0].low;
+  double high = leaves[0].high;
+  for (const LeafSpec& leaf : leaves) {
+    low = std::min(low, leaf.low);
+    high = std::max(high, leaf.high);
+  }
+  return LeafSpec::Bounded(dtype, shape, low, high);
+}
+
+}  // namespace
+
+absl::Status JoinRows::CheckKeys(absl::string_view caller, const Keys& keys) {
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::CheckSomeKeys(caller, "in_keys", keys.in_keys));
+  RILL_RETURN_IF_ERROR(CheckKey(keys.out_key)) << caller << ": out_key";
+  if (keys.dim < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, ": dim: got ", keys.dim,
+                   ", want < 0: a dimension of a row counts from the back"));
+}
+
+absl::StatusOr<LeafSpec> JoinRows::JoinedSpec(
+    absl::string_view caller, absl::Span<const LeafSpec> leaves) const {
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const LeafSpec& leaf = leaves[i];
+    if (leaf.dtype != leaves[0].dtype) {
+      return Misfit(caller, keys_.in_keys[i], leaf,
+                    absl::StrCat(DTypeName(leaves[0].dtype), " as \"",
+                                 keys_.in_keys[0], "\"; cast it first"));
+    }
+    if (DimOf(leaf.shape.rank()) < 0) {
+      return Misfit(caller, keys_.in_keys[i], leaf,
+                    absl::StrCat("rows with a dimension ", keys_.dim));
+    }
+  }
+  RILL_ASSIGN_OR_RETURN(const Shape shape, JoinedShape(caller, leaves));
+  return WithJoinedDomain(leaves, shape);
+}
+
+absl::Status JoinRows::JoinInSpec(absl::string_view caller,
+                                  absl::string_view prefix,
+                                  TensorDictSpec* spec,
+                                  std::vector<BoundRows::Leaf>* leaves) const {
+  std::vector<LeafSpec> specs;
+  for (const std::string& in_key : keys_.in_keys) {
+    const std::string key = absl::StrCat(prefix, in_key);
+    RILL_ASSIGN_OR_RETURN(specs.emplace_back(), FindSpec(caller, key, *spec));
+    leaves->push_back(
+        {.key = key, .dtype = specs.back().dtype, .shape = specs.back().shape});
+  }
+  RILL_ASSIGN_OR_RETURN(LeafSpec joined, JoinedSpec(caller, specs));
+  for (const std::string& in_key : keys_.in_keys) {
+    if (keys_.del_keys) spec->Erase(absl::StrCat(prefix, in_key));
+  }
+  const std::string out = absl::StrCat(prefix, keys_.out_key);
+  leaves->push_back({.key = out,
+                     .dtype = joined.dtype,
+                     .shape = joined.shape,
+                     .use = LeafUse::kWrite});
+  RILL_RETURN_IF_ERROR(spec->Set(out, std::move(joined))) << "in " << caller;
+  return absl::OkStatus();
+}
+
+void JoinRows::Join(Leaves leaves, int64_t first, int64_t rows) const {
+  const BoundLeaf& to = leaves.back();
+  if (to.width == 0) return;
+  const Shape& shape = leaves[0].shape;
+  const int64_t outer = shape.Prefix(DimOf(shape.rank())).num_elements();
+  std::byte* out = to.data + first * to.width;
+  for (int64_t row = first; row < first + rows; ++row) {
+    for (int64_t i = 0; i < outer; ++i) {
+      for (const BoundLeaf& leaf : leaves.first(leaves.size() - 1)) {
+        const int64_t width = leaf.width / outer;
+        if (width == 0) continue;
+        std::memcpy(out, leaf.data + row * leaf.width + i * width,
+                    static_cast<size_t>(width));
+        out += width;
+      }
+    }
+  }
+}
+
+// --- Batches -----------------------------------------------------------------
+
+absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
+  const int batch_rank = batch->batch_shape().rank();
+  const int64_t rows = batch->batch_shape().num_elements();
+  std::vector<Tensor> tensors;
+  std::vector<LeafSpec> specs;
+  std::vector<BoundLeaf> leaves;
+  const auto add = [&](const Tensor& tensor, const Shape& shape) {
+    leaves.push_back({.data = tensor.raw_data(),
+                      .width = shape.num_elements() * DTypeSize(tensor.dtype()),
+                      .dtype = tensor.dtype(),
+                      .rows = rows,
+                      .shape = shape});
+  };
+  for (const std::string& key : keys_.in_keys) {
+    RILL_ASSIGN_OR_RETURN(tensors.emplace_back(),
+                          ReadLeaf(name(), key, *batch));
+    specs.push_back(LeafSpec::Unbounded(
+        tensors.back().dtype(), tensors.back().shape().Suffix(batch_rank)));
+    add(tensors.back(), specs.back().shape);
+  }
+  RILL_ASSIGN_OR_RETURN(const LeafSpec joined, JoinedSpec(name(), specs));
+  RILL_ASSIGN_OR_RETURN(const Shape shape,
+                        joined.FullShape(batch->batch_shape()));
+  RILL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(joined.dtype, shape));
+  add(out, joined.shape);
+  Join(leaves, 0, rows);
+  for (const std::string& key : keys_.in_keys) {
+    if (!keys_.del_keys) break;
+    RILL_RETURN_IF_ERROR(batch->Delete(key)) << "in " << name();
+  }
+  RILL_RETURN_IF_ERROR(batch->Set(keys_.out_key, std::move(out)))
+      << "in " << name();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorDictSpec> JoinRows::ForwardSpec(
+    const TensorDictSpec& spec) const {
+  TensorDictSpec result = spec;
+  std::vector<BoundRows::Leaf> leaves;
+  RILL_RETURN_IF_ERROR(
+      JoinInSpec(absl::StrCat(name(), "::ForwardSpec"), "", &result, &leaves));
+  return result;
+}
+
+// --- Steps: the leaves of the root, then those below next --------------------
+
+absl::StatusOr<StepPlan> JoinRows::PlanSteps(const TensorDictSpec& step) const {
+  const std::string caller = absl::StrCat(name(), "::PlanSteps");
+  for (const std::string& key : keys_.in_keys) {
+    if (!absl::StartsWith(key, "next/") &&
+        !(keys_.del_keys && transforms_internal::IsFixedInSteps(key))) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": in_keys: got \"", key, "\", want keys of the root",
+        keys_.del_keys ? " that steps can do without" : ""));
+  }
+  StepPlan plan = {.spec = step};
+  for (const absl::string_view prefix : {"", "next/"}) {
+    RILL_RETURN_IF_ERROR(JoinInSpec(caller, prefix, &plan.spec, &plan.leaves));
+  }
+  return plan;
+}
+
+absl::Status JoinRows::OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                               TensorDict* /*state*/) const {
+  for (size_t lane = 0; lane < mask.size(); ++lane) {
+    if (mask[lane] == 0) continue;
+    Join(leaves.first(leaves.size() / 2), static_cast<int64_t>(lane), 1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JoinRows::OnStep(Leaves leaves, TensorDict* /*state*/) const {
+  Join(leaves.last(leaves.size() / 2), 0, leaves[0].rows);
+  return absl::OkStatus();
+}
+
+// --- CatTensors --------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<CatTensors>> CatTensors::Create(
+    Options options) {
+  if (options.sort) absl::c_sort(options.in_keys);
+  Keys keys = {.in_keys = std::move(options.in_keys),
+               .out_key = std::move(options.out_key),
+               .dim = options.dim,
+               .del_keys = options.del_keys};
+  RILL_RETURN_IF_ERROR(CheckKeys("CatTensors::Create", keys));
+  return absl::WrapUnique(new CatTensors(std::move(keys), options.sort));
+}
+
+OptionValues CatTensors::option_values() const {
+  return OptionValues()
+      .Texts("in_keys", keys().in_keys)
+      .Text("out_key", keys().out_key)
+      .Int("dim", keys().dim)
+      .Bool("del_keys", keys().del_keys)
+      .Bool("sort", sort_);
+}
+
+absl::StatusOr<Shape> CatTensors::JoinedShape(
+    absl::string_view caller, absl::Span<const LeafSpec> leaves) const {
+  const Shape& first = leaves[0].shape;
+  const int at = DimOf(first.rank());
+  int64_t size = 0;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const Shape& shape = leaves[i].shape;
+    if (shape.rank() != first.rank() ||
+        shape.WithSize(at, 0) != first.WithSize(at, 0)) {
+      return Misfit(
+          caller, keys().in_keys[i], leaves[i],
+          absl::StrCat("the row shape ", first.ToString(), " of \"",
+                       keys().in_keys[0], "\" but for dimension ", keys().dim));
+    }
+    size += shape[at];
+  }
+  return first.WithSize(at, size);
+}
+
+// --- StackTensors ------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<StackTensors>> StackTensors::Create(
+    Options options) {
+  Keys keys = {.in_keys = std::move(options.in_keys),
+               .out_key = std::move(options.out_key),
+               .dim = options.dim,
+               .del_keys = options.del_keys};
+  RILL_RETURN_IF_ERROR(CheckKeys("StackTensors::Create", keys));
+  if (absl::c_linear_search(keys.in_keys, keys.out_key)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("StackTensors::Create: out_key: got \"", keys.out_key,
+                     "\", want a key that is none of in_keys"));
+  }
+  return absl::WrapUnique(new StackTensors(std::move(keys)));
+}
+
+OptionValues StackTensors::option_values() const {
+  return OptionValues()
+      .Texts("in_keys", keys().in_keys)
+      .Text("out_key", keys().out_key)
+      .Int("dim", keys().dim)
+      .Bool("del_keys", keys().del_keys);
+}
+
+absl::StatusOr<Shape> StackTensors::JoinedShape(
+    absl::string_view caller, absl::Span<const LeafSpec> leaves) const {
+  const Shape& first = leaves[0].shape;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].shape == first) continue;
+    return Misfit(caller, keys().in_keys[i], leaves[i],
+                  absl::StrCat("the row shape ", first.ToString(), " of \"",
+                               keys().in_keys[0], "\""));
+  }
+  const int at = DimOf(first.rank());
+  if (first.rank() == Shape::kMaxRank) {
+    return Misfit(caller, keys().in_keys[0], leaves[0],
+                  "rows with room for a new dimension");
+  }
+  return first.Prefix(at)
+      .Concat({static_cast<int64_t>(leaves.size())})
+      .Concat(first.Suffix(at));
+}
+
+}  // namespace rill

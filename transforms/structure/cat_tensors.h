@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_STRUCTURE_CAT_TENSORS_H_
+#define RILL_TRANSFORMS_STRUCTURE_CAT_TENSORS_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/batch_transform.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill {
+
+// Transforms that make one leaf of several, after reads and beside an
+// environment. There keys are those of the root, and what is below next is
+// joined as well. Dimensions are those of a row and count from the back.
+//
+// Shapes: row shapes and dtypes that fit; any batch shape. The result is
+//   bounded if all leaves are, by the least low and the greatest high.
+// Errors: INVALID_ARGUMENT names the leaf that does not fit the first.
+// Thread-safety: immutable.
+// Cost: a copy of the leaves.
+
+// The base: what joins have in common.
+class JoinRows : public BatchTransform, public StepTransform {
+ public:
+  absl::string_view name() const override = 0;
+  OptionValues option_values() const override { return {}; }
+
+  absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override;
+  absl::StatusOr<StepPlan> PlanSteps(const TensorDictSpec& step) const override;
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* state) const override;
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
+
+  using BatchTransform::InitialState;
+  using StepTransform::InitialState;
+
+ protected:
+  struct Keys {
+    std::vector<std::string> in_keys;
+    std::string out_key;
+    int dim = -1;
+    bool del_keys = true;
+  };
+
+  explicit JoinRows(Keys keys) : keys_(std::move(keys)) {}
+  static absl::Status CheckKeys(absl::string_view caller, const Keys& keys);
+  const Keys& keys() const { return keys_; }
+
+ private:
+  // Which dimension of a row of `rank` dimensions is `dim`; < 0 if none.
+  virtual int DimOf(int rank) const = 0;
+  // The shape of a joined row of such ones; all have the dimension.
+  virtual absl::StatusOr<Shape> JoinedShape(
+      absl::string_view caller, absl::Span<const LeafSpec> leaves) const = 0;
+
+  absl::StatusOr<LeafSpec> JoinedSpec(absl::string_view caller,
+                                      absl::Span<const LeafSpec> leaves) const;
+  absl::Status JoinInSpec(absl::string_view caller, absl::string_view prefix,
+                          TensorDictSpec* spec,
+                          std::vector<BoundRows::Leaf>* leaves) const;
+  // The last of the leaves is the joined one.
+  void Join(Leaves leaves, int64_t first, int64_t rows) const;
+
+  const Keys keys_;
+};
+
+// Leaves one behind the other along a dimension of their rows. They are taken
+// in the order of their keys unless sort is false. TorchRL's CatTensors.
+//
+// Example (CatTensorsTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(
+//       auto cat, CatTensors::Create({.in_keys = {"position", "velocity"},
+//                                     .out_key = "observation"}));
+class CatTensors final : public JoinRows {
+ public:
+  struct Options {
+    std::vector<std::string> in_keys = {};  // At least one.
+    std::string out_key = "observation_vector";
+    int dim = -1;          // < 0.
+    bool del_keys = true;  // Only the joined leaf stays.
+    bool sort = true;
+  };
+
+  // INVALID_ARGUMENT names the option.
+  static absl::StatusOr<std::unique_ptr<CatTensors>> Create(Options options);
+  absl::string_view name() const override { return "CatTensors"; }
+  OptionValues option_values() const override;
+
+ private:
+  CatTensors(Keys keys, bool sort) : JoinRows(std::move(keys)), sort_(sort) {}
+  int DimOf(int rank) const override { return rank + keys().dim; }
+  absl::StatusOr<Shape> JoinedShape(
+      absl::string_view caller,
+      absl::Span<const LeafSpec> leaves) const override;
+
+  const bool sort_;
+};
+
+// Leaves of equal row shapes along a new dimension, which is dimension `dim` of
+// the new rows. TorchRL's Stack.
+//
+// Example (StackTensorsTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(
+//       auto stack, StackTensors::Create({.in_keys = {"left", "right"},
+//                                         .out_key = "eyes",
+//                                         .dim = -4}));
+class StackTensors final : public JoinRows {
+ public:
+  struct Options {
+    std::vector<std::string> in_keys = {};  // At least one.
+    std::string out_key = "";               // None of in_keys.
+    int dim = -1;                           // < 0.
+    bool del_keys = true;                   // Only the joined leaf stays.
+  };
+
+  // INVALID_ARGUMENT names the option.
+  static absl::StatusOr<std::unique_ptr<StackTensors>> Create(Options options);
+  absl::string_view name() const override { return "StackTensors"; }
+  OptionValues option_values() const override;
+
+ private:
+  explicit StackTensors(Keys keys) : JoinRows(std::move(keys)) {}
+  int DimOf(int rank) const override { return rank + 1 + keys().dim; }
+  absl::StatusOr<Shape> JoinedShape(
+      absl::string_view caller,
+      absl::Span<const LeafSpec> leaves) const override;
+};
+
+}  // namespace rill
+
+#endif  // RILL_TRANSFORMS_STRUCTURE_CAT_TENSORS_H_

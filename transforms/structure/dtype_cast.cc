@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/structure/dtype_cast.h"
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/cast_elements.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/leaves.h"
+#include "rill/transforms/rows/row_steps.h"
+
+namespace rill {
+namespace {
+
+// From one dtype to another; leaves of other dtypes are refused or stay.
+class CastFrom final : public RowMap {
+ public:
+  CastFrom(DType from, std::shared_ptr<const RowMap> cast, bool keeps_others)
+      : from_(from), cast_(std::move(cast)), keeps_others_(keeps_others) {}
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    if (leaf.dtype == from_) return cast_->MapSpec(leaf);
+    if (keeps_others_) return leaf;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "got ", leaf.ToString(), ", want dtype ", DTypeName(from_)));
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    if (dtype == from_) return cast_->MapRows(dtype, shape, count, from, to);
+    const int64_t bytes = count * shape.num_elements() * DTypeSize(dtype);
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+
+  absl::Span<const RowStep> steps() const override {
+    return keeps_others_ ? absl::Span<const RowStep>() : cast_->steps();
+  }
+
+ private:
+  const DType from_;
+  const std::shared_ptr<const RowMap> cast_;
+  const bool keeps_others_;
+};
+
+absl::StatusOr<std::shared_ptr<const RowMap>> MakeCast(DType from, DType to,
+                                                       bool keeps_others) {
+  RILL_ASSIGN_OR_RETURN(
+      auto cast, MakeRowStep({.kind = RowStep::Kind::kCast, .dtype = to}));
+  return std::make_shared<CastFrom>(from, std::move(cast), keeps_others);
+}
+
+absl::StatusOr<TensorDictSpec> MapAll(const RowMap& map,
+                                      const TensorDictSpec& spec) {
+  return spec.MapLeaves([&](absl::string_view, const LeafSpec& leaf) {
+    return map.MapSpec(leaf);
+  });
+}
+
+void CastLanes(const BoundLeaf& from, const BoundLeaf& to, int64_t first,
+               int64_t lanes) {
+  CastElements(from.dtype, to.dtype, from.data + first * from.width,
+               to.data + first * to.width, lanes * from.shape.num_elements());
+}
+
+// A plan of all leaves says the root's, one bool, those below next, the action.
+// So the calls, which see dtypes and no keys, know which is which.
+constexpr absl::string_view kBoundary = "next/done";
+
+size_t CountRoots(absl::Span<const BoundLeaf> leaves, DType dtype_in) {
+  size_t end = 0;
+  while (leaves[end].dtype == dtype_in) end += 2;
+  return end;
+}
+
+void AddPair(absl::string_view key, const Shape& shape, DType read,
+             DType written, StepPlan* plan) {
+  plan->leaves.push_back(
+      {.key = std::string(key), .dtype = read, .shape = shape});
+  plan->leaves.push_back({.key = std::string(key),
+                          .dtype = written,
+                          .shape = shape,
+                          .use = LeafUse::kWrite});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DTypeCast>> DTypeCast::Create(
+    const Options& options) {
+  return CreateNamed("DTypeCast", options);
+}
+
+absl::StatusOr<std::unique_ptr<DTypeCast>> DTypeCast::CreateNamed(
+    absl::string_view name, const Options& options) {
+  const std::string caller = absl::StrCat(name, "::Create");
+  if (options.dtype_in == options.dtype_out) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": dtype_in and dtype_out: got ",
+                     DTypeName(options.dtype_in), " twice, want two dtypes"));
+  }
+  const bool all = options.in_keys.empty() && options.in_keys_inv.empty();
+  if (all && !options.out_keys.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": out_keys: got ", options.out_keys.size(),
+                     " keys, want none where there are no in_keys"));
+  }
+  if (all &&
+      (options.dtype_in == DType::kBool || options.dtype_out == DType::kBool)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller,
+                     ": in_keys: got none, want the keys that are cast "
+                     "where a dtype is bool: flags stay bool"));
+  }
+  RILL_ASSIGN_OR_RETURN(auto map,
+                        MakeCast(options.dtype_in, options.dtype_out, all));
+  RILL_ASSIGN_OR_RETURN(auto inverse,
+                        MakeCast(options.dtype_out, options.dtype_in, all));
+  Rows rows = {.map = std::move(map),
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys,
+               .inverse = std::move(inverse),
+               .in_keys_inv = options.in_keys_inv};
+  if (!all) {
+    RILL_RETURN_IF_ERROR(CheckRows(caller, rows));
+  }
+  return absl::WrapUnique(new DTypeCast(name, options, std::move(rows)));
+}
+
+absl::StatusOr<std::unique_ptr<DTypeCast>> DoubleToFloat::Create(
+    const Options& options) {
+  return DTypeCast::CreateNamed("DoubleToFloat",
+                                {.dtype_in = DType::kFloat64,
+                                 .dtype_out = DType::kFloat32,
+                                 .in_keys = options.in_keys,
+                                 .out_keys = options.out_keys,
+                                 .in_keys_inv = options.in_keys_inv});
+}
+
+DTypeCast::DTypeCast(absl::string_view name, const Options& options, Rows rows)
+    : RowwiseTransform(std::move(rows)),
+      name_(name),
+      dtype_in_(options.dtype_in),
+      dtype_out_(options.dtype_out) {}
+
+OptionValues DTypeCast::option_values() const {
+  return OptionValues()
+      .Choice("dtype_in", DTypeName(dtype_in_))
+      .Choice("dtype_out", DTypeName(dtype_out_))
+      .Texts("in_keys", rows().in_keys)
+      .Texts("out_keys", rows().out_keys)
+      .Texts("in_keys_inv", rows().in_keys_inv);
+}
+
+// --- All leaves --------------------------------------------------------------
+
+absl::Status DTypeCast::CastAll(DType from, DType to, TensorDict* batch) const {
+  for (const std::string& key : batch->LeafKeys()) {
+    if (batch->Find(key)->dtype() != from) continue;
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                          transforms_internal::ReadLeaf(name(), key, *batch));
+    RILL_ASSIGN_OR_RETURN(Tensor cast, Cast(leaf, to));
+    RILL_RETURN_IF_ERROR(batch->Set(key, std::move(cast)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DTypeCast::Forward(TensorDict* batch, TensorDict* state) const {
+  if (casts_all()) return CastAll(dtype_in_, dtype_out_, batch);
+  return RowwiseTransform::Forward(batch, state);
+}
+
+absl::Status DTypeCast::Inverse(TensorDict* batch, TensorDict* state) const {
+  if (casts_all()) return CastAll(dtype_out_, dtype_in_, batch);
+  return RowwiseTransform::Inverse(batch, state);
+}
+
+absl::StatusOr<TensorDictSpec> DTypeCast::ForwardSpec(
+    const TensorDictSpec& spec) const {
+  if (casts_all()) return MapAll(*rows().map, spec);
+  return RowwiseTransform::ForwardSpec(spec);
+}
+
+absl::StatusOr<TensorDictSpec> DTypeCast::InverseSpec(
+    const TensorDictSpec& spec) const {
+  if (casts_all()) return MapAll(*rows().inverse, spec);
+  return RowwiseTransform::InverseSpec(spec);
+}
+
+void DTypeCast::Extend(GatherPlan* plan) const {
+  if (!casts_all()) return RowwiseTransform::Extend(plan);
+  for (GatherPlan::Leaf& leaf : plan->leaves) leaf.maps.push_back(rows().map);
+}
+
+absl::StatusOr<StepPlan> DTypeCast::PlanSteps(
+    const TensorDictSpec& step) const {
+  if (!casts_all()) return RowwiseTransform::PlanSteps(step);
+  StepPlan plan;
+  RILL_ASSIGN_OR_RETURN(plan.spec, MapAll(*rows().map, step));
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
+      absl::StrCat(name(), "::PlanSteps"), kBoundary, step));
+  const auto add_pairs = [&](bool is_next) {
+    for (const auto& [key, leaf] : step.leaves()) {
+      if (leaf.dtype != dtype_in_ || key == "action" ||
+          absl::StartsWith(key, "next/") != is_next) {
+        continue;
+      }
+      AddPair(key, leaf.shape, dtype_in_, dtype_out_, &plan);
+    }
+  };
+  add_pairs(/*is_next=*/false);
+  plan.leaves.push_back(
+      {.key = std::string(kBoundary), .dtype = DType::kBool, .shape = {1}});
+  add_pairs(/*is_next=*/true);
+  const LeafSpec* const action = step.Find("action");
+  if (action != nullptr && action->dtype == dtype_in_) {
+    AddPair("action", action->shape, dtype_out_, dtype_in_, &plan);
+  }
+  return plan;
+}
+
+absl::Status DTypeCast::OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                                TensorDict* state) const {
+  if (!casts_all()) return RowwiseTransform::OnReset(mask, leaves, state);
+  const size_t roots = CountRoots(leaves, dtype_in_);
+  for (size_t i = 0; i < roots; i += 2) {
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      if (mask[lane] == 0) continue;
+      CastLanes(leaves[i], leaves[i + 1], static_cast<int64_t>(lane), 1);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DTypeCast::OnStep(Leaves leaves, TensorDict* state) const {
+  if (!casts_all()) return RowwiseTransform::OnStep(leaves, state);
+  for (size_t i = CountRoots(leaves, dtype_in_) + 1;
+       i < leaves.size() && leaves[i].dtype == dtype_in_; i += 2) {
+    CastLanes(leaves[i], leaves[i + 1], 0, leaves[i].rows);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DTypeCast::OnAction(Leaves leaves, TensorDict* state) const {
+  if (!casts_all()) return RowwiseTransform::OnAction(leaves, state);
+  const size_t n = leaves.size();
+  if (n > 1 && leaves[n - 2].dtype == dtype_out_) {
+    CastLanes(leaves[n - 2], leaves[n - 1], 0, leaves[n - 2].rows);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/structure/expand_as.h"
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
+#include "rill/transforms/leaves.h"
+#include "rill/transforms/structure/strided_rows.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::CopyStridedRows;
+using transforms_internal::FindSpec;
+using transforms_internal::ReadLeaf;
+using transforms_internal::StridedRows;
+
+StridedRows Repeated(DType dtype, const Shape& from, const Shape& to) {
+  StridedRows rows = {
+      .dtype = dtype, .shape = to, .from_width = from.num_elements()};
+  int64_t run = 1;
+  for (int d = from.rank() - 1; d >= 0; --d) {
+    rows.strides[static_cast<size_t>(d)] = from[d] == 1 ? 0 : run;
+    run *= from[d];
+  }
+  return rows;
+}
+
+void ExpandRows(const BoundLeaf& from, const BoundLeaf& to, int64_t first,
+                int64_t rows) {
+  CopyStridedRows(Repeated(from.dtype, from.shape, to.shape), rows,
+                  from.data + first * from.width, to.data + first * to.width);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ExpandAs>> ExpandAs::Create(Options options) {
+  if (options.out_key.empty()) options.out_key = options.in_key;
+  RILL_RETURN_IF_ERROR(CheckKey(options.in_key)) << "ExpandAs::Create: in_key";
+  RILL_RETURN_IF_ERROR(CheckKey(options.ref_key))
+      << "ExpandAs::Create: ref_key";
+  RILL_RETURN_IF_ERROR(CheckKey(options.out_key))
+      << "ExpandAs::Create: out_key";
+  return absl::WrapUnique(new ExpandAs(std::move(options)));
+}
+
+OptionValues ExpandAs::option_values() const {
+  return OptionValues()
+      .Text("in_key", options_.in_key)
+      .Text("ref_key", options_.ref_key)
+      .Text("out_key", options_.out_key);
+}
+
+absl::StatusOr<LeafSpec> ExpandAs::Expanded(absl::string_view caller,
+                                            const LeafSpec& leaf,
+                                            const Shape& ref) const {
+  const int rank = leaf.shape.rank();
+  bool fits = rank <= ref.rank();
+  Shape aligned = ref;
+  for (int d = 0; fits && d < ref.rank(); ++d) {
+    aligned = aligned.WithSize(d, d < rank ? leaf.shape[d] : 1);
+    fits = aligned[d] == 1 || aligned[d] == ref[d];
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": \"", options_.in_key, "\": got rows ", leaf.ToString(),
+        ", want sizes of 1 or the first ones of \"", options_.ref_key, "\", ",
+        ref.ToString()));
+  }
+  absl::StatusOr<LeafSpec> result = leaf.Reshape(aligned);
+  if (result.ok()) result = result->Expand(ref);
+  return result.ok() ? *std::move(result)
+                     : LeafSpec::Unbounded(leaf.dtype, ref);
+}
+
+absl::Status ExpandAs::Forward(TensorDict* batch, TensorDict* /*state*/) const {
+  RILL_ASSIGN_OR_RETURN(const Tensor from,
+                        ReadLeaf(name(), options_.in_key, *batch));
+  absl::StatusOr<Tensor> ref = batch->Get(options_.ref_key);
+  RILL_RETURN_IF_ERROR(ref.status()) << "in ExpandAs";
+  const int batch_rank = batch->batch_shape().rank();
+  const Shape row = from.shape().Suffix(batch_rank);
+  RILL_ASSIGN_OR_RETURN(const LeafSpec after,
+                        Expanded(name(), LeafSpec::Unbounded(from.dtype(), row),
+                                 ref->shape().Suffix(batch_rank)));
+  RILL_ASSIGN_OR_RETURN(const Shape shape,
+                        after.FullShape(batch->batch_shape()));
+  RILL_ASSIGN_OR_RETURN(Tensor to, Tensor::Empty(after.dtype, shape));
+  CopyStridedRows(Repeated(after.dtype, row, after.shape),
+                  batch->batch_shape().num_elements(), from.raw_data(),
+                  to.raw_data());
+  RILL_RETURN_IF_ERROR(batch->Set(options_.out_key, std::move(to)))
+      << "in ExpandAs";
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorDictSpec> ExpandAs::ForwardSpec(
+    const TensorDictSpec& spec) const {
+  constexpr absl::string_view kCaller = "ExpandAs::ForwardSpec";
+  RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
+                        FindSpec(kCaller, options_.in_key, spec));
+  RILL_ASSIGN_OR_RETURN(const LeafSpec ref,
+                        FindSpec(kCaller, options_.ref_key, spec));
+  RILL_ASSIGN_OR_RETURN(LeafSpec after, Expanded(kCaller, leaf, ref.shape));
+  TensorDictSpec result = spec;
+  RILL_RETURN_IF_ERROR(result.Set(options_.out_key, std::move(after)))
+      << "in " << kCaller;
+  return result;
+}
+
+absl::StatusOr<StepPlan> ExpandAs::PlanSteps(const TensorDictSpec& step) const {
+  constexpr absl::string_view kCaller = "ExpandAs::PlanSteps";
+  for (const std::string& key :
+       {options_.in_key, options_.ref_key, options_.out_key}) {
+    if (!absl::StartsWith(key, "next/")) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCaller, ": got \"", key,
+        "\", want keys of the root: those below next go with them"));
+  }
+  StepPlan plan = {.spec = step};
+  for (const absl::string_view prefix : {"", "next/"}) {
+    const std::string in = absl::StrCat(prefix, options_.in_key);
+    const std::string out = absl::StrCat(prefix, options_.out_key);
+    RILL_ASSIGN_OR_RETURN(const LeafSpec leaf, FindSpec(kCaller, in, step));
+    RILL_ASSIGN_OR_RETURN(
+        const LeafSpec ref,
+        FindSpec(kCaller, absl::StrCat(prefix, options_.ref_key), step));
+    RILL_ASSIGN_OR_RETURN(LeafSpec after, Expanded(kCaller, leaf, ref.shape));
+    plan.leaves.push_back(
+        {.key = in, .dtype = leaf.dtype, .shape = leaf.shape});
+    plan.leaves.push_back({.key = out,
+                           .dtype = after.dtype,
+                           .shape = after.shape,
+                           .use = LeafUse::kWrite});
+    RILL_RETURN_IF_ERROR(plan.spec.Set(out, std::move(after)))
+        << "in " << kCaller;
+  }
+  return plan;
+}
+
+absl::Status ExpandAs::OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                               TensorDict* /*state*/) const {
+  for (size_t lane = 0; lane < mask.size(); ++lane) {
+    if (mask[lane] == 0) continue;
+    ExpandRows(leaves[0], leaves[1], static_cast<int64_t>(lane), 1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExpandAs::OnStep(Leaves leaves, TensorDict* /*state*/) const {
+  ExpandRows(leaves[2], leaves[3], 0, leaves[2].rows);
+  return absl::OkStatus();
+}
+
+}  // namespace rill

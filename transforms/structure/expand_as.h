@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_STRUCTURE_EXPAND_AS_H_
+#define RILL_TRANSFORMS_STRUCTURE_EXPAND_AS_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/batch_transform.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill {
+
+// A leaf repeated until its rows have the shape of another leaf's: a reward of
+// all agents for each of them. TorchRL's ExpandAs.
+//
+// Beside an environment keys are those of the root, and the leaf below next is
+// expanded as well.
+//
+// Shapes: the row [a, b] becomes that of the reference, [A, B, ...]; a is A or
+//   1, b is B or 1. Any dtype.
+// Errors: INVALID_ARGUMENT names both shapes.
+// Thread-safety: immutable.
+// Cost: a copy of the result.
+//
+// Example (ExpandAsTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(
+//       auto expand, ExpandAs::Create({.in_key = "next/done",
+//                                      .ref_key = "next/observation",
+//                                      .out_key = "next/agents_done"}));
+class ExpandAs final : public BatchTransform, public StepTransform {
+ public:
+  struct Options {
+    std::string in_key = "";
+    std::string ref_key = "";
+    std::string out_key = "";  // Empty: in_key.
+  };
+
+  // INVALID_ARGUMENT names the option.
+  static absl::StatusOr<std::unique_ptr<ExpandAs>> Create(Options options);
+
+  absl::string_view name() const override { return "ExpandAs"; }
+  OptionValues option_values() const override;
+  absl::Status Forward(TensorDict* batch, TensorDict* state) const override;
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override;
+  absl::StatusOr<StepPlan> PlanSteps(const TensorDictSpec& step) const override;
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* state) const override;
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override;
+
+  using BatchTransform::InitialState;
+  using StepTransform::InitialState;
+
+ private:
+  explicit ExpandAs(Options options) : options_(std::move(options)) {}
+  absl::StatusOr<LeafSpec> Expanded(absl::string_view caller,
+                                    const LeafSpec& leaf,
+                                    const Shape& ref) const;
+
+  const Options options_;
+};
+
+}  // namespace rill
+
+#endif  // RILL_TRANSFORMS_STRUCTURE_EXPAND_AS_H_

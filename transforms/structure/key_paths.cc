@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/structure/key_paths.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
+
+namespace rill::transforms_internal {
+
+bool IsAtOrBelow(absl::string_view key, absl::string_view top) {
+  return absl::ConsumePrefix(&key, top) && (key.empty() || key[0] == '/');
+}
+
+bool IsAtOrBelowAny(absl::string_view key, absl::Span<const std::string> tops) {
+  return absl::c_any_of(
+      tops, [&](absl::string_view top) { return IsAtOrBelow(key, top); });
+}
+
+absl::string_view RootOf(absl::string_view key) {
+  return absl::StripPrefix(key, "next/");
+}
+
+std::vector<std::string> RootsOf(absl::Span<const std::string> keys) {
+  std::vector<std::string> roots;
+  for (const std::string& key : keys) roots.emplace_back(RootOf(key));
+  return roots;
+}
+
+bool IsFlag(absl::string_view key) {
+  const absl::string_view root = RootOf(key);
+  return root == "done" || root == "terminated" || root == "truncated";
+}
+
+bool IsReward(absl::string_view key) { return RootOf(key) == "reward"; }
+
+bool IsFixedInSteps(absl::string_view key) {
+  return IsFlag(key) || IsReward(key) || key == "action";
+}
+
+TensorDictSpec KeptPart(const TensorDictSpec& spec,
+                        absl::FunctionRef<bool(absl::string_view)> keeps) {
+  TensorDictSpec result = spec;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    if (!keeps(leaf.key)) result.Erase(leaf.key);
+  }
+  for (const TensorDictSpec::NonTensorLeaf& value : spec.non_tensors()) {
+    if (!keeps(value.key)) result.Erase(value.key);
+  }
+  return result;
+}
+
+absl::Status CheckHas(absl::string_view caller, absl::string_view top,
+                      const TensorDictSpec& spec) {
+  std::vector<std::string> keys = spec.LeafKeys();
+  for (const auto& value : spec.non_tensors()) keys.push_back(value.key);
+  for (const std::string& key : keys) {
+    if (IsAtOrBelow(key, top)) return absl::OkStatus();
+  }
+  return absl::NotFoundError(absl::StrCat(caller, ": no entry \"", top,
+                                          "\", there are [",
+                                          absl::StrJoin(keys, ", "), "]"));
+}
+
+absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
+                           absl::Span<const std::string> keys) {
+  if (keys.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": ", option, ": got none, want at least one"));
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    RILL_RETURN_IF_ERROR(CheckKey(keys[i])) << caller << ": " << option;
+    if (absl::c_linear_search(keys.subspan(0, i), keys[i])) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller, ": ", option, ": got \"", keys[i], "\" twice, want once"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill::transforms_internal

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_STRUCTURE_KEY_PATHS_H_
+#define RILL_TRANSFORMS_STRUCTURE_KEY_PATHS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/tensordict/spec.h"
+
+namespace rill::transforms_internal {
+
+// How transforms of keys look at them. Thread-safety: thread-safe.
+
+// "next/observation" is at or below "next" and "next/observation".
+bool IsAtOrBelow(absl::string_view key, absl::string_view top);
+bool IsAtOrBelowAny(absl::string_view key, absl::Span<const std::string> tops);
+
+// "observation" of "next/observation" and of itself.
+absl::string_view RootOf(absl::string_view key);
+std::vector<std::string> RootsOf(absl::Span<const std::string> keys);
+
+// The flags, the reward and the action, of the root and below next: what an
+// environment's steps cannot do without.
+bool IsFlag(absl::string_view key);
+bool IsReward(absl::string_view key);
+bool IsFixedInSteps(absl::string_view key);
+
+// The leaves and other values whose keys `keeps` is true for.
+TensorDictSpec KeptPart(const TensorDictSpec& spec,
+                        absl::FunctionRef<bool(absl::string_view)> keeps);
+
+// NOT_FOUND lists the keys there are, unless something is at or below `top`.
+absl::Status CheckHas(absl::string_view caller, absl::string_view top,
+                      const TensorDictSpec& spec);
+
+// INVALID_ARGUMENT, naming the option, for no key, a malformed one or one that
+// stands twice.
+absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
+                           absl::Span<const std::string> keys);
+
+}  // namespace rill::transforms_internal
+
+#endif  // RILL_TRANSFORMS_STRUCTURE_KEY_PATHS_H_

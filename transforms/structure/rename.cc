@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/structure/rename.h"
+
+#include <cstring>
+
+#include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/transforms/structure/key_paths.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::CheckHas;
+using transforms_internal::IsAtOrBelow;
+using transforms_internal::IsFixedInSteps;
+using transforms_internal::KeptPart;
+
+// The row itself, under another key.
+class SameRows final : public RowMap {
+ public:
+  bool is_in_place() const override { return true; }
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    return leaf;
+  }
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int64_t bytes = count * shape.num_elements() * DTypeSize(dtype);
+    if (bytes > 0) std::memmove(to, from, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+};
+
+std::string Moved(absl::string_view key, absl::string_view from,
+                  absl::string_view to) {
+  return absl::StrCat(to, key.substr(from.size()));
+}
+
+absl::Status RenameInSpec(absl::string_view caller, const std::string& from,
+                          const std::string& to, bool keeps,
+                          TensorDictSpec* spec) {
+  RILL_RETURN_IF_ERROR(CheckHas(caller, from, *spec));
+  const TensorDictSpec before = *spec;
+  *spec = KeptPart(before, [&](absl::string_view key) {
+    return !IsAtOrBelow(key, to) && (keeps || !IsAtOrBelow(key, from));
+  });
+  for (const TensorDictSpec::Leaf& leaf : before.leaves()) {
+    if (!IsAtOrBelow(leaf.key, from)) continue;
+    RILL_RETURN_IF_ERROR(spec->Set(Moved(leaf.key, from, to), leaf.spec))
+        << "in " << caller;
+  }
+  for (const auto& value : before.non_tensors()) {
+    if (!IsAtOrBelow(value.key, from)) continue;
+    RILL_RETURN_IF_ERROR(
+        spec->SetNonTensor(Moved(value.key, from, to), value.example))
+        << "in " << caller;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Rename>> Rename::Create(const Options& options) {
+  constexpr absl::string_view kCaller = "Rename::Create";
+  // Checks of the inverse are the same with the sides turned round.
+  const Rows inverse = {.map = std::make_shared<SameRows>(),
+                        .in_keys = options.in_keys_inv,
+                        .out_keys = options.out_keys_inv};
+  Rows rows = {.map = inverse.map,
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys};
+  if (!options.in_keys_inv.empty() || !options.out_keys_inv.empty()) {
+    RILL_RETURN_IF_ERROR(CheckRows(kCaller, inverse)) << "of the inverse";
+  }
+  if (!options.in_keys.empty() || !options.out_keys.empty() ||
+      options.in_keys_inv.empty()) {
+    RILL_RETURN_IF_ERROR(CheckRows(kCaller, rows));
+  }
+  if (options.out_keys.size() != options.in_keys.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCaller, ": out_keys: got none, want one for each of in_keys"));
+  }
+  for (const std::string& key : options.out_keys) {
+    if (!absl::c_linear_search(options.in_keys, key)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCaller, ": out_keys: got \"", key,
+                     "\", one of in_keys: put two transforms in a row"));
+  }
+  return absl::WrapUnique(new Rename(options, std::move(rows)));
+}
+
+Rename::Rename(const Options& options, Rows rows)
+    : RowwiseTransform(std::move(rows)),
+      in_keys_inv_(options.in_keys_inv),
+      out_keys_inv_(options.out_keys_inv.empty() ? options.in_keys_inv
+                                                 : options.out_keys_inv),
+      create_copy_(options.create_copy) {}
+
+OptionValues Rename::option_values() const {
+  return OptionValues()
+      .Texts("in_keys", rows().in_keys)
+      .Texts("out_keys", rows().out_keys)
+      .Texts("in_keys_inv", in_keys_inv_)
+      .Texts("out_keys_inv", out_keys_inv_)
+      .Bool("create_copy", create_copy_);
+}
+
+// `is_own`: the copy has bytes of its own.
+absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
+                               bool is_own, TensorDict* batch) const {
+  if (from == to) return absl::OkStatus();
+  if (!create_copy_) return batch->Rename(from, to);
+  RILL_ASSIGN_OR_RETURN(TensorDict copy, batch->Select({from}));
+  if (is_own) {
+    RILL_ASSIGN_OR_RETURN(copy, copy.Clone());
+  }
+  RILL_RETURN_IF_ERROR(copy.Rename(from, to));
+  if (batch->Contains(to)) {
+    RILL_RETURN_IF_ERROR(batch->Delete(to));
+  }
+  return batch->Update(copy);
+}
+
+absl::Status Rename::Forward(TensorDict* batch, TensorDict* /*state*/) const {
+  for (size_t i = 0; i < rows().in_keys.size(); ++i) {
+    RILL_RETURN_IF_ERROR(RenameOne(rows().in_keys[i], rows().out_keys[i],
+                                   /*is_own=*/true, batch))
+        << "in Rename";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Rename::Inverse(TensorDict* batch, TensorDict* /*state*/) const {
+  for (size_t i = 0; i < in_keys_inv_.size(); ++i) {
+    RILL_RETURN_IF_ERROR(RenameOne(out_keys_inv_[i], in_keys_inv_[i],
+                                   /*is_own=*/false, batch))
+        << "in Rename";
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorDictSpec> Rename::ForwardSpec(
+    const TensorDictSpec& spec) const {
+  TensorDictSpec result = spec;
+  for (size_t i = 0; i < rows().in_keys.size(); ++i) {
+    RILL_RETURN_IF_ERROR(RenameInSpec("Rename::ForwardSpec", rows().in_keys[i],
+                                      rows().out_keys[i], create_copy_,
+                                      &result));
+  }
+  return result;
+}
+
+absl::StatusOr<TensorDictSpec> Rename::InverseSpec(
+    const TensorDictSpec& spec) const {
+  TensorDictSpec result = spec;
+  for (size_t i = 0; i < in_keys_inv_.size(); ++i) {
+    if (out_keys_inv_[i] == in_keys_inv_[i]) continue;
+    RILL_RETURN_IF_ERROR(RenameInSpec("Rename::InverseSpec", out_keys_inv_[i],
+                                      in_keys_inv_[i], create_copy_, &result));
+  }
+  return result;
+}
+
+void Rename::Extend(GatherPlan* plan) const {
+  for (size_t i = 0; i < rows().in_keys.size(); ++i) {
+    const std::string& from = rows().in_keys[i];
+    const std::string& to = rows().out_keys[i];
+    std::vector<GatherPlan::Leaf> moved;
+    for (const GatherPlan::Leaf& leaf : plan->leaves) {
+      if (!IsAtOrBelow(leaf.key, from)) continue;
+      moved.push_back(leaf);
+      moved.back().key = Moved(leaf.key, from, to);
+    }
+    std::erase_if(plan->leaves, [&](const GatherPlan::Leaf& leaf) {
+      return IsAtOrBelow(leaf.key, to) ||
+             (!create_copy_ && IsAtOrBelow(leaf.key, from));
+    });
+    plan->leaves.insert(plan->leaves.end(), moved.begin(), moved.end());
+  }
+}
+
+absl::StatusOr<StepPlan> Rename::PlanSteps(const TensorDictSpec& step) const {
+  constexpr absl::string_view kCaller = "Rename::PlanSteps";
+  if (!in_keys_inv_.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCaller, ": in_keys_inv: got \"", in_keys_inv_[0],
+        "\", want none beside an environment, whose action keeps its key"));
+  }
+  RILL_ASSIGN_OR_RETURN(StepPlan plan, RowwiseTransform::PlanSteps(step));
+  for (size_t i = 0; i < rows().in_keys.size(); ++i) {
+    for (const std::string& key : {rows().in_keys[i], rows().out_keys[i]}) {
+      if (!IsFixedInSteps(key) || (create_copy_ && key != rows().out_keys[i])) {
+        continue;
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat(kCaller, ": got \"", key,
+                       "\", which the steps of an environment "
+                       "keep; rename it in a buffer, or copy it"));
+    }
+    if (create_copy_) continue;
+    plan.spec.Erase(rows().in_keys[i]);
+    plan.spec.Erase(absl::StrCat("next/", rows().in_keys[i]));
+  }
+  return plan;
+}
+
+}  // namespace rill

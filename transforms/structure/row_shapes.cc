@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/structure/row_shapes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/structure/strided_rows.h"
+
+namespace rill {
+namespace {
+
+using ShapeFunction = std::function<absl::StatusOr<Shape>(const Shape&)>;
+
+absl::Status Misfit(const Shape& got, absl::string_view want) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("got rows of shape ", got.ToString(), ", want ", want));
+}
+
+absl::Status BadDim(absl::string_view caller, absl::string_view option, int got,
+                    absl::string_view want) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, "::Create: ", option, ": got ", got, ", want ", want,
+                   ": a dimension of a row counts from the back"));
+}
+
+// Bounds of each element go along; what has no such domain in another shape
+// loses it.
+LeafSpec Reshaped(const LeafSpec& leaf, const Shape& shape) {
+  absl::StatusOr<LeafSpec> same = leaf.Reshape(shape);
+  return same.ok() ? *std::move(same) : LeafSpec::Unbounded(leaf.dtype, shape);
+}
+
+// Another shape of the same elements in the same order.
+class ReshapeMap final : public RowMap {
+ public:
+  explicit ReshapeMap(ShapeFunction shape) : shape_(std::move(shape)) {}
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    RILL_ASSIGN_OR_RETURN(const Shape shape, shape_(leaf.shape));
+    return Reshaped(leaf, shape);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const int64_t bytes = count * shape.num_elements() * DTypeSize(dtype);
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+
+ private:
+  const ShapeFunction shape_;
+};
+
+absl::StatusOr<Shape> WithDim(const Shape& shape, int dim) {
+  const int at = shape.rank() + 1 + dim;
+  if (at < 0 || shape.rank() == Shape::kMaxRank) {
+    return Misfit(shape, absl::StrCat("a place for a new dimension ", dim));
+  }
+  return shape.Prefix(at).Concat({1}).Concat(shape.Suffix(at));
+}
+
+absl::StatusOr<Shape> WithoutDim(const Shape& shape, int dim) {
+  const int at = shape.rank() + dim;
+  if (at < 0 || shape[at] != 1) {
+    return Misfit(shape, absl::StrCat("size 1 of dimension ", dim));
+  }
+  return shape.WithoutDim(at);
+}
+
+absl::StatusOr<Shape> Flattened(const Shape& shape, int first_dim,
+                                int last_dim) {
+  const int first = shape.rank() + first_dim;
+  const int last = shape.rank() + last_dim;
+  if (first < 0) {
+    return Misfit(shape, absl::StrCat("a dimension ", first_dim));
+  }
+  const int64_t size = shape.Prefix(last + 1).Suffix(first).num_elements();
+  return shape.Prefix(first).Concat({size}).Concat(shape.Suffix(last + 1));
+}
+
+class PermuteMap final : public RowMap {
+ public:
+  explicit PermuteMap(std::vector<int> dims) : dims_(std::move(dims)) {}
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    const int kept = leaf.shape.rank() - static_cast<int>(dims_.size());
+    if (kept < 0) {
+      return Misfit(leaf.shape,
+                    absl::StrCat("at least ", dims_.size(), " dimensions"));
+    }
+    const Shape shape = Permuted(leaf.shape);
+    if (leaf.domain == LeafSpec::Domain::kBounded) {
+      if (leaf.lows() == nullptr) {
+        return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
+      }
+      std::vector<int> order;
+      for (int d = 0; d < kept; ++d) order.push_back(d);
+      for (const int dim : dims_) order.push_back(leaf.shape.rank() + dim);
+      RILL_ASSIGN_OR_RETURN(const Tensor low, leaf.lows()->Permute(order));
+      RILL_ASSIGN_OR_RETURN(const Tensor high, leaf.highs()->Permute(order));
+      return LeafSpec::Bounded(low, high);
+    }
+    if (leaf.domain == LeafSpec::Domain::kBinary) {
+      return LeafSpec::Binary(shape, leaf.dtype);
+    }
+    return LeafSpec::Unbounded(leaf.dtype, shape);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    std::array<int64_t, Shape::kMaxRank> strides = {};
+    int64_t run = 1;
+    for (int d = shape.rank() - 1; d >= 0; --d) {
+      strides[static_cast<size_t>(d)] = run;
+      run *= shape[d];
+    }
+    transforms_internal::StridedRows rows = {.dtype = dtype,
+                                             .shape = Permuted(shape),
+                                             .from_width = run,
+                                             .strides = strides};
+    const size_t rank = static_cast<size_t>(shape.rank());
+    for (size_t i = 0; i < dims_.size(); ++i) {
+      rows.strides[rank - dims_.size() + i] =
+          strides[rank - static_cast<size_t>(-dims_[i])];
+    }
+    transforms_internal::CopyStridedRows(rows, count, from, to);
+    return absl::OkStatus();
+  }
+
+ private:
+  Shape Permuted(const Shape& shape) const {
+    Shape result = shape;
+    const int rank = shape.rank();
+    int at = rank - static_cast<int>(dims_.size());
+    for (const int dim : dims_)
+      result = result.WithSize(at++, shape[rank + dim]);
+    return result;
+  }
+
+  const std::vector<int> dims_;
+};
+
+// What stands under two keys does not share bytes: later transforms work in
+// place.
+absl::Status ReshapeLeaf(const RowMap& map, const std::string& in,
+                         const std::string& out, TensorDict* batch) {
+  RILL_ASSIGN_OR_RETURN(Tensor leaf, batch->Get(in));
+  const Shape row = leaf.shape().Suffix(batch->batch_shape().rank());
+  const absl::StatusOr<LeafSpec> after =
+      map.MapSpec(LeafSpec::Unbounded(leaf.dtype(), row));
+  if (!after.ok()) {
+    return absl::Status(
+        after.status().code(),
+        absl::StrCat("\"", in, "\": ", after.status().message()));
+  }
+  RILL_ASSIGN_OR_RETURN(const Shape shape,
+                        after->FullShape(batch->batch_shape()));
+  if (in != out) {
+    RILL_ASSIGN_OR_RETURN(leaf, leaf.Clone());
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor view, leaf.Reshape(shape));
+  return batch->Set(out, std::move(view));
+}
+
+std::shared_ptr<const RowMap> UnsqueezeMap(int dim) {
+  return std::make_shared<ReshapeMap>(
+      [dim](const Shape& shape) { return WithDim(shape, dim); });
+}
+
+std::shared_ptr<const RowMap> SqueezeMap(int dim) {
+  return std::make_shared<ReshapeMap>(
+      [dim](const Shape& shape) { return WithoutDim(shape, dim); });
+}
+
+OptionValues& AddKeys(const RowwiseTransform::Rows& rows,
+                      OptionValues& values) {
+  return values.Texts("in_keys", rows.in_keys)
+      .Texts("out_keys", rows.out_keys)
+      .Texts("in_keys_inv", rows.in_keys_inv);
+}
+
+OptionValues DimAndKeys(int dim, const RowwiseTransform::Rows& rows) {
+  return AddKeys(rows, OptionValues().Int("dim", dim));
+}
+
+}  // namespace
+
+// --- Views -------------------------------------------------------------------
+
+absl::Status ReshapeRows::Forward(TensorDict* batch,
+                                  TensorDict* /*state*/) const {
+  for (size_t i = 0; i < rows().in_keys.size(); ++i) {
+    const std::string& in = rows().in_keys[i];
+    const std::string& out = rows().out_keys.empty() ? in : rows().out_keys[i];
+    RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().map, in, out, batch))
+        << "in " << name();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReshapeRows::Inverse(TensorDict* batch,
+                                  TensorDict* /*state*/) const {
+  for (const std::string& key : rows().in_keys_inv) {
+    RILL_RETURN_IF_ERROR(ReshapeLeaf(*rows().inverse, key, key, batch))
+        << "in " << name();
+  }
+  return absl::OkStatus();
+}
+
+FlattenObservation::FlattenObservation(const Options& options, Rows rows)
+    : ReshapeRows(std::move(rows)),
+      first_dim_(options.first_dim),
+      last_dim_(options.last_dim) {}
+
+absl::StatusOr<std::unique_ptr<FlattenObservation>> FlattenObservation::Create(
+    const Options& options) {
+  const int first = options.first_dim;
+  const int last = options.last_dim;
+  if (last >= 0) return BadDim("FlattenObservation", "last_dim", last, "< 0");
+  if (first > last) {
+    return BadDim("FlattenObservation", "first_dim", first,
+                  absl::StrCat("at most last_dim, ", last));
+  }
+  Rows rows = {.map = std::make_shared<ReshapeMap>([=](const Shape& shape) {
+                 return Flattened(shape, first, last);
+               }),
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys};
+  RILL_RETURN_IF_ERROR(CheckRows("FlattenObservation::Create", rows));
+  return absl::WrapUnique(new FlattenObservation(options, std::move(rows)));
+}
+
+OptionValues FlattenObservation::option_values() const {
+  return OptionValues()
+      .Int("first_dim", first_dim_)
+      .Int("last_dim", last_dim_)
+      .Texts("in_keys", rows().in_keys)
+      .Texts("out_keys", rows().out_keys);
+}
+
+Unsqueeze::Unsqueeze(int dim, Rows rows)
+    : ReshapeRows(std::move(rows)), dim_(dim) {}
+
+absl::StatusOr<std::unique_ptr<Unsqueeze>> Unsqueeze::Create(
+    const Options& options) {
+  if (options.dim >= 0) return BadDim("Unsqueeze", "dim", options.dim, "< 0");
+  Rows rows = {.map = UnsqueezeMap(options.dim),
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys,
+               .inverse = SqueezeMap(options.dim),
+               .in_keys_inv = options.in_keys_inv};
+  RILL_RETURN_IF_ERROR(CheckRows("Unsqueeze::Create", rows));
+  return absl::WrapUnique(new Unsqueeze(options.dim, std::move(rows)));
+}
+
+OptionValues Unsqueeze::option_values() const {
+  return DimAndKeys(dim_, rows());
+}
+
+Squeeze::Squeeze(int dim, Rows rows)
+    : ReshapeRows(std::move(rows)), dim_(dim) {}
+
+absl::StatusOr<std::unique_ptr<Squeeze>> Squeeze::Create(
+    const Options& options) {
+  if (options.dim >= 0) return BadDim("Squeeze", "dim", options.dim, "< 0");
+  Rows rows = {.map = SqueezeMap(options.dim),
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys,
+               .inverse = UnsqueezeMap(options.dim),
+               .in_keys_inv = options.in_keys_inv};
+  RILL_RETURN_IF_ERROR(CheckRows("Squeeze::Create", rows));
+  return absl::WrapUnique(new Squeeze(options.dim, std::move(rows)));
+}
+
+OptionValues Squeeze::option_values() const { return DimAndKeys(dim_, rows()); }
+
+// --- Copies ------------------------------------------------------------------
+
+Permute::Permute(std::vector<int> dims, Rows rows)
+    : RowwiseTransform(std::move(rows)), dims_(std::move(dims)) {}
+
+absl::StatusOr<std::unique_ptr<Permute>> Permute::Create(
+    const Options& options) {
+  const std::vector<int>& dims = options.dims;
+  const int size = static_cast<int>(dims.size());
+  std::vector<int> undone(dims.size(), 0);
+  for (int i = 0; i < size && size <= Shape::kMaxRank; ++i) {
+    const int dim = dims[static_cast<size_t>(i)];
+    if (dim < 0 && dim >= -size)
+      undone[static_cast<size_t>(size + dim)] = i - size;
+  }
+  if (size < 1 || std::count(undone.begin(), undone.end(), 0) > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Permute::Create: dims: got [", absl::StrJoin(dims, ", "),
+        "], want each of -", std::max(size, 1), " to -1 once, at most ",
+        Shape::kMaxRank, ": dimensions of a row count from the back"));
+  }
+  Rows rows = {.map = std::make_shared<PermuteMap>(dims),
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys,
+               .inverse = std::make_shared<PermuteMap>(std::move(undone)),
+               .in_keys_inv = options.in_keys_inv};
+  RILL_RETURN_IF_ERROR(CheckRows("Permute::Create", rows));
+  return absl::WrapUnique(new Permute(dims, std::move(rows)));
+}
+
+OptionValues Permute::option_values() const {
+  OptionValues values;
+  values.Choice("dims", absl::StrJoin(dims_, ","));
+  return AddKeys(rows(), values);
+}
+
+}  // namespace rill

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/structure/strided_rows.h"
+
+namespace rill::transforms_internal {
+namespace {
+
+template <typename T>
+void CopyRows(const StridedRows& rows, int64_t count, const T* in, T* out) {
+  const int rank = rows.shape.rank();
+  const int64_t inner = rank == 0 ? 1 : rows.shape[rank - 1];
+  const int64_t stride =
+      rank == 0 ? 0 : rows.strides[static_cast<size_t>(rank - 1)];
+  const int64_t outer = rows.shape.num_elements() / inner;
+  for (int64_t row = 0; row < count; ++row, in += rows.from_width) {
+    std::array<int64_t, Shape::kMaxRank> index = {};
+    int64_t at = 0;
+    for (int64_t run = 0; run < outer; ++run, out += inner) {
+      for (int64_t i = 0; i < inner; ++i) out[i] = in[at + i * stride];
+      for (int d = rank - 2; d >= 0; --d) {
+        const auto k = static_cast<size_t>(d);
+        at += rows.strides[k];
+        if (++index[k] < rows.shape[d]) break;
+        at -= rows.strides[k] * rows.shape[d];
+        index[k] = 0;
+      }
+    }
+  }
+}
+
+struct Sixteen {
+  uint64_t half[2];
+};
+
+template <typename T>
+void CopyAs(const StridedRows& rows, int64_t count, const std::byte* from,
+            std::byte* to) {
+  CopyRows(rows, count, reinterpret_cast<const T*>(from),
+           reinterpret_cast<T*>(to));
+}
+
+}  // namespace
+
+void CopyStridedRows(const StridedRows& rows, int64_t count,
+                     const std::byte* from, std::byte* to) {
+  if (rows.shape.num_elements() == 0) return;
+  switch (DTypeSize(rows.dtype)) {
+    case 1:
+      return CopyAs<uint8_t>(rows, count, from, to);
+    case 2:
+      return CopyAs<uint16_t>(rows, count, from, to);
+    case 4:
+      return CopyAs<uint32_t>(rows, count, from, to);
+    case 8:
+      return CopyAs<uint64_t>(rows, count, from, to);
+    default:
+      return CopyAs<Sixteen>(rows, count, from, to);
+  }
+}
+
+}  // namespace rill::transforms_internal

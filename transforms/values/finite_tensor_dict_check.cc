@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/values/finite_tensor_dict_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kName = "FiniteTensorDictCheck";
+// Stands between the root's leaves and those below next; the calls know it by
+// its dtype.
+constexpr absl::string_view kBoundary = "next/done";
+
+bool IsFinite(float x) { return std::isfinite(x); }
+bool IsFinite(double x) { return std::isfinite(x); }
+bool IsFinite(Float16 x) { return (x.bits & 0x7c00) != 0x7c00; }
+bool IsFinite(BFloat16 x) { return (x.bits & 0x7f80) != 0x7f80; }
+
+// `count` where all are finite. A block at a time, without a branch a value.
+template <typename T>
+int64_t FirstNotFinite(const T* values, int64_t count) {
+  constexpr int64_t kBlock = 256;
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, count);
+    bool all_finite = true;
+    for (int64_t i = begin; i < end; ++i) {
+      all_finite = all_finite & IsFinite(values[i]);
+    }
+    for (int64_t i = begin; i < end && !all_finite; ++i) {
+      if (!IsFinite(values[i])) return i;
+    }
+  }
+  return count;
+}
+
+int64_t FirstNotFinite(DType dtype, const std::byte* data, int64_t count) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return FirstNotFinite(reinterpret_cast<const Float16*>(data), count);
+    case DType::kBFloat16:
+      return FirstNotFinite(reinterpret_cast<const BFloat16*>(data), count);
+    case DType::kFloat32:
+      return FirstNotFinite(reinterpret_cast<const float*>(data), count);
+    case DType::kFloat64:
+      return FirstNotFinite(reinterpret_cast<const double*>(data), count);
+    default:
+      return count;
+  }
+}
+
+absl::Status NotFinite(absl::string_view leaf, int64_t element,
+                       const Shape& shape) {
+  std::vector<int64_t> index(static_cast<size_t>(shape.rank()));
+  for (size_t d = index.size(); d-- > 0;) {
+    const int64_t size = shape[static_cast<int>(d)];
+    index[d] = element % size;
+    element /= size;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(kName, ": ", leaf, ": got NaN or an infinity at [",
+                   absl::StrJoin(index, ", "), "], want finite values"));
+}
+
+// Some rows of leaf `place` of a side of steps.
+absl::Status CheckRows(absl::string_view side, size_t place,
+                       const BoundLeaf& leaf, int64_t first, int64_t rows) {
+  const int64_t width = leaf.shape.num_elements();
+  const int64_t found =
+      FirstNotFinite(leaf.dtype, leaf.data + first * leaf.width, rows * width);
+  if (found == rows * width) return absl::OkStatus();
+  return NotFinite(
+      absl::StrCat("leaf ", place, " of floating point ", side, ", ",
+                   DTypeName(leaf.dtype), leaf.shape.ToString()),
+      first * width + found, Shape({leaf.rows}).Concat(leaf.shape));
+}
+
+size_t CountRoots(absl::Span<const BoundLeaf> leaves) {
+  size_t end = 0;
+  while (leaves[end].dtype != DType::kBool) ++end;
+  return end;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FiniteTensorDictCheck>>
+FiniteTensorDictCheck::Create() {
+  return std::make_unique<FiniteTensorDictCheck>();
+}
+
+absl::Status FiniteTensorDictCheck::Forward(TensorDict* batch,
+                                            TensorDict* /*state*/) const {
+  for (const std::string& key : batch->LeafKeys()) {
+    if (!IsFloatingPoint(batch->Find(key)->dtype())) continue;
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                          transforms_internal::ReadLeaf(kName, key, *batch));
+    const int64_t found =
+        FirstNotFinite(leaf.dtype(), leaf.raw_data(), leaf.num_elements());
+    if (found == leaf.num_elements()) continue;
+    return NotFinite(absl::StrCat("\"", key, "\""), found, leaf.shape());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepPlan> FiniteTensorDictCheck::PlanSteps(
+    const TensorDictSpec& step) const {
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
+      "FiniteTensorDictCheck::PlanSteps", kBoundary, step));
+  StepPlan plan = {.spec = step};
+  const auto add = [&](bool is_next) {
+    for (const auto& [key, leaf] : step.leaves()) {
+      if (!IsFloatingPoint(leaf.dtype) || key == "action" ||
+          absl::StartsWith(key, "next/") != is_next) {
+        continue;
+      }
+      plan.leaves.push_back(
+          {.key = key, .dtype = leaf.dtype, .shape = leaf.shape});
+    }
+  };
+  add(/*is_next=*/false);
+  plan.leaves.push_back(
+      {.key = std::string(kBoundary), .dtype = DType::kBool, .shape = {1}});
+  add(/*is_next=*/true);
+  return plan;
+}
+
+absl::Status FiniteTensorDictCheck::OnReset(absl::Span<const uint8_t> mask,
+                                            Leaves leaves,
+                                            TensorDict* /*state*/) const {
+  for (size_t i = 0; i < CountRoots(leaves); ++i) {
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      if (mask[lane] == 0) continue;
+      RILL_RETURN_IF_ERROR(CheckRows("at the root", i, leaves[i],
+                                     static_cast<int64_t>(lane), 1));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FiniteTensorDictCheck::OnStep(Leaves leaves,
+                                           TensorDict* /*state*/) const {
+  const size_t first = CountRoots(leaves) + 1;
+  for (size_t i = first; i < leaves.size(); ++i) {
+    RILL_RETURN_IF_ERROR(
+        CheckRows("below next", i - first, leaves[i], 0, leaves[i].rows));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill

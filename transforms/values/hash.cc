@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/values/hash.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/transforms/values/sip_hash.h"
+
+namespace rill {
+namespace {
+
+class HashMap final : public RowMap {
+ public:
+  HashMap(uint64_t seed, DType dtype) : seed_(seed), dtype_(dtype) {}
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& /*leaf*/) const override {
+    return LeafSpec::Unbounded(dtype_, {dtype_ == DType::kUInt8 ? 8 : 1});
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const auto width =
+        static_cast<size_t>(shape.num_elements() * DTypeSize(dtype));
+    for (int64_t i = 0; i < count; ++i, from += width, to += 8) {
+      const uint64_t hash = transforms_internal::SipHash(
+          seed_, 0, absl::MakeConstSpan(from, width));
+      std::memcpy(to, &hash, sizeof(hash));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const uint64_t seed_;
+  const DType dtype_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Hash>> Hash::Create(const Options& options) {
+  if (options.dtype != DType::kInt64 && options.dtype != DType::kUInt8) {
+    return absl::InvalidArgumentError(absl::StrCat("Hash::Create: dtype: got ",
+                                                   DTypeName(options.dtype),
+                                                   ", want int64 or uint8"));
+  }
+  Rows rows = {.map = std::make_shared<HashMap>(options.seed, options.dtype),
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys};
+  RILL_RETURN_IF_ERROR(CheckRows("Hash::Create", rows));
+  return absl::WrapUnique(new Hash(options, std::move(rows)));
+}
+
+Hash::Hash(const Options& options, Rows rows)
+    : RowwiseTransform(std::move(rows)),
+      seed_(options.seed),
+      dtype_(options.dtype) {}
+
+OptionValues Hash::option_values() const {
+  return OptionValues()
+      .Texts("in_keys", rows().in_keys)
+      .Texts("out_keys", rows().out_keys)
+      .Unsigned("seed", seed_)
+      .Choice("dtype", DTypeName(dtype_));
+}
+
+}  // namespace rill

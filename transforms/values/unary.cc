@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/values/unary.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+
+namespace rill {
+namespace {
+
+// BoundLeaf has no form for bytes that are only read.
+BoundLeaf Bound(const LeafSpec& leaf, int64_t rows, const std::byte* data) {
+  const int64_t width = leaf.shape.num_elements() * DTypeSize(leaf.dtype);
+  return {.data = const_cast<std::byte*>(data),
+          .strides = {width, width},
+          .width = width,
+          .dtype = leaf.dtype,
+          .rows = rows,
+          .shape = leaf.shape};
+}
+
+class FunctionMap final : public RowMap {
+ public:
+  FunctionMap(Unary::Function fn, Unary::SpecFunction spec_fn)
+      : fn_(std::move(fn)), spec_fn_(std::move(spec_fn)) {}
+
+  absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    if (spec_fn_ != nullptr) return spec_fn_(leaf);
+    return LeafSpec::Unbounded(leaf.dtype, leaf.shape);
+  }
+
+  absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
+                       const std::byte* from, std::byte* to) const override {
+    const LeafSpec before = LeafSpec::Unbounded(dtype, shape);
+    RILL_ASSIGN_OR_RETURN(const LeafSpec after, MapSpec(before));
+    BoundLeaf result = Bound(after, count, to);
+    result.is_writable = true;
+    return fn_(Bound(before, count, from), result);
+  }
+
+ private:
+  const Unary::Function fn_;
+  const Unary::SpecFunction spec_fn_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Unary>> Unary::Create(Options options) {
+  constexpr absl::string_view kCaller = "Unary::Create";
+  if (options.fn == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCaller, ": fn: got none, want a function of rows"));
+  }
+  if ((options.inv_fn == nullptr) != options.in_keys_inv.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCaller, ": inv_fn: got ", options.inv_fn == nullptr ? "none" : "one",
+        ", want a function where there are in_keys_inv, and only there"));
+  }
+  Rows rows = {.map = std::make_shared<FunctionMap>(std::move(options.fn),
+                                                    std::move(options.spec_fn)),
+               .in_keys = std::move(options.in_keys),
+               .out_keys = std::move(options.out_keys)};
+  if (options.inv_fn != nullptr) {
+    rows.inverse = std::make_shared<FunctionMap>(
+        std::move(options.inv_fn), std::move(options.inv_spec_fn));
+    rows.in_keys_inv = std::move(options.in_keys_inv);
+  }
+  RILL_RETURN_IF_ERROR(CheckRows(kCaller, rows));
+  return absl::WrapUnique(new Unary(std::move(rows)));
+}
+
+OptionValues Unary::option_values() const {
+  return OptionValues()
+      .Texts("in_keys", rows().in_keys)
+      .Texts("out_keys", rows().out_keys)
+      .Texts("in_keys_inv", rows().in_keys_inv)
+      .Function("fn", true)
+      .Function("inv_fn", rows().inverse != nullptr);
+}
+
+}  // namespace rill

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/values/value_clips.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/transforms/rows/row_steps.h"
+
+namespace rill {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+absl::Status CheckBound(absl::string_view option, std::optional<double> bound) {
+  // One that float32 rounds to infinity is none.
+  if (!bound.has_value() || std::isfinite(static_cast<float>(*bound))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, ": got ", *bound,
+                   ", want a finite float32, or none for no bound"));
+}
+
+absl::StatusOr<std::shared_ptr<const RowMap>> MakeClip(
+    absl::string_view low_option, std::optional<double> low,
+    absl::string_view high_option, std::optional<double> high) {
+  RILL_RETURN_IF_ERROR(CheckBound(low_option, low));
+  RILL_RETURN_IF_ERROR(CheckBound(high_option, high));
+  if (!low.has_value() && !high.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(low_option, " and ", high_option,
+                     ": got none, want at least one of them"));
+  }
+  if (low > high && high.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(low_option, " and ", high_option, ": got ", *low, " and ",
+                     *high, ", want the first to be no more"));
+  }
+  return MakeRowStep({.kind = RowStep::Kind::kClip,
+                      .low = low.value_or(-kInfinity),
+                      .high = high.value_or(kInfinity)});
+}
+
+OptionValues BoundsAndKeys(absl::string_view low_option,
+                           absl::string_view high_option,
+                           const RowwiseTransform::Rows& rows) {
+  const RowStep& step = rows.map->steps()[0];
+  OptionValues values;
+  const auto add = [&](absl::string_view option, double bound) {
+    std::isinf(bound) ? values.None(option) : values.Double(option, bound);
+  };
+  add(low_option, step.low);
+  add(high_option, step.high);
+  return values.Texts("in_keys", rows.in_keys).Texts("out_keys", rows.out_keys);
+}
+
+}  // namespace
+
+// --- Clip --------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<Clip>> Clip::Create(const Options& options) {
+  constexpr absl::string_view kCaller = "Clip::Create";
+  auto map = MakeClip("low", options.low, "high", options.high);
+  RILL_RETURN_IF_ERROR(map.status()) << "in " << kCaller;
+  Rows rows = {.map = *map,
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys,
+               .inverse = *map,
+               .in_keys_inv = options.in_keys_inv};
+  RILL_RETURN_IF_ERROR(CheckRows(kCaller, rows));
+  return absl::WrapUnique(new Clip(std::move(rows)));
+}
+
+OptionValues Clip::option_values() const {
+  return BoundsAndKeys("low", "high", rows())
+      .Texts("in_keys_inv", rows().in_keys_inv);
+}
+
+// --- Rewards -----------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<RewardClipping>> RewardClipping::Create(
+    const Options& options) {
+  constexpr absl::string_view kCaller = "RewardClipping::Create";
+  auto map =
+      MakeClip("clamp_min", options.clamp_min, "clamp_max", options.clamp_max);
+  RILL_RETURN_IF_ERROR(map.status()) << "in " << kCaller;
+  Rows rows = {.map = *std::move(map),
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys};
+  RILL_RETURN_IF_ERROR(CheckRows(kCaller, rows));
+  return absl::WrapUnique(new RewardClipping(std::move(rows)));
+}
+
+OptionValues RewardClipping::option_values() const {
+  return BoundsAndKeys("clamp_min", "clamp_max", rows());
+}
+
+absl::StatusOr<std::unique_ptr<BinarizeReward>> BinarizeReward::Create(
+    const Options& options) {
+  RILL_ASSIGN_OR_RETURN(auto map,
+                        MakeRowStep({.kind = RowStep::Kind::kIsPositive}));
+  Rows rows = {.map = std::move(map),
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys};
+  RILL_RETURN_IF_ERROR(CheckRows("BinarizeReward::Create", rows));
+  return absl::WrapUnique(new BinarizeReward(std::move(rows)));
+}
+
+OptionValues BinarizeReward::option_values() const {
+  return OptionValues()
+      .Texts("in_keys", rows().in_keys)
+      .Texts("out_keys", rows().out_keys);
+}
+
+// --- Sign --------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<Sign>> Sign::Create(const Options& options) {
+  RILL_ASSIGN_OR_RETURN(auto map, MakeRowStep({.kind = RowStep::Kind::kSign}));
+  Rows rows = {.map = map,
+               .in_keys = options.in_keys,
+               .out_keys = options.out_keys,
+               .inverse = map,
+               .in_keys_inv = options.in_keys_inv};
+  RILL_RETURN_IF_ERROR(CheckRows("Sign::Create", rows));
+  return absl::WrapUnique(new Sign(std::move(rows)));
+}
+
+OptionValues Sign::option_values() const {
+  return OptionValues()
+      .Texts("in_keys", rows().in_keys)
+      .Texts("out_keys", rows().out_keys)
+      .Texts("in_keys_inv", rows().in_keys_inv);
+}
+
+}  // namespace rill

@@ -23,7 +23,7 @@ int64_t RowBytes(const LeafSpec& leaf) {
 
 // More than a core's caches hold: nothing of it is there when it is read.
 bool IsPastCaches(const BoundLeaf& leaf) {
-  return leaf.rows * leaf.width >= int64_t{4} << 20;
+  return leaf.rows * leaf.width >= int64_t{16} << 20;
 }
 
 absl::Status Named(absl::string_view key, const absl::Status& status) {

@@ -14,6 +14,7 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/shape.h"
+#include "rill/transforms/rows/row_pipeline.h"
 
 namespace rill::replay_internal {
 namespace {
@@ -42,69 +43,50 @@ absl::Status CheckPlan(const SamplePlan& plan) {
 }
 
 // Rows of a part of a plan are to be in the second cache when they are mapped.
-constexpr int64_t kPartBytes = 128 << 10;
+constexpr int64_t kPartBytes = 256 << 10;
 
-// Takes a plan apart, some draws after others.
-class PlanPart {
- public:
-  explicit PlanPart(const SamplePlan& plan)
-      : plan_(plan), context_rows_(plan.context.size()) {}
+int64_t FirstOf(const std::vector<int64_t>& segments, int64_t draw) {
+  return std::lower_bound(segments.begin(), segments.end(), draw) -
+         segments.begin();
+}
 
-  // The next draws, up to `end`, as a plan of their own.
-  void Take(int64_t end, SamplePlan* part) {
-    part->Clear();
-    part->draws.assign(plan_.draws.begin() + draw_, plan_.draws.begin() + end);
-    first_row_ = rows_;
-    if (plan_.rows.empty()) {
-      rows_ = end;
-    } else {
-      rows_ = EndOf(plan_.segments, rows_, end);
-      Copy(plan_.rows, first_row_, rows_, &part->rows);
-      Copy(plan_.generations, first_row_, rows_, &part->generations);
-      Copy(plan_.mask, first_row_, rows_, &part->mask);
-      CopySegments(plan_.segments, first_row_, rows_, &part->segments);
-    }
-    part->context.resize(plan_.context.size());
-    for (size_t i = 0; i < plan_.context.size(); ++i) {
-      const SamplePlan::Context& from = plan_.context[i];
-      SamplePlan::Context& to = part->context[i];
-      const int64_t first = context_rows_[i];
-      const int64_t last = EndOf(from.segments, first, end);
-      Copy(from.rows, first, last, &to.rows);
-      Copy(from.mask, first, last, &to.mask);
-      CopySegments(from.segments, first, last, &to.segments);
-      context_rows_[i] = last;
-    }
-    draw_ = end;
+template <typename T>
+void CopyPart(const std::vector<T>& from, int64_t first, int64_t last,
+              std::vector<T>* to) {
+  to->clear();
+  if (!from.empty()) to->assign(from.begin() + first, from.begin() + last);
+}
+
+void CopySegments(const std::vector<int64_t>& from, int64_t first, int64_t last,
+                  int64_t begin, std::vector<int64_t>* to) {
+  CopyPart(from, first, last, to);
+  for (int64_t& segment : *to) segment -= begin;
+}
+
+// Draws [begin, end) of a plan as a plan of their own. Gives back the place of
+// its first row in the whole.
+int64_t TakePart(const SamplePlan& plan, int64_t begin, int64_t end,
+                 SamplePlan* part) {
+  CopyPart(plan.draws, begin, end, &part->draws);
+  const bool has_rows = !plan.rows.empty();
+  const int64_t first = has_rows ? FirstOf(plan.segments, begin) : begin;
+  const int64_t last = has_rows ? FirstOf(plan.segments, end) : end;
+  CopyPart(plan.rows, first, last, &part->rows);
+  CopyPart(plan.generations, first, last, &part->generations);
+  CopyPart(plan.mask, first, last, &part->mask);
+  CopySegments(plan.segments, first, last, begin, &part->segments);
+  part->context.resize(plan.context.size());
+  for (size_t i = 0; i < plan.context.size(); ++i) {
+    const SamplePlan::Context& from = plan.context[i];
+    SamplePlan::Context& to = part->context[i];
+    const int64_t head = FirstOf(from.segments, begin);
+    const int64_t tail = FirstOf(from.segments, end);
+    CopyPart(from.rows, head, tail, &to.rows);
+    CopyPart(from.mask, head, tail, &to.mask);
+    CopySegments(from.segments, head, tail, begin, &to.segments);
   }
-
-  // Of the part that was taken last, in the whole plan.
-  int64_t first_row() const { return first_row_; }
-
- private:
-  static int64_t EndOf(const std::vector<int64_t>& segments, int64_t from,
-                       int64_t end) {
-    return std::lower_bound(segments.begin() + from, segments.end(), end) -
-           segments.begin();
-  }
-  template <typename T>
-  static void Copy(const std::vector<T>& from, int64_t first, int64_t last,
-                   std::vector<T>* to) {
-    if (from.empty()) return;
-    to->assign(from.begin() + first, from.begin() + last);
-  }
-  void CopySegments(const std::vector<int64_t>& from, int64_t first,
-                    int64_t last, std::vector<int64_t>* to) const {
-    Copy(from, first, last, to);
-    for (int64_t& segment : *to) segment -= draw_;
-  }
-
-  const SamplePlan& plan_;
-  int64_t draw_ = 0;
-  int64_t rows_ = 0;
-  int64_t first_row_ = 0;
-  std::vector<int64_t> context_rows_;
-};
+  return first;
+}
 
 }  // namespace
 
@@ -344,18 +326,25 @@ absl::Status SampleReader::ReadFused(const Storage& storage,
                                      absl::Span<const Slot> slots,
                                      const SamplePlan& plan) {
   const auto places = batch_.leaves().first(num_rows_leaves_);
-  if (options_.unit == nullptr) return fused_->Read(storage, slots, places);
+  if (options_.unit == nullptr) {
+    RILL_RETURN_IF_ERROR(fused_->Read(storage, slots, places));
+    RowPipeline::EndStreams();
+    return absl::OkStatus();
+  }
   const auto draws = static_cast<int64_t>(plan.draws.size());
   const auto rows = static_cast<int64_t>(slots.size());
   const int64_t draw_bytes = part_bytes_ * (rows / std::max<int64_t>(1, draws));
   const int64_t step =
       std::max<int64_t>(1, kPartBytes / std::max<int64_t>(1, draw_bytes));
-  PlanPart part(plan);
   for (int64_t draw = 0; draw < draws; draw += step) {
-    part.Take(std::min(draw + step, draws), &part_plan_);
+    // The last part repeats some draws, so that all have one size and memory.
+    const int64_t begin = std::max<int64_t>(0, std::min(draw, draws - step));
+    const int64_t end = std::min(begin + step, draws);
+    const int64_t first_row = TakePart(plan, begin, end, &part_plan_);
     RILL_RETURN_IF_ERROR(part_->Read(storage, part_plan_, &part_rows_));
-    RILL_RETURN_IF_ERROR(fused_->Map(part_rows_, part.first_row(), places));
+    RILL_RETURN_IF_ERROR(fused_->Map(part_rows_, first_row, places));
   }
+  RowPipeline::EndStreams();
   return absl::OkStatus();
 }
 

@@ -11,8 +11,10 @@
 namespace rill {
 namespace {
 
-// Two blocks and what the maps hold fit a first cache of 32 KiB.
-constexpr int64_t kBlockBytes = 12 << 10;
+// What lies between two maps is in a first cache of 32 KiB; rows that are
+// gathered are in the second one, and enough for the gather to read ahead.
+constexpr int64_t kPieceBytes = 12 << 10;
+constexpr int64_t kBlockBytes = 64 << 10;
 
 int64_t PieceBytes(const LeafSpec& leaf, bool is_element) {
   return DTypeSize(leaf.dtype) * (is_element ? 1 : leaf.shape.num_elements());
@@ -44,9 +46,8 @@ absl::StatusOr<RowPipeline> RowPipeline::Create(
   pipeline.to_bytes_ = PieceBytes(leaf, is_flat);
   pipeline.spec_ = std::move(leaf);
   const int64_t row_bytes = PieceBytes(from, false);
-  pipeline.step_ = NumIn(kBlockBytes, widest);
-  pipeline.block_rows_ =
-      is_flat ? NumIn(kBlockBytes, row_bytes) : pipeline.step_;
+  pipeline.step_ = NumIn(kPieceBytes, widest);
+  pipeline.block_rows_ = NumIn(kBlockBytes, row_bytes);
   RILL_ASSIGN_OR_RETURN(
       pipeline.block_,
       Tensor::Empty(DType::kUInt8, {pipeline.block_rows_ * row_bytes}));
@@ -67,6 +68,8 @@ absl::Status RowPipeline::Run(int64_t count, const std::byte* from,
   }
   return absl::OkStatus();
 }
+
+void RowPipeline::EndStreams() { transforms_internal::EndStreams(); }
 
 absl::Status RowPipeline::RunPiece(int64_t count, const std::byte* from,
                                    std::byte* to, bool is_streamed) const {

@@ -43,6 +43,7 @@ class RowPipeline {
   // read that, EndStreams is to be called.
   absl::Status Run(int64_t count, const std::byte* from, std::byte* to,
                    bool is_streamed = false) const;
+  static void EndStreams();
 
  private:
   struct Stage {

@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "gtest/gtest.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/transforms/batch_transform.h"
 
@@ -16,6 +18,8 @@ struct TransformUnderTest {
   // A fresh one; all are equal.
   std::function<std::unique_ptr<BatchTransform>()> make;
   TensorDictSpec batch_spec;  // Of the batches for Forward and Inverse.
+  // Of batches that it takes, beside [n]: some rows, two dimensions, no rows.
+  std::vector<Shape> shapes = {{5}, {2, 3}, {0}};
 };
 
 // The behaviour that transforms/batch_transform.h promises.
@@ -27,6 +31,7 @@ class TransformConformanceTest
     return under_test_.make();
   }
   const TensorDictSpec& batch_spec() const { return under_test_.batch_spec; }
+  const std::vector<Shape>& shapes() const { return under_test_.shapes; }
 
  private:
   TransformUnderTest under_test_;

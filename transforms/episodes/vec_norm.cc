@@ -19,51 +19,23 @@
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
-#include "rill/tensordict/layout_difference.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/spec.h"
 #include "rill/transforms/episodes/vec_norm_kernels.h"
+#include "rill/transforms/episodes/vec_norm_statistics.h"
 #include "rill/transforms/leaves.h"
 
 namespace rill {
 namespace {
+
+using transforms_internal::VecNormElement;
+using transforms_internal::VecNormStatistics;
 
 // Columns that are worked on at once, on the stack. Rows of up to kNarrow
 // elements are looked at in groups, so that vectors are full.
 constexpr int64_t kColumns = 512;
 constexpr int64_t kNarrow = 64;
 constexpr int64_t kGroup = 8;
-
-struct Moments {
-  double weight = 0;
-  double mean = 0;
-  double squares = 0;  // The sum of squared deviations.
-};
-
-Moments Merge(const Moments& a, const Moments& b) {
-  if (a.weight == 0) return b;
-  if (b.weight == 0) return a;
-  const double weight = a.weight + b.weight;
-  const double delta = a.mean - b.mean;
-  return {.weight = weight,
-          .mean = (a.weight * a.mean + b.weight * b.mean) / weight,
-          .squares = a.squares + b.squares +
-                     delta * delta * (a.weight * b.weight / weight)};
-}
-
-// The statistics of one leaf, [1 + 2 n].
-struct Statistics {
-  explicit Statistics(const Tensor& tensor)
-      : numbers(tensor.data<double>()), n((tensor.num_elements() - 1) / 2) {}
-
-  double& weight() const { return numbers[0]; }
-  double& mean(int64_t i) const { return numbers[1 + i]; }
-  double& squares(int64_t i) const { return numbers[1 + n + i]; }
-  Moments At(int64_t i) const { return {weight(), mean(i), squares(i)}; }
-
-  double* numbers;
-  int64_t n;
-};
 
 // Tensors of states that came and went, to be used again.
 class SpareTensors {
@@ -281,10 +253,10 @@ class VecNormTransform final : public StepTransform {
       }
       const bool is_finite =
           from.dtype == DType::kFloat32
-              ? MapRows<float>(from, to, rows, Statistics(*before),
-                               Statistics(after))
-              : MapRows<double>(from, to, rows, Statistics(*before),
-                                Statistics(after));
+              ? MapRows<float>(from, to, rows, VecNormStatistics(*before),
+                               VecNormStatistics(after))
+              : MapRows<double>(from, to, rows, VecNormStatistics(*before),
+                                VecNormStatistics(after));
       if (!is_finite) {
         return absl::InvalidArgumentError(
             absl::StrCat("VecNorm: \"", leaf.in,
@@ -300,7 +272,8 @@ class VecNormTransform final : public StepTransform {
   // False where moments are not finite.
   template <typename T, typename R>
   bool MapRows(const BoundLeaf& from, const BoundLeaf& to, const R& rows,
-               const Statistics& before, const Statistics& after) const {
+               const VecNormStatistics& before,
+               const VecNormStatistics& after) const {
     const T* const in = reinterpret_cast<const T*>(from.data);
     T* const out = reinterpret_cast<T*>(to.data);
     double shift[kColumns];
@@ -346,7 +319,8 @@ class VecNormTransform final : public StepTransform {
   // Means and squares of the columns, without the weight.
   template <typename T, typename R>
   bool Learn(const T* in, const Columns& columns, const R& rows,
-             const Statistics& before, const Statistics& after) const {
+             const VecNormStatistics& before,
+             const VecNormStatistics& after) const {
     double shift[kColumns];
     double sum[kColumns];
     double squares[kColumns];
@@ -374,14 +348,14 @@ class VecNormTransform final : public StepTransform {
     for (int64_t c = 0; c < columns.count; ++c) {
       const int64_t i = columns.begin + c;
       const double mean = sum[c] / n;
-      const Moments own = {
+      const VecNormElement own = {
           .weight = n,
           .mean = shift[c] + mean,
           .squares = std::max(0.0, squares[c] - sum[c] * mean)};
-      Moments old = before.At(i);
+      VecNormElement old = before.At(i);
       old.weight *= options_.decay;
       old.squares *= options_.decay;
-      const Moments merged = Merge(old, own);
+      const VecNormElement merged = Merge(old, own);
       after.mean(i) = merged.mean;
       after.squares(i) = merged.squares;
       is_finite &= std::isfinite(merged.mean) && std::isfinite(merged.squares);
@@ -431,59 +405,6 @@ absl::StatusOr<std::unique_ptr<StepTransform>> VecNorm::Create(
         absl::StrCat(kCreate, ": eps: got ", options.eps, ", want > 0"));
   }
   return std::make_unique<VecNormTransform>(options);
-}
-
-absl::StatusOr<TensorDict> MergeVecNorm(const TensorDict& a,
-                                        const TensorDict& b) {
-  const std::string difference =
-      LayoutDifference(TensorDictSpec::Of(b), TensorDictSpec::Of(a));
-  if (!difference.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("MergeVecNorm: ", difference));
-  }
-  TensorDict merged;
-  for (const std::string& key : a.LeafKeys()) {
-    RILL_RETURN_IF_ERROR(ReadVecNorm(a, key).status()) << "MergeVecNorm";
-    RILL_ASSIGN_OR_RETURN(const Tensor first, a.Find(key)->Contiguous());
-    RILL_ASSIGN_OR_RETURN(const Tensor second, b.Find(key)->Contiguous());
-    RILL_ASSIGN_OR_RETURN(Tensor both, first.Clone());
-    const Statistics of_a(first);
-    const Statistics of_b(second);
-    const Statistics out(both);
-    for (int64_t i = 0; i < out.n; ++i) {
-      const Moments sum = Merge(of_a.At(i), of_b.At(i));
-      out.mean(i) = sum.mean;
-      out.squares(i) = sum.squares;
-    }
-    out.weight() = of_a.weight() + of_b.weight();
-    RILL_RETURN_IF_ERROR(merged.Set(key, std::move(both)));
-  }
-  return merged;
-}
-
-absl::StatusOr<VecNormMoments> ReadVecNorm(const TensorDict& state,
-                                           absl::string_view key) {
-  RILL_ASSIGN_OR_RETURN(const Tensor leaf, transforms_internal::ReadLeaf(
-                                               "ReadVecNorm", key, state));
-  if (leaf.dtype() != DType::kFloat64 || leaf.rank() != 1 ||
-      leaf.num_elements() % 2 != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ReadVecNorm: \"", key, "\": got ", DTypeName(leaf.dtype()),
-        leaf.shape().ToString(), ", want float64[1 + 2 n], a VecNorm's state"));
-  }
-  const Statistics statistics(leaf);
-  VecNormMoments moments = {.count = statistics.weight()};
-  RILL_ASSIGN_OR_RETURN(moments.loc,
-                        Tensor::Zeros(DType::kFloat64, {statistics.n}));
-  RILL_ASSIGN_OR_RETURN(moments.scale,
-                        Tensor::Zeros(DType::kFloat64, {statistics.n}));
-  if (moments.count == 0) return moments;
-  for (int64_t i = 0; i < statistics.n; ++i) {
-    moments.loc.data<double>()[i] = statistics.mean(i);
-    moments.scale.data<double>()[i] =
-        std::sqrt(statistics.squares(i) / moments.count);
-  }
-  return moments;
 }
 
 }  // namespace rill

@@ -149,16 +149,20 @@ struct RewardToGo {
   }
 };
 
-// From the last of `n` steps to the first; x_t ends up in add[t].
+// From the last of `n` steps to the first; x_t ends up in add[t]. Without
+// branches: where a trajectory ends is not to be foreseen.
 template <int kCount>
 void Follow(int64_t n, const double* carry, double* add, double* carried) {
+  const hn::CappedTag<double, 1> one;
   double x[kCount];
   for (int k = 0; k < kCount; ++k) x[k] = carried[k];
   for (int64_t t = n; t-- > 0;) {
 #pragma GCC unroll 8
     for (int k = 0; k < kCount; ++k) {
-      const double weight = carry[k * kPitch + t];
-      x[k] = add[k * kPitch + t] + (weight != 0 ? weight * x[k] : 0);
+      const auto weight = hn::LoadU(one, carry + k * kPitch + t);
+      const auto rest = hn::IfThenElseZero(hn::Ne(weight, hn::Zero(one)),
+                                           hn::Mul(weight, hn::Set(one, x[k])));
+      x[k] = hn::GetLane(hn::Add(hn::LoadU(one, add + k * kPitch + t), rest));
       add[k * kPitch + t] = x[k];
     }
   }

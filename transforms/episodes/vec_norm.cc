@@ -28,7 +28,6 @@
 namespace rill {
 namespace {
 
-using transforms_internal::VecNormElement;
 using transforms_internal::VecNormStatistics;
 
 // Columns that are worked on at once, on the stack. Rows of up to kNarrow
@@ -92,16 +91,19 @@ struct Columns {
   int64_t count = 0;
   int64_t group = 1;  // Rows that make one of the kernels' rows.
 
-  // Copies numbers of the columns for the further rows of a group.
+  // Copies numbers of the columns for the further rows of a group. So few that
+  // a call of memcpy would take longer.
   void Repeat(double* numbers) const {
-    for (int64_t i = 1; i < group; ++i) {
-      std::copy_n(numbers, count, numbers + i * count);
+    for (int64_t i = count; i < group * count; ++i) {
+      numbers[i] = numbers[i - count];
     }
   }
-  // And back.
+  // And adds them up again.
   void Fold(double* numbers) const {
-    for (int64_t i = count; i < group * count; ++i) {
-      numbers[i % count] += numbers[i];
+    for (int64_t row = group; --row > 0;) {
+      for (int64_t c = 0; c < count; ++c) {
+        numbers[(row - 1) * count + c] += numbers[row * count + c];
+      }
     }
   }
   // Calls `kernel` with the first element, rows, pitch and columns of parts
@@ -277,7 +279,7 @@ class VecNormTransform final : public StepTransform {
     const T* const in = reinterpret_cast<const T*>(from.data);
     T* const out = reinterpret_cast<T*>(to.data);
     double shift[kColumns];
-    double sum[kColumns];
+    double factor[kColumns];
     Columns columns = {.width = before.n};
     if (columns.width > 0 && columns.width <= kNarrow) {
       columns.group = kGroup / std::gcd(kGroup, columns.width);
@@ -285,6 +287,7 @@ class VecNormTransform final : public StepTransform {
     const double weight = options_.frozen ? before.weight()
                                           : options_.decay * before.weight() +
                                                 static_cast<double>(rows.count);
+    const double per_weight = 1 / weight;
     bool is_finite = true;
     for (; columns.begin < columns.width; columns.begin += columns.count) {
       columns.count = std::min(kColumns, columns.width - columns.begin);
@@ -295,16 +298,16 @@ class VecNormTransform final : public StepTransform {
       for (int64_t c = 0; c < columns.count; ++c) {
         const int64_t i = columns.begin + c;
         shift[c] = is_known ? after.mean(i) : 0;
-        sum[c] = is_known ? Factor(weight, after.squares(i)) : 1;
+        factor[c] = is_known ? Factor(per_weight * after.squares(i)) : 1;
       }
       columns.Repeat(shift);
-      columns.Repeat(sum);
+      columns.Repeat(factor);
       rows.for_runs([&](int64_t begin, int64_t count) {
         columns.Split(
             begin, count,
             [&](int64_t first, int64_t parts, int64_t pitch, int64_t width) {
               transforms_internal::ShiftThenScale(
-                  in + first, parts, pitch, width, shift, sum, out + first);
+                  in + first, parts, pitch, width, shift, factor, out + first);
             });
       });
     }
@@ -312,8 +315,8 @@ class VecNormTransform final : public StepTransform {
     return is_finite;
   }
 
-  double Factor(double weight, double squares) const {
-    return 1 / std::max(options_.eps, std::sqrt(squares / weight));
+  double Factor(double variance) const {
+    return 1 / std::max(options_.eps, std::sqrt(variance));
   }
 
   // Means and squares of the columns, without the weight.
@@ -344,21 +347,20 @@ class VecNormTransform final : public StepTransform {
     columns.Fold(sum);
     columns.Fold(squares);
     const double n = static_cast<double>(rows.count);
+    const double old = options_.decay * before.weight();
+    const double take = n / (old + n);
+    const double per_row = 1 / n;
     bool is_finite = true;
     for (int64_t c = 0; c < columns.count; ++c) {
       const int64_t i = columns.begin + c;
-      const double mean = sum[c] / n;
-      const VecNormElement own = {
-          .weight = n,
-          .mean = shift[c] + mean,
-          .squares = std::max(0.0, squares[c] - sum[c] * mean)};
-      VecNormElement old = before.At(i);
-      old.weight *= options_.decay;
-      old.squares *= options_.decay;
-      const VecNormElement merged = Merge(old, own);
-      after.mean(i) = merged.mean;
-      after.squares(i) = merged.squares;
-      is_finite &= std::isfinite(merged.mean) && std::isfinite(merged.squares);
+      // From the shift to the rows' mean; with nothing before, `old` is 0.
+      const double delta = sum[c] * per_row;
+      const double own = std::max(0.0, squares[c] - sum[c] * delta);
+      after.mean(i) = shift[c] + take * delta;
+      after.squares(i) =
+          options_.decay * before.squares(i) + own + delta * delta * old * take;
+      is_finite &=
+          std::isfinite(after.mean(i)) && std::isfinite(after.squares(i));
     }
     return is_finite;
   }

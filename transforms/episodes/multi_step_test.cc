@@ -112,6 +112,19 @@ TEST(MultiStepTest, T4_FlagsAreThoseOfTheWindow) {
               IsOkAndHolds(ElementsAre(false, false, false, true, true)));
 }
 
+TEST(MultiStepTest, ATerminatedStepEndsAWindowThoughItIsNotDone) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto multi_step,
+      MultiStep::Create({.n_steps = 3, .gamma = 1, .rows = RowSpec()}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, multi_step->InitialState());
+  TensorDict batch = FiveSteps();
+  RILL_ASSERT_OK(
+      batch.Set("next/done", *Tensor::From<bool>({0, 0, 0, 0, 1}, {5, 1})));
+  RILL_ASSERT_OK(multi_step->Inverse(&batch, &state));
+  EXPECT_THAT(batch.Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(6, 5, 3, 9, 5)));
+}
+
 TEST(MultiStepTest, ARowIsHeldUntilItsWindowIsWholeOrItsTrajectoryEnds) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto multi_step,

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -63,6 +65,7 @@ TEST(RandomCropTest, EachLineIsCutAtAPlaceOfItsOwn) {
                             RandomCropTensorDict::Create({.sub_seq_len = 3}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, crop->InitialState());
   std::set<int64_t> starts;
+  bool differ = false;
   for (int i = 0; i < 20; ++i) {
     TensorDict batch = Numbered({4, 5});
     RILL_ASSERT_OK(batch.SetDimNames({"lane", "time"}));
@@ -76,9 +79,25 @@ TEST(RandomCropTest, EachLineIsCutAtAPlaceOfItsOwn) {
                   ElementsAre(lane * 5 + start, lane * 5 + start + 1,
                               lane * 5 + start + 2));
       starts.insert(start);
+      differ |= start != x[0];
     }
   }
   EXPECT_THAT(starts, ElementsAre(0, 1, 2));
+  EXPECT_TRUE(differ);
+}
+
+TEST(RandomCropTest, ValuesOfRowsGoAlong) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto crop,
+                            RandomCropTensorDict::Create({.sub_seq_len = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, crop->InitialState());
+  TensorDict batch = Numbered({3});
+  RILL_ASSERT_OK(batch.Set(
+      "name", *NonTensorStack::Create({3}, {"\"0\"", "\"1\"", "\"2\""})));
+  RILL_ASSERT_OK(crop->Forward(&batch, &state));
+  RILL_ASSERT_OK_AND_ASSIGN(const NonTensorStack names,
+                            batch.GetNonTensorStack("name"));
+  const int64_t row = batch.Find("x")->data<int64_t>()[0];
+  EXPECT_THAT(names.values(), ElementsAre(absl::StrCat("\"", row, "\"")));
 }
 
 TEST(RandomCropTest, AnyDimensionAndWidthOfRowsIsCut) {
@@ -115,6 +134,8 @@ TEST(RandomCropTest, CropsAreAFunctionOfSeedAndNumberOfTheBatch) {
     return seen;
   };
   EXPECT_EQ(run(1), run(1));
+  const std::vector<int64_t> seen = run(1);
+  EXPECT_GT(std::set<int64_t>(seen.begin(), seen.end()).size(), 1);
   EXPECT_NE(run(1), run(2));
 }
 

@@ -123,6 +123,7 @@ class VecNormTransform final : public StepTransform {
   explicit VecNormTransform(const VecNorm::Options& options)
       : options_(options) {
     for (size_t i = 0; i < options.in_keys.size(); ++i) {
+      state_shapes_.push_back({1 + 2 * options.shapes[i].num_elements()});
       AddStepLeaf(i, "");
       if (!absl::StartsWith(options.in_keys[i], "next/")) {
         AddStepLeaf(i, "next/");
@@ -148,7 +149,7 @@ class VecNormTransform final : public StepTransform {
     TensorDict state;
     for (size_t i = 0; i < options_.in_keys.size(); ++i) {
       RILL_ASSIGN_OR_RETURN(Tensor zeros,
-                            Tensor::Zeros(DType::kFloat64, StateShape(i)));
+                            Tensor::Zeros(DType::kFloat64, state_shapes_[i]));
       RILL_RETURN_IF_ERROR(state.Set(options_.in_keys[i], std::move(zeros)));
     }
     return state;
@@ -228,10 +229,6 @@ class VecNormTransform final : public StepTransform {
          .is_next = !prefix.empty() || absl::StartsWith(in, "next/")});
   }
 
-  Shape StateShape(size_t key) const {
-    return {1 + 2 * options_.shapes[key].num_elements()};
-  }
-
   template <typename R>
   absl::Status MapLeaves(bool is_next, const R& rows, Leaves leaves,
                          TensorDict* state) const {
@@ -244,10 +241,10 @@ class VecNormTransform final : public StepTransform {
       const std::string& key = options_.in_keys[leaf.key];
       const Tensor* const before = state->Find(key);
       if (before == nullptr || !before->is_contiguous() ||
-          before->shape() != StateShape(leaf.key)) {
+          before->shape() != state_shapes_[leaf.key]) {
         return absl::FailedPreconditionError(absl::StrCat(
             "VecNorm: state: \"", key, "\": want contiguous float64",
-            StateShape(leaf.key).ToString(), "; start with InitialState"));
+            state_shapes_[leaf.key].ToString(), "; start with InitialState"));
       }
       Tensor after = *before;
       if (!options_.frozen) {
@@ -367,6 +364,7 @@ class VecNormTransform final : public StepTransform {
 
   const VecNorm::Options options_;
   std::vector<StepLeaf> step_leaves_;
+  std::vector<Shape> state_shapes_;  // Of each of in_keys.
   mutable SpareTensors spare_;
 };
 

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/base/rng.h"
 #include "rill/estimators/reward_to_go.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"

@@ -401,6 +401,12 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> MultiStep::Create(
     RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
         kCreate, options.terminated_key, options.rows));
   }
+  for (const TensorDictSpec::Leaf& leaf : options.rows.leaves()) {
+    const absl::StatusOr<Shape> held =
+        leaf.spec.FullShape({options.lanes, options.n_steps - 1});
+    RILL_RETURN_IF_ERROR(held.status())
+        << kCreate << ": \"" << leaf.key << "\", held for n_steps and lanes";
+  }
   for (const std::string& key : options.reward_keys) {
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec reward,

@@ -209,6 +209,11 @@ TEST(MultiStepTest, BadOptionsAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("gamma: got 2")));
   EXPECT_THAT(MultiStep::Create({.rows = RowSpec(), .lanes = 0}),
               StatusIs(kInvalidArgument, HasSubstr("lanes: got 0")));
+  TensorDictSpec deep = RowSpec();
+  RILL_ASSERT_OK(deep.Set(
+      "deep", LeafSpec::Unbounded(DType::kInt8, {1, 1, 1, 1, 1, 1, 1})));
+  EXPECT_THAT(MultiStep::Create({.rows = deep}),
+              StatusIs(kInvalidArgument, HasSubstr("\"deep\"")));
   EXPECT_THAT(MultiStep::Create({}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("next/done")));
   EXPECT_THAT(

@@ -36,6 +36,8 @@ constexpr int64_t kColumns = 512;
 constexpr int64_t kNarrow = 64;
 constexpr int64_t kGroup = 8;
 
+constexpr int64_t kMaxElements = int64_t{1} << 40;  // Of a row.
+
 // Tensors of states that came and went, to be used again.
 class SpareTensors {
  public:
@@ -395,6 +397,12 @@ absl::StatusOr<std::unique_ptr<StepTransform>> VecNorm::Create(
             "\", want each once, and both below next/ or both at the root"));
       }
     }
+  }
+  for (const Shape& shape : options.shapes) {
+    if (shape.num_elements() <= kMaxElements) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": shapes: got ", shape.ToString(),
+                     ", want at most 2^40 elements"));
   }
   if (!(options.decay > 0 && options.decay <= 1)) {
     return absl::InvalidArgumentError(

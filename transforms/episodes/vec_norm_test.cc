@@ -342,6 +342,8 @@ TEST(VecNormTest, BadOptionsAndStepsAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("shapes")));
   EXPECT_THAT(VecNorm::Create({.shapes = {{4}}, .out_keys = {"next/x"}}),
               StatusIs(kInvalidArgument, HasSubstr("\"next/x\"")));
+  EXPECT_THAT(VecNorm::Create({.shapes = {{INT64_MAX, INT64_MAX}}}),
+              StatusIs(kInvalidArgument, HasSubstr("2^40")));
   EXPECT_THAT(VecNorm::Create({.shapes = {{4}}, .decay = 0}),
               StatusIs(kInvalidArgument, HasSubstr("decay: got 0")));
   EXPECT_THAT(VecNorm::Create({.shapes = {{4}}, .eps = 0}),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/step_counter.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -66,13 +67,18 @@ class StepCounterTransform final : public StepTransform {
   absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
     const absl::Span<const int64_t> before = leaves[kCount].As<int64_t>();
     const absl::Span<int64_t> counts = leaves[kNextCount].As<int64_t>();
+    int64_t most = 0;
     for (size_t lane = 0; lane < counts.size(); ++lane) {
       counts[lane] = before[lane] == INT64_MAX ? INT64_MAX : before[lane] + 1;
+      most = std::max(most, counts[lane]);
     }
+    // Most steps end no episode.
+    const int64_t limit = options_.max_steps.value_or(INT64_MAX);
+    if (most < limit) return absl::OkStatus();
     for (const BoundLeaf& flag : leaves.subspan(kFlags)) {
       const absl::Span<bool> flags = flag.As<bool>();
       for (size_t lane = 0; lane < counts.size(); ++lane) {
-        flags[lane] = flags[lane] || counts[lane] >= *options_.max_steps;
+        flags[lane] |= counts[lane] >= limit;
       }
     }
     return absl::OkStatus();

@@ -25,6 +25,8 @@ LAWS = {
     "samplers": ["base", "slots"],
     "transforms": ["base", "device", "formats", "slots", "tensordict"],
     "envs": ["base", "device", "formats", "tensordict", "transforms"],
+    # Between them: arithmetic on batches, which transforms do not know of.
+    "estimators": ["base", "device", "tensordict", "transforms"],
     # Row 4. replay knows no environments; collectors fill a Sink and know
     # neither replay nor what is under it.
     "replay": ["base", "device", "flow", "formats", "samplers", "slots", "storage", "tensordict", "transforms"],

@@ -67,7 +67,7 @@ void ExpectEqual(const std::vector<TensorDict>& a,
 TEST_P(TransformConformanceTest, SpecsPredictWhatForwardAndInverseMake) {
   const auto transform = MakeTransform();
   TensorDict state = InitialStateOf(*transform);
-  for (const Shape& shape : {Shape({5}), Shape({2, 3}), Shape({0})}) {
+  for (const Shape& shape : shapes()) {
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec forward,
                               transform->ForwardSpec(batch_spec()));
     TensorDict batch = RandomBatch(batch_spec(), shape, 0);
@@ -96,7 +96,7 @@ TEST_P(TransformConformanceTest, SpecsPredictTheValuesDomains) {
 TEST_P(TransformConformanceTest, InverseLeavesTheCallersBytes) {
   const auto transform = MakeTransform();
   TensorDict state = InitialStateOf(*transform);
-  const TensorDict callers = RandomBatch(batch_spec(), {2, 3}, 0);
+  const TensorDict callers = RandomBatch(batch_spec(), shapes()[1], 0);
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, callers.Clone());
   TensorDict batch = callers;
   RILL_ASSERT_OK(transform->Inverse(&batch, &state));

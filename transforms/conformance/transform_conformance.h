@@ -5,8 +5,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "gtest/gtest.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/transforms/batch_transform.h"
 
@@ -22,6 +24,8 @@ struct TransformUnderTest {
   std::optional<double> inverse_tolerance = std::nullopt;
   // Leaves that are not named in its options go through it.
   bool keeps_other_leaves = true;
+  // Of batches that it takes, beside [n]: some rows, two dimensions, no rows.
+  std::vector<Shape> shapes = {{5}, {2, 3}, {0}};
 };
 
 // The behaviour that transforms/batch_transform.h promises.
@@ -34,6 +38,7 @@ class TransformConformanceTest
   }
   const TensorDictSpec& batch_spec() const { return under_test_.batch_spec; }
   const TransformUnderTest& under_test() const { return under_test_; }
+  const std::vector<Shape>& shapes() const { return under_test_.shapes; }
 
  private:
   TransformUnderTest under_test_;

@@ -298,7 +298,8 @@ TEST(RenameTest, BadOptionsAreNamed) {
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     Select,
     {.make = [] { return *Select::Create({.selected_keys = {"info/a"}}); },
-     .batch_spec = WithInfo()});
+     .batch_spec = WithInfo(),
+     .keeps_other_leaves = false});
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     Exclude,
     {.make =

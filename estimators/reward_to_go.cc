@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/estimators/reward_to_go.h"
+
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/estimators/value_estimates.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+// What both are.
+class RewardsToGo final : public BatchTransform {
+ public:
+  struct Parts {
+    absl::string_view name;
+    OptionValues values;
+    bool is_inverse = false;
+    double gamma = 1;
+    std::vector<std::string> in_keys;
+    std::vector<std::string> out_keys;
+    std::string done_key;
+  };
+
+  explicit RewardsToGo(Parts parts) : parts_(std::move(parts)) {}
+
+  absl::string_view name() const override { return parts_.name; }
+  OptionValues option_values() const override { return parts_.values; }
+
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    return parts_.is_inverse ? absl::OkStatus() : Sum(batch);
+  }
+  absl::Status Inverse(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    return parts_.is_inverse ? Sum(batch) : absl::OkStatus();
+  }
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    return parts_.is_inverse ? spec : SumSpec("::ForwardSpec", spec);
+  }
+  absl::StatusOr<TensorDictSpec> InverseSpec(
+      const TensorDictSpec& spec) const override {
+    return parts_.is_inverse ? SumSpec("::InverseSpec", spec) : spec;
+  }
+
+ private:
+  const std::string& OutKey(size_t i) const {
+    return parts_.out_keys.empty() ? parts_.in_keys[i] : parts_.out_keys[i];
+  }
+
+  absl::Status Sum(TensorDict* batch) const {
+    if (batch->batch_shape().rank() == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          parts_.name, ": got batch shape [], want [*B, T], in order of time"));
+    }
+    const Shape shape = batch->batch_shape().Concat({1});
+    RILL_ASSIGN_OR_RETURN(const Tensor done, transforms_internal::ReadLeaf(
+                                                 parts_.name, parts_.done_key,
+                                                 DType::kBool, shape, *batch));
+    for (size_t i = 0; i < parts_.in_keys.size(); ++i) {
+      const std::string& key = parts_.in_keys[i];
+      RILL_ASSIGN_OR_RETURN(const Tensor reward, transforms_internal::ReadLeaf(
+                                                     parts_.name, key, *batch));
+      RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
+          parts_.name, key, reward, reward.dtype(), shape));
+      Tensor sums;
+      RILL_RETURN_IF_ERROR(RewardToGo(reward, done, parts_.gamma, &sums))
+          << parts_.name << ": \"" << key << "\"";
+      RILL_RETURN_IF_ERROR(batch->Set(OutKey(i), std::move(sums)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<TensorDictSpec> SumSpec(absl::string_view call,
+                                         const TensorDictSpec& spec) const {
+    const std::string caller = absl::StrCat(parts_.name, call);
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckIsFlag(caller, parts_.done_key, spec));
+    TensorDictSpec after = spec;
+    for (size_t i = 0; i < parts_.in_keys.size(); ++i) {
+      const std::string& key = parts_.in_keys[i];
+      RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
+                            transforms_internal::FindSpec(caller, key, spec));
+      const bool is_float =
+          leaf.dtype == DType::kFloat32 || leaf.dtype == DType::kFloat64;
+      if (!is_float || leaf.shape != Shape({1})) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(caller, ": \"", key, "\": got ", leaf.ToString(),
+                         ", want float32[1] or float64[1]"));
+      }
+      RILL_RETURN_IF_ERROR(
+          after.Set(OutKey(i), LeafSpec::Unbounded(leaf.dtype, {1})));
+    }
+    return after;
+  }
+
+  const Parts parts_;
+};
+
+absl::Status CheckFactor(absl::string_view option, double got) {
+  if (got >= 0 && got <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, ": got ", got, ", want [0, 1]"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> Reward2Go::Create(
+    const Options& options) {
+  constexpr absl::string_view kCreate = "Reward2Go::Create";
+  RILL_RETURN_IF_ERROR(CheckFactor("Reward2Go::Create: gamma", options.gamma));
+  if (options.in_keys.empty() ||
+      (!options.out_keys.empty() &&
+       options.out_keys.size() != options.in_keys.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": in_keys, out_keys: got ", options.in_keys.size(), " and ",
+        options.out_keys.size(),
+        ", want at least one in_key, and none or as many out_keys"));
+  }
+  for (const auto* keys : {&options.in_keys, &options.out_keys}) {
+    std::set<std::string> seen;
+    for (const std::string& key : *keys) {
+      RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": keys";
+      if (key != options.done_key && seen.insert(key).second) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(kCreate, ": keys: got \"", key,
+                       "\" twice, or as done_key; want each key once"));
+    }
+  }
+  RILL_RETURN_IF_ERROR(CheckKey(options.done_key)) << kCreate << ": done_key";
+  return std::make_unique<RewardsToGo>(
+      RewardsToGo::Parts{.name = "Reward2Go",
+                         .values = OptionValues()
+                                       .Double("gamma", options.gamma)
+                                       .Texts("in_keys", options.in_keys)
+                                       .Texts("out_keys", options.out_keys)
+                                       .Text("done_key", options.done_key),
+                         .is_inverse = true,
+                         .gamma = options.gamma,
+                         .in_keys = options.in_keys,
+                         .out_keys = options.out_keys,
+                         .done_key = options.done_key});
+}
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> DensifyReward::Create(
+    const Options& options) {
+  constexpr absl::string_view kCreate = "DensifyReward::Create";
+  RILL_RETURN_IF_ERROR(
+      CheckFactor("DensifyReward::Create: discount", options.discount));
+  const std::string& out_key = options.reward_key_out.empty()
+                                   ? options.reward_key
+                                   : options.reward_key_out;
+  for (const std::string& key :
+       {options.reward_key, options.done_key, out_key}) {
+    RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": keys";
+  }
+  if (options.done_key == options.reward_key || options.done_key == out_key) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": done_key: got \"", options.done_key,
+                     "\", want another key than the rewards'"));
+  }
+  return std::make_unique<RewardsToGo>(RewardsToGo::Parts{
+      .name = "DensifyReward",
+      .values = OptionValues()
+                    .Text("reward_key", options.reward_key)
+                    .Text("done_key", options.done_key)
+                    .Text("reward_key_out", options.reward_key_out)
+                    .Double("discount", options.discount),
+      .is_inverse = false,
+      .gamma = options.discount,
+      .in_keys = {options.reward_key},
+      .out_keys = {out_key},
+      .done_key = options.done_key});
+}
+
+}  // namespace rill

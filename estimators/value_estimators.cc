@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/estimators/value_estimators.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/estimators/value_estimates.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+// TorchRL's least standard deviation.
+constexpr double kMinDeviation = 1e-4;
+
+// Numbers of a call beside those of EstimatorSteps.
+using More = absl::Span<const Tensor>;
+using Estimate =
+    std::function<absl::Status(const EstimatorSteps&, More, Advantages*)>;
+
+template <typename T>
+void Standardize(const Tensor& tensor) {
+  T* const values = tensor.data<T>();
+  const int64_t count = tensor.num_elements();
+  double mean = 0;
+  for (int64_t i = 0; i < count; ++i) mean += static_cast<double>(values[i]);
+  mean /= static_cast<double>(count);
+  double squares = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double x = static_cast<double>(values[i]) - mean;
+    squares += x * x;
+  }
+  const double deviation = std::max(
+      kMinDeviation, std::sqrt(squares / static_cast<double>(
+                                             std::max<int64_t>(count - 1, 1))));
+  for (int64_t i = 0; i < count; ++i) {
+    values[i] =
+        static_cast<T>((static_cast<double>(values[i]) - mean) / deviation);
+  }
+}
+
+template <typename T>
+void Subtract(const Tensor& a, const Tensor& b, const Tensor& out) {
+  for (int64_t i = 0; i < out.num_elements(); ++i) {
+    out.data<T>()[i] = a.data<T>()[i] - b.data<T>()[i];
+  }
+}
+
+class ValueEstimator final : public BatchTransform {
+ public:
+  struct Parts {
+    std::string name;
+    OptionValues values;  // All but the keys.
+    ValueKeys keys;
+    std::vector<std::string> more_keys = {};
+    bool standardizes = false;
+    Estimate estimate;
+  };
+
+  explicit ValueEstimator(Parts parts) : parts_(std::move(parts)) {}
+
+  static absl::StatusOr<std::unique_ptr<BatchTransform>> Create(Parts parts) {
+    const std::string caller = absl::StrCat(parts.name, "::Create");
+    std::set<std::string> seen;
+    std::vector<std::string> keys = {
+        parts.keys.reward,      parts.keys.value,      parts.keys.next_value,
+        parts.keys.done,        parts.keys.terminated, parts.keys.advantage,
+        parts.keys.value_target};
+    keys.insert(keys.end(), parts.more_keys.begin(), parts.more_keys.end());
+    for (const std::string& key : keys) {
+      RILL_RETURN_IF_ERROR(CheckKey(key)) << caller << ": keys";
+      // A transition without truncation may have one flag for both.
+      const bool may_repeat = key == parts.keys.terminated &&
+                              parts.keys.done == parts.keys.terminated;
+      if (seen.insert(key).second || may_repeat) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller, ": keys: got \"", key, "\" twice, want each key once"));
+    }
+    // Bad numbers are found by a call with nothing.
+    EstimatorSteps none;
+    RILL_ASSIGN_OR_RETURN(none.reward, Tensor::Zeros(DType::kFloat32, {0, 1}));
+    none.value = none.next_value = none.reward;
+    RILL_ASSIGN_OR_RETURN(none.done, Tensor::Zeros(DType::kBool, {0, 1}));
+    none.terminated = none.done;
+    Advantages made;
+    RILL_RETURN_IF_ERROR(
+        parts.estimate(none, {none.reward, none.reward}, &made))
+        << caller;
+    return std::make_unique<ValueEstimator>(std::move(parts));
+  }
+
+  absl::string_view name() const override { return parts_.name; }
+  OptionValues option_values() const override {
+    OptionValues values = parts_.values;
+    const ValueKeys& keys = parts_.keys;
+    values.Text("keys.reward", keys.reward).Text("keys.value", keys.value);
+    values.Text("keys.next_value", keys.next_value);
+    values.Text("keys.done", keys.done);
+    values.Text("keys.terminated", keys.terminated);
+    values.Text("keys.advantage", keys.advantage);
+    return values.Text("keys.value_target", keys.value_target);
+  }
+
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    const std::string caller = absl::StrCat(parts_.name, "::ForwardSpec");
+    const ValueKeys& keys = parts_.keys;
+    RILL_ASSIGN_OR_RETURN(
+        const LeafSpec reward,
+        transforms_internal::FindSpec(caller, keys.reward, spec));
+    const bool is_float =
+        reward.dtype == DType::kFloat32 || reward.dtype == DType::kFloat64;
+    if (!is_float || reward.shape != Shape({1})) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(caller, ": \"", keys.reward, "\": got ",
+                       reward.ToString(), ", want float32[1] or float64[1]"));
+    }
+    std::vector<std::string> numbers = {keys.value, keys.next_value};
+    numbers.insert(numbers.end(), parts_.more_keys.begin(),
+                   parts_.more_keys.end());
+    for (const std::string& key : numbers) {
+      RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
+                            transforms_internal::FindSpec(caller, key, spec));
+      if (leaf.dtype == reward.dtype && leaf.shape == reward.shape) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller, ": \"", key, "\": got ", leaf.ToString(), ", want ",
+          DTypeName(reward.dtype), "[1], as \"", keys.reward, "\" is"));
+    }
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckIsFlag(caller, keys.done, spec));
+    RILL_RETURN_IF_ERROR(
+        transforms_internal::CheckIsFlag(caller, keys.terminated, spec));
+    TensorDictSpec after = spec;
+    for (const std::string& key : {keys.advantage, keys.value_target}) {
+      RILL_RETURN_IF_ERROR(
+          after.Set(key, LeafSpec::Unbounded(reward.dtype, {1})));
+    }
+    return after;
+  }
+
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    const std::string& caller = parts_.name;
+    if (batch->batch_shape().rank() == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller, ": got batch shape [], want [*B, T], in order of time"));
+    }
+    const ValueKeys& keys = parts_.keys;
+    const Shape shape = batch->batch_shape().Concat({1});
+    EstimatorSteps steps;
+    RILL_ASSIGN_OR_RETURN(steps.reward, transforms_internal::ReadLeaf(
+                                            caller, keys.reward, *batch));
+    const DType dtype = steps.reward.dtype();
+    RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
+        caller, keys.reward, steps.reward, dtype, shape));
+    RILL_ASSIGN_OR_RETURN(
+        steps.value, transforms_internal::ReadLeaf(caller, keys.value, dtype,
+                                                   shape, *batch));
+    RILL_ASSIGN_OR_RETURN(steps.next_value,
+                          transforms_internal::ReadLeaf(caller, keys.next_value,
+                                                        dtype, shape, *batch));
+    RILL_ASSIGN_OR_RETURN(
+        steps.done, transforms_internal::ReadLeaf(caller, keys.done,
+                                                  DType::kBool, shape, *batch));
+    RILL_ASSIGN_OR_RETURN(steps.terminated, transforms_internal::ReadLeaf(
+                                                caller, keys.terminated,
+                                                DType::kBool, shape, *batch));
+    std::vector<Tensor> more;
+    for (const std::string& key : parts_.more_keys) {
+      RILL_ASSIGN_OR_RETURN(
+          more.emplace_back(),
+          transforms_internal::ReadLeaf(caller, key, dtype, shape, *batch));
+    }
+    Advantages made;
+    RILL_ASSIGN_OR_RETURN(made.advantage,
+                          transforms_internal::WriteLeaf(keys.advantage, dtype,
+                                                         shape, {}, batch));
+    RILL_ASSIGN_OR_RETURN(made.value_target,
+                          transforms_internal::WriteLeaf(
+                              keys.value_target, dtype, shape, {}, batch));
+    RILL_RETURN_IF_ERROR(parts_.estimate(steps, more, &made));
+    if (!parts_.standardizes || shape.num_elements() == 0) {
+      return absl::OkStatus();
+    }
+    if (dtype == DType::kFloat32) {
+      Standardize<float>(made.advantage);
+    } else {
+      Standardize<double>(made.advantage);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const Parts parts_;
+};
+
+// An estimate of returns as one of advantages.
+Estimate OfReturns(
+    std::function<absl::Status(const EstimatorSteps&, Tensor*)> returns) {
+  return
+      [returns = std::move(returns)](const EstimatorSteps& steps, More /*more*/,
+                                     Advantages* out) -> absl::Status {
+        RILL_RETURN_IF_ERROR(returns(steps, &out->value_target));
+        const Tensor& target = out->value_target;
+        if (!out->advantage.is_valid()) {
+          RILL_ASSIGN_OR_RETURN(out->advantage,
+                                Tensor::Empty(target.dtype(), target.shape()));
+        }
+        if (target.dtype() == DType::kFloat32) {
+          Subtract<float>(target, steps.value, out->advantage);
+        } else {
+          Subtract<double>(target, steps.value, out->advantage);
+        }
+        return absl::OkStatus();
+      };
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> GAE::Create(
+    const Options& options) {
+  return ValueEstimator::Create(
+      {.name = "GAE",
+       .values = OptionValues()
+                     .Double("gamma", options.gamma)
+                     .Double("lmbda", options.lmbda)
+                     .Bool("average_gae", options.average_gae),
+       .keys = options.keys,
+       .standardizes = options.average_gae,
+       .estimate = [gamma = options.gamma, lmbda = options.lmbda](
+                       const EstimatorSteps& steps, More /*more*/,
+                       Advantages* out) {
+         return GaeAdvantage(steps, gamma, lmbda, out);
+       }});
+}
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> TD0Estimator::Create(
+    const Options& options) {
+  return ValueEstimator::Create(
+      {.name = "TD0Estimator",
+       .values = OptionValues().Double("gamma", options.gamma),
+       .keys = options.keys,
+       .estimate = OfReturns([gamma = options.gamma](
+                                 const EstimatorSteps& steps, Tensor* returns) {
+         return Td0Return(steps, gamma, returns);
+       })});
+}
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> TD1Estimator::Create(
+    const Options& options) {
+  return ValueEstimator::Create(
+      {.name = "TD1Estimator",
+       .values = OptionValues().Double("gamma", options.gamma),
+       .keys = options.keys,
+       .estimate = OfReturns([gamma = options.gamma](
+                                 const EstimatorSteps& steps, Tensor* returns) {
+         return Td1Return(steps, gamma, returns);
+       })});
+}
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> TDLambdaEstimator::Create(
+    const Options& options) {
+  return ValueEstimator::Create(
+      {.name = "TDLambdaEstimator",
+       .values = OptionValues()
+                     .Double("gamma", options.gamma)
+                     .Double("lmbda", options.lmbda),
+       .keys = options.keys,
+       .estimate = OfReturns([gamma = options.gamma, lmbda = options.lmbda](
+                                 const EstimatorSteps& steps, Tensor* returns) {
+         return TdLambdaReturn(steps, gamma, lmbda, returns);
+       })});
+}
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> VTrace::Create(
+    const Options& options) {
+  const VTraceOptions numbers = {.gamma = options.gamma,
+                                 .rho_thresh = options.rho_thresh,
+                                 .c_thresh = options.c_thresh};
+  return ValueEstimator::Create(
+      {.name = "VTrace",
+       .values = OptionValues()
+                     .Double("gamma", options.gamma)
+                     .Double("rho_thresh", options.rho_thresh)
+                     .Double("c_thresh", options.c_thresh)
+                     .Bool("average_adv", options.average_adv)
+                     .Text("log_prob_key", options.log_prob_key)
+                     .Text("sample_log_prob_key", options.sample_log_prob_key),
+       .keys = options.keys,
+       .more_keys = {options.log_prob_key, options.sample_log_prob_key},
+       .standardizes = options.average_adv,
+       .estimate = [numbers](const EstimatorSteps& steps, More more,
+                             Advantages* out) {
+         return VTraceAdvantage(steps, more[0], more[1], numbers, out);
+       }});
+}
+
+}  // namespace rill

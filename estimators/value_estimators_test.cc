@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/estimators/value_estimators.h"
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/estimators/reward_to_go.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/transforms/batch_transform.h"
+#include "rill/transforms/conformance/ted_spec.h"
+#include "rill/transforms/conformance/transform_conformance.h"
+
+namespace rill {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+
+TensorDictSpec ValuedSpec() {
+  TensorDictSpec spec = TedSpec();
+  for (const char* key :
+       {"state_value", "next/state_value", "log_prob", "action_log_prob"}) {
+    RILL_EXPECT_OK(
+        spec.Set(key, LeafSpec::Bounded(DType::kFloat32, {1}, -2, 2)));
+  }
+  return spec;
+}
+
+template <typename Estimator>
+TransformUnderTest UnderTest(const typename Estimator::Options& options) {
+  return {.make = [options] { return *Estimator::Create(options); },
+          .batch_spec = ValuedSpec()};
+}
+
+// T1 and T2's steps.
+TensorDict ThreeSteps(bool is_terminated) {
+  auto steps = TensorDict::Create(
+      {1, 3},
+      {{"next/reward", *Tensor::From<float>({1, 0, 2}, {1, 3, 1})},
+       {"state_value", *Tensor::From<float>({.5, 1, 1.5}, {1, 3, 1})},
+       {"next/state_value", *Tensor::From<float>({1, 1.5, 2}, {1, 3, 1})},
+       {"next/done",
+        *Tensor::From<bool>({false, false, is_terminated}, {1, 3, 1})},
+       {"next/terminated",
+        *Tensor::From<bool>({false, false, is_terminated}, {1, 3, 1})}});
+  RILL_EXPECT_OK(steps);
+  return *std::move(steps);
+}
+
+TEST(ValueEstimatorsTest, Example) {
+  TensorDict batch = ThreeSteps(false);
+  TensorDict state;
+  RILL_ASSERT_OK_AND_ASSIGN(auto gae,
+                            GAE::Create({.gamma = 0.99, .lmbda = 0.95}));
+  RILL_ASSERT_OK(gae->Forward(&batch, &state));
+  EXPECT_THAT(batch.Flat<float>("advantage"),
+              IsOkAndHolds(ElementsAre(FloatNear(4.139802f, 1e-5f),
+                                       FloatNear(2.81744f, 1e-5f),
+                                       FloatNear(2.48f, 1e-5f))));
+  EXPECT_THAT(batch.Flat<float>("value_target"),
+              IsOkAndHolds(ElementsAre(FloatNear(4.639802f, 1e-5f),
+                                       FloatNear(3.81744f, 1e-5f),
+                                       FloatNear(3.98f, 1e-5f))));
+}
+
+TEST(ValueEstimatorsTest, TheReturnIsTheTargetAndTheAdvantageIsAboveTheValue) {
+  const std::vector<
+      std::pair<std::unique_ptr<BatchTransform>, std::vector<float>>>
+      estimators = [] {
+        std::vector<
+            std::pair<std::unique_ptr<BatchTransform>, std::vector<float>>>
+            list;
+        list.emplace_back(*TD0Estimator::Create({.gamma = .9}),
+                          std::vector<float>{1.9f, 1.35f, 3.8f});
+        list.emplace_back(*TD1Estimator::Create({.gamma = .9}),
+                          std::vector<float>{4.078f, 3.42f, 3.8f});
+        list.emplace_back(*TDLambdaEstimator::Create({.gamma = .9, .lmbda = 1}),
+                          std::vector<float>{4.078f, 3.42f, 3.8f});
+        return list;
+      }();
+  for (const auto& [estimator, want] : estimators) {
+    TensorDict batch = ThreeSteps(false);
+    TensorDict state;
+    RILL_ASSERT_OK(estimator->Forward(&batch, &state));
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(batch.Find("value_target")->data<float>()[i], want[i], 1e-6);
+      EXPECT_NEAR(batch.Find("advantage")->data<float>()[i],
+                  want[i] - batch.Find("state_value")->data<float>()[i], 1e-6)
+          << estimator->name();
+    }
+  }
+}
+
+TEST(ValueEstimatorsTest, VTraceOnPolicyIsTd1) {
+  TensorDict batch = ThreeSteps(true);
+  const Tensor zeros = *Tensor::Zeros(DType::kFloat32, {1, 3, 1});
+  RILL_ASSERT_OK(batch.Set("log_prob", zeros));
+  RILL_ASSERT_OK(batch.Set("action_log_prob", zeros));
+  TensorDict other = batch;
+  TensorDict state;
+  RILL_ASSERT_OK_AND_ASSIGN(auto vtrace, VTrace::Create({.gamma = .9}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto td1, TD1Estimator::Create({.gamma = .9}));
+  RILL_ASSERT_OK(vtrace->Forward(&batch, &state));
+  RILL_ASSERT_OK(td1->Forward(&other, &state));
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(batch.Find("value_target")->data<float>()[i],
+                other.Find("value_target")->data<float>()[i], 1e-6);
+  }
+}
+
+TEST(ValueEstimatorsTest, AverageGaeGivesAdvantagesMeanZeroAndDeviationOne) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto plain, GAE::Create({}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto averaged, GAE::Create({.average_gae = true}));
+  TensorDict batch = ThreeSteps(true);
+  TensorDict other = batch;
+  TensorDict state;
+  RILL_ASSERT_OK(plain->Forward(&other, &state));
+  RILL_ASSERT_OK(averaged->Forward(&batch, &state));
+  const float* a = batch.Find("advantage")->data<float>();
+  EXPECT_NEAR(a[0] + a[1] + a[2], 0, 1e-6);
+  EXPECT_NEAR((a[0] * a[0] + a[1] * a[1] + a[2] * a[2]) / 2, 1, 1e-6);
+  EXPECT_GT(a[0], a[1]);
+  EXPECT_EQ(batch.Find("value_target")->data<float>()[0],
+            other.Find("value_target")->data<float>()[0]);
+}
+
+TEST(ValueEstimatorsTest, BadOptionsAreNamed) {
+  EXPECT_THAT(GAE::Create({.gamma = 2}),
+              StatusIs(kInvalidArgument, HasSubstr("gamma: got 2")));
+  EXPECT_THAT(GAE::Create({.lmbda = -1}),
+              StatusIs(kInvalidArgument, HasSubstr("lmbda: got -1")));
+  EXPECT_THAT(TD0Estimator::Create({.gamma = -1}),
+              StatusIs(kInvalidArgument, HasSubstr("TD0Estimator::Create")));
+  EXPECT_THAT(VTrace::Create({.rho_thresh = 0}),
+              StatusIs(kInvalidArgument, HasSubstr("rho_thresh: got 0")));
+  EXPECT_THAT(GAE::Create({.keys = {.advantage = "state_value"}}),
+              StatusIs(kInvalidArgument, HasSubstr("\"state_value\" twice")));
+  EXPECT_THAT(GAE::Create({.keys = {.reward = ""}}),
+              StatusIs(kInvalidArgument, HasSubstr("keys")));
+}
+
+TEST(ValueEstimatorsTest, BatchesThatDoNotFitAreRefusedByKey) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto gae, GAE::Create({}));
+  EXPECT_THAT(gae->ForwardSpec(TedSpec()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("state_value")));
+  TensorDictSpec spec = ValuedSpec();
+  RILL_ASSERT_OK(
+      spec.Set("state_value", LeafSpec::Unbounded(DType::kFloat64, {1})));
+  EXPECT_THAT(gae->ForwardSpec(spec),
+              StatusIs(kInvalidArgument, HasSubstr("\"state_value\"")));
+  RILL_ASSERT_OK(spec.Set("next/reward", LeafSpec::Binary({1})));
+  EXPECT_THAT(gae->ForwardSpec(spec),
+              StatusIs(kInvalidArgument, HasSubstr("\"next/reward\"")));
+  TensorDict state;
+  TensorDict batch = ThreeSteps(true);
+  RILL_ASSERT_OK(
+      batch.Set("next/done", *Tensor::Zeros(DType::kFloat32, {1, 3, 1})));
+  EXPECT_THAT(gae->Forward(&batch, &state),
+              StatusIs(kInvalidArgument, HasSubstr("\"next/done\"")));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict row, ThreeSteps(true).Index(0));
+  RILL_ASSERT_OK_AND_ASSIGN(row, row.Index(0));
+  EXPECT_THAT(gae->Forward(&row, &state),
+              StatusIs(kInvalidArgument, HasSubstr("batch shape []")));
+}
+
+// --- Rewards to go -----------------------------------------------------------
+
+TensorDict FiveRewards(std::vector<float> rewards, std::vector<bool> done) {
+  auto steps = TensorDict::Create(
+      {5}, {{"next/reward", *Tensor::From<float>(rewards, {5, 1})},
+            {"next/done", *Tensor::From<bool>(done, {5, 1})}});
+  RILL_EXPECT_OK(steps);
+  return *std::move(steps);
+}
+
+TEST(RewardToGoTest, Example) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto to_go, Reward2Go::Create({.gamma = 0.99}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto densify, DensifyReward::Create({}));
+  EXPECT_EQ(to_go->name(), "Reward2Go");
+  EXPECT_EQ(densify->name(), "DensifyReward");
+}
+
+TEST(RewardToGoTest, T10_DensifyRewardSpreadsTheLastReward) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto densify, DensifyReward::Create({}));
+  TensorDict batch =
+      FiveRewards({0, 0, 0, 3, 0}, {false, false, false, true, false});
+  TensorDict state;
+  RILL_ASSERT_OK(densify->Forward(&batch, &state));
+  EXPECT_THAT(batch.Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(3, 3, 3, 3, 0)));
+}
+
+TEST(RewardToGoTest, Reward2GoSumsBeforeWritesOnly) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto to_go,
+      Reward2Go::Create({.gamma = .5, .out_keys = {"reward_to_go"}}));
+  TensorDict batch =
+      FiveRewards({1, 0, 2, 4, 4}, {false, false, true, false, true});
+  TensorDict state;
+  RILL_ASSERT_OK(to_go->Forward(&batch, &state));
+  EXPECT_FALSE(batch.Contains("reward_to_go"));
+  RILL_ASSERT_OK(to_go->Inverse(&batch, &state));
+  EXPECT_THAT(batch.Flat<float>("reward_to_go"),
+              IsOkAndHolds(ElementsAre(1.5, 1, 2, 6, 4)));
+  EXPECT_THAT(batch.Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(1, 0, 2, 4, 4)));
+}
+
+TEST(RewardToGoTest, BadOptionsAndBatchesAreNamed) {
+  EXPECT_THAT(Reward2Go::Create({.gamma = 1.5}),
+              StatusIs(kInvalidArgument, HasSubstr("gamma: got 1.5")));
+  EXPECT_THAT(Reward2Go::Create({.in_keys = {}}),
+              StatusIs(kInvalidArgument, HasSubstr("in_keys")));
+  EXPECT_THAT(Reward2Go::Create({.out_keys = {"a", "b"}}),
+              StatusIs(kInvalidArgument, HasSubstr("out_keys: got 1 and 2")));
+  EXPECT_THAT(Reward2Go::Create({.out_keys = {"next/done"}}),
+              StatusIs(kInvalidArgument, HasSubstr("done_key")));
+  EXPECT_THAT(DensifyReward::Create({.discount = -1}),
+              StatusIs(kInvalidArgument, HasSubstr("discount: got -1")));
+  EXPECT_THAT(DensifyReward::Create({.reward_key_out = "next/done"}),
+              StatusIs(kInvalidArgument, HasSubstr("done_key")));
+  RILL_ASSERT_OK_AND_ASSIGN(auto to_go, Reward2Go::Create({.done_key = "end"}));
+  EXPECT_THAT(to_go->InverseSpec(TedSpec()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("\"end\"")));
+  TensorDict batch = FiveRewards({1, 0, 2, 4, 4}, std::vector<bool>(5));
+  TensorDict state;
+  EXPECT_THAT(to_go->Inverse(&batch, &state),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("\"end\"")));
+}
+
+INSTANTIATE_TRANSFORM_CONFORMANCE(Gae, UnderTest<GAE>({.average_gae = true}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Td0, UnderTest<TD0Estimator>({}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(TdLambda, UnderTest<TDLambdaEstimator>({}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(VTrace, UnderTest<VTrace>({}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(Reward2Go, UnderTest<Reward2Go>({}));
+INSTANTIATE_TRANSFORM_CONFORMANCE(DensifyReward, UnderTest<DensifyReward>({}));
+
+}  // namespace
+}  // namespace rill

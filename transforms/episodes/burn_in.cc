@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/episodes/burn_in.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+// The size of the last batch dimension.
+absl::StatusOr<int64_t> StepsOf(absl::string_view caller, const Shape& shape) {
+  if (shape.rank() > 0) return shape[shape.rank() - 1];
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": got batch shape [], want [*B, T], in order of time"));
+}
+
+class BurnInTransform final : public BatchTransform {
+ public:
+  explicit BurnInTransform(const BurnIn::Options& options)
+      : options_(options) {}
+
+  absl::string_view name() const override { return "BurnIn"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Int("burn_in", options_.burn_in)
+        .Text("mask_key", options_.mask_key);
+  }
+
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    RILL_ASSIGN_OR_RETURN(const int64_t steps,
+                          StepsOf("BurnIn::Forward", batch->batch_shape()));
+    RILL_ASSIGN_OR_RETURN(const Tensor mask, FindMask(batch));
+    const int64_t cut = std::min(options_.burn_in, steps);
+    const int64_t rows = batch->batch_shape().num_elements();
+    for (int64_t begin = 0; begin < rows; begin += steps) {
+      std::fill_n(mask.data<bool>() + begin, cut, false);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    if (spec.Find(options_.mask_key) != nullptr) {
+      RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
+          "BurnIn::ForwardSpec", options_.mask_key, spec));
+    }
+    TensorDictSpec after = spec;
+    RILL_RETURN_IF_ERROR(after.Set(options_.mask_key, LeafSpec::Binary({1})));
+    return after;
+  }
+
+ private:
+  // All true where there was none.
+  absl::StatusOr<Tensor> FindMask(TensorDict* batch) const {
+    const Shape shape = batch->batch_shape().Concat({1});
+    if (batch->Contains(options_.mask_key)) {
+      return transforms_internal::UpdateLeaf(
+          "BurnIn::Forward", options_.mask_key, DType::kBool, shape, batch);
+    }
+    RILL_ASSIGN_OR_RETURN(Tensor mask, Tensor::Empty(DType::kBool, shape));
+    std::fill_n(mask.data<bool>(), mask.num_elements(), true);
+    RILL_RETURN_IF_ERROR(batch->Set(options_.mask_key, mask));
+    return mask;
+  }
+
+  const BurnIn::Options options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> BurnIn::Create(
+    const Options& options) {
+  if (options.burn_in < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "BurnIn::Create: burn_in: got ", options.burn_in, ", want >= 0"));
+  }
+  RILL_RETURN_IF_ERROR(CheckKey(options.mask_key))
+      << "BurnIn::Create: mask_key";
+  return std::make_unique<BurnInTransform>(options);
+}
+
+absl::StatusOr<BurnInParts> SplitBurnIn(const TensorDict& batch,
+                                        int64_t burn_in) {
+  RILL_ASSIGN_OR_RETURN(const int64_t steps,
+                        StepsOf("SplitBurnIn", batch.batch_shape()));
+  if (burn_in < 0 || burn_in > steps) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "SplitBurnIn: burn_in: got ", burn_in, ", want [0, ", steps, "]"));
+  }
+  const int time = batch.batch_shape().rank() - 1;
+  BurnInParts parts;
+  RILL_ASSIGN_OR_RETURN(parts.burn_in, batch.Slice(time, 0, burn_in));
+  RILL_ASSIGN_OR_RETURN(parts.rest, batch.Slice(time, burn_in, steps));
+  return parts;
+}
+
+}  // namespace rill

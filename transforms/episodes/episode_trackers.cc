@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/episodes/episode_trackers.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kCount = "traj_count";
+
+// The leaves of both: what is new at the root, then below next.
+constexpr size_t kRoot = 0;
+constexpr size_t kNext = 1;
+
+absl::StatusOr<StepPlan> PlanNewLeaf(const std::string& key,
+                                     const LeafSpec& leaf,
+                                     const TensorDictSpec& step) {
+  StepPlan plan = {.spec = step};
+  for (const std::string& each : {key, absl::StrCat("next/", key)}) {
+    RILL_RETURN_IF_ERROR(plan.spec.Set(each, leaf));
+    plan.leaves.push_back({.key = each,
+                           .dtype = leaf.dtype,
+                           .shape = leaf.shape,
+                           .use = LeafUse::kWrite});
+  }
+  return plan;
+}
+
+class InitTrackerTransform final : public StepTransform {
+ public:
+  explicit InitTrackerTransform(std::string key) : key_(std::move(key)) {}
+
+  absl::string_view name() const override { return "InitTracker"; }
+  OptionValues option_values() const override {
+    return OptionValues().Text("init_key", key_);
+  }
+
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    return PlanNewLeaf(key_, LeafSpec::Binary({1}), step);
+  }
+
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* /*state*/) const override {
+    const absl::Span<bool> flags = leaves[kRoot].As<bool>();
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      if (mask[lane] != 0) flags[lane] = true;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
+    const absl::Span<bool> flags = leaves[kNext].As<bool>();
+    std::fill(flags.begin(), flags.end(), false);
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string key_;
+};
+
+absl::StatusOr<TensorDict> CountState(int64_t count) {
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::From<int64_t>({count}, Shape()));
+  return TensorDict::Create({}, {{kCount, std::move(tensor)}});
+}
+
+class TrajCounterTransform final : public StepTransform {
+ public:
+  explicit TrajCounterTransform(std::string key) : key_(std::move(key)) {}
+
+  absl::string_view name() const override { return "TrajCounter"; }
+  OptionValues option_values() const override {
+    return OptionValues().Text("out_key", key_);
+  }
+  absl::StatusOr<TensorDict> InitialState(int64_t /*lanes*/) const override {
+    return CountState(0);
+  }
+
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    return PlanNewLeaf(key_, LeafSpec::Unbounded(DType::kInt64, {1}), step);
+  }
+
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor before, state->Get(kCount));
+    RILL_ASSIGN_OR_RETURN(const int64_t first, before.Item<int64_t>());
+    int64_t count = first;
+    const absl::Span<int64_t> numbers = leaves[kRoot].As<int64_t>();
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      if (mask[lane] != 0) numbers[lane] = count++;
+    }
+    if (count == first) return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(*state, CountState(count));
+    return absl::OkStatus();
+  }
+
+  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
+    const absl::Span<const int64_t> before = leaves[kRoot].As<int64_t>();
+    std::copy(before.begin(), before.end(),
+              leaves[kNext].As<int64_t>().begin());
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string key_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepTransform>> InitTracker::Create(
+    const Options& options) {
+  RILL_RETURN_IF_ERROR(CheckKey(options.init_key))
+      << "InitTracker::Create: init_key";
+  return std::make_unique<InitTrackerTransform>(options.init_key);
+}
+
+absl::StatusOr<std::unique_ptr<StepTransform>> TrajCounter::Create(
+    const Options& options) {
+  RILL_RETURN_IF_ERROR(CheckKey(options.out_key))
+      << "TrajCounter::Create: out_key";
+  return std::make_unique<TrajCounterTransform>(options.out_key);
+}
+
+}  // namespace rill

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_EPISODES_MULTI_STEP_H_
+#define RILL_TRANSFORMS_EPISODES_MULTI_STEP_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rill/tensordict/spec.h"
+#include "rill/transforms/batch_transform.h"
+
+namespace rill {
+
+// A row becomes the n steps that begin with it, before it is written: the
+// reward is r_0 + gamma r_1 + ... over the k <= n steps of its window, and all
+// else below "next", the flags too, is that of the last of them. A window ends
+// at a step that is done or terminated. TorchRL's MultiStepTransform.
+//
+// Which one to take: units/n_step_returns.h does the same when rows are read.
+// It holds nothing back, and n may change under a stored buffer: prefer it.
+// This one stores what is learned from: for readers that know nothing of
+// windows, and where rows of a lane are not stored in order.
+//
+// A row is written when its window is whole. Until then it is held back in the
+// state, at most n - 1 rows a lane. All lanes are written equally far, so that
+// the batch stays [lanes, time]: a batch may come out longer, shorter or empty.
+// What is held when a run ends is never written.
+//
+// Adds: steps_key int64 [.., 1], k; gamma_key float32 [.., 1], gamma^k.
+// Shapes: batches [lanes, T], each with all lanes; [T] where lanes is 1.
+//   Rewards float32 or float64 of any shape; flags bool [1].
+// State: "held" int64 [], rows held of each lane; "rows/...", each leaf as
+//   [lanes, n - 1, ...], of which the first "held" count.
+// Numerics: those of NStepReturns, bit for bit.
+// Errors: INVALID_ARGUMENT where the batch has other leaves than `rows`, other
+//   lanes, or a value a row that is no tensor.
+// Differs from TorchRL: flags follow the window, so that a target never
+//   bootstraps through a terminal state; n - 1 rows are held, not n; ends let
+//   rows go at once; "original_reward" and "nonterminal" are not kept.
+// Thread-safety: immutable.
+// Cost: copies each row once, and held ones twice; O(rows x n) sums.
+//
+// Example (MultiStepTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(
+//       auto multi_step,
+//       MultiStep::Create({.n_steps = 3, .gamma = 0.99, .rows = spec}));
+struct MultiStep {
+  struct Options {
+    int64_t n_steps = 1;       // In [1, 2^20].
+    double gamma = 0.99;       // In [0, 1].
+    TensorDictSpec rows = {};  // What is written; the state needs to know.
+    int64_t lanes = 1;         // > 0
+    std::vector<std::string> reward_keys = {"next/reward"};
+    std::string done_key = "next/done";
+    // Rows may be without it.
+    std::string terminated_key = "next/terminated";
+    std::string steps_key = "steps_to_next_obs";
+    std::string gamma_key = "gamma";
+  };
+
+  // INVALID_ARGUMENT or NOT_FOUND name the option, or the leaf of `rows`.
+  static absl::StatusOr<std::unique_ptr<BatchTransform>> Create(
+      const Options& options);
+};
+
+}  // namespace rill
+
+#endif  // RILL_TRANSFORMS_EPISODES_MULTI_STEP_H_

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/episodes/next_observation_delta.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kForward = "NextObservationDelta::Forward";
+constexpr absl::string_view kInverse = "NextObservationDelta::Inverse";
+
+std::string NextKey(absl::string_view key) {
+  return absl::StrCat("next/", key);
+}
+std::string DeltaKey(absl::string_view key) {
+  return absl::StrCat("next/delta/", key);
+}
+
+bool IsWide(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
+// a + sign * b, of one dtype and shape.
+template <typename T>
+void Add(const Tensor& a, T sign, const Tensor& b, const Tensor& out) {
+  const T* const x = a.data<T>();
+  const T* const y = b.data<T>();
+  T* const to = out.data<T>();
+  for (int64_t i = 0; i < out.num_elements(); ++i) to[i] = x[i] + sign * y[i];
+}
+
+absl::StatusOr<Tensor> Sum(const Tensor& a, int sign, const Tensor& b) {
+  RILL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(a.dtype(), a.shape()));
+  if (a.dtype() == DType::kFloat32) {
+    Add<float>(a, static_cast<float>(sign), b, out);
+  } else {
+    Add<double>(a, sign, b, out);
+  }
+  return out;
+}
+
+// Also the dictionaries around it that are empty then.
+absl::Status DeleteLeaf(std::string key, TensorDict* batch) {
+  RILL_RETURN_IF_ERROR(batch->Delete(key));
+  for (size_t slash = key.rfind('/'); slash != std::string::npos;
+       slash = key.rfind('/')) {
+    key.resize(slash);
+    const TensorDict* const parent = batch->FindDict(key);
+    if (parent == nullptr || !parent->empty()) break;
+    RILL_RETURN_IF_ERROR(batch->Delete(key));
+  }
+  return absl::OkStatus();
+}
+
+class Delta final : public BatchTransform {
+ public:
+  explicit Delta(const NextObservationDelta::Options& options)
+      : options_(options) {}
+
+  absl::string_view name() const override { return "NextObservationDelta"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Texts("in_keys", options_.in_keys)
+        .Choice("delta_dtype", DTypeName(options_.delta_dtype))
+        .Bool("drop_delta", options_.drop_delta);
+  }
+
+  absl::Status Inverse(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    for (const std::string& key : options_.in_keys) {
+      RILL_ASSIGN_OR_RETURN(const Tensor now,
+                            Observation(kInverse, key, batch));
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor next,
+          transforms_internal::ReadLeaf(kInverse, NextKey(key), now.dtype(),
+                                        now.shape(), *batch));
+      RILL_ASSIGN_OR_RETURN(const Tensor wide, Sum(next, -1, now));
+      RILL_ASSIGN_OR_RETURN(Tensor delta, Cast(wide, options_.delta_dtype));
+      RILL_RETURN_IF_ERROR(DeleteLeaf(NextKey(key), batch));
+      RILL_RETURN_IF_ERROR(batch->Set(DeltaKey(key), std::move(delta)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Forward(TensorDict* batch,
+                       TensorDict* /*state*/) const override {
+    for (const std::string& key : options_.in_keys) {
+      RILL_ASSIGN_OR_RETURN(const Tensor now,
+                            Observation(kForward, key, batch));
+      RILL_ASSIGN_OR_RETURN(const Tensor delta,
+                            transforms_internal::ReadLeaf(
+                                kForward, DeltaKey(key), options_.delta_dtype,
+                                now.shape(), *batch));
+      RILL_ASSIGN_OR_RETURN(const Tensor wide, Cast(delta, now.dtype()));
+      RILL_ASSIGN_OR_RETURN(Tensor next, Sum(now, 1, wide));
+      RILL_RETURN_IF_ERROR(batch->Set(NextKey(key), std::move(next)));
+      if (!options_.drop_delta) continue;
+      RILL_RETURN_IF_ERROR(DeleteLeaf(DeltaKey(key), batch));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<TensorDictSpec> InverseSpec(
+      const TensorDictSpec& spec) const override {
+    constexpr absl::string_view kSpec = "NextObservationDelta::InverseSpec";
+    TensorDictSpec after = spec;
+    for (const std::string& key : options_.in_keys) {
+      RILL_ASSIGN_OR_RETURN(const LeafSpec now,
+                            ObservationSpec(kSpec, key, spec));
+      RILL_RETURN_IF_ERROR(
+          CheckSpec(kSpec, NextKey(key), now.dtype, now.shape, spec));
+      after.Erase(NextKey(key));
+      RILL_RETURN_IF_ERROR(after.Set(
+          DeltaKey(key), LeafSpec::Unbounded(options_.delta_dtype, now.shape)));
+    }
+    return after;
+  }
+
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    constexpr absl::string_view kSpec = "NextObservationDelta::ForwardSpec";
+    TensorDictSpec after = spec;
+    for (const std::string& key : options_.in_keys) {
+      RILL_ASSIGN_OR_RETURN(const LeafSpec now,
+                            ObservationSpec(kSpec, key, spec));
+      RILL_RETURN_IF_ERROR(CheckSpec(kSpec, DeltaKey(key), options_.delta_dtype,
+                                     now.shape, spec));
+      // Rounded, it may lie outside what the observation's domain says.
+      RILL_RETURN_IF_ERROR(
+          after.Set(NextKey(key), LeafSpec::Unbounded(now.dtype, now.shape)));
+      if (options_.drop_delta) after.Erase(DeltaKey(key));
+    }
+    return after;
+  }
+
+ private:
+  static absl::StatusOr<Tensor> Observation(absl::string_view caller,
+                                            const std::string& key,
+                                            TensorDict* batch) {
+    RILL_ASSIGN_OR_RETURN(Tensor now,
+                          transforms_internal::ReadLeaf(caller, key, *batch));
+    if (IsWide(now.dtype())) return now;
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": \"", key, "\": got ", DTypeName(now.dtype()),
+                     ", want float32 or float64"));
+  }
+
+  static absl::StatusOr<LeafSpec> ObservationSpec(absl::string_view caller,
+                                                  const std::string& key,
+                                                  const TensorDictSpec& spec) {
+    RILL_ASSIGN_OR_RETURN(LeafSpec now,
+                          transforms_internal::FindSpec(caller, key, spec));
+    if (IsWide(now.dtype)) return now;
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": \"", key, "\": got ", now.ToString(),
+                     ", want float32 or float64"));
+  }
+
+  static absl::Status CheckSpec(absl::string_view caller,
+                                const std::string& key, DType dtype,
+                                const Shape& shape,
+                                const TensorDictSpec& spec) {
+    RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
+                          transforms_internal::FindSpec(caller, key, spec));
+    if (leaf.dtype == dtype && leaf.shape == shape) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": \"", key, "\": got ", leaf.ToString(),
+                     ", want ", DTypeName(dtype), shape.ToString()));
+  }
+
+  const NextObservationDelta::Options options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> NextObservationDelta::Create(
+    const Options& options) {
+  constexpr absl::string_view kCreate = "NextObservationDelta::Create";
+  if (!IsWide(options.delta_dtype) && options.delta_dtype != DType::kFloat16 &&
+      options.delta_dtype != DType::kBFloat16) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": delta_dtype: got ", DTypeName(options.delta_dtype),
+        ", want float16, bfloat16, float32 or float64"));
+  }
+  if (options.in_keys.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": in_keys: got none, want at least one"));
+  }
+  std::set<std::string> seen;
+  for (const std::string& key : options.in_keys) {
+    RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": in_keys";
+    if (absl::StartsWith(key, "next/") || !seen.insert(key).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kCreate, ": in_keys: got \"", key,
+                       "\", want keys of the root, each once"));
+    }
+  }
+  return std::make_unique<Delta>(options);
+}
+
+}  // namespace rill

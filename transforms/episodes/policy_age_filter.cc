@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/episodes/policy_age_filter.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kNewest = "newest";
+constexpr int64_t kOldest = std::numeric_limits<int64_t>::min();
+
+absl::StatusOr<TensorDict> StateOf(int64_t newest) {
+  RILL_ASSIGN_OR_RETURN(Tensor number,
+                        Tensor::From<int64_t>({newest}, Shape()));
+  return TensorDict::Create({}, {{kNewest, std::move(number)}});
+}
+
+class PolicyAgeFilterTransform final : public BatchTransform {
+ public:
+  explicit PolicyAgeFilterTransform(const PolicyAgeFilter::Options& options)
+      : options_(options) {}
+
+  absl::string_view name() const override { return "PolicyAgeFilter"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Int("max_policy_lag", options_.max_policy_lag)
+        .Function("current_version", options_.current_version != nullptr)
+        .Text("policy_version_key", options_.policy_version_key)
+        .Bool("strict", options_.strict);
+  }
+
+  bool is_stateful() const override { return true; }
+  absl::StatusOr<TensorDict> InitialState() const override {
+    return StateOf(kOldest);
+  }
+
+  absl::Status Forward(TensorDict* batch, TensorDict* state) const override {
+    const std::string& key = options_.policy_version_key;
+    const bool has_rows = batch->batch_shape().rank() > 0 &&
+                          batch->batch_shape().num_elements() > 0;
+    if (!has_rows || (!options_.strict && !batch->Contains(key))) {
+      return absl::OkStatus();
+    }
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor leaf,
+        transforms_internal::ReadLeaf("PolicyAgeFilter::Forward", key, *batch));
+    if (!IsInteger(leaf.dtype()) || leaf.num_elements() == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("PolicyAgeFilter::Forward: \"", key, "\": got ",
+                       DTypeName(leaf.dtype()), leaf.shape().ToString(),
+                       ", want integers, at least one a row"));
+    }
+    RILL_ASSIGN_OR_RETURN(const Tensor versions, Cast(leaf, DType::kInt64));
+    RILL_ASSIGN_OR_RETURN(const int64_t current, Current(versions, state));
+    return Filter(current, versions, batch);
+  }
+
+  absl::StatusOr<TensorDictSpec> ForwardSpec(
+      const TensorDictSpec& spec) const override {
+    const std::string& key = options_.policy_version_key;
+    if (!options_.strict && spec.Find(key) == nullptr) return spec;
+    constexpr absl::string_view kSpec = "PolicyAgeFilter::ForwardSpec";
+    RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
+                          transforms_internal::FindSpec(kSpec, key, spec));
+    if (IsInteger(leaf.dtype)) return spec;
+    return absl::InvalidArgumentError(absl::StrCat(
+        kSpec, ": \"", key, "\": got ", leaf.ToString(), ", want integers"));
+  }
+
+ private:
+  absl::StatusOr<int64_t> Current(const Tensor& versions,
+                                  TensorDict* state) const {
+    if (options_.current_version != nullptr) return options_.current_version();
+    RILL_ASSIGN_OR_RETURN(const Tensor number, state->Get(kNewest));
+    RILL_ASSIGN_OR_RETURN(const int64_t before, number.Item<int64_t>());
+    const int64_t* const begin = versions.data<int64_t>();
+    const int64_t newest =
+        *std::max_element(begin, begin + versions.num_elements());
+    if (newest <= before) return before;
+    RILL_ASSIGN_OR_RETURN(*state, StateOf(newest));
+    return newest;
+  }
+
+  absl::Status Filter(int64_t current, const Tensor& versions,
+                      TensorDict* batch) const {
+    // The oldest version that stays, without overflow.
+    const int64_t oldest = current < kOldest + options_.max_policy_lag
+                               ? kOldest
+                               : current - options_.max_policy_lag;
+    const int64_t rows = batch->batch_shape()[0];
+    const int64_t width = versions.num_elements() / rows;
+    std::vector<int64_t> kept;
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t* const begin = versions.data<int64_t>() + row * width;
+      if (*std::min_element(begin, begin + width) >= oldest) {
+        kept.push_back(row);
+      }
+    }
+    if (static_cast<int64_t>(kept.size()) == rows) return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(TensorDict filtered, batch->Gather(kept));
+    *batch = std::move(filtered);
+    return absl::OkStatus();
+  }
+
+  const PolicyAgeFilter::Options options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> PolicyAgeFilter::Create(
+    const Options& options) {
+  if (options.max_policy_lag < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("PolicyAgeFilter::Create: max_policy_lag: got ",
+                     options.max_policy_lag, ", want >= 0"));
+  }
+  RILL_RETURN_IF_ERROR(CheckKey(options.policy_version_key))
+      << "PolicyAgeFilter::Create: policy_version_key";
+  return std::make_unique<PolicyAgeFilterTransform>(options);
+}
+
+}  // namespace rill

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/episodes/random_crop.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kForward = "RandomCropTensorDict::Forward";
+constexpr absl::string_view kBatches = "batches";
+
+// A batch as [outer, steps, inner]: a line for each (outer, inner).
+struct Lines {
+  int64_t outer = 1;
+  int64_t steps = 0;
+  int64_t inner = 1;
+  int64_t count() const { return outer * inner; }
+};
+
+class RandomCrop final : public BatchTransform {
+ public:
+  explicit RandomCrop(const RandomCropTensorDict::Options& options)
+      : options_(options), rng_(options.seed, RngStream::kTransform) {}
+
+  absl::string_view name() const override { return "RandomCropTensorDict"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Int("sub_seq_len", options_.sub_seq_len)
+        .Int("sample_dim", options_.sample_dim)
+        .Text("mask_key", options_.mask_key)
+        .Unsigned("seed", options_.seed);
+  }
+
+  bool is_stateful() const override { return true; }
+  absl::StatusOr<TensorDict> InitialState() const override {
+    return StateOf(0);
+  }
+
+  absl::Status Forward(TensorDict* batch, TensorDict* state) const override {
+    RILL_ASSIGN_OR_RETURN(const Tensor number, state->Get(kBatches));
+    RILL_ASSIGN_OR_RETURN(const int64_t batches, number.Item<int64_t>());
+    RILL_ASSIGN_OR_RETURN(const int dim, FindDim(batch->batch_shape()));
+    if (batch->batch_shape().num_elements() > 0) {
+      RILL_RETURN_IF_ERROR(Crop(dim, static_cast<uint64_t>(batches), batch));
+    }
+    RILL_ASSIGN_OR_RETURN(*state, StateOf(batches + 1));
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::StatusOr<TensorDict> StateOf(int64_t batches) {
+    RILL_ASSIGN_OR_RETURN(Tensor number,
+                          Tensor::From<int64_t>({batches}, Shape()));
+    return TensorDict::Create({}, {{kBatches, std::move(number)}});
+  }
+
+  absl::StatusOr<int> FindDim(const Shape& shape) const {
+    const int64_t rank = shape.rank();
+    const int64_t dim = options_.sample_dim < 0 ? options_.sample_dim + rank
+                                                : options_.sample_dim;
+    if (dim >= 0 && dim < rank) return static_cast<int>(dim);
+    return absl::InvalidArgumentError(absl::StrCat(
+        kForward, ": sample_dim ", options_.sample_dim, ": got batch shape ",
+        shape.ToString(), ", want one with this dimension"));
+  }
+
+  absl::Status TooShort(int64_t got) const {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kForward, ": got a line of ", got, " steps, want sub_seq_len = ",
+        options_.sub_seq_len, "; read longer sequences, or crop less"));
+  }
+
+  absl::Status Crop(int dim, uint64_t number, TensorDict* batch) const {
+    const Shape& shape = batch->batch_shape();
+    const Lines lines = {.outer = shape.Prefix(dim).num_elements(),
+                         .steps = shape[dim],
+                         .inner = shape.Suffix(dim + 1).num_elements()};
+    if (lines.steps < options_.sub_seq_len) return TooShort(lines.steps);
+    RILL_ASSIGN_OR_RETURN(std::vector<int64_t> starts,
+                          CountSteps(lines, *batch));
+    for (size_t i = 0; i < starts.size(); ++i) {
+      const int64_t choices = starts[i] - options_.sub_seq_len + 1;
+      if (choices < 1) return TooShort(starts[i]);
+      starts[i] = rng_.UniformInt(number, static_cast<uint32_t>(i), choices);
+    }
+    RILL_ASSIGN_OR_RETURN(
+        TensorDict cropped,
+        batch->MapShape(shape.WithSize(dim, options_.sub_seq_len),
+                        [&](const Tensor& leaf) {
+                          return CropLeaf(dim, lines, starts, leaf);
+                        }));
+    if (!batch->dim_names().empty()) {
+      RILL_RETURN_IF_ERROR(cropped.SetDimNames(batch->dim_names()));
+    }
+    *batch = std::move(cropped);
+    return absl::OkStatus();
+  }
+
+  // The steps of each line that may be taken.
+  absl::StatusOr<std::vector<int64_t>> CountSteps(
+      const Lines& lines, const TensorDict& batch) const {
+    std::vector<int64_t> steps(static_cast<size_t>(lines.count()), lines.steps);
+    if (options_.mask_key.empty() || batch.Find(options_.mask_key) == nullptr) {
+      return steps;
+    }
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor mask,
+        transforms_internal::ReadLeaf(kForward, options_.mask_key, batch));
+    if (mask.dtype() != DType::kBool ||
+        mask.num_elements() != batch.batch_shape().num_elements()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kForward, ": \"", options_.mask_key, "\": got ",
+          DTypeName(mask.dtype()), mask.shape().ToString(),
+          ", want one bool for each row of ", batch.batch_shape().ToString()));
+    }
+    std::fill(steps.begin(), steps.end(), 0);
+    const bool* flag = mask.data<bool>();
+    for (int64_t o = 0; o < lines.outer; ++o) {
+      for (int64_t t = 0; t < lines.steps; ++t) {
+        for (int64_t i = 0; i < lines.inner; ++i) {
+          steps[static_cast<size_t>(o * lines.inner + i)] += *flag++ ? 1 : 0;
+        }
+      }
+    }
+    return steps;
+  }
+
+  absl::StatusOr<Tensor> CropLeaf(int dim, const Lines& lines,
+                                  const std::vector<int64_t>& starts,
+                                  const Tensor& leaf) const {
+    if (!leaf.is_host()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(kForward, ": lies on ", leaf.device().ToString(),
+                       ", want host memory; put ToDevice behind it"));
+    }
+    RILL_ASSIGN_OR_RETURN(const Tensor from, leaf.Contiguous());
+    RILL_ASSIGN_OR_RETURN(
+        Tensor to, Tensor::Empty(leaf.dtype(), leaf.shape().WithSize(
+                                                   dim, options_.sub_seq_len)));
+    const int64_t width = from.size_bytes() / (lines.count() * lines.steps);
+    if (width == 0) return to;
+    std::byte* at = to.raw_data();
+    for (int64_t o = 0; o < lines.outer; ++o) {
+      for (int64_t t = 0; t < options_.sub_seq_len; ++t) {
+        for (int64_t i = 0; i < lines.inner; ++i, at += width) {
+          const int64_t step =
+              o * lines.steps +
+              starts[static_cast<size_t>(o * lines.inner + i)] + t;
+          std::memcpy(at, from.raw_data() + (step * lines.inner + i) * width,
+                      static_cast<size_t>(width));
+        }
+      }
+    }
+    return to;
+  }
+
+  const RandomCropTensorDict::Options options_;
+  const Rng rng_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchTransform>> RandomCropTensorDict::Create(
+    const Options& options) {
+  if (options.sub_seq_len < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("RandomCropTensorDict::Create: sub_seq_len: got ",
+                     options.sub_seq_len, ", want > 0"));
+  }
+  if (!options.mask_key.empty()) {
+    RILL_RETURN_IF_ERROR(CheckKey(options.mask_key))
+        << "RandomCropTensorDict::Create: mask_key";
+  }
+  return std::make_unique<RandomCrop>(options);
+}
+
+}  // namespace rill

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/episodes/target_return.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/spec.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+// Of each reward: its target at the root and below next, and itself.
+constexpr size_t kRoot = 0;
+constexpr size_t kNext = 1;
+constexpr size_t kReward = 2;
+constexpr size_t kLeaves = 3;
+
+template <typename T>
+void Start(absl::Span<const uint8_t> mask, double target,
+           const BoundLeaf& root) {
+  const absl::Span<T> left = root.As<T>();
+  const size_t width = mask.empty() ? 0 : left.size() / mask.size();
+  for (size_t lane = 0; lane < mask.size(); ++lane) {
+    if (mask[lane] == 0) continue;
+    std::fill_n(left.begin() + static_cast<int64_t>(lane * width), width,
+                static_cast<T>(target));
+  }
+}
+
+template <typename T>
+void Step(bool reduces, StepTransform::Leaves leaves) {
+  const absl::Span<const T> before = leaves[kRoot].As<T>();
+  const absl::Span<T> after = leaves[kNext].As<T>();
+  const absl::Span<const T> rewards = leaves[kReward].As<T>();
+  for (size_t i = 0; i < after.size(); ++i) {
+    after[i] = reduces ? before[i] - rewards[i] : before[i];
+  }
+}
+
+class TargetReturnTransform final : public StepTransform {
+ public:
+  explicit TargetReturnTransform(const TargetReturn::Options& options)
+      : options_(options) {}
+
+  absl::string_view name() const override { return "TargetReturn"; }
+  OptionValues option_values() const override {
+    return OptionValues()
+        .Double("target_return", options_.target_return)
+        .Choice("mode", reduces() ? "reduce" : "constant")
+        .Texts("in_keys", options_.in_keys)
+        .Texts("out_keys", options_.out_keys);
+  }
+
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    constexpr absl::string_view kPlan = "TargetReturn::PlanSteps";
+    StepPlan plan = {.spec = step};
+    for (size_t i = 0; i < options_.in_keys.size(); ++i) {
+      RILL_ASSIGN_OR_RETURN(
+          const LeafSpec reward,
+          transforms_internal::FindSpec(kPlan, options_.in_keys[i], step));
+      if (reward.dtype != DType::kFloat32 && reward.dtype != DType::kFloat64) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(kPlan, ": \"", options_.in_keys[i], "\": got ",
+                         reward.ToString(), ", want float32 or float64"));
+      }
+      const std::string& key = options_.out_keys[i];
+      for (const std::string& each : {key, absl::StrCat("next/", key)}) {
+        RILL_RETURN_IF_ERROR(plan.spec.Set(
+            each, LeafSpec::Unbounded(reward.dtype, reward.shape)));
+        plan.leaves.push_back({.key = each,
+                               .dtype = reward.dtype,
+                               .shape = reward.shape,
+                               .use = LeafUse::kWrite});
+      }
+      plan.leaves.push_back({.key = options_.in_keys[i],
+                             .dtype = reward.dtype,
+                             .shape = reward.shape});
+    }
+    return plan;
+  }
+
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* /*state*/) const override {
+    for (size_t i = 0; i < leaves.size(); i += kLeaves) {
+      const BoundLeaf& root = leaves[i + kRoot];
+      if (root.dtype == DType::kFloat32) {
+        Start<float>(mask, options_.target_return, root);
+      } else {
+        Start<double>(mask, options_.target_return, root);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
+    for (size_t i = 0; i < leaves.size(); i += kLeaves) {
+      const Leaves own = leaves.subspan(i, kLeaves);
+      if (own[kRoot].dtype == DType::kFloat32) {
+        Step<float>(reduces(), own);
+      } else {
+        Step<double>(reduces(), own);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  bool reduces() const { return options_.mode == TargetReturn::Mode::kReduce; }
+
+  const TargetReturn::Options options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepTransform>> TargetReturn::Create(
+    const Options& options) {
+  constexpr absl::string_view kCreate = "TargetReturn::Create";
+  if (!std::isfinite(static_cast<float>(options.target_return))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": target_return: got ", options.target_return,
+                     ", want a finite float32"));
+  }
+  if (options.in_keys.empty() ||
+      options.in_keys.size() != options.out_keys.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": in_keys, out_keys: got ", options.in_keys.size(), " and ",
+        options.out_keys.size(), ", want at least one of each, as many"));
+  }
+  std::set<std::string> seen;
+  for (size_t i = 0; i < options.in_keys.size(); ++i) {
+    const std::string& key = options.in_keys[i];
+    const std::string& out = options.out_keys[i];
+    RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": in_keys";
+    RILL_RETURN_IF_ERROR(CheckKey(out)) << kCreate << ": out_keys";
+    if (absl::StartsWith(out, "next/") || !absl::StartsWith(key, "next/") ||
+        !seen.insert(out).second || !seen.insert(key).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kCreate, ": keys: got \"", key, "\" and \"", out,
+                       "\", want a reward below next/ and a leaf of the root, "
+                       "each once"));
+    }
+  }
+  return std::make_unique<TargetReturnTransform>(options);
+}
+
+}  // namespace rill

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/episodes/vec_norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/key.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/spec.h"
+#include "rill/transforms/episodes/vec_norm_kernels.h"
+#include "rill/transforms/episodes/vec_norm_statistics.h"
+#include "rill/transforms/leaves.h"
+
+namespace rill {
+namespace {
+
+using transforms_internal::VecNormStatistics;
+
+// Columns that are worked on at once, on the stack. Rows of up to kNarrow
+// elements are looked at in groups, so that vectors are full.
+constexpr int64_t kColumns = 512;
+constexpr int64_t kNarrow = 64;
+constexpr int64_t kGroup = 8;
+
+constexpr int64_t kMaxElements = int64_t{1} << 40;  // Of a row.
+
+// Tensors of states that came and went, to be used again.
+class SpareTensors {
+ public:
+  absl::StatusOr<Tensor> Take(const Shape& shape) {
+    {
+      absl::MutexLock lock(&mutex_);
+      for (const Tensor& tensor : made_) {
+        if (MayReuse(tensor, DType::kFloat64, shape, {}, {})) return tensor;
+      }
+    }
+    RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(DType::kFloat64, shape));
+    absl::MutexLock lock(&mutex_);
+    if (made_.size() < kMost) made_.push_back(tensor);
+    return tensor;
+  }
+
+ private:
+  static constexpr size_t kMost = 16;
+
+  absl::Mutex mutex_;
+  std::vector<Tensor> made_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Calls `fn` with begin and size of each run of lanes that are masked.
+template <typename Fn>
+void ForRuns(absl::Span<const uint8_t> mask, const Fn& fn) {
+  const auto lanes = static_cast<int64_t>(mask.size());
+  for (int64_t lane = 0; lane < lanes;) {
+    if (mask[static_cast<size_t>(lane)] == 0) {
+      ++lane;
+      continue;
+    }
+    int64_t end = lane;
+    while (end < lanes && mask[static_cast<size_t>(end)] != 0) ++end;
+    fn(lane, end - lane);
+    lane = end;
+  }
+}
+
+// The rows of a call, and a function that calls another with begin and size of
+// each run of them.
+template <typename ForRows>
+struct Rows {
+  int64_t count = 0;
+  int64_t first = 0;
+  ForRows for_runs;
+};
+
+// Some columns of rows of `width` elements.
+struct Columns {
+  int64_t width = 0;
+  int64_t begin = 0;
+  int64_t count = 0;
+  int64_t group = 1;  // Rows that make one of the kernels' rows.
+
+  // Copies numbers of the columns for the further rows of a group. So few that
+  // a call of memcpy would take longer.
+  void Repeat(double* numbers) const {
+    for (int64_t i = count; i < group * count; ++i) {
+      numbers[i] = numbers[i - count];
+    }
+  }
+  // And adds them up again.
+  void Fold(double* numbers) const {
+    for (int64_t row = group; --row > 0;) {
+      for (int64_t c = 0; c < count; ++c) {
+        numbers[(row - 1) * count + c] += numbers[row * count + c];
+      }
+    }
+  }
+  // Calls `kernel` with the first element, rows, pitch and columns of parts
+  // that make up `rows` rows from `row` on.
+  template <typename Kernel>
+  void Split(int64_t row, int64_t rows, const Kernel& kernel) const {
+    const int64_t groups = rows / group;
+    const int64_t first = row * width + begin;
+    const int64_t rest = rows % group;
+    if (groups > 0) kernel(first, groups, width * group, count * group);
+    if (rest > 0) kernel(first + (rows - rest) * width, rest, width, count);
+  }
+};
+
+class VecNormTransform final : public StepTransform {
+ public:
+  explicit VecNormTransform(const VecNorm::Options& options)
+      : options_(options) {
+    for (size_t i = 0; i < options.in_keys.size(); ++i) {
+      state_shapes_.push_back({1 + 2 * options.shapes[i].num_elements()});
+      AddStepLeaf(i, "");
+      if (!absl::StartsWith(options.in_keys[i], "next/")) {
+        AddStepLeaf(i, "next/");
+      }
+    }
+  }
+
+  absl::string_view name() const override { return "VecNorm"; }
+  OptionValues option_values() const override {
+    OptionValues values;
+    values.Texts("in_keys", options_.in_keys);
+    values.Texts("out_keys", options_.out_keys);
+    std::vector<std::string> shapes;
+    for (const Shape& shape : options_.shapes) {
+      shapes.push_back(shape.ToString());
+    }
+    values.Texts("shapes", shapes);
+    values.Double("decay", options_.decay).Double("eps", options_.eps);
+    return values.Bool("frozen", options_.frozen);
+  }
+
+  absl::StatusOr<TensorDict> InitialState(int64_t /*lanes*/) const override {
+    TensorDict state;
+    for (size_t i = 0; i < options_.in_keys.size(); ++i) {
+      RILL_ASSIGN_OR_RETURN(Tensor zeros,
+                            Tensor::Zeros(DType::kFloat64, state_shapes_[i]));
+      RILL_RETURN_IF_ERROR(state.Set(options_.in_keys[i], std::move(zeros)));
+    }
+    return state;
+  }
+
+  absl::StatusOr<StepPlan> PlanSteps(
+      const TensorDictSpec& step) const override {
+    constexpr absl::string_view kPlan = "VecNorm::PlanSteps";
+    StepPlan plan = {.spec = step};
+    for (const StepLeaf& leaf : step_leaves_) {
+      RILL_ASSIGN_OR_RETURN(
+          const LeafSpec before,
+          transforms_internal::FindSpec(kPlan, leaf.in, step));
+      const Shape& want = options_.shapes[leaf.key];
+      const bool is_float =
+          before.dtype == DType::kFloat32 || before.dtype == DType::kFloat64;
+      if (!is_float || before.shape != want) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(kPlan, ": \"", leaf.in, "\": got ", before.ToString(),
+                         ", want float32 or float64", want.ToString(),
+                         ", the shape that Options::shapes says"));
+      }
+      RILL_RETURN_IF_ERROR(plan.spec.Set(
+          leaf.out, LeafSpec::Unbounded(before.dtype, before.shape)));
+      const bool is_in_place = leaf.in == leaf.out;
+      plan.leaves.push_back(
+          {.key = leaf.in,
+           .dtype = before.dtype,
+           .shape = before.shape,
+           .use = is_in_place ? LeafUse::kUpdate : LeafUse::kRead});
+      if (is_in_place) continue;
+      plan.leaves.push_back({.key = leaf.out,
+                             .dtype = before.dtype,
+                             .shape = before.shape,
+                             .use = LeafUse::kWrite});
+    }
+    return plan;
+  }
+
+  absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
+                       TensorDict* state) const override {
+    int64_t count = 0;
+    for (const uint8_t is_reset : mask) count += is_reset != 0;
+    const auto first = std::find_if(mask.begin(), mask.end(),
+                                    [](uint8_t is_reset) { return is_reset; });
+    const auto for_runs = [mask](const auto& fn) { ForRuns(mask, fn); };
+    return MapLeaves(
+        /*is_next=*/false,
+        Rows<decltype(for_runs)>{count, first - mask.begin(), for_runs}, leaves,
+        state);
+  }
+
+  absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
+    const int64_t count = leaves[0].rows;
+    const auto for_runs = [count](const auto& fn) { fn(0, count); };
+    return MapLeaves(/*is_next=*/true,
+                     Rows<decltype(for_runs)>{count, 0, for_runs}, leaves,
+                     state);
+  }
+
+ private:
+  struct StepLeaf {
+    size_t key = 0;
+    std::string in;
+    std::string out;
+    bool is_next = false;
+  };
+
+  void AddStepLeaf(size_t key, absl::string_view prefix) {
+    const std::string& in = options_.in_keys[key];
+    const std::string& out =
+        options_.out_keys.empty() ? in : options_.out_keys[key];
+    step_leaves_.push_back(
+        {.key = key,
+         .in = absl::StrCat(prefix, in),
+         .out = absl::StrCat(prefix, out),
+         .is_next = !prefix.empty() || absl::StartsWith(in, "next/")});
+  }
+
+  template <typename R>
+  absl::Status MapLeaves(bool is_next, const R& rows, Leaves leaves,
+                         TensorDict* state) const {
+    if (rows.count == 0) return absl::OkStatus();
+    size_t at = 0;
+    for (const StepLeaf& leaf : step_leaves_) {
+      const BoundLeaf& from = leaves[at++];
+      const BoundLeaf& to = leaf.in == leaf.out ? from : leaves[at++];
+      if (leaf.is_next != is_next) continue;
+      const std::string& key = options_.in_keys[leaf.key];
+      const Tensor* const before = state->Find(key);
+      if (before == nullptr || !before->is_contiguous() ||
+          before->shape() != state_shapes_[leaf.key]) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "VecNorm: state: \"", key, "\": want contiguous float64",
+            state_shapes_[leaf.key].ToString(), "; start with InitialState"));
+      }
+      Tensor after = *before;
+      if (!options_.frozen) {
+        RILL_ASSIGN_OR_RETURN(after, spare_.Take(before->shape()));
+      }
+      const bool is_finite =
+          from.dtype == DType::kFloat32
+              ? MapRows<float>(from, to, rows, VecNormStatistics(*before),
+                               VecNormStatistics(after))
+              : MapRows<double>(from, to, rows, VecNormStatistics(*before),
+                                VecNormStatistics(after));
+      if (!is_finite) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("VecNorm: \"", leaf.in,
+                         "\": got a value that is not finite, want finite ones "
+                         "to learn from; the statistics stay"));
+      }
+      if (options_.frozen) continue;
+      RILL_RETURN_IF_ERROR(state->Set(key, std::move(after)));
+    }
+    return absl::OkStatus();
+  }
+
+  // False where moments are not finite.
+  template <typename T, typename R>
+  bool MapRows(const BoundLeaf& from, const BoundLeaf& to, const R& rows,
+               const VecNormStatistics& before,
+               const VecNormStatistics& after) const {
+    const T* const in = reinterpret_cast<const T*>(from.data);
+    T* const out = reinterpret_cast<T*>(to.data);
+    double shift[kColumns];
+    double factor[kColumns];
+    Columns columns = {.width = before.n};
+    if (columns.width > 0 && columns.width <= kNarrow) {
+      columns.group = kGroup / std::gcd(kGroup, columns.width);
+    }
+    const double weight = options_.frozen ? before.weight()
+                                          : options_.decay * before.weight() +
+                                                static_cast<double>(rows.count);
+    const double per_weight = 1 / weight;
+    bool is_finite = true;
+    for (; columns.begin < columns.width; columns.begin += columns.count) {
+      columns.count = std::min(kColumns, columns.width - columns.begin);
+      if (!options_.frozen) {
+        is_finite &= Learn(in, columns, rows, before, after);
+      }
+      const bool is_known = !options_.frozen || before.weight() > 0;
+      for (int64_t c = 0; c < columns.count; ++c) {
+        const int64_t i = columns.begin + c;
+        shift[c] = is_known ? after.mean(i) : 0;
+        factor[c] = is_known ? Factor(per_weight * after.squares(i)) : 1;
+      }
+      columns.Repeat(shift);
+      columns.Repeat(factor);
+      rows.for_runs([&](int64_t begin, int64_t count) {
+        columns.Split(
+            begin, count,
+            [&](int64_t first, int64_t parts, int64_t pitch, int64_t width) {
+              transforms_internal::ShiftThenScale(
+                  in + first, parts, pitch, width, shift, factor, out + first);
+            });
+      });
+    }
+    if (!options_.frozen) after.weight() = weight;
+    return is_finite;
+  }
+
+  double Factor(double variance) const {
+    return 1 / std::max(options_.eps, std::sqrt(variance));
+  }
+
+  // Means and squares of the columns, without the weight.
+  template <typename T, typename R>
+  bool Learn(const T* in, const Columns& columns, const R& rows,
+             const VecNormStatistics& before,
+             const VecNormStatistics& after) const {
+    double shift[kColumns];
+    double sum[kColumns];
+    double squares[kColumns];
+    std::fill_n(sum, columns.group * columns.count, 0);
+    std::fill_n(squares, columns.group * columns.count, 0);
+    // Around the mean so far, or the first row, sums of squares lose nothing.
+    const T* const row = in + rows.first * columns.width + columns.begin;
+    for (int64_t c = 0; c < columns.count; ++c) {
+      shift[c] = before.weight() > 0 ? before.mean(columns.begin + c)
+                                     : static_cast<double>(row[c]);
+    }
+    columns.Repeat(shift);
+    rows.for_runs([&](int64_t begin, int64_t count) {
+      columns.Split(
+          begin, count,
+          [&](int64_t first, int64_t parts, int64_t pitch, int64_t width) {
+            transforms_internal::AddMoments(in + first, parts, pitch, width,
+                                            shift, sum, squares);
+          });
+    });
+    columns.Fold(sum);
+    columns.Fold(squares);
+    const double n = static_cast<double>(rows.count);
+    const double old = options_.decay * before.weight();
+    const double take = n / (old + n);
+    const double per_row = 1 / n;
+    bool is_finite = true;
+    for (int64_t c = 0; c < columns.count; ++c) {
+      const int64_t i = columns.begin + c;
+      // From the shift to the rows' mean; with nothing before, `old` is 0.
+      const double delta = sum[c] * per_row;
+      const double own = std::max(0.0, squares[c] - sum[c] * delta);
+      after.mean(i) = shift[c] + take * delta;
+      after.squares(i) =
+          options_.decay * before.squares(i) + own + delta * delta * old * take;
+      is_finite &=
+          std::isfinite(after.mean(i)) && std::isfinite(after.squares(i));
+    }
+    return is_finite;
+  }
+
+  const VecNorm::Options options_;
+  std::vector<StepLeaf> step_leaves_;
+  std::vector<Shape> state_shapes_;  // Of each of in_keys.
+  mutable SpareTensors spare_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepTransform>> VecNorm::Create(
+    const Options& options) {
+  constexpr absl::string_view kCreate = "VecNorm::Create";
+  const size_t keys = options.in_keys.size();
+  if (keys == 0 || options.shapes.size() != keys ||
+      (!options.out_keys.empty() && options.out_keys.size() != keys)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": in_keys, shapes, out_keys: got ", keys, ", ",
+        options.shapes.size(), " and ", options.out_keys.size(),
+        ", want a shape for each key, at least one, and no or as many "
+        "out_keys"));
+  }
+  for (const auto* list : {&options.in_keys, &options.out_keys}) {
+    std::set<std::string> seen;
+    for (size_t i = 0; i < list->size(); ++i) {
+      const std::string& key = (*list)[i];
+      RILL_RETURN_IF_ERROR(CheckKey(key)) << kCreate << ": keys";
+      if (!seen.insert(key).second ||
+          absl::StartsWith(key, "next/") !=
+              absl::StartsWith(options.in_keys[i], "next/")) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            kCreate, ": keys: got \"", key, "\" for \"", options.in_keys[i],
+            "\", want each once, and both below next/ or both at the root"));
+      }
+    }
+  }
+  for (const Shape& shape : options.shapes) {
+    if (shape.num_elements() <= kMaxElements) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": shapes: got ", shape.ToString(),
+                     ", want at most 2^40 elements"));
+  }
+  if (!(options.decay > 0 && options.decay <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": decay: got ", options.decay, ", want (0, 1]"));
+  }
+  if (!(options.eps > 0) || !std::isfinite(options.eps)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": eps: got ", options.eps, ", want > 0"));
+  }
+  return std::make_unique<VecNormTransform>(options);
+}
+
+}  // namespace rill

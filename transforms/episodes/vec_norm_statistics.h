@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_EPISODES_VEC_NORM_STATISTICS_H_
+#define RILL_TRANSFORMS_EPISODES_VEC_NORM_STATISTICS_H_
+
+#include <cstdint>
+
+#include "rill/tensordict/tensor.h"
+
+namespace rill::transforms_internal {
+
+// What a VecNorm knows of one element.
+struct VecNormElement {
+  double weight = 0;
+  double mean = 0;
+  double squares = 0;  // The sum of squared deviations.
+};
+
+// Of the rows of both.
+inline VecNormElement Merge(const VecNormElement& a, const VecNormElement& b) {
+  if (a.weight == 0) return b;
+  if (b.weight == 0) return a;
+  const double weight = a.weight + b.weight;
+  const double delta = a.mean - b.mean;
+  return {.weight = weight,
+          .mean = (a.weight * a.mean + b.weight * b.mean) / weight,
+          .squares = a.squares + b.squares +
+                     delta * delta * (a.weight * b.weight / weight)};
+}
+
+// Of one leaf: a view of a state's tensor, contiguous float64 [1 + 2 n].
+struct VecNormStatistics {
+  explicit VecNormStatistics(const Tensor& tensor)
+      : numbers(tensor.data<double>()), n((tensor.num_elements() - 1) / 2) {}
+
+  double& weight() const { return numbers[0]; }
+  double& mean(int64_t i) const { return numbers[1 + i]; }
+  double& squares(int64_t i) const { return numbers[1 + n + i]; }
+  VecNormElement At(int64_t i) const { return {weight(), mean(i), squares(i)}; }
+
+  double* numbers;
+  int64_t n;
+};
+
+}  // namespace rill::transforms_internal
+
+#endif  // RILL_TRANSFORMS_EPISODES_VEC_NORM_STATISTICS_H_

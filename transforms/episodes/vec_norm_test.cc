@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/transforms/episodes/vec_norm.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/device/buffer.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/instruction_sets.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/transforms/conformance/fake_environment.h"
+#include "rill/transforms/conformance/step_transform_conformance.h"
+#include "rill/transforms/conformance/ted_spec.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+
+StepTransformUnderTest UnderTest(const VecNorm::Options& options) {
+  return {.make = [options] { return *VecNorm::Create(options); },
+          .step_spec = TedSpec()};
+}
+
+// Steps whose observation has this dtype and shape.
+TensorDictSpec SpecOf(DType dtype, const Shape& shape) {
+  TensorDictSpec spec = TedSpec();
+  for (const char* key : {"observation", "next/observation"}) {
+    RILL_EXPECT_OK(spec.Set(key, LeafSpec::Unbounded(dtype, shape)));
+  }
+  return spec;
+}
+
+std::vector<double> Doubles(const Tensor& tensor) {
+  const Tensor wide = *Cast(tensor, DType::kFloat64);
+  return std::vector<double>(wide.data<double>(),
+                             wide.data<double>() + wide.num_elements());
+}
+
+// Mean and deviation of column `c` of rows of `width`, in two plain passes.
+struct Reference {
+  double mean = 0;
+  double deviation = 0;
+};
+Reference ColumnOf(const std::vector<double>& seen, size_t width, size_t c) {
+  const double n = static_cast<double>(seen.size() / width);
+  Reference result;
+  for (size_t i = c; i < seen.size(); i += width) result.mean += seen[i] / n;
+  double squares = 0;
+  for (size_t i = c; i < seen.size(); i += width) {
+    squares += (seen[i] - result.mean) * (seen[i] - result.mean);
+  }
+  result.deviation = std::sqrt(squares / n);
+  return result;
+}
+
+void Append(const Tensor& tensor, std::vector<double>* seen) {
+  const std::vector<double> values = Doubles(tensor);
+  seen->insert(seen->end(), values.begin(), values.end());
+}
+
+void ExpectMoments(const TensorDict& state, absl::string_view key,
+                   const std::vector<double>& seen, size_t width) {
+  RILL_ASSERT_OK_AND_ASSIGN(const VecNormMoments moments,
+                            ReadVecNorm(state, key));
+  EXPECT_EQ(moments.count, static_cast<double>(seen.size() / width));
+  for (size_t c = 0; c < width; ++c) {
+    const Reference want = ColumnOf(seen, width, c);
+    EXPECT_NEAR(moments.loc.data<double>()[c], want.mean, 1e-12) << c;
+    EXPECT_NEAR(moments.scale.data<double>()[c], want.deviation, 1e-12) << c;
+  }
+}
+
+TEST(VecNormTest, Example) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto norm, VecNorm::Create({.in_keys = {"observation", "next/reward"},
+                                  .shapes = {{4}, {1}}}));
+  EXPECT_EQ(norm->name(), "VecNorm");
+  RILL_EXPECT_OK(norm->PlanSteps(TedSpec()));
+}
+
+TEST(VecNormTest, StatisticsAreThoseOfAllRowsSeen) {
+  const std::vector<std::pair<DType, Shape>> leaves = {
+      {DType::kFloat32, {4}},    {DType::kFloat32, {1}},
+      {DType::kFloat64, {3}},    {DType::kFloat32, {2, 35}},
+      {DType::kFloat64, {1030}}, {DType::kFloat32, {}},
+      {DType::kFloat32, {17}}};
+  ForEachTarget([&leaves] {
+    for (const auto& [dtype, shape] : leaves) {
+      SCOPED_TRACE(shape.ToString());
+      RILL_ASSERT_OK_AND_ASSIGN(
+          auto norm, VecNorm::Create({.shapes = {shape}, .decay = 1}));
+      RILL_ASSERT_OK_AND_ASSIGN(
+          auto environment, FakeEnvironment::Create(SpecOf(dtype, shape), 11,
+                                                    /*seed=*/3, norm.get()));
+      std::vector<double> seen;
+      const auto width = static_cast<size_t>(shape.num_elements());
+      RILL_ASSERT_OK(environment.Reset(std::vector<uint8_t>(11, 1)));
+      Append(*environment.environment_step().Find("observation"), &seen);
+      for (int i = 0; i < 3; ++i) {
+        RILL_ASSERT_OK(environment.Step());
+        Append(*environment.environment_step().Find("next/observation"), &seen);
+      }
+      ExpectMoments(environment.state(), "observation", seen, width);
+      const std::vector<double> raw =
+          Doubles(*environment.environment_step().Find("next/observation"));
+      const std::vector<double> made =
+          Doubles(*environment.step().Find("next/observation"));
+      for (size_t i = 0; i < raw.size(); ++i) {
+        const Reference want = ColumnOf(seen, width, i % width);
+        EXPECT_NEAR(made[i], (raw[i] - want.mean) / want.deviation, 1e-5);
+      }
+    }
+  });
+}
+
+TEST(VecNormTest, AResetCountsTheMaskedLanesAlone) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm,
+                            VecNorm::Create({.shapes = {{4}}, .decay = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 5, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK(environment.Reset({0, 1, 1, 0, 1}));
+  const std::vector<double> all =
+      Doubles(*environment.environment_step().Find("observation"));
+  std::vector<double> seen(all.begin() + 4, all.begin() + 12);
+  seen.insert(seen.end(), all.begin() + 16, all.end());
+  ExpectMoments(environment.state(), "observation", seen, 4);
+}
+
+TEST(VecNormTest, RewardsHaveStatisticsOfTheirOwn) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm,
+                            VecNorm::Create({.in_keys = {"next/reward"},
+                                             .shapes = {{1}},
+                                             .out_keys = {"next/reward_norm"},
+                                             .decay = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK(environment.Reset({1, 1}));
+  TensorDict made({2});
+  RILL_ASSERT_OK(made.Set("next/reward", *Tensor::From<float>({1, 3}, {2, 1})));
+  RILL_ASSERT_OK(environment.Step(made));
+  EXPECT_THAT(environment.step().Flat<float>("next/reward_norm"),
+              IsOkAndHolds(ElementsAre(-1, 1)));
+  EXPECT_THAT(environment.step().Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(1, 3)));
+}
+
+TEST(VecNormTest, DecayForgetsWhatWasBefore) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto norm,
+      VecNorm::Create(
+          {.in_keys = {"next/reward"}, .shapes = {{1}}, .decay = .5}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK(environment.Reset({1, 1}));
+  for (const float reward : {8.0f, 2.0f}) {
+    TensorDict made({2});
+    RILL_ASSERT_OK(made.Set("next/reward",
+                            *Tensor::From<float>({reward, reward}, {2, 1})));
+    RILL_ASSERT_OK(environment.Step(made));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const VecNormMoments moments,
+                            ReadVecNorm(environment.state(), "next/reward"));
+  EXPECT_EQ(moments.count, 3);
+  EXPECT_DOUBLE_EQ(moments.loc.data<double>()[0], (8 + 2 * 2) / 3.0);
+}
+
+TEST(VecNormTest, AFrozenOneUsesItsStateAndLearnsNothing) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm,
+                            VecNorm::Create({.shapes = {{4}}, .frozen = true}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+  // Nothing known: leaves stay.
+  RILL_ASSERT_OK(environment.Reset({1, 1}));
+  EXPECT_EQ(Doubles(*environment.step().Find("observation")),
+            Doubles(*environment.environment_step().Find("observation")));
+  // T7: mean 1, deviation 2.
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Tensor learned,
+      Tensor::From<double>({10, 1, 1, 1, 1, 40, 40, 40, 40}, {9}));
+  RILL_ASSERT_OK(environment.state().Set("observation", learned));
+  TensorDict made({2});
+  RILL_ASSERT_OK(
+      made.Set("next/observation",
+               *Tensor::From<float>({1, 2, 3, 5, -1, 1, 1, 1}, {2, 4})));
+  RILL_ASSERT_OK(environment.Step(made));
+  EXPECT_THAT(environment.step().Flat<float>("next/observation"),
+              IsOkAndHolds(ElementsAre(0, .5, 1, 2, -1, 0, 0, 0)));
+  EXPECT_EQ(environment.state().Find("observation")->raw_data(),
+            learned.raw_data());
+}
+
+TEST(VecNormTest, ConstantLeavesAreDividedByEps) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto norm,
+      VecNorm::Create(
+          {.in_keys = {"next/reward"}, .shapes = {{1}}, .eps = .25}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK(environment.Reset({1, 1}));
+  TensorDict made({2});
+  RILL_ASSERT_OK(
+      made.Set("next/reward", *Tensor::From<float>({3, 3.125f}, {2, 1})));
+  RILL_ASSERT_OK(environment.Step(made));
+  EXPECT_THAT(environment.step().Flat<float>("next/reward"),
+              IsOkAndHolds(ElementsAre(-.25, .25)));
+}
+
+TEST(VecNormTest, ValuesThatAreNotFiniteAreRefusedAndTheStateStays) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{4}}}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 1, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK(environment.Reset({1}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before,
+                            environment.state().Clone());
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
+                          std::numeric_limits<float>::infinity()}) {
+    TensorDict made({1});
+    RILL_ASSERT_OK(made.Set("next/observation",
+                            *Tensor::From<float>({0, 0, bad, 0}, {1, 4})));
+    EXPECT_THAT(environment.Step(made),
+                StatusIs(kInvalidArgument, AllOf(HasSubstr("next/observation"),
+                                                 HasSubstr("not finite"))));
+    RILL_EXPECT_OK(environment.state().CheckEqual(before));
+  }
+}
+
+// The tensors of old states serve again, but for those that somebody holds.
+TEST(VecNormTest, StatesTakeTurnsInAFewTensors) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{4}}}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK(environment.Reset({1, 1}));
+  const auto buffer = [&environment] {
+    return environment.state().Find("observation")->buffer();
+  };
+  const std::weak_ptr<Buffer> first = buffer();
+  RILL_ASSERT_OK(environment.Step());
+  EXPECT_NE(buffer(), first.lock());
+  EXPECT_FALSE(first.expired());
+  RILL_ASSERT_OK(environment.Step());
+  EXPECT_EQ(buffer(), first.lock());
+  const TensorDict held = environment.state();
+  RILL_ASSERT_OK(environment.Step());
+  RILL_ASSERT_OK(environment.Step());
+  EXPECT_NE(buffer(), first.lock());
+}
+
+// --- Merging -----------------------------------------------------------------
+
+// A state after some steps of some lanes, and the rows that it has seen.
+TensorDict Learned(const StepTransform& norm, int64_t lanes, uint64_t seed,
+                   std::vector<double>* seen) {
+  auto environment = FakeEnvironment::Create(TedSpec(), lanes, seed, &norm);
+  RILL_EXPECT_OK(environment);
+  for (uint64_t i = 0; i < seed; ++i) {
+    RILL_EXPECT_OK(environment->Step());
+    Append(*environment->environment_step().Find("next/observation"), seen);
+  }
+  return environment->state();
+}
+
+TEST(MergeVecNormTest, MergedStatesAreThoseOfAllRowsInAnyGrouping) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm,
+                            VecNorm::Create({.shapes = {{4}}, .decay = 1}));
+  std::vector<double> seen;
+  const TensorDict a = Learned(*norm, 3, 1, &seen);
+  const TensorDict b = Learned(*norm, 1, 2, &seen);
+  const TensorDict c = Learned(*norm, 16, 5, &seen);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict ab, MergeVecNorm(a, b));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict left, MergeVecNorm(ab, c));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict bc, MergeVecNorm(b, c));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict right, MergeVecNorm(a, bc));
+  ExpectMoments(left, "observation", seen, 4);
+  RILL_EXPECT_OK(left.CheckClose(right, 1e-12, 1e-12));
+  EXPECT_THAT(MergeVecNorm(b, a),
+              IsOkAndHolds(::testing::Truly([&ab](const TensorDict& ba) {
+                return ba.CheckEqual(ab).ok();
+              })));
+}
+
+TEST(MergeVecNormTest, AStateThatHasSeenNothingAddsNothing) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{4}}}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict none, norm->InitialState(3));
+  for (uint64_t seed = 1; seed < 10; ++seed) {
+    std::vector<double> seen;
+    const TensorDict a = Learned(*norm, 3, seed, &seen);
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict right, MergeVecNorm(a, none));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict left, MergeVecNorm(none, a));
+    RILL_EXPECT_OK(right.CheckEqual(a));
+    RILL_EXPECT_OK(left.CheckEqual(a));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict nothing, MergeVecNorm(none, none));
+  RILL_EXPECT_OK(nothing.CheckEqual(none));
+}
+
+TEST(MergeVecNormTest, StatesOfOthersAreRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{4}}}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto other, VecNorm::Create({.shapes = {{5}}}));
+  EXPECT_THAT(MergeVecNorm(*norm->InitialState(1), *other->InitialState(1)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("observation")));
+  TensorDict foreign;
+  RILL_ASSERT_OK(foreign.Set("x", *Tensor::Zeros(DType::kFloat32, {3})));
+  EXPECT_THAT(MergeVecNorm(foreign, foreign),
+              StatusIs(kInvalidArgument, HasSubstr("\"x\"")));
+  EXPECT_THAT(ReadVecNorm(foreign, "y"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("y")));
+}
+
+// --- Options -----------------------------------------------------------------
+
+TEST(VecNormTest, BadOptionsAndStepsAreNamed) {
+  EXPECT_THAT(VecNorm::Create({}),
+              StatusIs(kInvalidArgument, HasSubstr("shapes")));
+  EXPECT_THAT(VecNorm::Create({.shapes = {{4}}, .out_keys = {"next/x"}}),
+              StatusIs(kInvalidArgument, HasSubstr("\"next/x\"")));
+  EXPECT_THAT(VecNorm::Create({.shapes = {{INT64_MAX, INT64_MAX}}}),
+              StatusIs(kInvalidArgument, HasSubstr("2^40")));
+  EXPECT_THAT(VecNorm::Create({.shapes = {{4}}, .decay = 0}),
+              StatusIs(kInvalidArgument, HasSubstr("decay: got 0")));
+  EXPECT_THAT(VecNorm::Create({.shapes = {{4}}, .eps = 0}),
+              StatusIs(kInvalidArgument, HasSubstr("eps: got 0")));
+  EXPECT_THAT(VecNorm::Create({.in_keys = {"a", "a"}, .shapes = {{4}, {4}}}),
+              StatusIs(kInvalidArgument, HasSubstr("\"a\"")));
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{5}}}));
+  EXPECT_THAT(norm->PlanSteps(TedSpec()),
+              StatusIs(kInvalidArgument, HasSubstr("float64[5]")));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto flags, VecNorm::Create({.in_keys = {"done"}, .shapes = {{1}}}));
+  EXPECT_THAT(flags->PlanSteps(TedSpec()),
+              StatusIs(kInvalidArgument, HasSubstr("\"done\"")));
+}
+
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(InPlace, UnderTest({.shapes = {{4}}}));
+INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
+    BesideTheLeaf, UnderTest({.in_keys = {"observation", "next/reward"},
+                              .shapes = {{4}, {1}},
+                              .out_keys = {"normal", "next/normal_reward"}}));
+
+}  // namespace
+}  // namespace rill

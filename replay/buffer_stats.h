@@ -30,7 +30,7 @@ struct BufferStats {
   // or whose memory does; not of those being made at this moment.
   int64_t device_bytes = 0;
   // The transforms of samples are done while rows are gathered, with no batch
-  // between them (transforms/gather_plan.h).
+  // between them (transforms/rows/gather_plan.h).
   bool is_fused = false;
   absl::Duration elapsed = absl::ZeroDuration();  // Since it was made.
   int64_t rows_written = 0;  // By this buffer; those that were dropped not.

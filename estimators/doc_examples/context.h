@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ESTIMATORS_DOC_EXAMPLES_CONTEXT_H_
+#define RILL_ESTIMATORS_DOC_EXAMPLES_CONTEXT_H_
+
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+// What the examples of this package take for granted.
+namespace rill::doc_examples {
+
+extern const Tensor reward, value, next_value, done, terminated;
+extern TensorDict batch, state;
+
+}  // namespace rill::doc_examples
+
+#endif  // RILL_ESTIMATORS_DOC_EXAMPLES_CONTEXT_H_

@@ -28,6 +28,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/compose.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/rows/row_steps.h"
 #include "rill/transforms/rows/rowwise_transform.h"
@@ -189,7 +190,10 @@ TEST(FusedGatherTest, UnitsAndChainsMakeTheSamplesOfBothOneByOne) {
         return MakeTransitions({.n_step = NStepReturns::Options{.num_steps = 3},
                                 .frames = frames});
       },
-      [&] { return MakeSlices({.slices = {.length = 5, .is_strict = false}, .frames = frames}); }};
+      [&] {
+        return MakeSlices(
+            {.slices = {.length = 5, .is_strict = false}, .frames = frames});
+      }};
   for (size_t i = 0; i < units.size(); ++i) {
     const auto storage = FilledStorages()[0];
     std::vector<TensorDict> batches;
@@ -234,6 +238,20 @@ TEST(FusedGatherTest, ATransformThatIsInsertedIsPartOfTheNextBatch) {
   RILL_ASSERT_OK(buffer->AppendTransform(Nothing()));
   EXPECT_FALSE(buffer->GetStats().is_fused);
   RILL_ASSERT_OK(buffer->Sample());
+}
+
+TEST(FusedGatherTest, ChainsInsideChainsAreParts) {
+  Transforms inner;
+  inner.push_back(std::make_unique<OneStep>(
+      RowStep{.kind = RowStep::Kind::kClip}, "next/reward", "next/reward"));
+  Transforms outer;
+  outer.push_back(*Compose::Create(std::move(inner)));
+  auto buffer = MakeBuffer(FilledStorages()[0], std::move(outer));
+  EXPECT_TRUE(buffer->GetStats().is_fused);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+  RILL_ASSERT_OK_AND_ASSIGN(const auto rewards,
+                            batch.Flat<float>("next/reward"));
+  for (const float reward : rewards) EXPECT_EQ(reward, 0);
 }
 
 TEST(FusedGatherTest, AChainThatCannotWorkIsRefusedWhenItIsMade) {

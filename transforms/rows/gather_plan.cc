@@ -5,8 +5,32 @@
 
 #include "absl/algorithm/container.h"
 #include "rill/base/status_macros.h"
+#include "rill/transforms/compose.h"
 
 namespace rill {
+namespace {
+
+// Goes on from `plan` and `spec`; false where a transform cannot be part of a
+// gather.
+absl::StatusOr<bool> ExtendAll(
+    absl::Span<const std::unique_ptr<BatchTransform>> transforms,
+    TensorDictSpec* spec, GatherPlan* plan) {
+  for (const std::unique_ptr<BatchTransform>& transform : transforms) {
+    if (const auto* chain = dynamic_cast<const Compose*>(transform.get())) {
+      RILL_ASSIGN_OR_RETURN(const bool is_part,
+                            ExtendAll(chain->transforms(), spec, plan));
+      if (!is_part) return false;
+      continue;
+    }
+    const auto* link = dynamic_cast<const GatherLink*>(transform.get());
+    if (link == nullptr || transform->is_stateful()) return false;
+    RILL_ASSIGN_OR_RETURN(*spec, transform->ForwardSpec(*spec));
+    link->Extend(plan);
+  }
+  return true;
+}
+
+}  // namespace
 
 absl::StatusOr<std::optional<GatherPlan>> PlanGather(
     absl::Span<const std::unique_ptr<BatchTransform>> transforms,
@@ -16,12 +40,9 @@ absl::StatusOr<std::optional<GatherPlan>> PlanGather(
     plan.leaves.push_back({.key = leaf.key, .from = leaf.key});
   }
   TensorDictSpec spec = sample;
-  for (const std::unique_ptr<BatchTransform>& transform : transforms) {
-    const auto* link = dynamic_cast<const GatherLink*>(transform.get());
-    if (link == nullptr || transform->is_stateful()) return std::nullopt;
-    RILL_ASSIGN_OR_RETURN(spec, transform->ForwardSpec(spec));
-    link->Extend(&plan);
-  }
+  RILL_ASSIGN_OR_RETURN(const bool is_part,
+                        ExtendAll(transforms, &spec, &plan));
+  if (!is_part) return std::nullopt;
   std::vector<GatherPlan::Leaf> leaves;
   for (GatherPlan::Leaf& leaf : plan.leaves) {
     if (absl::c_linear_search(added, leaf.from)) {

@@ -52,7 +52,8 @@ class GatherLink {
 // What `transforms` one after another make of rows that are sampled. `sample`
 // is the spec of the batch that the first one gets: the leaves of the rows, and
 // `added`, those that the sample has beside them. Nothing where a transform is
-// no GatherLink, or changes one of `added`. Errors of ForwardSpec.
+// no GatherLink and no Compose of such, or changes one of `added`. Errors of
+// ForwardSpec.
 absl::StatusOr<std::optional<GatherPlan>> PlanGather(
     absl::Span<const std::unique_ptr<BatchTransform>> transforms,
     const TensorDictSpec& sample, absl::Span<const std::string> added);

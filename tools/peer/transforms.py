@@ -249,6 +249,8 @@ def first_difference(want, got, is_exact):
 
 
 def check_equal(want, got, is_exact):
+    if want.batch_size != got.batch_size:
+        raise AssertionError("batch shape: TorchRL %s, Rill %s" % (tuple(want.batch_size), tuple(got.batch_size)))
     want, got = leaves(want), leaves(got)
     for key in sorted(want.keys() | got.keys(), key=str):
         if key not in want or key not in got:

@@ -2,7 +2,7 @@
 """Exchanges dictionaries between tensordict and Rill, in both directions, and
 replay buffers with TorchRL; and compares what transforms make.
 
-usage: exchange.py INSPECT CONVERT WRITE_SAMPLES WRITE_LIVE COPY_REPLAY RUN_TRANSFORMS
+usage: exchange.py INSPECT CONVERT WRITE_SAMPLES WRITE_LIVE COPY_REPLAY RUN_TRANSFORMS WRITE_ROLLOUT
 
 For every case and form: tensordict writes it and Rill's inspect must show
 exactly what it held; then Rill's convert rewrites it in every form and
@@ -240,17 +240,19 @@ EXTRAS = {
 }
 
 
-def exchange_with_torchrl(exchange, copy_replay, run_transforms):
+def exchange_with_torchrl(exchange, copy_replay, run_transforms, write_rollout):
     if torchrl is None:
         print("torchrl is not installed here: no replay buffers were exchanged, no transforms compared", flush=True)
         return
+    import beside
     import replay
     import transforms
     transforms.run(exchange, run_transforms, run)
+    beside.run(exchange, write_rollout, run)
     replay.run(exchange, copy_replay, run)
 
 
-def main(inspect, convert, write_samples, write_live, copy_replay, run_transforms):
+def main(inspect, convert, write_samples, write_live, copy_replay, run_transforms, write_rollout):
     with tempfile.TemporaryDirectory() as folder:
         exchange = Exchange(inspect, convert, folder)
         for case in cases.CASES:
@@ -259,7 +261,7 @@ def main(inspect, convert, write_samples, write_live, copy_replay, run_transform
             exchange.check(name, lambda: body(exchange))
         samples.run(exchange, write_samples, read, run)
         live.run(exchange, write_live)
-        exchange_with_torchrl(exchange, copy_replay, run_transforms)
+        exchange_with_torchrl(exchange, copy_replay, run_transforms, write_rollout)
     print(exchange.passed, len(exchange.failed), exchange.skipped)
     return 1 if exchange.failed else 0
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exchanges dictionaries between tensordict and Rill, in both directions, and
-replay buffers with TorchRL.
+replay buffers with TorchRL; and compares what transforms make.
 
-usage: exchange.py INSPECT CONVERT WRITE_SAMPLES WRITE_LIVE COPY_REPLAY
+usage: exchange.py INSPECT CONVERT WRITE_SAMPLES WRITE_LIVE COPY_REPLAY RUN_TRANSFORMS WRITE_ROLLOUT
 
 For every case and form: tensordict writes it and Rill's inspect must show
 exactly what it held; then Rill's convert rewrites it in every form and
 tensordict must find the same in it. Archives are inspected deflated, too. At last tensordict reads what Rill made
 from nothing, and looks at a storage while Rill writes it. Without TorchRL no
-replay buffers are exchanged, and it says so. Prints what failed, and "PASSED FAILED" as its last line.
+replay buffers are exchanged and no transforms compared, and it says so. Prints what failed or was skipped, and
+"PASSED FAILED SKIPPED" as its last line.
 """
 import json
 import os
@@ -72,6 +73,11 @@ class Exchange:
         self.folder = folder
         self.passed = 0
         self.failed = []
+        self.skipped = 0
+
+    def skip(self, name, reason):
+        self.skipped += 1
+        print("skipped: %s: %s" % (name, reason), flush=True)
 
     def check(self, name, body):
         """Counts `body()`, which raises where something is wrong; whether it
@@ -234,15 +240,19 @@ EXTRAS = {
 }
 
 
-def exchange_replay_buffers(exchange, copy_replay):
+def exchange_with_torchrl(exchange, copy_replay, run_transforms, write_rollout):
     if torchrl is None:
-        print("torchrl is not installed here: no replay buffers were exchanged", flush=True)
+        print("torchrl is not installed here: no replay buffers were exchanged, no transforms compared", flush=True)
         return
+    import beside
     import replay
+    import transforms
+    transforms.run(exchange, run_transforms, run)
+    beside.run(exchange, write_rollout, run)
     replay.run(exchange, copy_replay, run)
 
 
-def main(inspect, convert, write_samples, write_live, copy_replay):
+def main(inspect, convert, write_samples, write_live, copy_replay, run_transforms, write_rollout):
     with tempfile.TemporaryDirectory() as folder:
         exchange = Exchange(inspect, convert, folder)
         for case in cases.CASES:
@@ -251,8 +261,8 @@ def main(inspect, convert, write_samples, write_live, copy_replay):
             exchange.check(name, lambda: body(exchange))
         samples.run(exchange, write_samples, read, run)
         live.run(exchange, write_live)
-        exchange_replay_buffers(exchange, copy_replay)
-    print(exchange.passed, len(exchange.failed))
+        exchange_with_torchrl(exchange, copy_replay, run_transforms, write_rollout)
+    print(exchange.passed, len(exchange.failed), exchange.skipped)
     return 1 if exchange.failed else 0
 
 

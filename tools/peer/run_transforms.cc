@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_transforms CASE FROM TO [FROM TO ...]: loads the batch at each FROM, as
+// tensordict saves a directory, runs the transform that the case names and
+// saves the result at TO. A state goes on from one batch to the next.
+// transforms.py has the same cases.
+
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/estimators/reward_to_go.h"
+#include "rill/estimators/value_estimators.h"
+#include "rill/formats/memmap_directory.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/batch_transform.h"
+#include "rill/transforms/episodes/multi_step.h"
+#include "rill/transforms/images/cat_frames.h"
+#include "rill/transforms/images/crop.h"
+#include "rill/transforms/images/gray_scale.h"
+#include "rill/transforms/images/resize.h"
+#include "rill/transforms/images/to_tensor_image.h"
+#include "rill/transforms/next_state_reconstructor.h"
+#include "rill/transforms/reward_scaling.h"
+#include "rill/transforms/structure/cat_tensors.h"
+#include "rill/transforms/structure/dtype_cast.h"
+#include "rill/transforms/structure/expand_as.h"
+#include "rill/transforms/structure/flatten_tensor_dict.h"
+#include "rill/transforms/structure/rename.h"
+#include "rill/transforms/structure/row_shapes.h"
+#include "rill/transforms/structure/select.h"
+#include "rill/transforms/values/observation_norm.h"
+#include "rill/transforms/values/value_clips.h"
+
+namespace rill {
+namespace {
+
+using Made = absl::StatusOr<std::unique_ptr<BatchTransform>>;
+
+struct Case {
+  absl::string_view name;  // The part behind "/" is about options.
+  Made (*make)(const TensorDict& batch);  // From the first batch.
+  bool is_inverse = false;
+};
+
+constexpr Case kStructure[] = {
+    {"DTypeCast",
+     [](const TensorDict&) -> Made {
+       return DTypeCast::Create({.dtype_in = DType::kInt64,
+                                 .dtype_out = DType::kInt32,
+                                 .in_keys = {"action"}});
+     }},
+    {"DTypeCast/all",
+     [](const TensorDict&) -> Made {
+       return DTypeCast::Create(
+           {.dtype_in = DType::kFloat32, .dtype_out = DType::kFloat64});
+     }},
+    {"DTypeCast/inverse",
+     [](const TensorDict&) -> Made {
+       return DTypeCast::Create({.dtype_in = DType::kInt32,
+                                 .dtype_out = DType::kInt64,
+                                 .in_keys_inv = {"action"}});
+     },
+     true},
+    {"DoubleToFloat",
+     [](const TensorDict&) -> Made {
+       return DoubleToFloat::Create({.in_keys = {"info"}});
+     }},
+    {"DoubleToFloat/all",
+     [](const TensorDict&) -> Made { return DoubleToFloat::Create({}); }},
+    {"Select",
+     [](const TensorDict&) -> Made {
+       return Select::Create({.selected_keys = {"observation", "next/reward"},
+                              .keep_rewards = false,
+                              .keep_dones = false});
+     }},
+    {"Select/dictionary",
+     [](const TensorDict&) -> Made {
+       return Select::Create({.selected_keys = {"action", "next"}});
+     }},
+    {"Exclude",
+     [](const TensorDict&) -> Made {
+       return Exclude::Create({.excluded_keys = {"info", "next/observation"}});
+     }},
+    {"Exclude/inverse",
+     [](const TensorDict&) -> Made {
+       return Exclude::Create({.excluded_keys = {"info"}, .inverse = true});
+     },
+     true},
+    {"Rename",
+     [](const TensorDict&) -> Made {
+       return Rename::Create({.in_keys = {"observation", "next/reward"},
+                              .out_keys = {"state", "next/gain"}});
+     }},
+    {"Rename/copy",
+     [](const TensorDict&) -> Made {
+       return Rename::Create({.in_keys = {"observation"},
+                              .out_keys = {"state"},
+                              .create_copy = true});
+     }},
+    {"Rename/inverse",
+     [](const TensorDict&) -> Made {
+       return Rename::Create(
+           {.in_keys_inv = {"state"}, .out_keys_inv = {"observation"}});
+     },
+     true},
+    {"FlattenObservation",
+     [](const TensorDict&) -> Made {
+       return FlattenObservation::Create({.first_dim = -3, .last_dim = -1});
+     }},
+    {"FlattenObservation/part",
+     [](const TensorDict&) -> Made {
+       return FlattenObservation::Create(
+           {.first_dim = -2, .last_dim = -1, .out_keys = {"flat"}});
+     }},
+    {"Permute",
+     [](const TensorDict&) -> Made {
+       return Permute::Create({.dims = {-1, -3, -2}, .in_keys = {"pixels"}});
+     }},
+    {"Permute/inverse",
+     [](const TensorDict&) -> Made {
+       return Permute::Create(
+           {.dims = {-1, -3, -2}, .in_keys_inv = {"pixels"}});
+     },
+     true},
+    {"Squeeze",
+     [](const TensorDict&) -> Made {
+       return Squeeze::Create({.dim = -1, .in_keys = {"next/reward"}});
+     }},
+    {"Unsqueeze",
+     [](const TensorDict&) -> Made {
+       return Unsqueeze::Create({.dim = -2, .in_keys = {"observation"}});
+     }},
+    {"Unsqueeze/inverse",
+     [](const TensorDict&) -> Made {
+       return Unsqueeze::Create({.dim = -1, .in_keys_inv = {"next/reward"}});
+     },
+     true},
+    {"CatTensors",
+     [](const TensorDict&) -> Made {
+       return CatTensors::Create({.in_keys = {"velocity", "observation"}});
+     }},
+    {"CatTensors/unsorted",
+     [](const TensorDict&) -> Made {
+       return CatTensors::Create({.in_keys = {"velocity", "observation"},
+                                  .out_key = "joined",
+                                  .del_keys = false,
+                                  .sort = false});
+     }},
+    {"Stack",
+     [](const TensorDict&) -> Made {
+       return StackTensors::Create(
+           {.in_keys = {"velocity", "observation"}, .out_key = "both"});
+     }},
+    {"ExpandAs",
+     [](const TensorDict&) -> Made {
+       return ExpandAs::Create(
+           {.in_key = "next/done", .ref_key = "action", .out_key = "ends"});
+     }},
+    {"FlattenTensorDict",
+     [](const TensorDict&) -> Made { return FlattenTensorDict::Create({}); },
+     true},
+    {"NextStateReconstructor",
+     [](const TensorDict&) -> Made {
+       return NextStateReconstructor::Create({.traj_key = "traj_ids"});
+     }},
+    {"Stack/before",
+     [](const TensorDict&) -> Made {
+       return StackTensors::Create({.in_keys = {"velocity", "observation"},
+                                    .out_key = "both",
+                                    .dim = -2,
+                                    .del_keys = false});
+     }},
+};
+
+constexpr Case kValues[] = {
+    {"ObservationNorm",
+     [](const TensorDict&) -> Made {
+       return ObservationNorm::Create(
+           {.loc = {0.5, -1.25, 0, 3}, .scale = {2, 0.75, -1, 0.1}});
+     }},
+    {"ObservationNorm/standard_normal",
+     [](const TensorDict&) -> Made {
+       return ObservationNorm::Create({.loc = {0.5, -1.25, 0, 3},
+                                       .scale = {2, 0.75, 1, 0.1},
+                                       .out_keys = {"normal"},
+                                       .standard_normal = true});
+     }},
+    {"ObservationNorm/inverse",
+     [](const TensorDict&) -> Made {
+       return ObservationNorm::Create({.loc = {0.5},
+                                       .scale = {0.3},
+                                       .in_keys_inv = {"observation"},
+                                       .standard_normal = true});
+     },
+     true},
+    {"RewardScaling",
+     [](const TensorDict&) -> Made {
+       return RewardScaling::Create({.scale = 0.1, .loc = 0.7});
+     }},
+    {"RewardScaling/standard_normal",
+     [](const TensorDict&) -> Made {
+       return RewardScaling::Create(
+           {.scale = 0.1, .loc = 0.7, .standard_normal = true});
+     }},
+    {"RewardClipping",
+     [](const TensorDict&) -> Made {
+       return RewardClipping::Create({.clamp_min = -0.5, .clamp_max = 1});
+     }},
+    {"BinarizeReward",
+     [](const TensorDict&) -> Made { return BinarizeReward::Create({}); }},
+    {"Sign",
+     [](const TensorDict&) -> Made {
+       return Sign::Create({.in_keys = {"next/reward", "action"}});
+     }},
+    {"Clip",
+     [](const TensorDict&) -> Made {
+       return Clip::Create(
+           {.in_keys = {"observation", "info"}, .low = -0.5, .high = 1});
+     }},
+    {"Clip/inverse",
+     [](const TensorDict&) -> Made {
+       return Clip::Create({.in_keys_inv = {"observation"}, .low = 0});
+     },
+     true},
+};
+
+constexpr Case kImages[] = {
+    {"ToTensorImage",
+     [](const TensorDict&) -> Made { return ToTensorImage::Create({}); }},
+    {"ToTensorImage/unscaled",
+     [](const TensorDict&) -> Made {
+       return ToTensorImage::Create({.from_int = false,
+                                     .dtype = DType::kFloat64,
+                                     .out_keys = {"float"}});
+     }},
+    {"GrayScale",
+     [](const TensorDict&) -> Made {
+       return GrayScale::Create({.in_keys = {"image", "bytes"}});
+     }},
+    {"Resize",
+     [](const TensorDict&) -> Made {
+       return Resize::Create({.w = 5, .h = 4, .in_keys = {"image"}});
+     }},
+    {"Resize/larger",
+     [](const TensorDict&) -> Made {
+       return Resize::Create({.w = 11, .h = 13, .in_keys = {"image"}});
+     }},
+    {"Resize/nearest",
+     [](const TensorDict&) -> Made {
+       return Resize::Create({.w = 5,
+                              .h = 13,
+                              .interpolation = Resize::Interpolation::kNearest,
+                              .in_keys = {"image", "bytes"}});
+     }},
+    {"CenterCrop",
+     [](const TensorDict&) -> Made {
+       return CenterCrop::Create({.w = 3, .h = 5, .in_keys = {"image"}});
+     }},
+    {"Crop",
+     [](const TensorDict&) -> Made {
+       return Crop::Create(
+           {.w = 3, .h = 5, .top = 2, .left = 1, .in_keys = {"bytes"}});
+     }},
+    {"CatFrames",
+     [](const TensorDict&) -> Made {
+       return CatFrames::Create(
+           {.num_frames = 3, .in_keys = {"observation", "next/observation"}});
+     }},
+    {"CatFrames/constant",
+     [](const TensorDict&) -> Made {
+       return CatFrames::Create({.num_frames = 4,
+                                 .dim = -3,
+                                 .in_keys = {"pixels"},
+                                 .out_keys = {"frames"},
+                                 .padding = CatFrames::Padding::kConstant,
+                                 .padding_value = 7});
+     }},
+};
+
+constexpr Case kReturns[] = {
+    {"Reward2Go",
+     [](const TensorDict&) -> Made {
+       return Reward2Go::Create({.gamma = 0.9});
+     },
+     true},
+    {"DensifyReward",
+     [](const TensorDict&) -> Made {
+       return DensifyReward::Create(
+           {.reward_key_out = "next/dense", .discount = 0.95});
+     }},
+    {"MultiStep",
+     [](const TensorDict& batch) -> Made {
+       return MultiStep::Create({.n_steps = 3,
+                                 .gamma = 0.9,
+                                 .rows = TensorDictSpec::Of(batch),
+                                 .lanes = batch.batch_shape()[0]});
+     },
+     true},
+    {"TD0Estimator",
+     [](const TensorDict&) -> Made {
+       return TD0Estimator::Create({.gamma = 0.97});
+     }},
+    {"TD1Estimator",
+     [](const TensorDict&) -> Made {
+       return TD1Estimator::Create({.gamma = 0.97});
+     }},
+    {"TDLambdaEstimator",
+     [](const TensorDict&) -> Made {
+       return TDLambdaEstimator::Create({.gamma = 0.97, .lmbda = 0.8});
+     }},
+    {"GAE",
+     [](const TensorDict&) -> Made {
+       return GAE::Create({.gamma = 0.97, .lmbda = 0.8});
+     }},
+    {"GAE/average_gae",
+     [](const TensorDict&) -> Made {
+       return GAE::Create({.gamma = 0.97, .lmbda = 0.8, .average_gae = true});
+     }},
+    {"VTrace",
+     [](const TensorDict&) -> Made {
+       return VTrace::Create(
+           {.gamma = 0.97, .rho_thresh = 1.1, .c_thresh = 0.9});
+     }},
+};
+
+absl::StatusOr<Case> FindCase(absl::string_view name) {
+  for (const absl::Span<const Case> cases :
+       {absl::Span<const Case>(kStructure), absl::Span<const Case>(kValues),
+        absl::Span<const Case>(kImages), absl::Span<const Case>(kReturns)}) {
+    for (const Case& found : cases) {
+      if (found.name == name) return found;
+    }
+  }
+  return absl::NotFoundError(
+      absl::StrCat("got the case \"", name,
+                   "\", want one of those in tools/peer/run_transforms.cc"));
+}
+
+absl::Status Run(absl::string_view name,
+                 const std::vector<std::string>& paths) {
+  RILL_ASSIGN_OR_RETURN(const Case found, FindCase(name));
+  RILL_ASSIGN_OR_RETURN(const TensorDict first, LoadMemmapDirectory(paths[0]));
+  RILL_ASSIGN_OR_RETURN(const auto transform, found.make(first));
+  RILL_ASSIGN_OR_RETURN(TensorDict state, transform->InitialState());
+  for (size_t i = 0; i < paths.size(); i += 2) {
+    RILL_ASSIGN_OR_RETURN(const TensorDict stored,
+                          LoadMemmapDirectory(paths[i]));
+    RILL_ASSIGN_OR_RETURN(TensorDict batch, stored.Clone());
+    RILL_RETURN_IF_ERROR(found.is_inverse ? transform->Inverse(&batch, &state)
+                                          : transform->Forward(&batch, &state));
+    RILL_RETURN_IF_ERROR(SaveMemmapDirectory(batch, paths[i + 1]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace rill
+
+int main(int argc, char** argv) {
+  if (argc < 4 || argc % 2 != 0) {
+    std::fputs("usage: run_transforms CASE FROM TO [FROM TO ...]\n", stderr);
+    return 1;
+  }
+  const absl::Status status =
+      rill::Run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  return status.ok() ? 0 : 1;
+}

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms and estimators of TorchRL beside those of Rill.
+
+Each case makes random batches (of one seed for each), runs TorchRL's class on
+them, has run_transforms.cc run Rill's of the same name, and compares all
+entries: exactly where values are moved, within RELATIVE where floats are added
+and multiplied.
+"""
+import importlib.util
+import os
+import zlib
+
+import torch
+from tensordict import TensorDict
+
+import torchrl.envs.transforms as rl
+from torchrl.data.postprocs import DensifyReward
+from torchrl.envs.transforms.transforms import FlattenTensorDict
+from torchrl.objectives.value import functional
+
+RELATIVE = 1e-5
+REWARD = ("next", "reward")
+SHAPES = ((5,), (2, 3))
+TIME_SHAPES = ((8,), (3, 9))  # Time is the last dimension.
+HAS_TORCHVISION = importlib.util.find_spec("torchvision") is not None
+
+
+def steps(*shape, is_whole=False):
+    """Steps with many ends, and a beginning behind the last."""
+    done = torch.rand(*shape, 1) < 0.3
+    done[..., -1, :] = is_whole
+    terminated = done & (torch.rand(*shape, 1) < 0.5)
+    observation = torch.randn(*shape, 4)
+    # What the next step begins with, but at ends.
+    behind = torch.cat([observation[..., 1:, :], torch.randn_like(observation[..., :1, :])], -2)
+    behind = torch.where(done, torch.randn_like(behind), behind)
+    return TensorDict({
+        "observation": observation, "velocity": torch.randn(*shape, 4),
+        "action": torch.randint(-3, 4, (*shape, 2)), "info": torch.randn(*shape, 3, dtype=torch.float64),
+        "next": TensorDict({"observation": behind, "reward": torch.randn(*shape, 1), "done": done,
+                            "terminated": terminated, "truncated": done & ~terminated}, shape)}, shape)
+
+
+def whole_steps(*shape):
+    """The last step of each line is an end."""
+    return steps(*shape, is_whole=True)
+
+
+def estimated(*shape):
+    """Steps with what networks add."""
+    td = steps(*shape)
+    td["state_value"], td["next", "state_value"] = torch.randn(*shape, 1), torch.randn(*shape, 1)
+    td["log_prob"], td["action_log_prob"] = torch.randn(*shape, 1), torch.randn(*shape, 1)
+    return td
+
+
+def numbered(*shape):
+    """Steps that say which trajectory they are of."""
+    td = steps(*shape)
+    td["traj_ids"] = torch.arange(td.numel()).view(shape) // 3
+    return td
+
+
+def images(*shape):
+    """Images with the colours behind and in front."""
+    pixels = torch.randint(0, 256, (*shape, 9, 7, 3), dtype=torch.uint8)
+    return TensorDict({"pixels": pixels, "image": torch.rand(*shape, 3, 9, 7),
+                       "bytes": pixels.movedim(-1, -3).contiguous(),
+                       "next": {"done": torch.rand(*shape, 1) < 0.3}}, shape)
+
+
+CASES = {}
+
+
+class Case:
+    """peer: a function of a batch, TorchRL's. is_exact: it moves values."""
+
+    def __init__(self, name, peer, make=steps, shapes=SHAPES, is_exact=True, needs_torchvision=False):
+        self.name, self.peer, self.make, self.shapes = name, peer, make, shapes
+        self.is_exact, self.needs_torchvision = is_exact, needs_torchvision
+        CASES[name] = self
+
+    def batches(self):
+        torch.manual_seed(zlib.crc32(self.name.encode()))
+        return [self.make(*shape) for shape in self.shapes]
+
+
+def moves(name, make_transform, **options):
+    Case(name, lambda td: make_transform().forward(td), **options)
+
+
+def moves_back(name, make_transform, **options):
+    Case(name, lambda td: make_transform().inv(td), **options)
+
+
+def computes(name, make_transform, **options):
+    moves(name, make_transform, is_exact=False, **options)
+
+
+moves("DTypeCast", lambda: rl.DTypeCastTransform(torch.int64, torch.int32, in_keys=["action"]))
+moves("DTypeCast/all", lambda: rl.DTypeCastTransform(torch.float32, torch.float64))
+moves_back("DTypeCast/inverse", lambda: rl.DTypeCastTransform(torch.int32, torch.int64, in_keys=[],
+                                                              in_keys_inv=["action"]))
+moves("DoubleToFloat", lambda: rl.DoubleToFloat(in_keys=["info"]))
+moves("DoubleToFloat/all", lambda: rl.DoubleToFloat())
+moves("Select", lambda: rl.SelectTransform("observation", REWARD, keep_rewards=False, keep_dones=False))
+moves("Select/dictionary", lambda: rl.SelectTransform("action", "next"))
+moves("Exclude", lambda: rl.ExcludeTransform("info", ("next", "observation")))
+moves_back("Exclude/inverse", lambda: rl.ExcludeTransform("info", inverse=True))
+moves("Rename", lambda: rl.RenameTransform(["observation", REWARD], ["state", ("next", "gain")]))
+moves("Rename/copy", lambda: rl.RenameTransform(["observation"], ["state"], create_copy=True))
+moves_back("Rename/inverse", lambda: rl.RenameTransform([], [], ["state"], ["observation"]))
+moves("FlattenObservation", lambda: rl.FlattenObservation(-3, -1, in_keys=["pixels"]), make=images)
+moves("FlattenObservation/part", lambda: rl.FlattenObservation(-2, -1, in_keys=["pixels"], out_keys=["flat"]),
+      make=images)
+moves("Permute", lambda: rl.PermuteTransform((-1, -3, -2), in_keys=["pixels"]), make=images)
+moves_back("Permute/inverse", lambda: rl.PermuteTransform((-1, -3, -2), in_keys=[], in_keys_inv=["pixels"]),
+           make=images)
+moves("Squeeze", lambda: rl.SqueezeTransform(-1, in_keys=[REWARD]))
+moves("Unsqueeze", lambda: rl.UnsqueezeTransform(-2, in_keys=["observation"]))
+moves_back("Unsqueeze/inverse", lambda: rl.UnsqueezeTransform(-1, in_keys=[], in_keys_inv=[REWARD]))
+moves("CatTensors", lambda: rl.CatTensors(["velocity", "observation"]))
+moves("CatTensors/unsorted", lambda: rl.CatTensors(["velocity", "observation"], "joined", del_keys=False, sort=False))
+moves("Stack", lambda: rl.Stack(["velocity", "observation"], "both"))
+moves("Stack/before", lambda: rl.Stack(["velocity", "observation"], "both", dim=-2, del_keys=False))
+moves("ExpandAs", lambda: rl.ExpandAs(("next", "done"), "action", "ends"))
+moves_back("FlattenTensorDict", lambda: FlattenTensorDict())
+moves("NextStateReconstructor", lambda: rl.NextStateReconstructor(traj_key="traj_ids"), make=numbered, shapes=((12,),))
+
+LOC = torch.tensor([0.5, -1.25, 0, 3])
+computes("ObservationNorm", lambda: rl.ObservationNorm(LOC, torch.tensor([2, 0.75, -1, 0.1]), in_keys=["observation"]))
+computes("ObservationNorm/standard_normal",
+         lambda: rl.ObservationNorm(LOC, torch.tensor([2, 0.75, 1, 0.1]), in_keys=["observation"],
+                                    out_keys=["normal"], standard_normal=True))
+Case("ObservationNorm/inverse",
+     lambda td: rl.ObservationNorm(0.5, 0.3, in_keys=[], in_keys_inv=["observation"], standard_normal=True).inv(td),
+     is_exact=False)
+computes("RewardScaling", lambda: rl.RewardScaling(0.7, 0.1, in_keys=[REWARD]))
+computes("RewardScaling/standard_normal", lambda: rl.RewardScaling(0.7, 0.1, in_keys=[REWARD], standard_normal=True))
+moves("RewardClipping", lambda: rl.RewardClipping(-0.5, 1, in_keys=[REWARD]))
+moves("Sign", lambda: rl.SignTransform(in_keys=[REWARD, "action"]))
+moves("Clip", lambda: rl.ClipTransform(in_keys=["observation", "info"], low=-0.5, high=1))
+moves_back("Clip/inverse", lambda: rl.ClipTransform(in_keys=[], in_keys_inv=["observation"], low=0))
+
+
+def binarize_reward(td):
+    # TorchRL makes int8 of rewards, Rill keeps their dtype.
+    td = rl.BinarizeReward(in_keys=[REWARD]).forward(td)
+    return td.set(REWARD, td[REWARD].float())
+
+
+Case("BinarizeReward", binarize_reward)
+
+
+def resize(rows, columns, mode):
+    """torch's interpolate, which torchvision calls; TorchRL's `w` are rows."""
+    def peer(td):
+        for key in ("image", "bytes") if mode == "nearest" else ("image",):
+            if HAS_TORCHVISION:
+                rl.Resize(rows, columns, interpolation=mode, in_keys=[key]).forward(td)
+                continue
+            flat = td[key].flatten(0, td.ndim - 1)
+            options = {"antialias": True, "align_corners": False} if mode == "bilinear" else {}
+            made = torch.nn.functional.interpolate(flat, (rows, columns), mode=mode, **options)
+            td[key] = made.unflatten(0, td.shape)
+        return td
+    return peer
+
+
+computes("ToTensorImage", lambda: rl.ToTensorImage(in_keys=["pixels"]), make=images)
+moves("ToTensorImage/unscaled", lambda: rl.ToTensorImage(False, dtype=torch.float64, in_keys=["pixels"],
+                                                         out_keys=["float"]), make=images)
+moves("GrayScale", lambda: rl.GrayScale(in_keys=["image", "bytes"]), make=images)
+Case("Resize", resize(4, 5, "bilinear"), make=images, is_exact=False)
+Case("Resize/larger", resize(13, 11, "bilinear"), make=images, is_exact=False)
+Case("Resize/nearest", resize(13, 5, "nearest"), make=images)
+# Of TorchRL's crops `w` counts rows, `h` columns.
+moves("CenterCrop", lambda: rl.CenterCrop(5, 3, in_keys=["image"]), make=images, needs_torchvision=True)
+moves("Crop", lambda: rl.Crop(5, 3, top=2, left=1, in_keys=["bytes"]), make=images, needs_torchvision=True)
+moves("CatFrames", lambda: rl.CatFrames(3, -1, in_keys=["observation", ("next", "observation")]), shapes=TIME_SHAPES)
+moves("CatFrames/constant", lambda: rl.CatFrames(4, -3, in_keys=["pixels"], out_keys=["frames"], padding="constant",
+                                                 padding_value=7), make=images, shapes=TIME_SHAPES)
+
+Case("Reward2Go", lambda td: rl.Reward2GoTransform(0.9).inv(td), make=whole_steps, shapes=TIME_SHAPES,
+     is_exact=False)
+Case("DensifyReward", lambda td: DensifyReward(reward_key_out="dense", discount=0.95)(td), shapes=TIME_SHAPES,
+     is_exact=False)
+
+
+def values(td):
+    """What the estimators of `functional` take."""
+    entries = {"next_state_value": td["next", "state_value"], "reward": td[REWARD], "done": td["next", "done"],
+               "terminated": td["next", "terminated"]}
+    return td["state_value"], entries
+
+
+def estimates_return(name, estimate):
+    def peer(td):
+        value, entries = values(td)
+        td["value_target"] = estimate(0.97, **entries)
+        td["advantage"] = td["value_target"] - value
+        return td
+    Case(name, peer, make=estimated, shapes=TIME_SHAPES, is_exact=False)
+
+
+def estimates_advantage(name, estimate, is_averaged=False):
+    def peer(td):
+        value, entries = values(td)
+        td["advantage"], td["value_target"] = estimate(td, state_value=value, **entries)
+        if is_averaged:
+            # As TorchRL's GAE, whose class wants a network.
+            td["advantage"] = (td["advantage"] - td["advantage"].mean()) / td["advantage"].std().clamp_min(1e-4)
+        return td
+    Case(name, peer, make=estimated, shapes=TIME_SHAPES, is_exact=False)
+
+
+def gae(td, **entries):
+    return functional.generalized_advantage_estimate(0.97, 0.8, **entries)
+
+
+estimates_return("TD0Estimator", functional.td0_return_estimate)
+estimates_return("TD1Estimator", functional.td1_return_estimate)
+estimates_return("TDLambdaEstimator", lambda gamma, **entries: functional.td_lambda_return_estimate(
+    gamma, 0.8, **entries))
+estimates_advantage("GAE", gae)
+estimates_advantage("GAE/average_gae", gae, is_averaged=True)
+estimates_advantage("VTrace", lambda td, **entries: functional.vtrace_advantage_estimate(
+    0.97, td["log_prob"], td["action_log_prob"], rho_thresh=1.1, c_thresh=0.9, **entries))
+
+
+def leaves(td):
+    return {key: td[key] for key in td.keys(True, True)}
+
+
+def first_difference(want, got, is_exact):
+    """(index, want, got) of the first element that differs, or None."""
+    if want.dtype != got.dtype or want.shape != got.shape:
+        return "", (want.dtype, tuple(want.shape)), (got.dtype, tuple(got.shape))
+    if is_exact or not want.is_floating_point():
+        is_same = (want == got) | ((want != want) & (got != got))
+    else:
+        # Sums may cancel: numbers of the size of the leaf's are meant.
+        size = want.abs().max() if want.numel() else 0
+        is_same = torch.isclose(want, got, rtol=RELATIVE, atol=0.1 * RELATIVE * float(size), equal_nan=True)
+    if is_same.all():
+        return None
+    index = tuple((~is_same).nonzero()[0].tolist())
+    return index, want[index].item(), got[index].item()
+
+
+def check_equal(want, got, is_exact):
+    if want.batch_size != got.batch_size:
+        raise AssertionError("batch shape: TorchRL %s, Rill %s" % (tuple(want.batch_size), tuple(got.batch_size)))
+    want, got = leaves(want), leaves(got)
+    for key in sorted(want.keys() | got.keys(), key=str):
+        if key not in want or key not in got:
+            raise AssertionError("%s is there in %s alone" % (key, "TorchRL" if key in want else "Rill"))
+        found = first_difference(want[key], got[key], is_exact)
+        if found:
+            raise AssertionError("%s at %s: TorchRL %s, Rill %s" % (key, *found))
+
+
+class Exchange:
+    def __init__(self, folder, run_transforms, run):
+        self.folder, self.run_transforms, self.run = folder, run_transforms, run
+
+    def made_by_rill(self, name, batches):
+        paths = []
+        for i, batch in enumerate(batches):
+            path = os.path.join(self.folder, "%s_%d" % (name.replace("/", "_"), i))
+            batch.memmap(path + "_in")
+            paths += [path + "_in", path + "_out"]
+        status, _, error = self.run(self.run_transforms, name, *paths)
+        assert status == 0, error
+        return [TensorDict.load_memmap(path) for path in paths[1::2]]
+
+    def compare(self, case):
+        batches = case.batches()
+        got = self.made_by_rill(case.name, batches)
+        for batch, made in zip(batches, got):
+            check_equal(case.peer(batch.clone()), made, case.is_exact)
+
+    def compare_multi_step(self):
+        """Over three batches, as both hold rows back; TorchRL some more, so that
+        compared are those that it writes. The flags differ: Rill's are those of
+        the window. Rill's numbers of steps are [..., 1]."""
+        torch.manual_seed(4)
+        batches = [steps(2, 7) for _ in range(3)]
+        got = torch.cat(self.made_by_rill("MultiStep", [td.clone() for td in batches]), -1)
+        transform = rl.MultiStepTransform(3, 0.9)
+        want = torch.cat([transform.inv(td) for td in batches], -1)
+        flags = [("next", name) for name in ("done", "terminated", "truncated")]
+        want = want.exclude(*flags, ("next", "original_reward"), "nonterminal")
+        for key in ("steps_to_next_obs", "gamma"):
+            want[key] = want[key].unsqueeze(-1)
+        check_equal(want, got.exclude(*flags)[:, :want.shape[-1]], is_exact=False)
+
+
+def run(exchange, run_transforms, run_command):
+    folder = os.path.join(exchange.folder, "transforms")
+    os.makedirs(folder)
+    ours = Exchange(folder, run_transforms, run_command)
+    if not HAS_TORCHVISION:
+        print("torchvision is not installed here: Resize is compared with torch's interpolate", flush=True)
+    for name, case in CASES.items():
+        if case.needs_torchvision and not HAS_TORCHVISION:
+            exchange.skip("transform " + name, "TorchRL's needs torchvision")
+        else:
+            exchange.check("transform " + name, lambda: ours.compare(case))
+    exchange.check("transform MultiStep", ours.compare_multi_step)

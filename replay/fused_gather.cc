@@ -83,20 +83,31 @@ absl::StatusOr<FusedGather> FusedGather::Create(const GatherPlan& plan,
         gather.mapped_.empty()
             ? pipeline.block_rows()
             : std::min(gather.block_rows_, pipeline.block_rows());
-    gather.blocks_.leaves.push_back(number);
-    gather.blocks_.places.push_back({.data = pipeline.block(),
-                                     .width = RowBytes(from),
-                                     .dtype = from.dtype,
-                                     .device = Device::Cpu(),
-                                     .is_writable = true,
-                                     .shape = from.shape});
+    auto& blocks = gather.blocks_;
+    const auto same = static_cast<size_t>(absl::c_find(blocks.leaves, number) -
+                                          blocks.leaves.begin());
+    if (same == blocks.leaves.size()) {
+      blocks.leaves.push_back(number);
+      blocks.places.push_back({.data = pipeline.block(),
+                               .width = RowBytes(from),
+                               .dtype = from.dtype,
+                               .device = Device::Cpu(),
+                               .is_writable = true,
+                               .shape = from.shape});
+    }
     const int64_t width = RowBytes(pipeline.spec());
     gather.mapped_.push_back({.into = into,
                               .width = width,
                               .from = plan.leaves[i].from,
+                              .block = blocks.places[same].data,
                               .pipeline = std::move(pipeline)});
   }
   return gather;
+}
+
+bool FusedGather::IsMapped(size_t i) const {
+  return absl::c_any_of(mapped_,
+                        [i](const Mapped& mapped) { return mapped.into == i; });
 }
 
 absl::Status FusedGather::ReadBlock(const Storage& storage,
@@ -110,9 +121,8 @@ absl::Status FusedGather::ReadBlock(const Storage& storage,
   RILL_RETURN_IF_ERROR(storage.ReadInto(slots, blocks_.leaves, blocks_.places));
   for (const Mapped& mapped : mapped_) {
     const BoundLeaf& to = places[mapped.into];
-    const absl::Status status =
-        mapped.pipeline.Run(count, mapped.pipeline.block(),
-                            to.data + first * mapped.width, IsPastCaches(to));
+    const absl::Status status = mapped.pipeline.Run(
+        count, mapped.block, to.data + first * mapped.width, IsPastCaches(to));
     if (!status.ok()) return Named(spec_.leaves()[mapped.into].key, status);
   }
   return absl::OkStatus();

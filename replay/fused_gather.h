@@ -35,9 +35,12 @@ class FusedGather {
 
   // Of the batch, before the leaves that a sample adds.
   const TensorDictSpec& spec() const { return spec_; }
+  // Whether leaf i of spec() goes through maps: then its place is flat, else
+  // rows of a place may lie at any distance.
+  bool IsMapped(size_t i) const;
 
   // The rows at `slots` into one place for each leaf of spec(), in that order,
-  // which hold as many rows and are flat, on the host. Errors as
+  // which hold as many rows, on the host. Errors as
   // Storage::ReadInto, and of the maps, which name the leaf.
   absl::Status Read(const Storage& storage, absl::Span<const Slot> slots,
                     absl::Span<const BoundLeaf> places);
@@ -58,6 +61,7 @@ class FusedGather {
     size_t into = 0;
     int64_t width = 0;  // Of a row that comes out.
     std::string from;
+    std::byte* block = nullptr;  // Of `from`, and of all others from there.
     RowPipeline pipeline;
   };
 
@@ -71,7 +75,7 @@ class FusedGather {
   std::vector<Gather> copied_;
   std::vector<std::string> row_keys_;
   std::vector<Mapped> mapped_;
-  Gather blocks_;  // Of mapped_, leaf by leaf.
+  Gather blocks_;  // The leaves that mapped_ come from, each once.
   int64_t block_rows_ = 0;
 };
 

@@ -22,6 +22,7 @@
 #include "rill/samplers/sample_unit.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/ensemble/ensemble_storage.h"
 #include "rill/storage/list/list_storage.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -32,6 +33,8 @@
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/rows/row_steps.h"
 #include "rill/transforms/rows/rowwise_transform.h"
+#include "rill/transforms/structure/dtype_cast.h"
+#include "rill/transforms/structure/select.h"
 
 namespace rill {
 namespace {
@@ -137,15 +140,38 @@ std::unique_ptr<ReplayBuffer> MakeBuffer(
   return buffer.ok() ? *std::move(buffer) : nullptr;
 }
 
-std::vector<std::shared_ptr<Storage>> FilledStorages() {
+std::vector<std::shared_ptr<Storage>> FilledStorages(
+    const TensorDictSpec& spec = RowSpec()) {
+  std::vector<std::unique_ptr<Storage>> members;
+  for (int i = 0; i < 2; ++i) {
+    members.push_back(*DenseStorage::Create({.capacity = 50}));
+  }
   std::vector<std::shared_ptr<Storage>> storages;
   storages.push_back(*DenseStorage::Create({.capacity = 100}));
   storages.push_back(*ListStorage::Create({.capacity = 100}));
+  storages.push_back(*EnsembleStorage::Create(std::move(members)));
   for (const auto& storage : storages) {
+    const int64_t lanes = storage->lanes().count;
     RILL_EXPECT_OK(storage->Extend(
-        *RowSpec().Random({1, 100}, Rng(3, RngStream::kUser), 0)));
+        *spec.Random({lanes, 100 / lanes}, Rng(3, RngStream::kUser), 0)));
   }
   return storages;
+}
+
+// A fused chain's sample equals that of the same chain over the whole batch.
+void ExpectSameFused(const std::function<Transforms()>& chain,
+                     const TensorDictSpec& spec = RowSpec()) {
+  for (const auto& storage : FilledStorages(spec)) {
+    Transforms apart = chain();
+    apart.push_back(Nothing());
+    auto a = MakeBuffer(storage, chain());
+    auto b = MakeBuffer(storage, std::move(apart));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, a->Sample());
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, b->Sample());
+    EXPECT_TRUE(a->GetStats().is_fused);
+    EXPECT_FALSE(b->GetStats().is_fused);
+    RILL_EXPECT_OK(got.CheckEqual(want));
+  }
 }
 
 TEST(FusedGatherTest, RandomChainsMakeTheSamplesOfTransformsOneByOne) {
@@ -238,6 +264,75 @@ TEST(FusedGatherTest, ATransformThatIsInsertedIsPartOfTheNextBatch) {
   RILL_ASSERT_OK(buffer->AppendTransform(Nothing()));
   EXPECT_FALSE(buffer->GetStats().is_fused);
   RILL_ASSERT_OK(buffer->Sample());
+}
+
+TEST(FusedGatherTest, OneLeafGoesIntoSeveral) {
+  ExpectSameFused([] {
+    Transforms chain;
+    for (const char* out : {"made/a", "made/b"}) {
+      chain.push_back(
+          std::make_unique<OneStep>(RowStep{.scale = {2}}, "observation", out));
+    }
+    return chain;
+  });
+}
+
+TEST(FusedGatherTest, ACastOfAllLeavesIsAPart) {
+  ExpectSameFused([] {
+    Transforms chain;
+    chain.push_back(*DoubleToFloat::Create({}));
+    return chain;
+  });
+}
+
+TEST(FusedGatherTest, StoredWeightsAreLeavesLikeOthers) {
+  TensorDictSpec spec = RowSpec();
+  RILL_ASSERT_OK(
+      spec.Set("priority_weight", LeafSpec::Unbounded(DType::kFloat32, {})));
+  ExpectSameFused(
+      [] {
+        Transforms chain;
+        chain.push_back(std::make_unique<OneStep>(
+            RowStep{.scale = {2}}, "observation", "observation"));
+        return chain;
+      },
+      spec);
+}
+
+TEST(FusedGatherTest, MasksOfPaddedSlicesStay) {
+  std::vector<TensorDict> batches;
+  for (const bool is_fused : {true, false}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        SampleUnit unit,
+        MakeSlices(
+            {.slices = {.length = 5, .is_strict = false, .is_padded = true}}));
+    RILL_ASSERT_OK_AND_ASSIGN(auto sampler,
+                              MakeUniformSamplerOver(std::move(unit)));
+    Transforms chain;
+    chain.push_back(*Select::Create({.selected_keys = {"observation"}}));
+    if (!is_fused) chain.push_back(Nothing());
+    auto buffer =
+        MakeBuffer(FilledStorages()[0], std::move(chain), std::move(sampler));
+    RILL_ASSERT_OK_AND_ASSIGN(batches.emplace_back(), buffer->Sample());
+    EXPECT_EQ(buffer->GetStats().is_fused, is_fused);
+    EXPECT_TRUE(batches.back().Contains("collector/mask"));
+  }
+  RILL_EXPECT_OK(batches[0].CheckEqual(batches[1]));
+}
+
+TEST(FusedGatherTest, LeavesThatAreNotMappedMayLieAtAnyDistance) {
+  Transforms chain;
+  chain.push_back(std::make_unique<OneStep>(RowStep{.scale = {2}},
+                                            "observation", "observation"));
+  auto buffer = MakeBuffer(FilledStorages()[0], std::move(chain));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor frame,
+                            Tensor::Zeros(DType::kInt32, {40, 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor column, frame.Select(1, 1));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, buffer->Sample());
+  RILL_ASSERT_OK(batch.Set("count", column));
+  RILL_ASSERT_OK(buffer->SampleInto(&batch));
+  EXPECT_EQ(batch.Find("count")->raw_data(), column.raw_data());
+  EXPECT_FALSE(batch.Find("count")->is_contiguous());
 }
 
 TEST(FusedGatherTest, ChainsInsideChainsAreParts) {

@@ -23,7 +23,12 @@ Origins::Origins(absl::Span<const absl::string_view> keys,
 absl::Status Origins::PutBack(TensorDict* batch) const {
   if (!(batch->batch_shape() == shape_)) return absl::OkStatus();
   for (size_t i = 0; i < keys_.size(); ++i) {
-    if (!leaves_[i].is_valid() || batch->Contains(keys_[i])) continue;
+    if (!leaves_[i].is_valid()) continue;
+    const Tensor* const now = batch->Find(keys_[i]);
+    // A cast of all leaves is none of slots and generations.
+    const bool is_cast = now != nullptr && now->dtype() != leaves_[i].dtype() &&
+                         leaves_[i].dtype() == DType::kInt64;
+    if (batch->Contains(keys_[i]) && !is_cast) continue;
     Tensor leaf = leaves_[i];
     if (batch->device().has_value()) {
       RILL_ASSIGN_OR_RETURN(leaf, leaf.To(*batch->device()));

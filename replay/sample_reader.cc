@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
@@ -44,6 +45,20 @@ absl::Status CheckPlan(const SamplePlan& plan) {
 
 // Rows of a part of a plan are to be in the second cache when they are mapped.
 constexpr int64_t kPartBytes = 256 << 10;
+
+// Rows and those beside them lie in the order of their draws.
+absl::Status CheckOrder(const SamplePlan& plan) {
+  bool is_sorted = absl::c_is_sorted(plan.segments);
+  for (const SamplePlan::Context& list : plan.context) {
+    is_sorted = is_sorted && list.segments.size() == list.rows.size() &&
+                (list.mask.empty() || list.mask.size() == list.rows.size()) &&
+                absl::c_is_sorted(list.segments);
+  }
+  if (is_sorted) return absl::OkStatus();
+  return absl::InternalError(
+      "SampleReader::Read: plan: got segments that do not ascend, or fewer of "
+      "them than rows, want one a row, in the order of the draws");
+}
 
 int64_t FirstOf(const std::vector<int64_t>& segments, int64_t draw) {
   return std::lower_bound(segments.begin(), segments.end(), draw) -
@@ -202,9 +217,14 @@ absl::Status SampleReader::Learn(const Storage& storage) {
                                 : Tensor::Options{device, MemoryKind::kDevice},
       .is_passed_in = true,
       // Storages write rows at any distance; arithmetic wants flat leaves.
-      .allow_strides = options_.unit == nullptr && !fused_,
+      .allow_strides = options_.unit == nullptr,
       // A mapped file is a storage's or the user's.
       .keep_files = true};
+  for (size_t i = 0; fused_ && i < num_rows_leaves_; ++i) {
+    if (!fused_->IsMapped(i)) continue;
+    leaves[i].rules = rules;
+    leaves[i].rules->allow_strides = false;
+  }
   RILL_ASSIGN_OR_RETURN(batch_, BoundRows::Create("SampleReader::Read",
                                                   std::move(leaves), rules));
   rows_ = fused_ ? Gather() : GatherOf(keys, rows, batch);
@@ -331,6 +351,7 @@ absl::Status SampleReader::ReadFused(const Storage& storage,
     RowPipeline::EndStreams();
     return absl::OkStatus();
   }
+  RILL_RETURN_IF_ERROR(CheckOrder(plan));
   const auto draws = static_cast<int64_t>(plan.draws.size());
   const auto rows = static_cast<int64_t>(slots.size());
   const int64_t draw_bytes = part_bytes_ * (rows / std::max<int64_t>(1, draws));
@@ -341,6 +362,7 @@ absl::Status SampleReader::ReadFused(const Storage& storage,
     const int64_t begin = std::max<int64_t>(0, std::min(draw, draws - step));
     const int64_t end = std::min(begin + step, draws);
     const int64_t first_row = TakePart(plan, begin, end, &part_plan_);
+    if (part_plan_.rows.empty() && !plan.rows.empty()) continue;
     RILL_RETURN_IF_ERROR(part_->Read(storage, part_plan_, &part_rows_));
     RILL_RETURN_IF_ERROR(fused_->Map(part_rows_, first_row, places));
   }

@@ -12,9 +12,9 @@
 namespace rill::replay_internal {
 namespace {
 
-// What a sample holds beside its rows.
-constexpr std::array<absl::string_view, 3> kOrigins = {
-    kIndexKey, kGenerationKey, kWeightKey};
+// What a sample holds beside its rows, where those have no such leaf.
+constexpr std::array<absl::string_view, 4> kOrigins = {
+    kIndexKey, kGenerationKey, kWeightKey, kMaskKey};
 
 }  // namespace
 
@@ -58,6 +58,9 @@ absl::Status TransformStage::CheckRows(const TensorDictSpec& rows,
   absl::MutexLock lock(&mutex_);
   if (is_checked_) return absl::OkStatus();
   chain_ = std::move(chain);
+  for (size_t i = 0; i < kOrigins.size(); ++i) {
+    if (rows.Find(kOrigins[i]) != nullptr) stored_origins_ |= 1u << i;
+  }
   is_checked_ = true;
   return absl::OkStatus();
 }
@@ -66,7 +69,10 @@ absl::StatusOr<std::shared_ptr<const GatherPlan>> TransformStage::MakeChain(
     const TensorDictSpec& rows) const {
   if (is_empty_ || can_fuse_ == nullptr || !can_fuse_()) return nullptr;
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec sample, sample_spec_(rows));
-  const std::vector<std::string> added(kOrigins.begin(), kOrigins.end());
+  std::vector<std::string> added;
+  for (const absl::string_view key : kOrigins) {
+    if (rows.Find(key) == nullptr) added.emplace_back(key);
+  }
   RILL_ASSIGN_OR_RETURN(std::optional<GatherPlan> plan,
                         PlanGather(transforms_->transforms(), sample, added));
   if (!plan.has_value()) return nullptr;
@@ -74,7 +80,7 @@ absl::StatusOr<std::shared_ptr<const GatherPlan>> TransformStage::MakeChain(
 }
 
 std::shared_ptr<const GatherPlan> TransformStage::chain() const {
-  if (is_empty_) return nullptr;
+  if (is_empty_ || is_stateful_) return nullptr;
   absl::MutexLock lock(&mutex_);
   return chain_;
 }
@@ -116,7 +122,12 @@ void TransformStage::Skip(uint64_t number) {
 absl::Status TransformStage::Run(
     TensorDict* batch, TensorDict* state,
     absl::FunctionRef<absl::Status()> finish) const {
-  const Origins origins(kOrigins, *batch);
+  std::array<absl::string_view, kOrigins.size()> keys;
+  size_t count = 0;
+  for (size_t i = 0; i < kOrigins.size(); ++i) {
+    if ((stored_origins_ >> i & 1) == 0) keys[count++] = kOrigins[i];
+  }
+  const Origins origins(absl::MakeConstSpan(keys.data(), count), *batch);
   RILL_RETURN_IF_ERROR(transforms_->Forward(batch, state));
   RILL_RETURN_IF_ERROR(origins.PutBack(batch));
   return finish();

@@ -134,6 +134,8 @@ class TransformStage {
   bool is_empty_;
   bool is_stateful_;
   std::atomic<bool> is_checked_ = false;
+  // Bit i: kOrigins[i] is a leaf of the rows, and so none that a sample adds.
+  std::atomic<uint32_t> stored_origins_ = 0;
 
   mutable absl::Mutex mutex_;
   std::shared_ptr<const GatherPlan> chain_ ABSL_GUARDED_BY(mutex_);

@@ -24,6 +24,9 @@ absl::StatusOr<bool> ExtendAll(
     }
     const auto* link = dynamic_cast<const GatherLink*>(transform.get());
     if (link == nullptr || transform->is_stateful()) return false;
+    for (GatherPlan::Leaf& leaf : plan->leaves) {
+      leaf.spec = *spec->Find(leaf.key);
+    }
     RILL_ASSIGN_OR_RETURN(*spec, transform->ForwardSpec(*spec));
     link->Extend(plan);
   }

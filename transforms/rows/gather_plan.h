@@ -24,6 +24,8 @@ struct GatherPlan {
     std::string key;   // In the batch.
     std::string from;  // Of the rows.
     std::vector<std::shared_ptr<const RowMap>> maps = {};
+    // What Extend gets: the leaf as it is before the transform.
+    LeafSpec spec = {};
   };
   std::vector<Leaf> leaves;
 

@@ -193,7 +193,9 @@ absl::StatusOr<TensorDictSpec> DTypeCast::InverseSpec(
 
 void DTypeCast::Extend(GatherPlan* plan) const {
   if (!casts_all()) return RowwiseTransform::Extend(plan);
-  for (GatherPlan::Leaf& leaf : plan->leaves) leaf.maps.push_back(rows().map);
+  for (GatherPlan::Leaf& leaf : plan->leaves) {
+    if (leaf.spec.dtype == dtype_in_) leaf.maps.push_back(rows().map);
+  }
 }
 
 absl::StatusOr<StepPlan> DTypeCast::PlanSteps(

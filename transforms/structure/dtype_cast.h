@@ -30,8 +30,7 @@ namespace rill {
 // Shapes: any. Errors: INVALID_ARGUMENT where a leaf that is named has another
 //   dtype.
 // Thread-safety: immutable.
-// Cost: a pass over the leaves. While rows are gathered, a cast of all leaves
-//   copies the others once.
+// Cost: a pass over the leaves.
 //
 // Example (DTypeCastTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(

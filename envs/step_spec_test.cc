@@ -70,7 +70,7 @@ TEST(MakeStepTest, RefusesAnEnvWithoutLanes) {
 }
 
 // The names and places of TorchRL's step_mdp.
-TEST(StepMdpTest, CarriesWhatStandsOnBothSides) {
+TEST(StepMdpTest, T11_CarriesWhatStandsOnBothSides) {
   TensorDict step({2});
   const auto set = [&step](const char* key, float a, float b) {
     RILL_ASSERT_OK_AND_ASSIGN(Tensor t, Tensor::From<float>({a, b}, {2, 1}));
@@ -81,6 +81,8 @@ TEST(StepMdpTest, CarriesWhatStandsOnBothSides) {
   set("action", 5, 6);
   set("kept", 7, 8);
   set("reward", 0, 0);
+  set("done", 0, 0);
+  set("next/done", 1, 0);
   set("next/observation", 10, 20);
   set("next/deep/inside", 30, 40);
   set("next/reward", 50, 60);
@@ -88,6 +90,7 @@ TEST(StepMdpTest, CarriesWhatStandsOnBothSides) {
   RILL_ASSERT_OK(StepMdp(&step));
   EXPECT_THAT(*step.Find("observation"), TensorElementsAre<float>(10, 20));
   EXPECT_THAT(*step.Find("deep/inside"), TensorElementsAre<float>(30, 40));
+  EXPECT_THAT(*step.Find("done"), TensorElementsAre<float>(1, 0));
   EXPECT_THAT(*step.Find("action"), TensorElementsAre<float>(5, 6));
   EXPECT_THAT(*step.Find("kept"), TensorElementsAre<float>(7, 8));
   EXPECT_THAT(*step.Find("reward"), TensorElementsAre<float>(0, 0));

@@ -156,6 +156,8 @@ absl::Status NoopReset::Reset(absl::Span<const uint8_t> mask,
   TensorDict merged;
   if (has_lanes()) {
     RILL_ASSIGN_OR_RETURN(merged, env_->SaveState());
+    // Lanes are copied into it, and its tensors may be those of other states.
+    RILL_ASSIGN_OR_RETURN(merged, merged.Clone());
     // So that they can be stepped along.
     RILL_RETURN_IF_ERROR(env_->Reset(others, &step_)) << "in " << kReset;
   }

@@ -23,6 +23,8 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/actions/discrete_action_projection.h"
+#include "rill/transforms/episodes/vec_norm.h"
 #include "rill/transforms/plumbing/timer.h"
 
 namespace rill {
@@ -174,6 +176,46 @@ TEST(NoopResetTest, AStateThatIsNotByLanesIsNamed) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
   EXPECT_THAT(env->Reset({1, 1, 1}, &step),
               StatusIs(kFailed, HasSubstr("times")));
+}
+
+// With three lanes the state of a VecNorm of one element has three numbers.
+TEST(NoopResetTest, AStateThatIsOfTheSizeOfTheLanesByChanceIsNamed) {
+  TransformedEnv::Transforms transforms;
+  RILL_ASSERT_OK_AND_ASSIGN(transforms.emplace_back(),
+                            VecNorm::Create({.shapes = {{1}}}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto counting,
+                            MakeCountingEnv({.lanes = 3, .episode_steps = 9}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto normal,
+      TransformedEnv::Create(std::move(counting), std::move(transforms)));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      MakeNoopReset(std::move(normal), {.noops = 2, .random = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
+  EXPECT_THAT(env->Reset({1, 1, 1}, &step),
+              StatusIs(kFailed, HasSubstr("observation")));
+}
+
+TEST(NoopResetTest, AStateThatWasSavedStays) {
+  TransformedEnv::Transforms transforms;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      transforms.emplace_back(),
+      DiscreteActionProjection::Create(
+          {.num_actions_effective = 2, .max_actions = 50}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto cart_pole, MakeCartPole({.lanes = 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto projected,
+      TransformedEnv::Create(std::move(cart_pole), std::move(transforms)));
+  const TransformedEnv& inner = *projected;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      MakeNoopReset(std::move(projected), {.noops = 2, .random = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
+  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &step));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict saved, inner.SaveTransforms());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, saved.Clone());
+  RILL_ASSERT_OK(env->Reset({0, 1, 0}, &step));
+  RILL_EXPECT_OK(saved.CheckEqual(before));
 }
 
 INSTANTIATE_TEST_SUITE_P(

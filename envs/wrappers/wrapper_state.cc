@@ -56,7 +56,7 @@ absl::Status CopyLanesOfState(const Env& env, const std::vector<uint8_t>& mask,
     const Tensor* const a = from.Find(key);
     const Tensor* const b = to->Find(key);
     if (a != nullptr && a->dtype() == b->dtype() && a->shape() == b->shape()) {
-      if (b->rank() > 0 && b->shape()[0] == env.lanes()) {
+      if (b->rank() > 1 && b->shape()[0] == env.lanes()) {
         for (size_t lane = 0; lane < mask.size(); ++lane) {
           if (mask[lane] == 0) continue;
           const auto i = static_cast<int64_t>(lane);
@@ -72,7 +72,7 @@ absl::Status CopyLanesOfState(const Env& env, const std::vector<uint8_t>& mask,
     return absl::FailedPreconditionError(absl::StrCat(
         "the state of ", env.name(), ": \"", key, "\": got ", Layout(a),
         " that changes while lanes step, want leaves [", env.lanes(),
-        ", ...], so that a lane can be stepped alone"));
+        ", n, ...], so that a lane can be stepped alone"));
   }
   return absl::OkStatus();
 }

@@ -29,9 +29,11 @@ absl::StatusOr<Tensor> ReadState(absl::string_view caller,
                                  const TensorDict& state, absl::string_view key,
                                  DType dtype, const Shape& shape);
 
-// Copies the lanes with mask[lane] != 0 from one saved state of `env` to
-// another, whose leaves are [lanes, ...]. FAILED_PRECONDITION names a leaf that
-// is not and differs: such an environment's lanes cannot be told apart.
+// Copies the lanes with mask[lane] != 0 from one saved state of `env` into the
+// tensors of another, which nobody else holds (TensorDict::Clone). Leaves of
+// rank 2 or more whose first size is the number of lanes hold a row for each;
+// all others are of all lanes together. FAILED_PRECONDITION names one of those
+// that differs: such an environment's lanes cannot be told apart.
 absl::Status CopyLanesOfState(const Env& env, const std::vector<uint8_t>& mask,
                               const TensorDict& from, TensorDict* to);
 

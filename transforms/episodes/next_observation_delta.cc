@@ -211,6 +211,13 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> NextObservationDelta::Create(
                        "\", want keys of the root, each once"));
     }
   }
+  for (const std::string& key : options.in_keys) {
+    const std::string other = absl::StrCat("delta/", key);
+    if (seen.count(other) == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": in_keys: got \"", key, "\" and \"", other,
+        "\", want one of them: both have a leaf \"", DeltaKey(key), "\""));
+  }
   return std::make_unique<Delta>(options);
 }
 

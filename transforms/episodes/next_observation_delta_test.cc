@@ -86,6 +86,8 @@ TEST(NextObservationDeltaTest, BadOptionsAndBatchesAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("in_keys")));
   EXPECT_THAT(NextObservationDelta::Create({.in_keys = {"next/observation"}}),
               StatusIs(kInvalidArgument, HasSubstr("\"next/observation\"")));
+  EXPECT_THAT(NextObservationDelta::Create({.in_keys = {"delta/a", "a"}}),
+              StatusIs(kInvalidArgument, HasSubstr("\"next/delta/a\"")));
   RILL_ASSERT_OK_AND_ASSIGN(auto delta, NextObservationDelta::Create({}));
   EXPECT_THAT(delta->ForwardSpec(TedSpec()),
               StatusIs(absl::StatusCode::kNotFound,

@@ -26,6 +26,13 @@ namespace {
 constexpr absl::string_view kNewest = "newest";
 constexpr int64_t kOldest = std::numeric_limits<int64_t>::min();
 
+// Of the dtypes with arithmetic.
+bool IsVersion(DType dtype) {
+  return dtype == DType::kUInt8 || dtype == DType::kInt8 ||
+         dtype == DType::kInt16 || dtype == DType::kInt32 ||
+         dtype == DType::kInt64;
+}
+
 absl::StatusOr<TensorDict> StateOf(int64_t newest) {
   RILL_ASSIGN_OR_RETURN(Tensor number,
                         Tensor::From<int64_t>({newest}, Shape()));
@@ -61,11 +68,12 @@ class PolicyAgeFilterTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(
         const Tensor leaf,
         transforms_internal::ReadLeaf("PolicyAgeFilter::Forward", key, *batch));
-    if (!IsInteger(leaf.dtype()) || leaf.num_elements() == 0) {
+    if (!IsVersion(leaf.dtype()) || leaf.num_elements() == 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("PolicyAgeFilter::Forward: \"", key, "\": got ",
                        DTypeName(leaf.dtype()), leaf.shape().ToString(),
-                       ", want integers, at least one a row"));
+                       ", want uint8, int8, int16, int32 or int64, at least "
+                       "one a row"));
     }
     RILL_ASSIGN_OR_RETURN(const Tensor versions, Cast(leaf, DType::kInt64));
     RILL_ASSIGN_OR_RETURN(const int64_t current, Current(versions, state));
@@ -79,9 +87,10 @@ class PolicyAgeFilterTransform final : public BatchTransform {
     constexpr absl::string_view kSpec = "PolicyAgeFilter::ForwardSpec";
     RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
                           transforms_internal::FindSpec(kSpec, key, spec));
-    if (IsInteger(leaf.dtype)) return spec;
-    return absl::InvalidArgumentError(absl::StrCat(
-        kSpec, ": \"", key, "\": got ", leaf.ToString(), ", want integers"));
+    if (IsVersion(leaf.dtype)) return spec;
+    return absl::InvalidArgumentError(
+        absl::StrCat(kSpec, ": \"", key, "\": got ", leaf.ToString(),
+                     ", want uint8, int8, int16, int32 or int64"));
   }
 
  private:

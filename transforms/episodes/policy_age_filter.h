@@ -18,8 +18,9 @@ namespace rill {
 // a sequence, the oldest counts. TorchRL's PolicyAgeFilter; that one also drops
 // before writes.
 //
-// Shapes: `policy_version_key` of any integer dtype, [*batch, ...]. A batch
-//   without a dimension stays as it is.
+// Shapes: `policy_version_key` [*batch, ...]. A batch without a dimension stays
+//   as it is.
+// DTypes: uint8, int8, int16, int32 or int64.
 // State: "newest" int64 [], the newest version in the batches so far, which is
 //   the current one where Options give none.
 // Thread-safety: immutable; current_version is called by the thread that reads.

@@ -312,6 +312,21 @@ TEST(PolicyAgeFilterTest, BadOptionsAndBatchesAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("\"done\"")));
 }
 
+TEST(PolicyAgeFilterTest, TheSpecPassesDTypesThatBatchesPass) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto filter, PolicyAgeFilter::Create({}));
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    TensorDictSpec spec = TedSpec();
+    RILL_ASSERT_OK(spec.Set("policy_version", LeafSpec::Unbounded(dtype, {1})));
+    TensorDict batch = Numbered({2});
+    RILL_ASSERT_OK(batch.Set("policy_version", *Tensor::Zeros(dtype, {2, 1})));
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, filter->InitialState());
+    EXPECT_EQ(filter->ForwardSpec(spec).ok(),
+              filter->Forward(&batch, &state).ok())
+        << DTypeName(dtype);
+  }
+}
+
 TensorDictSpec VersionedSpec() {
   TensorDictSpec spec = TedSpec();
   RILL_EXPECT_OK(

@@ -41,6 +41,8 @@ constexpr int64_t kMaxElements = int64_t{1} << 40;  // Of a row.
 // Tensors of states that came and went, to be used again.
 class SpareTensors {
  public:
+  explicit SpareTensors(size_t most) : most_(most) {}
+
   absl::StatusOr<Tensor> Take(const Shape& shape) {
     {
       absl::MutexLock lock(&mutex_);
@@ -50,13 +52,12 @@ class SpareTensors {
     }
     RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(DType::kFloat64, shape));
     absl::MutexLock lock(&mutex_);
-    if (made_.size() < kMost) made_.push_back(tensor);
+    if (made_.size() < most_) made_.push_back(tensor);
     return tensor;
   }
 
  private:
-  static constexpr size_t kMost = 16;
-
+  const size_t most_;
   absl::Mutex mutex_;
   std::vector<Tensor> made_ ABSL_GUARDED_BY(mutex_);
 };
@@ -123,7 +124,9 @@ struct Columns {
 class VecNormTransform final : public StepTransform {
  public:
   explicit VecNormTransform(const VecNorm::Options& options)
-      : options_(options) {
+      : options_(options),
+        // A state, the one that it becomes, and some that others hold.
+        spare_(2 * options.in_keys.size() + 8) {
     for (size_t i = 0; i < options.in_keys.size(); ++i) {
       state_shapes_.push_back({1 + 2 * options.shapes[i].num_elements()});
       AddStepLeaf(i, "");
@@ -242,7 +245,8 @@ class VecNormTransform final : public StepTransform {
       if (leaf.is_next != is_next) continue;
       const std::string& key = options_.in_keys[leaf.key];
       const Tensor* const before = state->Find(key);
-      if (before == nullptr || !before->is_contiguous() ||
+      if (before == nullptr || before->dtype() != DType::kFloat64 ||
+          !before->is_contiguous() ||
           before->shape() != state_shapes_[leaf.key]) {
         return absl::FailedPreconditionError(absl::StrCat(
             "VecNorm: state: \"", key, "\": want contiguous float64",
@@ -286,7 +290,7 @@ class VecNormTransform final : public StepTransform {
     const double weight = options_.frozen ? before.weight()
                                           : options_.decay * before.weight() +
                                                 static_cast<double>(rows.count);
-    const double per_weight = 1 / weight;
+    const double per_weight = weight > 0 ? 1 / weight : 0;
     bool is_finite = true;
     for (; columns.begin < columns.width; columns.begin += columns.count) {
       columns.count = std::min(kColumns, columns.width - columns.begin);
@@ -396,6 +400,16 @@ absl::StatusOr<std::unique_ptr<StepTransform>> VecNorm::Create(
             kCreate, ": keys: got \"", key, "\" for \"", options.in_keys[i],
             "\", want each once, and both below next/ or both at the root"));
       }
+    }
+  }
+  for (const auto* list : {&options.in_keys, &options.out_keys}) {
+    const std::set<std::string> keys_of(list->begin(), list->end());
+    for (const std::string& key : *list) {
+      const std::string next = absl::StrCat("next/", key);
+      if (keys_of.count(next) == 0) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(kCreate, ": keys: got \"", key, "\" and \"", next,
+                       "\", want the first alone: it stands for both"));
     }
   }
   for (const Shape& shape : options.shapes) {

@@ -31,6 +31,7 @@ namespace rill {
 // Numerics: moments of the rows of a call around the mean so far, then merged
 //   (Chan, Golub, LeVeque 1979), in double.
 // Errors: INVALID_ARGUMENT where a value is not finite; the state stays.
+//   FAILED_PRECONDITION where a state has another layout.
 // Thread-safety: immutable, but for state tensors that nobody holds any more,
 //   which are used again under a lock.
 // Cost: two vector passes over [lanes, n]; no allocation once states come and
@@ -53,7 +54,8 @@ struct VecNorm {
     bool frozen = false;
   };
 
-  // INVALID_ARGUMENT names the option.
+  // INVALID_ARGUMENT names the option, or a key whose twin below next is listed
+  // too.
   static absl::StatusOr<std::unique_ptr<StepTransform>> Create(
       const Options& options);
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -273,6 +274,45 @@ TEST(VecNormTest, StatesTakeTurnsInAFewTensors) {
   EXPECT_NE(buffer(), first.lock());
 }
 
+TEST(VecNormTest, StatesOfManyLeavesTakeTurnsToo) {
+  VecNorm::Options options = {.in_keys = {}};
+  TensorDictSpec spec = TedSpec();
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = absl::StrCat("next/x", i);
+    RILL_ASSERT_OK(spec.Set(key, LeafSpec::Unbounded(DType::kFloat32, {1})));
+    RILL_ASSERT_OK(spec.Set(absl::StrCat("x", i),
+                            LeafSpec::Unbounded(DType::kFloat32, {1})));
+    options.in_keys.push_back(key);
+    options.shapes.push_back({1});
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create(options));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(spec, 2, /*seed=*/3, norm.get()));
+  RILL_ASSERT_OK(environment.Reset({1, 1}));
+  RILL_ASSERT_OK(environment.Step());
+  std::vector<std::weak_ptr<Buffer>> first;
+  for (const std::string& key : options.in_keys) {
+    first.push_back(environment.state().Find(key)->buffer());
+  }
+  RILL_ASSERT_OK(environment.Step());
+  for (const auto& buffer : first) EXPECT_FALSE(buffer.expired());
+}
+
+TEST(VecNormTest, StatesOfOtherLayoutsAreRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{4}}}));
+  for (const Tensor& foreign : {*Tensor::Zeros(DType::kFloat32, {9}),
+                                *Tensor::Zeros(DType::kFloat64, {8})}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto environment,
+        FakeEnvironment::Create(TedSpec(), 2, /*seed=*/3, norm.get()));
+    RILL_ASSERT_OK(environment.state().Set("observation", foreign));
+    EXPECT_THAT(environment.Reset({1, 1}),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr("\"observation\": want")));
+  }
+}
+
 // --- Merging -----------------------------------------------------------------
 
 // A state after some steps of some lanes, and the rows that it has seen.
@@ -350,6 +390,13 @@ TEST(VecNormTest, BadOptionsAndStepsAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("eps: got 0")));
   EXPECT_THAT(VecNorm::Create({.in_keys = {"a", "a"}, .shapes = {{4}, {4}}}),
               StatusIs(kInvalidArgument, HasSubstr("\"a\"")));
+  EXPECT_THAT(
+      VecNorm::Create({.in_keys = {"a", "next/a"}, .shapes = {{4}, {4}}}),
+      StatusIs(kInvalidArgument, HasSubstr("\"next/a\"")));
+  EXPECT_THAT(VecNorm::Create({.in_keys = {"a", "next/b"},
+                               .shapes = {{4}, {4}},
+                               .out_keys = {"c", "next/c"}}),
+              StatusIs(kInvalidArgument, HasSubstr("\"next/c\"")));
   RILL_ASSERT_OK_AND_ASSIGN(auto norm, VecNorm::Create({.shapes = {{5}}}));
   EXPECT_THAT(norm->PlanSteps(TedSpec()),
               StatusIs(kInvalidArgument, HasSubstr("float64[5]")));

@@ -27,6 +27,9 @@ using transforms_internal::AxisWeights;
 
 constexpr int64_t kMaxSide = 65536;
 
+// Weights that are kept, those of the last calls.
+constexpr size_t kMostIdle = 16;
+
 // Rows and columns of an image.
 struct Sides {
   int64_t height = 0;
@@ -99,6 +102,7 @@ class BilinearMap final : public ResizeMap {
       ResizeAll<float>(images, from, resizer.get(), to);
     }
     const absl::MutexLock lock(&mutex_);
+    if (idle_.size() == kMostIdle) idle_.erase(idle_.begin());
     idle_.push_back(std::move(resizer));
     return absl::OkStatus();
   }
@@ -136,11 +140,10 @@ class BilinearMap final : public ResizeMap {
   std::unique_ptr<Resizer> Take(const Sides& from) const {
     {
       const absl::MutexLock lock(&mutex_);
-      for (std::unique_ptr<Resizer>& idle : idle_) {
-        if (!(idle->from == from)) continue;
-        std::swap(idle, idle_.back());
-        std::unique_ptr<Resizer> taken = std::move(idle_.back());
-        idle_.pop_back();
+      for (auto idle = idle_.begin(); idle != idle_.end(); ++idle) {
+        if (!((*idle)->from == from)) continue;
+        std::unique_ptr<Resizer> taken = std::move(*idle);
+        idle_.erase(idle);
         return taken;
       }
     }
@@ -157,6 +160,7 @@ class BilinearMap final : public ResizeMap {
 
   const bool antialias_;
   mutable absl::Mutex mutex_;
+  // The one that was used last comes last.
   mutable std::vector<std::unique_ptr<Resizer>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -26,7 +26,7 @@ namespace rill {
 //   floats are lost to rounding.
 // Cost: one pass over the image and one over h of its rows, by vectors. The
 //   weights are computed once for each pair of sizes, and once more for each
-//   thread that works at the same time.
+//   thread that works at the same time; the 16 that were used last are kept.
 //
 // Example (ResizeTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto resize, Resize::Create({.w = 84}));

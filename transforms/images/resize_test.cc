@@ -18,6 +18,7 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/instruction_sets.h"
+#include "rill/testing/peak_memory.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/step_transform_conformance.h"
 #include "rill/transforms/conformance/ted_spec.h"
@@ -292,6 +293,19 @@ TEST(ResizeTest, ImagesOfTwoSizesTakeTurns) {
         batch.Find("next/pixels")->BitEquals(Map({.w = 3}, Pattern(9, 4))),
         IsOkAndHolds(true));
   }
+}
+
+// The weights of one size take about 3 MB.
+TEST(ResizeTest, WeightsOfTheLastFewSizesAreKept) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto resize, Resize::Create({.w = 65536, .h = 1}));
+  const int64_t before = AnonymousMemoryBytes();
+  for (int64_t width = 1; width <= 50; ++width) {
+    TensorDict batch({1});
+    RILL_ASSERT_OK(
+        batch.Set("pixels", *Tensor::Zeros(DType::kUInt8, {1, 1, width})));
+    RILL_ASSERT_OK(resize->Forward(&batch, nullptr));
+  }
+  EXPECT_LT(AnonymousMemoryBytes() - before, 60 << 20);
 }
 
 TEST(ResizeTest, BoundsThatRoundingKeepsStay) {

@@ -20,7 +20,7 @@ absl::StatusOr<TensorDict> StateOf(uint64_t seed, int64_t lanes) {
   RILL_ASSIGN_OR_RETURN(
       Tensor number, Tensor::From<int64_t>({static_cast<int64_t>(seed)}, {1}));
   RILL_RETURN_IF_ERROR(state.Set(kSeed, number));
-  RILL_ASSIGN_OR_RETURN(Tensor draws, Tensor::Zeros(DType::kInt64, {lanes}));
+  RILL_ASSIGN_OR_RETURN(Tensor draws, Tensor::Zeros(DType::kInt64, {lanes, 1}));
   RILL_RETURN_IF_ERROR(state.Set(kDraws, draws));
   return state;
 }

@@ -26,7 +26,7 @@ enum class DrawStream : uint16_t {
 // Random numbers of a transform beside an environment. Draw i of a lane is a
 // function of the transform, its seed, the environment's seed, the lane and i,
 // whatever other lanes do. A state holds what is left to remember: "seed",
-// int64 [1], the environment's, and "draws", int64 [lanes], how many there
+// int64 [1], the environment's, and "draws", int64 [lanes, 1], how many there
 // were.
 //
 // Thread-safety: thread-compatible; the state is the caller's.

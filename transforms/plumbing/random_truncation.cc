@@ -21,6 +21,13 @@ constexpr absl::string_view kCreate = "RandomTruncation::Create";
 constexpr absl::string_view kPlanSteps = "RandomTruncation::PlanSteps";
 constexpr absl::string_view kHorizons = "horizons";
 
+absl::Status CheckLanes(size_t horizons, size_t lanes) {
+  if (horizons == lanes) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "RandomTruncation: state: \"", kHorizons, "\": got ", horizons,
+      ", want that of InitialState for ", lanes, " lanes"));
+}
+
 class RandomTruncationTransform final : public StepTransform {
  public:
   explicit RandomTruncationTransform(const RandomTruncation::Options& options)
@@ -71,7 +78,7 @@ class RandomTruncationTransform final : public StepTransform {
   absl::StatusOr<TensorDict> InitialState(int64_t lanes) const override {
     RILL_ASSIGN_OR_RETURN(TensorDict state, LaneDraws::InitialState(lanes));
     RILL_ASSIGN_OR_RETURN(const Tensor horizons,
-                          Tensor::Zeros(DType::kInt64, {lanes}));
+                          Tensor::Zeros(DType::kInt64, {lanes, 1}));
     RILL_RETURN_IF_ERROR(state.Set(kHorizons, horizons));
     return state;
   }
@@ -91,6 +98,7 @@ class RandomTruncationTransform final : public StepTransform {
     RILL_ASSIGN_OR_RETURN(changed, changed.Clone());
     RILL_ASSIGN_OR_RETURN(const absl::Span<int64_t> horizons,
                           changed.Flat<int64_t>());
+    RILL_RETURN_IF_ERROR(CheckLanes(horizons.size(), mask.size()));
     for (size_t lane = 0; lane < mask.size(); ++lane) {
       if (mask[lane] != 0) horizons[lane] = DrawHorizon(lane, &draws);
     }
@@ -101,6 +109,7 @@ class RandomTruncationTransform final : public StepTransform {
     const absl::Span<const int64_t> counts = leaves[0].As<int64_t>();
     RILL_ASSIGN_OR_RETURN(const absl::Span<const int64_t> horizons,
                           state->Flat<int64_t>(kHorizons));
+    RILL_RETURN_IF_ERROR(CheckLanes(horizons.size(), counts.size()));
     for (const BoundLeaf& leaf : leaves.subspan(1)) {
       const absl::Span<bool> flags = leaf.As<bool>();
       for (size_t lane = 0; lane < flags.size(); ++lane) {

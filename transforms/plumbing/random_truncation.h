@@ -22,7 +22,8 @@ namespace rill {
 // run for its horizon ends: next/truncated and next/done become true.
 //
 // Shapes: the count int64 [lanes, 1] below next; the flags bool [lanes, 1].
-// Thread-safety: immutable. State: draws and horizons of the lanes.
+// Thread-safety: immutable. State: draws and horizons of the lanes, int64
+//   [lanes, 1]. FAILED_PRECONDITION where a call gets that of other lanes.
 //
 // Example (RandomTruncationTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto truncation,

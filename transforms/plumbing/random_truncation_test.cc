@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -178,6 +181,25 @@ TEST(RandomTruncationTest, AStateOfOtherLanesIsRefused) {
   EXPECT_THAT(
       truncation->OnReset({1, 1, 1}, {}, &state),
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("3 lanes")));
+}
+
+TEST(RandomTruncationTest, HorizonsOfOtherLanesAndDTypesAreRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto truncation,
+                            RandomTruncation::Create({.max_horizon = 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(const StepPlan plan,
+                            truncation->PlanSteps(CountedSpec()));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, plan.spec.Zero({3}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      BoundRows rows,
+      BoundRows::Create("Test", plan.leaves, {.is_passed_in = true}));
+  RILL_ASSERT_OK(rows.Bind(&step));
+  for (const auto& [dtype, lanes] : std::vector<std::pair<DType, int64_t>>{
+           {DType::kInt64, 2}, {DType::kInt64, 4}, {DType::kInt32, 3}}) {
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, truncation->InitialState(3));
+    RILL_ASSERT_OK(state.Set("horizons", *Tensor::Zeros(dtype, {lanes, 1})));
+    EXPECT_FALSE(truncation->OnReset({1, 1, 1}, {}, &state).ok());
+    EXPECT_FALSE(truncation->OnStep(rows.leaves(), &state).ok());
+  }
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct RowStep {
     kScaleThenShift,   // x * scale + loc
     kShiftThenDivide,  // (x - loc) / scale
     kCast,             // To `dtype`, as Cast does.
-    kClip,             // To [low, high]; NaN stays.
+    kClip,             // To [low, high]; NaN stays (see MapSpec).
     kSign,             // -1, 0 or 1; NaN stays.
     kIsPositive,       // 1 where x > 0, else 0; float32 to float32.
     kUnitInterval,     // uint8 to float32: x / 255, rounded once.
@@ -55,9 +55,10 @@ class RowMap {
  public:
   virtual ~RowMap() = default;
 
-  // The leaf afterwards: dtype, shape and domain. INVALID_ARGUMENT says what
-  // it got and wants ("got bool[4], want float32 or float64"); whoever calls
-  // adds the transform and the key.
+  // The leaf afterwards: dtype, shape and domain. The domain is that of
+  // numbers: a NaN that stays is outside it. INVALID_ARGUMENT says what it got
+  // and wants ("got bool[4], want float32 or float64"); whoever calls adds the
+  // transform and the key.
   virtual absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const = 0;
 
   // From `count` rows of this dtype and shape at `from` to as many of the

@@ -21,6 +21,8 @@ namespace {
 
 using transforms_internal::RowNumbers;
 
+constexpr int64_t kMaxSide = std::numeric_limits<int64_t>::max();
+
 absl::Status Misfit(const LeafSpec& got, absl::string_view want) {
   return absl::InvalidArgumentError(
       absl::StrCat("got ", got.ToString(), ", want ", want));
@@ -207,17 +209,22 @@ class ClipMap final : public StepMap {
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
     LeafSpec after = leaf;
+    bool is_empty = false;
     const bool is_known = WithNumber(leaf.dtype, [&](auto zero) {
       using T = decltype(zero);
       const auto [low, high] = Bounds<T>();
-      if (leaf.domain == LeafSpec::Domain::kBounded) return;
+      is_empty = !Holds<T>();
+      if (is_empty || leaf.domain == LeafSpec::Domain::kBounded) return;
       after =
           LeafSpec::Bounded(leaf.dtype, leaf.shape, static_cast<double>(low),
                             static_cast<double>(high));
     });
     if (!is_known) return Misfit(leaf, "a number");
+    if (is_empty) {
+      return Misfit(leaf, absl::StrCat("a dtype with a number in [", step().low,
+                                       ", ", step().high, "]"));
+    }
     if (leaf.domain != LeafSpec::Domain::kBounded) {
-      // NaN stays, and is in no domain with bounds.
       if (!IsFloat(leaf.dtype)) return after;
       return LeafSpec::Bounded(leaf.dtype, leaf.shape, step().low, step().high);
     }
@@ -241,6 +248,22 @@ class ClipMap final : public StepMap {
   }
 
  private:
+  // An integer lies inside the bounds.
+  template <typename T>
+  bool Holds() const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return true;
+    } else {
+      const double first = std::ceil(step().low);
+      const double last = std::floor(step().high);
+      // The end of T is a power of 2, which a double holds; its last number
+      // may be none.
+      const double end = std::ldexp(1, std::numeric_limits<T>::digits);
+      return first <= last && first < end &&
+             last >= static_cast<double>(std::numeric_limits<T>::min());
+    }
+  }
+
   // The bounds in T: of integers the whole numbers inside them.
   template <typename T>
   std::pair<T, T> Bounds() const {
@@ -499,11 +522,14 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step) {
     case Kind::kChannelsFirst:
       return std::make_shared<ChannelsFirstMap>(step);
     case Kind::kCrop:
-      if (step.top < 0 || step.left < 0 || step.height < 1 || step.width < 1) {
+      if (step.top < 0 || step.left < 0 || step.height < 1 || step.width < 1 ||
+          step.height > kMaxSide - step.top ||
+          step.width > kMaxSide - step.left) {
         return BadStep(absl::StrCat(
             "crop: got top ", step.top, ", left ", step.left, ", height ",
             step.height, ", width ", step.width,
-            ", want a place >= 0 and at least one row and column"));
+            ", want a place >= 0, at least one row and column, and no end past "
+            "2^63"));
       }
       return std::make_shared<CropMap>(step);
   }

@@ -13,8 +13,10 @@ namespace rill {
 //
 // Leaves: kCast takes dtypes with arithmetic; kClip and kSign those but bool;
 //   kScaleThenShift, kShiftThenDivide and kIsPositive float32 and float64.
-// INVALID_ARGUMENT where a number of the step is not finite, a scale is 0 as
-// float32, loc and scale are of different lengths other than 1, or low > high.
+// INVALID_ARGUMENT where scale or loc is not finite or a scale is 0, as
+// float32, loc and scale are of different lengths other than 1, low > high or
+// one is NaN (they may be infinite), or a crop starts before 0, is empty or
+// ends past 2^63. MapSpec refuses integers of which none lies in [low, high].
 // Thread-safety: immutable.
 absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step);
 

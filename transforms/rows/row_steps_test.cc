@@ -145,6 +145,23 @@ TEST(RowStepsTest, IntegersAreClippedToWholeNumbersInside) {
               ElementsAre(-1, 7, INT64_MAX));
 }
 
+TEST(RowStepsTest, IntegersOfWhichNoneIsInsideAreRefused) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto refuses = [](DType dtype, double low, double high) {
+    const absl::StatusOr<LeafSpec> after =
+        Make({.kind = Kind::kClip, .low = low, .high = high})
+            ->MapSpec(LeafSpec::Unbounded(dtype, {2}));
+    return after.status().code() == absl::StatusCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refuses(DType::kInt32, 0.25, 0.75));
+  EXPECT_TRUE(refuses(DType::kUInt8, -3, -1));
+  EXPECT_TRUE(refuses(DType::kUInt8, 256, inf));
+  EXPECT_TRUE(refuses(DType::kInt64, 0x1p63, inf));
+  EXPECT_FALSE(refuses(DType::kInt64, -inf, -0x1p63));
+  EXPECT_FALSE(refuses(DType::kUInt8, 255, 255.5));
+  EXPECT_FALSE(refuses(DType::kFloat32, 0.25, 0.75));
+}
+
 TEST(RowStepsTest, SignsAndFlags) {
   EXPECT_THAT(
       Map<float>({.kind = Kind::kSign}, std::vector<float>{-2.5f, 0, 3}, {}),
@@ -229,6 +246,8 @@ TEST(RowStepsTest, StepsThatNoRowCanTakeAreRefused) {
            {.kind = Kind::kClip, .low = nan, .high = 0},
            {.kind = Kind::kCrop},
            {.kind = Kind::kCrop, .top = -1, .height = 1, .width = 1},
+           {.kind = Kind::kCrop, .top = 1, .height = INT64_MAX, .width = 1},
+           {.kind = Kind::kCrop, .left = INT64_MAX, .height = 1, .width = 1},
            {.kind = Kind::kCast, .dtype = DType::kUInt64}}) {
     EXPECT_THAT(MakeRowStep(step), StatusIs(absl::StatusCode::kInvalidArgument,
                                             HasSubstr("MakeRowStep: ")));

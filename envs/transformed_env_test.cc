@@ -279,7 +279,7 @@ TEST(TransformedEnvTest, ATransformMayEndAnEpisode) {
 TEST(TransformedEnvTest, EvaluatorsSeeWhatTheTransformsMake) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, With(MakeCountingEnv({.lanes = 2, .episode_steps = 3}),
-                     *RewardScaling::Create({.scale = {10}})));
+                     *RewardScaling::Create({.scale = 10})));
   RILL_ASSERT_OK_AND_ASSIGN(
       const EvaluateResult result,
       EvaluatePolicy(*env, ChooseZero, {.episodes = 4, .seed = 1}));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "absl/memory/memory.h"
@@ -196,8 +197,10 @@ absl::StatusOr<ObservationNorm::Stats> ObservationNorm::InitStats(
   for (size_t i = 0; i < elements; ++i) {
     const Moments& element = moments->Of(i);
     const double deviation =
-        std::sqrt(element.squares / static_cast<double>(element.count - 1));
-    if (element.count < 2 || !std::isfinite(deviation)) {
+        element.count < 2 ? std::numeric_limits<double>::quiet_NaN()
+                          : std::sqrt(element.squares /
+                                      static_cast<double>(element.count - 1));
+    if (!std::isfinite(deviation)) {
       return BadStats(absl::StrCat(
           "\"", options.key, "\": element ", i, " of a row: got mean ",
           element.mean, " and deviation ", deviation, " of ", element.count,

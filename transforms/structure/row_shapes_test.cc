@@ -282,6 +282,26 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     Permute, {.make = [] { return *Permute::Create(kPermute); },
               .batch_spec = WithVectorAction({3, 1, 2})});
+INSTANTIATE_TRANSFORM_CONFORMANCE(UnsqueezeAndBack,
+                                  {.make =
+                                       [] {
+                                         return *Unsqueeze::Create(
+                                             {.dim = -1,
+                                              .in_keys = {"next/reward"},
+                                              .in_keys_inv = {"next/reward"}});
+                                       },
+                                   .batch_spec = TedSpec(),
+                                   .inverse_tolerance = 0});
+INSTANTIATE_TRANSFORM_CONFORMANCE(PermuteAndBack,
+                                  {.make =
+                                       [] {
+                                         return *Permute::Create(
+                                             {.dims = {-1, -3, -2},
+                                              .in_keys = {"observation"},
+                                              .in_keys_inv = {"observation"}});
+                                       },
+                                   .batch_spec = Images(),
+                                   .inverse_tolerance = 0});
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
     Flatten, {.make = [] { return *FlattenObservation::Create(kFlatten); },
               .step_spec = Images()});

@@ -288,6 +288,18 @@ INSTANTIATE_TRANSFORM_CONFORMANCE(
 INSTANTIATE_TRANSFORM_CONFORMANCE(
     StandardNormal, {.make = [] { return *ObservationNorm::Create(kStandard); },
                      .batch_spec = TedSpec()});
+INSTANTIATE_TRANSFORM_CONFORMANCE(NormAndBack,
+                                  {.make =
+                                       [] {
+                                         return *ObservationNorm::Create(
+                                             {.loc = {0.5},
+                                              .scale = {3},
+                                              .in_keys = {"observation"},
+                                              .in_keys_inv = {"observation"},
+                                              .standard_normal = true});
+                                       },
+                                   .batch_spec = TedSpec(),
+                                   .inverse_tolerance = 1e-6});
 INSTANTIATE_STEP_TRANSFORM_CONFORMANCE(
     Each, {.make = [] { return *ObservationNorm::Create(kEach); },
            .step_spec = WithVectorAction()});

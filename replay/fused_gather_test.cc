@@ -299,6 +299,23 @@ TEST(FusedGatherTest, StoredWeightsAreLeavesLikeOthers) {
       spec);
 }
 
+// The buffer learns what the rows hold from the insertion.
+TEST(FusedGatherTest, StoredWeightsThatAnInsertedTransformDropsStayAway) {
+  std::shared_ptr<Storage> storage = *DenseStorage::Create({.capacity = 100});
+  auto buffer = MakeBuffer(storage, {});
+  TensorDictSpec spec = RowSpec();
+  RILL_ASSERT_OK(
+      spec.Set("priority_weight", LeafSpec::Unbounded(DType::kFloat32, {})));
+  RILL_ASSERT_OK(
+      buffer->Extend(*spec.Random({1, 100}, Rng(3, RngStream::kUser), 0)));
+  RILL_ASSERT_OK(buffer->AppendTransform(
+      *Exclude::Create({.excluded_keys = {"priority_weight"}})));
+  RILL_ASSERT_OK(buffer->AppendTransform(Nothing()));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+  EXPECT_FALSE(buffer->GetStats().is_fused);
+  EXPECT_FALSE(batch.Contains("priority_weight"));
+}
+
 TEST(FusedGatherTest, MasksOfPaddedSlicesStay) {
   std::vector<TensorDict> batches;
   for (const bool is_fused : {true, false}) {

@@ -56,18 +56,27 @@ absl::Status TransformStage::CheckRows(const TensorDictSpec& rows,
   if (!is_stored) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(auto chain, MakeChain(rows));
   absl::MutexLock lock(&mutex_);
-  if (is_checked_) return absl::OkStatus();
-  chain_ = std::move(chain);
-  for (size_t i = 0; i < kOrigins.size(); ++i) {
-    if (rows.Find(kOrigins[i]) != nullptr) stored_origins_ |= 1u << i;
-  }
-  is_checked_ = true;
+  if (!is_checked_) Adopt(rows, std::move(chain));
   return absl::OkStatus();
+}
+
+void TransformStage::Adopt(const TensorDictSpec& rows,
+                           std::shared_ptr<const GatherPlan> chain) {
+  chain_ = std::move(chain);
+  uint32_t stored = 0;
+  for (size_t i = 0; i < kOrigins.size(); ++i) {
+    if (rows.Find(kOrigins[i]) != nullptr) stored |= 1u << i;
+  }
+  stored_origins_ = stored;
+  is_checked_ = !rows.empty();
 }
 
 absl::StatusOr<std::shared_ptr<const GatherPlan>> TransformStage::MakeChain(
     const TensorDictSpec& rows) const {
-  if (is_empty_ || can_fuse_ == nullptr || !can_fuse_()) return nullptr;
+  if (rows.empty() || transforms_->transforms().empty() ||
+      can_fuse_ == nullptr || !can_fuse_()) {
+    return nullptr;
+  }
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec sample, sample_spec_(rows));
   std::vector<std::string> added;
   for (const absl::string_view key : kOrigins) {
@@ -164,20 +173,20 @@ absl::Status TransformStage::Insert(std::optional<int64_t> place,
   RILL_RETURN_IF_ERROR(transforms_->Insert(at, std::move(transform)))
       << "ReplayBuffer::InsertTransform";
   absl::StatusOr<TensorDict> state = transforms_->InitialState();
-  const absl::Status status = state.ok() ? CheckForward(rows) : state.status();
+  absl::Status status = state.ok() ? CheckForward(rows) : state.status();
+  absl::StatusOr<std::shared_ptr<const GatherPlan>> chain = nullptr;
+  if (status.ok()) {
+    chain = MakeChain(rows);
+    status = chain.status();
+  }
   if (!status.ok()) {
     transforms_->Remove(at).IgnoreError();
     return status;
   }
   is_empty_ = false;
   is_stateful_ = transforms_->is_stateful();
-  std::shared_ptr<const GatherPlan> chain;
-  if (!rows.empty()) {
-    RILL_ASSIGN_OR_RETURN(chain, MakeChain(rows));
-  }
   absl::MutexLock lock(&mutex_);
-  is_checked_ = !rows.empty();
-  chain_ = std::move(chain);
+  Adopt(rows, *std::move(chain));
   // Those behind it have other places now; their states go along.
   for (int64_t i = end; i >= 0; --i) {
     if (i == at) continue;

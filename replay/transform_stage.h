@@ -121,7 +121,12 @@ class TransformStage {
   absl::Status Run(TensorDict* batch, TensorDict* state,
                    absl::FunctionRef<absl::Status()> finish) const;
   absl::Status CheckForward(const TensorDictSpec& rows) const;
-  // The chain of samples of stored rows with this spec.
+  // What was found of the storage's spec counts from here on.
+  void Adopt(const TensorDictSpec& rows,
+             std::shared_ptr<const GatherPlan> chain)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The chain of samples of stored rows with this spec; null where there is
+  // none.
   absl::StatusOr<std::shared_ptr<const GatherPlan>> MakeChain(
       const TensorDictSpec& rows) const;
 

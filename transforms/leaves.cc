@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/leaves.h"
 
-#include <string>
+#include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/key.h"
 
 namespace rill::transforms_internal {
 namespace {
@@ -92,6 +94,19 @@ absl::Status CheckLeaf(absl::string_view caller, absl::string_view key,
   return absl::InvalidArgumentError(absl::StrCat(
       caller, ": \"", key, "\": got ", DTypeName(leaf.dtype()),
       leaf.shape().ToString(), ", want ", DTypeName(dtype), shape.ToString()));
+}
+
+absl::Status CheckKeys(absl::string_view caller, absl::string_view option,
+                       absl::Span<const std::string> keys) {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    RILL_RETURN_IF_ERROR(CheckKey(keys[i])) << caller << ": " << option;
+    const auto before = keys.first(i);
+    if (std::find(before.begin(), before.end(), keys[i]) != before.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller, ": ", option, ": got \"", keys[i], "\" twice, want once"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,

@@ -3,6 +3,7 @@
 #define RILL_TRANSFORMS_LEAVES_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -54,6 +55,11 @@ absl::StatusOr<Tensor> WriteLeaf(absl::string_view key, DType dtype,
 // shape.
 absl::Status CheckLeaf(absl::string_view caller, absl::string_view key,
                        const Tensor& leaf, DType dtype, const Shape& shape);
+
+// INVALID_ARGUMENT, starting with `caller` and the name of the option, where a
+// key is malformed or stands twice.
+absl::Status CheckKeys(absl::string_view caller, absl::string_view option,
+                       absl::Span<const std::string> keys);
 
 // NOT_FOUND lists the keys there are.
 absl::StatusOr<LeafSpec> FindSpec(absl::string_view caller,

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/rows/rowwise_transform.h"
 
-#include <set>
-
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/key.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/transforms/leaves.h"
 
 namespace rill {
 namespace {
 
+using transforms_internal::CheckKeys;
 using transforms_internal::FindSpec;
 using transforms_internal::ReadLeaf;
 using transforms_internal::UpdateLeaf;
@@ -26,18 +24,6 @@ absl::Status Named(absl::string_view caller, absl::string_view key,
                    const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(caller, ": \"", key,
                                                   "\": ", status.message()));
-}
-
-absl::Status CheckKeys(absl::string_view caller, absl::string_view option,
-                       absl::Span<const std::string> keys) {
-  std::set<absl::string_view> seen;
-  for (const std::string& key : keys) {
-    RILL_RETURN_IF_ERROR(CheckKey(key)) << caller << ": " << option;
-    if (seen.insert(key).second) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        caller, ": ", option, ": got \"", key, "\" twice, want once"));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status MapLanes(const RowMap& map, absl::Span<const uint8_t> mask,

@@ -6,8 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "rill/base/status_macros.h"
-#include "rill/tensordict/key.h"
+#include "rill/transforms/leaves.h"
 
 namespace rill::transforms_internal {
 
@@ -71,14 +70,7 @@ absl::Status CheckSomeKeys(absl::string_view caller, absl::string_view option,
     return absl::InvalidArgumentError(
         absl::StrCat(caller, ": ", option, ": got none, want at least one"));
   }
-  for (size_t i = 0; i < keys.size(); ++i) {
-    RILL_RETURN_IF_ERROR(CheckKey(keys[i])) << caller << ": " << option;
-    if (absl::c_linear_search(keys.subspan(0, i), keys[i])) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": ", option, ": got \"", keys[i], "\" twice, want once"));
-    }
-  }
-  return absl::OkStatus();
+  return CheckKeys(caller, option, keys);
 }
 
 }  // namespace rill::transforms_internal

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/key.h"
 #include "rill/transforms/fill_value.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/units/draw_rows.h"
@@ -336,14 +335,8 @@ absl::StatusOr<StackFrames> StackFrames::Create(const Options& options) {
   if (options.keys.empty()) {
     return BadOption("keys: got none, want at least one");
   }
-  std::set<std::string> seen;
-  for (const std::string& key : options.keys) {
-    RILL_RETURN_IF_ERROR(CheckKey(key)) << "StackFrames::Create: keys";
-    if (!seen.insert(key).second) {
-      return BadOption(
-          absl::StrCat("keys: got \"", key, "\" twice, want once"));
-    }
-  }
+  RILL_RETURN_IF_ERROR(
+      transforms_internal::CheckKeys(kCreate, "keys", options.keys));
   return StackFrames(options);
 }
 

@@ -2,7 +2,6 @@
 #include "rill/transforms/structure/dtype_cast.h"
 
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -17,7 +16,8 @@
 namespace rill {
 namespace {
 
-// From one dtype to another; leaves of other dtypes are refused or stay.
+// From one dtype to another. The specs of leaves of other dtypes are refused or
+// stay; their rows are not mapped.
 class CastFrom final : public RowMap {
  public:
   CastFrom(DType from, std::shared_ptr<const RowMap> cast, bool keeps_others)
@@ -32,15 +32,10 @@ class CastFrom final : public RowMap {
 
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
                        const std::byte* from, std::byte* to) const override {
-    if (dtype == from_) return cast_->MapRows(dtype, shape, count, from, to);
-    const int64_t bytes = count * shape.num_elements() * DTypeSize(dtype);
-    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
-    return absl::OkStatus();
+    return cast_->MapRows(dtype, shape, count, from, to);
   }
 
-  absl::Span<const RowStep> steps() const override {
-    return keeps_others_ ? absl::Span<const RowStep>() : cast_->steps();
-  }
+  absl::Span<const RowStep> steps() const override { return cast_->steps(); }
 
  private:
   const DType from_;

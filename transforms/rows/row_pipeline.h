@@ -42,7 +42,7 @@ class RowPipeline {
   // `is_streamed`: past the caches, as more comes than they hold; before others
   // read that, EndStreams is to be called.
   absl::Status Run(int64_t count, const std::byte* from, std::byte* to,
-                   bool is_streamed = false) const;
+                   bool is_streamed) const;
   static void EndStreams();
 
  private:

@@ -208,25 +208,25 @@ class ClipMap final : public StepMap {
   bool is_in_place() const override { return true; }
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
-    LeafSpec after = leaf;
+    double low = step().low;
+    double high = step().high;
     bool is_empty = false;
-    const bool is_known = WithNumber(leaf.dtype, [&](auto zero) {
+    const bool is_number = WithNumber(leaf.dtype, [&](auto zero) {
       using T = decltype(zero);
-      const auto [low, high] = Bounds<T>();
       is_empty = !Holds<T>();
-      if (is_empty || leaf.domain == LeafSpec::Domain::kBounded) return;
-      after =
-          LeafSpec::Bounded(leaf.dtype, leaf.shape, static_cast<double>(low),
-                            static_cast<double>(high));
+      if constexpr (std::is_integral_v<T>) {
+        const auto [least, most] = Bounds<T>();
+        low = static_cast<double>(least);
+        high = static_cast<double>(most);
+      }
     });
-    if (!is_known) return Misfit(leaf, "a number");
+    if (!is_number) return Misfit(leaf, "a number");
     if (is_empty) {
       return Misfit(leaf, absl::StrCat("a dtype with a number in [", step().low,
                                        ", ", step().high, "]"));
     }
     if (leaf.domain != LeafSpec::Domain::kBounded) {
-      if (!IsFloat(leaf.dtype)) return after;
-      return LeafSpec::Bounded(leaf.dtype, leaf.shape, step().low, step().high);
+      return LeafSpec::Bounded(leaf.dtype, leaf.shape, low, high);
     }
     return leaf.MapBounds([&](double bound) {
       return std::min(std::max(bound, step().low), step().high);

@@ -89,7 +89,7 @@ struct Numbers {
   double lmbda = 1;
 };
 
-// What a kind of recursion makes of each step.
+// A kind of recursion: its a_t and b_t, and where it starts.
 struct Gae {
   template <typename T>
   static double Start(const StepArrays<T>& /*arrays*/, int64_t /*last*/) {

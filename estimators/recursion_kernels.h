@@ -22,7 +22,7 @@ struct StepArrays {
 // x_t = a_t + b_t x_(t+1) along each line, from its end to its start. Kernels
 // for the widest vectors of the processor: a_t and b_t are made by vectors over
 // time, eight lines are then followed at once. All in double; results are
-// rounded once. What lies behind an end is not looked at, NaN neither.
+// rounded once. Values behind an end are not looked at, NaN neither.
 // Thread-safety: thread-safe. Cost: O(steps); 16 KiB of the stack.
 
 // x is the advantage, and the target x + value.

@@ -18,7 +18,7 @@ namespace rill {
 //   one behind the other. Strided tensors are copied first.
 // Dtypes: numbers are float32 or float64, all the same; flags are bool.
 // Ends: `terminated` stops the bootstrap, so that next_value is taken as 0.
-//   `done` stops the recursion. What a flag cuts off is not looked at and may
+//   `done` stops the recursion. Values that a flag cuts off are not looked at and may
 //   be NaN. Behind the last step of a line next_value stands for what follows.
 // Numerics: in double, rounded once; within 1e-6 of a float64 reference.
 // Errors: INVALID_ARGUMENT names the tensor or number, what it got and wants;

@@ -11,8 +11,8 @@
 namespace rill {
 
 // Transforms that write advantages and value targets of batches of steps after
-// reads, from rewards and from values that a network has already written:
-// TorchRL's GAE, TD0Estimator, TD1Estimator, TDLambdaEstimator and VTrace
+// reads, from rewards and from values that a network has already written. They
+// are TorchRL's GAE, TD0Estimator, TD1Estimator, TDLambdaEstimator and VTrace
 // without their networks. The arithmetic is that of value_estimates.h.
 //
 // Shapes: batches [*B, T], time in the last dimension; leaves are [*B, T, 1].

@@ -20,7 +20,7 @@
 
 namespace rill::replay_internal {
 
-// Gathers rows straight through a chain of transforms (GatherPlan): a few rows
+// Gathers rows straight through a chain of transforms (GatherPlan). A few rows
 // at a time go from the storage into the processor's cache, through the maps
 // there, and into the batch. No batch is made between the transforms.
 //
@@ -33,7 +33,7 @@ class FusedGather {
   static absl::StatusOr<FusedGather> Create(const GatherPlan& plan,
                                             const TensorDictSpec& rows);
 
-  // Of the batch, before the leaves that a sample adds.
+  // The batch's spec, before the leaves that a sample adds.
   const TensorDictSpec& spec() const { return spec_; }
   // Whether leaf i of spec() goes through maps: then its place is flat, else
   // rows of a place may lie at any distance.

@@ -60,9 +60,9 @@ class SampleReader {
   // From the next Read on the transforms of `chain` are done on the way; null:
   // none. For storages that CanFuse.
   void SetChain(std::shared_ptr<const GatherPlan> chain);
-  // Whether a read of these rows can do a chain of transforms on the way: rows
-  // in host memory, of one shape each, and a unit that makes each draw of
-  // itself alone.
+  // Whether a read of these rows can do a chain of transforms on the way. It
+  // can where rows lie in host memory and have one shape each, and the unit
+  // makes each draw of itself alone.
   static bool CanFuse(const Storage& storage, const UnitTransform* unit) {
     return (unit == nullptr || unit->is_drawwise()) &&
            storage.device().is_cpu() && !storage.has_ragged_leaves();

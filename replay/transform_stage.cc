@@ -12,7 +12,7 @@
 namespace rill::replay_internal {
 namespace {
 
-// What a sample holds beside its rows, where those have no such leaf.
+// Leaves that a sample has beside its rows, where those have no such leaf.
 constexpr std::array<absl::string_view, 4> kOrigins = {
     kIndexKey, kGenerationKey, kWeightKey, kMaskKey};
 

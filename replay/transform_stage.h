@@ -46,7 +46,7 @@ class TransformStage {
     // Required.
     std::function<absl::StatusOr<TensorDictSpec>(const TensorDictSpec& rows)>
         sample_spec = nullptr;
-    // Whoever samples can do a GatherPlan on the way. Null: cannot.
+    // The reader of samples can do a GatherPlan on the way. Null: it cannot.
     std::function<bool()> can_fuse = nullptr;
     // Called by a batch or a write that is about to wait for earlier batches,
     // so that somebody makes them; null: they come by themselves.
@@ -121,7 +121,7 @@ class TransformStage {
   absl::Status Run(TensorDict* batch, TensorDict* state,
                    absl::FunctionRef<absl::Status()> finish) const;
   absl::Status CheckForward(const TensorDictSpec& rows) const;
-  // What was found of the storage's spec counts from here on.
+  // From here on `rows` is the storage's spec, and `chain` that of samples.
   void Adopt(const TensorDictSpec& rows,
              std::shared_ptr<const GatherPlan> chain)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -77,7 +77,7 @@
 #include "rill/transforms/values/unary.h"
 #include "rill/transforms/values/value_clips.h"
 
-// What the examples of these pages take for granted.
+// Names that the examples of these pages use and do not declare.
 namespace rill::doc_examples {
 
 extern const TensorDictSpec goal, spec;

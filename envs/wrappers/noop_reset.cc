@@ -209,7 +209,7 @@ absl::Status NoopReset::StepRuns(TensorDict* merged) {
       through[lane] = 1;
       is_through = true;
       run = {};
-      // Of the step the action comes first, and the reward last.
+      // The first leaf of a step is its action, the last its reward.
       for (size_t i = 0; i < outer_root_.size(); ++i) {
         CopyLane(inner_step_[i + 1], outer_root_[i],
                  static_cast<int64_t>(lane));

@@ -20,9 +20,9 @@ namespace rill {
 //
 // How one lane steps and others stay: the state is saved, all lanes step, and
 // the lanes that must not have moved get their rows of the state back. So with
-// several lanes `env` must save its state, in leaves [lanes, n, ...], of rank
-// 2 or more, or such as stay the same: FAILED_PRECONDITION of Reset names a
-// leaf that is neither.
+// several lanes `env` must save its state. A leaf of that is [lanes, n, ...],
+// of rank 2 or more, or stays the same. Reset names one that does neither:
+// FAILED_PRECONDITION.
 //
 // Thread-safety: thread-compatible. After an error of Reset that is not about
 //   mask or root, all lanes are to be reset.

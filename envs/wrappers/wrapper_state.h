@@ -16,7 +16,7 @@
 
 namespace rill::envs_internal {
 
-// What Envs that own another save: leaves of their own, and "env/state".
+// An Env that owns another saves leaves of its own, and "env/state".
 // Thread-safety: thread-compatible.
 
 absl::StatusOr<TensorDict> SaveInner(const Env& env);

@@ -6,7 +6,7 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package use and do not declare.
 namespace rill::doc_examples {
 
 extern const Tensor reward, value, next_value, done, terminated;

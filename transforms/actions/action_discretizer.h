@@ -13,7 +13,7 @@
 namespace rill {
 
 // For policies that choose, beside an environment whose actions are numbers
-// with bounds: each element's range is cut into intervals of one length, the
+// with bounds. Each element's range is cut into intervals of one length; the
 // policy chooses an interval, and the environment gets a number out of it.
 // TorchRL's ActionDiscretizer, which finds the environment's spec itself: here
 // it is an option, since a transform keeps nothing that it sees.

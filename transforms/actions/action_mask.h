@@ -10,16 +10,16 @@
 
 namespace rill {
 
-// Lets no action through to an environment that the mask at its root forbids:
-// such an action is an error that names lane and action, and no lane moves; or
+// Lets no action through to an environment that the mask at its root forbids.
+// Such an action is an error that names lane and action, and no lane moves; or
 // it is replaced by the first allowed one. TorchRL's ActionMask puts the mask
-// into the action spec at each step; here specs do not change while steps are
-// made, and a policy reads the mask's leaf (LeafSpec::WithMask makes a spec to
-// draw from). A mask that allows nothing, as before the first reset, is
+// into the action spec at each step. Here specs do not change while steps are
+// made: a policy reads the mask's leaf, and LeafSpec::WithMask makes a spec to
+// draw from. A mask that allows nothing, as before the first reset, is
 // FAILED_PRECONDITION.
 //
-// Shapes: the action Categorical or OneHot, of any dtype; the mask bool, true
-//   where an option is allowed, with the options in its last dimension: [n]
+// Shapes: the action Categorical or OneHot, of any dtype. The mask is bool,
+//   true where an option is allowed. Its last dimension has the options: [n]
 //   behind the dimensions of Categorical, or the shape of OneHot.
 // Thread-safety: immutable.
 //

@@ -12,8 +12,8 @@
 
 namespace rill {
 
-// Joins the dimensions [first_dim, last_dim] of actions: beside an environment
-// the policy's action is flat and the environment gets its own shape; after a
+// Joins the dimensions [first_dim, last_dim] of actions. Beside an environment
+// the policy's action is flat and the environment gets its own shape. After a
 // read actions become flat; before a write flat ones get `action_shape` back,
 // where it is given. TorchRL's FlattenAction.
 //

@@ -13,9 +13,9 @@
 namespace rill {
 
 // Marks the first steps of sequences, after reads: those that warm up a
-// recurrent network and are not learned from. What TorchRL's BurnInTransform is
-// to data. TorchRL's runs the network too, puts its state into the first step
-// that is left, and drops those before it. Here the user does, with
+// recurrent network and are not learned from: TorchRL's BurnInTransform, as far
+// as data go. TorchRL's runs the network too, puts its state into the first
+// step that is left, and drops those before it. Here the user does, with
 // SplitBurnIn.
 //
 // A sampler of sequences with burn_in (units/sequence_marks.h) marks them by

@@ -28,9 +28,9 @@ struct InitTracker {
       const Options& options);
 };
 
-// Numbers trajectories beside an environment, from 0 on: each reset of a lane
-// takes the next number, lanes of one reset in order, so that no two
-// trajectories of an environment have the same. TorchRL's TrajCounter.
+// Numbers trajectories beside an environment, from 0 on. Each reset of a lane
+// takes the next number, lanes of one reset in order: no two trajectories of an
+// environment have the same. TorchRL's TrajCounter.
 //
 // Shapes: `out_key` int64 [lanes, 1] at the root and below next.
 // State: "traj_count" int64 [], the number of trajectories so far. A load goes

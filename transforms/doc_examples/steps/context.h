@@ -5,7 +5,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/spec.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package use and do not declare.
 namespace rill::doc_examples {
 
 extern const TensorDictSpec spec;

@@ -13,6 +13,7 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/cart_pole_physics.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
 
 namespace rill {
@@ -55,44 +56,33 @@ class CartPole final : public Env {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       const CartPoleOptions& options) {
-    auto env = absl::WrapUnique(new CartPole(options));
-    RILL_RETURN_IF_ERROR(env->observation_spec_.Set(
+    EnvSpec spec = {.name = "CartPole-v1", .lanes = options.lanes};
+    RILL_RETURN_IF_ERROR(spec.observation.Set(
         "observation",
         LeafSpec::Unbounded(DType::kFloat32, {kCartPoleStateSize})));
-    TensorDictSpec& spec = env->state_spec_;
-    const auto add = [&spec](absl::string_view key, DType dtype, int64_t size) {
-      return spec.Set(key, LeafSpec::Unbounded(dtype, {size}));
-    };
-    RILL_RETURN_IF_ERROR(add("state", DType::kFloat64, kCartPoleStateSize));
-    RILL_RETURN_IF_ERROR(add("steps", DType::kInt64, 1));
-    RILL_RETURN_IF_ERROR(add("running", DType::kBool, 1));
-    RILL_RETURN_IF_ERROR(add("episode", DType::kInt64, 1));
-    RILL_RETURN_IF_ERROR(add("seed", DType::kUInt64, 1));
+    RILL_RETURN_IF_ERROR(spec.action.Set("action", LeafSpec::Categorical(2)));
+    RILL_ASSIGN_OR_RETURN(TensorDict step, MakeStep(spec));
+    auto env = absl::WrapUnique(
+        new CartPole(std::move(spec), std::move(step), options));
+    RILL_RETURN_IF_ERROR(env->Bind());
     return env;
   }
-
-  absl::string_view name() const override { return "CartPole-v1"; }
-  int64_t lanes() const override { return lanes_; }
-  const TensorDictSpec& observation_spec() const override {
-    return observation_spec_;
-  }
-  const LeafSpec& action_spec() const override { return action_spec_; }
 
   absl::Status Seed(uint64_t seed) override {
     std::fill(now_.seed.begin(), now_.seed.end(), seed);
     std::fill(now_.episode.begin(), now_.episode.end(), 0);
     return absl::OkStatus();
   }
-  absl::Status Reset(absl::Span<const uint8_t> mask, TensorDict* root) override;
-  absl::Status Step(TensorDict* step) override;
+  absl::Status Reset(const ResetMask& mask) override;
+  absl::Status BeginStep() override;
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
  private:
-  explicit CartPole(const CartPoleOptions& options)
-      : lanes_(options.lanes),
-        max_episode_steps_(options.max_episode_steps),
-        action_spec_(LeafSpec::Categorical(2)) {
+  CartPole(EnvSpec spec, TensorDict step, const CartPoleOptions& options)
+      : Env(std::move(spec), std::move(step)),
+        lanes_(options.lanes),
+        max_episode_steps_(options.max_episode_steps) {
     now_.state.resize(lanes_ * kCartPoleStateSize);
     now_.steps.resize(lanes_);
     now_.running.resize(lanes_);
@@ -100,26 +90,43 @@ class CartPole final : public Env {
     now_.seed.assign(lanes_, options.seed);
   }
 
-  absl::Status CheckStep(absl::Span<const int64_t> actions) const;
+  absl::Status Bind();
+  absl::Status CheckStep() const;
   absl::Status CheckState(const State& state) const;
 
-  int64_t lanes_;
-  int64_t max_episode_steps_;
-  TensorDictSpec observation_spec_;
+  const int64_t lanes_;
+  const int64_t max_episode_steps_;
   TensorDictSpec state_spec_;
-  LeafSpec action_spec_;
   State now_;
+
+  // The leaves of the step.
+  absl::Span<const int64_t> actions_;
+  absl::Span<float> observation_, next_observation_, reward_;
+  LaneFlags flags_, next_flags_;
 };
 
-absl::Status CartPole::Reset(absl::Span<const uint8_t> mask, TensorDict* root) {
-  constexpr absl::string_view kCaller = "CartPole::Reset";
-  RILL_RETURN_IF_ERROR(CheckLaneMask(kCaller, mask, lanes_));
-  RILL_ASSIGN_OR_RETURN(absl::Span<float> observation,
-                        LaneRows<float>(kCaller, *root, "observation",
-                                        {lanes_, kCartPoleStateSize}));
-  RILL_ASSIGN_OR_RETURN(LaneFlags flags, FindLaneFlags(kCaller, *root, lanes_));
+absl::Status CartPole::Bind() {
+  RILL_ASSIGN_OR_RETURN(actions_, step().Flat<int64_t>("action"));
+  RILL_ASSIGN_OR_RETURN(observation_, step().Flat<float>("observation"));
+  RILL_ASSIGN_OR_RETURN(next_observation_,
+                        step().Flat<float>("next/observation"));
+  RILL_ASSIGN_OR_RETURN(reward_, step().Flat<float>("next/reward"));
+  RILL_ASSIGN_OR_RETURN(flags_, FindLaneFlags(step()));
+  RILL_ASSIGN_OR_RETURN(next_flags_, FindLaneFlags(step(), "next/"));
+  const auto add = [this](absl::string_view key, DType dtype, int64_t size) {
+    return state_spec_.Set(key, LeafSpec::Unbounded(dtype, {size}));
+  };
+  RILL_RETURN_IF_ERROR(add("state", DType::kFloat64, kCartPoleStateSize));
+  RILL_RETURN_IF_ERROR(add("steps", DType::kInt64, 1));
+  RILL_RETURN_IF_ERROR(add("running", DType::kBool, 1));
+  RILL_RETURN_IF_ERROR(add("episode", DType::kInt64, 1));
+  return add("seed", DType::kUInt64, 1);
+}
+
+absl::Status CartPole::Reset(const ResetMask& mask) {
+  RILL_RETURN_IF_ERROR(CheckMask("CartPole::Reset", spec(), mask));
   for (int64_t lane = 0; lane < lanes_; ++lane) {
-    if (mask[lane] == 0) continue;
+    if (mask.lanes[lane] == 0) continue;
     double* state = now_.state.data() + lane * kCartPoleStateSize;
     InitCartPole(Rng(now_.seed[lane], RngStream::kEnv), now_.episode[lane],
                  lane, state);
@@ -127,24 +134,24 @@ absl::Status CartPole::Reset(absl::Span<const uint8_t> mask, TensorDict* root) {
     now_.steps[lane] = 0;
     now_.running[lane] = 1;
     std::copy_n(state, kCartPoleStateSize,
-                observation.data() + lane * kCartPoleStateSize);
-    flags.Set(lane, /*is_terminated=*/false, /*is_truncated=*/false);
+                observation_.data() + lane * kCartPoleStateSize);
+    flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/false);
   }
   return absl::OkStatus();
 }
 
-absl::Status CartPole::CheckStep(absl::Span<const int64_t> actions) const {
+absl::Status CartPole::CheckStep() const {
   bool all_right = true;
   for (int64_t lane = 0; lane < lanes_; ++lane) {
     all_right &= now_.running[lane] != 0 &&
-                 static_cast<uint64_t>(actions[lane]) < uint64_t{2};
+                 static_cast<uint64_t>(actions_[lane]) < uint64_t{2};
   }
   if (all_right) return absl::OkStatus();
   for (int64_t lane = 0; lane < lanes_; ++lane) {
-    if (actions[lane] != 0 && actions[lane] != 1) {
+    if (actions_[lane] != 0 && actions_[lane] != 1) {
       return absl::InvalidArgumentError(
           absl::StrCat("CartPole::Step: action of lane ", lane, ": got ",
-                       actions[lane], ", want 0 or 1"));
+                       actions_[lane], ", want 0 or 1"));
     }
   }
   const auto idle = std::find(now_.running.begin(), now_.running.end(), 0);
@@ -153,28 +160,15 @@ absl::Status CartPole::CheckStep(absl::Span<const int64_t> actions) const {
                    " is done or was never reset; call Reset first"));
 }
 
-absl::Status CartPole::Step(TensorDict* step) {
-  constexpr absl::string_view kCaller = "CartPole::Step";
-  RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> actions,
-                        LaneRows<int64_t>(kCaller, *step, "action", {lanes_}));
-  RILL_ASSIGN_OR_RETURN(const TensorDict* next, FindNext(kCaller, *step));
-  RILL_ASSIGN_OR_RETURN(absl::Span<float> observation,
-                        LaneRows<float>(kCaller, *next, "observation",
-                                        {lanes_, kCartPoleStateSize}, "next/"));
-  RILL_ASSIGN_OR_RETURN(
-      absl::Span<float> reward,
-      LaneRows<float>(kCaller, *next, "reward", {lanes_, 1}, "next/"));
-  RILL_ASSIGN_OR_RETURN(LaneFlags flags,
-                        FindLaneFlags(kCaller, *next, lanes_, "next/"));
-  RILL_RETURN_IF_ERROR(CheckStep(actions));
-
-  StepCartPoles(actions, now_.state.data(), observation.data(),
-                flags.terminated.data());
+absl::Status CartPole::BeginStep() {
+  RILL_RETURN_IF_ERROR(CheckStep());
+  StepCartPoles(actions_, now_.state.data(), next_observation_.data(),
+                next_flags_.terminated.data());
   for (int64_t lane = 0; lane < lanes_; ++lane) {
-    reward[lane] = 1.0f;
-    flags.Set(lane, flags.terminated[lane],
-              ++now_.steps[lane] >= max_episode_steps_);
-    now_.running[lane] = !flags.done[lane];
+    reward_[lane] = 1.0f;
+    next_flags_.Set(lane, next_flags_.terminated[lane],
+                    ++now_.steps[lane] >= max_episode_steps_);
+    now_.running[lane] = !next_flags_.done[lane];
   }
   return absl::OkStatus();
 }

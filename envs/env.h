@@ -3,68 +3,108 @@
 #define RILL_ENVS_ENV_H_
 
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "rill/tensordict/spec.h"
+#include "rill/envs/env_spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
+// Which episodes Reset begins.
+struct ResetMask {
+  // NOLINTNEXTLINE(google-explicit-constructor): a mask of lanes is one.
+  ResetMask(absl::Span<const uint8_t> lane_mask) : lanes(lane_mask) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  ResetMask(const std::vector<uint8_t>& lane_mask) : lanes(lane_mask) {}
+  ResetMask(absl::Span<const uint8_t> lane_mask,
+            absl::Span<const uint8_t> group_mask)
+      : lanes(lane_mask), groups(group_mask) {}
+
+  // One entry a lane; not 0: the lane begins, with all of its groups.
+  absl::Span<const uint8_t> lanes;
+  // Empty, or [own_episodes, lanes] of the spec: the group begins in that lane.
+  absl::Span<const uint8_t> groups = {};
+};
+
 // Several copies ("lanes") of one environment that step together.
 //
-// Data follow TorchRL's TED layout: at the root `observation` (or what
-// observation_spec says), `done`, `terminated`, `truncated` of the state that
-// the action is taken in; below `next` the same of the state after it, and
-// `reward`. Rewards are float32, finite, and flags bool, all [lanes, 1]; done =
-// terminated | truncated. `terminated`: the task has ended, its value is 0
-// from here on; `truncated`: the episode was only cut off.
+// An Env owns the leaves of its step, on its device, and fills them in place:
+// they stay the same tensors, so callers look them up once. A caller writes
+// the action and reads the rest. `done` = terminated | truncated;
+// `terminated`: the task has ended, its value is 0 from here on; `truncated`:
+// the episode was only cut off. Rewards are finite.
 //
-// Leaves are filled in place, never replaced: callers look them up once.
-//
-// An Env never resets by itself: Step leaves the true final observation in
-// `next`, and the caller resets the lanes that are done (envs/rollout.h).
+// An Env never resets by itself: a step leaves the true final observation in
+// `next`. Before the next step the caller copies what is below `next` to the
+// root and resets the lanes that are done (envs/step_driver.h does both).
 //
 // Thread-safety: thread-compatible.
 // Implementations pass envs/env_checker.h.
 class Env {
  public:
   virtual ~Env() = default;
+  Env(const Env&) = delete;
+  Env& operator=(const Env&) = delete;
 
-  virtual absl::string_view name() const = 0;  // "CartPole-v1"
-  virtual int64_t lanes() const = 0;
-
-  // Leaves that describe a state, flags left out; keys relative to the root.
-  virtual const TensorDictSpec& observation_spec() const = 0;
-  // The leaf `action`.
-  virtual const LeafSpec& action_spec() const = 0;
+  const EnvSpec& spec() const { return spec_; }
+  const std::string& name() const { return spec_.name; }
+  int64_t lanes() const { return spec_.lanes; }
+  // The leaves of StepSpec(spec()); zero before the first reset.
+  const TensorDict& step() const { return step_; }
 
   // Lane l draws from the stream (seed, l) from now on, beginning with its next
   // reset: equal seeds give equal episodes whatever the other lanes do.
   virtual absl::Status Seed(uint64_t seed) = 0;
 
-  // Begins an episode in the lanes with mask[lane] != 0 and writes their rows
-  // of observation and flags (false) into `root`; other rows stay. The leaves
-  // must be there (MakeStep in rollout.h makes them). INVALID_ARGUMENT where
-  // mask or root do not fit.
-  virtual absl::Status Reset(absl::Span<const uint8_t> mask,
-                             TensorDict* root) = 0;
+  // Begins episodes: writes the rows of observation and flags (false) at the
+  // root, of the lanes and groups of the mask; other rows stay.
+  // INVALID_ARGUMENT where the mask does not fit.
+  virtual absl::Status Reset(const ResetMask& mask) = 0;
 
-  // Reads the leaf `action` of `step` and writes the leaves below `next`.
-  // All or nothing: INVALID_ARGUMENT names lane and value where an action is
-  // outside action_spec, or a leaf that is missing; FAILED_PRECONDITION names a
-  // lane that is done or was never reset; then no lane has moved. A wrong
-  // action or leaf has precedence over a lane that is done, whichever lanes
-  // the two are of.
-  virtual absl::Status Step(TensorDict* step) = 0;
+  // Reads the action and begins the step; EndStep waits for it, and then the
+  // leaves below `next` are written. Between the two the simulator may work
+  // beside the caller, who touches neither the leaves nor the Env. An
+  // environment without such work does all of it in BeginStep.
+  //
+  // BeginStep is all or nothing. INVALID_ARGUMENT names lane and value where an
+  // action is outside its spec; FAILED_PRECONDITION names a lane that is done
+  // or was never reset. A wrong action has precedence, whichever lanes the two
+  // are of.
+  //
+  // A simulator that fails is another error, of either call, which names lanes
+  // and reason. The others have stepped. Those that failed are done and
+  // truncated in `next`, with the observation of the root and no reward, and a
+  // reset begins them anew: a caller may go on.
+  virtual absl::Status BeginStep() = 0;
+  virtual absl::Status EndStep() { return absl::OkStatus(); }
+  absl::Status Step() {
+    const absl::Status begun = BeginStep();
+    return begun.ok() ? EndStep() : begun;
+  }
 
-  // The whole state of all lanes, random streams included. UNIMPLEMENTED where
-  // a simulator cannot; every environment of this library can. Load refuses,
+  // The whole state of all lanes, random streams included; the leaves of step()
+  // are not part of it. UNIMPLEMENTED where a simulator cannot. Load refuses,
   // unchanged, what Save of an equal environment did not write.
-  virtual absl::StatusOr<TensorDict> SaveState() const = 0;
-  virtual absl::Status LoadState(const TensorDict& state) = 0;
+  virtual absl::StatusOr<TensorDict> SaveState() const {
+    return absl::UnimplementedError(name() + ": cannot save its state");
+  }
+  virtual absl::Status LoadState(const TensorDict& /*state*/) {
+    return absl::UnimplementedError(name() + ": cannot load a state");
+  }
+
+ protected:
+  // `step` is MakeStep(spec), or leaves of that layout that the simulator has.
+  Env(EnvSpec spec, TensorDict step)
+      : spec_(std::move(spec)), step_(std::move(step)) {}
+
+ private:
+  const EnvSpec spec_;
+  const TensorDict step_;
 };
 
 }  // namespace rill

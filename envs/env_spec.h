@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ENVS_ENV_SPEC_H_
+#define RILL_ENVS_ENV_SPEC_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rill/device/device.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// What the steps of an environment hold. Shapes are without the lanes.
+//
+// Data follow TorchRL's TED layout. A step is a dictionary [lanes]. At its root
+// stand the state that the action is taken in (observation and done) and the
+// action; below `next` stand the state after it and the reward.
+//
+// Groups. The leaves of several agents stand below one key, in each of the
+// four specs: `agents/observation` [n, ...], `agents/action`, `agents/reward`
+// [n, 1], `agents/done` [n, 1]. The flags at the root are the lane's.
+//
+// Example (EnvSpecTest.Example runs it):
+//   EnvSpec spec = {.name = "Tag", .lanes = 16};
+//   RILL_RETURN_IF_ERROR(spec.observation.Set(
+//       "agents/observation", LeafSpec::Unbounded(DType::kFloat32, {2, 8})));
+//   RILL_RETURN_IF_ERROR(spec.action.Set(
+//       "agents/action", LeafSpec::Categorical(5, DType::kInt64, {2})));
+//   RILL_RETURN_IF_ERROR(AddReward("agents/reward", {2, 1}, &spec));
+//   RILL_RETURN_IF_ERROR(AddFlags("agents", {2, 1}, &spec));
+struct EnvSpec {
+  std::string name;                 // "CartPole-v1"
+  int64_t lanes = 1;                // Copies that step together, >= 1.
+  TensorDictSpec observation = {};  // Leaves of a state, flags left out.
+  TensorDictSpec action = {};
+  // Float32 leaves; `reward` [1] where nothing was added.
+  TensorDictSpec reward = {};
+  // Flags of groups, beside `done`, `terminated` and `truncated` [1] of a lane.
+  TensorDictSpec group_flags = {};
+  // Groups whose episodes end and begin on their own while the lane goes on:
+  // keys that AddFlags added.
+  std::vector<std::string> own_episodes = {};
+  Device device = Device::Cpu();  // Where the leaves of steps lie.
+};
+
+// Adds a reward, or the flags `key/done`, `key/terminated`, `key/truncated` of
+// a group. Errors as TensorDictSpec::Set.
+absl::Status AddReward(absl::string_view key, const Shape& shape,
+                       EnvSpec* spec);
+absl::Status AddFlags(absl::string_view group, const Shape& shape,
+                      EnvSpec* spec);
+
+// The leaf `reward` [1] where nothing was added.
+absl::StatusOr<TensorDictSpec> RewardSpec(const EnvSpec& spec);
+// The flags of the lane and of all groups.
+absl::StatusOr<TensorDictSpec> FlagSpec(const EnvSpec& spec);
+
+// A whole step: root, action, next. INVALID_ARGUMENT names lanes that are
+// fewer than one, an action spec without a leaf, a reward that is not float32,
+// a group of own_episodes without flags, and a key that means something else.
+absl::StatusOr<TensorDictSpec> StepSpec(const EnvSpec& spec);
+
+// Zeroed leaves of StepSpec, [lanes], on the device of `spec`.
+absl::StatusOr<TensorDict> MakeStep(const EnvSpec& spec);
+
+// INVALID_ARGUMENT, starting with `caller`, names the first lane whose action
+// is outside the spec, and the value. Cost: one pass over host actions.
+absl::Status CheckActions(absl::string_view caller, const EnvSpec& spec,
+                          const TensorDict& step);
+
+}  // namespace rill
+
+#endif  // RILL_ENVS_ENV_SPEC_H_

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ENVS_POLICIES_POLICY_H_
+#define RILL_ENVS_POLICIES_POLICY_H_
+
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// The place of a call in a run: enough to draw from a counter-based stream
+// without a generator of its own.
+struct ActContext {
+  int64_t frames = 0;  // Frames before this step, over all lanes.
+  int64_t step = 0;    // Steps before this one.
+  // False: a policy that explores acts as if it did not.
+  bool explore = true;
+};
+
+// Chooses actions. Rollout, evaluator and collectors call the same policies.
+//
+// Thread-safety: thread-compatible. A caller may alternate between several
+// environments of one kind: what a lane remembers is in the leaves of its step.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+
+  // What Act writes beside the action: "log_prob", "value". A leaf below next
+  // ("next/hidden") is recurrent state: the same leaf stands at the root too,
+  // as it was after the step before, and zero where an episode begins.
+  virtual const TensorDictSpec& output_spec() const;
+
+  // Reads `root` [lanes] and writes action and outputs into the leaves of
+  // `step`, in place. Returns the version of the weights that it used; every
+  // frame carries it.
+  virtual absl::StatusOr<int64_t> Act(const TensorDict& root,
+                                      const ActContext& context,
+                                      TensorDict* step) = 0;
+};
+
+// A policy from a function that fills the leaf "action":
+//   Status(const TensorDict& root, Tensor* action), or with a context between.
+//
+// Example (PolicyTest.Example runs it):
+//   FunctionPolicy left([](const TensorDict& root, Tensor* action) {
+//     std::fill_n(action->data<int64_t>(), action->num_elements(), 0);
+//     return absl::OkStatus();
+//   });
+class FunctionPolicy final : public Policy {
+ public:
+  using Function = std::function<absl::Status(
+      const TensorDict& root, const ActContext& context, Tensor* action)>;
+
+  template <typename F>
+    requires std::is_invocable_r_v<absl::Status, F&, const TensorDict&,
+                                   const ActContext&, Tensor*>
+  explicit FunctionPolicy(F act, int64_t version = 0)
+      : act_(std::move(act)), version_(version) {}
+  template <typename F>
+    requires std::is_invocable_r_v<absl::Status, F&, const TensorDict&, Tensor*>
+  explicit FunctionPolicy(F act, int64_t version = 0)
+      : act_([act = std::move(act)](const TensorDict& root, const ActContext&,
+                                    Tensor* action) mutable {
+          return act(root, action);
+        }),
+        version_(version) {}
+
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
+                              TensorDict* step) override;
+
+ private:
+  Function act_;
+  int64_t version_;
+};
+
+}  // namespace rill
+
+#endif  // RILL_ENVS_POLICIES_POLICY_H_

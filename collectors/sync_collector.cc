@@ -10,7 +10,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector_loop.h"
-#include "rill/envs/step_spec.h"
+#include "rill/envs/step_driver.h"
 #include "rill/flow/trajectory_id.h"
 
 namespace rill {
@@ -86,27 +86,22 @@ absl::Status SyncCollector::MakeLoop() {
   RILL_ASSIGN_OR_RETURN(loop.env,
                         TransformedEnv::Create(std::move(options_.env),
                                                std::move(options_.transforms)));
-  RILL_ASSIGN_OR_RETURN(spec_, StepSpec(*loop.env));
-  RILL_ASSIGN_OR_RETURN(loop.step, MakeStep(*loop.env));
-  RILL_ASSIGN_OR_RETURN(loop.root, loop.step.Exclude({"action", "next"}));
-  RILL_ASSIGN_OR_RETURN(loop.action, loop.step.Get("action"));
-  RILL_ASSIGN_OR_RETURN(loop.done, loop.root.Flat<bool>("done"));
-  RILL_ASSIGN_OR_RETURN(loop.carry, StepCarry::Bind(loop.step, loop.root));
-  loop.root_spec = TensorDictSpec::Of(loop.root);
-  loop.in_place = InPlaceCheck(loop.step);
+  RILL_ASSIGN_OR_RETURN(
+      loop.driver, StepDriver::Create(loop.env.get(), options_.policy));
+  spec_ = loop.driver.spec();
+  loop.root_spec = TensorDictSpec::Of(loop.driver.root());
   loop.lanes = loop.env->lanes();
   loop.time = (options_.frames_per_batch + loop.lanes - 1) / loop.lanes;
   frames_per_batch_ = loop.lanes * loop.time;
   loop.random_actions = Rng(options_.seed, RngStream::kSpec);
   loop.trajectory.assign(loop.lanes, 0);
-  loop.mask.assign(loop.lanes, 0);
 
   const TensorDictSpec steps = spec_;
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kVersionKey, {1}, &spec_));
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kTrajectoryKey, {}, &spec_));
   RILL_ASSIGN_OR_RETURN(loop.batch, spec_.Zero({loop.lanes, loop.time}));
   RILL_ASSIGN_OR_RETURN(loop.recorder, StepRecorder::Create(steps, loop.batch));
-  RILL_RETURN_IF_ERROR(loop.recorder.Bind(loop.step));
+  RILL_RETURN_IF_ERROR(loop.recorder.Bind(loop.driver.step()));
   RILL_ASSIGN_OR_RETURN(loop.versions, loop.batch.Flat<int64_t>(kVersionKey));
   RILL_ASSIGN_OR_RETURN(loop.trajectories,
                         loop.batch.Flat<int64_t>(kTrajectoryKey));
@@ -115,18 +110,10 @@ absl::Status SyncCollector::MakeLoop() {
 
 absl::Status SyncCollector::ResetLanes() {
   Loop& loop = *loop_;
-  const absl::Span<const bool> done = loop.done;
-  if (loop.reset_all) {
-    std::fill(loop.mask.begin(), loop.mask.end(), 1);
-  } else {
-    std::copy(done.begin(), done.end(), loop.mask.begin());
-    if (std::find(done.begin(), done.end(), true) == done.end()) {
-      return absl::OkStatus();
-    }
-  }
-  RILL_RETURN_IF_ERROR(loop.env->Reset(loop.mask, &loop.root));
+  RILL_RETURN_IF_ERROR(loop.reset_all ? loop.driver.ResetAll()
+                                      : loop.driver.ResetEnded());
   for (int64_t lane = 0; lane < loop.lanes; ++lane) {
-    if (loop.mask[lane] == 0) continue;
+    if (loop.driver.begun()[lane] == 0) continue;
     if (loop.next_trajectory > kMaxTrajectoryNumber) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "SyncCollector::Next: trajectory: got number ", loop.next_trajectory,
@@ -141,39 +128,43 @@ absl::Status SyncCollector::ResetLanes() {
   return absl::OkStatus();
 }
 
-absl::Status SyncCollector::Act(const ActContext& context) {
-  Loop& loop = *loop_;
-  if (options_.policy == nullptr ||
-      context.frames < options_.init_random_frames) {
-    RILL_ASSIGN_OR_RETURN(Tensor random,
-                          loop.env->action_spec().Random(
-                              {loop.lanes}, loop.random_actions, context.step));
-    return loop.action.CopyFrom(random);
+// The leaves of the action in the order of the spec, each with draws of its
+// own.
+absl::Status SyncCollector::ActAtRandom(int64_t step) {
+  const TensorDictSpec& spec = loop_->env->spec().action;
+  for (size_t i = 0; i < spec.leaves().size(); ++i) {
+    const TensorDictSpec::Leaf& leaf = spec.leaves()[i];
+    const Rng rng(loop_->random_actions.seed(), RngStream::kSpec,
+                  static_cast<uint16_t>(i));
+    RILL_ASSIGN_OR_RETURN(
+        const Tensor random,
+        leaf.spec.Random({loop_->lanes}, rng, static_cast<uint64_t>(step)));
+    RILL_RETURN_IF_ERROR(
+        loop_->env->step().Find(leaf.key)->CopyFrom(random));
   }
-  Tensor action = loop.action;
-  RILL_RETURN_IF_ERROR(options_.policy->Act(loop.root, context, &action));
-  if (action.raw_data() == loop.action.raw_data()) {
-    return absl::OkStatus();
+  return absl::OkStatus();
+}
+
+// Random actions are of version 0.
+absl::StatusOr<int64_t> SyncCollector::Act(const ActContext& context) {
+  if (options_.policy != nullptr &&
+      context.frames >= options_.init_random_frames) {
+    return loop_->driver.Act(context);
   }
-  return absl::InvalidArgumentError(
-      "Policy::Act: got another tensor in *action, want the given one filled "
-      "in "
-      "place; use CopyFrom");
+  RILL_RETURN_IF_ERROR(ActAtRandom(context.step));
+  return 0;
 }
 
 absl::Status SyncCollector::CollectStep(int64_t t) {
   Loop& loop = *loop_;
   RILL_RETURN_IF_ERROR(ResetLanes());
   const int64_t frames = frames_ + t * loop.lanes;
-  RILL_RETURN_IF_ERROR(Act({.frames = frames, .step = frames / loop.lanes}));
-  const int64_t version =
-      options_.policy == nullptr ? 0 : options_.policy->version();
+  RILL_ASSIGN_OR_RETURN(
+      const int64_t version,
+      Act({.frames = frames, .step = frames / loop.lanes}));
   Lap(&loop.mark, &times_.policy);
 
-  RILL_RETURN_IF_ERROR(loop.env->Step(&loop.step));
-  if (t == 0) {
-    RILL_RETURN_IF_ERROR(loop.in_place.Check(loop.env->name(), loop.step));
-  }
+  RILL_RETURN_IF_ERROR(loop.driver.Step());
   Lap(&loop.mark, &times_.env);
 
   loop.recorder.Record(t);
@@ -184,7 +175,7 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
   }
   loop.newest_version =
       t == 0 ? version : std::max(loop.newest_version, version);
-  RILL_RETURN_IF_ERROR(loop.carry.Run());
+  RILL_RETURN_IF_ERROR(loop.driver.Carry());
   Lap(&loop.mark, &times_.other);
   return absl::OkStatus();
 }

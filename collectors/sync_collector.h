@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/collectors/policy.h"
 #include "rill/envs/env.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
 #include "rill/tensordict/spec.h"
@@ -22,8 +22,8 @@ namespace rill {
 // Steps an environment with a policy in the calling thread and hands out
 // batches of [lanes, time].
 //
-// A batch holds the leaves of the environment's steps (envs/rollout.h) and
-// those that the transforms add. `policy_version` is int64 [lanes, time, 1].
+// A batch holds the leaves of the environment's steps and those that transforms
+// and policy write. `policy_version` is int64 [lanes, time, 1].
 // `collector/traj_ids` is int64 [lanes, time]: no other episode of this
 // collector, or of a producer of another number, has the same
 // (flow/trajectory_id.h). Lanes that are done are reset; `next` keeps the true
@@ -55,7 +55,7 @@ class SyncCollector final : public Source {
     // whole, so the last one may go beyond. -1: never.
     int64_t total_frames = -1;
     // Actions are random (from action_spec) for so many frames first, rounded
-    // up to a multiple of the lanes. They carry the policy's version too.
+    // up to a multiple of the lanes. They carry version 0.
     int64_t init_random_frames = 0;
     uint64_t seed = 0;  // Of environment and random actions.
     // For WriteInfo and trajectory ids: [0, kMaxTrajectoryProducer].
@@ -109,7 +109,8 @@ class SyncCollector final : public Source {
   absl::Status CutIfDue(Sink& sink);
   absl::Status CheckRefused(const TensorDict& batch) const;
   absl::Status ResetLanes();
-  absl::Status Act(const ActContext& context);
+  absl::StatusOr<int64_t> Act(const ActContext& context);
+  absl::Status ActAtRandom(int64_t step);
 
   Options options_;
   std::unique_ptr<Loop> loop_;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "benchmark/benchmark.h"
-#include "rill/collectors/policy.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/transforms/reward_sum.h"

@@ -10,12 +10,10 @@
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/collectors/sync_collector.h"
-#include "rill/envs/steps/in_place_check.h"
-#include "rill/envs/steps/step_carry.h"
+#include "rill/envs/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
 #include "rill/envs/transformed_env.h"
 #include "rill/tensordict/spec.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -23,13 +21,8 @@ namespace rill {
 // For SyncCollector's sources only. Thread-safety: thread-compatible.
 struct SyncCollector::Loop {
   std::unique_ptr<TransformedEnv> env;
-  TensorDict step;  // The leaves of one step, filled in place for ever.
-  TensorDict root;  // What a policy sees of it.
+  StepDriver driver;
   TensorDictSpec root_spec;
-  Tensor action;
-  absl::Span<const bool> done;  // Of the root.
-  InPlaceCheck in_place;
-  StepCarry carry;
   int64_t lanes = 0;
   int64_t time = 0;  // Steps a batch.
   Rng random_actions{0, RngStream::kSpec};
@@ -46,7 +39,6 @@ struct SyncCollector::Loop {
   bool is_cut_due = false;          // The sink holds what was left open there.
   std::vector<int64_t> trajectory;  // Of each lane's episode.
   int64_t next_trajectory = 0;
-  std::vector<uint8_t> mask;
   absl::Time mark;  // Where the time of the next part of a step begins.
 };
 

@@ -70,7 +70,7 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
   if (!episodes_continue) saved = loop_->env->SaveTransforms();
   RILL_RETURN_IF_ERROR(saved.status());
   TensorDict state = *std::move(saved);
-  RILL_ASSIGN_OR_RETURN(TensorDict root, loop_->root.Clone());
+  RILL_ASSIGN_OR_RETURN(TensorDict root, loop_->driver.root().Clone());
   RILL_RETURN_IF_ERROR(state.Set("root", std::move(root)));
   RILL_ASSIGN_OR_RETURN(
       Tensor traj_ids,
@@ -95,7 +95,7 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
 absl::StatusOr<TensorDict> SyncCollector::RootOf(
     const TensorDict& state) const {
   const TensorDict* root = state.FindDict("root");
-  const Shape& lanes = loop_->root.batch_shape();
+  const Shape& lanes = loop_->driver.root().batch_shape();
   if (root == nullptr || !(root->batch_shape() == lanes)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "SyncCollector::LoadState: \"root\": got ",
@@ -167,7 +167,8 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
     RILL_RETURN_IF_ERROR(loop_->env->Seed(
         fresh.Bits64(static_cast<uint64_t>(frames), /*draw=*/0)));
   }
-  RILL_RETURN_IF_ERROR(loop_->root.CopyFrom(root));
+  TensorDict leaves = loop_->driver.root();
+  RILL_RETURN_IF_ERROR(leaves.CopyFrom(root));
   if (refused != nullptr) {
     RILL_RETURN_IF_ERROR(loop_->batch.CopyFrom(*refused));
     loop_->newest_version =

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
-#include "rill/collectors/policy.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/collectors/testing/parity_policy.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/env.h"

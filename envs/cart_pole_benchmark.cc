@@ -9,7 +9,6 @@
 #include "rill/base/rng.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/env.h"
-#include "rill/envs/step_spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -19,7 +18,7 @@ namespace {
 void BM_CartPoleStep(benchmark::State& state) {
   const int64_t lanes = state.range(0);
   auto env = MakeCartPole({.lanes = lanes});
-  auto step = MakeStep(**env);
+  const TensorDict* step = &(*env)->step();
   auto action = step->Flat<int64_t>("action");
   auto done = step->Flat<bool>("next/done");
   std::vector<uint8_t> mask(lanes, 1);
@@ -29,15 +28,15 @@ void BM_CartPoleStep(benchmark::State& state) {
   for (size_t i = 0; i < actions.size(); ++i) {
     actions[i] = Rng(1).UniformInt(0, static_cast<uint32_t>(i), 2);
   }
-  if (!(*env)->Reset(mask, &*step).ok()) state.SkipWithError("Reset");
+  if (!(*env)->Reset(mask).ok()) state.SkipWithError("Reset");
   int64_t row = 0;
   for (auto _ : state) {
     std::copy_n(actions.data() + row * lanes, lanes, action->data());
     row = (row + 1) % kRows;
-    if (!(*env)->Step(&*step).ok()) state.SkipWithError("Step");
+    if (!(*env)->Step().ok()) state.SkipWithError("Step");
     std::copy(done->begin(), done->end(), mask.begin());
     if (std::find(mask.begin(), mask.end(), 1) != mask.end()) {
-      if (!(*env)->Reset(mask, &*step).ok()) state.SkipWithError("Reset");
+      if (!(*env)->Reset(mask).ok()) state.SkipWithError("Reset");
     }
   }
   state.SetItemsProcessed(state.iterations() * lanes);

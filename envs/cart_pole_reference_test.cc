@@ -22,7 +22,6 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/env.h"
-#include "rill/envs/step_spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 
@@ -108,7 +107,7 @@ class Replay {
 
   void Run() {
     RILL_ASSERT_OK_AND_ASSIGN(env_, MakeCartPole({.lanes = lanes_}));
-    RILL_ASSERT_OK_AND_ASSIGN(step_, MakeStep(*env_));
+    step_ = env_->step();
     int64_t steps = trajectories_[0].num_steps();
     for (const Trajectory& t : trajectories_) {
       steps = std::min(steps, t.num_steps());
@@ -120,7 +119,7 @@ class Replay {
       for (int64_t l = 0; l < lanes_; ++l) {
         action[l] = trajectories_[l].action[t];
       }
-      RILL_ASSERT_OK(env_->Step(&step_));
+      RILL_ASSERT_OK(env_->Step());
       Compare(t);
     }
   }

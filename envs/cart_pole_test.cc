@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/env.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -39,7 +40,7 @@ absl::Status AlwaysLeft(const TensorDict&, Tensor* action) {
 std::vector<float> FirstObservations(const CartPoleOptions& options) {
   auto env = MakeCartPole(options);
   if (!env.ok()) return {};
-  auto batch = Rollout(**env, AlwaysLeft, {.max_steps = 1});
+  auto batch = Rollout(**env, FunctionPolicy(AlwaysLeft), {.max_steps = 1, .break_when_any_done = false});
   if (!batch.ok()) return {};
   auto values = batch->Flat<float>("observation");
   return {values->begin(), values->end()};
@@ -48,9 +49,9 @@ std::vector<float> FirstObservations(const CartPoleOptions& options) {
 TEST(CartPoleTest, SpecsAreThoseOfGymnasium) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole({.lanes = 2}));
   EXPECT_EQ(env->name(), "CartPole-v1");
-  EXPECT_EQ(env->action_spec(), LeafSpec::Categorical(2));
-  ASSERT_EQ(env->observation_spec().leaves().size(), 1);
-  EXPECT_EQ(env->observation_spec().leaves()[0].spec,
+  EXPECT_EQ(*env->spec().action.Find("action"), LeafSpec::Categorical(2));
+  ASSERT_EQ(env->spec().observation.leaves().size(), 1);
+  EXPECT_EQ(env->spec().observation.leaves()[0].spec,
             LeafSpec::Unbounded(DType::kFloat32, {4}));
 }
 
@@ -78,18 +79,17 @@ TEST(CartPoleTest, ALaneIsTheSameAmongAnyNumberOfLanes) {
 
 TEST(CartPoleTest, EpisodesOfALaneDiffer) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole());
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK_AND_ASSIGN(auto observation, step.Flat<float>("observation"));
-  RILL_ASSERT_OK(env->Reset({1}, &step));
+  RILL_ASSERT_OK_AND_ASSIGN(auto observation, env->step().Flat<float>("observation"));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
   const std::vector<float> first(observation.begin(), observation.end());
-  RILL_ASSERT_OK(env->Reset({1}, &step));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
   EXPECT_THAT(observation, Not(ElementsAreArray(first)));
 }
 
 TEST(CartPoleTest, TruncatesAtTheLimitAndSaysWhichEndItIs) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole({.max_episode_steps = 3}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, AlwaysLeft, {.max_steps = 3}));
+                            Rollout(*env, FunctionPolicy(AlwaysLeft), {.max_steps = 3, .break_when_any_done = false}));
   EXPECT_THAT(batch.Flat<bool>("next/truncated"),
               IsOkAndHolds(ElementsAre(false, false, true)));
   EXPECT_THAT(batch.Flat<bool>("next/terminated"), IsOkAndHolds(Each(false)));
@@ -99,12 +99,12 @@ TEST(CartPoleTest, FallingAtTheLimitIsBothEnds) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole());
   RILL_ASSERT_OK_AND_ASSIGN(
       TensorDict whole,
-      Rollout(*env, AlwaysLeft,
-              {.max_steps = 99, .break_when_all_done = true}));
+      Rollout(*env, FunctionPolicy(AlwaysLeft),
+              {.max_steps = 99, .break_when_any_done = false, .break_when_all_done = true}));
   const int64_t length = whole.batch_shape()[1];
   RILL_ASSERT_OK_AND_ASSIGN(env, MakeCartPole({.max_episode_steps = length}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, AlwaysLeft, {.max_steps = length}));
+                            Rollout(*env, FunctionPolicy(AlwaysLeft), {.max_steps = length, .break_when_any_done = false}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict last, batch.SelectDim(1, length - 1));
   EXPECT_THAT(last.Flat<bool>("next/terminated"),
               IsOkAndHolds(ElementsAre(true)));
@@ -114,16 +114,15 @@ TEST(CartPoleTest, FallingAtTheLimitIsBothEnds) {
 
 TEST(CartPoleTest, RefusedStepsSayLaneAndValueAndMoveNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole({.lanes = 2}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1, 0}, &step));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 0}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, env->SaveState());
-  EXPECT_THAT(env->Step(&step),
+  EXPECT_THAT(env->Step(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("lane 1 is done or was never reset")));
-  RILL_ASSERT_OK(env->Reset({0, 1}, &step));
-  RILL_ASSERT_OK_AND_ASSIGN(auto action, step.Flat<int64_t>("action"));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{0, 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto action, env->step().Flat<int64_t>("action"));
   action[1] = -3;
-  EXPECT_THAT(env->Step(&step),
+  EXPECT_THAT(env->Step(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("action of lane 1: got -3, want 0 or 1")));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict after, env->SaveState());

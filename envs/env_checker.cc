@@ -45,6 +45,7 @@ class EnvChecker {
   // The promises, in the order in which they are checked.
   absl::Status CheckEqualSeeds();
   absl::Status CheckWrongActions();
+  absl::Status CheckWrongAction(int64_t t, const TensorDictSpec::Leaf& leaf);
   absl::Status CheckFinishedLanes();
   absl::Status CheckLaneIndependence();
   absl::Status CheckSaveAndLoad();
@@ -87,42 +88,51 @@ absl::Status EnvChecker::CheckEqualSeeds() {
 }
 
 absl::Status EnvChecker::CheckWrongActions() {
-  const LeafSpec& spec = env_.action_spec();
-  const int64_t lane = env_.lanes() - 1;  // The others could move before it.
-  const auto hook = [&](int64_t t, StepDriver& driver) -> absl::Status {
-    RILL_ASSIGN_OR_RETURN(Tensor right, driver.action().Clone());
-    for (double value :
-         {static_cast<double>(spec.num_categories), spec.high + 1, spec.low - 1,
-          2.0, std::numeric_limits<double>::quiet_NaN()}) {
-      if (!IsRepresentable(spec.dtype, value)) continue;
-      RILL_ASSIGN_OR_RETURN(Tensor wrong,
-                            Tensor::From<double>({value}, Shape({})));
-      RILL_ASSIGN_OR_RETURN(wrong, Cast(wrong, spec.dtype));
-      RILL_ASSIGN_OR_RETURN(wrong, wrong.Expand(spec.shape));
-      RILL_ASSIGN_OR_RETURN(Tensor row, driver.action().Index(lane));
-      RILL_RETURN_IF_ERROR(row.CopyFrom(wrong));
-      if (spec.CheckValues("action", {}, row).ok()) continue;
-      const absl::Status status = env_.Step(driver.mutable_step());
-      if (!absl::IsInvalidArgument(status) ||
-          !absl::StrContains(status.message(), absl::StrCat(lane))) {
-        return BrokenPromise(
-            env_,
-            "wrong actions are INVALID_ARGUMENT and name the lane, also where "
-            "another lane is finished",
-            absl::StrCat("step ", t, ", lane ", lane, ", action ",
-                         row.DebugString(), ": got ", status.ToString()));
-      }
+  const auto hook = [&](int64_t t, StepDriver&) -> absl::Status {
+    for (const TensorDictSpec::Leaf& leaf : env_.spec().action.leaves()) {
+      RILL_RETURN_IF_ERROR(CheckWrongAction(t, leaf));
     }
-    return driver.action().CopyFrom(right);
+    return absl::OkStatus();
   };
   return CheckRun("refused actions move no lane", 0, hook);
+}
+
+absl::Status EnvChecker::CheckWrongAction(int64_t t,
+                                          const TensorDictSpec::Leaf& leaf) {
+  const LeafSpec& spec = leaf.spec;
+  const int64_t lane = env_.lanes() - 1;  // The others could move before it.
+  const Tensor& action = *env_.step().Find(leaf.key);
+  RILL_ASSIGN_OR_RETURN(const Tensor right, action.Clone());
+  for (double value :
+       {static_cast<double>(spec.num_categories), spec.high + 1, spec.low - 1,
+        2.0, std::numeric_limits<double>::quiet_NaN()}) {
+    if (!IsRepresentable(spec.dtype, value)) continue;
+    RILL_ASSIGN_OR_RETURN(Tensor wrong,
+                          Tensor::From<double>({value}, Shape({})));
+    RILL_ASSIGN_OR_RETURN(wrong, Cast(wrong, spec.dtype));
+    RILL_ASSIGN_OR_RETURN(wrong, wrong.Expand(spec.shape));
+    RILL_ASSIGN_OR_RETURN(Tensor row, action.Index(lane));
+    RILL_RETURN_IF_ERROR(row.CopyFrom(wrong));
+    if (spec.CheckValues(leaf.key, {}, row).ok()) continue;
+    const absl::Status status = env_.Step();
+    if (!absl::IsInvalidArgument(status) ||
+        !absl::StrContains(status.message(), absl::StrCat(lane))) {
+      return BrokenPromise(
+          env_,
+          "wrong actions are INVALID_ARGUMENT and name the lane, also where "
+          "another lane is finished",
+          absl::StrCat("step ", t, ", lane ", lane, ", \"", leaf.key, "\" ",
+                       row.DebugString(), ": got ", status.ToString()));
+    }
+  }
+  return action.CopyFrom(right);
 }
 
 absl::Status EnvChecker::CheckFinishedLanes() {
   const auto hook = [&](int64_t t, StepDriver& driver) -> absl::Status {
     for (int64_t lane = 0; lane < env_.lanes(); ++lane) {
       if (!driver.done()[lane]) continue;
-      const absl::Status status = env_.Step(driver.mutable_step());
+      const absl::Status status = env_.Step();
       if (absl::IsFailedPrecondition(status) &&
           absl::StrContains(status.message(), absl::StrCat(lane))) {
         return absl::OkStatus();

@@ -36,39 +36,37 @@ struct Fault {
   std::string name = "none";
   // What CheckEnv is to say.
   std::string promise = "";
-  std::function<absl::Status(Env&, absl::Span<const uint8_t>, TensorDict*)>
-      reset = nullptr;
-  std::function<absl::Status(Env&, TensorDict*)> step = nullptr;
+  std::function<absl::Status(Env&, const ResetMask&)> reset = nullptr;
+  std::function<absl::Status(Env&)> step = nullptr;
   std::function<absl::StatusOr<TensorDict>(const Env&)> save = nullptr;
   std::function<absl::Status(Env&, const TensorDict&)> load = nullptr;
 };
 
-// CountingEnv with a fault. An observation of 3 can be promised or not.
+// CountingEnv's spec, where the observation keeps below 10 here.
+EnvSpec BoundedSpec(const Env& env) {
+  EnvSpec spec = env.spec();
+  spec.name = "Broken";
+  EXPECT_TRUE(spec.observation
+                  .Set("observation",
+                       LeafSpec::Bounded(DType::kFloat32, {1}, 0, 10))
+                  .ok());
+  return spec;
+}
+
+// CountingEnv with a fault.
 class BrokenEnv final : public Env {
  public:
   BrokenEnv(std::unique_ptr<Env> env, Fault fault)
-      : env_(std::move(env)), fault_(std::move(fault)) {
-    // CountingEnv keeps below 10 here.
-    EXPECT_TRUE(
-        observation_spec_
-            .Set("observation", LeafSpec::Bounded(DType::kFloat32, {1}, 0, 10))
-            .ok());
-  }
+      : Env(BoundedSpec(*env), env->step()),
+        env_(std::move(env)),
+        fault_(std::move(fault)) {}
 
-  absl::string_view name() const override { return "Broken"; }
-  int64_t lanes() const override { return env_->lanes(); }
-  const TensorDictSpec& observation_spec() const override {
-    return observation_spec_;
-  }
-  const LeafSpec& action_spec() const override { return env_->action_spec(); }
   absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(absl::Span<const uint8_t> mask,
-                     TensorDict* root) override {
-    return fault_.reset ? fault_.reset(*env_, mask, root)
-                        : env_->Reset(mask, root);
+  absl::Status Reset(const ResetMask& mask) override {
+    return fault_.reset ? fault_.reset(*env_, mask) : env_->Reset(mask);
   }
-  absl::Status Step(TensorDict* step) override {
-    return fault_.step ? fault_.step(*env_, step) : env_->Step(step);
+  absl::Status BeginStep() override {
+    return fault_.step ? fault_.step(*env_) : env_->Step();
   }
   absl::StatusOr<TensorDict> SaveState() const override {
     return fault_.save ? fault_.save(*env_) : env_->SaveState();
@@ -78,9 +76,8 @@ class BrokenEnv final : public Env {
   }
 
  private:
-  std::unique_ptr<Env> env_;
-  Fault fault_;
-  TensorDictSpec observation_spec_;
+  const std::unique_ptr<Env> env_;
+  const Fault fault_;
 };
 
 absl::Status Check(const Fault& fault) {
@@ -94,56 +91,59 @@ absl::Status Check(const Fault& fault) {
 // Steps, then changes `next` of one lane by `change`.
 template <typename T>
 auto AfterStep(const char* key, std::function<void(T*)> change) {
-  return [key, change](Env& env, TensorDict* step) -> absl::Status {
-    RILL_RETURN_IF_ERROR(env.Step(step));
-    RILL_ASSIGN_OR_RETURN(auto values, step->Flat<T>(key));
+  return [key, change](Env& env) -> absl::Status {
+    RILL_RETURN_IF_ERROR(env.Step());
+    RILL_ASSIGN_OR_RETURN(auto values, env.step().Flat<T>(key));
     change(&values[1]);
     return absl::OkStatus();
   };
 }
 
-const int64_t* Actions(const TensorDict& step) {
-  return step.Find("action")->data<int64_t>();
+int64_t* Actions(const Env& env) {
+  return env.step().Find("action")->data<int64_t>();
 }
 
 std::vector<Fault> ResetFaults() {
   return {
       {.name = "ResetKeepsFlags",
        .promise = "flags are false after Reset",
-       .reset = [](Env& env, auto mask, TensorDict* root) -> absl::Status {
-         RILL_RETURN_IF_ERROR(env.Reset(mask, root));
-         RILL_ASSIGN_OR_RETURN(auto flag, root->Flat<bool>("terminated"));
+       .reset = [](Env& env, const ResetMask& mask) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Reset(mask));
+         RILL_ASSIGN_OR_RETURN(auto flag, env.step().Flat<bool>("terminated"));
          flag[1] = true;
          return absl::OkStatus();
        }},
       {.name = "ResetWritesAllRows",
        .promise = "Reset leaves other lanes alone",
-       .reset = [](Env& env, auto mask, TensorDict* root) -> absl::Status {
-         RILL_RETURN_IF_ERROR(env.Reset(mask, root));
-         RILL_ASSIGN_OR_RETURN(auto x, root->Flat<float>("observation"));
+       .reset = [](Env& env, const ResetMask& mask) -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Reset(mask));
+         RILL_ASSIGN_OR_RETURN(auto x, env.step().Flat<float>("observation"));
          for (float& value : x) value = 0;
          return absl::OkStatus();
        }},
       {.name = "ResetMovesOtherLanes",
        .promise = "lanes do not depend on each other",
-       .reset = [](Env& env, auto mask, TensorDict* root) -> absl::Status {
+       .reset = [](Env& env, const ResetMask& mask) -> absl::Status {
          // Rows of other lanes stay, but their episodes begin anew.
-         RILL_RETURN_IF_ERROR(env.Reset(mask, root));
-         if (mask.size() != kLanes || mask[0] == 0 || mask[2] != 0) {
+         RILL_RETURN_IF_ERROR(env.Reset(mask));
+         if (mask.lanes.size() != kLanes || mask.lanes[0] == 0 ||
+             mask.lanes[2] != 0) {
            return absl::OkStatus();
          }
-         RILL_ASSIGN_OR_RETURN(TensorDict copy, root->Clone());
-         return env.Reset({0, 0, 1}, &copy);
+         TensorDict step = env.step();
+         RILL_ASSIGN_OR_RETURN(const TensorDict copy, step.Clone());
+         RILL_RETURN_IF_ERROR(env.Reset(std::vector<uint8_t>{0, 0, 1}));
+         return step.CopyFrom(copy);
        }},
       {.name = "ResetTakesAnyMask",
        .promise = "wrong calls are INVALID_ARGUMENT",
        .reset =
-           [](Env& env, auto mask, TensorDict* root) {
-             return env.Reset(mask.first(kLanes), root);
+           [](Env& env, const ResetMask& mask) {
+             return env.Reset(mask.lanes.first(kLanes));
            }},
       {.name = "ResetFails",
        .promise = "correct calls succeed",
-       .reset = [](Env&, auto, TensorDict*) -> absl::Status {
+       .reset = [](Env&, const ResetMask&) -> absl::Status {
          return absl::UnavailableError("gone");
        }},
   };
@@ -173,26 +173,11 @@ std::vector<Fault> StepFaults() {
       {.name = "WritesAction",
        .promise = "Step writes below next only",
        .step = AfterStep<int64_t>("action", [](int64_t* x) { *x = 2 - *x; })},
-      {.name = "ReplacesLeaf",
-       .promise = "leaves are filled in place",
-       .step = [](Env& env, TensorDict* step) -> absl::Status {
-         RILL_RETURN_IF_ERROR(env.Step(step));
-         RILL_ASSIGN_OR_RETURN(Tensor x, step->Get("next/observation"));
-         RILL_ASSIGN_OR_RETURN(x, x.Clone());
-         return step->Set("next/observation", std::move(x));
-       }},
-      {.name = "AddsLeaf",
-       .promise = "leaves are filled in place",
-       .step = [](Env& env, TensorDict* step) -> absl::Status {
-         RILL_RETURN_IF_ERROR(env.Step(step));
-         RILL_ASSIGN_OR_RETURN(Tensor x, step->Get("next/observation"));
-         return step->Set("next/extra", std::move(x));
-       }},
       {.name = "NotRepeatable",
        .promise = "equal seeds give equal episodes",
-       .step = [calls = 0](Env& env, TensorDict* step) mutable -> absl::Status {
-         RILL_RETURN_IF_ERROR(env.Step(step));
-         RILL_ASSIGN_OR_RETURN(auto r, step->Flat<float>("next/reward"));
+       .step = [calls = 0](Env& env) mutable -> absl::Status {
+         RILL_RETURN_IF_ERROR(env.Step());
+         RILL_ASSIGN_OR_RETURN(auto r, env.step().Flat<float>("next/reward"));
          r[2] = static_cast<float>(++calls);
          return absl::OkStatus();
        }},
@@ -200,10 +185,9 @@ std::vector<Fault> StepFaults() {
 }
 
 // Puts legal actions in the place of wrong ones.
-void MakeLegal(TensorDict* step) {
-  Tensor action = *step->Get("action");
-  for (int64_t lane = 0; lane < action.num_elements(); ++lane) {
-    int64_t& value = action.data<int64_t>()[lane];
+void MakeLegal(const Env& env) {
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    int64_t& value = Actions(env)[lane];
     if (value < 0 || value > 2) value = 0;
   }
 }
@@ -213,36 +197,36 @@ std::vector<Fault> RefusalFaults() {
       {.name = "TakesAnyAction",
        .promise = "wrong actions are INVALID_ARGUMENT",
        .step =
-           [](Env& env, TensorDict* step) {
-             if (step->Find("action") != nullptr) MakeLegal(step);
-             return env.Step(step);
+           [](Env& env) {
+             MakeLegal(env);
+             return env.Step();
            }},
       {.name = "WrongCodeForAction",
        .promise = "wrong actions are INVALID_ARGUMENT",
        .step =
-           [](Env& env, TensorDict* step) {
-             if (step->Find("action") == nullptr) return env.Step(step);
-             const int64_t action = Actions(*step)[2];
-             if (action >= 0 && action <= 2) return env.Step(step);
+           [](Env& env) {
+             const int64_t action = Actions(env)[2];
+             if (action >= 0 && action <= 2) return env.Step();
              return absl::OutOfRangeError("lane 2");
            }},
       {.name = "FinishedLaneComesBeforeWrongAction",
        .promise = "also where another lane is finished",
-       .step = [](Env& env, TensorDict* step) -> absl::Status {
+       .step = [](Env& env) -> absl::Status {
          RILL_ASSIGN_OR_RETURN(const TensorDict state, env.SaveState());
-         RILL_ASSIGN_OR_RETURN(TensorDict legal, step->Clone());
-         if (step->Find("action") != nullptr) MakeLegal(&legal);
-         const absl::Status status = env.Step(&legal);
+         TensorDict step = env.step();
+         RILL_ASSIGN_OR_RETURN(const TensorDict before, step.Clone());
+         MakeLegal(env);
+         const absl::Status status = env.Step();
+         RILL_RETURN_IF_ERROR(step.CopyFrom(before));
          if (absl::IsFailedPrecondition(status)) return status;
          RILL_RETURN_IF_ERROR(env.LoadState(state));
-         return env.Step(step);
+         return env.Step();
        }},
       {.name = "MovesBeforeItRefuses",
        .promise = "refused actions move no lane",
-       .step = [](Env& env, TensorDict* step) -> absl::Status {
-         absl::Status status = env.Step(step);
+       .step = [](Env& env) -> absl::Status {
+         absl::Status status = env.Step();
          if (!absl::IsInvalidArgument(status)) return status;
-         if (step->Find("action") == nullptr) return status;
          RILL_ASSIGN_OR_RETURN(TensorDict state, env.SaveState());
          RILL_ASSIGN_OR_RETURN(auto steps, state.Flat<int64_t>("steps"));
          ++steps[0];
@@ -252,17 +236,17 @@ std::vector<Fault> RefusalFaults() {
       {.name = "StepsFinishedLanes",
        .promise = "steps of finished lanes are FAILED_PRECONDITION",
        .step =
-           [](Env& env, TensorDict* step) {
-             const absl::Status status = env.Step(step);
+           [](Env& env) {
+             const absl::Status status = env.Step();
              return absl::IsFailedPrecondition(status) ? absl::OkStatus()
                                                        : status;
            }},
       {.name = "FinishedLaneScribbles",
        .promise = "refused steps move no lane",
-       .step = [](Env& env, TensorDict* step) -> absl::Status {
-         const absl::Status status = env.Step(step);
+       .step = [](Env& env) -> absl::Status {
+         const absl::Status status = env.Step();
          if (!absl::IsFailedPrecondition(status)) return status;
-         RILL_ASSIGN_OR_RETURN(auto x, step->Flat<float>("next/observation"));
+         RILL_ASSIGN_OR_RETURN(auto x, env.step().Flat<float>("next/observation"));
          for (float& value : x) value = 9;
          return status;
        }},

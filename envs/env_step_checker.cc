@@ -9,11 +9,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
+#include "absl/strings/strip.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
-#include "rill/envs/step_spec.h"
-#include "rill/envs/steps/in_place_check.h"
+#include "rill/device/device.h"
+#include "rill/envs/env_spec.h"
 
 namespace rill::envs_internal {
 
@@ -27,13 +27,16 @@ absl::Status EnvStepChecker::CheckSpecs() {
         env_, kPromise,
         absl::StrCat("lanes: got ", env_.lanes(), ", want >= 1"));
   }
-  if (env_.observation_spec().empty()) {
-    return BrokenPromise(env_, kPromise, "observation_spec has no leaf");
+  if (env_.spec().observation.empty()) {
+    return BrokenPromise(env_, kPromise, "observation has no leaf");
   }
-  absl::StatusOr<TensorDictSpec> spec = StepSpec(env_);
+  absl::StatusOr<TensorDictSpec> spec = StepSpec(env_.spec());
   if (!spec.ok()) return BrokenPromise(env_, kPromise, spec.status().message());
   spec_ = *std::move(spec);
-  absl::StatusOr<Tensor> action = env_.action_spec().Random(
+  if (absl::Status same = spec_.CheckLayout("step", env_.step()); !same.ok()) {
+    return BrokenPromise(env_, kPromise, same.message());
+  }
+  const absl::StatusOr<TensorDict> action = env_.spec().action.Random(
       {env_.lanes()}, Rng(seed_, RngStream::kSpec), 0);
   if (!action.ok()) {
     return BrokenPromise(env_, kPromise, action.status().message());
@@ -58,24 +61,39 @@ absl::Status EnvStepChecker::CheckStepValues(int64_t t,
 }
 
 absl::Status EnvStepChecker::CheckFlags(int64_t t, const StepDriver& driver) {
-  const auto at = [t](int64_t lane) {
-    return absl::StrCat("step ", t, ", lane ", lane, ": ");
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec flags, FlagSpec(env_.spec()));
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec rewards, RewardSpec(env_.spec()));
+  RILL_ASSIGN_OR_RETURN(const TensorDict next, driver.step().GetDict("next"));
+  RILL_ASSIGN_OR_RETURN(const TensorDict host, next.To(Device::Cpu()));
+  // The lane of element i of n.
+  const auto at = [&](absl::string_view key, size_t i, size_t n) {
+    const size_t width = n / static_cast<size_t>(env_.lanes());
+    return absl::StrCat("step ", t, ", lane ", i / width, ", \"", key, "\": ");
   };
-  RILL_ASSIGN_OR_RETURN(auto terminated,
-                        driver.step().Flat<bool>("next/terminated"));
-  RILL_ASSIGN_OR_RETURN(auto truncated,
-                        driver.step().Flat<bool>("next/truncated"));
-  for (int64_t lane = 0; lane < env_.lanes(); ++lane) {
-    if (driver.done()[lane] != (terminated[lane] || truncated[lane])) {
-      return BrokenPromise(
-          env_, "done = terminated | truncated",
-          absl::StrCat(at(lane), "got ", driver.done()[lane], ", ",
-                       terminated[lane], ", ", truncated[lane]));
+  for (const TensorDictSpec::Leaf& flag : flags.leaves()) {
+    absl::string_view group = flag.key;
+    if (!absl::ConsumeSuffix(&group, "done")) continue;
+    RILL_ASSIGN_OR_RETURN(const auto done, host.Flat<bool>(flag.key));
+    RILL_ASSIGN_OR_RETURN(
+        const auto terminated,
+        host.Flat<bool>(absl::StrCat(group, "terminated")));
+    RILL_ASSIGN_OR_RETURN(const auto truncated,
+                          host.Flat<bool>(absl::StrCat(group, "truncated")));
+    for (size_t i = 0; i < done.size(); ++i) {
+      if (done[i] == (terminated[i] || truncated[i])) continue;
+      return BrokenPromise(env_, "done = terminated | truncated",
+                           absl::StrCat(at(flag.key, i, done.size()), "got ",
+                                        done[i], ", ", terminated[i], ", ",
+                                        truncated[i]));
     }
-    if (!std::isfinite(driver.reward()[lane])) {
+  }
+  for (const TensorDictSpec::Leaf& leaf : rewards.leaves()) {
+    RILL_ASSIGN_OR_RETURN(const auto reward, host.Flat<float>(leaf.key));
+    for (size_t i = 0; i < reward.size(); ++i) {
+      if (std::isfinite(reward[i])) continue;
       return BrokenPromise(
           env_, "rewards are finite",
-          absl::StrCat(at(lane), "got ", driver.reward()[lane]));
+          absl::StrCat(at(leaf.key, i, reward.size()), "got ", reward[i]));
     }
   }
   return absl::OkStatus();
@@ -112,19 +130,22 @@ absl::Status EnvStepChecker::CheckFirstReset() {
   if (!made.ok()) return FailedCall(env_, made.status());
   StepDriver& driver = *made;
   // Flags that Reset has to take back.
-  for (absl::string_view flag : {"done", "terminated", "truncated"}) {
-    RILL_ASSIGN_OR_RETURN(auto values, driver.step().Flat<bool>(flag));
-    std::fill(values.begin(), values.end(), true);
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec flags, FlagSpec(env_.spec()));
+  for (const TensorDictSpec::Leaf& flag : flags.leaves()) {
+    RILL_ASSIGN_OR_RETURN(const Tensor on, flag.spec.One({env_.lanes()}));
+    RILL_RETURN_IF_ERROR(env_.step().Find(flag.key)->CopyFrom(on));
   }
   if (absl::Status s = driver.ResetAll(); !s.ok()) return FailedCall(env_, s);
-  for (absl::string_view flag : {"done", "terminated", "truncated"}) {
-    RILL_ASSIGN_OR_RETURN(auto values, driver.step().Flat<bool>(flag));
-    for (int64_t lane = 0; lane < env_.lanes(); ++lane) {
-      if (!values[lane]) continue;
-      return BrokenPromise(
-          env_, "flags are false after Reset",
-          absl::StrCat("lane ", lane, ": \"", flag, "\": got 1"));
-    }
+  for (const TensorDictSpec::Leaf& flag : flags.leaves()) {
+    RILL_ASSIGN_OR_RETURN(const Tensor values,
+                          env_.step().Find(flag.key)->To(Device::Cpu()));
+    RILL_ASSIGN_OR_RETURN(const auto all, values.Flat<bool>());
+    const auto on = std::find(all.begin(), all.end(), true);
+    if (on == all.end()) continue;
+    const int64_t width = values.num_elements() / env_.lanes();
+    return BrokenPromise(env_, "flags are false after Reset",
+                         absl::StrCat("lane ", (on - all.begin()) / width,
+                                      ": \"", flag.key, "\": got 1"));
   }
   return absl::OkStatus();
 }
@@ -133,22 +154,16 @@ absl::Status EnvStepChecker::CheckSteps() {
   absl::StatusOr<StepDriver> made = StepDriver::Create(&env_);
   if (!made.ok()) return FailedCall(env_, made.status());
   StepDriver& driver = *made;
-  const InPlaceCheck in_place(driver.step());
   if (absl::Status s = env_.Seed(seed_); !s.ok()) return FailedCall(env_, s);
   if (absl::Status s = driver.ResetAll(); !s.ok()) {
     return FailedCall(env_, s);
   }
   for (int64_t t = 0; t < steps_; ++t) {
-    RILL_RETURN_IF_ERROR(tracer_.Choose(t, driver));
+    RILL_RETURN_IF_ERROR(tracer_.Choose(t));
     RILL_ASSIGN_OR_RETURN(TensorDict before, driver.step().Exclude({"next"}));
     RILL_ASSIGN_OR_RETURN(before, before.Clone());
-    absl::Status status = env_.Step(driver.mutable_step());
+    absl::Status status = env_.Step();
     if (!status.ok()) return FailedCall(env_, status);
-    status = in_place.Check(env_.name(), driver.step());
-    if (!status.ok()) {
-      return BrokenPromise(env_, "leaves are filled in place",
-                           status.message());
-    }
     RILL_RETURN_IF_ERROR(CheckStepValues(t, before, driver));
     if (status = tracer_.Advance(t, driver); !status.ok()) {
       return FailedCall(env_, status);
@@ -160,21 +175,12 @@ absl::Status EnvStepChecker::CheckSteps() {
 }
 
 absl::Status EnvStepChecker::CheckWrongCalls() {
-  constexpr absl::string_view kPromise = "wrong calls are INVALID_ARGUMENT";
-  RILL_ASSIGN_OR_RETURN(TensorDict step, MakeStep(env_));
-  TensorDict empty({env_.lanes()});
   const std::vector<uint8_t> mask(env_.lanes() + 1, 1);
-  const auto one_a_lane = absl::MakeConstSpan(mask).first(env_.lanes());
-  const auto check = [&](absl::string_view call, const absl::Status& status) {
-    if (absl::IsInvalidArgument(status)) return absl::OkStatus();
-    return BrokenPromise(env_, kPromise,
-                         absl::StrCat(call, ": got ", status.ToString()));
-  };
-  RILL_RETURN_IF_ERROR(
-      check("Reset with a mask that is too long", env_.Reset(mask, &step)));
-  RILL_RETURN_IF_ERROR(
-      check("Reset of a root without leaves", env_.Reset(one_a_lane, &empty)));
-  return check("Step of a step without leaves", env_.Step(&empty));
+  const absl::Status status = env_.Reset(mask);
+  if (absl::IsInvalidArgument(status)) return absl::OkStatus();
+  return BrokenPromise(env_, "wrong calls are INVALID_ARGUMENT",
+                       absl::StrCat("Reset with a mask that is too long: got ",
+                                    status.ToString()));
 }
 
 }  // namespace rill::envs_internal

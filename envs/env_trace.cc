@@ -9,11 +9,15 @@
 
 namespace rill::envs_internal {
 
-absl::Status EnvTracer::Choose(int64_t t, const StepDriver& driver) const {
-  RILL_ASSIGN_OR_RETURN(Tensor action,
-                        env_.action_spec().Random(
+absl::Status EnvTracer::Choose(int64_t t) const {
+  RILL_ASSIGN_OR_RETURN(const TensorDict action,
+                        env_.spec().action.Random(
                             {env_.lanes()}, Rng(seed_, RngStream::kSpec), t));
-  return driver.action().CopyFrom(action);
+  for (const TensorDictSpec::Leaf& leaf : env_.spec().action.leaves()) {
+    RILL_RETURN_IF_ERROR(
+        env_.step().Find(leaf.key)->CopyFrom(*action.Find(leaf.key)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status EnvTracer::Advance(int64_t t, StepDriver& driver) const {
@@ -28,7 +32,7 @@ absl::StatusOr<std::vector<TensorDict>> EnvTracer::Run(Hook hook) {
   RILL_RETURN_IF_ERROR(env_.Seed(seed_));
   RILL_RETURN_IF_ERROR(driver.ResetAll());
   for (int64_t t = 0; t < steps_; ++t) {
-    RILL_RETURN_IF_ERROR(Choose(t, driver));
+    RILL_RETURN_IF_ERROR(Choose(t));
     RILL_RETURN_IF_ERROR(driver.Step());
     RILL_ASSIGN_OR_RETURN(TensorDict step, driver.step().Clone());
     trace.push_back(std::move(step));
@@ -43,7 +47,7 @@ absl::StatusOr<std::vector<TensorDict>> EnvTracer::RunAfter(
   std::vector<TensorDict> trace;
   RILL_RETURN_IF_ERROR(Advance(begin, driver));
   for (int64_t t = begin + 1; t < steps_; ++t) {
-    RILL_RETURN_IF_ERROR(Choose(t, driver));
+    RILL_RETURN_IF_ERROR(Choose(t));
     RILL_RETURN_IF_ERROR(driver.Step());
     RILL_ASSIGN_OR_RETURN(TensorDict step, driver.step().Clone());
     trace.push_back(std::move(step));

@@ -35,8 +35,8 @@ class EnvTracer {
   absl::StatusOr<std::vector<TensorDict>> RunAfter(int64_t begin,
                                                    StepDriver& driver);
 
-  // Legal actions for time t into the leaf `action`.
-  absl::Status Choose(int64_t t, const StepDriver& driver) const;
+  // Legal actions for time t into the environment's step.
+  absl::Status Choose(int64_t t) const;
   // Resets what is done at time t, or all.
   absl::Status Advance(int64_t t, StepDriver& driver) const;
 

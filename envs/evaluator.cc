@@ -41,7 +41,7 @@ absl::StatusOr<int64_t> Account(const StepDriver& driver,
   for (size_t l = 0; l < lanes->size(); ++l) {
     Lane& lane = (*lanes)[l];
     if (lane.episode >= options.episodes) continue;
-    lane.episode_return += driver.reward()[l];
+    lane.episode_return += driver.reward(static_cast<int64_t>(l));
     ++lane.length;
     if (driver.done()[l]) {
       if (lane.episode >= static_cast<int64_t>(result->returns.size())) {
@@ -65,10 +65,10 @@ absl::StatusOr<int64_t> Account(const StepDriver& driver,
 
 }  // namespace
 
-absl::StatusOr<EvaluateResult> EvaluatePolicy(Env& env, ActFunction act,
+absl::StatusOr<EvaluateResult> EvaluatePolicy(Env& env, Policy& policy,
                                               const EvaluateOptions& options) {
   RILL_RETURN_IF_ERROR(CheckOptions(options));
-  RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env));
+  RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env, &policy));
   RILL_RETURN_IF_ERROR(env.Seed(options.seed));
   RILL_RETURN_IF_ERROR(driver.ResetAll());
 
@@ -76,8 +76,12 @@ absl::StatusOr<EvaluateResult> EvaluatePolicy(Env& env, ActFunction act,
   std::vector<Lane> lanes(env.lanes());
   for (int64_t l = 0; l < env.lanes(); ++l) lanes[l].episode = l;
   int64_t left = options.episodes;
-  while (true) {
-    RILL_RETURN_IF_ERROR(driver.Step(act));
+  for (int64_t step = 0;; ++step) {
+    RILL_RETURN_IF_ERROR(driver.Act({.frames = step * env.lanes(),
+                                     .step = step,
+                                     .explore = options.explore})
+                             .status());
+    RILL_RETURN_IF_ERROR(driver.Step());
     RILL_ASSIGN_OR_RETURN(const int64_t ended,
                           Account(driver, options, &lanes, &result));
     left -= ended;

@@ -10,6 +10,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/env.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -42,7 +43,7 @@ TEST(EvaluatorTest, EveryLaneRunsItsShareOfEpisodes) {
       auto env,
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 3}));
   RILL_ASSERT_OK_AND_ASSIGN(EvaluateResult result,
-                            EvaluatePolicy(*env, Stay, {.episodes = 5}));
+                            EvaluatePolicy(*env, FunctionPolicy(Stay), {.episodes = 5}));
   EXPECT_THAT(result.lengths, ElementsAre(2, 5, 2, 5, 2));
   EXPECT_THAT(result.returns, ElementsAre(3, 15, 3, 15, 3));
   EXPECT_EQ(result.mean_return, 39.0 / 5);
@@ -51,7 +52,7 @@ TEST(EvaluatorTest, EveryLaneRunsItsShareOfEpisodes) {
 TEST(EvaluatorTest, FewerEpisodesThanLanes) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.lanes = 4}));
   RILL_ASSERT_OK_AND_ASSIGN(EvaluateResult result,
-                            EvaluatePolicy(*env, Stay, {.episodes = 2}));
+                            EvaluatePolicy(*env, FunctionPolicy(Stay), {.episodes = 2}));
   EXPECT_THAT(result.lengths, ElementsAre(3, 3));
 }
 
@@ -59,21 +60,21 @@ TEST(EvaluatorTest, ABalancedPoleReturnsFiveHundred) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole({.lanes = 4}));
   RILL_ASSERT_OK_AND_ASSIGN(
       EvaluateResult result,
-      EvaluatePolicy(*env, Balance, {.episodes = 8, .seed = 3}));
+      EvaluatePolicy(*env, FunctionPolicy(Balance), {.episodes = 8, .seed = 3}));
   EXPECT_THAT(result.returns, Each(500));
 }
 
 TEST(EvaluatorTest, EqualSeedsGiveEqualResults) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole({.lanes = 3}));
   const EvaluateOptions options = {.episodes = 9, .seed = 3};
-  RILL_ASSERT_OK_AND_ASSIGN(auto first, EvaluatePolicy(*env, Stay, options));
-  RILL_ASSERT_OK_AND_ASSIGN(auto again, EvaluatePolicy(*env, Stay, options));
+  RILL_ASSERT_OK_AND_ASSIGN(auto first, EvaluatePolicy(*env, FunctionPolicy(Stay), options));
+  RILL_ASSERT_OK_AND_ASSIGN(auto again, EvaluatePolicy(*env, FunctionPolicy(Stay), options));
   EXPECT_EQ(first.returns, again.returns);
 }
 
 TEST(EvaluatorTest, AnEpisodeWithoutEndIsAnError) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.episode_steps = 1000}));
-  EXPECT_THAT(EvaluatePolicy(*env, Stay, {.max_steps_per_episode = 50}),
+  EXPECT_THAT(EvaluatePolicy(*env, FunctionPolicy(Stay), {.max_steps_per_episode = 50}),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        HasSubstr("episode 0 in lane 0: not done after 50")));
 }
@@ -82,17 +83,17 @@ TEST(EvaluatorTest, AnEpisodeWithoutEndIsAnError) {
 TEST(EvaluatorTest, MoreEpisodesThanMemoryHoldsMayBeAskedFor) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.episode_steps = 1000}));
   EXPECT_THAT(
-      EvaluatePolicy(*env, Stay,
+      EvaluatePolicy(*env, FunctionPolicy(Stay),
                      {.episodes = INT64_MAX, .max_steps_per_episode = 50}),
       StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
 TEST(EvaluatorTest, NamesTheWrongOption) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({}));
-  EXPECT_THAT(EvaluatePolicy(*env, Stay, {.episodes = 0}),
+  EXPECT_THAT(EvaluatePolicy(*env, FunctionPolicy(Stay), {.episodes = 0}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("episodes: got 0, want >= 1")));
-  EXPECT_THAT(EvaluatePolicy(*env, Stay, {.max_steps_per_episode = 0}),
+  EXPECT_THAT(EvaluatePolicy(*env, FunctionPolicy(Stay), {.max_steps_per_episode = 0}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("max_steps_per_episode: got 0")));
 }

@@ -2,13 +2,17 @@
 #include "rill/envs/rollout.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
+#include "rill/tensordict/spec.h"
 
 namespace rill {
 namespace {
@@ -16,38 +20,74 @@ namespace {
 // Rows a lane that a rollout allocates at once.
 constexpr int64_t kBlockSteps = 1024;
 
+// Which lanes have ended so far, and whether that stops the rollout.
+class Ends {
+ public:
+  Ends(int64_t lanes, const RolloutOptions& options)
+      : options_(options), ended_(static_cast<size_t>(lanes), 0) {}
+
+  bool Add(absl::Span<const bool> done) {
+    for (size_t lane = 0; lane < ended_.size(); ++lane) {
+      ended_[lane] |= done[lane];
+    }
+    const auto count = std::count(ended_.begin(), ended_.end(), 1);
+    return (options_.break_when_any_done && count > 0) ||
+           (options_.break_when_all_done &&
+            count == static_cast<int64_t>(ended_.size()));
+  }
+
+ private:
+  const RolloutOptions& options_;
+  std::vector<uint8_t> ended_;
+};
+
+// Ends the lanes of the last step that go on.
+absl::Status TruncateLast(TensorDict& batch) {
+  RILL_ASSIGN_OR_RETURN(const auto done, batch.Flat<bool>("next/done"));
+  RILL_ASSIGN_OR_RETURN(const auto truncated,
+                        batch.Flat<bool>("next/truncated"));
+  const auto time = static_cast<size_t>(batch.batch_shape()[1]);
+  for (size_t row = time - 1; row < done.size(); row += time) {
+    truncated[row] = truncated[row] || !done[row];
+    done[row] = true;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<TensorDict> Rollout(Env& env, ActFunction act,
+absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
                                    const RolloutOptions& options) {
   if (options.max_steps < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Rollout: max_steps: got ", options.max_steps, ", want >= 1"));
   }
-  RILL_ASSIGN_OR_RETURN(TensorDictSpec spec, StepSpec(env));
-  RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env));
-  RILL_RETURN_IF_ERROR(driver.ResetAll());
+  RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env, &policy));
+  if (options.auto_reset) {
+    RILL_RETURN_IF_ERROR(driver.ResetAll());
+  }
 
   const int64_t lanes = env.lanes();
-  std::vector<uint8_t> ended(lanes, 0);
+  const TensorDictSpec& spec = driver.spec();
+  Ends ends(lanes, options);
   std::vector<TensorDict> blocks;
-  for (int64_t begin = 0; begin < options.max_steps; begin += kBlockSteps) {
+  bool stop = false;
+  for (int64_t begin = 0; begin < options.max_steps && !stop;
+       begin += kBlockSteps) {
     const int64_t size = std::min(kBlockSteps, options.max_steps - begin);
     RILL_ASSIGN_OR_RETURN(TensorDict block, spec.Zero({lanes, size}));
     RILL_ASSIGN_OR_RETURN(StepRecorder recorder,
                           StepRecorder::Create(spec, block));
     RILL_RETURN_IF_ERROR(recorder.Bind(driver.step()));
     int64_t t = 0;
-    bool stop = false;
-    while (t < size) {
-      RILL_RETURN_IF_ERROR(driver.Step(act));
+    while (t < size && !stop) {
+      RILL_RETURN_IF_ERROR(driver.Act({.frames = (begin + t) * lanes,
+                                       .step = begin + t,
+                                       .explore = options.explore})
+                               .status());
+      RILL_RETURN_IF_ERROR(driver.Step());
       recorder.Record(t++);
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        ended[lane] |= driver.done()[lane];
-      }
-      stop = options.break_when_all_done &&
-             std::count(ended.begin(), ended.end(), 0) == 0;
-      if (stop) break;
+      stop = ends.Add(driver.done());
       RILL_RETURN_IF_ERROR(driver.Advance());
     }
     if (t < size) {
@@ -55,7 +95,9 @@ absl::StatusOr<TensorDict> Rollout(Env& env, ActFunction act,
       RILL_ASSIGN_OR_RETURN(block, block.Clone());
     }
     blocks.push_back(std::move(block));
-    if (stop) break;
+  }
+  if (options.set_truncated) {
+    RILL_RETURN_IF_ERROR(TruncateLast(blocks.back()));
   }
   if (blocks.size() == 1) return std::move(blocks[0]);
   return Cat(blocks, /*dim=*/1);

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
 #include "rill/tensordict/tensor.h"
@@ -30,7 +31,7 @@ TEST(RolloutTest, ResetsOnTheWayAndKeepsFinalObservations) {
       auto env,
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 1}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, Stay, {.max_steps = 5}));
+                            Rollout(*env, FunctionPolicy(Stay), {.max_steps = 5, .break_when_any_done = false}));
   EXPECT_EQ(batch.batch_shape(), Shape({2, 5}));
   EXPECT_THAT(batch.Flat<float>("observation"),
               IsOkAndHolds(ElementsAre(0, 1, 0, 1, 0, 0, 1, 2, 0, 1)));
@@ -45,7 +46,7 @@ TEST(RolloutTest, StopsWhenEveryLaneWasDone) {
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 3}));
   RILL_ASSERT_OK_AND_ASSIGN(
       TensorDict batch,
-      Rollout(*env, Stay, {.max_steps = 99, .break_when_all_done = true}));
+      Rollout(*env, FunctionPolicy(Stay), {.max_steps = 99, .break_when_any_done = false, .break_when_all_done = true}));
   EXPECT_EQ(batch.batch_shape(), Shape({2, 5}));
   EXPECT_TRUE(batch.Find("observation")->is_contiguous());
 }
@@ -54,7 +55,7 @@ TEST(RolloutTest, LongerThanABlockHasNoSeam) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, MakeCountingEnv({.lanes = 2, .episode_steps = 5000}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, Stay, {.max_steps = 2500}));
+                            Rollout(*env, FunctionPolicy(Stay), {.max_steps = 2500, .break_when_any_done = false}));
   ASSERT_EQ(batch.batch_shape(), Shape({2, 2500}));
   RILL_ASSERT_OK_AND_ASSIGN(auto observation, batch.Flat<float>("observation"));
   for (int64_t i = 0; i < 5000; ++i) {
@@ -71,7 +72,7 @@ TEST(RolloutTest, TheActorSeesTheRootAndItsActionsAreKept) {
     return absl::OkStatus();
   };
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, act, {.max_steps = 4}));
+                            Rollout(*env, FunctionPolicy(act), {.max_steps = 4, .break_when_any_done = false}));
   EXPECT_THAT(batch.Flat<int64_t>("action"),
               IsOkAndHolds(ElementsAre(0, 1, 2, 0)));
 }
@@ -79,12 +80,12 @@ TEST(RolloutTest, TheActorSeesTheRootAndItsActionsAreKept) {
 TEST(RolloutTest, ErrorsOfEnvAndActorComeBack) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counting, MakeCountingEnv({}));
   FaultyEnv env(std::move(counting), {.fail_step = 2});
-  EXPECT_THAT(Rollout(env, Stay, {.max_steps = 5}),
+  EXPECT_THAT(Rollout(env, FunctionPolicy(Stay), {.max_steps = 5, .break_when_any_done = false}),
               StatusIs(absl::StatusCode::kUnavailable));
   const auto refuse = [](const TensorDict&, Tensor*) {
     return absl::DataLossError("no weights");
   };
-  EXPECT_THAT(Rollout(env, refuse, {.max_steps = 5}),
+  EXPECT_THAT(Rollout(env, FunctionPolicy(refuse), {.max_steps = 5, .break_when_any_done = false}),
               StatusIs(absl::StatusCode::kDataLoss, "no weights"));
 }
 
@@ -94,14 +95,14 @@ TEST(RolloutTest, AnActorThatReplacesTheActionIsRefused) {
     RILL_ASSIGN_OR_RETURN(*action, action->Clone());
     return absl::OkStatus();
   };
-  EXPECT_THAT(Rollout(*env, replace, {.max_steps = 5}),
+  EXPECT_THAT(Rollout(*env, FunctionPolicy(replace), {.max_steps = 5, .break_when_any_done = false}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("filled in place")));
 }
 
 TEST(RolloutTest, RefusesNoSteps) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({}));
-  EXPECT_THAT(Rollout(*env, Stay, {}),
+  EXPECT_THAT(Rollout(*env, FunctionPolicy(Stay), {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("max_steps: got 0, want >= 1")));
 }

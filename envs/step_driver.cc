@@ -2,25 +2,89 @@
 #include "rill/envs/step_driver.h"
 
 #include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/envs/env_spec.h"
 
 namespace rill {
 
-absl::StatusOr<StepDriver> StepDriver::Create(Env* env) {
+absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy) {
   StepDriver driver;
   driver.env_ = env;
-  RILL_ASSIGN_OR_RETURN(driver.step_, MakeStep(*env));
-  RILL_ASSIGN_OR_RETURN(driver.root_, driver.step_.Exclude({"action", "next"}));
-  RILL_ASSIGN_OR_RETURN(driver.action_, driver.step_.Get("action"));
+  driver.policy_ = policy;
+  RILL_ASSIGN_OR_RETURN(driver.spec_, StepSpec(env->spec()));
+  driver.step_ = env->step();
+  RILL_RETURN_IF_ERROR(driver.AddOutputs());
+  std::vector<absl::string_view> not_root = {"next"};
+  for (const TensorDictSpec::Leaf& action : env->spec().action.leaves()) {
+    not_root.push_back(action.key);
+  }
+  RILL_ASSIGN_OR_RETURN(driver.root_, driver.step_.Exclude(not_root));
   RILL_ASSIGN_OR_RETURN(driver.carry_,
                         StepCarry::Bind(driver.step_, driver.root_));
-  RILL_ASSIGN_OR_RETURN(driver.done_, driver.step_.Flat<bool>("next/done"));
-  RILL_ASSIGN_OR_RETURN(driver.reward_,
-                        driver.step_.Flat<float>("next/reward"));
+
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec rewards, RewardSpec(env->spec()));
+  RILL_RETURN_IF_ERROR(driver.AddHostLeaf("next/done", &driver.host_));
+  for (const TensorDictSpec::Leaf& reward : rewards.leaves()) {
+    RILL_RETURN_IF_ERROR(driver.AddHostLeaf(absl::StrCat("next/", reward.key),
+                                            &driver.host_));
+  }
+  RILL_RETURN_IF_ERROR(driver.AddHostLeaf("done", &driver.ended_));
+  for (const std::string& group : env->spec().own_episodes) {
+    RILL_RETURN_IF_ERROR(
+        driver.AddHostLeaf(absl::StrCat(group, "/done"), &driver.ended_));
+  }
+  RILL_ASSIGN_OR_RETURN(driver.done_, driver.host_[0].host.Flat<bool>());
   driver.in_place_ = InPlaceCheck(driver.step_);
-  driver.mask_.assign(env->lanes(), 0);
+  const auto lanes = static_cast<size_t>(env->lanes());
+  driver.mask_.assign(lanes, 0);
+  driver.group_mask_.assign(lanes * env->spec().own_episodes.size(), 0);
   return driver;
+}
+
+absl::Status StepDriver::AddHostLeaf(absl::string_view key,
+                                     std::vector<HostLeaf>* leaves) const {
+  RILL_ASSIGN_OR_RETURN(const Tensor leaf, step_.Get(key));
+  HostLeaf added = {.leaf = leaf, .host = leaf, .is_copy = !leaf.is_host()};
+  if (added.is_copy) {
+    RILL_ASSIGN_OR_RETURN(added.host, leaf.To(Device::Cpu()));
+  }
+  leaves->push_back(std::move(added));
+  return absl::OkStatus();
+}
+
+// The leaves that the policy writes: here, since they are not the
+// environment's.
+absl::Status StepDriver::AddOutputs() {
+  if (policy_ == nullptr) return absl::OkStatus();
+  const auto add = [this](const std::string& key,
+                          const LeafSpec& spec) -> absl::StatusOr<Tensor> {
+    if (spec_.Find(key) != nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "Policy::output_spec: got leaf \"", key,
+          "\", which the steps of ", env_->name(),
+          " have too; want another name"));
+    }
+    RILL_RETURN_IF_ERROR(spec_.Set(key, spec));
+    RILL_ASSIGN_OR_RETURN(Tensor leaf, spec.Zero({env_->lanes()}));
+    RILL_RETURN_IF_ERROR(step_.Set(key, leaf));
+    return leaf;
+  };
+  for (const TensorDictSpec::Leaf& leaf : policy_->output_spec().leaves()) {
+    RILL_RETURN_IF_ERROR(add(leaf.key, leaf.spec).status());
+    absl::string_view root = leaf.key;
+    if (!absl::ConsumePrefix(&root, "next/")) continue;
+    RILL_ASSIGN_OR_RETURN(recurrent_.emplace_back(),
+                          add(std::string(root), leaf.spec));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status StepDriver::ResetAll() {
@@ -29,35 +93,82 @@ absl::Status StepDriver::ResetAll() {
   return Reset(mask_);
 }
 
-absl::Status StepDriver::Reset(absl::Span<const uint8_t> mask) {
-  return env_->Reset(mask, &step_);
+absl::Status StepDriver::Reset(const ResetMask& mask) {
+  RILL_RETURN_IF_ERROR(env_->Reset(mask));
+  for (const Tensor& leaf : recurrent_) {
+    const auto width =
+        static_cast<size_t>(leaf.size_bytes() / env_->lanes());
+    for (size_t lane = 0; lane < mask.lanes.size(); ++lane) {
+      if (mask.lanes[lane] == 0) continue;
+      std::memset(leaf.raw_data() + lane * width, 0, width);
+    }
+  }
+  return absl::OkStatus();
 }
 
-absl::Status StepDriver::Step(ActFunction act) {
-  Tensor action = action_;
-  RILL_RETURN_IF_ERROR(act(root_, &action));
-  if (action.raw_data() != action_.raw_data()) {
-    return absl::InvalidArgumentError(
-        "ActFunction: got another tensor in *action, want the given one filled "
-        "in place; use CopyFrom");
+absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
+  RILL_ASSIGN_OR_RETURN(const int64_t version,
+                        policy_->Act(root_, context, &step_));
+  if (checked_) return version;
+  checked_ = true;
+  RILL_RETURN_IF_ERROR(in_place_.Check("Policy::Act", step_));
+  return version;
+}
+
+absl::Status StepDriver::CopyToHost(std::vector<HostLeaf>& leaves) {
+  for (HostLeaf& leaf : leaves) {
+    if (!leaf.is_copy) continue;
+    RILL_RETURN_IF_ERROR(leaf.host.CopyFrom(leaf.leaf));
   }
-  return Step();
+  return absl::OkStatus();
 }
 
 absl::Status StepDriver::Step() {
-  RILL_RETURN_IF_ERROR(env_->Step(&step_));
-  if (checked_) return absl::OkStatus();
-  checked_ = true;
-  return in_place_.Check(env_->name(), step_);
+  RILL_RETURN_IF_ERROR(env_->Step());
+  return CopyToHost(host_);
+}
+
+double StepDriver::reward(int64_t lane) const {
+  double sum = 0;
+  for (size_t i = 1; i < host_.size(); ++i) {
+    const Tensor& rewards = host_[i].host;
+    const int64_t width = rewards.num_elements() / env_->lanes();
+    const float* const row = rewards.data<float>() + lane * width;
+    for (int64_t k = 0; k < width; ++k) sum += row[k];
+  }
+  return sum;
+}
+
+// A group that begins with its lane does not begin on its own.
+absl::Status StepDriver::MaskEnded() {
+  RILL_RETURN_IF_ERROR(CopyToHost(ended_));
+  const size_t lanes = mask_.size();
+  std::copy_n(ended_[0].host.data<bool>(), lanes, mask_.begin());
+  for (size_t g = 0; g * lanes < group_mask_.size(); ++g) {
+    const Tensor& flags = ended_[1 + g].host;
+    const size_t agents = static_cast<size_t>(flags.num_elements()) / lanes;
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      const bool* const row = flags.data<bool>() + lane * agents;
+      group_mask_[g * lanes + lane] =
+          mask_[lane] == 0 && agents > 0 &&
+          std::all_of(row, row + agents, [](bool done) { return done; });
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepDriver::ResetEnded() {
+  RILL_RETURN_IF_ERROR(MaskEnded());
+  const auto has_none = [](const std::vector<uint8_t>& mask) {
+    return std::find(mask.begin(), mask.end(), 1) == mask.end();
+  };
+  if (has_none(mask_) && has_none(group_mask_)) return absl::OkStatus();
+  return Reset({mask_, group_mask_});
 }
 
 absl::Status StepDriver::Advance() {
-  RILL_RETURN_IF_ERROR(carry_.Run());
-  std::copy(done_.begin(), done_.end(), mask_.begin());
-  if (std::find(mask_.begin(), mask_.end(), 1) == mask_.end()) {
-    return absl::OkStatus();
-  }
-  return Reset(mask_);
+  RILL_RETURN_IF_ERROR(Carry());
+  return ResetEnded();
 }
 
 }  // namespace rill

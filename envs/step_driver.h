@@ -7,55 +7,88 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/envs/env.h"
-#include "rill/envs/step_spec.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/steps/in_place_check.h"
 #include "rill/envs/steps/step_carry.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
 // The loop that everything which steps an Env shares: act, step, carry over,
-// reset what is done. Owns one step's leaves and keeps them for ever.
+// reset what is done. Its step is the environment's, with the leaves that the
+// policy writes.
 //
 // Thread-safety: thread-compatible.
+// Cost: nothing is looked up or allocated after Create.
 class StepDriver {
  public:
-  // `env` must outlive the driver. The errors of MakeStep.
-  static absl::StatusOr<StepDriver> Create(Env* env);
+  // Both must outlive the driver. Without a policy the caller writes actions.
+  // The errors of StepSpec; INVALID_ARGUMENT names an output of the policy
+  // that the environment has too.
+  static absl::StatusOr<StepDriver> Create(Env* env, Policy* policy = nullptr);
 
   absl::Status ResetAll();
-  // Lets `act` choose and steps / steps with what the leaf `action` holds.
-  // The first step after ResetAll checks that leaves are filled in place.
-  absl::Status Step(ActFunction act);
+  // The policy chooses; returns the version of its weights. The first call
+  // after ResetAll checks that leaves are filled in place.
+  absl::StatusOr<int64_t> Act(const ActContext& context);
   absl::Status Step();
-  // Carries `next` over to the root and resets the lanes that are done.
+  // Carry, then ResetEnded: the root is the next step's beginning.
   absl::Status Advance();
-  // Resets the lanes with mask[lane] != 0 without waiting for their ends.
-  absl::Status Reset(absl::Span<const uint8_t> mask);
+  // Copies `next` to the root.
+  absl::Status Carry() { return carry_.Run(); }
+  // Resets what is done at the root: lanes, and groups with episodes of their
+  // own whose agents are all done.
+  absl::Status ResetEnded();
+  // Resets without waiting for ends, and makes recurrent state zero there.
+  absl::Status Reset(const ResetMask& mask);
 
+  // What step() holds: StepSpec and the policy's outputs.
+  const TensorDictSpec& spec() const { return spec_; }
   // The whole step; the leaves stay the same tensors.
   const TensorDict& step() const { return step_; }
   TensorDict* mutable_step() { return &step_; }
   // What a policy sees; shares the bytes.
   const TensorDict& root() const { return root_; }
-  const Tensor& action() const { return action_; }
-  // Flags and rewards after the last step, one a lane.
+  // One a lane, after the last step. The reward is the sum of a lane's.
   absl::Span<const bool> done() const { return done_; }
-  absl::Span<const float> reward() const { return reward_; }
+  double reward(int64_t lane) const;
+  // The lanes that ResetAll or ResetEnded has begun.
+  absl::Span<const uint8_t> begun() const { return mask_; }
 
  private:
+  // A leaf that is read on the host: itself, or its copy.
+  struct HostLeaf {
+    Tensor leaf;
+    Tensor host;
+    bool is_copy = false;
+  };
+
+  absl::Status AddOutputs();
+  absl::Status AddHostLeaf(absl::string_view key,
+                           std::vector<HostLeaf>* leaves) const;
+  static absl::Status CopyToHost(std::vector<HostLeaf>& leaves);
+  absl::Status MaskEnded();
+
   Env* env_ = nullptr;
+  Policy* policy_ = nullptr;
+  TensorDictSpec spec_;
   TensorDict step_;
   TensorDict root_;
-  Tensor action_;
   StepCarry carry_;
+  std::vector<Tensor> recurrent_;  // At the root.
   InPlaceCheck in_place_;
   bool checked_ = false;
+
+  std::vector<HostLeaf> host_;   // Below next: done, rewards.
+  std::vector<HostLeaf> ended_;  // At the root: done, done of groups.
   absl::Span<const bool> done_;
-  absl::Span<const float> reward_;
   std::vector<uint8_t> mask_;
+  std::vector<uint8_t> group_mask_;  // [own_episodes, lanes].
 };
 
 }  // namespace rill

@@ -5,12 +5,18 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
 
 namespace rill {
 namespace {
+
+constexpr absl::string_view kCreate = "TransformedEnv::Create";
 
 // Rows of `width` bytes of the lanes with mask[lane] != 0.
 void CopyLanes(absl::Span<const uint8_t> mask, int64_t width,
@@ -22,72 +28,63 @@ void CopyLanes(absl::Span<const uint8_t> mask, int64_t width,
   }
 }
 
+// The environment has refused a step, and no lane has moved.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
+    std::unique_ptr<Env> env, Transforms transforms) {
+  if (env == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": env: got null, want an environment"));
+  }
+  std::vector<TensorDict> states;
+  for (size_t i = 0; i < transforms.size(); ++i) {
+    if (transforms[i] == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kCreate, ": transforms[", i, "]: got null, want a transform"));
+    }
+    RILL_ASSIGN_OR_RETURN(states.emplace_back(),
+                          transforms[i]->InitialState(env->lanes()));
+  }
+  if (!transforms.empty() && !env->spec().device.is_cpu()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": env: got ", env->name(), " on ",
+        env->spec().device.ToString(),
+        ", want one in host memory; transform its batches instead"));
+  }
+  RILL_ASSIGN_OR_RETURN(Steps steps, envs_internal::PlanTransformedSteps(
+                                         kCreate, *env, transforms));
+  return absl::WrapUnique(
+      new TransformedEnv(std::move(env), std::move(transforms),
+                         std::move(steps), std::move(states)));
+}
+
+TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
+                               Steps steps, std::vector<TensorDict> states)
+    : Env(steps.spec, steps.step),
+      env_(std::move(env)),
+      transforms_(std::move(transforms)),
+      steps_(std::move(steps)),
+      done_(static_cast<size_t>(env_->lanes()), 0),
+      mask_(done_.size(), 0),
+      states_(std::move(states)),
+      next_states_(states_) {}
 
 absl::Status TransformedEnv::Annotate(size_t i,
                                       const absl::Status& status) const {
-  if (status.ok()) return status;
-  return absl::Status(
-      status.code(),
-      absl::StrCat(status.message(), "; in transforms[", i, "] (",
-                   transforms_[i]->name(), ") of ", env_->name()));
+  return envs_internal::AnnotateTransform(status, *env_, i, *transforms_[i]);
 }
 
-// Adopts the caller's leaves where they are others than before.
-absl::Status TransformedEnv::BindOuter(absl::string_view caller,
-                                       const TensorDict& dict, Outer* outer) {
-  if (const absl::Status status = outer->rows.Bind(dict); !status.ok()) {
-    return absl::InvalidArgumentError(status.message());
-  }
-  for (size_t i = 0; i < outer->buffers.size(); ++i) {
-    const BoundLeaf& leaf = outer->rows[i];
-    Buffer& buffer = buffers_[outer->buffers[i]];
-    if (leaf.rows != env_->lanes() || dict.batch_shape().rank() != 1 ||
-        !leaf.is_flat || !leaf.is_writable) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller, ": leaf \"", buffer.key, "\": got batch shape ",
-          dict.batch_shape().ToString(), leaf.is_flat ? "" : ", not contiguous",
-          leaf.is_writable ? "" : ", read-only", ", want writable rows of ",
-          env_->lanes(), " lanes without gaps"));
-    }
-    if (!buffer.is_outer() || buffer.tensor.raw_data() == leaf.data) continue;
-    buffer.tensor = *dict.Find(buffer.key);
-    is_resolved_ = false;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TransformedEnv::Resolve() {
-  if (is_resolved_) return absl::OkStatus();
-  for (const Buffer& buffer : buffers_) {
-    if (buffer.stage > 0) continue;
-    RILL_RETURN_IF_ERROR(env_step_.Set(buffer.key, buffer.tensor));
-  }
-  in_place_ = InPlaceCheck(env_step_);
-  is_checked_ = false;
-  for (size_t i = 0; i < used_.size(); ++i) {
-    leaves_[i].clear();
-    for (const size_t used : used_[i]) {
-      const Buffer& buffer = buffers_[used];
-      leaves_[i].push_back({.data = buffer.tensor.raw_data(),
-                            .strides = {buffer.width, buffer.width},
-                            .width = buffer.width,
-                            .is_flat = true,
-                            .dtype = buffer.spec.dtype,
-                            .device = Device::Cpu(),
-                            .is_writable = true,
-                            .rows = env_->lanes(),
-                            .shape = buffer.spec.shape});
-    }
-  }
-  is_resolved_ = true;
-  return absl::OkStatus();
-}
-
-void TransformedEnv::CopyRows(const Link& link) {
-  std::memcpy(buffers_[link.to].tensor.raw_data(),
-              buffers_[link.from].tensor.raw_data(),
-              static_cast<size_t>(buffers_[link.to].width * env_->lanes()));
+void TransformedEnv::CopyRows(const Steps::Link& link) {
+  const Steps::Buffer& to = steps_.buffers[link.to];
+  std::memcpy(to.tensor.raw_data(),
+              steps_.buffers[link.from].tensor.raw_data(),
+              static_cast<size_t>(to.width * env_->lanes()));
 }
 
 void TransformedEnv::StartStates() {
@@ -113,32 +110,34 @@ absl::Status TransformedEnv::Seed(uint64_t seed) {
   return absl::OkStatus();
 }
 
-absl::Status TransformedEnv::Reset(absl::Span<const uint8_t> mask,
-                                   TensorDict* root) {
-  if (transforms_.empty()) return env_->Reset(mask, root);
-  constexpr absl::string_view kCaller = "TransformedEnv::Reset";
-  RILL_RETURN_IF_ERROR(CheckLaneMask(kCaller, mask, env_->lanes()));
-  RILL_RETURN_IF_ERROR(BindOuter(kCaller, *root, &root_));
-  RILL_RETURN_IF_ERROR(Resolve());
-  RILL_RETURN_IF_ERROR(env_->Reset(mask, &env_step_));
+absl::Status TransformedEnv::Reset(const ResetMask& mask) {
+  if (transforms_.empty()) return env_->Reset(mask);
+  RILL_RETURN_IF_ERROR(CheckMask("TransformedEnv::Reset", spec(), mask));
+  RILL_RETURN_IF_ERROR(env_->Reset(mask));
   StartStates();
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    for (const Link& link : copies_[i]) {
-      const Buffer& to = buffers_[link.to];
+    for (const Steps::Link& link : steps_.copies[i]) {
+      const Steps::Buffer& to = steps_.buffers[link.to];
       if (!to.is_kept) continue;
-      CopyLanes(mask, to.width, buffers_[link.from].tensor.raw_data(),
+      CopyLanes(mask.lanes, to.width,
+                steps_.buffers[link.from].tensor.raw_data(),
                 to.tensor.raw_data());
     }
     RILL_RETURN_IF_ERROR(Annotate(
-        i, transforms_[i]->OnReset(mask, leaves_[i], &next_states_[i])));
+        i, transforms_[i]->OnReset(mask.lanes, steps_.leaves[i],
+                                   &next_states_[i])));
   }
-  for (size_t i = 0; i < root_.buffers.size(); ++i) {
-    const Buffer& buffer = buffers_[root_.buffers[i]];
-    if (!buffer.is_kept) continue;
-    CopyLanes(mask, buffer.width, buffer.tensor.raw_data(), root_.rows[i].data);
+  std::copy(mask.lanes.begin(), mask.lanes.end(), mask_.begin());
+  for (size_t i = 0; i < mask.groups.size(); ++i) {
+    mask_[i % mask_.size()] |= mask.groups[i];
   }
-  for (size_t lane = 0; lane < mask.size(); ++lane) {
-    if (mask[lane] != 0) done_[lane] = 0;
+  for (const Steps::Buffer& buffer : steps_.buffers) {
+    if (!buffer.is_last || !buffer.is_kept) continue;
+    CopyLanes(mask_, buffer.width, buffer.tensor.raw_data(),
+              buffer.outer.raw_data());
+  }
+  for (size_t lane = 0; lane < done_.size(); ++lane) {
+    if (mask.lanes[lane] != 0) done_[lane] = 0;
   }
   CommitStates();
   return absl::OkStatus();
@@ -146,48 +145,44 @@ absl::Status TransformedEnv::Reset(absl::Span<const uint8_t> mask,
 
 // What the environment cannot see: an action that it does not get, and an
 // episode that a transform has ended. A wrong action has precedence.
-absl::Status TransformedEnv::CheckStep(const TensorDict& step) const {
+absl::Status TransformedEnv::CheckStep() const {
+  constexpr absl::string_view kCaller = "TransformedEnv::BeginStep";
   const auto done = std::find(done_.begin(), done_.end(), 1);
-  if (done == done_.end() && !replaces_action_) return absl::OkStatus();
-  const Tensor& action = *step.Find("action");
-  for (int64_t lane = 0; lane < env_->lanes(); ++lane) {
-    RILL_ASSIGN_OR_RETURN(const Tensor row, action.Index(lane));
-    RILL_RETURN_IF_ERROR(action_spec_.CheckValues("action", {}, row))
-        << "TransformedEnv::Step: lane " << lane;
-  }
+  if (done == done_.end() && !steps_.replaces_action) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(CheckActions(kCaller, spec(), step()));
   if (done == done_.end()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("TransformedEnv::Step: lane ", done - done_.begin(), " of ",
+      absl::StrCat(kCaller, ": lane ", done - done_.begin(), " of ",
                    env_->name(), " is done; reset it first"));
 }
 
-absl::Status TransformedEnv::Step(TensorDict* step) {
-  if (transforms_.empty()) return env_->Step(step);
-  RILL_RETURN_IF_ERROR(BindOuter("TransformedEnv::Step", *step, &step_));
-  RILL_RETURN_IF_ERROR(Resolve());
-  RILL_RETURN_IF_ERROR(CheckStep(*step));
+absl::Status TransformedEnv::BeginStep() {
+  if (transforms_.empty()) return env_->BeginStep();
+  RILL_RETURN_IF_ERROR(CheckStep());
   StartStates();
   for (size_t i = transforms_.size(); i-- > 0;) {
-    RILL_RETURN_IF_ERROR(
-        Annotate(i, transforms_[i]->OnAction(leaves_[i], &next_states_[i])));
+    RILL_RETURN_IF_ERROR(Annotate(
+        i, transforms_[i]->OnAction(steps_.leaves[i], &next_states_[i])));
   }
-  RILL_RETURN_IF_ERROR(env_->Step(&env_step_));
-  if (!is_checked_) {
-    RILL_RETURN_IF_ERROR(in_place_.Check(env_->name(), env_step_));
-    is_checked_ = true;
-  }
+  failure_ = env_->BeginStep();
+  return IsRefusal(failure_) ? failure_ : absl::OkStatus();
+}
+
+absl::Status TransformedEnv::EndStep() {
+  if (transforms_.empty()) return env_->EndStep();
+  if (failure_.ok()) failure_ = env_->EndStep();
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    for (const Link& link : copies_[i]) {
-      if (!buffers_[link.to].is_kept) CopyRows(link);
+    for (const Steps::Link& link : steps_.copies[i]) {
+      if (!steps_.buffers[link.to].is_kept) CopyRows(link);
     }
-    RILL_RETURN_IF_ERROR(
-        Annotate(i, transforms_[i]->OnStep(leaves_[i], &next_states_[i])));
+    RILL_RETURN_IF_ERROR(Annotate(
+        i, transforms_[i]->OnStep(steps_.leaves[i], &next_states_[i])));
   }
-  for (const Link& link : carried_) CopyRows(link);
-  std::memcpy(done_.data(), buffers_[done_buffer_].tensor.raw_data(),
+  for (const Steps::Link& link : steps_.carried) CopyRows(link);
+  std::memcpy(done_.data(), steps_.buffers[steps_.done].tensor.raw_data(),
               done_.size());
   CommitStates();
-  return absl::OkStatus();
+  return failure_;
 }
 
 }  // namespace rill

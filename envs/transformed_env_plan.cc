@@ -1,110 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a TransformedEnv is made: which buffers there are, and who uses them.
+#include "rill/envs/transformed_env_plan.h"
+
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
-#include "rill/envs/step_spec.h"
-#include "rill/envs/transformed_env.h"
+#include "rill/envs/env_spec.h"
 #include "rill/tensordict/dtype.h"
 
-namespace rill {
+namespace rill::envs_internal {
 namespace {
 
-constexpr absl::string_view kCaller = "TransformedEnv::Create";
+using Buffer = TransformedSteps::Buffer;
+using Link = TransformedSteps::Link;
 
 bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
-
-bool IsRoot(absl::string_view key) { return !IsNext(key) && key != "action"; }
 
 // The leaf of the root that `key` is or becomes.
 absl::string_view RootOf(absl::string_view key) {
   return IsNext(key) ? key.substr(5) : key;
 }
 
-bool IsFlag(absl::string_view key) {
-  return key == "done" || key == "terminated" || key == "truncated";
-}
-
 bool HasLayout(const LeafSpec& spec, DType dtype, const Shape& shape) {
   return spec.dtype == dtype && spec.shape == shape;
 }
 
-absl::Status Misfit(absl::string_view key, absl::string_view got,
-                    absl::string_view want) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      kCaller, ": leaf \"", key, "\": got ", got, ", want ", want));
-}
+class Planner {
+ public:
+  Planner(absl::string_view caller, const Env& env,
+          absl::Span<const std::unique_ptr<StepTransform>> transforms)
+      : caller_(caller), env_(env), transforms_(transforms) {}
 
-absl::Status CheckIs(const TensorDictSpec& spec, absl::string_view key,
-                     DType dtype) {
-  const LeafSpec* leaf = spec.Find(key);
-  if (leaf != nullptr && HasLayout(*leaf, dtype, {1})) return absl::OkStatus();
-  return Misfit(key, leaf == nullptr ? "none" : leaf->ToString(),
-                absl::StrCat(DTypeName(dtype), "[1] after the transforms"));
-}
+  absl::StatusOr<TransformedSteps> Plan();
 
-}  // namespace
+ private:
+  // The buffers of the leaves so far, by their keys.
+  using Current = std::map<std::string, size_t, std::less<>>;
 
-absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
-    std::unique_ptr<Env> env, Transforms transforms) {
-  if (env == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": env: got null, want an environment"));
+  absl::StatusOr<TensorDictSpec> AddTransform(size_t i,
+                                              const TensorDictSpec& before);
+  void ForkRoots(size_t stage, const StepPlan& plan, std::vector<Link>* copies);
+  absl::Status AddAction(size_t stage, const StepPlan& plan,
+                         std::vector<size_t>* used);
+  absl::StatusOr<size_t> FindBuffer(const BoundRows::Leaf& leaf) const;
+  bool IsAction(absl::string_view key) const {
+    return env_.spec().action.Find(key) != nullptr;
   }
-  for (size_t i = 0; i < transforms.size(); ++i) {
-    if (transforms[i] != nullptr) continue;
+  bool IsRoot(absl::string_view key) const {
+    return !IsNext(key) && !IsAction(key);
+  }
+  bool IsUsedRoot(absl::string_view key) const;
+  size_t WriteBuffer(const BoundRows::Leaf& leaf, const LeafSpec& spec,
+                     size_t stage, bool is_needed);
+  size_t AddBuffer(absl::string_view key, const LeafSpec& spec, size_t stage);
+  absl::Status SetSpec(const TensorDictSpec& last);
+  absl::Status CheckTwin(const TensorDictSpec& last,
+                         const TensorDictSpec::Leaf& leaf) const;
+  absl::Status MakeTensors();
+  void LinkKept();
+  void Resolve();
+
+  absl::Status Misfit(absl::string_view key, absl::string_view got,
+                      absl::string_view want) const {
     return absl::InvalidArgumentError(absl::StrCat(
-        kCaller, ": transforms[", i, "]: got null, want a transform"));
+        caller_, ": leaf \"", key, "\": got ", got, ", want ", want));
   }
-  auto result = absl::WrapUnique(
-      new TransformedEnv(std::move(env), std::move(transforms)));
-  RILL_RETURN_IF_ERROR(result->Plan());
-  return result;
-}
+  absl::Status CheckIs(const TensorDictSpec& spec, absl::string_view key,
+                       const LeafSpec& want) const {
+    const LeafSpec* leaf = spec.Find(key);
+    if (leaf != nullptr && HasLayout(*leaf, want.dtype, want.shape)) {
+      return absl::OkStatus();
+    }
+    return Misfit(key, leaf == nullptr ? "none" : leaf->ToString(),
+                  absl::StrCat(DTypeName(want.dtype), want.shape.ToString(),
+                               " after the transforms"));
+  }
+  absl::Status Annotate(size_t i, const absl::Status& status) const {
+    return AnnotateTransform(status, env_, i, *transforms_[i]);
+  }
 
-TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms)
-    : env_(std::move(env)), transforms_(std::move(transforms)) {}
+  const absl::string_view caller_;
+  const Env& env_;
+  const absl::Span<const std::unique_ptr<StepTransform>> transforms_;
+  TransformedSteps steps_;
+  Current current_;
+};
 
-absl::Status TransformedEnv::Plan() {
-  RILL_ASSIGN_OR_RETURN(TensorDictSpec spec, StepSpec(*env_));
-  Current current;
+absl::StatusOr<TransformedSteps> Planner::Plan() {
+  RILL_ASSIGN_OR_RETURN(TensorDictSpec spec, StepSpec(env_.spec()));
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    current[leaf.key] = AddBuffer(leaf.key, leaf.spec, 0);
+    current_[leaf.key] = AddBuffer(leaf.key, leaf.spec, 0);
   }
   for (size_t i = 0; i < transforms_.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(TensorDict state,
-                          transforms_[i]->InitialState(env_->lanes()));
-    states_.push_back(std::move(state));
-    RILL_ASSIGN_OR_RETURN(spec, AddTransform(i, spec, &current));
+    RILL_ASSIGN_OR_RETURN(spec, AddTransform(i, spec));
   }
-  next_states_ = states_;
-  RILL_RETURN_IF_ERROR(SetSpecs(spec));
-  RILL_RETURN_IF_ERROR(MakeBuffers(current));
-  LinkKept(current);
-  return Resolve();
+  RILL_RETURN_IF_ERROR(SetSpec(spec));
+  RILL_RETURN_IF_ERROR(MakeTensors());
+  LinkKept();
+  Resolve();
+  return std::move(steps_);
 }
 
-size_t TransformedEnv::AddBuffer(absl::string_view key, const LeafSpec& spec,
+size_t Planner::AddBuffer(absl::string_view key, const LeafSpec& spec,
                                  size_t stage) {
-  buffers_.push_back(
+  steps_.buffers.push_back(
       {.key = std::string(key),
        .spec = spec,
        .stage = stage,
        .width = spec.shape.num_elements() * DTypeSize(spec.dtype)});
-  return buffers_.size() - 1;
+  return steps_.buffers.size() - 1;
 }
 
-absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
-    size_t i, const TensorDictSpec& before, Current* current) {
+absl::StatusOr<TensorDictSpec> Planner::AddTransform(
+    size_t i, const TensorDictSpec& before) {
   absl::StatusOr<StepPlan> plan = transforms_[i]->PlanSteps(before);
   RILL_RETURN_IF_ERROR(plan.status())
-      << kCaller << ": transforms[" << i << "] (" << transforms_[i]->name()
+      << caller_ << ": transforms[" << i << "] (" << transforms_[i]->name()
       << ") does not fit what comes before it";
   std::set<absl::string_view> read;
   for (const BoundRows::Leaf& leaf : plan->leaves) {
@@ -117,7 +132,7 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
        {LeafUse::kRead, LeafUse::kUpdate, LeafUse::kWrite}) {
     for (size_t k = 0; k < used.size(); ++k) {
       const BoundRows::Leaf& leaf = plan->leaves[k];
-      if (leaf.use != use || leaf.key == "action") continue;
+      if (leaf.use != use || IsAction(leaf.key)) continue;
       const LeafSpec* spec = plan->spec.Find(leaf.key);
       const bool is_needed = read.contains(leaf.key) ||
                              read.contains(RootOf(leaf.key)) ||
@@ -127,47 +142,47 @@ absl::StatusOr<TensorDictSpec> TransformedEnv::AddTransform(
           return Annotate(i, Misfit(leaf.key, "one that PlanSteps writes",
                                     "it in its spec, with this layout"));
         }
-        used[k] = WriteBuffer(leaf, *spec, i + 1, is_needed, current);
+        used[k] = WriteBuffer(leaf, *spec, i + 1, is_needed);
         continue;
       }
-      absl::StatusOr<size_t> found = FindBuffer(leaf, *current);
+      absl::StatusOr<size_t> found = FindBuffer(leaf);
       if (!found.ok()) return Annotate(i, found.status());
       used[k] = *found;
       if (use == LeafUse::kRead || !is_needed) continue;
-      used[k] = AddBuffer(leaf.key, buffers_[*found].spec, i + 1);
-      (*current)[leaf.key] = used[k];
+      used[k] = AddBuffer(leaf.key, steps_.buffers[*found].spec, i + 1);
+      current_[leaf.key] = used[k];
       copies.push_back({*found, used[k]});
     }
   }
-  ForkRoots(i + 1, *plan, current, &copies);
-  RILL_RETURN_IF_ERROR(Annotate(i, AddAction(i + 1, *plan, current, &used)));
-  for (auto at = current->begin(); at != current->end();) {
-    at = plan->spec.Find(at->first) == nullptr ? current->erase(at)
+  ForkRoots(i + 1, *plan, &copies);
+  RILL_RETURN_IF_ERROR(Annotate(i, AddAction(i + 1, *plan, &used)));
+  for (auto at = current_.begin(); at != current_.end();) {
+    at = plan->spec.Find(at->first) == nullptr ? current_.erase(at)
                                                : std::next(at);
   }
   for (const TensorDictSpec::Leaf& leaf : plan->spec.leaves()) {
-    const auto found = current->find(leaf.key);
-    if (found != current->end() &&
-        HasLayout(buffers_[found->second].spec, leaf.spec.dtype,
+    const auto found = current_.find(leaf.key);
+    if (found != current_.end() &&
+        HasLayout(steps_.buffers[found->second].spec, leaf.spec.dtype,
                   leaf.spec.shape)) {
       continue;
     }
     return Annotate(i, Misfit(leaf.key, "a spec that nothing writes",
                               "it among the leaves of PlanSteps, kWrite"));
   }
-  used_.push_back(std::move(used));
-  copies_.push_back(std::move(copies));
+  steps_.used.push_back(std::move(used));
+  steps_.copies.push_back(std::move(copies));
   return std::move(plan->spec);
 }
 
 // Where only next/x changes, x of the root is another from here on too: an
 // earlier transform, and this one, keeps the one that it reads.
-void TransformedEnv::ForkRoots(size_t stage, const StepPlan& plan,
-                               Current* current, std::vector<Link>* copies) {
+void Planner::ForkRoots(size_t stage, const StepPlan& plan,
+                               std::vector<Link>* copies) {
   for (const BoundRows::Leaf& leaf : plan.leaves) {
     if (leaf.use == LeafUse::kRead || !IsNext(leaf.key)) continue;
-    const auto root = current->find(RootOf(leaf.key));
-    if (root == current->end() || buffers_[root->second].stage == stage) {
+    const auto root = current_.find(RootOf(leaf.key));
+    if (root == current_.end() || steps_.buffers[root->second].stage == stage) {
       continue;
     }
     bool is_used = IsUsedRoot(leaf.key);
@@ -179,166 +194,237 @@ void TransformedEnv::ForkRoots(size_t stage, const StepPlan& plan,
     }
     if (!is_used || is_changed) continue;
     const size_t from = root->second;
-    root->second = AddBuffer(root->first, buffers_[from].spec, stage);
-    buffers_[root->second].is_kept = true;
+    root->second = AddBuffer(root->first, steps_.buffers[from].spec, stage);
+    steps_.buffers[root->second].is_kept = true;
     copies->push_back({from, root->second});
   }
 }
 
-// The action goes the other way: what a transform writes is the one that there
+// An action goes the other way: what a transform writes is the one that there
 // was before it, what it reads the one behind it.
-absl::Status TransformedEnv::AddAction(size_t stage, const StepPlan& plan,
-                                       Current* current,
-                                       std::vector<size_t>* used) {
-  const size_t inner = current->find("action")->second;
-  const LeafSpec* const spec = plan.spec.Find("action");
-  const auto is_written = [](const BoundRows::Leaf& leaf) {
-    return leaf.key == "action" && leaf.use == LeafUse::kWrite;
-  };
-  if (spec != nullptr &&
-      std::any_of(plan.leaves.begin(), plan.leaves.end(), is_written)) {
-    (*current)["action"] = AddBuffer("action", *spec, stage);
+absl::Status Planner::AddAction(size_t stage, const StepPlan& plan,
+                                std::vector<size_t>* used) {
+  const Current before = current_;
+  for (const BoundRows::Leaf& leaf : plan.leaves) {
+    const LeafSpec* const spec = plan.spec.Find(leaf.key);
+    if (!IsAction(leaf.key) || leaf.use != LeafUse::kWrite || spec == nullptr) {
+      continue;
+    }
+    current_[leaf.key] = AddBuffer(leaf.key, *spec, stage);
   }
   for (size_t k = 0; k < used->size(); ++k) {
     const BoundRows::Leaf& leaf = plan.leaves[k];
-    if (leaf.key != "action") continue;
+    if (!IsAction(leaf.key)) continue;
     if (leaf.use == LeafUse::kUpdate) {
-      return Misfit("action", "kUpdate",
+      return Misfit(leaf.key, "kUpdate",
                     "kRead and kWrite: the action that was chosen stays");
     }
-    const size_t buffer =
-        is_written(leaf) ? inner : current->find("action")->second;
-    if (!HasLayout(buffers_[buffer].spec, leaf.dtype, leaf.shape)) {
-      return Misfit("action", buffers_[buffer].spec.ToString(),
+    const Current& side = leaf.use == LeafUse::kWrite ? before : current_;
+    const auto found = side.find(leaf.key);
+    if (found == side.end() ||
+        !HasLayout(steps_.buffers[found->second].spec, leaf.dtype,
+                   leaf.shape)) {
+      return Misfit(leaf.key,
+                    found == side.end()
+                        ? "none"
+                        : steps_.buffers[found->second].spec.ToString(),
                     "the layout that PlanSteps names");
     }
-    (*used)[k] = buffer;
+    (*used)[k] = found->second;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> TransformedEnv::FindBuffer(
-    const BoundRows::Leaf& leaf, const Current& current) const {
-  const auto found = current.find(leaf.key);
-  if (found != current.end() &&
-      HasLayout(buffers_[found->second].spec, leaf.dtype, leaf.shape)) {
+absl::StatusOr<size_t> Planner::FindBuffer(
+    const BoundRows::Leaf& leaf) const {
+  const auto found = current_.find(leaf.key);
+  if (found != current_.end() &&
+      HasLayout(steps_.buffers[found->second].spec, leaf.dtype, leaf.shape)) {
     return found->second;
   }
   return Misfit(
       leaf.key,
-      found == current.end() ? "none" : buffers_[found->second].spec.ToString(),
+      found == current_.end() ? "none" : steps_.buffers[found->second].spec.ToString(),
       absl::StrCat(DTypeName(leaf.dtype), leaf.shape.ToString()));
 }
 
 // An earlier transform has that leaf of the root: what later ones make of it
 // must not come back to it.
-bool TransformedEnv::IsUsedRoot(absl::string_view key) const {
+bool Planner::IsUsedRoot(absl::string_view key) const {
   const absl::string_view root = RootOf(key);
-  for (const std::vector<size_t>& used : used_) {
+  for (const std::vector<size_t>& used : steps_.used) {
     for (const size_t buffer : used) {
-      if (buffers_[buffer].key == root) return true;
+      if (steps_.buffers[buffer].key == root) return true;
     }
   }
   return false;
 }
 
-size_t TransformedEnv::WriteBuffer(const BoundRows::Leaf& leaf,
+size_t Planner::WriteBuffer(const BoundRows::Leaf& leaf,
                                    const LeafSpec& spec, size_t stage,
-                                   bool is_needed, Current* current) {
-  const auto found = current->find(leaf.key);
-  if (found != current->end() && !is_needed &&
-      HasLayout(buffers_[found->second].spec, leaf.dtype, leaf.shape)) {
+                                   bool is_needed) {
+  const auto found = current_.find(leaf.key);
+  if (found != current_.end() && !is_needed &&
+      HasLayout(steps_.buffers[found->second].spec, leaf.dtype, leaf.shape)) {
     return found->second;
   }
-  return (*current)[leaf.key] = AddBuffer(leaf.key, spec, stage);
+  return current_[leaf.key] = AddBuffer(leaf.key, spec, stage);
 }
 
 // What an Env promises of its steps still holds.
-absl::Status TransformedEnv::SetSpecs(const TensorDictSpec& last) {
-  for (const absl::string_view prefix : {"", "next/"}) {
-    for (const absl::string_view flag : {"done", "terminated", "truncated"}) {
-      RILL_RETURN_IF_ERROR(
-          CheckIs(last, absl::StrCat(prefix, flag), DType::kBool));
+absl::Status Planner::SetSpec(const TensorDictSpec& last) {
+  EnvSpec& spec = steps_.spec;
+  const EnvSpec& env = env_.spec();
+  spec.name = env.name;
+  spec.lanes = env.lanes;
+  spec.own_episodes = env.own_episodes;
+  spec.device = env.device;
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec rewards, RewardSpec(env));
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec flags, FlagSpec(env));
+  for (const TensorDictSpec::Leaf& flag : flags.leaves()) {
+    for (const std::string& key : {flag.key, absl::StrCat("next/", flag.key)}) {
+      RILL_RETURN_IF_ERROR(CheckIs(last, key, flag.spec));
     }
   }
-  RILL_RETURN_IF_ERROR(CheckIs(last, "next/reward", DType::kFloat32));
-  const LeafSpec* action = last.Find("action");
-  if (action == nullptr) {
-    return Misfit("action", "none", "it after the transforms");
+  spec.group_flags = env.group_flags;
+  for (const TensorDictSpec::Leaf& reward : rewards.leaves()) {
+    const std::string key = absl::StrCat("next/", reward.key);
+    RILL_RETURN_IF_ERROR(CheckIs(last, key, reward.spec));
+    RILL_RETURN_IF_ERROR(spec.reward.Set(reward.key, *last.Find(key)));
   }
-  action_spec_ = *action;
+  for (const TensorDictSpec::Leaf& action : env.action.leaves()) {
+    const LeafSpec* leaf = last.Find(action.key);
+    if (leaf == nullptr) {
+      return Misfit(action.key, "none", "it after the transforms");
+    }
+    RILL_RETURN_IF_ERROR(spec.action.Set(action.key, *leaf));
+  }
   for (const TensorDictSpec::Leaf& leaf : last.leaves()) {
-    if (leaf.key == "action" || leaf.key == "next/reward") continue;
-    const std::string twin =
-        IsNext(leaf.key) ? leaf.key.substr(5) : absl::StrCat("next/", leaf.key);
-    const LeafSpec* other = last.Find(twin);
-    if (other == nullptr ||
-        !HasLayout(*other, leaf.spec.dtype, leaf.spec.shape)) {
-      return Misfit(
-          twin, other == nullptr ? "none" : other->ToString(),
-          absl::StrCat("that of \"", leaf.key,
-                       "\" after the transforms: ", leaf.spec.ToString()));
+    const absl::string_view root = RootOf(leaf.key);
+    if (IsAction(leaf.key) ||
+        (IsNext(leaf.key) && rewards.Find(root) != nullptr)) {
+      continue;
     }
-    if (IsNext(leaf.key) || IsFlag(leaf.key)) continue;
-    RILL_RETURN_IF_ERROR(observation_spec_.Set(leaf.key, leaf.spec));
+    RILL_RETURN_IF_ERROR(CheckTwin(last, leaf));
+    if (IsNext(leaf.key) || flags.Find(root) != nullptr) continue;
+    RILL_RETURN_IF_ERROR(spec.observation.Set(leaf.key, leaf.spec));
   }
   return absl::OkStatus();
 }
 
-absl::Status TransformedEnv::MakeBuffers(const Current& current) {
-  for (const auto& [key, buffer] : current) buffers_[buffer].is_last = true;
-  for (const std::vector<size_t>& used : used_) {
+// The same leaf stands at the root and below next.
+absl::Status Planner::CheckTwin(const TensorDictSpec& last,
+                                const TensorDictSpec::Leaf& leaf) const {
+  const std::string twin = IsNext(leaf.key)
+                               ? std::string(RootOf(leaf.key))
+                               : absl::StrCat("next/", leaf.key);
+  const LeafSpec* other = last.Find(twin);
+  if (other != nullptr &&
+      HasLayout(*other, leaf.spec.dtype, leaf.spec.shape)) {
+    return absl::OkStatus();
+  }
+  return Misfit(twin, other == nullptr ? "none" : other->ToString(),
+                absl::StrCat("that of \"", leaf.key,
+                             "\" after the transforms: ",
+                             leaf.spec.ToString()));
+}
+
+absl::Status Planner::MakeTensors() {
+  for (const auto& [key, buffer] : current_) {
+    steps_.buffers[buffer].is_last = true;
+  }
+  for (const std::vector<size_t>& used : steps_.used) {
     for (const size_t buffer : used) {
-      buffers_[buffer].is_kept = IsRoot(buffers_[buffer].key);
+      steps_.buffers[buffer].is_kept = IsRoot(steps_.buffers[buffer].key);
     }
   }
-  const Shape lanes = {env_->lanes()};
-  for (Buffer& buffer : buffers_) {
-    RILL_ASSIGN_OR_RETURN(
-        buffer.tensor,
-        Tensor::Zeros(buffer.spec.dtype, lanes.Concat(buffer.spec.shape)));
+  const Shape lanes = {env_.lanes()};
+  steps_.step = TensorDict(lanes);
+  for (Buffer& buffer : steps_.buffers) {
+    const auto make = [&] {
+      return Tensor::Zeros(buffer.spec.dtype, lanes.Concat(buffer.spec.shape));
+    };
+    if (buffer.stage == 0) {
+      RILL_ASSIGN_OR_RETURN(buffer.tensor, env_.step().Get(buffer.key));
+    } else {
+      RILL_ASSIGN_OR_RETURN(buffer.tensor, make());
+    }
+    if (!buffer.is_last) continue;
+    if (buffer.is_kept) {
+      RILL_ASSIGN_OR_RETURN(buffer.outer, make());
+    }
   }
-  std::vector<BoundRows::Leaf> root, step;
-  for (const auto& [key, buffer] : current) {
-    const LeafSpec& spec = buffers_[buffer].spec;
-    const bool is_root = IsRoot(key);
-    (is_root ? root : step)
-        .push_back({.key = key, .dtype = spec.dtype, .shape = spec.shape});
-    (is_root ? root_ : step_).buffers.push_back(buffer);
+  // In the order of StepSpec, whatever the transforms made first.
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec spec, StepSpec(steps_.spec));
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    const Buffer& buffer = steps_.buffers[current_.find(leaf.key)->second];
+    RILL_RETURN_IF_ERROR(steps_.step.Set(
+        leaf.key, buffer.is_kept ? buffer.outer : buffer.tensor));
   }
-  const ReuseRules rules = {.allow_strides = true};
-  RILL_ASSIGN_OR_RETURN(root_.rows, BoundRows::Create("TransformedEnv::Reset",
-                                                      std::move(root), rules));
-  RILL_ASSIGN_OR_RETURN(step_.rows, BoundRows::Create("TransformedEnv::Step",
-                                                      std::move(step), rules));
-  done_buffer_ = current.find("next/done")->second;
-  replaces_action_ = buffers_[current.find("action")->second].stage > 0;
-  done_.assign(static_cast<size_t>(env_->lanes()), 0);
-  leaves_.resize(used_.size());
-  env_step_ = TensorDict(lanes);
+  steps_.done = current_.find("next/done")->second;
+  for (const TensorDictSpec::Leaf& action : env_.spec().action.leaves()) {
+    steps_.replaces_action |=
+        steps_.buffers[current_.find(action.key)->second].stage > 0;
+  }
   return absl::OkStatus();
 }
 
 // The buffer below next that becomes a kept one of the root: the last of both,
 // else the newest that is no newer.
-void TransformedEnv::LinkKept(const Current& current) {
-  for (size_t to = 0; to < buffers_.size(); ++to) {
-    const Buffer& root = buffers_[to];
+void Planner::LinkKept() {
+  const std::vector<Buffer>& buffers = steps_.buffers;
+  for (size_t to = 0; to < buffers.size(); ++to) {
+    const Buffer& root = buffers[to];
     if (!root.is_kept) continue;
     const std::string key = absl::StrCat("next/", root.key);
     if (root.is_last) {
-      carried_.push_back({current.find(key)->second, to});
+      steps_.carried.push_back({current_.find(key)->second, to});
       continue;
     }
-    size_t from = buffers_.size();
-    for (size_t i = 0; i < buffers_.size(); ++i) {
-      if (buffers_[i].key == key && buffers_[i].stage <= root.stage &&
-          HasLayout(buffers_[i].spec, root.spec.dtype, root.spec.shape)) {
+    size_t from = buffers.size();
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if (buffers[i].key == key && buffers[i].stage <= root.stage &&
+          HasLayout(buffers[i].spec, root.spec.dtype, root.spec.shape)) {
         from = i;
       }
     }
-    if (from < buffers_.size()) carried_.push_back({from, to});
+    if (from < buffers.size()) steps_.carried.push_back({from, to});
   }
 }
 
-}  // namespace rill
+void Planner::Resolve() {
+  for (const std::vector<size_t>& used : steps_.used) {
+    std::vector<BoundLeaf>& leaves = steps_.leaves.emplace_back();
+    for (const size_t at : used) {
+      const Buffer& buffer = steps_.buffers[at];
+      leaves.push_back({.data = buffer.tensor.raw_data(),
+                        .strides = {buffer.width, buffer.width},
+                        .width = buffer.width,
+                        .is_flat = true,
+                        .dtype = buffer.spec.dtype,
+                        .device = Device::Cpu(),
+                        .is_writable = true,
+                        .rows = env_.lanes(),
+                        .shape = buffer.spec.shape});
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status AnnotateTransform(const absl::Status& status, const Env& env,
+                               size_t i, const StepTransform& transform) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "; in transforms[", i,
+                                   "] (", transform.name(), ") of ",
+                                   env.name()));
+}
+
+absl::StatusOr<TransformedSteps> PlanTransformedSteps(
+    absl::string_view caller, const Env& env,
+    absl::Span<const std::unique_ptr<StepTransform>> transforms) {
+  return Planner(caller, env, transforms).Plan();
+}
+
+}  // namespace rill::envs_internal

@@ -61,13 +61,13 @@ absl::Status CheckRows(const TensorDict& state, absl::string_view key,
       ", want ", DTypeName(dtype), shape.ToString()));
 }
 
-}  // namespace
-
-std::string TransformedEnv::KeptKey(const Buffer& buffer) {
+std::string KeptKey(const envs_internal::TransformedSteps::Buffer& buffer) {
   return buffer.is_last
              ? absl::StrCat("root/", buffer.key)
              : absl::StrCat("stages/", buffer.stage, "/", buffer.key);
 }
+
+}  // namespace
 
 absl::StatusOr<TensorDict> TransformedEnv::SaveTransforms() const {
   TensorDict state;
@@ -77,7 +77,7 @@ absl::StatusOr<TensorDict> TransformedEnv::SaveTransforms() const {
         state.Set(TransformKey(i, "name"), JsonString(transforms_[i]->name())));
     RILL_RETURN_IF_ERROR(state.Set(TransformKey(i, "state"), states_[i]));
   }
-  for (const Buffer& buffer : buffers_) {
+  for (const Steps::Buffer& buffer : steps_.buffers) {
     if (!buffer.is_kept) continue;
     RILL_ASSIGN_OR_RETURN(Tensor rows, buffer.tensor.Clone());
     RILL_RETURN_IF_ERROR(state.Set(KeptKey(buffer), std::move(rows)));
@@ -114,7 +114,7 @@ absl::Status TransformedEnv::CheckState(const TensorDict& state) const {
                      ", want as many as this environment has"));
   }
   const Shape lanes = {env_->lanes()};
-  for (const Buffer& buffer : buffers_) {
+  for (const Steps::Buffer& buffer : steps_.buffers) {
     if (!buffer.is_kept) continue;
     RILL_RETURN_IF_ERROR(CheckRows(state, KeptKey(buffer), buffer.spec.dtype,
                                    lanes.Concat(buffer.spec.shape)));
@@ -131,7 +131,7 @@ absl::Status TransformedEnv::AdoptTransforms(const TensorDict& state) {
   for (size_t i = 0; i < transforms_.size(); ++i) {
     states_[i] = FindState(state, TransformKey(i, "state"));
   }
-  for (const Buffer& buffer : buffers_) {
+  for (const Steps::Buffer& buffer : steps_.buffers) {
     if (!buffer.is_kept) continue;
     RILL_RETURN_IF_ERROR(buffer.tensor.CopyFrom(*state.Find(KeptKey(buffer))));
   }

@@ -19,6 +19,7 @@
 #include "rill/envs/env.h"
 #include "rill/envs/env_checker.h"
 #include "rill/envs/evaluator.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/tensordict/bound_rows.h"
@@ -250,14 +251,14 @@ TEST(TransformedEnvTest, Example) {
       auto env,
       TransformedEnv::Create(std::move(cart_pole), std::move(transforms)));
   EXPECT_EQ(env->name(), "CartPole-v1");
-  EXPECT_NE(env->observation_spec().Find("step_count"), nullptr);
-  EXPECT_NE(env->observation_spec().Find("episode_reward"), nullptr);
+  EXPECT_NE(env->spec().observation.Find("step_count"), nullptr);
+  EXPECT_NE(env->spec().observation.Find("episode_reward"), nullptr);
 }
 
 TEST(TransformedEnvTest, RolloutsSeeWhatTheTransformsMake) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, ChooseZero, {.max_steps = 5}));
+                            Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 5, .break_when_any_done = false}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(1));
   EXPECT_THAT(*lane.Find("step_count"),
               TensorElementsAre<int64_t>(0, 1, 2, 3, 0));
@@ -270,7 +271,7 @@ TEST(TransformedEnvTest, ATransformMayEndAnEpisode) {
                             With(MakeCountingEnv({.episode_steps = 100}),
                                  *StepCounter::Create({.max_steps = 2})));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, ChooseZero, {.max_steps = 4}));
+                            Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 4, .break_when_any_done = false}));
   EXPECT_THAT(*batch.Find("next/truncated"),
               TensorElementsAre<bool>(false, true, false, true));
   EXPECT_THAT(*batch.Find("observation"), TensorElementsAre<float>(0, 1, 0, 1));
@@ -282,13 +283,13 @@ TEST(TransformedEnvTest, EvaluatorsSeeWhatTheTransformsMake) {
                      *RewardScaling::Create({.scale = 10})));
   RILL_ASSERT_OK_AND_ASSIGN(
       const EvaluateResult result,
-      EvaluatePolicy(*env, ChooseZero, {.episodes = 4, .seed = 1}));
+      EvaluatePolicy(*env, FunctionPolicy(ChooseZero), {.episodes = 4, .seed = 1}));
   EXPECT_EQ(result.mean_return, 60);
 }
 
 TEST(TransformedEnvTest, AnActionIsChangedOnItsWayToTheEnvironment) {
   RILL_ASSERT_OK_AND_ASSIGN(auto pushed, Pushed());
-  EXPECT_EQ(pushed->action_spec(),
+  EXPECT_EQ(*pushed->spec().action.Find("action"),
             LeafSpec::Bounded(DType::kFloat32, {}, -1, 1));
   RILL_ASSERT_OK_AND_ASSIGN(auto plain, MakeCartPole({.lanes = 3}));
   const auto by_sign = [](const TensorDict&, Tensor* action) {
@@ -307,9 +308,9 @@ TEST(TransformedEnvTest, AnActionIsChangedOnItsWayToTheEnvironment) {
     RILL_ASSERT_OK(env->Seed(7));
   }
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict signs,
-                            Rollout(*pushed, by_sign, {.max_steps = 30}));
+                            Rollout(*pushed, FunctionPolicy(by_sign), {.max_steps = 30, .break_when_any_done = false}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict pushes,
-                            Rollout(*plain, by_push, {.max_steps = 30}));
+                            Rollout(*plain, FunctionPolicy(by_push), {.max_steps = 30, .break_when_any_done = false}));
   EXPECT_THAT(*signs.Find("observation"),
               BitEqualTo(*pushes.Find("observation")));
   EXPECT_THAT(*signs.Find("action"),
@@ -319,7 +320,7 @@ TEST(TransformedEnvTest, AnActionIsChangedOnItsWayToTheEnvironment) {
 TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Paired());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, ChooseZero, {.max_steps = 5}));
+                            Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 5, .break_when_any_done = false}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
   EXPECT_THAT(*lane.Find("observation"),
               TensorElementsAre<double>(-1, 0, 0, 1, 1, 2, -1, 0, 0, 1));
@@ -332,7 +333,7 @@ TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
 void ExpectMovesOfOne(absl::StatusOr<std::unique_ptr<TransformedEnv>> made) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto env, std::move(made));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, ChooseZero, {.max_steps = 5}));
+                            Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 5, .break_when_any_done = false}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
   EXPECT_THAT(*lane.Find("observation"),
               TensorElementsAre<float>(0, 10, 20, 0, 10));
@@ -365,7 +366,7 @@ TEST(TransformedEnvTest, AWrittenRootKeepsItsValuesWhateverLaterOnesMake) {
       With(MakeCountingEnv({.episode_steps = 100}), *RewardSum::Create({}),
            std::make_unique<Tenfold>("episode_reward")));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, ChooseZero, {.max_steps = 3}));
+                            Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 3, .break_when_any_done = false}));
   EXPECT_THAT(*batch.Find("next/episode_reward"),
               TensorElementsAre<float>(10, 30, 60));
   EXPECT_THAT(*batch.Find("episode_reward"),
@@ -381,36 +382,21 @@ TEST(TransformedEnvTest, TransformedEnvironmentsNest) {
                         *RewardSum::Create({})));
   RILL_ASSERT_OK_AND_ASSIGN(auto flat, Counting());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict a,
-                            Rollout(*nested, ChooseZero, {.max_steps = 9}));
+                            Rollout(*nested, FunctionPolicy(ChooseZero), {.max_steps = 9, .break_when_any_done = false}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict b,
-                            Rollout(*flat, ChooseZero, {.max_steps = 9}));
+                            Rollout(*flat, FunctionPolicy(ChooseZero), {.max_steps = 9, .break_when_any_done = false}));
   EXPECT_THAT(a, BitEqualTo(b));
 }
 
 // A step depends on its action and on nothing else that the caller holds.
 TEST(TransformedEnvTest, TheCallersRootIsNotReadBack) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &step));
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 1}));
   step.Find("step_count")->data<int64_t>()[0] = 77;
-  RILL_ASSERT_OK(env->Step(&step));
+  RILL_ASSERT_OK(env->Step());
   EXPECT_THAT(*step.Find("next/step_count"),
               TensorElementsAre<int64_t>(1, 1, 1));
-}
-
-TEST(TransformedEnvTest, OtherLeavesMayBePassedAtEachCall) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict first, MakeStep(*env));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict second, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &first));
-  RILL_ASSERT_OK(env->Step(&first));
-  RILL_ASSERT_OK(env->Step(&second));
-  EXPECT_THAT(*first.Find("next/step_count"),
-              TensorElementsAre<int64_t>(1, 1, 1));
-  EXPECT_THAT(*second.Find("next/step_count"),
-              TensorElementsAre<int64_t>(2, 2, 2));
-  EXPECT_THAT(*second.Find("next/observation"),
-              TensorElementsAre<float>(2, 2, 2));
 }
 
 // --- Errors ------------------------------------------------------------------
@@ -419,10 +405,10 @@ TEST(TransformedEnvTest, AFailedStepLeavesTheStates) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, With(MakeCountingEnv({.lanes = 2}),
                                            std::make_unique<FailsOnce>(-1),
                                            std::make_unique<FailsOnce>(1)));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1, 1}, &step));
-  RILL_ASSERT_OK(env->Step(&step));
-  EXPECT_THAT(env->Step(&step),
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1}));
+  RILL_ASSERT_OK(env->Step());
+  EXPECT_THAT(env->Step(),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("in transforms[1] (FailsOnce)")));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
@@ -430,24 +416,6 @@ TEST(TransformedEnvTest, AFailedStepLeavesTheStates) {
        {"transforms/0/state/steps", "transforms/1/state/steps"}) {
     EXPECT_THAT(state.Flat<int64_t>(key), IsOkAndHolds(ElementsAre(1)));
   }
-}
-
-TEST(TransformedEnvTest, LeavesThatCannotBeFilledInPlaceAreRefused) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &step));
-  TensorDict missing = step;
-  RILL_ASSERT_OK(missing.Delete("next/step_count"));
-  EXPECT_THAT(env->Step(&missing),
-              StatusIs(kInvalid, HasSubstr("next/step_count")));
-  TensorDict strided = step;
-  RILL_ASSERT_OK(
-      strided.Set("next/step_count",
-                  *(*Tensor::Zeros(DType::kInt64, {3, 2, 1})).Select(1, 0)));
-  EXPECT_THAT(env->Step(&strided),
-              StatusIs(kInvalid, AllOf(HasSubstr("next/step_count"),
-                                       HasSubstr("not contiguous"))));
-  RILL_EXPECT_OK(env->Step(&step));
 }
 
 TEST(TransformedEnvTest, RefusesNulls) {
@@ -499,7 +467,7 @@ TEST(TransformedEnvTest, RefusesPlansThatBreakWhatAnEnvPromises) {
 
 TEST(TransformedEnvTest, StatesOfOtherTransformsAreRefusedAndChangeNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
-  RILL_ASSERT_OK(Rollout(*env, ChooseZero, {.max_steps = 2}).status());
+  RILL_ASSERT_OK(Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 2, .break_when_any_done = false}).status());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, env->SaveState());
   for (const char* key : {"env/state", "transforms/1/name", "root/step_count",
                           "root/done", "env/name"}) {

@@ -22,9 +22,12 @@ Tensor ActionsOver(uint8_t fill, const PolicySubject& subject,
   RILL_EXPECT_OK(action);
   std::memset(action->raw_data(), fill, action->size_bytes());
   const std::byte* const data = action->raw_data();
-  RILL_EXPECT_OK(subject.policy->Act(subject.root, context, &*action));
-  EXPECT_EQ(action->raw_data(), data) << "another tensor took its place";
-  return *std::move(action);
+  TensorDict step = subject.root;
+  RILL_EXPECT_OK(step.Set("action", *std::move(action)));
+  RILL_EXPECT_OK(subject.policy->Act(subject.root, context, &step));
+  EXPECT_EQ(step.Find("action")->raw_data(), data)
+      << "another tensor took its place";
+  return *step.Find("action");
 }
 
 TEST_P(PolicyConformanceTest, FillsEveryActionInPlaceWithinItsSpec) {
@@ -60,9 +63,13 @@ TEST_P(PolicyConformanceTest, ActsAgainAsItDidInThisContext) {
 
 TEST_P(PolicyConformanceTest, ActingChangesNoVersion) {
   const PolicySubject subject = GetParam()();
-  const int64_t version = subject.policy->version();
-  ActionsOver(0, subject);
-  EXPECT_EQ(subject.policy->version(), version);
+  TensorDict step = subject.root;
+  RILL_ASSERT_OK(step.Set(
+      "action", *subject.action.Zero(subject.root.batch_shape())));
+  RILL_ASSERT_OK_AND_ASSIGN(const int64_t version,
+                            subject.policy->Act(subject.root, {}, &step));
+  EXPECT_THAT(subject.policy->Act(subject.root, {}, &step),
+              IsOkAndHolds(version));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "gtest/gtest.h"
-#include "rill/collectors/policy.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/tensor_dict.h"
 

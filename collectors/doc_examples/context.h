@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/conformance/policy_conformance.h"
-#include "rill/collectors/policy.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/flow/sink.h"

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "rill/base/status_macros.h"
-#include "rill/collectors/policy.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -17,22 +18,22 @@ namespace rill {
 // parity of (100 times the lane's first observation) + the collector's step.
 class ParityPolicy final : public Policy {
  public:
-  absl::Status Act(const TensorDict& root, const ActContext& context,
-                   Tensor* action) override {
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
+                              TensorDict* step) override {
     last_context_ = context;
     ++calls_;
     if (!next_status_.ok()) return std::exchange(next_status_, {});
     RILL_ASSIGN_OR_RETURN(auto observation, root.Flat<float>("observation"));
-    const int64_t lanes = action->num_elements();
+    const Tensor& action = *step->Find("action");
+    const int64_t lanes = action.num_elements();
     const int64_t width = static_cast<int64_t>(observation.size()) / lanes;
     for (int64_t lane = 0; lane < lanes; ++lane) {
       const auto tenths =
           static_cast<int64_t>(100 * (observation[lane * width] + 10));
-      action->data<int64_t>()[lane] = (tenths + context.step) % 2;
+      action.data<int64_t>()[lane] = (tenths + context.step) % 2;
     }
-    return absl::OkStatus();
+    return version_;
   }
-  int64_t version() const override { return version_; }
 
   void set_version(int64_t version) { version_ = version; }
   void FailOnce(absl::Status status) { next_status_ = std::move(status); }

@@ -8,6 +8,7 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_checker.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
@@ -15,17 +16,32 @@
 namespace rill {
 namespace {
 
+// Random actions of one leaf or many.
+class RandomActions final : public Policy {
+ public:
+  explicit RandomActions(const Env& env) : env_(env) {}
+  absl::StatusOr<int64_t> Act(const TensorDict& /*root*/,
+                              const ActContext& context,
+                              TensorDict* step) override {
+    for (const TensorDictSpec::Leaf& leaf : env_.spec().action.leaves()) {
+      RILL_ASSIGN_OR_RETURN(
+          const Tensor random,
+          leaf.spec.Random({env_.lanes()}, Rng(7),
+                           static_cast<uint64_t>(context.step)));
+      RILL_RETURN_IF_ERROR(step->Find(leaf.key)->CopyFrom(random));
+    }
+    return 0;
+  }
+
+ private:
+  const Env& env_;
+};
+
 absl::StatusOr<TensorDict> RandomRollout(Env& env, int64_t steps) {
   RILL_RETURN_IF_ERROR(env.Seed(7));
-  uint64_t step = 0;
-  return Rollout(env,
-                 [&](const TensorDict&, Tensor* action) -> absl::Status {
-                   RILL_ASSIGN_OR_RETURN(
-                       Tensor random,
-                       env.action_spec().Random({env.lanes()}, Rng(7), step++));
-                   return action->CopyFrom(random);
-                 },
-                 {.max_steps = steps});
+  RandomActions policy(env);
+  return Rollout(env, policy,
+                 {.max_steps = steps, .break_when_any_done = false});
 }
 
 TEST_P(EnvConformanceTest, KeepsThePromisesOfEnv) {
@@ -38,12 +54,10 @@ TEST_P(EnvConformanceTest, KeepsThePromisesOfEnv) {
 
 TEST_P(EnvConformanceTest, FreshEnvRefusesStepsBeforeReset) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam()());
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      Tensor action, env->action_spec().Random({env->lanes()}, Rng(7), 0));
-  RILL_ASSERT_OK(step.Set("action", action));
-  EXPECT_THAT(env->Step(&step),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  RandomActions policy(*env);
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(policy.Act({}, {}, &step).status());
+  EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 TEST_P(EnvConformanceTest, TwoEnvsOfOneSeedAreEqual) {
@@ -76,7 +90,7 @@ TEST_P(EnvConformanceTest, RolloutKeepsTheFinalObservationInNext) {
   for (int64_t lane = 0; lane < env->lanes(); ++lane) {
     for (int64_t t = 0; t + 1 < 200; ++t) {
       if (done[lane * 200 + t]) continue;
-      for (const auto& leaf : env->observation_spec().leaves()) {
+      for (const auto& leaf : env->spec().observation.leaves()) {
         RILL_ASSERT_OK_AND_ASSIGN(Tensor after, next.Get(leaf.key));
         RILL_ASSERT_OK_AND_ASSIGN(after, after.Index(lane));
         RILL_ASSERT_OK_AND_ASSIGN(after, after.Index(t));

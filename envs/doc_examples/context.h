@@ -14,7 +14,9 @@
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/env.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/evaluator.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/transformed_env.h"
 #include "rill/tensordict/tensor.h"
@@ -25,8 +27,8 @@
 // What the examples of this package take for granted.
 namespace rill::doc_examples {
 
-extern Env& env;
-absl::Status act(const TensorDict& root, Tensor* action);
+extern std::unique_ptr<Env>& env;
+extern Policy& policy;
 
 struct MineOptions {
   int64_t lanes = 1;

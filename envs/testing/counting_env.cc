@@ -6,7 +6,9 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
 
 namespace rill {
@@ -18,73 +20,78 @@ class CountingEnv final : public Env {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       const CountingEnvOptions& options) {
-    auto env = absl::WrapUnique(new CountingEnv(options));
-    RILL_RETURN_IF_ERROR(env->observation_spec_.Set(
+    EnvSpec spec = {.name = "Counting", .lanes = options.lanes};
+    RILL_RETURN_IF_ERROR(spec.observation.Set(
         "observation", LeafSpec::Unbounded(DType::kFloat32, {1})));
     RILL_RETURN_IF_ERROR(
-        env->state_spec_.Set("steps", LeafSpec::Unbounded(DType::kInt64, {1})));
-    RILL_RETURN_IF_ERROR(
-        env->state_spec_.Set("running", LeafSpec::Binary({1})));
+        spec.action.Set("action", LeafSpec::Categorical(kActions)));
+    RILL_ASSIGN_OR_RETURN(TensorDict step, MakeStep(spec));
+    auto env = absl::WrapUnique(
+        new CountingEnv(std::move(spec), std::move(step), options));
+    RILL_RETURN_IF_ERROR(env->Bind());
     return env;
   }
 
-  absl::string_view name() const override { return "Counting"; }
-  int64_t lanes() const override { return options_.lanes; }
-  const TensorDictSpec& observation_spec() const override {
-    return observation_spec_;
-  }
-  const LeafSpec& action_spec() const override { return action_spec_; }
   absl::Status Seed(uint64_t) override { return absl::OkStatus(); }
-  absl::Status Reset(absl::Span<const uint8_t> mask, TensorDict* root) override;
-  absl::Status Step(TensorDict* step) override;
+  absl::Status Reset(const ResetMask& mask) override;
+  absl::Status BeginStep() override;
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
  private:
-  explicit CountingEnv(const CountingEnvOptions& options)
-      : options_(options),
-        action_spec_(LeafSpec::Categorical(kActions)),
+  CountingEnv(EnvSpec spec, TensorDict step, const CountingEnvOptions& options)
+      : Env(std::move(spec), std::move(step)),
+        options_(options),
         steps_(options.lanes),
         running_(options.lanes) {}
 
   int64_t EpisodeSteps(int64_t lane) const {
     return options_.episode_steps + lane * options_.stagger_steps;
   }
-  absl::Status CheckStep(absl::Span<const int64_t> actions) const;
+  absl::Status Bind();
+  absl::Status CheckStep() const;
 
-  CountingEnvOptions options_;
-  TensorDictSpec observation_spec_;
+  const CountingEnvOptions options_;
   TensorDictSpec state_spec_;
-  LeafSpec action_spec_;
   std::vector<int64_t> steps_;
   std::vector<uint8_t> running_;
+  absl::Span<const int64_t> actions_;
+  absl::Span<float> observation_, next_observation_, reward_;
+  LaneFlags flags_, next_flags_;
 };
 
-absl::Status CountingEnv::Reset(absl::Span<const uint8_t> mask,
-                                TensorDict* root) {
-  constexpr absl::string_view kCaller = "CountingEnv::Reset";
-  RILL_RETURN_IF_ERROR(CheckLaneMask(kCaller, mask, lanes()));
-  RILL_ASSIGN_OR_RETURN(
-      absl::Span<float> observation,
-      LaneRows<float>(kCaller, *root, "observation", {lanes(), 1}));
-  RILL_ASSIGN_OR_RETURN(LaneFlags flags,
-                        FindLaneFlags(kCaller, *root, lanes()));
+absl::Status CountingEnv::Bind() {
+  RILL_RETURN_IF_ERROR(
+      state_spec_.Set("steps", LeafSpec::Unbounded(DType::kInt64, {1})));
+  RILL_RETURN_IF_ERROR(state_spec_.Set("running", LeafSpec::Binary({1})));
+  RILL_ASSIGN_OR_RETURN(actions_, step().Flat<int64_t>("action"));
+  RILL_ASSIGN_OR_RETURN(observation_, step().Flat<float>("observation"));
+  RILL_ASSIGN_OR_RETURN(next_observation_,
+                        step().Flat<float>("next/observation"));
+  RILL_ASSIGN_OR_RETURN(reward_, step().Flat<float>("next/reward"));
+  RILL_ASSIGN_OR_RETURN(flags_, FindLaneFlags(step()));
+  RILL_ASSIGN_OR_RETURN(next_flags_, FindLaneFlags(step(), "next/"));
+  return absl::OkStatus();
+}
+
+absl::Status CountingEnv::Reset(const ResetMask& mask) {
+  RILL_RETURN_IF_ERROR(CheckMask("CountingEnv::Reset", spec(), mask));
   for (int64_t lane = 0; lane < lanes(); ++lane) {
-    if (mask[lane] == 0) continue;
+    if (mask.lanes[lane] == 0) continue;
     steps_[lane] = 0;
     running_[lane] = 1;
-    observation[lane] = 0;
-    flags.Set(lane, /*is_terminated=*/false, /*is_truncated=*/false);
+    observation_[lane] = 0;
+    flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/false);
   }
   return absl::OkStatus();
 }
 
-absl::Status CountingEnv::CheckStep(absl::Span<const int64_t> actions) const {
+absl::Status CountingEnv::CheckStep() const {
   for (int64_t lane = 0; lane < lanes(); ++lane) {
-    if (actions[lane] < 0 || actions[lane] >= kActions) {
+    if (actions_[lane] < 0 || actions_[lane] >= kActions) {
       return absl::InvalidArgumentError(
           absl::StrCat("CountingEnv::Step: action of lane ", lane, ": got ",
-                       actions[lane], ", want [0, ", kActions - 1, "]"));
+                       actions_[lane], ", want [0, ", kActions - 1, "]"));
     }
   }
   for (int64_t lane = 0; lane < lanes(); ++lane) {
@@ -96,27 +103,14 @@ absl::Status CountingEnv::CheckStep(absl::Span<const int64_t> actions) const {
   return absl::OkStatus();
 }
 
-absl::Status CountingEnv::Step(TensorDict* step) {
-  constexpr absl::string_view kCaller = "CountingEnv::Step";
-  RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> actions,
-                        LaneRows<int64_t>(kCaller, *step, "action", {lanes()}));
-  RILL_ASSIGN_OR_RETURN(const TensorDict* next, FindNext(kCaller, *step));
-  const Shape column = {lanes(), 1};
-  RILL_ASSIGN_OR_RETURN(
-      absl::Span<float> observation,
-      LaneRows<float>(kCaller, *next, "observation", column, "next/"));
-  RILL_ASSIGN_OR_RETURN(
-      absl::Span<float> reward,
-      LaneRows<float>(kCaller, *next, "reward", column, "next/"));
-  RILL_ASSIGN_OR_RETURN(LaneFlags flags,
-                        FindLaneFlags(kCaller, *next, lanes(), "next/"));
-  RILL_RETURN_IF_ERROR(CheckStep(actions));
+absl::Status CountingEnv::BeginStep() {
+  RILL_RETURN_IF_ERROR(CheckStep());
   for (int64_t lane = 0; lane < lanes(); ++lane) {
     ++steps_[lane];
     const bool is_end = steps_[lane] >= EpisodeSteps(lane);
-    observation[lane] = reward[lane] = static_cast<float>(steps_[lane]);
-    flags.Set(lane, is_end && !options_.ends_truncated,
-              is_end && options_.ends_truncated);
+    next_observation_[lane] = reward_[lane] = static_cast<float>(steps_[lane]);
+    next_flags_.Set(lane, is_end && !options_.ends_truncated,
+                    is_end && options_.ends_truncated);
     running_[lane] = !is_end;
   }
   return absl::OkStatus();
@@ -143,12 +137,8 @@ absl::Status CountingEnv::LoadState(const TensorDict& state) {
     return absl::UnimplementedError(absl::StrCat(kCaller, ": can_save is off"));
   }
   RILL_RETURN_IF_ERROR(state_spec_.CheckLayout(kCaller, state));
-  RILL_ASSIGN_OR_RETURN(
-      absl::Span<const int64_t> steps,
-      LaneRows<int64_t>(kCaller, state, "steps", {lanes(), 1}));
-  RILL_ASSIGN_OR_RETURN(
-      absl::Span<const bool> running,
-      LaneRows<bool>(kCaller, state, "running", {lanes(), 1}));
+  RILL_ASSIGN_OR_RETURN(const auto steps, state.Flat<int64_t>("steps"));
+  RILL_ASSIGN_OR_RETURN(const auto running, state.Flat<bool>("running"));
   steps_.assign(steps.begin(), steps.end());
   running_.assign(running.begin(), running.end());
   return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/envs/conformance/env_conformance.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
@@ -22,7 +23,7 @@ TEST(CountingEnvTest, CountsItsSteps) {
       auto env,
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 1}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, Stay, {.max_steps = 4}));
+                            Rollout(*env, FunctionPolicy(Stay), {.max_steps = 4, .break_when_any_done = false}));
   EXPECT_THAT(batch.Flat<float>("observation"),
               IsOkAndHolds(ElementsAre(0, 1, 0, 1, 0, 1, 2, 0)));
   EXPECT_THAT(batch.Flat<float>("next/reward"),
@@ -35,7 +36,7 @@ TEST(CountingEnvTest, EndsTruncatedWhenAsked) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, MakeCountingEnv({.episode_steps = 2, .ends_truncated = true}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, Stay, {.max_steps = 2}));
+                            Rollout(*env, FunctionPolicy(Stay), {.max_steps = 2, .break_when_any_done = false}));
   EXPECT_THAT(batch.Flat<bool>("next/terminated"),
               IsOkAndHolds(ElementsAre(false, false)));
   EXPECT_THAT(batch.Flat<bool>("next/truncated"),

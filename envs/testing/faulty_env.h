@@ -8,37 +8,34 @@
 
 #include "absl/status/status.h"
 #include "rill/envs/env.h"
+#include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
-// Another environment whose Step or Reset fails once, at a call that the test
-// names. Whoever calls on meets the environment as it was before that call.
+// Another environment whose BeginStep or Reset fails once, at a call that the
+// test names. Whoever calls on meets the environment as it was before it.
 class FaultyEnv final : public Env {
  public:
   struct Options {
-    int64_t fail_step = -1;   // The call of Step, from 0; -1: none.
+    int64_t fail_step = -1;   // The call of BeginStep, from 0; -1: none.
     int64_t fail_reset = -1;  // The call of Reset, from 0; -1: none.
     absl::Status status = absl::UnavailableError("simulator is gone");
   };
   FaultyEnv(std::unique_ptr<Env> env, Options options)
-      : env_(std::move(env)), options_(std::move(options)) {}
+      : Env(env->spec(), env->step()),
+        env_(std::move(env)),
+        options_(std::move(options)) {}
 
-  absl::string_view name() const override { return env_->name(); }
-  int64_t lanes() const override { return env_->lanes(); }
-  const TensorDictSpec& observation_spec() const override {
-    return env_->observation_spec();
-  }
-  const LeafSpec& action_spec() const override { return env_->action_spec(); }
   absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(absl::Span<const uint8_t> mask,
-                     TensorDict* root) override {
+  absl::Status Reset(const ResetMask& mask) override {
     if (resets_++ == options_.fail_reset) return options_.status;
-    return env_->Reset(mask, root);
+    return env_->Reset(mask);
   }
-  absl::Status Step(TensorDict* step) override {
+  absl::Status BeginStep() override {
     if (steps_++ == options_.fail_step) return options_.status;
-    return env_->Step(step);
+    return env_->BeginStep();
   }
+  absl::Status EndStep() override { return env_->EndStep(); }
   absl::StatusOr<TensorDict> SaveState() const override {
     return env_->SaveState();
   }
@@ -47,8 +44,8 @@ class FaultyEnv final : public Env {
   }
 
  private:
-  std::unique_ptr<Env> env_;
-  Options options_;
+  const std::unique_ptr<Env> env_;
+  const Options options_;
   int64_t steps_ = 0;
   int64_t resets_ = 0;
 };

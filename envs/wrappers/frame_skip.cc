@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/envs/step_spec.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/wrappers/lane_leaves.h"
 #include "rill/envs/wrappers/wrapper_state.h"
 #include "rill/tensordict/tensor.h"
@@ -21,110 +21,95 @@ namespace {
 using envs_internal::CopyLane;
 using envs_internal::LaneLeaves;
 
-constexpr absl::string_view kStep = "FrameSkip::Step";
+constexpr absl::string_view kStep = "FrameSkip::BeginStep";
 constexpr absl::string_view kLoad = "FrameSkip::LoadState";
 
 class FrameSkip final : public Env {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       std::unique_ptr<Env> env, const FrameSkipOptions& options) {
-    auto result = std::make_unique<FrameSkip>(std::move(env), options);
-    RILL_RETURN_IF_ERROR(result->Prepare());
-    return result;
+    RILL_ASSIGN_OR_RETURN(TensorDict step, MakeStep(env->spec()));
+    RILL_ASSIGN_OR_RETURN(
+        LaneLeaves inner, LaneLeaves::Of("FrameSkip", env->spec(), env->step()));
+    RILL_ASSIGN_OR_RETURN(LaneLeaves outer,
+                          LaneLeaves::Of("FrameSkip", env->spec(), step));
+    return std::make_unique<FrameSkip>(std::move(env), std::move(step),
+                                       std::move(inner), std::move(outer),
+                                       options);
   }
-  FrameSkip(std::unique_ptr<Env> env, const FrameSkipOptions& options)
-      : env_(std::move(env)),
+  FrameSkip(std::unique_ptr<Env> env, TensorDict step, LaneLeaves inner,
+            LaneLeaves outer, const FrameSkipOptions& options)
+      : Env(env->spec(), std::move(step)),
+        env_(std::move(env)),
         options_(options),
-        done_(static_cast<size_t>(env_->lanes()), 0) {}
+        inner_(std::move(inner)),
+        outer_(std::move(outer)),
+        done_(static_cast<size_t>(lanes()), 0),
+        taken_(done_.size()),
+        resets_(done_.size()) {}
 
-  absl::string_view name() const override { return env_->name(); }
-  int64_t lanes() const override { return env_->lanes(); }
-  const TensorDictSpec& observation_spec() const override {
-    return env_->observation_spec();
-  }
-  const LeafSpec& action_spec() const override { return env_->action_spec(); }
   absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(absl::Span<const uint8_t> mask, TensorDict* root) override;
-  absl::Status Step(TensorDict* step) override;
+  absl::Status Reset(const ResetMask& mask) override;
+  absl::Status BeginStep() override;
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
  private:
-  absl::Status Prepare();
-  absl::Status CheckDone(const TensorDict& step) const;
+  absl::Status CheckDone() const;
+  void AddRewards(int64_t lane);
   void TakeLane(int64_t lane);
 
   const std::unique_ptr<Env> env_;
   const FrameSkipOptions options_;
-  std::vector<uint8_t> done_;  // Lanes that wait for a reset of the caller.
-
-  TensorDict step_;    // Of the environment.
-  LaneLeaves inner_;   // Its leaves.
-  LaneLeaves outer_;   // The caller's.
-  size_t reward_ = 0;  // Places in both.
-  size_t is_done_ = 0;
-  std::vector<float> sums_;     // Of rewards.
+  const LaneLeaves inner_;  // Of the environment.
+  const LaneLeaves outer_;
+  std::vector<uint8_t> done_;   // Lanes that wait for a reset of the caller.
   std::vector<uint8_t> taken_;  // Lanes whose step is over.
   std::vector<uint8_t> resets_;
 };
 
-absl::Status FrameSkip::Prepare() {
-  RILL_ASSIGN_OR_RETURN(step_, MakeStep(*env_));
-  RILL_ASSIGN_OR_RETURN(inner_, LaneLeaves::OfStep("FrameSkip", *env_));
-  RILL_ASSIGN_OR_RETURN(outer_, LaneLeaves::OfStep(std::string(kStep), *env_));
-  RILL_RETURN_IF_ERROR(inner_.Bind(step_));
-  reward_ = inner_.Find("next/reward");
-  is_done_ = inner_.Find("next/done");
-  sums_.resize(done_.size());
-  taken_.resize(done_.size());
-  resets_.resize(done_.size());
-  return absl::OkStatus();
-}
-
-absl::Status FrameSkip::Reset(absl::Span<const uint8_t> mask,
-                              TensorDict* root) {
-  RILL_RETURN_IF_ERROR(env_->Reset(mask, root));
+absl::Status FrameSkip::Reset(const ResetMask& mask) {
+  RILL_RETURN_IF_ERROR(env_->Reset(mask));
   for (size_t lane = 0; lane < done_.size(); ++lane) {
-    if (mask[lane] != 0) done_[lane] = 0;
+    if (mask.lanes[lane] == 0) continue;
+    done_[lane] = 0;
+    CopyLane(inner_.root, outer_.root, static_cast<int64_t>(lane));
   }
   return absl::OkStatus();
 }
 
 // Lanes that are done here may go on below. A wrong action has precedence.
-absl::Status FrameSkip::CheckDone(const TensorDict& step) const {
+absl::Status FrameSkip::CheckDone() const {
   const auto done = std::find(done_.begin(), done_.end(), 1);
   if (done == done_.end()) return absl::OkStatus();
-  const Tensor& action = *step.Find("action");
-  for (int64_t lane = 0; lane < lanes(); ++lane) {
-    RILL_ASSIGN_OR_RETURN(const Tensor row, action.Index(lane));
-    RILL_RETURN_IF_ERROR(action_spec().CheckValues("action", {}, row))
-        << kStep << ": lane " << lane;
-  }
+  RILL_RETURN_IF_ERROR(CheckActions(kStep, spec(), step()));
   return absl::FailedPreconditionError(
       absl::StrCat(kStep, ": lane ", done - done_.begin(), " of ", name(),
                    " is done; reset it first"));
 }
 
-absl::Status FrameSkip::Step(TensorDict* step) {
-  RILL_RETURN_IF_ERROR(outer_.Bind(*step));
-  RILL_RETURN_IF_ERROR(CheckDone(*step));
+absl::Status FrameSkip::BeginStep() {
+  RILL_RETURN_IF_ERROR(CheckDone());
   for (int64_t lane = 0; lane < lanes(); ++lane) {
-    CopyLane(outer_[0], inner_[0], lane);
+    CopyLane(outer_.actions, inner_.actions, lane);
   }
-  std::fill(sums_.begin(), sums_.end(), 0.0f);
+  const absl::Span<const bool> done = inner_.done.As<bool>();
   std::fill(taken_.begin(), taken_.end(), 0);
   // The first step refuses what is wrong before a lane has moved.
   for (int64_t i = 0; i < options_.frame_skip; ++i) {
     if (i > 0) {
-      RILL_RETURN_IF_ERROR(env_->Reset(resets_, &step_)) << "in " << kStep;
+      RILL_RETURN_IF_ERROR(env_->Reset(resets_)) << "in " << kStep;
     }
-    RILL_RETURN_IF_ERROR(env_->Step(&step_));
-    const absl::Span<const float> reward = inner_[reward_].As<float>();
-    const absl::Span<const bool> done = inner_[is_done_].As<bool>();
+    RILL_RETURN_IF_ERROR(env_->Step());
+    if (i == 0) {
+      for (const BoundLeaf& reward : outer_.rewards) {
+        std::memset(reward.data, 0, reward.rows * reward.width);
+      }
+    }
     for (size_t lane = 0; lane < done_.size(); ++lane) {
       resets_[lane] = done[lane];
       if (taken_[lane] != 0) continue;
-      sums_[lane] += reward[lane];
+      AddRewards(static_cast<int64_t>(lane));
       if (!done[lane] && i + 1 < options_.frame_skip) continue;
       TakeLane(static_cast<int64_t>(lane));
     }
@@ -132,14 +117,20 @@ absl::Status FrameSkip::Step(TensorDict* step) {
   return absl::OkStatus();
 }
 
+void FrameSkip::AddRewards(int64_t lane) {
+  for (size_t i = 0; i < inner_.rewards.size(); ++i) {
+    const absl::Span<const float> from = inner_.rewards[i].As<float>();
+    const absl::Span<float> to = outer_.rewards[i].As<float>();
+    const size_t width = from.size() / done_.size();
+    for (size_t k = lane * width; k < (lane + 1) * width; ++k) to[k] += from[k];
+  }
+}
+
 // The lane's step is over.
 void FrameSkip::TakeLane(int64_t lane) {
-  for (size_t i = 1; i < inner_.size(); ++i) {
-    CopyLane(inner_[i], outer_[i], lane);
-  }
+  CopyLane(inner_.next, outer_.next, lane);
   const auto at = static_cast<size_t>(lane);
-  outer_[reward_].As<float>()[at] = sums_[at];
-  done_[at] = inner_[is_done_].As<bool>()[at];
+  done_[at] = inner_.done.As<bool>()[at];
   taken_[at] = 1;
 }
 
@@ -182,6 +173,11 @@ absl::StatusOr<std::unique_ptr<Env>> MakeFrameSkip(
   if (options.frame_skip < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "MakeFrameSkip: frame_skip: got ", options.frame_skip, ", want > 0"));
+  }
+  if (!env->spec().own_episodes.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MakeFrameSkip: env: got ", env->name(),
+        " whose groups have episodes of their own, want one of whole lanes"));
   }
   return FrameSkip::Create(std::move(env), options);
 }

@@ -15,6 +15,7 @@
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/env.h"
+#include "rill/envs/step_mdp.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/tensordict/leaf_spec.h"
@@ -52,15 +53,15 @@ TEST(FrameSkipTest, SumsRewardsAndStopsWhereALaneIsDone) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       SkipCounting({.lanes = 3, .episode_steps = 3, .stagger_steps = 1}, 2));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &step));
-  RILL_ASSERT_OK(env->Step(&step));
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 1}));
+  RILL_ASSERT_OK(env->Step());
   EXPECT_THAT(step.Flat<float>("next/reward"),
               IsOkAndHolds(ElementsAre(3, 3, 3)));
   EXPECT_THAT(step.Flat<bool>("next/done"),
               IsOkAndHolds(ElementsAre(false, false, false)));
   RILL_ASSERT_OK(StepMdp(&step));
-  RILL_ASSERT_OK(env->Step(&step));
+  RILL_ASSERT_OK(env->Step());
   EXPECT_THAT(step.Flat<float>("next/observation"),
               IsOkAndHolds(ElementsAre(3, 4, 4)));
   EXPECT_THAT(step.Flat<float>("next/reward"),
@@ -68,11 +69,11 @@ TEST(FrameSkipTest, SumsRewardsAndStopsWhereALaneIsDone) {
   EXPECT_THAT(step.Flat<bool>("next/done"),
               IsOkAndHolds(ElementsAre(true, true, false)));
 
-  EXPECT_THAT(env->Step(&step), StatusIs(absl::StatusCode::kFailedPrecondition,
+  EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                          HasSubstr("lane 0")));
   RILL_ASSERT_OK(StepMdp(&step));
-  RILL_ASSERT_OK(env->Reset({1, 1, 0}, &step));
-  RILL_ASSERT_OK(env->Step(&step));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 0}));
+  RILL_ASSERT_OK(env->Step());
   EXPECT_THAT(step.Flat<float>("next/observation"),
               IsOkAndHolds(ElementsAre(2, 2, 5)));
 }
@@ -82,10 +83,10 @@ TEST(FrameSkipTest, ALanesFirstEpisodeIsThatOfTheEnvironment) {
   constexpr int64_t kSkip = 3;
   RILL_ASSERT_OK_AND_ASSIGN(auto skipping, SkipCartPole(4, kSkip));
   RILL_ASSERT_OK_AND_ASSIGN(auto plain, MakeCartPole({.lanes = 1}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict fast, MakeStep(*skipping));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict slow, MakeStep(*plain));
-  RILL_ASSERT_OK(skipping->Reset({1, 1, 1, 1}, &fast));
-  RILL_ASSERT_OK(plain->Reset({1}, &slow));
+  TensorDict fast = skipping->step();
+  const TensorDict& slow = plain->step();
+  RILL_ASSERT_OK(skipping->Reset(std::vector<uint8_t>(4, 1)));
+  RILL_ASSERT_OK(plain->Reset(std::vector<uint8_t>{1}));
   bool is_done = false;
   for (uint64_t t = 0; !is_done; ++t) {
     const int64_t push = Rng(1).UniformInt(t, 0, 2);
@@ -95,11 +96,11 @@ TEST(FrameSkipTest, ALanesFirstEpisodeIsThatOfTheEnvironment) {
     slow.Find("action")->data<int64_t>()[0] = push;
     float sum = 0;
     for (int64_t i = 0; i < kSkip && !is_done; ++i) {
-      RILL_ASSERT_OK(plain->Step(&slow));
+      RILL_ASSERT_OK(plain->Step());
       sum += slow.Find("next/reward")->data<float>()[0];
       is_done = slow.Find("next/done")->data<bool>()[0];
     }
-    RILL_ASSERT_OK(skipping->Step(&fast));
+    RILL_ASSERT_OK(skipping->Step());
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, fast.Index(0));
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, slow.Index(0));
     EXPECT_EQ(lane.Find("next/reward")->data<float>()[0], sum);
@@ -111,10 +112,7 @@ TEST(FrameSkipTest, ALanesFirstEpisodeIsThatOfTheEnvironment) {
     RILL_ASSERT_OK(StepMdp(&fast));
     // The other lanes end on their own.
     RILL_ASSERT_OK_AND_ASSIGN(const auto done, fast.Flat<bool>("done"));
-    RILL_ASSERT_OK(skipping->Reset(
-        {0, static_cast<uint8_t>(done[1]), static_cast<uint8_t>(done[2]),
-         static_cast<uint8_t>(done[3])},
-        &fast));
+    RILL_ASSERT_OK(skipping->Reset(std::vector<uint8_t>{0, done[1], done[2], done[3]}));
   }
 }
 
@@ -130,13 +128,13 @@ TEST(FrameSkipTest, ALaneThatIsDoneIsSoAfterALoad) {
   const CountingEnvOptions counting = {.lanes = 2, .episode_steps = 1};
   RILL_ASSERT_OK_AND_ASSIGN(auto env, SkipCounting(counting, 2));
   RILL_ASSERT_OK_AND_ASSIGN(auto later, SkipCounting(counting, 2));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1, 1}, &step));
-  RILL_ASSERT_OK(env->Step(&step));
-  RILL_ASSERT_OK(env->Reset({1, 0}, &step));
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1}));
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 0}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
   RILL_ASSERT_OK(later->LoadState(state));
-  EXPECT_THAT(later->Step(&step),
+  EXPECT_THAT(later->Step(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("FrameSkip"), HasSubstr("lane 1"))));
 }

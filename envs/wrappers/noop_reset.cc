@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
-#include "rill/envs/lane_rows.h"
-#include "rill/envs/step_spec.h"
+#include "rill/envs/env_spec.h"
 #include "rill/envs/wrappers/lane_leaves.h"
 #include "rill/envs/wrappers/wrapper_state.h"
 
@@ -40,22 +40,21 @@ class NoopReset final : public Env {
     RILL_RETURN_IF_ERROR(result->Prepare());
     return result;
   }
+  // The leaves of the step are the environment's.
   NoopReset(std::unique_ptr<Env> env, const NoopResetOptions& options)
-      : env_(std::move(env)),
+      : Env(env->spec(), env->step()),
+        env_(std::move(env)),
         options_(options),
+        action_spec_(*spec().action.Find("action")),
         seed_(options.seed),
-        resets_(static_cast<size_t>(env_->lanes()), 0),
-        actions_(resets_.size(), 0) {}
+        resets_(static_cast<size_t>(lanes()), 0),
+        actions_(resets_.size(), 0),
+        runs_(resets_.size()) {}
 
-  absl::string_view name() const override { return env_->name(); }
-  int64_t lanes() const override { return env_->lanes(); }
-  const TensorDictSpec& observation_spec() const override {
-    return env_->observation_spec();
-  }
-  const LeafSpec& action_spec() const override { return env_->action_spec(); }
   absl::Status Seed(uint64_t seed) override;
-  absl::Status Reset(absl::Span<const uint8_t> mask, TensorDict* root) override;
-  absl::Status Step(TensorDict* step) override { return env_->Step(step); }
+  absl::Status Reset(const ResetMask& mask) override;
+  absl::Status BeginStep() override { return env_->BeginStep(); }
+  absl::Status EndStep() override { return env_->EndStep(); }
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
@@ -70,45 +69,36 @@ class NoopReset final : public Env {
 
   absl::Status Prepare();
   int64_t DrawNumber(size_t lane);
+  absl::Status RunAll(absl::Span<const uint8_t> others,
+                      const LaneLeaves& result);
   absl::Status ChooseActions();
-  absl::Status StepRuns(TensorDict* merged);
+  absl::Status StepRuns(const LaneLeaves& result, TensorDict* merged);
   absl::Status EndTrial(size_t lane);
   bool has_lanes() const { return lanes() > 1; }
 
   const std::unique_ptr<Env> env_;
   const NoopResetOptions options_;
+  const LeafSpec action_spec_;
   uint64_t seed_ = 0;
   std::vector<int64_t> resets_;   // Of each lane since Seed.
   std::vector<int64_t> actions_;  // That were drawn for it.
 
-  TensorDict step_;  // Of the environment.
-  LaneLeaves inner_root_;
-  LaneLeaves inner_step_;
-  LaneLeaves outer_root_;
-  size_t is_done_ = 0;  // Its place in inner_step_.
-  Tensor action_;       // [1]: a random one.
-  Tensor idle_;         // [1]: of lanes whose steps do not count.
+  LaneLeaves leaves_;
+  Tensor action_;  // [1]: a random one.
+  Tensor idle_;    // [1]: of lanes whose steps do not count.
   std::vector<Run> runs_;
 };
 
 absl::Status NoopReset::Prepare() {
-  RILL_ASSIGN_OR_RETURN(step_, MakeStep(*env_));
-  RILL_ASSIGN_OR_RETURN(inner_root_, LaneLeaves::OfRoot("NoopReset", *env_));
-  RILL_ASSIGN_OR_RETURN(inner_step_, LaneLeaves::OfStep("NoopReset", *env_));
-  RILL_ASSIGN_OR_RETURN(outer_root_,
-                        LaneLeaves::OfRoot(std::string(kReset), *env_));
-  RILL_RETURN_IF_ERROR(inner_root_.Bind(step_));
-  RILL_RETURN_IF_ERROR(inner_step_.Bind(step_));
-  is_done_ = inner_step_.Find("next/done");
-  runs_.resize(resets_.size());
+  RILL_ASSIGN_OR_RETURN(leaves_, LaneLeaves::Of("NoopReset", spec(), step()));
   if (options_.noop_action.has_value()) {
     RILL_RETURN_IF_ERROR(
-        action_spec().CheckValues("action", {}, *options_.noop_action))
+        action_spec_.CheckValues("action", {}, *options_.noop_action))
         << kMake << ": noop_action";
     RILL_ASSIGN_OR_RETURN(idle_, options_.noop_action->To(Device::Cpu()));
     RILL_ASSIGN_OR_RETURN(idle_, idle_.Contiguous());
   } else {
-    RILL_ASSIGN_OR_RETURN(idle_, action_spec().Random({1}, Rng(0), 0));
+    RILL_ASSIGN_OR_RETURN(idle_, action_spec_.Random({1}, Rng(0), 0));
   }
   if (!has_lanes()) return absl::OkStatus();
   const absl::StatusOr<TensorDict> state = env_->SaveState();
@@ -135,41 +125,49 @@ int64_t NoopReset::DrawNumber(size_t lane) {
       .UniformInt(reset, static_cast<uint32_t>(lane), options_.noops + 1);
 }
 
-absl::Status NoopReset::Reset(absl::Span<const uint8_t> mask,
-                              TensorDict* root) {
-  RILL_RETURN_IF_ERROR(CheckLaneMask(kReset, mask, lanes()));
-  RILL_RETURN_IF_ERROR(outer_root_.Bind(*root));
-  RILL_RETURN_IF_ERROR(env_->Reset(mask, &step_));
-  std::vector<uint8_t> others(mask.size(), 0);
+absl::Status NoopReset::Reset(const ResetMask& mask) {
+  RILL_RETURN_IF_ERROR(env_->Reset(mask));
+  std::vector<uint8_t> others(mask.lanes.size(), 0);
   bool is_on_its_way = false;
-  for (size_t lane = 0; lane < mask.size(); ++lane) {
-    others[lane] = mask[lane] == 0;
+  for (size_t lane = 0; lane < others.size(); ++lane) {
+    others[lane] = mask.lanes[lane] == 0;
     runs_[lane] = {};
-    if (mask[lane] == 0) continue;
-    for (size_t i = 0; i < outer_root_.size(); ++i) {
-      CopyLane(inner_root_[i], outer_root_[i], static_cast<int64_t>(lane));
-    }
+    if (mask.lanes[lane] == 0) continue;
     runs_[lane].wanted = DrawNumber(lane);
     is_on_its_way |= runs_[lane].is_active();
   }
   if (!is_on_its_way) return absl::OkStatus();
+  // The environment steps in the leaves that the caller sees.
+  TensorDict leaves = step();
+  RILL_ASSIGN_OR_RETURN(const TensorDict kept, leaves.Clone());
+  RILL_ASSIGN_OR_RETURN(const LaneLeaves result,
+                        LaneLeaves::Of(std::string(kReset), spec(), kept));
+  const absl::Status status = RunAll(others, result);
+  RILL_RETURN_IF_ERROR(leaves.CopyFrom(kept));
+  RILL_RETURN_IF_ERROR(status) << "in " << kReset;
+  return absl::OkStatus();
+}
+
+// Lanes that are through leave their root in `result`.
+absl::Status NoopReset::RunAll(absl::Span<const uint8_t> others,
+                               const LaneLeaves& result) {
   TensorDict merged;
   if (has_lanes()) {
     RILL_ASSIGN_OR_RETURN(merged, env_->SaveState());
     // Lanes are copied into it, and its tensors may be those of other states.
     RILL_ASSIGN_OR_RETURN(merged, merged.Clone());
     // So that they can be stepped along.
-    RILL_RETURN_IF_ERROR(env_->Reset(others, &step_)) << "in " << kReset;
+    RILL_RETURN_IF_ERROR(env_->Reset(others));
   }
   while (std::any_of(runs_.begin(), runs_.end(),
                      [](const Run& run) { return run.is_active(); })) {
-    RILL_RETURN_IF_ERROR(StepRuns(&merged)) << "in " << kReset;
+    RILL_RETURN_IF_ERROR(StepRuns(result, &merged));
   }
   return has_lanes() ? env_->LoadState(merged) : absl::OkStatus();
 }
 
 absl::Status NoopReset::ChooseActions() {
-  const BoundLeaf& action = inner_step_[0];
+  const BoundLeaf& action = leaves_.actions[0];
   const Rng rng(seed_, RngStream::kEnv, kActionStream);
   for (size_t lane = 0; lane < runs_.size(); ++lane) {
     const std::byte* from = idle_.raw_data();
@@ -177,10 +175,10 @@ absl::Status NoopReset::ChooseActions() {
       const uint64_t batch = (static_cast<uint64_t>(lane) << 40) +
                              static_cast<uint64_t>(actions_[lane]++);
       if (!action_.is_valid()) {
-        RILL_ASSIGN_OR_RETURN(action_, action_spec().Random({1}, rng, batch));
+        RILL_ASSIGN_OR_RETURN(action_, action_spec_.Random({1}, rng, batch));
       } else {
         RILL_RETURN_IF_ERROR(
-            action_spec().RandomInto({1}, rng, batch, &action_));
+            action_spec_.RandomInto({1}, rng, batch, &action_));
       }
       from = action_.raw_data();
     }
@@ -190,12 +188,12 @@ absl::Status NoopReset::ChooseActions() {
   return absl::OkStatus();
 }
 
-// One step of all lanes. A lane that is through leaves its root in the caller's
-// and its state in `merged`.
-absl::Status NoopReset::StepRuns(TensorDict* merged) {
+// One step of all lanes. A lane that is through leaves its root in `result` and
+// its state in `merged`.
+absl::Status NoopReset::StepRuns(const LaneLeaves& result, TensorDict* merged) {
   RILL_RETURN_IF_ERROR(ChooseActions());
-  RILL_RETURN_IF_ERROR(env_->Step(&step_));
-  const absl::Span<const bool> done = inner_step_[is_done_].As<bool>();
+  RILL_RETURN_IF_ERROR(env_->Step());
+  const absl::Span<const bool> done = leaves_.done.As<bool>();
   std::vector<uint8_t> through(runs_.size(), 0);
   std::vector<uint8_t> ended(runs_.size(), 0);
   bool is_through = false;
@@ -209,11 +207,7 @@ absl::Status NoopReset::StepRuns(TensorDict* merged) {
       through[lane] = 1;
       is_through = true;
       run = {};
-      // The first leaf of a step is its action, the last its reward.
-      for (size_t i = 0; i < outer_root_.size(); ++i) {
-        CopyLane(inner_step_[i + 1], outer_root_[i],
-                 static_cast<int64_t>(lane));
-      }
+      CopyLane(leaves_.next, result.root, static_cast<int64_t>(lane));
     }
   }
   if (is_through && has_lanes()) {
@@ -221,7 +215,7 @@ absl::Status NoopReset::StepRuns(TensorDict* merged) {
     RILL_RETURN_IF_ERROR(
         envs_internal::CopyLanesOfState(*env_, through, state, merged));
   }
-  return env_->Reset(ended, &step_);
+  return env_->Reset(ended);
 }
 
 absl::Status NoopReset::EndTrial(size_t lane) {
@@ -274,6 +268,14 @@ absl::StatusOr<std::unique_ptr<Env>> MakeNoopReset(
   if (options.noops < 0 || options.noops > (int64_t{1} << 30)) {
     return absl::InvalidArgumentError(absl::StrCat(
         kMake, ": noops: got ", options.noops, ", want [0, 2^30]"));
+  }
+  if (env->spec().action.Find("action") == nullptr ||
+      env->spec().action.leaves().size() != 1 ||
+      !env->spec().own_episodes.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kMake, ": env: got ", env->name(),
+        ", want one with the leaf \"action\" alone, and no groups with "
+        "episodes of their own"));
   }
   return NoopReset::Create(std::move(env), options);
 }

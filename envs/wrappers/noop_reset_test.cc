@@ -15,6 +15,7 @@
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/env.h"
+#include "rill/envs/step_mdp.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/transformed_env.h"
@@ -61,18 +62,18 @@ TEST(NoopResetTest, ALaneStepsAndTheOthersStay) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env,
                             NoopCounting({.lanes = 3, .episode_steps = 100},
                                          {.noops = 5, .random = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &step));
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 1}));
   EXPECT_THAT(step.Flat<float>("observation"),
               IsOkAndHolds(ElementsAre(5, 5, 5)));
   for (int i = 0; i < 2; ++i) {
-    RILL_ASSERT_OK(env->Step(&step));
+    RILL_ASSERT_OK(env->Step());
     RILL_ASSERT_OK(StepMdp(&step));
   }
-  RILL_ASSERT_OK(env->Reset({0, 1, 0}, &step));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{0, 1, 0}));
   EXPECT_THAT(step.Flat<float>("observation"),
               IsOkAndHolds(ElementsAre(7, 5, 7)));
-  RILL_ASSERT_OK(env->Step(&step));
+  RILL_ASSERT_OK(env->Step());
   EXPECT_THAT(step.Flat<float>("next/observation"),
               IsOkAndHolds(ElementsAre(8, 6, 8)));
 }
@@ -81,9 +82,9 @@ TEST(NoopResetTest, ALaneThatWasNeverResetStaysSo) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env,
                             NoopCounting({.lanes = 2, .episode_steps = 100},
                                          {.noops = 5, .random = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1, 0}, &step));
-  EXPECT_THAT(env->Step(&step), StatusIs(kFailed, HasSubstr("lane 1")));
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 0}));
+  EXPECT_THAT(env->Step(), StatusIs(kFailed, HasSubstr("lane 1")));
 }
 
 TEST(NoopResetTest, TheNumberIsUniformUpToNoopsAndTheSeeds) {
@@ -94,8 +95,8 @@ TEST(NoopResetTest, TheNumberIsUniformUpToNoopsAndTheSeeds) {
     if (seeds_later) {
       RILL_EXPECT_OK(env->Seed(seed));
     }
-    TensorDict step = *MakeStep(*env);
-    RILL_EXPECT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1), &step));
+    const TensorDict& step = env->step();
+    RILL_EXPECT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
     const auto numbers = *step.Flat<float>("observation");
     return std::vector<float>(numbers.begin(), numbers.end());
   };
@@ -110,18 +111,18 @@ TEST(NoopResetTest, EpisodesThatEndMeanwhileBeginAgain) {
   // Random actions end half of the episodes before 20 steps.
   RILL_ASSERT_OK_AND_ASSIGN(auto env,
                             NoopCartPole(64, {.noops = 18, .random = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(64, 1), &step));
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(64, 1)));
   EXPECT_THAT(step.Flat<bool>("done"), IsOkAndHolds(Each(false)));
-  RILL_EXPECT_OK(env->Step(&step));
+  RILL_EXPECT_OK(env->Step());
 }
 
 TEST(NoopResetTest, EpisodesThatAlwaysEndAreAnError) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env,
                             NoopCounting({.lanes = 2, .episode_steps = 3},
                                          {.noops = 3, .random = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  EXPECT_THAT(env->Reset({0, 1}, &step),
+  TensorDict step = env->step();
+  EXPECT_THAT(env->Reset(std::vector<uint8_t>{0, 1}),
               StatusIs(kFailed, AllOf(HasSubstr("lane 1"),
                                       HasSubstr("make noops smaller"))));
 }
@@ -132,8 +133,8 @@ TEST(NoopResetTest, AnActionOfItsOwnIsTaken) {
         2, {.noops = 3,
             .random = false,
             .noop_action = *Tensor::From<int64_t>({push}, Shape({}))});
-    TensorDict step = *MakeStep(*env);
-    RILL_EXPECT_OK(env->Reset({1, 1}, &step));
+    const TensorDict& step = env->step();
+    RILL_EXPECT_OK(env->Reset(std::vector<uint8_t>{1, 1}));
     return step.Find("observation")->data<float>()[1];  // Its speed.
   };
   EXPECT_LT(action_at_reset(0), -0.4f);
@@ -157,8 +158,8 @@ TEST(NoopResetTest, SeveralLanesWantAStateThatIsSaved) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, NoopCounting({.episode_steps = 9, .can_save = false},
                              {.noops = 4, .random = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1}, &step));
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
   EXPECT_THAT(step.Flat<float>("observation"), IsOkAndHolds(ElementsAre(4)));
 }
 
@@ -173,8 +174,8 @@ TEST(NoopResetTest, AStateThatIsNotByLanesIsNamed) {
       TransformedEnv::Create(std::move(counting), std::move(transforms)));
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, MakeNoopReset(std::move(timed), {.noops = 2, .random = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  EXPECT_THAT(env->Reset({1, 1, 1}, &step),
+  TensorDict step = env->step();
+  EXPECT_THAT(env->Reset(std::vector<uint8_t>{1, 1, 1}),
               StatusIs(kFailed, HasSubstr("times")));
 }
 
@@ -191,8 +192,8 @@ TEST(NoopResetTest, AStateThatIsOfTheSizeOfTheLanesByChanceIsNamed) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       MakeNoopReset(std::move(normal), {.noops = 2, .random = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  EXPECT_THAT(env->Reset({1, 1, 1}, &step),
+  TensorDict step = env->step();
+  EXPECT_THAT(env->Reset(std::vector<uint8_t>{1, 1, 1}),
               StatusIs(kFailed, HasSubstr("observation")));
 }
 
@@ -210,11 +211,11 @@ TEST(NoopResetTest, AStateThatWasSavedStays) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       MakeNoopReset(std::move(projected), {.noops = 2, .random = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
-  RILL_ASSERT_OK(env->Reset({1, 1, 1}, &step));
+  TensorDict step = env->step();
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 1}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict saved, inner.SaveTransforms());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, saved.Clone());
-  RILL_ASSERT_OK(env->Reset({0, 1, 0}, &step));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{0, 1, 0}));
   RILL_EXPECT_OK(saved.CheckEqual(before));
 }
 

@@ -44,11 +44,13 @@ double EpsilonGreedyPolicy::EpsilonAt(int64_t frames) const {
   return 1 + (options_.final_epsilon - 1) * way;
 }
 
-absl::Status EpsilonGreedyPolicy::Act(const TensorDict& root,
-                                      const ActContext& context,
-                                      Tensor* action) {
-  RILL_RETURN_IF_ERROR(ActGreedily(*learner_, root, action));
-  RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> actions, action->Flat<int64_t>());
+absl::StatusOr<int64_t> EpsilonGreedyPolicy::Act(const TensorDict& root,
+                                                 const ActContext& context,
+                                                 TensorDict* step) {
+  RILL_ASSIGN_OR_RETURN(Tensor action, step->Get("action"));
+  RILL_RETURN_IF_ERROR(ActGreedily(*learner_, root, &action));
+  if (!context.explore) return 0;
+  RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> actions, action.Flat<int64_t>());
   const double epsilon = EpsilonAt(context.frames);
   for (size_t lane = 0; lane < actions.size(); ++lane) {
     const uint32_t draw = static_cast<uint32_t>(2 * lane);
@@ -56,7 +58,7 @@ absl::Status EpsilonGreedyPolicy::Act(const TensorDict& root,
       actions[lane] = rng_.UniformInt(context.step, draw + 1, kActions);
     }
   }
-  return absl::OkStatus();
+  return 0;
 }
 
 }  // namespace rill::dqn_cartpole

@@ -5,8 +5,9 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "rill/base/rng.h"
-#include "rill/collectors/policy.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -36,8 +37,9 @@ class EpsilonGreedyPolicy final : public Policy {
   // The learner is not owned and must outlive the policy.
   EpsilonGreedyPolicy(DoubleDqn* learner, const Options& options);
 
-  absl::Status Act(const TensorDict& root, const ActContext& context,
-                   Tensor* action) override;
+  // With ActContext::explore off it is greedy.
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
+                              TensorDict* step) override;
 
   double EpsilonAt(int64_t frames) const;
 

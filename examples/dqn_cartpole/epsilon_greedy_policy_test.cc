@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/collectors/conformance/policy_conformance.h"
-#include "rill/collectors/policy.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"

@@ -152,13 +152,10 @@ absl::StatusOr<double> Trainer::Evaluate(Env& env, int64_t episodes,
   PhaseTimer timer(clock_, kEvaluate, &state_.times);
   // Fresh episodes each time: a new seed from the run's seed and its step.
   const Rng rng(state_.config.seed, RngStream::kUser);
-  const auto act = [this](const TensorDict& root, Tensor* action) {
-    return ActGreedily(*pipeline_.learner, root, action);
-  };
   RILL_ASSIGN_OR_RETURN(
       EvaluateResult result,
       EvaluatePolicy(
-          env, act,
+          env, *pipeline_.policy,
           {.episodes = episodes, .seed = rng.Bits64(state_.steps, purpose)}));
   return result.mean_return;
 }

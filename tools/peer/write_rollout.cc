@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/cart_pole.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/transformed_env.h"
 #include "rill/formats/memmap_directory.h"
@@ -59,7 +60,8 @@ absl::Status Write(const std::string& folder) {
       const auto env,
       TransformedEnv::Create(std::move(cart_pole), std::move(transforms)));
   RILL_ASSIGN_OR_RETURN(const TensorDict steps,
-                        Rollout(*env, Push, {.max_steps = 40}));
+                        Rollout(*env, FunctionPolicy(Push),
+                                {.max_steps = 40, .break_when_any_done = false}));
   return SaveMemmapDirectory(steps, folder);
 }
 

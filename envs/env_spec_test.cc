@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/envs/step_spec.h"
+#include "rill/envs/env_spec.h"
 
 #include <memory>
 #include <string>
@@ -10,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/envs/env.h"
+#include "rill/envs/step_mdp.h"
 #include "rill/envs/testing/counting_env.h"
-#include "rill/envs/testing/spec_env.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
@@ -24,15 +24,18 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
-TensorDictSpec OneLeaf(const std::string& key) {
-  TensorDictSpec spec;
-  EXPECT_TRUE(spec.Set(key, LeafSpec::Unbounded(DType::kFloat32, {2})).ok());
+EnvSpec Observing(const std::string& key) {
+  EnvSpec spec = {.name = "Spec"};
+  EXPECT_TRUE(
+      spec.observation.Set(key, LeafSpec::Unbounded(DType::kFloat32, {2}))
+          .ok());
+  EXPECT_TRUE(spec.action.Set("action", LeafSpec::Categorical(2)).ok());
   return spec;
 }
 
 TEST(StepSpecTest, HoldsRootActionAndNext) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.lanes = 2}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDictSpec spec, StepSpec(*env));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDictSpec spec, StepSpec(env->spec()));
   EXPECT_EQ(*spec.Find("action"), LeafSpec::Categorical(3));
   EXPECT_EQ(*spec.Find("next/truncated"), LeafSpec::Binary({1}));
   EXPECT_EQ(*spec.Find("next/reward"),
@@ -41,31 +44,74 @@ TEST(StepSpecTest, HoldsRootActionAndNext) {
   EXPECT_EQ(spec.leaves().size(), 10);
 }
 
+TEST(EnvSpecTest, Example) {
+  EnvSpec spec = {.name = "Tag", .lanes = 16};
+  RILL_ASSERT_OK(spec.observation.Set(
+      "agents/observation", LeafSpec::Unbounded(DType::kFloat32, {2, 8})));
+  RILL_ASSERT_OK(spec.action.Set(
+      "agents/action", LeafSpec::Categorical(5, DType::kInt64, {2})));
+  RILL_ASSERT_OK(AddReward("agents/reward", {2, 1}, &spec));
+  RILL_ASSERT_OK(AddFlags("agents", {2, 1}, &spec));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec step, StepSpec(spec));
+  EXPECT_NE(step.Find("next/agents/reward"), nullptr);
+  EXPECT_EQ(step.Find("next/reward"), nullptr);
+  EXPECT_NE(step.Find("next/done"), nullptr);
+  EXPECT_NE(step.Find("agents/terminated"), nullptr);
+  EXPECT_NE(step.Find("agents/action"), nullptr);
+}
+
+TEST(EnvSpecTest, NamesWhatDoesNotFit) {
+  EnvSpec spec = Observing("x");
+  spec.own_episodes = {"agents"};
+  EXPECT_THAT(StepSpec(spec),
+              StatusIs(kInvalidArgument, HasSubstr("\"agents\", which has no")));
+  spec = Observing("x");
+  RILL_ASSERT_OK(spec.reward.Set(
+      "reward", LeafSpec::Unbounded(DType::kFloat64, {1})));
+  EXPECT_THAT(StepSpec(spec),
+              StatusIs(kInvalidArgument, HasSubstr("want float32")));
+  spec = {.name = "Spec"};
+  EXPECT_THAT(StepSpec(spec),
+              StatusIs(kInvalidArgument, HasSubstr("action: got no leaf")));
+}
+
+TEST(CheckActionsTest, NamesTheLane) {
+  EnvSpec spec = Observing("x");
+  spec.lanes = 3;
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict step, MakeStep(spec));
+  RILL_EXPECT_OK(CheckActions("T", spec, step));
+  step.Find("action")->data<int64_t>()[1] = 2;
+  EXPECT_THAT(CheckActions("T", spec, step),
+              StatusIs(kInvalidArgument,
+                       ::testing::AllOf(HasSubstr("lane 1"), HasSubstr("2"))));
+}
+
 TEST(StepSpecTest, ObservationsMayBeNested) {
-  SpecEnv env(1, OneLeaf("camera/left"), LeafSpec::Categorical(2));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDictSpec spec, StepSpec(env));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDictSpec spec,
+                            StepSpec(Observing("camera/left")));
   EXPECT_NE(spec.Find("next/camera/left"), nullptr);
 }
 
 TEST(StepSpecTest, RefusesObservationsWithReservedNames) {
   for (const char* key :
        {"next/x", "action", "reward", "done", "truncated/x"}) {
-    SpecEnv env(1, OneLeaf(key), LeafSpec::Categorical(2));
-    EXPECT_THAT(StepSpec(env), StatusIs(kInvalidArgument, HasSubstr(key)));
+    EXPECT_THAT(StepSpec(Observing(key)),
+                StatusIs(kInvalidArgument, HasSubstr(key)));
   }
 }
 
 TEST(MakeStepTest, MakesZeroedLeaves) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.lanes = 2}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(*env));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step, MakeStep(env->spec()));
   EXPECT_EQ(step.batch_shape(), Shape({2}));
   EXPECT_THAT(step.Flat<float>("next/observation"),
               IsOkAndHolds(ElementsAre(0, 0)));
 }
 
 TEST(MakeStepTest, RefusesAnEnvWithoutLanes) {
-  SpecEnv env(0, OneLeaf("x"), LeafSpec::Categorical(2));
-  EXPECT_THAT(MakeStep(env),
+  EnvSpec spec = Observing("x");
+  spec.lanes = 0;
+  EXPECT_THAT(MakeStep(spec),
               StatusIs(kInvalidArgument, HasSubstr("got 0, want >= 1")));
 }
 

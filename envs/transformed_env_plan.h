@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ENVS_TRANSFORMED_ENV_PLAN_H_
+#define RILL_ENVS_TRANSFORMED_ENV_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/envs/env.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill::envs_internal {
+
+// Which leaves lie between the transforms beside an environment, and which of
+// them those behind the last transform see. For TransformedEnv only.
+struct TransformedSteps {
+  // The rows of a leaf between two transforms.
+  struct Buffer {
+    std::string key;
+    LeafSpec spec;
+    size_t stage = 0;      // How many transforms come before it.
+    bool is_last = false;  // Those behind the last transform see its values.
+    bool is_kept = false;  // Of the root, and read or written by a transform.
+    int64_t width = 0;     // Bytes of a lane.
+    Tensor tensor = {};    // Stage 0: the environment's own.
+    Tensor outer = {};     // Kept and last: the copy that the caller sees.
+  };
+  // Rows that go from one buffer to another.
+  struct Link {
+    size_t from = 0;
+    size_t to = 0;
+  };
+
+  std::vector<Buffer> buffers;
+  std::vector<std::vector<size_t>> used;       // Buffers of each transform.
+  std::vector<std::vector<BoundLeaf>> leaves;  // The same, resolved.
+  // Before the calls of a transform: leaves that it changes and an earlier one
+  // keeps.
+  std::vector<std::vector<Link>> copies;
+  std::vector<Link> carried;  // From next to the kept leaves of the root.
+  size_t done = 0;            // The buffer of the last next/done.
+  bool replaces_action = false;  // The environment gets another leaf.
+
+  EnvSpec spec;  // Behind the last transform.
+  TensorDict step;
+};
+
+// INVALID_ARGUMENT, starting with `caller`, names the transform that does not
+// fit what comes before it, or that breaks what an Env promises of its steps.
+absl::StatusOr<TransformedSteps> PlanTransformedSteps(
+    absl::string_view caller, const Env& env,
+    absl::Span<const std::unique_ptr<StepTransform>> transforms);
+
+// `status`, with the transform's number and name.
+absl::Status AnnotateTransform(const absl::Status& status, const Env& env,
+                               size_t i, const StepTransform& transform);
+
+}  // namespace rill::envs_internal
+
+#endif  // RILL_ENVS_TRANSFORMED_ENV_PLAN_H_

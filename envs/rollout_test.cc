@@ -6,13 +6,18 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/envs/cart_pole.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
@@ -25,6 +30,121 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::Status Stay(const TensorDict&, Tensor*) { return absl::OkStatus(); }
+
+TEST(RolloutTest, Example) {
+  FunctionPolicy policy(Stay);
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole({.lanes = 16}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, policy, {.max_steps = 100, .break_when_any_done = false}));
+  EXPECT_EQ(batch.batch_shape(), Shape({16, 100}));
+}
+
+TEST(RolloutTest, StopsBehindTheFirstEnd) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, FunctionPolicy(Stay), {.max_steps = 99}));
+  EXPECT_THAT(batch.Flat<bool>("next/done"),
+              IsOkAndHolds(ElementsAre(false, true, false, false)));
+}
+
+TEST(RolloutTest, WithoutResetItGoesOnBehindTheLastStep) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.episode_steps = 4}));
+  FunctionPolicy policy(Stay);
+  RILL_ASSERT_OK(Rollout(*env, policy, {.max_steps = 3}).status());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
+                            Rollout(*env, policy,
+                                    {.max_steps = 3,
+                                     .auto_reset = false,
+                                     .break_when_any_done = false}));
+  EXPECT_THAT(batch.Flat<float>("observation"),
+              IsOkAndHolds(ElementsAre(3, 0, 1)));
+  RILL_ASSERT_OK_AND_ASSIGN(batch, Rollout(*env, policy, {.max_steps = 1}));
+  EXPECT_THAT(batch.Flat<float>("observation"), IsOkAndHolds(ElementsAre(0)));
+}
+
+TEST(RolloutTest, SetTruncatedEndsTheLanesThatGoOn) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch, Rollout(*env, FunctionPolicy(Stay),
+                                {.max_steps = 9, .set_truncated = true}));
+  EXPECT_THAT(batch.Flat<bool>("next/done"),
+              IsOkAndHolds(ElementsAre(false, true, false, true)));
+  EXPECT_THAT(batch.Flat<bool>("next/truncated"),
+              IsOkAndHolds(ElementsAre(false, false, false, true)));
+  EXPECT_THAT(batch.Flat<bool>("next/terminated"),
+              IsOkAndHolds(ElementsAre(false, true, false, false)));
+}
+
+// Remembers how often it has acted in the episode.
+class Counter final : public Policy {
+ public:
+  Counter() {
+    EXPECT_TRUE(
+        outputs_.Set("value", LeafSpec::Unbounded(DType::kFloat32, {1})).ok());
+    EXPECT_TRUE(
+        outputs_.Set("next/acts", LeafSpec::Unbounded(DType::kInt64, {1}))
+            .ok());
+  }
+  const TensorDictSpec& output_spec() const override { return outputs_; }
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext&,
+                              TensorDict* step) override {
+    EXPECT_EQ(root.Find("value"), nullptr);
+    for (int64_t lane = 0; lane < root.batch_shape()[0]; ++lane) {
+      const int64_t acts = root.Find("acts")->data<int64_t>()[lane];
+      step->Find("next/acts")->data<int64_t>()[lane] = acts + 1;
+      step->Find("value")->data<float>()[lane] = 0.5f * acts;
+    }
+    return 7;
+  }
+
+ private:
+  TensorDictSpec outputs_;
+};
+
+TEST(RolloutTest, RecurrentStateIsCarriedAndZeroWhereAnEpisodeBegins) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, Counter(), {.max_steps = 4, .break_when_any_done = false}));
+  EXPECT_THAT(batch.Flat<int64_t>("acts"),
+              IsOkAndHolds(ElementsAre(0, 1, 0, 1, 0, 1, 2, 0)));
+  EXPECT_THAT(batch.Flat<int64_t>("next/acts"),
+              IsOkAndHolds(ElementsAre(1, 2, 1, 2, 1, 2, 3, 1)));
+  EXPECT_THAT(batch.Flat<float>("value"),
+              IsOkAndHolds(ElementsAre(0, .5f, 0, .5f, 0, .5f, 1, 0)));
+}
+
+TEST(RolloutTest, AnOutputThatTheEnvironmentHasIsRefused) {
+  class Clash final : public Policy {
+   public:
+    Clash() {
+      EXPECT_TRUE(outputs_
+                      .Set("observation",
+                           LeafSpec::Unbounded(DType::kFloat32, {1}))
+                      .ok());
+    }
+    const TensorDictSpec& output_spec() const override { return outputs_; }
+    absl::StatusOr<int64_t> Act(const TensorDict&, const ActContext&,
+                                TensorDict*) override {
+      return 0;
+    }
+
+   private:
+    TensorDictSpec outputs_;
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({}));
+  EXPECT_THAT(Rollout(*env, Clash(), {.max_steps = 1}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"observation\", which the steps of")));
+}
 
 TEST(RolloutTest, ResetsOnTheWayAndKeepsFinalObservations) {
   RILL_ASSERT_OK_AND_ASSIGN(

@@ -26,6 +26,11 @@ absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy) {
   for (const TensorDictSpec::Leaf& action : env->spec().action.leaves()) {
     not_root.push_back(action.key);
   }
+  if (policy != nullptr) {
+    for (const TensorDictSpec::Leaf& leaf : policy->output_spec().leaves()) {
+      not_root.push_back(leaf.key);
+    }
+  }
   RILL_ASSIGN_OR_RETURN(driver.root_, driver.step_.Exclude(not_root));
   RILL_ASSIGN_OR_RETURN(driver.carry_,
                         StepCarry::Bind(driver.step_, driver.root_));

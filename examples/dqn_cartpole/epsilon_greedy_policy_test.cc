@@ -43,6 +43,7 @@ class EpsilonGreedyPolicyTest : public ::testing::Test {
     }
     RILL_ASSERT_OK(root_.Set("observation", observation));
     RILL_ASSERT_OK_AND_ASSIGN(action_, Tensor::Zeros(DType::kInt64, {kLanes}));
+    RILL_ASSERT_OK(step_.Set("action", action_));
     RILL_ASSERT_OK(ActGreedily(learner_, root_, &action_));
     greedy_ = Actions();
   }
@@ -53,6 +54,7 @@ class EpsilonGreedyPolicyTest : public ::testing::Test {
 
   DoubleDqn learner_{kLanes, {}};
   TensorDict root_{{kLanes}};
+  TensorDict step_{{kLanes}};
   Tensor action_;
   std::vector<int64_t> greedy_;
 };
@@ -68,7 +70,13 @@ TEST_F(EpsilonGreedyPolicyTest, EpsilonFallsInAStraightLineAndStays) {
 
 TEST_F(EpsilonGreedyPolicyTest, WithoutEpsilonItIsGreedy) {
   EpsilonGreedyPolicy policy(&learner_, {.final_epsilon = 0});
-  RILL_ASSERT_OK(policy.Act(root_, {.frames = 1}, &action_));
+  RILL_ASSERT_OK(policy.Act(root_, {.frames = 1}, &step_).status());
+  EXPECT_EQ(Actions(), greedy_);
+}
+
+TEST_F(EpsilonGreedyPolicyTest, WithoutExplorationItIsGreedy) {
+  EpsilonGreedyPolicy policy(&learner_, {.final_epsilon = 1});
+  RILL_ASSERT_OK(policy.Act(root_, {.explore = false}, &step_).status());
   EXPECT_EQ(Actions(), greedy_);
 }
 
@@ -79,7 +87,7 @@ TEST_F(EpsilonGreedyPolicyTest, HalfOfTheRandomActionsDifferFromTheGreedy) {
   int64_t different = 0;
   constexpr int64_t kSteps = 20;
   for (int64_t step = 0; step < kSteps; ++step) {
-    RILL_ASSERT_OK(policy.Act(root_, {.frames = 1, .step = step}, &action_));
+    RILL_ASSERT_OK(policy.Act(root_, {.frames = 1, .step = step}, &step_).status());
     const std::vector<int64_t> actions = Actions();
     for (int64_t i = 0; i < kLanes; ++i) different += actions[i] != greedy_[i];
   }
@@ -91,23 +99,24 @@ TEST_F(EpsilonGreedyPolicyTest, ActionsAreAFunctionOfSeedAndStep) {
   const EpsilonGreedyPolicy::Options options = {.seed = 5, .final_epsilon = 1};
   EpsilonGreedyPolicy a(&learner_, options), b(&learner_, options);
   EpsilonGreedyPolicy other(&learner_, {.seed = 6, .final_epsilon = 1});
-  RILL_ASSERT_OK(a.Act(root_, {.step = 8}, &action_));
+  RILL_ASSERT_OK(a.Act(root_, {.step = 8}, &step_).status());
   const std::vector<int64_t> first = Actions();
-  RILL_ASSERT_OK(a.Act(root_, {.step = 9}, &action_));
+  RILL_ASSERT_OK(a.Act(root_, {.step = 9}, &step_).status());
   EXPECT_NE(Actions(), first);
-  RILL_ASSERT_OK(b.Act(root_, {.step = 8}, &action_));
+  RILL_ASSERT_OK(b.Act(root_, {.step = 8}, &step_).status());
   EXPECT_EQ(Actions(), first);
-  RILL_ASSERT_OK(other.Act(root_, {.step = 8}, &action_));
+  RILL_ASSERT_OK(other.Act(root_, {.step = 8}, &step_).status());
   EXPECT_NE(Actions(), first);
 }
 
 TEST_F(EpsilonGreedyPolicyTest, LeavesThatDoNotFitAreRefused) {
   EpsilonGreedyPolicy policy(&learner_, {});
-  RILL_ASSERT_OK_AND_ASSIGN(Tensor few, Tensor::Zeros(DType::kInt64, {3}));
+  TensorDict few({3});
+  RILL_ASSERT_OK(few.Set("action", *Tensor::Zeros(DType::kInt64, {3})));
   EXPECT_THAT(policy.Act(root_, {}, &few),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("4096 values, want 4 for each of 3")));
-  EXPECT_THAT(policy.Act(TensorDict({kLanes}), {}, &action_),
+  EXPECT_THAT(policy.Act(TensorDict({kLanes}), {}, &step_),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("observation")));
 }
 

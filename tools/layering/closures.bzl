@@ -59,6 +59,7 @@ CLOSURES = {
     "//examples/first_buffer:first_buffer": _TENSORS + _SAVES + _ROWS + [
         "collectors",
         "envs",
+        "envs/policies",
         "envs/steps",
         "examples/first_buffer",
         "replay",

@@ -24,12 +24,11 @@ absl::StatusOr<MujocoModel> Compile(absl::string_view what,
                                     const char* xml_file, const mjVFS* files) {
   mjModel* model = nullptr;
   char error[1024] = "";
-  RILL_RETURN_IF_ERROR(envs_internal::CallMujoco([&] {
-    model = mj_loadXML(xml_file, files, error, sizeof(error));
-  }));
+  RILL_RETURN_IF_ERROR(envs_internal::CallMujoco(
+      [&] { model = mj_loadXML(xml_file, files, error, sizeof(error)); }));
   if (model == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, " does not load: ", absl::StripAsciiWhitespace(error)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, " does not load: ", absl::StripAsciiWhitespace(error)));
   }
   return MujocoModel(model, [](mjModel* dead) { mj_deleteModel(dead); });
 }
@@ -38,8 +37,8 @@ absl::StatusOr<MujocoModel> Compile(absl::string_view what,
 
 absl::StatusOr<MujocoModel> LoadMujocoModel(const std::string& xml_file) {
   if (!PathExists(xml_file)) {
-    return absl::NotFoundError(absl::StrCat(
-        "LoadMujocoModel: there is no file \"", xml_file, "\""));
+    return absl::NotFoundError(
+        absl::StrCat("LoadMujocoModel: there is no file \"", xml_file, "\""));
   }
   return Compile(absl::StrCat("LoadMujocoModel: \"", xml_file, "\""),
                  xml_file.c_str(), /*files=*/nullptr);

@@ -53,11 +53,10 @@ TEST(MujocoModelTest, WhatDoesNotLoadComesWithMujocosReason) {
   const std::string path = JoinPath(testing::TempDir(), "broken.xml");
   RILL_ASSERT_OK(WriteFileAtomically(
       path, "<mujoco>\n<worldbody><bodyy/></worldbody></mujoco>"));
-  EXPECT_THAT(
-      LoadMujocoModel(path),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr(path), HasSubstr("unrecognized element"),
-                     HasSubstr("bodyy"), HasSubstr("line 2"))));
+  EXPECT_THAT(LoadMujocoModel(path),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr(path), HasSubstr("unrecognized element"),
+                             HasSubstr("bodyy"), HasSubstr("line 2"))));
   for (const char* text : {"", "<mujoco>", "no xml", "<mujoco></mujoco>x<"}) {
     EXPECT_THAT(ParseMujocoModel(text),
                 StatusIs(absl::StatusCode::kInvalidArgument))
@@ -78,12 +77,12 @@ TEST(MujocoCallTest, AFatalErrorIsAStatusAndTheNextCallIsFine) {
   const std::unique_ptr<mjData, void (*)(mjData*)> data(
       mj_makeData(model.get()), &mj_deleteData);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_THAT(envs_internal::CallMujoco(
-                    [] { mju_error("joint %d came off", 7); }),
-                StatusIs(absl::StatusCode::kInternal,
-                         HasSubstr("MuJoCo: joint 7 came off")));
-    RILL_EXPECT_OK(envs_internal::CallMujoco(
-        [&] { mj_step(model.get(), data.get()); }));
+    EXPECT_THAT(
+        envs_internal::CallMujoco([] { mju_error("joint %d came off", 7); }),
+        StatusIs(absl::StatusCode::kInternal,
+                 HasSubstr("MuJoCo: joint 7 came off")));
+    RILL_EXPECT_OK(
+        envs_internal::CallMujoco([&] { mj_step(model.get(), data.get()); }));
   }
   EXPECT_GT(data->time, 0);
 }

@@ -31,7 +31,7 @@ struct InvertedPendulumOptions {
   uint64_t seed = 0;
 
   // Gymnasium's.
-  std::string xml_file;  // Empty: Gymnasium's, which is built in.
+  std::string xml_file = "";  // Empty: Gymnasium's, which is built in.
   int frame_skip = 2;
   double reset_noise_scale = 0.01;
 };

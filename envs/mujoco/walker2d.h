@@ -34,7 +34,7 @@ struct Walker2dOptions {
   uint64_t seed = 0;
 
   // Gymnasium's.
-  std::string xml_file;  // Empty: Gymnasium's, which is built in.
+  std::string xml_file = "";  // Empty: Gymnasium's, which is built in.
   int frame_skip = 4;
   double forward_reward_weight = 1;
   double ctrl_cost_weight = 1e-3;

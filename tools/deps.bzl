@@ -5,6 +5,7 @@ load("//tools:bazel4.bzl", "builtin_rules_java", "no_coverage_tools")
 load("//tools:debian_archive.bzl", "debian_archive")
 load("//tools:pins.bzl", "PINS")
 load("//tools/cuda:cuda_configure.bzl", "cuda_repositories")
+load("//tools/mujoco:mujoco_configure.bzl", "mujoco_repositories")
 
 def pinned_archive(name):
     """The repository `name` as pins.bzl has it."""
@@ -47,3 +48,5 @@ def rill_dependencies():
             pinned_archive(name)
     if "local_cuda" not in existing:
         cuda_repositories()
+    if "local_mujoco" not in existing:
+        mujoco_repositories()

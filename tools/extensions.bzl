@@ -2,6 +2,7 @@
 
 load("//tools:deps.bzl", "pinned_archive")
 load("//tools/cuda:cuda_configure.bzl", "cuda_repositories")
+load("//tools/mujoco:mujoco_configure.bzl", "mujoco_repositories")
 
 def _rill_deps_impl(_ctx):
     pinned_archive("random123")
@@ -17,3 +18,8 @@ def _cuda_impl(_ctx):
     cuda_repositories()
 
 cuda = module_extension(implementation = _cuda_impl)
+
+def _mujoco_impl(_ctx):
+    mujoco_repositories()
+
+mujoco = module_extension(implementation = _mujoco_impl)

@@ -6,6 +6,8 @@ RILL_CUDA (set with --repo_env) picks it, and so whether there is CUDA at all:
   a path               the toolkit that is installed there.
 """
 
+load("//tools:pip_wheels.bzl", "unpack_wheels")
+
 # What CUDA targets want of it exists only while they are off.
 _STUB = """
 package(default_visibility = ["//visibility:public"])
@@ -81,49 +83,20 @@ alias(
 )
 """ % (target, target) for target in ["cudart", "headers", "nvcc", "nvcc_files"]])
 
-def _download(ctx, python, options):
-    return ctx.execute([
-        python,
-        "-m",
-        "pip",
-        "download",
-        "--no-deps",
-        "--require-hashes",
-        "--only-binary=:all:",
-        "--disable-pip-version-check",
-        "--platform=manylinux_2_17_x86_64",
-        "--platform=manylinux2014_x86_64",
-        "--platform=manylinux_2_12_x86_64",
-        "--platform=manylinux2010_x86_64",
-        "-r",
-        ctx.path(ctx.attr.requirements),
-    ] + options, timeout = 1200)
-
 def _wheels_impl(ctx):
-    python = ctx.which("python3")
-    if not python:
-        fail("RILL_CUDA=hermetic fetches CUDA with pip, and there is no python3 " +
-             "on PATH: install python3 and python3-pip, or set RILL_CUDA to the " +
-             "folder of an installed toolkit")
-    # The wheels are kept for the next output tree; what lies there is taken by
-    # its sha256, as what is fetched is.
-    home = ctx.os.environ.get("XDG_CACHE_HOME") or (ctx.os.environ.get("HOME", "/tmp") + "/.cache")
-    kept = home + "/rill/cuda_wheels"
-    done = _download(ctx, python, ["--no-index", "--find-links=" + kept, "-d", "wheels"])
-    if done.return_code:
-        done = _download(ctx, python, ["-d", kept])
-        if not done.return_code:
-            done = _download(ctx, python, ["--no-index", "--find-links=" + kept, "-d", "wheels"])
-    if done.return_code:
-        fail("pip could not fetch CUDA (exit status %d); it needs python3-pip and " % done.return_code +
-             "a network, or set RILL_CUDA to the folder of an installed toolkit:\n" +
-             done.stdout + done.stderr)
-    for wheel in ctx.path("wheels").readdir():
-        archive = wheel.basename + ".zip"
-        ctx.symlink(wheel, archive)
-        ctx.extract(archive, "unpacked")
-        ctx.delete(archive)
-    ctx.delete("wheels")
+    unpack_wheels(
+        ctx,
+        what = "CUDA",
+        flag = "RILL_CUDA=hermetic",
+        kept = "cuda_wheels",
+        pip_options = [
+            "--platform=manylinux_2_17_x86_64",
+            "--platform=manylinux2014_x86_64",
+            "--platform=manylinux_2_12_x86_64",
+            "--platform=manylinux2010_x86_64",
+        ],
+        instead = ", or set RILL_CUDA to the folder of an installed toolkit",
+    )
     ctx.symlink("unpacked/nvidia/cu13", "root")
     ctx.file("BUILD", _TOOLKIT)
 

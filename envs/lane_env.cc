@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/lane_env.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/lane_pool.h"
+#include "rill/envs/lane_rows.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill {
+namespace {
+
+using envs_internal::LanePool;
+
+constexpr absl::string_view kLane = "lane";  // What lanes save stands below.
+
+// One entry a lane.
+struct Counters {
+  std::vector<int64_t> steps;    // In the running episode.
+  std::vector<uint8_t> running;  // An episode is on: Step may be called.
+  std::vector<int64_t> episode;  // Number of the lane's next episode.
+  std::vector<uint64_t> seed;
+};
+
+template <typename T>
+absl::Status SetColumn(absl::string_view key, DType dtype,
+                       const std::vector<T>& column, TensorDict* dict) {
+  const auto lanes = static_cast<int64_t>(column.size());
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(dtype, {lanes, 1}));
+  std::copy(column.begin(), column.end(), tensor.data<T>());
+  return dict->Set(key, std::move(tensor));
+}
+
+template <typename T>
+absl::Status GetColumn(absl::string_view key, const TensorDict& dict,
+                       std::vector<T>* column) {
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, dict.Get(key));
+  RILL_ASSIGN_OR_RETURN(tensor, tensor.Contiguous());
+  column->assign(tensor.data<T>(), tensor.data<T>() + tensor.num_elements());
+  return absl::OkStatus();
+}
+
+class LaneEnv final : public Env {
+ public:
+  static absl::StatusOr<std::unique_ptr<Env>> Create(
+      EnvSpec spec, const LaneFactory& make_lane,
+      const LaneEnvOptions& options);
+
+  absl::Status Seed(uint64_t seed) override;
+  absl::Status Reset(const ResetMask& mask) override;
+  absl::Status BeginStep() override;
+  absl::Status EndStep() override;
+  absl::StatusOr<TensorDict> SaveState() const override;
+  absl::Status LoadState(const TensorDict& state) override;
+
+ private:
+  LaneEnv(EnvSpec spec, TensorDict step, const LaneEnvOptions& options)
+      : Env(std::move(spec), std::move(step)), options_(options) {
+    now_.steps.resize(lanes());
+    now_.running.resize(lanes());
+    now_.episode.resize(lanes());
+    now_.seed.resize(lanes());
+    status_.resize(lanes());
+    SetSeeds(options.seed);
+  }
+
+  absl::Status Bind(const LaneFactory& make_lane);
+  void SetSeeds(uint64_t seed);
+  std::string Caller(absl::string_view function) const {
+    return absl::StrCat(name(), "::", function);
+  }
+  absl::Status CheckIdle(absl::string_view function) const;
+  void Call(int64_t i);
+  void ResetLane(int64_t lane);
+  void StepLane(int64_t lane);
+  absl::Status EndFailedSteps();
+  absl::Status TakeErrors(absl::string_view function);
+  absl::Status CheckCounters(const Counters& counters) const;
+  absl::Status LoadLanes(const TensorDict& lanes);
+
+  const LaneEnvOptions options_;
+  TensorDictSpec counters_spec_;
+  Counters now_;
+  std::vector<std::unique_ptr<Lane>> simulators_;
+  std::vector<absl::Status> status_;  // Of the lane's last call.
+  bool steps_ = false;                // Between BeginStep and EndStep.
+  // Lanes to reset; empty: all lanes step.
+  std::vector<int64_t> to_reset_;
+
+  // The leaves of the step.
+  absl::Span<float> reward_;
+  LaneFlags flags_, next_flags_;
+
+  // The last member, so that its threads end first.
+  std::unique_ptr<LanePool> pool_;
+};
+
+absl::StatusOr<std::unique_ptr<Env>> LaneEnv::Create(
+    EnvSpec spec, const LaneFactory& make_lane, const LaneEnvOptions& options) {
+  RILL_ASSIGN_OR_RETURN(TensorDict step, MakeStep(spec));
+  auto env =
+      absl::WrapUnique(new LaneEnv(std::move(spec), std::move(step), options));
+  RILL_RETURN_IF_ERROR(env->Bind(make_lane));
+  // A thread for each lane, beside the caller.
+  const auto threads =
+      static_cast<int>(std::min<int64_t>(options.threads, env->lanes() + 1));
+  RILL_ASSIGN_OR_RETURN(
+      env->pool_, LanePool::Create(
+                      threads, [env = env.get()](int64_t i) { env->Call(i); }));
+  return env;
+}
+
+absl::Status LaneEnv::Bind(const LaneFactory& make_lane) {
+  RILL_ASSIGN_OR_RETURN(reward_, step().Flat<float>("next/reward"));
+  RILL_ASSIGN_OR_RETURN(flags_, FindLaneFlags(step()));
+  RILL_ASSIGN_OR_RETURN(next_flags_, FindLaneFlags(step(), "next/"));
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    RILL_ASSIGN_OR_RETURN(const TensorDict row, step().Index(lane));
+    absl::StatusOr<std::unique_ptr<Lane>> simulator = make_lane(lane, row);
+    RILL_RETURN_IF_ERROR(simulator.status())
+        << "while lane " << lane << " of " << name() << " was made";
+    if (*simulator == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "MakeLaneEnv: lane ", lane, ": got null, want a simulator"));
+    }
+    simulators_.push_back(*std::move(simulator));
+  }
+  const auto add = [this](absl::string_view key, DType dtype) {
+    return counters_spec_.Set(key, LeafSpec::Unbounded(dtype, {1}));
+  };
+  RILL_RETURN_IF_ERROR(add("steps", DType::kInt64));
+  RILL_RETURN_IF_ERROR(add("running", DType::kBool));
+  RILL_RETURN_IF_ERROR(add("episode", DType::kInt64));
+  return add("seed", DType::kUInt64);
+}
+
+void LaneEnv::SetSeeds(uint64_t seed) {
+  const Rng seeds(seed, RngStream::kEnv);
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    now_.seed[lane] = seeds.Bits64(static_cast<uint64_t>(lane), 0);
+    now_.episode[lane] = 0;
+  }
+}
+
+absl::Status LaneEnv::CheckIdle(absl::string_view function) const {
+  if (!steps_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(Caller(function), ": a step has begun; call EndStep first"));
+}
+
+absl::Status LaneEnv::Seed(uint64_t seed) {
+  RILL_RETURN_IF_ERROR(CheckIdle("Seed"));
+  SetSeeds(seed);
+  return absl::OkStatus();
+}
+
+void LaneEnv::Call(int64_t i) {
+  if (to_reset_.empty()) return StepLane(i);
+  ResetLane(to_reset_[i]);
+}
+
+absl::Status LaneEnv::Reset(const ResetMask& mask) {
+  RILL_RETURN_IF_ERROR(CheckIdle("Reset"));
+  RILL_RETURN_IF_ERROR(CheckMask(Caller("Reset"), spec(), mask));
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    if (mask.lanes[lane] != 0) to_reset_.push_back(lane);
+  }
+  if (to_reset_.empty()) return absl::OkStatus();
+  pool_->Run(static_cast<int64_t>(to_reset_.size()));
+  to_reset_.clear();
+  return TakeErrors("Reset");
+}
+
+void LaneEnv::ResetLane(int64_t lane) {
+  // An episode that cannot begin is counted too: the next reset tries another.
+  const auto episode = static_cast<uint64_t>(now_.episode[lane]++);
+  status_[lane] =
+      simulators_[lane]->Reset(Rng(now_.seed[lane], RngStream::kEnv), episode);
+  now_.running[lane] = status_[lane].ok();
+  if (!status_[lane].ok()) return;
+  now_.steps[lane] = 0;
+  flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/false);
+}
+
+absl::Status LaneEnv::BeginStep() {
+  RILL_RETURN_IF_ERROR(CheckIdle("BeginStep"));
+  RILL_RETURN_IF_ERROR(CheckActions(Caller("Step"), spec(), step()));
+  const auto idle = std::find(now_.running.begin(), now_.running.end(), 0);
+  if (idle != now_.running.end()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Caller("Step"), ": lane ", idle - now_.running.begin(),
+                     " is done or was never reset; call Reset first"));
+  }
+  if (options_.threads == 1) {
+    pool_->Run(lanes());
+    return EndFailedSteps();
+  }
+  steps_ = true;
+  pool_->Begin(lanes());
+  return absl::OkStatus();
+}
+
+absl::Status LaneEnv::EndStep() {
+  if (!steps_) return absl::OkStatus();
+  pool_->Finish();
+  steps_ = false;
+  return EndFailedSteps();
+}
+
+void LaneEnv::StepLane(int64_t lane) {
+  const absl::StatusOr<LaneStep> result = simulators_[lane]->Step();
+  if (!result.ok()) {
+    status_[lane] = result.status();
+    return;
+  }
+  if (!std::isfinite(result->reward)) {
+    status_[lane] = absl::InternalError(
+        absl::StrCat("reward: got ", result->reward, ", want a finite number"));
+    return;
+  }
+  reward_[lane] = result->reward;
+  const bool out_of_time = ++now_.steps[lane] >= options_.max_episode_steps &&
+                           options_.max_episode_steps > 0;
+  next_flags_.Set(lane, result->terminated, result->truncated || out_of_time);
+  now_.running[lane] = !next_flags_.done[lane];
+}
+
+absl::Status LaneEnv::EndFailedSteps() {
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    if (status_[lane].ok()) continue;
+    reward_[lane] = 0;
+    next_flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/true);
+    now_.running[lane] = 0;
+    for (const TensorDictSpec::Leaf& leaf : spec().observation.leaves()) {
+      RILL_ASSIGN_OR_RETURN(const Tensor root, step().Get(leaf.key));
+      RILL_ASSIGN_OR_RETURN(const Tensor row, root.Index(lane));
+      RILL_RETURN_IF_ERROR(
+          step().SetAt(absl::StrCat("next/", leaf.key), lane, row));
+    }
+  }
+  return TakeErrors("Step");
+}
+
+// All of them in one, of the first one's code: but for those that promise that
+// nothing has happened.
+absl::Status LaneEnv::TakeErrors(absl::string_view function) {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::string lanes_and_reasons;
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    if (status_[lane].ok()) continue;
+    if (code == absl::StatusCode::kOk) code = status_[lane].code();
+    absl::StrAppend(&lanes_and_reasons, lanes_and_reasons.empty() ? "" : "; ",
+                    "lane ", lane, ": ", status_[lane].message());
+    status_[lane] = absl::OkStatus();
+  }
+  if (code == absl::StatusCode::kInvalidArgument ||
+      code == absl::StatusCode::kFailedPrecondition) {
+    code = absl::StatusCode::kInternal;
+  }
+  return absl::Status(code,
+                      absl::StrCat(Caller(function), ": ", lanes_and_reasons));
+}
+
+absl::StatusOr<TensorDict> LaneEnv::SaveState() const {
+  RILL_RETURN_IF_ERROR(CheckIdle("SaveState"));
+  std::vector<TensorDict> rows;
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    absl::StatusOr<TensorDict> row = simulators_[lane]->SaveState();
+    RILL_RETURN_IF_ERROR(row.status())
+        << "in " << Caller("SaveState") << " of lane " << lane;
+    rows.push_back(*std::move(row));
+  }
+  TensorDict state({lanes()});
+  RILL_RETURN_IF_ERROR(SetColumn("steps", DType::kInt64, now_.steps, &state));
+  RILL_RETURN_IF_ERROR(
+      SetColumn("running", DType::kBool, now_.running, &state));
+  RILL_RETURN_IF_ERROR(
+      SetColumn("episode", DType::kInt64, now_.episode, &state));
+  RILL_RETURN_IF_ERROR(SetColumn("seed", DType::kUInt64, now_.seed, &state));
+  RILL_ASSIGN_OR_RETURN(TensorDict stacked, Stack(rows));
+  RILL_RETURN_IF_ERROR(state.Set(kLane, std::move(stacked)));
+  return state;
+}
+
+absl::Status LaneEnv::CheckCounters(const Counters& counters) const {
+  constexpr int64_t kMaxEpisodes = int64_t{1} << 62;
+  const int64_t limit = options_.max_episode_steps;
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    const auto refuse = [&](absl::string_view what, int64_t got, int64_t max) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Caller("LoadState"), ": ", what, " of lane ", lane,
+                       ": got ", got, ", want [0, ", max, "]"));
+    };
+    if (counters.running[lane] > 1) {
+      return refuse("running", counters.running[lane], 1);
+    }
+    const int64_t max_steps =
+        limit > 0 ? limit - counters.running[lane] : kMaxEpisodes;
+    if (counters.steps[lane] < 0 || counters.steps[lane] > max_steps) {
+      return refuse("steps", counters.steps[lane], max_steps);
+    }
+    if (counters.episode[lane] < 0 || counters.episode[lane] > kMaxEpisodes) {
+      return refuse("episode", counters.episode[lane], kMaxEpisodes);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LaneEnv::LoadLanes(const TensorDict& lanes_state) {
+  std::vector<TensorDict> before;  // Of the lanes that have loaded.
+  const auto load = [&](int64_t lane) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(const TensorDict row, lanes_state.Index(lane));
+    RILL_ASSIGN_OR_RETURN(TensorDict old, simulators_[lane]->SaveState());
+    RILL_RETURN_IF_ERROR(simulators_[lane]->LoadState(row));
+    before.push_back(std::move(old));
+    return absl::OkStatus();
+  };
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    const absl::Status loaded = load(lane);
+    if (loaded.ok()) continue;
+    for (size_t l = 0; l < before.size(); ++l) {
+      RILL_RETURN_IF_ERROR(simulators_[l]->LoadState(before[l]))
+          << "while " << Caller("LoadState") << " took lane " << l << " back";
+    }
+    RILL_RETURN_IF_ERROR(loaded)
+        << "in " << Caller("LoadState") << " of lane " << lane;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LaneEnv::LoadState(const TensorDict& state) {
+  RILL_RETURN_IF_ERROR(CheckIdle("LoadState"));
+  const std::string caller = Caller("LoadState");
+  const TensorDict* const lanes_state = state.FindDict(kLane);
+  const Shape want = {lanes()};
+  if (state.batch_shape() != want || lanes_state == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": got batch shape ", state.batch_shape().ToString(),
+        lanes_state == nullptr ? " without" : " and", " the states \"", kLane,
+        "\", want ", want.ToString(), " and them"));
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict columns, state.Exclude({kLane}));
+  RILL_RETURN_IF_ERROR(counters_spec_.CheckLayout(caller, columns));
+  Counters counters;
+  RILL_RETURN_IF_ERROR(GetColumn("steps", state, &counters.steps));
+  RILL_RETURN_IF_ERROR(GetColumn("running", state, &counters.running));
+  RILL_RETURN_IF_ERROR(GetColumn("episode", state, &counters.episode));
+  RILL_RETURN_IF_ERROR(GetColumn("seed", state, &counters.seed));
+  RILL_RETURN_IF_ERROR(CheckCounters(counters));
+  RILL_RETURN_IF_ERROR(LoadLanes(*lanes_state));
+  now_ = std::move(counters);
+  return absl::OkStatus();
+}
+
+// Simulators of one agent, in host memory.
+absl::Status CheckSpec(const EnvSpec& spec) {
+  const auto refuse = [](absl::string_view what, absl::string_view got,
+                         absl::string_view want) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("MakeLaneEnv: ", what, ": got ", got, ", want ", want));
+  };
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec reward, RewardSpec(spec));
+  const LeafSpec* const leaf = reward.Find("reward");
+  if (reward.leaves().size() != 1 || leaf == nullptr ||
+      leaf->shape != Shape({1})) {
+    return refuse("reward", reward.ToString(), "the leaf \"reward\" [1]");
+  }
+  if (!spec.group_flags.empty()) {
+    return refuse("group_flags", spec.group_flags.ToString(),
+                  "none; derive from Env for several agents");
+  }
+  if (!spec.device.is_cpu()) {
+    return refuse("device", spec.device.ToString(),
+                  "cpu; derive from Env for simulators on a device");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Env>> MakeLaneEnv(
+    EnvSpec spec, const LaneFactory& make_lane, const LaneEnvOptions& options) {
+  RILL_RETURN_IF_ERROR(CheckSpec(spec));
+  if (options.threads < 1 || options.max_episode_steps < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MakeLaneEnv: threads, max_episode_steps: got ", options.threads, ", ",
+        options.max_episode_steps, ", want >= 1, >= 0"));
+  }
+  return LaneEnv::Create(std::move(spec), make_lane, options);
+}
+
+}  // namespace rill

@@ -56,12 +56,13 @@ want() {
 }
 
 run 0
-want home/out "^16 passed, 0 failed, 2 skipped$"
-[ "$(tail -n 1 home/out)" = "16 passed, 0 failed, 2 skipped" ]
-for name in suite cuda asan_ubsan tsan exchange; do
+want home/out "^21 passed, 0 failed, 3 skipped$"
+[ "$(tail -n 1 home/out)" = "21 passed, 0 failed, 3 skipped" ]
+for name in suite cuda mujoco asan_ubsan tsan exchange; do
   want home/out "^$name +[0-9]+ s +[0-9]+ passed +0 failed"
 done
 want "$CALLS" "^test --config=cuda //device/cuda:a_test$"
+want "$CALLS" "^test --config=mujoco //envs/mujoco/...$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan //a:reached_test$"
 passed_commit=$(git rev-parse HEAD)
@@ -70,7 +71,8 @@ passed_commit=$(git rev-parse HEAD)
 touch "$HOME/no_pip"
 run 0
 want home/out "cuda: SKIPPED"
-want home/out "^11 passed, 0 failed, 2 skipped$"
+want home/out "mujoco: SKIPPED"
+want home/out "^11 passed, 0 failed, 3 skipped$"
 rm "$HOME/no_pip"
 passed_commit=$(git rev-parse HEAD)
 

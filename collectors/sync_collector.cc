@@ -10,7 +10,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector_loop.h"
-#include "rill/envs/step_driver.h"
+#include "rill/envs/steps/step_driver.h"
 #include "rill/flow/trajectory_id.h"
 
 namespace rill {
@@ -86,8 +86,8 @@ absl::Status SyncCollector::MakeLoop() {
   RILL_ASSIGN_OR_RETURN(loop.env,
                         TransformedEnv::Create(std::move(options_.env),
                                                std::move(options_.transforms)));
-  RILL_ASSIGN_OR_RETURN(
-      loop.driver, StepDriver::Create(loop.env.get(), options_.policy));
+  RILL_ASSIGN_OR_RETURN(loop.driver,
+                        StepDriver::Create(loop.env.get(), options_.policy));
   spec_ = loop.driver.spec();
   loop.root_spec = TensorDictSpec::Of(loop.driver.root());
   loop.lanes = loop.env->lanes();
@@ -139,8 +139,7 @@ absl::Status SyncCollector::ActAtRandom(int64_t step) {
     RILL_ASSIGN_OR_RETURN(
         const Tensor random,
         leaf.spec.Random({loop_->lanes}, rng, static_cast<uint64_t>(step)));
-    RILL_RETURN_IF_ERROR(
-        loop_->env->step().Find(leaf.key)->CopyFrom(random));
+    RILL_RETURN_IF_ERROR(loop_->env->step().Find(leaf.key)->CopyFrom(random));
   }
   return absl::OkStatus();
 }
@@ -159,9 +158,8 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
   Loop& loop = *loop_;
   RILL_RETURN_IF_ERROR(ResetLanes());
   const int64_t frames = frames_ + t * loop.lanes;
-  RILL_ASSIGN_OR_RETURN(
-      const int64_t version,
-      Act({.frames = frames, .step = frames / loop.lanes}));
+  RILL_ASSIGN_OR_RETURN(const int64_t version,
+                        Act({.frames = frames, .step = frames / loop.lanes}));
   Lap(&loop.mark, &times_.policy);
 
   RILL_RETURN_IF_ERROR(loop.driver.Step());

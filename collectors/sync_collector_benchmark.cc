@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "benchmark/benchmark.h"
-#include "rill/envs/policies/policy.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/envs/cart_pole.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/transforms/reward_sum.h"
 #include "rill/transforms/step_counter.h"
 

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/collectors/sync_collector.h"
-#include "rill/envs/step_driver.h"
+#include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
 #include "rill/envs/transformed_env.h"
 #include "rill/tensordict/spec.h"

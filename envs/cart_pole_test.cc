@@ -40,7 +40,8 @@ absl::Status AlwaysLeft(const TensorDict&, Tensor* action) {
 std::vector<float> FirstObservations(const CartPoleOptions& options) {
   auto env = MakeCartPole(options);
   if (!env.ok()) return {};
-  auto batch = Rollout(**env, FunctionPolicy(AlwaysLeft), {.max_steps = 1, .break_when_any_done = false});
+  auto batch = Rollout(**env, FunctionPolicy(AlwaysLeft),
+                       {.max_steps = 1, .break_when_any_done = false});
   if (!batch.ok()) return {};
   auto values = batch->Flat<float>("observation");
   return {values->begin(), values->end()};
@@ -79,7 +80,8 @@ TEST(CartPoleTest, ALaneIsTheSameAmongAnyNumberOfLanes) {
 
 TEST(CartPoleTest, EpisodesOfALaneDiffer) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole());
-  RILL_ASSERT_OK_AND_ASSIGN(auto observation, env->step().Flat<float>("observation"));
+  RILL_ASSERT_OK_AND_ASSIGN(auto observation,
+                            env->step().Flat<float>("observation"));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
   const std::vector<float> first(observation.begin(), observation.end());
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
@@ -88,8 +90,10 @@ TEST(CartPoleTest, EpisodesOfALaneDiffer) {
 
 TEST(CartPoleTest, TruncatesAtTheLimitAndSaysWhichEndItIs) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole({.max_episode_steps = 3}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, FunctionPolicy(AlwaysLeft), {.max_steps = 3, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, FunctionPolicy(AlwaysLeft),
+              {.max_steps = 3, .break_when_any_done = false}));
   EXPECT_THAT(batch.Flat<bool>("next/truncated"),
               IsOkAndHolds(ElementsAre(false, false, true)));
   EXPECT_THAT(batch.Flat<bool>("next/terminated"), IsOkAndHolds(Each(false)));
@@ -97,14 +101,17 @@ TEST(CartPoleTest, TruncatesAtTheLimitAndSaysWhichEndItIs) {
 
 TEST(CartPoleTest, FallingAtTheLimitIsBothEnds) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole());
-  RILL_ASSERT_OK_AND_ASSIGN(
-      TensorDict whole,
-      Rollout(*env, FunctionPolicy(AlwaysLeft),
-              {.max_steps = 99, .break_when_any_done = false, .break_when_all_done = true}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict whole,
+                            Rollout(*env, FunctionPolicy(AlwaysLeft),
+                                    {.max_steps = 99,
+                                     .break_when_any_done = false,
+                                     .break_when_all_done = true}));
   const int64_t length = whole.batch_shape()[1];
   RILL_ASSERT_OK_AND_ASSIGN(env, MakeCartPole({.max_episode_steps = length}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, FunctionPolicy(AlwaysLeft), {.max_steps = length, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, FunctionPolicy(AlwaysLeft),
+              {.max_steps = length, .break_when_any_done = false}));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict last, batch.SelectDim(1, length - 1));
   EXPECT_THAT(last.Flat<bool>("next/terminated"),
               IsOkAndHolds(ElementsAre(true)));

@@ -41,7 +41,7 @@ struct ResetMask {
 //
 // An Env never resets by itself: a step leaves the true final observation in
 // `next`. Before the next step the caller copies what is below `next` to the
-// root and resets the lanes that are done (envs/step_driver.h does both).
+// root and resets the lanes that are done (envs/steps/step_driver.h does both).
 //
 // Thread-safety: thread-compatible.
 // Implementations pass envs/env_checker.h.

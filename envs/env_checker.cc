@@ -10,9 +10,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/envs/env_step_checker.h"
-#include "rill/envs/env_trace.h"
-#include "rill/envs/step_driver.h"
+#include "rill/envs/checking/env_step_checker.h"
+#include "rill/envs/checking/env_trace.h"
+#include "rill/envs/steps/step_driver.h"
 
 namespace rill {
 namespace {

@@ -46,10 +46,10 @@ struct Fault {
 EnvSpec BoundedSpec(const Env& env) {
   EnvSpec spec = env.spec();
   spec.name = "Broken";
-  EXPECT_TRUE(spec.observation
-                  .Set("observation",
-                       LeafSpec::Bounded(DType::kFloat32, {1}, 0, 10))
-                  .ok());
+  EXPECT_TRUE(
+      spec.observation
+          .Set("observation", LeafSpec::Bounded(DType::kFloat32, {1}, 0, 10))
+          .ok());
   return spec;
 }
 
@@ -246,7 +246,8 @@ std::vector<Fault> RefusalFaults() {
        .step = [](Env& env) -> absl::Status {
          const absl::Status status = env.Step();
          if (!absl::IsFailedPrecondition(status)) return status;
-         RILL_ASSIGN_OR_RETURN(auto x, env.step().Flat<float>("next/observation"));
+         RILL_ASSIGN_OR_RETURN(auto x,
+                               env.step().Flat<float>("next/observation"));
          for (float& value : x) value = 9;
          return status;
        }},

@@ -48,8 +48,8 @@ TEST(EnvSpecTest, Example) {
   EnvSpec spec = {.name = "Tag", .lanes = 16};
   RILL_ASSERT_OK(spec.observation.Set(
       "agents/observation", LeafSpec::Unbounded(DType::kFloat32, {2, 8})));
-  RILL_ASSERT_OK(spec.action.Set(
-      "agents/action", LeafSpec::Categorical(5, DType::kInt64, {2})));
+  RILL_ASSERT_OK(spec.action.Set("agents/action",
+                                 LeafSpec::Categorical(5, DType::kInt64, {2})));
   RILL_ASSERT_OK(AddReward("agents/reward", {2, 1}, &spec));
   RILL_ASSERT_OK(AddFlags("agents", {2, 1}, &spec));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDictSpec step, StepSpec(spec));
@@ -63,11 +63,11 @@ TEST(EnvSpecTest, Example) {
 TEST(EnvSpecTest, NamesWhatDoesNotFit) {
   EnvSpec spec = Observing("x");
   spec.own_episodes = {"agents"};
-  EXPECT_THAT(StepSpec(spec),
-              StatusIs(kInvalidArgument, HasSubstr("\"agents\", which has no")));
+  EXPECT_THAT(StepSpec(spec), StatusIs(kInvalidArgument,
+                                       HasSubstr("\"agents\", which has no")));
   spec = Observing("x");
-  RILL_ASSERT_OK(spec.reward.Set(
-      "reward", LeafSpec::Unbounded(DType::kFloat64, {1})));
+  RILL_ASSERT_OK(
+      spec.reward.Set("reward", LeafSpec::Unbounded(DType::kFloat64, {1})));
   EXPECT_THAT(StepSpec(spec),
               StatusIs(kInvalidArgument, HasSubstr("want float32")));
   spec = {.name = "Spec"};

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/envs/step_driver.h"
+#include "rill/envs/steps/step_driver.h"
 
 namespace rill {
 namespace {
@@ -77,9 +77,10 @@ absl::StatusOr<EvaluateResult> EvaluatePolicy(Env& env, Policy& policy,
   for (int64_t l = 0; l < env.lanes(); ++l) lanes[l].episode = l;
   int64_t left = options.episodes;
   for (int64_t step = 0;; ++step) {
-    RILL_RETURN_IF_ERROR(driver.Act({.frames = step * env.lanes(),
-                                     .step = step,
-                                     .explore = options.explore})
+    RILL_RETURN_IF_ERROR(driver
+                             .Act({.frames = step * env.lanes(),
+                                   .step = step,
+                                   .explore = options.explore})
                              .status());
     RILL_RETURN_IF_ERROR(driver.Step());
     RILL_ASSIGN_OR_RETURN(const int64_t ended,

@@ -42,8 +42,9 @@ TEST(EvaluatorTest, EveryLaneRunsItsShareOfEpisodes) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 3}));
-  RILL_ASSERT_OK_AND_ASSIGN(EvaluateResult result,
-                            EvaluatePolicy(*env, FunctionPolicy(Stay), {.episodes = 5}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      EvaluateResult result,
+      EvaluatePolicy(*env, FunctionPolicy(Stay), {.episodes = 5}));
   EXPECT_THAT(result.lengths, ElementsAre(2, 5, 2, 5, 2));
   EXPECT_THAT(result.returns, ElementsAre(3, 15, 3, 15, 3));
   EXPECT_EQ(result.mean_return, 39.0 / 5);
@@ -51,32 +52,36 @@ TEST(EvaluatorTest, EveryLaneRunsItsShareOfEpisodes) {
 
 TEST(EvaluatorTest, FewerEpisodesThanLanes) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.lanes = 4}));
-  RILL_ASSERT_OK_AND_ASSIGN(EvaluateResult result,
-                            EvaluatePolicy(*env, FunctionPolicy(Stay), {.episodes = 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      EvaluateResult result,
+      EvaluatePolicy(*env, FunctionPolicy(Stay), {.episodes = 2}));
   EXPECT_THAT(result.lengths, ElementsAre(3, 3));
 }
 
 TEST(EvaluatorTest, ABalancedPoleReturnsFiveHundred) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole({.lanes = 4}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      EvaluateResult result,
-      EvaluatePolicy(*env, FunctionPolicy(Balance), {.episodes = 8, .seed = 3}));
+  RILL_ASSERT_OK_AND_ASSIGN(EvaluateResult result,
+                            EvaluatePolicy(*env, FunctionPolicy(Balance),
+                                           {.episodes = 8, .seed = 3}));
   EXPECT_THAT(result.returns, Each(500));
 }
 
 TEST(EvaluatorTest, EqualSeedsGiveEqualResults) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole({.lanes = 3}));
   const EvaluateOptions options = {.episodes = 9, .seed = 3};
-  RILL_ASSERT_OK_AND_ASSIGN(auto first, EvaluatePolicy(*env, FunctionPolicy(Stay), options));
-  RILL_ASSERT_OK_AND_ASSIGN(auto again, EvaluatePolicy(*env, FunctionPolicy(Stay), options));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto first, EvaluatePolicy(*env, FunctionPolicy(Stay), options));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto again, EvaluatePolicy(*env, FunctionPolicy(Stay), options));
   EXPECT_EQ(first.returns, again.returns);
 }
 
 TEST(EvaluatorTest, AnEpisodeWithoutEndIsAnError) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.episode_steps = 1000}));
-  EXPECT_THAT(EvaluatePolicy(*env, FunctionPolicy(Stay), {.max_steps_per_episode = 50}),
-              StatusIs(absl::StatusCode::kDeadlineExceeded,
-                       HasSubstr("episode 0 in lane 0: not done after 50")));
+  EXPECT_THAT(
+      EvaluatePolicy(*env, FunctionPolicy(Stay), {.max_steps_per_episode = 50}),
+      StatusIs(absl::StatusCode::kDeadlineExceeded,
+               HasSubstr("episode 0 in lane 0: not done after 50")));
 }
 
 // Memory is taken for episodes that were run.
@@ -93,9 +98,10 @@ TEST(EvaluatorTest, NamesTheWrongOption) {
   EXPECT_THAT(EvaluatePolicy(*env, FunctionPolicy(Stay), {.episodes = 0}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("episodes: got 0, want >= 1")));
-  EXPECT_THAT(EvaluatePolicy(*env, FunctionPolicy(Stay), {.max_steps_per_episode = 0}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("max_steps_per_episode: got 0")));
+  EXPECT_THAT(
+      EvaluatePolicy(*env, FunctionPolicy(Stay), {.max_steps_per_episode = 0}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("max_steps_per_episode: got 0")));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/envs/lane_pool.h"
 #include "rill/envs/lane_rows.h"
+#include "rill/envs/lanes/lane_pool.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 

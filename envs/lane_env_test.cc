@@ -508,13 +508,13 @@ TEST(LaneEnvTest, RefusesWhatItCannotDo) {
               StatusIs(kInvalidArgument, HasSubstr("lane 0: got null")));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Lanes, EnvConformanceTest,
-    ::testing::Values([] { return MakeWalkers(3); },
-                      [] {
-                        return MakeWalkers(
-                            3, {.threads = 2, .max_episode_steps = 7});
-                      }));
+INSTANTIATE_TEST_SUITE_P(Lanes, EnvConformanceTest,
+                         ::testing::Values([] { return MakeWalkers(3); },
+                                           [] {
+                                             return MakeWalkers(
+                                                 3, {.threads = 2,
+                                                     .max_episode_steps = 7});
+                                           }));
 
 }  // namespace
 }  // namespace rill

@@ -35,7 +35,8 @@ TEST(LaneFlagsTest, SetKeepsDoneConsistent) {
 }
 
 TEST(LaneMaskTest, HasOneEntryALaneAndGroup) {
-  const EnvSpec spec = {.name = "T", .lanes = 2, .own_episodes = {"a", "b", "c"}};
+  const EnvSpec spec = {
+      .name = "T", .lanes = 2, .own_episodes = {"a", "b", "c"}};
   const std::vector<uint8_t> two = {1, 0}, three = {1, 0, 1}, six(6, 1);
   RILL_EXPECT_OK(CheckMask("T", spec, two));
   RILL_EXPECT_OK(CheckMask("T", spec, {two, six}));

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/envs/step_driver.h"
+#include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
 #include "rill/tensordict/spec.h"
 
@@ -81,9 +81,10 @@ absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
     RILL_RETURN_IF_ERROR(recorder.Bind(driver.step()));
     int64_t t = 0;
     while (t < size && !stop) {
-      RILL_RETURN_IF_ERROR(driver.Act({.frames = (begin + t) * lanes,
-                                       .step = begin + t,
-                                       .explore = options.explore})
+      RILL_RETURN_IF_ERROR(driver
+                               .Act({.frames = (begin + t) * lanes,
+                                     .step = begin + t,
+                                     .explore = options.explore})
                                .status());
       RILL_RETURN_IF_ERROR(driver.Step());
       recorder.Record(t++);

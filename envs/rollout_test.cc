@@ -45,8 +45,7 @@ TEST(RolloutTest, StopsBehindTheFirstEnd) {
       auto env,
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 3}));
   RILL_ASSERT_OK_AND_ASSIGN(
-      TensorDict batch,
-      Rollout(*env, FunctionPolicy(Stay), {.max_steps = 99}));
+      TensorDict batch, Rollout(*env, FunctionPolicy(Stay), {.max_steps = 99}));
   EXPECT_THAT(batch.Flat<bool>("next/done"),
               IsOkAndHolds(ElementsAre(false, true, false, false)));
 }
@@ -55,11 +54,11 @@ TEST(RolloutTest, WithoutResetItGoesOnBehindTheLastStep) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.episode_steps = 4}));
   FunctionPolicy policy(Stay);
   RILL_ASSERT_OK(Rollout(*env, policy, {.max_steps = 3}).status());
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, policy,
-                                    {.max_steps = 3,
-                                     .auto_reset = false,
-                                     .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(
+          *env, policy,
+          {.max_steps = 3, .auto_reset = false, .break_when_any_done = false}));
   EXPECT_THAT(batch.Flat<float>("observation"),
               IsOkAndHolds(ElementsAre(3, 0, 1)));
   RILL_ASSERT_OK_AND_ASSIGN(batch, Rollout(*env, policy, {.max_steps = 1}));
@@ -70,9 +69,9 @@ TEST(RolloutTest, SetTruncatedEndsTheLanesThatGoOn) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 3}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      TensorDict batch, Rollout(*env, FunctionPolicy(Stay),
-                                {.max_steps = 9, .set_truncated = true}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
+                            Rollout(*env, FunctionPolicy(Stay),
+                                    {.max_steps = 9, .set_truncated = true}));
   EXPECT_THAT(batch.Flat<bool>("next/done"),
               IsOkAndHolds(ElementsAre(false, true, false, true)));
   EXPECT_THAT(batch.Flat<bool>("next/truncated"),
@@ -126,10 +125,9 @@ TEST(RolloutTest, AnOutputThatTheEnvironmentHasIsRefused) {
   class Clash final : public Policy {
    public:
     Clash() {
-      EXPECT_TRUE(outputs_
-                      .Set("observation",
-                           LeafSpec::Unbounded(DType::kFloat32, {1}))
-                      .ok());
+      EXPECT_TRUE(
+          outputs_.Set("observation", LeafSpec::Unbounded(DType::kFloat32, {1}))
+              .ok());
     }
     const TensorDictSpec& output_spec() const override { return outputs_; }
     absl::StatusOr<int64_t> Act(const TensorDict&, const ActContext&,
@@ -150,8 +148,10 @@ TEST(RolloutTest, ResetsOnTheWayAndKeepsFinalObservations) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 1}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, FunctionPolicy(Stay), {.max_steps = 5, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, FunctionPolicy(Stay),
+              {.max_steps = 5, .break_when_any_done = false}));
   EXPECT_EQ(batch.batch_shape(), Shape({2, 5}));
   EXPECT_THAT(batch.Flat<float>("observation"),
               IsOkAndHolds(ElementsAre(0, 1, 0, 1, 0, 0, 1, 2, 0, 1)));
@@ -164,9 +164,11 @@ TEST(RolloutTest, StopsWhenEveryLaneWasDone) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 3}));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      TensorDict batch,
-      Rollout(*env, FunctionPolicy(Stay), {.max_steps = 99, .break_when_any_done = false, .break_when_all_done = true}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
+                            Rollout(*env, FunctionPolicy(Stay),
+                                    {.max_steps = 99,
+                                     .break_when_any_done = false,
+                                     .break_when_all_done = true}));
   EXPECT_EQ(batch.batch_shape(), Shape({2, 5}));
   EXPECT_TRUE(batch.Find("observation")->is_contiguous());
 }
@@ -174,8 +176,10 @@ TEST(RolloutTest, StopsWhenEveryLaneWasDone) {
 TEST(RolloutTest, LongerThanABlockHasNoSeam) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, MakeCountingEnv({.lanes = 2, .episode_steps = 5000}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, FunctionPolicy(Stay), {.max_steps = 2500, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, FunctionPolicy(Stay),
+              {.max_steps = 2500, .break_when_any_done = false}));
   ASSERT_EQ(batch.batch_shape(), Shape({2, 2500}));
   RILL_ASSERT_OK_AND_ASSIGN(auto observation, batch.Flat<float>("observation"));
   for (int64_t i = 0; i < 5000; ++i) {
@@ -191,8 +195,10 @@ TEST(RolloutTest, TheActorSeesTheRootAndItsActionsAreKept) {
     action->data<int64_t>()[0] = static_cast<int64_t>(observation[0]);
     return absl::OkStatus();
   };
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, FunctionPolicy(act), {.max_steps = 4, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, FunctionPolicy(act),
+              {.max_steps = 4, .break_when_any_done = false}));
   EXPECT_THAT(batch.Flat<int64_t>("action"),
               IsOkAndHolds(ElementsAre(0, 1, 2, 0)));
 }
@@ -200,12 +206,14 @@ TEST(RolloutTest, TheActorSeesTheRootAndItsActionsAreKept) {
 TEST(RolloutTest, ErrorsOfEnvAndActorComeBack) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counting, MakeCountingEnv({}));
   FaultyEnv env(std::move(counting), {.fail_step = 2});
-  EXPECT_THAT(Rollout(env, FunctionPolicy(Stay), {.max_steps = 5, .break_when_any_done = false}),
+  EXPECT_THAT(Rollout(env, FunctionPolicy(Stay),
+                      {.max_steps = 5, .break_when_any_done = false}),
               StatusIs(absl::StatusCode::kUnavailable));
   const auto refuse = [](const TensorDict&, Tensor*) {
     return absl::DataLossError("no weights");
   };
-  EXPECT_THAT(Rollout(env, FunctionPolicy(refuse), {.max_steps = 5, .break_when_any_done = false}),
+  EXPECT_THAT(Rollout(env, FunctionPolicy(refuse),
+                      {.max_steps = 5, .break_when_any_done = false}),
               StatusIs(absl::StatusCode::kDataLoss, "no weights"));
 }
 
@@ -215,7 +223,8 @@ TEST(RolloutTest, AnActorThatReplacesTheActionIsRefused) {
     RILL_ASSIGN_OR_RETURN(*action, action->Clone());
     return absl::OkStatus();
   };
-  EXPECT_THAT(Rollout(*env, FunctionPolicy(replace), {.max_steps = 5, .break_when_any_done = false}),
+  EXPECT_THAT(Rollout(*env, FunctionPolicy(replace),
+                      {.max_steps = 5, .break_when_any_done = false}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("filled in place")));
 }

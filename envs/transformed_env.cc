@@ -30,8 +30,7 @@ void CopyLanes(absl::Span<const uint8_t> mask, int64_t width,
 
 // The environment has refused a step, and no lane has moved.
 bool IsRefusal(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) ||
-         absl::IsFailedPrecondition(status);
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
 }
 
 }  // namespace
@@ -82,8 +81,7 @@ absl::Status TransformedEnv::Annotate(size_t i,
 
 void TransformedEnv::CopyRows(const Steps::Link& link) {
   const Steps::Buffer& to = steps_.buffers[link.to];
-  std::memcpy(to.tensor.raw_data(),
-              steps_.buffers[link.from].tensor.raw_data(),
+  std::memcpy(to.tensor.raw_data(), steps_.buffers[link.from].tensor.raw_data(),
               static_cast<size_t>(to.width * env_->lanes()));
 }
 
@@ -123,9 +121,9 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
                 steps_.buffers[link.from].tensor.raw_data(),
                 to.tensor.raw_data());
     }
-    RILL_RETURN_IF_ERROR(Annotate(
-        i, transforms_[i]->OnReset(mask.lanes, steps_.leaves[i],
-                                   &next_states_[i])));
+    RILL_RETURN_IF_ERROR(
+        Annotate(i, transforms_[i]->OnReset(mask.lanes, steps_.leaves[i],
+                                            &next_states_[i])));
   }
   std::copy(mask.lanes.begin(), mask.lanes.end(), mask_.begin());
   for (size_t i = 0; i < mask.groups.size(); ++i) {

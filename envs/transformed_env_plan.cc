@@ -106,7 +106,7 @@ absl::StatusOr<TransformedSteps> Planner::Plan() {
 }
 
 size_t Planner::AddBuffer(absl::string_view key, const LeafSpec& spec,
-                                 size_t stage) {
+                          size_t stage) {
   steps_.buffers.push_back(
       {.key = std::string(key),
        .spec = spec,
@@ -178,7 +178,7 @@ absl::StatusOr<TensorDictSpec> Planner::AddTransform(
 // Where only next/x changes, x of the root is another from here on too: an
 // earlier transform, and this one, keeps the one that it reads.
 void Planner::ForkRoots(size_t stage, const StepPlan& plan,
-                               std::vector<Link>* copies) {
+                        std::vector<Link>* copies) {
   for (const BoundRows::Leaf& leaf : plan.leaves) {
     if (leaf.use == LeafUse::kRead || !IsNext(leaf.key)) continue;
     const auto root = current_.find(RootOf(leaf.key));
@@ -221,9 +221,8 @@ absl::Status Planner::AddAction(size_t stage, const StepPlan& plan,
     }
     const Current& side = leaf.use == LeafUse::kWrite ? before : current_;
     const auto found = side.find(leaf.key);
-    if (found == side.end() ||
-        !HasLayout(steps_.buffers[found->second].spec, leaf.dtype,
-                   leaf.shape)) {
+    if (found == side.end() || !HasLayout(steps_.buffers[found->second].spec,
+                                          leaf.dtype, leaf.shape)) {
       return Misfit(leaf.key,
                     found == side.end()
                         ? "none"
@@ -235,17 +234,17 @@ absl::Status Planner::AddAction(size_t stage, const StepPlan& plan,
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> Planner::FindBuffer(
-    const BoundRows::Leaf& leaf) const {
+absl::StatusOr<size_t> Planner::FindBuffer(const BoundRows::Leaf& leaf) const {
   const auto found = current_.find(leaf.key);
   if (found != current_.end() &&
       HasLayout(steps_.buffers[found->second].spec, leaf.dtype, leaf.shape)) {
     return found->second;
   }
-  return Misfit(
-      leaf.key,
-      found == current_.end() ? "none" : steps_.buffers[found->second].spec.ToString(),
-      absl::StrCat(DTypeName(leaf.dtype), leaf.shape.ToString()));
+  return Misfit(leaf.key,
+                found == current_.end()
+                    ? "none"
+                    : steps_.buffers[found->second].spec.ToString(),
+                absl::StrCat(DTypeName(leaf.dtype), leaf.shape.ToString()));
 }
 
 // An earlier transform has that leaf of the root: what later ones make of it
@@ -260,9 +259,8 @@ bool Planner::IsUsedRoot(absl::string_view key) const {
   return false;
 }
 
-size_t Planner::WriteBuffer(const BoundRows::Leaf& leaf,
-                                   const LeafSpec& spec, size_t stage,
-                                   bool is_needed) {
+size_t Planner::WriteBuffer(const BoundRows::Leaf& leaf, const LeafSpec& spec,
+                            size_t stage, bool is_needed) {
   const auto found = current_.find(leaf.key);
   if (found != current_.end() && !is_needed &&
       HasLayout(steps_.buffers[found->second].spec, leaf.dtype, leaf.shape)) {
@@ -315,18 +313,16 @@ absl::Status Planner::SetSpec(const TensorDictSpec& last) {
 // The same leaf stands at the root and below next.
 absl::Status Planner::CheckTwin(const TensorDictSpec& last,
                                 const TensorDictSpec::Leaf& leaf) const {
-  const std::string twin = IsNext(leaf.key)
-                               ? std::string(RootOf(leaf.key))
-                               : absl::StrCat("next/", leaf.key);
+  const std::string twin = IsNext(leaf.key) ? std::string(RootOf(leaf.key))
+                                            : absl::StrCat("next/", leaf.key);
   const LeafSpec* other = last.Find(twin);
-  if (other != nullptr &&
-      HasLayout(*other, leaf.spec.dtype, leaf.spec.shape)) {
+  if (other != nullptr && HasLayout(*other, leaf.spec.dtype, leaf.spec.shape)) {
     return absl::OkStatus();
   }
-  return Misfit(twin, other == nullptr ? "none" : other->ToString(),
-                absl::StrCat("that of \"", leaf.key,
-                             "\" after the transforms: ",
-                             leaf.spec.ToString()));
+  return Misfit(
+      twin, other == nullptr ? "none" : other->ToString(),
+      absl::StrCat("that of \"", leaf.key,
+                   "\" after the transforms: ", leaf.spec.ToString()));
 }
 
 absl::Status Planner::MakeTensors() {
@@ -415,10 +411,10 @@ void Planner::Resolve() {
 absl::Status AnnotateTransform(const absl::Status& status, const Env& env,
                                size_t i, const StepTransform& transform) {
   if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(status.message(), "; in transforms[", i,
-                                   "] (", transform.name(), ") of ",
-                                   env.name()));
+  return absl::Status(
+      status.code(),
+      absl::StrCat(status.message(), "; in transforms[", i, "] (",
+                   transform.name(), ") of ", env.name()));
 }
 
 absl::StatusOr<TransformedSteps> PlanTransformedSteps(

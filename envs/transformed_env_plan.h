@@ -48,8 +48,8 @@ struct TransformedSteps {
   // Before the calls of a transform: leaves that it changes and an earlier one
   // keeps.
   std::vector<std::vector<Link>> copies;
-  std::vector<Link> carried;  // From next to the kept leaves of the root.
-  size_t done = 0;            // The buffer of the last next/done.
+  std::vector<Link> carried;     // From next to the kept leaves of the root.
+  size_t done = 0;               // The buffer of the last next/done.
   bool replaces_action = false;  // The environment gets another leaf.
 
   EnvSpec spec;  // Behind the last transform.

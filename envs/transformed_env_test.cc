@@ -257,8 +257,10 @@ TEST(TransformedEnvTest, Example) {
 
 TEST(TransformedEnvTest, RolloutsSeeWhatTheTransformsMake) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 5, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict batch,
+      Rollout(*env, FunctionPolicy(ChooseZero),
+              {.max_steps = 5, .break_when_any_done = false}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(1));
   EXPECT_THAT(*lane.Find("step_count"),
               TensorElementsAre<int64_t>(0, 1, 2, 3, 0));
@@ -270,8 +272,10 @@ TEST(TransformedEnvTest, ATransformMayEndAnEpisode) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env,
                             With(MakeCountingEnv({.episode_steps = 100}),
                                  *StepCounter::Create({.max_steps = 2})));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 4, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict batch,
+      Rollout(*env, FunctionPolicy(ChooseZero),
+              {.max_steps = 4, .break_when_any_done = false}));
   EXPECT_THAT(*batch.Find("next/truncated"),
               TensorElementsAre<bool>(false, true, false, true));
   EXPECT_THAT(*batch.Find("observation"), TensorElementsAre<float>(0, 1, 0, 1));
@@ -281,9 +285,9 @@ TEST(TransformedEnvTest, EvaluatorsSeeWhatTheTransformsMake) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, With(MakeCountingEnv({.lanes = 2, .episode_steps = 3}),
                      *RewardScaling::Create({.scale = 10})));
-  RILL_ASSERT_OK_AND_ASSIGN(
-      const EvaluateResult result,
-      EvaluatePolicy(*env, FunctionPolicy(ChooseZero), {.episodes = 4, .seed = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(const EvaluateResult result,
+                            EvaluatePolicy(*env, FunctionPolicy(ChooseZero),
+                                           {.episodes = 4, .seed = 1}));
   EXPECT_EQ(result.mean_return, 60);
 }
 
@@ -307,10 +311,14 @@ TEST(TransformedEnvTest, AnActionIsChangedOnItsWayToTheEnvironment) {
   for (Env* env : {static_cast<Env*>(pushed.get()), plain.get()}) {
     RILL_ASSERT_OK(env->Seed(7));
   }
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict signs,
-                            Rollout(*pushed, FunctionPolicy(by_sign), {.max_steps = 30, .break_when_any_done = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict pushes,
-                            Rollout(*plain, FunctionPolicy(by_push), {.max_steps = 30, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict signs,
+      Rollout(*pushed, FunctionPolicy(by_sign),
+              {.max_steps = 30, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict pushes,
+      Rollout(*plain, FunctionPolicy(by_push),
+              {.max_steps = 30, .break_when_any_done = false}));
   EXPECT_THAT(*signs.Find("observation"),
               BitEqualTo(*pushes.Find("observation")));
   EXPECT_THAT(*signs.Find("action"),
@@ -319,8 +327,10 @@ TEST(TransformedEnvTest, AnActionIsChangedOnItsWayToTheEnvironment) {
 
 TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Paired());
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 5, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict batch,
+      Rollout(*env, FunctionPolicy(ChooseZero),
+              {.max_steps = 5, .break_when_any_done = false}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
   EXPECT_THAT(*lane.Find("observation"),
               TensorElementsAre<double>(-1, 0, 0, 1, 1, 2, -1, 0, 0, 1));
@@ -332,8 +342,10 @@ TEST(TransformedEnvTest, ATransformMayReadARootThatALaterOneReplaces) {
 // observation tenfold, which the caller sees.
 void ExpectMovesOfOne(absl::StatusOr<std::unique_ptr<TransformedEnv>> made) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto env, std::move(made));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 5, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict batch,
+      Rollout(*env, FunctionPolicy(ChooseZero),
+              {.max_steps = 5, .break_when_any_done = false}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lane, batch.Index(0));
   EXPECT_THAT(*lane.Find("observation"),
               TensorElementsAre<float>(0, 10, 20, 0, 10));
@@ -365,8 +377,10 @@ TEST(TransformedEnvTest, AWrittenRootKeepsItsValuesWhateverLaterOnesMake) {
       auto env,
       With(MakeCountingEnv({.episode_steps = 100}), *RewardSum::Create({}),
            std::make_unique<Tenfold>("episode_reward")));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
-                            Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 3, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict batch,
+      Rollout(*env, FunctionPolicy(ChooseZero),
+              {.max_steps = 3, .break_when_any_done = false}));
   EXPECT_THAT(*batch.Find("next/episode_reward"),
               TensorElementsAre<float>(10, 30, 60));
   EXPECT_THAT(*batch.Find("episode_reward"),
@@ -381,10 +395,14 @@ TEST(TransformedEnvTest, TransformedEnvironmentsNest) {
       auto nested, With(absl::StatusOr<std::unique_ptr<Env>>(std::move(inner)),
                         *RewardSum::Create({})));
   RILL_ASSERT_OK_AND_ASSIGN(auto flat, Counting());
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict a,
-                            Rollout(*nested, FunctionPolicy(ChooseZero), {.max_steps = 9, .break_when_any_done = false}));
-  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict b,
-                            Rollout(*flat, FunctionPolicy(ChooseZero), {.max_steps = 9, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict a,
+      Rollout(*nested, FunctionPolicy(ChooseZero),
+              {.max_steps = 9, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict b,
+      Rollout(*flat, FunctionPolicy(ChooseZero),
+              {.max_steps = 9, .break_when_any_done = false}));
   EXPECT_THAT(a, BitEqualTo(b));
 }
 
@@ -408,9 +426,8 @@ TEST(TransformedEnvTest, AFailedStepLeavesTheStates) {
   TensorDict step = env->step();
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1}));
   RILL_ASSERT_OK(env->Step());
-  EXPECT_THAT(env->Step(),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("in transforms[1] (FailsOnce)")));
+  EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kUnavailable,
+                                    HasSubstr("in transforms[1] (FailsOnce)")));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
   for (const char* key :
        {"transforms/0/state/steps", "transforms/1/state/steps"}) {
@@ -467,7 +484,9 @@ TEST(TransformedEnvTest, RefusesPlansThatBreakWhatAnEnvPromises) {
 
 TEST(TransformedEnvTest, StatesOfOtherTransformsAreRefusedAndChangeNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Counting());
-  RILL_ASSERT_OK(Rollout(*env, FunctionPolicy(ChooseZero), {.max_steps = 2, .break_when_any_done = false}).status());
+  RILL_ASSERT_OK(Rollout(*env, FunctionPolicy(ChooseZero),
+                         {.max_steps = 2, .break_when_any_done = false})
+                     .status());
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, env->SaveState());
   for (const char* key : {"env/state", "transforms/1/name", "root/step_count",
                           "root/done", "env/name"}) {

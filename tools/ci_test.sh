@@ -79,7 +79,7 @@ passed_commit=$(git rev-parse HEAD)
 # Counted from the commit that passed, also after one that did not.
 put sanitize ""
 run 1
-want home/out "^10 passed, 2 failed, 2 skipped$"
+want home/out "^15 passed, 2 failed, 3 skipped$"
 want "$CALLS" "^reached --base=$passed_commit "
 put sanitize "3 0 0"
 run 0
@@ -92,5 +92,5 @@ want "$CALLS" "^reached --base=somewhere "
 # A change that reaches no test.
 : >tools/reached_tests.py
 run 0
-want home/out "^10 passed, 0 failed, 2 skipped$"
+want home/out "^15 passed, 0 failed, 3 skipped$"
 want home/out "tsan: the change reaches no test"

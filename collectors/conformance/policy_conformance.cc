@@ -64,8 +64,8 @@ TEST_P(PolicyConformanceTest, ActsAgainAsItDidInThisContext) {
 TEST_P(PolicyConformanceTest, ActingChangesNoVersion) {
   const PolicySubject subject = GetParam()();
   TensorDict step = subject.root;
-  RILL_ASSERT_OK(step.Set(
-      "action", *subject.action.Zero(subject.root.batch_shape())));
+  RILL_ASSERT_OK(
+      step.Set("action", *subject.action.Zero(subject.root.batch_shape())));
   RILL_ASSERT_OK_AND_ASSIGN(const int64_t version,
                             subject.policy->Act(subject.root, {}, &step));
   EXPECT_THAT(subject.policy->Act(subject.root, {}, &step),

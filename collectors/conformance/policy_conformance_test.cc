@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
-#include "rill/envs/policies/policy.h"
 #include "rill/collectors/testing/parity_policy.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/tensor.h"

@@ -16,6 +16,7 @@
 #include "rill/envs/env.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/evaluator.h"
+#include "rill/envs/lane_env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/transformed_env.h"
@@ -31,6 +32,10 @@ namespace rill::doc_examples {
 
 extern std::unique_ptr<Env>& env;
 extern Policy& policy;
+
+// lane_env.h
+extern EnvSpec& spec;
+absl::StatusOr<std::unique_ptr<Lane>> MakeWalker(const TensorDict& row);
 
 struct MineOptions {
   int64_t lanes = 1;

@@ -24,7 +24,8 @@ namespace rill {
 //   distribution, from Rill's own streams.
 //
 // Example (HalfCheetahTest.Example runs it):
-//   RILL_ASSIGN_OR_RETURN(auto env, MakeHalfCheetah({.lanes = 16, .threads = 2}));
+//   RILL_ASSIGN_OR_RETURN(auto env,
+//                         MakeHalfCheetah({.lanes = 16, .threads = 2}));
 struct HalfCheetahOptions {
   int64_t lanes = 1;
   int threads = 1;                   // As LaneEnvOptions.

@@ -23,7 +23,8 @@ namespace rill {
 //   distribution, from Rill's own streams.
 //
 // Example (InvertedPendulumTest.Example runs it):
-//   RILL_ASSIGN_OR_RETURN(auto env, MakeInvertedPendulum({.lanes = 16, .threads = 2}));
+//   RILL_ASSIGN_OR_RETURN(auto env,
+//                         MakeInvertedPendulum({.lanes = 16, .threads = 2}));
 struct InvertedPendulumOptions {
   int64_t lanes = 1;
   int threads = 1;                   // As LaneEnvOptions.

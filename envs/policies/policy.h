@@ -49,7 +49,7 @@ class Policy {
 //   Status(const TensorDict& root, Tensor* action), or with a context between.
 //
 // Example (PolicyTest.Example runs it):
-//   FunctionPolicy left([](const TensorDict& root, Tensor* action) {
+//   FunctionPolicy left([](const TensorDict& /*root*/, Tensor* action) {
 //     std::fill_n(action->data<int64_t>(), action->num_elements(), 0);
 //     return absl::OkStatus();
 //   });
@@ -59,12 +59,12 @@ class FunctionPolicy final : public Policy {
       const TensorDict& root, const ActContext& context, Tensor* action)>;
 
   template <typename F>
-    requires std::is_invocable_r_v<absl::Status, F&, const TensorDict&,
-                                   const ActContext&, Tensor*>
+  requires std::is_invocable_r_v<absl::Status, F&, const TensorDict&,
+                                 const ActContext&, Tensor*>
   explicit FunctionPolicy(F act, int64_t version = 0)
       : act_(std::move(act)), version_(version) {}
   template <typename F>
-    requires std::is_invocable_r_v<absl::Status, F&, const TensorDict&, Tensor*>
+  requires std::is_invocable_r_v<absl::Status, F&, const TensorDict&, Tensor*>
   explicit FunctionPolicy(F act, int64_t version = 0)
       : act_([act = std::move(act)](const TensorDict& root, const ActContext&,
                                     Tensor* action) mutable {

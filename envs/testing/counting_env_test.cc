@@ -22,8 +22,10 @@ TEST(CountingEnvTest, CountsItsSteps) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 1}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, FunctionPolicy(Stay), {.max_steps = 4, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, FunctionPolicy(Stay),
+              {.max_steps = 4, .break_when_any_done = false}));
   EXPECT_THAT(batch.Flat<float>("observation"),
               IsOkAndHolds(ElementsAre(0, 1, 0, 1, 0, 1, 2, 0)));
   EXPECT_THAT(batch.Flat<float>("next/reward"),
@@ -35,8 +37,10 @@ TEST(CountingEnvTest, CountsItsSteps) {
 TEST(CountingEnvTest, EndsTruncatedWhenAsked) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, MakeCountingEnv({.episode_steps = 2, .ends_truncated = true}));
-  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch,
-                            Rollout(*env, FunctionPolicy(Stay), {.max_steps = 2, .break_when_any_done = false}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      TensorDict batch,
+      Rollout(*env, FunctionPolicy(Stay),
+              {.max_steps = 2, .break_when_any_done = false}));
   EXPECT_THAT(batch.Flat<bool>("next/terminated"),
               IsOkAndHolds(ElementsAre(false, false)));
   EXPECT_THAT(batch.Flat<bool>("next/truncated"),

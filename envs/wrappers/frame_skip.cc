@@ -30,7 +30,8 @@ class FrameSkip final : public Env {
       std::unique_ptr<Env> env, const FrameSkipOptions& options) {
     RILL_ASSIGN_OR_RETURN(TensorDict step, MakeStep(env->spec()));
     RILL_ASSIGN_OR_RETURN(
-        LaneLeaves inner, LaneLeaves::Of("FrameSkip", env->spec(), env->step()));
+        LaneLeaves inner,
+        LaneLeaves::Of("FrameSkip", env->spec(), env->step()));
     RILL_ASSIGN_OR_RETURN(LaneLeaves outer,
                           LaneLeaves::Of("FrameSkip", env->spec(), step));
     return std::make_unique<FrameSkip>(std::move(env), std::move(step),

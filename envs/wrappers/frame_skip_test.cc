@@ -15,8 +15,8 @@
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/env.h"
-#include "rill/envs/step_mdp.h"
 #include "rill/envs/rollout.h"
+#include "rill/envs/step_mdp.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/tensor.h"
@@ -70,7 +70,7 @@ TEST(FrameSkipTest, SumsRewardsAndStopsWhereALaneIsDone) {
               IsOkAndHolds(ElementsAre(true, true, false)));
 
   EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                         HasSubstr("lane 0")));
+                                    HasSubstr("lane 0")));
   RILL_ASSERT_OK(StepMdp(&step));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 0}));
   RILL_ASSERT_OK(env->Step());
@@ -112,7 +112,8 @@ TEST(FrameSkipTest, ALanesFirstEpisodeIsThatOfTheEnvironment) {
     RILL_ASSERT_OK(StepMdp(&fast));
     // The other lanes end on their own.
     RILL_ASSERT_OK_AND_ASSIGN(const auto done, fast.Flat<bool>("done"));
-    RILL_ASSERT_OK(skipping->Reset(std::vector<uint8_t>{0, done[1], done[2], done[3]}));
+    RILL_ASSERT_OK(
+        skipping->Reset(std::vector<uint8_t>{0, done[1], done[2], done[3]}));
   }
 }
 

@@ -24,8 +24,8 @@ absl::StatusOr<std::vector<BoundLeaf>> Bind(std::string caller,
                       .shape = leaf.spec.shape});
   }
   const size_t count = wanted.size();
-  RILL_ASSIGN_OR_RETURN(BoundRows rows, BoundRows::Create(std::move(caller),
-                                                          std::move(wanted)));
+  RILL_ASSIGN_OR_RETURN(
+      BoundRows rows, BoundRows::Create(std::move(caller), std::move(wanted)));
   RILL_RETURN_IF_ERROR(rows.Bind(step));
   std::vector<BoundLeaf> leaves;
   for (size_t i = 0; i < count; ++i) leaves.push_back(rows[i]);

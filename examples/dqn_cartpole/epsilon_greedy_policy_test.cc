@@ -87,7 +87,8 @@ TEST_F(EpsilonGreedyPolicyTest, HalfOfTheRandomActionsDifferFromTheGreedy) {
   int64_t different = 0;
   constexpr int64_t kSteps = 20;
   for (int64_t step = 0; step < kSteps; ++step) {
-    RILL_ASSERT_OK(policy.Act(root_, {.frames = 1, .step = step}, &step_).status());
+    RILL_ASSERT_OK(
+        policy.Act(root_, {.frames = 1, .step = step}, &step_).status());
     const std::vector<int64_t> actions = Actions();
     for (int64_t i = 0; i < kLanes; ++i) different += actions[i] != greedy_[i];
   }

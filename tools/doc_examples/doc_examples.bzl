@@ -49,13 +49,14 @@ def _label_of(path):
     folder, _, name = path.rpartition("/")
     return "//%s:%s" % (folder, name)
 
-def rill_doc_examples(name, srcs, deps):
+def rill_doc_examples(name, srcs, deps, target_compatible_with = None):
     """Compiles the examples of files, word for word, in one source.
 
     Args:
       name: doc_examples. <name>_test fails where they do not compile.
       srcs: headers and pages that have examples, by their paths in the tree.
       deps: what these headers, and those that context.h includes, are in.
+      target_compatible_with: as of any target.
     """
     _doc_examples_source(
         name = name + "_source",
@@ -64,6 +65,7 @@ def rill_doc_examples(name, srcs, deps):
         out = name + ".cc",
         context = "rill/%s/context.h" % native.package_name(),
         pages = [_label_of(src) for src in srcs if src.endswith(".md")],
+        target_compatible_with = target_compatible_with,
         visibility = ["//visibility:private"],
         deps = deps,
     )
@@ -74,6 +76,7 @@ def rill_doc_examples(name, srcs, deps):
         hdrs = ["context.h"],
         # What the examples take for granted is declared, and defined nowhere.
         linkstatic = True,
+        target_compatible_with = target_compatible_with,
         deps = deps,
     )
 
@@ -81,5 +84,6 @@ def rill_doc_examples(name, srcs, deps):
     build_test(
         name = name + "_test",
         tags = ["no_sanitizer"],
+        target_compatible_with = target_compatible_with,
         targets = [":" + name],
     )

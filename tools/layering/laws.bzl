@@ -36,6 +36,7 @@ LAWS = {
 # Libraries that are left out of their package's bundle, and why. They keep the
 # law of their package, each in a test of its own.
 BESIDE_BUNDLE = {
+    "//envs/mujoco:mujoco": "MuJoCo is for those who ask for it, by --config=mujoco",
     "//storage/compressed:compressed_storage": "Zstandard is for those who ask for it",
     "//tensordict:eigen_view": "Eigen is for those who ask for it",
 }

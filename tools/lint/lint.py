@@ -40,9 +40,9 @@ SIZES = {
 MAX_INCLUDES = 12
 
 THIRD_PARTY = ("absl/", "benchmark/", "Eigen/", "unsupported/Eigen/", "gmock/", "gtest/", "hwy/",
-               "nlohmann/", "Random123/", "zlib.h", "zstd.h")
+               "nlohmann/", "Random123/", "gymnasium_models/", "mujoco/", "zlib.h", "zstd.h")
 # Only where include_allow.txt says.
-RESTRICTED_INCLUDE = re.compile(r"^(Eigen/|unsupported/Eigen/|nlohmann/|zlib\.h|zstd\.h|cuda|nvtx|cub/|thrust/|Python\.h)")
+RESTRICTED_INCLUDE = re.compile(r"^(Eigen/|unsupported/Eigen/|nlohmann/|gymnasium_models/|mujoco/|zlib\.h|zstd\.h|cuda|nvtx|cub/|thrust/|Python\.h)")
 HEAVY_INCLUDE = {"regex": "compiles slowly and runs slowly", "iostream": "has static constructors"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)

@@ -59,9 +59,10 @@ absl::Status Write(const std::string& folder) {
   RILL_ASSIGN_OR_RETURN(
       const auto env,
       TransformedEnv::Create(std::move(cart_pole), std::move(transforms)));
-  RILL_ASSIGN_OR_RETURN(const TensorDict steps,
-                        Rollout(*env, FunctionPolicy(Push),
-                                {.max_steps = 40, .break_when_any_done = false}));
+  RILL_ASSIGN_OR_RETURN(
+      const TensorDict steps,
+      Rollout(*env, FunctionPolicy(Push),
+              {.max_steps = 40, .break_when_any_done = false}));
   return SaveMemmapDirectory(steps, folder);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/envs/lane_pool.h"
+#include "rill/envs/lanes/lane_pool.h"
 
 #include <algorithm>
 

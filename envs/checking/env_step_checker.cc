@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/envs/env_step_checker.h"
+#include "rill/envs/checking/env_step_checker.h"
 
 #include <algorithm>
 #include <cmath>
@@ -74,17 +74,16 @@ absl::Status EnvStepChecker::CheckFlags(int64_t t, const StepDriver& driver) {
     absl::string_view group = flag.key;
     if (!absl::ConsumeSuffix(&group, "done")) continue;
     RILL_ASSIGN_OR_RETURN(const auto done, host.Flat<bool>(flag.key));
-    RILL_ASSIGN_OR_RETURN(
-        const auto terminated,
-        host.Flat<bool>(absl::StrCat(group, "terminated")));
+    RILL_ASSIGN_OR_RETURN(const auto terminated,
+                          host.Flat<bool>(absl::StrCat(group, "terminated")));
     RILL_ASSIGN_OR_RETURN(const auto truncated,
                           host.Flat<bool>(absl::StrCat(group, "truncated")));
     for (size_t i = 0; i < done.size(); ++i) {
       if (done[i] == (terminated[i] || truncated[i])) continue;
-      return BrokenPromise(env_, "done = terminated | truncated",
-                           absl::StrCat(at(flag.key, i, done.size()), "got ",
-                                        done[i], ", ", terminated[i], ", ",
-                                        truncated[i]));
+      return BrokenPromise(
+          env_, "done = terminated | truncated",
+          absl::StrCat(at(flag.key, i, done.size()), "got ", done[i], ", ",
+                       terminated[i], ", ", truncated[i]));
     }
   }
   for (const TensorDictSpec::Leaf& leaf : rewards.leaves()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_ENVS_LANE_POOL_H_
-#define RILL_ENVS_LANE_POOL_H_
+#ifndef RILL_ENVS_LANES_LANE_POOL_H_
+#define RILL_ENVS_LANES_LANE_POOL_H_
 
 #include <pthread.h>
 
@@ -66,4 +66,4 @@ class LanePool {
 
 }  // namespace rill::envs_internal
 
-#endif  // RILL_ENVS_LANE_POOL_H_
+#endif  // RILL_ENVS_LANES_LANE_POOL_H_

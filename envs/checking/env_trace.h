@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_ENVS_ENV_TRACE_H_
-#define RILL_ENVS_ENV_TRACE_H_
+#ifndef RILL_ENVS_CHECKING_ENV_TRACE_H_
+#define RILL_ENVS_CHECKING_ENV_TRACE_H_
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/envs/env.h"
-#include "rill/envs/step_driver.h"
+#include "rill/envs/steps/step_driver.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::envs_internal {
@@ -60,4 +60,4 @@ absl::StatusOr<std::string> FirstDifference(const std::vector<TensorDict>& want,
 
 }  // namespace rill::envs_internal
 
-#endif  // RILL_ENVS_ENV_TRACE_H_
+#endif  // RILL_ENVS_CHECKING_ENV_TRACE_H_

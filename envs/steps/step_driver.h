@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_ENVS_STEP_DRIVER_H_
-#define RILL_ENVS_STEP_DRIVER_H_
+#ifndef RILL_ENVS_STEPS_STEP_DRIVER_H_
+#define RILL_ENVS_STEPS_STEP_DRIVER_H_
 
 #include <cstdint>
 #include <vector>
@@ -93,4 +93,4 @@ class StepDriver {
 
 }  // namespace rill
 
-#endif  // RILL_ENVS_STEP_DRIVER_H_
+#endif  // RILL_ENVS_STEPS_STEP_DRIVER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/envs/step_driver.h"
+#include "rill/envs/steps/step_driver.h"
 
 #include <algorithm>
 #include <cstring>
@@ -38,8 +38,8 @@ absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy) {
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec rewards, RewardSpec(env->spec()));
   RILL_RETURN_IF_ERROR(driver.AddHostLeaf("next/done", &driver.host_));
   for (const TensorDictSpec::Leaf& reward : rewards.leaves()) {
-    RILL_RETURN_IF_ERROR(driver.AddHostLeaf(absl::StrCat("next/", reward.key),
-                                            &driver.host_));
+    RILL_RETURN_IF_ERROR(
+        driver.AddHostLeaf(absl::StrCat("next/", reward.key), &driver.host_));
   }
   RILL_RETURN_IF_ERROR(driver.AddHostLeaf("done", &driver.ended_));
   for (const std::string& group : env->spec().own_episodes) {
@@ -73,9 +73,8 @@ absl::Status StepDriver::AddOutputs() {
                           const LeafSpec& spec) -> absl::StatusOr<Tensor> {
     if (spec_.Find(key) != nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "Policy::output_spec: got leaf \"", key,
-          "\", which the steps of ", env_->name(),
-          " have too; want another name"));
+          "Policy::output_spec: got leaf \"", key, "\", which the steps of ",
+          env_->name(), " have too; want another name"));
     }
     RILL_RETURN_IF_ERROR(spec_.Set(key, spec));
     RILL_ASSIGN_OR_RETURN(Tensor leaf, spec.Zero({env_->lanes()}));
@@ -101,8 +100,7 @@ absl::Status StepDriver::ResetAll() {
 absl::Status StepDriver::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(env_->Reset(mask));
   for (const Tensor& leaf : recurrent_) {
-    const auto width =
-        static_cast<size_t>(leaf.size_bytes() / env_->lanes());
+    const auto width = static_cast<size_t>(leaf.size_bytes() / env_->lanes());
     for (size_t lane = 0; lane < mask.lanes.size(); ++lane) {
       if (mask.lanes[lane] == 0) continue;
       std::memset(leaf.raw_data() + lane * width, 0, width);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_ENVS_ENV_STEP_CHECKER_H_
-#define RILL_ENVS_ENV_STEP_CHECKER_H_
+#ifndef RILL_ENVS_CHECKING_ENV_STEP_CHECKER_H_
+#define RILL_ENVS_CHECKING_ENV_STEP_CHECKER_H_
 
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "rill/envs/checking/env_trace.h"
 #include "rill/envs/env.h"
-#include "rill/envs/env_trace.h"
-#include "rill/envs/step_driver.h"
+#include "rill/envs/steps/step_driver.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -41,4 +41,4 @@ class EnvStepChecker {
 
 }  // namespace rill::envs_internal
 
-#endif  // RILL_ENVS_ENV_STEP_CHECKER_H_
+#endif  // RILL_ENVS_CHECKING_ENV_STEP_CHECKER_H_

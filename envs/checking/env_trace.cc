@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/envs/env_trace.h"
+#include "rill/envs/checking/env_trace.h"
 
 #include <utility>
 

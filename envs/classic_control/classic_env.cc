@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/classic_control/classic_env.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/env_spec.h"
+#include "rill/envs/lane_rows.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::envs_internal {
+namespace {
+
+constexpr int64_t kMaxLanes = int64_t{1} << 30;  // That draws can number.
+constexpr int64_t kMaxEpisodes = int64_t{1} << 62;
+
+// What SaveState writes and LoadState reads, one entry or row a lane.
+struct State {
+  std::vector<double> state;
+  std::vector<int64_t> steps;    // In the running episode.
+  std::vector<uint8_t> running;  // An episode is on: a step may begin.
+  std::vector<int64_t> episode;  // Number of the lane's next episode.
+  std::vector<uint64_t> seed;
+};
+
+template <typename T>
+absl::StatusOr<Tensor> ColumnToTensor(const std::vector<T>& column,
+                                      int64_t lanes, DType dtype) {
+  const int64_t width = static_cast<int64_t>(column.size()) / lanes;
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(dtype, {lanes, width}));
+  std::copy(column.begin(), column.end(), tensor.data<T>());
+  return tensor;
+}
+
+template <typename T>
+absl::Status ColumnFromDict(const TensorDict& dict, absl::string_view key,
+                            std::vector<T>* column) {
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, dict.Get(key));
+  RILL_ASSIGN_OR_RETURN(tensor, tensor.Contiguous());
+  const T* begin = tensor.data<T>();
+  column->assign(begin, begin + tensor.num_elements());
+  return absl::OkStatus();
+}
+
+class ClassicEnv final : public Env {
+ public:
+  static absl::StatusOr<std::unique_ptr<Env>> Create(
+      const ClassicTask& task, const ClassicOptions& options) {
+    EnvSpec spec = {.name = std::string(task.id), .lanes = options.lanes};
+    RILL_RETURN_IF_ERROR(spec.observation.Set("observation", task.observation));
+    RILL_RETURN_IF_ERROR(spec.action.Set("action", task.action));
+    RILL_ASSIGN_OR_RETURN(TensorDict step, MakeStep(spec));
+    auto env = absl::WrapUnique(
+        new ClassicEnv(std::move(spec), std::move(step), task, options));
+    RILL_RETURN_IF_ERROR(env->Bind());
+    return env;
+  }
+
+  absl::Status Seed(uint64_t seed) override {
+    std::fill(now_.seed.begin(), now_.seed.end(), seed);
+    std::fill(now_.episode.begin(), now_.episode.end(), 0);
+    return absl::OkStatus();
+  }
+  absl::Status Reset(const ResetMask& mask) override;
+  absl::Status BeginStep() override;
+  absl::StatusOr<TensorDict> SaveState() const override;
+  absl::Status LoadState(const TensorDict& dict) override;
+
+ private:
+  ClassicEnv(EnvSpec spec, TensorDict step, const ClassicTask& task,
+             const ClassicOptions& options)
+      : Env(std::move(spec), std::move(step)),
+        task_(task),
+        lanes_(options.lanes),
+        state_size_(static_cast<int64_t>(task.low.size())),
+        max_episode_steps_(options.max_episode_steps) {
+    now_.state.resize(lanes_ * state_size_);
+    now_.steps.resize(lanes_);
+    now_.running.resize(lanes_);
+    now_.episode.resize(lanes_);
+    now_.seed.assign(lanes_, options.seed);
+  }
+
+  absl::Status Bind();
+  bool IsAction(int64_t lane) const {
+    return choices_ != nullptr
+               ? static_cast<uint64_t>(choices_[lane]) <
+                     static_cast<uint64_t>(task_.action.num_categories)
+               : force_[lane] >= low_force_ && force_[lane] <= high_force_;
+  }
+  absl::Status CheckStep() const;
+  absl::Status CheckState(const State& state, int64_t lane) const;
+
+  const ClassicTask task_;
+  const int64_t lanes_;
+  const int64_t state_size_;
+  const int64_t max_episode_steps_;
+  TensorDictSpec state_spec_;
+  State now_;
+
+  // The leaves of the step; one of the first two is null.
+  const int64_t* choices_ = nullptr;
+  const float* force_ = nullptr;
+  float low_force_ = 0, high_force_ = 0;
+  int64_t observation_size_ = 0;
+  absl::Span<float> observation_, next_observation_, reward_;
+  LaneFlags flags_, next_flags_;
+};
+
+absl::Status ClassicEnv::Bind() {
+  if (task_.action.domain == LeafSpec::Domain::kCategorical) {
+    RILL_ASSIGN_OR_RETURN(const auto choices, step().Flat<int64_t>("action"));
+    choices_ = choices.data();
+  } else {
+    RILL_ASSIGN_OR_RETURN(const auto force, step().Flat<float>("action"));
+    force_ = force.data();
+    low_force_ = static_cast<float>(task_.action.low);
+    high_force_ = static_cast<float>(task_.action.high);
+  }
+  RILL_ASSIGN_OR_RETURN(observation_, step().Flat<float>("observation"));
+  RILL_ASSIGN_OR_RETURN(next_observation_,
+                        step().Flat<float>("next/observation"));
+  observation_size_ = static_cast<int64_t>(observation_.size()) / lanes_;
+  RILL_ASSIGN_OR_RETURN(reward_, step().Flat<float>("next/reward"));
+  RILL_ASSIGN_OR_RETURN(flags_, FindLaneFlags(step()));
+  RILL_ASSIGN_OR_RETURN(next_flags_, FindLaneFlags(step(), "next/"));
+  const auto add = [this](absl::string_view key, DType dtype, int64_t size) {
+    return state_spec_.Set(key, LeafSpec::Unbounded(dtype, {size}));
+  };
+  RILL_RETURN_IF_ERROR(add("state", DType::kFloat64, state_size_));
+  RILL_RETURN_IF_ERROR(add("steps", DType::kInt64, 1));
+  RILL_RETURN_IF_ERROR(add("running", DType::kBool, 1));
+  RILL_RETURN_IF_ERROR(add("episode", DType::kInt64, 1));
+  return add("seed", DType::kUInt64, 1);
+}
+
+absl::Status ClassicEnv::Reset(const ResetMask& mask) {
+  RILL_RETURN_IF_ERROR(
+      CheckMask(absl::StrCat(task_.name, "::Reset"), spec(), mask));
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    if (mask.lanes[lane] == 0) continue;
+    double* state = now_.state.data() + lane * state_size_;
+    task_.init(Rng(now_.seed[lane], RngStream::kEnv), now_.episode[lane], lane,
+               state);
+    ++now_.episode[lane];
+    now_.steps[lane] = 0;
+    now_.running[lane] = 1;
+    task_.observe(state, observation_.data() + lane * observation_size_);
+    flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/false);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClassicEnv::CheckStep() const {
+  bool all_right = true;
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    all_right &= static_cast<bool>(now_.running[lane] & int{IsAction(lane)});
+  }
+  if (all_right) return absl::OkStatus();
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    if (IsAction(lane)) continue;
+    const std::string got = choices_ != nullptr ? absl::StrCat(choices_[lane])
+                                                : absl::StrCat(force_[lane]);
+    return absl::InvalidArgumentError(
+        absl::StrCat(task_.name, "::Step: action of lane ", lane, ": got ", got,
+                     ", want ", task_.wanted));
+  }
+  const auto idle = std::find(now_.running.begin(), now_.running.end(), 0);
+  return absl::FailedPreconditionError(
+      absl::StrCat(task_.name, "::Step: lane ", idle - now_.running.begin(),
+                   " is done or was never reset; call Reset first"));
+}
+
+absl::Status ClassicEnv::BeginStep() {
+  RILL_RETURN_IF_ERROR(CheckStep());
+  task_.step({.lanes = lanes_,
+              .choice = choices_,
+              .force = force_,
+              .steps = now_.steps.data(),
+              .state = now_.state.data(),
+              .observation = next_observation_.data(),
+              .reward = reward_.data(),
+              .terminated = next_flags_.terminated.data()});
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    next_flags_.Set(lane, next_flags_.terminated[lane],
+                    ++now_.steps[lane] >= max_episode_steps_);
+    now_.running[lane] = !next_flags_.done[lane];
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorDict> ClassicEnv::SaveState() const {
+  TensorDict dict({lanes_});
+  const auto set = [&](absl::string_view key, const auto& column,
+                       DType dtype) -> absl::Status {
+    RILL_ASSIGN_OR_RETURN(Tensor tensor, ColumnToTensor(column, lanes_, dtype));
+    return dict.Set(key, std::move(tensor));
+  };
+  RILL_RETURN_IF_ERROR(set("state", now_.state, DType::kFloat64));
+  RILL_RETURN_IF_ERROR(set("steps", now_.steps, DType::kInt64));
+  RILL_RETURN_IF_ERROR(set("running", now_.running, DType::kBool));
+  RILL_RETURN_IF_ERROR(set("episode", now_.episode, DType::kInt64));
+  RILL_RETURN_IF_ERROR(set("seed", now_.seed, DType::kUInt64));
+  return dict;
+}
+
+absl::Status ClassicEnv::CheckState(const State& state, int64_t lane) const {
+  const auto refuse = [&](absl::string_view what, const auto& got,
+                          const auto&... want) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(task_.name, "::LoadState: ", what, " of lane ", lane,
+                     ": got ", got, ", want ", want...));
+  };
+  for (int64_t i = 0; i < state_size_; ++i) {
+    const double value = state.state[lane * state_size_ + i];
+    if (!std::isfinite(value)) return refuse("state", value, "finite");
+    if (value < task_.low[i] || value > task_.high[i]) {
+      return refuse("state", value, "[", task_.low[i], ", ", task_.high[i],
+                    "] in element ", i);
+    }
+    if (task_.has_float_states && state.steps[lane] > 0 &&
+        static_cast<double>(static_cast<float>(value)) != value) {
+      return refuse("state", value, "a float32 after the first step");
+    }
+  }
+  if (state.running[lane] > 1) {
+    return refuse("running", int{state.running[lane]}, "0 or 1");
+  }
+  const int64_t max = max_episode_steps_ - state.running[lane];
+  if (state.steps[lane] < 0 || state.steps[lane] > max) {
+    return refuse("steps", state.steps[lane], "[0, ", max, "]");
+  }
+  if (state.episode[lane] < 0 || state.episode[lane] > kMaxEpisodes) {
+    return refuse("episode", state.episode[lane], "[0, ", kMaxEpisodes, "]");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClassicEnv::LoadState(const TensorDict& dict) {
+  const std::string caller = absl::StrCat(task_.name, "::LoadState");
+  const Shape batch_shape = {lanes_};
+  if (!(dict.batch_shape() == batch_shape)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": state has batch shape ", dict.batch_shape().ToString(),
+        ", want ", batch_shape.ToString()));
+  }
+  RILL_RETURN_IF_ERROR(state_spec_.CheckLayout(caller, dict));
+  State state;
+  RILL_RETURN_IF_ERROR(ColumnFromDict(dict, "state", &state.state));
+  RILL_RETURN_IF_ERROR(ColumnFromDict(dict, "steps", &state.steps));
+  RILL_RETURN_IF_ERROR(ColumnFromDict(dict, "running", &state.running));
+  RILL_RETURN_IF_ERROR(ColumnFromDict(dict, "episode", &state.episode));
+  RILL_RETURN_IF_ERROR(ColumnFromDict(dict, "seed", &state.seed));
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    RILL_RETURN_IF_ERROR(CheckState(state, lane));
+  }
+  now_ = std::move(state);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Env>> MakeClassicEnv(
+    const ClassicTask& task, const ClassicOptions& options) {
+  const auto refuse = [&](absl::string_view option, int64_t got,
+                          const auto&... want) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Make", task.name, ": ", option, ": got ", got, ", want ", want...));
+  };
+  if (options.lanes < 1 || options.lanes > kMaxLanes) {
+    return refuse("lanes", options.lanes, "[1, ", kMaxLanes, "]");
+  }
+  if (options.max_episode_steps < 1) {
+    return refuse("max_episode_steps", options.max_episode_steps, ">= 1");
+  }
+  return ClassicEnv::Create(task, options);
+}
+
+}  // namespace rill::envs_internal

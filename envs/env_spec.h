@@ -16,7 +16,7 @@
 
 namespace rill {
 
-// What the steps of an environment hold. Shapes are without the lanes.
+// The layout of an environment's steps. Shapes are without the lanes.
 //
 // Data follow TorchRL's TED layout. A step is a dictionary [lanes]. At its root
 // stand the state that the action is taken in (observation and done) and the
@@ -61,9 +61,9 @@ absl::StatusOr<TensorDictSpec> RewardSpec(const EnvSpec& spec);
 // The flags of the lane and of all groups.
 absl::StatusOr<TensorDictSpec> FlagSpec(const EnvSpec& spec);
 
-// A whole step: root, action, next. INVALID_ARGUMENT names lanes that are
-// fewer than one, an action spec without a leaf, a reward that is not float32,
-// a group of own_episodes without flags, and a key that means something else.
+// A whole step: root, action, next. INVALID_ARGUMENT names what cannot be:
+// fewer than one lane, an action without a leaf, a reward that is not float32,
+// a group of own_episodes without flags, a key that two specs use.
 absl::StatusOr<TensorDictSpec> StepSpec(const EnvSpec& spec);
 
 // Zeroed leaves of StepSpec, [lanes], on the device of `spec`.

@@ -15,7 +15,7 @@
 
 namespace rill {
 
-// What a step of one lane gives beside its observation.
+// The result of one lane's step, beside its observation.
 struct LaneStep {
   float reward = 0;
   bool terminated = false;

@@ -7,9 +7,9 @@
 
 namespace rill {
 
-// Copies every leaf below `next` that also stands at the root of `step` to the
-// root: the next step's beginning. Rewards stay below `next`, actions and
-// leaves that stand at the root alone are kept. In place. INVALID_ARGUMENT,
+// Copies every leaf below `next` that the root of `step` has too to the root:
+// the next step's beginning. Rewards stay below `next`; actions and leaves of
+// the root alone are kept. In place. INVALID_ARGUMENT,
 // nothing copied, where the two sides of a leaf differ in dtype or shape.
 // TorchRL's step_mdp.
 absl::Status StepMdp(TensorDict* step);

@@ -32,9 +32,9 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  // What Act writes beside the action: "log_prob", "value". A leaf below next
-  // ("next/hidden") is recurrent state: the same leaf stands at the root too,
-  // as it was after the step before, and zero where an episode begins.
+  // The leaves that Act writes beside the action: "log_prob", "value". A leaf
+  // below next ("next/hidden") is recurrent state. The root has the same leaf:
+  // its value after the step before, and zero where an episode begins.
   virtual const TensorDictSpec& output_spec() const;
 
   // Reads `root` [lanes] and writes action and outputs into the leaves of

@@ -47,12 +47,12 @@ class StepDriver {
   // Resets without waiting for ends, and makes recurrent state zero there.
   absl::Status Reset(const ResetMask& mask);
 
-  // What step() holds: StepSpec and the policy's outputs.
+  // The layout of step(): StepSpec and the policy's outputs.
   const TensorDictSpec& spec() const { return spec_; }
   // The whole step; the leaves stay the same tensors.
   const TensorDict& step() const { return step_; }
   TensorDict* mutable_step() { return &step_; }
-  // What a policy sees; shares the bytes.
+  // The part that a policy sees; shares the bytes.
   const TensorDict& root() const { return root_; }
   // One a lane, after the last step. The reward is the sum of a lane's.
   absl::Span<const bool> done() const { return done_; }

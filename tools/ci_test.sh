@@ -28,6 +28,17 @@ put peer_exchange "0 0 0"
 printf '#!/bin/sh\n' >tools/setup
 printf '#!/bin/sh\n[ "$1" != --version ] || echo "bazel no_version"\n[ "$1" != query ] || echo "//device/cuda:a_test"\n[ "$1" != fetch ] || [ ! -e "$HOME/no_pip" ]\n' \
   >path/bazel
+mkdir -p tools/gymnasium
+echo gymnasium >tools/gymnasium/requirements.txt
+real_python=$(command -v python3)
+cat >path/python3 <<STAND_IN
+#!/bin/sh
+[ "\$1 \$2" = "-m pip" ] || exec "$real_python" "\$@"
+[ ! -e "\$HOME/no_pip" ] || exit 1
+while [ "\$1" != --target ]; do shift; done
+mkdir -p "\$2"
+STAND_IN
+chmod +x path/python3
 cat >tools/reached_tests.py <<'PYTHON'
 import os, sys
 print("reached " + " ".join(sys.argv[1:3]), file=open(os.environ["CALLS"], "a"))
@@ -56,30 +67,33 @@ want() {
 }
 
 run 0
-want home/out "^21 passed, 0 failed, 3 skipped$"
-[ "$(tail -n 1 home/out)" = "21 passed, 0 failed, 3 skipped" ]
-for name in suite cuda mujoco asan_ubsan tsan exchange; do
+want home/out "^26 passed, 0 failed, 4 skipped$"
+[ "$(tail -n 1 home/out)" = "26 passed, 0 failed, 4 skipped" ]
+for name in suite cuda mujoco gymnasium asan_ubsan tsan exchange; do
   want home/out "^$name +[0-9]+ s +[0-9]+ passed +0 failed"
 done
 want "$CALLS" "^test --config=cuda //device/cuda:a_test$"
 want "$CALLS" "^test --config=mujoco //envs/mujoco/...$"
+want "$CALLS" "^test --test_env=RILL_GYMNASIUM_PATH=.*/gymnasium/[0-9a-f]+ //envs/gymnasium/...$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan //a:reached_test$"
 passed_commit=$(git rev-parse HEAD)
 
 # Without the toolkit its targets are skipped, and said to be.
 touch "$HOME/no_pip"
+rm -rf "$XDG_CACHE_HOME"/rill/gymnasium
 run 0
 want home/out "cuda: SKIPPED"
 want home/out "mujoco: SKIPPED"
-want home/out "^11 passed, 0 failed, 3 skipped$"
+want home/out "gymnasium: SKIPPED"
+want home/out "^11 passed, 0 failed, 4 skipped$"
 rm "$HOME/no_pip"
 passed_commit=$(git rev-parse HEAD)
 
 # Counted from the commit that passed, also after one that did not.
 put sanitize ""
 run 1
-want home/out "^15 passed, 2 failed, 3 skipped$"
+want home/out "^20 passed, 2 failed, 4 skipped$"
 want "$CALLS" "^reached --base=$passed_commit "
 put sanitize "3 0 0"
 run 0
@@ -92,5 +106,5 @@ want "$CALLS" "^reached --base=somewhere "
 # A change that reaches no test.
 : >tools/reached_tests.py
 run 0
-want home/out "^15 passed, 0 failed, 3 skipped$"
+want home/out "^20 passed, 0 failed, 4 skipped$"
 want home/out "tsan: the change reaches no test"

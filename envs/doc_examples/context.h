@@ -20,6 +20,7 @@
 #include "rill/envs/env.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/evaluator.h"
+#include "rill/envs/gymnasium/gymnasium_env.h"
 #include "rill/envs/lane_env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/gymnasium/gymnasium_env.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/clock.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/buffer.h"
+#include "rill/device/device.h"
+#include "rill/envs/env_spec.h"
+#include "rill/envs/gymnasium/gymnasium_child.h"
+#include "rill/envs/gymnasium/python_child.h"
+#include "rill/envs/lane_rows.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+namespace {
+
+using gymnasium_internal::kGymnasiumChild;
+using gymnasium_internal::PythonChild;
+
+constexpr absl::string_view kMake = "MakeGymnasiumEnv";
+
+// Memory without a name, which children map too.
+class SharedMemory {
+ public:
+  static absl::StatusOr<std::shared_ptr<SharedMemory>> Create(int64_t bytes) {
+    auto memory = absl::WrapUnique(new SharedMemory(bytes));
+    memory->fd_ = memfd_create("rill_gymnasium", MFD_CLOEXEC);
+    if (memory->fd_ >= 0 && posix_fallocate(memory->fd_, 0, bytes) == 0) {
+      void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                              MAP_SHARED, memory->fd_, 0);
+      if (data != MAP_FAILED) memory->data_ = static_cast<std::byte*>(data);
+    }
+    if (memory->data_ == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(kMake, ": cannot share ", bytes,
+                       " bytes of memory; use fewer lanes"));
+    }
+    return std::shared_ptr<SharedMemory>(std::move(memory));
+  }
+  ~SharedMemory() {
+    if (data_ != nullptr) munmap(data_, bytes_);
+    if (fd_ >= 0) close(fd_);
+  }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  int fd() const { return fd_; }
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  explicit SharedMemory(int64_t bytes) : bytes_(bytes) {}
+  const int64_t bytes_;
+  int fd_ = -1;
+  std::byte* data_ = nullptr;
+};
+
+absl::StatusOr<std::vector<int64_t>> Numbers(absl::string_view text) {
+  std::vector<int64_t> numbers;
+  for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(part, &number)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kMake, ": got \"", part, "\", want a whole number"));
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+absl::StatusOr<LeafSpec> BoxSpec(DType dtype, const Shape& shape,
+                                 absl::string_view low_hex,
+                                 absl::string_view high_hex) {
+  const auto tensor = [&](absl::string_view hex) -> absl::StatusOr<Tensor> {
+    std::string bytes;
+    RILL_ASSIGN_OR_RETURN(Tensor values, Tensor::Zeros(dtype, shape));
+    if (!absl::HexStringToBytes(hex, &bytes) ||
+        bytes.size() != static_cast<size_t>(values.size_bytes())) {
+      return absl::InvalidArgumentError("bounds of a Box are damaged");
+    }
+    std::memcpy(values.raw_data(), bytes.data(), bytes.size());
+    return values;
+  };
+  RILL_ASSIGN_OR_RETURN(const Tensor low, tensor(low_hex));
+  RILL_ASSIGN_OR_RETURN(const Tensor high, tensor(high_hex));
+  RILL_ASSIGN_OR_RETURN(LeafSpec spec, LeafSpec::Bounded(low, high));
+  if (spec.lows() == nullptr && std::isinf(spec.low) && std::isinf(spec.high)) {
+    return LeafSpec::Unbounded(dtype, shape);
+  }
+  return spec;
+}
+
+// A line that the child describes a leaf with.
+absl::Status AddLeaf(absl::string_view line, EnvSpec* spec) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(line, '\t');
+  const auto wrong = [&] {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kMake, ": cannot read the space \"", line, "\""));
+  };
+  if (parts.size() < 4) return wrong();
+  const absl::string_view key = parts[0], kind = parts[3];
+  RILL_ASSIGN_OR_RETURN(const DType dtype, DTypeFromName(parts[1]));
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, Numbers(parts[2]));
+  RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
+  TensorDictSpec& side =
+      absl::StartsWith(key, "action") ? spec->action : spec->observation;
+  if (kind == "multi_binary")
+    return side.Set(key, LeafSpec::Binary(shape, dtype));
+  if (kind == "box" && parts.size() == 6) {
+    RILL_ASSIGN_OR_RETURN(LeafSpec leaf,
+                          BoxSpec(dtype, shape, parts[4], parts[5]));
+    return side.Set(key, std::move(leaf));
+  }
+  if (parts.size() != 5) return wrong();
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> n, Numbers(parts[4]));
+  if (kind == "discrete" && n.size() == 1) {
+    return side.Set(key, LeafSpec::Categorical(n[0], dtype));
+  }
+  if (kind == "multi_discrete") {
+    return side.Set(key, LeafSpec::MultiCategorical(n, dtype));
+  }
+  return wrong();
+}
+
+class GymnasiumEnv final : public Env {
+ public:
+  static absl::StatusOr<std::unique_ptr<Env>> Create(
+      const GymnasiumEnvOptions& options);
+
+  absl::Status Seed(uint64_t seed) override {
+    seed_ = seed;
+    episodes_.assign(episodes_.size(), 0);
+    return absl::OkStatus();
+  }
+  absl::Status Reset(const ResetMask& mask) override;
+  absl::Status BeginStep() override;
+  absl::Status EndStep() override;
+
+ private:
+  using Children = std::vector<std::unique_ptr<PythonChild>>;
+
+  GymnasiumEnv(EnvSpec spec, TensorDict step,
+               const GymnasiumEnvOptions& options)
+      : Env(std::move(spec), std::move(step)),
+        options_(options),
+        seed_(options.seed),
+        episodes_(options.lanes, 0),
+        running_(options.lanes, 0),
+        failures_(options.lanes) {}
+
+  static int64_t FirstLane(const GymnasiumEnvOptions& options, int64_t child) {
+    return child * options.lanes / options.children;
+  }
+  static absl::StatusOr<std::unique_ptr<PythonChild>> StartChild(
+      const GymnasiumEnvOptions& options, int64_t child);
+  absl::Status Bind();
+  // Sends the layout, and waits until all of `which` are ready.
+  void Attach(const std::vector<size_t>& which, absl::Time deadline);
+  // Waits for an answer each and notes the lanes that failed.
+  void Collect(const std::vector<size_t>& which, absl::Time deadline);
+  void Lose(size_t child, const absl::Status& why);
+  void FailLane(int64_t lane, absl::string_view why);
+  absl::Status TakeFailures(absl::string_view caller);
+
+  const GymnasiumEnvOptions options_;
+  uint64_t seed_;
+  std::vector<uint64_t> episodes_;
+  std::vector<uint8_t> running_;
+  std::vector<std::string> failures_;  // A lane's, of the call that runs.
+  absl::StatusCode code_ = absl::StatusCode::kInternal;
+  bool is_stepping_ = false;
+  std::shared_ptr<SharedMemory> memory_;
+  std::string layout_;
+  uint8_t* mask_ = nullptr;
+  uint64_t* seeds_ = nullptr;
+  absl::Span<float> reward_;
+  LaneFlags flags_, next_flags_;
+  Children children_;  // Null: lost; Reset starts it.
+};
+
+absl::StatusOr<std::unique_ptr<PythonChild>> GymnasiumEnv::StartChild(
+    const GymnasiumEnvOptions& options, int64_t child) {
+  std::vector<std::string> environment;
+  if (!options.python_path.empty()) {
+    std::string path = absl::StrJoin(options.python_path, ":");
+    if (const char* old = std::getenv("PYTHONPATH")) {
+      absl::StrAppend(&path, ":", old);
+    }
+    environment.push_back(absl::StrCat("PYTHONPATH=", path));
+  }
+  const int64_t first = FirstLane(options, child);
+  return PythonChild::Start(
+      options.python, kGymnasiumChild,
+      {options.id, options.kwargs,
+       absl::StrCat(FirstLane(options, child + 1) - first), absl::StrCat(first),
+       absl::StrJoin(options.imports, ",")},
+      environment);
+}
+
+// The description that a child that was started sends; an error where it could
+// not make its environments.
+absl::Status CheckHello(const absl::StatusOr<std::string>& hello) {
+  if (!hello.ok()) {
+    return absl::Status(hello.status().code(),
+                        absl::StrCat(kMake, ": ", hello.status().message()));
+  }
+  if (absl::StartsWith(*hello, "ok\n")) return absl::OkStatus();
+  const size_t tab = hello->find('\t');
+  return absl::InvalidArgumentError(absl::StrCat(
+      kMake, ": ", hello->substr(tab == std::string::npos ? 0 : tab + 1)));
+}
+
+absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
+    const GymnasiumEnvOptions& options) {
+  const absl::Time deadline = Clock::Steady().Now() + options.start_timeout;
+  Children children;
+  std::vector<PythonChild*> waiting;
+  for (int64_t i = 0; i < options.children; ++i) {
+    RILL_ASSIGN_OR_RETURN(auto child, StartChild(options, i));
+    waiting.push_back(child.get());
+    children.push_back(std::move(child));
+  }
+  const auto hellos = PythonChild::Receive(waiting, deadline);
+  for (const auto& hello : hellos) RILL_RETURN_IF_ERROR(CheckHello(hello));
+  EnvSpec spec = {.name = options.id, .lanes = options.lanes};
+  std::vector<absl::string_view> lines = absl::StrSplit(*hellos[0], '\n');
+  for (size_t i = 1; i < lines.size(); ++i) {
+    RILL_RETURN_IF_ERROR(AddLeaf(lines[i], &spec));
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec leaves, StepSpec(spec));
+  int64_t bytes = 0;
+  std::vector<std::string> layout;
+  std::vector<int64_t> offsets;
+  const auto place = [&](absl::string_view key, int64_t size) {
+    layout.push_back(absl::StrCat(key, "\t", bytes));
+    offsets.push_back(bytes);
+    bytes += (size + 63) / 64 * 64;
+  };
+  place("#mask", options.lanes);
+  place("#seed", options.lanes * 8);
+  for (const TensorDictSpec::Leaf& leaf : leaves.leaves()) {
+    place(leaf.key, options.lanes * leaf.spec.shape.num_elements() *
+                        DTypeSize(leaf.spec.dtype));
+  }
+  RILL_ASSIGN_OR_RETURN(std::shared_ptr<SharedMemory> memory,
+                        SharedMemory::Create(bytes));
+  const std::shared_ptr<Buffer> buffer = Buffer::Wrap(
+      memory->data(), bytes, Device::Cpu(), MemoryKind::kPageable, memory);
+  TensorDict step({options.lanes});
+  for (size_t i = 0; i < leaves.leaves().size(); ++i) {
+    const TensorDictSpec::Leaf& leaf = leaves.leaves()[i];
+    RILL_ASSIGN_OR_RETURN(const Shape shape,
+                          leaf.spec.FullShape({options.lanes}));
+    RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::View(buffer, leaf.spec.dtype,
+                                                      shape, offsets[i + 2]));
+    RILL_RETURN_IF_ERROR(step.Set(leaf.key, std::move(tensor)));
+  }
+  auto env = absl::WrapUnique(
+      new GymnasiumEnv(std::move(spec), std::move(step), options));
+  env->mask_ = reinterpret_cast<uint8_t*>(memory->data() + offsets[0]);
+  env->seeds_ = reinterpret_cast<uint64_t*>(memory->data() + offsets[1]);
+  env->memory_ = std::move(memory);
+  env->layout_ = absl::StrJoin(layout, "\n");
+  env->children_ = std::move(children);
+  RILL_RETURN_IF_ERROR(env->Bind());
+  std::vector<size_t> all(options.children);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  env->Attach(all, deadline);
+  RILL_RETURN_IF_ERROR(env->TakeFailures(kMake));
+  return env;
+}
+
+absl::Status GymnasiumEnv::Bind() {
+  RILL_ASSIGN_OR_RETURN(reward_, step().Flat<float>("next/reward"));
+  RILL_ASSIGN_OR_RETURN(flags_, FindLaneFlags(step()));
+  RILL_ASSIGN_OR_RETURN(next_flags_, FindLaneFlags(step(), "next/"));
+  return absl::OkStatus();
+}
+
+void GymnasiumEnv::FailLane(int64_t lane, absl::string_view why) {
+  if (failures_[lane].empty()) failures_[lane] = std::string(why);
+  running_[lane] = 0;
+}
+
+void GymnasiumEnv::Lose(size_t child, const absl::Status& why) {
+  code_ = why.code();
+  const int64_t end = FirstLane(options_, child + 1);
+  for (int64_t lane = FirstLane(options_, child); lane < end; ++lane) {
+    FailLane(lane, why.message());
+  }
+  children_[child].reset();
+}
+
+void GymnasiumEnv::Attach(const std::vector<size_t>& which,
+                          absl::Time deadline) {
+  std::vector<size_t> sent;
+  for (size_t i : which) {
+    const absl::Status status =
+        children_[i]->SendWithDescriptor(layout_, memory_->fd());
+    if (status.ok()) {
+      sent.push_back(i);
+    } else {
+      Lose(i, status);
+    }
+  }
+  Collect(sent, deadline);
+}
+
+void GymnasiumEnv::Collect(const std::vector<size_t>& which,
+                           absl::Time deadline) {
+  std::vector<PythonChild*> waiting;
+  for (size_t i : which) waiting.push_back(children_[i].get());
+  const auto answers = PythonChild::Receive(waiting, deadline);
+  for (size_t k = 0; k < which.size(); ++k) {
+    if (!answers[k].ok()) {
+      Lose(which[k], answers[k].status());
+      continue;
+    }
+    for (absl::string_view line :
+         absl::StrSplit(*answers[k], '\n', absl::SkipEmpty())) {
+      const std::pair<absl::string_view, absl::string_view> parts =
+          absl::StrSplit(line, absl::MaxSplits('\t', 1));
+      int64_t lane = 0;
+      if (absl::SimpleAtoi(parts.first, &lane) && lane >= 0 && lane < lanes()) {
+        FailLane(lane, parts.second);
+      }
+    }
+  }
+}
+
+absl::Status GymnasiumEnv::TakeFailures(absl::string_view caller) {
+  std::string text;
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    if (failures_[lane].empty()) continue;
+    absl::StrAppend(&text, text.empty() ? "" : "; ", "lane ", lane, ": ",
+                    failures_[lane]);
+    failures_[lane].clear();
+  }
+  const absl::StatusCode code =
+      std::exchange(code_, absl::StatusCode::kInternal);
+  if (text.empty()) return absl::OkStatus();
+  return absl::Status(code, absl::StrCat(caller, ": ", name(), ": ", text));
+}
+
+absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
+  constexpr absl::string_view kCaller = "GymnasiumEnv::Reset";
+  RILL_RETURN_IF_ERROR(CheckMask(kCaller, spec(), mask));
+  absl::Time deadline = Clock::Steady().Now() + options_.start_timeout;
+  std::vector<size_t> wanted, lost;
+  std::vector<PythonChild*> starting;
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    mask_[lane] = mask.lanes[lane] != 0;
+    if (mask_[lane] == 0) continue;
+    running_[lane] = 1;
+    seeds_[lane] =
+        Rng(seed_, RngStream::kEnv)
+            .Bits64(episodes_[lane]++, static_cast<uint32_t>(lane)) >>
+        33;
+  }
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const int64_t first = FirstLane(options_, i);
+    const int64_t end = FirstLane(options_, i + 1);
+    if (std::count(mask_ + first, mask_ + end, 0) == end - first) continue;
+    wanted.push_back(i);
+    if (children_[i] != nullptr) continue;
+    auto child = StartChild(options_, i);
+    if (!child.ok()) {
+      Lose(i, child.status());
+      continue;
+    }
+    children_[i] = *std::move(child);
+    lost.push_back(i);
+    starting.push_back(children_[i].get());
+  }
+  if (!lost.empty()) {
+    const auto hellos = PythonChild::Receive(starting, deadline);
+    std::vector<size_t> started;
+    for (size_t k = 0; k < lost.size(); ++k) {
+      const absl::Status status = CheckHello(hellos[k]);
+      if (status.ok()) {
+        started.push_back(lost[k]);
+      } else {
+        Lose(lost[k], status);
+      }
+    }
+    Attach(started, deadline);
+  }
+  std::vector<size_t> sent;
+  for (size_t i : wanted) {
+    if (children_[i] == nullptr) continue;
+    const absl::Status status = children_[i]->Send("R");
+    if (status.ok()) {
+      sent.push_back(i);
+    } else {
+      Lose(i, status);
+    }
+  }
+  Collect(sent, Clock::Steady().Now() + options_.step_timeout);
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    if (mask_[lane] != 0 && running_[lane] != 0) {
+      flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/false);
+    }
+  }
+  return TakeFailures(kCaller);
+}
+
+absl::Status GymnasiumEnv::BeginStep() {
+  constexpr absl::string_view kCaller = "GymnasiumEnv::Step";
+  RILL_RETURN_IF_ERROR(CheckActions(kCaller, spec(), step()));
+  const auto idle = std::find(running_.begin(), running_.end(), 0);
+  if (idle != running_.end()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(kCaller, ": lane ", idle - running_.begin(),
+                     " is done or was never reset; call Reset first"));
+  }
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const absl::Status status = children_[i]->Send("S");
+    if (!status.ok()) Lose(i, status);
+  }
+  is_stepping_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status GymnasiumEnv::EndStep() {
+  if (!std::exchange(is_stepping_, false)) return absl::OkStatus();
+  std::vector<size_t> sent;
+  for (size_t i = 0; i < children_.size(); ++i) {
+    if (children_[i] != nullptr) sent.push_back(i);
+  }
+  Collect(sent, Clock::Steady().Now() + options_.step_timeout);
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    if (failures_[lane].empty() && !std::isfinite(reward_[lane])) {
+      FailLane(lane, absl::StrCat("reward: got ", reward_[lane],
+                                  ", want a finite number"));
+    }
+    if (failures_[lane].empty()) {
+      next_flags_.Set(lane, next_flags_.terminated[lane],
+                      next_flags_.truncated[lane]);
+    } else {
+      for (const TensorDictSpec::Leaf& leaf : spec().observation.leaves()) {
+        RILL_ASSIGN_OR_RETURN(const Tensor from,
+                              step().Find(leaf.key)->Index(lane));
+        RILL_ASSIGN_OR_RETURN(
+            const Tensor to,
+            step().Find(absl::StrCat("next/", leaf.key))->Index(lane));
+        RILL_RETURN_IF_ERROR(to.CopyFrom(from));
+      }
+      reward_[lane] = 0;
+      next_flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/true);
+    }
+    running_[lane] = !next_flags_.done[lane];
+  }
+  return TakeFailures("GymnasiumEnv::Step");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Env>> MakeGymnasiumEnv(
+    const GymnasiumEnvOptions& options) {
+  if (options.id.empty() || options.lanes < 1 || options.children < 1 ||
+      options.children > options.lanes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kMake, ": id, lanes, children: got \"", options.id, "\", ",
+        options.lanes, ", ", options.children,
+        ", want an id, at least one lane and 1 to lanes children"));
+  }
+  return GymnasiumEnv::Create(options);
+}
+
+}  // namespace rill

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ENVS_GYMNASIUM_GYMNASIUM_ENV_H_
+#define RILL_ENVS_GYMNASIUM_GYMNASIUM_ENV_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "rill/envs/env.h"
+
+namespace rill {
+
+// Any Gymnasium environment: `lanes` copies that step in Python child
+// processes. TorchRL's GymEnv in a ParallelEnv.
+//
+// The leaves of step() lie in memory that the children share, so nothing is
+// copied between processes. Lanes are dealt to the children in order, as evenly
+// as can be.
+//
+// Specs: Box gives a leaf of its dtype and bounds; Discrete int64 options
+//   0 .. n - 1 (its `start` is added in the child); MultiDiscrete the same for
+//   each choice; MultiBinary int8. Leaves of a Dict are "observation/name",
+//   those of a Tuple "observation/0"; actions the same below "action".
+//   INVALID_ARGUMENT names any other space.
+// Seeds: each reset of a lane passes a seed that is a function of (seed, lane,
+//   episode).
+// Errors: Python's exception, a wrong shape or a reward that is not finite
+//   fails its lane. A child that ends or misses a deadline fails all of its
+//   lanes; the next Reset starts it anew. SaveState is UNIMPLEMENTED.
+// Thread-safety: thread-compatible. BeginStep sends, EndStep waits.
+//
+// Example (GymnasiumEnvTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(auto env, MakeGymnasiumEnv(
+//       {.id = "CartPole-v1", .lanes = 8, .children = 2}));
+struct GymnasiumEnvOptions {
+  std::string id;
+  int64_t lanes = 1;
+  int children = 1;           // In [1, lanes].
+  std::string kwargs = "{}";  // Arguments of gymnasium.make, as JSON.
+  uint64_t seed = 0;
+  std::string python = "python3";
+  std::vector<std::string> python_path = {};  // Before other entries.
+  std::vector<std::string> imports = {};      // Modules that register.
+  absl::Duration start_timeout = absl::Seconds(60);
+  // Of one EndStep or Reset, all children together.
+  absl::Duration step_timeout = absl::Seconds(30);
+};
+absl::StatusOr<std::unique_ptr<Env>> MakeGymnasiumEnv(
+    const GymnasiumEnvOptions& options);
+
+}  // namespace rill
+
+#endif  // RILL_ENVS_GYMNASIUM_GYMNASIUM_ENV_H_

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ENVS_GYMNASIUM_PYTHON_CHILD_H_
+#define RILL_ENVS_GYMNASIUM_PYTHON_CHILD_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace rill::gymnasium_internal {
+
+// A Python process that answers commands. It has a socket at descriptor 3, and
+// at 4 a pipe whose other end closes with this object or with this process.
+// A message to this process is its length (uint32) and text.
+// Thread-safety: thread-compatible.
+class PythonChild {
+ public:
+  // `environment`: "NAME=value", in place of those of this process.
+  static absl::StatusOr<std::unique_ptr<PythonChild>> Start(
+      const std::string& python, const char* script,
+      const std::vector<std::string>& args,
+      const std::vector<std::string>& environment);
+  // The child may end by itself for at most two seconds; then it is killed.
+  ~PythonChild();
+  PythonChild(const PythonChild&) = delete;
+  PythonChild& operator=(const PythonChild&) = delete;
+
+  // UNAVAILABLE where the child is gone.
+  absl::Status Send(absl::string_view bytes);
+  // Length and text, with a descriptor.
+  absl::Status SendWithDescriptor(absl::string_view text, int fd);
+
+  // Waits for one message of each child. A child that ends, or sends nothing
+  // until `deadline`, is killed: UNAVAILABLE or DEADLINE_EXCEEDED with its last
+  // output. One result for each of `children`.
+  static std::vector<absl::StatusOr<std::string>> Receive(
+      absl::Span<PythonChild* const> children, absl::Time deadline);
+
+  pid_t pid() const { return pid_; }
+
+ private:
+  PythonChild() = default;
+  void DrainLog();
+  bool ReadSocket();  // False at its end.
+  bool HasMessage() const;
+  std::string TakeMessage();
+  std::string Kill();  // How it ended and its last output.
+
+  pid_t pid_ = -1;
+  bool is_reaped_ = false;
+  std::string end_;
+  int pidfd_ = -1;
+  int socket_ = -1;
+  int life_ = -1;
+  int log_fd_ = -1;
+  std::string log_;
+  std::string inbox_;
+};
+
+}  // namespace rill::gymnasium_internal
+
+#endif  // RILL_ENVS_GYMNASIUM_PYTHON_CHILD_H_

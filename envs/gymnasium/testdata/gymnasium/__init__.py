@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stand-in for gymnasium: its spaces, and environments that misbehave."""
+import os
+import sys
+import time
+
+import numpy as np
+
+
+class Box:
+    def __init__(self, low, high, shape, dtype=np.float32):
+        self.shape, self.dtype = shape, np.dtype(dtype)
+        self.low = np.full(shape, low, dtype)
+        self.high = np.full(shape, high, dtype)
+
+
+class Discrete:
+    def __init__(self, n, start=0):
+        self.n, self.start = n, start
+
+
+class MultiDiscrete:
+    def __init__(self, nvec, start=None):
+        self.nvec = np.asarray(nvec)
+        self.start = np.zeros_like(self.nvec) if start is None else np.asarray(start)
+
+
+class MultiBinary:
+    def __init__(self, n):
+        self.shape = (n,)
+
+
+class Text:
+    pass
+
+
+class Dict:
+    def __init__(self, spaces):
+        self.spaces = spaces
+
+
+class Tuple:
+    def __init__(self, spaces):
+        self.spaces = spaces
+
+
+class Count:
+    """Counts steps; the action is one of 5, 6, 7. What it does at step 3 is `fault`."""
+
+    observation_space = Box(-np.inf, np.inf, (2,))
+    action_space = Discrete(3, start=5)
+
+    def __init__(self, end=1000, fault="", lanes=()):
+        Count.made = getattr(Count, "made", -1) + 1
+        self.end, self.fault, self.steps, self.base = end, fault, 0, 0
+        if lanes and Count.made not in lanes:
+            self.fault = ""
+        if fault == "make":
+            raise RuntimeError("cannot make it")
+
+    def reset(self, seed):
+        if self.fault == "reset":
+            raise RuntimeError("cannot reset")
+        self.steps, self.base = 0, seed % 1000
+        return np.array([self.base, 0], np.float32), {}
+
+    def step(self, action):
+        assert action in (5, 6, 7), action
+        self.steps += 1
+        observation = np.array([self.base + self.steps, action], np.float32)
+        reward = float(self.steps)
+        if self.steps == 3 and self.fault:
+            if self.fault == "exit":
+                print("the last words", flush=True)
+                os._exit(7)
+            if self.fault == "hang":
+                while True:
+                    time.sleep(1)
+            if self.fault == "raise":
+                raise ValueError("no such step")
+            if self.fault == "shape":
+                observation = np.zeros(3, np.float32)
+            if self.fault == "nan":
+                reward = float("nan")
+        if self.fault == "garbage":
+            sys.stdout.write("garbage " * 4000)
+            sys.stderr.write("garbage " * 4000)
+        return observation, reward, False, self.steps >= self.end, {}
+
+    def close(self):
+        pass
+
+
+class Nested(Count):
+    """All spaces; observations and actions show the same numbers."""
+
+    observation_space = Dict({
+        "a/b": MultiDiscrete([3, 4], start=[1, 0]),
+        "pair": Tuple((MultiBinary(3), Box(0, 255, (2, 2), np.uint8))),
+        "move": Discrete(3, start=-1),
+    })
+    action_space = observation_space
+
+    def value(self, k):
+        return {
+            "a/b": np.array([1 + k % 3, k % 4]),
+            "pair": (np.array([k % 2, 0, 1], np.int8), np.full((2, 2), k % 256, np.uint8)),
+            "move": k % 3 - 1,
+        }
+
+    def reset(self, seed):
+        self.steps = 0
+        return self.value(seed), {}
+
+    def step(self, action):
+        self.steps += 1
+        assert isinstance(action["pair"], tuple)
+        return action, float(action["move"]), self.steps >= 9, False, {}
+
+
+class Words(Count):
+    observation_space = Dict({"words": Text()})
+
+
+def make(name, disable_env_checker, **kwargs):
+    assert disable_env_checker
+    return {"Count-v0": Count, "Nested-v0": Nested, "Words-v0": Words}[name](**kwargs)

@@ -22,6 +22,7 @@
 #include "rill/envs/evaluator.h"
 #include "rill/envs/gymnasium/gymnasium_env.h"
 #include "rill/envs/lane_env.h"
+#include "rill/envs/policies/exploration.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/transformed_env.h"

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/policies/exploration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+namespace {
+
+// Substreams of a seed: leaf i draws from kLeaves + i.
+constexpr uint16_t kChoice = 0;
+constexpr uint16_t kLeaves = 1;
+
+absl::Status Refuse(absl::string_view caller, absl::string_view option,
+                    double got, absl::string_view want) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, ": ", option, ": got ", got, ", want ", want));
+}
+
+absl::Status CheckWrapped(absl::string_view caller, const Policy* policy,
+                          const TensorDictSpec& action,
+                          int64_t annealing_num_steps) {
+  if (policy == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": policy: got null, want a policy"));
+  }
+  if (action.leaves().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": action: got no leaf, want EnvSpec::action"));
+  }
+  if (annealing_num_steps >= 1) return absl::OkStatus();
+  return Refuse(caller, "annealing_num_steps",
+                static_cast<double>(annealing_num_steps), "> 0");
+}
+
+absl::Status CheckNotNegative(absl::string_view caller,
+                              absl::string_view option, double value) {
+  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
+  return Refuse(caller, option, value, "a finite number >= 0");
+}
+
+// From `init` at frame 0 to `end` at frame `frames`.
+struct Annealed {
+  double init = 0;
+  double end = 0;
+  int64_t frames = 1;
+
+  double At(int64_t frame) const {
+    const double way =
+        std::min(1.0, static_cast<double>(frame) / static_cast<double>(frames));
+    return init + (end - init) * way;
+  }
+};
+
+class RandomPolicy final : public Policy {
+ public:
+  RandomPolicy(TensorDictSpec action, uint64_t seed)
+      : action_(std::move(action)), seed_(seed) {}
+
+  absl::StatusOr<int64_t> Act(const TensorDict& /*root*/,
+                              const ActContext& context,
+                              TensorDict* step) override {
+    for (size_t i = 0; i < action_.leaves().size(); ++i) {
+      const TensorDictSpec::Leaf& leaf = action_.leaves()[i];
+      RILL_ASSIGN_OR_RETURN(Tensor action, step->Get(leaf.key));
+      const std::byte* const bytes = action.raw_data();
+      const Rng rng(seed_, RngStream::kPolicy,
+                    static_cast<uint16_t>(kLeaves + i));
+      RILL_RETURN_IF_ERROR(
+          leaf.spec.RandomInto(step->batch_shape(), rng,
+                               static_cast<uint64_t>(context.step), &action));
+      if (action.raw_data() == bytes) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "RandomPolicy: leaf \"", leaf.key, "\": got ", action.DebugString(),
+          ", want contiguous host memory of ", leaf.spec.ToString()));
+    }
+    return 0;
+  }
+
+ private:
+  const TensorDictSpec action_;
+  const uint64_t seed_;
+};
+
+class EGreedy final : public Policy {
+ public:
+  EGreedy(Policy* policy, TensorDictSpec action, const EGreedyOptions& options)
+      : policy_(*policy),
+        action_(action),
+        random_(std::move(action), options.seed),
+        epsilon_{options.eps_init, options.eps_end,
+                 options.annealing_num_steps},
+        choice_(options.seed, RngStream::kPolicy, kChoice) {}
+
+  const TensorDictSpec& output_spec() const override {
+    return policy_.output_spec();
+  }
+
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
+                              TensorDict* step) override {
+    RILL_ASSIGN_OR_RETURN(const int64_t version,
+                          policy_.Act(root, context, step));
+    if (!context.explore) return version;
+    if (!(drawn_.batch_shape() == step->batch_shape()) || drawn_.empty()) {
+      RILL_ASSIGN_OR_RETURN(drawn_, action_.Zero(step->batch_shape()));
+    }
+    RILL_RETURN_IF_ERROR(random_.Act(root, context, &drawn_).status());
+    const double epsilon = epsilon_.At(context.frames);
+    const int64_t lanes = step->batch_shape().num_elements();
+    for (const TensorDictSpec::Leaf& leaf : action_.leaves()) {
+      RILL_ASSIGN_OR_RETURN(const Tensor action, step->Get(leaf.key));
+      const Tensor& drawn = *drawn_.Find(leaf.key);
+      if (action.dtype() != drawn.dtype() ||
+          !(action.shape() == drawn.shape()) || !action.is_contiguous()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "EGreedy: leaf \"", leaf.key, "\": got ", DTypeName(action.dtype()),
+            action.shape().ToString(), ", want contiguous ",
+            DTypeName(drawn.dtype()), drawn.shape().ToString()));
+      }
+      const int64_t width = drawn.size_bytes() / std::max<int64_t>(lanes, 1);
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        const double draw = choice_.UniformDouble(
+            static_cast<uint64_t>(context.step), static_cast<uint32_t>(lane));
+        if (draw >= epsilon) continue;
+        std::memcpy(action.raw_data() + lane * width,
+                    drawn.raw_data() + lane * width,
+                    static_cast<size_t>(width));
+      }
+    }
+    return version;
+  }
+
+ private:
+  Policy& policy_;
+  const TensorDictSpec action_;
+  RandomPolicy random_;
+  const Annealed epsilon_;
+  const Rng choice_;
+  TensorDict drawn_;
+};
+
+// Standard normal (Box, Muller, 1958).
+double Normal(const Rng& rng, uint64_t batch, uint32_t draw) {
+  const Rng::Block bits = rng.Bits(batch, draw);
+  const double radius =
+      std::sqrt(-2 * std::log1p(-UnitDouble(LowBits64(bits))));
+  return radius * std::cos(2 * std::numbers::pi * UnitDouble(HighBits64(bits)));
+}
+
+// Adds noise to float32 and float64 leaves and clips them.
+class NoisePolicy final : public Policy {
+ public:
+  // The noise of an element, from a standard normal and what the element's
+  // noise was in the step before.
+  using Noise = std::function<double(double normal, double before)>;
+
+  static absl::StatusOr<std::unique_ptr<Policy>> Create(
+      absl::string_view caller, Policy* policy, const TensorDictSpec& action,
+      const Annealed& scale, uint64_t seed, bool is_recurrent, Noise noise) {
+    auto result = std::make_unique<NoisePolicy>(policy, action, scale, seed,
+                                                std::move(noise));
+    result->outputs_ = policy->output_spec();
+    for (const TensorDictSpec::Leaf& leaf : action.leaves()) {
+      if (leaf.spec.dtype != DType::kFloat32 &&
+          leaf.spec.dtype != DType::kFloat64) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            caller, ": action \"", leaf.key, "\": got ", leaf.spec.ToString(),
+            ", want float32 or float64; use MakeEGreedy"));
+      }
+      result->recurrent_.push_back(
+          is_recurrent ? absl::StrCat(leaf.key, "_noise") : "");
+      if (!is_recurrent) continue;
+      RILL_RETURN_IF_ERROR(result->outputs_.Set(
+          absl::StrCat("next/", leaf.key, "_noise"),
+          LeafSpec::Unbounded(DType::kFloat64, leaf.spec.shape)));
+    }
+    return result;
+  }
+  NoisePolicy(Policy* policy, const TensorDictSpec& action,
+              const Annealed& scale, uint64_t seed, Noise noise)
+      : policy_(*policy),
+        action_(action),
+        scale_(scale),
+        seed_(seed),
+        noise_(std::move(noise)) {}
+
+  const TensorDictSpec& output_spec() const override { return outputs_; }
+
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
+                              TensorDict* step) override {
+    RILL_ASSIGN_OR_RETURN(const int64_t version,
+                          policy_.Act(root, context, step));
+    for (size_t i = 0; i < action_.leaves().size(); ++i) {
+      RILL_RETURN_IF_ERROR(action_.leaves()[i].spec.dtype == DType::kFloat32
+                               ? AddNoise<float>(i, root, context, step)
+                               : AddNoise<double>(i, root, context, step));
+    }
+    return version;
+  }
+
+ private:
+  template <typename T>
+  absl::Status AddNoise(size_t i, const TensorDict& root,
+                        const ActContext& context, TensorDict* step) const {
+    const TensorDictSpec::Leaf& leaf = action_.leaves()[i];
+    RILL_ASSIGN_OR_RETURN(const auto action, step->Flat<T>(leaf.key));
+    absl::Span<const double> before;
+    absl::Span<double> after;
+    if (!recurrent_[i].empty()) {
+      RILL_ASSIGN_OR_RETURN(before, root.Flat<double>(recurrent_[i]));
+      RILL_ASSIGN_OR_RETURN(
+          after, step->Flat<double>(absl::StrCat("next/", recurrent_[i])));
+      if (before.size() != action.size() || after.size() != action.size()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("leaf \"", recurrent_[i], "\": got ", before.size(),
+                         " elements, want ", action.size()));
+      }
+      if (!context.explore) {
+        std::copy(before.begin(), before.end(), after.begin());
+      }
+    }
+    if (!context.explore) return absl::OkStatus();
+    const Rng rng(seed_, RngStream::kPolicy,
+                  static_cast<uint16_t>(kLeaves + i));
+    const double scale = scale_.At(context.frames);
+    const int64_t width = std::max<int64_t>(leaf.spec.shape.num_elements(), 1);
+    const bool is_bounded = leaf.spec.domain == LeafSpec::Domain::kBounded;
+    for (size_t k = 0; k < action.size(); ++k) {
+      const double noise =
+          noise_(Normal(rng, static_cast<uint64_t>(context.step),
+                        static_cast<uint32_t>(k)),
+                 before.empty() ? 0.0 : before[k]);
+      if (!after.empty()) after[k] = noise;
+      T value = static_cast<T>(action[k] + scale * noise);
+      if (is_bounded) {
+        const size_t at = k % static_cast<size_t>(width);
+        const T low = leaf.spec.lows() == nullptr
+                          ? static_cast<T>(leaf.spec.low)
+                          : leaf.spec.lows()->template data<T>()[at];
+        const T high = leaf.spec.highs() == nullptr
+                           ? static_cast<T>(leaf.spec.high)
+                           : leaf.spec.highs()->template data<T>()[at];
+        value = std::clamp(value, low, high);
+      }
+      action[k] = value;
+    }
+    return absl::OkStatus();
+  }
+
+  Policy& policy_;
+  const TensorDictSpec action_;
+  const Annealed scale_;
+  const uint64_t seed_;
+  const Noise noise_;
+  TensorDictSpec outputs_;
+  std::vector<std::string> recurrent_;  // A leaf's; empty: none.
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Policy>> MakeRandomPolicy(
+    TensorDictSpec action, const RandomPolicyOptions& options) {
+  if (action.leaves().empty()) {
+    return absl::InvalidArgumentError(
+        "MakeRandomPolicy: action: got no leaf, want EnvSpec::action");
+  }
+  return std::make_unique<RandomPolicy>(std::move(action), options.seed);
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> MakeEGreedy(
+    Policy* policy, TensorDictSpec action, const EGreedyOptions& options) {
+  constexpr absl::string_view kCaller = "MakeEGreedy";
+  RILL_RETURN_IF_ERROR(
+      CheckWrapped(kCaller, policy, action, options.annealing_num_steps));
+  for (const auto& [name, value] :
+       {std::pair<const char*, double>{"eps_init", options.eps_init},
+        {"eps_end", options.eps_end}}) {
+    if (!(value >= 0 && value <= 1)) {
+      return Refuse(kCaller, name, value, "[0, 1]");
+    }
+  }
+  return std::make_unique<EGreedy>(policy, std::move(action), options);
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> MakeAdditiveGaussian(
+    Policy* policy, TensorDictSpec action,
+    const AdditiveGaussianOptions& options) {
+  constexpr absl::string_view kCaller = "MakeAdditiveGaussian";
+  RILL_RETURN_IF_ERROR(
+      CheckWrapped(kCaller, policy, action, options.annealing_num_steps));
+  RILL_RETURN_IF_ERROR(
+      CheckNotNegative(kCaller, "sigma_init", options.sigma_init));
+  RILL_RETURN_IF_ERROR(
+      CheckNotNegative(kCaller, "sigma_end", options.sigma_end));
+  RILL_RETURN_IF_ERROR(CheckNotNegative(kCaller, "std", options.std));
+  if (!std::isfinite(options.mean)) {
+    return Refuse(kCaller, "mean", options.mean, "a finite number");
+  }
+  return NoisePolicy::Create(
+      kCaller, policy, action,
+      {options.sigma_init, options.sigma_end, options.annealing_num_steps},
+      options.seed, /*is_recurrent=*/false,
+      [mean = options.mean, std = options.std](double normal, double) {
+        return mean + std * normal;
+      });
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> MakeOrnsteinUhlenbeck(
+    Policy* policy, TensorDictSpec action,
+    const OrnsteinUhlenbeckOptions& options) {
+  constexpr absl::string_view kCaller = "MakeOrnsteinUhlenbeck";
+  RILL_RETURN_IF_ERROR(
+      CheckWrapped(kCaller, policy, action, options.annealing_num_steps));
+  RILL_RETURN_IF_ERROR(CheckNotNegative(kCaller, "eps_init", options.eps_init));
+  RILL_RETURN_IF_ERROR(CheckNotNegative(kCaller, "eps_end", options.eps_end));
+  RILL_RETURN_IF_ERROR(CheckNotNegative(kCaller, "sigma", options.sigma));
+  if (!(std::isfinite(options.dt) && options.dt > 0)) {
+    return Refuse(kCaller, "dt", options.dt, "a finite number > 0");
+  }
+  if (!std::isfinite(options.theta) || !std::isfinite(options.mu)) {
+    return Refuse(kCaller, "theta, mu", options.theta, "finite numbers");
+  }
+  return NoisePolicy::Create(
+      kCaller, policy, action,
+      {options.eps_init, options.eps_end, options.annealing_num_steps},
+      options.seed, /*is_recurrent=*/true,
+      [options](double normal, double before) {
+        return before + options.theta * (options.mu - before) * options.dt +
+               options.sigma * std::sqrt(options.dt) * normal;
+      });
+}
+
+}  // namespace rill

@@ -65,7 +65,9 @@ class LaneEnv final : public Env {
 
  private:
   LaneEnv(EnvSpec spec, TensorDict step, const LaneEnvOptions& options)
-      : Env(std::move(spec), std::move(step)), options_(options) {
+      : Env(std::move(spec), std::move(step)),
+        options_(options),
+        step_caller_(Caller("Step")) {
     now_.steps.resize(lanes());
     now_.running.resize(lanes());
     now_.episode.resize(lanes());
@@ -89,6 +91,7 @@ class LaneEnv final : public Env {
   absl::Status LoadLanes(const TensorDict& lanes);
 
   const LaneEnvOptions options_;
+  const std::string step_caller_;
   TensorDictSpec counters_spec_;
   Counters now_;
   std::vector<std::unique_ptr<Lane>> simulators_;
@@ -194,13 +197,8 @@ void LaneEnv::ResetLane(int64_t lane) {
 
 absl::Status LaneEnv::BeginStep() {
   RILL_RETURN_IF_ERROR(CheckIdle("BeginStep"));
-  RILL_RETURN_IF_ERROR(CheckActions(Caller("Step"), spec(), step()));
-  const auto idle = std::find(now_.running.begin(), now_.running.end(), 0);
-  if (idle != now_.running.end()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(Caller("Step"), ": lane ", idle - now_.running.begin(),
-                     " is done or was never reset; call Reset first"));
-  }
+  RILL_RETURN_IF_ERROR(CheckActions(step_caller_, spec(), step()));
+  RILL_RETURN_IF_ERROR(CheckRunning(step_caller_, now_.running));
   if (options_.threads == 1) {
     pool_->Run(lanes());
     return EndFailedSteps();
@@ -238,15 +236,8 @@ void LaneEnv::StepLane(int64_t lane) {
 absl::Status LaneEnv::EndFailedSteps() {
   for (int64_t lane = 0; lane < lanes(); ++lane) {
     if (status_[lane].ok()) continue;
-    reward_[lane] = 0;
-    next_flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/true);
     now_.running[lane] = 0;
-    for (const TensorDictSpec::Leaf& leaf : spec().observation.leaves()) {
-      RILL_ASSIGN_OR_RETURN(const Tensor root, step().Get(leaf.key));
-      RILL_ASSIGN_OR_RETURN(const Tensor row, root.Index(lane));
-      RILL_RETURN_IF_ERROR(
-          step().SetAt(absl::StrCat("next/", leaf.key), lane, row));
-    }
+    RILL_RETURN_IF_ERROR(CutOffLane(spec(), step(), lane));
   }
   return TakeErrors("Step");
 }
@@ -263,6 +254,7 @@ absl::Status LaneEnv::TakeErrors(absl::string_view function) {
                     "lane ", lane, ": ", status_[lane].message());
     status_[lane] = absl::OkStatus();
   }
+  if (code == absl::StatusCode::kOk) return absl::OkStatus();
   if (code == absl::StatusCode::kInvalidArgument ||
       code == absl::StatusCode::kFailedPrecondition) {
     code = absl::StatusCode::kInternal;

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/lane_rows.h"
 
+#include <algorithm>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
 
 namespace rill {
 
@@ -34,6 +39,46 @@ absl::Status CheckMask(absl::string_view caller, const EnvSpec& spec,
       caller, ": mask of groups has ", mask.groups.size(), " entries, want ",
       groups, ": one a lane for each of ", spec.own_episodes.size(),
       " groups with episodes of their own"));
+}
+
+absl::Status CheckRunning(absl::string_view caller,
+                          absl::Span<const uint8_t> running) {
+  const auto idle = std::find(running.begin(), running.end(), 0);
+  if (idle == running.end()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(caller, ": lane ", idle - running.begin(),
+                   " is done or was never reset; call Reset first"));
+}
+
+absl::Status CutOffLane(const EnvSpec& spec, const TensorDict& step,
+                        int64_t lane) {
+  const auto next_row = [&](absl::string_view key) -> absl::StatusOr<Tensor> {
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf,
+                          step.Get(absl::StrCat("next/", key)));
+    return leaf.Index(lane);
+  };
+  for (const TensorDictSpec::Leaf& leaf : spec.observation.leaves()) {
+    RILL_ASSIGN_OR_RETURN(Tensor to, next_row(leaf.key));
+    RILL_ASSIGN_OR_RETURN(const Tensor root, step.Get(leaf.key));
+    RILL_ASSIGN_OR_RETURN(const Tensor from, root.Index(lane));
+    RILL_RETURN_IF_ERROR(to.CopyFrom(from));
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec rewards, RewardSpec(spec));
+  for (const TensorDictSpec::Leaf& leaf : rewards.leaves()) {
+    RILL_ASSIGN_OR_RETURN(Tensor to, next_row(leaf.key));
+    RILL_ASSIGN_OR_RETURN(const Tensor none, leaf.spec.Zero({}));
+    RILL_RETURN_IF_ERROR(to.CopyFrom(none));
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDictSpec flags, FlagSpec(spec));
+  for (const TensorDictSpec::Leaf& leaf : flags.leaves()) {
+    RILL_ASSIGN_OR_RETURN(Tensor to, next_row(leaf.key));
+    RILL_ASSIGN_OR_RETURN(const Tensor flag,
+                          absl::EndsWith(leaf.key, "terminated")
+                              ? leaf.spec.Zero({})
+                              : leaf.spec.One({}));
+    RILL_RETURN_IF_ERROR(to.CopyFrom(flag));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace rill

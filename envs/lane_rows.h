@@ -38,6 +38,16 @@ absl::StatusOr<LaneFlags> FindLaneFlags(const TensorDict& step,
 absl::Status CheckMask(absl::string_view caller, const EnvSpec& spec,
                        const ResetMask& mask);
 
+// FAILED_PRECONDITION, starting with `caller`, names the first lane whose entry
+// is 0: no episode is on in it.
+absl::Status CheckRunning(absl::string_view caller,
+                          absl::Span<const uint8_t> running);
+
+// Writes the rows below next of a lane whose simulator failed, as env.h has it:
+// done and truncated, with the observation of the root and no reward.
+absl::Status CutOffLane(const EnvSpec& spec, const TensorDict& step,
+                        int64_t lane);
+
 }  // namespace rill
 
 #endif  // RILL_ENVS_LANE_ROWS_H_

@@ -46,5 +46,40 @@ TEST(LaneMaskTest, HasOneEntryALaneAndGroup) {
               StatusIs(kInvalidArgument, HasSubstr("3 entries, want 6")));
 }
 
+TEST(CheckRunningTest, NamesTheFirstLaneWithoutAnEpisode) {
+  const std::vector<uint8_t> all = {1, 1}, some = {1, 0, 0};
+  RILL_EXPECT_OK(CheckRunning("T", all));
+  EXPECT_THAT(CheckRunning("T::Step", some),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("T::Step: lane 1 is done")));
+}
+
+TEST(CutOffLaneTest, EndsTheLaneAndItsGroupsAndNoOther) {
+  EnvSpec spec = {.name = "T", .lanes = 2};
+  RILL_ASSERT_OK(
+      spec.observation.Set("x", LeafSpec::Unbounded(DType::kFloat32, {1})));
+  RILL_ASSERT_OK(spec.action.Set("action", LeafSpec::Categorical(2)));
+  RILL_ASSERT_OK(AddFlags("agents", {1}, &spec));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict step, MakeStep(spec));
+  const auto fill = [&](const char* key, auto a, auto b) {
+    step.Find(key)->data<decltype(a)>()[0] = a;
+    step.Find(key)->data<decltype(a)>()[1] = b;
+  };
+  fill("x", 1.0f, 2.0f);
+  fill("next/x", 3.0f, 4.0f);
+  fill("next/reward", 5.0f, 6.0f);
+  fill("next/terminated", true, true);
+  RILL_ASSERT_OK(CutOffLane(spec, step, 1));
+  EXPECT_THAT(step.Flat<float>("next/x"), IsOkAndHolds(ElementsAre(3, 2)));
+  EXPECT_THAT(step.Flat<float>("next/reward"), IsOkAndHolds(ElementsAre(5, 0)));
+  EXPECT_THAT(step.Flat<bool>("next/terminated"),
+              IsOkAndHolds(ElementsAre(true, false)));
+  for (const char* key : {"next/done", "next/truncated", "next/agents/done",
+                          "next/agents/truncated"}) {
+    EXPECT_THAT(step.Flat<bool>(key), IsOkAndHolds(ElementsAre(false, true)))
+        << key;
+  }
+}
+
 }  // namespace
 }  // namespace rill

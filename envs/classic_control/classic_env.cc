@@ -176,10 +176,7 @@ absl::Status ClassicEnv::CheckStep() const {
         absl::StrCat(task_.name, "::Step: action of lane ", lane, ": got ", got,
                      ", want ", task_.wanted));
   }
-  const auto idle = std::find(now_.running.begin(), now_.running.end(), 0);
-  return absl::FailedPreconditionError(
-      absl::StrCat(task_.name, "::Step: lane ", idle - now_.running.begin(),
-                   " is done or was never reset; call Reset first"));
+  return CheckRunning(absl::StrCat(task_.name, "::Step"), now_.running);
 }
 
 absl::Status ClassicEnv::BeginStep() {

@@ -432,12 +432,7 @@ absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
 absl::Status GymnasiumEnv::BeginStep() {
   constexpr absl::string_view kCaller = "GymnasiumEnv::Step";
   RILL_RETURN_IF_ERROR(CheckActions(kCaller, spec(), step()));
-  const auto idle = std::find(running_.begin(), running_.end(), 0);
-  if (idle != running_.end()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kCaller, ": lane ", idle - running_.begin(),
-                     " is done or was never reset; call Reset first"));
-  }
+  RILL_RETURN_IF_ERROR(CheckRunning(kCaller, running_));
   for (size_t i = 0; i < children_.size(); ++i) {
     const absl::Status status = children_[i]->Send("S");
     if (!status.ok()) Lose(i, status);
@@ -462,16 +457,7 @@ absl::Status GymnasiumEnv::EndStep() {
       next_flags_.Set(lane, next_flags_.terminated[lane],
                       next_flags_.truncated[lane]);
     } else {
-      for (const TensorDictSpec::Leaf& leaf : spec().observation.leaves()) {
-        RILL_ASSIGN_OR_RETURN(const Tensor from,
-                              step().Find(leaf.key)->Index(lane));
-        RILL_ASSIGN_OR_RETURN(
-            const Tensor to,
-            step().Find(absl::StrCat("next/", leaf.key))->Index(lane));
-        RILL_RETURN_IF_ERROR(to.CopyFrom(from));
-      }
-      reward_[lane] = 0;
-      next_flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/true);
+      RILL_RETURN_IF_ERROR(CutOffLane(spec(), step(), lane));
     }
     running_[lane] = !next_flags_.done[lane];
   }

@@ -94,13 +94,7 @@ absl::Status CountingEnv::CheckStep() const {
                        actions_[lane], ", want [0, ", kActions - 1, "]"));
     }
   }
-  for (int64_t lane = 0; lane < lanes(); ++lane) {
-    if (running_[lane] != 0) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("CountingEnv::Step: lane ", lane,
-                     " is done or was never reset; call Reset first"));
-  }
-  return absl::OkStatus();
+  return CheckRunning("CountingEnv::Step", running_);
 }
 
 absl::Status CountingEnv::BeginStep() {

@@ -136,12 +136,7 @@ absl::Status TwoAgentsEnv::Reset(const ResetMask& mask) {
 absl::Status TwoAgentsEnv::BeginStep() {
   constexpr absl::string_view kCaller = "TwoAgentsEnv::BeginStep";
   RILL_RETURN_IF_ERROR(CheckActions(kCaller, spec(), step()));
-  const auto idle = std::find(running_.begin(), running_.end(), 0);
-  if (idle != running_.end()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kCaller, ": lane ", idle - running_.begin(),
-                     " is done or was never reset; call Reset first"));
-  }
+  RILL_RETURN_IF_ERROR(CheckRunning(kCaller, running_));
   for (int64_t lane = 0; lane < lanes(); ++lane) {
     const bool is_end = ++steps_[lane] >= options_.episode_steps;
     ++guard_[lane];

@@ -23,9 +23,6 @@ void StepCartPoles(absl::Span<const int64_t> actions, double* state,
 void InitCartPole(const Rng& rng, uint64_t episode, int64_t lane,
                   double* state);
 
-// Lanes that InitCartPole can number.
-inline constexpr int64_t kMaxCartPoleLanes = int64_t{1} << 30;
-
 }  // namespace rill::envs_internal
 
 #endif  // RILL_ENVS_CART_POLE_PHYSICS_H_

@@ -37,7 +37,10 @@ CLOSURES = {
     "//samplers:uniform_sampler": ["base", "samplers", "slots"],
     "//samplers:samplers": None,
     "//transforms:transforms": None,
-    "//envs:cart_pole": _TENSORS + ["envs"],
+    "//envs:cart_pole": _TENSORS + [
+        "envs",
+        "envs/classic_control",
+    ],
     "//envs:envs": None,
     "//collectors:collectors": None,
     "//replay:replay_buffer": _TENSORS + _SAVES + [
@@ -59,6 +62,7 @@ CLOSURES = {
     "//examples/first_buffer:first_buffer": _TENSORS + _SAVES + _ROWS + [
         "collectors",
         "envs",
+        "envs/classic_control",
         "envs/policies",
         "envs/steps",
         "examples/first_buffer",

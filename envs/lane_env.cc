@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/lane_rows.h"
+#include "rill/envs/lanes/episode_counters.h"
 #include "rill/envs/lanes/lane_pool.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -20,35 +21,10 @@
 namespace rill {
 namespace {
 
+using envs_internal::EpisodeCounters;
 using envs_internal::LanePool;
 
 constexpr absl::string_view kLane = "lane";  // What lanes save stands below.
-
-// One entry a lane.
-struct Counters {
-  std::vector<int64_t> steps;    // In the running episode.
-  std::vector<uint8_t> running;  // An episode is on: Step may be called.
-  std::vector<int64_t> episode;  // Number of the lane's next episode.
-  std::vector<uint64_t> seed;
-};
-
-template <typename T>
-absl::Status SetColumn(absl::string_view key, DType dtype,
-                       const std::vector<T>& column, TensorDict* dict) {
-  const auto lanes = static_cast<int64_t>(column.size());
-  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(dtype, {lanes, 1}));
-  std::copy(column.begin(), column.end(), tensor.data<T>());
-  return dict->Set(key, std::move(tensor));
-}
-
-template <typename T>
-absl::Status GetColumn(absl::string_view key, const TensorDict& dict,
-                       std::vector<T>* column) {
-  RILL_ASSIGN_OR_RETURN(Tensor tensor, dict.Get(key));
-  RILL_ASSIGN_OR_RETURN(tensor, tensor.Contiguous());
-  column->assign(tensor.data<T>(), tensor.data<T>() + tensor.num_elements());
-  return absl::OkStatus();
-}
 
 class LaneEnv final : public Env {
  public:
@@ -67,12 +43,9 @@ class LaneEnv final : public Env {
   LaneEnv(EnvSpec spec, TensorDict step, const LaneEnvOptions& options)
       : Env(std::move(spec), std::move(step)),
         options_(options),
-        step_caller_(Caller("Step")) {
-    now_.steps.resize(lanes());
-    now_.running.resize(lanes());
-    now_.episode.resize(lanes());
-    now_.seed.resize(lanes());
-    status_.resize(lanes());
+        step_caller_(Caller("Step")),
+        now_(lanes()),
+        status_(lanes()) {
     SetSeeds(options.seed);
   }
 
@@ -87,13 +60,12 @@ class LaneEnv final : public Env {
   void StepLane(int64_t lane);
   absl::Status EndFailedSteps();
   absl::Status TakeErrors(absl::string_view function);
-  absl::Status CheckCounters(const Counters& counters) const;
   absl::Status LoadLanes(const TensorDict& lanes);
 
   const LaneEnvOptions options_;
   const std::string step_caller_;
   TensorDictSpec counters_spec_;
-  Counters now_;
+  EpisodeCounters now_;
   std::vector<std::unique_ptr<Lane>> simulators_;
   std::vector<absl::Status> status_;  // Of the lane's last call.
   bool steps_ = false;                // Between BeginStep and EndStep.
@@ -138,13 +110,7 @@ absl::Status LaneEnv::Bind(const LaneFactory& make_lane) {
     }
     simulators_.push_back(*std::move(simulator));
   }
-  const auto add = [this](absl::string_view key, DType dtype) {
-    return counters_spec_.Set(key, LeafSpec::Unbounded(dtype, {1}));
-  };
-  RILL_RETURN_IF_ERROR(add("steps", DType::kInt64));
-  RILL_RETURN_IF_ERROR(add("running", DType::kBool));
-  RILL_RETURN_IF_ERROR(add("episode", DType::kInt64));
-  return add("seed", DType::kUInt64);
+  return EpisodeCounters::AddTo(&counters_spec_);
 }
 
 void LaneEnv::SetSeeds(uint64_t seed) {
@@ -273,39 +239,10 @@ absl::StatusOr<TensorDict> LaneEnv::SaveState() const {
     rows.push_back(*std::move(row));
   }
   TensorDict state({lanes()});
-  RILL_RETURN_IF_ERROR(SetColumn("steps", DType::kInt64, now_.steps, &state));
-  RILL_RETURN_IF_ERROR(
-      SetColumn("running", DType::kBool, now_.running, &state));
-  RILL_RETURN_IF_ERROR(
-      SetColumn("episode", DType::kInt64, now_.episode, &state));
-  RILL_RETURN_IF_ERROR(SetColumn("seed", DType::kUInt64, now_.seed, &state));
+  RILL_RETURN_IF_ERROR(now_.Save(&state));
   RILL_ASSIGN_OR_RETURN(TensorDict stacked, Stack(rows));
   RILL_RETURN_IF_ERROR(state.Set(kLane, std::move(stacked)));
   return state;
-}
-
-absl::Status LaneEnv::CheckCounters(const Counters& counters) const {
-  constexpr int64_t kMaxEpisodes = int64_t{1} << 62;
-  const int64_t limit = options_.max_episode_steps;
-  for (int64_t lane = 0; lane < lanes(); ++lane) {
-    const auto refuse = [&](absl::string_view what, int64_t got, int64_t max) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Caller("LoadState"), ": ", what, " of lane ", lane,
-                       ": got ", got, ", want [0, ", max, "]"));
-    };
-    if (counters.running[lane] > 1) {
-      return refuse("running", counters.running[lane], 1);
-    }
-    const int64_t max_steps =
-        limit > 0 ? limit - counters.running[lane] : kMaxEpisodes;
-    if (counters.steps[lane] < 0 || counters.steps[lane] > max_steps) {
-      return refuse("steps", counters.steps[lane], max_steps);
-    }
-    if (counters.episode[lane] < 0 || counters.episode[lane] > kMaxEpisodes) {
-      return refuse("episode", counters.episode[lane], kMaxEpisodes);
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::Status LaneEnv::LoadLanes(const TensorDict& lanes_state) {
@@ -343,12 +280,9 @@ absl::Status LaneEnv::LoadState(const TensorDict& state) {
   }
   RILL_ASSIGN_OR_RETURN(const TensorDict columns, state.Exclude({kLane}));
   RILL_RETURN_IF_ERROR(counters_spec_.CheckLayout(caller, columns));
-  Counters counters;
-  RILL_RETURN_IF_ERROR(GetColumn("steps", state, &counters.steps));
-  RILL_RETURN_IF_ERROR(GetColumn("running", state, &counters.running));
-  RILL_RETURN_IF_ERROR(GetColumn("episode", state, &counters.episode));
-  RILL_RETURN_IF_ERROR(GetColumn("seed", state, &counters.seed));
-  RILL_RETURN_IF_ERROR(CheckCounters(counters));
+  RILL_ASSIGN_OR_RETURN(
+      EpisodeCounters counters,
+      EpisodeCounters::Load(caller, state, options_.max_episode_steps));
   RILL_RETURN_IF_ERROR(LoadLanes(*lanes_state));
   now_ = std::move(counters);
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
+#include "rill/envs/lanes/episode_counters.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -23,35 +24,6 @@ namespace rill::envs_internal {
 namespace {
 
 constexpr int64_t kMaxLanes = int64_t{1} << 30;  // That draws can number.
-constexpr int64_t kMaxEpisodes = int64_t{1} << 62;
-
-// What SaveState writes and LoadState reads, one entry or row a lane.
-struct State {
-  std::vector<double> state;
-  std::vector<int64_t> steps;    // In the running episode.
-  std::vector<uint8_t> running;  // An episode is on: a step may begin.
-  std::vector<int64_t> episode;  // Number of the lane's next episode.
-  std::vector<uint64_t> seed;
-};
-
-template <typename T>
-absl::StatusOr<Tensor> ColumnToTensor(const std::vector<T>& column,
-                                      int64_t lanes, DType dtype) {
-  const int64_t width = static_cast<int64_t>(column.size()) / lanes;
-  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(dtype, {lanes, width}));
-  std::copy(column.begin(), column.end(), tensor.data<T>());
-  return tensor;
-}
-
-template <typename T>
-absl::Status ColumnFromDict(const TensorDict& dict, absl::string_view key,
-                            std::vector<T>* column) {
-  RILL_ASSIGN_OR_RETURN(Tensor tensor, dict.Get(key));
-  RILL_ASSIGN_OR_RETURN(tensor, tensor.Contiguous());
-  const T* begin = tensor.data<T>();
-  column->assign(begin, begin + tensor.num_elements());
-  return absl::OkStatus();
-}
 
 class ClassicEnv final : public Env {
  public:
@@ -84,11 +56,9 @@ class ClassicEnv final : public Env {
         task_(task),
         lanes_(options.lanes),
         state_size_(static_cast<int64_t>(task.low.size())),
-        max_episode_steps_(options.max_episode_steps) {
-    now_.state.resize(lanes_ * state_size_);
-    now_.steps.resize(lanes_);
-    now_.running.resize(lanes_);
-    now_.episode.resize(lanes_);
+        max_episode_steps_(options.max_episode_steps),
+        state_(lanes_ * state_size_),
+        now_(lanes_) {
     now_.seed.assign(lanes_, options.seed);
   }
 
@@ -100,14 +70,16 @@ class ClassicEnv final : public Env {
                : force_[lane] >= low_force_ && force_[lane] <= high_force_;
   }
   absl::Status CheckStep() const;
-  absl::Status CheckState(const State& state, int64_t lane) const;
+  absl::Status CheckState(absl::string_view caller, const double* state,
+                          int64_t steps, int64_t lane) const;
 
   const ClassicTask task_;
   const int64_t lanes_;
   const int64_t state_size_;
   const int64_t max_episode_steps_;
   TensorDictSpec state_spec_;
-  State now_;
+  std::vector<double> state_;  // [lanes, state_size].
+  EpisodeCounters now_;
 
   // The leaves of the step; one of the first two is null.
   const int64_t* choices_ = nullptr;
@@ -135,14 +107,9 @@ absl::Status ClassicEnv::Bind() {
   RILL_ASSIGN_OR_RETURN(reward_, step().Flat<float>("next/reward"));
   RILL_ASSIGN_OR_RETURN(flags_, FindLaneFlags(step()));
   RILL_ASSIGN_OR_RETURN(next_flags_, FindLaneFlags(step(), "next/"));
-  const auto add = [this](absl::string_view key, DType dtype, int64_t size) {
-    return state_spec_.Set(key, LeafSpec::Unbounded(dtype, {size}));
-  };
-  RILL_RETURN_IF_ERROR(add("state", DType::kFloat64, state_size_));
-  RILL_RETURN_IF_ERROR(add("steps", DType::kInt64, 1));
-  RILL_RETURN_IF_ERROR(add("running", DType::kBool, 1));
-  RILL_RETURN_IF_ERROR(add("episode", DType::kInt64, 1));
-  return add("seed", DType::kUInt64, 1);
+  RILL_RETURN_IF_ERROR(state_spec_.Set(
+      "state", LeafSpec::Unbounded(DType::kFloat64, {state_size_})));
+  return EpisodeCounters::AddTo(&state_spec_);
 }
 
 absl::Status ClassicEnv::Reset(const ResetMask& mask) {
@@ -150,7 +117,7 @@ absl::Status ClassicEnv::Reset(const ResetMask& mask) {
       CheckMask(absl::StrCat(task_.name, "::Reset"), spec(), mask));
   for (int64_t lane = 0; lane < lanes_; ++lane) {
     if (mask.lanes[lane] == 0) continue;
-    double* state = now_.state.data() + lane * state_size_;
+    double* state = state_.data() + lane * state_size_;
     task_.init(Rng(now_.seed[lane], RngStream::kEnv), now_.episode[lane], lane,
                state);
     ++now_.episode[lane];
@@ -185,7 +152,7 @@ absl::Status ClassicEnv::BeginStep() {
               .choice = choices_,
               .force = force_,
               .steps = now_.steps.data(),
-              .state = now_.state.data(),
+              .state = state_.data(),
               .observation = next_observation_.data(),
               .reward = reward_.data(),
               .terminated = next_flags_.terminated.data()});
@@ -199,47 +166,31 @@ absl::Status ClassicEnv::BeginStep() {
 
 absl::StatusOr<TensorDict> ClassicEnv::SaveState() const {
   TensorDict dict({lanes_});
-  const auto set = [&](absl::string_view key, const auto& column,
-                       DType dtype) -> absl::Status {
-    RILL_ASSIGN_OR_RETURN(Tensor tensor, ColumnToTensor(column, lanes_, dtype));
-    return dict.Set(key, std::move(tensor));
-  };
-  RILL_RETURN_IF_ERROR(set("state", now_.state, DType::kFloat64));
-  RILL_RETURN_IF_ERROR(set("steps", now_.steps, DType::kInt64));
-  RILL_RETURN_IF_ERROR(set("running", now_.running, DType::kBool));
-  RILL_RETURN_IF_ERROR(set("episode", now_.episode, DType::kInt64));
-  RILL_RETURN_IF_ERROR(set("seed", now_.seed, DType::kUInt64));
+  RILL_ASSIGN_OR_RETURN(Tensor state,
+                        Tensor::From<double>(state_, {lanes_, state_size_}));
+  RILL_RETURN_IF_ERROR(dict.Set("state", std::move(state)));
+  RILL_RETURN_IF_ERROR(now_.Save(&dict));
   return dict;
 }
 
-absl::Status ClassicEnv::CheckState(const State& state, int64_t lane) const {
-  const auto refuse = [&](absl::string_view what, const auto& got,
-                          const auto&... want) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(task_.name, "::LoadState: ", what, " of lane ", lane,
-                     ": got ", got, ", want ", want...));
+absl::Status ClassicEnv::CheckState(absl::string_view caller,
+                                    const double* state, int64_t steps,
+                                    int64_t lane) const {
+  const auto refuse = [&](double got, const auto&... want) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": state of lane ", lane, ": got ", got, ", want ", want...));
   };
   for (int64_t i = 0; i < state_size_; ++i) {
-    const double value = state.state[lane * state_size_ + i];
-    if (!std::isfinite(value)) return refuse("state", value, "finite");
+    const double value = state[i];
+    if (!std::isfinite(value)) return refuse(value, "finite");
     if (value < task_.low[i] || value > task_.high[i]) {
-      return refuse("state", value, "[", task_.low[i], ", ", task_.high[i],
+      return refuse(value, "[", task_.low[i], ", ", task_.high[i],
                     "] in element ", i);
     }
-    if (task_.has_float_states && state.steps[lane] > 0 &&
+    if (task_.has_float_states && steps > 0 &&
         static_cast<double>(static_cast<float>(value)) != value) {
-      return refuse("state", value, "a float32 after the first step");
+      return refuse(value, "a float32 after the first step");
     }
-  }
-  if (state.running[lane] > 1) {
-    return refuse("running", int{state.running[lane]}, "0 or 1");
-  }
-  const int64_t max = max_episode_steps_ - state.running[lane];
-  if (state.steps[lane] < 0 || state.steps[lane] > max) {
-    return refuse("steps", state.steps[lane], "[0, ", max, "]");
-  }
-  if (state.episode[lane] < 0 || state.episode[lane] > kMaxEpisodes) {
-    return refuse("episode", state.episode[lane], "[0, ", kMaxEpisodes, "]");
   }
   return absl::OkStatus();
 }
@@ -253,16 +204,17 @@ absl::Status ClassicEnv::LoadState(const TensorDict& dict) {
         ", want ", batch_shape.ToString()));
   }
   RILL_RETURN_IF_ERROR(state_spec_.CheckLayout(caller, dict));
-  State state;
-  RILL_RETURN_IF_ERROR(ColumnFromDict(dict, "state", &state.state));
-  RILL_RETURN_IF_ERROR(ColumnFromDict(dict, "steps", &state.steps));
-  RILL_RETURN_IF_ERROR(ColumnFromDict(dict, "running", &state.running));
-  RILL_RETURN_IF_ERROR(ColumnFromDict(dict, "episode", &state.episode));
-  RILL_RETURN_IF_ERROR(ColumnFromDict(dict, "seed", &state.seed));
+  RILL_ASSIGN_OR_RETURN(
+      EpisodeCounters counters,
+      EpisodeCounters::Load(caller, dict, max_episode_steps_));
+  RILL_ASSIGN_OR_RETURN(const Tensor saved, dict.Find("state")->Contiguous());
+  RILL_ASSIGN_OR_RETURN(const auto state, saved.Flat<double>());
   for (int64_t lane = 0; lane < lanes_; ++lane) {
-    RILL_RETURN_IF_ERROR(CheckState(state, lane));
+    RILL_RETURN_IF_ERROR(CheckState(caller, state.data() + lane * state_size_,
+                                    counters.steps[lane], lane));
   }
-  now_ = std::move(state);
+  state_.assign(state.begin(), state.end());
+  now_ = std::move(counters);
   return absl::OkStatus();
 }
 

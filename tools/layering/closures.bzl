@@ -40,6 +40,7 @@ CLOSURES = {
     "//envs:cart_pole": _TENSORS + [
         "envs",
         "envs/classic_control",
+        "envs/lanes",
     ],
     "//envs:envs": None,
     "//collectors:collectors": None,
@@ -63,6 +64,7 @@ CLOSURES = {
         "collectors",
         "envs",
         "envs/classic_control",
+        "envs/lanes",
         "envs/policies",
         "envs/steps",
         "examples/first_buffer",

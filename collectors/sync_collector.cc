@@ -10,6 +10,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector_loop.h"
+#include "rill/envs/policies/random_actions.h"
 #include "rill/envs/steps/step_driver.h"
 #include "rill/flow/trajectory_id.h"
 
@@ -93,7 +94,7 @@ absl::Status SyncCollector::MakeLoop() {
   loop.lanes = loop.env->lanes();
   loop.time = (options_.frames_per_batch + loop.lanes - 1) / loop.lanes;
   frames_per_batch_ = loop.lanes * loop.time;
-  loop.random_actions = Rng(options_.seed, RngStream::kSpec);
+  loop.seed = options_.seed;
   loop.trajectory.assign(loop.lanes, 0);
 
   const TensorDictSpec steps = spec_;
@@ -128,29 +129,15 @@ absl::Status SyncCollector::ResetLanes() {
   return absl::OkStatus();
 }
 
-// The leaves of the action in the order of the spec, each with draws of its
-// own.
-absl::Status SyncCollector::ActAtRandom(int64_t step) {
-  const TensorDictSpec& spec = loop_->env->spec().action;
-  for (size_t i = 0; i < spec.leaves().size(); ++i) {
-    const TensorDictSpec::Leaf& leaf = spec.leaves()[i];
-    const Rng rng(loop_->random_actions.seed(), RngStream::kSpec,
-                  static_cast<uint16_t>(i));
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor random,
-        leaf.spec.Random({loop_->lanes}, rng, static_cast<uint64_t>(step)));
-    RILL_RETURN_IF_ERROR(loop_->env->step().Find(leaf.key)->CopyFrom(random));
-  }
-  return absl::OkStatus();
-}
-
 // Random actions are of version 0.
 absl::StatusOr<int64_t> SyncCollector::Act(const ActContext& context) {
   if (options_.policy != nullptr &&
       context.frames >= options_.init_random_frames) {
     return loop_->driver.Act(context);
   }
-  RILL_RETURN_IF_ERROR(ActAtRandom(context.step));
+  RILL_RETURN_IF_ERROR(WriteRandomActions(loop_->env->spec().action,
+                                          {.seed = loop_->seed}, context.step,
+                                          loop_->env->step()));
   return 0;
 }
 

@@ -33,7 +33,7 @@ namespace rill {
 //   device.
 // Cost: one environment step, one policy call and one copy of the leaves a time
 //   step. Batches reuse one array a leaf. After the first batch only the
-//   dictionary that Next returns (not its bytes) and random actions allocate.
+//   dictionary that Next returns (not its bytes) allocates.
 //
 // Example (SyncCollectorTest.Example runs it):
 //   SyncCollector::Options options;
@@ -110,7 +110,6 @@ class SyncCollector final : public Source {
   absl::Status CheckRefused(const TensorDict& batch) const;
   absl::Status ResetLanes();
   absl::StatusOr<int64_t> Act(const ActContext& context);
-  absl::Status ActAtRandom(int64_t step);
 
   Options options_;
   std::unique_ptr<Loop> loop_;

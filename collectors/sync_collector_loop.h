@@ -8,7 +8,6 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "rill/base/rng.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
@@ -24,8 +23,8 @@ struct SyncCollector::Loop {
   StepDriver driver;
   TensorDictSpec root_spec;
   int64_t lanes = 0;
-  int64_t time = 0;  // Steps a batch.
-  Rng random_actions{0, RngStream::kSpec};
+  int64_t time = 0;   // Steps a batch.
+  uint64_t seed = 0;  // Of random actions.
 
   TensorDict batch;  // [lanes, time], made once.
   StepRecorder recorder;

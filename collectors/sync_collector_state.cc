@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/sync_collector_loop.h"
@@ -79,7 +80,7 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
   RILL_RETURN_IF_ERROR(SetScalar("frames", frames_, &state));
   RILL_RETURN_IF_ERROR(
       SetScalar("next_traj_id", loop_->next_trajectory, &state));
-  RILL_RETURN_IF_ERROR(SetScalar("seed", loop_->random_actions.seed(), &state));
+  RILL_RETURN_IF_ERROR(SetScalar("seed", loop_->seed, &state));
   RILL_RETURN_IF_ERROR(
       SetScalar("reset_all", loop_->reset_all || !episodes_continue, &state));
   RILL_RETURN_IF_ERROR(
@@ -179,7 +180,7 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   frames_ = frames;
   loop_->next_trajectory = next_traj_id;
   loop_->trajectory.assign(ids.begin(), ids.end());
-  loop_->random_actions = Rng(seed, RngStream::kSpec);
+  loop_->seed = seed;
   loop_->reset_all = reset_all;
   loop_->is_cut_due = reset_all && sequence > 0;
   return absl::OkStatus();

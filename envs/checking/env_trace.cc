@@ -4,20 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/envs/policies/random_actions.h"
 
 namespace rill::envs_internal {
 
 absl::Status EnvTracer::Choose(int64_t t) const {
-  RILL_ASSIGN_OR_RETURN(const TensorDict action,
-                        env_.spec().action.Random(
-                            {env_.lanes()}, Rng(seed_, RngStream::kSpec), t));
-  for (const TensorDictSpec::Leaf& leaf : env_.spec().action.leaves()) {
-    RILL_RETURN_IF_ERROR(
-        env_.step().Find(leaf.key)->CopyFrom(*action.Find(leaf.key)));
-  }
-  return absl::OkStatus();
+  return WriteRandomActions(env_.spec().action, {.seed = seed_}, t,
+                            env_.step());
 }
 
 absl::Status EnvTracer::Advance(int64_t t, StepDriver& driver) const {

@@ -10,37 +10,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
-#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_checker.h"
-#include "rill/envs/policies/policy.h"
+#include "rill/envs/policies/exploration.h"
+#include "rill/envs/policies/random_actions.h"
 #include "rill/envs/rollout.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
-
-// Random actions of one leaf or many.
-class RandomActions final : public Policy {
- public:
-  explicit RandomActions(const Env& env) : env_(env) {}
-  absl::StatusOr<int64_t> Act(const TensorDict& /*root*/,
-                              const ActContext& context,
-                              TensorDict* step) override {
-    for (const TensorDictSpec::Leaf& leaf : env_.spec().action.leaves()) {
-      RILL_ASSIGN_OR_RETURN(
-          const Tensor random,
-          leaf.spec.Random({env_.lanes()}, Rng(7),
-                           static_cast<uint64_t>(context.step)));
-      RILL_RETURN_IF_ERROR(step->Find(leaf.key)->CopyFrom(random));
-    }
-    return 0;
-  }
-
- private:
-  const Env& env_;
-};
 
 // The leaf is of a group that has ended at (lane, t) on its own.
 bool GroupEnded(const Env& env, const TensorDict& next, absl::string_view key,
@@ -56,8 +35,9 @@ bool GroupEnded(const Env& env, const TensorDict& next, absl::string_view key,
 
 absl::StatusOr<TensorDict> RandomRollout(Env& env, int64_t steps) {
   RILL_RETURN_IF_ERROR(env.Seed(7));
-  RandomActions policy(env);
-  return Rollout(env, policy,
+  RILL_ASSIGN_OR_RETURN(auto policy,
+                        MakeRandomPolicy(env.spec().action, {.seed = 7}));
+  return Rollout(env, *policy,
                  {.max_steps = steps, .break_when_any_done = false});
 }
 
@@ -71,9 +51,8 @@ TEST_P(EnvConformanceTest, KeepsThePromisesOfEnv) {
 
 TEST_P(EnvConformanceTest, FreshEnvRefusesStepsBeforeReset) {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, GetParam()());
-  RandomActions policy(*env);
-  TensorDict step = env->step();
-  RILL_ASSERT_OK(policy.Act({}, {}, &step).status());
+  RILL_ASSERT_OK(WriteRandomActions(env->spec().action, {.seed = 7},
+                                    /*number=*/0, env->step()));
   EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 

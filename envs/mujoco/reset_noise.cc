@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/mujoco/reset_noise.h"
 
-#include <cmath>
 #include <cstdint>
 #include <functional>
-#include <numbers>
 
 #include "mujoco/mujoco.h"
 #include "rill/base/rng.h"
+#include "rill/base/standard_normal.h"
 
 namespace rill {
 namespace {
 
 double Uniform(const Rng& rng, uint64_t episode, uint32_t draw) {
   return 2 * rng.UniformDouble(episode, draw) - 1;
-}
-
-// Box and Muller's, from both halves of one draw.
-double StandardNormal(const Rng& rng, uint64_t episode, uint32_t draw) {
-  const Rng::Block bits = rng.Bits(episode, draw);
-  const double radius =
-      std::sqrt(-2 * std::log1p(-UnitDouble(LowBits64(bits))));
-  return radius * std::cos(2 * std::numbers::pi * UnitDouble(HighBits64(bits)));
 }
 
 }  // namespace
@@ -37,7 +28,7 @@ std::function<void(const mjModel&, const Rng&, uint64_t, mjData*)> ResetNoise(
     for (int64_t i = 0; i < model.nv; ++i) {
       data->qvel[i] +=
           options.scale * (options.normal_velocity
-                               ? StandardNormal(rng, episode, draw++)
+                               ? StandardNormal(rng.Bits(episode, draw++))
                                : Uniform(rng, episode, draw++));
     }
   };

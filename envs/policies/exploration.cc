@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
-#include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +16,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
+#include "rill/base/standard_normal.h"
 #include "rill/base/status_macros.h"
+#include "rill/envs/policies/random_actions.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/tensor.h"
@@ -79,20 +80,11 @@ class RandomPolicy final : public Policy {
   absl::StatusOr<int64_t> Act(const TensorDict& /*root*/,
                               const ActContext& context,
                               TensorDict* step) override {
-    for (size_t i = 0; i < action_.leaves().size(); ++i) {
-      const TensorDictSpec::Leaf& leaf = action_.leaves()[i];
-      RILL_ASSIGN_OR_RETURN(Tensor action, step->Get(leaf.key));
-      const std::byte* const bytes = action.raw_data();
-      const Rng rng(seed_, RngStream::kPolicy,
-                    static_cast<uint16_t>(kLeaves + i));
-      RILL_RETURN_IF_ERROR(
-          leaf.spec.RandomInto(step->batch_shape(), rng,
-                               static_cast<uint64_t>(context.step), &action));
-      if (action.raw_data() == bytes) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "RandomPolicy: leaf \"", leaf.key, "\": got ", action.DebugString(),
-          ", want contiguous host memory of ", leaf.spec.ToString()));
-    }
+    RILL_RETURN_IF_ERROR(WriteRandomActions(action_,
+                                            {.seed = seed_,
+                                             .stream = RngStream::kPolicy,
+                                             .first_substream = kLeaves},
+                                            context.step, *step));
     return 0;
   }
 
@@ -158,17 +150,14 @@ class EGreedy final : public Policy {
   TensorDict drawn_;
 };
 
-// Standard normal (Box, Muller, 1958).
-double Normal(const Rng& rng, uint64_t batch, uint32_t draw) {
-  const Rng::Block bits = rng.Bits(batch, draw);
-  const double radius =
-      std::sqrt(-2 * std::log1p(-UnitDouble(LowBits64(bits))));
-  return radius * std::cos(2 * std::numbers::pi * UnitDouble(HighBits64(bits)));
-}
-
 // Adds noise to float32 and float64 leaves and clips them.
 class NoisePolicy final : public Policy {
  public:
+  // Where the noise of a leaf is remembered.
+  struct NoiseKeys {
+    std::string root;
+    std::string next;
+  };
   // The noise of an element, from a standard normal and what the element's
   // noise was in the step before.
   using Noise = std::function<double(double normal, double before)>;
@@ -186,12 +175,12 @@ class NoisePolicy final : public Policy {
             caller, ": action \"", leaf.key, "\": got ", leaf.spec.ToString(),
             ", want float32 or float64; use MakeEGreedy"));
       }
-      result->recurrent_.push_back(
-          is_recurrent ? absl::StrCat(leaf.key, "_noise") : "");
       if (!is_recurrent) continue;
+      const std::string key = absl::StrCat(leaf.key, "_noise");
+      const std::string next = absl::StrCat("next/", key);
       RILL_RETURN_IF_ERROR(result->outputs_.Set(
-          absl::StrCat("next/", leaf.key, "_noise"),
-          LeafSpec::Unbounded(DType::kFloat64, leaf.spec.shape)));
+          next, LeafSpec::Unbounded(DType::kFloat64, leaf.spec.shape)));
+      result->recurrent_.push_back({key, next});
     }
     return result;
   }
@@ -225,14 +214,13 @@ class NoisePolicy final : public Policy {
     RILL_ASSIGN_OR_RETURN(const auto action, step->Flat<T>(leaf.key));
     absl::Span<const double> before;
     absl::Span<double> after;
-    if (!recurrent_[i].empty()) {
-      RILL_ASSIGN_OR_RETURN(before, root.Flat<double>(recurrent_[i]));
-      RILL_ASSIGN_OR_RETURN(
-          after, step->Flat<double>(absl::StrCat("next/", recurrent_[i])));
+    if (!recurrent_.empty()) {
+      RILL_ASSIGN_OR_RETURN(before, root.Flat<double>(recurrent_[i].root));
+      RILL_ASSIGN_OR_RETURN(after, step->Flat<double>(recurrent_[i].next));
       if (before.size() != action.size() || after.size() != action.size()) {
         return absl::InvalidArgumentError(
-            absl::StrCat("leaf \"", recurrent_[i], "\": got ", before.size(),
-                         " elements, want ", action.size()));
+            absl::StrCat("leaf \"", recurrent_[i].root, "\": got ",
+                         before.size(), " elements, want ", action.size()));
       }
       if (!context.explore) {
         std::copy(before.begin(), before.end(), after.begin());
@@ -246,8 +234,8 @@ class NoisePolicy final : public Policy {
     const bool is_bounded = leaf.spec.domain == LeafSpec::Domain::kBounded;
     for (size_t k = 0; k < action.size(); ++k) {
       const double noise =
-          noise_(Normal(rng, static_cast<uint64_t>(context.step),
-                        static_cast<uint32_t>(k)),
+          noise_(StandardNormal(rng.Bits(static_cast<uint64_t>(context.step),
+                                         static_cast<uint32_t>(k))),
                  before.empty() ? 0.0 : before[k]);
       if (!after.empty()) after[k] = noise;
       T value = static_cast<T>(action[k] + scale * noise);
@@ -272,7 +260,7 @@ class NoisePolicy final : public Policy {
   const uint64_t seed_;
   const Noise noise_;
   TensorDictSpec outputs_;
-  std::vector<std::string> recurrent_;  // A leaf's; empty: none.
+  std::vector<NoiseKeys> recurrent_;  // One a leaf, or none.
 };
 
 }  // namespace

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/policies/random_actions.h"
+
+#include <cstddef>
+
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill {
+
+absl::Status WriteRandomActions(const TensorDictSpec& action,
+                                const RandomActionDraws& draws, int64_t number,
+                                const TensorDict& step) {
+  for (size_t i = 0; i < action.leaves().size(); ++i) {
+    const TensorDictSpec::Leaf& leaf = action.leaves()[i];
+    RILL_ASSIGN_OR_RETURN(Tensor to, step.Get(leaf.key));
+    const Rng rng(draws.seed, draws.stream,
+                  static_cast<uint16_t>(draws.first_substream + i));
+    Tensor drawn = to;
+    RILL_RETURN_IF_ERROR(leaf.spec.RandomInto(
+        step.batch_shape(), rng, static_cast<uint64_t>(number), &drawn));
+    if (drawn.raw_data() == to.raw_data()) continue;
+    RILL_RETURN_IF_ERROR(to.CopyFrom(drawn))
+        << "in action \"" << leaf.key << "\"";
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rill

@@ -61,9 +61,9 @@ absl::StatusOr<TensorDictSpec> RewardSpec(const EnvSpec& spec);
 // The flags of the lane and of all groups.
 absl::StatusOr<TensorDictSpec> FlagSpec(const EnvSpec& spec);
 
-// A whole step: root, action, next. INVALID_ARGUMENT names what cannot be:
-// fewer than one lane, an action without a leaf, a reward that is not float32,
-// a group of own_episodes without flags, a key that two specs use.
+// A whole step: root, action, next. INVALID_ARGUMENT: fewer than one lane, an
+// action without a leaf, a reward that is not float32. So are a group of
+// own_episodes without flags, and a key that two specs use.
 absl::StatusOr<TensorDictSpec> StepSpec(const EnvSpec& spec);
 
 // Zeroed leaves of StepSpec, [lanes], on the device of `spec`.

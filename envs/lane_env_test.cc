@@ -32,7 +32,7 @@ using ::testing::HasSubstr;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 
-// What a test makes of a lane's next calls.
+// The results of a lane's next calls, as a test wants them.
 struct Faults {
   absl::Status reset;
   absl::Status step;
@@ -138,7 +138,7 @@ absl::Status ResetAll(Env* env) {
   return env->Reset(std::vector<uint8_t>(env->lanes(), 1));
 }
 
-// What a caller does before the next step.
+// A caller does this before the next step.
 absl::Status Advance(Env* env) {
   RILL_ASSIGN_OR_RETURN(const auto done, env->step().Flat<bool>("next/done"));
   for (const char* key : {"observation", "done", "terminated", "truncated"}) {

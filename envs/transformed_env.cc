@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> TransformedEnv::Create(
 
 TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
                                Steps steps, std::vector<TensorDict> states)
-    : Env(steps.spec, steps.step),
+    : Env(std::move(steps.spec), std::move(steps.step)),
       env_(std::move(env)),
       transforms_(std::move(transforms)),
       steps_(std::move(steps)),
@@ -141,8 +141,8 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
   return absl::OkStatus();
 }
 
-// What the environment cannot see: an action that it does not get, and an
-// episode that a transform has ended. A wrong action has precedence.
+// Checks what the environment cannot see: an action that it does not get, and
+// an episode that a transform has ended. A wrong action has precedence.
 absl::Status TransformedEnv::CheckStep() const {
   constexpr absl::string_view kCaller = "TransformedEnv::BeginStep";
   const auto done = std::find(done_.begin(), done_.end(), 1);

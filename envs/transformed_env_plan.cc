@@ -269,7 +269,7 @@ size_t Planner::WriteBuffer(const BoundRows::Leaf& leaf, const LeafSpec& spec,
   return current_[leaf.key] = AddBuffer(leaf.key, spec, stage);
 }
 
-// What an Env promises of its steps still holds.
+// The promises of an Env about its steps still hold.
 absl::Status Planner::SetSpec(const TensorDictSpec& last) {
   EnvSpec& spec = steps_.spec;
   const EnvSpec& env = env_.spec();
@@ -310,7 +310,7 @@ absl::Status Planner::SetSpec(const TensorDictSpec& last) {
   return absl::OkStatus();
 }
 
-// The same leaf stands at the root and below next.
+// Both the root and next have the leaf.
 absl::Status Planner::CheckTwin(const TensorDictSpec& last,
                                 const TensorDictSpec::Leaf& leaf) const {
   const std::string twin = IsNext(leaf.key) ? std::string(RootOf(leaf.key))

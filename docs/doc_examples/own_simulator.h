@@ -17,7 +17,7 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
-// Of docs/environments.md.
+// The simulator that docs/environments.md shows.
 absl::StatusOr<std::unique_ptr<rill::Env>> MakeBall(int64_t lanes);
 
 #endif  // RILL_DOCS_DOC_EXAMPLES_OWN_SIMULATOR_H_

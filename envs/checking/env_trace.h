@@ -17,8 +17,8 @@
 namespace rill::envs_internal {
 
 // Runs of an environment that are to be equal: the same actions at the same
-// times, every step kept, the lanes that are done reset, and all lanes once on
-// the way.
+// times. Every step is kept. Lanes that are done are reset, and all lanes once
+// on the way.
 // Thread-safety: thread-compatible.
 class EnvTracer {
  public:

@@ -14,7 +14,7 @@
 
 namespace rill::envs_internal {
 
-// What one step of all lanes reads and writes; rows lie one after the other.
+// The rows that one step of all lanes reads and writes, one after the other.
 struct ClassicLanes {
   int64_t lanes;
   const int64_t* choice;  // Null unless the action is Categorical.
@@ -35,8 +35,8 @@ struct ClassicTask {
   absl::string_view id;    // "CartPole-v1"
   absl::string_view name;  // "CartPole": how errors begin.
   LeafSpec observation;
-  LeafSpec action;              // Categorical int64 or Bounded float32 [1].
-  absl::string_view wanted;     // Of an action, in errors: "0 or 1".
+  LeafSpec action;               // Categorical int64 or Bounded float32 [1].
+  absl::string_view wanted;      // Of an action, in errors: "0 or 1".
   absl::Span<const double> low;  // Of each element of a state.
   absl::Span<const double> high;
   // A state is rounded to float32 by the first step.
@@ -50,10 +50,9 @@ struct ClassicTask {
   void (*step)(const ClassicLanes& lanes);
 };
 
-// Lanes of a task: their episodes, seeds, checks, and what SaveState writes:
-//   `state` float64 [lanes, n], `steps` int64 [lanes, 1], `running` bool
-//   [lanes, 1], `episode` int64 [lanes, 1] (resets since Seed), `seed` uint64
-//   [lanes, 1].
+// Lanes of a task: their episodes, seeds and checks.
+// State (SaveState): `state` float64 [lanes, n], and the leaves of
+//   EpisodeCounters; `episode` counts resets since Seed.
 // INVALID_ARGUMENT, starting with Make and the task's name, names the option.
 struct ClassicOptions {
   int64_t lanes = 1;              // In [1, 2^30].
@@ -66,8 +65,8 @@ absl::StatusOr<std::unique_ptr<Env>> MakeClassicEnv(
 // Uniform in [low, high): number `draw` of an episode.
 inline double UniformIn(double low, double high, const Rng& rng,
                         uint64_t episode, int64_t draw) {
-  return low + (high - low) *
-                   rng.UniformDouble(episode, static_cast<uint32_t>(draw));
+  return low +
+         (high - low) * rng.UniformDouble(episode, static_cast<uint32_t>(draw));
 }
 
 }  // namespace rill::envs_internal

@@ -42,9 +42,9 @@ void Observe(const double* state, float* observation) {
   observation[1] = static_cast<float>(state[1]);
 }
 
-// Of position and velocity. T is their type in NumPy; the force is float32, and
-// Python's own floats take the type of the NumPy scalar that they meet. Whether
-// the goal is reached.
+// Moves position and velocity, and says whether the goal is reached. T is their
+// type in NumPy. The force is float32, and Python's own floats take the type of
+// the NumPy scalar that they meet.
 template <typename T>
 bool Move(float force, double* state) {
   T x = static_cast<T>(state[0]);

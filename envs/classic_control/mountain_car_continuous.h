@@ -28,7 +28,7 @@ namespace rill {
 // State (SaveState): as CartPole's, `state` float64 [lanes, 2] with values of
 //   float32 after the first step.
 // Errors, Thread-safety: as Env.
-// Cost: about 15 ns a lane and step.
+// Cost: 15 ns a lane and step (classic_control_benchmark, 64 lanes).
 //
 // Example (MountainCarContinuousTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto env, MakeMountainCarContinuous({.lanes = 16}));

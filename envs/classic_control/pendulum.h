@@ -28,7 +28,7 @@ namespace rill {
 //   takes any others.
 // State (SaveState): as CartPole's, `state` float64 [lanes, 2].
 // Errors, Thread-safety: as Env.
-// Cost: about 40 ns a lane and step.
+// Cost: 60 ns a lane and step (classic_control_benchmark, 64 lanes).
 //
 // Example (PendulumTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto env, MakePendulum({.lanes = 16, .seed = 1}));

@@ -6,13 +6,13 @@
 
 namespace rill::envs_internal {
 
-// std::pow(x, 2), whose bits are not always those of x * x: what NumPy makes of
-// `x ** 2` for a scalar.
+// std::pow(x, 2), whose bits are not always those of x * x. NumPy computes
+// `x ** 2` of a scalar so.
 //
 // libm's pow is within 0.54 units of the last place (glibc). So it rounds as
 // x * x does unless x^2 is within 0.04 of the middle between two doubles. The
 // rounding error of x * x (Dekker, 1971) tells how near that is; one in ten
-// asks libm. Cost: 2 ns, pow takes 15.
+// asks libm.
 inline double PowTwo(double x) {
   const double square = x * x;
   const double split = 134217729.0 * x;  // 2^27 + 1

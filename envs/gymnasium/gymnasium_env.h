@@ -20,9 +20,9 @@ namespace rill {
 // copied between processes. Lanes are dealt to the children in order, as evenly
 // as can be.
 //
-// Specs: Box gives a leaf of its dtype and bounds; Discrete int64 options
-//   0 .. n - 1 (its `start` is added in the child); MultiDiscrete the same for
-//   each choice; MultiBinary int8. Leaves of a Dict are "observation/name",
+// Specs: Box gives a leaf of its dtype and bounds. Discrete gives int64 options
+//   0 .. n - 1; its `start` is added in the child. MultiDiscrete is the same for
+//   each choice, MultiBinary is int8. Leaves of a Dict are "observation/name",
 //   those of a Tuple "observation/0"; actions the same below "action".
 //   INVALID_ARGUMENT names any other space.
 // Seeds: each reset of a lane passes a seed that is a function of (seed, lane,
@@ -45,7 +45,7 @@ struct GymnasiumEnvOptions {
   std::vector<std::string> python_path = {};  // Before other entries.
   std::vector<std::string> imports = {};      // Modules that register.
   absl::Duration start_timeout = absl::Seconds(60);
-  // Of one EndStep or Reset, all children together.
+  // For one EndStep or Reset, all children together.
   absl::Duration step_timeout = absl::Seconds(30);
 };
 absl::StatusOr<std::unique_ptr<Env>> MakeGymnasiumEnv(

@@ -76,8 +76,6 @@ class GymnasiumFaultTest : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(GymnasiumFaultTest, FailsItsLanesAlone) {
   const Fault& fault = GetParam();
-  // Lane 0 and 1 are the first child's, which has the fault in lane 1; so has
-  // the second child's lane 3, which the test does not look at: one child.
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env, Fake({.id = "Count-v0",
                       .lanes = 3,

@@ -12,7 +12,7 @@
 namespace rill::envs_internal {
 namespace {
 
-// Some 10 us.
+// A few hundred looks.
 bool BecomesTrue(absl::FunctionRef<bool()> is_true) {
   constexpr int kLooks = 100;
   constexpr int kPauses = 4;

@@ -21,8 +21,8 @@ namespace rill::envs_internal {
 //
 // Thread-safety: thread-compatible; the function is called by several threads
 //   at once.
-// Cost: a round allocates nothing. Threads look for the next one for some 10 us
-//   before they sleep; waking them takes the caller about as long.
+// Cost: a round allocates nothing. Threads look for the next one a few hundred
+//   times before they sleep.
 class LanePool {
  public:
   // RESOURCE_EXHAUSTED where the system starts no further thread.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -21,11 +20,8 @@ namespace {
 
 using envs_internal::AppendState;
 using envs_internal::ControlCost;
+using envs_internal::IsInside;
 using envs_internal::TaskModel;
-
-bool IsInside(double value, const std::pair<double, double>& open_range) {
-  return open_range.first < value && value < open_range.second;
-}
 
 bool IsHealthy(const HopperOptions& options, const mjModel& model,
                const mjData& data) {

@@ -21,6 +21,7 @@ namespace {
 
 using envs_internal::Append;
 using envs_internal::AppendState;
+using envs_internal::IsInside;
 using envs_internal::SquaredSum;
 using envs_internal::TaskModel;
 
@@ -41,9 +42,7 @@ double CentreOfMass(const mjModel& model, const mjData& data) {
 }
 
 MujocoOutcome Outcome(const HumanoidOptions& options, const MujocoStep& step) {
-  const double z = step.data.qpos[2];
-  const bool is_healthy =
-      options.healthy_z_range.first < z && z < options.healthy_z_range.second;
+  const bool is_healthy = IsInside(step.data.qpos[2], options.healthy_z_range);
   const double rewards = options.forward_reward_weight * step.velocity +
                          (is_healthy ? options.healthy_reward : 0);
   const double ctrl_cost =

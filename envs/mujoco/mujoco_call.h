@@ -10,11 +10,11 @@ namespace rill::envs_internal {
 // Runs functions of MuJoCo. An error that would end the program there is
 // INTERNAL with MuJoCo's text here; warnings are in mjData and not printed.
 //
-// `call` leaves by longjmp then: it calls MuJoCo and owns nothing. What MuJoCo
-// worked on may only be reset or deleted.
-// Thread-safety: thread-safe. MuJoCo's log handler is one of ours from the
+// `call` leaves by longjmp then: it calls MuJoCo and owns nothing. The data
+// that MuJoCo worked on may only be reset or deleted. Thread-safety:
+// thread-safe. MuJoCo's log handler is one of ours from the
 //   first call on; it hands what others' calls say to the handler before it.
-// Cost: some 10 ns.
+// Cost: one setjmp.
 absl::Status CallMujoco(absl::FunctionRef<void()> call);
 
 }  // namespace rill::envs_internal

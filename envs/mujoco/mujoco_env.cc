@@ -30,7 +30,7 @@ namespace {
 
 using envs_internal::CallMujoco;
 
-// What all lanes share.
+// Shared by all lanes.
 struct Shared {
   MujocoModel model;
   MujocoTask task;
@@ -132,7 +132,7 @@ absl::Status MujocoLane::CheckSimulation() const {
         absl::StrCat("MuJoCo: ", mju_warningText(warning, seen.lastinfo),
                      " A smaller timestep or weaker actions may help."));
   }
-  // What the last substep made of them is looked at by the next one only.
+  // MuJoCo looks at the results of the last substep in the next one only.
   const auto is_bad = [](double x) { return !(std::abs(x) <= mjMAXVAL); };
   if (std::any_of(data_->qpos, data_->qpos + model().nq, is_bad) ||
       std::any_of(data_->qvel, data_->qvel + model().nv, is_bad)) {

@@ -28,7 +28,7 @@ struct MujocoOutcome {
   bool terminated = false;
 };
 
-// What is to be done with a model. All lanes share the functions, and threads
+// A task with a model. All lanes share the functions, and threads
 // call them at once: they are functions of their arguments alone. They call
 // nothing of MuJoCo that may fail.
 struct MujocoTask {
@@ -54,10 +54,10 @@ struct MujocoTask {
 
 // Lanes of mjData over one model: Gymnasium's MujocoEnv for any model.
 //
-// A step sets ctrl, calls mj_step frame_skip times, observes and rewards. What
-// is not integrated (xpos, cinert, cfrc_ext, ...) is that of the last mj_step,
-// one substep behind qpos, as in Gymnasium.
-// Shapes: observation float64 [lanes, n] and action float32 [lanes, nu], as
+// A step sets ctrl, calls mj_step frame_skip times, observes and rewards.
+// Values that are not integrated (xpos, cinert, cfrc_ext, ...) are those of the
+// last mj_step, one substep behind qpos, as in Gymnasium. Shapes: observation
+// float64 [lanes, n] and action float32 [lanes, nu], as
 //   Gymnasium's. Actions are inside actuator_ctrlrange where that is limited.
 // State (SaveState): mjSTATE_INTEGRATION, and the position. UNIMPLEMENTED for
 //   models that put bodies to sleep.
@@ -65,7 +65,8 @@ struct MujocoTask {
 //   that diverges (MuJoCo's BADQPOS, BADQVEL, BADQACC, BADCTRL), and every
 //   error that would end the program inside of MuJoCo, fails its lane, as in
 //   envs/lane_env.h, with MuJoCo's text.
-// Cost: mj_step and some 100 ns a lane-step. Memory of a lane: an mjData, which
+// Cost: mj_step, the copies of action and observation, and the task's reward.
+// Memory of a lane: an mjData, which
 //   is model->nbuffer + model->narena bytes.
 //
 // Example (MujocoEnvTest.Example runs it):

@@ -11,8 +11,8 @@
 namespace rill {
 
 // A MujocoTask::reset that adds noise to the initial state, as Gymnasium's
-// tasks do: uniform in [-scale, scale) to each of qpos and qvel, or, where
-// normal_velocity, scale times a standard normal to qvel.
+// tasks do. The noise is uniform in [-scale, scale) for each of qpos and qvel;
+// with normal_velocity, that of qvel is scale times a standard normal.
 //
 // The distributions are Gymnasium's; the numbers are Rill's (base/rng.h).
 // Thread-safety: the function is immutable.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,6 +44,10 @@ double ControlCost(double weight, absl::Span<const float> action) {
   }
   for (size_t i = blocks; i < action.size(); ++i) sum += action[i] * action[i];
   return static_cast<float>(weight) * sum;
+}
+
+bool IsInside(double value, const std::pair<double, double>& open_range) {
+  return open_range.first < value && value < open_range.second;
 }
 
 double SquaredSum(const double* values, int64_t count) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -13,7 +14,7 @@
 
 namespace rill::envs_internal {
 
-// What Gymnasium's tasks have in common.
+// Parts that Gymnasium's tasks share.
 
 // The model of `xml_file`, or of the text `built_in` where that is empty.
 // INVALID_ARGUMENT, starting with `caller`, where it has fewer positions or
@@ -25,6 +26,9 @@ absl::StatusOr<MujocoModel> TaskModel(absl::string_view caller,
 
 // weight * the sum of squares in float32, in the order in which NumPy adds.
 double ControlCost(double weight, absl::Span<const float> action);
+
+// open_range.first < value < open_range.second.
+bool IsInside(double value, const std::pair<double, double>& open_range);
 
 // The sum of squares, in double.
 double SquaredSum(const double* values, int64_t count);

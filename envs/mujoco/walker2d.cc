@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -20,11 +19,8 @@ namespace {
 
 using envs_internal::AppendState;
 using envs_internal::ControlCost;
+using envs_internal::IsInside;
 using envs_internal::TaskModel;
-
-bool IsInside(double value, const std::pair<double, double>& open_range) {
-  return open_range.first < value && value < open_range.second;
-}
 
 bool IsHealthy(const Walker2dOptions& options, const mjData& data) {
   return IsInside(data.qpos[1], options.healthy_z_range) &&

@@ -13,7 +13,7 @@
 namespace rill {
 
 // Another environment whose BeginStep or Reset fails once, at a call that the
-// test names. Whoever calls on meets the environment as it was before it.
+// test names. The next call meets the environment as it was before.
 class FaultyEnv final : public Env {
  public:
   struct Options {

@@ -16,7 +16,7 @@
 #include "rill/envs/mujoco/reset_noise.h"
 #include "rill/envs/mujoco/walker2d.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package use and do not declare.
 namespace rill::doc_examples {
 
 MujocoOutcome walk(const MujocoStep& step);

@@ -41,21 +41,20 @@ void Step(const ClassicLanes& lanes) {
 
 absl::StatusOr<std::unique_ptr<Env>> MakeCartPole(
     const CartPoleOptions& options) {
-  return MakeClassicEnv(
-      {.id = "CartPole-v1",
-       .name = "CartPole",
-       .observation =
-           LeafSpec::Unbounded(DType::kFloat32, {kCartPoleStateSize}),
-       .action = LeafSpec::Categorical(2),
-       .wanted = "0 or 1",
-       .low = kLow,
-       .high = kHigh,
-       .init = InitCartPole,
-       .observe = Observe,
-       .step = Step},
-      {.lanes = options.lanes,
-       .max_episode_steps = options.max_episode_steps,
-       .seed = options.seed});
+  return MakeClassicEnv({.id = "CartPole-v1",
+                         .name = "CartPole",
+                         .observation = LeafSpec::Unbounded(
+                             DType::kFloat32, {kCartPoleStateSize}),
+                         .action = LeafSpec::Categorical(2),
+                         .wanted = "0 or 1",
+                         .low = kLow,
+                         .high = kHigh,
+                         .init = InitCartPole,
+                         .observe = Observe,
+                         .step = Step},
+                        {.lanes = options.lanes,
+                         .max_episode_steps = options.max_episode_steps,
+                         .seed = options.seed});
 }
 
 }  // namespace rill

@@ -76,8 +76,8 @@ double Wrap(double angle) {
 
 void Init(const Rng& rng, uint64_t episode, int64_t lane, double* state) {
   for (int i = 0; i < 4; ++i) {
-    state[i] = static_cast<float>(
-        UniformIn(-0.1, 0.1, rng, episode, 4 * lane + i));
+    state[i] =
+        static_cast<float>(UniformIn(-0.1, 0.1, rng, episode, 4 * lane + i));
   }
 }
 
@@ -93,9 +93,8 @@ void Observe(const double* state, float* observation) {
 void Step(const ClassicLanes& lanes) {
   for (int64_t lane = 0; lane < lanes.lanes; ++lane) {
     double* s = lanes.state + 4 * lane;
-    const State next =
-        RungeKutta({s[0], s[1], s[2], s[3]},
-                   static_cast<double>(lanes.choice[lane] - 1));
+    const State next = RungeKutta({s[0], s[1], s[2], s[3]},
+                                  static_cast<double>(lanes.choice[lane] - 1));
     s[0] = Wrap(next[0]);
     s[1] = Wrap(next[1]);
     s[2] = std::clamp(next[2], -kMaxVelocity1, kMaxVelocity1);

@@ -170,8 +170,7 @@ TEST_P(ClassicControlTest, OptionsOutOfRangeAreNamed) {
                        HasSubstr(make + "max_episode_steps: got -1, want")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Tasks, ClassicControlTest,
-                         testing::ValuesIn(Tasks()),
+INSTANTIATE_TEST_SUITE_P(Tasks, ClassicControlTest, testing::ValuesIn(Tasks()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(MountainCarTest, Example) {

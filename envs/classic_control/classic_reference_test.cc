@@ -59,9 +59,10 @@ void Take(const std::string& bytes, int64_t count, size_t* offset,
 }
 
 absl::StatusOr<Trajectory> LoadTrajectory(const std::string& name) {
-  RILL_ASSIGN_OR_RETURN(const std::string bytes,
-                        ReadFile(absl::StrCat(
-                            "testing/fixtures/classic_control/", name, ".bin")));
+  RILL_ASSIGN_OR_RETURN(
+      const std::string bytes,
+      ReadFile(
+          absl::StrCat("testing/fixtures/classic_control/", name, ".bin")));
   constexpr size_t kHeader = 48;
   if (bytes.size() < kHeader || bytes.compare(0, 8, "CLASSIC1") != 0) {
     return absl::DataLossError(absl::StrCat(name, ": not a trajectory"));
@@ -140,9 +141,8 @@ class Replay {
     RILL_ASSERT_OK_AND_ASSIGN(auto running, saved.Flat<bool>("running"));
     for (int64_t l = 0; l < env_->lanes(); ++l) {
       const Trajectory& from = trajectories_[l];
-      const auto start =
-          std::find(from.episode_start.begin(), from.episode_start.end(),
-                    Position(l, t));
+      const auto start = std::find(from.episode_start.begin(),
+                                   from.episode_start.end(), Position(l, t));
       if (start == from.episode_start.end()) continue;
       const int64_t size = from.state_size;
       std::copy_n(from.initial_state.data() +

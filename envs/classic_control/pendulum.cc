@@ -63,10 +63,9 @@ void Step(const ClassicLanes& lanes) {
     const double cost = PowTwo(TurnsOff(s[0] + kPi) - kPi) +
                         0.1 * PowTwo(s[1]) +
                         static_cast<double>(0.001f * PowTwo(torque));
-    const double velocity =
-        s[1] + (3 * kGravity / 2 * std::sin(s[0]) +
-                static_cast<double>(3.0f * torque)) *
-                   kTau;
+    const double velocity = s[1] + (3 * kGravity / 2 * std::sin(s[0]) +
+                                    static_cast<double>(3.0f * torque)) *
+                                       kTau;
     s[1] = std::clamp(velocity, -kMaxVelocity, kMaxVelocity);
     s[0] = s[0] + s[1] * kTau;
     Observe(s, lanes.observation + 3 * lane);
@@ -85,19 +84,20 @@ absl::StatusOr<std::unique_ptr<Env>> MakePendulum(
                         Tensor::From({1.0f, 1.0f, 8.0f}, {3}));
   RILL_ASSIGN_OR_RETURN(const LeafSpec observation,
                         LeafSpec::Bounded(low, high));
-  return MakeClassicEnv({.id = "Pendulum-v1",
-                         .name = "Pendulum",
-                         .observation = observation,
-                         .action = LeafSpec::Bounded(DType::kFloat32, {1}, -2, 2),
-                         .wanted = "[-2, 2]",
-                         .low = kLow,
-                         .high = kHigh,
-                         .init = Init,
-                         .observe = Observe,
-                         .step = Step},
-                        {.lanes = options.lanes,
-                         .max_episode_steps = options.max_episode_steps,
-                         .seed = options.seed});
+  return MakeClassicEnv(
+      {.id = "Pendulum-v1",
+       .name = "Pendulum",
+       .observation = observation,
+       .action = LeafSpec::Bounded(DType::kFloat32, {1}, -2, 2),
+       .wanted = "[-2, 2]",
+       .low = kLow,
+       .high = kHigh,
+       .init = Init,
+       .observe = Observe,
+       .step = Step},
+      {.lanes = options.lanes,
+       .max_episode_steps = options.max_episode_steps,
+       .seed = options.seed});
 }
 
 }  // namespace rill

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
@@ -48,6 +50,33 @@ TEST(EvaluatorTest, EveryLaneRunsItsShareOfEpisodes) {
   EXPECT_THAT(result.lengths, ElementsAre(2, 5, 2, 5, 2));
   EXPECT_THAT(result.returns, ElementsAre(3, 15, 3, 15, 3));
   EXPECT_EQ(result.mean_return, 39.0 / 5);
+}
+
+// The contexts of a policy's calls.
+class Listener final : public Policy {
+ public:
+  absl::StatusOr<int64_t> Act(const TensorDict& /*root*/,
+                              const ActContext& context,
+                              TensorDict* /*step*/) override {
+    contexts.push_back(context);
+    return 0;
+  }
+  std::vector<ActContext> contexts;
+};
+
+TEST(EvaluatorTest, ActsWithoutExplorationUnlessAsked) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.lanes = 2}));
+  Listener quiet, loud;
+  RILL_ASSERT_OK(EvaluatePolicy(*env, quiet, {.episodes = 2}).status());
+  RILL_ASSERT_OK(
+      EvaluatePolicy(*env, loud, {.episodes = 2, .explore = true}).status());
+  ASSERT_EQ(quiet.contexts.size(), 3);
+  for (int64_t t = 0; t < 3; ++t) {
+    EXPECT_FALSE(quiet.contexts[t].explore);
+    EXPECT_TRUE(loud.contexts[t].explore);
+    EXPECT_EQ(quiet.contexts[t].step, t);
+    EXPECT_EQ(quiet.contexts[t].frames, 2 * t);
+  }
 }
 
 TEST(EvaluatorTest, FewerEpisodesThanLanes) {

@@ -22,6 +22,7 @@
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/testing/counting_env.h"
+#include "rill/envs/testing/faulty_env.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/spec.h"
@@ -433,6 +434,22 @@ TEST(TransformedEnvTest, AFailedStepLeavesTheStates) {
        {"transforms/0/state/steps", "transforms/1/state/steps"}) {
     EXPECT_THAT(state.Flat<int64_t>(key), IsOkAndHolds(ElementsAre(1)));
   }
+}
+
+TEST(TransformedEnvTest, TransformsSeeTheStepOfASimulatorThatFails) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto counting, MakeCountingEnv({.lanes = 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      With(absl::StatusOr<std::unique_ptr<Env>>(std::make_unique<FaultyEnv>(
+               std::move(counting), FaultyEnv::Options{.fail_step = 1})),
+           *StepCounter::Create({})));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1}));
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK(env->BeginStep());
+  EXPECT_THAT(env->EndStep(), StatusIs(absl::StatusCode::kUnavailable,
+                                       HasSubstr("simulator is gone")));
+  EXPECT_THAT(*env->step().Find("next/step_count"),
+              TensorElementsAre<int64_t>(2, 2));
 }
 
 TEST(TransformedEnvTest, RefusesNulls) {

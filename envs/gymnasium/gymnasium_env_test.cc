@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -145,6 +146,28 @@ TEST(GymnasiumEnvTest, FailedResetLeavesOtherLanesAlone) {
               StatusIs(absl::StatusCode::kInternal,
                        AllOf(HasSubstr("lane 1: RuntimeError: cannot reset"),
                              Not(HasSubstr("lane 0")))));
+}
+
+TEST(GymnasiumEnvTest, LanesAndEpisodesHaveSeedsOfTheirOwn) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, Fake({.id = "Count-v0", .lanes = 3, .children = 2}));
+  std::set<float> bases;  // A function of the seed, which reset is given.
+  for (int episode = 0; episode < 2; ++episode) {
+    RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 1}));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto observation,
+                              env->step().Flat<float>("observation"));
+    for (int lane = 0; lane < 3; ++lane) bases.insert(observation[2 * lane]);
+  }
+  EXPECT_EQ(bases.size(), 6);
+}
+
+TEST(GymnasiumEnvTest, AnErrorHasTheEndOfALongOutput) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, Fake({.id = "Count-v0", .kwargs = R"({"fault": "loud"})"}));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
+  const absl::Status status = ThreeSteps(*env);
+  EXPECT_THAT(status.message(), HasSubstr("the end"));
+  EXPECT_LT(status.message().size(), 3000);
 }
 
 // With the real Gymnasium, below RILL_GYMNASIUM_PATH.

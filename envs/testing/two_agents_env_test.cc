@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
@@ -20,6 +21,7 @@
 #include "rill/envs/transformed_env.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/leafwise_transform.h"
 #include "rill/transforms/step_counter.h"
 
 namespace rill {
@@ -79,6 +81,30 @@ TEST(TwoAgentsEnvTest, PoliciesOfManyLeavesExplore) {
   RILL_ASSERT_OK_AND_ASSIGN(auto explorer,
                             MakeEGreedy(&twos, env->spec().action));
   RILL_EXPECT_OK(Rollout(*env, *explorer, {.max_steps = 5}).status());
+}
+
+class Tenfold final : public LeafwiseTransform {
+ public:
+  Tenfold()
+      : LeafwiseTransform({"guard/observation", "next/guard/observation"},
+                          {.scale = {10}}) {}
+  absl::string_view name() const override { return "Tenfold"; }
+};
+
+TEST(TwoAgentsEnvTest, AGroupBeginsBehindTransformsToo) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto plain, MakeTwoAgentsEnv({.lanes = 1}));
+  TransformedEnv::Transforms transforms;
+  transforms.push_back(std::make_unique<Tenfold>());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      TransformedEnv::Create(std::move(plain), std::move(transforms)));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict batch,
+      Rollout(*env, Twos(), {.max_steps = 7, .break_when_any_done = false}));
+  EXPECT_THAT(batch.Flat<float>("guard/observation"),
+              IsOkAndHolds(ElementsAre(0, 10, 0, 10, 0, 0, 10)));
+  EXPECT_THAT(batch.Flat<float>("next/guard/observation"),
+              IsOkAndHolds(ElementsAre(10, 20, 10, 20, 10, 10, 20)));
 }
 
 absl::StatusOr<std::unique_ptr<Env>> Counted() {

@@ -73,6 +73,9 @@ class Count:
             if self.fault == "exit":
                 print("the last words", flush=True)
                 os._exit(7)
+            if self.fault == "loud":
+                print("loud " * 20000 + "the end", flush=True)
+                os._exit(3)
             if self.fault == "hang":
                 while True:
                     time.sleep(1)

@@ -1,66 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/cart_pole_physics.h"
 
-#include <cmath>
 #include <cstddef>
 #include <numbers>
+
+// Highway includes this file again for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "rill/envs/cart_pole_physics.cc"
+#include "hwy/foreach_target.h"  // Must come before highway.h.
+#include "hwy/highway.h"
+#include "rill/envs/classic_control/lane_groups-inl.h"
+#include "rill/envs/classic_control/libm_bits-inl.h"
 
 // Every operation below stands where it stands in gymnasium 1.4.0
 // (envs/classic_control/cartpole.py): another order or a fused multiply-add
 // rounds differently, and within 500 steps that grows to another ending.
 
+HWY_BEFORE_NAMESPACE();
 namespace rill::envs_internal {
-namespace {
+namespace HWY_NAMESPACE {
 
-constexpr double kGravity = 9.8;
-constexpr double kMassCart = 1.0;
-constexpr double kMassPole = 0.1;
-constexpr double kTotalMass = kMassPole + kMassCart;
-constexpr double kLength = 0.5;  // Half the pole's.
-constexpr double kPoleMassLength = kMassPole * kLength;
-constexpr double kForce = 10.0;
-constexpr double kTau = 0.02;  // Seconds between states.
-constexpr double kMaxAngle = 12 * 2 * std::numbers::pi / 360;
-constexpr double kMaxX = 2.4;
-constexpr double kInitLow = -0.05;
-constexpr double kInitHigh = 0.05;
+constexpr int64_t kSize = kCartPoleStateSize;
 
-}  // namespace
+// One step of as many lanes as D has elements.
+template <class D>
+HWY_INLINE void StepGroup(const int64_t* actions, double* state,
+                          float* observation, bool* is_terminated) {
+  constexpr double kTotalMass = 0.1 + 1.0;  // Pole and cart.
+  constexpr double kLength = 0.5;           // Half the pole's.
+  constexpr double kPoleMassLength = 0.1 * 0.5;
+  constexpr double kMaxAngle = 12 * 2 * std::numbers::pi / 360;
+  using Libm = LibmBits<D>;
+  using V = hn::Vec<D>;
+  const hn::RebindToSigned<D> whole;
+  const V mass = hn::Set(D(), kTotalMass);
+  const V tau = hn::Set(D(), 0.02);  // Seconds between states.
+
+  V x, velocity, angle, turn;
+  hn::LoadInterleaved4(D(), state, x, velocity, angle, turn);
+  const auto is_right =
+      hn::RebindMask(D(), hn::Eq(hn::LoadU(whole, actions), hn::Set(whole, 1)));
+  const V force = hn::IfThenElse(is_right, hn::Set(D(), 10), hn::Set(D(), -10));
+  const auto [sine, cosine] = Libm::SinCosOfSmall(angle);
+  const V temp =
+      hn::Div(hn::Add(force, hn::Mul(hn::Mul(hn::Set(D(), kPoleMassLength),
+                                             hn::Mul(turn, turn)),
+                                     sine)),
+              mass);
+  const V inertia = hn::Mul(
+      hn::Set(D(), kLength),
+      hn::Sub(
+          hn::Set(D(), 4.0 / 3.0),
+          hn::Div(hn::Mul(hn::Set(D(), 0.1), hn::Mul(cosine, cosine)), mass)));
+  const V angle_acceleration =
+      hn::Div(hn::Sub(hn::Mul(hn::Set(D(), 9.8), sine), hn::Mul(cosine, temp)),
+              inertia);
+  const V acceleration =
+      hn::Sub(temp, hn::Div(hn::Mul(hn::Mul(hn::Set(D(), kPoleMassLength),
+                                            angle_acceleration),
+                                    cosine),
+                            mass));
+  x = hn::Add(x, hn::Mul(tau, velocity));
+  velocity = hn::Add(velocity, hn::Mul(tau, acceleration));
+  angle = hn::Add(angle, hn::Mul(tau, turn));
+  turn = hn::Add(turn, hn::Mul(tau, angle_acceleration));
+  hn::StoreInterleaved4(x, velocity, angle, turn, D(), state);
+  const hn::Rebind<float, D> floats;
+  for (size_t i = 0; i < kSize * hn::Lanes(D()); i += hn::Lanes(D())) {
+    hn::StoreU(hn::DemoteTo(floats, hn::LoadU(D(), state + i)), floats,
+               observation + i);
+  }
+
+  const auto is_out = hn::Or(hn::Gt(hn::Abs(x), hn::Set(D(), 2.4)),
+                             hn::Gt(hn::Abs(angle), hn::Set(D(), kMaxAngle)));
+  const auto out = hn::VecFromMask(whole, hn::RebindMask(whole, is_out));
+  const hn::Rebind<uint8_t, D> bytes;
+  hn::StoreU(hn::And(hn::TruncateTo(
+                         bytes, hn::BitCast(hn::RebindToUnsigned<D>(), out)),
+                     hn::Set(bytes, 1)),
+             bytes, reinterpret_cast<uint8_t*>(is_terminated));
+}
+
+void StepAll(const int64_t* actions, int64_t lanes, double* state,
+             float* observation, bool* is_terminated) {
+  ForLaneGroups(lanes, [&]<class D>(D, int64_t lane) HWY_ATTR {
+    StepGroup<D>(actions + lane, state + kSize * lane,
+                 observation + kSize * lane, is_terminated + lane);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace rill::envs_internal
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rill::envs_internal {
+
+HWY_EXPORT(StepAll);
 
 void StepCartPoles(absl::Span<const int64_t> actions, double* state,
                    float* observation, bool* is_terminated) {
-  for (size_t lane = 0; lane < actions.size(); ++lane) {
-    double* s = state + lane * kCartPoleStateSize;
-    const double force = actions[lane] == 1 ? kForce : -kForce;
-    const double cos_angle = std::cos(s[2]);
-    const double sin_angle = std::sin(s[2]);
-    const double temp =
-        (force + kPoleMassLength * (s[3] * s[3]) * sin_angle) / kTotalMass;
-    const double angle_acceleration =
-        (kGravity * sin_angle - cos_angle * temp) /
-        (kLength *
-         (4.0 / 3.0 - kMassPole * (cos_angle * cos_angle) / kTotalMass));
-    const double x_acceleration =
-        temp - kPoleMassLength * angle_acceleration * cos_angle / kTotalMass;
-    s[0] = s[0] + kTau * s[1];
-    s[1] = s[1] + kTau * x_acceleration;
-    s[2] = s[2] + kTau * s[3];
-    s[3] = s[3] + kTau * angle_acceleration;
-    for (int64_t i = 0; i < kCartPoleStateSize; ++i) {
-      observation[lane * kCartPoleStateSize + i] = static_cast<float>(s[i]);
-    }
-    is_terminated[lane] =
-        s[0] < -kMaxX || s[0] > kMaxX || s[2] < -kMaxAngle || s[2] > kMaxAngle;
-  }
+  HWY_DYNAMIC_DISPATCH(StepAll)
+  (actions.data(), static_cast<int64_t>(actions.size()), state, observation,
+   is_terminated);
 }
 
 void InitCartPole(const Rng& rng, uint64_t episode, int64_t lane,
                   double* state) {
+  constexpr double kLow = -0.05;
+  constexpr double kHigh = 0.05;
   for (int64_t i = 0; i < kCartPoleStateSize; ++i) {
     const auto draw = static_cast<uint32_t>(lane * kCartPoleStateSize + i);
-    state[i] =
-        kInitLow + (kInitHigh - kInitLow) * rng.UniformDouble(episode, draw);
+    state[i] = kLow + (kHigh - kLow) * rng.UniformDouble(episode, draw);
   }
 }
 
 }  // namespace rill::envs_internal
+#endif  // HWY_ONCE

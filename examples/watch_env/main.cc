@@ -116,6 +116,10 @@ absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const Flags& flags) {
       {.id = flags.gymnasium, .seed = flags.seed, .python = flags.python});
 }
 
+std::string FramePath(const std::string& folder, size_t t) {
+  return JoinPath(folder, absl::StrFormat("frame_%04d.svg", t));
+}
+
 // Each state of an episode [1, time], the final one too.
 absl::StatusOr<std::vector<Scene>> DrawEpisode(const EnvSpec& spec,
                                                const TensorDict& episode) {
@@ -138,9 +142,12 @@ absl::Status WriteSvg(const std::vector<Scene>& scenes,
                       const std::string& folder) {
   RILL_RETURN_IF_ERROR(CreateDirectories(folder));
   for (size_t t = 0; t < scenes.size(); ++t) {
-    RILL_RETURN_IF_ERROR(WriteFileAtomically(
-        JoinPath(folder, absl::StrFormat("frame_%04d.svg", t)),
-        SvgFrame(scenes[t])));
+    RILL_RETURN_IF_ERROR(
+        WriteFileAtomically(FramePath(folder, t), SvgFrame(scenes[t])));
+  }
+  // Frames of a longer episode that was drawn there before.
+  for (size_t t = scenes.size(); PathExists(FramePath(folder, t)); ++t) {
+    RILL_RETURN_IF_ERROR(RemoveAll(FramePath(folder, t)));
   }
   return WriteFileAtomically(JoinPath(folder, "episode.svg"),
                              SvgAnimation(scenes, kPerFrame));

@@ -53,6 +53,8 @@ import pathlib, sys, xml.dom.minidom
 for file in pathlib.Path(sys.argv[1]).iterdir():
     xml.dom.minidom.parse(str(file))
 PY
+expect "a shorter episode" 0 "5 steps" --env=Pendulum-v1 --steps=5 --svg="$work/svg"
+[ "$(ls "$work/svg" | wc -l)" -eq 7 ] || fail "frames of the longer episode stay"
 expect "SVG beside a rollout" 0 "episodes:" --format=rollout --svg="$work/both"
 [ -s "$work/both/episode.svg" ] || fail "no SVG beside a rollout"
 

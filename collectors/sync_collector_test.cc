@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
@@ -118,6 +121,56 @@ TEST(SyncCollectorTest, TrajectoriesOfLanesHaveNumbersOfTheirOwn) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
   EXPECT_THAT(batch.Flat<int64_t>("collector/traj_ids"),
               IsOkAndHolds(ElementsAre(0, 0, 2, 2, 1, 1, 1, 3)));
+}
+
+// Over batches: each lane's rows in order, with random actions.
+TEST(SyncCollectorTest,
+     E3_ResetsTouchTheirLanesAloneAndTrajectoriesChangeThere) {
+  constexpr int64_t kLanes = 5, kTime = 40;
+  SyncCollector::Options options;
+  RILL_ASSERT_OK_AND_ASSIGN(options.env, MakeCartPole({.lanes = kLanes}));
+  options.frames_per_batch = kLanes * kTime;
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            SyncCollector::Create(std::move(options)));
+  std::set<int64_t> ids;
+  std::vector<TensorDict> last(kLanes);  // The row before, of each lane.
+  int64_t resets = 0, partial_resets = 0;
+  for (int batch_number = 0; batch_number < 3; ++batch_number) {
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+    RILL_ASSERT_OK_AND_ASSIGN(batch, batch.Clone());
+    for (int64_t t = 0; t < kTime; ++t) {
+      int64_t begun = 0;
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        RILL_ASSERT_OK_AND_ASSIGN(const TensorDict rows, batch.Index(lane));
+        RILL_ASSERT_OK_AND_ASSIGN(const TensorDict row, rows.Index(t));
+        const TensorDict before = std::exchange(last[lane], row);
+        const auto id_of = [](const TensorDict& step) {
+          return step.Find("collector/traj_ids")->data<int64_t>()[0];
+        };
+        if (before.empty()) {
+          EXPECT_TRUE(ids.insert(id_of(row)).second);
+          continue;
+        }
+        const bool is_done = before.Find("next/done")->data<bool>()[0];
+        for (const char* key : {"observation", "terminated", "truncated"}) {
+          const Tensor& next = *before.Find(absl::StrCat("next/", key));
+          if (is_done && key != absl::string_view("observation")) continue;
+          EXPECT_THAT(row.Find(key)->BitEquals(next), IsOkAndHolds(!is_done))
+              << key << " of lane " << lane << " at " << t;
+        }
+        EXPECT_FALSE(row.Find("done")->data<bool>()[0]);
+        EXPECT_EQ(id_of(row) != id_of(before), is_done);
+        if (is_done) {
+          EXPECT_TRUE(ids.insert(id_of(row)).second);
+        }
+        begun += is_done;
+      }
+      resets += begun;
+      partial_resets += begun > 0 && begun < kLanes;
+    }
+  }
+  EXPECT_GT(resets, kLanes);
+  EXPECT_GT(partial_resets, 5);
 }
 
 TEST(SyncCollectorTest, EveryFrameCarriesThePolicysVersion) {

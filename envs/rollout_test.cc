@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,6 +22,7 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/testing/tensor_matchers.h"
 
 namespace rill {
 namespace {
@@ -38,6 +40,20 @@ TEST(RolloutTest, Example) {
       TensorDict batch,
       Rollout(*env, policy, {.max_steps = 100, .break_when_any_done = false}));
   EXPECT_EQ(batch.batch_shape(), Shape({16, 100}));
+}
+
+// TorchRL's step_mdp drops both before the policy acts.
+TEST(RolloutTest, T11_APolicySeesNeitherRewardNorAction) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCountingEnv({.episode_steps = 9}));
+  std::vector<float> seen;
+  FunctionPolicy policy([&](const TensorDict& root, Tensor*) {
+    EXPECT_THAT(root,
+                HasKeys("observation", "done", "terminated", "truncated"));
+    seen.push_back(root.Find("observation")->data<float>()[0]);
+    return absl::OkStatus();
+  });
+  RILL_ASSERT_OK(Rollout(*env, policy, {.max_steps = 3}).status());
+  EXPECT_THAT(seen, ElementsAre(0, 1, 2));
 }
 
 TEST(RolloutTest, StopsBehindTheFirstEnd) {

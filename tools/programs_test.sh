@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # programs_test.sh LIB COMMAND...: commands that build programs share what they
-# build: one set of flags and the disk cache; and inspect and convert take what
-# the tests have built. Bazel is a stand-in that writes down how it is called.
+# build: one set of flags and the disk cache; and inspect, convert and
+# watch_env take what the tests have built. Bazel is a stand-in that writes down how it is called.
 set -euo pipefail
 
 root=$TEST_TMPDIR/rill
@@ -42,7 +42,7 @@ want() {
   [ "$got" = "$1" ] || { echo "$2 builds with \"$got\", want \"$1\"" >&2; exit 1; }
 }
 
-for name in dqn_cartpole inspect convert; do
+for name in dqn_cartpole inspect convert watch_env; do
   put_program "$bin" "$name"
 done
 shared=$(flags_of quickstart)
@@ -52,12 +52,15 @@ case "$shared" in
 esac
 want "$shared" inspect
 want "$shared" convert
+want "$shared" watch_env
 
 # The tests have built inspect only, and nobody else has.
-rm -r "$bin/examples/inspect" "$bin/examples/convert"
+rm -r "$bin/examples/inspect" "$bin/examples/convert" "$bin/examples/watch_env"
 put_program "$root/bazel-out/k8-fastbuild/bin" inspect
 BAZEL_BIN=$root/bazel-out/k8-fastbuild/bin
 want "--compilation_mode=fastbuild --disk_cache " inspect
+put_program "$root/bazel-out/k8-fastbuild/bin" watch_env
+want "--compilation_mode=fastbuild --disk_cache " watch_env
 put_program "$bin" convert
 BAZEL_BIN=$bin
 want "$shared" convert

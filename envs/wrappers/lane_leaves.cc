@@ -3,17 +3,18 @@
 
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/spec.h"
 
 namespace rill::envs_internal {
 namespace {
 
-absl::StatusOr<std::vector<BoundLeaf>> Bind(std::string caller,
+absl::StatusOr<std::vector<BoundLeaf>> Bind(absl::string_view caller,
                                             const TensorDictSpec& spec,
                                             absl::string_view prefix,
                                             const TensorDict& step) {
@@ -24,17 +25,26 @@ absl::StatusOr<std::vector<BoundLeaf>> Bind(std::string caller,
                       .shape = leaf.spec.shape});
   }
   const size_t count = wanted.size();
-  RILL_ASSIGN_OR_RETURN(
-      BoundRows rows, BoundRows::Create(std::move(caller), std::move(wanted)));
+  RILL_ASSIGN_OR_RETURN(BoundRows rows, BoundRows::Create(std::string(caller),
+                                                          std::move(wanted)));
   RILL_RETURN_IF_ERROR(rows.Bind(step));
   std::vector<BoundLeaf> leaves;
-  for (size_t i = 0; i < count; ++i) leaves.push_back(rows[i]);
+  for (size_t i = 0; i < count; ++i) {
+    // BoundRows has copied a leaf with gaps, and the copy dies with it.
+    const std::string key = absl::StrCat(prefix, spec.leaves()[i].key);
+    if (!step.Find(key)->is_contiguous()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(caller, ": \"", key,
+                       "\": got rows with gaps, want a contiguous leaf"));
+    }
+    leaves.push_back(rows[i]);
+  }
   return leaves;
 }
 
 }  // namespace
 
-absl::StatusOr<LaneLeaves> LaneLeaves::Of(std::string caller,
+absl::StatusOr<LaneLeaves> LaneLeaves::Of(absl::string_view caller,
                                           const EnvSpec& spec,
                                           const TensorDict& step) {
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec rewards, RewardSpec(spec));
@@ -51,15 +61,15 @@ absl::StatusOr<LaneLeaves> LaneLeaves::Of(std::string caller,
   return result;
 }
 
-void CopyLane(const BoundLeaf& from, const BoundLeaf& to, int64_t lane) {
-  if (to.width == 0) return;
-  std::memcpy(to.data + lane * to.width, from.data + lane * to.width,
-              static_cast<size_t>(to.width));
-}
-
-void CopyLane(const std::vector<BoundLeaf>& from,
-              const std::vector<BoundLeaf>& to, int64_t lane) {
-  for (size_t i = 0; i < from.size(); ++i) CopyLane(from[i], to[i], lane);
+void CopyLanes(const std::vector<BoundLeaf>& from, int64_t from_lane,
+               const std::vector<BoundLeaf>& to, int64_t to_lane,
+               int64_t lanes) {
+  for (size_t i = 0; i < from.size(); ++i) {
+    const int64_t width = to[i].width;
+    if (width == 0) continue;
+    std::memcpy(to[i].data + to_lane * width, from[i].data + from_lane * width,
+                static_cast<size_t>(lanes * width));
+  }
 }
 
 }  // namespace rill::envs_internal

@@ -3,10 +3,10 @@
 #define RILL_ENVS_WRAPPERS_LANE_LEAVES_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "rill/envs/env_spec.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -25,15 +25,21 @@ struct LaneLeaves {
   BoundLeaf done;                  // next/done.
 
   // INVALID_ARGUMENT, starting with `caller`, where the step is none of
-  // MakeStep(spec) in host memory.
-  static absl::StatusOr<LaneLeaves> Of(std::string caller, const EnvSpec& spec,
+  // MakeStep(spec) in host memory, or a leaf's rows have gaps.
+  static absl::StatusOr<LaneLeaves> Of(absl::string_view caller,
+                                       const EnvSpec& spec,
                                        const TensorDict& step);
 };
 
-// The row of a lane, of two leaves of one layout, or of each pair of them.
-void CopyLane(const BoundLeaf& from, const BoundLeaf& to, int64_t lane);
-void CopyLane(const std::vector<BoundLeaf>& from,
-              const std::vector<BoundLeaf>& to, int64_t lane);
+// The rows [from_lane, from_lane + lanes) of each leaf, into those of its pair
+// from to_lane on.
+void CopyLanes(const std::vector<BoundLeaf>& from, int64_t from_lane,
+               const std::vector<BoundLeaf>& to, int64_t to_lane,
+               int64_t lanes);
+inline void CopyLane(const std::vector<BoundLeaf>& from,
+                     const std::vector<BoundLeaf>& to, int64_t lane) {
+  CopyLanes(from, lane, to, lane, 1);
+}
 
 }  // namespace rill::envs_internal
 

@@ -141,7 +141,7 @@ absl::Status NoopReset::Reset(const ResetMask& mask) {
   TensorDict leaves = step();
   RILL_ASSIGN_OR_RETURN(const TensorDict kept, leaves.Clone());
   RILL_ASSIGN_OR_RETURN(const LaneLeaves result,
-                        LaneLeaves::Of(std::string(kReset), spec(), kept));
+                        LaneLeaves::Of(kReset, spec(), kept));
   const absl::Status status = RunAll(others, result);
   RILL_RETURN_IF_ERROR(leaves.CopyFrom(kept));
   RILL_RETURN_IF_ERROR(status) << "in " << kReset;

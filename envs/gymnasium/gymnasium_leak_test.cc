@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs of GymnasiumEnv leave behind, however they end: nothing.
+// Runs of GymnasiumEnv leave nothing, however they end.
 #include <signal.h>
 #include <unistd.h>
 

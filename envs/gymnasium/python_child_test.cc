@@ -54,7 +54,7 @@ TEST(PythonChildTest, AnswersMayBeLongAndComeInParts) {
   EXPECT_THAT(Answer(*child, kLong), IsOkAndHolds(std::string(1 << 20, 'x')));
 }
 
-// What a child does, and what the error says of it.
+// The child runs `code`; the error names `reason`.
 struct Fault {
   std::string name;
   std::string code;

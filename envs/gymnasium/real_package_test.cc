@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<Env>> Make(const Task& task) {
                            .imports = task.imports});
 }
 
-// What replay.py writes.
+// The output of replay.py, read while it is written.
 class Replay {
  public:
   explicit Replay(const std::string& command)

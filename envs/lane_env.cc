@@ -14,6 +14,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/episode_counters.h"
+#include "rill/envs/lanes/lane_errors.h"
 #include "rill/envs/lanes/lane_pool.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -23,6 +24,7 @@ namespace {
 
 using envs_internal::EpisodeCounters;
 using envs_internal::LanePool;
+using envs_internal::TakeLaneErrors;
 
 constexpr absl::string_view kLane = "lane";  // What lanes save stands below.
 
@@ -59,7 +61,6 @@ class LaneEnv final : public Env {
   void ResetLane(int64_t lane);
   void StepLane(int64_t lane);
   absl::Status EndFailedSteps();
-  absl::Status TakeErrors(absl::string_view function);
   absl::Status LoadLanes(const TensorDict& lanes);
 
   const LaneEnvOptions options_;
@@ -147,7 +148,7 @@ absl::Status LaneEnv::Reset(const ResetMask& mask) {
   if (to_reset_.empty()) return absl::OkStatus();
   pool_->Run(static_cast<int64_t>(to_reset_.size()));
   to_reset_.clear();
-  return TakeErrors("Reset");
+  return TakeLaneErrors(Caller("Reset"), absl::MakeSpan(status_));
 }
 
 void LaneEnv::ResetLane(int64_t lane) {
@@ -205,28 +206,7 @@ absl::Status LaneEnv::EndFailedSteps() {
     now_.running[lane] = 0;
     RILL_RETURN_IF_ERROR(CutOffLane(spec(), step(), lane));
   }
-  return TakeErrors("Step");
-}
-
-// All of them in one, of the first one's code: but for those that promise that
-// nothing has happened.
-absl::Status LaneEnv::TakeErrors(absl::string_view function) {
-  absl::StatusCode code = absl::StatusCode::kOk;
-  std::string lanes_and_reasons;
-  for (int64_t lane = 0; lane < lanes(); ++lane) {
-    if (status_[lane].ok()) continue;
-    if (code == absl::StatusCode::kOk) code = status_[lane].code();
-    absl::StrAppend(&lanes_and_reasons, lanes_and_reasons.empty() ? "" : "; ",
-                    "lane ", lane, ": ", status_[lane].message());
-    status_[lane] = absl::OkStatus();
-  }
-  if (code == absl::StatusCode::kOk) return absl::OkStatus();
-  if (code == absl::StatusCode::kInvalidArgument ||
-      code == absl::StatusCode::kFailedPrecondition) {
-    code = absl::StatusCode::kInternal;
-  }
-  return absl::Status(code,
-                      absl::StrCat(Caller(function), ": ", lanes_and_reasons));
+  return TakeLaneErrors(step_caller_, absl::MakeSpan(status_));
 }
 
 absl::StatusOr<TensorDict> LaneEnv::SaveState() const {

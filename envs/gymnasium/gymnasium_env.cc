@@ -30,6 +30,7 @@
 #include "rill/envs/gymnasium/gymnasium_child.h"
 #include "rill/envs/gymnasium/python_child.h"
 #include "rill/envs/lane_rows.h"
+#include "rill/envs/lanes/lane_errors.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -39,6 +40,7 @@
 namespace rill {
 namespace {
 
+using envs_internal::TakeLaneErrors;
 using gymnasium_internal::kGymnasiumChild;
 using gymnasium_internal::PythonChild;
 
@@ -152,11 +154,7 @@ class GymnasiumEnv final : public Env {
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       const GymnasiumEnvOptions& options);
 
-  absl::Status Seed(uint64_t seed) override {
-    seed_ = seed;
-    episodes_.assign(episodes_.size(), 0);
-    return absl::OkStatus();
-  }
+  absl::Status Seed(uint64_t seed) override;
   absl::Status Reset(const ResetMask& mask) override;
   absl::Status BeginStep() override;
   absl::Status EndStep() override;
@@ -168,10 +166,11 @@ class GymnasiumEnv final : public Env {
                const GymnasiumEnvOptions& options)
       : Env(std::move(spec), std::move(step)),
         options_(options),
+        step_caller_(Caller("Step")),
         seed_(options.seed),
         episodes_(options.lanes, 0),
         running_(options.lanes, 0),
-        failures_(options.lanes) {}
+        errors_(options.lanes) {}
 
   static int64_t FirstLane(const GymnasiumEnvOptions& options, int64_t child) {
     return child * options.lanes / options.children;
@@ -184,16 +183,19 @@ class GymnasiumEnv final : public Env {
   // Waits for an answer each and notes the lanes that failed.
   void Collect(const std::vector<size_t>& which, absl::Time deadline);
   void Lose(size_t child, const absl::Status& why);
-  void FailLane(int64_t lane, absl::string_view why);
-  absl::Status TakeFailures(absl::string_view caller);
+  void FailLane(int64_t lane, const absl::Status& why);
+  std::string Caller(absl::string_view function) const {
+    return absl::StrCat(name(), "::", function);
+  }
+  absl::Status CheckIdle(absl::string_view function) const;
 
   const GymnasiumEnvOptions options_;
+  const std::string step_caller_;
   uint64_t seed_;
   std::vector<uint64_t> episodes_;
   std::vector<uint8_t> running_;
-  std::vector<std::string> failures_;  // A lane's, of the call that runs.
-  absl::StatusCode code_ = absl::StatusCode::kInternal;
-  bool is_stepping_ = false;
+  std::vector<absl::Status> errors_;  // A lane's, of the call that runs.
+  bool is_stepping_ = false;          // Between BeginStep and EndStep.
   std::shared_ptr<SharedMemory> memory_;
   std::string layout_;
   uint8_t* mask_ = nullptr;
@@ -291,7 +293,7 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
   std::vector<size_t> all(options.children);
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   env->Attach(all, deadline);
-  RILL_RETURN_IF_ERROR(env->TakeFailures(kMake));
+  RILL_RETURN_IF_ERROR(TakeLaneErrors(kMake, absl::MakeSpan(env->errors_)));
   return env;
 }
 
@@ -302,16 +304,15 @@ absl::Status GymnasiumEnv::Bind() {
   return absl::OkStatus();
 }
 
-void GymnasiumEnv::FailLane(int64_t lane, absl::string_view why) {
-  if (failures_[lane].empty()) failures_[lane] = std::string(why);
+void GymnasiumEnv::FailLane(int64_t lane, const absl::Status& why) {
+  if (errors_[lane].ok()) errors_[lane] = why;
   running_[lane] = 0;
 }
 
 void GymnasiumEnv::Lose(size_t child, const absl::Status& why) {
-  code_ = why.code();
   const int64_t end = FirstLane(options_, child + 1);
   for (int64_t lane = FirstLane(options_, child); lane < end; ++lane) {
-    FailLane(lane, why.message());
+    FailLane(lane, why);
   }
   children_[child].reset();
 }
@@ -347,29 +348,29 @@ void GymnasiumEnv::Collect(const std::vector<size_t>& which,
           absl::StrSplit(line, absl::MaxSplits('\t', 1));
       int64_t lane = 0;
       if (absl::SimpleAtoi(parts.first, &lane) && lane >= 0 && lane < lanes()) {
-        FailLane(lane, parts.second);
+        FailLane(lane, absl::InternalError(parts.second));
       }
     }
   }
 }
 
-absl::Status GymnasiumEnv::TakeFailures(absl::string_view caller) {
-  std::string text;
-  for (int64_t lane = 0; lane < lanes(); ++lane) {
-    if (failures_[lane].empty()) continue;
-    absl::StrAppend(&text, text.empty() ? "" : "; ", "lane ", lane, ": ",
-                    failures_[lane]);
-    failures_[lane].clear();
-  }
-  const absl::StatusCode code =
-      std::exchange(code_, absl::StatusCode::kInternal);
-  if (text.empty()) return absl::OkStatus();
-  return absl::Status(code, absl::StrCat(caller, ": ", name(), ": ", text));
+absl::Status GymnasiumEnv::CheckIdle(absl::string_view function) const {
+  if (!is_stepping_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(Caller(function), ": a step has begun; call EndStep first"));
+}
+
+absl::Status GymnasiumEnv::Seed(uint64_t seed) {
+  RILL_RETURN_IF_ERROR(CheckIdle("Seed"));
+  seed_ = seed;
+  episodes_.assign(episodes_.size(), 0);
+  return absl::OkStatus();
 }
 
 absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
-  constexpr absl::string_view kCaller = "GymnasiumEnv::Reset";
-  RILL_RETURN_IF_ERROR(CheckMask(kCaller, spec(), mask));
+  RILL_RETURN_IF_ERROR(CheckIdle("Reset"));
+  const std::string caller = Caller("Reset");
+  RILL_RETURN_IF_ERROR(CheckMask(caller, spec(), mask));
   absl::Time deadline = Clock::Steady().Now() + options_.start_timeout;
   std::vector<size_t> wanted, lost;
   std::vector<PythonChild*> starting;
@@ -426,13 +427,13 @@ absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
       flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/false);
     }
   }
-  return TakeFailures(kCaller);
+  return TakeLaneErrors(caller, absl::MakeSpan(errors_));
 }
 
 absl::Status GymnasiumEnv::BeginStep() {
-  constexpr absl::string_view kCaller = "GymnasiumEnv::Step";
-  RILL_RETURN_IF_ERROR(CheckActions(kCaller, spec(), step()));
-  RILL_RETURN_IF_ERROR(CheckRunning(kCaller, running_));
+  RILL_RETURN_IF_ERROR(CheckIdle("BeginStep"));
+  RILL_RETURN_IF_ERROR(CheckActions(step_caller_, spec(), step()));
+  RILL_RETURN_IF_ERROR(CheckRunning(step_caller_, running_));
   for (size_t i = 0; i < children_.size(); ++i) {
     const absl::Status status = children_[i]->Send("S");
     if (!status.ok()) Lose(i, status);
@@ -449,11 +450,12 @@ absl::Status GymnasiumEnv::EndStep() {
   }
   Collect(sent, Clock::Steady().Now() + options_.step_timeout);
   for (int64_t lane = 0; lane < lanes(); ++lane) {
-    if (failures_[lane].empty() && !std::isfinite(reward_[lane])) {
-      FailLane(lane, absl::StrCat("reward: got ", reward_[lane],
-                                  ", want a finite number"));
+    if (errors_[lane].ok() && !std::isfinite(reward_[lane])) {
+      FailLane(lane,
+               absl::InternalError(absl::StrCat("reward: got ", reward_[lane],
+                                                ", want a finite number")));
     }
-    if (failures_[lane].empty()) {
+    if (errors_[lane].ok()) {
       next_flags_.Set(lane, next_flags_.terminated[lane],
                       next_flags_.truncated[lane]);
     } else {
@@ -461,7 +463,7 @@ absl::Status GymnasiumEnv::EndStep() {
     }
     running_[lane] = !next_flags_.done[lane];
   }
-  return TakeFailures("GymnasiumEnv::Step");
+  return TakeLaneErrors(step_caller_, absl::MakeSpan(errors_));
 }
 
 }  // namespace

@@ -25,11 +25,13 @@ namespace rill {
 //   each choice, MultiBinary is int8. Leaves of a Dict are "observation/name",
 //   those of a Tuple "observation/0"; actions the same below "action".
 //   INVALID_ARGUMENT names any other space.
-// Seeds: each reset of a lane passes a seed that is a function of (seed, lane,
-//   episode).
+// Seeds: a lane's reset number e after Seed passes Gymnasium
+//   Rng(seed, RngStream::kEnv).Bits64(e, lane) >> 33, with e from 0.
 // Errors: Python's exception, a wrong shape or a reward that is not finite
-//   fails its lane. A child that ends or misses a deadline fails all of its
-//   lanes; the next Reset starts it anew. SaveState is UNIMPLEMENTED.
+//   fails its lane, INTERNAL. A child that ends (UNAVAILABLE) or misses a
+//   deadline (DEADLINE_EXCEEDED) fails all of its lanes; the next Reset starts
+//   it anew. The code is that of the first lane. FAILED_PRECONDITION: a call
+//   between BeginStep and EndStep. SaveState is UNIMPLEMENTED.
 // Thread-safety: thread-compatible. BeginStep sends, EndStep waits.
 //
 // Example (GymnasiumEnvTest.Example runs it):

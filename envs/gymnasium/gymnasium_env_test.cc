@@ -14,8 +14,10 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/env.h"
+#include "rill/envs/gymnasium/fake_gymnasium.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 
@@ -27,13 +29,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// With the stand-in for gymnasium in testdata.
-absl::StatusOr<std::unique_ptr<Env>> Fake(GymnasiumEnvOptions options) {
-  options.python_path = {absl::StrCat(std::getenv("TEST_SRCDIR"), "/",
-                                      std::getenv("TEST_WORKSPACE"),
-                                      "/envs/gymnasium/testdata")};
-  return MakeGymnasiumEnv(options);
-}
+const auto* const kNeedsNumpy =
+    ::testing::AddGlobalTestEnvironment(new NeedsNumpy());
 
 // Steps until a call fails, three times at most.
 absl::Status ThreeSteps(Env& env) {
@@ -43,19 +40,24 @@ absl::Status ThreeSteps(Env& env) {
   return absl::OkStatus();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Gymnasium, EnvConformanceTest,
-    ::testing::Values(
-        [] {
-          return Fake({.id = "Count-v0",
-                       .lanes = 3,
-                       .children = 2,
-                       .kwargs = R"({"end": 20})"});
-        },
-        [] { return Fake({.id = "Nested-v0", .lanes = 3, .children = 2}); }));
+INSTANTIATE_TEST_SUITE_P(Gymnasium, EnvConformanceTest,
+                         ::testing::Values(
+                             [] {
+                               return MakeFakeGymnasiumEnv(
+                                   {.id = "Count-v0",
+                                    .lanes = 3,
+                                    .children = 2,
+                                    .kwargs = R"({"end": 20})"});
+                             },
+                             [] {
+                               return MakeFakeGymnasiumEnv({.id = "Nested-v0",
+                                                            .lanes = 3,
+                                                            .children = 2});
+                             }));
 
 TEST(GymnasiumEnvTest, ActionsGetTheStartOfTheirSpace) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto env, Fake({.id = "Count-v0", .lanes = 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env, MakeFakeGymnasiumEnv({.id = "Count-v0", .lanes = 2}));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1}));
   RILL_ASSERT_OK_AND_ASSIGN(auto action, env->step().Flat<int64_t>("action"));
   action[1] = 2;
@@ -78,12 +80,13 @@ class GymnasiumFaultTest : public ::testing::TestWithParam<Fault> {};
 TEST_P(GymnasiumFaultTest, FailsItsLanesAlone) {
   const Fault& fault = GetParam();
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto env, Fake({.id = "Count-v0",
-                      .lanes = 3,
-                      .children = 2,
-                      .kwargs = absl::StrCat(R"({"fault": ")", fault.name,
-                                             R"(", "lanes": [1]})"),
-                      .step_timeout = absl::Seconds(5)}));
+      auto env,
+      MakeFakeGymnasiumEnv({.id = "Count-v0",
+                            .lanes = 3,
+                            .children = 2,
+                            .kwargs = absl::StrCat(R"({"faults": {"2": ")",
+                                                   fault.name, R"("}})"),
+                            .step_timeout = absl::Seconds(5)}));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 1}));
   const absl::Status status = ThreeSteps(*env);
   EXPECT_THAT(status.message(),
@@ -109,39 +112,89 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"exit",
               {false, true, true},
               "exit status 7; its last output: the last words"},
+        Fault{"signal", {false, true, true}, "ended by signal 11"},
+        Fault{"write", {false, true, true}, "wrote to descriptor 3"},
         Fault{"hang", {false, true, true}, "no answer in time"},
         Fault{"raise", {false, false, true}, "ValueError: no such step"},
         Fault{"shape", {false, false, true}, "got shape (3,), want (2,)"},
         Fault{"nan", {false, false, true}, "reward: got nan"}),
     [](const auto& info) { return info.param.name; });
 
+// Children hold lanes 0, 1 and lanes 2, 3.
+TEST(GymnasiumEnvTest, AnErrorNamesAllLanesThatFailedAndHasTheFirstOnesCode) {
+  const auto fail = [](const char* faults) -> absl::Status {
+    auto env = MakeFakeGymnasiumEnv({.id = "Count-v0",
+                                     .lanes = 4,
+                                     .children = 2,
+                                     .kwargs = faults,
+                                     .step_timeout = absl::Seconds(5)});
+    RILL_RETURN_IF_ERROR(env.status());
+    RILL_RETURN_IF_ERROR((*env)->Reset(std::vector<uint8_t>(4, 1)));
+    return ThreeSteps(**env);
+  };
+  EXPECT_THAT(
+      fail(R"({"faults": {"0": "nan", "1": "raise", "3": "exit"}})"),
+      StatusIs(absl::StatusCode::kInternal,
+               AllOf(HasSubstr("lane 0: reward: got nan"),
+                     HasSubstr("lane 1: ValueError: no such step"),
+                     HasSubstr("lane 2: child ended with exit status 7"),
+                     HasSubstr("lane 3: child ended with exit status 7"))));
+  EXPECT_THAT(fail(R"({"faults": {"1": "exit", "2": "hang"}})"),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr("lane 0: child ended with exit"),
+                             HasSubstr("lane 1: child ended with exit"),
+                             HasSubstr("lane 2: child gave no answer in time"),
+                             HasSubstr("lane 3: child gave no answer"))));
+}
+
+TEST(GymnasiumEnvTest, RefusesCallsBetweenBeginStepAndEndStep) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeFakeGymnasiumEnv({.id = "Count-v0"}));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
+  RILL_ASSERT_OK(env->BeginStep());
+  const auto is_refused = StatusIs(absl::StatusCode::kFailedPrecondition,
+                                   HasSubstr("call EndStep first"));
+  EXPECT_THAT(env->BeginStep(), is_refused);
+  EXPECT_THAT(env->Reset(std::vector<uint8_t>{1}), is_refused);
+  EXPECT_THAT(env->Seed(1), is_refused);
+  RILL_ASSERT_OK(env->EndStep());
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK_AND_ASSIGN(auto reward,
+                            env->step().Flat<float>("next/reward"));
+  EXPECT_THAT(reward, ElementsAre(2));
+}
+
 TEST(GymnasiumEnvTest, OutputThatFillsPipesDoesNotStopAChild) {
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto env, Fake({.id = "Count-v0", .kwargs = R"({"fault": "garbage"})"}));
+      auto env,
+      MakeFakeGymnasiumEnv(
+          {.id = "Count-v0", .kwargs = R"({"faults": {"*": "garbage"}})"}));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
   for (int t = 0; t < 10; ++t) RILL_ASSERT_OK(env->Step());
 }
 
 TEST(GymnasiumEnvTest, SaysWhyAnEnvironmentCannotBeMade) {
-  EXPECT_THAT(Fake({.id = "Count-v0", .kwargs = R"({"fault": "make"})"}),
+  EXPECT_THAT(MakeFakeGymnasiumEnv(
+                  {.id = "Count-v0", .kwargs = R"({"faults": {"*": "make"}})"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("RuntimeError: cannot make it")));
-  EXPECT_THAT(Fake({.id = "Words-v0"}),
+  EXPECT_THAT(MakeFakeGymnasiumEnv({.id = "Words-v0"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("observation/words: space Text, want Box")));
   EXPECT_THAT(
-      Fake({.id = "Count-v0", .lanes = 1, .children = 2}),
+      MakeFakeGymnasiumEnv({.id = "Count-v0", .lanes = 1, .children = 2}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("children")));
-  EXPECT_THAT(Fake({.id = "Count-v0", .python = "no_such_python"}),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr("cannot run \"no_such_python\"")));
+  EXPECT_THAT(
+      MakeFakeGymnasiumEnv({.id = "Count-v0", .python = "no_such_python"}),
+      StatusIs(absl::StatusCode::kUnavailable,
+               HasSubstr("cannot run \"no_such_python\"")));
 }
 
 TEST(GymnasiumEnvTest, FailedResetLeavesOtherLanesAlone) {
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto env, Fake({.id = "Count-v0",
-                      .lanes = 2,
-                      .kwargs = R"({"fault": "reset", "lanes": [1]})"}));
+      auto env,
+      MakeFakeGymnasiumEnv({.id = "Count-v0",
+                            .lanes = 2,
+                            .kwargs = R"({"faults": {"1": "reset"}})"}));
   EXPECT_THAT(env->Reset(std::vector<uint8_t>{1, 1}),
               StatusIs(absl::StatusCode::kInternal,
                        AllOf(HasSubstr("lane 1: RuntimeError: cannot reset"),
@@ -150,7 +203,8 @@ TEST(GymnasiumEnvTest, FailedResetLeavesOtherLanesAlone) {
 
 TEST(GymnasiumEnvTest, LanesAndEpisodesHaveSeedsOfTheirOwn) {
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto env, Fake({.id = "Count-v0", .lanes = 3, .children = 2}));
+      auto env,
+      MakeFakeGymnasiumEnv({.id = "Count-v0", .lanes = 3, .children = 2}));
   std::set<float> bases;  // A function of the seed, which reset is given.
   for (int episode = 0; episode < 2; ++episode) {
     RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 1}));
@@ -163,7 +217,9 @@ TEST(GymnasiumEnvTest, LanesAndEpisodesHaveSeedsOfTheirOwn) {
 
 TEST(GymnasiumEnvTest, AnErrorHasTheEndOfALongOutput) {
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto env, Fake({.id = "Count-v0", .kwargs = R"({"fault": "loud"})"}));
+      auto env,
+      MakeFakeGymnasiumEnv(
+          {.id = "Count-v0", .kwargs = R"({"faults": {"*": "loud"}})"}));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1}));
   const absl::Status status = ThreeSteps(*env);
   EXPECT_THAT(status.message(), HasSubstr("the end"));

@@ -138,7 +138,9 @@ absl::StatusOr<std::unique_ptr<PythonChild>> PythonChild::Start(
 PythonChild::~PythonChild() {
   Close(&socket_);
   const absl::Time deadline = Clock::Steady().Now() + kCloseTimeout;
-  while (pid_ > 0 && !is_reaped_ && pidfd_ >= 0) {
+  // It may write without end, so the time decides, not poll alone.
+  while (pid_ > 0 && !is_reaped_ && pidfd_ >= 0 &&
+         Clock::Steady().Now() < deadline) {
     pollfd fds[2] = {{pidfd_, POLLIN, 0}, {log_fd_, POLLIN, 0}};
     if (poll(fds, 2, PollMillis(deadline)) == 0 || fds[0].revents != 0) break;
     DrainLog();
@@ -271,11 +273,17 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
       }
       if (child.HasMessage()) {
         results[i] = child.TakeMessage();
-      } else if (!is_open || fds[3 * i + 2].revents != 0 ||
-                 size > kMaxMessage) {
+      } else if (size > kMaxMessage) {
+        results[i] = absl::UnavailableError(
+            absl::StrCat("child wrote to descriptor 3, which is not its own, "
+                         "and ",
+                         child.Kill()));
+      } else if (!is_open || fds[3 * i + 2].revents != 0) {
         // The socket closes a little before the process has ended.
         pollfd end = {child.pidfd_, POLLIN, 0};
-        poll(&end, 1, 1000);
+        poll(&end, 1,
+             PollMillis(
+                 std::min(deadline, Clock::Steady().Now() + absl::Seconds(1))));
         results[i] =
             absl::UnavailableError(absl::StrCat("child ", child.Kill()));
       } else if (is_past) {

@@ -194,7 +194,9 @@ class Lint:
 
     def check_guard(self, path, text):
         guard = "RILL_%s_" % re.sub(r"[^A-Za-z0-9]", "_", path).upper()
-        if ("#ifndef %s\n#define %s\n" % (guard, guard)) not in text:
+        # Highway's *-inl.h are included once for each instruction set.
+        opening = "#undef %s\n#else\n#define %s\n" if path.endswith("-inl.h") else "#ifndef %s\n#define %s\n"
+        if opening % (guard, guard) not in text:
             self.add(path, 1, "wants the header guard %s" % guard)
         if "#pragma once" in text:
             self.add(path, line_of(text, text.index("#pragma once")), "wants a guard, not #pragma once")

@@ -67,6 +67,7 @@ class LintTest(unittest.TestCase):
     def test_header_guard_carries_the_path(self):
         wrong = header("base/y.h")
         self.assert_finds({"base/x.h": wrong}, r"base/x.h:1: wants the header guard RILL_BASE_X_H_")
+        self.assert_finds({"base/x-inl.h": header("base/x-inl.h")}, r"base/x-inl.h:1: wants the header guard RILL_BASE_X_INL_H_")
 
     def test_sizes(self):
         lines = "int a;\n"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for gymnasium: its spaces, and environments that misbehave."""
 import os
+import signal
 import sys
 import time
 
@@ -45,17 +46,23 @@ class Tuple:
 
 
 class Count:
-    """Counts steps; the action is one of 5, 6, 7. What it does at step 3 is `fault`."""
+    """Counts steps; the action is one of 5, 6, 7.
+
+    `faults`: what a lane does at its step 3, "*" for all lanes.
+    """
 
     observation_space = Box(-np.inf, np.inf, (2,))
     action_space = Discrete(3, start=5)
 
-    def __init__(self, end=1000, fault="", lanes=()):
-        Count.made = getattr(Count, "made", -1) + 1
-        self.end, self.fault, self.steps, self.base = end, fault, 0, 0
-        if lanes and Count.made not in lanes:
-            self.fault = ""
-        if fault == "make":
+    made = 0
+
+    def __init__(self, end=1000, faults=None):
+        lane = int(sys.argv[4]) + Count.made
+        Count.made += 1
+        self.end, self.steps, self.base = end, 0, 0
+        faults = faults or {}
+        self.fault = faults.get(str(lane), faults.get("*", ""))
+        if self.fault == "make":
             raise RuntimeError("cannot make it")
 
     def reset(self, seed):
@@ -73,12 +80,16 @@ class Count:
             if self.fault == "exit":
                 print("the last words", flush=True)
                 os._exit(7)
+            if self.fault == "signal":
+                os.kill(os.getpid(), signal.SIGSEGV)
             if self.fault == "loud":
                 print("loud " * 20000 + "the end", flush=True)
                 os._exit(3)
             if self.fault == "hang":
                 while True:
                     time.sleep(1)
+            if self.fault == "write":
+                os.write(3, b"garbage ")
             if self.fault == "raise":
                 raise ValueError("no such step")
             if self.fault == "shape":

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of GymnasiumEnv leave nothing, however they end.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
+#include "rill/envs/env.h"
+#include "rill/envs/gymnasium/fake_gymnasium.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Lt;
+using ::testing::SizeIs;
+
+const auto* const kNeedsNumpy =
+    ::testing::AddGlobalTestEnvironment(new NeedsNumpy());
+
+constexpr int kRuns = 25;  // Of each of four kinds.
+
+std::vector<std::string> Names(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> Mappings() {
+  std::vector<std::string> lines;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) lines.push_back(line);
+  return lines;
+}
+
+bool IsShared(const std::string& mapping) {
+  return absl::StrContains(mapping, "rill_gymnasium") ||
+         absl::StrContains(mapping, "/dev/shm");
+}
+
+// Processes whose parent this one is, ended or not.
+std::vector<pid_t> Children() {
+  std::vector<pid_t> children;
+  for (const std::string& name : Names("/proc")) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(name, &pid)) continue;
+    std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
+    for (std::string line; std::getline(status, line);) {
+      if (line == absl::StrCat("PPid:\t", getpid())) children.push_back(pid);
+    }
+  }
+  return children;
+}
+
+absl::StatusOr<std::unique_ptr<Env>> Begin(const std::string& fault) {
+  RILL_ASSIGN_OR_RETURN(
+      auto env,
+      MakeFakeGymnasiumEnv(
+          {.id = "Count-v0",
+           .lanes = 2,
+           .kwargs = absl::StrCat(R"({"faults": {"1": ")", fault, R"("}})")}));
+  RILL_RETURN_IF_ERROR(env->Reset(std::vector<uint8_t>{1, 1}));
+  return env;
+}
+
+absl::Status StepUntilError(Env& env) {
+  for (;;) RILL_RETURN_IF_ERROR(env.Step());
+}
+
+// Each ends a run in its own way.
+void EndByError() {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, Begin("raise"));
+  EXPECT_THAT(StepUntilError(*env).message(), HasSubstr("no such step"));
+}
+
+void EndBySignal() {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, Begin("signal"));
+  EXPECT_THAT(StepUntilError(*env).message(), HasSubstr("signal 11"));
+}
+
+void EndBySigkill() {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, Begin(""));
+  const std::vector<pid_t> children = Children();
+  ASSERT_THAT(children, SizeIs(1));
+  kill(children[0], SIGKILL);
+  EXPECT_THAT(StepUntilError(*env).message(), HasSubstr("signal 9"));
+}
+
+void EndInTheMiddleOfAStep() {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, Begin(""));
+  RILL_ASSERT_OK(env->BeginStep());
+}
+
+TEST(GymnasiumLeakTest, RunsLeaveNothingHoweverTheyEnd) {
+  const std::vector<std::function<void()>> kinds = {
+      EndByError, EndBySignal, EndBySigkill, EndInTheMiddleOfAStep};
+  for (const auto& run : kinds) run();  // What is made once is made here.
+  const auto descriptors = Names("/proc/self/fd");
+  const auto shared = Names("/dev/shm");
+  const auto mappings = Mappings();
+  for (const auto& run : kinds) {
+    for (int i = 0; i < kRuns; ++i) run();
+  }
+  EXPECT_THAT(Children(), IsEmpty());
+  EXPECT_EQ(Names("/proc/self/fd"), descriptors);
+  const auto after = Mappings();
+  EXPECT_THAT(std::count_if(after.begin(), after.end(), IsShared), 0);
+  // The allocator has mappings of its own, and other processes have shared
+  // memory; what a kind of run leaves is there kRuns times.
+  EXPECT_THAT(after.size(), Lt(mappings.size() + kRuns));
+  std::vector<std::string> fresh;
+  const auto shared_after = Names("/dev/shm");
+  std::set_difference(shared_after.begin(), shared_after.end(), shared.begin(),
+                      shared.end(), std::back_inserter(fresh));
+  EXPECT_THAT(fresh, SizeIs(Lt(kRuns)));
+}
+
+}  // namespace
+}  // namespace rill

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/gymnasium/python_child.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/clock.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::gymnasium_internal {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A child that runs `code`, which sends bytes with send().
+absl::StatusOr<std::unique_ptr<PythonChild>> Start(absl::string_view code) {
+  const std::string script = absl::StrCat(
+      "import os, signal, socket, struct, sys, time\n"
+      "conn = socket.socket(fileno=3)\n"
+      "def send(data): conn.sendall(struct.pack('<I', len(data)) + data)\n",
+      code);
+  return PythonChild::Start("python3", script.c_str(), {"an argument"},
+                            {"RILL_PYTHON_CHILD_TEST=a value"});
+}
+
+absl::StatusOr<std::string> Answer(PythonChild& child, absl::Duration timeout) {
+  PythonChild* const children[] = {&child};
+  return PythonChild::Receive(children, Clock::Steady().Now() + timeout)[0];
+}
+
+constexpr absl::Duration kLong = absl::Minutes(1);
+
+TEST(PythonChildTest, AnswersACommand) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto child, Start("send(conn.recv(3) + sys.argv[1].encode() +"
+                        " os.environ['RILL_PYTHON_CHILD_TEST'].encode())\n"));
+  RILL_ASSERT_OK(child->Send("abc"));
+  EXPECT_THAT(Answer(*child, kLong), IsOkAndHolds("abcan argumenta value"));
+}
+
+TEST(PythonChildTest, AnswersMayBeLongAndComeInParts) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto child, Start("conn.sendall(struct.pack('<I', 1 << 20)[:2])\n"
+                        "conn.sendall(struct.pack('<I', 1 << 20)[2:])\n"
+                        "conn.sendall(b'x' * (1 << 20))\n"));
+  EXPECT_THAT(Answer(*child, kLong), IsOkAndHolds(std::string(1 << 20, 'x')));
+}
+
+// The child runs `code`; the error names `reason`.
+struct Fault {
+  std::string name;
+  std::string code;
+  absl::StatusCode status;
+  std::string reason;
+  absl::Duration timeout = kLong;
+};
+class PythonChildFaultTest : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(PythonChildFaultTest, IsAnErrorWithItsReason) {
+  const Fault& fault = GetParam();
+  RILL_ASSERT_OK_AND_ASSIGN(auto child, Start(fault.code));
+  EXPECT_THAT(Answer(*child, fault.timeout),
+              StatusIs(fault.status, HasSubstr(fault.reason)));
+  EXPECT_THAT(child->Send("S"), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, PythonChildFaultTest,
+    ::testing::Values(
+        Fault{"exit", "print('last words')\nos._exit(7)\n",
+              absl::StatusCode::kUnavailable,
+              "ended with exit status 7; its last output: last words"},
+        Fault{"signal", "os.kill(os.getpid(), signal.SIGSEGV)\n",
+              absl::StatusCode::kUnavailable, "ended by signal 11"},
+        Fault{"exception", "raise ValueError('no such thing')\n",
+              absl::StatusCode::kUnavailable, "ValueError: no such thing"},
+        Fault{"garbage", "conn.sendall(b'garbage ' * 10)\ntime.sleep(600)\n",
+              absl::StatusCode::kUnavailable,
+              "wrote to descriptor 3, which is not its own, and was killed"},
+        Fault{"closed", "conn.close()\nprint('no ears')\ntime.sleep(600)\n",
+              absl::StatusCode::kUnavailable, "was killed"},
+        Fault{"hang", "time.sleep(600)\n", absl::StatusCode::kDeadlineExceeded,
+              "gave no answer in time and was killed", absl::Milliseconds(50)},
+        Fault{"half", "conn.sendall(b'\\x08\\0\\0\\0half')\ntime.sleep(600)\n",
+              absl::StatusCode::kDeadlineExceeded,
+              "gave no answer in time and was killed", absl::Seconds(1)}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(PythonChildTest, OneThatHangsLeavesTheAnswersOfOthers) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto hangs, Start("time.sleep(600)\n"));
+  RILL_ASSERT_OK_AND_ASSIGN(auto answers,
+                            Start("send(b'here')\ntime.sleep(600)\n"));
+  PythonChild* const children[] = {hangs.get(), answers.get()};
+  const auto results =
+      PythonChild::Receive(children, Clock::Steady().Now() + absl::Seconds(5));
+  EXPECT_THAT(results[0], StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(results[1], IsOkAndHolds("here"));
+}
+
+// This test would not end.
+TEST(PythonChildTest, OneThatWritesWithoutEndIsEnded) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto child, Start("send(b'')\nwhile True: print('garbage ' * 100)\n"));
+  RILL_ASSERT_OK(Answer(*child, kLong));
+  child.reset();
+}
+
+}  // namespace
+}  // namespace rill::gymnasium_internal

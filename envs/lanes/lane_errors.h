@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_ENVS_LANES_LANE_ERRORS_H_
+#define RILL_ENVS_LANES_LANE_ERRORS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace rill::envs_internal {
+
+// The errors of all lanes in one call as one, "caller: lane 1: why; lane 4:
+// why", and each of `lanes` is OK again. The code is that of the first; it is
+// INTERNAL in place of codes that promise that nothing has happened
+// (INVALID_ARGUMENT, FAILED_PRECONDITION). OK where no lane has an error.
+absl::Status TakeLaneErrors(absl::string_view caller,
+                            absl::Span<absl::Status> lanes);
+
+}  // namespace rill::envs_internal
+
+#endif  // RILL_ENVS_LANES_LANE_ERRORS_H_

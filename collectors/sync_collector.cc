@@ -152,7 +152,7 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
   RILL_RETURN_IF_ERROR(loop.driver.Step());
   Lap(&loop.mark, &times_.env);
 
-  loop.recorder.Record(t);
+  RILL_RETURN_IF_ERROR(loop.recorder.Record(t));
   for (int64_t lane = 0; lane < loop.lanes; ++lane) {
     const int64_t row = lane * loop.time + t;
     loop.versions[row] = version;

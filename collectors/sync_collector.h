@@ -29,8 +29,9 @@ namespace rill {
 // (flow/trajectory_id.h). Lanes that are done are reset; `next` keeps the true
 // final observation. Episodes go on from batch to batch.
 //
-// Thread-safety: that of Source. Device/Stream: host only; touches no other
-//   device.
+// Thread-safety: that of Source.
+// Device/Stream: batches are in host memory. Leaves of an environment on a
+//   device are copied there on its default stream, with one wait a step.
 // Cost: one environment step, one policy call and one copy of the leaves a time
 //   step. Batches reuse one array a leaf. After the first batch only the
 //   dictionary that Next returns (not its bytes) allocates.

@@ -16,6 +16,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/sync_collector_loop.h"
+#include "rill/device/device.h"
 #include "rill/flow/trajectory_id.h"
 
 namespace rill {
@@ -72,6 +73,7 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
   RILL_RETURN_IF_ERROR(saved.status());
   TensorDict state = *std::move(saved);
   RILL_ASSIGN_OR_RETURN(TensorDict root, loop_->driver.root().Clone());
+  RILL_ASSIGN_OR_RETURN(root, root.To(Device::Cpu()));
   RILL_RETURN_IF_ERROR(state.Set("root", std::move(root)));
   RILL_ASSIGN_OR_RETURN(
       Tensor traj_ids,

@@ -44,6 +44,10 @@ struct ResetMask {
 // root and resets the lanes that are done (envs/steps/step_driver.h does both).
 //
 // Thread-safety: thread-compatible.
+// Device/Stream: Reset and EndStep return when the leaves on a device are
+//   complete. Callers work on these leaves on the device's default stream, or
+//   wait for what they enqueued elsewhere. Reset and BeginStep come behind the
+//   default stream.
 // Implementations pass envs/env_checker.h.
 class Env {
  public:

@@ -111,6 +111,7 @@ absl::Status EnvChecker::CheckWrongAction(int64_t t,
                           Tensor::From<double>({value}, Shape({})));
     RILL_ASSIGN_OR_RETURN(wrong, Cast(wrong, spec.dtype));
     RILL_ASSIGN_OR_RETURN(wrong, wrong.Expand(spec.shape));
+    RILL_ASSIGN_OR_RETURN(wrong, wrong.Contiguous());
     RILL_ASSIGN_OR_RETURN(Tensor row, action.Index(lane));
     RILL_RETURN_IF_ERROR(row.CopyFrom(wrong));
     if (spec.CheckValues(leaf.key, {}, row).ok()) continue;

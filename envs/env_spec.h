@@ -70,7 +70,9 @@ absl::StatusOr<TensorDictSpec> StepSpec(const EnvSpec& spec);
 absl::StatusOr<TensorDict> MakeStep(const EnvSpec& spec);
 
 // INVALID_ARGUMENT, starting with `caller`, names the first lane whose action
-// is outside the spec, and the value. Cost: one pass over host actions.
+// is outside the spec, and the value. Actions on a device are copied to the
+// host for that, behind the work on the default stream; those of an unbounded
+// spec are not. Cost: one pass over the actions, and the copy.
 absl::Status CheckActions(absl::string_view caller, const EnvSpec& spec,
                           const TensorDict& step);
 

@@ -158,10 +158,9 @@ absl::Status FakeBackend::CheckRanges(Operation operation, int index,
   return absl::OkStatus();
 }
 
-absl::Status FakeBackend::Enqueue(
-    Operation operation, int index, StreamHandle stream,
-    std::vector<Range> ranges,
-    std::function<void(absl::Span<std::byte* const>)> run) {
+absl::Status FakeBackend::Enqueue(Operation operation, int index,
+                                  StreamHandle stream,
+                                  std::vector<Range> ranges, Kernel run) {
   absl::MutexLock lock(&mutex_);
   ++tallies_[static_cast<size_t>(operation)].asked;
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
@@ -181,6 +180,12 @@ absl::Status FakeBackend::Enqueue(
   };
   queue->Push(std::move(ranges), std::move(body));
   return absl::OkStatus();
+}
+
+absl::Status FakeBackend::Launch(int index, StreamHandle stream,
+                                 std::vector<Range> ranges, Kernel kernel) {
+  return Enqueue(Operation::kLaunch, index, stream, std::move(ranges),
+                 std::move(kernel));
 }
 
 absl::Status FakeBackend::Copy(int index, void* to, const void* from,

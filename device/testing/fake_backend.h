@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,10 +31,10 @@ namespace rill {
 //   RunAll). A copy whose source is changed before it runs copies the changed
 //   bytes. Streams know no order between them but events, and the default
 //   stream is a stream like others.
-// Memory: see fake_memory.h. Copies take any host memory, Fill and row copies
-//   device and pinned memory only, as a kernel would. Ranges are checked when
-//   work is given (the call fails) and again when it runs (its stream fails,
-//   and Synchronize... says so once; work behind it in the stream is dropped).
+// Memory: see fake_memory.h. Copies take any host memory; Fill, row copies and
+//   kernels device and pinned memory only. Ranges are checked when work is given:
+//   the call fails. They are checked again when it runs: its stream fails,
+//   Synchronize... says so once, and work behind it in the stream is dropped.
 // Misuse that has no status to return (a wrong Free, freeing what queued work
 //   still uses, a handle that is destroyed twice) is kept for TakeMisuse.
 // Thread-safety: thread-safe; operations run one at a time.
@@ -66,6 +67,7 @@ class FakeBackend final : public Backend {
     kFill,
     kGatherRows,
     kScatterRows,
+    kLaunch,
     kNumOperations,
   };
 
@@ -75,6 +77,14 @@ class FakeBackend final : public Backend {
 
   explicit FakeBackend(const Options& options);
   ~FakeBackend() override;
+
+  // A kernel of the test's own, in the order of the stream. It gets the host
+  // addresses of `ranges`, device or pinned memory that it reads or writes, and
+  // calls no backend.
+  using Range = device_internal::FakeRange;
+  using Kernel = std::function<void(absl::Span<std::byte* const>)>;
+  absl::Status Launch(int index, StreamHandle stream, std::vector<Range> ranges,
+                      Kernel kernel);
 
   // The `nth` (1: the next) operation of this kind from now on, on any device,
   // fails with `status`.
@@ -131,7 +141,6 @@ class FakeBackend final : public Backend {
  private:
   using Queue = device_internal::FakeQueue;
   using Event = device_internal::FakeEvent;
-  using Range = device_internal::FakeRange;
   struct Fault {
     int64_t at;  // The count that fails.
     absl::Status status;
@@ -154,8 +163,7 @@ class FakeBackend final : public Backend {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts `run` into the stream; it gets the ranges' host addresses.
   absl::Status Enqueue(Operation operation, int index, StreamHandle stream,
-                       std::vector<Range> ranges,
-                       std::function<void(absl::Span<std::byte* const>)> run);
+                       std::vector<Range> ranges, Kernel run);
   absl::Status EnqueueRows(Operation operation, int index,
                            absl::Span<const RowColumn> columns,
                            absl::Span<const int64_t> rows, StreamHandle stream);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/device/buffer.h"
@@ -84,6 +85,26 @@ TEST_F(FakeBackendTest, StreamsAreNotOrderedWithoutAnEvent) {
   RILL_ASSERT_OK(consumer.Synchronize());
   EXPECT_EQ(back, FakeMemory::kNewByte);  // The bug that an event would cure.
   RILL_ASSERT_OK(producer.Synchronize());
+}
+
+TEST_F(FakeBackendTest, KernelsRunInTheOrderOfTheirStream) {
+  const auto device = New(2);
+  const Stream stream = *Stream::Create(Device::Fake());
+  RILL_ASSERT_OK(fake_->Fill(0, device->data(), 3, 2, stream.handle()));
+  RILL_ASSERT_OK(fake_->Launch(
+      0, stream.handle(), {{device->data(), 1}, {device->data() + 1, 1}},
+      [](absl::Span<std::byte* const> at) {
+        *at[1] = static_cast<std::byte>(2 * static_cast<int>(*at[0]));
+      }));
+  EXPECT_THAT(Peek(*device), Each(FakeMemory::kNewByte));
+  RILL_ASSERT_OK(stream.Synchronize());
+  EXPECT_THAT(Peek(*device), ElementsAre(3, 6));
+}
+
+TEST_F(FakeBackendTest, KernelsReachNoPageableMemory) {
+  uint8_t host = 0;
+  EXPECT_THAT(fake_->Launch(0, {}, {{&host, 1}}, [](auto) {}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 TEST_F(FakeBackendTest, DefaultStreamIsNotOrderedWithOthersEither) {

@@ -5,9 +5,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/envs/policies/random_actions.h"
 
 namespace rill::envs_internal {
+namespace {
+
+// A copy that many comparisons read without a device.
+absl::StatusOr<TensorDict> HostCopy(const TensorDict& step) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict copy, step.Clone());
+  return copy.To(Device::Cpu());
+}
+
+}  // namespace
 
 absl::Status EnvTracer::Choose(int64_t t) const {
   return WriteRandomActions(env_.spec().action, {.seed = seed_}, t,
@@ -28,7 +38,7 @@ absl::StatusOr<std::vector<TensorDict>> EnvTracer::Run(Hook hook) {
   for (int64_t t = 0; t < steps_; ++t) {
     RILL_RETURN_IF_ERROR(Choose(t));
     RILL_RETURN_IF_ERROR(driver.Step());
-    RILL_ASSIGN_OR_RETURN(TensorDict step, driver.step().Clone());
+    RILL_ASSIGN_OR_RETURN(TensorDict step, HostCopy(driver.step()));
     trace.push_back(std::move(step));
     RILL_RETURN_IF_ERROR(hook(t, driver));
     RILL_RETURN_IF_ERROR(Advance(t, driver));
@@ -43,7 +53,7 @@ absl::StatusOr<std::vector<TensorDict>> EnvTracer::RunAfter(
   for (int64_t t = begin + 1; t < steps_; ++t) {
     RILL_RETURN_IF_ERROR(Choose(t));
     RILL_RETURN_IF_ERROR(driver.Step());
-    RILL_ASSIGN_OR_RETURN(TensorDict step, driver.step().Clone());
+    RILL_ASSIGN_OR_RETURN(TensorDict step, HostCopy(driver.step()));
     trace.push_back(std::move(step));
     RILL_RETURN_IF_ERROR(Advance(t, driver));
   }

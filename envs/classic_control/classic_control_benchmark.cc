@@ -63,7 +63,7 @@ absl::Status Run(absl::StatusOr<std::unique_ptr<Env>> made, bool into_batch,
     std::copy_n(actions[t].raw_data(), action.size_bytes(), action.raw_data());
     RILL_RETURN_IF_ERROR(env->Step());
     if (into_batch) {
-      recorder.Record(t);
+      RILL_RETURN_IF_ERROR(recorder.Record(t));
       RILL_RETURN_IF_ERROR(carry.Run());
     }
     t = (t + 1) % kTime;

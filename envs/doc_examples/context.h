@@ -11,12 +11,15 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/classic_control/acrobot.h"
 #include "rill/envs/classic_control/mountain_car.h"
 #include "rill/envs/classic_control/mountain_car_continuous.h"
 #include "rill/envs/classic_control/pendulum.h"
 #include "rill/envs/conformance/env_conformance.h"
+#include "rill/envs/device/device_env.h"
+#include "rill/envs/device/device_simulator.h"
 #include "rill/envs/env.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/evaluator.h"
@@ -42,6 +45,9 @@ extern Policy& policy;
 // lane_env.h
 extern EnvSpec& spec;
 absl::StatusOr<std::unique_ptr<Lane>> MakeWalker(const TensorDict& row);
+
+// device/device_env.h
+extern std::unique_ptr<DeviceSimulator>& simulator;
 
 struct MineOptions {
   int64_t lanes = 1;

@@ -18,6 +18,7 @@
 #include "rill/base/rng.h"
 #include "rill/base/standard_normal.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/envs/policies/random_actions.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
@@ -57,6 +58,14 @@ absl::Status CheckNotNegative(absl::string_view caller,
                               absl::string_view option, double value) {
   if (std::isfinite(value) && value >= 0) return absl::OkStatus();
   return Refuse(caller, option, value, "a finite number >= 0");
+}
+
+absl::Status CheckHost(absl::string_view caller, absl::string_view key,
+                       const Tensor& action) {
+  if (action.is_host()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller, ": leaf \"", key, "\": got one on ", action.device().ToString(),
+      ", want host memory; explore in a policy that acts on the device"));
 }
 
 // From `init` at frame 0 to `end` at frame `frames`.
@@ -120,6 +129,7 @@ class EGreedy final : public Policy {
     const int64_t lanes = step->batch_shape().num_elements();
     for (const TensorDictSpec::Leaf& leaf : action_.leaves()) {
       RILL_ASSIGN_OR_RETURN(const Tensor action, step->Get(leaf.key));
+      RILL_RETURN_IF_ERROR(CheckHost("EGreedy", leaf.key, action));
       const Tensor& drawn = *drawn_.Find(leaf.key);
       if (action.dtype() != drawn.dtype() ||
           !(action.shape() == drawn.shape()) || !action.is_contiguous()) {
@@ -211,7 +221,9 @@ class NoisePolicy final : public Policy {
   absl::Status AddNoise(size_t i, const TensorDict& root,
                         const ActContext& context, TensorDict* step) const {
     const TensorDictSpec::Leaf& leaf = action_.leaves()[i];
-    RILL_ASSIGN_OR_RETURN(const auto action, step->Flat<T>(leaf.key));
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf_action, step->Get(leaf.key));
+    RILL_RETURN_IF_ERROR(CheckHost("NoisePolicy", leaf.key, leaf_action));
+    RILL_ASSIGN_OR_RETURN(const auto action, leaf_action.Flat<T>());
     absl::Span<const double> before;
     absl::Span<double> after;
     if (!recurrent_.empty()) {

@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -69,6 +70,30 @@ TEST(ExplorationTest, Example) {
       MakeEGreedy(&policy, Choices(), {.annealing_num_steps = 10'000}));
   TensorDict step = *Choices().Zero({kLanes});
   EXPECT_THAT(explorer->Act({}, {}, &step), IsOkAndHolds(9));
+}
+
+TEST(ExplorationTest, WrappersRefuseActionsOnADevice) {
+  FunctionPolicy policy = Zero();
+  RILL_ASSERT_OK_AND_ASSIGN(auto greedy, MakeEGreedy(&policy, Choices()));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict step,
+                            Choices().Zero({2})->To(Device::Fake()));
+  const auto refused =
+      StatusIs(kInvalid, HasSubstr("leaf \"action\": got one on fake:0, want "
+                                   "host memory"));
+  EXPECT_THAT(greedy->Act({}, {}, &step), refused);
+  RILL_ASSERT_OK_AND_ASSIGN(auto noise,
+                            MakeAdditiveGaussian(&policy, Forces(1)));
+  RILL_ASSERT_OK_AND_ASSIGN(step, Forces(1).Zero({2})->To(Device::Fake()));
+  EXPECT_THAT(noise->Act({}, {}, &step), refused);
+}
+
+TEST(RandomPolicyTest, IsTheSameOnADevice) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto policy, MakeRandomPolicy(Choices()));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict host, Choices().Zero({kLanes}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict device, host.To(Device::Fake()));
+  RILL_ASSERT_OK(policy->Act({}, {}, &host).status());
+  RILL_ASSERT_OK(policy->Act({}, {}, &device).status());
+  RILL_EXPECT_OK(device.CheckEqual(host));
 }
 
 TEST(RandomPolicyTest, IsUniformInEveryLeafAndDrawsAnewEachStep) {

@@ -28,6 +28,10 @@ struct ActContext {
 //
 // Thread-safety: thread-compatible. A caller may alternate between several
 // environments of one kind: what a lane remembers is in the leaves of its step.
+// Device/Stream: leaves lie on EnvSpec::device and are complete when Act
+// begins.
+//   Act enqueues its work on them on the device's default stream, or waits for
+//   it.
 class Policy {
  public:
   virtual ~Policy() = default;

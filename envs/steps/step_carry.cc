@@ -2,17 +2,24 @@
 #include "rill/envs/steps/step_carry.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/stream.h"
 
 namespace rill {
 namespace {
 
 bool IsPlain(const Tensor& tensor) {
   return tensor.is_host() && tensor.is_contiguous();
+}
+
+bool IsOneCopyOnDevice(const Tensor& from, const Tensor& to) {
+  return !to.is_host() && from.device() == to.device() &&
+         from.is_contiguous() && to.is_contiguous();
 }
 
 absl::Status NoNext() {
@@ -36,6 +43,7 @@ absl::Status StepCarry::Connect(const Tensor& from, Pair* pair) {
                      "\": got read-only memory, want writable; Clone it"));
   }
   pair->from = from;
+  pair->is_on_stream = IsOneCopyOnDevice(from, to);
   pair->plain_bytes = IsPlain(from) && IsPlain(to) ? to.size_bytes() : -1;
   return absl::OkStatus();
 }
@@ -58,14 +66,22 @@ absl::StatusOr<StepCarry> StepCarry::Bind(const TensorDict& step,
 }
 
 absl::Status StepCarry::Run() const {
+  std::optional<Stream> stream;
+  absl::Status status;
   for (const Pair& pair : pairs_) {
     if (pair.plain_bytes >= 0) {
       std::memmove(pair.to.raw_data(), pair.from.raw_data(), pair.plain_bytes);
+    } else if (pair.is_on_stream) {
+      if (!stream.has_value()) {
+        RILL_ASSIGN_OR_RETURN(stream, Stream::Default(pair.to.device()));
+      }
+      status.Update(pair.to.CopyFromAsync(pair.from, *stream));
     } else {
-      RILL_RETURN_IF_ERROR(pair.to.CopyFrom(pair.from));
+      status.Update(pair.to.CopyFrom(pair.from));
     }
   }
-  return absl::OkStatus();
+  if (stream.has_value()) status.Update(stream->Synchronize());
+  return status;
 }
 
 }  // namespace rill

@@ -19,6 +19,9 @@ namespace rill {
 //
 // Thread-safety: thread-compatible. Holds the leaves' bytes, not the
 // dictionaries.
+// Device/Stream: contiguous leaves on a device are copied on its default
+// stream,
+//   with one wait for all of them.
 // Cost: Run is one copy a leaf where both sides are contiguous.
 class StepCarry {
  public:
@@ -38,7 +41,8 @@ class StepCarry {
     std::string key;  // Without "next/".
     Tensor from;
     Tensor to;
-    int64_t plain_bytes = -1;  // Of one copy of bytes; -1: CopyFrom.
+    int64_t plain_bytes = -1;   // Of one copy of bytes; -1: CopyFrom.
+    bool is_on_stream = false;  // One copy of bytes on the device.
   };
   static absl::Status Connect(const Tensor& from, Pair* pair);
 

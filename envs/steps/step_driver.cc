@@ -2,7 +2,6 @@
 #include "rill/envs/steps/step_driver.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -10,7 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/device.h"
+#include "rill/device/backend.h"
+#include "rill/device/stream.h"
 #include "rill/envs/env_spec.h"
 
 namespace rill {
@@ -46,7 +46,7 @@ absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy) {
     RILL_RETURN_IF_ERROR(
         driver.AddHostLeaf(absl::StrCat(group, "/done"), &driver.ended_));
   }
-  RILL_ASSIGN_OR_RETURN(driver.done_, driver.host_[0].host.Flat<bool>());
+  RILL_ASSIGN_OR_RETURN(driver.done_, driver.host_.leaves[0].Flat<bool>());
   driver.in_place_ = InPlaceCheck(driver.step_);
   const auto lanes = static_cast<size_t>(env->lanes());
   driver.mask_.assign(lanes, 0);
@@ -55,13 +55,9 @@ absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy) {
 }
 
 absl::Status StepDriver::AddHostLeaf(absl::string_view key,
-                                     std::vector<HostLeaf>* leaves) const {
+                                     HostLeaves* to) const {
   RILL_ASSIGN_OR_RETURN(const Tensor leaf, step_.Get(key));
-  HostLeaf added = {.leaf = leaf, .host = leaf, .is_copy = !leaf.is_host()};
-  if (added.is_copy) {
-    RILL_ASSIGN_OR_RETURN(added.host, leaf.To(Device::Cpu()));
-  }
-  leaves->push_back(std::move(added));
+  RILL_ASSIGN_OR_RETURN(to->leaves.emplace_back(), to->mirror.Add(leaf));
   return absl::OkStatus();
 }
 
@@ -78,6 +74,7 @@ absl::Status StepDriver::AddOutputs() {
     }
     RILL_RETURN_IF_ERROR(spec_.Set(key, spec));
     RILL_ASSIGN_OR_RETURN(Tensor leaf, spec.Zero({env_->lanes()}));
+    RILL_ASSIGN_OR_RETURN(leaf, leaf.To(env_->spec().device));
     RILL_RETURN_IF_ERROR(step_.Set(key, leaf));
     return leaf;
   };
@@ -99,14 +96,19 @@ absl::Status StepDriver::ResetAll() {
 
 absl::Status StepDriver::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(env_->Reset(mask));
+  if (recurrent_.empty()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const Stream stream,
+                        Stream::Default(env_->spec().device));
   for (const Tensor& leaf : recurrent_) {
-    const auto width = static_cast<size_t>(leaf.size_bytes() / env_->lanes());
-    for (size_t lane = 0; lane < mask.lanes.size(); ++lane) {
+    const int64_t width = leaf.size_bytes() / env_->lanes();
+    for (size_t lane = 0; lane < mask.lanes.size() && width > 0; ++lane) {
       if (mask.lanes[lane] == 0) continue;
-      std::memset(leaf.raw_data() + lane * width, 0, width);
+      RILL_RETURN_IF_ERROR(stream.backend()->Fill(
+          stream.device().index, leaf.raw_data() + lane * width, 0, width,
+          stream.handle()));
     }
   }
-  return absl::OkStatus();
+  return stream.Synchronize();
 }
 
 absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
@@ -118,23 +120,15 @@ absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
   return version;
 }
 
-absl::Status StepDriver::CopyToHost(std::vector<HostLeaf>& leaves) {
-  for (HostLeaf& leaf : leaves) {
-    if (!leaf.is_copy) continue;
-    RILL_RETURN_IF_ERROR(leaf.host.CopyFrom(leaf.leaf));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status StepDriver::Step() {
   RILL_RETURN_IF_ERROR(env_->Step());
-  return CopyToHost(host_);
+  return host_.mirror.Update();
 }
 
 double StepDriver::reward(int64_t lane) const {
   double sum = 0;
-  for (size_t i = 1; i < host_.size(); ++i) {
-    const Tensor& rewards = host_[i].host;
+  for (size_t i = 1; i < host_.leaves.size(); ++i) {
+    const Tensor& rewards = host_.leaves[i];
     const int64_t width = rewards.num_elements() / env_->lanes();
     const float* const row = rewards.data<float>() + lane * width;
     for (int64_t k = 0; k < width; ++k) sum += row[k];
@@ -144,11 +138,11 @@ double StepDriver::reward(int64_t lane) const {
 
 // A group that begins with its lane does not begin on its own.
 absl::Status StepDriver::MaskEnded() {
-  RILL_RETURN_IF_ERROR(CopyToHost(ended_));
+  RILL_RETURN_IF_ERROR(ended_.mirror.Update());
   const size_t lanes = mask_.size();
-  std::copy_n(ended_[0].host.data<bool>(), lanes, mask_.begin());
+  std::copy_n(ended_.leaves[0].data<bool>(), lanes, mask_.begin());
   for (size_t g = 0; g * lanes < group_mask_.size(); ++g) {
-    const Tensor& flags = ended_[1 + g].host;
+    const Tensor& flags = ended_.leaves[1 + g];
     const size_t agents = static_cast<size_t>(flags.num_elements()) / lanes;
     for (size_t lane = 0; lane < lanes; ++lane) {
       const bool* const row = flags.data<bool>() + lane * agents;

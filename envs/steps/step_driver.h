@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
+#include "rill/envs/steps/host_mirror.h"
 #include "rill/envs/steps/in_place_check.h"
 #include "rill/envs/steps/step_carry.h"
 #include "rill/tensordict/spec.h"
@@ -21,10 +22,14 @@ namespace rill {
 
 // The loop that everything which steps an Env shares: act, step, carry over,
 // reset what is done. Its step is the environment's, with the leaves that the
-// policy writes.
+// policy writes, on the environment's device.
 //
 // Thread-safety: thread-compatible.
-// Cost: nothing is looked up or allocated after Create.
+// Device/Stream: leaves on a device are moved on its default stream, and each
+//   call waits for its own copies. done() and reward() are in host memory.
+// Cost: nothing is looked up or allocated after Create. On a device, a step
+//   waits three times: for flags and rewards, for the carry, for the root's
+//   flags.
 class StepDriver {
  public:
   // Both must outlive the driver. Without a policy the caller writes actions.
@@ -61,17 +66,14 @@ class StepDriver {
   absl::Span<const uint8_t> begun() const { return mask_; }
 
  private:
-  // A leaf that is read on the host: itself, or its copy.
-  struct HostLeaf {
-    Tensor leaf;
-    Tensor host;
-    bool is_copy = false;
+  // Leaves that are read on the host.
+  struct HostLeaves {
+    std::vector<Tensor> leaves;
+    HostMirror mirror;
   };
 
   absl::Status AddOutputs();
-  absl::Status AddHostLeaf(absl::string_view key,
-                           std::vector<HostLeaf>* leaves) const;
-  static absl::Status CopyToHost(std::vector<HostLeaf>& leaves);
+  absl::Status AddHostLeaf(absl::string_view key, HostLeaves* to) const;
   absl::Status MaskEnded();
 
   Env* env_ = nullptr;
@@ -84,8 +86,8 @@ class StepDriver {
   InPlaceCheck in_place_;
   bool checked_ = false;
 
-  std::vector<HostLeaf> host_;   // Below next: done, rewards.
-  std::vector<HostLeaf> ended_;  // At the root: done, done of groups.
+  HostLeaves host_;   // Below next: done, rewards.
+  HostLeaves ended_;  // At the root: done, done of groups.
   absl::Span<const bool> done_;
   std::vector<uint8_t> mask_;
   std::vector<uint8_t> group_mask_;  // [own_episodes, lanes].

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/shape.h"
 
@@ -48,6 +49,7 @@ absl::StatusOr<StepRecorder> StepRecorder::Create(const TensorDictSpec& spec,
                        "\": want contiguous writable host memory"));
     }
     recorder.to_.push_back(tensor.raw_data());
+    recorder.keys_.push_back(leaf.key);
     leaves.push_back(
         {.key = leaf.key, .dtype = leaf.spec.dtype, .shape = leaf.spec.shape});
   }
@@ -63,12 +65,32 @@ absl::Status StepRecorder::Bind(const TensorDict& step) {
         "StepRecorder::Bind: batch shape: got ", step.batch_shape().ToString(),
         ", want ", lanes.ToString()));
   }
-  RILL_RETURN_IF_ERROR(from_.Bind(step));
-  step_ = step;
-  return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(step_, Mirror(step));
+  return from_.Bind(step_);
 }
 
-void StepRecorder::Record(int64_t t) const {
+// The step itself where all of it is in host memory.
+absl::StatusOr<TensorDict> StepRecorder::Mirror(const TensorDict& step) {
+  mirror_ = HostMirror();
+  bool is_host = true;
+  step.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    is_host = is_host && leaf.is_host();
+  });
+  if (is_host) return step;
+  TensorDict host(step.batch_shape());
+  for (const std::string& key : keys_) {
+    const Tensor* const leaf = step.Find(key);
+    if (leaf == nullptr) continue;
+    absl::StatusOr<Tensor> mirrored = mirror_.Add(*leaf);
+    RILL_RETURN_IF_ERROR(mirrored.status())
+        << "in StepRecorder::Bind of \"" << key << "\"";
+    RILL_RETURN_IF_ERROR(host.Set(key, *std::move(mirrored)));
+  }
+  return host;
+}
+
+absl::Status StepRecorder::Record(int64_t t) const {
+  RILL_RETURN_IF_ERROR(mirror_.Update());
   const int64_t lanes = batch_.batch_shape()[0];
   const int64_t time = batch_.batch_shape()[1];
   for (size_t i = 0; i < to_.size(); ++i) {
@@ -97,6 +119,7 @@ void StepRecorder::Record(int64_t t) const {
         copy(std::integral_constant<int64_t, 0>());
     }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace rill

@@ -50,7 +50,7 @@ TEST_F(StepRecorderTest, LaysStepsSideBySide) {
     RILL_ASSERT_OK_AND_ASSIGN(TensorDict step,
                               spec_.Random({kLanes}, Rng(1), t));
     RILL_ASSERT_OK(recorder_.Bind(step));
-    recorder_.Record(t);
+    RILL_ASSERT_OK(recorder_.Record(t));
     steps.push_back(std::move(step));
   }
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, Stack(steps, /*dim=*/1));
@@ -63,7 +63,7 @@ TEST_F(StepRecorderTest, OneBindServesTheSameLeaves) {
   for (int64_t t = 0; t < kTime; ++t) {
     RILL_ASSERT_OK_AND_ASSIGN(auto x, step.Flat<float>("next/x"));
     std::iota(x.begin(), x.end(), static_cast<float>(100 * t));
-    recorder_.Record(t);
+    RILL_ASSERT_OK(recorder_.Record(t));
   }
   RILL_ASSERT_OK_AND_ASSIGN(Tensor row, batch_.Find("next/x")->Select(0, 2));
   RILL_ASSERT_OK_AND_ASSIGN(row, row.Index(4));

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/backend.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
 #include "rill/tensordict/dtype.h"
@@ -117,6 +118,7 @@ absl::StatusOr<DLDevice> ToDLDevice(absl::string_view caller,
     case Device::Type::kCuda:
       return DLDevice{kDLCUDA, device.index};
     case Device::Type::kFake:
+      if (GetBackend(device).ok()) return DLDevice{kDLExtDev, device.index};
       break;
   }
   return absl::InvalidArgumentError(
@@ -139,6 +141,11 @@ absl::StatusOr<Place> FromDLDevice(const DLDevice& device) {
     case kDLCUDA:
       if (device.device_id >= 0) {
         return Place{Device::Cuda(device.device_id), MemoryKind::kDevice};
+      }
+      break;
+    case kDLExtDev:
+      if (GetBackend(Device::Fake(device.device_id)).ok()) {
+        return Place{Device::Fake(device.device_id), MemoryKind::kDevice};
       }
       break;
     default:

@@ -10,7 +10,8 @@ namespace rill {
 
 // Tensors as DLPack sees them, and back: bytes shared with NumPy, torch, JAX or
 // CuPy in the same process, without a copy in either direction. All dtypes,
-// strides and ranks; the CPU, CUDA devices and pinned memory.
+// strides and ranks; the CPU, CUDA devices and pinned memory. The fake device
+// of tests is kDLExtDev, in programs that link it.
 //
 // Thread-safety: thread-safe. Deleters may be called, and imported tensors may
 //   go, in any thread; a producer that wants a lock for that (Python's) takes
@@ -30,11 +31,10 @@ namespace rill {
 // without elements) and byte_offset 0, as some consumers read no other; strides
 // are always there. Negative ones and those of 0 (Expand) are passed on: a
 // consumer that cannot have them says so. Mapped files are CPU memory.
-// Pinned memory is said to be CUDA's, of device 0, whoever pinned it.
-// INVALID_ARGUMENT: no tensor (is_valid() is false), memory of a fake device,
-//   byte strides that are no multiple of the element's size, and read-only
-//   tensors, as this form has no way to say so: use ToDLPackVersioned, or
-//   Clone.
+// Pinned memory is said to be CUDA's, of device 0, for any device.
+// INVALID_ARGUMENT: no tensor (is_valid() is false), and byte strides that are
+//   no multiple of the element's size. So are read-only tensors, as this form
+//   has no way to say so: use ToDLPackVersioned, or Clone.
 absl::StatusOr<DLManagedTensor*> ToDLPack(const Tensor& tensor);
 
 // The same, and a read-only tensor has kDLPackFlagReadOnly.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/device/testing/async_policy.h"
+
+#include <string>
+#include <utility>
+
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/device/stream.h"
+#include "rill/tensordict/dtype.h"
+
+namespace rill {
+
+AsyncPolicy::AsyncPolicy() {
+  outputs_.Set("log_prob", LeafSpec::Unbounded(DType::kFloat32, {1}))
+      .IgnoreError();
+  outputs_.Set("next/memory", LeafSpec::Unbounded(DType::kInt64, {1}))
+      .IgnoreError();
+}
+
+absl::StatusOr<int64_t> AsyncPolicy::Act(const TensorDict& root,
+                                         const ActContext& /*context*/,
+                                         TensorDict* step) {
+  RILL_ASSIGN_OR_RETURN(Tensor observation, root.Get("observation"));
+  const Device device = observation.device();
+  RILL_ASSIGN_OR_RETURN(observation, observation.To(Device::Cpu()));
+  RILL_ASSIGN_OR_RETURN(Tensor memory, root.Get("memory"));
+  RILL_ASSIGN_OR_RETURN(memory, memory.To(Device::Cpu()));
+  const int64_t lanes = step->batch_shape()[0];
+  const int64_t width = observation.num_elements() / lanes;
+
+  TensorDict written({lanes});
+  RILL_ASSIGN_OR_RETURN(const Tensor action,
+                        Tensor::Zeros(DType::kInt64, {lanes}));
+  RILL_ASSIGN_OR_RETURN(const Tensor log_prob,
+                        Tensor::Zeros(DType::kFloat32, {lanes, 1}));
+  RILL_ASSIGN_OR_RETURN(const Tensor next_memory,
+                        Tensor::Zeros(DType::kInt64, {lanes, 1}));
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    const float first = observation.data<float>()[lane * width];
+    const int64_t before = memory.data<int64_t>()[lane];
+    const int64_t chosen =
+        (static_cast<int64_t>(1000 * (first + 10)) + before) % 2;
+    action.data<int64_t>()[lane] = chosen;
+    log_prob.data<float>()[lane] = -first;
+    next_memory.data<int64_t>()[lane] = before + chosen;
+  }
+  RILL_RETURN_IF_ERROR(written.Set("action", action));
+  RILL_RETURN_IF_ERROR(written.Set("log_prob", log_prob));
+  RILL_RETURN_IF_ERROR(written.Set("next/memory", next_memory));
+  RILL_ASSIGN_OR_RETURN(const Stream stream, Stream::Default(device));
+  for (const std::string& key : written.LeafKeys()) {
+    RILL_ASSIGN_OR_RETURN(const Tensor to, step->Get(key));
+    RILL_RETURN_IF_ERROR(to.CopyFromAsync(*written.Find(key), stream));
+  }
+  written_ = std::move(written);
+  return 0;
+}
+
+}  // namespace rill

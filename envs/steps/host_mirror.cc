@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/steps/host_mirror.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/device/stream.h"
+#include "rill/tensordict/dtype.h"
+
+namespace rill {
+
+absl::StatusOr<Tensor> HostMirror::Add(const Tensor& leaf) {
+  if (leaf.is_host()) return leaf;
+  const Device device =
+      copies_.empty() ? leaf.device() : copies_.front().from.device();
+  if (leaf.device() != device || !leaf.is_contiguous()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "HostMirror::Add: leaf ", DTypeName(leaf.dtype()),
+        leaf.shape().ToString(), ": got one on ", leaf.device().ToString(),
+        leaf.is_contiguous() ? "" : ", not contiguous",
+        "; want a contiguous one on ", device.ToString()));
+  }
+  RILL_ASSIGN_OR_RETURN(
+      Tensor host,
+      Tensor::Empty(leaf.dtype(), leaf.shape(), {device, MemoryKind::kPinned}));
+  copies_.push_back({.from = leaf, .to = host});
+  return host;
+}
+
+absl::Status HostMirror::Update() const {
+  if (copies_.empty()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const Stream stream,
+                        Stream::Default(copies_.front().from.device()));
+  absl::Status status;
+  for (const Copy& copy : copies_) {
+    if (status.ok()) status = copy.to.CopyFromAsync(copy.from, stream);
+  }
+  const absl::Status done = stream.Synchronize();
+  return status.ok() ? done : status;
+}
+
+}  // namespace rill

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/envs/steps/step_carry.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/device/device.h"
+#include "rill/device/testing/fake_backend.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+// A reader on another stream than the default one needs no wait.
+TEST(StepCarryTest, LeavesOnADeviceAreCompleteWhenRunReturns) {
+  FakeBackend* const fake = FakeBackend::Install({});
+  TensorDict step({2});
+  RILL_ASSERT_OK(step.Set("x", *Tensor::From<float>({0, 0}, {2, 1})));
+  RILL_ASSERT_OK(step.Set("done", *Tensor::From<bool>({false, false}, {2})));
+  RILL_ASSERT_OK(step.Set("next/x", *Tensor::From<float>({1, 2}, {2, 1})));
+  RILL_ASSERT_OK(
+      step.Set("next/done", *Tensor::From<bool>({false, true}, {2})));
+  RILL_ASSERT_OK_AND_ASSIGN(step, step.To(Device::Fake()));
+  RILL_ASSERT_OK_AND_ASSIGN(const StepCarry carry, StepCarry::Bind(step, step));
+  RILL_ASSERT_OK(carry.Run());
+  EXPECT_EQ(fake->NumPending(0, {}), 0);
+  EXPECT_THAT(step.Find("x")->BitEquals(*step.Find("next/x")),
+              IsOkAndHolds(true));
+  EXPECT_THAT(step.Find("done")->BitEquals(*step.Find("next/done")),
+              IsOkAndHolds(true));
+}
+
+}  // namespace
+}  // namespace rill

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -12,6 +14,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
+#include "rill/tensordict/tensor.h"
 
 namespace rill {
 namespace {
@@ -26,6 +29,24 @@ void CopyLanes(absl::Span<const uint8_t> mask, int64_t width,
     const int64_t at = static_cast<int64_t>(lane) * width;
     std::memcpy(to + at, from + at, static_cast<size_t>(width));
   }
+}
+
+std::vector<std::string> KeysOf(const TensorDict& state) {
+  std::vector<std::string> keys;
+  state.ForEachLeaf([&keys](absl::string_view key, const Tensor&) {
+    keys.emplace_back(key);
+  });
+  return keys;
+}
+
+// Shares the tensors of `from` with `to` and keeps its dictionary, so that
+// nothing is allocated. False where `keys` are not those of both.
+bool ShareTensors(absl::Span<const std::string> keys, const TensorDict& from,
+                  TensorDict* to) {
+  return absl::c_all_of(keys, [&](const std::string& key) {
+    const Tensor* const tensor = from.Find(key);
+    return tensor != nullptr && to->Set(key, *tensor).ok();
+  });
 }
 
 // The environment has refused a step, and no lane has moved.
@@ -72,7 +93,9 @@ TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
       done_(static_cast<size_t>(env_->lanes()), 0),
       mask_(done_.size(), 0),
       states_(std::move(states)),
-      next_states_(states_) {}
+      next_states_(states_) {
+  for (const TensorDict& state : states_) state_keys_.push_back(KeysOf(state));
+}
 
 absl::Status TransformedEnv::Annotate(size_t i,
                                       const absl::Status& status) const {
@@ -87,7 +110,9 @@ void TransformedEnv::CopyRows(const Steps::Link& link) {
 
 void TransformedEnv::StartStates() {
   for (size_t i = 0; i < states_.size(); ++i) {
-    if (!states_[i].empty()) next_states_[i] = states_[i];
+    if (!ShareTensors(state_keys_[i], states_[i], &next_states_[i])) {
+      next_states_[i] = states_[i];
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,8 +29,7 @@ namespace rill {
 // Device/Stream: transforms need an environment in host memory.
 // Thread-safety: thread-compatible. After an error of a transform all lanes are
 //   to be reset.
-// Cost: that of environment and transforms. Allocates nothing while no state
-//   changes.
+// Cost: that of environment and transforms; allocates nothing by itself.
 //
 // Example (TransformedEnvTest.Example runs it):
 //   TransformedEnv::Transforms transforms;
@@ -94,6 +94,7 @@ class TransformedEnv final : public Env {
 
   std::vector<TensorDict> states_;
   std::vector<TensorDict> next_states_;
+  std::vector<std::vector<std::string>> state_keys_;
 };
 
 }  // namespace rill

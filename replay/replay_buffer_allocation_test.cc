@@ -1,98 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steady-state sampling allocates nothing: counted at operator new, and at the
 // place where tensors get their bytes.
-#include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/base/fault_point.h"
 #include "rill/replay/replay_buffer.h"
+#include "rill/replay/sample_units.h"
 #include "rill/replay/testing/numbered_steps.h"
+#include "rill/samplers/sample_unit.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/allocation_counter.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/batch_transform.h"
+#include "rill/transforms/function_transform.h"
 #include "rill/transforms/reward_scaling.h"
-
-namespace {
-
-std::atomic<int64_t> allocations = 0;
-
-void* Allocate(std::size_t bytes, std::size_t alignment) {
-  ++allocations;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* data = alignment <= alignof(std::max_align_t)
-                   ? std::malloc(bytes == 0 ? 1 : bytes)
-                   : std::aligned_alloc(alignment, rounded);
-  if (data == nullptr) std::abort();
-  return data;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  return Allocate(bytes, alignof(std::max_align_t));
-}
-void* operator new[](std::size_t bytes) {
-  return Allocate(bytes, alignof(std::max_align_t));
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return Allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-  return Allocate(bytes, static_cast<std::size_t>(alignment));
-}
-// All forms, so that nothing is made by one allocator and freed by the other.
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return Allocate(bytes, alignof(std::max_align_t));
-}
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
-  return Allocate(bytes, alignof(std::max_align_t));
-}
-void operator delete(void* data, const std::nothrow_t&) noexcept {
-  std::free(data);
-}
-void operator delete[](void* data, const std::nothrow_t&) noexcept {
-  std::free(data);
-}
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete[](void* data) noexcept { std::free(data); }
-void operator delete(void* data, std::size_t) noexcept { std::free(data); }
-void operator delete[](void* data, std::size_t) noexcept { std::free(data); }
-void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
-void operator delete[](void* data, std::align_val_t) noexcept {
-  std::free(data);
-}
-void operator delete(void* data, std::size_t, std::align_val_t) noexcept {
-  std::free(data);
-}
-void operator delete[](void* data, std::size_t, std::align_val_t) noexcept {
-  std::free(data);
-}
+#include "rill/transforms/structure/dtype_cast.h"
+#include "rill/transforms/values/value_clips.h"
 
 namespace rill {
 namespace {
 
-// Allocations of 50 more samples into a batch that has been through two.
-int64_t AllocationsOfSteadySampling(ReplayBuffer& buffer) {
-  TensorDict batch;
-  RILL_EXPECT_OK(buffer.SampleInto(&batch));
-  RILL_EXPECT_OK(buffer.SampleInto(&batch));
-  ScopedFaultHook count_buffers([](absl::string_view point, absl::string_view) {
-    if (point == "host.allocate") ++allocations;
-    return absl::OkStatus();
-  });
-  const int64_t before = allocations;
+// Allocations of 50 more samples into `batch`, which has been through two then.
+int64_t AllocationsOfSteadySampling(ReplayBuffer& buffer, TensorDict* batch) {
+  RILL_EXPECT_OK(buffer.SampleInto(batch));
+  RILL_EXPECT_OK(buffer.SampleInto(batch));
+  const AllocationCounter allocations;
   bool all_ok = true;
-  for (int i = 0; i < 50; ++i)
-    all_ok = buffer.SampleInto(&batch).ok() && all_ok;
-  const int64_t made = allocations - before;
+  for (int i = 0; i < 50; ++i) all_ok = buffer.SampleInto(batch).ok() && all_ok;
+  const int64_t made = allocations.count();
   EXPECT_TRUE(all_ok);
-  ExpectWholeSteps(batch, /*lane_capacity=*/100);
   return made;
 }
 
@@ -102,17 +45,12 @@ ReplayBuffer::Options OptionsOf() {
           .batch_size = 64};
 }
 
-TEST(ReplayBufferAllocationTest, CountsAllocations) {
-  const int64_t before = allocations;
-  delete new int64_t(7);
-  std::vector<int> made(10);
-  EXPECT_GE(allocations - before, 1);
-}
-
 TEST(ReplayBufferAllocationTest, SteadySamplingAllocatesNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer, ReplayBuffer::Create(OptionsOf()));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer), 0);
+  TensorDict batch;
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
+  ExpectWholeSteps(batch, /*lane_capacity=*/100);
 }
 
 TEST(ReplayBufferAllocationTest, SteadyPinnedSamplingAllocatesNothing) {
@@ -122,7 +60,9 @@ TEST(ReplayBufferAllocationTest, SteadyPinnedSamplingAllocatesNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
                             ReplayBuffer::Create(std::move(options)));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer), 0);
+  TensorDict batch;
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
+  ExpectWholeSteps(batch, /*lane_capacity=*/100);
 }
 
 TEST(ReplayBufferAllocationTest, TransformThatWorksInPlaceAllocatesNothing) {
@@ -131,7 +71,62 @@ TEST(ReplayBufferAllocationTest, TransformThatWorksInPlaceAllocatesNothing) {
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
                             ReplayBuffer::Create(std::move(options)));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
-  EXPECT_EQ(AllocationsOfSteadySampling(*buffer), 0);
+  TensorDict batch;
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
+  ExpectWholeSteps(batch, /*lane_capacity=*/100);
+}
+
+// Keeps its chain out of the gather.
+std::unique_ptr<BatchTransform> Nothing() {
+  return *FunctionTransform::Create(
+      {.forward = [](TensorDict*) { return absl::OkStatus(); }});
+}
+
+TEST(ReplayBufferAllocationTest, TransformsOverTheBatchAllocateNothingInPlace) {
+  ReplayBuffer::Options options = OptionsOf();
+  options.transforms.push_back(*RewardScaling::Create({.scale = 2}));
+  options.transforms.push_back(
+      *Clip::Create({.in_keys = {"observation"}, .low = 0, .high = 1}));
+  options.transforms.push_back(Nothing());
+  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                            ReplayBuffer::Create(std::move(options)));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
+  TensorDict batch;
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
+  EXPECT_FALSE(buffer->GetStats().is_fused);
+}
+
+TEST(ReplayBufferAllocationTest, TransformsInTheGatherAllocateNothing) {
+  ReplayBuffer::Options options = OptionsOf();
+  options.transforms.push_back(*DTypeCast::Create({.dtype_in = DType::kInt64,
+                                                   .dtype_out = DType::kFloat32,
+                                                   .in_keys = {"action"}}));
+  options.transforms.push_back(
+      *Clip::Create({.in_keys = {"observation"}, .low = 0, .high = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                            ReplayBuffer::Create(std::move(options)));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
+  TensorDict batch;
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
+  EXPECT_TRUE(buffer->GetStats().is_fused);
+}
+
+TEST(ReplayBufferAllocationTest, StacksInTheGatherAllocateNothing) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      SampleUnit unit,
+      MakeTransitions({.frames = StackFrames::Options{
+                           .num_frames = 4, .keys = {"observation"}}}));
+  ReplayBuffer::Options options = OptionsOf();
+  RILL_ASSERT_OK_AND_ASSIGN(options.sampler,
+                            MakeUniformSamplerOver(std::move(unit)));
+  options.transforms.push_back(
+      *Clip::Create({.in_keys = {"observation"}, .low = 0, .high = 1}));
+  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                            ReplayBuffer::Create(std::move(options)));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
+  TensorDict batch;
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
+  EXPECT_TRUE(buffer->GetStats().is_fused);
 }
 
 TEST(ReplayBufferAllocationTest, SamplingBetweenWritesAllocatesNothing) {
@@ -142,9 +137,9 @@ TEST(ReplayBufferAllocationTest, SamplingBetweenWritesAllocatesNothing) {
   RILL_ASSERT_OK(buffer->SampleInto(&batch));
   RILL_ASSERT_OK(buffer->SampleInto(&batch));
   RILL_ASSERT_OK(buffer->Extend(more));
-  const int64_t before = allocations;
+  const AllocationCounter allocations;
   RILL_EXPECT_OK(buffer->SampleInto(&batch));
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(allocations.count(), 0);
 }
 
 }  // namespace

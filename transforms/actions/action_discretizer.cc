@@ -13,6 +13,7 @@
 #include "rill/tensordict/shape.h"
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/plumbing/lane_draws.h"
+#include "rill/transforms/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -76,7 +77,7 @@ class ActionDiscretizerTransform final : public StepTransform {
     if (is_random()) {
       RILL_ASSIGN_OR_RETURN(
           draws, LaneDraws::Create(kOnAction, DrawStream::kActionDiscretizer,
-                                   options_.seed, from.rows, state));
+                                   options_.seed, from.rows, &spare_, state));
     }
     for (int64_t lane = 0; lane < from.rows; ++lane) {
       RILL_RETURN_IF_ERROR(MapLane(lane, from.data + lane * from.width, to,
@@ -137,6 +138,7 @@ class ActionDiscretizerTransform final : public StepTransform {
   }
 
   const ActionDiscretizer::Options options_;
+  mutable transforms_internal::SpareTensors spare_{4};
   const ElementBounds bounds_;
   const std::vector<int64_t> nvec_;
   const LeafSpec outer_;

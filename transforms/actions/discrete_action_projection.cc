@@ -12,6 +12,7 @@
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/plumbing/lane_draws.h"
+#include "rill/transforms/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -99,9 +100,9 @@ class DiscreteActionProjectionTransform final : public StepTransform {
         if (option >= options_.num_actions_effective) {
           if (!draws.has_value()) {
             RILL_ASSIGN_OR_RETURN(
-                draws, LaneDraws::Create(kOnAction,
-                                         DrawStream::kDiscreteActionProjection,
-                                         options_.seed, from.rows, state));
+                draws, LaneDraws::Create(
+                           kOnAction, DrawStream::kDiscreteActionProjection,
+                           options_.seed, from.rows, &spare_, state));
           }
           option =
               draws->rng().UniformInt(draws->Next(static_cast<size_t>(lane)), 0,
@@ -115,6 +116,7 @@ class DiscreteActionProjectionTransform final : public StepTransform {
 
  private:
   const DiscreteActionProjection::Options options_;
+  mutable transforms_internal::SpareTensors spare_{4};
 };
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -108,8 +109,9 @@ class TrajCounterTransform final : public StepTransform {
       if (mask[lane] != 0) numbers[lane] = count++;
     }
     if (count == first) return absl::OkStatus();
-    RILL_ASSIGN_OR_RETURN(*state, CountState(count));
-    return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(Tensor after, spare_.Take(DType::kInt64, Shape()));
+    *after.data<int64_t>() = count;
+    return state->Set(kCount, std::move(after));
   }
 
   absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
@@ -121,6 +123,7 @@ class TrajCounterTransform final : public StepTransform {
 
  private:
   const std::string key_;
+  mutable transforms_internal::SpareTensors spare_{4};
 };
 
 }  // namespace

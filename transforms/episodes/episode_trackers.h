@@ -36,7 +36,7 @@ struct InitTracker {
 // State: "traj_count" int64 [], the number of trajectories so far. A load goes
 //   on with it.
 // Thread-safety: immutable.
-// Cost: a reset of some lane makes a tensor; a step copies the numbers.
+// Cost: a step copies the numbers; no allocation once states come and go.
 //
 // Example (EpisodeTrackersTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto counter, TrajCounter::Create({}));

@@ -9,11 +9,9 @@
 #include <set>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/bound_rows.h"
@@ -24,6 +22,7 @@
 #include "rill/transforms/episodes/vec_norm_kernels.h"
 #include "rill/transforms/episodes/vec_norm_statistics.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -37,30 +36,6 @@ constexpr int64_t kNarrow = 64;
 constexpr int64_t kGroup = 8;
 
 constexpr int64_t kMaxElements = int64_t{1} << 40;  // Of a row.
-
-// Tensors of states that came and went, to be used again.
-class SpareTensors {
- public:
-  explicit SpareTensors(size_t most) : most_(most) {}
-
-  absl::StatusOr<Tensor> Take(const Shape& shape) {
-    {
-      absl::MutexLock lock(&mutex_);
-      for (const Tensor& tensor : made_) {
-        if (MayReuse(tensor, DType::kFloat64, shape, {}, {})) return tensor;
-      }
-    }
-    RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(DType::kFloat64, shape));
-    absl::MutexLock lock(&mutex_);
-    if (made_.size() < most_) made_.push_back(tensor);
-    return tensor;
-  }
-
- private:
-  const size_t most_;
-  absl::Mutex mutex_;
-  std::vector<Tensor> made_ ABSL_GUARDED_BY(mutex_);
-};
 
 // Calls `fn` with begin and size of each run of lanes that are masked.
 template <typename Fn>
@@ -124,9 +99,7 @@ struct Columns {
 class VecNormTransform final : public StepTransform {
  public:
   explicit VecNormTransform(const VecNorm::Options& options)
-      : options_(options),
-        // A state, the one that it becomes, and some that others hold.
-        spare_(2 * options.in_keys.size() + 8) {
+      : options_(options), spare_(2 * options.in_keys.size() + 8) {
     for (size_t i = 0; i < options.in_keys.size(); ++i) {
       state_shapes_.push_back({1 + 2 * options.shapes[i].num_elements()});
       AddStepLeaf(i, "");
@@ -254,7 +227,8 @@ class VecNormTransform final : public StepTransform {
       }
       Tensor after = *before;
       if (!options_.frozen) {
-        RILL_ASSIGN_OR_RETURN(after, spare_.Take(before->shape()));
+        RILL_ASSIGN_OR_RETURN(after,
+                              spare_.Take(DType::kFloat64, before->shape()));
       }
       const bool is_finite =
           from.dtype == DType::kFloat32
@@ -371,7 +345,7 @@ class VecNormTransform final : public StepTransform {
   const VecNorm::Options options_;
   std::vector<StepLeaf> step_leaves_;
   std::vector<Shape> state_shapes_;  // Of each of in_keys.
-  mutable SpareTensors spare_;
+  mutable transforms_internal::SpareTensors spare_;
 };
 
 }  // namespace

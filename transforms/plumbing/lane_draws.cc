@@ -41,7 +41,8 @@ absl::Status LaneDraws::Restart(uint64_t seed, TensorDict* state) {
 
 absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
                                             DrawStream stream, uint64_t seed,
-                                            int64_t lanes, TensorDict* state) {
+                                            int64_t lanes, SpareTensors* spare,
+                                            TensorDict* state) {
   const Tensor* const env_seed = state->Find(kSeed);
   const Tensor* const found = state->Find(kDraws);
   if (env_seed == nullptr || found == nullptr ||
@@ -53,7 +54,7 @@ absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
         ", want that of InitialState for ", lanes, " lanes"));
   }
   RILL_ASSIGN_OR_RETURN(const int64_t of_env, env_seed->Item<int64_t>());
-  RILL_ASSIGN_OR_RETURN(const Tensor draws, found->Clone());
+  RILL_ASSIGN_OR_RETURN(const Tensor draws, spare->Copy(*found));
   RILL_ASSIGN_OR_RETURN(const absl::Span<int64_t> counts,
                         draws.Flat<int64_t>());
   RILL_RETURN_IF_ERROR(state->Set(kDraws, draws));

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/spare_tensors.h"
 
 namespace rill::transforms_internal {
 
@@ -36,11 +37,13 @@ class LaneDraws {
   // The environment has this seed, and no lane has drawn.
   static absl::Status Restart(uint64_t seed, TensorDict* state);
 
-  // Sets a new "draws" in the state, which Next counts in. FAILED_PRECONDITION,
-  // starting with `caller`, where the state is not one of so many lanes.
+  // Sets another "draws" in the state, one of `spare`, which Next counts in.
+  // FAILED_PRECONDITION, starting with `caller`, where the state is not one of
+  // so many lanes.
   static absl::StatusOr<LaneDraws> Create(absl::string_view caller,
                                           DrawStream stream, uint64_t seed,
-                                          int64_t lanes, TensorDict* state);
+                                          int64_t lanes, SpareTensors* spare,
+                                          TensorDict* state);
 
   const Rng& rng() const { return rng_; }
   int64_t count(size_t lane) const { return counts_[lane]; }

@@ -10,6 +10,7 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/plumbing/lane_draws.h"
+#include "rill/transforms/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -93,9 +94,9 @@ class RandomTruncationTransform final : public StepTransform {
         LaneDraws draws,
         LaneDraws::Create("RandomTruncation::OnReset",
                           DrawStream::kRandomTruncation, options_.seed,
-                          static_cast<int64_t>(mask.size()), state));
-    RILL_ASSIGN_OR_RETURN(Tensor changed, state->Get(kHorizons));
-    RILL_ASSIGN_OR_RETURN(changed, changed.Clone());
+                          static_cast<int64_t>(mask.size()), &spare_, state));
+    RILL_ASSIGN_OR_RETURN(const Tensor before, state->Get(kHorizons));
+    RILL_ASSIGN_OR_RETURN(const Tensor changed, spare_.Copy(before));
     RILL_ASSIGN_OR_RETURN(const absl::Span<int64_t> horizons,
                           changed.Flat<int64_t>());
     RILL_RETURN_IF_ERROR(CheckLanes(horizons.size(), mask.size()));
@@ -135,6 +136,7 @@ class RandomTruncationTransform final : public StepTransform {
   }
 
   const RandomTruncation::Options options_;
+  mutable transforms_internal::SpareTensors spare_{4};
 };
 
 absl::Status CheckProb(absl::string_view option, double prob) {

@@ -10,6 +10,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/transforms/plumbing/lane_draws.h"
+#include "rill/transforms/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -101,7 +102,7 @@ class TensorDictPrimerTransform final : public StepTransform {
         LaneDraws draws,
         LaneDraws::Create(kOnReset, DrawStream::kTensorDictPrimer,
                           options_.seed, static_cast<int64_t>(mask.size()),
-                          state));
+                          &spare_, state));
     TensorDict values({1});
     for (size_t lane = 0; lane < mask.size(); ++lane) {
       if (mask[lane] == 0) continue;
@@ -147,6 +148,7 @@ class TensorDictPrimerTransform final : public StepTransform {
   }
 
   const TensorDictPrimer::Options options_;
+  mutable transforms_internal::SpareTensors spare_{4};
   const TensorDict row_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -10,6 +11,7 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/tensor.h"
+#include "rill/transforms/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -28,12 +30,6 @@ absl::StatusOr<Times> ReadTimes(const TensorDict& state) {
   if (times.size() == 2) return Times{.end = times[0], .choice = times[1]};
   return absl::FailedPreconditionError(
       absl::StrCat("Timer: state: got ", times.size(), " times, want 2"));
-}
-
-absl::Status WriteTimes(const Times& times, TensorDict* state) {
-  RILL_ASSIGN_OR_RETURN(const Tensor tensor,
-                        Tensor::From<int64_t>({times.end, times.choice}, {2}));
-  return state->Set(kTimes, tensor);
 }
 
 float Seconds(int64_t from, int64_t to) {
@@ -122,9 +118,17 @@ class TimerTransform final : public StepTransform {
   static constexpr size_t kReset = 2;
   static constexpr size_t kNext = 3;
 
+  absl::Status WriteTimes(const Times& times, TensorDict* state) const {
+    RILL_ASSIGN_OR_RETURN(Tensor tensor, spare_.Take(DType::kInt64, {2}));
+    tensor.data<int64_t>()[0] = times.end;
+    tensor.data<int64_t>()[1] = times.choice;
+    return state->Set(kTimes, std::move(tensor));
+  }
+
   int64_t Now() const { return absl::ToUnixNanos(options_.clock->Now()); }
 
   const Timer::Options options_;
+  mutable transforms_internal::SpareTensors spare_{4};
 };
 
 }  // namespace

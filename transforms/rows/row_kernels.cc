@@ -100,31 +100,62 @@ void ShiftThenDivideAll(const float* in, const RowNumbers& numbers,
 constexpr float kHigh = 0x1.01p-8f;
 constexpr float kLow = static_cast<float>(1.0 / 255 - 0x1.01p-8);
 
-void UnitIntervalAll(const uint8_t* in, int64_t count, float* out) {
-  using F32 = hn::ScalableTag<float>;
-  const hn::Rebind<int32_t, F32> ints;
-  const hn::Rebind<uint8_t, F32> bytes;
-  const auto high = hn::Set(F32(), kHigh);
-  const auto low = hn::Set(F32(), kLow);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(F32()));
+// How many of `count` elements of `T` come before the first vector at `to` that
+// is aligned, as stores past the caches want it.
+template <class D, typename T = hn::TFromD<D>>
+int64_t HeadOf(D d, const T* to, int64_t count) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto at =
+      static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(T));
+  return std::min(count, (lanes - at % lanes) % lanes);
+}
+
+template <bool kPastCaches>
+void UnitIntervals(const uint8_t* in, int64_t count, float* out) {
+  const hn::ScalableTag<float> floats;
+  const hn::Rebind<int32_t, decltype(floats)> ints;
+  const hn::Rebind<uint8_t, decltype(floats)> bytes;
+  const auto high = hn::Set(floats, kHigh);
+  const auto low = hn::Set(floats, kLow);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(floats));
   const auto map = [&](auto value) HWY_ATTR {
-    const auto x = hn::ConvertTo(F32(), hn::PromoteTo(ints, value));
+    const auto x = hn::ConvertTo(floats, hn::PromoteTo(ints, value));
     return hn::Add(hn::Mul(x, high), hn::Mul(x, low));
   };
+  const auto map_part = [&](int64_t from, int64_t n) HWY_ATTR {
+    if (n == 0) return;
+    const auto part = static_cast<size_t>(n);
+    hn::StoreN(map(hn::LoadN(bytes, in + from, part)), floats, out + from,
+               part);
+  };
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(map(hn::LoadU(bytes, in + i)), F32(), out + i);
+  if constexpr (kPastCaches) {
+    i = HeadOf(floats, out, count);
+    map_part(0, i);
   }
-  if (i == count) return;
-  const auto rest = static_cast<size_t>(count - i);
-  hn::StoreN(map(hn::LoadN(bytes, in + i, rest)), F32(), out + i, rest);
+  for (; i + lanes <= count; i += lanes) {
+    const auto values = map(hn::LoadU(bytes, in + i));
+    if constexpr (kPastCaches) {
+      hn::Stream(values, floats, out + i);
+    } else {
+      hn::StoreU(values, floats, out + i);
+    }
+  }
+  map_part(i, count - i);
+}
+
+void UnitIntervalAll(const uint8_t* in, int64_t count, float* out) {
+  UnitIntervals<false>(in, count, out);
+}
+
+void StreamUnitIntervalAll(const uint8_t* in, int64_t count, float* out) {
+  UnitIntervals<true>(in, count, out);
 }
 
 void StreamCopyAll(const std::byte* from, int64_t bytes, std::byte* to) {
   const hn::ScalableTag<uint8_t> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to));
-  const int64_t head = std::min(bytes, (lanes - address % lanes) % lanes);
+  const int64_t head = HeadOf(d, reinterpret_cast<const uint8_t*>(to), bytes);
   std::memcpy(to, from, static_cast<size_t>(head));
   int64_t i = head;
   for (; i + lanes <= bytes; i += lanes) {
@@ -144,6 +175,7 @@ namespace rill::transforms_internal {
 HWY_EXPORT(ScaleThenShiftAll);
 HWY_EXPORT(ShiftThenDivideAll);
 HWY_EXPORT(UnitIntervalAll);
+HWY_EXPORT(StreamUnitIntervalAll);
 HWY_EXPORT(StreamCopyAll);
 
 void ScaleThenShift(const float* in, const RowNumbers& numbers, int64_t count,
@@ -158,6 +190,10 @@ void ShiftThenDivide(const float* in, const RowNumbers& numbers, int64_t count,
 
 void UnitInterval(const uint8_t* in, int64_t count, float* out) {
   HWY_DYNAMIC_DISPATCH(UnitIntervalAll)(in, count, out);
+}
+
+void StreamUnitInterval(const uint8_t* in, int64_t count, float* out) {
+  HWY_DYNAMIC_DISPATCH(StreamUnitIntervalAll)(in, count, out);
 }
 
 void EndStreams() { hwy::FlushStream(); }

@@ -28,10 +28,12 @@ void ShiftThenDivide(const float* in, const RowNumbers& numbers, int64_t count,
 // out = in / 255, rounded once.
 void UnitInterval(const uint8_t* in, int64_t count, float* out);
 
-// Copies past the caches, for what is not read again soon. No overlap. Another
-// thread may read the copy once this one has called EndStreams.
-void EndStreams();
+// Stores past the caches, for what is not read again soon: a copy, and
+// UnitInterval. No overlap. Another thread may read the result once this one
+// has called EndStreams.
 void StreamCopy(const std::byte* from, int64_t bytes, std::byte* to);
+void StreamUnitInterval(const uint8_t* in, int64_t count, float* out);
+void EndStreams();
 
 }  // namespace rill::transforms_internal
 

@@ -67,6 +67,14 @@ class RowMap {
   virtual absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
                                const std::byte* from, std::byte* to) const = 0;
 
+  // The same with stores past the caches (row_kernels.h). False where the map
+  // has no kernel for that; it has written nothing then.
+  virtual bool StreamRows(DType /*dtype*/, const Shape& /*shape*/,
+                          int64_t /*count*/, const std::byte* /*from*/,
+                          std::byte* /*to*/) const {
+    return false;
+  }
+
   // Dtype and shape stay, and an element depends on the one at its place
   // alone: `to` may be `from`.
   virtual bool is_in_place() const { return false; }

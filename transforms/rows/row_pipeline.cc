@@ -79,7 +79,14 @@ absl::Status RowPipeline::RunPiece(int64_t count, const std::byte* from,
     const Stage& stage = stages_[i];
     std::byte* result = from == first ? second : first;
     if (from == first && stage.map->is_in_place()) result = first;
-    if (i + 1 == stages_.size() && !is_streamed) result = to;
+    if (i + 1 == stages_.size()) {
+      if (!is_streamed) {
+        result = to;
+      } else if (stage.map->StreamRows(stage.dtype, stage.shape, count, from,
+                                       to)) {
+        return absl::OkStatus();
+      }
+    }
     RILL_RETURN_IF_ERROR(
         stage.map->MapRows(stage.dtype, stage.shape, count, from, result));
     from = result;

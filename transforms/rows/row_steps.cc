@@ -350,6 +350,14 @@ class UnitIntervalMap final : public StepMap {
                                       reinterpret_cast<float*>(to));
     return absl::OkStatus();
   }
+
+  bool StreamRows(DType /*dtype*/, const Shape& shape, int64_t count,
+                  const std::byte* from, std::byte* to) const override {
+    transforms_internal::StreamUnitInterval(
+        reinterpret_cast<const uint8_t*>(from), count * shape.num_elements(),
+        reinterpret_cast<float*>(to));
+    return true;
+  }
 };
 
 // Elements of these sizes are copied by plain loads.

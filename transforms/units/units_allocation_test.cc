@@ -1,39 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Into a batch that it has made, Apply allocates nothing. Replaces the
-// program's global operator new, so it is a test of its own.
-#include <atomic>
-#include <cstddef>
+// Into a batch that it has made, Apply allocates nothing.
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "rill/base/fault_point.h"
 #include "rill/base/rng.h"
+#include "rill/testing/allocation_counter.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/fake_sample_reader.h"
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/testing/fake_units.h"
 #include "rill/transforms/units/row_arithmetic.h"
-
-namespace {
-
-std::atomic<int64_t> num_allocations{0};
-
-}  // namespace
-
-void* operator new(size_t bytes) {
-  num_allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* data = std::malloc(bytes)) return data;
-  throw std::bad_alloc();
-}
-void* operator new(size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
-  num_allocations.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(bytes);
-}
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete(void* data, size_t /*bytes*/) noexcept { std::free(data); }
 
 namespace rill {
 namespace {
@@ -49,16 +26,12 @@ int64_t AllocationsOf(const UnitTransform& unit, const SamplePlan& plan) {
   RILL_EXPECT_OK(reader.ReadInto(unit, plan, &batch));
   auto gathered = reader.Gather(unit, plan, &batch);
   RILL_EXPECT_OK(gathered);
-  ScopedFaultHook count_buffers([](absl::string_view point, absl::string_view) {
-    if (point == "host.allocate") ++num_allocations;
-    return absl::OkStatus();
-  });
-  const int64_t before = num_allocations;
+  const AllocationCounter allocations;
   const absl::Status status =
       unit.Apply(plan, gathered->rows, gathered->context, &batch);
-  const int64_t after = num_allocations;
+  const int64_t made = allocations.count();
   RILL_EXPECT_OK(status);
-  return after - before;
+  return made;
 }
 
 FakeUnits Units() {

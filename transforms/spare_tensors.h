@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TRANSFORMS_SPARE_TENSORS_H_
+#define RILL_TRANSFORMS_SPARE_TENSORS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::transforms_internal {
+
+// Tensors of states that came and went, to be used again: a call sets new
+// tensors for what it changes in a state, and allocates none of them once
+// states come and go.
+// Thread-safety: thread-safe.
+class SpareTensors {
+ public:
+  // Keeps so many at most: those of a state, of the one that it becomes, and
+  // some that others hold.
+  explicit SpareTensors(size_t most) : most_(most) {}
+
+  // A tensor in host memory that nobody else holds, with any values.
+  absl::StatusOr<Tensor> Take(DType dtype, const Shape& shape);
+  // The same with the values of `tensor`, which lies in host memory.
+  absl::StatusOr<Tensor> Copy(const Tensor& tensor);
+
+ private:
+  const size_t most_;
+  absl::Mutex mutex_;
+  std::vector<Tensor> made_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace rill::transforms_internal
+
+#endif  // RILL_TRANSFORMS_SPARE_TENSORS_H_

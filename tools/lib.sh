@@ -117,9 +117,9 @@ show_progress() {
   return "$status"
 }
 
-# build_programs TARGET...: builds them optimised and sets `programs` to their
-# paths. All words go to standard error; where nothing is to be built and on no
-# terminal there are none.
+# build_programs [--FLAG...] TARGET...: builds them optimised and sets `programs`
+# to their paths. All words go to standard error; where nothing is to be built
+# and on no terminal there are none.
 build_programs() {
   local target folder log is_first=
   "$rill_root/tools/setup" >&2
@@ -129,6 +129,7 @@ build_programs() {
     { tail -n 5 "$log" >&2; fail "Bazel does not start, as shown"; }
   programs=()
   for target in "$@"; do
+    [ "${target#--}" = "$target" ] || continue
     programs+=("$folder/$(echo "${target#//}" | tr : /)")
     [ -x "${programs[-1]}" ] || is_first=1
   done

@@ -21,13 +21,24 @@ namespace {
 
 constexpr absl::string_view kCreate = "TransformedEnv::Create";
 
-// Rows of `width` bytes of the lanes with mask[lane] != 0.
-void CopyLanes(absl::Span<const uint8_t> mask, int64_t width,
-               const std::byte* from, std::byte* to) {
+// The lanes with mask[lane] != 0. Few are, and which is not to be predicted: no
+// branch. `room` has an entry a lane.
+absl::Span<const int64_t> FindLanes(absl::Span<const uint8_t> mask,
+                                    std::vector<int64_t>& room) {
+  size_t count = 0;
   for (size_t lane = 0; lane < mask.size(); ++lane) {
-    if (mask[lane] == 0) continue;
-    const int64_t at = static_cast<int64_t>(lane) * width;
-    std::memcpy(to + at, from + at, static_cast<size_t>(width));
+    room[count] = static_cast<int64_t>(lane);
+    count += mask[lane] != 0 ? 1 : 0;
+  }
+  return absl::MakeConstSpan(room).first(count);
+}
+
+// Rows of `width` bytes.
+void CopyLanes(absl::Span<const int64_t> lanes, int64_t width,
+               const std::byte* from, std::byte* to) {
+  for (const int64_t lane : lanes) {
+    std::memcpy(to + lane * width, from + lane * width,
+                static_cast<size_t>(width));
   }
 }
 
@@ -92,6 +103,7 @@ TransformedEnv::TransformedEnv(std::unique_ptr<Env> env, Transforms transforms,
       steps_(std::move(steps)),
       done_(static_cast<size_t>(env_->lanes()), 0),
       mask_(done_.size(), 0),
+      lanes_found_(done_.size(), 0),
       states_(std::move(states)),
       next_states_(states_) {
   for (const TensorDict& state : states_) state_keys_.push_back(KeysOf(state));
@@ -138,29 +150,30 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(CheckMask("TransformedEnv::Reset", spec(), mask));
   RILL_RETURN_IF_ERROR(env_->Reset(mask));
   StartStates();
+  absl::Span<const int64_t> lanes = FindLanes(mask.lanes, lanes_found_);
   for (size_t i = 0; i < transforms_.size(); ++i) {
     for (const Steps::Link& link : steps_.copies[i]) {
       const Steps::Buffer& to = steps_.buffers[link.to];
       if (!to.is_kept) continue;
-      CopyLanes(mask.lanes, to.width,
-                steps_.buffers[link.from].tensor.raw_data(),
+      CopyLanes(lanes, to.width, steps_.buffers[link.from].tensor.raw_data(),
                 to.tensor.raw_data());
     }
     RILL_RETURN_IF_ERROR(
         Annotate(i, transforms_[i]->OnReset(mask.lanes, steps_.leaves[i],
                                             &next_states_[i])));
   }
-  std::copy(mask.lanes.begin(), mask.lanes.end(), mask_.begin());
-  for (size_t i = 0; i < mask.groups.size(); ++i) {
-    mask_[i % mask_.size()] |= mask.groups[i];
+  for (const int64_t lane : lanes) done_[lane] = 0;
+  if (!mask.groups.empty()) {
+    std::copy(mask.lanes.begin(), mask.lanes.end(), mask_.begin());
+    for (size_t i = 0; i < mask.groups.size(); ++i) {
+      mask_[i % mask_.size()] |= mask.groups[i];
+    }
+    lanes = FindLanes(mask_, lanes_found_);
   }
   for (const Steps::Buffer& buffer : steps_.buffers) {
     if (!buffer.is_last || !buffer.is_kept) continue;
-    CopyLanes(mask_, buffer.width, buffer.tensor.raw_data(),
+    CopyLanes(lanes, buffer.width, buffer.tensor.raw_data(),
               buffer.outer.raw_data());
-  }
-  for (size_t lane = 0; lane < done_.size(); ++lane) {
-    if (mask.lanes[lane] != 0) done_[lane] = 0;
   }
   CommitStates();
   return absl::OkStatus();
@@ -170,13 +183,13 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
 // an episode that a transform has ended. A wrong action has precedence.
 absl::Status TransformedEnv::CheckStep() const {
   constexpr absl::string_view kCaller = "TransformedEnv::BeginStep";
-  const auto done = std::find(done_.begin(), done_.end(), 1);
-  if (done == done_.end() && !steps_.replaces_action) return absl::OkStatus();
+  const void* done = std::memchr(done_.data(), 1, done_.size());
+  if (done == nullptr && !steps_.replaces_action) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(CheckActions(kCaller, spec(), step()));
-  if (done == done_.end()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(kCaller, ": lane ", done - done_.begin(), " of ",
-                   env_->name(), " is done; reset it first"));
+  if (done == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      kCaller, ": lane ", static_cast<const uint8_t*>(done) - done_.data(),
+      " of ", env_->name(), " is done; reset it first"));
 }
 
 absl::Status TransformedEnv::BeginStep() {

@@ -88,9 +88,10 @@ class TransformedEnv final : public Env {
   const std::unique_ptr<Env> env_;
   const Transforms transforms_;
   const Steps steps_;
-  std::vector<uint8_t> done_;  // Lanes that are done and not reset.
-  std::vector<uint8_t> mask_;  // Lanes of which something was reset.
-  absl::Status failure_;       // Of a simulator, between the two calls.
+  std::vector<uint8_t> done_;         // Lanes that are done and not reset.
+  std::vector<uint8_t> mask_;         // Lanes of which something was reset.
+  std::vector<int64_t> lanes_found_;  // Room for the result of FindLanes.
+  absl::Status failure_;              // Of a simulator, between the two calls.
 
   std::vector<TensorDict> states_;
   std::vector<TensorDict> next_states_;

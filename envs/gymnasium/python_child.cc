@@ -138,11 +138,12 @@ absl::StatusOr<std::unique_ptr<PythonChild>> PythonChild::Start(
 PythonChild::~PythonChild() {
   Close(&socket_);
   const absl::Time deadline = Clock::Steady().Now() + kCloseTimeout;
-  // It may write without end, so the time decides, not poll alone.
+  // The time decides, not poll: the child may write without end.
   while (pid_ > 0 && !is_reaped_ && pidfd_ >= 0 &&
          Clock::Steady().Now() < deadline) {
     pollfd fds[2] = {{pidfd_, POLLIN, 0}, {log_fd_, POLLIN, 0}};
-    if (poll(fds, 2, PollMillis(deadline)) == 0 || fds[0].revents != 0) break;
+    poll(fds, 2, PollMillis(deadline));
+    if (fds[0].revents != 0) break;
     DrainLog();
   }
   Kill();

@@ -105,7 +105,6 @@ TEST(PythonChildTest, OneThatHangsLeavesTheAnswersOfOthers) {
   EXPECT_THAT(results[1], IsOkAndHolds("here"));
 }
 
-// This test would not end.
 TEST(PythonChildTest, OneThatWritesWithoutEndIsEnded) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto child, Start("send(b'')\nwhile True: print('garbage ' * 100)\n"));

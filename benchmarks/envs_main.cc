@@ -94,7 +94,7 @@ class Loop {
       }
       RILL_RETURN_IF_ERROR(driver_.Step());
       if (options_.into_batch) {
-        recorder_.Record(t);
+        RILL_RETURN_IF_ERROR(recorder_.Record(t));
         RILL_RETURN_IF_ERROR(driver_.Advance());
       } else {
         RILL_RETURN_IF_ERROR(ResetDone());

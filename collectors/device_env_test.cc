@@ -95,7 +95,7 @@ TEST_F(DeviceCollectorTest, ASavedStateIsInHostMemoryAndBeginsFreshEpisodes) {
   });
   RILL_ASSERT_OK_AND_ASSIGN(auto loaded, Collect(OnDevice(), &policy, 80));
   RILL_ASSERT_OK(loaded->LoadState(state));
-  EXPECT_EQ(loaded->frames(), 80);
+  EXPECT_EQ(loaded->frames(), saved->frames());
   RILL_EXPECT_OK(loaded->Next().status());
 }
 

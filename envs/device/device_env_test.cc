@@ -21,6 +21,7 @@
 #include "rill/device/backend.h"
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/conformance/env_conformance.h"
@@ -147,6 +148,33 @@ TEST_F(DeviceEnvTest, WithoutAChecksWaitActionsAreStillInOrder) {
       auto env, OnFakeDevice(CartPole(), {}, /*check_actions=*/false));
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict got, Rollout(*env, policy, options));
   RILL_EXPECT_OK(got.CheckEqual(want));
+}
+
+// Work that the caller has enqueued on the default stream comes before that of
+// a reset.
+TEST_F(DeviceEnvTest, AResetComesBehindTheDefaultStream) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto host, CartPole());
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, OnFakeDevice(CartPole(), {}));
+  const std::vector<uint8_t> all(kLanes, 1);
+  RILL_ASSERT_OK(host->Reset(all));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor root, env->step().Get("observation"));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor stale,
+                            Tensor::Zeros(root.dtype(), root.shape()));
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream caller,
+                            Stream::Default(Device::Fake()));
+  RILL_ASSERT_OK(root.CopyFromAsync(stale, caller));
+  RILL_ASSERT_OK(env->Reset(all));
+  EXPECT_THAT(root.BitEquals(*host->step().Get("observation")),
+              IsOkAndHolds(true));
+}
+
+// TearDown finds memory that went while a kernel used it.
+TEST_F(DeviceEnvTest, MayGoBetweenBeginStepAndEndStep) {
+  for (const FakeSimulatorOptions& variant : kVariants) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto env, OnFakeDevice(CartPole(), variant));
+    RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
+    RILL_ASSERT_OK(env->BeginStep());
+  }
 }
 
 TEST_F(DeviceEnvTest, EvaluationsEqualThoseOfItsSimulatorOnTheHost) {

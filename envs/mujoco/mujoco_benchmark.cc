@@ -57,7 +57,7 @@ class Steps {
 
   absl::Status Run() {
     RILL_RETURN_IF_ERROR(driver_.Step());
-    recorder_.Record(step_ % kTime);
+    RILL_RETURN_IF_ERROR(recorder_.Record(step_ % kTime));
     return driver_.Carry();
   }
 

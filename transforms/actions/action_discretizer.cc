@@ -13,7 +13,7 @@
 #include "rill/tensordict/shape.h"
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/plumbing/lane_draws.h"
-#include "rill/transforms/spare_tensors.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {

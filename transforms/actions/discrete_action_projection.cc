@@ -12,7 +12,7 @@
 #include "rill/transforms/actions/action_specs.h"
 #include "rill/transforms/leaves.h"
 #include "rill/transforms/plumbing/lane_draws.h"
-#include "rill/transforms/spare_tensors.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {

@@ -19,7 +19,7 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/spare_tensors.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {

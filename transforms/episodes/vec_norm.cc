@@ -22,7 +22,7 @@
 #include "rill/transforms/episodes/vec_norm_kernels.h"
 #include "rill/transforms/episodes/vec_norm_statistics.h"
 #include "rill/transforms/leaves.h"
-#include "rill/transforms/spare_tensors.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {

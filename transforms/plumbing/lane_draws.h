@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "rill/base/rng.h"
 #include "rill/tensordict/tensor_dict.h"
-#include "rill/transforms/spare_tensors.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill::transforms_internal {
 

@@ -10,7 +10,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/transforms/plumbing/lane_draws.h"
-#include "rill/transforms/spare_tensors.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {

@@ -11,7 +11,7 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/tensor.h"
-#include "rill/transforms/spare_tensors.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/transforms/spare_tensors.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/bound_rows.h"

@@ -187,7 +187,7 @@ absl::Status Classics(bool is_quick) {
     RILL_RETURN_IF_ERROR(add("CartPole, 1 lane", MakeCartPole({.lanes = 1})));
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNs(cases, is_quick ? 5 : 200));
+                        LeastNs(cases, is_quick ? 20 : 200));
   absl::PrintF("64 lanes, random actions, one core\n");
   for (size_t i = 0; i < cases.size(); ++i) {
     absl::PrintF("  %-44s %10.3f M frames/s\n", cases[i].name, 1000 / ns[i]);
@@ -233,7 +233,7 @@ absl::StatusOr<std::unique_ptr<Env>> TransformedByNothing(
   return Transformed(std::move(transforms));
 }
 
-// What stands between CartPole and its caller.
+// Costs of what stands between CartPole and its caller.
 absl::Status Between(bool is_quick) {
   FunctionPolicy policy([](const TensorDict&, const ActContext&, Tensor*) {
     return absl::OkStatus();
@@ -257,7 +257,7 @@ absl::Status Between(bool is_quick) {
       add("TransformedEnv, a transform of observations",
           TransformedByNothing({"observation", "next/observation"})));
   RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNs(cases, is_quick ? 5 : 500));
+                        LeastNs(cases, is_quick ? 20 : 500));
   absl::PrintF("CartPole, 64 lanes, into a batch; what stands between\n");
   for (size_t i = 0; i < cases.size(); ++i) {
     absl::PrintF("  %-44s %10.2f ns a frame %+8.2f\n", cases[i].name, ns[i],

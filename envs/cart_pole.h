@@ -24,7 +24,8 @@ namespace rill {
 // State (SaveState): `state` float64 [lanes, 4], `steps` int64 [lanes, 1],
 //   `running` bool [lanes, 1], `episode` int64 [lanes, 1] (resets since Seed),
 //   `seed` uint64 [lanes, 1].
-// Cost: 20 ns a lane and step (classic_control_benchmark, 64 lanes).
+// Cost: 0.9 times MountainCar's a lane and step (classic_control_benchmark, 64
+//   lanes, AVX2).
 struct CartPoleOptions {
   int64_t lanes = 1;                // In [1, 2^30].
   int64_t max_episode_steps = 500;  // > 0.

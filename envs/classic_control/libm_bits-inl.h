@@ -224,9 +224,9 @@ class LibmBits {
               kWantedCosine ? Elements(x, LibmCos) : x};
     }
     const hn::RebindToSigned<D> whole;
-    // pi / 2 in parts of 33, 33 and 53 bits: their products with the number of
-    // quarter turns are exact, or far below what is wanted (Cody and Waite,
-    // 1980).
+    // pi / 2 in parts of 33, 33 and 53 bits (Cody and Waite, 1980). Their
+    // products with the number of quarter turns are exact, or far below what is
+    // wanted.
     constexpr double kParts[] = {0x1.921fb544p+0, 0x1.0b4611a6p-34,
                                  0x1.3198a2e037073p-69};
     constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;

@@ -6,7 +6,7 @@
 
 namespace rill::envs_internal {
 
-// What libm_bits-inl.h computes of each element, for its test. All spans are of
+// Results of libm_bits-inl.h for each element, for its test. All spans are of
 // one length.
 struct LibmBitsOfArray {
   absl::Span<double> sine, cosine;

@@ -24,6 +24,10 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/tools/peer/run_actions.h"
+#include "rill/transforms/actions/action_chunk.h"
+#include "rill/transforms/actions/action_scaling.h"
+#include "rill/transforms/actions/flatten_action.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/episodes/multi_step.h"
 #include "rill/transforms/images/cat_frames.h"
@@ -40,6 +44,7 @@
 #include "rill/transforms/structure/rename.h"
 #include "rill/transforms/structure/row_shapes.h"
 #include "rill/transforms/structure/select.h"
+#include "rill/transforms/values/hash.h"
 #include "rill/transforms/values/observation_norm.h"
 #include "rill/transforms/values/value_clips.h"
 
@@ -234,6 +239,46 @@ constexpr Case kValues[] = {
        return Clip::Create({.in_keys_inv = {"observation"}, .low = 0});
      },
      true},
+    {"Hash",
+     [](const TensorDict&) -> Made {
+       return Hash::Create({.in_keys = {"action"}, .out_keys = {"hash"}});
+     }},
+};
+
+constexpr Case kActions[] = {
+    {"ActionScaling",
+     [](const TensorDict&) -> Made {
+       return ActionScaling::Create({.loc = {0.5, -1.25, 0, 3},
+                                     .scale = {2, 0.75, -1, 0.1},
+                                     .in_keys = {"observation"}});
+     }},
+    {"ActionScaling/inverse",
+     [](const TensorDict&) -> Made {
+       return ActionScaling::Create({.loc = {0.5},
+                                     .scale = {2},
+                                     .standard_normal = false,
+                                     .in_keys_inv = {"observation"}});
+     },
+     true},
+    {"FlattenAction",
+     [](const TensorDict&) -> Made {
+       return FlattenAction::Create(
+           {.first_dim = -3, .last_dim = -2, .in_keys = {"pixels"}});
+     }},
+    {"FlattenAction/inverse",
+     [](const TensorDict&) -> Made {
+       return FlattenAction::Create(
+           {.in_keys = {"observation"}, .action_shape = {2, 2}});
+     },
+     true},
+    {"ActionChunk",
+     [](const TensorDict&) -> Made {
+       return ActionChunk::Create({.chunk_size = 3});
+     }},
+    {"ActionChunk/endless",
+     [](const TensorDict&) -> Made {
+       return ActionChunk::Create({.chunk_size = 4, .done_key = ""});
+     }},
 };
 
 constexpr Case kImages[] = {
@@ -338,7 +383,8 @@ constexpr Case kReturns[] = {
 absl::StatusOr<Case> FindCase(absl::string_view name) {
   for (const absl::Span<const Case> cases :
        {absl::Span<const Case>(kStructure), absl::Span<const Case>(kValues),
-        absl::Span<const Case>(kImages), absl::Span<const Case>(kReturns)}) {
+        absl::Span<const Case>(kActions), absl::Span<const Case>(kImages),
+        absl::Span<const Case>(kReturns)}) {
     for (const Case& found : cases) {
       if (found.name == name) return found;
     }
@@ -348,8 +394,23 @@ absl::StatusOr<Case> FindCase(absl::string_view name) {
                    "\", want one of those in tools/peer/run_transforms.cc"));
 }
 
+absl::Status RunBesideEnv(const ActionCase& actions,
+                          const std::vector<std::string>& paths) {
+  for (size_t i = 0; i < paths.size(); i += 2) {
+    RILL_ASSIGN_OR_RETURN(const TensorDict stored,
+                          LoadMemmapDirectory(paths[i]));
+    RILL_ASSIGN_OR_RETURN(TensorDict batch, stored.Clone());
+    RILL_RETURN_IF_ERROR(RunActions(actions, &batch));
+    RILL_RETURN_IF_ERROR(SaveMemmapDirectory(batch, paths[i + 1]));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Run(absl::string_view name,
                  const std::vector<std::string>& paths) {
+  if (const ActionCase* const actions = FindActionCase(name)) {
+    return RunBesideEnv(*actions, paths);
+  }
   RILL_ASSIGN_OR_RETURN(const Case found, FindCase(name));
   RILL_ASSIGN_OR_RETURN(const TensorDict first, LoadMemmapDirectory(paths[0]));
   RILL_ASSIGN_OR_RETURN(const auto transform, found.make(first));

@@ -14,7 +14,9 @@ import torch
 from tensordict import TensorDict
 
 import torchrl.envs.transforms as rl
+from torchrl.data import Bounded, Categorical, Composite, OneHot, Unbounded
 from torchrl.data.postprocs import DensifyReward
+from torchrl.envs import EnvBase
 from torchrl.envs.transforms.transforms import FlattenTensorDict
 from torchrl.objectives.value import functional
 
@@ -73,11 +75,13 @@ CASES = {}
 
 
 class Case:
-    """peer: a function of a batch, TorchRL's. is_exact: it moves values."""
+    """peer: a function of a batch, TorchRL's. is_exact: it moves values. reduce: to
+    that part of both results which is to be the same."""
 
-    def __init__(self, name, peer, make=steps, shapes=SHAPES, is_exact=True, needs_torchvision=False):
+    def __init__(self, name, peer, make=steps, shapes=SHAPES, is_exact=True, needs_torchvision=False,
+                 reduce=lambda td: td):
         self.name, self.peer, self.make, self.shapes = name, peer, make, shapes
-        self.is_exact, self.needs_torchvision = is_exact, needs_torchvision
+        self.is_exact, self.needs_torchvision, self.reduce = is_exact, needs_torchvision, reduce
         CASES[name] = self
 
     def batches(self):
@@ -150,6 +154,103 @@ def binarize_reward(td):
 
 
 Case("BinarizeReward", binarize_reward)
+
+
+def classes(td):
+    """Which rows have one hash: each row's first equal one."""
+    rows = td["hash"].flatten(0, td.ndim - 1)
+    first = (rows.unsqueeze(0) == rows.unsqueeze(1)).all(-1).int().argmax(-1)
+    return td.set("hash", first.view(*td.shape, 1))
+
+
+# Of 24 rows many are equal. TorchRL's hash is another one, of texts.
+Case("Hash", lambda td: classes(td.set("hash", torch.stack([rl.Hash.reproducible_hash(str(row.tolist()))
+                                                           for row in td["action"].flatten(0, td.ndim - 1)])
+                                       .view(*td.shape, 32))),
+     make=lambda *shape: steps(*shape).update({"action": torch.randint(0, 3, (*shape, 2))}),
+     shapes=((24,), (4, 6)), reduce=classes)
+
+
+computes("ActionScaling", lambda: rl.ActionScaling(loc=LOC, scale=torch.tensor([2, 0.75, -1, 0.1]),
+                                                   in_keys=["observation"]))
+Case("ActionScaling/inverse",
+     lambda td: rl.ActionScaling(["observation"], loc=0.5, scale=2.0, standard_normal=False).inv(td), is_exact=False)
+moves("FlattenAction", lambda: rl.FlattenAction(-3, -2, in_keys=["pixels"]), make=images)
+moves_back("FlattenAction/inverse", lambda: rl.FlattenAction(in_keys_inv=["observation"], action_shape=(2, 2)))
+moves("ActionChunk", lambda: rl.ActionChunkTransform(3), shapes=TIME_SHAPES)
+moves("ActionChunk/endless", lambda: rl.ActionChunkTransform(4, done_key=None), shapes=TIME_SHAPES)
+
+
+class Echo(EnvBase):
+    """An environment that shows which action it got."""
+
+    def __init__(self, action, lanes):
+        super().__init__(batch_size=(lanes,))
+        self.action_spec = action.expand(lanes, *action.shape)
+        self.observation_spec = Composite(inner=Unbounded(self.action_spec.shape, dtype=action.dtype), shape=(lanes,))
+        self.reward_spec = Unbounded((lanes, 1))
+
+    def _reset(self, tensordict=None, **options):
+        return self.full_observation_spec.zero()
+
+    def _step(self, tensordict):
+        state = self.full_observation_spec.zero().set("inner", tensordict["action"].clone())
+        flag = torch.zeros(*self.batch_size, 1, dtype=torch.bool)
+        return state.update({"reward": torch.zeros(*self.batch_size, 1), "done": flag, "terminated": flag})
+
+    def _set_seed(self, seed):
+        pass
+
+
+def acts(name, make_transform, inner, choose, **options):
+    """A transform of actions beside an environment: what that gets."""
+    def peer(td):
+        env = rl.TransformedEnv(Echo(inner, td.shape[0]), make_transform())
+        return td.set("inner", env.step(env.reset().set("action", td["action"]))["next", "inner"])
+    Case(name, peer, make=lambda lanes: TensorDict({"action": choose(lanes)}, (lanes,)), shapes=((9,),), **options)
+
+
+TORQUES = Bounded(torch.tensor([-2, 0.5]), torch.tensor([3, 0.75]))
+STRATEGY = rl.ActionDiscretizer.SamplingStrategy
+for sampling, name in ((STRATEGY.MEDIAN, ""), (STRATEGY.LOW, "/low"), (STRATEGY.HIGH, "/high")):
+    acts("ActionDiscretizer" + name, lambda sampling=sampling: rl.ActionDiscretizer(7, sampling=sampling), TORQUES,
+         lambda lanes: torch.randint(0, 7, (lanes, 2)), is_exact=False)
+acts("ActionDiscretizer/one_hot", lambda: rl.ActionDiscretizer(7, categorical=False), TORQUES,
+     lambda lanes: torch.nn.functional.one_hot(torch.randint(0, 7, (lanes, 2)), 7).flatten(1).bool(), is_exact=False)
+
+
+def either(td):
+    """Those that are drawn anew are drawn by another generator."""
+    td["inner"][td["action"].argmax(-1) >= 4] = 0
+    return td
+
+
+acts("DiscreteActionProjection", lambda: rl.DiscreteActionProjection(4, 6), OneHot(4, dtype=torch.int64),
+     lambda lanes: torch.nn.functional.one_hot(torch.arange(lanes) % 6, 6), reduce=either)
+
+
+def allowed(td):
+    """Whether a lane's action went through."""
+    return td.set("inner", td["inner"] == td["action"])
+
+
+def masked(td):
+    """TorchRL's ActionMask changes the spec, to which an action belongs or not."""
+    def is_in(action, mask):
+        spec = Categorical(5)
+        spec.update_mask(mask)
+        return spec.is_in(action)
+    passed = [is_in(*lane) for lane in zip(td["action"], td["action_mask"])]
+    return td.set("inner", torch.where(torch.tensor(passed), td["action"], -1))
+
+
+def choices(lanes):
+    mask = torch.rand(lanes, 5) < 0.5
+    mask[:, 2] = True
+    return TensorDict({"action": torch.randint(0, 5, (lanes,)), "action_mask": mask}, (lanes,))
+
+
+Case("ActionMask", masked, make=choices, shapes=((40,),), reduce=allowed)
 
 
 def resize(rows, columns, mode):
@@ -278,7 +379,7 @@ class Exchange:
         batches = case.batches()
         got = self.made_by_rill(case.name, batches)
         for batch, made in zip(batches, got):
-            check_equal(case.peer(batch.clone()), made, case.is_exact)
+            check_equal(case.reduce(case.peer(batch.clone())), case.reduce(made.clone()), case.is_exact)
 
     def compare_multi_step(self):
         """Over three batches, as both hold rows back; TorchRL some more, so that

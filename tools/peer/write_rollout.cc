@@ -19,7 +19,9 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/episodes/episode_trackers.h"
 #include "rill/transforms/episodes/target_return.h"
+#include "rill/transforms/episodes/vec_norm.h"
 #include "rill/transforms/images/cat_frames.h"
+#include "rill/transforms/images/time_max_pool.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/reward_sum.h"
 #include "rill/transforms/step_counter.h"
@@ -56,6 +58,20 @@ absl::Status Write(const std::string& folder) {
   RILL_ASSIGN_OR_RETURN(transforms.emplace_back(),
                         TargetReturn::Create({.target_return = 5}));
   RILL_ASSIGN_OR_RETURN(transforms.emplace_back(), InitTracker::Create({}));
+  RILL_ASSIGN_OR_RETURN(transforms.emplace_back(), TrajCounter::Create({}));
+  // Positive, as TorchRL takes 0 for what is before an episode.
+  RILL_ASSIGN_OR_RETURN(
+      transforms.emplace_back(),
+      ObservationNorm::Create(
+          {.loc = {10}, .scale = {1}, .out_keys = {"positive"}}));
+  RILL_ASSIGN_OR_RETURN(
+      transforms.emplace_back(),
+      TimeMaxPool::Create(
+          {.num_steps = 3, .in_keys = {"positive"}, .out_keys = {"largest"}}));
+  RILL_ASSIGN_OR_RETURN(transforms.emplace_back(),
+                        VecNorm::Create({.in_keys = {"observation"},
+                                         .shapes = {{4}},
+                                         .out_keys = {"standard"}}));
   RILL_ASSIGN_OR_RETURN(
       const auto env,
       TransformedEnv::Create(std::move(cart_pole), std::move(transforms)));

@@ -14,9 +14,9 @@
 
 namespace rill::transforms_internal {
 
-// Tensors of states that came and went, to be used again: a call sets new
-// tensors for what it changes in a state, and allocates none of them once
-// states come and go.
+// Tensors of states that came and went, to be used again. A call sets new
+// tensors for what it changes in a state; once states come and go it allocates
+// none of them.
 // Thread-safety: thread-safe.
 class SpareTensors {
  public:

@@ -179,6 +179,15 @@ std::string PythonChild::Kill() {
   return end_;
 }
 
+std::string PythonChild::End(absl::Time deadline) {
+  if (is_reaped_) return end_;
+  pollfd end = {pidfd_, POLLIN, 0};
+  poll(
+      &end, 1,
+      PollMillis(std::min(deadline, Clock::Steady().Now() + absl::Seconds(1))));
+  return Kill();
+}
+
 void PythonChild::DrainLog() {
   char bytes[4096];
   // Bounded: a process that writes without end must not hold this one.
@@ -218,7 +227,7 @@ absl::Status PythonChild::Send(absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return absl::UnavailableError(absl::StrCat("child ", Kill()));
+    if (n < 0) return absl::UnavailableError(absl::StrCat("child ", End()));
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return absl::OkStatus();
@@ -240,7 +249,7 @@ absl::Status PythonChild::SendWithDescriptor(absl::string_view text, int fd) {
   std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
   if (sendmsg(socket_, &message, MSG_NOSIGNAL) !=
       static_cast<ssize_t>(sizeof(size))) {
-    return absl::UnavailableError(absl::StrCat("child ", Kill()));
+    return absl::UnavailableError(absl::StrCat("child ", End()));
   }
   return Send(text);
 }
@@ -280,13 +289,8 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
                          "and ",
                          child.Kill()));
       } else if (!is_open || fds[3 * i + 2].revents != 0) {
-        // The socket closes a little before the process has ended.
-        pollfd end = {child.pidfd_, POLLIN, 0};
-        poll(&end, 1,
-             PollMillis(
-                 std::min(deadline, Clock::Steady().Now() + absl::Seconds(1))));
         results[i] =
-            absl::UnavailableError(absl::StrCat("child ", child.Kill()));
+            absl::UnavailableError(absl::StrCat("child ", child.End(deadline)));
       } else if (is_past) {
         results[i] = absl::DeadlineExceededError(
             absl::StrCat("child gave no answer in time and ", child.Kill()));

@@ -51,7 +51,10 @@ class PythonChild {
   bool ReadSocket();  // False at its end.
   bool HasMessage() const;
   std::string TakeMessage();
-  std::string Kill();  // How it ended and its last output.
+  // How it ended and its last output. End waits for that up to a second, since
+  // a socket closes a little before its process has ended.
+  std::string Kill();
+  std::string End(absl::Time deadline = absl::InfiniteFuture());
 
   pid_t pid_ = -1;
   bool is_reaped_ = false;

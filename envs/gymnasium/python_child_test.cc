@@ -105,6 +105,16 @@ TEST(PythonChildTest, OneThatHangsLeavesTheAnswersOfOthers) {
   EXPECT_THAT(results[1], IsOkAndHolds("here"));
 }
 
+TEST(PythonChildTest, ASendToOneThatIsEndingSaysHowItEnded) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto child,
+                            Start("conn.close()\nsum(range(1000000))\n"
+                                  "os.kill(os.getpid(), signal.SIGSEGV)\n"));
+  absl::Status status;
+  while (status.ok()) status = child->Send("S");
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                               HasSubstr("ended by signal 11")));
+}
+
 TEST(PythonChildTest, OneThatWritesWithoutEndIsEnded) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto child, Start("send(b'')\nwhile True: print('garbage ' * 100)\n"));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -22,6 +21,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/benchmarks/quick_main.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/classic_control/acrobot.h"
 #include "rill/envs/classic_control/mountain_car.h"
@@ -294,19 +294,7 @@ absl::Status Gymnasium(bool is_quick) {
   return absl::OkStatus();
 }
 
-absl::Status Main(int argc, char** argv) {
-  bool is_quick = false;
-  for (int i = 1; i < argc; ++i) {
-    if (absl::string_view(argv[i]) == "--help") {
-      absl::PrintF("%s", kUsage);
-      return absl::OkStatus();
-    }
-    if (absl::string_view(argv[i]) != "--quick") {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("got \"%s\", want --quick or nothing", argv[i]));
-    }
-    is_quick = true;
-  }
+absl::Status RunAll(bool is_quick) {
   RILL_RETURN_IF_ERROR(Classics(is_quick));
   RILL_RETURN_IF_ERROR(Between(is_quick));
   return Gymnasium(is_quick);
@@ -316,8 +304,5 @@ absl::Status Main(int argc, char** argv) {
 }  // namespace rill
 
 int main(int argc, char** argv) {
-  const absl::Status status = rill::Main(argc, argv);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "envs: %s\n", status.ToString().c_str());
-  return 1;
+  return rill::QuickMain("envs", rill::kUsage, argc, argv, rill::RunAll);
 }

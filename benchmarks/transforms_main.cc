@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,6 +21,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/benchmarks/quick_main.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_units.h"
 #include "rill/samplers/uniform_sampler.h"
@@ -261,19 +261,7 @@ absl::Status FiveTransforms(bool is_quick) {
   return Compare("256 rows of CartPole", cases, is_quick ? 1001 : 20001);
 }
 
-absl::Status Main(int argc, char** argv) {
-  bool is_quick = false;
-  for (int i = 1; i < argc; ++i) {
-    if (absl::string_view(argv[i]) == "--help") {
-      absl::PrintF("%s", kUsage);
-      return absl::OkStatus();
-    }
-    if (absl::string_view(argv[i]) != "--quick") {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("got \"%s\", want --quick or nothing", argv[i]));
-    }
-    is_quick = true;
-  }
+absl::Status RunAll(bool is_quick) {
   RILL_RETURN_IF_ERROR(Atari(is_quick));
   RILL_RETURN_IF_ERROR(Normalised(is_quick));
   return FiveTransforms(is_quick);
@@ -283,8 +271,5 @@ absl::Status Main(int argc, char** argv) {
 }  // namespace rill
 
 int main(int argc, char** argv) {
-  const absl::Status status = rill::Main(argc, argv);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "transforms: %s\n", status.ToString().c_str());
-  return 1;
+  return rill::QuickMain("transforms", rill::kUsage, argc, argv, rill::RunAll);
 }

@@ -56,7 +56,6 @@ class LaneEnv final : public Env {
   std::string Caller(absl::string_view function) const {
     return absl::StrCat(name(), "::", function);
   }
-  absl::Status CheckIdle(absl::string_view function) const;
   void Call(int64_t i);
   void ResetLane(int64_t lane);
   void StepLane(int64_t lane);
@@ -122,14 +121,8 @@ void LaneEnv::SetSeeds(uint64_t seed) {
   }
 }
 
-absl::Status LaneEnv::CheckIdle(absl::string_view function) const {
-  if (!steps_) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(Caller(function), ": a step has begun; call EndStep first"));
-}
-
 absl::Status LaneEnv::Seed(uint64_t seed) {
-  RILL_RETURN_IF_ERROR(CheckIdle("Seed"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "Seed", steps_));
   SetSeeds(seed);
   return absl::OkStatus();
 }
@@ -140,7 +133,7 @@ void LaneEnv::Call(int64_t i) {
 }
 
 absl::Status LaneEnv::Reset(const ResetMask& mask) {
-  RILL_RETURN_IF_ERROR(CheckIdle("Reset"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "Reset", steps_));
   RILL_RETURN_IF_ERROR(CheckMask(Caller("Reset"), spec(), mask));
   for (int64_t lane = 0; lane < lanes(); ++lane) {
     if (mask.lanes[lane] != 0) to_reset_.push_back(lane);
@@ -163,7 +156,7 @@ void LaneEnv::ResetLane(int64_t lane) {
 }
 
 absl::Status LaneEnv::BeginStep() {
-  RILL_RETURN_IF_ERROR(CheckIdle("BeginStep"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "BeginStep", steps_));
   RILL_RETURN_IF_ERROR(CheckActions(step_caller_, spec(), step()));
   RILL_RETURN_IF_ERROR(CheckRunning(step_caller_, now_.running));
   if (options_.threads == 1) {
@@ -210,7 +203,7 @@ absl::Status LaneEnv::EndFailedSteps() {
 }
 
 absl::StatusOr<TensorDict> LaneEnv::SaveState() const {
-  RILL_RETURN_IF_ERROR(CheckIdle("SaveState"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "SaveState", steps_));
   std::vector<TensorDict> rows;
   for (int64_t lane = 0; lane < lanes(); ++lane) {
     absl::StatusOr<TensorDict> row = simulators_[lane]->SaveState();
@@ -248,7 +241,7 @@ absl::Status LaneEnv::LoadLanes(const TensorDict& lanes_state) {
 }
 
 absl::Status LaneEnv::LoadState(const TensorDict& state) {
-  RILL_RETURN_IF_ERROR(CheckIdle("LoadState"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "LoadState", steps_));
   const std::string caller = Caller("LoadState");
   const TensorDict* const lanes_state = state.FindDict(kLane);
   const Shape want = {lanes()};

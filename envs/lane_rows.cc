@@ -50,6 +50,13 @@ absl::Status CheckRunning(absl::string_view caller,
                    " is done or was never reset; call Reset first"));
 }
 
+absl::Status CheckIdle(absl::string_view env, absl::string_view function,
+                       bool is_stepping) {
+  if (!is_stepping) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      env, "::", function, ": a step has begun; call EndStep first"));
+}
+
 absl::Status CutOffLane(const EnvSpec& spec, const TensorDict& step,
                         int64_t lane) {
   const auto next_row = [&](absl::string_view key) -> absl::StatusOr<Tensor> {

@@ -43,6 +43,11 @@ absl::Status CheckMask(absl::string_view caller, const EnvSpec& spec,
 absl::Status CheckRunning(absl::string_view caller,
                           absl::Span<const uint8_t> running);
 
+// FAILED_PRECONDITION, naming `env` and `function`, between BeginStep and
+// EndStep.
+absl::Status CheckIdle(absl::string_view env, absl::string_view function,
+                       bool is_stepping);
+
 // Writes the rows below next of a lane whose simulator failed, as env.h has it:
 // done and truncated, with the observation of the root and no reward.
 absl::Status CutOffLane(const EnvSpec& spec, const TensorDict& step,

@@ -54,6 +54,13 @@ TEST(CheckRunningTest, NamesTheFirstLaneWithoutAnEpisode) {
                        HasSubstr("T::Step: lane 1 is done")));
 }
 
+TEST(CheckIdleTest, NamesTheCallBetweenBeginStepAndEndStep) {
+  RILL_EXPECT_OK(CheckIdle("Cart", "Reset", /*is_stepping=*/false));
+  EXPECT_THAT(CheckIdle("Cart", "Reset", /*is_stepping=*/true),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "Cart::Reset: a step has begun; call EndStep first"));
+}
+
 TEST(CutOffLaneTest, EndsTheLaneAndItsGroupsAndNoOther) {
   EnvSpec spec = {.name = "T", .lanes = 2};
   RILL_ASSERT_OK(

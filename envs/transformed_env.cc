@@ -14,6 +14,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
+#include "rill/envs/lanes/lane_errors.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill {
@@ -58,11 +59,6 @@ bool ShareTensors(absl::Span<const std::string> keys, const TensorDict& from,
     const Tensor* const tensor = from.Find(key);
     return tensor != nullptr && to->Set(key, *tensor).ok();
   });
-}
-
-// The environment has refused a step, and no lane has moved.
-bool IsRefusal(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
 }
 
 }  // namespace
@@ -201,7 +197,7 @@ absl::Status TransformedEnv::BeginStep() {
         i, transforms_[i]->OnAction(steps_.leaves[i], &next_states_[i])));
   }
   failure_ = env_->BeginStep();
-  return IsRefusal(failure_) ? failure_ : absl::OkStatus();
+  return envs_internal::IsRefusal(failure_) ? failure_ : absl::OkStatus();
 }
 
 absl::Status TransformedEnv::EndStep() {

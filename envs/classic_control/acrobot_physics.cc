@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace rill::envs_internal {
 namespace HWY_NAMESPACE {
 
-// Of as many lanes as D has elements.
+// The physics of as many lanes as D has elements.
 template <class D>
 class Acrobots {
  public:

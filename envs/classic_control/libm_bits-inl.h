@@ -156,13 +156,15 @@ class LibmBits {
                           hn::Add(number.high, hn::Add(number.low, window)))};
   }
 
-  // Of r + low, |r| < 0.786 and |low| at most half a unit of r's last place.
+  // Sine and cosine of r + low, where |r| < 0.786 and |low| is at most half a
+  // unit of r's last place.
   struct RoundedSineCosine {
     Rounded sine, cosine;
   };
   static HWY_INLINE RoundedSineCosine SineCosineNearZero(V r, V low) {
-    // (sin(r) - r + r^3 / 6) / r^5 and (cos(r) - 1 + r^2 / 2 - r^4 / 24) / r^6
-    // in powers of r^2: Chebyshev interpolation, within 2^-64 of the results.
+    // Powers of r^2 for (sin(r) - r + r^3 / 6) / r^5, and for
+    // (cos(r) - 1 + r^2 / 2 - r^4 / 24) / r^6. Chebyshev interpolation gives
+    // them; the results are within 2^-64.
     static constexpr double kSine[] = {
         0x1.1111111111111p-7,   -0x1.a01a01a019ed4p-13, 0x1.71de3a550c541p-19,
         -0x1.ae64553324628p-26, 0x1.61225a3142211p-33,  -0x1.ab933c0e30ad0p-41};

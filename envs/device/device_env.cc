@@ -20,6 +20,7 @@
 #include "rill/envs/device/lent_array.h"
 #include "rill/envs/device/row_moves.h"
 #include "rill/envs/lane_rows.h"
+#include "rill/envs/lanes/lane_errors.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -72,7 +73,6 @@ class DeviceEnv final : public Env {
   std::string Caller(absl::string_view function) const {
     return absl::StrCat(name(), "::", function);
   }
-  absl::Status CheckIdle(absl::string_view function) const;
   absl::Status WaitForCaller() const;
   absl::Status BeginEpisodes(const ResetMask& mask);
   absl::StatusOr<Tensor> TakeLent(const Leaf& leaf) const;
@@ -97,13 +97,11 @@ class DeviceEnv final : public Env {
   absl::Status begun_;  // The simulator's, of BeginStep.
 };
 
-// An error of a simulator, whose codes must not promise that nothing happened.
+// An error of a simulator.
 absl::Status SimulatorError(absl::string_view caller, absl::string_view lanes,
                             const absl::Status& status) {
-  const bool is_refusal =
-      absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
   return absl::Status(
-      is_refusal ? absl::StatusCode::kInternal : status.code(),
+      envs_internal::CodeOfFailure(status),
       absl::StrCat(caller, ": ", lanes, ": ", status.message()));
 }
 
@@ -218,14 +216,8 @@ absl::Status DeviceEnv::AddEpisodes(absl::string_view prefix,
   return absl::OkStatus();
 }
 
-absl::Status DeviceEnv::CheckIdle(absl::string_view function) const {
-  if (!steps_) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(Caller(function), ": a step has begun; call EndStep first"));
-}
-
 absl::Status DeviceEnv::Seed(uint64_t seed) {
-  RILL_RETURN_IF_ERROR(CheckIdle("Seed"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "Seed", steps_));
   return simulator_->Seed(seed);
 }
 
@@ -253,7 +245,7 @@ absl::StatusOr<Tensor> DeviceEnv::TakeLent(const Leaf& leaf) const {
 }
 
 absl::Status DeviceEnv::Reset(const ResetMask& mask) {
-  RILL_RETURN_IF_ERROR(CheckIdle("Reset"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "Reset", steps_));
   RILL_RETURN_IF_ERROR(CheckMask(Caller("Reset"), spec(), mask));
   RILL_RETURN_IF_ERROR(WaitForCaller());
   absl::Status status = BeginEpisodes(mask);
@@ -298,7 +290,7 @@ absl::Status DeviceEnv::BeginEpisodes(const ResetMask& mask) {
 }
 
 absl::Status DeviceEnv::BeginStep() {
-  RILL_RETURN_IF_ERROR(CheckIdle("BeginStep"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "BeginStep", steps_));
   if (options_.check_actions) {
     RILL_RETURN_IF_ERROR(CheckActions(Caller("Step"), spec(), step()));
   }

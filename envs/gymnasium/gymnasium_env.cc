@@ -187,7 +187,6 @@ class GymnasiumEnv final : public Env {
   std::string Caller(absl::string_view function) const {
     return absl::StrCat(name(), "::", function);
   }
-  absl::Status CheckIdle(absl::string_view function) const;
 
   const GymnasiumEnvOptions options_;
   const std::string step_caller_;
@@ -354,21 +353,15 @@ void GymnasiumEnv::Collect(const std::vector<size_t>& which,
   }
 }
 
-absl::Status GymnasiumEnv::CheckIdle(absl::string_view function) const {
-  if (!is_stepping_) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(Caller(function), ": a step has begun; call EndStep first"));
-}
-
 absl::Status GymnasiumEnv::Seed(uint64_t seed) {
-  RILL_RETURN_IF_ERROR(CheckIdle("Seed"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "Seed", is_stepping_));
   seed_ = seed;
   episodes_.assign(episodes_.size(), 0);
   return absl::OkStatus();
 }
 
 absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
-  RILL_RETURN_IF_ERROR(CheckIdle("Reset"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "Reset", is_stepping_));
   const std::string caller = Caller("Reset");
   RILL_RETURN_IF_ERROR(CheckMask(caller, spec(), mask));
   absl::Time deadline = Clock::Steady().Now() + options_.start_timeout;
@@ -431,7 +424,7 @@ absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
 }
 
 absl::Status GymnasiumEnv::BeginStep() {
-  RILL_RETURN_IF_ERROR(CheckIdle("BeginStep"));
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "BeginStep", is_stepping_));
   RILL_RETURN_IF_ERROR(CheckActions(step_caller_, spec(), step()));
   RILL_RETURN_IF_ERROR(CheckRunning(step_caller_, running_));
   for (size_t i = 0; i < children_.size(); ++i) {

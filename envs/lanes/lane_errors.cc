@@ -9,6 +9,14 @@
 
 namespace rill::envs_internal {
 
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
+}
+
+absl::StatusCode CodeOfFailure(const absl::Status& status) {
+  return IsRefusal(status) ? absl::StatusCode::kInternal : status.code();
+}
+
 absl::Status TakeLaneErrors(absl::string_view caller,
                             absl::Span<absl::Status> lanes) {
   absl::StatusCode code = absl::StatusCode::kOk;
@@ -16,15 +24,11 @@ absl::Status TakeLaneErrors(absl::string_view caller,
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
     if (lanes[lane].ok()) continue;
     const absl::Status error = std::exchange(lanes[lane], absl::OkStatus());
-    if (code == absl::StatusCode::kOk) code = error.code();
+    if (code == absl::StatusCode::kOk) code = CodeOfFailure(error);
     absl::StrAppend(&text, text.empty() ? "" : "; ", "lane ", lane, ": ",
                     error.message());
   }
   if (code == absl::StatusCode::kOk) return absl::OkStatus();
-  if (code == absl::StatusCode::kInvalidArgument ||
-      code == absl::StatusCode::kFailedPrecondition) {
-    code = absl::StatusCode::kInternal;
-  }
   return absl::Status(code, absl::StrCat(caller, ": ", text));
 }
 

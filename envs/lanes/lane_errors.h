@@ -8,10 +8,17 @@
 
 namespace rill::envs_internal {
 
+// Whether a status promises that nothing has happened: INVALID_ARGUMENT,
+// FAILED_PRECONDITION.
+bool IsRefusal(const absl::Status& status);
+
+// The code of an error of a simulator; INTERNAL in place of a refusal's, since
+// other lanes may have moved.
+absl::StatusCode CodeOfFailure(const absl::Status& status);
+
 // The errors of all lanes in one call as one, "caller: lane 1: why; lane 4:
-// why", and each of `lanes` is OK again. The code is that of the first; it is
-// INTERNAL in place of codes that promise that nothing has happened
-// (INVALID_ARGUMENT, FAILED_PRECONDITION). OK where no lane has an error.
+// why", and each of `lanes` is OK again. The code is CodeOfFailure of the
+// first. OK where no lane has an error.
 absl::Status TakeLaneErrors(absl::string_view caller,
                             absl::Span<absl::Status> lanes);
 

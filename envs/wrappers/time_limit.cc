@@ -15,6 +15,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
+#include "rill/envs/lanes/lane_errors.h"
 #include "rill/envs/wrappers/wrapper_state.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -96,9 +97,7 @@ absl::Status TimeLimit::CheckRunning() const {
 absl::Status TimeLimit::BeginStep() {
   RILL_RETURN_IF_ERROR(CheckRunning());
   const absl::Status begun = env_->BeginStep();
-  if (absl::IsInvalidArgument(begun) || absl::IsFailedPrecondition(begun)) {
-    return begun;  // No lane has moved.
-  }
+  if (envs_internal::IsRefusal(begun)) return begun;
   is_stepping_ = begun.ok();
   if (!begun.ok()) Count();
   return begun;

@@ -17,6 +17,7 @@
 #include "rill/device/device.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/lane_rows.h"
+#include "rill/envs/lanes/lane_errors.h"
 #include "rill/envs/lanes/lane_pool.h"
 #include "rill/envs/wrappers/lane_leaves.h"
 #include "rill/envs/wrappers/wrapper_state.h"
@@ -28,18 +29,15 @@
 namespace rill {
 namespace {
 
+using envs_internal::CodeOfFailure;
 using envs_internal::CopyLanes;
+using envs_internal::IsRefusal;
 using envs_internal::LaneLeaves;
 using envs_internal::LanePool;
 
 constexpr absl::string_view kMake = "MakeVectorEnv";
 constexpr absl::string_view kStep = "VectorEnv::Step";
 constexpr absl::string_view kLoad = "VectorEnv::LoadState";
-
-// A part's refusal, after which none of its lanes has moved.
-bool IsRefusal(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
-}
 
 class VectorEnv final : public Env {
  public:
@@ -70,7 +68,6 @@ class VectorEnv final : public Env {
         running_(static_cast<size_t>(lanes()), 0) {}
 
   absl::Status Bind(std::vector<std::unique_ptr<Env>> envs);
-  absl::Status CheckIdle(absl::string_view function) const;
   bool TakeMask(const ResetMask& mask, Part& part) const;
   void Call(int64_t i);
   void ResetPart(Part& part) const;
@@ -130,14 +127,8 @@ absl::Status VectorEnv::Bind(std::vector<std::unique_ptr<Env>> envs) {
   return absl::OkStatus();
 }
 
-absl::Status VectorEnv::CheckIdle(absl::string_view function) const {
-  if (!is_stepping_) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "VectorEnv::", function, ": a step has begun; call EndStep first"));
-}
-
 absl::Status VectorEnv::Seed(uint64_t seed) {
-  RILL_RETURN_IF_ERROR(CheckIdle("Seed"));
+  RILL_RETURN_IF_ERROR(CheckIdle("VectorEnv", "Seed", is_stepping_));
   const Rng seeds(seed, RngStream::kEnv, kVectorEnvSeeds);
   for (size_t p = 0; p < parts_.size(); ++p) {
     RILL_RETURN_IF_ERROR(parts_[p].env->Seed(seeds.Bits64(p, 0)));
@@ -165,7 +156,7 @@ bool VectorEnv::TakeMask(const ResetMask& mask, Part& part) const {
 }
 
 absl::Status VectorEnv::Reset(const ResetMask& mask) {
-  RILL_RETURN_IF_ERROR(CheckIdle("Reset"));
+  RILL_RETURN_IF_ERROR(CheckIdle("VectorEnv", "Reset", is_stepping_));
   RILL_RETURN_IF_ERROR(CheckMask("VectorEnv::Reset", spec(), mask));
   for (size_t p = 0; p < parts_.size(); ++p) {
     if (TakeMask(mask, parts_[p])) to_reset_.push_back(p);
@@ -196,7 +187,7 @@ void VectorEnv::ResetPart(Part& part) const {
 }
 
 absl::Status VectorEnv::BeginStep() {
-  RILL_RETURN_IF_ERROR(CheckIdle("BeginStep"));
+  RILL_RETURN_IF_ERROR(CheckIdle("VectorEnv", "BeginStep", is_stepping_));
   RILL_RETURN_IF_ERROR(CheckActions(kStep, spec(), step()));
   RILL_RETURN_IF_ERROR(CheckRunning(kStep, running_));
   is_stepping_ = true;
@@ -241,8 +232,7 @@ absl::Status VectorEnv::EndStep() {
   return TakeErrors(kStep);
 }
 
-// All of them in one, of the first one's code: but for those that promise that
-// nothing has happened.
+// All of them in one.
 absl::Status VectorEnv::TakeErrors(absl::string_view caller) {
   absl::Status first;
   std::vector<std::string> errors;
@@ -255,13 +245,12 @@ absl::Status VectorEnv::TakeErrors(absl::string_view caller) {
                                   parts_[p].first, "): ", status.message()));
   }
   if (first.ok()) return first;
-  return absl::Status(
-      IsRefusal(first) ? absl::StatusCode::kInternal : first.code(),
-      absl::StrCat(caller, ": ", absl::StrJoin(errors, "; ")));
+  return absl::Status(CodeOfFailure(first),
+                      absl::StrCat(caller, ": ", absl::StrJoin(errors, "; ")));
 }
 
 absl::StatusOr<TensorDict> VectorEnv::SaveState() const {
-  RILL_RETURN_IF_ERROR(CheckIdle("SaveState"));
+  RILL_RETURN_IF_ERROR(CheckIdle("VectorEnv", "SaveState", is_stepping_));
   TensorDict state;
   RILL_ASSIGN_OR_RETURN(Tensor running,
                         Tensor::Empty(DType::kBool, {lanes(), 1}));
@@ -302,7 +291,7 @@ absl::Status VectorEnv::LoadParts(const TensorDict& state) {
 }
 
 absl::Status VectorEnv::LoadState(const TensorDict& state) {
-  RILL_RETURN_IF_ERROR(CheckIdle("LoadState"));
+  RILL_RETURN_IF_ERROR(CheckIdle("VectorEnv", "LoadState", is_stepping_));
   RILL_ASSIGN_OR_RETURN(const Tensor running,
                         envs_internal::ReadState(kLoad, state, "running",
                                                  DType::kBool, {lanes(), 1}));

@@ -202,10 +202,14 @@ void PythonChild::DrainLog() {
 
 bool PythonChild::ReadSocket() {
   char bytes[65536];
-  const ssize_t n = recv(socket_, bytes, sizeof(bytes), MSG_DONTWAIT);
-  if (n < 0) return errno == EAGAIN || errno == EINTR;
-  inbox_.append(bytes, static_cast<size_t>(n));
-  return n > 0;
+  while (!HasMessage() && inbox_.size() <= sizeof(uint32_t) + kMaxMessage) {
+    const ssize_t n = recv(socket_, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno == EAGAIN;
+    if (n == 0) return false;
+    inbox_.append(bytes, static_cast<size_t>(n));
+  }
+  return true;
 }
 
 bool PythonChild::HasMessage() const {
@@ -276,7 +280,10 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
       if (is_over[i]) continue;
       PythonChild& child = *children[i];
       if (fds[3 * i + 1].revents != 0) child.DrainLog();
-      const bool is_open = fds[3 * i].revents == 0 || child.ReadSocket();
+      // One that has ended may have left its answer in the socket.
+      const bool has_ended = fds[3 * i + 2].revents != 0;
+      const bool is_open =
+          (fds[3 * i].revents == 0 && !has_ended) || child.ReadSocket();
       uint32_t size = 0;
       if (child.inbox_.size() >= sizeof(size)) {
         std::memcpy(&size, child.inbox_.data(), sizeof(size));
@@ -288,7 +295,7 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
             absl::StrCat("child wrote to descriptor 3, which is not its own, "
                          "and ",
                          child.Kill()));
-      } else if (!is_open || fds[3 * i + 2].revents != 0) {
+      } else if (!is_open || has_ended) {
         results[i] =
             absl::UnavailableError(absl::StrCat("child ", child.End(deadline)));
       } else if (is_past) {

@@ -48,7 +48,8 @@ class PythonChild {
  private:
   PythonChild() = default;
   void DrainLog();
-  bool ReadSocket();  // False at its end.
+  // Until there is a message, or no more for now. False at its end.
+  bool ReadSocket();
   bool HasMessage() const;
   std::string TakeMessage();
   // How it ended and its last output. End waits for that up to a second, since

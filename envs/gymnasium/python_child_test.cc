@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/gymnasium/python_child.h"
 
+#include <sys/wait.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +54,13 @@ TEST(PythonChildTest, AnswersMayBeLongAndComeInParts) {
                         "conn.sendall(struct.pack('<I', 1 << 20)[2:])\n"
                         "conn.sendall(b'x' * (1 << 20))\n"));
   EXPECT_THAT(Answer(*child, kLong), IsOkAndHolds(std::string(1 << 20, 'x')));
+}
+
+TEST(PythonChildTest, AnAnswerIsThereWhenItsChildHasEnded) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto child, Start("send(b'x' * 150000)\n"));
+  siginfo_t ended = {};
+  ASSERT_EQ(waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_THAT(Answer(*child, kLong), IsOkAndHolds(std::string(150000, 'x')));
 }
 
 // The child runs `code`; the error names `reason`.

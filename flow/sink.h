@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -53,6 +55,14 @@ class Sink {
   virtual absl::Status Cut(int64_t producer, LaneRange lanes) = 0;
   // Everything written so far is where it belongs when this returns.
   virtual absl::Status Flush() = 0;
+  // A batch of `shape` whose leaves lie in the sink's own memory. The caller
+  // fills them all and hands the batch to Write, which then copies nothing. It
+  // may leave it at that: nothing has happened before the Write. Values are
+  // arbitrary; the next Write, Cut or Reserve ends the loan.
+  // UNIMPLEMENTED where the sink lends no memory.
+  virtual absl::StatusOr<TensorDict> Reserve(const Shape& /*shape*/) {
+    return absl::UnimplementedError("this sink lends no memory");
+  }
 };
 
 // Calls `write` for each batch, and `cut`, if there is one, for each Cut: give

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/status_macros.h"
@@ -101,6 +102,27 @@ absl::Status CheckKinds(absl::string_view caller, const TensorDict& dict,
   return status;
 }
 
+// Views of the leaves of a record of `shape`.
+absl::StatusOr<TensorDict> LeavesOf(const TensorDictSpec& spec,
+                                    const Shape& shape,
+                                    const RecordHeader& header,
+                                    std::byte* record,
+                                    const std::shared_ptr<SharedRings>& rings,
+                                    bool is_writable) {
+  TensorDict batch(shape);
+  const auto buffer = Buffer::Wrap(record, header.bytes, Device::Cpu(),
+                                   MemoryKind::kPageable, rings, is_writable);
+  int64_t at = sizeof(header);
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    RILL_ASSIGN_OR_RETURN(Tensor tensor,
+                          Tensor::View(buffer, leaf.spec.dtype,
+                                       shape.Concat(leaf.spec.shape), at));
+    at += RoundUp(tensor.size_bytes());
+    RILL_RETURN_IF_ERROR(batch.Set(leaf.key, std::move(tensor)));
+  }
+  return batch;
+}
+
 class ProducerSink final : public Sink {
  public:
   ProducerSink(RecordChannel::Options options,
@@ -115,41 +137,33 @@ class ProducerSink final : public Sink {
   absl::Status Write(const TensorDict& batch, const WriteInfo& info) override {
     constexpr absl::string_view kWrite = "RecordChannel::Write";
     const Shape& shape = batch.batch_shape();
-    if (shape.rank() != 1 && shape.rank() != 2) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kWrite, ": batch shape: got ", shape.ToString(),
-                       ", want [lanes, time] or [time]"));
-    }
+    RILL_RETURN_IF_ERROR(CheckShape(kWrite, shape));
     RILL_RETURN_IF_ERROR(options_.spec.CheckLayout(kWrite, batch));
     RILL_RETURN_IF_ERROR(CheckKinds(kWrite, batch, ""));
     if (shape.num_elements() == 0) return absl::OkStatus();
-    const RecordHeader header = {
-        .bytes = RecordBytes(options_.spec, shape.num_elements()),
-        .rank = shape.rank(),
-        .sizes = {shape[0], shape.rank() == 2 ? shape[1] : 1},
-        .first_lane = info.first_lane,
-        .policy_version = info.policy_version,
-        .sequence = info.sequence,
-        .follows_dead = follows_dead_ ? 1 : 0};
-    if (header.bytes < 0 || header.bytes > rings_->ring_bytes()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kWrite, ": bytes of a batch of shape ", shape.ToString(), ": got ",
-          header.bytes, ", want at most ", rings_->ring_bytes(),
-          "; write fewer steps at once, or give the channel more bytes"));
-    }
+    RILL_ASSIGN_OR_RETURN(RecordHeader header, HeaderOf(kWrite, shape));
+    header.first_lane = info.first_lane;
+    header.policy_version = info.policy_version;
+    header.sequence = info.sequence;
     RILL_ASSIGN_OR_RETURN(
         std::byte* const record,
         rings_->Reserve(producer_, header.bytes, options_.timeout));
+    RILL_RETURN_IF_ERROR(Fill(batch, header, record));
     std::memcpy(record, &header, sizeof(header));
-    std::byte* at = record + sizeof(header);
-    for (const TensorDictSpec::Leaf& leaf : options_.spec.leaves()) {
-      const Tensor& tensor = *batch.Find(leaf.key);
-      RILL_RETURN_IF_ERROR(CopyTo(tensor, at));
-      at += RoundUp(tensor.size_bytes());
-    }
     RILL_RETURN_IF_ERROR(FaultPoint("channel.commit", "record"));
     Commit(header);
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<TensorDict> Reserve(const Shape& shape) override {
+    constexpr absl::string_view kReserve = "RecordChannel::Reserve";
+    RILL_RETURN_IF_ERROR(CheckShape(kReserve, shape));
+    RILL_ASSIGN_OR_RETURN(const RecordHeader header, HeaderOf(kReserve, shape));
+    RILL_ASSIGN_OR_RETURN(
+        std::byte* const record,
+        rings_->Reserve(producer_, header.bytes, options_.timeout));
+    return LeavesOf(options_.spec, shape, header, record, rings_,
+                    /*is_writable=*/true);
   }
 
   absl::Status Cut(int64_t /*producer*/, LaneRange lanes) override {
@@ -178,6 +192,55 @@ class ProducerSink final : public Sink {
   }
 
  private:
+  static absl::Status CheckShape(absl::string_view caller, const Shape& shape) {
+    if (shape.rank() == 1 || shape.rank() == 2) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller, ": batch shape: got ", shape.ToString(),
+                     ", want [lanes, time] or [time]"));
+  }
+
+  absl::StatusOr<RecordHeader> HeaderOf(absl::string_view caller,
+                                        const Shape& shape) const {
+    const int64_t bytes = RecordBytes(options_.spec, shape.num_elements());
+    if (bytes < 0 || bytes > rings_->ring_bytes()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          caller, ": bytes of a batch of shape ", shape.ToString(), ": got ",
+          bytes, ", want at most ", rings_->ring_bytes(),
+          "; write fewer steps at once, or give the channel more bytes"));
+    }
+    return RecordHeader{.bytes = bytes,
+                        .rank = shape.rank(),
+                        .sizes = {shape[0], shape.rank() == 2 ? shape[1] : 1},
+                        .first_lane = 0,
+                        .policy_version = 0,
+                        .sequence = 0,
+                        .follows_dead = follows_dead_ ? 1 : 0};
+  }
+
+  // Copies the leaves to their places in the record, but for those of a batch
+  // from Reserve, which are there.
+  absl::Status Fill(const TensorDict& batch, const RecordHeader& header,
+                    std::byte* record) const {
+    const auto lies_in_record = [&](const Tensor& tensor) {
+      return tensor.size_bytes() > 0 && tensor.is_host() &&
+             tensor.raw_data() >= record &&
+             tensor.raw_data() < record + header.bytes;
+    };
+    std::byte* at = record + sizeof(header);
+    for (const TensorDictSpec::Leaf& leaf : options_.spec.leaves()) {
+      const Tensor& tensor = *batch.Find(leaf.key);
+      if (!lies_in_record(tensor)) {
+        RILL_RETURN_IF_ERROR(CopyTo(tensor, at));
+      } else if (tensor.raw_data() != at || !tensor.is_contiguous()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "RecordChannel::Write: leaf \"", leaf.key,
+            "\": got a part of a batch from Reserve, want all of it"));
+      }
+      at += RoundUp(tensor.size_bytes());
+    }
+    return absl::OkStatus();
+  }
+
   void Commit(const RecordHeader& header) {
     rings_->Commit(producer_, header.bytes);
     follows_dead_ = false;
@@ -235,26 +298,14 @@ absl::StatusOr<RecordHeader> ReadHeader(const TensorDictSpec& spec,
   return header;
 }
 
-// Views of a record's leaves.
+// Views of a record's leaves, whose bytes the reader may not write.
 absl::StatusOr<TensorDict> ReadBatch(
     const TensorDictSpec& spec, const RecordHeader& header,
     const std::byte* record, const std::shared_ptr<SharedRings>& rings) {
   RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(absl::MakeConstSpan(
                                                header.sizes, header.rank)));
-  TensorDict batch(shape);
-  // The bytes are read only, which the buffer says.
-  const auto buffer =
-      Buffer::Wrap(const_cast<std::byte*>(record), header.bytes, Device::Cpu(),
-                   MemoryKind::kPageable, rings, /*is_writable=*/false);
-  int64_t at = sizeof(header);
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    RILL_ASSIGN_OR_RETURN(Tensor tensor,
-                          Tensor::View(buffer, leaf.spec.dtype,
-                                       shape.Concat(leaf.spec.shape), at));
-    at += RoundUp(tensor.size_bytes());
-    RILL_RETURN_IF_ERROR(batch.Set(leaf.key, std::move(tensor)));
-  }
-  return batch;
+  return LeavesOf(spec, shape, header, const_cast<std::byte*>(record), rings,
+                  /*is_writable=*/false);
 }
 
 }  // namespace
@@ -321,6 +372,13 @@ absl::Status RecordChannel::CutOpen(int64_t producer, Sink* sink) {
   return absl::OkStatus();
 }
 
+bool RecordChannel::HasEnded(int64_t producer) const {
+  // It commits first, then dies.
+  const bool has_died = producer_state(producer) == ProducerState::kDied;
+  const auto bytes = rings_->Readable(producer);
+  return has_died && bytes.ok() && bytes->empty();
+}
+
 absl::Status RecordChannel::CutWhatEnded(absl::Span<const uint8_t> has_sent,
                                          Sink* sink) {
   int64_t looked_at = -1;
@@ -330,10 +388,7 @@ absl::Status RecordChannel::CutWhatEnded(absl::Span<const uint8_t> has_sent,
     if (open.lanes.empty()) continue;
     if (!open.has_ended && looked_at == -1 && has_sent[i] == 0) {
       looked_at = i;
-      // It commits first, then dies.
-      const bool has_died = producer_state(i) == ProducerState::kDied;
-      const auto bytes = rings_->Readable(i);
-      open.has_ended = has_died && bytes.ok() && bytes->empty();
+      open.has_ended = HasEnded(i);
     }
     if (open.has_ended) {
       RILL_RETURN_IF_ERROR(CutOpen(i, sink));
@@ -405,12 +460,32 @@ absl::StatusOr<int64_t> RecordChannel::Drain(Sink* sink) {
   return batches;
 }
 
-absl::StatusOr<bool> RecordChannel::Discard(int64_t producer) {
-  if (producer < 0 || producer >= producers()) {
-    return absl::OutOfRangeError(
-        absl::StrCat("RecordChannel::Discard: producer: got ", producer,
-                     ", want [0, ", producers(), ")"));
+absl::StatusOr<bool> RecordChannel::DrainOne(int64_t producer, Sink* sink) {
+  RILL_RETURN_IF_ERROR(CheckProducer("RecordChannel::DrainOne", producer));
+  auto bytes = rings_->Readable(producer);
+  if (!bytes.ok()) return Broken(producer, bytes.status());
+  while (!bytes->empty()) {
+    RILL_ASSIGN_OR_RETURN(const bool is_batch,
+                          DeliverFirst(producer, &*bytes, sink));
+    if (is_batch) return true;
   }
+  Open& open = open_[producer];
+  open.has_ended = open.has_ended || HasEnded(producer);
+  if (open.has_ended) {
+    RILL_RETURN_IF_ERROR(CutOpen(producer, sink));
+  }
+  return false;
+}
+
+absl::Status RecordChannel::CheckProducer(absl::string_view caller,
+                                          int64_t producer) const {
+  if (producer >= 0 && producer < producers()) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat(
+      caller, ": producer: got ", producer, ", want [0, ", producers(), ")"));
+}
+
+absl::StatusOr<bool> RecordChannel::Discard(int64_t producer) {
+  RILL_RETURN_IF_ERROR(CheckProducer("RecordChannel::Discard", producer));
   if (Open& open = open_[producer]; open.has_ended && !open.lanes.empty()) {
     open = Open();
     return true;

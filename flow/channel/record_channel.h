@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/flow/channel/shared_rings.h"
@@ -37,7 +38,8 @@ namespace rill {
 // Shapes: batches [lanes, time] or [time] of host tensors.
 // Thread-safety: thread-compatible; each producer's sink too, apart from the
 //   channel and from one another.
-// Cost: one copy of the bytes in Write; Drain hands out views of the memory. It
+// Cost: one copy of the bytes in Write, none of a batch from Reserve; Drain
+//   hands out views of the memory. It
 //   asks the kernel about one producer at most, of those that have sent
 //   nothing. So a death is found within as many calls as there are producers.
 //
@@ -101,6 +103,9 @@ class RecordChannel {
   // a producer whose process wrote over the memory: nothing more comes from
   // that one, Drain again for the others.
   absl::StatusOr<int64_t> Drain(Sink* sink);
+  // The same for the first batch of one producer, with the cuts before it;
+  // whether there was one. Without one, what a dead producer left open is cut.
+  absl::StatusOr<bool> DrainOne(int64_t producer, Sink* sink);
   // Drops the next batch or cut of a producer, also one that is due because its
   // process died; whether there was one.
   absl::StatusOr<bool> Discard(int64_t producer);
@@ -130,9 +135,12 @@ class RecordChannel {
   void NoteOpen(int64_t producer, LaneRange lanes);
   // Cuts all that the producer has open.
   absl::Status CutOpen(int64_t producer, Sink* sink);
-  // The same where it will not go on. Asks whether one process lives, those of
-  // the producers that have sent nothing in turn.
+  // The producer's process has ended, and all that it sent was handed on.
+  bool HasEnded(int64_t producer) const;
+  // CutOpen where a producer will not go on. Asks whether one process lives,
+  // those of the producers that have sent nothing in turn.
   absl::Status CutWhatEnded(absl::Span<const uint8_t> has_sent, Sink* sink);
+  absl::Status CheckProducer(absl::string_view caller, int64_t producer) const;
   // `why`, with the producer, which is not read any more.
   absl::Status Broken(int64_t producer, const absl::Status& why);
 

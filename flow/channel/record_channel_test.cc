@@ -99,6 +99,78 @@ TEST(RecordChannelTest, Example) {
   EXPECT_EQ(sink.infos[0].sequence, 9);
 }
 
+TEST(RecordChannelTest, AReservedBatchIsWrittenWithoutACopy) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto channel,
+                            RecordChannel::Create({.spec = Spec()}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto producer, channel->OpenProducer(0));
+  const TensorDictSpec spec = Spec();
+  for (uint64_t i = 0; i < 3; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict lent, producer->Reserve({2, 5}));
+    const TensorDict want = Batch({2, 5}, i);
+    RILL_ASSERT_OK(lent.CopyFrom(want));
+    RILL_ASSERT_OK(producer->Write(lent, {.sequence = 4}));
+    FunctionSink sink([&](const TensorDict& batch, const WriteInfo& info) {
+      for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+        EXPECT_EQ(batch.Find(leaf.key)->raw_data(),
+                  lent.Find(leaf.key)->raw_data());
+      }
+      EXPECT_EQ(info.sequence, 4);
+      return batch.CheckEqual(want);
+    });
+    EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(1));
+  }
+}
+
+TEST(RecordChannelTest, AReservationAloneSendsNothing) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto channel,
+                            RecordChannel::Create({.spec = Spec()}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto producer, channel->OpenProducer(0));
+  RILL_ASSERT_OK(producer->Reserve({2, 5}).status());
+  Recorder sink;
+  EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(0));
+  const TensorDict batch = Batch({3}, 1);
+  RILL_ASSERT_OK(producer->Write(batch, {}));
+  EXPECT_THAT(channel->Drain(&sink), IsOkAndHolds(1));
+  RILL_EXPECT_OK(sink.batches[0].CheckEqual(batch));
+}
+
+TEST(RecordChannelTest, APartOfAReservedBatchIsRefused) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto channel,
+                            RecordChannel::Create({.spec = Spec()}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto producer, channel->OpenProducer(0));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict lent, producer->Reserve({64}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict part, lent.Slice(0, 1, 33));
+  EXPECT_THAT(producer->Write(part, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("want all of it")));
+  EXPECT_THAT(producer->Reserve({1 << 20, 100}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(RecordChannelTest, DrainOneTakesTheFirstBatchOfOneProducer) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto channel,
+      RecordChannel::Create({.spec = Spec(), .producers = 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto first, channel->OpenProducer(0));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto second, channel->OpenProducer(1));
+  RILL_ASSERT_OK(first->Write(Batch({1}, 0), {.sequence = 1}));
+  for (int64_t i = 1; i <= 2; ++i) {
+    RILL_ASSERT_OK(second->Cut(1, {.first = 0, .count = 1}));
+    RILL_ASSERT_OK(second->Write(Batch({1}, 0), {.sequence = i}));
+  }
+  Recorder sink;
+  EXPECT_THAT(channel->DrainOne(1, &sink), IsOkAndHolds(true));
+  ASSERT_EQ(sink.infos.size(), 1);
+  EXPECT_EQ(sink.infos[0].producer, 1);
+  EXPECT_EQ(sink.cuts.size(), 1);
+  EXPECT_THAT(channel->DrainOne(1, &sink), IsOkAndHolds(true));
+  EXPECT_EQ(sink.infos[1].sequence, 2);
+  EXPECT_THAT(channel->DrainOne(1, &sink), IsOkAndHolds(false));
+  EXPECT_THAT(channel->DrainOne(0, &sink), IsOkAndHolds(true));
+  EXPECT_THAT(channel->DrainOne(2, &sink),
+              StatusIs(absl::StatusCode::kOutOfRange));
+}
+
 // Against a queue each, with rings so small that they wrap all the time.
 TEST(RecordChannelTest, BatchesOfAnyShapeArriveWholeAndInOrder) {
   constexpr int64_t kProducers = 3;

@@ -97,16 +97,41 @@ absl::Status SyncCollector::MakeLoop() {
   loop.seed = options_.seed;
   loop.trajectory.assign(loop.lanes, 0);
 
-  const TensorDictSpec steps = spec_;
+  loop.step_spec = spec_;
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kVersionKey, {1}, &spec_));
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kTrajectoryKey, {}, &spec_));
-  RILL_ASSIGN_OR_RETURN(loop.batch, spec_.Zero({loop.lanes, loop.time}));
-  RILL_ASSIGN_OR_RETURN(loop.recorder, StepRecorder::Create(steps, loop.batch));
-  RILL_RETURN_IF_ERROR(loop.recorder.Bind(loop.driver.step()));
-  RILL_ASSIGN_OR_RETURN(loop.versions, loop.batch.Flat<int64_t>(kVersionKey));
-  RILL_ASSIGN_OR_RETURN(loop.trajectories,
-                        loop.batch.Flat<int64_t>(kTrajectoryKey));
+  RILL_ASSIGN_OR_RETURN(loop.own_batch, spec_.Zero({loop.lanes, loop.time}));
+  RILL_RETURN_IF_ERROR(RecordInto(loop.own_batch, /*is_lent=*/false));
   return loop.env->Seed(options_.seed);
+}
+
+absl::Status SyncCollector::RecordInto(const TensorDict& batch, bool is_lent) {
+  Loop& loop = *loop_;
+  RILL_ASSIGN_OR_RETURN(StepRecorder recorder,
+                        StepRecorder::Create(loop.step_spec, batch));
+  RILL_RETURN_IF_ERROR(recorder.Bind(loop.driver.step()));
+  TensorDict leaves = batch;
+  RILL_ASSIGN_OR_RETURN(const auto versions, leaves.Flat<int64_t>(kVersionKey));
+  RILL_ASSIGN_OR_RETURN(const auto trajectories,
+                        leaves.Flat<int64_t>(kTrajectoryKey));
+  loop.recorder = std::move(recorder);
+  loop.versions = versions;
+  loop.trajectories = trajectories;
+  loop.batch = std::move(leaves);
+  loop.is_lent = is_lent;
+  return absl::OkStatus();
+}
+
+absl::Status SyncCollector::RecordIntoOwn() {
+  return loop_->is_lent ? RecordInto(loop_->own_batch, /*is_lent=*/false)
+                        : absl::OkStatus();
+}
+
+absl::Status SyncCollector::RecordIntoSink(Sink& sink) {
+  absl::StatusOr<TensorDict> lent = sink.Reserve({loop_->lanes, loop_->time});
+  if (absl::IsUnimplemented(lent.status())) return RecordIntoOwn();
+  RILL_RETURN_IF_ERROR(lent.status());
+  return RecordInto(*lent, /*is_lent=*/true);
 }
 
 absl::Status SyncCollector::ResetLanes() {
@@ -200,6 +225,7 @@ absl::StatusOr<TensorDict> SyncCollector::Next() {
     --loop_->sequence;
     return loop_->batch;
   }
+  RILL_RETURN_IF_ERROR(RecordIntoOwn());
   RILL_RETURN_IF_ERROR(CollectBatch());
   return loop_->batch;
 }
@@ -218,6 +244,7 @@ absl::Status SyncCollector::CollectInto(Sink& sink) {
   Loop& loop = *loop_;
   if (!loop.is_refused) {
     RILL_RETURN_IF_ERROR(CutIfDue(sink));
+    RILL_RETURN_IF_ERROR(RecordIntoSink(sink));
     if (const absl::Status status = CollectBatch(); !status.ok()) {
       CutIfDue(sink).IgnoreError();  // It stays due.
       return status;
@@ -225,11 +252,17 @@ absl::Status SyncCollector::CollectInto(Sink& sink) {
     ++loop.sequence;
     loop.is_refused = true;
   }
-  RILL_RETURN_IF_ERROR(
+  const absl::Status written =
       sink.Write(loop.batch, {.producer = options_.producer,
                               .first_lane = options_.first_lane,
                               .policy_version = loop.newest_version,
-                              .sequence = loop.sequence}));
+                              .sequence = loop.sequence});
+  if (!written.ok() && loop.is_lent) {
+    // The loan may end before the batch is offered again.
+    RILL_RETURN_IF_ERROR(loop.own_batch.CopyFrom(loop.batch));
+    RILL_RETURN_IF_ERROR(RecordIntoOwn());
+  }
+  RILL_RETURN_IF_ERROR(written);
   loop.is_refused = false;
   return absl::OkStatus();
 }

@@ -34,7 +34,8 @@ namespace rill {
 //   device are copied there on its default stream, with one wait a step.
 // Cost: one environment step, one policy call and one copy of the leaves a time
 //   step. Batches reuse one array a leaf. After the first batch only the
-//   dictionary that Next returns (not its bytes) allocates.
+//   dictionary that Next returns (not its bytes) allocates. A sink that lends
+//   memory (Sink::Reserve) has the steps recorded there.
 //
 // Example (SyncCollectorTest.Example runs it):
 //   SyncCollector::Options options;
@@ -105,6 +106,10 @@ class SyncCollector final : public Source {
   absl::Status CheckStopped();
   // The root that was saved. FAILED_PRECONDITION where it does not fit.
   absl::StatusOr<TensorDict> RootOf(const TensorDict& state) const;
+  // The next batch is recorded there.
+  absl::Status RecordInto(const TensorDict& batch, bool is_lent);
+  absl::Status RecordIntoOwn();
+  absl::Status RecordIntoSink(Sink& sink);
   absl::Status CollectBatch();
   absl::Status CollectStep(int64_t t);
   absl::Status CutIfDue(Sink& sink);

@@ -21,12 +21,15 @@ namespace rill {
 struct SyncCollector::Loop {
   std::unique_ptr<TransformedEnv> env;
   StepDriver driver;
+  TensorDictSpec step_spec;  // Of what is recorded.
   TensorDictSpec root_spec;
   int64_t lanes = 0;
   int64_t time = 0;   // Steps a batch.
   uint64_t seed = 0;  // Of random actions.
 
-  TensorDict batch;  // [lanes, time], made once.
+  TensorDict own_batch;  // [lanes, time], made once.
+  TensorDict batch;      // That, or one that the sink lent.
+  bool is_lent = false;
   StepRecorder recorder;
   absl::Span<int64_t> versions;      // The batch's policy_version.
   absl::Span<int64_t> trajectories;  // The batch's collector/traj_ids.

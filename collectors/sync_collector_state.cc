@@ -173,6 +173,7 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   TensorDict leaves = loop_->driver.root();
   RILL_RETURN_IF_ERROR(leaves.CopyFrom(root));
   if (refused != nullptr) {
+    RILL_RETURN_IF_ERROR(RecordIntoOwn());
     RILL_RETURN_IF_ERROR(loop_->batch.CopyFrom(*refused));
     loop_->newest_version =
         *std::max_element(loop_->versions.begin(), loop_->versions.end());

@@ -22,6 +22,8 @@
 #include "rill/envs/testing/faulty_env.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
@@ -251,6 +253,56 @@ TEST(SyncCollectorTest, ASinkSeesEachFrameOnceAndInOrder) {
   for (int i = 0; i < 12; ++i) want.push_back(static_cast<float>(i % 3 + 1));
   EXPECT_THAT(seen, Each(ElementsAreArray(want)));
   EXPECT_EQ(collector->frames(), 24);
+}
+
+// Lends a batch of its own, which Write must give back as it is.
+class LendingSink final : public Sink {
+ public:
+  absl::Status Write(const TensorDict& batch, const WriteInfo& info) override {
+    if (!refuse.ok()) return refuse;
+    is_lent.push_back(batch.Find("next/reward")->raw_data() ==
+                      lent.Find("next/reward")->raw_data());
+    batches.push_back(*batch.Clone());
+    numbers.push_back(info.sequence);
+    return absl::OkStatus();
+  }
+  absl::Status Cut(int64_t, LaneRange) override { return absl::OkStatus(); }
+  absl::Status Flush() override { return absl::OkStatus(); }
+  absl::StatusOr<TensorDict> Reserve(const Shape& shape) override {
+    RILL_ASSIGN_OR_RETURN(lent, spec.Zero(shape));
+    return lent;
+  }
+
+  TensorDictSpec spec;
+  TensorDict lent;
+  absl::Status refuse;
+  std::vector<bool> is_lent;
+  std::vector<TensorDict> batches;
+  std::vector<int64_t> numbers;
+};
+
+TEST(SyncCollectorTest, StepsAreRecordedInMemoryThatTheSinkLends) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto plain, Counting(2, 8));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto lent, Counting(2, 8));
+  LendingSink sink;
+  sink.spec = lent->spec();
+  for (int i = 0; i < 3; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, plain->Next());
+    if (i == 1) {  // It stays whole where the loan has ended.
+      sink.refuse = absl::ResourceExhaustedError("full");
+      EXPECT_THAT(lent->CollectInto(sink),
+                  StatusIs(absl::StatusCode::kResourceExhausted));
+      RILL_ASSERT_OK(sink.lent.CopyFrom(*sink.spec.Zero({2, 4})));
+      sink.refuse = absl::OkStatus();
+    }
+    RILL_ASSERT_OK(lent->CollectInto(sink));
+    EXPECT_THAT(sink.batches[i], BitEqualTo(want));
+  }
+  EXPECT_THAT(sink.is_lent, ElementsAre(true, false, true));
+  EXPECT_THAT(sink.numbers, ElementsAre(1, 2, 3));
+  // A batch of its own again, which the sink does not see.
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, plain->Next());
+  EXPECT_THAT(lent->Next(), IsOkAndHolds(BitEqualTo(want)));
 }
 
 TEST(SyncCollectorTest, ARefusedBatchCountsAndIsOfferedAgain) {

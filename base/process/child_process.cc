@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/base/process/child_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/clock.h"
+
+namespace rill {
+namespace {
+
+constexpr int kFirstDescriptor = 3;
+
+absl::Status StartError(absl::string_view program, int error) {
+  return absl::UnavailableError(absl::StrCat("ChildProcess::Start: \"", program,
+                                             "\": ", std::strerror(error)));
+}
+
+// Copies of descriptors above those that the child gets, so that none of them
+// is overwritten before it is copied.
+class Copies {
+ public:
+  explicit Copies(const std::vector<int>& descriptors) {
+    const int above = kFirstDescriptor + static_cast<int>(descriptors.size());
+    for (const int fd : descriptors) {
+      copies_.push_back(fcntl(fd, F_DUPFD_CLOEXEC, above));
+      if (copies_.back() < 0 && error_ == 0) error_ = errno;
+    }
+  }
+  ~Copies() {
+    for (const int fd : copies_) {
+      if (fd >= 0) close(fd);
+    }
+  }
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+
+  int error() const { return error_; }
+  const std::vector<int>& copies() const { return copies_; }
+
+ private:
+  std::vector<int> copies_;
+  int error_ = 0;
+};
+
+int Spawn(const ChildProcess::Options& options, const std::vector<int>& copies,
+          pid_t* pid) {
+  std::vector<char*> argv = {const_cast<char*>(options.program.c_str())};
+  for (const std::string& argument : options.arguments) {
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  }
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (size_t i = 0; i < copies.size(); ++i) {
+    posix_spawn_file_actions_adddup2(&actions, copies[i],
+                                     kFirstDescriptor + static_cast<int>(i));
+  }
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  const int error = posix_spawn(pid, options.program.c_str(), &actions,
+                                &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
+    const Options& options) {
+  const Copies copies(options.descriptors);
+  if (copies.error() != 0) return StartError(options.program, copies.error());
+  pid_t pid = -1;
+  if (const int error = Spawn(options, copies.copies(), &pid); error != 0) {
+    return StartError(options.program, error);
+  }
+  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  const int error = errno;
+  auto child = absl::WrapUnique(new ChildProcess(pid, pidfd));
+  if (pidfd < 0) return StartError(options.program, error);
+  return child;
+}
+
+ChildProcess::~ChildProcess() {
+  Kill();
+  if (pidfd_ >= 0) close(pidfd_);
+}
+
+bool ChildProcess::WaitForEnd(absl::Time deadline) const {
+  while (end_.empty()) {
+    const absl::Duration left = std::clamp(
+        deadline - Clock::Steady().Now(), absl::ZeroDuration(), absl::Hours(1));
+    pollfd end = {pidfd_, POLLIN, 0};
+    // Rounded up, so that it does not turn round and round before the deadline.
+    const int ended = poll(&end, 1,
+                           static_cast<int>(absl::ToInt64Milliseconds(
+                               absl::Ceil(left, absl::Milliseconds(1)))));
+    if (ended > 0) return true;
+    if (Clock::Steady().Now() >= deadline) return false;
+  }
+  return true;
+}
+
+const std::string& ChildProcess::Kill() {
+  if (!end_.empty()) return end_;
+  siginfo_t info = {};
+  const bool ended =
+      waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      info.si_pid == pid_;
+  kill(-pid_, SIGKILL);
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!ended) {
+    end_ = "was killed";
+  } else if (WIFEXITED(status)) {
+    end_ = absl::StrCat("ended with exit status ", WEXITSTATUS(status));
+  } else {
+    end_ = absl::StrCat("ended by signal ", WTERMSIG(status));
+  }
+  return end_;
+}
+
+}  // namespace rill

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/base/process/child_process.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/clock.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::Time InAMinute() { return Clock::Steady().Now() + absl::Minutes(1); }
+
+std::unique_ptr<ChildProcess> Shell(const std::string& command,
+                                    std::vector<int> descriptors = {}) {
+  auto child = ChildProcess::Start({.program = "/bin/sh",
+                                    .arguments = {"-c", command},
+                                    .descriptors = std::move(descriptors)});
+  RILL_EXPECT_OK(child.status());
+  return *std::move(child);
+}
+
+TEST(ChildProcessTest, Example) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto child, ChildProcess::Start(
+                      {.program = "/bin/sh", .arguments = {"-c", "exit 3"}}));
+  EXPECT_TRUE(child->WaitForEnd(InAMinute()));
+  EXPECT_EQ(child->Kill(), "ended with exit status 3");
+}
+
+TEST(ChildProcessTest, SaysHowItEnded) {
+  const auto signalled = Shell("kill -11 $$");
+  EXPECT_TRUE(signalled->WaitForEnd(InAMinute()));
+  EXPECT_EQ(signalled->Kill(), "ended by signal 11");
+  const auto endless = Shell("while :; do sleep 60; done");
+  EXPECT_FALSE(endless->WaitForEnd(Clock::Steady().Now()));
+  EXPECT_EQ(endless->Kill(), "was killed");
+  EXPECT_EQ(endless->Kill(), "was killed");
+}
+
+TEST(ChildProcessTest, GetsDescriptorsInOrderAlsoWhereTheirNumbersAreCrossed) {
+  int first[2], second[2];
+  ASSERT_EQ(pipe2(first, O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(second, O_CLOEXEC), 0);
+  const auto child = Shell("echo a >&3; echo b >&4", {second[1], first[1]});
+  close(first[1]);
+  close(second[1]);
+  char byte = 0;
+  EXPECT_EQ(read(first[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'b');
+  EXPECT_EQ(read(second[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'a');
+  close(first[0]);
+  close(second[0]);
+}
+
+TEST(ChildProcessTest, EndsWithWhatItStarted) {
+  int life[2];
+  ASSERT_EQ(pipe2(life, O_CLOEXEC), 0);
+  // The grandchild holds the pipe's writing end; it says that it is there.
+  auto child = Shell("(echo a >&3; exec sleep 600) & wait", {life[1]});
+  close(life[1]);
+  char byte = 0;
+  ASSERT_EQ(read(life[0], &byte, 1), 1);
+  ASSERT_EQ(read(life[0], &byte, 1), 1);
+  child.reset();
+  EXPECT_EQ(read(life[0], &byte, 1), 0);
+  close(life[0]);
+}
+
+TEST(ChildProcessTest, AProgramThatIsNotThereIsNamed) {
+  EXPECT_THAT(ChildProcess::Start({.program = "/no/such/program"}),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("/no/such/program\": No such file")));
+}
+
+}  // namespace
+}  // namespace rill

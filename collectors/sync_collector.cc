@@ -114,6 +114,13 @@ absl::Status SyncCollector::RecordInto(const TensorDict& batch, bool is_lent) {
   RILL_ASSIGN_OR_RETURN(const auto versions, leaves.Flat<int64_t>(kVersionKey));
   RILL_ASSIGN_OR_RETURN(const auto trajectories,
                         leaves.Flat<int64_t>(kTrajectoryKey));
+  loop.ends.clear();
+  if (options_.set_truncated) {
+    for (const absl::string_view key : {"next/truncated", "next/done"}) {
+      RILL_ASSIGN_OR_RETURN(const auto end, leaves.Flat<bool>(key));
+      loop.ends.push_back(end);
+    }
+  }
   loop.recorder = std::move(recorder);
   loop.versions = versions;
   loop.trajectories = trajectories;
@@ -171,7 +178,9 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
   RILL_RETURN_IF_ERROR(ResetLanes());
   const int64_t frames = frames_ + t * loop.lanes;
   RILL_ASSIGN_OR_RETURN(const int64_t version,
-                        Act({.frames = frames, .step = frames / loop.lanes}));
+                        Act({.frames = frames,
+                             .step = frames / loop.lanes,
+                             .explore = options_.explore}));
   Lap(&loop.mark, &times_.policy);
 
   RILL_RETURN_IF_ERROR(loop.driver.Step());
@@ -190,6 +199,16 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
   return absl::OkStatus();
 }
 
+void SyncCollector::TruncateEnd() {
+  Loop& loop = *loop_;
+  if (loop.ends.empty()) return;
+  for (int64_t lane = 0; lane < loop.lanes; ++lane) {
+    const int64_t row = (lane + 1) * loop.time - 1;
+    if (loop.ends[1][row]) continue;
+    for (absl::Span<bool> end : loop.ends) end[row] = true;
+  }
+}
+
 absl::Status SyncCollector::CollectBatch() {
   if (options_.total_frames != -1 && frames_ >= options_.total_frames) {
     return absl::OutOfRangeError(absl::StrCat(
@@ -197,6 +216,7 @@ absl::Status SyncCollector::CollectBatch() {
         options_.total_frames, "; raise it to go on"));
   }
   loop_->mark = Clock::System().Now();
+  loop_->reset_all = loop_->reset_all || options_.reset_at_each_batch;
   for (int64_t t = 0; t < loop_->time; ++t) {
     const absl::Status status = CollectStep(t);
     if (status.ok()) continue;
@@ -206,6 +226,7 @@ absl::Status SyncCollector::CollectBatch() {
         << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time
         << " in " << loop_->env->name();
   }
+  TruncateEnd();
   frames_ += frames_per_batch_;
   return absl::OkStatus();
 }
@@ -251,6 +272,7 @@ absl::Status SyncCollector::CollectInto(Sink& sink) {
     }
     ++loop.sequence;
     loop.is_refused = true;
+    loop.is_cut_due = options_.reset_at_each_batch;
   }
   const absl::Status written =
       sink.Write(loop.batch, {.producer = options_.producer,

@@ -59,6 +59,13 @@ class SyncCollector final : public Source {
     // Actions are random (from action_spec) for so many frames first, rounded
     // up to a multiple of the lanes. They carry version 0.
     int64_t init_random_frames = 0;
+    bool explore = true;  // ActContext::explore.
+    // Each batch begins with a reset of all lanes. What the sink holds open of
+    // the batch before is cut there (Sink::Cut).
+    bool reset_at_each_batch = false;
+    // The last step of each batch is truncated, and so done, where it is not
+    // done. The episode goes on in the next batch.
+    bool set_truncated = false;
     uint64_t seed = 0;  // Of environment and random actions.
     // For WriteInfo and trajectory ids: [0, kMaxTrajectoryProducer].
     int64_t producer = 0;
@@ -112,6 +119,8 @@ class SyncCollector final : public Source {
   absl::Status RecordIntoSink(Sink& sink);
   absl::Status CollectBatch();
   absl::Status CollectStep(int64_t t);
+  // Of the last time step of the batch.
+  void TruncateEnd();
   absl::Status CutIfDue(Sink& sink);
   absl::Status CheckRefused(const TensorDict& batch) const;
   absl::Status ResetLanes();

@@ -33,9 +33,11 @@ struct SyncCollector::Loop {
   StepRecorder recorder;
   absl::Span<int64_t> versions;      // The batch's policy_version.
   absl::Span<int64_t> trajectories;  // The batch's collector/traj_ids.
-  int64_t newest_version = 0;        // Of the batch.
-  int64_t sequence = 0;              // The newest number of a batch.
-  bool is_refused = false;           // The batch waits to be offered again.
+  // With set_truncated: the batch's next/truncated and next/done.
+  std::vector<absl::Span<bool>> ends;
+  int64_t newest_version = 0;  // Of the batch.
+  int64_t sequence = 0;        // The newest number of a batch.
+  bool is_refused = false;     // The batch waits to be offered again.
 
   bool reset_all = true;            // Before the next step.
   bool is_cut_due = false;          // The sink holds what was left open there.

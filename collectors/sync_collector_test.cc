@@ -213,6 +213,62 @@ TEST(SyncCollectorTest, RandomActionsFollowTheSeedAndFillTheSpec) {
   EXPECT_THAT(actions(3), testing::Contains(0));
 }
 
+// TORCHRL.md, E5.
+TEST(SyncCollectorTest, TheLastStepOfABatchIsTruncatedAndNotTerminated) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto plain, Counting(2, 8));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto truncated,
+                            Counting(2, 8, {.set_truncated = true}));
+  for (int i = 0; i < 3; ++i) {  // Episodes of 3 steps, batches of 4.
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, plain->Next());
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, truncated->Next());
+    RILL_ASSERT_OK_AND_ASSIGN(const auto done, want.Flat<bool>("next/done"));
+    RILL_ASSERT_OK_AND_ASSIGN(const auto end,
+                              want.Flat<bool>("next/truncated"));
+    for (const int64_t row : {3, 7}) {
+      end[row] = end[row] || !done[row];
+      done[row] = true;
+    }
+    EXPECT_THAT(got, BitEqualTo(want));
+  }
+}
+
+TEST(SyncCollectorTest, ABatchMayBeginWithAReset) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto collector,
+      Counting(2, 8, {.reset_at_each_batch = true, .first_lane = 4}));
+  int64_t cuts = 0;
+  FunctionSink sink(
+      [&](const TensorDict& batch, const WriteInfo& info) {
+        EXPECT_EQ(cuts, info.sequence - 1);
+        EXPECT_THAT(*batch.Flat<float>("observation"),
+                    ElementsAre(0, 1, 2, 0, 0, 1, 2, 0));
+        return absl::OkStatus();
+      },
+      [&](int64_t, LaneRange lanes) {
+        EXPECT_EQ(lanes, (LaneRange{.first = 4, .count = 2}));
+        ++cuts;
+        return absl::OkStatus();
+      });
+  for (int i = 0; i < 3; ++i) RILL_ASSERT_OK(collector->CollectInto(sink));
+}
+
+TEST(SyncCollectorTest, APolicyIsToldWhetherItExplores) {
+  for (const bool explore : {true, false}) {
+    int64_t asked = 0;
+    FunctionPolicy policy(
+        [&](const TensorDict&, const ActContext& context, Tensor*) {
+          EXPECT_EQ(context.explore, explore);
+          ++asked;
+          return absl::OkStatus();
+        });
+    RILL_ASSERT_OK_AND_ASSIGN(
+        const auto collector,
+        Counting(2, 8, {.policy = &policy, .explore = explore}));
+    RILL_ASSERT_OK(collector->Next().status());
+    EXPECT_EQ(asked, 4);
+  }
+}
+
 TEST(SyncCollectorTest, EndsOutOfRangeAfterTotalFrames) {
   RILL_ASSERT_OK_AND_ASSIGN(auto collector,
                             Counting(2, 4, {.total_frames = 6}));

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/collectors/multi_async_collector.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/time/time.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/workers/frames_state.h"
+
+namespace rill {
+
+using workers_internal::WorkerTeam;
+
+absl::StatusOr<std::unique_ptr<MultiAsyncCollector>>
+MultiAsyncCollector::Create(MultiCollectorOptions options) {
+  RILL_ASSIGN_OR_RETURN(
+      auto team, WorkerTeam::Create("MultiAsyncCollector", std::move(options)));
+  return absl::WrapUnique(new MultiAsyncCollector(std::move(team)));
+}
+
+absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
+  if (is_stopped_.exchange(false, std::memory_order_relaxed)) {
+    return absl::CancelledError(
+        "MultiAsyncCollector::Next: stopped; call again to go on");
+  }
+  RILL_RETURN_IF_ERROR(workers_internal::CheckTotal(
+      "MultiAsyncCollector", frames_, team_->options().total_frames));
+  for (int64_t i = 0; i < team_->size(); ++i) {
+    RILL_RETURN_IF_ERROR(team_->Ask(i, WorkerTeam::kDepth));
+  }
+  // A worker that has ended is found, however many batches others have.
+  RILL_RETURN_IF_ERROR(team_->Wait(absl::InfinitePast()));
+  while (true) {
+    for (int64_t i = 0; i < team_->size(); ++i) {
+      const int64_t worker = (next_worker_ + i) % team_->size();
+      RILL_ASSIGN_OR_RETURN(const bool is_there, team_->Deliver(worker, sink));
+      if (!is_there) continue;
+      frames_ += team_->frames_per_batch();
+      next_worker_ = (worker + 1) % team_->size();
+      return team_->Ask(worker, WorkerTeam::kDepth);
+    }
+    RILL_RETURN_IF_ERROR(team_->Wait());
+  }
+}
+
+absl::StatusOr<TensorDict> MultiAsyncCollector::Next() {
+  TensorDict copy;
+  FunctionSink sink(
+      [&](const TensorDict& batch, const WriteInfo& /*info*/) -> absl::Status {
+        RILL_ASSIGN_OR_RETURN(copy, batch.Clone());
+        return absl::OkStatus();
+      });
+  RILL_RETURN_IF_ERROR(CollectInto(sink));
+  return copy;
+}
+
+absl::StatusOr<TensorDict> MultiAsyncCollector::SaveState() const {
+  RILL_ASSIGN_OR_RETURN(TensorDict state, team_->SaveState());
+  RILL_RETURN_IF_ERROR(workers_internal::SaveFrames(
+      {.frames = frames_, .next_worker = next_worker_}, &state));
+  return state;
+}
+
+absl::Status MultiAsyncCollector::LoadState(const TensorDict& state) {
+  RILL_ASSIGN_OR_RETURN(const auto place,
+                        workers_internal::LoadFrames(state, team_->size()));
+  RILL_RETURN_IF_ERROR(team_->LoadState(state));
+  frames_ = place.frames;
+  next_worker_ = place.next_worker;
+  return absl::OkStatus();
+}
+
+}  // namespace rill

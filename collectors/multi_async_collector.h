@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_COLLECTORS_MULTI_ASYNC_COLLECTOR_H_
+#define RILL_COLLECTORS_MULTI_ASYNC_COLLECTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rill/collectors/workers/multi_collector_options.h"
+#include "rill/collectors/workers/worker_team.h"
+#include "rill/flow/sink.h"
+#include "rill/flow/source.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// Workers that collect without waiting for one another or for the learner: a
+// call hands out the batch of one worker, of those that have one in turn, while
+// all go on. A worker is at most two batches ahead.
+//
+// Worker w steps what SyncCollector steps with seed + w, and gives the same
+// batches in the same order; how those of several workers mix depends on time.
+// Batches are [lanes, time] of one worker. Workers that die, hang or fail are
+// as MultiSyncCollector's.
+//
+// Thread-safety: that of Source.
+// Cost: as MultiSyncCollector. Next is a copy that later calls do not change.
+//
+// Example (MultiAsyncCollectorTest.Example runs it):
+//   MultiCollectorOptions options;
+//   options.workers = 2;
+//   options.worker = [](const WorkerContext&) -> absl::StatusOr<WorkerParts> {
+//     WorkerParts parts;
+//     RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = 8}));
+//     return parts;
+//   };
+//   options.frames_per_batch = 1024;
+//   RILL_ASSIGN_OR_RETURN(auto collector,
+//                         MultiAsyncCollector::Create(std::move(options)));
+//   RILL_ASSIGN_OR_RETURN(TensorDict batch, collector->Next());  // [8, 64]
+class MultiAsyncCollector final : public Source {
+ public:
+  // As MultiSyncCollector::Create.
+  static absl::StatusOr<std::unique_ptr<MultiAsyncCollector>> Create(
+      MultiCollectorOptions options);
+
+  const TensorDictSpec& spec() const override { return team_->spec(); }
+  // That were handed out.
+  int64_t frames() const override { return frames_; }
+  // Sums over the workers, which run side by side.
+  const Times& times() const override { return team_->times(); }
+  // Of one batch, which one worker makes.
+  int64_t frames_per_batch() const { return team_->frames_per_batch(); }
+  // Processes that were replaced.
+  int64_t restarts() const { return team_->restarts(); }
+
+  absl::StatusOr<TensorDict> Next() override;
+  absl::Status CollectInto(Sink& sink) override;
+  void Stop() override { is_stopped_.store(true, std::memory_order_relaxed); }
+
+  // Workers end the batch at hand, and pause; the next call lets them go on. So
+  // a pause for evaluation or a change of weights is a SaveState too.
+  // UNAVAILABLE where a worker has ended: collect on first.
+  absl::StatusOr<TensorDict> SaveState() const override;
+  absl::Status LoadState(const TensorDict& state) override;
+
+ private:
+  explicit MultiAsyncCollector(
+      std::unique_ptr<workers_internal::WorkerTeam> team)
+      : team_(std::move(team)) {}
+
+  std::unique_ptr<workers_internal::WorkerTeam> team_;
+  int64_t frames_ = 0;
+  int64_t next_worker_ = 0;  // Looked at first.
+  std::atomic<bool> is_stopped_ = false;
+};
+
+}  // namespace rill
+
+#endif  // RILL_COLLECTORS_MULTI_ASYNC_COLLECTOR_H_

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectors whose workers are processes: they crash, hang, are killed and
+// outgrow their memory, and nothing of another worker is lost.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/multi_async_collector.h"
+#include "rill/collectors/multi_sync_collector.h"
+#include "rill/collectors/workers/multi_collector_options.h"
+#include "rill/collectors/workers/worker.h"
+#include "rill/collectors/workers/worker_main.h"
+#include "rill/envs/cart_pole.h"
+#include "rill/envs/env.h"
+#include "rill/flow/conformance/source_conformance.h"
+#include "rill/flow/sink.h"
+#include "rill/flow/source.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/kill_count.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/testing/tensor_matchers.h"
+
+namespace rill {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr int64_t kLanes = 2;
+constexpr int64_t kFaultyStep = 15;
+
+// CartPole that does `fault` in its step number kFaultyStep.
+class FatalEnv final : public Env {
+ public:
+  FatalEnv(std::unique_ptr<Env> env, std::function<void()> fault)
+      : Env(env->spec(), env->step()),
+        env_(std::move(env)),
+        fault_(std::move(fault)) {}
+  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
+  absl::Status Reset(const ResetMask& mask) override {
+    return env_->Reset(mask);
+  }
+  absl::Status BeginStep() override {
+    if (steps_++ == kFaultyStep) fault_();
+    return env_->BeginStep();
+  }
+
+ private:
+  const std::unique_ptr<Env> env_;
+  const std::function<void()> fault_;
+  int64_t steps_ = 0;
+};
+
+std::function<void()> FaultOf(const std::string& name) {
+  if (name == "crash") return [] { raise(SIGSEGV); };
+  if (name == "exit") return [] { _exit(3); };
+  if (name == "hang") {
+    return [] {
+      for (;;) pause();
+    };
+  }
+  return [] {
+    std::vector<std::string> eaten;
+    for (;;) eaten.push_back(std::string(1 << 20, 'x'));
+  };
+}
+
+// `context.argument` is the fault of worker 1, before it was started anew.
+absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
+  WorkerParts parts;
+  RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
+  if (context.argument.empty() || context.worker != 1 || context.restarts > 0) {
+    return parts;
+  }
+  if (context.argument == "refuse") {
+    return absl::NotFoundError("no such map");
+  }
+  parts.env = std::make_unique<FatalEnv>(std::move(parts.env),
+                                         FaultOf(context.argument));
+  return parts;
+}
+
+MultiCollectorOptions Processes(int64_t workers, const std::string& fault) {
+  MultiCollectorOptions options;
+  options.workers = workers;
+  options.worker_name = "worker";
+  options.argument = fault;
+  options.frames_per_batch = workers * kLanes * 10;
+  options.seed = 5;
+  return options;
+}
+
+MultiCollectorOptions Threads(int64_t workers) {
+  MultiCollectorOptions options = Processes(workers, "");
+  options.worker_name.clear();
+  options.worker = MakeWorker;
+  return options;
+}
+
+// What arrives of each worker, whichever producer it was.
+struct Arrivals {
+  explicit Arrivals(int64_t workers) : workers(workers) {}
+
+  const int64_t workers;
+  FunctionSink sink{
+      [this](const TensorDict& batch, const WriteInfo& info) {
+        batches[info.producer % workers].push_back(*batch.Clone());
+        numbers[info.producer].push_back(info.sequence);
+        return absl::OkStatus();
+      },
+      [this](int64_t producer, LaneRange lanes) {
+        cuts.emplace_back(producer, lanes);
+        return absl::OkStatus();
+      }};
+  std::map<int64_t, std::vector<TensorDict>> batches;
+  std::map<int64_t, std::vector<int64_t>> numbers;
+  std::vector<std::pair<int64_t, LaneRange>> cuts;
+};
+
+// Processes whose parent this one is, ended or not.
+std::vector<pid_t> Children() {
+  std::vector<pid_t> children;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
+    std::ifstream status(entry.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (line == absl::StrCat("PPid:\t", getpid())) children.push_back(pid);
+    }
+  }
+  return children;
+}
+
+std::vector<std::string> Descriptors() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+int64_t SharedMappings() {
+  std::ifstream maps("/proc/self/maps");
+  int64_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    count += absl::StrContains(line, "memfd") ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(MultiCollectorProcessTest, ProcessesGiveWhatThreadsGive) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto processes,
+                            MultiSyncCollector::Create(Processes(3, "")));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto threads,
+                            MultiSyncCollector::Create(Threads(3)));
+  EXPECT_EQ(Children().size(), 3);
+  for (int i = 0; i < 5; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, processes->Next());
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, threads->Next());
+    EXPECT_THAT(got, BitEqualTo(want));
+  }
+}
+
+class FaultTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(FaultTest, AWorkerThatEndsIsReplacedAndNothingOfAnotherIsLost) {
+  MultiCollectorOptions options = Processes(3, GetParam());
+  options.max_restarts = 1;
+  options.batch_timeout = absl::Seconds(1);
+  options.max_worker_bytes = int64_t{1} << 30;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(options));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto whole,
+                            MultiSyncCollector::Create(Threads(3)));
+  Arrivals got(3);
+  Arrivals want(3);
+  for (int i = 0; i < 4; ++i) {
+    RILL_ASSERT_OK(collector->CollectInto(got.sink));
+    RILL_ASSERT_OK(whole->CollectInto(want.sink));
+  }
+  EXPECT_EQ(collector->restarts(), 1);
+  for (const int64_t w : {0, 2}) {
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_THAT(got.batches[w][i], BitEqualTo(want.batches[w][i]));
+    }
+  }
+  // It ended in its second batch; another producer goes on.
+  EXPECT_THAT(got.numbers[1], ElementsAre(1));
+  EXPECT_THAT(got.numbers[1 + 3], ElementsAre(1, 2, 3));
+  EXPECT_THAT(got.cuts, ElementsAre(std::make_pair(
+                            int64_t{1}, LaneRange{.first = 2, .count = 2})));
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, FaultTest,
+                         ::testing::Values("crash", "exit", "hang", "eat"),
+                         [](const auto& info) { return info.param; });
+
+TEST(MultiCollectorProcessTest, PastTheBudgetTheErrorSaysHowItEnded) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(Processes(3, "crash")));
+  Arrivals got(3);
+  RILL_ASSERT_OK(collector->CollectInto(got.sink));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(collector->CollectInto(got.sink),
+                StatusIs(absl::StatusCode::kUnavailable,
+                         AllOf(HasSubstr("worker 1: ended by signal 11"),
+                               HasSubstr("max_restarts = 0"))));
+  }
+}
+
+TEST(MultiCollectorProcessTest, WhatAWorkersFunctionSaysComesBack) {
+  EXPECT_THAT(MultiSyncCollector::Create(Processes(2, "refuse")),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("worker 1: no such map")));
+  MultiCollectorOptions options = Processes(2, "");
+  options.worker_name = "other";
+  EXPECT_THAT(MultiSyncCollector::Create(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"other\", want one that WorkerMain was "
+                                 "given: worker")));
+}
+
+// At any moment of its life: at the start, in a batch, between batches.
+TEST(MultiCollectorProcessTest, KilledWorkersLoseNoRowOfAnother) {
+  const int64_t kills = KillCount();
+  MultiCollectorOptions options = Processes(2, "");
+  options.max_restarts = kills;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiAsyncCollector::Create(options));
+  const std::vector<pid_t> first = Children();
+  ASSERT_EQ(first.size(), 2);
+  // Worker 0 lives on. It was started first.
+  const pid_t lasting = std::min(first[0], first[1]);
+  Arrivals got(2);
+  const Rng rng(1);
+  for (int64_t kill_number = 0; kill_number < kills; ++kill_number) {
+    const int64_t batches = rng.UniformInt(kill_number, 0, 5);
+    for (int64_t i = 0; i < batches; ++i) {
+      RILL_ASSERT_OK(collector->CollectInto(got.sink));
+    }
+    for (const pid_t child : Children()) {
+      if (child != lasting) kill(child, SIGKILL);
+    }
+    while (collector->restarts() == kill_number) {
+      RILL_ASSERT_OK(collector->CollectInto(got.sink));
+    }
+  }
+  // Rows of worker 0 are those that it makes alone.
+  RILL_ASSERT_OK_AND_ASSIGN(const auto whole,
+                            MultiSyncCollector::Create(Threads(2)));
+  Arrivals want(2);
+  for (size_t i = 0; i < got.batches[0].size(); ++i) {
+    RILL_ASSERT_OK(whole->CollectInto(want.sink));
+    ASSERT_THAT(got.batches[0][i], BitEqualTo(want.batches[0][i])) << i;
+  }
+  // Each producer's batches are numbered without a gap.
+  for (const auto& [producer, numbers] : got.numbers) {
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      ASSERT_EQ(numbers[i], static_cast<int64_t>(i) + 1) << producer;
+    }
+  }
+  // What a killed one had open in the sink was cut, once.
+  std::map<int64_t, int64_t> cuts;
+  for (const auto& [producer, lanes] : got.cuts) ++cuts[producer];
+  for (const auto& [producer, count] : cuts) {
+    EXPECT_EQ(count, 1);
+    EXPECT_EQ(producer % 2, 1);
+    EXPECT_FALSE(got.numbers[producer].empty());
+  }
+}
+
+TEST(MultiCollectorProcessTest, NothingIsLeftHoweverARunEnds) {
+  const auto descriptors = Descriptors();
+  const int64_t mappings = SharedMappings();
+  const std::vector<std::pair<std::string, int>> runs = {
+      {"", 32}, {"crash", 32}, {"exit", 32}, {"hang", 4}};
+  for (const auto& [fault, count] : runs) {
+    for (int run = 0; run < count; ++run) {
+      MultiCollectorOptions options = Processes(2, fault);
+      options.batch_timeout = absl::Milliseconds(200);
+      RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                                MultiAsyncCollector::Create(options));
+      for (int i = 0; i < 6 && collector->Next().ok(); ++i) {
+      }
+      if (run % 5 == 4) {
+        for (const pid_t child : Children()) kill(child, SIGKILL);
+      }
+    }
+  }
+  EXPECT_THAT(Children(), IsEmpty());
+  EXPECT_EQ(Descriptors(), descriptors);
+  EXPECT_EQ(SharedMappings(), mappings);
+}
+
+// The pipe's other end stays open as long as any worker lives.
+TEST(MultiCollectorProcessTest, WorkersEndWithAParentThatIsKilled) {
+  int life[2];
+  ASSERT_EQ(pipe(life), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    close(life[0]);
+    auto collector = MultiAsyncCollector::Create(Processes(2, "hang"));
+    if (!collector.ok()) _exit(1);
+    for (int i = 0; i < 3; ++i) (*collector)->Next().IgnoreError();
+    kill(getpid(), SIGKILL);
+  }
+  close(life[1]);
+  char byte;
+  EXPECT_EQ(read(life[0], &byte, 1), 0);
+  close(life[0]);
+  int how = 0;
+  ASSERT_EQ(waitpid(parent, &how, 0), parent);
+  EXPECT_TRUE(WIFSIGNALED(how));
+}
+
+absl::StatusOr<std::unique_ptr<Source>> MakeSyncSource() {
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
+                        MultiSyncCollector::Create(Processes(2, "")));
+  return source;
+}
+absl::StatusOr<std::unique_ptr<Source>> MakeAsyncSource() {
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
+                        MultiAsyncCollector::Create(Processes(1, "")));
+  return source;
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, SourceConformanceTest,
+                         ::testing::Values(MakeSyncSource, MakeAsyncSource));
+
+}  // namespace
+}  // namespace rill
+
+int main(int argc, char** argv) {
+  const std::optional<int> worker =
+      rill::WorkerMain(argc, argv, {{"worker", rill::MakeWorker}});
+  if (worker.has_value()) return *worker;
+  ::testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectors whose workers are threads; multi_collector_process_test.cc has
+// processes.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/multi_async_collector.h"
+#include "rill/collectors/multi_sync_collector.h"
+#include "rill/collectors/sync_collector.h"
+#include "rill/collectors/workers/multi_collector_options.h"
+#include "rill/collectors/workers/worker.h"
+#include "rill/envs/cart_pole.h"
+#include "rill/envs/env.h"
+#include "rill/envs/testing/counting_env.h"
+#include "rill/envs/testing/faulty_env.h"
+#include "rill/flow/conformance/source_conformance.h"
+#include "rill/flow/sink.h"
+#include "rill/flow/source.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/testing/tensor_matchers.h"
+
+namespace rill {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kLanes = 2;
+
+absl::StatusOr<WorkerParts> CartPoleWorker(const WorkerContext& /*context*/) {
+  WorkerParts parts;
+  RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
+  return parts;
+}
+
+MultiCollectorOptions CartPoles(int64_t workers, int64_t frames) {
+  MultiCollectorOptions options;
+  options.workers = workers;
+  options.worker = CartPoleWorker;
+  options.frames_per_batch = frames;
+  options.seed = 5;
+  return options;
+}
+
+// What worker `w` of CartPoles steps.
+std::unique_ptr<SyncCollector> Alone(int64_t w, int64_t frames) {
+  SyncCollector::Options options;
+  options.env = *MakeCartPole({.lanes = kLanes});
+  options.frames_per_batch = frames;
+  options.seed = 5 + static_cast<uint64_t>(w);
+  options.producer = w;
+  return *SyncCollector::Create(std::move(options));
+}
+
+// Worker 1 fails at its step number 5, the others never.
+MultiCollectorOptions OneFails() {
+  MultiCollectorOptions options;
+  options.workers = 3;
+  options.worker =
+      [](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+    WorkerParts parts;
+    RILL_ASSIGN_OR_RETURN(parts.env, MakeCountingEnv({.lanes = kLanes}));
+    if (context.worker != 1) return parts;
+    parts.env = std::make_unique<FaultyEnv>(std::move(parts.env),
+                                            FaultyEnv::Options{.fail_step = 5});
+    return parts;
+  };
+  options.frames_per_batch = 24;  // 4 steps of each worker.
+  return options;
+}
+
+// Batches by producer, as they come.
+struct Arrivals {
+  FunctionSink sink{[this](const TensorDict& batch, const WriteInfo& info) {
+                      if (is_full) return absl::ResourceExhaustedError("full");
+                      batches[info.producer].push_back(*batch.Clone());
+                      infos.push_back(info);
+                      return absl::OkStatus();
+                    },
+                    [this](int64_t producer, LaneRange lanes) {
+                      cuts.emplace_back(producer, lanes);
+                      return absl::OkStatus();
+                    }};
+  bool is_full = false;
+  std::map<int64_t, std::vector<TensorDict>> batches;
+  std::vector<WriteInfo> infos;
+  std::vector<std::pair<int64_t, LaneRange>> cuts;
+};
+
+TEST(MultiSyncCollectorTest, Example) {
+  MultiCollectorOptions options;
+  options.workers = 2;
+  options.worker = [](const WorkerContext&) -> absl::StatusOr<WorkerParts> {
+    WorkerParts parts;
+    RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = 8}));
+    return parts;
+  };
+  options.frames_per_batch = 1024;
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            MultiSyncCollector::Create(std::move(options)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+  EXPECT_EQ(batch.batch_shape(), Shape({16, 64}));
+}
+
+TEST(MultiAsyncCollectorTest, Example) {
+  MultiCollectorOptions options;
+  options.workers = 2;
+  options.worker = [](const WorkerContext&) -> absl::StatusOr<WorkerParts> {
+    WorkerParts parts;
+    RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = 8}));
+    return parts;
+  };
+  options.frames_per_batch = 1024;
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector,
+                            MultiAsyncCollector::Create(std::move(options)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+  EXPECT_EQ(batch.batch_shape(), Shape({8, 64}));
+}
+
+// TORCHRL.md, E2.
+TEST(MultiSyncCollectorTest, WorkersGiveWhatCollectorsOfTheirSeedsGive) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto joined,
+                            MultiSyncCollector::Create(CartPoles(3, 60)));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto written,
+                            MultiSyncCollector::Create(CartPoles(3, 60)));
+  std::vector<std::unique_ptr<SyncCollector>> alone;
+  for (int64_t w = 0; w < 3; ++w) alone.push_back(Alone(w, 20));
+  Arrivals arrivals;
+  for (int i = 0; i < 5; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, joined->Next());
+    RILL_ASSERT_OK(written->CollectInto(arrivals.sink));
+    for (int64_t w = 0; w < 3; ++w) {
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, alone[w]->Next());
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict part,
+                                batch.Slice(0, w * kLanes, (w + 1) * kLanes));
+      EXPECT_THAT(part, BitEqualTo(want));
+      EXPECT_THAT(arrivals.batches[w][i], BitEqualTo(want));
+      const WriteInfo& info = arrivals.infos[i * 3 + w];
+      EXPECT_EQ(info.producer, w);
+      EXPECT_EQ(info.first_lane, w * kLanes);
+      EXPECT_EQ(info.sequence, i + 1);
+    }
+  }
+  EXPECT_EQ(joined->frames(), 300);
+  EXPECT_EQ(written->frames(), 300);
+}
+
+TEST(MultiSyncCollectorTest, WorkersHaveTheOptionsOfSyncCollector) {
+  MultiCollectorOptions options = CartPoles(1, 20);
+  options.set_truncated = true;
+  options.reset_at_each_batch = true;
+  options.init_random_frames = 20;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(options));
+  SyncCollector::Options alone_options;
+  RILL_ASSERT_OK_AND_ASSIGN(alone_options.env, MakeCartPole({.lanes = kLanes}));
+  alone_options.frames_per_batch = 20;
+  alone_options.seed = 5;
+  alone_options.set_truncated = true;
+  alone_options.reset_at_each_batch = true;
+  alone_options.init_random_frames = 20;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto alone,
+                            SyncCollector::Create(std::move(alone_options)));
+  for (int i = 0; i < 3; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, alone->Next());
+    EXPECT_THAT(collector->Next(), IsOkAndHolds(BitEqualTo(want)));
+  }
+}
+
+TEST(MultiAsyncCollectorTest, EachWorkersBatchesComeInItsOrder) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiAsyncCollector::Create(CartPoles(3, 60)));
+  Arrivals arrivals;
+  for (int i = 0; i < 30; ++i) {
+    RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
+  }
+  for (int64_t w = 0; w < 3; ++w) {
+    const auto alone = Alone(w, 20);
+    for (const TensorDict& got : arrivals.batches[w]) {
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, alone->Next());
+      EXPECT_THAT(got, BitEqualTo(want));
+    }
+  }
+  EXPECT_EQ(collector->frames(), 600);
+}
+
+// TORCHRL.md, E9.
+TEST(MultiAsyncCollectorTest, ABatchThatWasHandedOutDoesNotChange) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiAsyncCollector::Create(CartPoles(2, 40)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, batch.Clone());
+  for (int i = 0; i < 10; ++i) RILL_ASSERT_OK(collector->Next().status());
+  EXPECT_THAT(batch, BitEqualTo(before));
+}
+
+// TORCHRL.md, E4.
+TEST(MultiSyncCollectorTest, TrajectoriesOfAllWorkersAndBatchesAreApart) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(CartPoles(3, 300)));
+  std::map<int64_t, int64_t> lane_of;
+  for (int i = 0; i < 4; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());
+    RILL_ASSERT_OK_AND_ASSIGN(const auto ids,
+                              batch.Flat<int64_t>("collector/traj_ids"));
+    const int64_t time = batch.batch_shape()[1];
+    for (size_t row = 0; row < ids.size(); ++row) {
+      const int64_t lane = static_cast<int64_t>(row) / time;
+      EXPECT_EQ(lane_of.try_emplace(ids[row], lane).first->second, lane);
+    }
+  }
+  EXPECT_GT(lane_of.size(), 12);
+}
+
+// TORCHRL.md, E1.
+TEST(MultiSyncCollectorTest, SharesAreRoundedUpAndEndAfterTotalFrames) {
+  MultiCollectorOptions options = CartPoles(3, 50);
+  options.total_frames = 100;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(std::move(options)));
+  EXPECT_EQ(collector->frames_per_batch(), 3 * 18);  // 17 each, in two lanes.
+  RILL_ASSERT_OK(collector->Next().status());
+  RILL_ASSERT_OK(collector->Next().status());
+  EXPECT_EQ(collector->frames(), 108);
+  EXPECT_THAT(collector->Next(), StatusIs(absl::StatusCode::kOutOfRange,
+                                          HasSubstr("total_frames = 100")));
+}
+
+TEST(MultiSyncCollectorTest, AnErrorOfOneWorkerLosesNoRowOfAnother) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(OneFails()));
+  Arrivals arrivals;
+  RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
+  EXPECT_THAT(
+      collector->CollectInto(arrivals.sink),
+      StatusIs(absl::StatusCode::kUnavailable,
+               AllOf(HasSubstr("worker 1: "), HasSubstr("simulator is gone"))));
+  RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
+  RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
+  for (int64_t w = 0; w < 3; ++w) {
+    std::vector<int64_t> numbers;
+    for (const WriteInfo& info : arrivals.infos) {
+      if (info.producer == w) numbers.push_back(info.sequence);
+    }
+    EXPECT_THAT(numbers, ElementsAre(1, 2, 3)) << w;
+  }
+  // The lanes of worker 1 began anew.
+  EXPECT_THAT(arrivals.cuts, ElementsAre(std::make_pair(
+                                 1, LaneRange{.first = 2, .count = 2})));
+  EXPECT_EQ(collector->frames(), 72);
+}
+
+TEST(MultiSyncCollectorTest, AnErrorInNextLosesNoRowOfAnother) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto failing,
+                            MultiSyncCollector::Create(OneFails()));
+  MultiCollectorOptions options = OneFails();
+  options.worker =
+      [](const WorkerContext& /*context*/) -> absl::StatusOr<WorkerParts> {
+    WorkerParts parts;
+    RILL_ASSIGN_OR_RETURN(parts.env, MakeCountingEnv({.lanes = kLanes}));
+    return parts;
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(const auto whole,
+                            MultiSyncCollector::Create(std::move(options)));
+  for (int i = 0; i < 4; ++i) {
+    if (i == 1) {
+      EXPECT_FALSE(failing->Next().ok());
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, failing->Next());
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, whole->Next());
+    for (const int64_t w : {0, 2}) {
+      EXPECT_THAT(*got.Slice(0, w * kLanes, (w + 1) * kLanes),
+                  BitEqualTo(*want.Slice(0, w * kLanes, (w + 1) * kLanes)));
+    }
+  }
+  EXPECT_EQ(failing->frames(), 96);
+}
+
+TEST(MultiCollectorTest, WhatAWorkersFunctionSaysComesBack) {
+  MultiCollectorOptions options = CartPoles(2, 40);
+  options.argument = "a map";
+  options.worker = [](const WorkerContext& context) {
+    return absl::StatusOr<WorkerParts>(absl::NotFoundError(absl::StrCat(
+        "no file \"", context.argument, "\" of ", context.workers)));
+  };
+  EXPECT_THAT(MultiSyncCollector::Create(options),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("MultiSyncCollector: worker 0"),
+                             HasSubstr("no file \"a map\" of 2"))));
+}
+
+TEST(MultiCollectorTest, WorkersOfDifferentKindsAreRefused) {
+  MultiCollectorOptions options = CartPoles(2, 40);
+  options.worker =
+      [](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+    WorkerParts parts;
+    RILL_ASSIGN_OR_RETURN(parts.env,
+                          MakeCartPole({.lanes = 1 + context.worker}));
+    return parts;
+  };
+  EXPECT_THAT(MultiAsyncCollector::Create(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("want those of worker 0")));
+}
+
+TEST(MultiCollectorTest, CreateNamesTheWrongOption) {
+  const auto refused = [](void (*change)(MultiCollectorOptions*)) {
+    MultiCollectorOptions options = CartPoles(2, 40);
+    change(&options);
+    return MultiSyncCollector::Create(options).status();
+  };
+  const auto names = [](absl::string_view option) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(option));
+  };
+  EXPECT_THAT(refused([](auto* o) { o->workers = 0; }), names("workers"));
+  EXPECT_THAT(refused([](auto* o) { o->worker = nullptr; }), names("none"));
+  EXPECT_THAT(refused([](auto* o) { o->worker_name = "a"; }), names("both"));
+  EXPECT_THAT(refused([](auto* o) { o->frames_per_batch = 0; }),
+              names("frames_per_batch"));
+  EXPECT_THAT(refused([](auto* o) { o->total_frames = 0; }),
+              names("total_frames"));
+  EXPECT_THAT(refused([](auto* o) { o->init_random_frames = -1; }),
+              names("init_random_frames"));
+  EXPECT_THAT(refused([](auto* o) { o->max_restarts = -1; }),
+              names("max_restarts"));
+  EXPECT_THAT(refused([](auto* o) { o->producer = 1 << 23; }),
+              names("producer"));
+  EXPECT_THAT(refused([](auto* o) { o->first_lane = -1; }),
+              names("first_lane"));
+}
+
+// Waits in its first step until the test lets it go on.
+class WaitingEnv final : public Env {
+ public:
+  WaitingEnv(std::unique_ptr<Env> env, absl::Notification* go_on)
+      : Env(env->spec(), env->step()), env_(std::move(env)), go_on_(go_on) {}
+  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
+  absl::Status Reset(const ResetMask& mask) override {
+    return env_->Reset(mask);
+  }
+  absl::Status BeginStep() override {
+    go_on_->WaitForNotification();
+    return env_->BeginStep();
+  }
+
+ private:
+  const std::unique_ptr<Env> env_;
+  absl::Notification* const go_on_;
+};
+
+// A thread cannot be killed, but the caller is told.
+TEST(MultiCollectorTest, AThreadThatTakesTooLongIsDeadlineExceeded) {
+  absl::Notification go_on;
+  MultiCollectorOptions options = CartPoles(1, 40);
+  options.worker =
+      [&](const WorkerContext& /*context*/) -> absl::StatusOr<WorkerParts> {
+    WorkerParts parts;
+    RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
+    parts.env = std::make_unique<WaitingEnv>(std::move(parts.env), &go_on);
+    return parts;
+  };
+  options.batch_timeout = absl::Milliseconds(1);
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(options));
+  EXPECT_THAT(collector->Next(), StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                          HasSubstr("batch_timeout = 1ms")));
+  go_on.Notify();
+  RILL_EXPECT_OK(collector->Next().status());
+}
+
+TEST(MultiAsyncCollectorTest, AStateGoesOnWithTheSameBatchesOfEachWorker) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto first,
+                            MultiAsyncCollector::Create(CartPoles(2, 40)));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto second,
+                            MultiAsyncCollector::Create(CartPoles(2, 40)));
+  Arrivals want;
+  Arrivals got;
+  for (int i = 0; i < 5; ++i) RILL_ASSERT_OK(first->CollectInto(want.sink));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, first->SaveState());
+  RILL_ASSERT_OK(second->Next().status());
+  RILL_ASSERT_OK(second->LoadState(state));
+  const auto before = want.batches;
+  for (int i = 0; i < 10; ++i) {
+    RILL_ASSERT_OK(first->CollectInto(want.sink));
+    RILL_ASSERT_OK(second->CollectInto(got.sink));
+  }
+  for (const auto& [worker, batches] : got.batches) {
+    const size_t start = before.count(worker) ? before.at(worker).size() : 0;
+    const size_t both =
+        std::min(batches.size(), want.batches[worker].size() - start);
+    for (size_t i = 0; i < both; ++i) {
+      EXPECT_THAT(batches[i], BitEqualTo(want.batches[worker][start + i]));
+    }
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Source>> MakeSyncSource() {
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
+                        MultiSyncCollector::Create(CartPoles(2, 40)));
+  return source;
+}
+
+// Of one worker, so that batches come in one order.
+absl::StatusOr<std::unique_ptr<Source>> MakeAsyncSource() {
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
+                        MultiAsyncCollector::Create(CartPoles(1, 40)));
+  return source;
+}
+
+INSTANTIATE_TEST_SUITE_P(MultiCollectors, SourceConformanceTest,
+                         ::testing::Values(MakeSyncSource, MakeAsyncSource));
+
+}  // namespace
+}  // namespace rill

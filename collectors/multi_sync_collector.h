@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_COLLECTORS_MULTI_SYNC_COLLECTOR_H_
+#define RILL_COLLECTORS_MULTI_SYNC_COLLECTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rill/collectors/workers/multi_collector_options.h"
+#include "rill/collectors/workers/worker_team.h"
+#include "rill/flow/sink.h"
+#include "rill/flow/source.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill {
+
+// Workers that collect side by side, each its part of every batch: the next
+// batch begins when it is asked for, so that it is made with the newest
+// weights. Workers are threads, or processes (workers/worker_main.h).
+//
+// Worker w steps what SyncCollector steps with seed + w, and gives the same
+// rows. Next puts the workers' lanes side by side: [workers * lanes, time].
+// CollectInto writes one batch a worker, in their order. `policy_version` and
+// `collector/traj_ids` are as SyncCollector's.
+//
+// A process that dies, or hangs past batch_timeout, is replaced: its open
+// trajectories are cut in the sink, and the batch it was making is made anew.
+// What other workers made is not lost. Where max_restarts are used up,
+// UNAVAILABLE names the worker and how it ended. An error of a worker's
+// environment, policy or transform comes back from the call under way, with
+// its text; no frame of that worker's batch counts, and the next call goes on.
+//
+// Thread-safety: that of Source.
+// Cost: a worker steps into shared memory, and CollectInto hands views of that
+//   to the sink: no copy between. Next is one copy of the bytes. A batch of a
+//   worker costs two messages, some 10 us.
+//
+// Example (MultiSyncCollectorTest.Example runs it):
+//   MultiCollectorOptions options;
+//   options.workers = 2;
+//   options.worker = [](const WorkerContext&) -> absl::StatusOr<WorkerParts> {
+//     WorkerParts parts;
+//     RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = 8}));
+//     return parts;
+//   };
+//   options.frames_per_batch = 1024;
+//   RILL_ASSIGN_OR_RETURN(auto collector,
+//                         MultiSyncCollector::Create(std::move(options)));
+//   RILL_ASSIGN_OR_RETURN(TensorDict batch, collector->Next());  // [16, 64]
+class MultiSyncCollector final : public Source {
+ public:
+  // INVALID_ARGUMENT names the option; an error of a worker's function comes
+  // back with the worker's number and its text.
+  static absl::StatusOr<std::unique_ptr<MultiSyncCollector>> Create(
+      MultiCollectorOptions options);
+
+  const TensorDictSpec& spec() const override { return team_->spec(); }
+  int64_t frames() const override { return frames_; }
+  // Sums over the workers, which run side by side.
+  const Times& times() const override { return team_->times(); }
+  // Of all workers together.
+  int64_t frames_per_batch() const {
+    return team_->size() * team_->frames_per_batch();
+  }
+  // Processes that were replaced.
+  int64_t restarts() const { return team_->restarts(); }
+
+  // Errors leave nothing lost: what was made is part of a later batch.
+  absl::StatusOr<TensorDict> Next() override;
+  absl::Status CollectInto(Sink& sink) override;
+  void Stop() override { is_stopped_.store(true, std::memory_order_relaxed); }
+
+  // Of all workers, and of what they have made for a batch that failed or was
+  // refused. UNAVAILABLE where a worker has ended: collect on first.
+  absl::StatusOr<TensorDict> SaveState() const override;
+  absl::Status LoadState(const TensorDict& state) override;
+
+ private:
+  explicit MultiSyncCollector(
+      std::unique_ptr<workers_internal::WorkerTeam> team)
+      : team_(std::move(team)) {}
+
+  // Stopped, or all frames collected.
+  absl::Status CheckGoesOn();
+  // One batch of each worker from `next_worker_` on, in order.
+  absl::Status DeliverRound(Sink& sink);
+
+  std::unique_ptr<workers_internal::WorkerTeam> team_;
+  TensorDict batch_;  // [workers * lanes, time], of Next. Made once.
+  int64_t frames_ = 0;
+  int64_t next_worker_ = 0;  // The first whose part the round has not got.
+  std::atomic<bool> is_stopped_ = false;
+};
+
+}  // namespace rill
+
+#endif  // RILL_COLLECTORS_MULTI_SYNC_COLLECTOR_H_

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_COLLECTORS_WORKERS_MULTI_COLLECTOR_OPTIONS_H_
+#define RILL_COLLECTORS_WORKERS_MULTI_COLLECTOR_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "rill/collectors/workers/worker.h"
+
+namespace rill {
+
+// Of MultiSyncCollector and MultiAsyncCollector.
+struct MultiCollectorOptions {
+  int64_t workers = 1;  // [1, 4096].
+  // Workers are threads that run this function ...
+  WorkerFunction worker = nullptr;
+  // ... or, without it, processes that run the function of this name which
+  // WorkerMain was given (collectors/workers/worker_main.h).
+  std::string worker_name = "";
+  std::string argument = "";  // Handed to the function.
+
+  // Rows of all workers together, > 0. Each makes its share, rounded up, and
+  // that rounded up to a multiple of its lanes.
+  int64_t frames_per_batch = 0;
+  // > 0: OUT_OF_RANGE once so many were handed out; batches are always whole,
+  // so the last one may go beyond. -1: never.
+  int64_t total_frames = -1;
+  // As SyncCollector's; each worker makes its share, rounded up.
+  int64_t init_random_frames = 0;
+  // As SyncCollector's.
+  bool explore = true;
+  bool reset_at_each_batch = false;
+  bool set_truncated = false;
+  // Worker w has seed + w. One that was started anew has another.
+  uint64_t seed = 0;
+  // Worker w is producer + w, and its lanes come behind those of the workers
+  // before it. One that was started anew is producer + w + workers * restarts:
+  // trajectory ids and numbers of batches do not repeat.
+  int64_t producer = 0;
+  int64_t first_lane = 0;
+
+  // So many times in all a process that died, hung or was killed is replaced.
+  int64_t max_restarts = 0;
+  // For a worker to make its parts, and for a batch. A process that takes
+  // longer is killed, and replaced; a thread that does is DEADLINE_EXCEEDED.
+  absl::Duration start_timeout = absl::Seconds(60);
+  absl::Duration batch_timeout = absl::InfiniteDuration();
+  // Of addresses of a process, which shared memory and code are part of. 0: no
+  // limit.
+  int64_t max_worker_bytes = 0;
+};
+
+}  // namespace rill
+
+#endif  // RILL_COLLECTORS_WORKERS_MULTI_COLLECTOR_OPTIONS_H_

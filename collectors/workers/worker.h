@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_COLLECTORS_WORKERS_WORKER_H_
+#define RILL_COLLECTORS_WORKERS_WORKER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rill/envs/env.h"
+#include "rill/envs/policies/policy.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill {
+
+// Which worker of a collector is being made.
+struct WorkerContext {
+  int64_t worker = 0;  // In [0, workers).
+  int64_t workers = 1;
+  int64_t restarts = 0;  // How often it was started anew.
+  std::string argument;  // MultiCollectorOptions::argument.
+};
+
+// What a worker steps.
+struct WorkerParts {
+  std::unique_ptr<Env> env = nullptr;        // Required.
+  std::unique_ptr<Policy> policy = nullptr;  // Null: random actions for ever.
+  // Beside the environment, in this order (envs/transformed_env.h).
+  std::vector<std::unique_ptr<StepTransform>> transforms = {};
+};
+
+// Makes the parts of one worker, in its thread or process. All workers of a
+// collector have the same leaves and the same number of lanes.
+using WorkerFunction =
+    std::function<absl::StatusOr<WorkerParts>(const WorkerContext&)>;
+
+}  // namespace rill
+
+#endif  // RILL_COLLECTORS_WORKERS_WORKER_H_

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/collectors/workers/worker_loop.h"
+
+#include <fcntl.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/sync_collector.h"
+#include "rill/collectors/workers/dict_bytes.h"
+#include "rill/flow/channel/record_channel.h"
+#include "rill/flow/sink.h"
+#include "rill/formats/spec_json.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::workers_internal {
+namespace {
+
+class Worker {
+ public:
+  Worker(WorkerSocket socket, const WorkerFunction& make)
+      : socket_(std::move(socket)), make_(make) {}
+
+  // Until the collector goes, which is the only error.
+  absl::Status Run() {
+    while (true) {
+      // Looks before each batch, waits without one to collect.
+      RILL_ASSIGN_OR_RETURN(
+          std::optional<WorkerSocket::Message> message,
+          socket_.Receive(batches_ > 0 ? absl::InfinitePast()
+                                       : absl::InfiniteFuture()));
+      if (message.has_value()) {
+        RILL_RETURN_IF_ERROR(Answer(*std::move(message)));
+      } else {
+        RILL_RETURN_IF_ERROR(Collect());
+      }
+    }
+  }
+
+ private:
+  absl::Status Send(MessageKind kind, absl::string_view bytes) {
+    return socket_.Send(kind, bytes, absl::InfiniteFuture());
+  }
+
+  absl::Status SendError(MessageKind kind, const absl::Status& error) {
+    return Send(kind,
+                Pack(static_cast<int64_t>(error.code()), error.message()));
+  }
+
+  absl::Status Answer(WorkerSocket::Message message) {
+    const absl::Status done = Do(std::move(message));
+    return done.ok() ? done : SendError(MessageKind::kRefused, done);
+  }
+
+  // Errors are answers too.
+  absl::Status Do(WorkerSocket::Message message) {
+    switch (message.kind) {
+      case MessageKind::kStart:
+        return Start(message.bytes);
+      case MessageKind::kChannel:
+        return Attach(std::move(message));
+      case MessageKind::kCollect: {
+        RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
+        batches_ += parts.first;
+        return absl::OkStatus();
+      }
+      case MessageKind::kSave: {
+        batches_ = 0;
+        RILL_ASSIGN_OR_RETURN(const TensorDict state, collector_->SaveState());
+        RILL_ASSIGN_OR_RETURN(const std::string bytes, DictToBytes(state));
+        return Send(MessageKind::kState, bytes);
+      }
+      case MessageKind::kLoad: {
+        batches_ = 0;
+        RILL_ASSIGN_OR_RETURN(const TensorDict state,
+                              DictFromBytes(message.bytes));
+        RILL_RETURN_IF_ERROR(collector_->LoadState(state));
+        return Send(MessageKind::kLoaded, "");
+      }
+      default:
+        return absl::InternalError("a message for the collector");
+    }
+  }
+
+  absl::Status Start(absl::string_view bytes) {
+    RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<WorkerStart>(bytes));
+    const auto& [start, argument] = parts;
+    RILL_ASSIGN_OR_RETURN(WorkerParts made,
+                          make_({.worker = start.worker,
+                                 .workers = start.workers,
+                                 .restarts = start.restarts,
+                                 .argument = std::string(argument)}));
+    if (made.env == nullptr) {
+      return absl::InvalidArgumentError(
+          "WorkerFunction: env: got null, want an environment");
+    }
+    const int64_t lanes = made.env->lanes();
+    policy_ = std::move(made.policy);
+    SyncCollector::Options options;
+    options.env = std::move(made.env);
+    options.policy = policy_.get();
+    options.transforms = std::move(made.transforms);
+    options.frames_per_batch = start.frames_per_batch;
+    options.init_random_frames = start.init_random_frames;
+    options.explore = start.explore;
+    options.reset_at_each_batch = start.reset_at_each_batch;
+    options.set_truncated = start.set_truncated;
+    options.seed = start.seed;
+    options.producer = start.producer;
+    RILL_ASSIGN_OR_RETURN(collector_,
+                          SyncCollector::Create(std::move(options)));
+    RILL_ASSIGN_OR_RETURN(const std::string spec,
+                          SpecToJson(collector_->spec()));
+    const WorkerReady ready = {
+        .lanes = lanes, .frames_per_batch = collector_->frames_per_batch()};
+    return Send(MessageKind::kReady, Pack(ready, spec));
+  }
+
+  absl::Status Attach(WorkerSocket::Message message) {
+    RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
+    if (collector_ == nullptr || message.descriptor == nullptr) {
+      return absl::InternalError("a channel without descriptor or collector");
+    }
+    const int fd = fcntl(message.descriptor->get(), F_DUPFD_CLOEXEC, 0);
+    RecordChannel::Options options;
+    options.spec = collector_->spec();
+    RILL_ASSIGN_OR_RETURN(
+        sink_, RecordChannel::AttachProducer(fd, parts.first, options));
+    return absl::OkStatus();
+  }
+
+  absl::Status Collect() {
+    if (sink_ == nullptr) {
+      batches_ = 0;
+      return SendError(MessageKind::kFailed,
+                       absl::InternalError("no channel to collect into"));
+    }
+    const absl::Status collected = collector_->CollectInto(*sink_);
+    if (!collected.ok()) {
+      batches_ = 0;
+      return SendError(MessageKind::kFailed, collected);
+    }
+    --batches_;
+    const Source::Times& times = collector_->times();
+    return Send(
+        MessageKind::kBatch,
+        Pack(WorkerTimes{.env_ns = absl::ToInt64Nanoseconds(times.env),
+                         .policy_ns = absl::ToInt64Nanoseconds(times.policy),
+                         .other_ns = absl::ToInt64Nanoseconds(times.other)}));
+  }
+
+  WorkerSocket socket_;
+  const WorkerFunction& make_;
+  std::unique_ptr<Policy> policy_;  // Outlives its collector.
+  std::unique_ptr<SyncCollector> collector_;
+  std::unique_ptr<Sink> sink_;
+  int64_t batches_ = 0;  // Asked for, and not collected.
+};
+
+}  // namespace
+
+void RunWorker(WorkerSocket socket, const WorkerFunction& make) {
+  Worker(std::move(socket), make).Run().IgnoreError();
+}
+
+}  // namespace rill::workers_internal

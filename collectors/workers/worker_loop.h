@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_COLLECTORS_WORKERS_WORKER_LOOP_H_
+#define RILL_COLLECTORS_WORKERS_WORKER_LOOP_H_
+
+#include "rill/collectors/workers/worker.h"
+#include "rill/collectors/workers/worker_socket.h"
+
+namespace rill::workers_internal {
+
+// What a worker does: makes its parts, and collects batches into the channel
+// that it is given, as many as it is asked for, until the collector's end of
+// the socket closes. An error of the parts goes to the collector; the worker
+// stays, and tries again when it is asked again.
+// Thread-safety: thread-safe; a call blocks its thread.
+void RunWorker(WorkerSocket socket, const WorkerFunction& make);
+
+}  // namespace rill::workers_internal
+
+#endif  // RILL_COLLECTORS_WORKERS_WORKER_LOOP_H_

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/collectors/workers/worker_socket.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
+
+namespace rill::workers_internal {
+namespace {
+
+struct Header {
+  uint64_t bytes;  // Behind it.
+  MessageKind kind;
+  uint32_t padding = 0;
+};
+
+absl::Status GoneError() {
+  return absl::UnavailableError("the other end of the socket has gone");
+}
+
+// Whether `events` are there before `deadline`.
+bool WaitFor(int fd, short events, absl::Time deadline) {
+  while (true) {
+    const absl::Duration left = std::clamp(
+        deadline - Clock::Steady().Now(), absl::ZeroDuration(), absl::Hours(1));
+    pollfd entry = {fd, events, 0};
+    const int found = poll(&entry, 1,
+                           static_cast<int>(absl::ToInt64Milliseconds(
+                               absl::Ceil(left, absl::Milliseconds(1)))));
+    if (found > 0) return true;
+    if (Clock::Steady().Now() >= deadline) return false;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::pair<WorkerSocket, WorkerSocket>> WorkerSocket::MakePair() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("socketpair: ", std::strerror(errno)));
+  }
+  return std::make_pair(WorkerSocket(ends[0]), WorkerSocket(ends[1]));
+}
+
+absl::Status WorkerSocket::Send(MessageKind kind, absl::string_view bytes,
+                                absl::Time deadline, int descriptor) {
+  const Header header = {.bytes = bytes.size(), .kind = kind};
+  std::string message = Pack(header, bytes);
+  absl::string_view left = message;
+  while (!left.empty()) {
+    iovec part = {const_cast<char*>(left.data()), left.size()};
+    msghdr to = {};
+    to.msg_iov = &part;
+    to.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    if (descriptor >= 0) {
+      to.msg_control = control;
+      to.msg_controllen = sizeof(control);
+      cmsghdr* const rights = CMSG_FIRSTHDR(&to);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
+    }
+    const ssize_t sent = sendmsg(fd(), &to, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      left.remove_prefix(static_cast<size_t>(sent));
+      descriptor = -1;
+    } else if (errno == EAGAIN) {
+      if (!WaitFor(fd(), POLLOUT, deadline)) {
+        return absl::DeadlineExceededError(
+            "the other end of the socket reads nothing");
+      }
+    } else if (errno != EINTR) {
+      return GoneError();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<WorkerSocket::Message>> WorkerSocket::Receive(
+    absl::Time deadline) {
+  while (true) {
+    if (std::optional<Message> message = TakeFirst(); message.has_value()) {
+      return message;
+    }
+    RILL_ASSIGN_OR_RETURN(const bool has_read, ReadSome(deadline));
+    if (!has_read) return std::nullopt;
+  }
+}
+
+absl::StatusOr<bool> WorkerSocket::ReadSome(absl::Time deadline) {
+  char bytes[16384];
+  while (true) {
+    iovec part = {bytes, sizeof(bytes)};
+    msghdr from = {};
+    from.msg_iov = &part;
+    from.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    from.msg_control = control;
+    from.msg_controllen = sizeof(control);
+    const ssize_t n = recvmsg(fd(), &from, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n > 0) {
+      const cmsghdr* const rights = CMSG_FIRSTHDR(&from);
+      if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
+        int descriptor;
+        std::memcpy(&descriptor, CMSG_DATA(rights), sizeof(int));
+        descriptor_ =
+            std::make_unique<base_internal::FileDescriptor>(descriptor);
+      }
+      inbox_.append(bytes, static_cast<size_t>(n));
+      return true;
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) return GoneError();
+    if (errno == EAGAIN && !WaitFor(fd(), POLLIN, deadline)) return false;
+  }
+}
+
+std::optional<WorkerSocket::Message> WorkerSocket::TakeFirst() {
+  Header header;
+  if (inbox_.size() < sizeof(header)) return std::nullopt;
+  inbox_.copy(reinterpret_cast<char*>(&header), sizeof(header));
+  if (inbox_.size() - sizeof(header) < header.bytes) return std::nullopt;
+  Message message = {.kind = header.kind,
+                     .bytes = inbox_.substr(sizeof(header), header.bytes),
+                     .descriptor = std::move(descriptor_)};
+  inbox_.erase(0, sizeof(header) + header.bytes);
+  return message;
+}
+
+}  // namespace rill::workers_internal

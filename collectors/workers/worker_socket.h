@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_COLLECTORS_WORKERS_WORKER_SOCKET_H_
+#define RILL_COLLECTORS_WORKERS_WORKER_SOCKET_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "rill/base/file_error.h"
+
+namespace rill::workers_internal {
+
+// What collector and worker tell each other, apart from batches, which go
+// through shared memory.
+enum class MessageKind : uint32_t {
+  // To the worker.
+  kStart = 1,  // WorkerStart, argument. The first.
+  kChannel,    // int64: number of its producer; the channel's descriptor.
+  kCollect,    // int64: so many batches more.
+  kSave,       // Also takes back the batches that were asked for.
+  kLoad,       // DictToBytes of a state. Also takes back.
+  // To the collector.
+  kReady,    // WorkerReady, SpecToJson. The answer to kStart.
+  kState,    // DictToBytes. The answer to kSave.
+  kLoaded,   // The answer to kLoad.
+  kRefused,  // int64 code, text. In place of an answer.
+  kBatch,    // WorkerTimes. A batch is in the channel.
+  kFailed,   // int64 code, text. In place of the batches asked for.
+};
+
+// The structs of the messages: both ends are the same program.
+struct WorkerStart {
+  int64_t worker;
+  int64_t workers;
+  int64_t restarts;
+  uint64_t seed;
+  int64_t frames_per_batch;
+  int64_t init_random_frames;
+  int64_t producer;
+  bool explore;
+  bool reset_at_each_batch;
+  bool set_truncated;
+};
+struct WorkerReady {
+  int64_t lanes;
+  int64_t frames_per_batch;
+};
+struct WorkerTimes {
+  int64_t env_ns;
+  int64_t policy_ns;
+  int64_t other_ns;
+};
+
+// A value of fixed size and the text behind it.
+template <typename T>
+std::string Pack(const T& value, absl::string_view text = "") {
+  std::string bytes(reinterpret_cast<const char*>(&value), sizeof(value));
+  bytes.append(text);
+  return bytes;
+}
+template <typename T>
+absl::StatusOr<std::pair<T, absl::string_view>> Unpack(
+    absl::string_view bytes) {
+  std::pair<T, absl::string_view> parts;
+  if (bytes.size() < sizeof(T)) {
+    return absl::DataLossError("a message is too short");
+  }
+  bytes.copy(reinterpret_cast<char*>(&parts.first), sizeof(T));
+  parts.second = bytes.substr(sizeof(T));
+  return parts;
+}
+
+// One end of a pair of sockets that carry messages.
+// Thread-safety: thread-compatible; the two ends are apart.
+class WorkerSocket {
+ public:
+  struct Message {
+    MessageKind kind = MessageKind::kStart;
+    std::string bytes;
+    // One that came with the message; closed with it. Null: none.
+    std::unique_ptr<base_internal::FileDescriptor> descriptor = nullptr;
+  };
+
+  static absl::StatusOr<std::pair<WorkerSocket, WorkerSocket>> MakePair();
+  explicit WorkerSocket(int fd)
+      : fd_(std::make_unique<base_internal::FileDescriptor>(fd)) {}
+
+  int fd() const { return fd_->get(); }
+
+  // UNAVAILABLE where the other end has gone, DEADLINE_EXCEEDED where it reads
+  // nothing. After either, no more can be sent.
+  absl::Status Send(MessageKind kind, absl::string_view bytes,
+                    absl::Time deadline, int descriptor = -1);
+  // Nothing: there is none before `deadline`; the past asks only. UNAVAILABLE
+  // where the other end has gone and all that it sent was received.
+  absl::StatusOr<std::optional<Message>> Receive(absl::Time deadline);
+
+ private:
+  // Whether there was something to read; waits for it until `deadline`.
+  absl::StatusOr<bool> ReadSome(absl::Time deadline);
+  std::optional<Message> TakeFirst();
+
+  std::unique_ptr<base_internal::FileDescriptor> fd_;
+  std::string inbox_;
+  std::unique_ptr<base_internal::FileDescriptor> descriptor_;
+};
+
+}  // namespace rill::workers_internal
+
+#endif  // RILL_COLLECTORS_WORKERS_WORKER_SOCKET_H_

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/collectors/workers/worker_team.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/clock.h"
+#include "rill/base/rng.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/workers/dict_bytes.h"
+#include "rill/collectors/workers/worker_loop.h"
+#include "rill/collectors/workers/worker_main.h"
+#include "rill/flow/trajectory_id.h"
+#include "rill/formats/spec_json.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+
+namespace rill::workers_internal {
+namespace {
+
+constexpr absl::Duration kEndTimeout = absl::Seconds(2);
+// For the head of a record in the channel and the alignment of its leaves.
+constexpr int64_t kRecordBytes = 4096;
+
+absl::Time In(absl::Duration time) { return Clock::Steady().Now() + time; }
+
+int64_t Share(int64_t all, int64_t workers) {
+  return (all + workers - 1) / workers;
+}
+
+// Bytes of a row.
+int64_t RowBytes(const TensorDictSpec& spec) {
+  int64_t bytes = 0;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WorkerTeam>> WorkerTeam::Create(
+    std::string caller, MultiCollectorOptions options) {
+  auto team =
+      absl::WrapUnique(new WorkerTeam(std::move(caller), std::move(options)));
+  RILL_RETURN_IF_ERROR(team->CheckOptions());
+  RILL_RETURN_IF_ERROR(team->StartAll());
+  return team;
+}
+
+WorkerTeam::~WorkerTeam() {
+  // All at once: each sees the end of its socket.
+  for (Worker& worker : workers_) worker.socket.reset();
+  const absl::Time deadline = In(kEndTimeout);
+  for (Worker& worker : workers_) {
+    if (worker.thread.joinable()) worker.thread.join();
+    if (worker.process != nullptr) worker.process->WaitForEnd(deadline);
+  }
+}
+
+absl::Status WorkerTeam::CheckOptions() const {
+  const auto refuse = [&](absl::string_view option, auto got,
+                          absl::string_view want) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(caller_, ": ", option, ": got ", got, ", want ", want));
+  };
+  if (options_.workers < 1 || options_.workers > 4096) {
+    return refuse("workers", options_.workers, "[1, 4096]");
+  }
+  if ((options_.worker == nullptr) == options_.worker_name.empty()) {
+    return refuse("worker and worker_name",
+                  options_.worker == nullptr ? "none" : "both", "one of them");
+  }
+  if (options_.frames_per_batch < 1) {
+    return refuse("frames_per_batch", options_.frames_per_batch, "> 0");
+  }
+  if (options_.total_frames < 1 && options_.total_frames != -1) {
+    return refuse("total_frames", options_.total_frames, "> 0, or -1");
+  }
+  if (options_.init_random_frames < 0) {
+    return refuse("init_random_frames", options_.init_random_frames, ">= 0");
+  }
+  if (options_.max_restarts < 0) {
+    return refuse("max_restarts", options_.max_restarts, ">= 0");
+  }
+  if (options_.producer < 0 ||
+      options_.producer + options_.workers * (1 + options_.max_restarts) - 1 >
+          kMaxTrajectoryProducer) {
+    return refuse("producer", options_.producer,
+                  "that of every worker and of those started anew in [0, "
+                  "2^23)");
+  }
+  if (options_.first_lane < 0) {
+    return refuse("first_lane", options_.first_lane, ">= 0");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTeam::StartAll() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(caller_, ": pipe: ", std::strerror(errno)));
+  }
+  for (int i = 0; i < 2; ++i) {
+    life_[i] = std::make_unique<base_internal::FileDescriptor>(ends[i]);
+  }
+  workers_.resize(options_.workers);
+  for (int64_t i = 0; i < size(); ++i) {
+    RILL_RETURN_IF_ERROR(Start(i));
+  }
+  for (int64_t i = 0; i < size(); ++i) {
+    while (!workers_[i].is_ready) {
+      RILL_RETURN_IF_ERROR(Wait());
+      if (!workers_[i].socket.has_value()) {
+        return Error(i, absl::UnavailableError(workers_[i].end));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t WorkerTeam::ProducerOf(int64_t index) const {
+  return options_.producer + index + size() * workers_[index].restarts;
+}
+
+absl::Status WorkerTeam::Error(int64_t index, const absl::Status& why) const {
+  return absl::Status(why.code(), absl::StrCat(caller_, ": worker ", index,
+                                               ": ", why.message()));
+}
+
+absl::Status WorkerTeam::Start(int64_t index) {
+  Worker& worker = workers_[index];
+  RILL_ASSIGN_OR_RETURN(auto ends, WorkerSocket::MakePair());
+  if (options_.worker != nullptr) {
+    worker.thread =
+        std::thread([socket = std::move(ends.second), this]() mutable {
+          RunWorker(std::move(socket), options_.worker);
+        });
+  } else {
+    auto process =
+        StartWorkerProcess(options_.worker_name, options_.max_worker_bytes,
+                           ends.second.fd(), life_[0]->get());
+    if (!process.ok()) return Error(index, process.status());
+    worker.process = *std::move(process);
+  }
+  worker.socket = std::move(ends.first);
+  worker.is_ready = false;
+  worker.end.clear();
+  worker.arrived = 0;
+  worker.deadline = In(options_.start_timeout);
+  const uint64_t seed = options_.seed + static_cast<uint64_t>(index);
+  const WorkerStart start = {
+      .worker = index,
+      .workers = size(),
+      .restarts = worker.restarts,
+      .seed = worker.restarts == 0
+                  ? seed
+                  : Rng(seed, RngStream::kInit)
+                        .Bits64(static_cast<uint64_t>(worker.restarts),
+                                /*draw=*/1),
+      .frames_per_batch = Share(options_.frames_per_batch, size()),
+      .init_random_frames = Share(options_.init_random_frames, size()),
+      .producer = ProducerOf(index),
+      .explore = options_.explore,
+      .reset_at_each_batch = options_.reset_at_each_batch,
+      .set_truncated = options_.set_truncated};
+  // One that has ended again is found by Wait.
+  worker.socket
+      ->Send(MessageKind::kStart, Pack(start, options_.argument),
+             worker.deadline)
+      .IgnoreError();
+  return absl::OkStatus();
+}
+
+void WorkerTeam::End(Worker& worker, absl::string_view why) {
+  worker.socket.reset();
+  if (worker.thread.joinable()) worker.thread.join();
+  if (worker.process != nullptr) {
+    if (why.empty()) worker.process->WaitForEnd(In(kEndTimeout));
+    worker.end = why.empty() ? worker.process->Kill() : std::string(why);
+    worker.process.reset();
+  } else {
+    worker.end = "its thread has ended";
+  }
+  worker.deadline = absl::InfiniteFuture();
+}
+
+absl::Status WorkerTeam::Replace(int64_t index) {
+  Worker& worker = workers_[index];
+  if (restarts_ >= options_.max_restarts) {
+    return Error(index, absl::UnavailableError(absl::StrCat(
+                            worker.end, "; max_restarts = ",
+                            options_.max_restarts, " are used up")));
+  }
+  ++restarts_;
+  ++worker.restarts;
+  return Start(index);
+}
+
+absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
+  RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<WorkerReady>(bytes));
+  const auto& [ready, spec] = parts;
+  if (channel_ == nullptr) {
+    RILL_ASSIGN_OR_RETURN(spec_, SpecFromJson(spec));
+    spec_text_ = std::string(spec);
+    ready_ = ready;
+    RILL_ASSIGN_OR_RETURN(
+        channel_,
+        RecordChannel::Create(
+            {.spec = spec_,
+             .producers = size(),
+             .bytes = kDepth *
+                      (RowBytes(spec_) * ready.frames_per_batch + kRecordBytes +
+                       64 * static_cast<int64_t>(spec_.leaves().size()))}));
+  } else if (spec != spec_text_ || ready.lanes != ready_.lanes ||
+             ready.frames_per_batch != ready_.frames_per_batch) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "got ", ready.lanes, " lanes of ", spec, ", want those of worker 0, ",
+        ready_.lanes, " of ", spec_text_));
+  }
+  Worker& worker = workers_[index];
+  worker.is_ready = true;
+  worker.deadline = absl::InfiniteFuture();
+  // The end of a worker is found by Wait.
+  worker.socket
+      ->Send(MessageKind::kChannel, Pack(index), In(options_.start_timeout),
+             channel_->fd())
+      .IgnoreError();
+  // What was asked of one that it replaces.
+  return worker.asked > 0 ? SendAsked(index, worker.asked) : absl::OkStatus();
+}
+
+absl::Status WorkerTeam::SendAsked(int64_t index, int64_t batches) {
+  Worker& worker = workers_[index];
+  worker.deadline = In(options_.batch_timeout);
+  worker.socket->Send(MessageKind::kCollect, Pack(batches), worker.deadline)
+      .IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTeam::Ask(int64_t index, int64_t batches) {
+  Worker& worker = workers_[index];
+  const int64_t more =
+      batches - worker.asked - static_cast<int64_t>(worker.held.size());
+  if (more <= 0) return absl::OkStatus();
+  worker.asked += more;
+  if (!worker.socket.has_value() || !worker.is_ready) return absl::OkStatus();
+  return SendAsked(index, more);
+}
+
+absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
+  Worker& worker = workers_[index];
+  if (!worker.held.empty()) {
+    const Held& held = worker.held.front();
+    RILL_RETURN_IF_ERROR(sink.Write(held.batch, held.info));
+    worker.held.pop_front();
+    return true;
+  }
+  const int64_t first_lane = options_.first_lane + index * lanes();
+  const int64_t producer = ProducerOf(index);
+  FunctionSink named(
+      [&](const TensorDict& batch, const WriteInfo& info) {
+        WriteInfo of_worker = info;
+        of_worker.producer = producer;
+        of_worker.first_lane += first_lane;
+        return sink.Write(batch, of_worker);
+      },
+      [&](int64_t /*number*/, LaneRange lanes) {
+        lanes.first += first_lane;
+        return sink.Cut(producer, lanes);
+      });
+  RILL_ASSIGN_OR_RETURN(const bool was_batch,
+                        channel_->DrainOne(index, &named));
+  if (was_batch) {
+    --worker.asked;
+    --worker.arrived;
+    return true;
+  }
+  if (!worker.socket.has_value()) {
+    RILL_RETURN_IF_ERROR(Replace(index));
+  }
+  return false;
+}
+
+void WorkerTeam::PutBack(int64_t index, const TensorDict& batch,
+                         const WriteInfo& info) {
+  workers_[index].held.push_front({batch, info});
+}
+
+absl::Status WorkerTeam::Wait(absl::Time until) {
+  std::vector<pollfd> entries;
+  std::vector<int64_t> indices;
+  absl::Time deadline = until;
+  for (int64_t i = 0; i < size(); ++i) {
+    if (!workers_[i].socket.has_value()) continue;
+    entries.push_back({workers_[i].socket->fd(), POLLIN, 0});
+    indices.push_back(i);
+    deadline = std::min(deadline, workers_[i].deadline);
+  }
+  if (entries.empty()) return absl::OkStatus();
+  const absl::Duration left = std::clamp(deadline - Clock::Steady().Now(),
+                                         absl::ZeroDuration(), absl::Hours(1));
+  poll(entries.data(), entries.size(),
+       static_cast<int>(
+           absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
+  absl::Status first;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].revents != 0) first.Update(ReadAll(indices[i]));
+  }
+  const absl::Time now = Clock::Steady().Now();
+  for (const int64_t index : indices) {
+    Worker& worker = workers_[index];
+    if (worker.deadline > now) continue;
+    const std::string why = absl::StrCat(
+        "took longer than ",
+        worker.is_ready
+            ? absl::StrCat("batch_timeout = ",
+                           absl::FormatDuration(options_.batch_timeout))
+            : absl::StrCat("start_timeout = ",
+                           absl::FormatDuration(options_.start_timeout)));
+    if (worker.process != nullptr) {
+      End(worker, why);
+    } else {
+      worker.deadline = absl::InfiniteFuture();
+      first.Update(Error(index, absl::DeadlineExceededError(why)));
+    }
+  }
+  return first;
+}
+
+absl::Status WorkerTeam::ReadAll(int64_t index) {
+  Worker& worker = workers_[index];
+  while (worker.socket.has_value()) {
+    auto message = worker.socket->Receive(absl::InfinitePast());
+    if (!message.ok()) {
+      End(worker, "");
+      return absl::OkStatus();
+    }
+    if (!message->has_value()) return absl::OkStatus();
+    if (const absl::Status read = Read(index, **std::move(message));
+        !read.ok()) {
+      return Error(index, read);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
+  Worker& worker = workers_[index];
+  switch (message.kind) {
+    case MessageKind::kReady:
+      return ReadReady(index, message.bytes);
+    case MessageKind::kBatch: {
+      RILL_ASSIGN_OR_RETURN(const auto parts,
+                            Unpack<WorkerTimes>(message.bytes));
+      const WorkerTimes& now = parts.first;
+      times_.env += absl::Nanoseconds(now.env_ns - worker.times.env_ns);
+      times_.policy +=
+          absl::Nanoseconds(now.policy_ns - worker.times.policy_ns);
+      times_.other += absl::Nanoseconds(now.other_ns - worker.times.other_ns);
+      worker.times = now;
+      ++worker.arrived;
+      worker.deadline = worker.arrived < worker.asked
+                            ? In(options_.batch_timeout)
+                            : absl::InfiniteFuture();
+      return absl::OkStatus();
+    }
+    case MessageKind::kState:
+    case MessageKind::kLoaded:
+      worker.answer = std::move(message);
+      return absl::OkStatus();
+    case MessageKind::kRefused:
+    case MessageKind::kFailed: {
+      RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
+      const absl::Status why(static_cast<absl::StatusCode>(parts.first),
+                             parts.second);
+      worker.deadline = absl::InfiniteFuture();
+      if (message.kind == MessageKind::kFailed) {
+        worker.asked = worker.arrived;
+      } else if (worker.is_ready) {
+        worker.answer = std::move(message);
+      } else {
+        End(worker, why.message());
+      }
+      return why;
+    }
+    default:
+      return absl::InternalError("a message for a worker");
+  }
+}
+
+}  // namespace rill::workers_internal

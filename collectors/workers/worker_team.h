@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_COLLECTORS_WORKERS_WORKER_TEAM_H_
+#define RILL_COLLECTORS_WORKERS_WORKER_TEAM_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "rill/base/file_error.h"
+#include "rill/base/process/child_process.h"
+#include "rill/collectors/workers/multi_collector_options.h"
+#include "rill/collectors/workers/worker_socket.h"
+#include "rill/flow/channel/record_channel.h"
+#include "rill/flow/sink.h"
+#include "rill/flow/source.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::workers_internal {
+
+// The workers of one collector: starts them, asks them for batches, hands those
+// on in the order in which each made them, and replaces processes that died.
+//
+// A worker has at most kDepth batches that were asked for and not delivered, so
+// it never waits for space, and always answers after the batch at hand.
+//
+// Thread-safety: thread-compatible.
+class WorkerTeam {
+ public:
+  static constexpr int64_t kDepth = 2;
+
+  // Starts all workers and waits until they are ready. Errors begin with
+  // `caller`, and name the option or the worker.
+  static absl::StatusOr<std::unique_ptr<WorkerTeam>> Create(
+      std::string caller, MultiCollectorOptions options);
+  // Workers end after the batch at hand; processes that do not within two
+  // seconds are killed.
+  ~WorkerTeam();
+
+  const MultiCollectorOptions& options() const { return options_; }
+  const TensorDictSpec& spec() const { return spec_; }
+  int64_t size() const { return static_cast<int64_t>(workers_.size()); }
+  // Of one worker.
+  int64_t lanes() const { return ready_.lanes; }
+  int64_t frames_per_batch() const { return ready_.frames_per_batch; }
+  // Of all workers together.
+  const Source::Times& times() const { return times_; }
+  int64_t restarts() const { return restarts_; }
+
+  // Until `batches` (<= kDepth) are asked for and not delivered.
+  absl::Status Ask(int64_t worker, int64_t batches);
+  // Writes the worker's next batch, or a cut that comes first, to `sink`;
+  // whether it was a batch. An error of the sink leaves both where they are.
+  // Replaces a worker that died when all that it sent was delivered:
+  // UNAVAILABLE says how it ended where max_restarts are used up.
+  absl::StatusOr<bool> Deliver(int64_t worker, Sink& sink);
+  // The next batch of the worker to be delivered.
+  void PutBack(int64_t worker, const TensorDict& batch, const WriteInfo& info);
+  // Until there is news of a worker: a batch, an end; not after `until`. The
+  // error of a worker comes back, and takes back what was asked of it; so does
+  // DEADLINE_EXCEEDED of a thread that takes longer than batch_timeout.
+  absl::Status Wait(absl::Time until = absl::InfiniteFuture());
+
+  // Takes back what was asked of the workers, after the batches at hand.
+  absl::StatusOr<TensorDict> SaveState();
+  // FAILED_PRECONDITION, unchanged, where it does not fit.
+  absl::Status LoadState(const TensorDict& state);
+
+ private:
+  struct Held {
+    TensorDict batch;
+    WriteInfo info;
+  };
+  struct Worker {
+    std::optional<WorkerSocket> socket;  // None: it has ended.
+    std::thread thread;
+    std::unique_ptr<ChildProcess> process;
+    bool is_ready = false;
+    std::string end;  // How it ended.
+    int64_t restarts = 0;
+    int64_t asked = 0;    // And not delivered.
+    int64_t arrived = 0;  // Of those, told by kBatch; may be behind.
+    absl::Time deadline = absl::InfiniteFuture();
+    std::deque<Held> held;  // Come before those in the channel.
+    WorkerTimes times = {};
+    std::optional<WorkerSocket::Message> answer;  // To kSave, kLoad.
+  };
+
+  WorkerTeam(std::string caller, MultiCollectorOptions options)
+      : caller_(std::move(caller)), options_(std::move(options)) {}
+
+  absl::Status CheckOptions() const;
+  absl::Status StartAll();
+  absl::Status Start(int64_t index);
+  // Ends what is left of it.
+  void End(Worker& worker, absl::string_view why);
+  absl::Status Replace(int64_t index);
+  absl::Status Attach(int64_t index);
+  absl::Status SendAsked(int64_t index, int64_t batches);
+  absl::Status ReadAll(int64_t index);
+  absl::Status Read(int64_t index, WorkerSocket::Message message);
+  absl::Status ReadReady(int64_t index, absl::string_view bytes);
+  absl::Status Error(int64_t index, const absl::Status& why) const;
+  int64_t ProducerOf(int64_t index) const;
+  // Sends to all, and waits for all answers. One worker's error, or its end, is
+  // that of all.
+  absl::Status AskAll(MessageKind kind, const std::vector<std::string>& bytes);
+  absl::Status HoldAll();
+  absl::StatusOr<std::vector<std::string>> WorkerStates();
+
+  const std::string caller_;
+  const MultiCollectorOptions options_;
+  std::unique_ptr<base_internal::FileDescriptor> life_[2];
+  std::vector<Worker> workers_;
+  std::unique_ptr<RecordChannel> channel_;
+  TensorDictSpec spec_;
+  std::string spec_text_;
+  WorkerReady ready_ = {};
+  Source::Times times_;
+  int64_t restarts_ = 0;
+};
+
+}  // namespace rill::workers_internal
+
+#endif  // RILL_COLLECTORS_WORKERS_WORKER_TEAM_H_

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// SaveState and LoadState of WorkerTeam. A state holds
+//   int64 [workers]: `restarts`
+//   `worker/I`: the state of worker I's SyncCollector
+//   `held/I/N`: what worker I has made and nobody has taken yet, in order:
+//     `batch`, and int64 `info` [4]: producer, first lane, policy version,
+//     sequence
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "rill/base/clock.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/workers/dict_bytes.h"
+#include "rill/collectors/workers/worker_team.h"
+#include "rill/flow/trajectory_id.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::workers_internal {
+namespace {
+
+absl::Status Refuse(absl::string_view what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("LoadState: ", what,
+                   "; load what SaveState of a collector with as many workers "
+                   "wrote"));
+}
+
+// A contiguous int64 leaf of `size` elements.
+absl::StatusOr<std::vector<int64_t>> Numbers(const TensorDict& state,
+                                             absl::string_view key,
+                                             int64_t size) {
+  const Tensor* const tensor = state.Find(key);
+  if (tensor == nullptr || tensor->dtype() != DType::kInt64 ||
+      !(tensor->shape() == Shape({size}))) {
+    return Refuse(
+        absl::StrCat("\"", key, "\": got ",
+                     tensor == nullptr ? "none" : tensor->DebugString(),
+                     ", want int64[", size, "]"));
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor dense, tensor->Contiguous());
+  RILL_ASSIGN_OR_RETURN(const auto values, dense.Flat<int64_t>());
+  return std::vector<int64_t>(values.begin(), values.end());
+}
+
+}  // namespace
+
+absl::Status WorkerTeam::AskAll(MessageKind kind,
+                                const std::vector<std::string>& bytes) {
+  for (int64_t i = 0; i < size(); ++i) {
+    while (workers_[i].socket.has_value() && !workers_[i].is_ready) {
+      RILL_RETURN_IF_ERROR(Wait());
+    }
+  }
+  for (int64_t i = 0; i < size(); ++i) {
+    Worker& worker = workers_[i];
+    worker.answer.reset();
+    if (!worker.socket.has_value()) {
+      return Error(i, absl::UnavailableError(worker.end));
+    }
+    worker.deadline = Clock::Steady().Now() + options_.batch_timeout;
+    worker.socket->Send(kind, bytes[i], worker.deadline).IgnoreError();
+  }
+  absl::Status first;
+  for (int64_t i = 0; i < size(); ++i) {
+    Worker& worker = workers_[i];
+    while (!worker.answer.has_value() && worker.socket.has_value()) {
+      first.Update(Wait());
+    }
+    if (!worker.socket.has_value()) {
+      first.Update(Error(i, absl::UnavailableError(worker.end)));
+    }
+    worker.asked = 0;
+    worker.deadline = absl::InfiniteFuture();
+  }
+  return first;
+}
+
+absl::Status WorkerTeam::HoldAll() {
+  for (int64_t i = 0; i < size(); ++i) {
+    std::deque<Held> fresh;
+    FunctionSink hold(
+        [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
+          RILL_ASSIGN_OR_RETURN(TensorDict copy, batch.Clone());
+          fresh.push_back({std::move(copy), info});
+          return absl::OkStatus();
+        });
+    std::deque<Held> before;
+    std::swap(before, workers_[i].held);
+    absl::StatusOr<bool> held = true;
+    while (held.ok() && *held && workers_[i].socket.has_value()) {
+      held = Deliver(i, hold);
+    }
+    for (Held& one : fresh) before.push_back(std::move(one));
+    std::swap(before, workers_[i].held);
+    RILL_RETURN_IF_ERROR(held.status());
+    workers_[i].asked = 0;
+    workers_[i].arrived = 0;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> WorkerTeam::WorkerStates() {
+  RILL_RETURN_IF_ERROR(
+      AskAll(MessageKind::kSave, std::vector<std::string>(size())));
+  RILL_RETURN_IF_ERROR(HoldAll());
+  std::vector<std::string> states;
+  for (Worker& worker : workers_) {
+    states.push_back(std::move(worker.answer->bytes));
+  }
+  return states;
+}
+
+absl::StatusOr<TensorDict> WorkerTeam::SaveState() {
+  RILL_ASSIGN_OR_RETURN(const std::vector<std::string> states, WorkerStates());
+  TensorDict state;
+  std::vector<int64_t> restarts;
+  for (int64_t i = 0; i < size(); ++i) {
+    restarts.push_back(workers_[i].restarts);
+    RILL_ASSIGN_OR_RETURN(TensorDict of_worker, DictFromBytes(states[i]));
+    RILL_RETURN_IF_ERROR(
+        state.Set(absl::StrCat("worker/", i), std::move(of_worker)));
+    int64_t number = 0;
+    for (const Held& held : workers_[i].held) {
+      const std::string key = absl::StrCat("held/", i, "/", number++);
+      RILL_ASSIGN_OR_RETURN(TensorDict batch, held.batch.Clone());
+      RILL_RETURN_IF_ERROR(state.Set(key + "/batch", std::move(batch)));
+      RILL_ASSIGN_OR_RETURN(
+          Tensor info,
+          Tensor::From<int64_t>({held.info.producer, held.info.first_lane,
+                                 held.info.policy_version, held.info.sequence},
+                                Shape({4})));
+      RILL_RETURN_IF_ERROR(state.Set(key + "/info", std::move(info)));
+    }
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor counts,
+                        Tensor::From<int64_t>(restarts, Shape({size()})));
+  RILL_RETURN_IF_ERROR(state.Set("restarts", std::move(counts)));
+  return state;
+}
+
+absl::Status WorkerTeam::LoadState(const TensorDict& state) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> restarts,
+                        Numbers(state, "restarts", size()));
+  std::vector<std::string> states;
+  std::vector<std::deque<Held>> held(size());
+  for (int64_t i = 0; i < size(); ++i) {
+    const TensorDict* const of_worker =
+        state.FindDict(absl::StrCat("worker/", i));
+    const int64_t most =
+        (kMaxTrajectoryProducer - options_.producer - i) / size();
+    if (of_worker == nullptr || restarts[i] < 0 || restarts[i] > most) {
+      return Refuse(absl::StrCat("worker ", i, ": got ", restarts[i],
+                                 " restarts and ",
+                                 of_worker == nullptr ? "no" : "a",
+                                 " state, want a state and at most ", most));
+    }
+    RILL_ASSIGN_OR_RETURN(std::string bytes, DictToBytes(*of_worker));
+    states.push_back(std::move(bytes));
+    while (true) {
+      const std::string key = absl::StrCat("held/", i, "/", held[i].size());
+      const TensorDict* const batch = state.FindDict(key + "/batch");
+      if (batch == nullptr) break;
+      if (!spec_.CheckLayout("LoadState", *batch).ok()) {
+        return Refuse(
+            absl::StrCat("\"", key, "\": got a batch of other leaves"));
+      }
+      RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> info,
+                            Numbers(state, key + "/info", 4));
+      RILL_ASSIGN_OR_RETURN(TensorDict copy, batch->Clone());
+      held[i].push_back({std::move(copy),
+                         {.producer = info[0],
+                          .first_lane = info[1],
+                          .policy_version = info[2],
+                          .sequence = info[3]}});
+    }
+  }
+  RILL_ASSIGN_OR_RETURN(const std::vector<std::string> before, WorkerStates());
+  // Trajectories are numbered by producer, which a worker has from its start.
+  for (int64_t i = 0; i < size(); ++i) {
+    if (workers_[i].restarts == restarts[i]) continue;
+    End(workers_[i], "a state was loaded");
+    workers_[i].restarts = restarts[i];
+    RILL_RETURN_IF_ERROR(Start(i));
+  }
+  if (const absl::Status loaded = AskAll(MessageKind::kLoad, states);
+      !loaded.ok()) {
+    RILL_RETURN_IF_ERROR(AskAll(MessageKind::kLoad, before));
+    return absl::FailedPreconditionError(loaded.message());
+  }
+  for (int64_t i = 0; i < size(); ++i) workers_[i].held = std::move(held[i]);
+  return absl::OkStatus();
+}
+
+}  // namespace rill::workers_internal

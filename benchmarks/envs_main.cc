@@ -21,6 +21,7 @@
 #include "rill/base/clock.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/benchmarks/least_ns.h"
 #include "rill/benchmarks/quick_main.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/classic_control/acrobot.h"
@@ -125,42 +126,20 @@ class Loop {
   int64_t step_ = 0;
 };
 
-struct Case {
-  std::string name;
-  int64_t frames = 0;  // Of one run.
-  std::function<absl::Status()> run;
-};
-
-absl::StatusOr<Case> MakeCase(std::string name,
-                              absl::StatusOr<std::unique_ptr<Env>> env,
-                              int64_t steps, const Loop::Options& options) {
+absl::StatusOr<FramesCase> MakeCase(std::string name,
+                                    absl::StatusOr<std::unique_ptr<Env>> env,
+                                    int64_t steps,
+                                    const Loop::Options& options) {
   RILL_ASSIGN_OR_RETURN(const std::shared_ptr<Loop> loop,
                         Loop::Create(std::move(env), options));
-  return Case{.name = std::move(name),
-              .frames = steps * loop->lanes(),
-              .run = [loop, steps] { return loop->Run(steps); }};
-}
-
-// Nanoseconds a frame of each case: the least of its runs, taken in turns.
-absl::StatusOr<std::vector<double>> LeastNs(const std::vector<Case>& cases,
-                                            int turns) {
-  std::vector<double> least(cases.size(),
-                            std::numeric_limits<double>::infinity());
-  for (int turn = 0; turn < turns; ++turn) {
-    for (size_t i = 0; i < cases.size(); ++i) {
-      const absl::Time begin = Clock::Steady().Now();
-      RILL_RETURN_IF_ERROR(cases[i].run()) << cases[i].name;
-      const double ns =
-          absl::ToDoubleNanoseconds(Clock::Steady().Now() - begin);
-      least[i] = std::min(least[i], ns / static_cast<double>(cases[i].frames));
-    }
-  }
-  return least;
+  return FramesCase{.name = std::move(name),
+                    .frames = steps * loop->lanes(),
+                    .run = [loop, steps] { return loop->Run(steps); }};
 }
 
 absl::Status AddClassic(const std::string& name, bool into_batch,
                         absl::StatusOr<std::unique_ptr<Env>> env,
-                        std::vector<Case>* cases) {
+                        std::vector<FramesCase>* cases) {
   // Longer than an episode of most tasks, so that resets are part of it.
   const int64_t steps = !env.ok() || (*env)->lanes() > 1 ? 1024 : 16 * 1024;
   RILL_ASSIGN_OR_RETURN(
@@ -172,7 +151,7 @@ absl::Status AddClassic(const std::string& name, bool into_batch,
 
 absl::Status Classics(bool is_quick) {
   constexpr int64_t kLanes = 64;
-  std::vector<Case> cases;
+  std::vector<FramesCase> cases;
   for (const bool into_batch : {false, true}) {
     const auto add = [&](const std::string& name, auto env) {
       return AddClassic(name, into_batch, std::move(env), &cases);
@@ -187,7 +166,7 @@ absl::Status Classics(bool is_quick) {
     RILL_RETURN_IF_ERROR(add("CartPole, 1 lane", MakeCartPole({.lanes = 1})));
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNs(cases, is_quick ? 20 : 200));
+                        LeastNsAFrame(cases, is_quick ? 20 : 200));
   absl::PrintF("64 lanes, random actions, one core\n");
   for (size_t i = 0; i < cases.size(); ++i) {
     absl::PrintF("  %-44s %10.3f M frames/s\n", cases[i].name, 1000 / ns[i]);
@@ -238,7 +217,7 @@ absl::Status Between(bool is_quick) {
   FunctionPolicy policy([](const TensorDict&, const ActContext&, Tensor*) {
     return absl::OkStatus();
   });
-  std::vector<Case> cases;
+  std::vector<FramesCase> cases;
   const auto add = [&](std::string name, auto env,
                        Policy* with = nullptr) -> absl::Status {
     RILL_ASSIGN_OR_RETURN(
@@ -257,7 +236,7 @@ absl::Status Between(bool is_quick) {
       add("TransformedEnv, a transform of observations",
           TransformedByNothing({"observation", "next/observation"})));
   RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNs(cases, is_quick ? 20 : 500));
+                        LeastNsAFrame(cases, is_quick ? 20 : 500));
   absl::PrintF("CartPole, 64 lanes, into a batch; what stands between\n");
   for (size_t i = 0; i < cases.size(); ++i) {
     absl::PrintF("  %-44s %10.2f ns a frame %+8.2f\n", cases[i].name, ns[i],
@@ -268,7 +247,7 @@ absl::Status Between(bool is_quick) {
 
 absl::Status Gymnasium(bool is_quick) {
   constexpr int64_t kSteps = 16;
-  std::vector<Case> cases;
+  std::vector<FramesCase> cases;
   for (const int children : {1, 2}) {
     GymnasiumEnvOptions options = {
         .id = "CartPole-v1", .lanes = 64, .children = children};
@@ -285,7 +264,7 @@ absl::Status Gymnasium(bool is_quick) {
                                    std::move(env), kSteps, {}));
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNs(cases, is_quick ? 20 : 300));
+                        LeastNsAFrame(cases, is_quick ? 20 : 300));
   absl::PrintF("GymnasiumEnv, CartPole, 64 lanes, into a batch\n");
   for (size_t i = 0; i < cases.size(); ++i) {
     absl::PrintF("  %-44s %10.3f M frames/s %6.2f\n", cases[i].name,

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectors of CartPole: into a replay buffer, with worker threads, and what
+// the hand-over from worker processes costs. benchmarks/collectors runs it;
+// --help tells the flags.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "rill/base/status_macros.h"
+#include "rill/benchmarks/least_ns.h"
+#include "rill/benchmarks/quick_main.h"
+#include "rill/collectors/multi_async_collector.h"
+#include "rill/collectors/multi_sync_collector.h"
+#include "rill/collectors/sync_collector.h"
+#include "rill/collectors/workers/multi_collector_options.h"
+#include "rill/collectors/workers/worker.h"
+#include "rill/collectors/workers/worker_main.h"
+#include "rill/envs/cart_pole.h"
+#include "rill/flow/sink.h"
+#include "rill/flow/source.h"
+#include "rill/replay/replay_buffer.h"
+#include "rill/samplers/uniform_sampler.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/reward_sum.h"
+#include "rill/transforms/step_counter.h"
+#include "rill/transforms/step_transform.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kUsage =
+    R"(Collects CartPole steps, and prints frames a second (the fastest of many slices) and ratios.
+  --quick  fewer slices (seconds, not minutes)
+)";
+
+constexpr int64_t kLanes = 64;
+constexpr int64_t kTime = 64;
+
+absl::StatusOr<std::vector<std::unique_ptr<StepTransform>>> CounterAndSum() {
+  std::vector<std::unique_ptr<StepTransform>> transforms(2);
+  RILL_ASSIGN_OR_RETURN(transforms[0], StepCounter::Create({}));
+  RILL_ASSIGN_OR_RETURN(transforms[1], RewardSum::Create({}));
+  return transforms;
+}
+
+absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& /*context*/) {
+  WorkerParts parts;
+  RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
+  return parts;
+}
+
+// Takes batches and leaves them.
+FunctionSink& Nowhere() {
+  static auto* const sink = new FunctionSink(
+      [](const TensorDict&, const WriteInfo&) { return absl::OkStatus(); });
+  return *sink;
+}
+
+absl::StatusOr<std::shared_ptr<ReplayBuffer>> MakeBuffer(int64_t lanes) {
+  RILL_ASSIGN_OR_RETURN(
+      auto storage,
+      DenseStorage::Create({.capacity = lanes * 4096, .lanes = lanes}));
+  RILL_ASSIGN_OR_RETURN(std::shared_ptr<ReplayBuffer> buffer,
+                        ReplayBuffer::Create({.storage = std::move(storage),
+                                              .sampler = MakeUniformSampler(),
+                                              .batch_size = 256}));
+  return buffer;
+}
+
+// One batch a run, from `source` into `sink`.
+template <typename SinkPtr>
+FramesCase MakeCase(std::string name, int64_t frames,
+                    std::shared_ptr<Source> source, SinkPtr sink) {
+  return {.name = std::move(name), .frames = frames, .run = [=] {
+            return source->CollectInto(*sink);
+          }};
+}
+
+absl::StatusOr<std::shared_ptr<Source>> OneThread(bool has_transforms) {
+  SyncCollector::Options options;
+  RILL_ASSIGN_OR_RETURN(options.env, MakeCartPole({.lanes = kLanes}));
+  if (has_transforms) {
+    RILL_ASSIGN_OR_RETURN(options.transforms, CounterAndSum());
+  }
+  options.frames_per_batch = kLanes * kTime;
+  RILL_ASSIGN_OR_RETURN(std::shared_ptr<Source> source,
+                        SyncCollector::Create(std::move(options)));
+  return source;
+}
+
+absl::Status Alone(bool is_quick) {
+  std::vector<FramesCase> cases;
+  RILL_ASSIGN_OR_RETURN(const auto plain, OneThread(false));
+  cases.push_back(MakeCase("to nowhere", kLanes * kTime, plain, &Nowhere()));
+  RILL_ASSIGN_OR_RETURN(const auto into_buffer, OneThread(false));
+  RILL_ASSIGN_OR_RETURN(const auto first_buffer, MakeBuffer(kLanes));
+  cases.push_back(MakeCase("into a replay buffer", kLanes * kTime, into_buffer,
+                           first_buffer));
+  RILL_ASSIGN_OR_RETURN(const auto transformed, OneThread(true));
+  RILL_ASSIGN_OR_RETURN(const auto second_buffer, MakeBuffer(kLanes));
+  cases.push_back(MakeCase("with StepCounter and RewardSum, into one",
+                           kLanes * kTime, transformed, second_buffer));
+  RILL_ASSIGN_OR_RETURN(const auto ns,
+                        LeastNsAFrame(cases, is_quick ? 50 : 2000));
+  absl::PrintF("SyncCollector, CartPole, 64 lanes, random actions, one core\n");
+  for (size_t i = 0; i < cases.size(); ++i) {
+    absl::PrintF("  %-44s %10.3f M frames/s\n", cases[i].name, 1000 / ns[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Threads(bool is_quick) {
+  std::vector<FramesCase> cases;
+  for (const int64_t workers : {1, 2}) {
+    MultiCollectorOptions options;
+    options.workers = workers;
+    options.worker = MakeWorker;
+    // Long enough that a batch is not its messages.
+    options.frames_per_batch = workers * kLanes * 1024;
+    RILL_ASSIGN_OR_RETURN(std::shared_ptr<Source> source,
+                          MultiSyncCollector::Create(std::move(options)));
+    cases.push_back(
+        MakeCase(workers == 1 ? "one worker thread" : "two worker threads",
+                 workers * kLanes * 1024, std::move(source), &Nowhere()));
+  }
+  RILL_ASSIGN_OR_RETURN(const auto ns,
+                        LeastNsAFrame(cases, is_quick ? 20 : 200));
+  absl::PrintF("MultiSyncCollector, CartPole, 64 lanes a worker\n");
+  for (size_t i = 0; i < cases.size(); ++i) {
+    absl::PrintF("  %-44s %10.3f M frames/s %6.2f\n", cases[i].name,
+                 1000 / ns[i], ns[0] / ns[i]);
+  }
+  return absl::OkStatus();
+}
+
+// Of the calling process, all of its threads.
+absl::Duration CpuTime() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return absl::DurationFromTimeval(usage.ru_utime) +
+         absl::DurationFromTimeval(usage.ru_stime);
+}
+
+// What the collector's process does for a row that a worker process made.
+absl::Status Processes(bool is_quick) {
+  absl::PrintF("MultiAsyncCollector, eight processes, batches of 64 x 64\n");
+  for (const bool is_stored : {false, true}) {
+    MultiCollectorOptions options;
+    options.workers = 8;
+    options.worker_name = "cart_pole";
+    options.frames_per_batch = options.workers * kLanes * kTime;
+    RILL_ASSIGN_OR_RETURN(const auto collector,
+                          MultiAsyncCollector::Create(options));
+    RILL_ASSIGN_OR_RETURN(const auto buffer, MakeBuffer(8 * kLanes));
+    Sink& sink = is_stored ? static_cast<Sink&>(*buffer) : Nowhere();
+    RILL_RETURN_IF_ERROR(collector->CollectInto(sink));
+    double least = 1e9;
+    for (int turn = 0; turn < (is_quick ? 5 : 50); ++turn) {
+      const absl::Duration begin = CpuTime();
+      for (int batch = 0; batch < 64; ++batch) {
+        RILL_RETURN_IF_ERROR(collector->CollectInto(sink));
+      }
+      least = std::min(least, absl::ToDoubleNanoseconds(CpuTime() - begin) /
+                                  (64 * kLanes * kTime));
+    }
+    absl::PrintF("  %-44s %10.2f ns a row\n",
+                 is_stored ? "hand-over, and into a replay buffer"
+                           : "hand-over (CPU time of this process)",
+                 least);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunAll(bool is_quick) {
+  RILL_RETURN_IF_ERROR(Alone(is_quick));
+  RILL_RETURN_IF_ERROR(Threads(is_quick));
+  return Processes(is_quick);
+}
+
+}  // namespace
+}  // namespace rill
+
+int main(int argc, char** argv) {
+  const std::optional<int> worker =
+      rill::WorkerMain(argc, argv, {{"cart_pole", rill::MakeWorker}});
+  if (worker.has_value()) return *worker;
+  return rill::QuickMain("collectors", rill::kUsage, argc, argv, rill::RunAll);
+}

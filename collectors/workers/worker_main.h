@@ -2,6 +2,7 @@
 #ifndef RILL_COLLECTORS_WORKERS_WORKER_MAIN_H_
 #define RILL_COLLECTORS_WORKERS_WORKER_MAIN_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,13 +21,10 @@ namespace rill {
 //
 // A worker ends when its parent does, however that ends.
 //
-// Example (WorkerMainTest.Example runs it):
-//   int main(int argc, char** argv) {
-//     const std::optional<int> worker =
-//         WorkerMain(argc, argv, {{"cart_pole", MakeCartPoleWorker}});
-//     if (worker.has_value()) return *worker;
-//     ...
-//   }
+// docs/collectors.md shows a whole program:
+//   const std::optional<int> worker =
+//       WorkerMain(argc, argv, {{"cart_pole", MakeWorker}});
+//   if (worker.has_value()) return *worker;
 std::optional<int> WorkerMain(
     int argc, char** argv,
     const std::map<std::string, WorkerFunction>& workers);

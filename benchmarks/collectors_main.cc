@@ -146,7 +146,7 @@ absl::Status Threads(bool is_quick) {
   return absl::OkStatus();
 }
 
-// Of the calling process, all of its threads.
+// The CPU time of this process, with all of its threads.
 absl::Duration CpuTime() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
@@ -154,7 +154,7 @@ absl::Duration CpuTime() {
          absl::DurationFromTimeval(usage.ru_stime);
 }
 
-// What the collector's process does for a row that a worker process made.
+// The cost in the collector's process of a row that a worker process made.
 absl::Status Processes(bool is_quick) {
   absl::PrintF("MultiAsyncCollector, eight processes, batches of 64 x 64\n");
   for (const bool is_stored : {false, true}) {

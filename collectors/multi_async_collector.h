@@ -18,9 +18,9 @@
 
 namespace rill {
 
-// Workers that collect without waiting for one another or for the learner: a
-// call hands out the batch of one worker, of those that have one in turn, while
-// all go on. A worker is at most two batches ahead.
+// Workers that collect without waiting for one another or for the learner. A
+// call hands out the batch of one worker; those that have one take turns, and
+// all go on meanwhile. A worker is at most two batches ahead.
 //
 // Worker w steps what SyncCollector steps with seed + w, and gives the same
 // batches in the same order; how those of several workers mix depends on time.
@@ -53,7 +53,7 @@ class MultiAsyncCollector final : public Source {
   int64_t frames() const override { return frames_; }
   // Sums over the workers, which run side by side.
   const Times& times() const override { return team_->times(); }
-  // Of one batch, which one worker makes.
+  // Rows of a batch, which one worker makes.
   int64_t frames_per_batch() const { return team_->frames_per_batch(); }
   // Processes that were replaced.
   int64_t restarts() const { return team_->restarts(); }

@@ -125,7 +125,7 @@ MultiCollectorOptions Threads(int64_t workers) {
   return options;
 }
 
-// What arrives of each worker, whichever producer it was.
+// Keeps the batches of each worker, whichever producer it was.
 struct Arrivals {
   explicit Arrivals(int64_t workers) : workers(workers) {}
 
@@ -288,7 +288,7 @@ TEST(MultiCollectorProcessTest, KilledWorkersLoseNoRowOfAnother) {
       ASSERT_EQ(numbers[i], static_cast<int64_t>(i) + 1) << producer;
     }
   }
-  // What a killed one had open in the sink was cut, once.
+  // Whatever a killed one had open in the sink was cut, once.
   std::map<int64_t, int64_t> cuts;
   for (const auto& [producer, lanes] : got.cuts) ++cuts[producer];
   for (const auto& [producer, count] : cuts) {

@@ -59,7 +59,7 @@ MultiCollectorOptions CartPoles(int64_t workers, int64_t frames) {
   return options;
 }
 
-// What worker `w` of CartPoles steps.
+// Steps the same as worker `w` of CartPoles.
 std::unique_ptr<SyncCollector> Alone(int64_t w, int64_t frames) {
   SyncCollector::Options options;
   options.env = *MakeCartPole({.lanes = kLanes});
@@ -365,7 +365,7 @@ class WaitingEnv final : public Env {
   absl::Notification* const go_on_;
 };
 
-// A thread cannot be killed, but the caller is told.
+// A thread cannot be killed, but the caller gets an error.
 TEST(MultiCollectorTest, AThreadThatTakesTooLongIsDeadlineExceeded) {
   absl::Notification go_on;
   MultiCollectorOptions options = CartPoles(1, 40);
@@ -417,7 +417,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeSyncSource() {
   return source;
 }
 
-// Of one worker, so that batches come in one order.
+// It has one worker, so that batches come in one order.
 absl::StatusOr<std::unique_ptr<Source>> MakeAsyncSource() {
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
                         MultiAsyncCollector::Create(CartPoles(1, 40)));

@@ -29,10 +29,10 @@ namespace rill {
 //
 // A process that dies, or hangs past batch_timeout, is replaced: its open
 // trajectories are cut in the sink, and the batch it was making is made anew.
-// What other workers made is not lost. Where max_restarts are used up,
+// Batches of other workers are not lost. Where max_restarts are used up,
 // UNAVAILABLE names the worker and how it ended. An error of a worker's
 // environment, policy or transform comes back from the call under way, with
-// its text; no frame of that worker's batch counts, and the next call goes on.
+// its text. No frame of that worker's batch counts, and the next call goes on.
 //
 // Thread-safety: that of Source.
 // Cost: a worker steps into shared memory, and CollectInto hands views of that
@@ -62,7 +62,7 @@ class MultiSyncCollector final : public Source {
   int64_t frames() const override { return frames_; }
   // Sums over the workers, which run side by side.
   const Times& times() const override { return team_->times(); }
-  // Of all workers together.
+  // Rows of all workers together.
   int64_t frames_per_batch() const {
     return team_->size() * team_->frames_per_batch();
   }
@@ -74,8 +74,9 @@ class MultiSyncCollector final : public Source {
   absl::Status CollectInto(Sink& sink) override;
   void Stop() override { is_stopped_.store(true, std::memory_order_relaxed); }
 
-  // Of all workers, and of what they have made for a batch that failed or was
-  // refused. UNAVAILABLE where a worker has ended: collect on first.
+  // The state of all workers, with the batches that they have made for a call
+  // that failed or was refused. UNAVAILABLE where a worker has ended: collect
+  // on first.
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 

@@ -60,8 +60,8 @@ class SyncCollector final : public Source {
     // up to a multiple of the lanes. They carry version 0.
     int64_t init_random_frames = 0;
     bool explore = true;  // ActContext::explore.
-    // Each batch begins with a reset of all lanes. What the sink holds open of
-    // the batch before is cut there (Sink::Cut).
+    // Each batch begins with a reset of all lanes. Episodes that the sink holds
+    // open are cut there (Sink::Cut).
     bool reset_at_each_batch = false;
     // The last step of each batch is truncated, and so done, where it is not
     // done. The episode goes on in the next batch.
@@ -119,7 +119,7 @@ class SyncCollector final : public Source {
   absl::Status RecordIntoSink(Sink& sink);
   absl::Status CollectBatch();
   absl::Status CollectStep(int64_t t);
-  // Of the last time step of the batch.
+  // Does what set_truncated says.
   void TruncateEnd();
   absl::Status CutIfDue(Sink& sink);
   absl::Status CheckRefused(const TensorDict& batch) const;

@@ -34,8 +34,8 @@ class ChildProcess {
   struct Options {
     std::string program;  // A path.
     std::vector<std::string> arguments = {};
-    // Of this process; descriptors[i] is 3 + i in the child. It inherits the
-    // first three besides, and no other that is closed on exec.
+    // The child has descriptors[i] of this process as 3 + i, and inherits the
+    // first three besides. No other is its own that is closed on exec.
     std::vector<int> descriptors = {};
   };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dictionary is its batch shape, the number of its entries, and those: key, 0
-// and a tensor (dtype, shape, bytes), or key, 1 and a dictionary, or key, 2 and
-// a text. Numbers are int64; a shape is a rank and as many sizes; a key and a
-// text are a length and its bytes.
+// A dictionary is its batch shape, the number of its entries, and those. An
+// entry is its key, a kind and a value. Kind 0 is a tensor (dtype, shape,
+// bytes), 1 a dictionary, 2 a text. Numbers are int64; a shape is a rank and as
+// many sizes; a key and a text are a length and its bytes.
 #include "rill/collectors/workers/dict_bytes.h"
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 
 namespace rill {
 
-// Of MultiSyncCollector and MultiAsyncCollector.
+// The options of MultiSyncCollector and MultiAsyncCollector.
 struct MultiCollectorOptions {
   int64_t workers = 1;  // [1, 4096].
   // Workers are threads that run this function ...
@@ -46,8 +46,8 @@ struct MultiCollectorOptions {
   // longer is killed, and replaced; a thread that does is DEADLINE_EXCEEDED.
   absl::Duration start_timeout = absl::Seconds(60);
   absl::Duration batch_timeout = absl::InfiniteDuration();
-  // Of addresses of a process, which shared memory and code are part of. 0: no
-  // limit.
+  // The address space that a process may have, which shared memory and code
+  // are part of (RLIMIT_AS). 0: no limit.
   int64_t max_worker_bytes = 0;
 };
 

@@ -23,7 +23,7 @@ struct WorkerContext {
   std::string argument;  // MultiCollectorOptions::argument.
 };
 
-// What a worker steps.
+// The parts that a worker steps.
 struct WorkerParts {
   std::unique_ptr<Env> env = nullptr;        // Required.
   std::unique_ptr<Policy> policy = nullptr;  // Null: random actions for ever.

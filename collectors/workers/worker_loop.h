@@ -7,11 +7,11 @@
 
 namespace rill::workers_internal {
 
-// What a worker does: makes its parts, and collects batches into the channel
-// that it is given, as many as it is asked for, until the collector's end of
-// the socket closes. An error of the parts goes to the collector; the worker
-// stays, and tries again when it is asked again.
-// Thread-safety: thread-safe; a call blocks its thread.
+// The loop of a worker. It makes its parts, and collects as many batches as it
+// is asked for into the channel that it is given. It ends when the collector's
+// end of the socket closes. An error of the parts goes to the collector; the
+// worker stays, and tries again when it is asked again. Thread-safety:
+// thread-safe; a call blocks its thread.
 void RunWorker(WorkerSocket socket, const WorkerFunction& make);
 
 }  // namespace rill::workers_internal

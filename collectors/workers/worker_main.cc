@@ -30,7 +30,7 @@ constexpr absl::string_view kFlag = "--rill_worker";
 constexpr int kSocket = 3;
 constexpr int kLife = 4;
 
-// What this program has called WorkerMain with.
+// The names that this program has called WorkerMain with.
 struct Names {
   absl::Mutex mutex;
   bool has_called ABSL_GUARDED_BY(mutex) = false;

@@ -16,8 +16,7 @@
 
 namespace rill::workers_internal {
 
-// What collector and worker tell each other, apart from batches, which go
-// through shared memory.
+// Messages between collector and worker. Batches go through shared memory.
 enum class MessageKind : uint32_t {
   // To the worker.
   kStart = 1,  // WorkerStart, argument. The first.

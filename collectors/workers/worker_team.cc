@@ -235,7 +235,7 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
       ->Send(MessageKind::kChannel, Pack(index), In(options_.start_timeout),
              channel_->fd())
       .IgnoreError();
-  // What was asked of one that it replaces.
+  // Batches that were asked of the worker that it replaces.
   return worker.asked > 0 ? SendAsked(index, worker.asked) : absl::OkStatus();
 }
 

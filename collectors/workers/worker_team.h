@@ -48,10 +48,10 @@ class WorkerTeam {
   const MultiCollectorOptions& options() const { return options_; }
   const TensorDictSpec& spec() const { return spec_; }
   int64_t size() const { return static_cast<int64_t>(workers_.size()); }
-  // Of one worker.
+  // These two are of one worker.
   int64_t lanes() const { return ready_.lanes; }
   int64_t frames_per_batch() const { return ready_.frames_per_batch; }
-  // Of all workers together.
+  // The sum over all workers.
   const Source::Times& times() const { return times_; }
   int64_t restarts() const { return restarts_; }
 

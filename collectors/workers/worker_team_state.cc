@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// SaveState and LoadState of WorkerTeam. A state holds
-//   int64 [workers]: `restarts`
-//   `worker/I`: the state of worker I's SyncCollector
-//   `held/I/N`: what worker I has made and nobody has taken yet, in order:
-//     `batch`, and int64 `info` [4]: producer, first lane, policy version,
-//     sequence
+// SaveState and LoadState of WorkerTeam. Entries of a state:
+// - `restarts`, int64 [workers].
+// - `worker/I`: the state of worker I's SyncCollector.
+// - `held/I/N`: a batch that worker I has made and nobody has taken yet, in
+//   order. It is `batch`, and `info`, int64 [4]: producer, first lane, policy
+//   version, sequence.
 #include <cstdint>
 #include <deque>
 #include <string>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,18 +11,21 @@
 #include "absl/types/span.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/buffer.h"
+#include "rill/flow/packed_leaves.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 namespace {
 
 using channel_internal::SharedRings;
+using flow_internal::CheckOnlyTensors;
+using flow_internal::kAlignment;
+using flow_internal::PackedBytes;
+using flow_internal::PackLeaves;
+using flow_internal::ViewPackedLeaves;
 
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 
 // In front of a batch's leaves, each of which starts at a multiple of 64. With
@@ -38,10 +40,6 @@ struct RecordHeader {
   int64_t follows_dead;  // 1: the first record behind those of one that died.
 };
 static_assert(sizeof(RecordHeader) == kAlignment);
-
-int64_t RoundUp(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 bool IsSize(int64_t size) { return size >= 1 && size <= kMaxSteps; }
 
@@ -59,18 +57,9 @@ uint64_t TagOf(const TensorDictSpec& spec) {
 
 // Bytes of a record of `steps` steps; -1 where they do not fit in int64.
 int64_t RecordBytes(const TensorDictSpec& spec, int64_t steps) {
-  int64_t total = sizeof(RecordHeader);
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    int64_t bytes;
-    if (__builtin_mul_overflow(
-            steps, leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype),
-            &bytes) ||
-        bytes > INT64_MAX - kAlignment ||
-        __builtin_add_overflow(total, RoundUp(bytes), &total)) {
-      return -1;
-    }
-  }
-  return total;
+  const int64_t bytes = PackedBytes(spec, steps);
+  constexpr int64_t kMost = INT64_MAX - sizeof(RecordHeader);
+  return bytes < 0 || bytes > kMost ? -1 : bytes + sizeof(RecordHeader);
 }
 
 absl::Status CheckOptions(absl::string_view caller,
@@ -82,23 +71,6 @@ absl::Status CheckOptions(absl::string_view caller,
                      " other values, want tensors, and nothing else"));
   }
   return absl::OkStatus();
-}
-
-// Entries that a channel cannot carry must not be lost in it.
-absl::Status CheckKinds(absl::string_view caller, const TensorDict& dict,
-                        const std::string& path) {
-  absl::Status status;
-  dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
-    if (!status.ok() || kind == EntryKind::kTensor) return;
-    const std::string full = absl::StrCat(path, key);
-    status = kind == EntryKind::kDict
-                 ? CheckKinds(caller, *dict.FindDict(key), full + "/")
-                 : absl::InvalidArgumentError(
-                       absl::StrCat(caller, ": \"", full,
-                                    "\": got an entry of another kind, want "
-                                    "tensors; Exclude it"));
-  });
-  return status;
 }
 
 class ProducerSink final : public Sink {
@@ -121,7 +93,7 @@ class ProducerSink final : public Sink {
                        ", want [lanes, time] or [time]"));
     }
     RILL_RETURN_IF_ERROR(options_.spec.CheckLayout(kWrite, batch));
-    RILL_RETURN_IF_ERROR(CheckKinds(kWrite, batch, ""));
+    RILL_RETURN_IF_ERROR(CheckOnlyTensors(kWrite, batch));
     if (shape.num_elements() == 0) return absl::OkStatus();
     const RecordHeader header = {
         .bytes = RecordBytes(options_.spec, shape.num_elements()),
@@ -141,12 +113,8 @@ class ProducerSink final : public Sink {
         std::byte* const record,
         rings_->Reserve(producer_, header.bytes, options_.timeout));
     std::memcpy(record, &header, sizeof(header));
-    std::byte* at = record + sizeof(header);
-    for (const TensorDictSpec::Leaf& leaf : options_.spec.leaves()) {
-      const Tensor& tensor = *batch.Find(leaf.key);
-      RILL_RETURN_IF_ERROR(CopyTo(tensor, at));
-      at += RoundUp(tensor.size_bytes());
-    }
+    RILL_RETURN_IF_ERROR(
+        PackLeaves(options_.spec, batch, record + sizeof(header)));
     RILL_RETURN_IF_ERROR(FaultPoint("channel.commit", "record"));
     Commit(header);
     return absl::OkStatus();
@@ -181,21 +149,6 @@ class ProducerSink final : public Sink {
   void Commit(const RecordHeader& header) {
     rings_->Commit(producer_, header.bytes);
     follows_dead_ = false;
-  }
-
-  static absl::Status CopyTo(const Tensor& tensor, std::byte* to) {
-    const int64_t bytes = tensor.size_bytes();
-    if (bytes == 0) return absl::OkStatus();
-    if (tensor.is_host() && tensor.is_contiguous()) {
-      std::memcpy(to, tensor.raw_data(), bytes);
-      return absl::OkStatus();
-    }
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor target,
-        Tensor::View(Buffer::Wrap(to, bytes, Device::Cpu(),
-                                  MemoryKind::kPageable, nullptr),
-                     tensor.dtype(), tensor.shape(), 0));
-    return target.CopyFrom(tensor);
   }
 
   const RecordChannel::Options options_;
@@ -241,20 +194,7 @@ absl::StatusOr<TensorDict> ReadBatch(
     const std::byte* record, const std::shared_ptr<SharedRings>& rings) {
   RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(absl::MakeConstSpan(
                                                header.sizes, header.rank)));
-  TensorDict batch(shape);
-  // The bytes are read only, which the buffer says.
-  const auto buffer =
-      Buffer::Wrap(const_cast<std::byte*>(record), header.bytes, Device::Cpu(),
-                   MemoryKind::kPageable, rings, /*is_writable=*/false);
-  int64_t at = sizeof(header);
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    RILL_ASSIGN_OR_RETURN(Tensor tensor,
-                          Tensor::View(buffer, leaf.spec.dtype,
-                                       shape.Concat(leaf.spec.shape), at));
-    at += RoundUp(tensor.size_bytes());
-    RILL_RETURN_IF_ERROR(batch.Set(leaf.key, std::move(tensor)));
-  }
-  return batch;
+  return ViewPackedLeaves(spec, shape, record + sizeof(header), rings);
 }
 
 }  // namespace

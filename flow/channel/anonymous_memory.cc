@@ -22,7 +22,7 @@ using base_internal::FileError;
 
 constexpr char kWhat[] = "shared memory";  // In errors, for a path.
 
-// What programs can get without anybody's being killed for it; -1: unknown.
+// Memory that programs can get without one being killed for it; -1: unknown.
 // fallocate does not ask: it takes what there is.
 int64_t AvailableMemory() {
   const absl::StatusOr<std::string> text = ReadFile("/proc/meminfo");

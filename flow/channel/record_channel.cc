@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,18 +12,21 @@
 #include "absl/types/span.h"
 #include "rill/base/fault_point.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/buffer.h"
+#include "rill/flow/packed_leaves.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 namespace {
 
 using channel_internal::SharedRings;
+using flow_internal::CheckOnlyTensors;
+using flow_internal::kAlignment;
+using flow_internal::PackedBytes;
+using flow_internal::PackLeaves;
+using flow_internal::ViewPackedLeaves;
 
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 
 // In front of a batch's leaves, each of which starts at a multiple of 64. With
@@ -39,10 +41,6 @@ struct RecordHeader {
   int64_t follows_dead;  // 1: the first record behind those of one that died.
 };
 static_assert(sizeof(RecordHeader) == kAlignment);
-
-int64_t RoundUp(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 bool IsSize(int64_t size) { return size >= 1 && size <= kMaxSteps; }
 
@@ -60,18 +58,9 @@ uint64_t TagOf(const TensorDictSpec& spec) {
 
 // Bytes of a record of `steps` steps; -1 where they do not fit in int64.
 int64_t RecordBytes(const TensorDictSpec& spec, int64_t steps) {
-  int64_t total = sizeof(RecordHeader);
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    int64_t bytes;
-    if (__builtin_mul_overflow(
-            steps, leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype),
-            &bytes) ||
-        bytes > INT64_MAX - kAlignment ||
-        __builtin_add_overflow(total, RoundUp(bytes), &total)) {
-      return -1;
-    }
-  }
-  return total;
+  const int64_t bytes = PackedBytes(spec, steps);
+  constexpr int64_t kMost = INT64_MAX - sizeof(RecordHeader);
+  return bytes < 0 || bytes > kMost ? -1 : bytes + sizeof(RecordHeader);
 }
 
 absl::Status CheckOptions(absl::string_view caller,
@@ -83,44 +72,6 @@ absl::Status CheckOptions(absl::string_view caller,
                      " other values, want tensors, and nothing else"));
   }
   return absl::OkStatus();
-}
-
-// Entries that a channel cannot carry must not be lost in it.
-absl::Status CheckKinds(absl::string_view caller, const TensorDict& dict,
-                        const std::string& path) {
-  absl::Status status;
-  dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
-    if (!status.ok() || kind == EntryKind::kTensor) return;
-    const std::string full = absl::StrCat(path, key);
-    status = kind == EntryKind::kDict
-                 ? CheckKinds(caller, *dict.FindDict(key), full + "/")
-                 : absl::InvalidArgumentError(
-                       absl::StrCat(caller, ": \"", full,
-                                    "\": got an entry of another kind, want "
-                                    "tensors; Exclude it"));
-  });
-  return status;
-}
-
-// Views of the leaves of a record of `shape`.
-absl::StatusOr<TensorDict> LeavesOf(const TensorDictSpec& spec,
-                                    const Shape& shape,
-                                    const RecordHeader& header,
-                                    std::byte* record,
-                                    const std::shared_ptr<SharedRings>& rings,
-                                    bool is_writable) {
-  TensorDict batch(shape);
-  const auto buffer = Buffer::Wrap(record, header.bytes, Device::Cpu(),
-                                   MemoryKind::kPageable, rings, is_writable);
-  int64_t at = sizeof(header);
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    RILL_ASSIGN_OR_RETURN(Tensor tensor,
-                          Tensor::View(buffer, leaf.spec.dtype,
-                                       shape.Concat(leaf.spec.shape), at));
-    at += RoundUp(tensor.size_bytes());
-    RILL_RETURN_IF_ERROR(batch.Set(leaf.key, std::move(tensor)));
-  }
-  return batch;
 }
 
 class ProducerSink final : public Sink {
@@ -139,7 +90,7 @@ class ProducerSink final : public Sink {
     const Shape& shape = batch.batch_shape();
     RILL_RETURN_IF_ERROR(CheckShape(kWrite, shape));
     RILL_RETURN_IF_ERROR(options_.spec.CheckLayout(kWrite, batch));
-    RILL_RETURN_IF_ERROR(CheckKinds(kWrite, batch, ""));
+    RILL_RETURN_IF_ERROR(CheckOnlyTensors(kWrite, batch));
     if (shape.num_elements() == 0) return absl::OkStatus();
     RILL_ASSIGN_OR_RETURN(RecordHeader header, HeaderOf(kWrite, shape));
     header.first_lane = info.first_lane;
@@ -148,7 +99,8 @@ class ProducerSink final : public Sink {
     RILL_ASSIGN_OR_RETURN(
         std::byte* const record,
         rings_->Reserve(producer_, header.bytes, options_.timeout));
-    RILL_RETURN_IF_ERROR(Fill(batch, header, record));
+    RILL_RETURN_IF_ERROR(
+        PackLeaves(kWrite, options_.spec, batch, record + sizeof(header)));
     std::memcpy(record, &header, sizeof(header));
     RILL_RETURN_IF_ERROR(FaultPoint("channel.commit", "record"));
     Commit(header);
@@ -162,8 +114,8 @@ class ProducerSink final : public Sink {
     RILL_ASSIGN_OR_RETURN(
         std::byte* const record,
         rings_->Reserve(producer_, header.bytes, options_.timeout));
-    return LeavesOf(options_.spec, shape, header, record, rings_,
-                    /*is_writable=*/true);
+    return ViewPackedLeaves(options_.spec, shape, record + sizeof(header),
+                            rings_, /*is_writable=*/true);
   }
 
   absl::Status Cut(int64_t /*producer*/, LaneRange lanes) override {
@@ -217,48 +169,9 @@ class ProducerSink final : public Sink {
                         .follows_dead = follows_dead_ ? 1 : 0};
   }
 
-  // Copies the leaves to their places in the record, but for those of a batch
-  // from Reserve, which are there.
-  absl::Status Fill(const TensorDict& batch, const RecordHeader& header,
-                    std::byte* record) const {
-    const auto lies_in_record = [&](const Tensor& tensor) {
-      return tensor.size_bytes() > 0 && tensor.is_host() &&
-             tensor.raw_data() >= record &&
-             tensor.raw_data() < record + header.bytes;
-    };
-    std::byte* at = record + sizeof(header);
-    for (const TensorDictSpec::Leaf& leaf : options_.spec.leaves()) {
-      const Tensor& tensor = *batch.Find(leaf.key);
-      if (!lies_in_record(tensor)) {
-        RILL_RETURN_IF_ERROR(CopyTo(tensor, at));
-      } else if (tensor.raw_data() != at || !tensor.is_contiguous()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "RecordChannel::Write: leaf \"", leaf.key,
-            "\": got a part of a batch from Reserve, want all of it"));
-      }
-      at += RoundUp(tensor.size_bytes());
-    }
-    return absl::OkStatus();
-  }
-
   void Commit(const RecordHeader& header) {
     rings_->Commit(producer_, header.bytes);
     follows_dead_ = false;
-  }
-
-  static absl::Status CopyTo(const Tensor& tensor, std::byte* to) {
-    const int64_t bytes = tensor.size_bytes();
-    if (bytes == 0) return absl::OkStatus();
-    if (tensor.is_host() && tensor.is_contiguous()) {
-      std::memcpy(to, tensor.raw_data(), bytes);
-      return absl::OkStatus();
-    }
-    RILL_ASSIGN_OR_RETURN(
-        const Tensor target,
-        Tensor::View(Buffer::Wrap(to, bytes, Device::Cpu(),
-                                  MemoryKind::kPageable, nullptr),
-                     tensor.dtype(), tensor.shape(), 0));
-    return target.CopyFrom(tensor);
   }
 
   const RecordChannel::Options options_;
@@ -304,8 +217,8 @@ absl::StatusOr<TensorDict> ReadBatch(
     const std::byte* record, const std::shared_ptr<SharedRings>& rings) {
   RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(absl::MakeConstSpan(
                                                header.sizes, header.rank)));
-  return LeavesOf(spec, shape, header, const_cast<std::byte*>(record), rings,
-                  /*is_writable=*/false);
+  return ViewPackedLeaves(
+      spec, shape, const_cast<std::byte*>(record) + sizeof(header), rings);
 }
 
 }  // namespace

@@ -1,32 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/flow/channel/shared_rings.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <ctime>
-#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/clock.h"
-#include "rill/base/fault_point.h"
-#include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/channel/process_id.h"
 
 namespace rill::channel_internal {
 namespace {
-
-using base_internal::FileError;
 
 constexpr uint64_t kMagic = 0x31474e52'4c4c4952;  // "RILLRNG1"
 constexpr uint64_t kNobody = 0;
@@ -39,16 +31,6 @@ void FutexWait(std::atomic<uint32_t>* word, uint32_t seen,
   const timespec timeout =
       absl::ToTimespec(std::min(most, SharedRings::kLookAfter));
   syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
-}
-
-// What programs can get without anybody's being killed for it; -1: unknown.
-// fallocate does not ask: it takes what there is.
-int64_t AvailableMemory() {
-  const absl::StatusOr<std::string> text = ReadFile("/proc/meminfo");
-  constexpr absl::string_view kField = "MemAvailable:";
-  const size_t at = text.ok() ? text->find(kField) : std::string::npos;
-  if (at == std::string::npos) return -1;
-  return 1024 * std::strtoll(text->c_str() + at + kField.size(), nullptr, 10);
 }
 
 // What one side waits on: a count of events, and whether it sleeps. Who waits
@@ -122,24 +104,12 @@ absl::StatusOr<std::shared_ptr<SharedRings>> SharedRings::Create(
         " bytes, want 1 to ", kMaxRings, " of 1 to ", kMaxRingBytes));
   }
   ring_bytes = (ring_bytes + page - 1) / page * page;
-  RILL_RETURN_IF_ERROR(FaultPoint("channel.create", kName));
-  const int fd = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return FileError(errno, kCreate, "make", kName);
-  std::shared_ptr<SharedRings> rings(new SharedRings(fd));
   const int64_t bytes = page + num_rings * (page + ring_bytes);
-  const int64_t available = AvailableMemory();
-  const bool is_too_much = available >= 0 && bytes > available;
-  const int error =
-      is_too_much ? ENOMEM : base_internal::Fallocate(fd, 0, 0, bytes);
-  if (error != 0) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        kCreate, ": cannot reserve shared memory: asked ", bytes,
-        " bytes, about ", available, " are available; use smaller rings"));
-  }
-  // Nobody can make it shorter under a mapping.
-  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return FileError(errno, kCreate, "seal", kName);
-  }
+  RILL_ASSIGN_OR_RETURN(auto memory,
+                        AnonymousMemory::Create(kCreate, kName, bytes));
+  RILL_RETURN_IF_ERROR(memory->Reserve(kCreate, 0, bytes))
+      << "use smaller rings";
+  std::shared_ptr<SharedRings> rings(new SharedRings(std::move(memory)));
   RILL_RETURN_IF_ERROR(rings->Map(num_rings, ring_bytes));
   Shared* const shared = rings->shared_;
   shared->tag = tag;
@@ -153,34 +123,35 @@ absl::StatusOr<std::shared_ptr<SharedRings>> SharedRings::Create(
 absl::StatusOr<std::shared_ptr<SharedRings>> SharedRings::Attach(int fd,
                                                                  uint64_t tag) {
   constexpr absl::string_view kAttach = "SharedRings::Attach";
-  std::shared_ptr<SharedRings> rings(new SharedRings(fd));
+  auto memory = AnonymousMemory::Adopt(fd);
   const auto wrong = [&](absl::string_view what) {
     return absl::InvalidArgumentError(
         absl::StrCat(kAttach, ": descriptor ", fd, ": got ", what,
                      ", want that of a channel of the same spec"));
   };
-  struct stat info;
-  const int seals = fcntl(fd, F_GET_SEALS);
-  const int64_t page = AddressRange::PageBytes();
-  if (fstat(fd, &info) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
-      info.st_size < page) {
+  struct {
+    uint64_t magic;
+    uint64_t tag;
+    int64_t num_rings;
+    int64_t ring_bytes;
+  } first;
+  static_assert(offsetof(Shared, reader) == sizeof(first));
+  if (memory == nullptr ||
+      !memory->Read(
+          0, absl::MakeSpan(reinterpret_cast<char*>(&first), sizeof(first)))) {
     return wrong("something else");
   }
-  Shared* const first =
-      static_cast<Shared*>(mmap(nullptr, page, PROT_READ, MAP_SHARED, fd, 0));
-  if (first == MAP_FAILED) return FileError(errno, kAttach, "map", kName);
-  const uint64_t magic = first->magic;
-  const uint64_t got_tag = first->tag;
-  const int64_t num_rings = first->num_rings;
-  const int64_t ring_bytes = first->ring_bytes;
-  munmap(first, page);
-  if (magic != kMagic) return wrong("something else");
+  const int64_t page = AddressRange::PageBytes();
+  const int64_t num_rings = first.num_rings;
+  const int64_t ring_bytes = first.ring_bytes;
+  if (first.magic != kMagic) return wrong("something else");
   if (num_rings < 1 || num_rings > kMaxRings || ring_bytes < 1 ||
       ring_bytes > kMaxRingBytes || ring_bytes % page != 0 ||
-      info.st_size != page + num_rings * (page + ring_bytes)) {
+      memory->size_bytes() != page + num_rings * (page + ring_bytes)) {
     return wrong("numbers that cannot be");
   }
-  if (got_tag != tag) return wrong("another spec's");
+  if (first.tag != tag) return wrong("another spec's");
+  std::shared_ptr<SharedRings> rings(new SharedRings(std::move(memory)));
   RILL_RETURN_IF_ERROR(rings->Map(num_rings, ring_bytes));
   return rings;
 }
@@ -190,23 +161,21 @@ absl::Status SharedRings::Map(int64_t num_rings, int64_t ring_bytes) {
   const int64_t header_bytes = page * (1 + num_rings);
   static_assert(sizeof(Shared) <= 4096 && sizeof(RingHeader) <= 4096);
   RILL_ASSIGN_OR_RETURN(
-      memory_, AddressRange::Create(header_bytes + 2 * num_rings * ring_bytes));
-  std::byte* const base = memory_->data();
-  const auto map = [&](std::byte* at, int64_t bytes, int64_t offset) {
-    return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                file_.get(), offset) != MAP_FAILED;
+      range_, AddressRange::Create(header_bytes + 2 * num_rings * ring_bytes));
+  std::byte* const base = range_->data();
+  const auto map = [&](int64_t at, int64_t bytes, int64_t offset) {
+    return memory_->Map("SharedRings", *range_, at, offset, bytes);
   };
-  bool is_mapped = map(base, header_bytes, 0);
-  for (int64_t i = 0; i < num_rings && is_mapped; ++i) {
-    std::byte* const data = base + header_bytes + 2 * i * ring_bytes;
+  RILL_RETURN_IF_ERROR(map(0, header_bytes, 0));
+  for (int64_t i = 0; i < num_rings; ++i) {
+    const int64_t data = header_bytes + 2 * i * ring_bytes;
     const int64_t offset = header_bytes + i * ring_bytes;
-    is_mapped = map(data, ring_bytes, offset) &&
-                map(data + ring_bytes, ring_bytes, offset);
+    RILL_RETURN_IF_ERROR(map(data, ring_bytes, offset));
+    RILL_RETURN_IF_ERROR(map(data + ring_bytes, ring_bytes, offset));
     rings_.push_back(
         {.header = reinterpret_cast<RingHeader*>(base + page * (1 + i)),
-         .data = data});
+         .data = base + data});
   }
-  if (!is_mapped) return FileError(errno, "SharedRings", "map", kName);
   ring_bytes_ = ring_bytes;
   shared_ = reinterpret_cast<Shared*>(base);
   return absl::OkStatus();

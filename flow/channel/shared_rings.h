@@ -6,14 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "rill/base/file_error.h"
 #include "rill/base/sparse_file.h"
+#include "rill/flow/channel/anonymous_memory.h"
 
 namespace rill::channel_internal {
 
@@ -48,7 +49,7 @@ class SharedRings {
   SharedRings(const SharedRings&) = delete;
   SharedRings& operator=(const SharedRings&) = delete;
 
-  int fd() const { return file_.get(); }
+  int fd() const { return memory_->fd(); }
   int64_t num_rings() const { return static_cast<int64_t>(rings_.size()); }
   int64_t ring_bytes() const { return ring_bytes_; }
 
@@ -94,14 +95,15 @@ class SharedRings {
     bool is_abandoned = false;
   };
 
-  explicit SharedRings(int fd) : file_(fd) {}
+  explicit SharedRings(std::unique_ptr<AnonymousMemory> memory)
+      : memory_(std::move(memory)) {}
   absl::Status Map(int64_t num_rings, int64_t ring_bytes);
   absl::StatusOr<bool> ReaderIsGone(const RingHeader& header, bool look) const;
   bool IsReadable(const Ring& ring) const;
 
-  base_internal::FileDescriptor file_;
+  std::unique_ptr<AnonymousMemory> memory_;
   int64_t ring_bytes_ = 0;
-  std::shared_ptr<AddressRange> memory_;
+  std::shared_ptr<AddressRange> range_;
   Shared* shared_ = nullptr;
   std::vector<Ring> rings_;
 };

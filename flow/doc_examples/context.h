@@ -18,6 +18,7 @@
 #include "rill/flow/exactly_once_sink.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
+#include "rill/flow/weights/weight_store.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -25,6 +26,8 @@
 namespace rill::doc_examples {
 
 extern const TensorDict batch;
+extern const TensorDict weights;
+extern const TensorDict better;
 extern const TensorDictSpec spec;
 extern Sink& buffer;
 extern int64_t steps;

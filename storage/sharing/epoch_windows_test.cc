@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/slots/slot.h"
+#include "rill/testing/step_scheduler.h"
 
 namespace rill::storage_internal {
 namespace {
@@ -171,103 +171,13 @@ TEST(RunCutterTest, WindowsHaveEverySlotInItsOrder) {
 // --- Every order of steps
 // ----------------------------------------------------
 
-// Lets one thread run at a time; before every access to an atomic, and wherever
-// Step is called, chance says who goes on. So a run is one order of steps, the
-// same for the same seed.
-class Scheduler {
- public:
-  explicit Scheduler(uint64_t seed) : rng_(seed) {}
-
-  void Run(std::vector<std::function<void()>> bodies) {
-    is_done_.assign(bodies.size(), false);
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < bodies.size(); ++i) {
-      threads.emplace_back([this, i, &bodies] {
-        current = this;
-        me = i;
-        {
-          std::unique_lock<std::mutex> lock(mutex_);
-          turn_changed_.wait(lock, [&] { return turn_ == i; });
-        }
-        bodies[i]();
-        std::unique_lock<std::mutex> lock(mutex_);
-        is_done_[i] = true;
-        Choose();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-
-  static void Step() {
-    if (current != nullptr) current->DoStep();
-  }
-  // Orders that never end are a mistake.
-  int64_t steps() const { return steps_; }
-
- private:
-  void DoStep() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    ++steps_;
-    if (Draw(3) != 0) return;
-    Choose();
-    turn_changed_.wait(lock, [&] { return turn_ == me; });
-  }
-  void Choose() {
-    const auto left = std::count(is_done_.begin(), is_done_.end(), false);
-    if (left == 0) return;
-    int64_t pick = Draw(left);
-    for (turn_ = 0; is_done_[turn_] || pick-- > 0;) ++turn_;
-    turn_changed_.notify_all();
-  }
-  int64_t Draw(int64_t n) { return rng_.UniformInt(draws_++, 0, n); }
-
-  static thread_local Scheduler* current;
-  static thread_local size_t me;
-
-  const Rng rng_;
-  std::mutex mutex_;
-  std::condition_variable turn_changed_;
-  size_t turn_ = 0;
-  std::vector<bool> is_done_;
-  uint64_t draws_ = 0;
-  int64_t steps_ = 0;
-};
-thread_local Scheduler* Scheduler::current = nullptr;
-thread_local size_t Scheduler::me = 0;
-
 // How often this thread has tried to enter.
 thread_local int64_t tries = 0;
 
 struct ScheduledSync {
   template <typename T>
-  class Atomic {
-   public:
-    Atomic(T value) : value_(value) {}  // NOLINT: as std::atomic.
-    T load(std::memory_order order = std::memory_order_seq_cst) const {
-      Scheduler::Step();
-      return value_.load(order);
-    }
-    void store(T value, std::memory_order order = std::memory_order_seq_cst) {
-      Scheduler::Step();
-      value_.store(value, order);
-    }
-    T fetch_add(T by) {
-      Scheduler::Step();
-      return value_.fetch_add(by);
-    }
-    T fetch_sub(T by) {
-      Scheduler::Step();
-      return value_.fetch_sub(by);
-    }
-    bool compare_exchange_strong(T& expected, T desired) {
-      Scheduler::Step();
-      return value_.compare_exchange_strong(expected, desired);
-    }
-
-   private:
-    std::atomic<T> value_;
-  };
-  static void Wait(int /*round*/) { Scheduler::Step(); }
+  using Atomic = ScheduledAtomic<T>;
+  static void Wait(int /*round*/) { StepScheduler::Step(); }
   // Readers meet in one cell, too.
   static size_t Home() { return static_cast<size_t>(tries++ % 2); }
 };
@@ -299,12 +209,12 @@ void WriteRows(ModelRing* ring, absl::Span<const SlotRange> ranges, Slot width,
         end = slot + width;
         if (value % 2 == 0) {
           writing.Close();
-          Scheduler::Step();
+          StepScheduler::Step();
         }
         writing.Next(end);
       }
       ring->rows[slot].head = value;
-      Scheduler::Step();
+      StepScheduler::Step();
       ring->rows[slot].tail = value;
     }
   }
@@ -316,7 +226,7 @@ void ReadRows(ModelRing* ring, absl::Span<const Slot> slots) {
   ring->most_tries = std::max(ring->most_tries, tries);
   for (const Slot slot : slots) {
     const int64_t head = ring->rows[slot].head;
-    Scheduler::Step();
+    StepScheduler::Step();
     if (head != ring->rows[slot].tail) ++ring->torn;
   }
 }
@@ -325,7 +235,7 @@ void ReadRows(ModelRing* ring, absl::Span<const Slot> slots) {
 void RunModel(uint64_t seed, size_t num_writers, uint64_t num_windows,
               size_t num_readers, ModelRing* ring) {
   const size_t num_rows = ring->rows.size();
-  Scheduler scheduler(seed);
+  StepScheduler scheduler(seed);
   const Rng rng(seed + 1000000);
   // Within [begin, end).
   const auto range = [&](Slot begin, Slot end, uint64_t i, uint32_t k) {
@@ -407,7 +317,7 @@ TEST(EpochWindowsModelTest, WhoContestsWhileTheWriterWaitsIsHeard) {
   constexpr Slot kSize = 4;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     ModelRing ring(kSize);
-    Scheduler scheduler(seed);
+    StepScheduler scheduler(seed);
     // Stays inside for a while with the row of the last window.
     const auto read = [&] {
       for (int i = 0; i < 4; ++i) {
@@ -429,7 +339,7 @@ TEST(EpochWindowsModelTest, NobodyStarvesBetweenTheWindowsOfABatch) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     constexpr Slot kSize = 40;
     ModelRing ring(kSize);
-    Scheduler scheduler(seed);
+    StepScheduler scheduler(seed);
     scheduler.Run({[&] {
                      WriteRows(&ring, {{0, kSize}}, /*width=*/1, 1);
                    },

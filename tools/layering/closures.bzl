@@ -29,6 +29,11 @@ CLOSURES = {
     "//tensordict:tensordict": None,
     "//tensordict:eigen_view": _TENSORS,
     "//flow:flow": None,
+    "//flow/weights:weight_store": _TENSORS + [
+        "flow",
+        "flow/channel",
+        "flow/weights",
+    ],
     "//formats:formats": None,
     "//storage:dense_storage": _TENSORS + _SAVES + _ROWS,
     "//storage:memmap_storage": _TENSORS + _SAVES + _ROWS + ["storage/directory"],

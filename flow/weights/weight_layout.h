@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_FLOW_WEIGHTS_WEIGHT_LAYOUT_H_
+#define RILL_FLOW_WEIGHTS_WEIGHT_LAYOUT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+
+namespace rill::weights_internal {
+
+// What every snapshot of a store holds: keys, dtypes and shapes. Travels in the
+// memory that processes share, so that a reader needs a descriptor only.
+// Thread-safety: thread-compatible.
+struct WeightLayout {
+  Shape batch_shape = {};
+  TensorDictSpec spec = {};  // Tensors only, one at least.
+
+  // For processes of one machine: numbers are in its own byte order.
+  std::string ToBytes() const;
+  // DATA_LOSS where ToBytes cannot have made them.
+  static absl::StatusOr<WeightLayout> FromBytes(absl::string_view bytes);
+
+  // Of a snapshot; at most kMaxBytes for one that was read.
+  int64_t PackedBytes() const;
+  static constexpr int64_t kMaxBytes = int64_t{1} << 40;
+};
+
+}  // namespace rill::weights_internal
+
+#endif  // RILL_FLOW_WEIGHTS_WEIGHT_LAYOUT_H_

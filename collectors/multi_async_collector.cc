@@ -19,6 +19,13 @@ MultiAsyncCollector::Create(MultiCollectorOptions options) {
   return absl::WrapUnique(new MultiAsyncCollector(std::move(team)));
 }
 
+bool MultiAsyncCollector::IsStale(const WriteInfo& info) const {
+  const MultiCollectorOptions& options = team_->options();
+  return options.max_staleness >= 0 &&
+         info.policy_version + options.max_staleness <
+             options.weights->version();
+}
+
 absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
   if (is_stopped_.exchange(false, std::memory_order_relaxed)) {
     return absl::CancelledError(
@@ -29,16 +36,35 @@ absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
   for (int64_t i = 0; i < team_->size(); ++i) {
     RILL_RETURN_IF_ERROR(team_->Ask(i, WorkerTeam::kDepth));
   }
+  bool was_stale = false;
+  FunctionSink fresh(
+      [&](const TensorDict& batch, const WriteInfo& info) {
+        if (!IsStale(info)) return sink.Write(batch, info);
+        const LaneRange lanes = {.first = info.first_lane,
+                                 .count = batch.batch_shape()[0]};
+        const absl::Status cut = sink.Cut(info.producer, lanes);
+        was_stale = cut.ok();
+        return cut;
+      },
+      [&](int64_t producer, LaneRange lanes) {
+        return sink.Cut(producer, lanes);
+      });
   // A worker that has ended is found, however many batches others have.
   RILL_RETURN_IF_ERROR(team_->Wait(absl::InfinitePast()));
   while (true) {
     for (int64_t i = 0; i < team_->size(); ++i) {
       const int64_t worker = (next_worker_ + i) % team_->size();
-      RILL_ASSIGN_OR_RETURN(const bool is_there, team_->Deliver(worker, sink));
+      RILL_ASSIGN_OR_RETURN(const bool is_there, team_->Deliver(worker, fresh));
       if (!is_there) continue;
-      frames_ += team_->frames_per_batch();
       next_worker_ = (worker + 1) % team_->size();
-      return team_->Ask(worker, WorkerTeam::kDepth);
+      RILL_RETURN_IF_ERROR(team_->Ask(worker, WorkerTeam::kDepth));
+      if (was_stale) {
+        was_stale = false;
+        stale_frames_ += team_->frames_per_batch();
+        continue;
+      }
+      frames_ += team_->frames_per_batch();
+      return absl::OkStatus();
     }
     RILL_RETURN_IF_ERROR(team_->Wait());
   }
@@ -53,6 +79,10 @@ absl::StatusOr<TensorDict> MultiAsyncCollector::Next() {
       });
   RILL_RETURN_IF_ERROR(CollectInto(sink));
   return copy;
+}
+
+absl::Status MultiAsyncCollector::Pause() {
+  return team_->SaveState().status();
 }
 
 absl::StatusOr<TensorDict> MultiAsyncCollector::SaveState() const {

@@ -55,6 +55,8 @@ class MultiAsyncCollector final : public Source {
   const Times& times() const override { return team_->times(); }
   // Rows of a batch, which one worker makes.
   int64_t frames_per_batch() const { return team_->frames_per_batch(); }
+  // Those that were dropped by max_staleness.
+  int64_t stale_frames() const { return stale_frames_; }
   // Processes that were replaced.
   int64_t restarts() const { return team_->restarts(); }
 
@@ -62,9 +64,11 @@ class MultiAsyncCollector final : public Source {
   absl::Status CollectInto(Sink& sink) override;
   void Stop() override { is_stopped_.store(true, std::memory_order_relaxed); }
 
-  // Workers end the batch at hand, and pause; the next call lets them go on. So
-  // a pause for evaluation or a change of weights is a SaveState too.
-  // UNAVAILABLE where a worker has ended: collect on first.
+  // Workers end the batch at hand, and wait for the next Next or CollectInto;
+  // batches that they have made come first then. UNAVAILABLE where a worker has
+  // ended: collect on first.
+  absl::Status Pause();
+  // Pauses too. The state has the batches that the workers are ahead.
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
@@ -73,8 +77,12 @@ class MultiAsyncCollector final : public Source {
       std::unique_ptr<workers_internal::WorkerTeam> team)
       : team_(std::move(team)) {}
 
+  // Whether max_staleness drops a batch.
+  bool IsStale(const WriteInfo& info) const;
+
   std::unique_ptr<workers_internal::WorkerTeam> team_;
   int64_t frames_ = 0;
+  int64_t stale_frames_ = 0;
   int64_t next_worker_ = 0;  // Looked at first.
   std::atomic<bool> is_stopped_ = false;
 };

@@ -22,6 +22,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,6 +38,7 @@
 #include "rill/flow/conformance/source_conformance.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
+#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/kill_count.h"
 #include "rill/testing/status_matchers.h"
@@ -188,6 +190,38 @@ TEST(MultiCollectorProcessTest, ProcessesGiveWhatThreadsGive) {
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, threads->Next());
     EXPECT_THAT(got, BitEqualTo(want));
   }
+}
+
+// Whether an address is in memory that processes share.
+bool IsShared(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t dash = line.find('-');
+    const size_t space = line.find(' ');
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    if (at >= std::stoull(line.substr(0, dash), nullptr, 16) &&
+        at < std::stoull(line.substr(dash + 1, space), nullptr, 16)) {
+      return absl::StrContains(line, "memfd");
+    }
+  }
+  return false;
+}
+
+// A worker steps into shared memory (SyncCollectorTest has that), so the one
+// copy of a row is the sink's own.
+TEST(MultiCollectorProcessTest, TheSinkGetsRowsWhereTheWorkerWroteThem) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(Processes(2, "")));
+  int64_t batches = 0;
+  FunctionSink sink([&](const TensorDict& batch, const WriteInfo&) {
+    batch.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+      EXPECT_TRUE(IsShared(leaf.raw_data())) << key;
+    });
+    ++batches;
+    return absl::OkStatus();
+  });
+  for (int i = 0; i < 3; ++i) RILL_ASSERT_OK(collector->CollectInto(sink));
+  EXPECT_EQ(batches, 6);
 }
 
 class FaultTest : public ::testing::TestWithParam<std::string> {};

@@ -26,12 +26,16 @@
 #include "rill/collectors/workers/worker.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/env.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
 #include "rill/flow/conformance/source_conformance.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
+#include "rill/flow/weights/weight_store.h"
+#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
+#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
@@ -39,6 +43,8 @@
 namespace rill {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -201,6 +207,28 @@ TEST(MultiAsyncCollectorTest, EachWorkersBatchesComeInItsOrder) {
   EXPECT_EQ(collector->frames(), 600);
 }
 
+// TORCHRL.md, E12.
+TEST(MultiAsyncCollectorTest, APauseHoldsTheWorkersAndLosesNoFrame) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiAsyncCollector::Create(CartPoles(2, 40)));
+  Arrivals arrivals;
+  for (int i = 0; i < 20; ++i) {
+    RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
+    if (i % 4 != 3) continue;
+    RILL_ASSERT_OK(collector->Pause());
+    const absl::Duration before = collector->times().env;
+    RILL_ASSERT_OK(collector->Pause());  // Nobody works meanwhile.
+    EXPECT_EQ(collector->times().env, before);
+  }
+  for (int64_t w = 0; w < 2; ++w) {
+    const auto alone = Alone(w, 20);
+    for (const TensorDict& got : arrivals.batches[w]) {
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, alone->Next());
+      EXPECT_THAT(got, BitEqualTo(want));
+    }
+  }
+}
+
 // TORCHRL.md, E9.
 TEST(MultiAsyncCollectorTest, ABatchThatWasHandedOutDoesNotChange) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
@@ -338,6 +366,8 @@ TEST(MultiCollectorTest, CreateNamesTheWrongOption) {
               names("total_frames"));
   EXPECT_THAT(refused([](auto* o) { o->init_random_frames = -1; }),
               names("init_random_frames"));
+  EXPECT_THAT(refused([](auto* o) { o->max_staleness = 1; }),
+              names("max_staleness"));
   EXPECT_THAT(refused([](auto* o) { o->max_restarts = -1; }),
               names("max_restarts"));
   EXPECT_THAT(refused([](auto* o) { o->producer = 1 << 23; }),
@@ -409,6 +439,99 @@ TEST(MultiAsyncCollectorTest, AStateGoesOnWithTheSameBatchesOfEachWorker) {
       EXPECT_THAT(batches[i], BitEqualTo(want.batches[worker][start + i]));
     }
   }
+}
+
+// Pushes left where the weight is negative. All of its weights must be equal.
+class WeightPolicy final : public Policy {
+ public:
+  explicit WeightPolicy(WeightStore::Reader* weights) : weights_(weights) {}
+  absl::StatusOr<int64_t> Act(const TensorDict& /*root*/,
+                              const ActContext& /*context*/,
+                              TensorDict* step) override {
+    const WeightStore::Snapshot latest = weights_->Latest();
+    RILL_ASSIGN_OR_RETURN(const auto values, latest.weights.Flat<float>("w"));
+    for (const float value : values) {
+      if (value != static_cast<float>(latest.version)) {
+        return absl::InternalError("a torn snapshot");
+      }
+    }
+    RILL_ASSIGN_OR_RETURN(const auto actions, step->Flat<int64_t>("action"));
+    std::fill(actions.begin(), actions.end(), latest.version % 2);
+    return latest.version;
+  }
+
+ private:
+  WeightStore::Reader* const weights_;
+};
+
+TensorDict Weights(int64_t version) {
+  TensorDict weights({});
+  auto w = *Tensor::Empty(DType::kFloat32, {100});
+  std::fill_n(w.data<float>(), 100, static_cast<float>(version));
+  RILL_EXPECT_OK(weights.Set("w", w));
+  return weights;
+}
+
+MultiCollectorOptions WithWeights(const WeightStore& store, int64_t workers) {
+  MultiCollectorOptions options = CartPoles(workers, 10 * workers);
+  options.weights = &store;
+  options.worker =
+      [](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+    WorkerParts parts;
+    RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
+    parts.policy = std::make_unique<WeightPolicy>(context.weights);
+    return parts;
+  };
+  return options;
+}
+
+// TORCHRL.md, E11.
+TEST(MultiSyncCollectorTest, NewWeightsAreInForceFromTheNextBatch) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto store,
+                            WeightStore::Create({.weights = Weights(0)}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(WithWeights(*store, 2)));
+  for (int64_t version = 0; version < 5; ++version) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());
+    EXPECT_THAT(*batch.Flat<int64_t>("policy_version"), Each(version));
+    EXPECT_THAT(*batch.Flat<int64_t>("action"), Each(version % 2));
+    RILL_ASSERT_OK(store->Publish(Weights(version + 1)).status());
+  }
+}
+
+TEST(MultiAsyncCollectorTest, BatchesThatAreTooOldAreDroppedAndCut) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto store,
+                            WeightStore::Create({.weights = Weights(0)}));
+  MultiCollectorOptions options = WithWeights(*store, 2);
+  options.max_staleness = 1;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiAsyncCollector::Create(options));
+  int64_t version = 0;
+  int64_t cuts = 0;
+  FunctionSink sink(
+      [&](const TensorDict& batch, const WriteInfo& info) {
+        EXPECT_GE(info.policy_version, version - 1);
+        EXPECT_GE(
+            *std::max_element(batch.Flat<int64_t>("policy_version")->begin(),
+                              batch.Flat<int64_t>("policy_version")->end()),
+            version - 1);
+        return absl::OkStatus();
+      },
+      [&](int64_t producer, LaneRange lanes) {
+        EXPECT_EQ(lanes, (LaneRange{.first = producer * kLanes, kLanes}));
+        ++cuts;
+        return absl::OkStatus();
+      });
+  for (int i = 0; i < 50; ++i) {
+    RILL_ASSERT_OK(collector->CollectInto(sink));
+    for (int j = 0; j < 3; ++j) {
+      RILL_ASSERT_OK_AND_ASSIGN(version, store->Publish(Weights(version + 1)));
+    }
+  }
+  // The batches ahead are three versions old each time.
+  EXPECT_GT(cuts, 0);
+  EXPECT_EQ(collector->stale_frames(), cuts * 10);
+  EXPECT_EQ(collector->frames(), 500);
 }
 
 absl::StatusOr<std::unique_ptr<Source>> MakeSyncSource() {

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "rill/collectors/workers/worker.h"
+#include "rill/flow/weights/weight_store.h"
 
 namespace rill {
 
@@ -19,6 +20,15 @@ struct MultiCollectorOptions {
   // WorkerMain was given (collectors/workers/worker_main.h).
   std::string worker_name = "";
   std::string argument = "";  // Handed to the function.
+
+  // Weights that the workers' policies read (WorkerContext::weights), whose
+  // version a policy returns from Act. Not owned; null: none. It has a reader
+  // for each worker.
+  const WeightStore* weights = nullptr;
+  // >= 0, with weights: MultiAsyncCollector drops a batch whose newest version
+  // is older than the latest by more than this, and cuts its lanes in the sink.
+  // Random actions are version 0. -1: no batch is too old.
+  int64_t max_staleness = -1;
 
   // Rows of all workers together, > 0. Each makes its share, rounded up, and
   // that rounded up to a multiple of its lanes.

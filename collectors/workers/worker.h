@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
+#include "rill/flow/weights/weight_store.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {
@@ -21,6 +22,8 @@ struct WorkerContext {
   int64_t workers = 1;
   int64_t restarts = 0;  // How often it was started anew.
   std::string argument;  // MultiCollectorOptions::argument.
+  // Of MultiCollectorOptions::weights; null without. Outlives the parts.
+  WeightStore::Reader* weights = nullptr;
 };
 
 // The parts that a worker steps.

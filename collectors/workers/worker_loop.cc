@@ -18,6 +18,8 @@
 #include "rill/collectors/workers/dict_bytes.h"
 #include "rill/flow/channel/record_channel.h"
 #include "rill/flow/sink.h"
+#include "rill/flow/source.h"
+#include "rill/flow/weights/weight_store.h"
 #include "rill/formats/spec_json.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -64,7 +66,7 @@ class Worker {
   absl::Status Do(WorkerSocket::Message message) {
     switch (message.kind) {
       case MessageKind::kStart:
-        return Start(message.bytes);
+        return Start(std::move(message));
       case MessageKind::kChannel:
         return Attach(std::move(message));
       case MessageKind::kCollect: {
@@ -90,14 +92,23 @@ class Worker {
     }
   }
 
-  absl::Status Start(absl::string_view bytes) {
-    RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<WorkerStart>(bytes));
+  // A descriptor of its own, which outlives the message.
+  static int Keep(const WorkerSocket::Message& message) {
+    return fcntl(message.descriptor->get(), F_DUPFD_CLOEXEC, 0);
+  }
+
+  absl::Status Start(WorkerSocket::Message message) {
+    RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<WorkerStart>(message.bytes));
     const auto& [start, argument] = parts;
+    if (message.descriptor != nullptr) {
+      RILL_ASSIGN_OR_RETURN(weights_, WeightStore::AttachReader(Keep(message)));
+    }
     RILL_ASSIGN_OR_RETURN(WorkerParts made,
                           make_({.worker = start.worker,
                                  .workers = start.workers,
                                  .restarts = start.restarts,
-                                 .argument = std::string(argument)}));
+                                 .argument = std::string(argument),
+                                 .weights = weights_.get()}));
     if (made.env == nullptr) {
       return absl::InvalidArgumentError(
           "WorkerFunction: env: got null, want an environment");
@@ -129,11 +140,10 @@ class Worker {
     if (collector_ == nullptr || message.descriptor == nullptr) {
       return absl::InternalError("a channel without descriptor or collector");
     }
-    const int fd = fcntl(message.descriptor->get(), F_DUPFD_CLOEXEC, 0);
     RecordChannel::Options options;
     options.spec = collector_->spec();
-    RILL_ASSIGN_OR_RETURN(
-        sink_, RecordChannel::AttachProducer(fd, parts.first, options));
+    RILL_ASSIGN_OR_RETURN(sink_, RecordChannel::AttachProducer(
+                                     Keep(message), parts.first, options));
     return absl::OkStatus();
   }
 
@@ -159,7 +169,9 @@ class Worker {
 
   WorkerSocket socket_;
   const WorkerFunction& make_;
-  std::unique_ptr<Policy> policy_;  // Outlives its collector.
+  // Each outlives the next.
+  std::unique_ptr<WeightStore::Reader> weights_;
+  std::unique_ptr<Policy> policy_;
   std::unique_ptr<SyncCollector> collector_;
   std::unique_ptr<Sink> sink_;
   int64_t batches_ = 0;  // Asked for, and not collected.

@@ -19,11 +19,12 @@ namespace rill::workers_internal {
 // Messages between collector and worker. Batches go through shared memory.
 enum class MessageKind : uint32_t {
   // To the worker.
-  kStart = 1,  // WorkerStart, argument. The first.
-  kChannel,    // int64: number of its producer; the channel's descriptor.
-  kCollect,    // int64: so many batches more.
-  kSave,       // Also takes back the batches that were asked for.
-  kLoad,       // DictToBytes of a state. Also takes back.
+  // WorkerStart, argument; the weights' descriptor. The first.
+  kStart = 1,
+  kChannel,  // int64: number of its producer; the channel's descriptor.
+  kCollect,  // int64: so many batches more.
+  kSave,     // Also takes back the batches that were asked for.
+  kLoad,     // DictToBytes of a state. Also takes back.
   // To the collector.
   kReady,    // WorkerReady, SpecToJson. The answer to kStart.
   kState,    // DictToBytes. The answer to kSave.

@@ -88,6 +88,11 @@ absl::Status WorkerTeam::CheckOptions() const {
   if (options_.init_random_frames < 0) {
     return refuse("init_random_frames", options_.init_random_frames, ">= 0");
   }
+  if (options_.max_staleness < -1 ||
+      (options_.max_staleness >= 0 && options_.weights == nullptr)) {
+    return refuse("max_staleness", options_.max_staleness,
+                  ">= 0 with weights, or -1");
+  }
   if (options_.max_restarts < 0) {
     return refuse("max_restarts", options_.max_restarts, ">= 0");
   }
@@ -176,7 +181,8 @@ absl::Status WorkerTeam::Start(int64_t index) {
   // One that has ended again is found by Wait.
   worker.socket
       ->Send(MessageKind::kStart, Pack(start, options_.argument),
-             worker.deadline)
+             worker.deadline,
+             options_.weights == nullptr ? -1 : options_.weights->fd())
       .IgnoreError();
   return absl::OkStatus();
 }

@@ -49,6 +49,7 @@ CLOSURES = {
     ],
     "//envs:envs": None,
     "//collectors:collectors": None,
+    "//collectors:sync_collector": None,
     "//replay:replay_buffer": _TENSORS + _SAVES + [
         "flow",
         "replay",

@@ -465,7 +465,7 @@ class WeightPolicy final : public Policy {
 };
 
 TensorDict Weights(int64_t version) {
-  TensorDict weights({});
+  TensorDict weights;
   auto w = *Tensor::Empty(DType::kFloat32, {100});
   std::fill_n(w.data<float>(), 100, static_cast<float>(version));
   RILL_EXPECT_OK(weights.Set("w", w));
@@ -518,7 +518,8 @@ TEST(MultiAsyncCollectorTest, BatchesThatAreTooOldAreDroppedAndCut) {
         return absl::OkStatus();
       },
       [&](int64_t producer, LaneRange lanes) {
-        EXPECT_EQ(lanes, (LaneRange{.first = producer * kLanes, kLanes}));
+        EXPECT_EQ(lanes,
+                  (LaneRange{.first = producer * kLanes, .count = kLanes}));
         ++cuts;
         return absl::OkStatus();
       });

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The example in short: a tenth of its length, workers killed ten times as
+// often.
+#include "rill/examples/async_dqn/async_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "rill/collectors/workers/worker_main.h"
+#include "rill/examples/async_dqn/worker.h"
+#include "rill/testing/status_matchers.h"
+
+namespace rill::async_dqn {
+namespace {
+
+std::vector<std::string> Descriptors() {
+  std::vector<std::string> names;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+int64_t SharedMappings() {
+  std::ifstream maps("/proc/self/maps");
+  int64_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    count += absl::StrContains(line, "memfd") ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(AsyncRunTest, KilledWorkersBreakNoSliceAndLeaveNothing) {
+  const auto descriptors = Descriptors();
+  const int64_t mappings = SharedMappings();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const RunReport report,
+      RunAsyncDqn({.replay_directory = ::testing::TempDir() + "/async_dqn",
+                   .workers = 4,
+                   .kill_every = absl::Milliseconds(100),
+                   .max_frames = 12'000,
+                   .solve_return = 1e9}));
+  EXPECT_GE(report.frames, 12'000);
+  EXPECT_GT(report.updates, 2'500);
+  EXPECT_GT(report.kills, 0);
+  EXPECT_GT(report.restarts, 0);
+  EXPECT_GT(report.cuts, 0);
+  EXPECT_GT(report.slices, 1000);
+  EXPECT_EQ(report.broken_slices, 0);
+  EXPECT_EQ(Descriptors(), descriptors);
+  EXPECT_EQ(SharedMappings(), mappings);
+}
+
+}  // namespace
+}  // namespace rill::async_dqn
+
+int main(int argc, char** argv) {
+  const std::optional<int> worker = rill::WorkerMain(
+      argc, argv, {{"async_dqn", rill::async_dqn::MakeWorker}});
+  if (worker.has_value()) return *worker;
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

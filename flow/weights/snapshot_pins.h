@@ -36,10 +36,10 @@ namespace rill::weights_internal {
 // until the next publish looks at the pin, R2 finds w or that publish's own
 // word. W3 of that publish writes to neither: w is current, and its own buffer
 // is whole when W4 names it. Then the next W1 finds kTaking, or what R3 left.
-// What R3 left is avoided from there on, by each W1, until the reader's next
-// R1. Where it finds kTaking, W2 sets the pin to the word in current, which is
-// avoided as well, or fails because R3 came first, and finds what R3 left. R3
-// after W2 fails, so a word that R2 found long ago is never used.
+// Each W1 from there on avoids what R3 left, until the reader's next R1. Where
+// it finds kTaking, W2 sets the pin to the word in current, which is avoided as
+// well, or fails because R3 came first, and finds what R3 left. R3 after W2
+// fails, so a word that R2 found long ago is never used.
 //
 // A W2 that comes so late that the pin is kTaking for a later R1 is as good:
 // its word is in current still.

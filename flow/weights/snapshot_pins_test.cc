@@ -99,7 +99,7 @@ TEST(SnapshotPinsModelTest, ReadersMeetManySnapshots) {
   EXPECT_THAT(versions, SizeIs(9));
 }
 
-// Whoever stops between two steps for ever holds one buffer at most.
+// A reader that stops between two steps for ever holds one buffer at most.
 TEST(SnapshotPinsTest, ReadersThatStoppedLeaveTheWriterABuffer) {
   Model model(3, /*reads=*/0);
   model.readers[1].pin.store(kTaking);

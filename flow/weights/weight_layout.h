@@ -12,7 +12,7 @@
 
 namespace rill::weights_internal {
 
-// What every snapshot of a store holds: keys, dtypes and shapes. Travels in the
+// Keys, dtypes and shapes of every snapshot of a store. They travel in the
 // memory that processes share, so that a reader needs a descriptor only.
 // Thread-safety: thread-compatible.
 struct WeightLayout {
@@ -24,7 +24,7 @@ struct WeightLayout {
   // DATA_LOSS where ToBytes cannot have made them.
   static absl::StatusOr<WeightLayout> FromBytes(absl::string_view bytes);
 
-  // Of a snapshot; at most kMaxBytes for one that was read.
+  // A snapshot's bytes; at most kMaxBytes for a layout that was read.
   int64_t PackedBytes() const;
   static constexpr int64_t kMaxBytes = int64_t{1} << 40;
 };

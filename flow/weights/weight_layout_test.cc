@@ -48,7 +48,7 @@ TEST(WeightLayoutTest, EveryCutAndEveryMoreIsDataLoss) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("more bytes")));
 }
 
-// What is accepted has its own bytes: a key may be any text.
+// A layout that is accepted has these bytes: a key may be any text.
 TEST(WeightLayoutTest, NumbersThatCannotBeAreDataLoss) {
   const std::string bytes = Layout().ToBytes();
   int64_t refused = 0;

@@ -55,7 +55,7 @@ int64_t RoundUpToPage(int64_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-// What the memory begins with.
+// The memory begins with these.
 struct Sizes {
   uint64_t magic;
   int64_t max_readers;
@@ -85,7 +85,7 @@ struct Sizes {
   }
 };
 
-// A snapshot of no bytes has a page, so that its buffers are told apart.
+// A snapshot of no bytes has a page, so that each buffer has its own.
 int64_t BufferBytes(const WeightLayout& layout) {
   return std::max(RoundUpToPage(layout.PackedBytes()),
                   AddressRange::PageBytes());

@@ -30,7 +30,7 @@ namespace rill {
 //   buffer; the next reader that is opened may take them. Processes must see
 //   each other's numbers (one PID namespace).
 // - Nothing has a name, so nothing is left behind.
-// - What another process writes over the memory may spoil weights and versions,
+// - Another process that writes over the memory may spoil weights and versions,
 //   and never crashes a reader or the writer.
 //
 // Memory: a buffer for each snapshot that somebody reads, the latest and the
@@ -83,7 +83,7 @@ class WeightStore {
   // FAILED_PRECONDITION in a forked child. After errors the latest is as
   // before.
   absl::StatusOr<int64_t> Publish(const TensorDict& weights);
-  // Of the latest snapshot. Thread-safe.
+  // The latest snapshot's. Thread-safe.
   int64_t version() const;
 
   // A reader in this process, or in a forked child that inherited the store.
@@ -111,8 +111,8 @@ class WeightStore {
   std::vector<uint8_t> is_reserved_;  // By buffer.
 };
 
-// One place among a store's readers, given back at its end. Of the process that
-// opened it: a forked child opens its own.
+// One place among a store's readers, given back at its end. It belongs to the
+// process that opened it: a forked child opens its own.
 class WeightStore::Reader {
  public:
   ~Reader();

@@ -56,7 +56,7 @@ bool IsWhole(const WeightStore::Snapshot& snapshot) {
                      [&](int64_t value) { return value == snapshot.version; });
 }
 
-// What children tell: how many snapshots they have read.
+// Children count here how many snapshots they have read.
 class Progress {
  public:
   Progress() {
@@ -151,7 +151,7 @@ TEST(WeightStoreKillTest, KilledReadersStopNobodyAndTheirPlacesComeBack) {
       ASSERT_EQ(kill(killed, SIGKILL), 0);
       EXPECT_TRUE(WIFSIGNALED(WaitFor(killed)));
     }
-    // Of the three places the lasting one's is taken.
+    // Two of the three places are free: the lasting one has the third.
     RILL_ASSERT_OK_AND_ASSIGN(const auto first, store->OpenReader());
     RILL_ASSERT_OK_AND_ASSIGN(const auto second, store->OpenReader());
     EXPECT_THAT(store->OpenReader(),
@@ -236,7 +236,7 @@ TEST(WeightStoreKillTest, AForkedChildNeitherPublishesNorEndsItsParentsReader) {
 
 constexpr char kReaderFlag[] = "--read_weights_of_descriptor_10";
 
-// What this program does as a reader's: up to version 100, whole.
+// This program as a reader: whole snapshots up to version 100.
 int RunSpawnedReader() {
   auto reader = WeightStore::AttachReader(10);
   if (!reader.ok()) return 2;

@@ -397,6 +397,19 @@ TEST(WeightStoreTest, AWriterOfAnythingCannotCrashWhoAttaches) {
   RILL_EXPECT_OK(Attach(store->fd()));
 }
 
+TEST(WeightStoreTest, ALargerDescriptionThanTheBuffersIsDataLoss) {
+  const auto store = Store();
+  std::string description(kPage, '\0');
+  ASSERT_EQ(pread(store->fd(), description.data(), kPage, kPage), kPage);
+  const int64_t shape[] = {2, 3, 5};  // Rank and sizes.
+  const size_t at = description.find(
+      std::string(reinterpret_cast<const char*>(shape), sizeof(shape)));
+  ASSERT_NE(at, std::string::npos);
+  Overwrite(*store, kPage + static_cast<int64_t>(at) + 8, 1 << 20);
+  EXPECT_THAT(Attach(store->fd()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("another size")));
+}
+
 TEST(WeightStoreTest, AWriterOfAnythingCannotCrashReadersAndTheWriter) {
   const auto store = Store();
   RILL_ASSERT_OK_AND_ASSIGN(const auto mine, store->OpenReader());

@@ -33,6 +33,7 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
+#include "rill/storage/live/live_rows.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -196,7 +197,8 @@ class Run {
   // Rows that a cut has truncated: CartPole's own truncations are 500 steps
   // long, and learning ends before there are any but those.
   absl::Status CountCuts() {
-    RILL_ASSIGN_OR_RETURN(const TensorDict rows, buffer_->ReadAll());
+    RILL_ASSIGN_OR_RETURN(const TensorDict rows,
+                          buffer_->ReadAll(LiveRowsShape::kFlat));
     RILL_ASSIGN_OR_RETURN(const auto truncated,
                           rows.Flat<bool>("next/truncated"));
     report_.cuts = std::count(truncated.begin(), truncated.end(), true);

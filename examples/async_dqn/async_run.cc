@@ -93,7 +93,8 @@ class Run {
       const int64_t before = report_.frames;
       report_.frames = collector_->frames();
       RILL_RETURN_IF_ERROR(Learn());
-      if (report_.frames / kProbeEvery > before / kProbeEvery) {
+      const int64_t every = report_.is_solved ? 16 * kProbeEvery : kProbeEvery;
+      if (report_.frames / every > before / every) {
         RILL_RETURN_IF_ERROR(Probe());
       }
       KillIfDue();

@@ -19,9 +19,9 @@ struct RunOptions {
   absl::Duration kill_every = absl::Seconds(1);
   // The run goes on for so long, solved or not.
   absl::Duration at_least = absl::ZeroDuration();
-  int64_t max_frames = 1'000'000;
+  int64_t max_frames = 10'000'000;
   double solve_return = 475;
-  // Called about every 4,096 frames.
+  // Called about every 4,096 frames, and less often once it is solved.
   std::function<void(const std::string& line)> say = nullptr;
 };
 

@@ -258,6 +258,9 @@ def serve():
             put(fine)
 
 
-serve()
+try:
+    serve()
+except (BrokenPipeError, ConnectionResetError):
+    pass  # The other side went while an answer was on its way.
 for each in ENVS:
     each.close()

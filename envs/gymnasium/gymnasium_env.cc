@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
@@ -153,6 +154,7 @@ class GymnasiumEnv final : public Env {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       const GymnasiumEnvOptions& options);
+  ~GymnasiumEnv() override { PythonChild::EndAll(children_); }
 
   absl::Status Seed(uint64_t seed) override;
   absl::Status Reset(const ResetMask& mask) override;
@@ -240,6 +242,7 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
     const GymnasiumEnvOptions& options) {
   const absl::Time deadline = Clock::Steady().Now() + options.start_timeout;
   Children children;
+  const absl::Cleanup end = [&children] { PythonChild::EndAll(children); };
   std::vector<PythonChild*> waiting;
   for (int64_t i = 0; i < options.children; ++i) {
     RILL_ASSIGN_OR_RETURN(auto child, StartChild(options, i));

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/env.h"
@@ -224,6 +225,26 @@ TEST(GymnasiumEnvTest, AnErrorHasTheEndOfALongOutput) {
   const absl::Status status = ThreeSteps(*env);
   EXPECT_THAT(status.message(), HasSubstr("the end"));
   EXPECT_LT(status.message().size(), 3000);
+}
+
+// The close() of lane 2 says how many children live.
+TEST(GymnasiumEnvTest, ChildrenEndTogetherAndCloseTheirEnvironments) {
+  const std::string file = absl::StrCat(::testing::TempDir(), "/closed");
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      MakeFakeGymnasiumEnv(
+          {.id = "Count-v0",
+           .lanes = 3,
+           .children = 3,
+           .kwargs = absl::StrCat(
+               R"({"faults": {"0": "hang", "1": "hang"}, "closed": ")", file,
+               R"("})")}));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 1}));
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK(env->BeginStep());
+  env.reset();
+  EXPECT_THAT(ReadFile(file), IsOkAndHolds("3"));
 }
 
 // With the real Gymnasium, below RILL_GYMNASIUM_PATH.

@@ -22,6 +22,7 @@ fcntl.fcntl(4, fcntl.F_SETOWN, os.getpid())
 fcntl.fcntl(4, fcntl.F_SETFL, fcntl.fcntl(4, fcntl.F_GETFL) | os.O_ASYNC)
 
 CONN = socket.socket(fileno=3)
+FINE = struct.pack("<I", 0)
 
 
 def reply(text):
@@ -98,14 +99,17 @@ class Leaf:
     def writer(self, rows, lane):
         """A function that checks a value and puts it into the row of `lane`."""
         row, shape, start, size, key = rows[lane : lane + 1].reshape(self.shape), self.shape, self.start, self.size, self.key
-        asarray, copyto, ndarray = np.asarray, np.copyto, np.ndarray
+        asarray, copyto, ndarray, dtype = np.asarray, np.copyto, np.ndarray, row.dtype
 
         def put(value):
             if not isinstance(value, ndarray):
                 value = asarray(value)
             if value.shape != shape:
                 raise ValueError("%s: got shape %s, want %s" % (key, value.shape, shape))
-            copyto(row, value, "same_kind")
+            if value.dtype is dtype:
+                row[...] = value  # Half the time of copyto.
+            else:
+                copyto(row, value, "same_kind")
 
         def put_choice(value):
             value = asarray(value)
@@ -209,11 +213,14 @@ def leaf_rows(name, leaf):
 
 
 MASK = memoryview(rows_of("#mask", np.dtype(np.uint8)))
-SEEDS = rows_of("#seed", np.dtype(np.uint64))
+AHEAD = memoryview(rows_of("#ahead", np.dtype(np.uint8)))
+SEEDS = memoryview(rows_of("#seed", np.dtype(np.uint64)))
 REWARD = memoryview(rows_of("next/reward", np.dtype(np.float32)))
 TERMINATED = memoryview(rows_of("next/terminated", np.dtype(np.bool_)))
 TRUNCATED = memoryview(rows_of("next/truncated", np.dtype(np.bool_)))
+RESETS = [env.reset for env in ENVS]
 PUT_ROOT = [OBSERVATION.writer(leaf_rows, "", lane) for lane in range(LANES)]
+PUT_FIRST = [OBSERVATION.writer(leaf_rows, "#first/", lane) for lane in range(LANES)]
 STEPS = [
     (lane, env.step, ACTION.reader(leaf_rows, lane), OBSERVATION.writer(leaf_rows, "next/", lane))
     for lane, env in enumerate(ENVS)
@@ -221,6 +228,8 @@ STEPS = [
 
 
 def step(errors):
+    """Steps all lanes; returns those whose episode has ended."""
+    ended = []
     for lane, step_env, action, put in STEPS:
         try:
             observation, reward, terminated, truncated, _ = step_env(action())
@@ -228,36 +237,54 @@ def step(errors):
             REWARD[lane] = reward
             TERMINATED[lane] = terminated
             TRUNCATED[lane] = truncated
+            if terminated or truncated:
+                ended.append(lane)
         except Exception as error:  # pylint: disable=broad-except
             errors.append("%d\t%s" % (FIRST + lane, reason(error)))
+    return ended
 
 
-def reset(errors):
-    for lane, env in enumerate(ENVS):
-        if not MASK[lane]:
-            continue
+def reset(lanes, puts, errors):
+    for lane in lanes:
         try:
-            observation, _ = env.reset(seed=int(SEEDS[lane]))
-            PUT_ROOT[lane](observation)
+            observation, _ = RESETS[lane](seed=SEEDS[lane])
+            puts[lane](observation)
         except Exception as error:  # pylint: disable=broad-except
             errors.append("%d\t%s" % (FIRST + lane, reason(error)))
+
+
+def answer(errors):
+    if errors:
+        reply("\n".join(errors))
+    else:
+        CONN.send(FINE)
 
 
 def serve():
-    get, put, fine = CONN.recv, CONN.send, struct.pack("<I", 0)
-    put(fine)
+    get = CONN.recv
+    answer([])
     while True:
         command = get(1)
         if not command:
-            break
+            return
         errors = []
-        (step if command == b"S" else reset)(errors)
-        if errors:
-            reply("\n".join(errors))
+        if command == b"S":
+            ended = step(errors)
+            # Lanes that ended begin anew before anybody asks, which saves a round
+            # trip; in rows of their own, since the root has their last step. AHEAD
+            # also tells the other side that the step is there, if this one fails.
+            if ended and not errors:
+                for lane in ended:
+                    AHEAD[lane] = 1
+                reset(ended, PUT_FIRST, errors)
         else:
-            put(fine)
+            reset([lane for lane in range(LANES) if MASK[lane]], PUT_ROOT, errors)
+        answer(errors)
 
 
-serve()
+try:
+    serve()
+except (BrokenPipeError, ConnectionResetError):
+    pass  # The other side went while an answer was on its way.
 for each in ENVS:
     each.close()

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
@@ -153,6 +154,7 @@ class GymnasiumEnv final : public Env {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       const GymnasiumEnvOptions& options);
+  ~GymnasiumEnv() override { PythonChild::EndAll(children_); }
 
   absl::Status Seed(uint64_t seed) override;
   absl::Status Reset(const ResetMask& mask) override;
@@ -161,6 +163,12 @@ class GymnasiumEnv final : public Env {
 
  private:
   using Children = std::vector<std::unique_ptr<PythonChild>>;
+  // The rows of a leaf of the observation.
+  struct FirstRows {
+    const std::byte* from;  // Of lanes reset ahead.
+    std::byte* to;          // The root.
+    int64_t width;          // Bytes a lane.
+  };
 
   GymnasiumEnv(EnvSpec spec, TensorDict step,
                const GymnasiumEnvOptions& options)
@@ -170,7 +178,9 @@ class GymnasiumEnv final : public Env {
         seed_(options.seed),
         episodes_(options.lanes, 0),
         running_(options.lanes, 0),
-        errors_(options.lanes) {}
+        errors_(options.lanes),
+        ahead_errors_(options.lanes),
+        held_(options.children) {}
 
   static int64_t FirstLane(const GymnasiumEnvOptions& options, int64_t child) {
     return child * options.lanes / options.children;
@@ -180,10 +190,26 @@ class GymnasiumEnv final : public Env {
   absl::Status Bind();
   // Sends the layout, and waits until all of `which` are ready.
   void Attach(const std::vector<size_t>& which, absl::Time deadline);
+  // Starts children that were lost.
+  void StartLost(const std::vector<size_t>& which);
   // Waits for an answer each and notes the lanes that failed.
   void Collect(const std::vector<size_t>& which, absl::Time deadline);
   void Lose(size_t child, const absl::Status& why);
   void FailLane(int64_t lane, const absl::Status& why);
+  // Puts the first observation that is there already into the root.
+  void TakeAhead(int64_t lane);
+  // Whether an entry of the child's lanes is not 0.
+  bool HasAny(const uint8_t* entries, size_t child) const {
+    const uint8_t* const end = entries + FirstLane(options_, child + 1);
+    return std::any_of(entries + FirstLane(options_, child), end,
+                       [](uint8_t entry) { return entry != 0; });
+  }
+  // The seed of the lane's next reset.
+  uint64_t NextSeed(int64_t lane) const {
+    return Rng(seed_, RngStream::kEnv)
+               .Bits64(episodes_[lane], static_cast<uint32_t>(lane)) >>
+           33;
+  }
   std::string Caller(absl::string_view function) const {
     return absl::StrCat(name(), "::", function);
   }
@@ -197,8 +223,15 @@ class GymnasiumEnv final : public Env {
   bool is_stepping_ = false;          // Between BeginStep and EndStep.
   std::shared_ptr<SharedMemory> memory_;
   std::string layout_;
+  // In the shared memory.
   uint8_t* mask_ = nullptr;
   uint64_t* seeds_ = nullptr;
+  // A child that has stepped all of its lanes sets those that ended, and resets
+  // them into first_rows_ before it answers.
+  uint8_t* ahead_ = nullptr;
+  std::vector<FirstRows> first_rows_;
+  std::vector<absl::Status> ahead_errors_;  // A lane's, of its reset ahead.
+  std::vector<absl::Status> held_;          // A child's that was lost in one.
   absl::Span<float> reward_;
   LaneFlags flags_, next_flags_;
   Children children_;  // Null: lost; Reset starts it.
@@ -223,6 +256,10 @@ absl::StatusOr<std::unique_ptr<PythonChild>> GymnasiumEnv::StartChild(
       environment);
 }
 
+int64_t RowBytes(const LeafSpec& leaf) {
+  return leaf.shape.num_elements() * DTypeSize(leaf.dtype);
+}
+
 // The description that a child that was started sends; an error where it could
 // not make its environments.
 absl::Status CheckHello(const absl::StatusOr<std::string>& hello) {
@@ -240,6 +277,7 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
     const GymnasiumEnvOptions& options) {
   const absl::Time deadline = Clock::Steady().Now() + options.start_timeout;
   Children children;
+  const absl::Cleanup end = [&children] { PythonChild::EndAll(children); };
   std::vector<PythonChild*> waiting;
   for (int64_t i = 0; i < options.children; ++i) {
     RILL_ASSIGN_OR_RETURN(auto child, StartChild(options, i));
@@ -264,9 +302,14 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
   };
   place("#mask", options.lanes);
   place("#seed", options.lanes * 8);
+  place("#ahead", options.lanes);
+  const size_t num_own = offsets.size();
   for (const TensorDictSpec::Leaf& leaf : leaves.leaves()) {
-    place(leaf.key, options.lanes * leaf.spec.shape.num_elements() *
-                        DTypeSize(leaf.spec.dtype));
+    place(leaf.key, options.lanes * RowBytes(leaf.spec));
+  }
+  for (const TensorDictSpec::Leaf& leaf : spec.observation.leaves()) {
+    place(absl::StrCat("#first/", leaf.key),
+          options.lanes * RowBytes(leaf.spec));
   }
   RILL_ASSIGN_OR_RETURN(std::shared_ptr<SharedMemory> memory,
                         SharedMemory::Create(bytes));
@@ -277,14 +320,26 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
     const TensorDictSpec::Leaf& leaf = leaves.leaves()[i];
     RILL_ASSIGN_OR_RETURN(const Shape shape,
                           leaf.spec.FullShape({options.lanes}));
-    RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::View(buffer, leaf.spec.dtype,
-                                                      shape, offsets[i + 2]));
+    RILL_ASSIGN_OR_RETURN(
+        Tensor tensor,
+        Tensor::View(buffer, leaf.spec.dtype, shape, offsets[num_own + i]));
     RILL_RETURN_IF_ERROR(step.Set(leaf.key, std::move(tensor)));
+  }
+  std::vector<FirstRows> first_rows;
+  for (size_t i = 0; i < spec.observation.leaves().size(); ++i) {
+    const TensorDictSpec::Leaf& leaf = spec.observation.leaves()[i];
+    RILL_ASSIGN_OR_RETURN(const Tensor root, step.Get(leaf.key));
+    first_rows.push_back(
+        {.from = memory->data() + offsets[num_own + leaves.leaves().size() + i],
+         .to = root.raw_data(),
+         .width = RowBytes(leaf.spec)});
   }
   auto env = absl::WrapUnique(
       new GymnasiumEnv(std::move(spec), std::move(step), options));
   env->mask_ = reinterpret_cast<uint8_t*>(memory->data() + offsets[0]);
   env->seeds_ = reinterpret_cast<uint64_t*>(memory->data() + offsets[1]);
+  env->ahead_ = reinterpret_cast<uint8_t*>(memory->data() + offsets[2]);
+  env->first_rows_ = std::move(first_rows);
   env->memory_ = std::move(memory);
   env->layout_ = absl::StrJoin(layout, "\n");
   env->children_ = std::move(children);
@@ -312,6 +367,7 @@ void GymnasiumEnv::Lose(size_t child, const absl::Status& why) {
   const int64_t end = FirstLane(options_, child + 1);
   for (int64_t lane = FirstLane(options_, child); lane < end; ++lane) {
     FailLane(lane, why);
+    ahead_[lane] = 0;
   }
   children_[child].reset();
 }
@@ -338,7 +394,12 @@ void GymnasiumEnv::Collect(const std::vector<size_t>& which,
   const auto answers = PythonChild::Receive(waiting, deadline);
   for (size_t k = 0; k < which.size(); ++k) {
     if (!answers[k].ok()) {
-      Lose(which[k], answers[k].status());
+      if (is_stepping_ && HasAny(ahead_, which[k])) {
+        // Its lanes have stepped: the error is the reset's.
+        held_[which[k]] = answers[k].status();
+      } else {
+        Lose(which[k], answers[k].status());
+      }
       continue;
     }
     for (absl::string_view line :
@@ -346,8 +407,16 @@ void GymnasiumEnv::Collect(const std::vector<size_t>& which,
       const std::pair<absl::string_view, absl::string_view> parts =
           absl::StrSplit(line, absl::MaxSplits('\t', 1));
       int64_t lane = 0;
-      if (absl::SimpleAtoi(parts.first, &lane) && lane >= 0 && lane < lanes()) {
-        FailLane(lane, absl::InternalError(parts.second));
+      if (!absl::SimpleAtoi(parts.first, &lane) || lane < 0 ||
+          lane >= lanes()) {
+        continue;
+      }
+      const absl::Status why = absl::InternalError(parts.second);
+      // A child resets lanes ahead where all of its lanes have stepped.
+      if (ahead_[lane] != 0) {
+        ahead_errors_[lane] = why;
+      } else {
+        FailLane(lane, why);
       }
     }
   }
@@ -357,53 +426,59 @@ absl::Status GymnasiumEnv::Seed(uint64_t seed) {
   RILL_RETURN_IF_ERROR(CheckIdle(name(), "Seed", is_stepping_));
   seed_ = seed;
   episodes_.assign(episodes_.size(), 0);
+  // A lane that was reset ahead has a seed that is nobody's now.
+  std::fill_n(ahead_, lanes(), 0);
   return absl::OkStatus();
 }
 
-absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
-  RILL_RETURN_IF_ERROR(CheckIdle(name(), "Reset", is_stepping_));
-  const std::string caller = Caller("Reset");
-  RILL_RETURN_IF_ERROR(CheckMask(caller, spec(), mask));
-  absl::Time deadline = Clock::Steady().Now() + options_.start_timeout;
-  std::vector<size_t> wanted, lost;
+void GymnasiumEnv::StartLost(const std::vector<size_t>& which) {
+  const absl::Time deadline = Clock::Steady().Now() + options_.start_timeout;
+  std::vector<size_t> started, ready;
   std::vector<PythonChild*> starting;
-  for (int64_t lane = 0; lane < lanes(); ++lane) {
-    mask_[lane] = mask.lanes[lane] != 0;
-    if (mask_[lane] == 0) continue;
-    running_[lane] = 1;
-    seeds_[lane] =
-        Rng(seed_, RngStream::kEnv)
-            .Bits64(episodes_[lane]++, static_cast<uint32_t>(lane)) >>
-        33;
-  }
-  for (size_t i = 0; i < children_.size(); ++i) {
-    const int64_t first = FirstLane(options_, i);
-    const int64_t end = FirstLane(options_, i + 1);
-    if (std::count(mask_ + first, mask_ + end, 0) == end - first) continue;
-    wanted.push_back(i);
-    if (children_[i] != nullptr) continue;
+  for (size_t i : which) {
     auto child = StartChild(options_, i);
     if (!child.ok()) {
       Lose(i, child.status());
       continue;
     }
     children_[i] = *std::move(child);
-    lost.push_back(i);
+    started.push_back(i);
     starting.push_back(children_[i].get());
   }
-  if (!lost.empty()) {
-    const auto hellos = PythonChild::Receive(starting, deadline);
-    std::vector<size_t> started;
-    for (size_t k = 0; k < lost.size(); ++k) {
-      const absl::Status status = CheckHello(hellos[k]);
-      if (status.ok()) {
-        started.push_back(lost[k]);
-      } else {
-        Lose(lost[k], status);
-      }
+  const auto hellos = PythonChild::Receive(starting, deadline);
+  for (size_t k = 0; k < started.size(); ++k) {
+    const absl::Status status = CheckHello(hellos[k]);
+    if (status.ok()) {
+      ready.push_back(started[k]);
+    } else {
+      Lose(started[k], status);
     }
-    Attach(started, deadline);
   }
+  Attach(ready, deadline);
+}
+
+absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "Reset", is_stepping_));
+  const std::string caller = Caller("Reset");
+  RILL_RETURN_IF_ERROR(CheckMask(caller, spec(), mask));
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    const bool is_wanted = mask.lanes[lane] != 0;
+    mask_[lane] = is_wanted && ahead_[lane] == 0;
+    if (!is_wanted) continue;
+    running_[lane] = 1;
+    seeds_[lane] = NextSeed(lane);
+    ++episodes_[lane];
+  }
+  std::vector<size_t> wanted, lost;
+  for (size_t i = 0; i < children_.size(); ++i) {
+    if (!held_[i].ok() && HasAny(mask.lanes.data(), i)) {
+      Lose(i, std::exchange(held_[i], absl::OkStatus()));
+    } else if (HasAny(mask_, i)) {
+      wanted.push_back(i);
+      if (children_[i] == nullptr) lost.push_back(i);
+    }
+  }
+  if (!lost.empty()) StartLost(lost);
   std::vector<size_t> sent;
   for (size_t i : wanted) {
     if (children_[i] == nullptr) continue;
@@ -416,17 +491,34 @@ absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
   }
   Collect(sent, Clock::Steady().Now() + options_.step_timeout);
   for (int64_t lane = 0; lane < lanes(); ++lane) {
-    if (mask_[lane] != 0 && running_[lane] != 0) {
+    if (mask.lanes[lane] == 0) continue;
+    if (std::exchange(ahead_[lane], 0) != 0) TakeAhead(lane);
+    if (running_[lane] != 0) {
       flags_.Set(lane, /*is_terminated=*/false, /*is_truncated=*/false);
     }
   }
   return TakeLaneErrors(caller, absl::MakeSpan(errors_));
 }
 
+void GymnasiumEnv::TakeAhead(int64_t lane) {
+  if (!ahead_errors_[lane].ok()) {
+    FailLane(lane, ahead_errors_[lane]);
+    return;
+  }
+  for (const FirstRows& rows : first_rows_) {
+    std::memcpy(rows.to + lane * rows.width, rows.from + lane * rows.width,
+                rows.width);
+  }
+}
+
 absl::Status GymnasiumEnv::BeginStep() {
   RILL_RETURN_IF_ERROR(CheckIdle(name(), "BeginStep", is_stepping_));
   RILL_RETURN_IF_ERROR(CheckActions(step_caller_, spec(), step()));
   RILL_RETURN_IF_ERROR(CheckRunning(step_caller_, running_));
+  for (int64_t lane = 0; lane < lanes(); ++lane) {
+    seeds_[lane] = NextSeed(lane);
+    ahead_errors_[lane] = absl::OkStatus();
+  }
   for (size_t i = 0; i < children_.size(); ++i) {
     const absl::Status status = children_[i]->Send("S");
     if (!status.ok()) Lose(i, status);
@@ -436,12 +528,13 @@ absl::Status GymnasiumEnv::BeginStep() {
 }
 
 absl::Status GymnasiumEnv::EndStep() {
-  if (!std::exchange(is_stepping_, false)) return absl::OkStatus();
+  if (!is_stepping_) return absl::OkStatus();
   std::vector<size_t> sent;
   for (size_t i = 0; i < children_.size(); ++i) {
     if (children_[i] != nullptr) sent.push_back(i);
   }
   Collect(sent, Clock::Steady().Now() + options_.step_timeout);
+  is_stepping_ = false;
   for (int64_t lane = 0; lane < lanes(); ++lane) {
     if (errors_[lane].ok() && !std::isfinite(reward_[lane])) {
       FailLane(lane,

@@ -27,12 +27,17 @@ namespace rill {
 //   INVALID_ARGUMENT names any other space.
 // Seeds: a lane's reset number e after Seed passes Gymnasium
 //   Rng(seed, RngStream::kEnv).Bits64(e, lane) >> 33, with e from 0.
+// Resets: a child resets its lanes that ended before EndStep returns. Reset
+//   copies their first observations to the root, and has the errors. Seed throws
+//   these away, and the lanes are reset once more.
 // Errors: Python's exception, a wrong shape or a reward that is not finite
 //   fails its lane, INTERNAL. A child that ends (UNAVAILABLE) or misses a
 //   deadline (DEADLINE_EXCEEDED) fails all of its lanes; the next Reset starts
 //   it anew. The code is that of the first lane. FAILED_PRECONDITION: a call
 //   between BeginStep and EndStep. SaveState is UNIMPLEMENTED.
 // Thread-safety: thread-compatible. BeginStep sends, EndStep waits.
+// Cost: a step is one round trip to each child, at the same time. A Reset of
+//   lanes that have not ended is another.
 //
 // Example (GymnasiumEnvTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto env, MakeGymnasiumEnv(

@@ -2,18 +2,23 @@
 #include "rill/envs/gymnasium/gymnasium_env.h"
 
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/file.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/conformance/env_conformance.h"
 #include "rill/envs/env.h"
@@ -224,6 +229,217 @@ TEST(GymnasiumEnvTest, AnErrorHasTheEndOfALongOutput) {
   const absl::Status status = ThreeSteps(*env);
   EXPECT_THAT(status.message(), HasSubstr("the end"));
   EXPECT_LT(status.message().size(), 3000);
+}
+
+// The observation that a lane's reset number `episode` shows, as
+// gymnasium_env.h has its seed.
+float FirstOf(uint64_t seed, int64_t episode, int64_t lane) {
+  const Rng rng(seed, RngStream::kEnv);
+  return static_cast<float>(
+      (rng.Bits64(episode, static_cast<uint32_t>(lane)) >> 33) % 1000);
+}
+
+// Lanes that end are reset ahead. Episodes have two steps, and the first
+// observation of one shows the number of resets of its lane.
+class ResetAheadTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kSeed = 5;
+
+  void Make(const std::string& fault = "count", int children = 1) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        env_, MakeFakeGymnasiumEnv(
+                  {.id = "Count-v0",
+                   .lanes = 3,
+                   .children = children,
+                   .kwargs = absl::StrCat(R"({"end": 2, "faults": {"2": ")",
+                                          fault, R"(", "*": "count"}})"),
+                   .seed = kSeed,
+                   .step_timeout = absl::Seconds(5)}));
+    RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 1}));
+  }
+  // Two steps, with a reset of `early` between: these lanes do not end.
+  void StepTwice(const std::vector<uint8_t>& early = {0, 0, 0}) {
+    RILL_ASSERT_OK(env_->Step());
+    RILL_ASSERT_OK(env_->Reset(early));
+    RILL_ASSERT_OK(env_->Step());
+  }
+  std::vector<float> Values(absl::string_view key) {
+    const auto values = env_->step().Flat<float>(key);
+    if (!values.ok()) return {};
+    return {values->begin(), values->end()};
+  }
+  std::vector<bool> Flags(absl::string_view key) {
+    const auto values = env_->step().Flat<bool>(key);
+    if (!values.ok()) return {};
+    return std::vector<bool>(values->begin(), values->end());
+  }
+
+  std::unique_ptr<Env> env_;
+};
+
+TEST_F(ResetAheadTest, TheResetHasTheNextEpisodeAndOneResetIsMade) {
+  Make();
+  for (int64_t episode = 1; episode < 4; ++episode) {
+    StepTwice();
+    RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 1}));
+    const float resets = static_cast<float>(episode + 1);
+    EXPECT_THAT(Values("observation"),
+                ElementsAre(FirstOf(kSeed, episode, 0), resets,
+                            FirstOf(kSeed, episode, 1), resets,
+                            FirstOf(kSeed, episode, 2), resets));
+    EXPECT_THAT(Flags("done"), ElementsAre(false, false, false));
+  }
+}
+
+TEST_F(ResetAheadTest, TheLastStepStaysUntilItsLaneIsReset) {
+  Make();
+  StepTwice();
+  const auto root = Values("observation");
+  const auto next = Values("next/observation");
+  EXPECT_EQ(next[0], FirstOf(kSeed, 0, 0) + 2);
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{0, 0, 1}));
+  EXPECT_THAT(
+      Values("observation"),
+      ElementsAre(root[0], root[1], root[2], root[3], FirstOf(kSeed, 1, 2), 2));
+  EXPECT_EQ(Values("next/observation"), next);
+  EXPECT_THAT(env_->Step(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                     HasSubstr("lane 0 is done")));
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 0}));
+  EXPECT_THAT(Values("observation"),
+              ElementsAre(FirstOf(kSeed, 1, 0), 2, FirstOf(kSeed, 1, 1), 2,
+                          FirstOf(kSeed, 1, 2), 2));
+  RILL_EXPECT_OK(env_->Step());
+}
+
+TEST_F(ResetAheadTest, LanesThatHaveNotEndedMayBeginBeforeOrWithIt) {
+  Make();
+  StepTwice({0, 1, 1});
+  EXPECT_THAT(Flags("next/done"), ElementsAre(true, false, false));
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{0, 1, 0}));
+  EXPECT_THAT(env_->Step(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                     HasSubstr("lane 0 is done")));
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 0, 1}));
+  EXPECT_THAT(Values("observation"),
+              ElementsAre(FirstOf(kSeed, 1, 0), 2, FirstOf(kSeed, 2, 1), 3,
+                          FirstOf(kSeed, 2, 2), 3));
+  // A reset ahead is used once.
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 0, 0}));
+  EXPECT_EQ(Values("observation")[0], FirstOf(kSeed, 2, 0));
+}
+
+TEST_F(ResetAheadTest, ASeedThrowsItAway) {
+  Make();
+  StepTwice();
+  RILL_ASSERT_OK(env_->Seed(9));
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 1}));
+  EXPECT_THAT(Values("observation"),
+              ElementsAre(FirstOf(9, 0, 0), 3, FirstOf(9, 0, 1), 3,
+                          FirstOf(9, 0, 2), 3));
+  StepTwice();
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 1}));
+  EXPECT_EQ(Values("observation")[0], FirstOf(9, 1, 0));
+}
+
+TEST_F(ResetAheadTest, ASeedWhileAllLanesRunHoldsForTheNextOne) {
+  Make();
+  RILL_ASSERT_OK(env_->Seed(9));
+  StepTwice();
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 1}));
+  EXPECT_THAT(Values("observation"),
+              ElementsAre(FirstOf(9, 0, 0), 2, FirstOf(9, 0, 1), 2,
+                          FirstOf(9, 0, 2), 2));
+}
+
+TEST_F(ResetAheadTest, AnExceptionIsAnErrorOfTheResetOfItsLane) {
+  Make("again_raise");
+  StepTwice();
+  EXPECT_THAT(Flags("next/done"), ElementsAre(true, true, true));
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 0}));
+  EXPECT_THAT(env_->Reset(std::vector<uint8_t>{0, 0, 1}),
+              StatusIs(absl::StatusCode::kInternal,
+                       AllOf(HasSubstr("Reset: lane 2: ValueError: no such"),
+                             Not(HasSubstr("lane 1")))));
+  EXPECT_THAT(env_->Step(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                     HasSubstr("lane 2 is done")));
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{0, 0, 1}));
+  EXPECT_EQ(Values("observation")[4], FirstOf(kSeed, 2, 2));
+  StepTwice();
+  RILL_EXPECT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 1}));
+}
+
+TEST_F(ResetAheadTest, AnExceptionOfOneThatIsThrownAwayIsNoError) {
+  Make("again_raise");
+  StepTwice();
+  RILL_ASSERT_OK(env_->Seed(9));
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 1}));
+  EXPECT_EQ(Values("observation")[4], FirstOf(9, 0, 2));
+  StepTwice();
+  RILL_EXPECT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 1}));
+}
+
+// Children hold lane 0 and lanes 1, 2.
+TEST_F(ResetAheadTest, AChildThatEndsOrHangsInItIsAnErrorOfTheReset) {
+  const std::vector<std::pair<std::string, std::string>> faults = {
+      {"again_exit", "child ended with exit status 7; its last output: the"},
+      {"again_signal", "child ended by signal 11"},
+      {"again_write", "child wrote to descriptor 3"},
+      {"again_hang", "child gave no answer in time and was killed"}};
+  for (const auto& [fault, reason] : faults) {
+    SCOPED_TRACE(fault);
+    Make(fault, /*children=*/2);
+    StepTwice({0, 1, 0});
+    EXPECT_THAT(Flags("next/done"), ElementsAre(true, false, true));
+    EXPECT_THAT(Values("next/reward"), ElementsAre(2, 1, 2));
+    EXPECT_THAT(env_->Reset(std::vector<uint8_t>{1, 0, 1}).message(),
+                AllOf(HasSubstr(absl::StrCat("lane 1: ", reason)),
+                      HasSubstr(absl::StrCat("lane 2: ", reason)),
+                      Not(HasSubstr("lane 0"))));
+    EXPECT_EQ(Values("observation")[0], FirstOf(kSeed, 1, 0));
+    RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{0, 1, 1}));
+    EXPECT_EQ(Values("observation")[4], FirstOf(kSeed, 2, 2));
+    RILL_ASSERT_OK(env_->Step());
+    EXPECT_THAT(Values("next/reward"), ElementsAre(1, 1, 1));
+  }
+}
+
+// One child has all lanes: what it says of lane 1 must not be lost with it.
+TEST_F(ResetAheadTest, NoneIsMadeWhereALaneFailedInTheStep) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      env_,
+      MakeFakeGymnasiumEnv(
+          {.id = "Count-v0",
+           .lanes = 3,
+           .kwargs =
+               R"({"end": 3, "faults": {"1": "raise", "2": "again_exit"}})",
+           .seed = kSeed}));
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 1}));
+  EXPECT_THAT(ThreeSteps(*env_),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("lane 1: ValueError: no such step")));
+  EXPECT_THAT(Flags("next/done"), ElementsAre(true, true, true));
+  EXPECT_THAT(Values("next/reward"), ElementsAre(3, 0, 3));
+  RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{1, 1, 0}));
+  EXPECT_EQ(Values("observation")[0], FirstOf(kSeed, 1, 0));
+}
+
+// The close() of lane 2 says how many children live.
+TEST(GymnasiumEnvTest, ChildrenEndTogetherAndCloseTheirEnvironments) {
+  const std::string file = absl::StrCat(::testing::TempDir(), "/closed");
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto env,
+      MakeFakeGymnasiumEnv(
+          {.id = "Count-v0",
+           .lanes = 3,
+           .children = 3,
+           .kwargs = absl::StrCat(
+               R"({"faults": {"0": "hang", "1": "hang"}, "closed": ")", file,
+               R"("})")}));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>{1, 1, 1}));
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK(env->Step());
+  RILL_ASSERT_OK(env->BeginStep());
+  env.reset();
+  EXPECT_THAT(ReadFile(file), IsOkAndHolds("3"));
 }
 
 // With the real Gymnasium, below RILL_GYMNASIUM_PATH.

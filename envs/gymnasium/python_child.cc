@@ -136,20 +136,47 @@ absl::StatusOr<std::unique_ptr<PythonChild>> PythonChild::Start(
 }
 
 PythonChild::~PythonChild() {
-  Close(&socket_);
-  const absl::Time deadline = Clock::Steady().Now() + kCloseTimeout;
-  // The time decides, not poll: the child may write without end.
-  while (pid_ > 0 && !is_reaped_ && pidfd_ >= 0 &&
-         Clock::Steady().Now() < deadline) {
-    pollfd fds[2] = {{pidfd_, POLLIN, 0}, {log_fd_, POLLIN, 0}};
-    poll(fds, 2, PollMillis(deadline));
-    if (fds[0].revents != 0) break;
-    DrainLog();
-  }
+  PythonChild* const self[] = {this};
+  WaitForEnds(self);
   Kill();
   Close(&pidfd_);
   Close(&life_);
   Close(&log_fd_);
+}
+
+void PythonChild::EndAll(
+    absl::Span<const std::unique_ptr<PythonChild>> children) {
+  std::vector<PythonChild*> running;
+  for (const auto& child : children) {
+    if (child != nullptr) running.push_back(child.get());
+  }
+  WaitForEnds(running);
+  for (PythonChild* child : running) child->Kill();
+}
+
+void PythonChild::WaitForEnds(absl::Span<PythonChild* const> children) {
+  std::vector<pollfd> fds;
+  std::vector<PythonChild*> running;
+  for (PythonChild* child : children) {
+    Close(&child->socket_);
+    if (child->pid_ > 0 && !child->is_reaped_ && child->pidfd_ >= 0) {
+      running.push_back(child);
+    }
+  }
+  const absl::Time deadline = Clock::Steady().Now() + kCloseTimeout;
+  // The time decides, not poll: a child may write without end.
+  while (!running.empty() && Clock::Steady().Now() < deadline) {
+    fds.clear();
+    for (const PythonChild* child : running) {
+      fds.push_back({child->pidfd_, POLLIN, 0});
+      fds.push_back({child->log_fd_, POLLIN, 0});
+    }
+    poll(fds.data(), fds.size(), PollMillis(deadline));
+    for (size_t i = running.size(); i-- > 0;) {
+      if (fds[2 * i + 1].revents != 0) running[i]->DrainLog();
+      if (fds[2 * i].revents != 0) running.erase(running.begin() + i);
+    }
+  }
 }
 
 std::string PythonChild::Kill() {

@@ -29,6 +29,8 @@ class PythonChild {
       const std::vector<std::string>& environment);
   // The child may end by itself for at most two seconds; then it is killed.
   ~PythonChild();
+  // The same for several that are not null, which share the two seconds.
+  static void EndAll(absl::Span<const std::unique_ptr<PythonChild>> children);
   PythonChild(const PythonChild&) = delete;
   PythonChild& operator=(const PythonChild&) = delete;
 
@@ -47,6 +49,8 @@ class PythonChild {
 
  private:
   PythonChild() = default;
+  // Closes the sockets, and waits for two seconds at most.
+  static void WaitForEnds(absl::Span<PythonChild* const> children);
   void DrainLog();
   // Until there is a message, or no more for now. False at its end.
   bool ReadSocket();

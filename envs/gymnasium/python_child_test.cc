@@ -3,6 +3,7 @@
 
 #include <sys/wait.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -124,11 +125,37 @@ TEST(PythonChildTest, ASendToOneThatIsEndingSaysHowItEnded) {
                                HasSubstr("ended by signal 11")));
 }
 
+// The child ends by itself, and says so in the file, where nobody ends it.
 TEST(PythonChildTest, OneThatWritesWithoutEndIsEnded) {
+  const std::string file = absl::StrCat(testing::TempDir(), "/late");
   RILL_ASSERT_OK_AND_ASSIGN(
-      auto child, Start("send(b'')\nwhile True: print('garbage ' * 100)\n"));
+      auto child, Start(absl::StrCat("def late(*_):\n"
+                                     "  open('",
+                                     file,
+                                     "', 'w').close()\n"
+                                     "  os._exit(0)\n"
+                                     "signal.signal(signal.SIGALRM, late)\n"
+                                     "signal.alarm(30)\n"
+                                     "send(b'')\n"
+                                     "while True: print('garbage ' * 100)\n")));
   RILL_ASSERT_OK(Answer(*child, kLong));
   child.reset();
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+// The first hangs. The last looks whether that one lives when its own socket
+// closes, and makes a file if so.
+TEST(PythonChildTest, ThoseThatEndTogetherAreToldBeforeOneIsKilled) {
+  const std::string file = absl::StrCat(testing::TempDir(), "/told");
+  std::vector<std::unique_ptr<PythonChild>> children(3);
+  RILL_ASSERT_OK_AND_ASSIGN(children[0], Start("time.sleep(600)\n"));
+  const std::string look =
+      absl::StrCat("send(b'')\n", "conn.recv(1)\n", "os.kill(",
+                   children[0]->pid(), ", 0)\n", "open('", file, "', 'w')\n");
+  RILL_ASSERT_OK_AND_ASSIGN(children[2], Start(look));
+  RILL_ASSERT_OK(Answer(*children[2], kLong));
+  PythonChild::EndAll(children);
+  EXPECT_TRUE(std::filesystem::exists(file));
 }
 
 }  // namespace

@@ -45,10 +45,24 @@ class Tuple:
         self.spaces = spaces
 
 
+def living_children_of(parent):
+    count = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % pid) as file:
+                state, of = file.read().rsplit(")", 1)[1].split()[:2]
+        except OSError:
+            continue  # It has ended meanwhile.
+        count += int(of) == parent and state != "Z"
+    return count
+
+
 class Count:
     """Counts steps; the action is one of 5, 6, 7.
 
-    `faults`: what a lane does at its step 3, "*" for all lanes.
+    `faults`: what a lane does at its step 3, "*" for all lanes; "again_..." at
+    its second reset. With "count" a reset shows how many there were.
+    `closed`: where close() writes how many children its parent has.
     """
 
     observation_space = Box(-np.inf, np.inf, (2,))
@@ -56,10 +70,10 @@ class Count:
 
     made = 0
 
-    def __init__(self, end=1000, faults=None):
+    def __init__(self, end=1000, faults=None, closed=None):
         lane = int(sys.argv[4]) + Count.made
         Count.made += 1
-        self.end, self.steps, self.base = end, 0, 0
+        self.end, self.steps, self.base, self.resets, self.closed = end, 0, 0, 0, closed
         faults = faults or {}
         self.fault = faults.get(str(lane), faults.get("*", ""))
         if self.fault == "make":
@@ -69,31 +83,21 @@ class Count:
         if self.fault == "reset":
             raise RuntimeError("cannot reset")
         self.steps, self.base = 0, seed % 1000
-        return np.array([self.base, 0], np.float32), {}
+        self.resets += 1
+        observation = np.array([self.base, 0], np.float32)
+        if self.fault == "count":
+            observation[1] = self.resets
+        if self.resets == 2 and self.fault.startswith("again_"):
+            observation = self.fail(self.fault[len("again_"):], observation)
+        return observation, {}
 
     def step(self, action):
         assert action in (5, 6, 7), action
         self.steps += 1
         observation = np.array([self.base + self.steps, action], np.float32)
         reward = float(self.steps)
-        if self.steps == 3 and self.fault:
-            if self.fault == "exit":
-                print("the last words", flush=True)
-                os._exit(7)
-            if self.fault == "signal":
-                os.kill(os.getpid(), signal.SIGSEGV)
-            if self.fault == "loud":
-                print("loud " * 20000 + "the end", flush=True)
-                os._exit(3)
-            if self.fault == "hang":
-                while True:
-                    time.sleep(1)
-            if self.fault == "write":
-                os.write(3, b"garbage ")
-            if self.fault == "raise":
-                raise ValueError("no such step")
-            if self.fault == "shape":
-                observation = np.zeros(3, np.float32)
+        if self.steps == 3:
+            observation = self.fail(self.fault, observation)
             if self.fault == "nan":
                 reward = float("nan")
         if self.fault == "garbage":
@@ -101,8 +105,31 @@ class Count:
             sys.stderr.write("garbage " * 4000)
         return observation, reward, False, self.steps >= self.end, {}
 
+    @staticmethod
+    def fail(fault, observation):
+        if fault == "exit":
+            print("the last words", flush=True)
+            os._exit(7)
+        if fault == "signal":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if fault == "loud":
+            print("loud " * 20000 + "the end", flush=True)
+            os._exit(3)
+        if fault == "hang":
+            while True:
+                time.sleep(1)
+        if fault == "write":
+            os.write(3, b"garbage ")
+        if fault == "raise":
+            raise ValueError("no such step")
+        if fault == "shape":
+            return np.zeros(3, np.float32)
+        return observation
+
     def close(self):
-        pass
+        if self.closed:
+            with open(self.closed, "w") as file:
+                file.write(str(living_children_of(os.getppid())))
 
 
 class Nested(Count):

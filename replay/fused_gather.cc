@@ -43,8 +43,20 @@ size_t NumberOf(const TensorDictSpec& spec, absl::string_view key) {
 
 }  // namespace
 
+bool FusedGather::IsShowable(const GatherPlan& plan, absl::string_view key,
+                             size_t parts) {
+  return absl::c_all_of(plan.leaves, [&](const GatherPlan::Leaf& leaf) {
+    return leaf.from != key ||
+           (!leaf.maps.empty() &&
+            (parts == 1 || absl::c_all_of(leaf.maps, [](const auto& map) {
+               return map->is_flat();
+             })));
+  });
+}
+
 absl::StatusOr<FusedGather> FusedGather::Create(const GatherPlan& plan,
-                                                const TensorDictSpec& rows) {
+                                                const TensorDictSpec& rows,
+                                                std::vector<Shown> shown) {
   FusedGather gather;
   for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
     gather.row_keys_.push_back(leaf.key);
@@ -79,8 +91,21 @@ absl::StatusOr<FusedGather> FusedGather::Create(const GatherPlan& plan,
       continue;
     }
     RowPipeline& pipeline = *pipelines[i];
+    const int64_t width = RowBytes(pipeline.spec());
+    const auto show = absl::c_find_if(shown, [&](const Shown& leaf) {
+      return leaf.key == plan.leaves[i].from &&
+             IsShowable(plan, leaf.key, leaf.parts.size());
+    });
+    if (show != shown.end()) {
+      gather.mapped_.push_back({.into = into,
+                                .width = width,
+                                .from = plan.leaves[i].from,
+                                .parts = show->parts,
+                                .pipeline = std::move(pipeline)});
+      continue;
+    }
     gather.block_rows_ =
-        gather.mapped_.empty()
+        gather.blocks_.leaves.empty()
             ? pipeline.block_rows()
             : std::min(gather.block_rows_, pipeline.block_rows());
     auto& blocks = gather.blocks_;
@@ -95,7 +120,6 @@ absl::StatusOr<FusedGather> FusedGather::Create(const GatherPlan& plan,
                                .is_writable = true,
                                .shape = from.shape});
     }
-    const int64_t width = RowBytes(pipeline.spec());
     gather.mapped_.push_back({.into = into,
                               .width = width,
                               .from = plan.leaves[i].from,
@@ -120,10 +144,62 @@ absl::Status FusedGather::ReadBlock(const Storage& storage,
   }
   RILL_RETURN_IF_ERROR(storage.ReadInto(slots, blocks_.leaves, blocks_.places));
   for (const Mapped& mapped : mapped_) {
+    if (!mapped.parts.empty()) continue;
     const BoundLeaf& to = places[mapped.into];
     const absl::Status status = mapped.pipeline.Run(
         count, mapped.block, to.data + first * mapped.width, IsPastCaches(to));
     if (!status.ok()) return Named(spec_.leaves()[mapped.into].key, status);
+  }
+  return absl::OkStatus();
+}
+
+// One leaf of the storage after the other.
+absl::Status FusedGather::ReadShown(const Storage& storage,
+                                    const Mapped& mapped,
+                                    absl::Span<const Slot> slots,
+                                    const BoundLeaf& to) {
+  const size_t parts = mapped.parts.size();
+  const int64_t width = mapped.width / static_cast<int64_t>(parts);
+  const bool is_streamed = IsPastCaches(to);
+  for (size_t first = 0; first < parts; ++first) {
+    const size_t leaf = mapped.parts[first];
+    if (absl::c_find(mapped.parts, leaf) - mapped.parts.begin() !=
+        static_cast<std::ptrdiff_t>(first)) {
+      continue;
+    }
+    part_slots_.clear();
+    part_numbers_.clear();
+    for (size_t i = first; i < slots.size(); ++i) {
+      if (mapped.parts[i % parts] != leaf) continue;
+      part_slots_.push_back(slots[i]);
+      part_numbers_.push_back(static_cast<int64_t>(i));
+    }
+    const auto show = storage.ShowRows(
+        part_slots_, leaf, [&](size_t i, const std::byte* row) {
+          absl::Status status = mapped.pipeline.RunPart(
+              static_cast<int64_t>(parts), row,
+              to.data + part_numbers_[i] * width, is_streamed);
+          if (status.ok()) return status;
+          return Named(spec_.leaves()[mapped.into].key, status);
+        });
+    RILL_RETURN_IF_ERROR(show.status());
+    if (!*show) {
+      return absl::InternalError(absl::StrCat(
+          "ReplayBuffer: transforms: \"", mapped.from,
+          "\": got a storage that no longer shows rows, want one that does"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FusedGather::ReadShown(const Storage& storage,
+                                    absl::string_view key,
+                                    absl::Span<const Slot> slots,
+                                    absl::Span<const BoundLeaf> places) {
+  for (const Mapped& mapped : mapped_) {
+    if (mapped.parts.empty() || mapped.from != key) continue;
+    RILL_RETURN_IF_ERROR(
+        ReadShown(storage, mapped, slots, places[mapped.into]));
   }
   return absl::OkStatus();
 }
@@ -138,7 +214,12 @@ absl::Status FusedGather::Read(const Storage& storage,
     }
     RILL_RETURN_IF_ERROR(storage.ReadInto(slots, copied.leaves, copied.places));
   }
-  if (mapped_.empty()) return absl::OkStatus();
+  for (const Mapped& mapped : mapped_) {
+    if (mapped.parts.empty()) continue;
+    RILL_RETURN_IF_ERROR(
+        ReadShown(storage, mapped, slots, places[mapped.into]));
+  }
+  if (blocks_.leaves.empty()) return absl::OkStatus();
   const auto n = static_cast<int64_t>(slots.size());
   for (int64_t first = 0; first < n; first += block_rows_) {
     const auto count = static_cast<size_t>(std::min(block_rows_, n - first));
@@ -161,6 +242,7 @@ absl::Status FusedGather::Map(const TensorDict& rows, int64_t first,
   }
   const int64_t count = rows.batch_shape()[0];
   for (const Mapped& mapped : mapped_) {
+    if (!mapped.parts.empty()) continue;
     const BoundLeaf& to = places[mapped.into];
     const absl::Status status =
         mapped.pipeline.Run(count, rows.Find(mapped.from)->raw_data(),

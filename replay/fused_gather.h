@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
@@ -28,10 +29,23 @@ namespace rill::replay_internal {
 // Cost: that of the gather and the maps. Allocates nothing after Create.
 class FusedGather {
  public:
+  // A leaf of the rows whose maps read it where it lies (Storage::ShowRows),
+  // not from a copy. A row is as many parts of the same size, which are rows of
+  // these leaves of the storage.
+  struct Shown {
+    std::string key;
+    std::vector<size_t> parts;
+  };
+
   // `rows` is the storage's spec; the plan's leaves come from leaves of it.
-  // Errors of the maps.
+  // Errors of the maps. Those of `shown` that IsShowable are read so.
   static absl::StatusOr<FusedGather> Create(const GatherPlan& plan,
-                                            const TensorDictSpec& rows);
+                                            const TensorDictSpec& rows,
+                                            std::vector<Shown> shown = {});
+  // Whether all that the plan makes of a leaf can be made of `parts` parts of
+  // its rows.
+  static bool IsShowable(const GatherPlan& plan, absl::string_view key,
+                         size_t parts);
 
   // The batch's spec, before the leaves that a sample adds.
   const TensorDictSpec& spec() const { return spec_; }
@@ -45,8 +59,13 @@ class FusedGather {
   absl::Status Read(const Storage& storage, absl::Span<const Slot> slots,
                     absl::Span<const BoundLeaf> places);
 
-  // The same of rows that are gathered: those of `rows`, [n], which lie one
-  // after another in host memory, into rows [first, first + n) of the places.
+  // Leaf `key` of Shown alone: slots[r * parts + i] is part i of row r.
+  absl::Status ReadShown(const Storage& storage, absl::string_view key,
+                         absl::Span<const Slot> slots,
+                         absl::Span<const BoundLeaf> places);
+  // The leaves that are not Shown, of rows that are gathered: `rows`, [n], lie
+  // one after another in host memory. They go into rows [first, first + n) of
+  // the places.
   absl::Status Map(const TensorDict& rows, int64_t first,
                    absl::Span<const BoundLeaf> places) const;
 
@@ -61,12 +80,15 @@ class FusedGather {
     size_t into = 0;
     int64_t width = 0;  // Of a row that comes out.
     std::string from;
-    std::byte* block = nullptr;  // Of `from`, and of all others from there.
+    std::byte* block = nullptr;      // Of `from`, and of all others from there.
+    std::vector<size_t> parts = {};  // Shown::parts; empty: it is not shown.
     RowPipeline pipeline;
   };
 
   FusedGather() = default;
 
+  absl::Status ReadShown(const Storage& storage, const Mapped& mapped,
+                         absl::Span<const Slot> slots, const BoundLeaf& to);
   absl::Status ReadBlock(const Storage& storage, absl::Span<const Slot> slots,
                          int64_t first, absl::Span<const BoundLeaf> places);
 
@@ -77,6 +99,8 @@ class FusedGather {
   std::vector<Mapped> mapped_;
   Gather blocks_;  // The leaves that mapped_ come from, each once.
   int64_t block_rows_ = 0;
+  std::vector<Slot> part_slots_;  // Of ReadShown, and whose parts they are.
+  std::vector<int64_t> part_numbers_;
 };
 
 }  // namespace rill::replay_internal

@@ -204,46 +204,118 @@ TEST(FusedGatherTest, RandomChainsMakeTheSamplesOfTransformsOneByOne) {
   EXPECT_GT(steps, 120);  // The chains are chains.
 }
 
-// What units make of draws goes through the chain a few draws at a time.
-TEST(FusedGatherTest, UnitsAndChainsMakeTheSamplesOfBothOneByOne) {
-  const StackFrames::Options frames = {.num_frames = 4,
-                                       .keys = {"pixels", "next/pixels"},
-                                       .dim = -4,
-                                       .new_dim = true};
-  const std::vector<std::function<absl::StatusOr<SampleUnit>()>> units = {
-      [&] { return MakeTransitions({.frames = frames}); },
-      [&] {
+std::vector<std::function<absl::StatusOr<SampleUnit>()>> UnitsWith(
+    const StackFrames::Options& frames) {
+  return {
+      [=] { return MakeTransitions({.frames = frames}); },
+      [=] {
         return MakeTransitions({.n_step = NStepReturns::Options{.num_steps = 3},
                                 .frames = frames});
       },
-      [&] {
+      [=] {
         return MakeSlices(
             {.slices = {.length = 5, .is_strict = false}, .frames = frames});
       }};
-  for (size_t i = 0; i < units.size(); ++i) {
-    const auto storage = FilledStorages()[0];
-    std::vector<TensorDict> batches;
-    for (const bool is_fused : {true, false}) {
-      RILL_ASSERT_OK_AND_ASSIGN(SampleUnit unit, units[i]());
-      Transforms chain;
-      for (const char* key : {"pixels", "next/pixels"}) {
-        chain.push_back(std::make_unique<OneStep>(
-            RowStep{.kind = RowStep::Kind::kChannelsFirst}, key, key));
-        chain.push_back(std::make_unique<OneStep>(
-            RowStep{.kind = RowStep::Kind::kUnitInterval}, key, key));
-      }
-      chain.push_back(std::make_unique<OneStep>(RowStep{.scale = {2}},
-                                                "next/reward", "next/reward"));
-      if (!is_fused) chain.push_back(Nothing());
-      RILL_ASSERT_OK_AND_ASSIGN(auto sampler,
-                                MakeUniformSamplerOver(std::move(unit)));
-      auto buffer = MakeBuffer(storage, std::move(chain), std::move(sampler));
-      RILL_ASSERT_OK(buffer->Sample().status());
-      EXPECT_EQ(buffer->GetStats().is_fused, is_fused);
-      RILL_ASSERT_OK_AND_ASSIGN(batches.emplace_back(), buffer->Sample());
+}
+
+// A unit's samples through a chain are those of both one by one.
+void ExpectSameOfUnit(
+    const std::shared_ptr<Storage>& storage,
+    const std::function<absl::StatusOr<SampleUnit>()>& make_unit,
+    const std::vector<std::pair<RowStep, std::string>>& steps) {
+  std::vector<TensorDict> batches;
+  for (const bool is_fused : {true, false}) {
+    RILL_ASSERT_OK_AND_ASSIGN(SampleUnit unit, make_unit());
+    Transforms chain;
+    for (const auto& [step, key] : steps) {
+      chain.push_back(std::make_unique<OneStep>(step, key, key));
     }
-    RILL_EXPECT_OK(batches[0].CheckEqual(batches[1])) << "unit " << i;
+    if (!is_fused) chain.push_back(Nothing());
+    RILL_ASSERT_OK_AND_ASSIGN(auto sampler,
+                              MakeUniformSamplerOver(std::move(unit)));
+    auto buffer = MakeBuffer(storage, std::move(chain), std::move(sampler));
+    RILL_ASSERT_OK(buffer->Sample().status());
+    EXPECT_EQ(buffer->GetStats().is_fused, is_fused);
+    RILL_ASSERT_OK_AND_ASSIGN(batches.emplace_back(), buffer->Sample());
   }
+  RILL_EXPECT_OK(batches[0].CheckEqual(batches[1]));
+}
+
+// A unit's rows go through the chain a few draws at a time.
+TEST(FusedGatherTest, UnitsAndChainsMakeTheSamplesOfBothOneByOne) {
+  using Kind = RowStep::Kind;
+  for (const auto& unit : UnitsWith({.num_frames = 4,
+                          .keys = {"pixels", "next/pixels"},
+                          .dim = -4,
+                          .new_dim = true})) {
+    ExpectSameOfUnit(FilledStorages()[0], unit,
+                     {{{.kind = Kind::kChannelsFirst}, "pixels"},
+                      {{.kind = Kind::kUnitInterval}, "pixels"},
+                      {{.kind = Kind::kChannelsFirst}, "next/pixels"},
+                      {{.kind = Kind::kUnitInterval}, "next/pixels"},
+                      {{.scale = {2}}, "next/reward"}});
+  }
+}
+
+TensorDictSpec WideSpec() {
+  TensorDictSpec spec = RowSpec();
+  for (const char* key : {"pixels", "next/pixels"}) {
+    RILL_EXPECT_OK(spec.Set(key, LeafSpec::Unbounded(DType::kUInt8, {64, 65})));
+  }
+  return spec;
+}
+
+// Frames that are wide are mapped where they lie, into their places in stacks.
+TEST(FusedGatherTest, StacksOfWideFramesAreThoseOfUnitAndChainOneByOne) {
+  using Kind = RowStep::Kind;
+  StackFrames::Options frames = {.num_frames = 4,
+                                 .keys = {"next/pixels", "pixels"},
+                                 .dim = -3,
+                                 .new_dim = true};
+  const std::vector<std::pair<RowStep, std::string>> unit_interval = {
+      {{.kind = Kind::kUnitInterval}, "pixels"},
+      {{.kind = Kind::kUnitInterval}, "next/pixels"},
+      {{.scale = {2}}, "next/pixels"},
+      {{.scale = {2}}, "next/reward"}};
+  const std::vector<std::pair<RowStep, std::string>> crop = {
+      {{.kind = Kind::kCrop, .height = 50, .width = 60}, "pixels"},
+      {{.kind = Kind::kUnitInterval}, "next/pixels"}};
+  const auto storages = FilledStorages(WideSpec());
+  for (const auto& unit : UnitsWith(frames)) {
+    for (const auto& storage : storages) {
+      ExpectSameOfUnit(storage, unit, unit_interval);
+    }
+    ExpectSameOfUnit(storages[0], unit, crop);
+  }
+  frames.keys = {"next/pixels"};
+  for (const auto& unit : UnitsWith(frames)) {
+    ExpectSameOfUnit(storages[0], unit, {unit_interval[1], unit_interval[3]});
+  }
+  // Stacks that are not their frames one behind the other.
+  frames.padding = StackFrames::Padding::kConstant;
+  ExpectSameOfUnit(storages[0], UnitsWith(frames)[0],
+                   {unit_interval[1], unit_interval[3]});
+  frames.padding = StackFrames::Padding::kSame;
+  frames.dim = -2;
+  ExpectSameOfUnit(storages[0], UnitsWith(frames)[0],
+                   {unit_interval[1], unit_interval[3]});
+}
+
+TEST(FusedGatherTest, WideRowsAreThoseOfTransformsOneByOne) {
+  using Kind = RowStep::Kind;
+  ExpectSameFused(
+      [] {
+        Transforms chain;
+        chain.push_back(std::make_unique<OneStep>(
+            RowStep{.kind = Kind::kUnitInterval}, "pixels", "made/a"));
+        chain.push_back(std::make_unique<OneStep>(
+            RowStep{.kind = Kind::kCrop, .height = 50, .width = 60},
+            "next/pixels", "next/pixels"));
+        chain.push_back(std::make_unique<OneStep>(
+            RowStep{.scale = {2}}, "observation", "observation"));
+        return chain;
+      },
+      WideSpec());
 }
 
 TEST(FusedGatherTest, ATransformThatIsInsertedIsPartOfTheNextBatch) {

@@ -76,6 +76,12 @@ TEST(ReplayBufferAllocationTest, TransformThatWorksInPlaceAllocatesNothing) {
   ExpectWholeSteps(batch, /*lane_capacity=*/100);
 }
 
+absl::StatusOr<std::unique_ptr<Sampler>> SamplerOver(
+    const TransitionsOptions& options) {
+  RILL_ASSIGN_OR_RETURN(SampleUnit unit, MakeTransitions(options));
+  return MakeUniformSamplerOver(std::move(unit));
+}
+
 // Keeps its chain out of the gather.
 std::unique_ptr<BatchTransform> Nothing() {
   return *FunctionTransform::Create(
@@ -111,14 +117,51 @@ TEST(ReplayBufferAllocationTest, TransformsInTheGatherAllocateNothing) {
   EXPECT_TRUE(buffer->GetStats().is_fused);
 }
 
-TEST(ReplayBufferAllocationTest, StacksInTheGatherAllocateNothing) {
-  RILL_ASSERT_OK_AND_ASSIGN(
-      SampleUnit unit,
-      MakeTransitions({.frames = StackFrames::Options{
-                           .num_frames = 4, .keys = {"observation"}}}));
+TEST(ReplayBufferAllocationTest, WideStacksInTheGatherAllocateNothing) {
   ReplayBuffer::Options options = OptionsOf();
   RILL_ASSERT_OK_AND_ASSIGN(options.sampler,
-                            MakeUniformSamplerOver(std::move(unit)));
+                            SamplerOver({.frames = StackFrames::Options{
+                                             .num_frames = 4,
+                                             .keys = {"pixels", "next/pixels"},
+                                             .dim = -3,
+                                             .new_dim = true}}));
+  for (const char* key : {"pixels", "next/pixels"}) {
+    options.transforms.push_back(
+        *Clip::Create({.in_keys = {key}, .low = 0, .high = 1}));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                            ReplayBuffer::Create(std::move(options)));
+  TensorDict steps = NumberedSteps(1, 100);
+  for (const char* key : {"pixels", "next/pixels"}) {
+    RILL_ASSERT_OK(
+        steps.Set(key, *Tensor::Zeros(DType::kUInt8, {1, 100, 64, 64})));
+  }
+  RILL_ASSERT_OK(buffer->Extend(steps));
+  TensorDict batch;
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
+  EXPECT_TRUE(buffer->GetStats().is_fused);
+}
+
+TEST(ReplayBufferAllocationTest, CastsOverTheBatchAllocateNothing) {
+  ReplayBuffer::Options options = OptionsOf();
+  options.transforms.push_back(*DTypeCast::Create({.dtype_in = DType::kInt64,
+                                                   .dtype_out = DType::kFloat32,
+                                                   .in_keys = {"action"}}));
+  options.transforms.push_back(Nothing());
+  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                            ReplayBuffer::Create(std::move(options)));
+  RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 100)));
+  TensorDict batch;
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
+  EXPECT_FALSE(buffer->GetStats().is_fused);
+}
+
+TEST(ReplayBufferAllocationTest, StacksInTheGatherAllocateNothing) {
+  ReplayBuffer::Options options = OptionsOf();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      options.sampler,
+      SamplerOver({.frames = StackFrames::Options{.num_frames = 4,
+                                                  .keys = {"observation"}}}));
   options.transforms.push_back(
       *Clip::Create({.in_keys = {"observation"}, .low = 0, .high = 1}));
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer,

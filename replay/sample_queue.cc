@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/replay/replaced_leaves.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill::replay_internal {
@@ -24,6 +25,7 @@ struct SampleQueue::Job {
   SampleReader reader;
   Placement::Staging staging;
   PlacedBatch placed;  // Of a drawn batch: memory that may be used again.
+  ReplacedLeaves replaced;
   Outcome outcome = Outcome::kMade;
   absl::Status status;
 };
@@ -112,6 +114,7 @@ void SampleQueue::Make(Job* job) const {
   job->placed = {};
   const std::shared_ptr<const GatherPlan> chain = options_.transforms->chain();
   job->reader.SetChain(chain);
+  job->replaced.PutBack(&gathered.rows);
   job->status = options_.placement->Gather(
       &job->staging, &gathered, [&](TensorDict* rows) {
         return job->reader.Read(*options_.storage, job->drawn.plan, rows);
@@ -123,7 +126,11 @@ void SampleQueue::Make(Job* job) const {
     options_.transforms->Skip(job->drawn.number);
     return;
   }
+  const bool has_transforms =
+      chain == nullptr && !options_.transforms->is_empty();
+  if (has_transforms) job->replaced.BeginTransforms(gathered.rows);
   const auto place = [&]() -> absl::Status {
+    if (has_transforms) job->replaced.EndTransforms(gathered.rows);
     RILL_ASSIGN_OR_RETURN(job->placed, options_.placement->Place(
                                            std::move(gathered), &job->staging));
     return absl::OkStatus();

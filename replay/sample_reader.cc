@@ -2,6 +2,7 @@
 #include "rill/replay/sample_reader.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -46,6 +47,10 @@ absl::Status CheckPlan(const SamplePlan& plan) {
 // Rows of a part of a plan are to be in the second cache when they are mapped.
 constexpr int64_t kPartBytes = 256 << 10;
 
+// From this width on the processor reads a row ahead by itself, and a copy of
+// it would only be one more pass.
+constexpr int64_t kShownBytes = 4 << 10;
+
 // Rows and those beside them lie in the order of their draws.
 absl::Status CheckOrder(const SamplePlan& plan) {
   bool is_sorted = absl::c_is_sorted(plan.segments);
@@ -60,6 +65,15 @@ absl::Status CheckOrder(const SamplePlan& plan) {
       "them than rows, want one a row, in the order of the draws");
 }
 
+// The place of a leaf that there is.
+size_t NumberOf(const TensorDictSpec& spec, absl::string_view key) {
+  const auto& leaves = spec.leaves();
+  return static_cast<size_t>(
+      absl::c_find_if(leaves,
+                      [&](const auto& leaf) { return leaf.key == key; }) -
+      leaves.begin());
+}
+
 int64_t FirstOf(const std::vector<int64_t>& segments, int64_t draw) {
   return std::lower_bound(segments.begin(), segments.end(), draw) -
          segments.begin();
@@ -69,7 +83,11 @@ template <typename T>
 void CopyPart(const std::vector<T>& from, int64_t first, int64_t last,
               std::vector<T>* to) {
   to->clear();
-  if (!from.empty()) to->assign(from.begin() + first, from.begin() + last);
+  if (from.empty()) return;
+  // Lists grow and shrink from batch to batch; few lengths are new.
+  const auto size = static_cast<size_t>(last - first);
+  if (size > to->capacity()) to->reserve(std::bit_ceil(size));
+  to->assign(from.begin() + first, from.begin() + last);
 }
 
 void CopySegments(const std::vector<int64_t>& from, int64_t first, int64_t last,
@@ -129,13 +147,6 @@ absl::StatusOr<TensorDictSpec> SampleReader::SampleSpec(
 SampleReader::Gather SampleReader::GatherOf(absl::Span<const std::string> keys,
                                             const TensorDictSpec& rows,
                                             const TensorDictSpec& batch) const {
-  const auto number_of = [](const TensorDictSpec& spec, absl::string_view key) {
-    const auto& leaves = spec.leaves();
-    return static_cast<size_t>(
-        std::find_if(leaves.begin(), leaves.end(),
-                     [&](const auto& leaf) { return leaf.key == key; }) -
-        leaves.begin());
-  };
   Gather gather;
   for (const std::string& key : keys) {
     const LeafSpec* const from = rows.Find(key);
@@ -145,8 +156,8 @@ SampleReader::Gather SampleReader::GatherOf(absl::Span<const std::string> keys,
       gather.keys.push_back(key);
       continue;
     }
-    gather.leaves.push_back(number_of(rows, key));
-    gather.into.push_back(number_of(batch, key));
+    gather.leaves.push_back(NumberOf(rows, key));
+    gather.into.push_back(NumberOf(batch, key));
   }
   return gather;
 }
@@ -180,6 +191,45 @@ void SampleReader::SetChain(std::shared_ptr<const GatherPlan> chain) {
   is_learned_ = false;
 }
 
+absl::StatusOr<std::vector<FusedGather::Shown>> SampleReader::FindShown(
+    const Storage& storage, const TensorDictSpec& rows) {
+  const auto& leaves = rows.leaves();
+  std::vector<FusedGather::Shown> shown;
+  const auto nothing = [](size_t, const std::byte*) {
+    return absl::OkStatus();
+  };
+  joined_.clear();
+  std::vector<UnitTransform::Joined> joined;
+  if (options_.unit != nullptr) {
+    joined = options_.unit->JoinedLeaves(rows);
+  } else {
+    for (const auto& leaf : leaves) joined.push_back({leaf.key, {leaf.key}});
+  }
+  for (const UnitTransform::Joined& each : joined) {
+    FusedGather::Shown& leaf = shown.emplace_back();
+    leaf.key = each.key;
+    bool is_shown =
+        FusedGather::IsShowable(*chain_, each.key, each.parts.size());
+    for (const std::string& key : each.parts) {
+      const LeafSpec& part = *rows.Find(key);
+      const int64_t bytes = part.shape.num_elements() * DTypeSize(part.dtype);
+      if (!is_shown || bytes < kShownBytes) {
+        is_shown = false;
+        break;
+      }
+      leaf.parts.push_back(NumberOf(rows, key));
+      RILL_ASSIGN_OR_RETURN(is_shown,
+                            storage.ShowRows({}, leaf.parts.back(), nothing));
+    }
+    if (is_shown) continue;
+    shown.pop_back();
+    // A unit leaves out all that are joined or none.
+    if (options_.unit != nullptr) return std::vector<FusedGather::Shown>();
+  }
+  if (options_.unit != nullptr) joined_ = std::move(joined);
+  return shown;
+}
+
 absl::Status SampleReader::Learn(const Storage& storage) {
   if (is_learned_) return absl::OkStatus();
   const TensorDictSpec rows = storage.spec();
@@ -196,11 +246,22 @@ absl::Status SampleReader::Learn(const Storage& storage) {
   is_ragged_ = storage.has_ragged_leaves();
   fused_.reset();
   if (chain_ != nullptr && !rows.empty()) {
-    RILL_ASSIGN_OR_RETURN(fused_, FusedGather::Create(*chain_, batch));
-    if (options_.unit != nullptr)
-      part_ = std::make_unique<SampleReader>(options_);
+    RILL_ASSIGN_OR_RETURN(std::vector<FusedGather::Shown> shown,
+                          FindShown(storage, rows));
+    RILL_ASSIGN_OR_RETURN(
+        fused_, FusedGather::Create(*chain_, batch, std::move(shown)));
+    TensorDictSpec part = batch;
+    if (options_.unit != nullptr) {
+      Options options = options_;
+      part_unit_ = joined_.empty() ? nullptr : options_.unit->WithoutJoined();
+      if (part_unit_ != nullptr) {
+        options.unit = part_unit_.get();
+        RILL_ASSIGN_OR_RETURN(part, part_unit_->BatchSpec(rows));
+      }
+      part_ = std::make_unique<SampleReader>(options);
+    }
     part_bytes_ = 0;
-    for (const TensorDictSpec::Leaf& leaf : batch.leaves()) {
+    for (const TensorDictSpec::Leaf& leaf : part.leaves()) {
       part_bytes_ +=
           leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
     }
@@ -365,6 +426,12 @@ absl::Status SampleReader::ReadFused(const Storage& storage,
     if (part_plan_.rows.empty() && !plan.rows.empty()) continue;
     RILL_RETURN_IF_ERROR(part_->Read(storage, part_plan_, &part_rows_));
     RILL_RETURN_IF_ERROR(fused_->Map(part_rows_, first_row, places));
+  }
+  for (const UnitTransform::Joined& joined : joined_) {
+    RILL_RETURN_IF_ERROR(
+        options_.unit->JoinedSlots(plan, joined, &joined_slots_));
+    RILL_RETURN_IF_ERROR(
+        fused_->ReadShown(storage, joined.key, joined_slots_, places));
   }
   RowPipeline::EndStreams();
   return absl::OkStatus();

@@ -80,6 +80,9 @@ class SampleReader {
   };
 
   absl::Status Learn(const Storage& storage);
+  // Leaves of the rows, or of their unit, that the chain reads where they lie.
+  absl::StatusOr<std::vector<FusedGather::Shown>> FindShown(
+      const Storage& storage, const TensorDictSpec& rows);
   // The leaves of a batch, and those that a sample adds.
   std::vector<BoundRows::Leaf> LeavesOf(const TensorDictSpec& batch) const;
   Gather GatherOf(absl::Span<const std::string> keys,
@@ -116,8 +119,12 @@ class SampleReader {
   std::vector<Gather> context_gathers_;
   std::shared_ptr<const GatherPlan> chain_;
   std::optional<FusedGather> fused_;  // Of chain_, if there is one.
-  // With a unit: reads some draws, which the chain goes on from.
+  // With a unit: reads some draws, which the chain goes on from, but for leaves
+  // of joined_.
   std::unique_ptr<SampleReader> part_;
+  std::unique_ptr<UnitTransform> part_unit_;  // Null: options_.unit.
+  std::vector<UnitTransform::Joined> joined_;
+  std::vector<Slot> joined_slots_;
   int64_t part_bytes_ = 0;  // Of a row of a part.
   SamplePlan part_plan_;
   TensorDict part_rows_;

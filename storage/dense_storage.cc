@@ -250,6 +250,29 @@ absl::Status DenseStorageImpl::ReadInto(
       {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
 }
 
+absl::StatusOr<bool> DenseStorageImpl::ShowRows(absl::Span<const Slot> slots,
+                                                size_t leaf,
+                                                ShowRowFn fn) const {
+  // A writer waits as long as so many calls take.
+  constexpr size_t kShownRows = 8;
+  size_t first = 0;
+  do {
+    const absl::Span<const Slot> next =
+        slots.subspan(first, std::min(kShownRows, slots.size() - first));
+    const EpochWindows::Reading reading = windows_.Enter(next);
+    RILL_ASSIGN_OR_RETURN(const Rows* rows,
+                          FindLive("Storage::ShowRows", next));
+    if (rows == nullptr || rows->ahead || !rows->table->Shows(leaf)) {
+      return false;
+    }
+    RILL_RETURN_IF_ERROR(rows->table->Show(
+        next, leaf,
+        [&](size_t i, const std::byte* row) { return fn(first + i, row); }));
+    first += next.size();
+  } while (first < slots.size());
+  return true;
+}
+
 absl::StatusOr<Event> DenseStorageImpl::EnqueueRead(
     absl::Span<const Slot> slots, const Stream& stream, TensorDict* out) const {
   if (device_.is_cpu()) return Storage::EnqueueRead(slots, stream, out);

@@ -110,6 +110,8 @@ class DenseStorageImpl final : public Storage {
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override;
+  absl::StatusOr<bool> ShowRows(absl::Span<const Slot> slots, size_t leaf,
+                                ShowRowFn fn) const override;
   absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,
                                     const Stream& stream,
                                     TensorDict* out) const override;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
@@ -159,6 +160,17 @@ absl::Status RowTable::Read(absl::Span<const Slot> slots,
                             absl::Span<const LeafBatch> leaves) const {
   RILL_RETURN_IF_ERROR(Copy</*kIsWrite=*/false>(slots, leaves));
   if (next_ != nullptr) next_->Read(slots, leaves);
+  return absl::OkStatus();
+}
+
+absl::Status RowTable::Show(
+    absl::Span<const Slot> slots, size_t leaf,
+    absl::FunctionRef<absl::Status(size_t, const std::byte*)> fn) const {
+  const RowField& field = layout_.fields()[leaf];
+  const std::byte* const table = buffer_->data() + field.offset;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    RILL_RETURN_IF_ERROR(fn(i, table + layout_.RowOf(slots[i]) * field.stride));
+  }
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -65,7 +66,16 @@ class RowTable {
   // Row slots[i] -> place i, for every leaf named.
   absl::Status Read(absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> leaves) const;
-  // The same of a device's rows, enqueued on `stream`, of that device; the
+  // A leaf that lies in host memory as such, each row without gaps.
+  bool Shows(size_t leaf) const {
+    return device().is_cpu() && leaf < layout_.fields().size() &&
+           layout_.fields()[leaf].width > 0;
+  }
+  // Calls fn(i, address) for that leaf of row slots[i], in order.
+  absl::Status Show(
+      absl::Span<const Slot> slots, size_t leaf,
+      absl::FunctionRef<absl::Status(size_t, const std::byte*)> fn) const;
+  // A Read of a device's rows, enqueued on `stream`, of that device; the
   // event is its end. A later Write waits for the reads of its rows, and holds
   // up no other read meanwhile. Cost: O(n log n) on the host.
   absl::StatusOr<Event> EnqueueRead(absl::Span<const Slot> slots,

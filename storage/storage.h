@@ -183,6 +183,21 @@ class Storage {
                                 absl::Span<const size_t> leaves,
                                 absl::Span<const BoundLeaf> places) const = 0;
 
+  // Shows leaf `leaf` of spec() of each slot's row where it lies, in order:
+  // calls fn(i, row) with the address of slots[i]'s bytes, which are without
+  // gaps. Nobody writes them until fn returns; a writer of the row waits, so fn
+  // is to be short, and must not call the storage. False, without a call, where
+  // the leaf does not lie in host memory as such: ReadInto copies it. That is
+  // the same for all calls once there are rows. With an error of fn, which is
+  // the result, the rest is not shown; OUT_OF_RANGE as Read.
+  using ShowRowFn =
+      absl::FunctionRef<absl::Status(size_t i, const std::byte* row)>;
+  virtual absl::StatusOr<bool> ShowRows(absl::Span<const Slot> /*slots*/,
+                                        size_t /*leaf*/,
+                                        ShowRowFn /*fn*/) const {
+    return false;
+  }
+
   // Enqueues a Read on `stream` and goes on before a row is copied. `out` has
   // its tensors when this returns and their values when the event is reached.
   // - The rows are those that a Read here would give: later writes of them wait

@@ -2,6 +2,7 @@
 #ifndef RILL_TRANSFORMS_UNIT_TRANSFORM_H_
 #define RILL_TRANSFORMS_UNIT_TRANSFORM_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "rill/base/option_values.h"  // IWYU pragma: export
 #include "rill/slots/plan_layout.h"
 #include "rill/slots/sample_plan.h"
+#include "rill/slots/slot.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -66,6 +68,32 @@ class UnitTransform {
   // PlanReads.
   virtual absl::StatusOr<TensorDictSpec> BatchSpec(
       const TensorDictSpec& rows) const = 0;
+
+  // Leaves of the batch whose rows are stored rows, one behind the other, as a
+  // stack of frames is. A reader may put them together itself, and leave the
+  // others to WithoutJoined(). Empty where there are none. BatchSpec has passed
+  // the rows.
+  struct Joined {
+    std::string key;
+    std::vector<std::string> parts;  // Keys of stored leaves.
+  };
+  virtual std::vector<Joined> JoinedLeaves(
+      const TensorDictSpec& /*rows*/) const {
+    return {};
+  }
+  // The rows that `joined`, one of these, is made of: for each row of the batch
+  // one slot a part. Errors of Apply for the plan.
+  virtual absl::Status JoinedSlots(const SamplePlan& /*plan*/,
+                                   const Joined& /*joined*/,
+                                   std::vector<Slot>* slots) const {
+    slots->clear();
+    return absl::OkStatus();
+  }
+  // The same unit, which neither reads nor makes leaves that are joined. Null
+  // where there are none.
+  virtual std::unique_ptr<UnitTransform> WithoutJoined() const {
+    return nullptr;
+  }
 
   // `batch` [R] holds the leaves that were gathered into it (and `index`, ...);
   // `rows` [R] and context[i] [plan.context[i].rows.size()] those apart. All

@@ -12,6 +12,9 @@
 #include "rill/envs/env.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/transformed_env.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/spec.h"
 #include "rill/testing/allocation_counter.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/actions/discrete_action_projection.h"
@@ -20,6 +23,7 @@
 #include "rill/transforms/images/cat_frames.h"
 #include "rill/transforms/images/time_max_pool.h"
 #include "rill/transforms/plumbing/random_truncation.h"
+#include "rill/transforms/plumbing/tensor_dict_primer.h"
 #include "rill/transforms/plumbing/timer.h"
 #include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/reward_sum.h"
@@ -58,6 +62,15 @@ absl::StatusOr<std::unique_ptr<TransformedEnv>> MakeChain() {
   RILL_ASSIGN_OR_RETURN(chain.emplace_back(), InitTracker::Create({}));
   RILL_ASSIGN_OR_RETURN(chain.emplace_back(), TrajCounter::Create({}));
   RILL_ASSIGN_OR_RETURN(chain.emplace_back(), Timer::Create({}));
+  for (const bool is_random : {false, true}) {
+    TensorDictSpec primers;
+    RILL_RETURN_IF_ERROR(
+        primers.Set(is_random ? "goal" : "hidden",
+                    LeafSpec::Bounded(DType::kFloat32, {2}, 0, 1)));
+    RILL_ASSIGN_OR_RETURN(
+        chain.emplace_back(),
+        TensorDictPrimer::Create({.primers = primers, .random = is_random}));
+  }
   RILL_ASSIGN_OR_RETURN(auto env,
                         MakeCountingEnv({.lanes = kLanes, .episode_steps = 3}));
   return TransformedEnv::Create(std::move(env), std::move(chain));

@@ -294,6 +294,44 @@ TEST_P(StorageConformanceTest, ReadIntoRefusesLeavesThatDoNotFit) {
               StatusIs(absl::StatusCode::kOutOfRange));
 }
 
+TEST_P(StorageConformanceTest, ShownRowsAreThoseThatAreRead) {
+  auto subject = Make(24, 2);
+  subject->ExtendAll(15);
+  const Storage& storage = subject->storage();
+  const std::vector<Slot> slots = SlotsFrom(0, 24);
+  const TensorDict want = subject->oracle().Rows(slots);
+  const TensorDictSpec rows_spec = storage.spec();
+  const auto& leaves = rows_spec.leaves();
+  for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+    const Tensor& rows = *want.Find(leaves[leaf].key);
+    const auto width = static_cast<size_t>(rows.size_bytes()) / slots.size();
+    size_t next = 0;
+    const auto show = [&](size_t i, const std::byte* row) {
+      EXPECT_EQ(i, next++);
+      EXPECT_EQ(std::memcmp(row, rows.raw_data() + i * width, width), 0)
+          << leaves[leaf].key;
+      return absl::OkStatus();
+    };
+    RILL_ASSERT_OK_AND_ASSIGN(const bool is_shown,
+                              storage.ShowRows(slots, leaf, show));
+    EXPECT_EQ(next, is_shown ? slots.size() : 0);
+    EXPECT_THAT(storage.ShowRows({}, leaf, show), IsOkAndHolds(is_shown));
+    if (!is_shown) continue;
+    EXPECT_THAT(storage.ShowRows({0, 24}, leaf, show).status(),
+                StatusIs(absl::StatusCode::kOutOfRange));
+    int calls = 0;
+    EXPECT_THAT(storage
+                    .ShowRows(slots, leaf,
+                              [&](size_t, const std::byte*) {
+                                ++calls;
+                                return absl::AbortedError("enough");
+                              })
+                    .status(),
+                StatusIs(absl::StatusCode::kAborted, "enough"));
+    EXPECT_EQ(calls, 1);
+  }
+}
+
 TEST_P(StorageConformanceTest, ReadReplacesTensorsWhoseRowsOverlap) {
   auto subject = Make(6, 2);
   subject->ExtendAll(3);

@@ -19,6 +19,8 @@
 #include "rill/storage/conformance/conformance_rows.h"
 #include "rill/storage/conformance/storage_conformance.h"
 #include "rill/storage/conformance/storage_oracle.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/spec.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -122,6 +124,44 @@ TEST_P(StorageConformanceTest, ReadersNeverSeeHalfARowOfLongBatches) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// A row is shown whole: its values, which a copy of the row goes by, do not
+// change while it is looked at.
+TEST_P(StorageConformanceTest, RowsDoNotChangeWhileTheyAreShown) {
+  constexpr int64_t kRows = 200;
+  auto subject = Make(kRows, 1);
+  Storage& storage = subject->storage();
+  subject->ExtendAll(kRows);
+  const TensorDictSpec rows_spec = storage.spec();
+  const auto& leaves = rows_spec.leaves();
+  std::atomic<bool> is_writing{true};
+  std::thread writer([&storage, &is_writing] {
+    for (int64_t i = 1; i <= 60; ++i) {
+      RILL_EXPECT_OK(
+          storage.Extend(ConformanceRows({1, 50}, SlotsFrom(1000 * i, 50))));
+    }
+    is_writing = false;
+  });
+  const Rng rng(9);
+  for (uint64_t round = 0; is_writing || round < 5; ++round) {
+    std::vector<Slot> slots;
+    for (uint32_t k = 0; k < 30; ++k) {
+      slots.push_back(rng.UniformInt(round, k, kRows));
+    }
+    for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+      const LeafSpec& spec = leaves[leaf].spec;
+      const int64_t bytes = spec.shape.num_elements() * DTypeSize(spec.dtype);
+      const auto show = [&](size_t, const std::byte* row) {
+        const std::vector<std::byte> before(row, row + bytes);
+        std::this_thread::yield();
+        EXPECT_TRUE(std::equal(before.begin(), before.end(), row));
+        return absl::OkStatus();
+      };
+      RILL_EXPECT_OK(storage.ShowRows(slots, leaf, show));
+    }
+  }
+  writer.join();
 }
 
 // What a storage holds, as an oracle that took the same rows one after the

@@ -313,6 +313,10 @@ constexpr Case kImages[] = {
      [](const TensorDict&) -> Made {
        return CenterCrop::Create({.w = 3, .h = 5, .in_keys = {"image"}});
      }},
+    {"CenterCrop/odd",
+     [](const TensorDict&) -> Made {
+       return CenterCrop::Create({.w = 4, .h = 4, .in_keys = {"image"}});
+     }},
     {"Crop",
      [](const TensorDict&) -> Made {
        return Crop::Create(

@@ -254,7 +254,7 @@ Case("ActionMask", masked, make=choices, shapes=((40,),), reduce=allowed)
 
 
 def resize(rows, columns, mode):
-    """torch's interpolate, which torchvision calls; TorchRL's `w` are rows."""
+    """TorchRL's, whose `w` are rows; without torchvision the interpolate of torch that it calls."""
     def peer(td):
         for key in ("image", "bytes") if mode == "nearest" else ("image",):
             if HAS_TORCHVISION:
@@ -277,6 +277,7 @@ Case("Resize/larger", resize(13, 11, "bilinear"), make=images, is_exact=False)
 Case("Resize/nearest", resize(13, 5, "nearest"), make=images)
 # Of TorchRL's crops `w` counts rows, `h` columns.
 moves("CenterCrop", lambda: rl.CenterCrop(5, 3, in_keys=["image"]), make=images, needs_torchvision=True)
+moves("CenterCrop/odd", lambda: rl.CenterCrop(4, in_keys=["image"]), make=images, needs_torchvision=True)
 moves("Crop", lambda: rl.Crop(5, 3, top=2, left=1, in_keys=["bytes"]), make=images, needs_torchvision=True)
 moves("CatFrames", lambda: rl.CatFrames(3, -1, in_keys=["observation", ("next", "observation")]), shapes=TIME_SHAPES)
 moves("CatFrames/constant", lambda: rl.CatFrames(4, -3, in_keys=["pixels"], out_keys=["frames"], padding="constant",

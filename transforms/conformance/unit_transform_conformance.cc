@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -172,6 +173,55 @@ TEST_P(UnitTransformConformanceTest, EqualTransformsMakeEqualThings) {
   RILL_EXPECT_OK(of_a.CheckEqual(of_b));
 }
 
+// --- Leaves that a reader may put together itself ----------------------------
+
+TEST_P(UnitTransformConformanceTest, JoinedLeavesAreStoredRowsAsTheyAre) {
+  const auto unit = under_test().make();
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  const SamplePlan plan = under_test().plan(Anchors(16, 5));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, reader.Read(*unit, plan));
+  for (const auto& joined : unit->JoinedLeaves(reader.spec())) {
+    std::vector<Slot> slots;
+    RILL_ASSERT_OK(unit->JoinedSlots(plan, joined, &slots));
+    const Tensor& leaf = *batch.Find(joined.key);
+    const size_t parts = joined.parts.size();
+    ASSERT_EQ(slots.size(),
+              static_cast<size_t>(batch.batch_shape()[0]) * parts);
+    const std::byte* at = leaf.raw_data();
+    for (size_t i = 0; i < slots.size(); ++i) {
+      RILL_ASSERT_OK_AND_ASSIGN(
+          const Tensor part,
+          reader.store().Find(joined.parts[i % parts])->Select(0, slots[i]));
+      RILL_ASSERT_OK_AND_ASSIGN(const Tensor dense, part.Contiguous());
+      const auto bytes = static_cast<size_t>(dense.size_bytes());
+      ASSERT_EQ(std::memcmp(at, dense.raw_data(), bytes), 0)
+          << joined.key << ", part " << i;
+      at += bytes;
+    }
+    EXPECT_EQ(at, leaf.raw_data() + leaf.size_bytes()) << joined.key;
+  }
+}
+
+TEST_P(UnitTransformConformanceTest, TheUnitWithoutJoinedLeavesMakesTheOthers) {
+  const auto unit = under_test().make();
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  const auto joined = unit->JoinedLeaves(reader.spec());
+  if (joined.empty()) return;
+  const SamplePlan plan = under_test().plan(Anchors(16, 6));
+  const auto without = unit->WithoutJoined();
+  ASSERT_NE(without, nullptr);
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, reader.Read(*unit, plan));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDictSpec spec,
+                            unit->BatchSpec(reader.spec()));
+  for (const auto& leaf : joined) {
+    RILL_ASSERT_OK(want.Delete(leaf.key));
+    spec.Erase(leaf.key);
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, reader.Read(*without, plan));
+  RILL_EXPECT_OK(got.CheckEqual(want));
+  EXPECT_THAT(without->BatchSpec(reader.spec()), IsOkAndHolds(spec));
+}
+
 // --- Plans that are not the unit's -------------------------------------------
 
 template <typename List>
@@ -239,6 +289,13 @@ TEST_P(UnitTransformConformanceTest, BrokenPlansAreErrors) {
     EXPECT_THAT(unit->Apply(broken[i], inputs.rows, inputs.context, &batch),
                 StatusIs(absl::StatusCode::kInternal, HasSubstr(unit->name())))
         << "plan " << i;
+    for (const auto& joined : unit->JoinedLeaves(reader.spec())) {
+      std::vector<Slot> slots;
+      EXPECT_THAT(
+          unit->JoinedSlots(broken[i], joined, &slots),
+          StatusIs(absl::StatusCode::kInternal, HasSubstr(unit->name())))
+          << "plan " << i;
+    }
   }
 }
 

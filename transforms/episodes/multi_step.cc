@@ -20,6 +20,7 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -79,7 +80,8 @@ void SumWindows(const StreamLeaf& leaf, int64_t out,
   }
 }
 
-// Values that are no tensors, one for all rows, go along.
+// Values that are no tensors, one for all rows, go along; where `to` is null
+// they are checked only.
 absl::Status CopyValues(const std::string& prefix, const TensorDict& from,
                         TensorDict* to) {
   absl::Status status;
@@ -88,22 +90,46 @@ absl::Status CopyValues(const std::string& prefix, const TensorDict& from,
     const std::string key = absl::StrCat(prefix, name);
     if (kind == EntryKind::kDict) {
       status = CopyValues(absl::StrCat(key, "/"), *from.FindDict(name), to);
-    } else if (kind == EntryKind::kNonTensor) {
-      status = to->Set(key, *from.GetNonTensor(name));
-    } else {
+    } else if (kind != EntryKind::kNonTensor) {
       status = absl::InvalidArgumentError(absl::StrCat(
           kInverse, ": \"", key,
           "\": got values that differ from row to row, want tensors, or one "
           "value for all rows"));
+    } else if (to != nullptr) {
+      status = to->Set(key, *from.GetNonTensor(name));
     }
   });
   return status;
 }
 
+// All that a call makes, until it is whole.
+struct Work {
+  // Without the tensors of the call before.
+  static Work& OfThread() {
+    thread_local Work work;
+    work.Clear();
+    return work;
+  }
+  void Clear() {
+    leaves.clear();
+    rows.clear();
+    held.clear();
+  }
+
+  std::vector<StreamLeaf> leaves;
+  std::vector<uint8_t> ends;   // Of each lane's steps: see FindEnds.
+  std::vector<int64_t> lasts;  // See FindLasts.
+  std::vector<Tensor> rows;  // Of the batch, one a leaf, then steps and gamma.
+  std::vector<Tensor> held;  // Of the state, one a leaf, then their number.
+};
+
 class MultiStepTransform final : public BatchTransform {
  public:
   explicit MultiStepTransform(const MultiStep::Options& options)
-      : options_(options) {
+      : options_(options), spare_(5 * (options.rows.leaves().size() + 3)) {
+    for (const TensorDictSpec::Leaf& leaf : options.rows.leaves()) {
+      state_keys_.push_back(absl::StrCat(kRows, leaf.key));
+    }
     double power = 1;
     for (int64_t i = 0; i <= options.n_steps; ++i) {
       powers_.push_back(power);
@@ -162,45 +188,11 @@ class MultiStepTransform final : public BatchTransform {
   }
 
   absl::Status Inverse(TensorDict* batch, TensorDict* state) const override {
-    RILL_ASSIGN_OR_RETURN(Stream stream, Open(*batch, *state));
-    std::vector<StreamLeaf> leaves;
-    for (const TensorDictSpec::Leaf& leaf : options_.rows.leaves()) {
-      RILL_ASSIGN_OR_RETURN(leaves.emplace_back(),
-                            ReadLeaf(leaf, stream, *batch, *state));
-    }
-    if (batch->num_leaves() != static_cast<int64_t>(leaves.size())) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kInverse, ": got ", batch->num_leaves(), " leaves, want the ",
-          leaves.size(), " of Options::rows"));
-    }
-    const std::vector<uint8_t> ends = FindEnds(stream, leaves);
-    const int64_t out = CountWhole(stream, ends);
-    const std::vector<int64_t> lasts = FindLasts(stream, ends, out);
-
-    const Shape& shape = batch->batch_shape();
-    const Shape out_shape = shape.WithSize(shape.rank() - 1, out);
-    TensorDict made(out_shape);
-    TensorDict kept;
-    RILL_RETURN_IF_ERROR(SetHeld(stream.steps() - out, &kept));
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      const TensorDictSpec::Leaf& leaf = options_.rows.leaves()[i];
-      RILL_ASSIGN_OR_RETURN(
-          Tensor rows,
-          Tensor::Empty(leaf.spec.dtype, out_shape.Concat(leaf.spec.shape)));
-      Emit(leaf, leaves[i], out, lasts, rows);
-      RILL_RETURN_IF_ERROR(made.Set(leaf.key, std::move(rows)));
-      RILL_ASSIGN_OR_RETURN(Tensor held, Hold(leaf.spec, leaves[i], out));
-      RILL_RETURN_IF_ERROR(
-          kept.Set(absl::StrCat(kRows, leaf.key), std::move(held)));
-    }
-    RILL_RETURN_IF_ERROR(SetSteps(out, lasts, &made));
-    RILL_RETURN_IF_ERROR(CopyValues("", *batch, &made));
-    if (!batch->dim_names().empty()) {
-      RILL_RETURN_IF_ERROR(made.SetDimNames(batch->dim_names()));
-    }
-    *batch = std::move(made);
-    *state = std::move(kept);
-    return absl::OkStatus();
+    Work& work = Work::OfThread();
+    const absl::Status status = Make(*batch, *state, &work);
+    if (status.ok()) Show(&work, batch, state);
+    work.Clear();
+    return status;
   }
 
  private:
@@ -208,9 +200,65 @@ class MultiStepTransform final : public BatchTransform {
     return Shape({options_.lanes, options_.n_steps - 1}).Concat(leaf.shape);
   }
 
-  static absl::Status SetHeld(int64_t held, TensorDict* state) {
-    RILL_ASSIGN_OR_RETURN(Tensor count, Tensor::From<int64_t>({held}, Shape()));
-    return state->Set(kHeld, std::move(count));
+  // All that may fail.
+  absl::Status Make(const TensorDict& batch, const TensorDict& state,
+                    Work* work) const {
+    RILL_ASSIGN_OR_RETURN(const Stream stream, Open(batch, state));
+    for (size_t i = 0; i < state_keys_.size(); ++i) {
+      RILL_ASSIGN_OR_RETURN(work->leaves.emplace_back(),
+                            ReadLeaf(i, stream, batch, state));
+    }
+    if (batch.num_leaves() != static_cast<int64_t>(work->leaves.size())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kInverse, ": got ", batch.num_leaves(), " leaves, want the ",
+          work->leaves.size(), " of Options::rows"));
+    }
+    RILL_RETURN_IF_ERROR(CopyValues("", batch, nullptr));
+    FindEnds(stream, work);
+    const int64_t out = CountWhole(stream, work->ends);
+    FindLasts(stream, out, work);
+    const Shape& shape = batch.batch_shape();
+    const Shape out_shape = shape.WithSize(shape.rank() - 1, out);
+    for (size_t i = 0; i < work->leaves.size(); ++i) {
+      const TensorDictSpec::Leaf& leaf = options_.rows.leaves()[i];
+      RILL_ASSIGN_OR_RETURN(
+          work->rows.emplace_back(),
+          spare_.Take(leaf.spec.dtype, out_shape.Concat(leaf.spec.shape)));
+      Emit(leaf, work->leaves[i], out, work->lasts, work->rows.back());
+      RILL_ASSIGN_OR_RETURN(work->held.emplace_back(),
+                            Hold(leaf.spec, work->leaves[i], out));
+    }
+    RILL_RETURN_IF_ERROR(MakeSteps(out_shape, work));
+    RILL_ASSIGN_OR_RETURN(work->held.emplace_back(),
+                          spare_.Take(DType::kInt64, Shape()));
+    *work->held.back().data<int64_t>() = stream.steps() - out;
+    return absl::OkStatus();
+  }
+
+  // Into the dictionaries that are there, where the batch has as many rows.
+  void Show(Work* work, TensorDict* batch, TensorDict* state) const {
+    const auto& leaves = options_.rows.leaves();
+    const Shape& shape = batch->batch_shape();
+    const Shape out_shape = work->rows.back().shape().Prefix(shape.rank());
+    if (!(out_shape == shape) || batch->is_locked()) {
+      TensorDict made(out_shape);
+      CopyValues("", *batch, &made).IgnoreError();
+      if (!batch->dim_names().empty()) {
+        made.SetDimNames(batch->dim_names()).IgnoreError();
+      }
+      *batch = std::move(made);
+    }
+    const auto set = [](absl::string_view key, Tensor& tensor,
+                        TensorDict* dict) {
+      dict->Set(key, std::move(tensor)).IgnoreError();
+    };
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      set(leaves[i].key, work->rows[i], batch);
+      set(state_keys_[i], work->held[i], state);
+    }
+    set(options_.steps_key, work->rows[leaves.size()], batch);
+    set(options_.gamma_key, work->rows[leaves.size() + 1], batch);
+    set(kHeld, work->held[leaves.size()], state);
   }
 
   absl::StatusOr<Stream> Open(const TensorDict& batch,
@@ -235,19 +283,19 @@ class MultiStepTransform final : public BatchTransform {
                   .capacity = options_.n_steps - 1};
   }
 
-  absl::StatusOr<StreamLeaf> ReadLeaf(const TensorDictSpec::Leaf& leaf,
-                                      const Stream& stream,
+  absl::StatusOr<StreamLeaf> ReadLeaf(size_t i, const Stream& stream,
                                       const TensorDict& batch,
                                       const TensorDict& state) const {
+    const TensorDictSpec::Leaf& leaf = options_.rows.leaves()[i];
     StreamLeaf result = {.stream = stream};
     RILL_ASSIGN_OR_RETURN(
         result.fresh, transforms_internal::ReadLeaf(
                           kInverse, leaf.key, leaf.spec.dtype,
                           batch.batch_shape().Concat(leaf.spec.shape), batch));
-    RILL_ASSIGN_OR_RETURN(result.held,
-                          transforms_internal::ReadLeaf(
-                              kInverse, absl::StrCat(kRows, leaf.key),
-                              leaf.spec.dtype, HeldShape(leaf.spec), state));
+    RILL_ASSIGN_OR_RETURN(
+        result.held,
+        transforms_internal::ReadLeaf(kInverse, state_keys_[i], leaf.spec.dtype,
+                                      HeldShape(leaf.spec), state));
     result.width = leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
     return result;
   }
@@ -257,10 +305,10 @@ class MultiStepTransform final : public BatchTransform {
   }
 
   // Of each lane's steps: whether a window ends there at the latest.
-  std::vector<uint8_t> FindEnds(const Stream& stream,
-                                const std::vector<StreamLeaf>& leaves) const {
-    std::vector<uint8_t> ends(
-        static_cast<size_t>(stream.lanes * stream.steps()));
+  void FindEnds(const Stream& stream, Work* work) const {
+    const std::vector<StreamLeaf>& leaves = work->leaves;
+    std::vector<uint8_t>& ends = work->ends;
+    ends.assign(static_cast<size_t>(stream.lanes * stream.steps()), 0);
     for (size_t i = 0; i < leaves.size(); ++i) {
       if (!IsEnd(options_.rows.leaves()[i].key)) continue;
       for (int64_t lane = 0; lane < stream.lanes; ++lane) {
@@ -270,7 +318,6 @@ class MultiStepTransform final : public BatchTransform {
         }
       }
     }
-    return ends;
   }
 
   // The steps whose windows are whole in every lane.
@@ -288,10 +335,9 @@ class MultiStepTransform final : public BatchTransform {
   }
 
   // Of each of the first `out` steps: the last of its window.
-  std::vector<int64_t> FindLasts(const Stream& stream,
-                                 const std::vector<uint8_t>& ends,
-                                 int64_t out) const {
-    std::vector<int64_t> lasts;
+  void FindLasts(const Stream& stream, int64_t out, Work* work) const {
+    const std::vector<uint8_t>& ends = work->ends;
+    work->lasts.clear();
     for (int64_t lane = 0; lane < stream.lanes; ++lane) {
       for (int64_t step = 0; step < out; ++step) {
         int64_t last = step;
@@ -299,10 +345,9 @@ class MultiStepTransform final : public BatchTransform {
                ends[static_cast<size_t>(lane * stream.steps() + last)] == 0) {
           ++last;
         }
-        lasts.push_back(last);
+        work->lasts.push_back(last);
       }
     }
-    return lasts;
   }
 
   void Emit(const TensorDictSpec::Leaf& leaf, const StreamLeaf& rows,
@@ -333,8 +378,9 @@ class MultiStepTransform final : public BatchTransform {
   absl::StatusOr<Tensor> Hold(const LeafSpec& leaf, const StreamLeaf& rows,
                               int64_t out) const {
     RILL_ASSIGN_OR_RETURN(Tensor held,
-                          Tensor::Zeros(leaf.dtype, HeldShape(leaf)));
-    if (rows.width == 0) return held;
+                          spare_.Take(leaf.dtype, HeldShape(leaf)));
+    if (held.size_bytes() == 0) return held;
+    std::memset(held.raw_data(), 0, static_cast<size_t>(held.size_bytes()));
     for (int64_t lane = 0; lane < rows.stream.lanes; ++lane) {
       for (int64_t step = out; step < rows.stream.steps(); ++step) {
         std::memcpy(held.raw_data() +
@@ -345,23 +391,28 @@ class MultiStepTransform final : public BatchTransform {
     return held;
   }
 
-  absl::Status SetSteps(int64_t out, const std::vector<int64_t>& lasts,
-                        TensorDict* made) const {
-    const Shape shape = made->batch_shape().Concat({1});
-    RILL_ASSIGN_OR_RETURN(Tensor steps, Tensor::Empty(DType::kInt64, shape));
-    RILL_ASSIGN_OR_RETURN(Tensor gammas, Tensor::Empty(DType::kFloat32, shape));
-    for (size_t i = 0; i < lasts.size(); ++i) {
-      const int64_t count = lasts[i] - static_cast<int64_t>(i) % out + 1;
+  absl::Status MakeSteps(const Shape& out_shape, Work* work) const {
+    const Shape shape = out_shape.Concat({1});
+    const int64_t out = out_shape[out_shape.rank() - 1];
+    RILL_ASSIGN_OR_RETURN(const Tensor steps,
+                          spare_.Take(DType::kInt64, shape));
+    RILL_ASSIGN_OR_RETURN(const Tensor gammas,
+                          spare_.Take(DType::kFloat32, shape));
+    for (size_t i = 0; i < work->lasts.size(); ++i) {
+      const int64_t count = work->lasts[i] - static_cast<int64_t>(i) % out + 1;
       steps.data<int64_t>()[i] = count;
       gammas.data<float>()[i] =
           static_cast<float>(powers_[static_cast<size_t>(count)]);
     }
-    RILL_RETURN_IF_ERROR(made->Set(options_.steps_key, std::move(steps)));
-    return made->Set(options_.gamma_key, std::move(gammas));
+    work->rows.push_back(steps);
+    work->rows.push_back(gammas);
+    return absl::OkStatus();
   }
 
   const MultiStep::Options options_;
-  std::vector<double> powers_;  // gamma^0 ... gamma^n.
+  std::vector<double> powers_;           // gamma^0 ... gamma^n.
+  std::vector<std::string> state_keys_;  // One a leaf of the rows.
+  mutable transforms_internal::SpareTensors spare_;
 };
 
 absl::Status CheckNumbers(const MultiStep::Options& options) {

@@ -40,7 +40,9 @@ namespace rill {
 //   bootstraps through a terminal state; n - 1 rows are held, not n; ends let
 //   rows go at once; "original_reward" and "nonterminal" are not kept.
 // Thread-safety: immutable.
-// Cost: copies each row once, and held ones twice; O(rows x n) sums.
+// Cost: copies each row once, and held ones twice; O(rows x n) sums. Once
+//   batches and states come and go, tensors are used again, and dictionaries
+//   where as many rows come out.
 //
 // Example (MultiStepTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(

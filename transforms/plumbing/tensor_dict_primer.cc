@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstring>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/transforms/plumbing/lane_draws.h"
@@ -76,11 +79,12 @@ class TensorDictPrimerTransform final : public StepTransform {
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override {
     if (options_.random) return FillRandomly(mask, leaves, state);
-    TensorDict values = row_;
-    if (options_.single_default_value != nullptr) {
-      RILL_ASSIGN_OR_RETURN(values, MakeValues(mask));
-    }
     const bool is_row = options_.single_default_value == nullptr;
+    TensorDict made;
+    if (!is_row) {
+      RILL_ASSIGN_OR_RETURN(made, MakeValues(mask));
+    }
+    const TensorDict& values = is_row ? row_ : made;
     for (size_t lane = 0; lane < mask.size(); ++lane) {
       if (mask[lane] != 0) CopyRow(values, is_row ? 0 : lane, lane, leaves);
     }
@@ -103,7 +107,7 @@ class TensorDictPrimerTransform final : public StepTransform {
         LaneDraws::Create(kOnReset, DrawStream::kTensorDictPrimer,
                           options_.seed, static_cast<int64_t>(mask.size()),
                           &spare_, state));
-    TensorDict values({1});
+    TensorDict values = TakeRow();
     for (size_t lane = 0; lane < mask.size(); ++lane) {
       if (mask[lane] == 0) continue;
       RILL_RETURN_IF_ERROR(options_.primers.RandomInto(
@@ -111,7 +115,18 @@ class TensorDictPrimerTransform final : public StepTransform {
           << kOnReset;
       CopyRow(values, 0, lane, leaves);
     }
+    absl::MutexLock lock(&mutex_);
+    spare_rows_.push_back(std::move(values));
     return absl::OkStatus();
+  }
+
+  // A dictionary that no other call has.
+  TensorDict TakeRow() const {
+    absl::MutexLock lock(&mutex_);
+    if (spare_rows_.empty()) return TensorDict({1});
+    TensorDict row = std::move(spare_rows_.back());
+    spare_rows_.pop_back();
+    return row;
   }
 
   absl::StatusOr<TensorDict> MakeValues(absl::Span<const uint8_t> mask) const {
@@ -150,6 +165,8 @@ class TensorDictPrimerTransform final : public StepTransform {
   const TensorDictPrimer::Options options_;
   mutable transforms_internal::SpareTensors spare_{4};
   const TensorDict row_;
+  mutable absl::Mutex mutex_;
+  mutable std::vector<TensorDict> spare_rows_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::Status CheckOptions(const TensorDictPrimer::Options& options) {

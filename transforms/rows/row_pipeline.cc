@@ -30,7 +30,7 @@ int64_t NumIn(int64_t bytes, int64_t each) {
 absl::StatusOr<RowPipeline> RowPipeline::Create(
     const LeafSpec& from, std::vector<std::shared_ptr<const RowMap>> maps) {
   RowPipeline pipeline;
-  const bool is_flat =
+  const bool is_flat = pipeline.is_flat_ =
       absl::c_all_of(maps, [](const auto& map) { return map->is_flat(); });
   if (is_flat) pipeline.pieces_ = from.shape.num_elements();
   LeafSpec leaf = from;
@@ -60,7 +60,12 @@ absl::StatusOr<RowPipeline> RowPipeline::Create(
 
 absl::Status RowPipeline::Run(int64_t count, const std::byte* from,
                               std::byte* to, bool is_streamed) const {
-  for (int64_t left = count * pieces_; left > 0; left -= step_) {
+  return RunPieces(count * pieces_, from, to, is_streamed);
+}
+
+absl::Status RowPipeline::RunPieces(int64_t count, const std::byte* from,
+                                    std::byte* to, bool is_streamed) const {
+  for (int64_t left = count; left > 0; left -= step_) {
     RILL_RETURN_IF_ERROR(
         RunPiece(std::min(left, step_), from, to, is_streamed));
     from += step_ * from_bytes_;

@@ -86,7 +86,7 @@ absl::Status RowwiseTransform::MapLeaf(const RowMap& map, absl::string_view in,
   }
   RILL_ASSIGN_OR_RETURN(const Shape shape,
                         after->FullShape(batch->batch_shape()));
-  RILL_ASSIGN_OR_RETURN(const Tensor to, Tensor::Empty(after->dtype, shape));
+  RILL_ASSIGN_OR_RETURN(const Tensor to, spare_.Take(after->dtype, shape));
   const absl::Status status =
       map.MapRows(before.dtype, row, count, from.raw_data(), to.raw_data());
   if (!status.ok()) return Named(name(), in, status);
@@ -156,7 +156,9 @@ void RowwiseTransform::Extend(GatherPlan* plan) const {
 
 // --- Steps -------------------------------------------------------------------
 
-RowwiseTransform::RowwiseTransform(Rows rows) : rows_(std::move(rows)) {
+RowwiseTransform::RowwiseTransform(Rows rows)
+    : rows_(std::move(rows)),
+      spare_(2 * (rows_.in_keys.size() + rows_.in_keys_inv.size())) {
   for (size_t i = 0; i < rows_.in_keys.size(); ++i) {
     const std::string& in = rows_.in_keys[i];
     if (in == kAction) continue;

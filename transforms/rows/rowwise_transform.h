@@ -21,6 +21,7 @@
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/rows/gather_plan.h"
 #include "rill/transforms/rows/row_map.h"
+#include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {
@@ -37,7 +38,9 @@ namespace rill {
 //
 // Shapes: as the maps say, with any batch shape.
 // Thread-safety: immutable.
-// Cost: that of the maps. After a read in place where the map allows it.
+// Cost: that of the maps. After a read in place where the map allows it, else
+//   into tensors that are used again once nobody else holds them: of each key
+//   two are kept.
 class RowwiseTransform : public BatchTransform,
                          public StepTransform,
                          public GatherLink {
@@ -113,6 +116,8 @@ class RowwiseTransform : public BatchTransform,
       const;
 
   const Rows rows_;
+  // Results that do not lie in place.
+  mutable transforms_internal::SpareTensors spare_;
   std::vector<StepLeaf> step_leaves_;
   bool maps_action_ = false;
 };

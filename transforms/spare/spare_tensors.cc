@@ -15,7 +15,18 @@ absl::StatusOr<Tensor> SpareTensors::Take(DType dtype, const Shape& shape) {
   }
   RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(dtype, shape));
   absl::MutexLock lock(&mutex_);
-  if (made_.size() < most_) made_.push_back(tensor);
+  if (made_.size() < most_) {
+    made_.push_back(tensor);
+    return tensor;
+  }
+  // One of another size, which nobody holds, goes.
+  for (size_t i = 0; i < made_.size(); ++i) {
+    Tensor& oldest = made_[(next_ + i) % made_.size()];
+    if (!MayReuse(oldest, oldest.dtype(), oldest.shape(), {}, {})) continue;
+    oldest = tensor;
+    next_ = (next_ + i + 1) % made_.size();
+    break;
+  }
   return tensor;
 }
 

@@ -33,6 +33,7 @@ class SpareTensors {
   const size_t most_;
   absl::Mutex mutex_;
   std::vector<Tensor> made_ ABSL_GUARDED_BY(mutex_);
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // To go when there are too many.
 };
 
 }  // namespace rill::transforms_internal

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/units/row_arithmetic.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -67,8 +68,9 @@ Lists ListsOf(const Parts& parts) {
 
 class RowArithmeticTransform final : public UnitTransform {
  public:
-  explicit RowArithmeticTransform(Parts parts)
+  explicit RowArithmeticTransform(Parts parts, bool makes_stacks = true)
       : parts_(std::move(parts)),
+        makes_stacks_(makes_stacks),
         lists_(ListsOf(parts_)),
         name_(NameOf(parts_)),
         plan_reads_(absl::StrCat(name_, "::PlanReads")),
@@ -78,6 +80,10 @@ class RowArithmeticTransform final : public UnitTransform {
   absl::string_view name() const override { return name_; }
   OptionValues option_values() const override;
   bool is_drawwise() const override;
+  std::vector<Joined> JoinedLeaves(const TensorDictSpec& rows) const override;
+  absl::Status JoinedSlots(const SamplePlan& plan, const Joined& joined,
+                           std::vector<Slot>* slots) const override;
+  std::unique_ptr<UnitTransform> WithoutJoined() const override;
   absl::Status CheckLayout(const PlanLayout& plans) const override;
   absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const override;
   absl::StatusOr<TensorDictSpec> BatchSpec(
@@ -110,6 +116,7 @@ class RowArithmeticTransform final : public UnitTransform {
   bool HasWindows(const SamplePlan& plan) const;
 
   const Parts parts_;
+  const bool makes_stacks_;
   const Lists lists_;
   const std::string name_;
   const std::string plan_reads_;  // How messages begin.
@@ -120,6 +127,41 @@ class RowArithmeticTransform final : public UnitTransform {
 // A sequence's number is that of its draw.
 bool RowArithmeticTransform::is_drawwise() const {
   return !parts_.sequence_marks.has_value();
+}
+
+std::vector<UnitTransform::Joined> RowArithmeticTransform::JoinedLeaves(
+    const TensorDictSpec& rows) const {
+  std::vector<Joined> joined;
+  if (!parts_.frames.has_value() || !makes_stacks_ ||
+      !parts_.frames->JoinsFrames(rows)) {
+    return joined;
+  }
+  for (const std::string& key : parts_.frames->options().keys) {
+    // A mark is read to be marked too.
+    if (IsMark(key)) return {};
+    joined.push_back({key, parts_.frames->PartsOf(key)});
+  }
+  return joined;
+}
+
+absl::Status RowArithmeticTransform::JoinedSlots(
+    const SamplePlan& plan, const Joined& joined,
+    std::vector<Slot>* slots) const {
+  const auto list = [&](int number) {
+    return number < 0 ? nullptr : &plan.context[static_cast<size_t>(number)];
+  };
+  RILL_RETURN_IF_ERROR(transforms_internal::CheckLists(
+      apply_, plan, static_cast<size_t>(lists_.count)));
+  RILL_RETURN_IF_ERROR(CheckPlan(plan));
+  parts_.frames->JoinedSlots(
+      plan, *list(lists_.frames_before), list(lists_.steps_behind),
+      list(lists_.window_ends), num_steps(), joined.key, slots);
+  return absl::OkStatus();
+}
+
+std::unique_ptr<UnitTransform> RowArithmeticTransform::WithoutJoined() const {
+  return std::make_unique<RowArithmeticTransform>(parts_,
+                                                  /*makes_stacks=*/false);
 }
 
 OptionValues RowArithmeticTransform::option_values() const {
@@ -187,6 +229,7 @@ absl::StatusOr<UnitTransform::Reads> RowArithmeticTransform::PlanReads(
   reads.context.resize(static_cast<size_t>(lists_.count));
   std::set<std::string> behind;
   for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
+    if (!makes_stacks_ && IsStacked(leaf.key)) continue;
     const bool is_summed = IsSummed(leaf.key);
     const bool is_of_end =
         parts_.n_step.has_value() && IsNext(leaf.key) && !is_summed;
@@ -198,7 +241,7 @@ absl::StatusOr<UnitTransform::Reads> RowArithmeticTransform::PlanReads(
     (is_apart ? list.apart : list.batch).push_back(leaf.key);
     if (is_summed) behind.insert(leaf.key);
   }
-  if (parts_.frames.has_value()) {
+  if (parts_.frames.has_value() && makes_stacks_) {
     const std::set<std::string> before = parts_.frames->KeysBefore();
     reads.context[static_cast<size_t>(lists_.frames_before)].apart.assign(
         before.begin(), before.end());
@@ -218,8 +261,12 @@ absl::StatusOr<TensorDictSpec> RowArithmeticTransform::BatchSpec(
   if (parts_.n_step.has_value()) {
     RILL_RETURN_IF_ERROR(parts_.n_step->ExtendSpec(rows, &batch));
   }
-  if (parts_.frames.has_value()) {
+  if (parts_.frames.has_value() && makes_stacks_) {
     RILL_RETURN_IF_ERROR(parts_.frames->ExtendSpec(batch_spec_, rows, &batch));
+  } else if (parts_.frames.has_value()) {
+    for (const std::string& key : parts_.frames->options().keys) {
+      batch.Erase(key);
+    }
   }
   if (parts_.slice_marks.has_value()) {
     RILL_RETURN_IF_ERROR(
@@ -317,7 +364,7 @@ absl::Status RowArithmeticTransform::Apply(const SamplePlan& plan,
     behind = &context[static_cast<size_t>(lists_.steps_behind)];
     ends = &context[static_cast<size_t>(lists_.window_ends)];
   }
-  if (parts_.frames.has_value()) {
+  if (parts_.frames.has_value() && makes_stacks_) {
     const size_t list = static_cast<size_t>(lists_.frames_before);
     RILL_RETURN_IF_ERROR(parts_.frames->Apply(apply_,
                                               {.plan = &plan,

@@ -272,46 +272,112 @@ absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
   return absl::OkStatus();
 }
 
-// A stack of a root leaf ends with its row's frame; that of a "next" leaf has
-// the frames up to the last row of the window, and then what follows that.
+// Which list a frame of a stack is in.
+enum class FrameList : uint8_t { kBefore, kRows, kBehind, kLast };
+
+// Calls fn(list, i) for each frame of each row's stack, oldest first: it
+// is the i-th of the list. A stack of a root leaf ends with its row's frame;
+// that of a "next" leaf has the frames up to the last row of the window, and
+// then what follows that.
+template <typename Fn>
+void StackFrames::ForEachFrame(const SamplePlan& plan,
+                               const SamplePlan::Context* steps,
+                               int64_t num_steps, bool is_next, Fn fn) const {
+  const int64_t n = options_.num_frames;
+  const int64_t roots = is_next ? n - 1 : n;
+  DrawWalk walk(plan, steps);
+  for (DrawRows rows; walk.Next(&rows);) {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      int64_t end = rows.PositionOf(row);
+      if (is_next && steps != nullptr) {
+        end = std::min(end + num_steps, rows.num_positions()) - 1;
+      }
+      for (int64_t position = end - roots + 1; position <= end; ++position) {
+        if (position < 0) {
+          fn(FrameList::kBefore, (rows.draw + 1) * (n - 1) + position);
+        } else if (position < rows.num_real()) {
+          fn(FrameList::kRows, rows.first + position);
+        } else {
+          fn(FrameList::kBehind, rows.behind + position - rows.num_real());
+        }
+      }
+      if (is_next) fn(FrameList::kLast, row);
+    }
+  }
+}
+
 void StackFrames::Fill(const Input& input, const Frames& frames,
                        const Layout& layout, const Tensor& stacks) const {
   const int64_t n = options_.num_frames;
   const Pieces pieces = {.outer = layout.outer, .piece = layout.piece};
   const int64_t bytes = layout.outer * layout.piece;
   if (bytes == 0) return;
-  const std::byte* const behind =
-      frames.behind.is_valid() ? frames.behind.raw_data() : nullptr;
-  const int64_t roots = frames.is_next ? n - 1 : n;
-  DrawWalk walk(*input.plan, input.steps);
-  for (DrawRows rows; walk.Next(&rows);) {
-    for (int64_t row = rows.begin; row < rows.end; ++row) {
-      std::byte* to = stacks.raw_data() + row * n * bytes;
-      int64_t end = rows.PositionOf(row);
-      if (frames.is_next && input.steps != nullptr) {
-        end = std::min(end + input.num_steps, rows.num_positions()) - 1;
-      }
-      for (int64_t position = end - roots + 1; position <= end;
-           ++position, to += layout.piece) {
-        if (position >= 0) {
-          PutFrame(rows.At(position, frames.rows.raw_data(), behind, bytes),
-                   pieces, n, to);
-          continue;
+  const auto data = [](const Tensor& tensor) {
+    return tensor.is_valid() ? tensor.raw_data() : nullptr;
+  };
+  const std::byte* const lists[] = {data(frames.before), data(frames.rows),
+                                    data(frames.behind), data(frames.last)};
+  std::byte* to = stacks.raw_data();
+  int64_t put = 0;  // Of the stack's frames.
+  ForEachFrame(*input.plan, input.steps, input.num_steps, frames.is_next,
+               [&](FrameList list, int64_t i) {
+                 if (list == FrameList::kBefore && frames.value.is_valid() &&
+                     input.frames->mask[static_cast<size_t>(i)] == 0) {
+                   PutValue(frames.value.raw_data(),
+                            DTypeSize(frames.value.dtype()), pieces, n, to);
+                 } else {
+                   PutFrame(lists[static_cast<size_t>(list)] + i * bytes,
+                            pieces, n, to);
+                 }
+                 to += layout.piece;
+                 if (++put < n) return;
+                 to += n * (bytes - layout.piece);
+                 put = 0;
+               });
+}
+
+bool StackFrames::JoinsFrames(const TensorDictSpec& rows) const {
+  return (options_.num_frames == 1 || options_.padding == Padding::kSame) &&
+         std::all_of(options_.keys.begin(), options_.keys.end(),
+                     [&](const std::string& key) {
+                       const LeafSpec& frame = *rows.Find(key);
+                       const auto layout =
+                           LayoutOf("", key, frame.dtype, frame.shape);
+                       return layout.ok() && layout->outer == 1;
+                     });
+}
+
+std::vector<std::string> StackFrames::PartsOf(const std::string& key) const {
+  std::vector<std::string> parts(static_cast<size_t>(options_.num_frames),
+                                 FrameKey(key));
+  parts.back() = key;
+  return parts;
+}
+
+void StackFrames::JoinedSlots(const SamplePlan& plan,
+                              const SamplePlan::Context& frames,
+                              const SamplePlan::Context* steps,
+                              const SamplePlan::Context* ends,
+                              int64_t num_steps, const std::string& key,
+                              std::vector<Slot>* slots) const {
+  slots->clear();
+  const auto row = [&](size_t i) {
+    return plan.rows.empty() ? plan.draws[i].slot : plan.rows[i];
+  };
+  ForEachFrame(
+      plan, steps, num_steps, IsNext(key), [&](FrameList list, int64_t number) {
+        const auto i = static_cast<size_t>(number);
+        switch (list) {
+          case FrameList::kBefore:
+            return slots->push_back(frames.rows[i]);
+          case FrameList::kRows:
+            return slots->push_back(row(i));
+          case FrameList::kBehind:
+            return slots->push_back(steps->rows[i]);
+          case FrameList::kLast:
+            return slots->push_back(ends == nullptr ? row(i) : ends->rows[i]);
         }
-        const int64_t place = (rows.draw + 1) * (n - 1) + position;
-        if (frames.value.is_valid() &&
-            input.frames->mask[static_cast<size_t>(place)] == 0) {
-          PutValue(frames.value.raw_data(), DTypeSize(frames.value.dtype()),
-                   pieces, n, to);
-        } else {
-          PutFrame(frames.before.raw_data() + place * bytes, pieces, n, to);
-        }
-      }
-      if (frames.is_next) {
-        PutFrame(frames.last.raw_data() + row * bytes, pieces, n, to);
-      }
-    }
-  }
+      });
 }
 
 namespace {

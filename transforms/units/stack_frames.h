@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/option_values.h"
 #include "rill/slots/sample_plan.h"
+#include "rill/slots/slot.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -77,6 +78,18 @@ class StackFrames {
   absl::Status ExtendSpec(absl::string_view caller, const TensorDictSpec& rows,
                           TensorDictSpec* batch) const;
 
+  // Every stack is its frames, one behind the other: none is torn into pieces,
+  // and none padded by a value.
+  bool JoinsFrames(const TensorDictSpec& rows) const;
+  // The leaves that the stacks of `key` are frames of, a frame each.
+  std::vector<std::string> PartsOf(const std::string& key) const;
+  // The rows that they are, stack after stack. `ends` are the plan's
+  // kWindowEnds, null with `steps`; for the others see Input.
+  void JoinedSlots(const SamplePlan& plan, const SamplePlan::Context& frames,
+                   const SamplePlan::Context* steps,
+                   const SamplePlan::Context* ends, int64_t num_steps,
+                   const std::string& key, std::vector<Slot>* slots) const;
+
   // What the stacks are made of. `steps` is the plan's kStepsBehind and n that
   // of its windows; null and 1 where it has none: then `behind` is not looked
   // at, and ends is `rows`.
@@ -115,6 +128,9 @@ class StackFrames {
                                      const TensorDictSpec& rows) const;
   absl::Status Stack(absl::string_view caller, size_t key, const Input& input,
                      TensorDict* batch) const;
+  template <typename Fn>
+  void ForEachFrame(const SamplePlan& plan, const SamplePlan::Context* steps,
+                    int64_t num_steps, bool is_next, Fn fn) const;
   void Fill(const Input& input, const Frames& frames, const Layout& layout,
             const Tensor& stacks) const;
 

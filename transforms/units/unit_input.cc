@@ -48,31 +48,43 @@ int64_t NumRows(const SamplePlan& plan) {
                                                 : plan.rows.size());
 }
 
-absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
-                        size_t num_lists, const TensorDict& rows,
-                        absl::Span<const TensorDict> context,
-                        const TensorDict& batch) {
-  if (plan.context.size() != num_lists || context.size() != num_lists) {
-    return absl::InternalError(absl::StrCat(
-        caller, ": plan: got ", plan.context.size(), " lists of context and ",
-        context.size(), " dictionaries of them, want ", num_lists));
+absl::Status CheckLists(absl::string_view caller, const SamplePlan& plan,
+                        size_t num_lists) {
+  if (plan.context.size() != num_lists) {
+    return absl::InternalError(
+        absl::StrCat(caller, ": plan: got ", plan.context.size(),
+                     " lists of context, want ", num_lists));
   }
   const size_t draws = plan.draws.size();
   if (!IsWhole(draws, plan.rows.size(), plan.segments, plan.mask)) {
     return NotWhole(caller, "rows", draws, plan.rows.size(),
                     plan.segments.size(), plan.mask.size());
   }
+  for (size_t i = 0; i < num_lists; ++i) {
+    const SamplePlan::Context& list = plan.context[i];
+    if (IsWhole(draws, list.rows.size(), list.segments, list.mask)) continue;
+    return NotWhole(caller, absl::StrCat("context[", i, "]"), draws,
+                    list.rows.size(), list.segments.size(), list.mask.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
+                        size_t num_lists, const TensorDict& rows,
+                        absl::Span<const TensorDict> context,
+                        const TensorDict& batch) {
+  RILL_RETURN_IF_ERROR(CheckLists(caller, plan, num_lists));
+  if (context.size() != num_lists) {
+    return absl::InternalError(
+        absl::StrCat(caller, ": plan: got ", context.size(),
+                     " dictionaries of lists of context, want ", num_lists));
+  }
   RILL_RETURN_IF_ERROR(CheckShape(caller, "batch", NumRows(plan), batch));
   RILL_RETURN_IF_ERROR(CheckShape(caller, "rows", NumRows(plan), rows));
   for (size_t i = 0; i < num_lists; ++i) {
-    const SamplePlan::Context& list = plan.context[i];
-    const std::string what = absl::StrCat("context[", i, "]");
-    if (!IsWhole(draws, list.rows.size(), list.segments, list.mask)) {
-      return NotWhole(caller, what, draws, list.rows.size(),
-                      list.segments.size(), list.mask.size());
-    }
     RILL_RETURN_IF_ERROR(CheckShape(
-        caller, what, static_cast<int64_t>(list.rows.size()), context[i]));
+        caller, absl::StrCat("context[", i, "]"),
+        static_cast<int64_t>(plan.context[i].rows.size()), context[i]));
   }
   return absl::OkStatus();
 }

@@ -26,9 +26,12 @@ inline int64_t DrawOf(const SamplePlan& plan, int64_t row) {
   return plan.rows.empty() ? row : plan.segments[static_cast<size_t>(row)];
 }
 
-// INTERNAL unless all lists of the plan are whole (as many segments as rows,
-// ascending, of the draws; a mask for each row or none), there are `num_lists`
-// of context, and the dictionaries have just their rows.
+// INTERNAL unless there are `num_lists` lists of context, and all lists of the
+// plan are whole. A whole list has a segment a row, ascending, of the draws, and
+// a mask value a row or none.
+absl::Status CheckLists(absl::string_view caller, const SamplePlan& plan,
+                        size_t num_lists);
+// The same, and the dictionaries have just the rows of the lists.
 absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
                         size_t num_lists, const TensorDict& rows,
                         absl::Span<const TensorDict> context,

@@ -334,7 +334,7 @@ TEST(SyncCollectorTest, AfterAFailedStepNoFrameCountsAndAllLanesBeginAnew) {
   EXPECT_THAT(ids, ElementsAre(4, 4, 4, 6, 5, 5, 5, 7));
 }
 
-// Whoever holds the batch sees the steps before the failed one.
+// An earlier batch shares their memory.
 TEST(SyncCollectorTest, AFailedStepLeavesTheStepsBeforeItInTheBatch) {
   RILL_ASSERT_OK_AND_ASSIGN(auto collector, Faulty({.fail_step = 7}, 8));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());

@@ -116,10 +116,6 @@ class Squares {
 }  // namespace
 
 void TransposeRows(const RowTranspose& rows) {
-  if (rows.lanes == 1) {
-    std::memcpy(rows.to, rows.from, rows.steps * rows.width);
-    return;
-  }
   switch (rows.width) {
     case 1:
       return Squares<uint8_t>::Transpose(rows);

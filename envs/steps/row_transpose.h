@@ -20,8 +20,8 @@ struct RowTranspose {
 // and `to` do not overlap; nothing between the lanes of `to` is touched.
 // Thread-safety: thread-safe.
 // Cost: rows of 1, 2, 4 and 8 bytes go in vectors of 16 bytes, 16 / width lanes
-//   by as many steps at once; what fills no such square, and other widths, go
-//   row by row.
+//   by as many steps at once. Rows that fill no such square, and those of other
+//   widths, go one by one.
 void TransposeRows(const RowTranspose& rows);
 
 }  // namespace rill

@@ -17,9 +17,9 @@
 namespace rill {
 
 // Lays steps [lanes] side by side into a batch [lanes, time] in host memory.
-// Narrow rows of many lanes are collected for some steps, so that a lane's are
-// written at once: written one by one, each would touch a cache line of its
-// own. So the batch holds what was recorded only after Flush.
+// Narrow rows are collected for some steps, and a lane's are written together:
+// alone, each would wait for a cache line of its own. So the batch holds what
+// was recorded only after Flush.
 //
 // Thread-safety: thread-compatible. Holds the leaves' bytes on both sides.
 // Device/Stream: leaves on a device are copied to the host first (HostMirror).

@@ -101,6 +101,7 @@ class Loop {
         RILL_RETURN_IF_ERROR(ResetDone());
       }
     }
+    recorder_.Flush();
     return absl::OkStatus();
   }
 

@@ -220,12 +220,14 @@ absl::Status SyncCollector::CollectBatch() {
   for (int64_t t = 0; t < loop_->time; ++t) {
     const absl::Status status = CollectStep(t);
     if (status.ok()) continue;
+    loop_->recorder.Flush();
     loop_->reset_all = true;
     loop_->is_cut_due = loop_->sequence > 0;
     RILL_RETURN_IF_ERROR(status)
         << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time
         << " in " << loop_->env->name();
   }
+  loop_->recorder.Flush();
   TruncateEnd();
   frames_ += frames_per_batch_;
   return absl::OkStatus();

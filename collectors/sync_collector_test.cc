@@ -442,6 +442,16 @@ TEST(SyncCollectorTest, AfterAFailedStepNoFrameCountsAndAllLanesBeginAnew) {
   EXPECT_THAT(ids, ElementsAre(4, 4, 4, 6, 5, 5, 5, 7));
 }
 
+// An earlier batch shares their memory.
+TEST(SyncCollectorTest, AFailedStepLeavesTheStepsBeforeItInTheBatch) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto collector, Faulty({.fail_step = 7}, 8));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());
+  EXPECT_THAT(collector->Next(),
+              StatusIs(kUnavailable, HasSubstr("step 3 of a batch of 4")));
+  EXPECT_THAT(batch.Flat<float>("observation"),
+              IsOkAndHolds(ElementsAre(1, 2, 0, 0, 1, 2, 0, 0)));
+}
+
 // A sink of numbers: a batch's, and 0 for a cut.
 class SyncCollectorCutTest : public testing::Test {
  protected:

@@ -91,6 +91,7 @@ absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
       stop = ends.Add(driver.done());
       RILL_RETURN_IF_ERROR(driver.Advance());
     }
+    recorder.Flush();
     if (t < size) {
       RILL_ASSIGN_OR_RETURN(block, block.Slice(1, 0, t));
       RILL_ASSIGN_OR_RETURN(block, block.Clone());

@@ -29,8 +29,8 @@ namespace rill {
 //   those of float32, which differ in the last bit on some machines.
 // State (SaveState): as CartPole's, `state` float64 [lanes, 4].
 // Errors, Thread-safety: as Env.
-// Cost: 6.4 times MountainCar's a lane and step (classic_control_benchmark, 64
-//   lanes, AVX2): 21 sines and cosines with libm's bits.
+// Cost: 4.5 times MountainCar's a lane and step (benchmarks/envs, 64 lanes, AMD
+//   EPYC with AVX2): 21 sines and cosines with libm's bits.
 //
 // Example (AcrobotTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto env, MakeAcrobot({.lanes = 16, .seed = 1}));

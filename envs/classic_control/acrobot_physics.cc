@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/classic_control/acrobot_physics.h"
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numbers>
@@ -11,7 +11,6 @@
 #define HWY_TARGET_INCLUDE "rill/envs/classic_control/acrobot_physics.cc"
 #include "hwy/foreach_target.h"  // Must come before highway.h.
 #include "hwy/highway.h"
-#include "rill/envs/classic_control/lane_groups-inl.h"
 #include "rill/envs/classic_control/libm_bits-inl.h"
 
 // Operations stand where they stand in gymnasium 1.4.0
@@ -21,73 +20,171 @@ HWY_BEFORE_NAMESPACE();
 namespace rill::envs_internal {
 namespace HWY_NAMESPACE {
 
-// The physics of as many lanes as D has elements.
+// Some lanes. A quantity of theirs is a column of `count` doubles, and columns
+// follow one another. A loop over vectors does not wait for each one's results,
+// and libm is asked between the loops.
 template <class D>
 class Acrobots {
  public:
-  using V = hn::Vec<D>;
-  using Libm = LibmBits<D>;
-  // Two angles and their velocities, or what these change by in a second.
-  using State = std::array<V, 4>;
+  static constexpr size_t kMaxCount = 64;
 
-  // The state after one step; `torque` is at the joint between the links.
-  static HWY_INLINE State Next(const State& s, V torque) {
-    constexpr double kTau = 0.2;  // Seconds between states.
-    const State k1 = Derivative(s, torque);
-    const State k2 = Derivative(Along(s, kTau / 2, k1), torque);
-    const State k3 = Derivative(Along(s, kTau / 2, k2), torque);
-    const State k4 = Derivative(Along(s, kTau, k3), torque);
-    State slope;
-    for (size_t i = 0; i < 4; ++i) {
-      slope[i] = hn::Add(hn::Add(hn::Add(k1[i], hn::Mul(Set(2), k2[i])),
-                                 hn::Mul(Set(2), k3[i])),
-                         k4[i]);
+  // `count` is at most kMaxCount and a multiple of the elements of D.
+  explicit Acrobots(size_t count) : count_(count) {}
+
+  // `lanes` from `first` on; the last of `used` stands in for those behind it.
+  void Load(const ClassicLanes& lanes, int64_t first, size_t used) {
+    const double* const from = lanes.state + 4 * first;
+    const int64_t* const choice = lanes.choice + first;
+    size_t k = 0;
+    for (; k + hn::Lanes(D()) <= used; k += hn::Lanes(D())) {
+      V s[4];
+      hn::LoadInterleaved4(D(), from + 4 * k, s[0], s[1], s[2], s[3]);
+      for (size_t i = 0; i < 4; ++i) {
+        hn::Store(s[i], D(), state_ + i * count_ + k);
+      }
     }
-    const State next = Along(s, kTau / 6, slope);
-    return State{Wrap(next[0]), Wrap(next[1]),
-                 Clamp(next[2], kAcrobotMaxVelocity1),
-                 Clamp(next[3], kAcrobotMaxVelocity2)};
+    for (; k < count_; ++k) {
+      const double* const row = from + 4 * std::min(k, used - 1);
+      for (size_t i = 0; i < 4; ++i) state_[i * count_ + k] = row[i];
+    }
+    for (k = 0; k < count_; ++k) {
+      torque_[k] = static_cast<double>(choice[std::min(k, used - 1)] - 1);
+    }
+  }
+
+  // One step.
+  void Step() {
+    constexpr double kTau = 0.2;  // Seconds between states.
+    Derive(state_);
+    ForColumns([&](size_t i) HWY_ATTR {
+      hn::Store(At(slope_ + i), D(), slopes_ + i);
+      MoveAlong(i, kTau / 2, At(slope_ + i));
+    });
+    for (const double time : {kTau / 2, kTau}) {
+      Derive(point_);
+      ForColumns([&](size_t i) HWY_ATTR {
+        const V slope = At(slope_ + i);
+        hn::Store(hn::Add(At(slopes_ + i), hn::Mul(Set(2), slope)), D(),
+                  slopes_ + i);
+        MoveAlong(i, time, slope);
+      });
+    }
+    Derive(point_);
+    ForColumns([&](size_t i) HWY_ATTR {
+      MoveAlong(i, kTau / 6, hn::Add(At(slopes_ + i), At(slope_ + i)));
+    });
+    ForGroups([&](size_t k) HWY_ATTR {
+      const auto finish = [&](size_t column, auto limit) HWY_ATTR {
+        const size_t i = column * count_ + k;
+        hn::Store(limit(At(point_ + i)), D(), state_ + i);
+      };
+      finish(0, Wrap);
+      finish(1, Wrap);
+      finish(2, [](V v) HWY_ATTR { return Clamp(v, kAcrobotMaxVelocity1); });
+      finish(3, [](V v) HWY_ATTR { return Clamp(v, kAcrobotMaxVelocity2); });
+    });
+  }
+
+  // The state, and what is seen of it.
+  void Store(const ClassicLanes& lanes, int64_t first, size_t used) {
+    Libm::SinCos(state_, 2 * count_, sines_, cosines_);
+    ForGroups([&](size_t k) HWY_ATTR {
+      hn::Store(hn::Add(At(state_ + count_ + k), At(state_ + k)), D(),
+                sums_ + k);
+    });
+    Libm::Cos(sums_, count_, sum_cosines_);
+    for (size_t k = 0; k < used; ++k) {
+      const int64_t lane = first + static_cast<int64_t>(k);
+      for (size_t i = 0; i < 4; ++i) {
+        lanes.state[4 * lane + i] = state_[i * count_ + k];
+      }
+      float* const row = lanes.observation + 6 * lane;
+      row[0] = static_cast<float>(cosines_[k]);
+      row[1] = static_cast<float>(sines_[k]);
+      row[2] = static_cast<float>(cosines_[count_ + k]);
+      row[3] = static_cast<float>(sines_[count_ + k]);
+      row[4] = static_cast<float>(state_[2 * count_ + k]);
+      row[5] = static_cast<float>(state_[3 * count_ + k]);
+      const bool is_up = -cosines_[k] - sum_cosines_[k] > 1.0;
+      lanes.reward[lane] = is_up ? 0 : -1;
+      lanes.terminated[lane] = is_up;
+    }
   }
 
  private:
+  using V = hn::Vec<D>;
+  using Libm = LibmBits<D>;
   static constexpr double kPi = std::numbers::pi;
 
   static HWY_INLINE V Set(double value) { return hn::Set(D(), value); }
+  static HWY_INLINE V At(const double* column) { return hn::Load(D(), column); }
 
-  static HWY_INLINE State Derivative(const State& s, V torque) {
-    constexpr double kCenter = 0.5;  // Of mass, along a link of length 1.
-    constexpr double kGravity = 9.8;
-    const auto [sin2, cos2] = Libm::SinCos(s[1]);
-    const V d1 = hn::Add(
-        hn::Add(hn::Add(Set(0.25), hn::Add(Set(1.25), cos2)), Set(1)), Set(1));
-    const V d2 =
-        hn::Add(hn::Add(Set(0.25), hn::Mul(Set(kCenter), cos2)), Set(1));
-    const V phi2 =
-        hn::Mul(Set(kCenter * kGravity),
-                Libm::Cos(hn::Sub(hn::Add(s[0], s[1]), Set(kPi / 2))));
-    const V turning =
-        hn::Sub(hn::Mul(hn::Mul(Set(-kCenter), Libm::PowTwo(s[3])), sin2),
-                hn::Mul(hn::Mul(s[3], s[2]), sin2));
-    const V falling =
-        hn::Mul(Set(1.5 * kGravity), Libm::Cos(hn::Sub(s[0], Set(kPi / 2))));
-    const V phi1 = hn::Add(hn::Add(turning, falling), phi2);
-    const V pull = hn::Add(torque, hn::Mul(hn::Div(d2, d1), phi1));
-    const V swing = hn::Mul(hn::Mul(Set(kCenter), Libm::PowTwo(s[2])), sin2);
-    const V acceleration2 =
-        hn::Div(hn::Sub(hn::Sub(pull, swing), phi2),
-                hn::Sub(Set(0.25 + 1.0), hn::Div(Libm::PowTwo(d2), d1)));
-    const V acceleration1 =
-        hn::Div(hn::Neg(hn::Add(hn::Mul(d2, acceleration2), phi1)), d1);
-    return State{s[2], s[3], acceleration1, acceleration2};
+  template <typename Body>
+  HWY_INLINE void ForGroups(const Body& body) const {
+    for (size_t k = 0; k < count_; k += hn::Lanes(D())) body(k);
   }
 
-  static HWY_INLINE State Along(const State& s, double time,
-                                const State& slope) {
-    State to;
-    for (size_t i = 0; i < 4; ++i) {
-      to[i] = hn::Add(s[i], hn::Mul(Set(time), slope[i]));
+  template <typename Body>
+  HWY_INLINE void ForColumns(const Body& body) const {
+    for (size_t i = 0; i < 4 * count_; i += hn::Lanes(D())) body(i);
+  }
+
+  HWY_INLINE void MoveAlong(size_t i, double time, V slope) {
+    hn::Store(hn::Add(At(state_ + i), hn::Mul(Set(time), slope)), D(),
+              point_ + i);
+  }
+
+  // Sets slope_ to what the columns `s` change by in a second.
+  void Derive(const double* s) {
+    constexpr double kCenter = 0.5;  // Of mass, along a link of length 1.
+    constexpr double kGravity = 9.8;
+    const double* const velocities = s + 2 * count_;
+    ForGroups([&](size_t k) HWY_ATTR {
+      const V angle1 = At(s + k);
+      const V angle2 = At(s + count_ + k);
+      hn::Store(hn::Sub(angle1, Set(kPi / 2)), D(), from_level_ + k);
+      hn::Store(hn::Sub(hn::Add(angle1, angle2), Set(kPi / 2)), D(),
+                from_level_ + count_ + k);
+    });
+    Libm::SinCos(s + count_, count_, sines_, cosine2_);
+    Libm::Cos(from_level_, 2 * count_, cosines_);
+    Libm::PowTwo(velocities, 2 * count_, squares_);
+    ForGroups([&](size_t k) HWY_ATTR {
+      hn::Store(
+          hn::Add(hn::Add(Set(0.25), hn::Mul(Set(kCenter), At(cosine2_ + k))),
+                  Set(1)),
+          D(), d2_ + k);
+    });
+    Libm::PowTwo(d2_, count_, d2_squares_);
+    // A loop, not ForGroups: compilers do not inline as long a body.
+    for (size_t k = 0; k < count_; k += hn::Lanes(D())) {
+      const V velocity1 = At(velocities + k);
+      const V velocity2 = At(velocities + count_ + k);
+      const V sin2 = At(sines_ + k);
+      const V d2_k = At(d2_ + k);
+      const V d1 = hn::Add(
+          hn::Add(hn::Add(Set(0.25), hn::Add(Set(1.25), At(cosine2_ + k))),
+                  Set(1)),
+          Set(1));
+      const V phi2 =
+          hn::Mul(Set(kCenter * kGravity), At(cosines_ + count_ + k));
+      const V turning = hn::Sub(
+          hn::Mul(hn::Mul(Set(-kCenter), At(squares_ + count_ + k)), sin2),
+          hn::Mul(hn::Mul(velocity2, velocity1), sin2));
+      const V falling = hn::Mul(Set(1.5 * kGravity), At(cosines_ + k));
+      const V phi1 = hn::Add(hn::Add(turning, falling), phi2);
+      const V pull = hn::Add(At(torque_ + k), hn::Mul(hn::Div(d2_k, d1), phi1));
+      const V swing = hn::Mul(hn::Mul(Set(kCenter), At(squares_ + k)), sin2);
+      const V acceleration2 =
+          hn::Div(hn::Sub(hn::Sub(pull, swing), phi2),
+                  hn::Sub(Set(0.25 + 1.0), hn::Div(At(d2_squares_ + k), d1)));
+      const V acceleration1 =
+          hn::Div(hn::Neg(hn::Add(hn::Mul(d2_k, acceleration2), phi1)), d1);
+      hn::Store(velocity1, D(), slope_ + k);
+      hn::Store(velocity2, D(), slope_ + count_ + k);
+      hn::Store(acceleration1, D(), slope_ + 2 * count_ + k);
+      hn::Store(acceleration2, D(), slope_ + 3 * count_ + k);
     }
-    return to;
   }
 
   static HWY_INLINE V Wrap(V angle) {
@@ -105,46 +202,46 @@ class Acrobots {
   static HWY_INLINE V Clamp(V value, double limit) {
     return hn::Min(hn::Max(value, Set(-limit)), Set(limit));
   }
+
+  const size_t count_;
+  // Two angles and their velocities: 4 columns each.
+  HWY_ALIGN double state_[4 * kMaxCount];
+  HWY_ALIGN double point_[4 * kMaxCount];  // Where the next slope is taken.
+  HWY_ALIGN double slope_[4 * kMaxCount];
+  HWY_ALIGN double slopes_[4 * kMaxCount];  // Their weighted sum.
+  HWY_ALIGN double torque_[kMaxCount];      // At the joint between the links.
+  // Results on the way.
+  HWY_ALIGN double from_level_[2 * kMaxCount];
+  HWY_ALIGN double sines_[2 * kMaxCount];
+  HWY_ALIGN double cosines_[2 * kMaxCount];
+  HWY_ALIGN double cosine2_[kMaxCount];
+  HWY_ALIGN double d2_[kMaxCount];
+  HWY_ALIGN double d2_squares_[kMaxCount];
+  HWY_ALIGN double squares_[2 * kMaxCount];
+  HWY_ALIGN double sums_[kMaxCount];
+  HWY_ALIGN double sum_cosines_[kMaxCount];
 };
 
 template <class D>
-HWY_INLINE void StepGroup(const ClassicLanes& lanes, int64_t lane) {
-  using Libm = LibmBits<D>;
-  using State = typename Acrobots<D>::State;
-  constexpr size_t kGroup = HWY_MAX_LANES_D(D);
-  constexpr size_t kObserved = 6;
-  State s;
-  double* const state = lanes.state + 4 * lane;
-  hn::LoadInterleaved4(D(), state, s[0], s[1], s[2], s[3]);
-  const hn::RebindToSigned<D> whole;
-  const auto torque = hn::ConvertTo(
-      D(), hn::Sub(hn::LoadU(whole, lanes.choice + lane), hn::Set(whole, 1)));
-  s = Acrobots<D>::Next(s, torque);
-  hn::StoreInterleaved4(s[0], s[1], s[2], s[3], D(), state);
-
-  const auto [sin1, cos1] = Libm::SinCos(s[0]);
-  const auto [sin2, cos2] = Libm::SinCos(s[1]);
-  const auto height = hn::Sub(hn::Neg(cos1), Libm::Cos(hn::Add(s[1], s[0])));
-  HWY_ALIGN double heights[kGroup];
-  hn::Store(height, D(), heights);
-  const hn::Rebind<float, D> floats;
-  HWY_ALIGN float columns[kObserved][kGroup];
-  const std::array observed = {cos1, sin1, cos2, sin2, s[2], s[3]};
-  for (size_t i = 0; i < kObserved; ++i) {
-    hn::StoreU(hn::DemoteTo(floats, observed[i]), floats, columns[i]);
-  }
-  for (size_t k = 0; k < hn::Lanes(D()); ++k) {
-    float* const row = lanes.observation + kObserved * (lane + k);
-    for (size_t i = 0; i < kObserved; ++i) row[i] = columns[i][k];
-    const bool is_up = heights[k] > 1.0;
-    lanes.reward[lane + k] = is_up ? 0 : -1;
-    lanes.terminated[lane + k] = is_up;
-  }
+void StepSome(const ClassicLanes& lanes, int64_t first, size_t used) {
+  const size_t group = hn::Lanes(D());
+  Acrobots<D> acrobots((used + group - 1) / group * group);
+  acrobots.Load(lanes, first, used);
+  acrobots.Step();
+  acrobots.Store(lanes, first, used);
 }
 
 void StepAll(const ClassicLanes& lanes) {
-  ForLaneGroups(lanes.lanes, [&]<class D>(D, int64_t lane)
-                                 HWY_ATTR { StepGroup<D>(lanes, lane); });
+  using D = hn::CappedTag<double, 8>;
+  constexpr auto kMost = static_cast<int64_t>(Acrobots<D>::kMaxCount);
+  for (int64_t first = 0; first < lanes.lanes; first += kMost) {
+    const auto used = static_cast<size_t>(std::min(kMost, lanes.lanes - first));
+    if (used == 1) {  // Alone it is quicker in libm.
+      StepSome<hn::CappedTag<double, 1>>(lanes, first, used);
+    } else {
+      StepSome<D>(lanes, first, used);
+    }
+  }
 }
 
 }  // namespace HWY_NAMESPACE

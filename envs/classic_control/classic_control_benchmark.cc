@@ -67,6 +67,7 @@ absl::Status Run(absl::StatusOr<std::unique_ptr<Env>> made, bool into_batch,
       RILL_RETURN_IF_ERROR(carry.Run());
     }
     t = (t + 1) % kTime;
+    if (t == 0) recorder.Flush();
     std::copy(done.begin(), done.end(), mask.begin());
     if (std::find(mask.begin(), mask.end(), 1) != mask.end()) {
       RILL_RETURN_IF_ERROR(env->Reset(mask));

@@ -11,7 +11,7 @@ namespace rill::envs_internal {
 struct LibmBitsOfArray {
   absl::Span<double> sine, cosine;
   absl::Span<double> small_sine, small_cosine;  // Of SinCosOfSmall.
-  absl::Span<double> only_sine, only_cosine;    // Of Sin and Cos.
+  absl::Span<double> only_cosine;               // Of Cos.
   absl::Span<double> power;
 };
 void ComputeLibmBits(absl::Span<const double> x, const LibmBitsOfArray& to);

@@ -58,6 +58,7 @@ class Steps {
   absl::Status Run() {
     RILL_RETURN_IF_ERROR(driver_.Step());
     RILL_RETURN_IF_ERROR(recorder_.Record(step_ % kTime));
+    if (step_ % kTime == kTime - 1) recorder_.Flush();
     return driver_.Carry();
   }
 

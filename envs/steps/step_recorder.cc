@@ -2,26 +2,38 @@
 #include "rill/envs/steps/step_recorder.h"
 
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/envs/steps/row_transpose.h"
 #include "rill/tensordict/shape.h"
 
 namespace rill {
 namespace {
 
-// One row of kWidth bytes a lane; 0: `width`, known at run time only.
-template <int64_t kWidth>
-void CopyRows(const std::byte* from, std::byte* to, int64_t to_lane_stride,
-              int64_t width, int64_t lanes) {
-  if constexpr (kWidth > 0) width = kWidth;
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    std::memcpy(to, from, kWidth > 0 ? kWidth : width);
-    from += width;
-    to += to_lane_stride;
+// As many rows of a byte as a vector has.
+constexpr int64_t kStagedSteps = 16;
+constexpr int64_t kMaxStagedWidth = 64;  // A cache line.
+
+// Spares narrow rows a call.
+void CopyRow(const std::byte* from, std::byte* to, int64_t width) {
+  switch (width) {
+    case 1:
+      *to = *from;
+      return;
+    case 4:
+      std::memcpy(to, from, 4);
+      return;
+    case 8:
+      std::memcpy(to, from, 8);
+      return;
+    case 16:
+      std::memcpy(to, from, 16);
+      return;
+    default:
+      if (width > 0) std::memcpy(to, from, width);
   }
 }
 
@@ -36,6 +48,8 @@ absl::StatusOr<StepRecorder> StepRecorder::Create(const TensorDictSpec& spec,
   }
   StepRecorder recorder;
   recorder.batch_ = batch;
+  const int64_t lanes = batch.batch_shape()[0];
+  const int64_t rows = lanes * batch.batch_shape()[1];
   std::vector<BoundRows::Leaf> leaves;
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     RILL_ASSIGN_OR_RETURN(Tensor tensor, batch.Get(leaf.key));
@@ -48,7 +62,13 @@ absl::StatusOr<StepRecorder> StepRecorder::Create(const TensorDictSpec& spec,
           absl::StrCat("StepRecorder::Create: leaf \"", leaf.key,
                        "\": want contiguous writable host memory"));
     }
-    recorder.to_.push_back(tensor.raw_data());
+    To to = {.batch = tensor.raw_data(),
+             .width = rows > 0 ? tensor.size_bytes() / rows : 0,
+             .staged = {}};
+    if (lanes > 1 && to.width <= kMaxStagedWidth) {
+      to.staged.resize(kStagedSteps * lanes * to.width);
+    }
+    recorder.to_.push_back(std::move(to));
     recorder.keys_.push_back(leaf.key);
     leaves.push_back(
         {.key = leaf.key, .dtype = leaf.spec.dtype, .shape = leaf.spec.shape});
@@ -89,37 +109,47 @@ absl::StatusOr<TensorDict> StepRecorder::Mirror(const TensorDict& step) {
   return host;
 }
 
-absl::Status StepRecorder::Record(int64_t t) const {
+absl::Status StepRecorder::Record(int64_t t) {
   RILL_RETURN_IF_ERROR(mirror_.Update());
+  if (staged_steps_ == kStagedSteps || t != first_time_ + staged_steps_) {
+    Flush();
+  }
+  if (staged_steps_ == 0) first_time_ = t;
   const int64_t lanes = batch_.batch_shape()[0];
-  const int64_t time = batch_.batch_shape()[1];
   for (size_t i = 0; i < to_.size(); ++i) {
-    const BoundLeaf& from = from_[i];
-    std::byte* const to = to_[i] + t * from.width;
-    const auto copy = [&](auto width) {
-      CopyRows<decltype(width)::value>(from.data, to, from.width * time,
-                                       from.width, lanes);
-    };
-    switch (from.width) {
-      case 0:
-        break;
-      case 1:
-        copy(std::integral_constant<int64_t, 1>());
-        break;
-      case 4:
-        copy(std::integral_constant<int64_t, 4>());
-        break;
-      case 8:
-        copy(std::integral_constant<int64_t, 8>());
-        break;
-      case 16:
-        copy(std::integral_constant<int64_t, 16>());
-        break;
-      default:
-        copy(std::integral_constant<int64_t, 0>());
+    To& to = to_[i];
+    const std::byte* const from = from_[i].data;
+    if (lanes == 1) {
+      CopyRow(from, to.batch + t * to.width, to.width);
+    } else if (to.staged.empty()) {
+      Write(to, from, t, /*steps=*/1);
+    } else {
+      const int64_t bytes = lanes * to.width;
+      std::memcpy(to.staged.data() + staged_steps_ * bytes, from, bytes);
     }
   }
+  ++staged_steps_;
   return absl::OkStatus();
+}
+
+void StepRecorder::Flush() {
+  for (const To& to : to_) {
+    if (!to.staged.empty()) {
+      Write(to, to.staged.data(), first_time_, staged_steps_);
+    }
+  }
+  staged_steps_ = 0;
+}
+
+void StepRecorder::Write(const To& to, const std::byte* from, int64_t t,
+                         int64_t steps) {
+  if (to.width == 0) return;
+  TransposeRows({.from = from,
+                 .steps = steps,
+                 .lanes = batch_.batch_shape()[0],
+                 .width = to.width,
+                 .to = to.batch + t * to.width,
+                 .to_lane_bytes = to.width * batch_.batch_shape()[1]});
 }
 
 }  // namespace rill

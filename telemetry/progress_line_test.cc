@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/examples/dqn_cartpole/report/progress_line.h"
+#include "rill/telemetry/progress_line.h"
+
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,8 +11,9 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/clock.h"
 
-namespace rill::dqn_cartpole {
+namespace rill {
 namespace {
 
 using ::testing::HasSubstr;
@@ -18,11 +21,11 @@ using ::testing::Lt;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr Progress kProgress = {.steps = 40960,
-                                .max_steps = 500000,
-                                .episodes = 1812,
-                                .mean_return = 187.34,
-                                .steps_per_second = 45904};
+const Progress kProgress = {.steps = 40960,
+                            .max_steps = 500000,
+                            .episodes = 1812,
+                            .mean_return = 187.34,
+                            .steps_per_second = 45904};
 constexpr char kText[] =
     "step 40,960 of 500,000 | 45,904 steps/s | 1,812 episodes | "
     "mean return 187.3 | at most 0:10 left";
@@ -46,6 +49,25 @@ class Memory {
   size_t size_ = 0;
   std::FILE* file_;
 };
+
+TEST(ProgressLineTest, Example) {
+  Memory out;
+  {
+    ProgressLine line(out.file(), isatty(fileno(out.file())) == 1);
+    line.Update({.steps = 4096, .max_steps = 500'000, .episodes = 187},
+                Clock::System().Now());
+    line.Say("step 4096: saved");
+  }
+  EXPECT_EQ(out.text(),
+            "step 4,096 of 500,000 | 187 episodes\n"
+            "step 4096: saved\n");
+}
+
+TEST(ProgressLineTest, NoteStandsAtTheEnd) {
+  Progress progress = kProgress;
+  progress.note = "7 of 8 workers";
+  EXPECT_EQ(FormatProgress(progress), std::string(kText) + " | 7 of 8 workers");
+}
 
 TEST(ProgressLineTest, TextHoldsRateEpisodesReturnAndTimeLeft) {
   EXPECT_EQ(FormatProgress(kProgress), kText);
@@ -103,4 +125,4 @@ TEST(ProgressLineTest, PipedOutputIsPlainLines) {
 }
 
 }  // namespace
-}  // namespace rill::dqn_cartpole
+}  // namespace rill

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/examples/dqn_cartpole/report/tensorboard_writer.h"
+#include "rill/telemetry/tensorboard_writer.h"
 
 #include <sys/resource.h>
 
@@ -19,7 +19,7 @@
 #include "rill/base/file.h"
 #include "rill/testing/status_matchers.h"
 
-namespace rill::dqn_cartpole {
+namespace rill {
 namespace {
 
 using ::testing::ElementsAre;
@@ -142,6 +142,16 @@ std::vector<Event> Decode(const std::string& path) {
   return events;
 }
 
+TEST(TensorBoardWriterTest, Example) {
+  const std::string run_dir = FreshDirectory();
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto events, TensorBoardWriter::Create(run_dir, kNow, HostName()));
+  RILL_ASSERT_OK(events->WriteScalars(
+      /*step=*/4096, kNow, {{"train/loss", 0.5}, {"train/return", 210}}));
+  EXPECT_THAT(events->path(), EndsWith(HostName()));
+  EXPECT_THAT(Decode(events->path()), SizeIs(2));
+}
+
 TEST(TensorBoardWriterTest, FileDecodesToWhatWasWritten) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto writer, TensorBoardWriter::Create(FreshDirectory(), kNow, "host"));
@@ -171,7 +181,7 @@ TEST(TensorBoardWriterTest, ReopenCutsOffWhatCameLater) {
     path = writer->path();
     RILL_ASSERT_OK(writer->WriteScalars(1, kNow, {{"a", 1}}));
     noted = writer->size_bytes();
-    RILL_ASSERT_OK(writer->WriteScalars(2, kNow, {{"a", 2}}));
+    RILL_ASSERT_OK(writer->WriteScalars(2, kNow, {{"longer", 2}}));
   }
   RILL_ASSERT_OK_AND_ASSIGN(auto writer,
                             TensorBoardWriter::Reopen(path, noted));
@@ -225,4 +235,4 @@ TEST(TensorBoardWriterTest, FailedAppendLeavesWholeRecordsOnly) {
 }
 
 }  // namespace
-}  // namespace rill::dqn_cartpole
+}  // namespace rill

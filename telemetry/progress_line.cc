@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/examples/dqn_cartpole/report/progress_line.h"
+#include "rill/telemetry/progress_line.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 
-namespace rill::dqn_cartpole {
+namespace rill {
 namespace {
 
 // 1234567 -> "1,234,567".
@@ -44,6 +44,7 @@ std::string FormatProgress(const Progress& progress) {
     absl::StrAppendFormat(&line, " | at most %d:%02d left", left / 60,
                           left % 60);
   }
+  if (!progress.note.empty()) absl::StrAppend(&line, " | ", progress.note);
   return line;
 }
 
@@ -81,4 +82,4 @@ void ProgressLine::Say(const std::string& text) {
   std::fflush(out_);
 }
 
-}  // namespace rill::dqn_cartpole
+}  // namespace rill

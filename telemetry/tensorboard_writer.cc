@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/examples/dqn_cartpole/report/tensorboard_writer.h"
+#include "rill/telemetry/tensorboard_writer.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -21,9 +18,14 @@
 #include "absl/types/span.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/telemetry/append_file.h"
 
-namespace rill::dqn_cartpole {
+namespace rill {
 namespace {
+
+using ::rill::telemetry_internal::AppendFile;
+
+constexpr char kWho[] = "TensorBoardWriter";
 
 // Protobuf's wire types.
 constexpr int kVarint = 0;
@@ -68,55 +70,48 @@ uint32_t MaskedCrc(absl::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
-absl::Status ErrnoStatus(absl::string_view what, const std::string& path) {
-  return absl::ErrnoToStatus(errno, absl::StrCat("TensorBoardWriter: cannot ",
-                                                 what, " \"", path, "\""));
+// A TFRecord of `event`.
+std::string RecordOf(absl::string_view event) {
+  std::string record;
+  AppendRaw(&record, static_cast<uint64_t>(event.size()));
+  AppendRaw(&record, MaskedCrc(record));
+  absl::StrAppend(&record, event);
+  AppendRaw(&record, MaskedCrc(event));
+  return record;
 }
 
 }  // namespace
 
-TensorBoardWriter::TensorBoardWriter(std::string path, int fd,
-                                     int64_t size_bytes)
-    : path_(std::move(path)), fd_(fd), size_bytes_(size_bytes) {}
+TensorBoardWriter::TensorBoardWriter(std::unique_ptr<AppendFile> file)
+    : file_(std::move(file)) {}
 
-TensorBoardWriter::~TensorBoardWriter() { close(fd_); }
+TensorBoardWriter::~TensorBoardWriter() = default;
 
 absl::StatusOr<std::unique_ptr<TensorBoardWriter>> TensorBoardWriter::Create(
     const std::string& directory, absl::Time now, absl::string_view host) {
-  const std::string path =
-      JoinPath(directory, absl::StrCat("events.out.tfevents.",
-                                       absl::ToUnixSeconds(now), ".", host));
-  const int fd =
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0 && errno == EEXIST) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "TensorBoardWriter::Create: \"", path, "\" exists, want a new file"));
-  }
-  if (fd < 0) return ErrnoStatus("create", path);
-  auto writer = std::unique_ptr<TensorBoardWriter>(
-      new TensorBoardWriter(path, fd, /*size_bytes=*/0));
+  RILL_ASSIGN_OR_RETURN(
+      std::unique_ptr<AppendFile> file,
+      AppendFile::Create(
+          kWho, JoinPath(directory,
+                         absl::StrCat("events.out.tfevents.",
+                                      absl::ToUnixSeconds(now), ".", host))));
   std::string event = EventAt(now);
   AppendBytes(&event, 3, "brain.Event:2");
-  RILL_RETURN_IF_ERROR(writer->AppendRecord(event));
-  return writer;
+  RILL_RETURN_IF_ERROR(file->Append(RecordOf(event)));
+  return std::unique_ptr<TensorBoardWriter>(
+      new TensorBoardWriter(std::move(file)));
 }
 
 absl::StatusOr<std::unique_ptr<TensorBoardWriter>> TensorBoardWriter::Reopen(
     const std::string& path, int64_t size_bytes) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoStatus("open", path);
-  auto writer = std::unique_ptr<TensorBoardWriter>(
-      new TensorBoardWriter(path, fd, size_bytes));
-  struct stat info;
-  if (fstat(fd, &info) != 0) return ErrnoStatus("examine", path);
-  if (info.st_size < size_bytes) {
-    return absl::DataLossError(
-        absl::StrCat("TensorBoardWriter::Reopen: \"", path, "\" has ",
-                     info.st_size, " bytes, want at least ", size_bytes));
-  }
-  if (ftruncate(fd, size_bytes) != 0) return ErrnoStatus("shorten", path);
-  return writer;
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file,
+                        AppendFile::Reopen(kWho, path, size_bytes));
+  return std::unique_ptr<TensorBoardWriter>(
+      new TensorBoardWriter(std::move(file)));
 }
+
+const std::string& TensorBoardWriter::path() const { return file_->path(); }
+int64_t TensorBoardWriter::size_bytes() const { return file_->size_bytes(); }
 
 absl::Status TensorBoardWriter::WriteScalars(int64_t step, absl::Time now,
                                              absl::Span<const Scalar> scalars) {
@@ -132,31 +127,7 @@ absl::Status TensorBoardWriter::WriteScalars(int64_t step, absl::Time now,
   AppendTag(&event, 2, kVarint);
   AppendVarint(&event, static_cast<uint64_t>(step));
   AppendBytes(&event, 5, summary);
-  return AppendRecord(event);
-}
-
-absl::Status TensorBoardWriter::AppendRecord(absl::string_view event) {
-  std::string record;
-  AppendRaw(&record, static_cast<uint64_t>(event.size()));
-  AppendRaw(&record, MaskedCrc(record));
-  absl::StrAppend(&record, event);
-  AppendRaw(&record, MaskedCrc(event));
-
-  const int64_t size = static_cast<int64_t>(record.size());
-  for (int64_t done = 0; done < size;) {
-    const ssize_t n =
-        pwrite(fd_, record.data() + done, size - done, size_bytes_ + done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      const absl::Status status = ErrnoStatus("append to", path_);
-      // A half record would hide all later ones from readers.
-      if (ftruncate(fd_, size_bytes_) != 0) return ErrnoStatus("mend", path_);
-      return status;
-    }
-    done += n;
-  }
-  size_bytes_ += size;
-  return absl::OkStatus();
+  return file_->Append(RecordOf(event));
 }
 
 std::string HostName() {
@@ -167,4 +138,4 @@ std::string HostName() {
   return name;
 }
 
-}  // namespace rill::dqn_cartpole
+}  // namespace rill

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_EXAMPLES_DQN_CARTPOLE_REPORT_TENSORBOARD_WRITER_H_
-#define RILL_EXAMPLES_DQN_CARTPOLE_REPORT_TENSORBOARD_WRITER_H_
+#ifndef RILL_TELEMETRY_TENSORBOARD_WRITER_H_
+#define RILL_TELEMETRY_TENSORBOARD_WRITER_H_
 
 #include <cstdint>
 #include <memory>
@@ -12,22 +12,31 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 
-namespace rill::dqn_cartpole {
+namespace rill {
+namespace telemetry_internal {
+class AppendFile;
+}  // namespace telemetry_internal
 
 // Appends scalars to a TensorBoard event file. No TensorFlow and no protobuf:
 // the file is a sequence of TFRecords
 //
-//   uint64 length | uint32 masked CRC32C(length) | bytes | uint32 masked
-//   CRC32C(bytes)            (little-endian; mask(c) = rotr(c, 15) +
-//   0xa282ead8)
+//   uint64 length | uint32 mask(CRC32C(length)) | bytes |
+//   uint32 mask(CRC32C(bytes))
 //
-// whose bytes are `Event` messages: wall_time (1, double), step (2, varint),
-// file_version (3, string, first record only: "brain.Event:2"), summary (5)
-// with one value (1) a scalar: tag (1, string), simple_value (2, float).
+// Numbers are little-endian; mask(c) = rotr(c, 15) + 0xa282ead8. The bytes are
+// `Event` messages: wall_time (1, double), step (2, varint), file_version (3,
+// string "brain.Event:2", in the first record alone) and summary (5). A summary
+// has a value (1) for each scalar: tag (1, string), simple_value (2, float).
 //
 // Thread-safety: thread-compatible.
 // Cost: one write call for each WriteScalars, no buffering: TensorBoard sees
 //   every record at once and a crash loses none.
+//
+// Example (TensorBoardWriterTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(auto events,
+//                         TensorBoardWriter::Create(run_dir, now, HostName()));
+//   RILL_RETURN_IF_ERROR(events->WriteScalars(
+//       /*step=*/4096, now, {{"train/loss", 0.5}, {"train/return", 210}}));
 class TensorBoardWriter {
  public:
   struct Scalar {
@@ -41,8 +50,8 @@ class TensorBoardWriter {
   static absl::StatusOr<std::unique_ptr<TensorBoardWriter>> Create(
       const std::string& directory, absl::Time now, absl::string_view host);
 
-  // Goes on with a file that was `size_bytes` long when the caller noted it;
-  // what was written later is cut off. DATA_LOSS if the file is shorter.
+  // Continues a file that was `size_bytes` long when the caller noted it, and
+  // cuts off what was written later. DATA_LOSS if the file is shorter.
   static absl::StatusOr<std::unique_ptr<TensorBoardWriter>> Reopen(
       const std::string& path, int64_t size_bytes);
 
@@ -55,21 +64,19 @@ class TensorBoardWriter {
   absl::Status WriteScalars(int64_t step, absl::Time now,
                             absl::Span<const Scalar> scalars);
 
-  const std::string& path() const { return path_; }
-  int64_t size_bytes() const { return size_bytes_; }
+  const std::string& path() const;
+  int64_t size_bytes() const;
 
  private:
-  TensorBoardWriter(std::string path, int fd, int64_t size_bytes);
-  absl::Status AppendRecord(absl::string_view event);
+  explicit TensorBoardWriter(
+      std::unique_ptr<telemetry_internal::AppendFile> file);
 
-  std::string path_;
-  int fd_;
-  int64_t size_bytes_;
+  std::unique_ptr<telemetry_internal::AppendFile> file_;
 };
 
 // The network name of this machine, "localhost" where it has none.
 std::string HostName();
 
-}  // namespace rill::dqn_cartpole
+}  // namespace rill
 
-#endif  // RILL_EXAMPLES_DQN_CARTPOLE_REPORT_TENSORBOARD_WRITER_H_
+#endif  // RILL_TELEMETRY_TENSORBOARD_WRITER_H_

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "gmock/gmock.h"
+#include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
@@ -12,6 +14,17 @@
 
 namespace rill {
 namespace {
+
+// The root and leaves for what the policy writes beside the action.
+TensorDict StepWithoutAction(const PolicySubject& subject) {
+  TensorDict step = subject.root;
+  for (const auto& leaf : subject.policy->output_spec().leaves()) {
+    auto zeros = leaf.spec.Zero(subject.root.batch_shape());
+    RILL_EXPECT_OK(zeros);
+    RILL_EXPECT_OK(step.Set(leaf.key, *std::move(zeros)));
+  }
+  return step;
+}
 
 // The actions of `context`, written over bytes of `fill`.
 Tensor ActionsOver(uint8_t fill, const PolicySubject& subject,
@@ -22,7 +35,7 @@ Tensor ActionsOver(uint8_t fill, const PolicySubject& subject,
   RILL_EXPECT_OK(action);
   std::memset(action->raw_data(), fill, action->size_bytes());
   const std::byte* const data = action->raw_data();
-  TensorDict step = subject.root;
+  TensorDict step = StepWithoutAction(subject);
   RILL_EXPECT_OK(step.Set("action", *std::move(action)));
   RILL_EXPECT_OK(subject.policy->Act(subject.root, context, &step));
   EXPECT_EQ(step.Find("action")->raw_data(), data)
@@ -63,7 +76,7 @@ TEST_P(PolicyConformanceTest, ActsAgainAsItDidInThisContext) {
 
 TEST_P(PolicyConformanceTest, ActingChangesNoVersion) {
   const PolicySubject subject = GetParam()();
-  TensorDict step = subject.root;
+  TensorDict step = StepWithoutAction(subject);
   RILL_ASSERT_OK(
       step.Set("action", *subject.action.Zero(subject.root.batch_shape())));
   RILL_ASSERT_OK_AND_ASSIGN(const int64_t version,

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
+#include "rill/examples/dqn_cartpole/phases.h"
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/tensordict/tensor_dict.h"

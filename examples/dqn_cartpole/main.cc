@@ -15,11 +15,12 @@
 #include "absl/strings/str_format.h"
 #include "rill/base/status_macros.h"
 #include "rill/examples/dqn_cartpole/flags.h"
-#include "rill/examples/dqn_cartpole/report/phase_times.h"
-#include "rill/examples/dqn_cartpole/report/progress_line.h"
+#include "rill/examples/dqn_cartpole/phases.h"
 #include "rill/examples/dqn_cartpole/run_folder.h"
 #include "rill/examples/dqn_cartpole/run_state.h"
 #include "rill/examples/dqn_cartpole/trainer.h"
+#include "rill/telemetry/phase_times.h"
+#include "rill/telemetry/progress_line.h"
 
 namespace rill::dqn_cartpole {
 namespace {
@@ -32,8 +33,9 @@ extern "C" void RequestStop(int) {
   stop_requested.store(true, std::memory_order_relaxed);
 }
 
-// The first Ctrl-C asks the run to save and stop; a second one ends the program
-// at once, which loses nothing but the time since the last checkpoint.
+// The first Ctrl-C asks the run to save and stop; a second one ends the
+// program at once, which loses nothing but the time since the last
+// checkpoint.
 void CatchSignals() {
   struct sigaction action = {};
   action.sa_handler = RequestStop;
@@ -46,7 +48,7 @@ void CatchSignals() {
 void PrintReport(const Trainer& trainer) {
   const RunState& state = trainer.state();
   const double seconds = state.times.total_seconds;
-  absl::PrintF("\n%s\n", FormatPhaseTimes(state.times));
+  absl::PrintF("\n%s\n", FormatPhaseTimes(NamedPhases(state.times), seconds));
   absl::PrintF("%d steps, %d episodes, %d updates, %.0f steps/s\n", state.steps,
                state.log.episodes().size(), state.updates,
                seconds > 0 ? state.steps / seconds : 0.0);

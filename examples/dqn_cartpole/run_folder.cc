@@ -17,7 +17,8 @@
 #include "rill/base/file.h"
 #include "rill/base/new_directory.h"
 #include "rill/base/status_macros.h"
-#include "rill/examples/dqn_cartpole/report/learning_curve.h"
+#include "rill/telemetry/learning_curve.h"
+#include "rill/telemetry/svg_plot.h"
 
 namespace rill::dqn_cartpole {
 
@@ -83,8 +84,9 @@ absl::Status RunFolder::WriteCurve(const RunLog& log,
                                    const Config& config) const {
   const std::string title =
       absl::StrCat("CartPole-v1, double DQN, seed ", config.seed);
-  return WriteFileAtomically(JoinPath(path_, "curve.svg"),
-                             RenderSvg(log.Curve(title, config.solve_return)));
+  return WriteFileAtomically(
+      JoinPath(path_, "curve.svg"),
+      RenderSvg(PlotOf(log.Curve(title, config.solve_return))));
 }
 
 std::string RunFolder::checkpoint_path() const { return CheckpointPath(path_); }

@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "rill/examples/dqn_cartpole/checkpoint.h"
-#include "rill/examples/dqn_cartpole/report/tensorboard_writer.h"
 #include "rill/examples/dqn_cartpole/run_log.h"
 #include "rill/examples/dqn_cartpole/run_state.h"
+#include "rill/telemetry/tensorboard_writer.h"
 
 namespace rill::dqn_cartpole {
 

@@ -12,10 +12,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/telemetry/csv_writer.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 
@@ -78,18 +78,10 @@ double RunLog::MeanReturn() const {
 
 std::string RunLog::Csv() const {
   std::string csv;
-  for (int c = 0; c < kNumColumns; ++c) {
-    absl::StrAppend(&csv, c == 0 ? "" : ",", kColumns[c].name);
-  }
-  csv += '\n';
-  for (const RunRow& row : rows_) {
-    for (int c = 0; c < kNumColumns; ++c) {
-      if (c > 0) csv += ',';
-      if (std::isnan(row.values[c])) continue;
-      absl::StrAppendFormat(&csv, "%.10g", row.values[c]);
-    }
-    csv += '\n';
-  }
+  std::vector<absl::string_view> names;
+  for (const ColumnText& column : kColumns) names.push_back(column.name);
+  AppendCsvHeader(names, &csv);
+  for (const RunRow& row : rows_) AppendCsvRow(row.values, &csv);
   return csv;
 }
 

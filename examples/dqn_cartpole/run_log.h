@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/examples/dqn_cartpole/report/learning_curve.h"
+#include "rill/telemetry/learning_curve.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::dqn_cartpole {
@@ -63,7 +63,7 @@ class RunLog {
 
   // The header and one line a row; empty cells where there is no value.
   std::string Csv() const;
-  // For RenderSvg; evaluations are the rows' probes and evaluations.
+  // For PlotOf; evaluations are the rows' probes and evaluations.
   LearningCurve Curve(std::string title, double threshold) const;
 
   // `rows` float64 [n, kNumColumns] and `episodes` float64 [m, 2], each left

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "rill/examples/dqn_cartpole/config.h"
-#include "rill/examples/dqn_cartpole/report/phase_times.h"
+#include "rill/examples/dqn_cartpole/phases.h"
 #include "rill/examples/dqn_cartpole/run_log.h"
 
 namespace rill::dqn_cartpole {
@@ -25,7 +25,7 @@ struct RunState {
   double value_sum = 0;
   double gradient_norm_sum = 0;
 
-  PhaseTimes times;
+  Phases times;
   RunLog log;
 };
 

@@ -18,7 +18,8 @@
 #include "rill/envs/evaluator.h"
 #include "rill/examples/dqn_cartpole/checkpoint.h"
 #include "rill/examples/dqn_cartpole/epsilon_greedy_policy.h"
-#include "rill/examples/dqn_cartpole/report/phase_times.h"
+#include "rill/examples/dqn_cartpole/phases.h"
+#include "rill/telemetry/phase_times.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill::dqn_cartpole {
@@ -45,7 +46,8 @@ Trainer::Trainer(const Options& options, RunState state, Pipeline pipeline,
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
     const Options& options) {
   if (options.resume) {
-    // The folder is touched last: nothing is lost if the checkpoint is broken.
+    // The folder is touched last: nothing is lost if the checkpoint is
+    // broken.
     RILL_ASSIGN_OR_RETURN(LoadedCheckpoint loaded,
                           LoadCheckpoint(CheckpointPath(options.run_dir),
                                          options.config, options.given));
@@ -101,7 +103,7 @@ absl::Status Trainer::Round() {
   RILL_ASSIGN_OR_RETURN(TensorDict batch, pipeline_.collector->Next());
   RILL_RETURN_IF_ERROR(CountEpisodes(batch, state_.steps));
   {
-    PhaseTimer timer(clock_, kWrite, &state_.times);
+    PhaseTimer timer(clock_, &state_.times.seconds[kWrite]);
     RILL_RETURN_IF_ERROR(pipeline_.replay->Write(batch, {}));
   }
   state_.steps = pipeline_.collector->frames();
@@ -132,10 +134,10 @@ absl::Status Trainer::CountEpisodes(const TensorDict& batch,
 
 absl::Status Trainer::Learn() {
   {
-    PhaseTimer timer(clock_, kSample, &state_.times);
+    PhaseTimer timer(clock_, &state_.times.seconds[kSample]);
     RILL_RETURN_IF_ERROR(pipeline_.replay->SampleInto(&sample_));
   }
-  PhaseTimer timer(clock_, kLearn, &state_.times);
+  PhaseTimer timer(clock_, &state_.times.seconds[kLearn]);
   RILL_ASSIGN_OR_RETURN(
       DoubleDqn::UpdateStats stats,
       LearnFrom(sample_, state_.config.learning_rate, pipeline_.learner.get()));
@@ -149,7 +151,7 @@ absl::Status Trainer::Learn() {
 
 absl::StatusOr<double> Trainer::Evaluate(Env& env, int64_t episodes,
                                          uint32_t purpose) {
-  PhaseTimer timer(clock_, kEvaluate, &state_.times);
+  PhaseTimer timer(clock_, &state_.times.seconds[kEvaluate]);
   // Fresh episodes each time: a new seed from the run's seed and its step.
   const Rng rng(state_.config.seed, RngStream::kUser);
   RILL_ASSIGN_OR_RETURN(
@@ -183,9 +185,10 @@ absl::Status Trainer::AddRow(ProgressLine& progress) {
       row[kProbeReturn],
       Evaluate(*pipeline_.probe_env, config.probe_episodes, /*purpose=*/0));
   if (row[kProbeReturn] >= config.solve_return) {
-    RILL_ASSIGN_OR_RETURN(row[kEvaluationReturn],
-                          Evaluate(*pipeline_.evaluation_env,
-                                   config.evaluation_episodes, /*purpose=*/1));
+    RILL_ASSIGN_OR_RETURN(
+        row[kEvaluationReturn],
+        Evaluate(*pipeline_.evaluation_env, config.evaluation_episodes,
+                 /*purpose=*/1));
     state_.evaluation_return = row[kEvaluationReturn];
     state_.solved = row[kEvaluationReturn] >= config.solve_return;
     progress.Say(absl::StrFormat(
@@ -203,13 +206,13 @@ absl::Status Trainer::AddRow(ProgressLine& progress) {
       std::max(row[kSeconds] - (is_first ? 0 : last[kSeconds]), 1e-9);
   state_.log.AddRow(row);
 
-  PhaseTimer timer(clock_, kSave, &state_.times);
+  PhaseTimer timer(clock_, &state_.times.seconds[kSave]);
   RILL_RETURN_IF_ERROR(folder_.WriteEvents(row, clock_.Now()));
   return folder_.WriteCsv(state_.log);
 }
 
 absl::Status Trainer::Save() {
-  PhaseTimer timer(clock_, kSave, &state_.times);
+  PhaseTimer timer(clock_, &state_.times.seconds[kSave]);
   UpdateTimes();
   // The checkpoint comes first: it is what the rest can be made from again.
   RILL_RETURN_IF_ERROR(SaveCheckpoint(folder_.checkpoint_path(), state_,

@@ -15,9 +15,9 @@
 #include "rill/envs/env.h"
 #include "rill/examples/dqn_cartpole/config.h"
 #include "rill/examples/dqn_cartpole/pipeline.h"
-#include "rill/examples/dqn_cartpole/report/progress_line.h"
 #include "rill/examples/dqn_cartpole/run_folder.h"
 #include "rill/examples/dqn_cartpole/run_state.h"
+#include "rill/telemetry/progress_line.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::dqn_cartpole {
@@ -84,8 +84,8 @@ class Trainer {
   RunFolder folder_;
   TensorDict sample_;  // Its memory is reused.
 
-  absl::Time start_;           // Of this session,
-  PhaseTimes times_at_start_;  // and what earlier ones took.
+  absl::Time start_;       // Of this session,
+  Phases times_at_start_;  // and what earlier ones took.
   int64_t steps_at_start_ = 0;
 };
 

@@ -19,9 +19,9 @@
 #include "rill/base/clock.h"
 #include "rill/base/file.h"
 #include "rill/examples/dqn_cartpole/config.h"
-#include "rill/examples/dqn_cartpole/report/progress_line.h"
 #include "rill/examples/dqn_cartpole/run_log.h"
 #include "rill/examples/dqn_cartpole/run_state.h"
+#include "rill/telemetry/progress_line.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::dqn_cartpole {

@@ -39,6 +39,7 @@ CLOSURES = {
     "//storage:memmap_storage": _TENSORS + _SAVES + _ROWS + ["storage/directory"],
     "//storage:storage": None,
     "//storage/compressed:compressed_storage": None,
+    "//telemetry:telemetry": ["base", "telemetry"],
     "//samplers:uniform_sampler": ["base", "samplers", "slots"],
     "//samplers:samplers": None,
     "//transforms:transforms": None,

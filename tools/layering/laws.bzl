@@ -14,9 +14,10 @@ LAWS = {
     "device": ["base"],
     # Row 1: tensordict knows no RL.
     "tensordict": ["base", "device"],
-    # Row 2: slots are numbers and know no tensors; formats know no RL; flow
-    # knows neither environments nor where batches are stored.
+    # Row 2: slots are numbers and know no tensors, as telemetry does; formats
+    # know no RL; flow knows neither environments nor where batches are stored.
     "slots": ["base"],
+    "telemetry": ["base"],
     "formats": ["base", "device", "tensordict"],
     "flow": ["base", "device", "tensordict"],
     # Row 3. storage does not know how rows are chosen, samplers not what rows

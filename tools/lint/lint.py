@@ -19,7 +19,8 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 
 # Packages that other people link: they return errors and never end a program.
 LIBRARY_PACKAGES = ("base", "collectors", "device", "distributed", "envs", "estimators",
-                    "flow", "formats", "replay", "samplers", "slots", "storage", "tensordict", "transforms")
+                    "flow", "formats", "replay", "samplers", "slots", "storage", "telemetry",
+                    "tensordict", "transforms")
 OWN_PACKAGES = LIBRARY_PACKAGES + ("benchmarks", "examples", "testing", "tools")
 
 # The consumer is an outside project with a style of its own.

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_EXAMPLES_PPO_LEARNER_ACTOR_CRITIC_H_
+#define RILL_EXAMPLES_PPO_LEARNER_ACTOR_CRITIC_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "rill/base/rng.h"
+#include "rill/examples/dqn_cartpole/learner/aligned_vector.h"
+#include "rill/examples/ppo/learner/action_head.h"
+#include "rill/examples/ppo/learner/mlp.h"
+
+namespace rill::ppo {
+
+// Steps to learn from, row by row. An action is action_size() elements.
+template <typename Scalar>
+struct PpoBatch {
+  absl::Span<const Scalar> observation;   // [B, inputs]
+  absl::Span<const Scalar> action;        // [B, action_size]
+  absl::Span<const Scalar> log_prob;      // [B], when it was chosen.
+  absl::Span<const Scalar> value;         // [B], at that time.
+  absl::Span<const Scalar> advantage;     // [B]
+  absl::Span<const Scalar> value_target;  // [B]
+
+  int64_t size() const { return static_cast<int64_t>(advantage.size()); }
+};
+
+struct PpoLossOptions {
+  double clip = 0.2;               // Of the ratio, and of the value's change.
+  double value_coefficient = 0.5;  // Of the value loss.
+  double entropy_coefficient = 0;
+  bool clip_value_loss = true;
+};
+
+// Means over a batch.
+struct PpoStats {
+  double loss = 0;
+  double policy_loss = 0;
+  double value_loss = 0;
+  double entropy = 0;
+  double approx_kl = 0;      // mean((ratio - 1) - log(ratio)).
+  double clip_fraction = 0;  // Share of ratios outside [1 - clip, 1 + clip].
+};
+
+// An actor and a critic, two networks that share nothing, and PPO's loss. With
+// the ratio r = exp(log pi(a|s) - log_prob) and the normalised advantage A:
+//
+//   policy loss = mean(max(-A r, -A clamp(r, 1 - clip, 1 + clip)))
+//   value loss = mean(max((v - target)^2, (v_clipped - target)^2)) / 2,
+//     v_clipped = value + clamp(v - value, -clip, clip)
+//   loss = policy loss + value_coefficient value loss
+//          - entropy_coefficient entropy
+//
+// Advantages are normalised to mean 0 and deviation 1 within the batch.
+// Source: Schulman et al. 2017, arXiv:1707.06347; CleanRL's ppo.py and
+//   ppo_continuous_action.py, whose value loss and initialisation these are.
+// Thread-safety: thread-compatible.
+template <typename Scalar>
+class ActorCritic {
+ public:
+  ActorCritic(int64_t inputs, const ActionKind& kind, int64_t max_batch);
+
+  // Orthogonal: gain sqrt(2) inside, 0.01 for the actor's and 1 for the
+  // critic's last layer; biases and log_std are zero.
+  void Initialize(const Rng& rng);
+
+  // All parameters, one flat array: actor | log_std | critic.
+  absl::Span<Scalar> parameters() { return absl::MakeSpan(parameters_); }
+  absl::Span<const Scalar> parameters() const { return parameters_; }
+  // [kind.size], empty where actions are discrete.
+  absl::Span<const Scalar> log_std() const;
+  const ActionKind& kind() const { return kind_; }
+  int64_t inputs() const { return actor_.inputs(); }
+
+  // Outputs [B, kind.size] and values [B] of observations [B, inputs].
+  void Act(absl::Span<const Scalar> observation, absl::Span<Scalar> output);
+  void Values(absl::Span<const Scalar> observation, absl::Span<Scalar> value);
+
+  // The loss of a batch of at least two steps; overwrites `gradient`, which has
+  // the layout of parameters() and begins at a multiple of 64 bytes.
+  PpoStats Loss(const PpoBatch<Scalar>& batch, const PpoLossOptions& options,
+                absl::Span<Scalar> gradient);
+
+ private:
+  void NormaliseAdvantages(absl::Span<const Scalar> advantage);
+  void AddPolicyLoss(const PpoBatch<Scalar>& batch,
+                     const PpoLossOptions& options, PpoStats* stats);
+  void AddValueLoss(const PpoBatch<Scalar>& batch,
+                    const PpoLossOptions& options, PpoStats* stats);
+
+  int64_t log_std_begin() const { return actor_.num_parameters(); }
+  int64_t critic_begin() const;
+  absl::Span<const Scalar> actor_parameters() const;
+  absl::Span<const Scalar> critic_parameters() const;
+
+  ActionKind kind_;
+  Mlp<Scalar> actor_;
+  Mlp<Scalar> critic_;
+  dqn_cartpole::AlignedVector<Scalar> parameters_;
+  // The following belong to the batch that Loss is at work on.
+  std::vector<double> advantage_;
+  std::vector<double> log_std_gradient_;
+  std::vector<Scalar> output_, output_gradient_;
+  std::vector<Scalar> value_, value_gradient_;
+};
+
+}  // namespace rill::ppo
+
+#endif  // RILL_EXAMPLES_PPO_LEARNER_ACTOR_CRITIC_H_

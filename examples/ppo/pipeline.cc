@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/ppo/pipeline.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/collectors/sync_collector.h"
+#include "rill/envs/transformed_env.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/episodes/vec_norm.h"
+#include "rill/transforms/reward_sum.h"
+#include "rill/transforms/structure/dtype_cast.h"
+#include "rill/transforms/values/observation_norm.h"
+#include "rill/transforms/values/value_clips.h"
+
+namespace rill::ppo {
+namespace {
+
+using Transforms = TransformedEnv::Transforms;
+
+// The inputs and outputs of the networks.
+struct Sizes {
+  int64_t inputs = 0;
+  ActionKind kind = {};
+};
+
+absl::StatusOr<Sizes> SizesOf(const EnvSpec& spec) {
+  const LeafSpec* observation = spec.observation.Find("observation");
+  const LeafSpec* action = spec.action.Find("action");
+  if (observation == nullptr || observation->shape.rank() != 1 ||
+      action == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MakePipeline: ", spec.name,
+        ": want leaves \"observation\" of one dimension and \"action\""));
+  }
+  if (action->domain == LeafSpec::Domain::kCategorical) {
+    return Sizes{observation->shape[0],
+                 {.is_discrete = true, .size = action->num_categories}};
+  }
+  if (action->dtype != DType::kFloat32 || action->shape.rank() != 1 ||
+      action->domain != LeafSpec::Domain::kBounded) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MakePipeline: ", spec.name,
+        ": \"action\": want one number out of n, or bounded float32 numbers"));
+  }
+  return Sizes{observation->shape[0],
+               {.is_discrete = false,
+                .size = action->shape[0],
+                .low = action->low,
+                .high = action->high}};
+}
+
+template <typename T>
+absl::Status Add(absl::StatusOr<std::unique_ptr<T>> made, Transforms* to) {
+  RILL_RETURN_IF_ERROR(made.status());
+  to->push_back(*std::move(made));
+  return absl::OkStatus();
+}
+
+// Before the normalisation of observations, if there is one.
+absl::Status AddFirst(const EnvSpec& spec, Transforms* to) {
+  if (spec.observation.Find("observation")->dtype == DType::kFloat64) {
+    RILL_RETURN_IF_ERROR(
+        Add(DoubleToFloat::Create({.in_keys = {"observation"}}), to));
+  }
+  return absl::OkStatus();
+}
+
+// Behind it.
+absl::Status AddClip(Transforms* to) {
+  return Add(Clip::Create({.in_keys = {"observation"}, .low = -10, .high = 10}),
+             to);
+}
+
+// The statistics of the VecNorm that the source runs, as a fixed transform.
+absl::StatusOr<std::unique_ptr<ObservationNorm>> FixedNorm(
+    const Source& source) {
+  RILL_ASSIGN_OR_RETURN(const TensorDict state, source.SaveState());
+  for (int64_t i = 0;; ++i) {
+    const std::string key = absl::StrCat("transforms/", i);
+    RILL_ASSIGN_OR_RETURN(NonTensor name,
+                          state.GetNonTensor(absl::StrCat(key, "/name")));
+    if (name.json != "\"VecNorm\"") continue;
+    const TensorDict* norm = state.FindDict(absl::StrCat(key, "/state"));
+    if (norm == nullptr) {
+      return absl::NotFoundError("FixedNorm: VecNorm: got no state");
+    }
+    RILL_ASSIGN_OR_RETURN(VecNormMoments moments,
+                          ReadVecNorm(*norm, "observation"));
+    RILL_ASSIGN_OR_RETURN(absl::Span<const double> loc,
+                          moments.loc.Flat<double>());
+    RILL_ASSIGN_OR_RETURN(absl::Span<const double> deviation,
+                          moments.scale.Flat<double>());
+    std::vector<double> scale;
+    for (double d : deviation) {
+      scale.push_back(std::max(d, VecNorm::Options().eps));
+    }
+    return ObservationNorm::Create({.loc = {loc.begin(), loc.end()},
+                                    .scale = std::move(scale),
+                                    .standard_normal = true});
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Source>> MakeSource(const Task& task,
+                                                   const Config& config,
+                                                   Policy* policy) {
+  SyncCollector::Options options;
+  RILL_ASSIGN_OR_RETURN(
+      options.env,
+      task.make_env(config.lanes, static_cast<uint64_t>(config.seed)));
+  const EnvSpec& spec = options.env->spec();
+  RILL_RETURN_IF_ERROR(AddFirst(spec, &options.transforms));
+  if (config.normalize_observation) {
+    // Every step weighs the same.
+    RILL_RETURN_IF_ERROR(
+        Add(VecNorm::Create(
+                {.shapes = {spec.observation.Find("observation")->shape},
+                 .decay = 1}),
+            &options.transforms));
+    RILL_RETURN_IF_ERROR(AddClip(&options.transforms));
+  }
+  RILL_RETURN_IF_ERROR(Add(RewardSum::Create({}), &options.transforms));
+  options.policy = policy;
+  options.frames_per_batch = config.lanes * config.steps_per_round;
+  options.seed = static_cast<uint64_t>(config.seed);
+  return SyncCollector::Create(std::move(options));
+}
+
+}  // namespace
+
+absl::StatusOr<Pipeline> MakePipeline(const Task& task, const Config& config) {
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, task.make_env(1, 0));
+  RILL_ASSIGN_OR_RETURN(const Sizes sizes, SizesOf(env->spec()));
+  Pipeline pipeline;
+  const int64_t steps = config.lanes * config.steps_per_round;
+  pipeline.learner = std::make_unique<PpoLearner>(PpoLearner::Options{
+      .inputs = sizes.inputs,
+      .kind = sizes.kind,
+      .max_batch = std::max(steps, config.evaluation_episodes),
+      .epochs = config.epochs,
+      .minibatches = config.minibatches,
+      .max_gradient_norm = config.max_gradient_norm,
+      .loss = {.clip = config.clip,
+               .value_coefficient = config.value_coefficient,
+               .entropy_coefficient = config.entropy_coefficient,
+               .clip_value_loss = config.clip_value_loss},
+      .seed = static_cast<uint64_t>(config.seed)});
+  pipeline.policy = std::make_unique<PpoPolicy>(
+      pipeline.learner.get(), static_cast<uint64_t>(config.seed));
+  RILL_ASSIGN_OR_RETURN(pipeline.source,
+                        MakeSource(task, config, pipeline.policy.get()));
+  if (config.normalize_reward) {
+    pipeline.scaler =
+        std::make_unique<ReturnScaler>(config.lanes, config.gamma);
+  }
+  return pipeline;
+}
+
+absl::StatusOr<std::unique_ptr<Env>> MakeEvaluationEnv(const Task& task,
+                                                       const Config& config,
+                                                       const Source& source) {
+  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Env> env,
+                        task.make_env(config.evaluation_episodes, 0));
+  Transforms transforms;
+  RILL_RETURN_IF_ERROR(AddFirst(env->spec(), &transforms));
+  if (config.normalize_observation) {
+    RILL_RETURN_IF_ERROR(Add(FixedNorm(source), &transforms));
+    RILL_RETURN_IF_ERROR(AddClip(&transforms));
+  }
+  return TransformedEnv::Create(std::move(env), std::move(transforms));
+}
+
+}  // namespace rill::ppo

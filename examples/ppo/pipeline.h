@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_EXAMPLES_PPO_PIPELINE_H_
+#define RILL_EXAMPLES_PPO_PIPELINE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "rill/envs/env.h"
+#include "rill/examples/ppo/config.h"
+#include "rill/examples/ppo/learner/ppo_learner.h"
+#include "rill/examples/ppo/ppo_policy.h"
+#include "rill/examples/ppo/return_scaler.h"
+#include "rill/examples/ppo/task.h"
+#include "rill/flow/source.h"
+
+namespace rill::ppo {
+
+// The parts of the run and how they are joined; start reading here.
+//
+//   task -> SyncCollector( DoubleToFloat, VecNorm, Clip, RewardSum )
+//    ^            |  batches [lanes, time]
+//    |            v
+//   PpoPolicy   Round( ReturnScaler, GAE )
+//    ^            |  steps with advantages
+//    |            v
+//    +------- PpoLearner
+//
+// Thread-safety: thread-compatible.
+struct Pipeline {
+  std::unique_ptr<PpoLearner> learner;
+  std::unique_ptr<PpoPolicy> policy;     // Acts with the learner.
+  std::unique_ptr<Source> source;        // Asks the policy.
+  std::unique_ptr<ReturnScaler> scaler;  // Null: rewards stay as they are.
+};
+
+// The configuration is valid (ValidateConfig). INVALID_ARGUMENT where the
+// environment is none that a Task describes.
+absl::StatusOr<Pipeline> MakePipeline(const Task& task, const Config& config);
+
+// An environment of as many lanes as evaluation episodes, whose observations
+// are normalised as those that the source has seen up to now.
+absl::StatusOr<std::unique_ptr<Env>> MakeEvaluationEnv(const Task& task,
+                                                       const Config& config,
+                                                       const Source& source);
+
+}  // namespace rill::ppo
+
+#endif  // RILL_EXAMPLES_PPO_PIPELINE_H_

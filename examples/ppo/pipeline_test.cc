@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/examples/ppo/pipeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rill/envs/classic_control/pendulum.h"
+#include "rill/envs/env.h"
+#include "rill/examples/ppo/config.h"
+#include "rill/examples/ppo/task.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/status_matchers.h"
+#include "rill/transforms/episodes/vec_norm.h"
+
+namespace rill::ppo {
+namespace {
+
+using ::testing::Each;
+using ::testing::Ge;
+using ::testing::IsSupersetOf;
+using ::testing::Le;
+
+constexpr int64_t kInputs = 3;
+
+Task PendulumTask() {
+  return {.program = "ppo_pendulum",
+          .make_env = [](int64_t lanes, uint64_t seed) {
+            return MakePendulum({.lanes = lanes, .seed = seed});
+          }};
+}
+
+Config Normalising() {
+  Config config;
+  config.lanes = 4;
+  config.steps_per_round = 256;
+  config.normalize_observation = config.normalize_reward = true;
+  config.evaluation_episodes = 5;
+  return config;
+}
+
+TEST(PipelineTest, BatchesHoldWhatTheLearnerReads) {
+  RILL_ASSERT_OK_AND_ASSIGN(Pipeline pipeline,
+                            MakePipeline(PendulumTask(), Normalising()));
+  EXPECT_NE(pipeline.scaler, nullptr);
+  EXPECT_THAT(pipeline.source->spec().LeafKeys(),
+              IsSupersetOf({"observation", "action", "drawn_action", "log_prob",
+                            "state_value", "policy_version", "next/reward",
+                            "next/done", "next/terminated", "next/observation",
+                            "next/episode_reward"}));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, pipeline.source->Next());
+  RILL_ASSERT_OK_AND_ASSIGN(absl::Span<const float> observation,
+                            batch.Flat<float>("observation"));
+  ASSERT_EQ(observation.size(), 4 * 256 * kInputs);
+  for (int64_t k = 0; k < kInputs; ++k) {
+    double squares = 0;
+    for (size_t i = k; i < observation.size(); i += kInputs) {
+      squares += observation[i] * observation[i] / (4 * 256);
+    }
+    EXPECT_GT(squares, 0.3);
+    EXPECT_LT(squares, 3);
+  }
+  // Pendulum takes torques in [-2, 2].
+  RILL_ASSERT_OK_AND_ASSIGN(absl::Span<const float> action,
+                            batch.Flat<float>("action"));
+  EXPECT_THAT(action, Each(Ge(-2)));
+  EXPECT_THAT(action, Each(Le(2)));
+}
+
+TEST(PipelineTest, EvaluationSeesObservationsNormalisedAsTheCollectors) {
+  const Config config = Normalising();
+  RILL_ASSERT_OK_AND_ASSIGN(Pipeline pipeline,
+                            MakePipeline(PendulumTask(), config));
+  RILL_ASSERT_OK(pipeline.source->Next().status());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, pipeline.source->SaveState());
+  const TensorDict* norm = state.FindDict("transforms/0/state");
+  ASSERT_NE(norm, nullptr);
+  RILL_ASSERT_OK_AND_ASSIGN(VecNormMoments moments,
+                            ReadVecNorm(*norm, "observation"));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      std::unique_ptr<Env> env,
+      MakeEvaluationEnv(PendulumTask(), config, *pipeline.source));
+  RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Env> plain,
+                            MakePendulum({.lanes = 5}));
+  for (Env* each : {env.get(), plain.get()}) {
+    RILL_ASSERT_OK(each->Seed(7));
+    RILL_ASSERT_OK(each->Reset(std::vector<uint8_t>(5, 1)));
+  }
+  RILL_ASSERT_OK_AND_ASSIGN(absl::Span<const float> seen,
+                            env->step().Flat<float>("observation"));
+  RILL_ASSERT_OK_AND_ASSIGN(absl::Span<const float> raw,
+                            plain->step().Flat<float>("observation"));
+  ASSERT_EQ(seen.size(), raw.size());
+  for (size_t i = 0; i < raw.size(); ++i) {
+    const double loc = moments.loc.data<double>()[i % kInputs];
+    const double scale = moments.scale.data<double>()[i % kInputs];
+    EXPECT_NEAR(seen[i], std::clamp((raw[i] - loc) / scale, -10.0, 10.0), 1e-5);
+    EXPECT_GT(std::abs(seen[i] - raw[i]), 1e-4);
+  }
+}
+
+TEST(PipelineTest, WithoutNormalisationEvaluationSeesTheEnvironmentsOwn) {
+  Config config = Normalising();
+  config.normalize_observation = config.normalize_reward = false;
+  RILL_ASSERT_OK_AND_ASSIGN(Pipeline pipeline,
+                            MakePipeline(PendulumTask(), config));
+  EXPECT_EQ(pipeline.scaler, nullptr);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      std::unique_ptr<Env> env,
+      MakeEvaluationEnv(PendulumTask(), config, *pipeline.source));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(5, 1)));
+  RILL_ASSERT_OK_AND_ASSIGN(absl::Span<const float> seen,
+                            env->step().Flat<float>("observation"));
+  for (size_t i = 0; i < seen.size(); i += kInputs) {
+    EXPECT_NEAR(std::hypot(seen[i], seen[i + 1]), 1, 1e-6);  // cos and sin.
+  }
+}
+
+}  // namespace
+}  // namespace rill::ppo

@@ -30,6 +30,8 @@ constexpr ConfigField kFields[] = {
      "Steps of each lane before the learner gets them."},
     {"total_steps", &Config::total_steps, 1, 1e15,
      "Steps over all lanes after which the run ends."},
+    {"in_worker", &Config::in_worker, 0, 1,
+     "A worker thread collects; the curve is the same, bit for bit."},
     {"normalize_observation", &Config::normalize_observation, 0, 1,
      "Observations by their running mean and deviation, clipped to 10."},
     {"normalize_reward", &Config::normalize_reward, 0, 1,

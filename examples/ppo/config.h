@@ -19,6 +19,7 @@ struct Config {
   int64_t lanes = 8;
   int64_t steps_per_round = 32;  // A lane.
   int64_t total_steps = 200'000;
+  bool in_worker = false;
   bool normalize_observation = false;
   bool normalize_reward = false;
   // Learning.

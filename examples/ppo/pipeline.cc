@@ -12,7 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
+#include "rill/collectors/workers/multi_collector_options.h"
+#include "rill/collectors/workers/worker.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/transformed_env.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
@@ -85,7 +89,11 @@ absl::Status AddClip(Transforms* to) {
 // The statistics of the VecNorm that the source runs, as a fixed transform.
 absl::StatusOr<std::unique_ptr<ObservationNorm>> FixedNorm(
     const Source& source) {
-  RILL_ASSIGN_OR_RETURN(const TensorDict state, source.SaveState());
+  RILL_ASSIGN_OR_RETURN(TensorDict state, source.SaveState());
+  if (const TensorDict* of_worker = state.FindDict("worker/0");
+      of_worker != nullptr) {
+    state = TensorDict(*of_worker);
+  }
   for (int64_t i = 0;; ++i) {
     const std::string key = absl::StrCat("transforms/", i);
     RILL_ASSIGN_OR_RETURN(NonTensor name,
@@ -111,28 +119,67 @@ absl::StatusOr<std::unique_ptr<ObservationNorm>> FixedNorm(
   }
 }
 
-absl::StatusOr<std::unique_ptr<Source>> MakeSource(const Task& task,
-                                                   const Config& config,
-                                                   Policy* policy) {
-  SyncCollector::Options options;
+// The collector's environment and transforms.
+absl::StatusOr<WorkerParts> MakeParts(const Task& task, const Config& config) {
+  WorkerParts parts;
   RILL_ASSIGN_OR_RETURN(
-      options.env,
+      parts.env,
       task.make_env(config.lanes, static_cast<uint64_t>(config.seed)));
-  const EnvSpec& spec = options.env->spec();
-  RILL_RETURN_IF_ERROR(AddFirst(spec, &options.transforms));
+  const EnvSpec& spec = parts.env->spec();
+  RILL_RETURN_IF_ERROR(AddFirst(spec, &parts.transforms));
   if (config.normalize_observation) {
     // Every step weighs the same.
     RILL_RETURN_IF_ERROR(
         Add(VecNorm::Create(
                 {.shapes = {spec.observation.Find("observation")->shape},
                  .decay = 1}),
-            &options.transforms));
-    RILL_RETURN_IF_ERROR(AddClip(&options.transforms));
+            &parts.transforms));
+    RILL_RETURN_IF_ERROR(AddClip(&parts.transforms));
   }
-  RILL_RETURN_IF_ERROR(Add(RewardSum::Create({}), &options.transforms));
+  RILL_RETURN_IF_ERROR(Add(RewardSum::Create({}), &parts.transforms));
+  return parts;
+}
+
+// Asks a policy that is not its own. A worker thread may: the learner waits
+// while it collects.
+class OtherPolicy final : public Policy {
+ public:
+  explicit OtherPolicy(Policy* policy) : policy_(policy) {}
+  const TensorDictSpec& output_spec() const override {
+    return policy_->output_spec();
+  }
+  absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
+                              TensorDict* step) override {
+    return policy_->Act(root, context, step);
+  }
+
+ private:
+  Policy* const policy_;
+};
+
+absl::StatusOr<std::unique_ptr<Source>> MakeSource(const Task& task,
+                                                   const Config& config,
+                                                   Policy* policy) {
+  const int64_t frames_per_batch = config.lanes * config.steps_per_round;
+  const auto seed = static_cast<uint64_t>(config.seed);
+  if (config.in_worker) {
+    MultiCollectorOptions options;
+    options.worker = [=](const WorkerContext&) -> absl::StatusOr<WorkerParts> {
+      RILL_ASSIGN_OR_RETURN(WorkerParts parts, MakeParts(task, config));
+      parts.policy = std::make_unique<OtherPolicy>(policy);
+      return parts;
+    };
+    options.frames_per_batch = frames_per_batch;
+    options.seed = seed;
+    return MultiSyncCollector::Create(std::move(options));
+  }
+  RILL_ASSIGN_OR_RETURN(WorkerParts parts, MakeParts(task, config));
+  SyncCollector::Options options;
+  options.env = std::move(parts.env);
+  options.transforms = std::move(parts.transforms);
   options.policy = policy;
-  options.frames_per_batch = config.lanes * config.steps_per_round;
-  options.seed = static_cast<uint64_t>(config.seed);
+  options.frames_per_batch = frames_per_batch;
+  options.seed = seed;
   return SyncCollector::Create(std::move(options));
 }
 

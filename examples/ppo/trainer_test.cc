@@ -135,6 +135,19 @@ TEST(TrainerTest, RunsRepeatBitForBitWithTheirSeedOnly) {
   EXPECT_NE(Train(CartPoleTask(), config).parameters, one.parameters);
 }
 
+TEST(TrainerTest, OneWorkerGivesTheSameCurveAsNone) {
+  Config config = ShortCartPole();
+  config.total_steps = 2'560;
+  config.normalize_observation = config.normalize_reward = true;
+  const Outcome none = Train(CartPoleTask(), config);
+  config.in_worker = true;
+  const Outcome one = Train(CartPoleTask(), config);
+  EXPECT_EQ(one.rows, none.rows);
+  EXPECT_EQ(one.parameters, none.parameters);
+  EXPECT_EQ(one.result.episodes, none.result.episodes);
+  EXPECT_EQ(one.result.evaluation_return, none.result.evaluation_return);
+}
+
 TEST(TrainerTest, FolderHoldsTheCurve) {
   const std::string run_dir = JoinPath(::testing::TempDir(), "folder");
   RILL_ASSERT_OK(RemoveAll(run_dir));

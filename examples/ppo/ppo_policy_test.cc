@@ -54,7 +54,8 @@ Fixture Make(bool is_discrete) {
   }
   made.policy = std::make_unique<PpoPolicy>(made.learner.get(), /*seed=*/3);
   Tensor observation = *Tensor::Zeros(DType::kFloat32, {kLanes, kInputs});
-  for (float& x : *observation.Flat<float>()) {
+  const absl::Span<float> elements = *observation.Flat<float>();
+  for (float& x : elements) {
     x = 2 * rng.UniformFloat(draw++, 0) - 1;
   }
   RILL_EXPECT_OK(made.root.Set("observation", observation));

@@ -142,7 +142,6 @@ TEST(TrainerTest, OneWorkerGivesTheSameCurveAsNone) {
   const Outcome none = Train(CartPoleTask(), config);
   config.in_worker = true;
   const Outcome one = Train(CartPoleTask(), config);
-  EXPECT_EQ(one.rows, none.rows);
   EXPECT_EQ(one.parameters, none.parameters);
   EXPECT_EQ(one.result.episodes, none.result.episodes);
   EXPECT_EQ(one.result.evaluation_return, none.result.evaluation_return);

@@ -73,7 +73,7 @@ for name in suite cuda mujoco gymnasium asan_ubsan tsan exchange; do
   want home/out "^$name +[0-9]+ s +[0-9]+ passed +0 failed"
 done
 want "$CALLS" "^test --config=cuda //device/cuda:a_test$"
-want "$CALLS" "^test --config=mujoco --test_env=RILL_GYMNASIUM_PATH=[^ ]* //envs/mujoco/...$"
+want "$CALLS" "^test --config=mujoco --test_env=RILL_GYMNASIUM_PATH=[^ ]* //envs/mujoco/... //examples/ppo:half_cheetah_task_test$"
 want "$CALLS" "^test --test_env=RILL_GYMNASIUM_PATH=.*/gymnasium/[0-9a-f]+ //envs/gymnasium/...$"
 want "$CALLS" "^reached --base= "
 want "$CALLS" "^sanitize asan_ubsan //a:reached_test$"

@@ -31,7 +31,8 @@ void AppendCsvRow(absl::Span<const double> values, std::string* csv);
 //
 // Example (CsvWriterTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(
-//       auto csv, CsvWriter::Create(run_dir + "/curve.csv", {"steps", "loss"}));
+//       auto csv,
+//       CsvWriter::Create(run_dir + "/curve.csv", {"steps", "loss"}));
 //   RILL_RETURN_IF_ERROR(csv->WriteRow({4096, 0.25}));
 class CsvWriter {
  public:

@@ -13,7 +13,7 @@
 
 namespace rill {
 
-// What is measured beside others.
+// Something that is measured beside others.
 struct FramesCase {
   std::string name;
   int64_t frames = 0;  // Of one run.

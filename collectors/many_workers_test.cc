@@ -2,17 +2,16 @@
 // 64 worker processes on the CPU: they never touch CUDA, linked in or not, and
 // take little memory. The program runs beside a driver that writes down when it
 // is loaded or called, by workers too (device/testing/cuda_record.h).
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/config.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -24,12 +23,14 @@
 #include "rill/device/testing/cuda_record.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/testing/process_traces.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& /*context*/) {
   WorkerParts parts;
@@ -48,19 +49,11 @@ int64_t Kilobytes(const std::string& path, const std::string& name) {
   return value;
 }
 
-// The proportional set size of all children: shared pages count once in all.
-int64_t ChildrensKilobytes(int64_t* children) {
+// The proportional set size: pages that several share count once in all.
+int64_t KilobytesOf(const std::vector<pid_t>& processes) {
   int64_t sum = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string folder = entry.path();
-    pid_t pid = 0;
-    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-    std::ifstream status(folder + "/status");
-    for (std::string line; std::getline(status, line);) {
-      if (line != absl::StrCat("PPid:\t", getpid())) continue;
-      ++*children;
-      sum += Kilobytes(folder + "/smaps_rollup", "Pss");
-    }
+  for (const pid_t pid : processes) {
+    sum += Kilobytes(absl::StrCat("/proc/", pid, "/smaps_rollup"), "Pss");
   }
   return sum;
 }
@@ -73,9 +66,9 @@ TEST(ManyWorkersTest, SixtyFourWorkersTakeLittleMemoryAndNoCuda) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(options));
   for (int i = 0; i < 3; ++i) RILL_ASSERT_OK(collector->Next().status());
-  int64_t children = 0;
-  const int64_t kilobytes = ChildrensKilobytes(&children);
-  EXPECT_EQ(children, 64);
+  const std::vector<pid_t> workers = ChildProcesses();
+  EXPECT_THAT(workers, SizeIs(64));
+  const int64_t kilobytes = KilobytesOf(workers);
   EXPECT_GT(kilobytes, 0);
 #if !defined(ABSL_HAVE_ADDRESS_SANITIZER) && \
     !defined(ABSL_HAVE_THREAD_SANITIZER)

@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,9 +18,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -41,13 +37,13 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/kill_count.h"
+#include "rill/testing/process_traces.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
 
 namespace rill {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
@@ -147,44 +143,12 @@ struct Arrivals {
   std::vector<std::pair<int64_t, LaneRange>> cuts;
 };
 
-// Processes whose parent this one is, ended or not.
-std::vector<pid_t> Children() {
-  std::vector<pid_t> children;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    pid_t pid = 0;
-    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-    std::ifstream status(entry.path() / "status");
-    for (std::string line; std::getline(status, line);) {
-      if (line == absl::StrCat("PPid:\t", getpid())) children.push_back(pid);
-    }
-  }
-  return children;
-}
-
-std::vector<std::string> Descriptors() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
-    names.push_back(entry.path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-int64_t SharedMappings() {
-  std::ifstream maps("/proc/self/maps");
-  int64_t count = 0;
-  for (std::string line; std::getline(maps, line);) {
-    count += absl::StrContains(line, "memfd") ? 1 : 0;
-  }
-  return count;
-}
-
 TEST(MultiCollectorProcessTest, ProcessesGiveWhatThreadsGive) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto processes,
                             MultiSyncCollector::Create(Processes(3, "")));
   RILL_ASSERT_OK_AND_ASSIGN(const auto threads,
                             MultiSyncCollector::Create(Threads(3)));
-  EXPECT_EQ(Children().size(), 3);
+  EXPECT_EQ(ChildProcesses().size(), 3);
   for (int i = 0; i < 5; ++i) {
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, processes->Next());
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, threads->Next());
@@ -194,14 +158,13 @@ TEST(MultiCollectorProcessTest, ProcessesGiveWhatThreadsGive) {
 
 // Whether an address is in memory that processes share.
 bool IsShared(const void* address) {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
+  for (const std::string& line : MappingsOf("memfd")) {
     const size_t dash = line.find('-');
     const size_t space = line.find(' ');
     const auto at = reinterpret_cast<uintptr_t>(address);
     if (at >= std::stoull(line.substr(0, dash), nullptr, 16) &&
         at < std::stoull(line.substr(dash + 1, space), nullptr, 16)) {
-      return absl::StrContains(line, "memfd");
+      return true;
     }
   }
   return false;
@@ -290,7 +253,7 @@ TEST(MultiCollectorProcessTest, KilledWorkersLoseNoRowOfAnother) {
   options.max_restarts = kills;
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiAsyncCollector::Create(options));
-  const std::vector<pid_t> first = Children();
+  const std::vector<pid_t> first = ChildProcesses();
   ASSERT_EQ(first.size(), 2);
   // Worker 0 lives on. It was started first.
   const pid_t lasting = std::min(first[0], first[1]);
@@ -301,7 +264,7 @@ TEST(MultiCollectorProcessTest, KilledWorkersLoseNoRowOfAnother) {
     for (int64_t i = 0; i < batches; ++i) {
       RILL_ASSERT_OK(collector->CollectInto(got.sink));
     }
-    for (const pid_t child : Children()) {
+    for (const pid_t child : ChildProcesses()) {
       if (child != lasting) kill(child, SIGKILL);
     }
     while (collector->restarts() == kill_number) {
@@ -333,8 +296,8 @@ TEST(MultiCollectorProcessTest, KilledWorkersLoseNoRowOfAnother) {
 }
 
 TEST(MultiCollectorProcessTest, NothingIsLeftHoweverARunEnds) {
-  const auto descriptors = Descriptors();
-  const int64_t mappings = SharedMappings();
+  const auto descriptors = NamesIn("/proc/self/fd");
+  const size_t mappings = MappingsOf("memfd").size();
   const std::vector<std::pair<std::string, int>> runs = {
       {"", 32}, {"crash", 32}, {"exit", 32}, {"hang", 4}};
   for (const auto& [fault, count] : runs) {
@@ -346,13 +309,13 @@ TEST(MultiCollectorProcessTest, NothingIsLeftHoweverARunEnds) {
       for (int i = 0; i < 6 && collector->Next().ok(); ++i) {
       }
       if (run % 5 == 4) {
-        for (const pid_t child : Children()) kill(child, SIGKILL);
+        for (const pid_t child : ChildProcesses()) kill(child, SIGKILL);
       }
     }
   }
-  EXPECT_THAT(Children(), IsEmpty());
-  EXPECT_EQ(Descriptors(), descriptors);
-  EXPECT_EQ(SharedMappings(), mappings);
+  EXPECT_THAT(ChildProcesses(), IsEmpty());
+  EXPECT_EQ(NamesIn("/proc/self/fd"), descriptors);
+  EXPECT_EQ(MappingsOf("memfd").size(), mappings);
 }
 
 // The pipe's other end stays open as long as any worker lives.

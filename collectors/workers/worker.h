@@ -22,7 +22,7 @@ struct WorkerContext {
   int64_t workers = 1;
   int64_t restarts = 0;  // How often it was started anew.
   std::string argument;  // MultiCollectorOptions::argument.
-  // Of MultiCollectorOptions::weights; null without. Outlives the parts.
+  // Reads MultiCollectorOptions::weights; null without. Outlives the parts.
   WeightStore::Reader* weights = nullptr;
 };
 

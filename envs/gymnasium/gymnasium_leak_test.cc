@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of GymnasiumEnv leave nothing, however they end.
 #include <signal.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -16,19 +14,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env.h"
 #include "rill/envs/gymnasium/fake_gymnasium.h"
+#include "rill/testing/process_traces.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Lt;
@@ -39,39 +36,9 @@ const auto* const kNeedsNumpy =
 
 constexpr int kRuns = 25;  // Of each of four kinds.
 
-std::vector<std::string> Names(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::vector<std::string> Mappings() {
-  std::vector<std::string> lines;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) lines.push_back(line);
-  return lines;
-}
-
 bool IsShared(const std::string& mapping) {
   return absl::StrContains(mapping, "rill_gymnasium") ||
          absl::StrContains(mapping, "/dev/shm");
-}
-
-// Processes whose parent this one is, ended or not.
-std::vector<pid_t> Children() {
-  std::vector<pid_t> children;
-  for (const std::string& name : Names("/proc")) {
-    pid_t pid = 0;
-    if (!absl::SimpleAtoi(name, &pid)) continue;
-    std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
-    for (std::string line; std::getline(status, line);) {
-      if (line == absl::StrCat("PPid:\t", getpid())) children.push_back(pid);
-    }
-  }
-  return children;
 }
 
 absl::StatusOr<std::unique_ptr<Env>> Begin(const std::string& fault) {
@@ -102,7 +69,7 @@ void EndBySignal() {
 
 void EndBySigkill() {
   RILL_ASSERT_OK_AND_ASSIGN(auto env, Begin(""));
-  const std::vector<pid_t> children = Children();
+  const std::vector<pid_t> children = ChildProcesses();
   ASSERT_THAT(children, SizeIs(1));
   kill(children[0], SIGKILL);
   EXPECT_THAT(StepUntilError(*env).message(), HasSubstr("signal 9"));
@@ -117,21 +84,21 @@ TEST(GymnasiumLeakTest, RunsLeaveNothingHoweverTheyEnd) {
   const std::vector<std::function<void()>> kinds = {
       EndByError, EndBySignal, EndBySigkill, EndInTheMiddleOfAStep};
   for (const auto& run : kinds) run();  // What is made once is made here.
-  const auto descriptors = Names("/proc/self/fd");
-  const auto shared = Names("/dev/shm");
-  const auto mappings = Mappings();
+  const auto descriptors = NamesIn("/proc/self/fd");
+  const auto shared = NamesIn("/dev/shm");
+  const auto mappings = MappingsOf("");
   for (const auto& run : kinds) {
     for (int i = 0; i < kRuns; ++i) run();
   }
-  EXPECT_THAT(Children(), IsEmpty());
-  EXPECT_EQ(Names("/proc/self/fd"), descriptors);
-  const auto after = Mappings();
+  EXPECT_THAT(ChildProcesses(), IsEmpty());
+  EXPECT_EQ(NamesIn("/proc/self/fd"), descriptors);
+  const auto after = MappingsOf("");
   EXPECT_THAT(std::count_if(after.begin(), after.end(), IsShared), 0);
   // The allocator has mappings of its own, and other processes have shared
   // memory; what a kind of run leaves is there kRuns times.
   EXPECT_THAT(after.size(), Lt(mappings.size() + kRuns));
   std::vector<std::string> fresh;
-  const auto shared_after = Names("/dev/shm");
+  const auto shared_after = NamesIn("/dev/shm");
   std::set_difference(shared_after.begin(), shared_after.end(), shared.begin(),
                       shared.end(), std::back_inserter(fresh));
   EXPECT_THAT(fresh, SizeIs(Lt(kRuns)));

@@ -3,47 +3,23 @@
 // often.
 #include "rill/examples/async_dqn/async_run.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <cstddef>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/examples/async_dqn/worker.h"
+#include "rill/testing/process_traces.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::async_dqn {
 namespace {
 
-std::vector<std::string> Descriptors() {
-  std::vector<std::string> names;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc/self/fd")) {
-    names.push_back(entry.path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-int64_t SharedMappings() {
-  std::ifstream maps("/proc/self/maps");
-  int64_t count = 0;
-  for (std::string line; std::getline(maps, line);) {
-    count += absl::StrContains(line, "memfd") ? 1 : 0;
-  }
-  return count;
-}
-
 TEST(AsyncRunTest, KilledWorkersBreakNoSliceAndLeaveNothing) {
-  const auto descriptors = Descriptors();
-  const int64_t mappings = SharedMappings();
+  const auto descriptors = NamesIn("/proc/self/fd");
+  const size_t mappings = MappingsOf("memfd").size();
   RILL_ASSERT_OK_AND_ASSIGN(
       const RunReport report,
       RunAsyncDqn({.replay_directory = ::testing::TempDir() + "/async_dqn",
@@ -58,8 +34,8 @@ TEST(AsyncRunTest, KilledWorkersBreakNoSliceAndLeaveNothing) {
   EXPECT_GT(report.cuts, 0);
   EXPECT_GT(report.slices, 1000);
   EXPECT_EQ(report.broken_slices, 0);
-  EXPECT_EQ(Descriptors(), descriptors);
-  EXPECT_EQ(SharedMappings(), mappings);
+  EXPECT_EQ(NamesIn("/proc/self/fd"), descriptors);
+  EXPECT_EQ(MappingsOf("memfd").size(), mappings);
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace rill::async_dqn {
 
 inline constexpr int64_t kLanes = 2;  // Of a worker.
 
-// What a worker steps: CartPole with rewards of 1 / 100, and a policy that acts
-// greedily by the newest weights, but random with a probability that falls from
-// 1 to 0.04 over the worker's first 1,250 frames.
+// A worker steps CartPole with rewards of 1 / 100. Its policy acts greedily by
+// the newest weights. Actions are random with a probability that falls from 1
+// to 0.04 over the worker's first 1,250 frames.
 absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context);
 
 // The weights that a worker acts by, as a WeightStore publishes them: `target`,

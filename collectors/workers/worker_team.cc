@@ -195,7 +195,7 @@ void WorkerTeam::End(Worker& worker, absl::string_view why) {
     worker.end = why.empty() ? worker.process->Kill() : std::string(why);
     worker.process.reset();
   } else {
-    worker.end = "its thread has ended";
+    worker.end = why.empty() ? "its thread has ended" : std::string(why);
   }
   worker.deadline = absl::InfiniteFuture();
 }
@@ -292,6 +292,7 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
     return true;
   }
   if (!worker.socket.has_value()) {
+    RILL_RETURN_IF_ERROR(channel_->CutIfDead(index, &named));
     RILL_RETURN_IF_ERROR(Replace(index));
   }
   return false;

@@ -382,12 +382,14 @@ absl::StatusOr<bool> RecordChannel::DrainOne(int64_t producer, Sink* sink) {
                           DeliverFirst(producer, &*bytes, sink));
     if (is_batch) return true;
   }
+  return false;
+}
+
+absl::Status RecordChannel::CutIfDead(int64_t producer, Sink* sink) {
+  RILL_RETURN_IF_ERROR(CheckProducer("RecordChannel::CutIfDead", producer));
   Open& open = open_[producer];
   open.has_ended = open.has_ended || HasEnded(producer);
-  if (open.has_ended) {
-    RILL_RETURN_IF_ERROR(CutOpen(producer, sink));
-  }
-  return false;
+  return open.has_ended ? CutOpen(producer, sink) : absl::OkStatus();
 }
 
 absl::Status RecordChannel::CheckProducer(absl::string_view caller,

@@ -104,8 +104,11 @@ class RecordChannel {
   // that one, Drain again for the others.
   absl::StatusOr<int64_t> Drain(Sink* sink);
   // The same for the first batch of one producer, with the cuts before it;
-  // whether there was one. Without one, what a dead producer left open is cut.
+  // whether there was one. It does not ask whether the process lives.
   absl::StatusOr<bool> DrainOne(int64_t producer, Sink* sink);
+  // Cuts what a producer that died has left open, where all that it sent was
+  // handed on. OK where nothing is due.
+  absl::Status CutIfDead(int64_t producer, Sink* sink);
   // Drops the next batch or cut of a producer, also one that is due because its
   // process died; whether there was one.
   absl::StatusOr<bool> Discard(int64_t producer);

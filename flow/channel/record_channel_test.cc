@@ -171,6 +171,19 @@ TEST(RecordChannelTest, DrainOneTakesTheFirstBatchOfOneProducer) {
               StatusIs(absl::StatusCode::kOutOfRange));
 }
 
+TEST(RecordChannelTest, WhatALivingProducerHasOpenIsNotCutAsADeadOnes) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto channel,
+                            RecordChannel::Create({.spec = Spec()}));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto producer, channel->OpenProducer(0));
+  RILL_ASSERT_OK(producer->Write(Batch({1}, 0), {}));
+  Recorder sink;
+  EXPECT_THAT(channel->DrainOne(0, &sink), IsOkAndHolds(true));
+  RILL_EXPECT_OK(channel->CutIfDead(0, &sink));
+  EXPECT_THAT(sink.cuts, IsEmpty());
+  EXPECT_THAT(channel->CutIfDead(1, &sink),
+              StatusIs(absl::StatusCode::kOutOfRange));
+}
+
 // Against a queue each, with rings so small that they wrap all the time.
 TEST(RecordChannelTest, BatchesOfAnyShapeArriveWholeAndInOrder) {
   constexpr int64_t kProducers = 3;

@@ -192,7 +192,7 @@ class FaultTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(FaultTest, AWorkerThatEndsIsReplacedAndNothingOfAnotherIsLost) {
   MultiCollectorOptions options = Processes(3, GetParam());
   options.max_restarts = 1;
-  options.batch_timeout = absl::Seconds(1);
+  options.batch_timeout = absl::Seconds(5);
   options.max_worker_bytes = int64_t{1} << 30;
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(options));

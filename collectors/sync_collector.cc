@@ -96,6 +96,7 @@ absl::Status SyncCollector::MakeLoop() {
   frames_per_batch_ = loop.lanes * loop.time;
   loop.seed = options_.seed;
   loop.trajectory.assign(loop.lanes, 0);
+  loop.step_versions.assign(loop.time, 0);
 
   loop.step_spec = spec_;
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kVersionKey, {1}, &spec_));
@@ -141,7 +142,7 @@ absl::Status SyncCollector::RecordIntoSink(Sink& sink) {
   return RecordInto(*lent, /*is_lent=*/true);
 }
 
-absl::Status SyncCollector::ResetLanes() {
+absl::Status SyncCollector::ResetLanes(int64_t t) {
   Loop& loop = *loop_;
   RILL_RETURN_IF_ERROR(loop.reset_all ? loop.driver.ResetAll()
                                       : loop.driver.ResetEnded());
@@ -153,6 +154,7 @@ absl::Status SyncCollector::ResetLanes() {
           ", want at most ", kMaxTrajectoryNumber,
           "; collect on as another producer"));
     }
+    WriteTrajectory(lane, t);
     loop.trajectory[lane] =
         TrajectoryId(options_.producer, loop.next_trajectory++);
   }
@@ -175,7 +177,7 @@ absl::StatusOr<int64_t> SyncCollector::Act(const ActContext& context) {
 
 absl::Status SyncCollector::CollectStep(int64_t t) {
   Loop& loop = *loop_;
-  RILL_RETURN_IF_ERROR(ResetLanes());
+  RILL_RETURN_IF_ERROR(ResetLanes(t));
   const int64_t frames = frames_ + t * loop.lanes;
   RILL_ASSIGN_OR_RETURN(const int64_t version,
                         Act({.frames = frames,
@@ -187,16 +189,27 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
   Lap(&loop.mark, &times_.env);
 
   RILL_RETURN_IF_ERROR(loop.recorder.Record(t));
-  for (int64_t lane = 0; lane < loop.lanes; ++lane) {
-    const int64_t row = lane * loop.time + t;
-    loop.versions[row] = version;
-    loop.trajectories[row] = loop.trajectory[lane];
-  }
+  loop.step_versions[t] = version;
   loop.newest_version =
       t == 0 ? version : std::max(loop.newest_version, version);
   RILL_RETURN_IF_ERROR(loop.driver.Carry());
   Lap(&loop.mark, &times_.other);
   return absl::OkStatus();
+}
+
+void SyncCollector::WriteTrajectory(int64_t lane, int64_t t) {
+  int64_t& since = loop_->trajectory_since[lane];
+  std::fill_n(loop_->trajectories.begin() + lane * loop_->time + since,
+              t - since, loop_->trajectory[lane]);
+  since = t;
+}
+
+void SyncCollector::WriteOwnLeaves() {
+  for (int64_t lane = 0; lane < loop_->lanes; ++lane) {
+    WriteTrajectory(lane, loop_->time);
+    std::copy(loop_->step_versions.begin(), loop_->step_versions.end(),
+              loop_->versions.begin() + lane * loop_->time);
+  }
 }
 
 void SyncCollector::TruncateEnd() {
@@ -217,6 +230,7 @@ absl::Status SyncCollector::CollectBatch() {
   }
   loop_->mark = Clock::System().Now();
   loop_->reset_all = loop_->reset_all || options_.reset_at_each_batch;
+  loop_->trajectory_since.assign(loop_->lanes, 0);
   for (int64_t t = 0; t < loop_->time; ++t) {
     const absl::Status status = CollectStep(t);
     if (status.ok()) continue;
@@ -228,6 +242,7 @@ absl::Status SyncCollector::CollectBatch() {
         << " in " << loop_->env->name();
   }
   loop_->recorder.Flush();
+  WriteOwnLeaves();
   TruncateEnd();
   frames_ += frames_per_batch_;
   return absl::OkStatus();

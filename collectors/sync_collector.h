@@ -119,11 +119,14 @@ class SyncCollector final : public Source {
   absl::Status RecordIntoSink(Sink& sink);
   absl::Status CollectBatch();
   absl::Status CollectStep(int64_t t);
+  // Writes the lane's trajectory to the batch, up to time `t`.
+  void WriteTrajectory(int64_t lane, int64_t t);
+  void WriteOwnLeaves();
   // Does what set_truncated says.
   void TruncateEnd();
   absl::Status CutIfDue(Sink& sink);
   absl::Status CheckRefused(const TensorDict& batch) const;
-  absl::Status ResetLanes();
+  absl::Status ResetLanes(int64_t t);
   absl::StatusOr<int64_t> Act(const ActContext& context);
 
   Options options_;

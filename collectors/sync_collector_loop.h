@@ -42,6 +42,9 @@ struct SyncCollector::Loop {
   bool reset_all = true;            // Before the next step.
   bool is_cut_due = false;          // The sink holds what was left open there.
   std::vector<int64_t> trajectory;  // Of each lane's episode.
+  // Written to the batch lane by lane, where rows lie side by side.
+  std::vector<int64_t> step_versions;     // By time step of the batch.
+  std::vector<int64_t> trajectory_since;  // By lane, the first step without.
   int64_t next_trajectory = 0;
   absl::Time mark;  // Where the time of the next part of a step begins.
 };

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // LeafSpec's random members.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numbers>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "rill/base/random_blocks.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/choices.h"
@@ -103,17 +107,49 @@ int64_t RandomOption(int64_t n, const bool* mask, uint64_t bits) {
   return option;
 }
 
+// rng.Bits64(batch, 0), then those of the next draws, many at a time.
+class BitsInOrder {
+ public:
+  BitsInOrder(const Rng& rng, uint64_t batch, int64_t draws)
+      : rng_(rng), batch_(batch), left_(draws) {}
+
+  uint64_t Next() {
+    if (at_ == end_) Draw();
+    return LowBits64(blocks_[at_++]);
+  }
+
+ private:
+  void Draw() {
+    end_ = static_cast<size_t>(
+        std::min(left_, static_cast<int64_t>(blocks_.size())));
+    RandomBlocks(rng_, batch_, first_, absl::MakeSpan(blocks_.data(), end_));
+    first_ += static_cast<uint32_t>(end_);
+    left_ -= static_cast<int64_t>(end_);
+    at_ = 0;
+  }
+
+  const Rng& rng_;
+  const uint64_t batch_;
+  int64_t left_;
+  uint32_t first_ = 0;
+  size_t at_ = 0;
+  size_t end_ = 0;
+  std::array<Rng::Block, 64> blocks_;
+};
+
 template <typename T>
 void FillChoices(const Choices& choices, const Rng& rng, uint64_t batch,
                  T* out) {
   if (choices.one_hot()) {
     std::fill_n(out, choices.rows() * choices.row_width(), FromInt<T>(0));
   }
-  uint32_t draw = 0;
+  BitsInOrder bits(
+      rng, batch,
+      choices.rows() * static_cast<int64_t>(choices.sizes().size()));
   for (int64_t row = 0; row < choices.rows(); ++row) {
     const bool* mask = choices.Mask(row);
     for (const int64_t n : choices.sizes()) {
-      const int64_t option = RandomOption(n, mask, rng.Bits64(batch, draw++));
+      const int64_t option = RandomOption(n, mask, bits.Next());
       if (choices.one_hot()) {
         out[option] = FromInt<T>(1);
         out += n;

@@ -6,7 +6,6 @@
 #include "absl/memory/memory.h"
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
-#include "rill/collectors/workers/frames_state.h"
 
 namespace rill {
 
@@ -27,12 +26,7 @@ bool MultiAsyncCollector::IsStale(const WriteInfo& info) const {
 }
 
 absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
-  if (is_stopped_.exchange(false, std::memory_order_relaxed)) {
-    return absl::CancelledError(
-        "MultiAsyncCollector::Next: stopped; call again to go on");
-  }
-  RILL_RETURN_IF_ERROR(workers_internal::CheckTotal(
-      "MultiAsyncCollector", frames_, team_->options().total_frames));
+  RILL_RETURN_IF_ERROR(team_->CheckGoesOn(place_));
   for (int64_t i = 0; i < team_->size(); ++i) {
     RILL_RETURN_IF_ERROR(team_->Ask(i, WorkerTeam::kDepth));
   }
@@ -53,17 +47,17 @@ absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
   RILL_RETURN_IF_ERROR(team_->Wait(absl::InfinitePast()));
   while (true) {
     for (int64_t i = 0; i < team_->size(); ++i) {
-      const int64_t worker = (next_worker_ + i) % team_->size();
+      const int64_t worker = (place_.next_worker + i) % team_->size();
       RILL_ASSIGN_OR_RETURN(const bool is_there, team_->Deliver(worker, fresh));
       if (!is_there) continue;
-      next_worker_ = (worker + 1) % team_->size();
+      place_.next_worker = (worker + 1) % team_->size();
       RILL_RETURN_IF_ERROR(team_->Ask(worker, WorkerTeam::kDepth));
       if (was_stale) {
         was_stale = false;
         stale_frames_ += team_->frames_per_batch();
         continue;
       }
-      frames_ += team_->frames_per_batch();
+      place_.frames += team_->frames_per_batch();
       return absl::OkStatus();
     }
     RILL_RETURN_IF_ERROR(team_->Wait());
@@ -81,23 +75,12 @@ absl::StatusOr<TensorDict> MultiAsyncCollector::Next() {
   return copy;
 }
 
-absl::Status MultiAsyncCollector::Pause() {
-  return team_->SaveState().status();
-}
-
 absl::StatusOr<TensorDict> MultiAsyncCollector::SaveState() const {
-  RILL_ASSIGN_OR_RETURN(TensorDict state, team_->SaveState());
-  RILL_RETURN_IF_ERROR(workers_internal::SaveFrames(
-      {.frames = frames_, .next_worker = next_worker_}, &state));
-  return state;
+  return team_->SaveState(place_);
 }
 
 absl::Status MultiAsyncCollector::LoadState(const TensorDict& state) {
-  RILL_ASSIGN_OR_RETURN(const auto place,
-                        workers_internal::LoadFrames(state, team_->size()));
-  RILL_RETURN_IF_ERROR(team_->LoadState(state));
-  frames_ = place.frames;
-  next_worker_ = place.next_worker;
+  RILL_ASSIGN_OR_RETURN(place_, team_->LoadState(state));
   return absl::OkStatus();
 }
 

@@ -2,7 +2,6 @@
 #ifndef RILL_COLLECTORS_MULTI_ASYNC_COLLECTOR_H_
 #define RILL_COLLECTORS_MULTI_ASYNC_COLLECTOR_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -50,7 +49,7 @@ class MultiAsyncCollector final : public Source {
 
   const TensorDictSpec& spec() const override { return team_->spec(); }
   // That were handed out.
-  int64_t frames() const override { return frames_; }
+  int64_t frames() const override { return place_.frames; }
   // Sums over the workers, which run side by side.
   const Times& times() const override { return team_->times(); }
   // Rows of a batch, which one worker makes.
@@ -62,12 +61,12 @@ class MultiAsyncCollector final : public Source {
 
   absl::StatusOr<TensorDict> Next() override;
   absl::Status CollectInto(Sink& sink) override;
-  void Stop() override { is_stopped_.store(true, std::memory_order_relaxed); }
+  void Stop() override { team_->Stop(); }
 
   // Workers end the batch at hand, and wait for the next Next or CollectInto;
   // batches that they have made come first then. UNAVAILABLE where a worker has
   // ended: collect on first.
-  absl::Status Pause();
+  absl::Status Pause() { return team_->Pause(); }
   // Pauses too. The state has the batches that the workers are ahead.
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
@@ -81,10 +80,8 @@ class MultiAsyncCollector final : public Source {
   bool IsStale(const WriteInfo& info) const;
 
   std::unique_ptr<workers_internal::WorkerTeam> team_;
-  int64_t frames_ = 0;
   int64_t stale_frames_ = 0;
-  int64_t next_worker_ = 0;  // Looked at first.
-  std::atomic<bool> is_stopped_ = false;
+  workers_internal::WorkerTeam::Place place_;  // Its worker is looked at first.
 };
 
 }  // namespace rill

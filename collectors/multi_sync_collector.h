@@ -2,7 +2,6 @@
 #ifndef RILL_COLLECTORS_MULTI_SYNC_COLLECTOR_H_
 #define RILL_COLLECTORS_MULTI_SYNC_COLLECTOR_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -59,7 +58,7 @@ class MultiSyncCollector final : public Source {
       MultiCollectorOptions options);
 
   const TensorDictSpec& spec() const override { return team_->spec(); }
-  int64_t frames() const override { return frames_; }
+  int64_t frames() const override { return place_.frames; }
   // Sums over the workers, which run side by side.
   const Times& times() const override { return team_->times(); }
   // Rows of all workers together.
@@ -72,7 +71,7 @@ class MultiSyncCollector final : public Source {
   // Errors leave nothing lost: what was made is part of a later batch.
   absl::StatusOr<TensorDict> Next() override;
   absl::Status CollectInto(Sink& sink) override;
-  void Stop() override { is_stopped_.store(true, std::memory_order_relaxed); }
+  void Stop() override { team_->Stop(); }
 
   // The state of all workers, with the batches that they have made for a call
   // that failed or was refused. UNAVAILABLE where a worker has ended: collect
@@ -85,16 +84,13 @@ class MultiSyncCollector final : public Source {
       std::unique_ptr<workers_internal::WorkerTeam> team)
       : team_(std::move(team)) {}
 
-  // Stopped, or all frames collected.
-  absl::Status CheckGoesOn();
-  // One batch of each worker from `next_worker_` on, in order.
+  // One batch of each worker from place_.next_worker on, in order.
   absl::Status DeliverRound(Sink& sink);
 
   std::unique_ptr<workers_internal::WorkerTeam> team_;
   TensorDict batch_;  // [workers * lanes, time], of Next. Made once.
-  int64_t frames_ = 0;
-  int64_t next_worker_ = 0;  // The first whose part the round has not got.
-  std::atomic<bool> is_stopped_ = false;
+  // Its worker is the first whose part the round has not got.
+  workers_internal::WorkerTeam::Place place_;
 };
 
 }  // namespace rill

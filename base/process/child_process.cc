@@ -2,23 +2,20 @@
 #include "rill/base/process/child_process.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "rill/base/clock.h"
+#include "rill/base/process/poll_until.h"
 
 namespace rill {
 namespace {
@@ -108,18 +105,9 @@ ChildProcess::~ChildProcess() {
 }
 
 bool ChildProcess::WaitForEnd(absl::Time deadline) const {
-  while (end_.empty()) {
-    const absl::Duration left = std::clamp(
-        deadline - Clock::Steady().Now(), absl::ZeroDuration(), absl::Hours(1));
-    pollfd end = {pidfd_, POLLIN, 0};
-    // Rounded up, so that it does not turn round and round before the deadline.
-    const int ended = poll(&end, 1,
-                           static_cast<int>(absl::ToInt64Milliseconds(
-                               absl::Ceil(left, absl::Milliseconds(1)))));
-    if (ended > 0) return true;
-    if (Clock::Steady().Now() >= deadline) return false;
-  }
-  return true;
+  if (!end_.empty()) return true;
+  pollfd end = {pidfd_, POLLIN, 0};
+  return PollUntil({&end, 1}, deadline) > 0;
 }
 
 const std::string& ChildProcess::Kill() {

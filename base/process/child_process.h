@@ -46,7 +46,6 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  pid_t pid() const { return pid_; }
   // Whether it has ended, by itself, until `deadline` (base/clock.h's Steady).
   bool WaitForEnd(absl::Time deadline) const;
   // Ends it with its group (SIGKILL), where it has not ended, and waits for

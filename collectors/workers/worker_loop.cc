@@ -74,6 +74,9 @@ class Worker {
         batches_ += parts.first;
         return absl::OkStatus();
       }
+      case MessageKind::kPause:
+        batches_ = 0;
+        return Send(MessageKind::kPaused, "");
       case MessageKind::kSave: {
         batches_ = 0;
         RILL_ASSIGN_OR_RETURN(const TensorDict state, collector_->SaveState());

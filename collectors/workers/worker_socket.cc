@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/collectors/workers/worker_socket.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "rill/base/clock.h"
+#include "rill/base/process/poll_until.h"
 #include "rill/base/status_macros.h"
 
 namespace rill::workers_internal {
@@ -27,17 +25,9 @@ absl::Status GoneError() {
 }
 
 // Whether `events` are there before `deadline`.
-bool WaitFor(int fd, short events, absl::Time deadline) {
-  while (true) {
-    const absl::Duration left = std::clamp(
-        deadline - Clock::Steady().Now(), absl::ZeroDuration(), absl::Hours(1));
-    pollfd entry = {fd, events, 0};
-    const int found = poll(&entry, 1,
-                           static_cast<int>(absl::ToInt64Milliseconds(
-                               absl::Ceil(left, absl::Milliseconds(1)))));
-    if (found > 0) return true;
-    if (Clock::Steady().Now() >= deadline) return false;
-  }
+bool WaitFor(int fd, int16_t events, absl::Time deadline) {
+  pollfd entry = {fd, events, 0};
+  return PollUntil({&entry, 1}, deadline) > 0;
 }
 
 }  // namespace

@@ -23,10 +23,13 @@ enum class MessageKind : uint32_t {
   kStart = 1,
   kChannel,  // int64: number of its producer; the channel's descriptor.
   kCollect,  // int64: so many batches more.
-  kSave,     // Also takes back the batches that were asked for.
-  kLoad,     // DictToBytes of a state. Also takes back.
+  // These three take back the batches that were asked for.
+  kPause,
+  kSave,
+  kLoad,  // DictToBytes of a state.
   // To the collector.
   kReady,    // WorkerReady, SpecToJson. The answer to kStart.
+  kPaused,   // The answer to kPause.
   kState,    // DictToBytes. The answer to kSave.
   kLoaded,   // The answer to kLoad.
   kRefused,  // int64 code, text. In place of an answer.

@@ -2,7 +2,6 @@
 #include "rill/collectors/workers/worker_team.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,9 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "rill/base/clock.h"
+#include "rill/base/process/poll_until.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/workers/dict_bytes.h"
@@ -27,7 +28,7 @@ namespace rill::workers_internal {
 namespace {
 
 constexpr absl::Duration kEndTimeout = absl::Seconds(2);
-// For the head of a record in the channel and the alignment of its leaves.
+// For the head of a record in the channel, and more than that.
 constexpr int64_t kRecordBytes = 4096;
 
 absl::Time In(absl::Duration time) { return Clock::Steady().Now() + time; }
@@ -131,6 +132,19 @@ absl::Status WorkerTeam::StartAll() {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status WorkerTeam::CheckGoesOn(const Place& place) {
+  if (is_stopped_.exchange(false, std::memory_order_relaxed)) {
+    return absl::CancelledError(
+        absl::StrCat(caller_, "::Next: stopped; call again to go on"));
+  }
+  if (options_.total_frames == -1 || place.frames < options_.total_frames) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(absl::StrCat(
+      caller_, "::Next: ", place.frames, " frames collected, total_frames = ",
+      options_.total_frames, "; raise it to go on"));
 }
 
 int64_t WorkerTeam::ProducerOf(int64_t index) const {
@@ -314,11 +328,7 @@ absl::Status WorkerTeam::Wait(absl::Time until) {
     deadline = std::min(deadline, workers_[i].deadline);
   }
   if (entries.empty()) return absl::OkStatus();
-  const absl::Duration left = std::clamp(deadline - Clock::Steady().Now(),
-                                         absl::ZeroDuration(), absl::Hours(1));
-  poll(entries.data(), entries.size(),
-       static_cast<int>(
-           absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
+  PollUntil(absl::MakeSpan(entries), deadline);
   absl::Status first;
   for (size_t i = 0; i < entries.size(); ++i) {
     if (entries[i].revents != 0) first.Update(ReadAll(indices[i]));
@@ -381,6 +391,7 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
                             : absl::InfiniteFuture();
       return absl::OkStatus();
     }
+    case MessageKind::kPaused:
     case MessageKind::kState:
     case MessageKind::kLoaded:
       worker.answer = std::move(message);

@@ -2,6 +2,7 @@
 #ifndef RILL_COLLECTORS_WORKERS_WORKER_TEAM_H_
 #define RILL_COLLECTORS_WORKERS_WORKER_TEAM_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -55,6 +56,16 @@ class WorkerTeam {
   const Source::Times& times() const { return times_; }
   int64_t restarts() const { return restarts_; }
 
+  // A collector's place in its run.
+  struct Place {
+    int64_t frames = 0;
+    int64_t next_worker = 0;
+  };
+  // One CheckGoesOn is CANCELLED: the next one to begin. Thread-safe.
+  void Stop() { is_stopped_.store(true, std::memory_order_relaxed); }
+  // OUT_OF_RANGE where total_frames were handed out.
+  absl::Status CheckGoesOn(const Place& place);
+
   // Until `batches` (<= kDepth) are asked for and not delivered.
   absl::Status Ask(int64_t worker, int64_t batches);
   // Writes the worker's next batch, or a cut that comes first, to `sink`;
@@ -70,9 +81,11 @@ class WorkerTeam {
   absl::Status Wait(absl::Time until = absl::InfiniteFuture());
 
   // Takes back what was asked of the workers, after the batches at hand.
-  absl::StatusOr<TensorDict> SaveState();
+  absl::Status Pause();
+  // Pauses too.
+  absl::StatusOr<TensorDict> SaveState(const Place& place);
   // FAILED_PRECONDITION, unchanged, where it does not fit.
-  absl::Status LoadState(const TensorDict& state);
+  absl::StatusOr<Place> LoadState(const TensorDict& state);
 
  private:
   struct Held {
@@ -91,7 +104,7 @@ class WorkerTeam {
     absl::Time deadline = absl::InfiniteFuture();
     std::deque<Held> held;  // Come before those in the channel.
     WorkerTimes times = {};
-    std::optional<WorkerSocket::Message> answer;  // To kSave, kLoad.
+    std::optional<WorkerSocket::Message> answer;  // To AskAll.
   };
 
   WorkerTeam(std::string caller, MultiCollectorOptions options)
@@ -126,6 +139,7 @@ class WorkerTeam {
   WorkerReady ready_ = {};
   Source::Times times_;
   int64_t restarts_ = 0;
+  std::atomic<bool> is_stopped_ = false;
 };
 
 }  // namespace rill::workers_internal

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SaveState and LoadState of WorkerTeam. Entries of a state:
+// Pause, SaveState and LoadState of WorkerTeam. Entries of a state:
+// - `place`, int64 [2]: frames and next worker.
 // - `restarts`, int64 [workers].
 // - `worker/I`: the state of worker I's SyncCollector.
 // - `held/I/N`: a batch that worker I has made and nobody has taken yet, in
@@ -120,7 +121,13 @@ absl::StatusOr<std::vector<std::string>> WorkerTeam::WorkerStates() {
   return states;
 }
 
-absl::StatusOr<TensorDict> WorkerTeam::SaveState() {
+absl::Status WorkerTeam::Pause() {
+  RILL_RETURN_IF_ERROR(
+      AskAll(MessageKind::kPause, std::vector<std::string>(size())));
+  return HoldAll();
+}
+
+absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> states, WorkerStates());
   TensorDict state;
   std::vector<int64_t> restarts;
@@ -145,10 +152,24 @@ absl::StatusOr<TensorDict> WorkerTeam::SaveState() {
   RILL_ASSIGN_OR_RETURN(Tensor counts,
                         Tensor::From<int64_t>(restarts, Shape({size()})));
   RILL_RETURN_IF_ERROR(state.Set("restarts", std::move(counts)));
+  RILL_ASSIGN_OR_RETURN(
+      Tensor numbers,
+      Tensor::From<int64_t>({place.frames, place.next_worker}, Shape({2})));
+  RILL_RETURN_IF_ERROR(state.Set("place", std::move(numbers)));
   return state;
 }
 
-absl::Status WorkerTeam::LoadState(const TensorDict& state) {
+absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
+    const TensorDict& state) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
+                        Numbers(state, "place", 2));
+  const Place place = {.frames = numbers[0], .next_worker = numbers[1]};
+  if (place.frames < 0 || place.next_worker < 0 ||
+      place.next_worker >= size()) {
+    return Refuse(absl::StrCat(
+        "\"place\": got ", place.frames, " frames and worker ",
+        place.next_worker, ", want frames >= 0 and a worker below ", size()));
+  }
   RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> restarts,
                         Numbers(state, "restarts", size()));
   std::vector<std::string> states;
@@ -198,7 +219,7 @@ absl::Status WorkerTeam::LoadState(const TensorDict& state) {
     return absl::FailedPreconditionError(loaded.message());
   }
   for (int64_t i = 0; i < size(); ++i) workers_[i].held = std::move(held[i]);
-  return absl::OkStatus();
+  return place;
 }
 
 }  // namespace rill::workers_internal

@@ -2,7 +2,6 @@
 #include "rill/envs/gymnasium/python_child.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/clock.h"
+#include "rill/base/process/poll_until.h"
 
 namespace rill::gymnasium_internal {
 namespace {
@@ -37,13 +37,6 @@ int Above10(int* fd) {
   const int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 10);
   Close(fd);
   return *fd = moved;
-}
-
-int PollMillis(absl::Time deadline) {
-  const absl::Duration left = deadline - Clock::Steady().Now();
-  if (left <= absl::ZeroDuration()) return 0;
-  return static_cast<int>(
-      std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60 * 60 * 1000));
 }
 
 absl::Status StartError(absl::string_view what, int error) {
@@ -171,7 +164,7 @@ void PythonChild::WaitForEnds(absl::Span<PythonChild* const> children) {
       fds.push_back({child->pidfd_, POLLIN, 0});
       fds.push_back({child->log_fd_, POLLIN, 0});
     }
-    poll(fds.data(), fds.size(), PollMillis(deadline));
+    PollUntil(absl::MakeSpan(fds), deadline);
     for (size_t i = running.size(); i-- > 0;) {
       if (fds[2 * i + 1].revents != 0) running[i]->DrainLog();
       if (fds[2 * i].revents != 0) running.erase(running.begin() + i);
@@ -209,9 +202,8 @@ std::string PythonChild::Kill() {
 std::string PythonChild::End(absl::Time deadline) {
   if (is_reaped_) return end_;
   pollfd end = {pidfd_, POLLIN, 0};
-  poll(
-      &end, 1,
-      PollMillis(std::min(deadline, Clock::Steady().Now() + absl::Seconds(1))));
+  PollUntil({&end, 1},
+            std::min(deadline, Clock::Steady().Now() + absl::Seconds(1)));
   return Kill();
 }
 
@@ -300,8 +292,7 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
       fds.push_back({is_over[i] ? -1 : child.log_fd_, POLLIN, 0});
       fds.push_back({is_over[i] ? -1 : child.pidfd_, POLLIN, 0});
     }
-    const bool is_late =
-        poll(fds.data(), fds.size(), PollMillis(deadline)) == 0;
+    const bool is_late = PollUntil(absl::MakeSpan(fds), deadline) == 0;
     const bool is_past = is_late || Clock::Steady().Now() >= deadline;
     for (size_t i = 0; i < children.size(); ++i) {
       if (is_over[i]) continue;

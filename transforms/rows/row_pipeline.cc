@@ -30,7 +30,7 @@ int64_t NumIn(int64_t bytes, int64_t each) {
 absl::StatusOr<RowPipeline> RowPipeline::Create(
     const LeafSpec& from, std::vector<std::shared_ptr<const RowMap>> maps) {
   RowPipeline pipeline;
-  const bool is_flat = pipeline.is_flat_ =
+  const bool is_flat =
       absl::c_all_of(maps, [](const auto& map) { return map->is_flat(); });
   if (is_flat) pipeline.pieces_ = from.shape.num_elements();
   LeafSpec leaf = from;

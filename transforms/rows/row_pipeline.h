@@ -45,11 +45,8 @@ class RowPipeline {
                    bool is_streamed) const;
   static void EndStreams();
 
-  // The dtype alone says what becomes of an element, so that parts of rows may
-  // be mapped.
-  bool is_flat() const { return is_flat_; }
   // One of `parts` parts of a row that have the same number of elements.
-  // `parts` is 1 unless is_flat().
+  // `parts` is 1 unless all maps are flat (RowMap::is_flat).
   absl::Status RunPart(int64_t parts, const std::byte* from, std::byte* to,
                        bool is_streamed) const {
     return RunPieces(pieces_ / parts, from, to, is_streamed);
@@ -73,7 +70,6 @@ class RowPipeline {
   LeafSpec spec_;
   int64_t block_rows_ = 1;
   // Rows are mapped in pieces: of an element each, where all maps are flat.
-  bool is_flat_ = false;
   int64_t pieces_ = 1;      // Of a row.
   int64_t step_ = 1;        // Pieces that are mapped at once.
   int64_t from_bytes_ = 0;  // Of a piece that goes in.

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/base/process/poll_until.h"
+
+#include <algorithm>
+
+#include "rill/base/clock.h"
+
+namespace rill {
+
+int PollUntil(absl::Span<pollfd> entries, absl::Time deadline) {
+  while (true) {
+    const absl::Duration left = std::clamp(
+        deadline - Clock::Steady().Now(), absl::ZeroDuration(), absl::Hours(1));
+    // Rounded up: else it would turn round and round before the deadline.
+    const int found = poll(entries.data(), entries.size(),
+                           static_cast<int>(absl::ToInt64Milliseconds(
+                               absl::Ceil(left, absl::Milliseconds(1)))));
+    if (found > 0) return found;
+    if (Clock::Steady().Now() >= deadline) return 0;
+  }
+}
+
+}  // namespace rill

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/base/process/poll_until.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "rill/base/clock.h"
+
+namespace rill {
+namespace {
+
+TEST(PollUntilTest, CountsEntriesWithEventsAndEndsAtTheDeadline) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  pollfd entries[2] = {{ends[0], POLLIN, 0}, {-1, POLLIN, 0}};
+  EXPECT_EQ(PollUntil(entries, absl::InfinitePast()), 0);
+  const absl::Time deadline = Clock::Steady().Now() + absl::Milliseconds(3);
+  EXPECT_EQ(PollUntil(entries, deadline), 0);
+  EXPECT_GE(Clock::Steady().Now(), deadline);
+  ASSERT_EQ(write(ends[1], "a", 1), 1);
+  EXPECT_EQ(PollUntil(entries, absl::InfiniteFuture()), 1);
+  EXPECT_EQ(entries[0].revents, POLLIN);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace rill

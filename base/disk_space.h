@@ -8,8 +8,9 @@
 
 namespace rill {
 
-// What the file system of `path`, which is there, has free for ordinary users,
-// in bytes; nullopt where the system does not tell. Thread-safety: thread-safe.
+// The bytes that the file system of `path` has free for ordinary users; nullopt
+// where the system does not tell. `path` must be there. Thread-safety:
+// thread-safe.
 // Cost: a system call.
 std::optional<int64_t> FreeDiskBytes(const std::string& path);
 

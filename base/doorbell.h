@@ -10,18 +10,19 @@
 
 namespace rill {
 
-// What idle threads sleep on. Work is put where they look for it before the
-// bell rings; who finds none there calls Await and looks again:
+// A wake signal that idle threads sleep on. A caller puts work where they look
+// for it, then calls Ring. A thread that finds no work calls Await and looks
+// again:
 //
 //   for (;;) if (work) do it; else bell.Await();
 //
 // A ring that comes between the look and the sleep is not missed: it is kept
 // for as many sleepers as it is for.
 //
-// Thread-safety: thread-safe; Ring may be called with any lock held, since
-//   nothing is done under the bell's own.
-// Cost: Ring takes some 10 us where it wakes a thread, else about 20 ns. Who
-//   is woken wakes the next.
+// Thread-safety: thread-safe. Ring may be called with any lock held, since it
+//   takes its own for a moment only.
+// Cost: Ring takes some 10 us where it wakes a thread, else about 20 ns. A
+//   woken thread wakes the next.
 class Doorbell {
  public:
   // No ring is for more than `sleepers`, at least 1.

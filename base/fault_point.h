@@ -16,8 +16,8 @@ namespace rill {
 // Thread-safety: thread-safe.
 //
 // A point is reached with its name ("file.write") and the object it works on
-// (a path, a device); a hook that returns a status other than OK makes the
-// operation fail with it before anything has been done.
+// (a path, a device). A hook that returns an error makes the operation fail
+// with it before anything has been done.
 using FaultHook = std::function<absl::Status(absl::string_view point,
                                              absl::string_view object)>;
 
@@ -37,7 +37,7 @@ inline absl::Status FaultPoint(absl::string_view point,
 // Installs `hook` for the whole process while it lives; the one installed
 // before it is back afterwards, so scopes must nest. The hook may be called by
 // several threads at once; the destructor waits for calls that are running.
-// What a hook does reaches no fault point itself.
+// Operations of a hook reach no fault point.
 class ScopedFaultHook {
  public:
   explicit ScopedFaultHook(FaultHook hook);

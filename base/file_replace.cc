@@ -119,7 +119,7 @@ absl::Status Exchange(absl::string_view function, const std::string& fresh,
 }
 
 // Puts the synced `fresh` in the place of `path`. On failure `path` is as
-// before. What `fresh` names afterwards is for the caller to remove.
+// before. The caller removes what `fresh` names afterwards.
 absl::Status PutInPlace(absl::string_view function, const std::string& fresh,
                         const std::string& path) {
   RILL_RETURN_IF_ERROR(FaultPoint("file.rename", path));

@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(
   auto remove = absl::MakeCleanup([&] { unlink(path.c_str()); });
   RILL_RETURN_IF_ERROR(FaultPoint("file.reserve", path));
   if (const int error = Reserve(fd, bytes); error != 0) {
-    // What was reserved so far counts as free again in the message.
+    // Space reserved so far counts as free again in the message.
     if (ftruncate(fd, 0) != 0) {
       return FileError(errno, "FileWriter::Create", "give back the space of",
                        path);

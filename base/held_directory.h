@@ -8,9 +8,10 @@
 
 namespace rill {
 
-// What a path leads to, to notice that it leads elsewhere now: somebody called
-// ReplaceDirectory (file.h) between two looks below it. Hold it, look, and
-// believe what was seen only where it is still there.
+// The directory that a path leads to, held open. It tells whether the path
+// leads elsewhere now, since somebody called ReplaceDirectory (file.h) between
+// two looks below it. Hold it, look, and believe what was seen only where it is
+// still there.
 // Thread-safety: immutable.
 //
 // Example (HeldDirectoryTest.Example runs it):

@@ -75,7 +75,7 @@ absl::StatusOr<std::shared_ptr<MappedFile>> MappedFile::Create(
               ? ENOSPC
               : base_internal::ReserveBlocks(file.get(), 0, 0, bytes);
       error != 0) {
-    // What was reserved so far counts as free again in the message.
+    // Space reserved so far counts as free again in the message.
     if (ftruncate(file.get(), 0) != 0)
       return FileError(errno, "MappedFile::Create", "give back the space of",
                        path);

@@ -28,9 +28,9 @@ class MappedFile {
   static absl::StatusOr<std::shared_ptr<MappedFile>> Open(
       const std::string& path, Mode mode, int64_t expected_bytes = -1);
 
-  // Makes a file of `bytes` (> 0) with its space reserved on the disk, so that
-  // a full disk is RESOURCE_EXHAUSTED here and never SIGBUS later; maps it
-  // shared and writable. FAILED_PRECONDITION if `path` exists.
+  // Makes a file of `bytes` (> 0) and maps it shared and writable. Its space is
+  // reserved on the disk: a full disk is RESOURCE_EXHAUSTED here, never SIGBUS
+  // later. FAILED_PRECONDITION if `path` exists.
   static absl::StatusOr<std::shared_ptr<MappedFile>> Create(
       const std::string& path, int64_t bytes);
 

@@ -14,10 +14,10 @@ namespace rill {
 // above. A slip in a path so costs a message, not a tree of directories.
 //
 // Errors read "<caller>: <what>: got "<path>", ...", with `what` the option
-// ("Options::directory"): NOT_FOUND where the parent of the parent is missing
-// too, and names what to make first; PERMISSION_DENIED where the directory, or
-// the one to make it in, may not be written; FAILED_PRECONDITION where a file
-// stands there.
+// ("Options::directory"). NOT_FOUND where the parent of the parent is missing
+// too; the text names what to make first. PERMISSION_DENIED where the
+// directory, or the one to make it in, may not be written. FAILED_PRECONDITION
+// where a file has that name.
 //
 // Thread-safety: thread-safe.
 

@@ -80,7 +80,7 @@ TEST_F(NewDirectoryTest, FileInTheWayIsRefused) {
   }
 }
 
-// Of a process that may write everywhere the system says no for /proc.
+// Even to a process that may write everywhere the system says no for /proc.
 TEST_F(NewDirectoryTest, DirectoryThatMayNotBeWrittenIsNamedWithTheOption) {
   std::string path = "/proc/rill/rows";
   if (geteuid() != 0) {

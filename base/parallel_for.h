@@ -9,7 +9,7 @@
 namespace rill {
 
 // Calls fn(i) once for each i in [0, count), in no order, by up to
-// `num_threads` threads of which the calling one is the first; all are gone
+// `num_threads` threads. The calling thread is one of them; the others are gone
 // when it returns. Where the system starts no further thread, those that there
 // are do the work: it never fails.
 //

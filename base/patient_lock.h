@@ -9,8 +9,8 @@
 namespace rill {
 
 // absl::MutexLock where others hold the mutex for a few microseconds. absl
-// looks for about one before it sleeps, and to sleep and be woken takes the two
-// threads tens of them; this looks for about ten first, on x86-64.
+// spins for about one before it sleeps. To sleep and be woken takes the two
+// threads tens of them. This spins for about ten first, on x86-64.
 class ABSL_SCOPED_LOCKABLE PatientLock {
  public:
   explicit PatientLock(absl::Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex)

@@ -8,8 +8,8 @@
 namespace rill {
 
 // Counter-based random numbers: a draw is a pure function of (seed, stream,
-// batch, draw), so there is no state to save, nothing to lock, and a resumed
-// run repeats an uninterrupted one exactly, on every machine.
+// batch, draw). There is no state to save and nothing to lock. A resumed run
+// equals an uninterrupted one bit for bit, on every machine.
 //
 // Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
 //   (Philox4x32-10, through the Random123 library).

@@ -56,7 +56,7 @@ TEST(RngTest, AgreesWithTheKnownAnswersOfRandom123) {
   }
 }
 
-// What a checkpoint's (seed, batch number) relies on: these never change. From
+// A checkpoint's (seed, batch number) relies on these: they never change. From
 // an independent Philox.
 TEST(RngTest, DrawsAreTheSameForEver) {
   const Rng rng(/*seed=*/1, RngStream::kSampler);

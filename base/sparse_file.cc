@@ -195,7 +195,7 @@ absl::Status SparseFile::Reserve(int64_t offset, int64_t bytes) {
     hole_bytes += data - hole;
     hole = data < end ? Seek(fd, data, end, SEEK_HOLE) : end;
   }
-  // What is reserved and not written yet looks like a hole: of the file's
+  // Reserved space that is not written yet looks like a hole: of the file's
   // blocks, those that hold no data of the range may be there.
   struct stat info;
   if (fstat(fd, &info) != 0)

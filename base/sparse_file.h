@@ -29,7 +29,7 @@ class AddressRange {
 
   std::byte* data() const { return data_; }
   int64_t size_bytes() const { return size_bytes_; }
-  // What offsets of files in a range must be multiples of.
+  // Offsets of files in a range must be multiples of this.
   static int64_t PageBytes();
 
   enum class Hint {
@@ -48,10 +48,10 @@ class AddressRange {
   int64_t size_bytes_;
 };
 
-// A file of a fixed length that has no space on the disk until it is reserved,
-// piece by piece ahead of who writes through a mapping: a full disk is then
-// RESOURCE_EXHAUSTED with the bytes asked and free, where a write into a hole
-// would be SIGBUS. (mapped_file.h reserves all at once.)
+// A file of a fixed length whose space on the disk is reserved piece by piece,
+// ahead of writes through a mapping. A full disk is then RESOURCE_EXHAUSTED
+// with the bytes asked and free. A write into a hole would be SIGBUS.
+// (mapped_file.h reserves all at once.)
 //
 // Thread-safety: thread-compatible; what lies in a mapping is the caller's to
 //   synchronise.
@@ -96,8 +96,8 @@ class SparseFile {
   // can do it; else a write of as many zeros.
   absl::Status Zero(int64_t offset, int64_t bytes);
 
-  // What the file takes on the disk now; 0 where the system does not tell.
-  // Thread-safe.
+  // Bytes that the file takes on the disk now; 0 where the system does not
+  // tell. Thread-safe.
   int64_t DiskBytes() const;
 
   // Brings what was written through mappings to the disk and waits for it.

@@ -223,7 +223,7 @@ TEST_F(SparseFileTest, FullDiskNamesBothSidesKeepsRowsAndGivesBackTheRest) {
     for (int64_t i = 0; i < kMiB / 4; ++i) {
       ASSERT_EQ(range->data()[kAt + i], std::byte{'a'}) << i;
     }
-    // What is stored can be written, and there is space again.
+    // Rows that are stored can be written, and there is space again.
     std::memset(range->data() + kAt, 'b', kMiB / 4);
     RILL_EXPECT_OK(file->Reserve(0, kMiB / 4));
   });

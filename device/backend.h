@@ -24,7 +24,8 @@ struct EventHandle {
   void* value = nullptr;
 };
 
-// What a kind of device can do: the whole seam between Rill and a driver.
+// The operations of a kind of device: the whole interface between Rill and a
+// driver.
 // The host's is always there; others are leaves that are chosen by link
 // (device/cuda:cuda_backend, device/testing:fake_backend). All pass
 // device/conformance.
@@ -47,7 +48,7 @@ class Backend {
   // without staging). RESOURCE_EXHAUSTED names asked and free bytes.
   virtual absl::StatusOr<void*> Allocate(int index, MemoryKind kind,
                                          int64_t bytes) = 0;
-  // Waits for nothing: whoever frees has seen the last use complete.
+  // Waits for nothing: the caller has seen the last use complete.
   virtual void Free(int index, MemoryKind kind, void* data, int64_t bytes) = 0;
 
   virtual absl::StatusOr<StreamHandle> CreateStream(int index) = 0;

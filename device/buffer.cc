@@ -20,7 +20,8 @@ constexpr int64_t kAlignment = 64;
 // Up to here bytes are made together with their Buffer: a dictionary of small
 // leaves is made of little but allocations.
 constexpr int64_t kMaxInlineBytes = 16 * 1024;
-// What stands before the bytes: the Buffer and the counts of its shared_ptr.
+// Bytes before those of the buffer: the Buffer and the counts of its
+// shared_ptr.
 constexpr size_t kInlineHeader = 128;
 
 // Gives out memory that is there already, once.

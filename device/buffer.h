@@ -19,8 +19,8 @@ class Backend;
 class Buffer {
  public:
   // `bytes` >= 0 of uninitialised memory (0 gives a buffer without bytes).
-  // kPageable and kPinned need no device memory: `device` is then whom the
-  // memory is pinned for, and the buffer's own device() is the CPU.
+  // kPageable and kPinned need no device memory: the memory is then pinned for
+  // `device`, and the buffer's own device() is the CPU.
   // Aligned to 64 bytes. RESOURCE_EXHAUSTED names asked and free bytes.
   static absl::StatusOr<std::shared_ptr<Buffer>> Allocate(
       int64_t bytes, Device device = Device::Cpu(),

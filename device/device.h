@@ -33,8 +33,7 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-// What kind of memory a buffer is made of. The CPU can read and write all but
-// kDevice.
+// The kind of memory of a buffer. The CPU can read and write all but kDevice.
 enum class MemoryKind : uint8_t { kPageable, kPinned, kMappedFile, kDevice };
 
 absl::string_view MemoryKindName(MemoryKind kind);

@@ -7,10 +7,9 @@
 
 namespace rill {
 
-// One column of a row copy: `width` bytes of row r stand at
-// table + r * table_stride; its i-th place in the batch at
-// batch + i * batch_stride. All in bytes. A plain struct, shared by the kernels
-// of every device.
+// One column of a row copy: `width` bytes of row r are at table + r *
+// table_stride, its i-th place in the batch at batch + i * batch_stride. All in
+// bytes. A plain struct, shared by the kernels of every device.
 struct RowColumn {
   std::byte* table = nullptr;
   int64_t table_stride = 0;
@@ -20,8 +19,8 @@ struct RowColumn {
   // On the host: what is written is more than a cache would keep until it is
   // read, and goes to memory past the caches.
   bool past_caches = false;
-  // Of a scatter: the columns of the call are all that a row has; what is
-  // behind them, up to the next row, may be overwritten too.
+  // For a scatter: a row has no columns but those of the call. Bytes behind
+  // them, up to the next row, may be overwritten too.
   bool whole_rows = false;
 };
 

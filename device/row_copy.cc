@@ -16,8 +16,8 @@ namespace rill {
 namespace {
 
 constexpr int64_t kLineBytes = 64;
-// What is prefetched ahead must still be in the first-level cache when it is
-// copied, beside the batch that is written.
+// Prefetched lines must still be in the first-level cache when they are copied,
+// beside the batch that is written.
 constexpr int64_t kAheadBytes = 16 << 10;
 // The same of runs of rows, for the second-level cache.
 constexpr int64_t kRunsAheadBytes = 128 << 10;
@@ -50,7 +50,7 @@ struct Scatter {
 };
 
 // Copies `count` places of a column, the first of which is at column.batch; row
-// i stands at column.table + offsets[i].
+// i is at column.table + offsets[i].
 using Kernel = void (*)(const RowColumn& column, const int64_t* offsets,
                         int64_t count);
 
@@ -147,7 +147,7 @@ inline void EndStreaming() {
 
 // Line by line, and several rows in turns where they are read at random: the
 // hardware's prefetchers stop at every page's end, so one row alone leaves the
-// memory idle. What is read is fetched ahead, on into the next row.
+// memory idle. Lines to be read are fetched ahead, on into the next row.
 template <typename Direction, bool kPastCaches>
 void CopyWide(const RowColumn& column, const int64_t* offsets, int64_t count) {
   constexpr int64_t kRows = Direction::kRowsAtOnce;
@@ -350,7 +350,7 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
     Approach<Direction>(record, rows.data(), 0, std::min(step, n), offsets[0]);
     int turn = 0;
     for (int64_t begin = 0; begin < n; begin += step, turn ^= 1) {
-      // What is written past the caches is not read before.
+      // Lines that are written past the caches are not read before.
       if (begin % stretch == 0 && (is_read || !record.has_wide)) {
         ApproachRuns<Direction>(record, rows.subspan(begin, stretch));
       }
@@ -367,8 +367,8 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
 }
 
 // Puts bytes that come one after the other into memory past the caches, line by
-// line. `to` is aligned to a line. What is read is fetched ahead, on into the
-// batch's next place.
+// line. `to` is aligned to a line. Lines to be read are fetched ahead, on into
+// the batch's next place.
 class LineStream {
  public:
   explicit LineStream(std::byte* to) : to_(to) {}

@@ -17,14 +17,14 @@ namespace rill {
 // Rows are not checked: the caller has. Tables and batches must not overlap.
 // Only the columns' bytes are written, but where RowColumn::whole_rows allows
 // more.
-// Thread-safety: thread-safe (reads of `table` are plain loads). What was
-//   written past the caches is in order with all that the caller stores after
-//   the call, so it is published like any other bytes.
-// Cost: O(rows x columns), one pass a column with all rows prefetched ahead, so
-//   that a random row costs about one cache miss for each line it spans; rows
-//   of a KiB and more are gathered several at a time. Past the caches a copy
-//   moves two thirds of the bytes: lines that are overwritten are not read
-//   before, those that columns share neither where rows are whole.
+// Thread-safety: thread-safe (reads of `table` are plain loads). Stores past
+//   the caches are in order with all that the caller stores after the call, so
+//   they are published like any other bytes.
+// Cost: O(rows x columns), one pass a column with all rows prefetched ahead. A
+//   random row so costs about one cache miss for each line it spans. Rows of a
+//   KiB and more are gathered several at a time. Past the caches a copy moves
+//   two thirds of the bytes: lines that are overwritten are not read before,
+//   those that columns share neither where rows are whole.
 void GatherRowsOnHost(absl::Span<const RowColumn> columns,
                       absl::Span<const int64_t> rows);
 void ScatterRowsOnHost(absl::Span<const RowColumn> columns,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathers of random rows beside a loop written by hand for the very same
-// columns: the distance between the two is what generality costs.
+// Gathers of random rows beside a hand-written loop for the very same columns.
+// The distance between the two is the cost of generality.
 //   bazel run --config=opt //device:row_copy_benchmark
 #include <algorithm>
 #include <cstddef>
@@ -88,7 +88,7 @@ BENCHMARK(BM_GatherTransition)
     ->ArgNames({"rows", "packed"})
     ->ArgsProduct({{1 << 14, 1 << 20}, {0, 1}});
 
-// What one would write for packed transitions and nothing else.
+// The loop that one would write for packed transitions and nothing else.
 void BM_GatherTransitionByHand(benchmark::State& state) {
   Setup setup(state.range(0), kTransitionWidths, /*packed=*/true);
   const auto* table = reinterpret_cast<const Transition*>(setup.table->data());
@@ -169,9 +169,9 @@ BENCHMARK(BM_GatherWidthByMemcpy)
     ->Arg(1504)
     ->Arg(28224);
 
-// Two leaves of `width` bytes in a record, as many batches in turn as `turn`
-// says, in windows of a MiB as a storage reads them: through the caches or past
-// them. read = 1: each batch is then read once, by the same thread.
+// Two leaves of `width` bytes in a record, `turn` batches in turn, in windows
+// of a MiB as a storage reads them. They go through the caches or past them.
+// read = 1: each batch is then read once, by the same thread.
 void BM_GatherLarge(benchmark::State& state) {
   const int64_t width = state.range(0);
   const int64_t batch_rows = state.range(1);

@@ -22,7 +22,7 @@
 namespace rill {
 namespace {
 
-// What both are.
+// The common form of both.
 class RewardsToGo final : public BatchTransform {
  public:
   struct Parts {

@@ -23,7 +23,7 @@ using estimators_internal::StepArrays;
 // The tensors of a call, checked and contiguous.
 class Inputs {
  public:
-  // Of rewards of such a dtype and shape.
+  // For rewards of such a dtype and shape.
   static absl::StatusOr<Inputs> Create(absl::string_view caller,
                                        const Tensor& reward) {
     const Shape& shape = reward.shape();
@@ -142,7 +142,7 @@ absl::Status CheckThreshold(absl::string_view caller, absl::string_view name,
       absl::StrCat(caller, ": ", name, ": got ", got, ", want > 0"));
 }
 
-// Of the state behind step i.
+// The value of the state behind step i.
 template <typename T>
 double Bootstrap(const StepArrays<T>& arrays, int64_t i) {
   return arrays.terminated[i] != 0 ? 0

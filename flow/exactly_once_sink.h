@@ -14,9 +14,9 @@
 
 namespace rill {
 
-// In front of a sink: each numbered batch of a producer arrives there exactly
-// once, in the order of its numbers (WriteInfo::sequence), whatever is refused
-// or offered again on the way. Batches without a number pass.
+// Stands before a sink: each numbered batch of a producer arrives there exactly
+// once, in the order of its numbers (WriteInfo::sequence). Batches may be
+// refused or offered again on the way. Batches without a number pass.
 //
 // The first number seen of a producer may be any. Its state and the rows of the
 // sink behind it belong together: save and load both at once. A producer that

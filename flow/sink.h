@@ -18,8 +18,9 @@ struct WriteInfo {
   int64_t producer = 0;        // Number of the collector or worker.
   int64_t first_lane = 0;      // The batch's lane 0 is this lane of the target.
   int64_t policy_version = 0;  // Newest that took part.
-  // Of the producer's batches, counted from 1; a batch that was refused is
-  // offered again under its number (flow/exactly_once_sink.h). 0: not numbered.
+  // The number of the batch among the producer's, from 1. A batch that was
+  // refused is offered again under its number (flow/exactly_once_sink.h). 0:
+  // not numbered.
   int64_t sequence = 0;
 };
 

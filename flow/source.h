@@ -29,7 +29,7 @@ class Source {
 
   virtual ~Source() = default;
 
-  // What a batch holds.
+  // The leaves of a batch.
   virtual const TensorDictSpec& spec() const = 0;
   // Steps collected so far, over all lanes.
   virtual int64_t frames() const = 0;

@@ -4,8 +4,8 @@
 namespace rill {
 namespace {
 
-// A slot that holds the row of generation g has g + 1; one that holds none has
-// -g of its next row's generation g, 0 where it was never written.
+// A slot with the row of generation g has g + 1. A slot without a row has -g,
+// where g is its next row's generation: 0 where it was never written.
 constexpr auto kRetired = [](int64_t next) { return next > 0 ? -next : next; };
 constexpr auto kWritten = [](int64_t next) {
   return next > 0 ? next : 1 - next;

@@ -12,12 +12,12 @@
 
 namespace rill {
 
-// Counts how often each slot was written, so that a value that comes back for
-// a row (a priority, a patch) is recognised as stale when the row is another
-// one by then: 0 for a slot's first row, 1 for the next, and so on. A slot that
-// holds no row (never written, retired, cleared) has a negative generation and
-// no draw is current there, also while the write that retired it is in flight.
-// The count goes on over retiring, clearing and being attached again, so a draw
+// Counts how often each slot was written: 0 for a slot's first row, 1 for the
+// next, and so on. A value that comes back for a row (a priority, a patch) is
+// so recognised as stale when the row is another one by then. A slot that holds
+// no row (never written, retired, cleared) has a negative generation and no
+// draw is current there, also while the write that retired it is in flight. The
+// count goes on over retiring, clearing and being attached again, so a draw
 // that was stale once stays so. A write counts once however often it names the
 // slot, and counts where it retires the row; a patch (WriteEvent::is_patch)
 // does not count.

@@ -8,9 +8,9 @@
 
 namespace rill {
 
-// What the plans (sample_plan.h) of one unit look like, whatever is drawn. A
-// unit states it, and a unit's transform accepts it or not, so that halves that
-// do not belong together are found before the first batch.
+// The form of all plans (sample_plan.h) of one unit, whatever is drawn. A unit
+// states it, and a unit's transform accepts it or not, so that halves that do
+// not belong together are found before the first batch.
 //
 // Thread-safety: a value.
 struct PlanLayout {

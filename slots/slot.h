@@ -35,18 +35,17 @@ struct Lanes {
 // How many steps a lane ever takes: room to add to without overflow.
 inline constexpr int64_t kMaxWritten = int64_t{1} << 62;
 
-// Where a lane stands: `written` steps were ever appended to it, at most
-// kMaxWritten, so the next one goes to position written % C, and the live steps
-// are the last min(written, C) of them, less those that a write in flight has
-// retired.
+// The cursor of a lane: `written` steps were ever appended to it, at most
+// kMaxWritten. The next one goes to position written % C. The live steps are
+// the last min(written, C), less those that a write in flight has retired.
 struct Cursor {
   int64_t written = 0;
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
-// What a sampler picked: a slot, the generation that the slot had then (so that
-// a priority that comes back for an overwritten row is recognised as stale) and
-// the importance weight, 1 unless the sampler is prioritized.
+// A sampler's pick: a slot, the generation that the slot had then, and the
+// importance weight, 1 unless the sampler is prioritized. By the generation a
+// priority that comes back for an overwritten row is recognised as stale.
 struct Draw {
   Slot slot = 0;
   int64_t generation = 0;

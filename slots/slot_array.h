@@ -16,9 +16,9 @@
 
 namespace rill {
 
-// One value a slot, T() at first, with memory only where neighbours differ: a
-// storage's capacity may be far above what it will ever hold, and the slots of
-// a ring that were written equally often have one count.
+// One value for each slot, T() at first, with memory only where neighbours
+// differ. A storage's capacity may be far above what it will ever hold. Slots
+// of a ring that were written equally often have one count.
 //
 // Thread-safety: thread-compatible.
 // Cost: O(1) each; memory in pages of 4096 values where they are not all the

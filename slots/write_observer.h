@@ -12,16 +12,16 @@ namespace rill {
 
 // One write to a storage. The spans live for the call only.
 //
-// Order: of an append, `written` and `retired` list lane after lane, and within
-// a lane oldest first (two ranges where the ring wraps); in place: in the order
-// of the call; a slot may be named twice, the later value counts. The per-row
-// spans have one value for each written slot in that same order, or are empty
-// where the storage was not told of such a key.
+// Order: after an append `written` and `retired` list lane after lane, and
+// within a lane oldest first (two ranges where the ring wraps). After a write
+// in place they have the order of the call. A slot may be named twice; the
+// later value counts. The per-row spans have one value for each written slot in
+// that same order, or are empty where the storage was not told of such a key.
 struct WriteEvent {
   // True: rows were appended behind the cursors. False: live rows were written
   // over in place (cursors, ages and counts stay).
   bool is_append = true;
-  // Of a write in place: the rows stay the same ones, generations too.
+  // For a write in place: the rows stay the same ones, generations too.
   bool is_patch = false;
   // In place: the write held every key, so that these are other rows, in age
   // and priority too. Else what is not told of them is as it was.
@@ -32,26 +32,26 @@ struct WriteEvent {
   absl::Span<const int64_t> trajectory_ids;
   absl::Span<const double> priorities;  // Given by the writer.
   absl::Span<const int64_t> policy_versions;
-  // Of an append that is longer than its lane, so that the front of the batch
-  // is dropped: 1 for the first row of a trajectory (of one lane and id) that
+  // For an append that is longer than its lane, so that the front of the batch
+  // is dropped. 1 for the first row of a trajectory (of one lane and id) that
   // had rows there. Empty where no row was dropped.
   absl::Span<const uint8_t> begins_cut;
 };
 
-// Sees every write of a storage, in order, under the storage's publish lock:
-// implementations must be short (but for BeforeOverwrite), must not call the
-// storage back, and have no way to fail. The trajectory index, the sum tree and
-// the generations are observers; two buffers on one storage each register their
+// Sees every write of a storage, in order, under the storage's publish lock.
+// Implementations must be short (but for BeforeOverwrite), must not call the
+// storage back, and cannot fail. The trajectory index, the sum tree and the
+// generations are observers; two buffers on one storage each register their
 // own.
 //
-// Several writes may be in flight: between OnRetire and OnWrite of one append
+// Several writes may be in flight. Between OnRetire and OnWrite of one append
 // there may be events of others (retire A, retire B, write A, write B), but not
 // of its own rows. The appends of one lane are published in the order in which
 // they retired.
 //
-// Thread-safety: calls never overlap one another, but for BeforeOverwrite. What
-// an implementation shares with other threads (a sampler's Plan) it guards
-// itself.
+// Thread-safety: calls never overlap one another, but for BeforeOverwrite. An
+// implementation guards itself what it shares with other threads (a sampler's
+// Plan).
 class WriteObserver {
  public:
   virtual ~WriteObserver() = default;
@@ -69,9 +69,9 @@ class WriteObserver {
   // least, after waiting until that is so. Storages that say so ask
   // (Storage::asks_before_overwriting), after OnRetire, on the thread that
   // writes. The publish lock is not held: calls for several writes may overlap,
-  // with other calls too. No reader waits for that write meanwhile, but other
-  // writes may, and whoever clears, saves or loads the storage or changes its
-  // observers: what is waited for must not need any of these.
+  // with other calls too. No reader waits for that write meanwhile. Other
+  // writes may, and so may calls that clear, save or load the storage or change
+  // its observers. The event that is waited for must not need any of these.
   virtual int64_t BeforeOverwrite(absl::Span<const SlotRange> /*rows*/,
                                   int64_t /*done*/) {
     return std::numeric_limits<int64_t>::max();

@@ -13,22 +13,22 @@
 
 namespace rill {
 
-// Pearson's test that counts were drawn with given probabilities:
-//   X^2 = sum_i (n_i - N p_i)^2 / (N p_i), p_value = P(chi^2_k >= X^2),
-// k = buckets with p_i > 0, less one. A correct sampler falls below a p-value
-// of q once in 1 / q runs with fresh seeds: q is the false-alarm rate.
-// Numerics: the p-value is within 1e-10 relative down to 1e-300.
+// Pearson's test that counts were drawn with given probabilities. X^2 = sum_i
+//   (n_i - N p_i)^2 / (N p_i), p_value = P(chi^2_k >= X^2), and k = buckets
+//   with p_i > 0, less one. A correct sampler falls below a p-value of q once
+//   in 1 / q runs with fresh seeds: q is the false-alarm rate. Numerics: the
+//   p-value is within 1e-10 relative down to 1e-300.
 struct ChiSquareResult {
   double statistic = 0;
   int64_t degrees_of_freedom = 0;
   double p_value = 1;
 };
 
-// INVALID_ARGUMENT, because the test would mean nothing, where the lengths
-// differ, the probabilities are negative or do not sum to 1 within 1e-9, fewer
-// than two are above 0, or a bucket with p_i > 0 expects fewer than 10 counts
-// (draw more or merge buckets). A count in a bucket of probability 0 gives
-// p_value 0. Cost: O(buckets).
+// INVALID_ARGUMENT where the test would mean nothing. That is: lengths differ;
+// probabilities are negative or do not sum to 1 within 1e-9; fewer than two are
+// above 0; a bucket with p_i > 0 expects fewer than 10 counts (draw more or
+// merge buckets). A count in a bucket of probability 0 gives p_value 0. Cost:
+// O(buckets).
 absl::StatusOr<ChiSquareResult> ChiSquareTest(
     absl::Span<const int64_t> counts, absl::Span<const double> probabilities);
 

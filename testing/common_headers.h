@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What almost every test includes, compiled once for all of them with g++
-// (tools/precompiled.bzl). Tests still include what they use: clang gets no
-// help from here.
+// The headers that almost every test includes, compiled once for all of them
+// with g++ (tools/precompiled.bzl). Tests still include what they use: clang
+// gets no help from here.
 #ifndef RILL_TESTING_COMMON_HEADERS_H_
 #define RILL_TESTING_COMMON_HEADERS_H_
 

@@ -12,8 +12,8 @@
 
 namespace rill {
 
-// What this process has of the system, from /proc: for tests that nothing of it
-// is left. Thread-safety: thread-safe.
+// The system's resources that this process has, from /proc: for tests that none
+// is left over. Thread-safety: thread-safe.
 
 // Processes whose parent this one is, ended or not.
 std::vector<pid_t> ChildProcesses();

@@ -29,7 +29,7 @@
 namespace rill {
 namespace testing_internal {
 
-// What all matchers of this file are: a description, and a function that gives
+// All matchers of this file are this: a description, and a function that gives
 // "" for a match or says what differs.
 template <typename Value>
 class DifferenceMatcher {

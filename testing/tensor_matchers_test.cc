@@ -28,7 +28,7 @@ Tensor Make(std::vector<T> values, Shape shape) {
   return *Tensor::From(absl::Span<const T>(values), shape);
 }
 
-// What a failing EXPECT_THAT says about the value.
+// The text of a failing EXPECT_THAT about the value.
 template <typename Matcher, typename Value>
 std::string Explain(const Matcher& matcher, const Value& value) {
   StringMatchResultListener listener;

@@ -14,7 +14,7 @@
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 constexpr int64_t kBytes = int64_t{1} << 30;

@@ -17,7 +17,7 @@
 
 namespace rill {
 
-// What every Backend does, as a test suite: a backend's own test links this
+// The contract of Backend as a test suite: a backend's own test links this
 // library and says
 //   INSTANTIATE_BACKEND_CONFORMANCE(Host, {Device::Cpu()});
 // A case whose `skip_reason` is not empty is skipped with it (no such device in

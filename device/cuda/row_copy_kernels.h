@@ -13,9 +13,9 @@ namespace rill::cuda_internal {
 // can reach, as do the columns. All is enqueued on `stream` (a cudaStream_t).
 // Each returns a cudaError_t of the launch; nothing blocks.
 //
-// A thread copies one word of one row, the widest word (16, 8, 4, 2 or 1 bytes)
-// that addresses, strides and width of the column allow, so neighbouring
-// threads write neighbouring addresses of the batch.
+// A thread copies one word of one row: the widest (16, 8, 4, 2 or 1 bytes) that
+// addresses, strides and width of the column allow. So neighbouring threads
+// write neighbouring addresses of the batch.
 
 // Batch place i <- table row rows[i].
 int LaunchGatherRows(const RowColumn* columns, int64_t num_columns,

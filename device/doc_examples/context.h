@@ -11,7 +11,7 @@
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 constexpr int64_t bytes = 1 << 20;

@@ -7,7 +7,7 @@
 
 namespace rill {
 
-// What this process, and those that it started, did with the CUDA driver.
+// The calls of the CUDA driver by this process, and by those that it started.
 //
 // A test that is built with rill_no_cuda_test (no_cuda.bzl) finds a stand-in
 // under the name libcuda.so.1, which has no device and writes down that it was

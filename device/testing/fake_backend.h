@@ -21,9 +21,9 @@
 
 namespace rill {
 
-// Devices "fake:0" and "fake:1", made of host memory, that are as unforgiving
-// as a GPU and fully determined: bugs of stream order, of lifetimes and of
-// host access to device memory show in a unit test without a GPU.
+// Devices "fake:0" and "fake:1", made of host memory, as unforgiving as a GPU
+// and fully determined. Bugs of stream order, of lifetimes and of host access
+// to device memory show in a unit test without a GPU.
 //
 // Order: work that is given to a stream does nothing until somebody waits for
 // it
@@ -58,7 +58,7 @@ class FakeBackend final : public Backend {
     bool run_one_per_poll = false;
   };
 
-  // What is counted and can be made to fail.
+  // Operations that are counted and can be made to fail.
   enum class Operation {
     kAllocate,  // These fail at once,
     kCreateStream,
@@ -105,7 +105,7 @@ class FakeBackend final : public Backend {
   int64_t NumAllocations(int index, MemoryKind kind) const;
   int64_t AllocatedBytes(int index, MemoryKind kind) const;
   int64_t NumStreamsAndEvents() const;
-  // What was done wrong since the last call, in order; empty is good.
+  // Errors of use since the last call, in order; empty is good.
   std::vector<std::string> TakeMisuse();
   // The bytes of device memory now, whatever is queued. For tests that look
   // without waiting.

@@ -16,7 +16,7 @@ namespace rill {
 
 // The memory of fake devices, tracked by range.
 //
-// Device memory has addresses of its own that the host cannot touch: the range
+// Device memory has addresses of its own that the host cannot touch. The range
 // is mapped without any right, so a host load or store there is a segmentation
 // fault, as on a real device. Its bytes lie elsewhere and Resolve finds them.
 // Addresses are never used twice, so a stale pointer is always recognised.

@@ -69,8 +69,8 @@ void FakeQueue::RunUntil(const FakeEvent::Point& point) {
 
 void FakeQueue::RunTowards(const FakeEvent::Point& point) {
   std::shared_ptr<FakeQueue> queue = point.queue;
-  // What is waited for was put in its queue before the wait was put in this
-  // one, so this ends.
+  // The event was put in its queue before the wait was put in this one, so this
+  // ends.
   while (!queue->CanRun()) queue = queue->operations_.front().wait->queue;
   queue->RunOne();
 }

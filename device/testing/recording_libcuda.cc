@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for the CUDA driver, libcuda.so.1, that knows no device and writes
-// down that it was loaded and each call, one name a line, to the file that the
-// environment variable RILL_CUDA_RECORD names. See cuda_record.h.
+// A stand-in for the CUDA driver, libcuda.so.1, that knows no device. It
+// records that it was loaded and each call, one name a line, in the file that
+// the environment variable RILL_CUDA_RECORD names. See cuda_record.h.
 //
 // It exports the ways into the driver: what libcudart asks for by dlsym, and
 // cuGetProcAddress, through which it gets the rest. A function that is not here

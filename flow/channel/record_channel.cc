@@ -44,7 +44,8 @@ static_assert(sizeof(RecordHeader) == kAlignment);
 
 bool IsSize(int64_t size) { return size >= 1 && size <= kMaxSteps; }
 
-// What both ends must agree on: keys, dtypes, shapes, in order (FNV-1a).
+// A hash of keys, dtypes and shapes in order, on which both ends must agree
+// (FNV-1a).
 uint64_t TagOf(const TensorDictSpec& spec) {
   uint64_t hash = 14695981039346656037u;
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {

@@ -30,10 +30,10 @@ namespace rill {
 // - A producer that died has left its trajectories open: they are cut
 //   (Sink::Cut) behind its last batch, and before one that follows it writes.
 //   One that closes its sink may go on later; if it will not, it calls Cut.
-// - Nobody hangs: who waits for a process that has died is told (UNAVAILABLE).
+// - Nobody hangs: a wait for a process that has died ends with UNAVAILABLE.
 // - Nothing has a name, so nothing is left behind. Memory is reserved at the
 //   start: RESOURCE_EXHAUSTED then, never SIGBUS later.
-// - What a producer's process does to the memory is checked before it is used.
+// - Memory that a producer's process wrote is checked before it is used.
 //
 // Shapes: batches [lanes, time] or [time] of host tensors.
 // Thread-safety: thread-compatible; each producer's sink too, apart from the

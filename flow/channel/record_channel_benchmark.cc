@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of case a's steps (CartPole: 4 + 4 floats, 38 bytes) and of pixels
-// through a channel, written and drained in turn; beside each, the copy of the
-// same bytes once.
+// through a channel, written and drained in turn. Beside each, one copy of the
+// same bytes.
 #include <cstdint>
 #include <cstring>
 #include <memory>

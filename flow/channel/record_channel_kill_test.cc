@@ -129,7 +129,8 @@ TEST(RecordChannelKillTest, KilledProducersLoseTheirLastBatchAtMost) {
     ASSERT_EQ(kill(killed, SIGKILL), 0);
     EXPECT_TRUE(WIFSIGNALED(WaitFor(killed)));
     EXPECT_EQ(channel->producer_state(1), State::kDied);
-    // What it committed is there still, and the next one goes on behind it.
+    // Its committed batches are there still, and the next one goes on behind
+    // them.
     RILL_ASSERT_OK(channel->Drain(&checker).status());
     // Every other time the next one writes before its end is seen.
     if (kill_number % 2 == 0) continue;
@@ -144,7 +145,7 @@ TEST(RecordChannelKillTest, KilledProducersLoseTheirLastBatchAtMost) {
   EXPECT_LE(checker.cuts, kills);
   EXPECT_EQ(checker.torn, 0);
   EXPECT_GT(checker.next[0], 0);
-  // The one that was never killed is told that the channel has gone.
+  // The one that was never killed gets an error: the channel has gone.
   channel.reset();
   const int how = WaitFor(lasting);
   EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 7) << how;

@@ -33,9 +33,9 @@ void FutexWait(std::atomic<uint32_t>* word, uint32_t seen,
   syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
 }
 
-// What one side waits on: a count of events, and whether it sleeps. Who waits
-// says so before it looks a last time, who signals looks after it counted, so
-// one of them sees the other.
+// One side waits on this: a count of events, and whether it sleeps. A waiter
+// says so before it looks a last time. A signaller looks after it has counted.
+// So one of them sees the other.
 struct Signal {
   std::atomic<uint32_t> count;
   std::atomic<uint32_t> is_awaited;

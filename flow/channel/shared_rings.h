@@ -19,8 +19,8 @@
 namespace rill::channel_internal {
 
 // Rings of bytes in anonymous memory (a memfd) that one process reads and
-// others write: one ring a writer. What a writer commits is seen whole or not
-// at all. Nothing has a name, so nothing is left behind when processes die.
+// others write: one ring a writer. A commit of a writer is seen whole or not at
+// all. Nothing has a name, so nothing is left behind when processes die.
 //
 // Both sides may sleep (futexes in the memory), and both learn that the other
 // is dead, however it died: who sleeps looks every kLookAfter.

@@ -15,7 +15,7 @@ namespace rill {
 // times. It has 10 batches at least, and can save its state.
 using SourceFactory = std::function<absl::StatusOr<std::unique_ptr<Source>>()>;
 
-// What every Source passes. Use, in the source's own test:
+// The suite that every Source passes. Use, in the source's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, SourceConformanceTest,
 //                            ::testing::Values([] { return MakeMine(); }));

@@ -9,7 +9,7 @@
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 extern const Rng rng;

@@ -20,7 +20,7 @@
 #include "rill/testing/status_matchers.h"
 #include "rill/testing/tensor_matchers.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 using ::testing::AllOf;

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string_view>
 
-// What fuzz targets are written with; tools/fuzzing/fuzz.bzl builds them.
+// Helpers for fuzz targets; tools/fuzzing/fuzz.bzl builds those.
 
 // Ends the program where the code under test broke a promise; a sanitizer's
 // finding to the fuzzer, a failed test to the replay.

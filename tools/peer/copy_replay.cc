@@ -41,7 +41,7 @@ absl::StatusOr<TorchRlReplayBuffer> Reloaded(const TorchRlReplayBuffer& saved) {
   RILL_ASSIGN_OR_RETURN(
       TorchRlReplayBuffer again,
       ToTorchRl(*buffer, {.batch_size = 1, .selector = selector}));
-  // What a ReplayBuffer has no place for.
+  // Parts that a ReplayBuffer has no place for.
   again.form = saved.form;
   again.batch_size = saved.batch_size;
   again.generations = saved.generations;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_transforms CASE FROM TO [FROM TO ...]: loads the batch at each FROM, as
-// tensordict saves a directory, runs the transform that the case names and
+// run_transforms CASE FROM TO [FROM TO ...]: loads the batch at each FROM, a
+// directory of tensordict's. It runs the transform that the case names and
 // saves the result at TO. A state goes on from one batch to the next.
 // transforms.py has the same cases.
 

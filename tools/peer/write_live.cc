@@ -2,8 +2,8 @@
 // A storage that somebody else looks at while it is written.
 // usage: write_live DIRECTORY lane_major|time_major LANES
 // Makes a memmap storage of 100 steps a lane there, columns. For every number N
-// on a line of its input it appends N steps to each lane and says how many a
-// lane was given by then; row s of lane l holds 1000 l + s.
+// on a line of its input it appends N steps to each lane and prints how many a
+// lane has got so far. Row s of lane l has 1000 l + s.
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>

@@ -200,7 +200,7 @@ void BoundRows::FindOverlaps() {
   }
 }
 
-// What takes the place of a leaf that may not be used as it is.
+// The replacement of a leaf that may not be used as it is.
 absl::StatusOr<Tensor> BoundRows::MakeFit(size_t i, const Tensor* found) {
   const Leaf& leaf = leaves_[i];
   if (leaf.use != LeafUse::kWrite) return found->Clone();

@@ -23,7 +23,7 @@
 
 namespace rill {
 
-// What its user does with a leaf.
+// The use of a leaf.
 enum class LeafUse {
   kRead,    // Reads the values.
   kUpdate,  // Reads the values and changes some of them.
@@ -32,7 +32,8 @@ enum class LeafUse {
 
 // Where leaves must lie, and which of them may be written in place.
 struct ReuseRules {
-  // Of new leaves, and of those that are written: kPageable takes any memory
+  // The memory of new leaves, and of those that are written: kPageable takes
+  // any memory
   // of the host, kPinned pinned memory, kDevice that of the device.
   Tensor::Options memory = {};
   // The caller passed the tensors in to be written, so that other holders of
@@ -110,9 +111,9 @@ struct BoundLeaf {
 // array of pointers and strides. Look-ups, checks and the decision whether a
 // tensor may be reused happen in Bind; loops over rows need no dictionary.
 //
-// Shapes: batches of any rank. With `allow_strides` of rank 1 or 2, where
-//   rows may have any outer stride (a slice of a [lanes, time] batch); else
-//   leaves are flat, and one that is not is copied.
+// Shapes: batches of any rank. With `allow_strides` of rank 1 or 2, where rows
+//   may have any outer stride (a slice of a [lanes, time] batch). Else leaves
+//   are flat, and others are copied.
 // Thread-safety: thread-compatible. Valid while the dictionary holds the
 //   tensors.
 // Cost: Bind is O(leaves) and allocates nothing for tensors that fit; it

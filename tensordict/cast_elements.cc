@@ -18,7 +18,7 @@ using tensordict_internal::kHasArithmetic;
 using tensordict_internal::kIsReal;
 using tensordict_internal::LoadElement;
 
-// What C++ leaves undefined, a float outside int64, is the lowest value.
+// A float outside int64, which C++ leaves undefined, becomes the lowest value.
 int64_t Truncate(double value) {
   constexpr double kTwoTo63 = 9223372036854775808.0;
   if (!(value >= -kTwoTo63 && value < kTwoTo63)) {

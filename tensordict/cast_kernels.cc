@@ -80,8 +80,8 @@ struct FloatToDouble {
   }
 };
 
-// The 16-bit formats are taken apart by hand: what the instruction sets do
-// with NaN differs.
+// Code of our own takes the 16-bit formats apart: instruction sets differ in
+// what they do with NaN.
 constexpr uint32_t kSign = 0x80000000;
 constexpr uint32_t kFloatNaN = 0x7FC00000;
 

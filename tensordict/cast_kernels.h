@@ -10,9 +10,10 @@
 namespace rill::tensordict_internal {
 
 // Casts `count` elements with the widest vectors of the processor, if there is
-// a kernel for the pair: bool, uint8, int8, int16, int32, float16, bfloat16 and
-// float64 to float32; float32 to float16, bfloat16 and float64. Else returns
-// false. The result is that of Cast, bit for bit, on every processor.
+// a kernel for the pair. Pairs: bool, uint8, int8, int16, int32, float16,
+// bfloat16 and float64 to float32; float32 to float16, bfloat16 and float64.
+// Else returns false. The result is that of Cast, bit for bit, on every
+// processor.
 // Thread-safety: thread-safe. Both sides contiguous and aligned to their type.
 bool CastWithVectors(DType from, DType to, const std::byte* in, std::byte* out,
                      int64_t count);

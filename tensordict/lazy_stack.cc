@@ -47,7 +47,7 @@ std::string LeafText(const Tensor& leaf) {
                       leaf.is_host() ? "" : " on " + leaf.device().ToString());
 }
 
-// What of the members keeps them from being stacked.
+// The reason why the members cannot be stacked.
 struct Differences {
   std::vector<std::string> ragged;   // Shapes differ.
   std::vector<std::string> missing;  // Keys that only some members have.

@@ -111,7 +111,7 @@ class LazyStack {
   // where no leaf is ragged. A ragged batch shape gets the largest sizes;
   // values that are not tensors become null where a member has no row, lazy
   // stacks and ragged tensors are then INVALID_ARGUMENT. INVALID_ARGUMENT where
-  // keys, kinds, dtypes or ranks differ, or something stands at `mask_key`.
+  // keys, kinds, dtypes or ranks differ, or `mask_key` is taken.
   absl::StatusOr<TensorDict> ToPadded(
       double pad_value = 0, absl::string_view mask_key = "mask") const;
 

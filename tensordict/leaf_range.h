@@ -95,7 +95,7 @@ class Ranges {
     highs_ = spec.highs()->raw_data();
   }
 
-  // Of element `i` of batches of rows of the spec's shape.
+  // The bounds of element `i` of batches of rows of the spec's shape.
   Range<T> operator[](int64_t i) const {
     if (lows_ == nullptr) return all_;
     using Number = typename Range<T>::Number;

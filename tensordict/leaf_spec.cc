@@ -113,7 +113,7 @@ absl::Status CheckChoices(const LeafSpec& spec) {
                    ", want a last size of ", width, " for ", DomainText(spec)));
 }
 
-// What no factory makes, but a change of the public members does.
+// Specs that no factory makes, but a change of the public members does.
 absl::Status CheckTables(const LeafSpec& spec) {
   if (const Tensor* lows = spec.lows();
       lows != nullptr &&

@@ -20,17 +20,17 @@
 
 namespace rill {
 
-// What one leaf may hold: dtype, the shape behind the batch shape, and a
+// The values of one leaf: dtype, the shape behind the batch shape, and a
 // domain. A value: make one with a factory, change it with the members that
-// return another. What the scalars cannot say (bounds for each element, masks,
-// several choices) is shared by copies and never changes.
+// return another. Bounds for each element, masks and several choices are shared
+// by copies and never change.
 //
 // Choices. The last four domains but Binary are made of choices among options
-// 0 .. n - 1. A row is the choices that lie together: one element (Categorical,
-// the index), n elements (OneHot, a 1 among 0), one element for each of nvec
-// (MultiCategorical), or the sum of nvec (MultiOneHot, one 1 a group). All but
-// Categorical keep a row in the last dimension; `lead` are the dimensions
-// before it (all of them for Categorical).
+// 0 .. n - 1. A row is the choices that lie together. Categorical has one
+// element, the index; OneHot has n, a 1 among 0. MultiCategorical has one for
+// each of nvec, MultiOneHot the sum of nvec, one 1 a group. All but Categorical
+// keep a row in the last dimension; `lead` are the dimensions before it (all of
+// them for Categorical).
 //
 // Thread-safety: thread-compatible.
 // Device/Stream: tensors on a device are copied to the host to be read.
@@ -91,7 +91,7 @@ struct LeafSpec {
 
   // The same with only those options allowed where `mask` (bool) is true. Its
   // last dimension has one element for each option of a row ([n] or [sum of
-  // nvec]); those before it are aligned to the right with batch shape + lead,
+  // nvec]). Those before it are aligned to the right with batch shape + lead,
   // each of the same size or 1. So [n] is for every row, and batch shape + lead
   // + [n] for batches of that shape only. INVALID_ARGUMENT for domains without
   // choices, another dtype or shape, or a choice without an allowed option.
@@ -129,13 +129,13 @@ struct LeafSpec {
 
   // --- Values of shape batch_shape + shape ----------------------------------
   // A random member: uniform over the domain, over the allowed options under a
-  // mask; standard normal where unbounded floating point, uniform over
-  // [-100, 100] (as far as the dtype goes) where unbounded integer; bounded on
-  // one side only: the bound and a standard exponential away from it. Element i
-  // (of choices: choice i) is a function of (rng, batch, i) alone.
-  // INVALID_ARGUMENT for dtypes without arithmetic, and masks of another batch
-  // shape. RandomInto reuses `out`, without allocation, where it is contiguous
-  // host memory of dtype and shape; it is unchanged by errors.
+  // mask. Unbounded floating point: standard normal. Unbounded integer: uniform
+  // over [-100, 100], as far as the dtype goes. Bounded on one side: the bound
+  // and a standard exponential away from it. Element i (of choices: choice i)
+  // is a function of (rng, batch, i) alone. INVALID_ARGUMENT for dtypes without
+  // arithmetic, and masks of another batch shape. RandomInto reuses `out`,
+  // without allocation, where it is contiguous host memory of dtype and shape;
+  // it is unchanged by errors.
   absl::StatusOr<Tensor> Random(const Shape& batch_shape, const Rng& rng,
                                 uint64_t batch) const;
   absl::Status RandomInto(const Shape& batch_shape, const Rng& rng,
@@ -172,10 +172,10 @@ struct LeafSpec {
   absl::StatusOr<Tensor> ToCategorical(const Tensor& one_hot,
                                        DType to = DType::kInt64) const;
 
-  // Number of members for an empty batch shape; none where it is infinite, past
-  // int64, the mask differs from row to row of a batch, or the shape has more
-  // than 2^20 elements. Floating point counts as infinite but for choices and
-  // Binary.
+  // Number of members for an empty batch shape. None where it is infinite or
+  // past int64, the mask differs from row to row of a batch, or the shape has
+  // more than 2^20 elements. Floating point counts as infinite but for choices
+  // and Binary.
   std::optional<int64_t> Cardinality() const;
   // All of them, [cardinality] + shape, the last choice or element fastest.
   // INVALID_ARGUMENT where there are none or more than `max_members`.

@@ -8,8 +8,8 @@
 namespace rill::tensordict_internal {
 
 // A number a dimension, like std::array but for its copies. They go by 16 bytes
-// at a time: of 64 at once g++ makes a `rep movs`, which takes longer to start
-// than to run, and tensors are copied all the time.
+// at a time. From 64 at once g++ makes a `rep movs`, which takes longer to
+// start than to run. Tensors are copied all the time.
 // Thread-safety: thread-compatible.
 class PerDim {
  public:

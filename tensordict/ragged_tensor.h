@@ -31,8 +31,8 @@ absl::StatusOr<Padded> StackPadded(absl::Span<const Tensor> rows, int dim = 0,
                                    double pad_value = 0);
 
 // n rows of different shapes, but one dtype and rank: all elements in one
-// array, row after row, and a table of shapes. What the peer calls a nested
-// tensor. A value; copies and slices share bytes.
+// array, row after row, and a table of shapes. TorchRL's nested tensor. A
+// value; copies and slices share bytes.
 //
 // Thread-safety: thread-compatible; the bytes are the users' to synchronise.
 // Cost: Row O(rank); Create and Slice O(rows).

@@ -132,7 +132,7 @@ class Typed {
   }
 
  private:
-  // Of a dictionary that fits.
+  // For a dictionary that fits.
   explicit Typed(TensorDict dict)
       : num_rows_(dict.batch_shape().num_elements()), dict_(std::move(dict)) {
     int i = 0;

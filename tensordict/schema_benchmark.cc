@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the typed forms cost, beside the same loop written by hand in this run.
+// The cost of the typed forms, beside the same loop without them in this run.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -67,7 +67,7 @@ void BM_ToBatchInto(benchmark::State& state) {
 }
 BENCHMARK(BM_ToBatchInto);
 
-// The columns of ToBatchInto, by hand.
+// The columns of ToBatchInto, as a plain loop.
 void BM_ToColumnsByHand(benchmark::State& state) {
   const std::vector<Step> steps = MakeStructs();
   std::vector<float> observation(4 * kRows);

@@ -20,14 +20,13 @@
 
 namespace rill {
 
-// What a dictionary must hold: an ordered list of leaves by key, the run-time
-// form of a schema. Everything that builds a pipeline checks specs before the
-// first byte moves. Nested dictionaries are in the keys ("next/reward"). What
-// TorchRL's users know as Composite.
+// The leaves that a dictionary must hold, in order, by key: the run-time form
+// of a schema. Everything that builds a pipeline checks specs before the first
+// byte moves. Nested dictionaries are in the keys ("next/reward"). TorchRL's
+// users know it as Composite.
 //
-// Entries that are no tensors stand in a list of their own: whoever asks for
-// leaves() gets tensors only. Values of that kind that the spec does not name
-// are allowed everywhere.
+// Entries that are no tensors are in a list of their own: leaves() has tensors
+// only. Values of that kind that the spec does not name are allowed everywhere.
 //
 // Thread-safety: thread-compatible.
 //
@@ -46,8 +45,8 @@ class TensorDictSpec {
   };
   struct NonTensorLeaf {
     std::string key;
-    // What Random, Zero, ... put there. A member is any value, one for all rows
-    // or one a row.
+    // The value that Random, Zero, ... put there. A member is any value, one
+    // for all rows or one a row.
     NonTensor example;
     friend bool operator==(const NonTensorLeaf&,
                            const NonTensorLeaf&) = default;
@@ -71,7 +70,7 @@ class TensorDictSpec {
   absl::Status SetMask(absl::string_view key, const Tensor& mask);
   // Null where missing.
   const LeafSpec* Find(absl::string_view key) const;
-  // What stands below a key, the key taken off. NOT_FOUND lists the keys.
+  // The leaves below a key, the key taken off. NOT_FOUND lists the keys.
   absl::StatusOr<TensorDictSpec> Nested(absl::string_view key) const;
   // No effect where missing.
   void Erase(absl::string_view key);

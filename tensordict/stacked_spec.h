@@ -18,12 +18,12 @@
 namespace rill {
 
 // Specs along a new dimension: one spec for each agent of a team, say. Where
-// they are all the same, it is kept once and Uniform gives it as a spec whose
-// leaves have a dimension more; where they differ, in domains, shapes or keys,
-// they stay a list. What TorchRL's users know as Stacked and StackedComposite.
+// all are the same, one is kept, and Uniform gives it as a spec whose leaves
+// have a dimension more. Where they differ, in domains, shapes or keys, they
+// stay a list. TorchRL's users know it as Stacked and StackedComposite.
 //
-// The new dimension is dimension `dim` behind the batch shape, in every leaf: a
-// dictionary of the spec of one has batch shape B and leaves B + shape; stacked
+// The new dimension is dimension `dim` behind the batch shape, in every leaf. A
+// dictionary of the spec of one has batch shape B and leaves B + shape. Stacked
 // it has leaves B + shape with size() put in at `dim`.
 //
 // Thread-safety: thread-compatible.

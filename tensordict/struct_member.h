@@ -76,10 +76,10 @@ struct FieldFor<kText, Element, Sizes<kDims...>> {
 
 // Which member of a struct is which field of a schema: a key (text as in key.h)
 // and a pointer to the member. The element type and the trailing shape come
-// from the member's type: numbers, bool, Float16, BFloat16 and std::complex are
-// scalars, std::array<T, N> and T[N] add a size of N in front of T's. kDims, if
-// any, replace that shape by another of as many elements: 1 makes a scalar a
-// field of shape [1].
+// from the member's type. Numbers, bool, Float16, BFloat16 and std::complex are
+// scalars; std::array<T, N> and T[N] add a size of N in front of T's. If there
+// are kDims, they replace that shape by another of as many elements: 1 makes a
+// scalar a field of shape [1].
 // Thread-safety: immutable.
 template <FixedString kText, auto kPointer, int64_t... kDims>
 struct Member {
@@ -94,7 +94,7 @@ struct Member {
   using Struct = typename Pointer::Struct;
   using Value = typename Pointer::Value;
   using Element = typename Traits::Element;
-  // Of a row.
+  // Elements of a row.
   static constexpr int64_t kNumElements =
       struct_internal::kProduct<typename Traits::Dims>;
 

@@ -183,7 +183,7 @@ class Tensor {
   // devices must the order be: both contiguous. FAILED_PRECONDITION where this
   // is read-only or repeats elements (Expand). Complete on return.
   absl::Status CopyFrom(const Tensor& from) const;
-  // What CopyFrom would refuse, without copying.
+  // The error that CopyFrom would return, without copying.
   absl::Status CheckCopyFrom(const Tensor& from) const;
   // Enqueued on `stream`, which is of the side that is not on the CPU; both
   // sides contiguous. The caller keeps both alive and unchanged until the

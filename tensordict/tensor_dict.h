@@ -27,7 +27,7 @@ namespace rill {
 class LazyStack;     // lazy_stack.h
 class RaggedTensor;  // ragged_tensor.h
 
-// What stands at a key.
+// The entry of a key.
 enum class EntryKind {
   kTensor,
   kDict,
@@ -38,7 +38,7 @@ enum class EntryKind {
 };
 
 // An ordered dictionary of tensors and nested dictionaries that share a batch
-// shape: every leaf's shape starts with it. What TorchRL's users know as
+// shape: every leaf's shape starts with it. TorchRL's users know it as
 // TensorDict. The rarer kinds of entries (EntryKind) are no leaves; operations
 // say what becomes of them, and none drops them.
 //
@@ -99,7 +99,7 @@ class TensorDict {
   // nearest dictionary around it where it has none.
   absl::StatusOr<TensorDict> GetDict(absl::string_view key) const;
   absl::StatusOr<NonTensor> GetNonTensor(absl::string_view key) const;
-  // Of one value for all rows too.
+  // Also for one value for all rows.
   absl::StatusOr<NonTensorStack> GetNonTensorStack(absl::string_view key) const;
   absl::StatusOr<LazyStack> GetLazyStack(absl::string_view key) const;
   absl::StatusOr<RaggedTensor> GetRagged(absl::string_view key) const;
@@ -122,14 +122,14 @@ class TensorDict {
   }
 
   // NOT_FOUND where the key is missing, FAILED_PRECONDITION if locked. Rename
-  // replaces what stands at `to`; Pop is Get, then Delete.
+  // replaces the entry at `to`; Pop is Get, then Delete.
   absl::Status Delete(absl::string_view key);
   absl::StatusOr<Tensor> Pop(absl::string_view key);
   absl::Status Rename(absl::string_view from, absl::string_view to);
   // Sets every entry of `other` (nested ones merged) here, all or none; errors
   // as Set.
   absl::Status Update(const TensorDict& other);
-  // What stands at `key`; `fallback`, which is Set, where nothing does.
+  // The entry at `key`; `fallback`, which is Set, where there is none.
   absl::StatusOr<Tensor> SetDefault(absl::string_view key, Tensor fallback);
 
   // --- In place: bytes change, also if locked -------------------------------
@@ -185,7 +185,7 @@ class TensorDict {
                                    absl::FunctionRef<absl::StatusOr<Tensor>(
                                        absl::string_view key, const Tensor&)>
                                        fn) const;
-  // What operations on shapes are made of: `fn` on every leaf, where it turns
+  // Operations on shapes are made of this: `fn` on every leaf, where it turns
   // the batch dimensions into those of `batch_shape` and leaves the rest as it
   // is. Nested dictionaries' longer batch shapes keep their tails; NonTensor
   // values and the device are kept. An error gains the key. `fn` is called for
@@ -197,10 +197,10 @@ class TensorDict {
       absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn) const;
   // Rows `rows` of dimension 0, copied. OUT_OF_RANGE names the row. GatherInto
   // reuses `out`, without allocation, where keys, shapes, dtypes and devices
-  // fit, its leaves are contiguous and there are no lazy stacks and ragged
-  // tensors (NonTensorStacks are replaced); else it makes it anew
-  // (FAILED_PRECONDITION if locked). `out` is unchanged by any error but a
-  // device's.
+  // fit and its leaves are contiguous. It makes it anew where they do not, or
+  // where there are lazy stacks and ragged tensors (FAILED_PRECONDITION if
+  // locked). NonTensorStacks are replaced. `out` is unchanged by any error but
+  // a device's.
   absl::StatusOr<TensorDict> Gather(absl::Span<const int64_t> rows) const;
   absl::Status GatherInto(absl::Span<const int64_t> rows,
                           TensorDict* out) const;
@@ -251,9 +251,9 @@ class TensorDict {
   bool is_locked() const { return locked_; }
 
   // --- Comparison and text --------------------------------------------------
-  // OK if both have the same batch shape, keys, shapes, dtypes and bits, else
-  // FAILED_PRECONDITION that names the first difference (key, index, values),
-  // this as "got" and `other` as "want". The order of keys does not matter.
+  // OK if both have the same batch shape, keys, shapes, dtypes and bits. Else
+  // FAILED_PRECONDITION names the first difference (key, index, values), this
+  // as "got" and `other` as "want". The order of keys does not matter.
   absl::Status CheckEqual(const TensorDict& other) const;
   // The same up to |a - b| <= absolute + relative * |b| for floating point.
   // Equal bits are close, whatever they are.

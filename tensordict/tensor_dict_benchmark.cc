@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation on a dictionary of six leaves costs. Reported apart from
+// The cost of an operation on a dictionary of six leaves. Reported apart from
 // first touches of fresh memory: results are reused where an Into form exists.
 #include <cstdint>
 #include <utility>
@@ -71,7 +71,7 @@ void BM_TypedGet(benchmark::State& state) {
 }
 BENCHMARK(BM_TypedGet);
 
-// Of tensors that are there.
+// With tensors that are there.
 void BM_Create(benchmark::State& state) {
   const Tensor leaf = *Tensor::Zeros(DType::kFloat32, {kRows, kWidth});
   for (auto _ : state) {
@@ -85,7 +85,7 @@ void BM_Create(benchmark::State& state) {
 }
 BENCHMARK(BM_Create);
 
-// Of tensors that are made for it, set one by one.
+// With tensors that are made for it, set one by one.
 void BM_CreateWithTensors(benchmark::State& state) {
   for (auto _ : state) {
     TensorDict dict({kRows});

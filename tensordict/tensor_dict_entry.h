@@ -92,8 +92,9 @@ struct TensorDict::Entry {
   Value value;
 };
 
-// What an operation on shapes does to batch dimensions. Decides what becomes of
-// entries that are neither tensors nor dictionaries, and of dimension names.
+// The change of batch dimensions by an operation on shapes. Decides what
+// becomes of entries that are neither tensors nor dictionaries, and of
+// dimension names.
 struct TensorDict::ShapeOp {
   enum Kind {
     kCopy,       // The shape stays; every tensor inside is mapped.

@@ -89,7 +89,7 @@ struct TensorDict::Internal::Joiner {
                      number, ", want ", want, " as in dictionary 0"));
   }
 
-  // What the check finds out for the copy, so that entries are walked once.
+  // Results of the check for the copy, so that entries are walked once.
   struct Plan {
     static constexpr size_t kMaxRows = 1024;
     // `out` can be written: it fits and shares no buffer with a dictionary.

@@ -12,7 +12,7 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
-// What the tests of this package are made of.
+// Tensors and dictionaries for the tests of this package.
 namespace rill {
 
 template <typename T>

@@ -134,7 +134,7 @@ void* RillToDLPackVersioned(const void* tensor) {
   return managed;
 }
 
-// Of the Python that loads this.
+// The functions of the Python that loads this.
 int PyCapsule_IsValid(void* capsule, const char* name);
 void* PyCapsule_GetPointer(void* capsule, const char* name);
 

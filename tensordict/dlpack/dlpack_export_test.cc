@@ -237,7 +237,7 @@ TEST(DLPackExportTest, BytesLiveUntilTheDeleter) {
   }
 }
 
-// What a consumer reads by the structure's own rules is what Tensor reads.
+// A consumer that follows the structure's own rules reads what Tensor reads.
 TEST(DLPackExportTest, RandomViewsReadTheSame) {
   const Rng rng(/*seed=*/11);
   for (uint64_t round = 0; round < 300; ++round) {

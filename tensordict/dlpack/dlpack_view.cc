@@ -62,7 +62,7 @@ DLDataType ToDLDataType(DType dtype) {
   return result;
 }
 
-// What DLPack calls a type, for errors: "float128", "float8_e4m3fn".
+// DLPack's name of a type, for errors: "float128", "float8_e4m3fn".
 std::string DLDataTypeName(const DLDataType& dtype) {
   constexpr absl::string_view kNames[] = {"int",
                                           "uint",
@@ -159,7 +159,8 @@ absl::StatusOr<Place> FromDLDevice(const DLDevice& device) {
 
 // --- Export ------------------------------------------------------------------
 
-// What a managed tensor of type Managed points to, in one piece with it.
+// The data that a managed tensor of type Managed points to, in one piece with
+// it.
 template <typename Managed>
 struct Exported {
   Managed managed = {};

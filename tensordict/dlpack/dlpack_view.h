@@ -16,9 +16,9 @@ namespace rill {
 // Thread-safety: thread-safe. Deleters may be called, and imported tensors may
 //   go, in any thread; a producer that wants a lock for that (Python's) takes
 //   it in its deleter.
-// Device/Stream: no device is touched and no stream is waited for. Whoever
-//   hands out device memory sees to it that the writes to it are complete, or
-//   ordered before the consumer's work by the stream that both agreed on.
+// Device/Stream: no device is touched and no stream is waited for. A producer
+//   of device memory ensures that its writes are complete, or ordered before
+//   the consumer's work by the stream that both agreed on.
 // Cost: O(rank) and one allocation.
 //
 // Example (DLPackTest.Example runs it):
@@ -45,10 +45,10 @@ absl::StatusOr<DLManagedTensorVersioned*> ToDLPackVersioned(
 // bytes goes, or before this returns an error. Flag read-only gives a tensor
 // that is not is_writable().
 // INVALID_ARGUMENT: null, another major version, a device but for CPU, CUDA and
-//   CUDA host, lanes, a dtype that we do not have (named), a rank above 8,
-//   sizes or strides whose elements do not fit in the address space, a null
-//   pointer to elements, and elements that are not aligned for their type:
-//   nothing is copied in silence, so copy them where they come from.
+//   CUDA host, lanes, a dtype that we do not have (named), a rank above 8. So
+//   are sizes or strides whose elements do not fit in the address space, and a
+//   null pointer to elements. Elements that are not aligned for their type are
+//   refused too: nothing is copied in silence, so copy them at their origin.
 // Neither size nor address can be checked against the producer's memory: a
 // DLTensor does not say how much there is.
 absl::StatusOr<Tensor> FromDLPack(DLManagedTensor* managed);

@@ -21,7 +21,7 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 extern const Tensor reward;

@@ -7,9 +7,9 @@
 #include <limits>
 #include <type_traits>
 
-// What the reductions of reductions.h keep for each element of their result.
-// `V` is int64_t (integers, bool) or double; Add is called for the elements in
-// order.
+// The state that the reductions of reductions.h keep for each element of their
+// result. `V` is int64_t (integers, bool) or double; Add is called for the
+// elements in order.
 namespace rill::ops_internal {
 
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();

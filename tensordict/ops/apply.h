@@ -20,11 +20,11 @@ namespace rill::ops {
 // Functions of leaves, on whole dictionaries and, if asked, by several threads.
 //
 // A function gets the leaf and, behind it, the leaves of the same key of
-// `others`. What it returns stands at the same key of the result, where it must
-// start with the batch shape; Tensor(), which is not valid, leaves the key out.
-// Nested dictionaries and values without a shape are kept; the device is unset.
-// Of a lazy stack it gets the leaves of each member, of a ragged tensor the
-// values; those of `others` have the same members and shapes.
+// `others`. The tensor that it returns gets the same key in the result, and
+// must start with the batch shape. Tensor(), which is not valid, leaves the key
+// out. Nested dictionaries and values without a shape are kept; the device is
+// unset. From a lazy stack it gets the leaves of each member, from a ragged
+// tensor the values. Those of `others` have the same members and shapes.
 //
 // Errors: the function's own, with the key; of several the one that comes first
 //   in the order of the keys, whatever the threads do. NOT_FOUND for a key
@@ -42,9 +42,9 @@ namespace rill::ops {
 struct ApplyOptions {
   // Leaves of the same keys are given to the function too. Not owned.
   std::vector<const TensorDict*> others = {};
-  // What stands for a leaf that one of `others` misses.
+  // Takes the place of a leaf that one of `others` misses.
   std::optional<Tensor> if_missing = {};
-  // Of the result; the dictionary's own if unset.
+  // The result's; the dictionary's own if unset.
   std::optional<Shape> batch_shape = {};
   // Drops dictionaries in which no leaf is left.
   bool filter_empty = false;

@@ -18,12 +18,12 @@ namespace rill::ops {
 // Arithmetic on tensors and, leaf by leaf, on whole dictionaries, for dtypes
 // bool, uint8, int8 to int64, float16, bfloat16, float32 and float64.
 //
-// The right side is one of the same kind, or a Scalar. Of dictionaries it has
+// The right side is one of the same kind, or a Scalar. For dictionaries it has
 // the same keys. Its dtypes are the left side's: nothing is cast, and a Scalar
 // must be one that the leaf's dtype can hold. Its shapes are the left side's,
-// or become so by repeating sizes of 1 and missing leading dimensions; lazy
-// stacks and ragged tensors meet those of the same members and shapes. Values
-// without a shape are the left side's; the device is unset.
+// or become so by repeating sizes of 1 and missing leading dimensions. Lazy
+// stacks and ragged tensors need partners of the same members and shapes.
+// Values without a shape are the left side's; the device is unset.
 //
 // Results are new, contiguous, of the left side's shape and dtype (bool for
 // comparisons, logic and tests). The ...InPlace forms write into the bytes of
@@ -32,13 +32,13 @@ namespace rill::ops {
 //
 // Numbers: float16 and bfloat16 are computed in float32 and rounded once.
 // Integers wrap; Div cuts towards zero. Minimum, Maximum, Clamp and Sign give
-// NaN for NaN. Of bool, Add and Maximum are or, Mul and Minimum are and.
+// NaN for NaN. For bool, Add and Maximum are or, Mul and Minimum are and.
 //
-// Errors: INVALID_ARGUMENT for keys, shapes or dtypes that differ, a dtype that
-//   the operation is not for, an integer divided by zero or raised to a
-//   negative power, memory that is not the host's; NOT_FOUND names a missing
-//   key; FAILED_PRECONDITION for results that cannot be written (read-only, or
-//   repeating elements).
+// Errors: INVALID_ARGUMENT for keys, shapes or dtypes that differ, and a dtype
+//   that the operation is not for. So too for an integer divided by zero or
+//   raised to a negative power, and memory that is not the host's. NOT_FOUND
+//   names a missing key. FAILED_PRECONDITION for results that cannot be written
+//   (read-only, or repeating elements).
 // Thread-safety: thread-safe for reading; bytes are the users' to synchronise.
 // Cost: O(bytes); contiguous leaves but for 16-bit floats run at the speed of
 //   vector instructions.

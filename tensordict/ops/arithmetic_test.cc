@@ -225,7 +225,7 @@ bool Same(T got, T want) {
   return (a != a && b != b) || std::memcmp(&got, &want, sizeof(T)) == 0;
 }
 
-// What the right side must be for `op` to have a result.
+// The right sides for which `op` has a result.
 template <typename T>
 void MakeDefined(BinaryOp op, Tensor* b) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {

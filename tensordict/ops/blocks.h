@@ -17,7 +17,7 @@
 // are.
 namespace rill::ops_internal {
 
-// What passes through a buffer at once.
+// The elements that pass through a buffer at once.
 inline constexpr int64_t kBlock = 1024;
 
 // Half and bfloat16 are computed as float32, all others as what they are.

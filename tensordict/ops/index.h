@@ -18,8 +18,8 @@
 namespace rill::ops {
 
 // Every `step`-th index from `begin` on and before `end`, as Python's
-// begin:end:step: what is left out is the end of the dimension, negative
-// numbers count from it, and what lies outside is cut off. A negative step goes
+// begin:end:step. An omitted bound is the end of the dimension. Negative
+// numbers count from it, and indices outside are cut off. A negative step goes
 // backwards. Range{} is the whole dimension.
 struct Range {
   std::optional<int64_t> begin = {};
@@ -78,7 +78,7 @@ class DimIndex {
 //
 // Errors: INVALID_ARGUMENT for more elements than dimensions, a second
 //   ellipsis, a step of 0, an index tensor of another dtype, shapes that do not
-//   fit; OUT_OF_RANGE for an index outside [-size, size), with both.
+//   fit. OUT_OF_RANGE for an index outside [-size, size), with both.
 // Thread-safety: thread-safe for reading.
 // Cost: O(leaves x rank), copies O(bytes + leaves x indices).
 //
@@ -96,10 +96,10 @@ absl::StatusOr<Tensor> At(const Tensor& tensor,
 // dimensions and sizes of 1 repeat. Where an element is named twice the last
 // one in order stays. Values without a shape are left alone; INVALID_ARGUMENT
 // for values a row, lazy stacks and ragged tensors.
-// Nothing is written unless all is right: NOT_FOUND or INVALID_ARGUMENT for
+// Nothing is written unless all is right. NOT_FOUND or INVALID_ARGUMENT for
 // keys that are not the same, INVALID_ARGUMENT for dtypes and shapes,
-// FAILED_PRECONDITION for leaves that are read-only or repeat elements; errors
-// of At.
+// FAILED_PRECONDITION for leaves that are read-only or repeat elements. Also
+// the errors of At.
 absl::Status SetAt(const TensorDict& dict, absl::Span<const DimIndex> index,
                    const TensorDict& source);
 absl::Status SetAt(const Tensor& tensor, absl::Span<const DimIndex> index,

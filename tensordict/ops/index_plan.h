@@ -16,8 +16,8 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
-// What an index expression means for a batch shape, for the .cc files of this
-// package.
+// The meaning of an index expression for a batch shape, for the .cc files of
+// this package.
 namespace rill::ops_internal {
 
 // Elements of a tensor in three nested loops: `outer` dimensions, a list of
@@ -67,8 +67,8 @@ class IndexPlan {
     int64_t begin = 0;
     int64_t step = 1;
     int64_t size = 1;
-    // What a mask or an index tensor chooses here, and in which shape; the
-    // shapes are broadcast in the end.
+    // The choice of a mask or an index tensor here, and its shape; the shapes
+    // are broadcast in the end.
     std::optional<std::vector<int64_t>> chosen = {};
     Shape chosen_shape = {};
   };

@@ -112,7 +112,7 @@ absl::StatusOr<TensorDict> UnflattenKeys(const TensorDict& dict,
   RILL_RETURN_IF_ERROR(CheckSeparator("ops::UnflattenKeys", separator));
   TensorDict result(dict.batch_shape());
   std::map<std::string, std::string> origins;  // Of entries, by their new key.
-  // The key that made what stands at `key` or below it.
+  // The key that made the entry at `key` or below it.
   const auto origin_of = [&](const std::string& key) {
     auto found = origins.find(key);
     if (found == origins.end()) found = origins.lower_bound(key + "/");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of entries that are neither tensors nor dictionaries.
+// Operations on entries that are neither tensors nor dictionaries.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,8 +32,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Of three rows: a tensor "x", texts "who" (one a row), a lazy stack "n/lazy"
-// of members with "y" of 1, 2 and 3 elements, and a ragged tensor "rows".
+// Three rows: a tensor "x", texts "who" (one a row), a lazy stack "n/lazy" of
+// members with "y" of 1, 2 and 3 elements, and a ragged tensor "rows".
 TensorDict Make(int32_t first = 0) {
   std::vector<TensorDict> members;
   std::vector<Tensor> rows;

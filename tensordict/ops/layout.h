@@ -35,7 +35,7 @@ absl::StatusOr<Tensor> Restrided(const Tensor& tensor, const Shape& shape,
                                  absl::Span<const int64_t> strides_bytes,
                                  int64_t offset);
 
-// What stands at coordinate i of dimension `dim`: what stood at places[i].
+// Coordinate i of dimension `dim` gets the elements that were at places[i].
 struct Places {
   int dim;
   std::vector<int64_t> places;

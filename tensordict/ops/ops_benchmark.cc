@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations on a dictionary of six float32 leaves [64, 4] cost, and an
-// addition of 16 MB beside a copy of as many bytes.
+// The cost of operations on a dictionary of six float32 leaves [64, 4], and of
+// an addition of 16 MB beside a copy of as many bytes.
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -145,7 +145,7 @@ void BM_Add16MB(benchmark::State& state) {
 }
 BENCHMARK(BM_Add16MB);
 
-// What memory gives at best: one stream read, one written.
+// The best that memory gives: one stream read, one written.
 void BM_Memcpy16MB(benchmark::State& state) {
   const Tensor a = *Full(DType::kFloat32, {kLarge}, 1.5);
   const Tensor b = *Full(DType::kFloat32, {kLarge}, 1e-9);

@@ -74,8 +74,8 @@ class Draws {
 };
 
 // A dictionary of int32 leaves "a" [batch], "n/b" [batch, 3] (laid out in
-// another order) and "n/c/d" [batch, 2] in a nested dictionary with the batch
-// shape [batch, 2], and of a value without a shape; elements count up.
+// another order) and "n/c/d" [batch, 2], and of a value without a shape. "n/c"
+// is a nested dictionary with the batch shape [batch, 2]. Elements count up.
 inline TensorDict MakeNested(const Shape& batch, Draws* draws) {
   TensorDict inner(batch.Concat({2}));
   inner.Set("d", Iota<int32_t>(batch.Concat({2}))).IgnoreError();

@@ -101,7 +101,7 @@ void ForEachRun(const Tensor& tensor, absl::Span<const int64_t> steps,
   }
 }
 
-// What is to be reduced to what.
+// The shapes of a reduction.
 struct Job {
   Tensor from;
   std::vector<int64_t> steps;  // As ForEachRun's.

@@ -53,7 +53,7 @@ struct ReduceOptions {
   ReduceOver over = ReduceOver::kBatch;
   // Dimensions stay with size 1. For kFeature and kLeaf only of the tensors.
   bool keep_dims = false;
-  // Of Var and Std.
+  // For Var and Std.
   int64_t correction = 1;
 };
 
@@ -82,7 +82,7 @@ struct ReduceDims {
 absl::StatusOr<Tensor> Reduce(ReduceOp op, const Tensor& tensor,
                               const ReduceDims& options);
 // Values without a shape are kept, values a row are INVALID_ARGUMENT, and so
-// are lazy stacks and ragged tensors unless they can be made dense. Of nested
+// are lazy stacks and ragged tensors unless they can be made dense. In nested
 // dictionaries the same dimensions are reduced; under kFeature and kLeaf they
 // lose the tails of their longer batch shapes.
 absl::StatusOr<TensorDict> Reduce(ReduceOp op, const TensorDict& dict,

@@ -17,8 +17,8 @@
 namespace rill::ops {
 
 // One number for operations on tensors of any dtype. It takes the tensor's
-// dtype only where nothing is lost: an integer or bool leaf wants a value that
-// it can hold exactly; a floating-point leaf rounds once, and refuses a finite
+// dtype only where nothing is lost. An integer or bool leaf wants a value that
+// it can hold exactly. A floating-point leaf rounds once, and refuses a finite
 // value that would become infinite.
 //
 // Thread-safety: immutable.

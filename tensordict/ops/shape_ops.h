@@ -23,7 +23,7 @@ namespace rill::ops {
 // a leaf, and wants leaves in host memory.
 // Errors: INVALID_ARGUMENT for a dimension, a size or a number of sizes that
 //   does not fit (the message has the batch shape), or a rank over
-//   Shape::kMaxRank; an error of a leaf names its key.
+//   Shape::kMaxRank. An error of a leaf names its key.
 // Thread-safety: thread-safe for reading; bytes are the users' to synchronise.
 // Cost: O(leaves x rank) a result; copies O(bytes).
 //

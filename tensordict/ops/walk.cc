@@ -25,7 +25,7 @@ namespace {
 
 using Function = absl::FunctionRef<absl::StatusOr<Tensor>(
     absl::string_view key, absl::Span<const Tensor> tensors)>;
-// Of each other; null where it has none.
+// The partner in each of the others; null where it has none.
 using Dicts = std::vector<const TensorDict*>;
 
 bool IsNonTensor(EntryKind kind) {

@@ -20,21 +20,21 @@
 namespace rill::ops_internal {
 
 struct MapOptions {
-  // What stands at the same places is given to the function too. Lazy stacks
-  // have as many members, ragged tensors the same shapes.
+  // The function gets their entries of the same keys too. Lazy stacks have as
+  // many members, ragged tensors the same shapes.
   absl::Span<const TensorDict* const> others = {};
-  // What stands for a tensor that one of `others` misses; else NOT_FOUND.
+  // Takes the place of a tensor that one of `others` misses; else NOT_FOUND.
   std::optional<Tensor> if_missing = {};
   // NOT_FOUND for tensors of `others` that `dict` misses.
   bool same_keys = false;
-  // Of the result; the dictionary's own if unset.
+  // The result's; the dictionary's own if unset.
   std::optional<Shape> batch_shape = {};
 };
-// fn(key, tensors) for the tensors at a place of `dict` and of `others`: of a
-// leaf, of the leaf of each member of a lazy stack, and for the values of a
-// ragged tensor. Its result stands there in the result; one that is not valid
-// is left out (a ragged tensor's as a whole). Values without a shape are
-// dict's; the device is unset. Entries with a shape of their own want the
+// fn(key, tensors) for the tensors of one key of `dict` and of `others`: a
+// leaf, the leaf of each member of a lazy stack, the values of a ragged tensor.
+// Its result stands there in the result; one that is not valid is left out (a
+// ragged tensor's as a whole). Values without a shape are dict's; the device is
+// unset. Entries with a shape of their own want the
 // batch shape to stay. The calls' order is always the same. An error of `fn`
 // gains caller and key.
 absl::StatusOr<TensorDict> MapTensors(

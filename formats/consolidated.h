@@ -12,14 +12,14 @@
 
 namespace rill {
 
-// A TensorDict in one file that the peer's TensorDict.from_consolidated opens
+// A TensorDict in one file that TorchRL's TensorDict.from_consolidated opens
 // too: all tensors one behind the other, then a JSON that says where each one
 // is. The smallest and fastest of the three formats, but for dictionaries of
 // thousands of entries, members of a stack or values.
 // docs/formats/consolidated.md has every byte.
 //
 // Thread-safety: thread-safe for different files.
-// Differs from the peer: saves are atomic; nothing in a file is believed before
+// Differs from TorchRL: saves are atomic; nothing in a file is believed before
 //   it was checked.
 //
 // Example (ConsolidatedTest.Example runs it):

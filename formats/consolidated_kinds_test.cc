@@ -33,7 +33,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Mode = LoadMemmapOptions::Mode;
 
-// What the peer wrote: a lazy stack; a dictionary of every kind; one of what is
+// What TorchRL wrote: a lazy stack; a dictionary of every kind; one of what is
 // saved again with other bytes, or not loaded.
 constexpr char kStack[] = "formats/testdata/tensordict/K.bin";
 constexpr char kKinds[] = "formats/testdata/tensordict/L.bin";

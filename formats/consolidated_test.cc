@@ -161,7 +161,7 @@ TEST(ConsolidatedTest, StridedLeavesAreWrittenRowMajor) {
               IsOkAndHolds(ElementsAre(0, 2, 4, 1, 3, 5)));
 }
 
-// The peer cannot view 16-byte elements at a multiple of 8, so none is there.
+// TorchRL cannot view 16-byte elements at a multiple of 8, so none is there.
 TEST(ConsolidatedTest, WideElementsLieAtMultiplesOfTheirSize) {
   const std::string path = FreshPath("wide.bin");
   TensorDict dict({1});

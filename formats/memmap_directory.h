@@ -16,12 +16,12 @@
 
 namespace rill {
 
-// A TensorDict as a directory that the peer's TensorDict.load_memmap opens too:
+// A TensorDict as a directory that TorchRL's TensorDict.load_memmap opens too:
 // one raw little-endian file a leaf, one folder a nested dictionary, one
 // meta.json a folder. docs/formats/memmap_directory.md has every byte.
 //
 // Thread-safety: thread-safe for different directories.
-// Differs from the peer: saves are atomic (a reader sees the old or the new
+// Differs from TorchRL: saves are atomic (a reader sees the old or the new
 //   tree); a leaf whose name is reserved in meta.json ("shape", "device",
 //   "_type") is INVALID_ARGUMENT instead of being lost; short files are
 //   DATA_LOSS instead of being filled with zeros.
@@ -74,7 +74,7 @@ absl::StatusOr<MemmapDirectoryPlan> PlanMemmapDirectory(
 absl::StatusOr<TensorDict> LoadMemmapDirectory(
     const std::string& directory, const LoadMemmapOptions& options = {});
 
-// What SaveMemmapLazyStack or the peer's LazyStackedTensorDict.memmap wrote.
+// What SaveMemmapLazyStack or TorchRL's LazyStackedTensorDict.memmap wrote.
 // Members are "0", "1", ... while there is such a folder.
 absl::StatusOr<LazyStack> LoadMemmapLazyStack(
     const std::string& directory, const LoadMemmapOptions& options = {});

@@ -46,7 +46,7 @@ TEST(MemmapDirectoryTest, Example) {
   RILL_EXPECT_OK(loaded.CheckEqual(steps));
 }
 
-// --- What the peer wrote
+// --- What TorchRL wrote
 // -------------------------------------------------------
 
 TEST(MemmapDirectoryTest, LoadsThePeersDtypesNamesAndNesting) {
@@ -75,7 +75,7 @@ TEST(MemmapDirectoryTest, LoadsThePeersDtypesNamesAndNesting) {
   }
 }
 
-// Every byte of a save is the peer's.
+// Every byte of a save is TorchRL's.
 TEST(MemmapDirectoryTest, SavingWhatThePeerWroteGivesItsFiles) {
   const std::string directory = FreshPath("again");
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries that are neither tensors nor dictionaries, in directories and
-// archives: what the peer wrote of them, and the same bytes from us.
+// archives: what TorchRL wrote of them, and the same bytes from us.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -155,7 +155,7 @@ LazyStack Stack(int members) {
   return *stack;
 }
 
-// The peer loads five members after three were saved over five.
+// TorchRL loads five members after three were saved over five.
 TEST(MemmapKindsTest, ASaveLeavesNoMembersOfTheOldStack) {
   const std::string directory = FreshPath("stale");
   RILL_ASSERT_OK(SaveMemmapLazyStack(Stack(12), directory));
@@ -452,7 +452,7 @@ TEST(MemmapKindsTest, C5ReservedNamesAreRefusedWhenSavedInEveryKind) {
                            HasSubstr(std::string(name))));
     }
   }
-  // The peer lost them when it saved; their files stand, nothing tells of them.
+  // TorchRL lost them when it saved; their files stand, nothing tells of them.
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict,
                             LoadMemmapDirectory(Fixture("C")));
   EXPECT_THAT(dict.Keys(), ElementsAre("x"));

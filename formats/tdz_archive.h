@@ -12,13 +12,13 @@
 
 namespace rill {
 
-// A TensorDict in one file that the peer's TensorDict.load_memmap opens too: a
+// A TensorDict in one file that TorchRL's TensorDict.load_memmap opens too: a
 // zip file of what memmap_directory.h writes, stored as it is, every tensor at
 // a multiple of 64 bytes, so that the file can be mapped. `unzip` makes a
 // directory of it. docs/formats/tdz.md has every byte.
 //
 // Thread-safety: thread-safe for different files.
-// Differs from the peer: saves are atomic and their bytes depend on the
+// Differs from TorchRL: saves are atomic and their bytes depend on the
 //   dictionary only (the date is 1980-01-01); they never compress. Of compressed
 //   entries those of deflate are read, when they are loaded and not when they
 //   are touched; bzip2 and lzma are refused.

@@ -92,7 +92,7 @@ TEST(TdzArchiveTest, LoadsWhatOtherToolsPacked) {
   }
 }
 
-// All but the date, which is the peer's moment of saving.
+// All but the date, which is TorchRL's moment of saving.
 TEST(TdzArchiveTest, SavingThePeersArchiveGivesItsBytes) {
   const std::string path = FreshPath("again.tdz");
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict dict, LoadTdz(kPeers));

@@ -30,7 +30,7 @@ constexpr char kDictClass[] = "TensorDict";
 constexpr char kLazyStackClass[] = "LazyStackedTensorDict";
 constexpr char kValueStackClass[] = "NonTensorStack";
 // What an object has beside the dictionaries and stacks in it; the reader of
-// the peer drops a "size".
+// TorchRL drops a "size".
 constexpr absl::string_view kReserved[] = {"cls", "non_tensors", "leaves",
                                            "cls_metadata", "size"};
 // Names that start so are parts of jagged tensors.
@@ -268,7 +268,7 @@ int64_t FirstByte(const Entry& entry) {
   return first;
 }
 
-// The order that the peer's dictionary had is that of the bytes. What has none
+// The order that TorchRL's dictionary had is that of the bytes. What has none
 // comes last, but dictionaries and stacks keep their order in the JSON.
 void SortByBytes(std::vector<Entry>* entries) {
   std::vector<std::pair<int64_t, Entry>> sorted;

@@ -60,7 +60,7 @@ absl::StatusOr<ConsolidatedMeta> ParseConsolidatedMeta(absl::string_view where,
                                                        absl::string_view text,
                                                        int64_t data_bytes);
 
-// Compact, as the peer writes it. INVALID_ARGUMENT, starting with `caller`,
+// Compact, as TorchRL writes it. INVALID_ARGUMENT, starting with `caller`,
 // where a name is not UTF-8 or means something there, a value is not JSON, or
 // there are too many of something.
 absl::StatusOr<std::string> FormatConsolidatedMeta(

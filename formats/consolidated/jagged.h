@@ -11,7 +11,7 @@
 
 namespace rill::formats_internal {
 
-// Rows that differ in one dimension, as the peer's nested tensors of jagged
+// Rows that differ in one dimension, as TorchRL's nested tensors of jagged
 // layout have them: joined along that dimension, and where each one starts.
 // Thread-safety: thread-compatible.
 struct Jagged {

@@ -27,7 +27,7 @@ constexpr char kValueStackType[] =
     "<class 'tensordict.tensorclass.NonTensorStack'>";
 constexpr char kLazyStackType[] =
     "<class 'tensordict._lazy.LazyStackedTensorDict'>";
-// Where the peer puts what is no JSON.
+// Where TorchRL puts what is no JSON.
 constexpr char kValuePickle[] = "other.pickle";
 constexpr char kStackPickle[] = "pickle.pkl";
 

@@ -89,7 +89,7 @@ absl::Status ReadWriter(const SavedTorchRl& saved,
   }
   buffer->cursor = json.cursor;
   buffer->write_count = json.write_count.value_or(buffer->steps());
-  // The peer counts in 32 bits, and goes on below 0.
+  // TorchRL counts in 32 bits, and goes on below 0.
   if (buffer->write_count < 0) buffer->write_count += int64_t{1} << 32;
   if (buffer->write_count < 0) {
     return absl::DataLossError(absl::StrCat(saved.Where(kWriter),

@@ -16,7 +16,7 @@
 
 namespace rill {
 
-// The directory of the peer's ReplayBuffer.dumps and loads, in both directions.
+// The directory of TorchRL's ReplayBuffer.dumps and loads, in both directions.
 // docs/formats/torchrl_replay_buffer.md says what is in it.
 // replay/torchrl/torchrl.h makes a ReplayBuffer of it.
 
@@ -98,7 +98,7 @@ struct TorchRlReplayBuffer {
 
 inline constexpr char kTorchRlSingleTensor[] = "_-single-tensor-_";
 
-// Keys that the peer's flat and nested checkpointers treat apart; they are not
+// Keys that TorchRL's flat and nested checkpointers treat apart; they are not
 // saved, so both sides must name the same.
 struct TorchRlFlatKeys {
   std::vector<std::string> done = {"done", "truncated", "terminated"};
@@ -133,14 +133,14 @@ absl::StatusOr<TorchRlReplayBuffer> ReadTorchRlReplayBuffer(
     const std::string& directory, const ReadTorchRlOptions& options = {});
 
 struct WriteTorchRlOptions {
-  // Adds the leaf `index` that the peer's TensorDict writers (the default of
+  // Adds the leaf `index` that TorchRL's TensorDict writers (the default of
   // its TensorDictReplayBuffer) keep in every row.
   bool add_index = false;
   TorchRlFlatKeys flat_keys = {};
 };
 
 // For a buffer of the same classes and capacity. Files of rows have the size
-// that the peer wants, capacity x row, and take the room of the rows that there
+// that TorchRL wants, capacity x row, and take the room of the rows that there
 // are: what was not written is a hole, and equal buffers give equal bytes.
 // Replaces what was saved at `directory` as a whole or not at all;
 // FAILED_PRECONDITION where something else is there. INVALID_ARGUMENT names

@@ -43,7 +43,7 @@ using Form = TorchRlReplayBuffer::Form;
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
-// A copy of what the peer wrote: testdata/README.md.
+// A copy of what TorchRL wrote: testdata/README.md.
 std::string Fixture(const std::string& name) {
   const std::string path = FreshPath(absl::StrCat("torchrl_", name));
   RILL_EXPECT_OK(CopyTree(
@@ -241,7 +241,7 @@ TEST(TorchRlReplayBufferTest, ReadsTheLargestAndTheirHeap) {
   EXPECT_EQ(buffer.write_count, 4);
 }
 
-// As the peer has them once it has loaded them: in their places again.
+// As TorchRL has them once it has loaded them: in their places again.
 TEST(TorchRlReplayBufferTest, ReadsFlatRowsIntoTheirPlaces) {
   const TorchRlReplayBuffer buffer = Read(Fixture("k"));
   EXPECT_EQ(buffer.form, Form::kFlat);
@@ -281,7 +281,7 @@ TEST(TorchRlReplayBufferTest, WritesWhatItReadsTheSame) {
   }
 }
 
-// Where the peer leaves nothing uninitialised, files are its own byte for byte,
+// Where TorchRL leaves nothing uninitialised, files are its own byte for byte,
 // both trees of priorities too.
 TEST(TorchRlReplayBufferTest, WritesThePeersBytes) {
   for (const char* name : {"a", "b", "f", "h", "k", "l"}) {
@@ -320,7 +320,7 @@ TEST(TorchRlReplayBufferTest, AddsTheLeafOfTensorDictWriters) {
   ExpectSame(Read(path), Read(Fixture("f")));
 }
 
-// What the peer calls C13, of ours: rows that were not written take no room,
+// What TorchRL calls C13, of ours: rows that were not written take no room,
 // though files have the size that it asks for.
 TEST(TorchRlReplayBufferTest, C13UnwrittenRowsTakeNoRoomAndBytesRepeat) {
   TorchRlReplayBuffer buffer{

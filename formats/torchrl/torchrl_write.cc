@@ -24,7 +24,7 @@ using formats_internal::TorchRlWriterJson;
 constexpr char kCaller[] = "WriteTorchRlReplayBuffer";
 constexpr char kMetadata[] = "buffer_metadata.json";
 
-// What the peer's min tree has where nothing was written.
+// What TorchRL's min tree has where nothing was written.
 constexpr double kNeverWritten = 3.4028234663852886e38;
 
 absl::Status Bad(absl::string_view what, absl::string_view got,
@@ -134,7 +134,7 @@ absl::Status WriteSampler(const TorchRlPriorities& priorities,
       WriteLeaf(values, JoinPath(directory, "sumtree.memmap")));
   RILL_RETURN_IF_ERROR(
       WriteLeaf(smallest, JoinPath(directory, "mintree.memmap")));
-  // The peer has a default of 1 as long as there is none, and cannot save that.
+  // TorchRL has a default of 1 as long as there is none, and cannot save that.
   const TorchRlPrioritiesJson json = {
       .alpha = priorities.alpha,
       .beta = priorities.beta,

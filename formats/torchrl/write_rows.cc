@@ -93,7 +93,7 @@ absl::Status WriteDict(const TorchRlReplayBuffer& buffer,
   return absl::OkStatus();
 }
 
-// The peer takes dots for what is between names, and finds other names only as
+// TorchRL takes dots for what is between names, and finds other names only as
 // they are.
 absl::Status CheckName(absl::string_view key, absl::string_view component) {
   if (!absl::StrContains(component, '.') &&

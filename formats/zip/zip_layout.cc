@@ -19,7 +19,7 @@ constexpr uint16_t kTime = 0;             // 00:00:00 and 1980-01-01, so that
 constexpr uint16_t kDate = (1 << 5) | 1;  // equal dictionaries, equal bytes.
 constexpr uint32_t kAttributes = 0644u << 16;
 constexpr uint32_t kSaturated32 = 0xFFFFFFFF;
-// From here on the peer uses the wide fields.
+// From here on TorchRL uses the wide fields.
 constexpr int64_t kNarrowLimit = (int64_t{1} << 31) - 1;
 constexpr int64_t kWideFieldBytes = 4 + 2 * 8;
 

@@ -14,7 +14,7 @@ namespace rill::formats_internal {
 
 // Where each byte of a zip file goes, before the first one is written: files
 // stored as they are, one behind the other, and the central directory, byte for
-// byte as the peer writes them (docs/formats/tdz.md).
+// byte as TorchRL writes them (docs/formats/tdz.md).
 //
 // Thread-safety: thread-compatible.
 class ZipLayout {

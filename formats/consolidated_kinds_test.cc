@@ -33,7 +33,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Mode = LoadMemmapOptions::Mode;
 
-// What TorchRL wrote: a lazy stack; a dictionary of every kind; one of what is
+// TorchRL's files: a lazy stack; a dictionary of every kind; one of what is
 // saved again with other bytes, or not loaded.
 constexpr char kStack[] = "formats/testdata/tensordict/K.bin";
 constexpr char kKinds[] = "formats/testdata/tensordict/L.bin";
@@ -190,7 +190,8 @@ TEST(ConsolidatedKindsTest, RoundTripKeepsEveryKind) {
   RILL_ASSERT_OK_AND_ASSIGN(LazyStack stack,
                             LazyStack::Create({Episode(2), Episode(3)}));
   RILL_ASSERT_OK(dict.Set("in/episodes", std::move(stack)));
-  // Of 16 bytes, and deep inside: all tensors lie at multiples of that.
+  // Elements of 16 bytes, and deep inside: all tensors lie at multiples of
+  // that.
   TensorDict wide;
   RILL_ASSERT_OK(wide.Set("z", Values<std::complex<double>>({{1, 2}}, {1})));
   RILL_ASSERT_OK_AND_ASSIGN(stack, LazyStack::Create({wide, wide}));

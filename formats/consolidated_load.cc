@@ -40,7 +40,7 @@ class Loader {
          const LoadMemmapOptions& options)
       : where_(std::move(where)), file_(std::move(file)), options_(options) {}
 
-  // What the JSON at the end says.
+  // The content of the JSON at the end.
   absl::StatusOr<ConsolidatedMeta> ReadMeta() const;
   absl::StatusOr<TensorDict> LoadDict(const ConsolidatedMeta& meta,
                                       absl::string_view prefix);
@@ -62,8 +62,8 @@ class Loader {
   const LoadMemmapOptions& options_;
 };
 
-// Stacks of values and of such stacks. What a JSON of few bytes may ask for is
-// bounded by kMaxValues.
+// Stacks of values and of such stacks. kMaxValues bounds the size that a JSON
+// of few bytes may ask for.
 absl::StatusOr<NonTensorStack> Loader::LoadValues(
     const ConsolidatedMeta& meta) const {
   std::vector<NonTensorStack> parts;

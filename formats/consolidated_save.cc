@@ -32,7 +32,7 @@ using Entry = ConsolidatedMeta::Entry;
 using Kind = ConsolidatedMeta::Kind;
 using Type = ConsolidatedMeta::Type;
 
-// What a tensor starts at a multiple of, as TorchRL has it. It then cannot
+// Tensors start at a multiple of this, as TorchRL has it. It then cannot
 // open its own file where a complex128 lies behind 8 bytes of something else.
 constexpr int64_t kAlignment = 8;
 

@@ -151,7 +151,7 @@ TEST_P(KillTest, InALongRunOfSavesNoneIsLostAndNoneIsMixed) {
         << kill_at << ": got " << now << ", want " << done << " or the next";
     version = now;
   }
-  // What the dead left beside is in nobody's way.
+  // Files that the dead process left beside are in nobody's way.
   RILL_ASSERT_OK_AND_ASSIGN(const auto names, ListDirectory(root_));
   EXPECT_GT(names.size(), 1);
   RILL_EXPECT_OK(Save(version));

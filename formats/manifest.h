@@ -12,7 +12,7 @@
 
 namespace rill {
 
-// What a saved directory is and holds: "rill.json" at its top, written last.
+// Kind and files of a saved directory: "rill.json" at its top, written last.
 // Lists every file below with size and CRC32C, so that a truncated or changed
 // file is found before its content is believed. docs/formats/manifest.md.
 //
@@ -44,7 +44,7 @@ inline constexpr char kManifestFile[] = "rill.json";
 absl::Status WriteManifest(const Manifest& manifest,
                            const std::string& directory);
 
-// What a manifest tells of a file, by its path below the directory.
+// The entry of a file in a manifest, by its path below the directory.
 struct FileSum {
   int64_t bytes = 0;
   uint32_t crc32c = 0;

@@ -100,7 +100,7 @@ TEST_F(ManifestTest, FilesThatOthersAnswerForAreNotRead) {
   RILL_EXPECT_OK(ReadManifest(directory_, "thing", 2, &sums));
   FileSums none;
   EXPECT_THAT(ReadManifest(directory_, "thing", 2, &none), damaged);
-  // Of another file of that name.
+  // The seal of another file of that name.
   FileSums others = sums;
   ++others["a.bin"].crc32c;
   EXPECT_THAT(ReadManifest(directory_, "thing", 2, &others), damaged);

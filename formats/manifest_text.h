@@ -28,7 +28,7 @@ struct ManifestText {
 };
 
 // `path` names the file in errors: DATA_LOSS where the seal is not that of the
-// text, or the text is no manifest; FAILED_PRECONDITION where it is one of
+// text, or the text is no manifest. FAILED_PRECONDITION where it is one of
 // another kind or a newer version, whose files may be listed in another way.
 // Without a `kind`, any kind and version will do.
 absl::StatusOr<ManifestText> ParseManifestText(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saving and loading dictionaries against what the machine itself takes for the
-// same bytes in the same run: "ratio" is our time over the machine's, each the
-// best of its repetitions; "cpu_ratio" the same of processor time, which says
+// Saving and loading dictionaries against the machine's own time for the same
+// bytes in the same run. "ratio" is our time over the machine's, each the best
+// of its repetitions. "cpu_ratio" is the same of processor time, which says
 // more on a machine that others use too.
 //
 //   bazel run --config=opt //formats:memmap_benchmark
@@ -10,10 +10,10 @@
 // renamed over the old one. Its load is one mapping, of which every line is
 // touched; its copy one memcpy out of that mapping into new memory.
 //
-// A directory has a file for each tensor, whoever writes it: for directories
+// Every writer of a directory makes a file for each tensor. So for directories
 // "files_ratio" is our time over the machine's for the same files, one after
-// the other (for a save all written, all synced, the two directories exchanged
-// and the old one removed), "cpu_files_ratio" the same of processor time.
+// the other. A save writes and syncs all, exchanges the two directories and
+// removes the old one. "cpu_files_ratio" is the same of processor time.
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -107,7 +107,7 @@ absl::StatusOr<TensorDict> Load(Format format, const std::string& path,
   return LoadConsolidated(path, {.mode = mode});
 }
 
-// What one run took: of the clock, and of the processor for it.
+// The time of one run: of the clock, and of the processor.
 struct Cost {
   double wall = 1e9;
   double cpu = 1e9;

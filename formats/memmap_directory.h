@@ -21,9 +21,9 @@ namespace rill {
 // meta.json a folder. docs/formats/memmap_directory.md has every byte.
 //
 // Thread-safety: thread-safe for different directories.
-// Differs from TorchRL: saves are atomic (a reader sees the old or the new
-//   tree); a leaf whose name is reserved in meta.json ("shape", "device",
-//   "_type") is INVALID_ARGUMENT instead of being lost; short files are
+// Differs from TorchRL. Saves are atomic (a reader sees the old or the new
+//   tree). A leaf whose name is reserved in meta.json ("shape", "device",
+//   "_type") is INVALID_ARGUMENT instead of being lost. Short files are
 //   DATA_LOSS instead of being filled with zeros.
 //
 // Example (MemmapDirectoryTest.Example runs it):
@@ -42,16 +42,17 @@ absl::Status SaveMemmapLazyStack(const LazyStack& stack,
                                  const std::string& directory);
 
 // Makes the files of a dictionary of `spec` in `directory`, which is made if it
-// is not there, their space reserved and their bytes zero, and gives them back
-// mapped shared and writable. Not atomic: use it inside ReplaceDirectory
+// is not there. Their space is reserved and their bytes are zero. They come
+// back mapped shared and writable. Not atomic: use it inside ReplaceDirectory
 // (base/file.h), or on a directory of one's own. Errors as
 // SaveMemmapDirectory; FAILED_PRECONDITION where a file is there already.
 absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
                                                  const Shape& batch_shape,
                                                  const std::string& directory);
 
-// What CreateMemmapDirectory makes, for who makes the files otherwise. Paths
-// are relative to the directory. Thread-safety: thread-compatible.
+// The contents that CreateMemmapDirectory makes, for callers that make the
+// files themselves. Paths are relative to the directory. Thread-safety:
+// thread-compatible.
 struct MemmapDirectoryPlan {
   struct Leaf {
     std::string path;
@@ -67,14 +68,14 @@ struct MemmapDirectoryPlan {
 absl::StatusOr<MemmapDirectoryPlan> PlanMemmapDirectory(
     const TensorDictSpec& spec, const Shape& batch_shape);
 
-// NOT_FOUND where no meta.json is; DATA_LOSS where a file is missing or shorter
-// than its shape says, or meta.json is broken; INVALID_ARGUMENT where it asks
-// for what we refuse (types, dtypes, symbolic links below the directory, absurd
+// NOT_FOUND where no meta.json is. DATA_LOSS where a file is missing or shorter
+// than its shape says, or meta.json is broken. INVALID_ARGUMENT for contents
+// that we refuse (types, dtypes, symbolic links below the directory, absurd
 // sizes and depths). Each names the file and both sides.
 absl::StatusOr<TensorDict> LoadMemmapDirectory(
     const std::string& directory, const LoadMemmapOptions& options = {});
 
-// What SaveMemmapLazyStack or TorchRL's LazyStackedTensorDict.memmap wrote.
+// A directory of SaveMemmapLazyStack or TorchRL's LazyStackedTensorDict.memmap.
 // Members are "0", "1", ... while there is such a folder.
 absl::StatusOr<LazyStack> LoadMemmapLazyStack(
     const std::string& directory, const LoadMemmapOptions& options = {});

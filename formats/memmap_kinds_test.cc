@@ -100,7 +100,7 @@ TEST(MemmapKindsTest, ValuesOfRowsKeepTheirShape) {
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict loaded,
                             LoadMemmapDirectory(directory));
   RILL_EXPECT_OK(loaded.CheckEqual(dict));
-  // A list that does not fit the batch is told.
+  // A list that does not fit the batch is reported.
   WriteInPlace(JoinPath(directory, "rows/meta.json"),
                R"({"_type":"<class 'tensordict.tensorclass.NonTensorStack'>",)"
                R"("stack_dim":0,"device":null,"data":[[1,2,3],[4,5]]})");

@@ -11,7 +11,7 @@ namespace rill::formats_internal {
 
 enum class PathKind { kMissing, kFile, kDirectory };
 
-// What lies at `path`, links not followed. INVALID_ARGUMENT where it is a
+// The kind of `path`, links not followed. INVALID_ARGUMENT where it is a
 // symbolic link or neither a file nor a directory: nothing below a directory
 // that is loaded may lead out of it.
 // Thread-safety: thread-safe.

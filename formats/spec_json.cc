@@ -291,7 +291,7 @@ absl::Status CheckLeafMembers(absl::string_view where, const Json& json,
   return CheckMembers(where, bare, {"key", "dtype", "shape", "domain"});
 }
 
-// What the members say, before anybody checked that it makes sense.
+// The members as read, before anybody checked that they make sense.
 absl::StatusOr<LeafSpec> SpecOfMembers(absl::string_view where, Domain domain,
                                        DType dtype, const Shape& shape,
                                        const Json& json) {
@@ -362,7 +362,7 @@ absl::Status SetNonTensor(absl::string_view where, const Json& json,
   return spec->SetNonTensor(key, {std::move(example)});
 }
 
-// What a text broke of the specs' own rules is the text's fault.
+// A text that breaks the specs' own rules is at fault.
 absl::Status AsBroken(absl::string_view where, const absl::Status& status) {
   if (!absl::IsInvalidArgument(status)) return status;
   return Broken(absl::StrCat(where, ": ", status.message()));

@@ -31,8 +31,8 @@ absl::StatusOr<std::string> SpecToJson(const TensorDictSpec& spec);
 
 // Any text gives a spec or a status, in time and memory that its length bounds.
 // DATA_LOSS where it is no JSON of this form (names the member), also where a
-// member is missing, unknown or stands twice; FAILED_PRECONDITION for a newer
-// version; RESOURCE_EXHAUSTED past the limits above.
+// member is missing, unknown or there twice. FAILED_PRECONDITION for a newer
+// version. RESOURCE_EXHAUSTED past the limits above.
 absl::StatusOr<TensorDictSpec> SpecFromJson(absl::string_view text);
 
 }  // namespace rill

@@ -13,15 +13,15 @@
 namespace rill {
 
 // A TensorDict in one file that TorchRL's TensorDict.load_memmap opens too: a
-// zip file of what memmap_directory.h writes, stored as it is, every tensor at
-// a multiple of 64 bytes, so that the file can be mapped. `unzip` makes a
-// directory of it. docs/formats/tdz.md has every byte.
+// zip file of what memmap_directory.h writes. Files are stored as they are,
+// every tensor at a multiple of 64 bytes, so the archive can be mapped. `unzip`
+// makes a directory of it. docs/formats/tdz.md has every byte.
 //
 // Thread-safety: thread-safe for different files.
 // Differs from TorchRL: saves are atomic and their bytes depend on the
-//   dictionary only (the date is 1980-01-01); they never compress. Of compressed
-//   entries those of deflate are read, when they are loaded and not when they
-//   are touched; bzip2 and lzma are refused.
+//   dictionary only (the date is 1980-01-01); they never compress. Deflated
+//   entries are inflated when they are loaded, not when they are touched. bzip2
+//   and lzma are refused.
 //
 // Example (TdzArchiveTest.Example runs it):
 //   RILL_RETURN_IF_ERROR(SaveTdz(steps, "steps.tdz"));
@@ -33,14 +33,14 @@ absl::Status SaveTdz(const TensorDict& dict, const std::string& path);
 
 // Maps the file once; the tensors are views into it, and nothing is read until
 // it is touched. A tensor that does not lie at a multiple of its element's size
-// (other tools do not align) is copied, and a deflated one is inflated, into
-// memory of its own; with kMapShared both are INVALID_ARGUMENT. Deflated tensors
-// together take at most 1032 times the file's size. The checksums of what was
-// deflated and of meta.json files are checked, those of other tensors are not:
-// they are out of date where somebody wrote through a shared mapping. NOT_FOUND
-// where the file or its meta.json is missing; DATA_LOSS where the file is no
-// zip file, was cut short, or contradicts itself; INVALID_ARGUMENT where it
-// asks for what is refused. Each names the file and both sides.
+// (other tools do not align) is copied into memory of its own. A deflated one
+// is inflated there. With kMapShared both are INVALID_ARGUMENT. Deflated
+// tensors together take at most 1032 times the file's size. The checksums of
+// what was deflated and of meta.json files are checked, those of other tensors
+// are not: they are out of date where somebody wrote through a shared mapping.
+// NOT_FOUND where the file or its meta.json is missing. DATA_LOSS where the
+// file is no zip file, was cut short, or contradicts itself. INVALID_ARGUMENT
+// where it has contents that are refused. Each names the file and both sides.
 absl::StatusOr<TensorDict> LoadTdz(const std::string& path,
                                    const LoadMemmapOptions& options = {});
 

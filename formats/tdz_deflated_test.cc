@@ -38,7 +38,7 @@ using Mode = LoadMemmapOptions::Mode;
 constexpr char kPeers[] = "formats/testdata/tensordict/N.tdz";
 constexpr char kStored[] = "formats/testdata/tensordict/I.tdz";
 
-// What kPeers holds.
+// The content of kPeers.
 TensorDict Want() {
   auto want = LoadTdz(kStored);
   RILL_EXPECT_OK(want);

@@ -108,7 +108,7 @@ class ArchiveSource : public MemmapSource {
   ArchiveSource(std::string path, Mode mode)
       : path_(std::move(path)), mode_(mode) {}
 
-  // Of the whole file.
+  // Bytes of the whole file.
   absl::string_view Bytes() const {
     return absl::string_view(reinterpret_cast<const char*>(file_->data()),
                              static_cast<size_t>(file_->size_bytes()));

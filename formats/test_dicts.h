@@ -11,11 +11,11 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
-// What the tests of the formats save and load.
+// Dictionaries that the tests of the formats save and load.
 namespace rill::formats_internal {
 
-// Of a copy of testdata/tensordict: a test's data may be links, which loading
-// refuses.
+// The path of a copy of testdata/tensordict: a test's data may be links, which
+// loading refuses.
 std::string Fixture(absl::string_view name);
 
 template <typename T>

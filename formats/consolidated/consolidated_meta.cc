@@ -29,8 +29,8 @@ using Type = ConsolidatedMeta::Type;
 constexpr char kDictClass[] = "TensorDict";
 constexpr char kLazyStackClass[] = "LazyStackedTensorDict";
 constexpr char kValueStackClass[] = "NonTensorStack";
-// What an object has beside the dictionaries and stacks in it; the reader of
-// TorchRL drops a "size".
+// Members of an object beside the dictionaries and stacks in it; TorchRL's
+// reader drops a "size".
 constexpr absl::string_view kReserved[] = {"cls", "non_tensors", "leaves",
                                            "cls_metadata", "size"};
 // Names that start so are parts of jagged tensors.
@@ -92,7 +92,7 @@ absl::StatusOr<const Json*> Parser::Field(const Json& json,
   return &*field;
 }
 
-// Of the batch dimensions, null for none.
+// Names of the batch dimensions, null for none.
 absl::StatusOr<std::vector<std::string>> Parser::ParseNames(const Json& about,
                                                             int rank) const {
   std::vector<std::string> names;
@@ -268,8 +268,8 @@ int64_t FirstByte(const Entry& entry) {
   return first;
 }
 
-// The order that TorchRL's dictionary had is that of the bytes. What has none
-// comes last, but dictionaries and stacks keep their order in the JSON.
+// The order that TorchRL's dictionary had is that of the bytes. Entries without
+// bytes come last, but dictionaries and stacks keep their order in the JSON.
 void SortByBytes(std::vector<Entry>* entries) {
   std::vector<std::pair<int64_t, Entry>> sorted;
   int64_t next = kNoBytes;
@@ -324,7 +324,7 @@ absl::Status Parser::ParseDict(const Json& json, const Json& about,
   return absl::OkStatus();
 }
 
-// What stands in a stack is named "0", "1", ... .
+// Members of a stack are named "0", "1", ... .
 absl::Status Parser::ParseStack(const Json& json, const Json& about,
                                 ConsolidatedMeta* meta) {
   const auto leaves = json.find("leaves");
@@ -560,7 +560,7 @@ absl::StatusOr<std::string> FormatConsolidatedMeta(
     absl::string_view caller, const ConsolidatedMeta& meta) {
   RILL_ASSIGN_OR_RETURN(const Json json, ObjectJson(caller, meta));
   std::string text = JsonText(json);
-  // What is written can be read again.
+  // All that is written can be read again.
   auto again =
       ParseConsolidatedMeta(caller, text, std::numeric_limits<int64_t>::max());
   if (!again.ok()) return absl::InvalidArgumentError(again.status().message());

@@ -22,7 +22,7 @@ struct ConsolidatedMeta {
   struct Entry {
     std::string name;  // A component, not escaped.
     Kind kind = Kind::kLeaf;
-    // Of leaves and the values of jagged tensors: the bytes [start, stop) are
+    // For leaves and the values of jagged tensors: the bytes [start, stop) are
     // the elements and `pad` zeros. The shape also of values in stacks: they
     // stand there that often.
     DType dtype = DType::kFloat32;
@@ -30,7 +30,7 @@ struct ConsolidatedMeta {
     int64_t start = 0;
     int64_t stop = 0;
     int64_t pad = 0;
-    // Of jagged tensors: the leaves of the offsets and, if there are two, the
+    // For jagged tensors: the leaves of the offsets and, if there are two, the
     // lengths; in which dimension of the values the rows differ.
     std::vector<Entry> parts = {};
     int ragged_dim = 0;
@@ -47,15 +47,15 @@ struct ConsolidatedMeta {
   std::string refusal = {};         // Why it cannot be read; then without more.
 };
 
-// Of the JSON. As long as what one folder of a memmap directory may have.
+// Bytes of the JSON. As long as what one folder of a memmap directory may have.
 inline constexpr int64_t kMaxConsolidatedJsonBytes = int64_t{16} << 20;
 
 // `where` starts the messages. `data_bytes`: how many the leaves may be in.
 // Entries come in the order of their bytes. DATA_LOSS where the text is not
 // such a JSON, or leaves lie outside, overlap, or have other bytes than their
-// shapes; INVALID_ARGUMENT where it asks for what is refused (sizes, depths,
-// another class at the top). Dtypes and classes that we do not have, and stacks
-// of stacks, are entries of kRefused.
+// shapes. INVALID_ARGUMENT for values that are refused (sizes, depths, another
+// class at the top). Dtypes and classes that we do not have, and stacks of
+// stacks, are entries of kRefused.
 absl::StatusOr<ConsolidatedMeta> ParseConsolidatedMeta(absl::string_view where,
                                                        absl::string_view text,
                                                        int64_t data_bytes);

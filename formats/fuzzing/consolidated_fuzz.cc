@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes as consolidated files, as they are and with the JSON's length put right
-// behind them: all modes load the same, as a dictionary or a lazy stack, or
-// fail the same.
+// Bytes as consolidated files, as they are and with the right length of the
+// JSON behind them. All modes load the same, as a dictionary or a lazy stack,
+// or fail the same.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -41,7 +41,7 @@ void Try(absl::string_view bytes) {
   if (shared.ok()) RILL_FUZZ_CHECK(dict->CheckEqual(*shared).ok());
 }
 
-// What `entry` holds; where that cannot be inflated, its bytes as they are.
+// The content of `entry`; where that cannot be inflated, its bytes as they are.
 std::string Content(const formats_internal::ZipEntry& entry,
                     absl::string_view bytes) {
   const absl::string_view packed =

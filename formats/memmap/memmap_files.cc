@@ -32,7 +32,7 @@ class Lister {
   std::vector<MemmapFile> Take() && { return std::move(files_); }
 
  private:
-  // What one level has, by file name: the order in which it is written.
+  // The files of one level, by name: the order in which they are written.
   struct Level {
     std::map<std::string, Tensor> leaves;
     std::map<std::string, std::string> folders;  // To keys.

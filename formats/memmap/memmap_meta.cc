@@ -27,7 +27,7 @@ constexpr char kValueStackType[] =
     "<class 'tensordict.tensorclass.NonTensorStack'>";
 constexpr char kLazyStackType[] =
     "<class 'tensordict._lazy.LazyStackedTensorDict'>";
-// Where TorchRL puts what is no JSON.
+// TorchRL puts values that are no JSON there.
 constexpr char kValuePickle[] = "other.pickle";
 constexpr char kStackPickle[] = "pickle.pkl";
 

@@ -28,7 +28,7 @@ struct MemmapMeta {
   struct Entry {
     std::string name;  // A component, not escaped.
     bool is_leaf = true;
-    // Of leaves. A ragged one's shape is that of its table of shapes.
+    // For leaves. A ragged one's shape is that of its table of shapes.
     DType dtype = DType::kFloat32;
     Shape shape = {};
     bool is_ragged = false;

@@ -30,7 +30,7 @@ namespace {
 
 using Kind = MemmapMeta::Kind;
 
-// What a folder holds; nothing where it was refused and left out.
+// The content of a folder; nothing where it was refused and left out.
 using Folder = std::variant<std::monostate, TensorDict, NonTensor,
                             NonTensorStack, LazyStack>;
 

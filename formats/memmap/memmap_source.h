@@ -21,7 +21,7 @@ class MemmapSource {
  public:
   virtual ~MemmapSource() = default;
 
-  // What starts messages: `LoadTdz: "x.tdz/next/obs.memmap"`.
+  // The beginning of messages: `LoadTdz: "x.tdz/next/obs.memmap"`.
   virtual std::string Where(absl::string_view path) const = 0;
   virtual absl::StatusOr<PathKind> LookAt(const std::string& path) const = 0;
   // A whole file of at most `max_bytes`.

@@ -8,7 +8,7 @@
 
 namespace rill::formats_internal {
 
-// What becomes of an entry that cannot be read: INVALID_ARGUMENT, or a line in
+// The result for an entry that cannot be read: INVALID_ARGUMENT, or a line in
 // `options.refused`. Thread-safety: thread-safe for different options.
 absl::Status RefuseEntry(const LoadMemmapOptions& options,
                          absl::string_view key, absl::string_view where,

@@ -114,7 +114,7 @@ TEST_P(CorruptionTest, DamagedElementsAreAnErrorOrABuffer) {
 TEST_P(CorruptionTest, ShortFilesAreErrors) {
   for (const std::string& file : ListFiles(path_)) {
     if (!absl::EndsWith(file, ".memmap")) continue;
-    // Of the two trees ours needs one.
+    // Ours needs one of the two trees.
     if (absl::EndsWith(file, "mintree.memmap")) continue;
     const std::string good = *ReadFile(JoinPath(path_, file));
     WriteInPlace(JoinPath(path_, file), good.substr(0, good.size() - 1));

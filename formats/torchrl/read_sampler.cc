@@ -148,7 +148,7 @@ absl::Status ReadTorchRlSampler(const SavedTorchRl& saved,
       return ReadStaleness(saved, dict, buffer);
     }
   }
-  // Of another class: named file by file.
+  // Another class: named file by file.
   RILL_ASSIGN_OR_RETURN(const auto names, ListDirectory(saved.Path("sampler")));
   for (const std::string& name : names) {
     saved.Refuse(JoinPath("sampler", name),

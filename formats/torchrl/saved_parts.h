@@ -30,7 +30,7 @@ class SavedTorchRl {
 
   const ReadTorchRlOptions& options() const { return options_; }
   std::string Path(absl::string_view path) const;
-  // What starts messages.
+  // The beginning of messages.
   std::string Where(absl::string_view path) const;
   absl::StatusOr<PathKind> LookAt(absl::string_view path) const;
   // DATA_LOSS where the file is missing.
@@ -49,10 +49,10 @@ class SavedTorchRl {
   TorchRlReplayBuffer* buffer_;
 };
 
-// Of "storage": form, rows, capacity.
+// Reads "storage": form, rows, capacity.
 absl::Status ReadTorchRlRows(const SavedTorchRl& saved,
                              TorchRlReplayBuffer* buffer);
-// Of "sampler", which may be missing.
+// Reads "sampler", which may be missing.
 absl::Status ReadTorchRlSampler(const SavedTorchRl& saved,
                                 TorchRlReplayBuffer* buffer);
 

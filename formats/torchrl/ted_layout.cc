@@ -50,8 +50,8 @@ absl::StatusOr<Tensor> Numbers(int64_t count) {
 
 // `ends`: of all places, lane after lane, oldest first; those that were not
 // written count for nothing.
-// What a file tells may be any number of trajectories: their lengths only where
-// they are wanted.
+// A file may tell of any number of trajectories, so their lengths come only
+// where they are wanted.
 absl::StatusOr<Sources> FindSources(const Places& places, const uint8_t* ends,
                                     bool tells_lengths) {
   Sources sources;
@@ -304,7 +304,8 @@ absl::StatusOr<FlatTed> FlattenTed(absl::string_view where,
   RILL_ASSIGN_OR_RETURN(flat.expanded_lengths,
                         TensorOf(sources.expanded_lengths));
   RILL_RETURN_IF_ERROR(AddFlatLeaves(where, rows, sources, keys, &flat));
-  // What was equal is stored once: whether it was shows in what comes back.
+  // Equal values are stored once: whether they were equal shows in what comes
+  // back.
   RILL_ASSIGN_OR_RETURN(const TensorDict back, UnflattenTed(where, flat, keys));
   for (const std::string& key : rows.LeafKeys()) {
     RILL_ASSIGN_OR_RETURN(const Tensor got, back.Get(key));

@@ -37,16 +37,16 @@ struct FlatTed {
   bool is_full() const { return steps == storage_shape[0]; }
 };
 
-// Rows [steps, lanes ...] of the places. Of `flat` it takes all but the
-// lengths; leaves of either kind may stand in `plain`. `where` starts the
+// Rows [steps, lanes ...] of the places. It takes all of `flat` but the
+// lengths; leaves of either kind may be in `plain`. `where` starts the
 // messages: DATA_LOSS where sizes do not fit one another.
 absl::StatusOr<TensorDict> UnflattenTed(absl::string_view where,
                                         const FlatTed& flat,
                                         const TorchRlFlatKeys& keys);
 
 // The other way. INVALID_ARGUMENT where rows have no `next/done`, or would not
-// come back as they were: a `next` that is not the step behind it, an end at
-// the root, a leaf without its other half.
+// come back as they were. Examples: a `next` that is not the step behind it, an
+// end at the root, a leaf without its other half.
 absl::StatusOr<FlatTed> FlattenTed(absl::string_view where,
                                    const TensorDict& rows, int64_t capacity,
                                    int64_t cursor, const TorchRlFlatKeys& keys);

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 struct Ring {
   int64_t lanes, capacity, steps, cursor;
   TensorDict rows;  // [steps, lanes]
-  // What the layout must be, built trajectory by trajectory.
+  // The expected layout, built trajectory by trajectory.
   std::vector<int64_t> obs, action, lengths, expanded_lengths;
 };
 
@@ -113,7 +113,8 @@ TEST(TedLayoutTest, RandomRingsLieAsThePlainOracleSays) {
   }
 }
 
-// What stands once could come back as something else: then it is refused.
+// A value that is stored once could come back as something else: then it is
+// refused.
 TEST(TedLayoutTest, WhatWouldNotComeBackIsRefused) {
   const Rng rng(12);
   int refused = 0;

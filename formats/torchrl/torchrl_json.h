@@ -17,7 +17,7 @@ namespace rill::formats_internal {
 // The JSON files of a saved TorchRL buffer, between text and struct, for
 // docs/formats/torchrl_replay_buffer.md. `where` starts the messages: DATA_LOSS
 // where the text is not such a file; INVALID_ARGUMENT where it asks for what is
-// refused (sizes, depths, dtypes). What is parsed has one text.
+// refused (sizes, depths, dtypes). A parsed value has one text.
 // Thread-safety: thread-safe.
 
 inline constexpr int64_t kMaxTorchRlJsonBytes = int64_t{1} << 20;
@@ -68,7 +68,7 @@ struct TorchRlWriterJson {  // writer/metadata.json
   int64_t cursor = 0;
   std::optional<int64_t> write_count = std::nullopt;
   std::optional<Shape> generation_shape = std::nullopt;  // int64.
-  // Of a writer of largest values: a key as in key.h.
+  // For a writer of largest values: a key as in key.h.
   std::optional<std::string> rank_key = std::nullopt;
   DType heap_dtype = DType::kFloat32;
   Shape heap_shape = {};

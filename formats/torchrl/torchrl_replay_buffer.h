@@ -34,7 +34,7 @@ struct TorchRlPriorities {
   Tensor values = {};
 };
 
-// Of its SamplerWithoutReplacement.
+// State of TorchRL's SamplerWithoutReplacement.
 struct TorchRlEpoch {
   int64_t num_rows = 0;  // That the storage held when the epoch began.
   // int64 [k]: what is left of it, in order. None: no batch was drawn yet.
@@ -43,7 +43,7 @@ struct TorchRlEpoch {
   bool ran_out = false;
 };
 
-// Of its StalenessAwareSampler.
+// State of TorchRL's StalenessAwareSampler.
 struct TorchRlStaleness {
   int64_t consumer_version = 0;
   int64_t max_staleness = -1;
@@ -53,7 +53,7 @@ struct TorchRlStaleness {
 using TorchRlSampler = std::variant<std::monostate, TorchRlPriorities,
                                     TorchRlEpoch, TorchRlStaleness>;
 
-// Of its TensorDictMaxValueWriter.
+// State of TorchRL's TensorDictMaxValueWriter.
 struct TorchRlTopK {
   std::string rank_key = "next/reward";
   Tensor heap = {};  // [k, 2] of rank and row, float32 or float64, as a heap.
@@ -63,7 +63,7 @@ struct TorchRlTopK {
 struct TorchRlReplayBuffer {
   enum class Form : uint8_t {
     kTensorDict,  // Of a dictionary.
-    // Of anything else whose leaves are tensors. A single tensor is the leaf
+    // For anything else whose leaves are tensors. A single tensor is the leaf
     // kTorchRlSingleTensor.
     kPytree,
     // FlatStorageCheckpointer, NestedStorageCheckpointer: observations once.
@@ -72,8 +72,8 @@ struct TorchRlReplayBuffer {
   };
 
   Form form = Form::kTensorDict;
-  // Of the places that were written, in their order (not in that of age):
-  // [steps], or [steps, lanes ...].
+  // The places that were written, in their order (not in that of age): [steps],
+  // or [steps, lanes ...].
   TensorDict rows = {};
   int64_t capacity = 0;  // Places, in steps.
   int64_t cursor = 0;    // The place of the next step.
@@ -87,7 +87,7 @@ struct TorchRlReplayBuffer {
   std::optional<Tensor> generations = std::nullopt;
   std::optional<TorchRlTopK> top_k = std::nullopt;
   std::optional<Tensor> rng_state = std::nullopt;  // torch.Generator's, uint8.
-  // What was left out when it was read, and why: "prefetch.pkl",
+  // Parts that were left out when it was read, and why: "prefetch.pkl",
   // "storage/agent". Not written.
   std::vector<RefusedEntry> refused = {};
 
@@ -106,16 +106,16 @@ struct TorchRlFlatKeys {
 };
 
 struct ReadTorchRlOptions {
-  // Of the rows and the sampler's values; flat and nested ones are copied.
+  // For the rows and the sampler's values; flat and nested ones are copied.
   LoadMemmapOptions::Mode mode = LoadMemmapOptions::Mode::kMapReadOnly;
-  // What the saved sampler had. Saves of old versions then hold another number
+  // The saved sampler's options. Saves of old versions then hold another number
   // for max_priority, and it is made from the values.
   bool max_priority_within_buffer = false;
   TorchRlFlatKeys flat_keys = {};
 };
 
-// Nothing in there is believed before it was checked, and nothing is unpickled:
-// pickled parts, and parts of classes that are not known here, are named in
+// Everything in there is checked before it is used, and nothing is unpickled.
+// Pickled parts, and parts of classes that are not known here, are named in
 // `refused`, and the rest is read.
 //
 // NOT_FOUND where there is no such directory; DATA_LOSS where a file is
@@ -141,7 +141,7 @@ struct WriteTorchRlOptions {
 
 // For a buffer of the same classes and capacity. Files of rows have the size
 // that TorchRL wants, capacity x row, and take the room of the rows that there
-// are: what was not written is a hole, and equal buffers give equal bytes.
+// are: places without a row are holes. Equal buffers give equal bytes.
 // Replaces what was saved at `directory` as a whole or not at all;
 // FAILED_PRECONDITION where something else is there. INVALID_ARGUMENT names
 // what the form cannot hold; with kFlat and kNested that is whatever would not

@@ -320,8 +320,8 @@ TEST(TorchRlReplayBufferTest, AddsTheLeafOfTensorDictWriters) {
   ExpectSame(Read(path), Read(Fixture("f")));
 }
 
-// What TorchRL calls C13, of ours: rows that were not written take no room,
-// though files have the size that it asks for.
+// C13 for our files: rows that were not written take no room, though files have
+// the size that TorchRL asks for.
 TEST(TorchRlReplayBufferTest, C13UnwrittenRowsTakeNoRoomAndBytesRepeat) {
   TorchRlReplayBuffer buffer{
       .capacity = int64_t{1} << 20, .cursor = 1000, .write_count = 1000};

@@ -24,7 +24,7 @@ using formats_internal::TorchRlWriterJson;
 constexpr char kCaller[] = "WriteTorchRlReplayBuffer";
 constexpr char kMetadata[] = "buffer_metadata.json";
 
-// What TorchRL's min tree has where nothing was written.
+// The value of TorchRL's min tree where nothing was written.
 constexpr double kNeverWritten = 3.4028234663852886e38;
 
 absl::Status Bad(absl::string_view what, absl::string_view got,

@@ -26,13 +26,13 @@ HWY_BEFORE_NAMESPACE();
 namespace rill::formats_internal {
 namespace HWY_NAMESPACE {
 
-// Takes the longest part of `bytes` that it can, at least 64 bytes or none, and
+// Takes the longest part of `bytes` that it can, at least 64 bytes or none. It
 // leaves in `rest` 16 bytes whose CRC from nothing is that of the part after
 // `crc`. Gives back the part's length.
 //
 // Folding as in Gopal et al., "Fast CRC Computation for Generic Polynomials
-// Using PCLMULQDQ Instruction" (Intel, 2009), bits reflected: what is N bits
-// further on is congruent to itself times x^N modulo the polynomial.
+// Using PCLMULQDQ Instruction" (Intel, 2009), bits reflected. Bits that are N
+// further on are congruent to themselves times x^N modulo the polynomial.
 size_t FoldBytes(uint32_t crc, const char* bytes, size_t size, char* rest) {
 #if RILL_HAS_CLMUL_
   namespace hn = hwy::HWY_NAMESPACE;

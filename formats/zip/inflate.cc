@@ -19,8 +19,8 @@ constexpr size_t kPieceBytes = size_t{256} << 10;
 // For what is inflated only to be checked.
 constexpr size_t kDroppedBytes = size_t{64} << 10;
 
-// What a code of zlib's other than Z_OK and Z_STREAM_END stands for; `done`
-// bytes were inflated so far.
+// The error for a code of zlib's other than Z_OK and Z_STREAM_END; `done` bytes
+// were inflated so far.
 absl::Status Failure(absl::string_view where, int code, const z_stream& stream,
                      size_t done, int64_t size) {
   switch (code) {

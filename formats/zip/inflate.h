@@ -15,8 +15,8 @@ namespace rill::formats_internal {
 // `where` starts the messages and should name the entry.
 //
 // DATA_LOSS where the stream is broken, ends too early or late for the size or
-// for the bytes in the file, or where the checksum does not fit; `out` holds
-// anything then. RESOURCE_EXHAUSTED where there is no memory for zlib's window.
+// for the bytes in the file, or where the checksum does not fit. `out` is then
+// arbitrary. RESOURCE_EXHAUSTED where there is no memory for zlib's window.
 // Thread-safety: thread-safe. Cost: O(entry.size), about 100 KiB of memory.
 absl::Status InflateEntry(absl::string_view where, const ZipEntry& entry,
                           absl::string_view zip, absl::Span<char> out);

@@ -50,7 +50,7 @@ struct Header {
   uint64_t bytes = 0;  // Of the whole record.
 };
 
-// What both records of a file have in common, from the flags on.
+// The fields that both records of a file share, from the flags on.
 Header LoadShared(const char* at) {
   Header header;
   header.flags = LoadLittle<uint16_t>(at);

@@ -77,7 +77,7 @@ absl::Status ZipLayout::Add(absl::string_view name, int64_t size,
   return absl::OkStatus();
 }
 
-// What both records of a file have in common. `shown` is its size there.
+// The fields that both records of a file share. `shown` is its size there.
 void ZipLayout::AppendShared(const File& file, uint32_t shown,
                              size_t extra_bytes, std::string* out) {
   AppendLittle<uint16_t>(kVersion, out);

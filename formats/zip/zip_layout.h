@@ -12,9 +12,9 @@
 
 namespace rill::formats_internal {
 
-// Where each byte of a zip file goes, before the first one is written: files
-// stored as they are, one behind the other, and the central directory, byte for
-// byte as TorchRL writes them (docs/formats/tdz.md).
+// The place of each byte of a zip file, before the first one is written. Files
+// are stored as they are, one behind the other, and the central directory, byte
+// for byte as TorchRL writes them (docs/formats/tdz.md).
 //
 // Thread-safety: thread-compatible.
 class ZipLayout {
@@ -33,9 +33,9 @@ class ZipLayout {
   // Known only once the content was seen.
   void SetCrc(int i, uint32_t crc) { files_[i].crc = crc; }
 
-  // What comes behind the last content.
+  // The bytes behind the last content.
   std::string End() const;
-  // Of the whole zip file.
+  // Bytes of the whole zip file.
   int64_t total_bytes() const;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace rill {
 
-// The main of a program of benchmarks/ whose one flag is --quick: runs `run`
-// with whether it was given, prints `usage` for --help, and an error on one
+// The main of a program of benchmarks/ whose one flag is --quick. It runs `run`
+// with whether that was given, and prints `usage` for --help. An error is one
 // line that begins with `name`. Returns the exit status.
 int QuickMain(absl::string_view name, absl::string_view usage, int argc,
               char** argv, absl::FunctionRef<absl::Status(bool is_quick)> run);

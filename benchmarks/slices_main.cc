@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slices of trajectories from a storage that is still being written, at any
-// size: what a sample costs right after a write, without one, and the write.
-// benchmarks/slices runs it; --help tells the flags.
+// size. It measures a sample right after a write, a sample without one, and the
+// write. benchmarks/slices runs it; --help tells the flags.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

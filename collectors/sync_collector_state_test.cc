@@ -227,7 +227,7 @@ TEST(SyncCollectorStateTest, WithoutNumbersForTrajectoriesNextSaysSo) {
               StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-// What LoadState must refuse, and leave the collector as it was.
+// States that LoadState must refuse, and leave the collector as it was.
 class SyncCollectorRefusalTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -10,8 +10,8 @@
 
 namespace rill {
 
-// Gymnasium's CartPole-v1, bit for bit: a pole on a cart is pushed left (0) or
-// right (1); 1 reward a step; terminated where |x| > 2.4 or |angle| > 12
+// Gymnasium's CartPole-v1, bit for bit. A pole on a cart is pushed left (0) or
+// right (1), with 1 reward a step. Terminated where |x| > 2.4 or |angle| > 12
 // degrees, truncated after 500 steps.
 //
 // Source: Barto, Sutton, Anderson, 1983; gymnasium 1.4.0, classic_control.

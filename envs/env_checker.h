@@ -9,11 +9,11 @@
 
 namespace rill {
 
-// Steps `env` with random actions and checks what Env promises: layouts and
-// values against the specs, flags (done = terminated | truncated), that Reset
-// leaves other lanes alone, that equal seeds give equal episodes, that wrong
-// actions and steps of finished lanes are refused without moving any lane, and
-// that LoadState continues exactly where SaveState was.
+// Steps `env` with random actions and checks the contract of Env:
+// - layouts and values fit the specs; done = terminated | truncated;
+// - Reset leaves other lanes alone; equal seeds give equal episodes;
+// - wrong actions, and steps of finished lanes, are refused and move no lane;
+// - LoadState resumes bit for bit where SaveState was.
 //
 // FAILED_PRECONDITION names the first promise that does not hold, with lane,
 // step and values. The environment is left reset.

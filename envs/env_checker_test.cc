@@ -30,11 +30,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kLanes = 3;
 
-// What may be wrong with an environment; empty functions leave CountingEnv as
-// it is.
+// Faults of an environment; empty functions leave CountingEnv as it is.
 struct Fault {
   std::string name = "none";
-  // What CheckEnv is to say.
+  // The expected text of CheckEnv.
   std::string promise = "";
   std::function<absl::Status(Env&, const ResetMask&)> reset = nullptr;
   std::function<absl::Status(Env&)> step = nullptr;

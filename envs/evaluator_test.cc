@@ -39,8 +39,8 @@ absl::Status Balance(const TensorDict& root, Tensor* action) {
 }
 
 TEST(EvaluatorTest, EveryLaneRunsItsShareOfEpisodes) {
-  // Lane 0 has episodes of 2 steps, lane 1 of 5: whoever took the first that
-  // end would take more of lane 0.
+  // Lane 0 has episodes of 2 steps, lane 1 of 5: taking the first that end
+  // would take more of lane 0.
   RILL_ASSERT_OK_AND_ASSIGN(
       auto env,
       MakeCountingEnv({.lanes = 2, .episode_steps = 2, .stagger_steps = 3}));

@@ -62,8 +62,8 @@ class TransformedEnv final : public Env {
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 
-  // What LoadState and LoadTransforms would refuse but for the environment's
-  // own state.
+  // The errors of LoadState and LoadTransforms but for the environment's own
+  // state.
   absl::Status CheckState(const TensorDict& state) const;
 
   // The same where lanes are to be reset after the load: without the

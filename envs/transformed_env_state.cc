@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What TransformedEnv saves: `env/name`, `env/state`, `transforms/<i>/name`,
-// `transforms/<i>/state`, `root/<key>` for the leaves of the root that are kept
-// and for `done`, and `stages/<i>/<key>` for kept leaves that later transforms
-// replace.
+// TransformedEnv saves `env/name`, `env/state`, `transforms/<i>/name` and
+// `transforms/<i>/state`. `root/<key>` has the leaves of the root that are kept
+// and `done`; `stages/<i>/<key>` has kept leaves that later transforms replace.
 #include <cstring>
 #include <string>
 #include <utility>

@@ -15,7 +15,7 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/step_transform.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 extern Policy& policy;

@@ -14,8 +14,8 @@ namespace rill {
 // Makes a fresh environment; called several times.
 using EnvFactory = std::function<absl::StatusOr<std::unique_ptr<Env>>()>;
 
-// What every Env passes: CheckEnv, and what it cannot see in one environment.
-// Use, in the environment's own test:
+// The suite that every Env passes: CheckEnv, and checks that need several
+// environments. Use, in the environment's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(CartPole, EnvConformanceTest, ::testing::Values(
 //       [] { return MakeCartPole({.lanes = 3}); }));

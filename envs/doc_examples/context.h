@@ -36,7 +36,7 @@
 #include "rill/transforms/reward_sum.h"
 #include "rill/transforms/step_counter.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 extern std::unique_ptr<Env>& env;

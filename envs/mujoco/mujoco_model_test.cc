@@ -87,7 +87,7 @@ TEST(MujocoCallTest, AFatalErrorIsAStatusAndTheNextCallIsFine) {
   EXPECT_GT(data->time, 0);
 }
 
-// What other code makes of MuJoCo's messages stays its own affair.
+// Other code keeps its own handler of MuJoCo's messages.
 std::string* said = nullptr;
 void Remember(const char* text) { *said = text; }
 

@@ -10,9 +10,9 @@
 
 namespace rill {
 
-// An environment that a test can predict: `observation` float32 [lanes, 1] is
-// the number of steps since the reset, the reward of a step is the observation
-// after it, `action` is int64 [lanes] in {0, 1, 2} and changes nothing. Without
+// An environment that a test can predict. `observation` float32 [lanes, 1] is
+// the number of steps since the reset. The reward of a step is the observation
+// after it. `action` is int64 [lanes] in {0, 1, 2} and changes nothing. Without
 // randomness.
 struct CountingEnvOptions {
   int64_t lanes = 1;          // > 0.

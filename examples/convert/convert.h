@@ -19,15 +19,15 @@ absl::StatusOr<inspect::Form> FormFromName(absl::string_view name);
 // consolidated file; none for a directory. INVALID_ARGUMENT for others.
 absl::StatusOr<inspect::Form> FormFromPath(absl::string_view path);
 
-// Writes the dictionary at `in`, of whatever form, or the live rows of a
-// MemmapStorage (SaveRows in storage_rows.h says in which shape), to `out` as
-// `to`, and says what it did. `out` may be nothing, an empty directory, or what
-// was saved in the same form, which is replaced; else FAILED_PRECONDITION says
-// what is there. INVALID_ARGUMENT where `in` holds several dictionaries or
-// entries that are not loaded, for those would be lost; where one path lies in
-// the other; or where `to` cannot hold what `in` holds. Else the errors of
-// loading and saving. On any error `out` is as before. Thread-safety:
-// thread-safe for different `out`.
+// Writes the dictionary at `in`, of any form, or the live rows of a
+// MemmapStorage to `out` as `to`, and says what it did. SaveRows in
+// storage_rows.h says which shape rows get. `out` may be nothing, an empty
+// directory, or what was saved in the same form, which is replaced; else
+// FAILED_PRECONDITION says what is there. INVALID_ARGUMENT where `in` has
+// several dictionaries or entries that are not loaded, for those would be lost.
+// So too where one path lies in the other, or the form `to` has no place for an
+// entry of `in`. Else the errors of loading and saving. On any error `out` is
+// as before. Thread-safety: thread-safe for different `out`.
 //
 // Example (ConvertTest.Example runs it):
 //   RILL_RETURN_IF_ERROR(

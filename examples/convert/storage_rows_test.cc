@@ -105,7 +105,7 @@ TEST_P(StorageRowsTest, StepsBecomeAStorageAndComeBack) {
                               MemmapStorage::Open({.directory = storage}));
     EXPECT_EQ(opened->lanes().count, 3);
     EXPECT_EQ(opened->size(), 150);
-    // Who owns it keeps others from converting it.
+    // Its owner keeps others from converting it.
     EXPECT_THAT(Convert(storage, FreshPath("out"), Form::kDirectory),
                 StatusIs(absl::StatusCode::kFailedPrecondition));
   }

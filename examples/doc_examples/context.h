@@ -8,7 +8,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/tensor_dict.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 extern const TensorDict dict;

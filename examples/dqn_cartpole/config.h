@@ -18,7 +18,7 @@ namespace rill::dqn_cartpole {
 // any seed (README.md has the figures).
 //
 // Rewards are scaled by 1 - gamma, so that values lie in [0, 1] whatever the
-// horizon: the loss is then quadratic nearly everywhere and one learning rate
+// horizon. The loss is then quadratic nearly everywhere, and one learning rate
 // fits the whole run.
 struct Config {
   int64_t seed = 0;
@@ -70,7 +70,7 @@ std::map<std::string, std::string> ConfigToText(const Config& config);
 absl::StatusOr<Config> ConfigFromText(
     const std::map<std::string, std::string>& text);
 
-// What a resumed run uses: the saved configuration with the `given` members
+// The configuration of a resumed run: the saved one with the `given` members
 // (names set on the command line) of `wanted`. FAILED_PRECONDITION names the
 // flag and both values where a given one would bend the curve.
 absl::StatusOr<Config> MergeForResume(const Config& wanted,

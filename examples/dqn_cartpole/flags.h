@@ -19,8 +19,8 @@ struct CommandLine {
 };
 
 // Parses argv. Unknown flags and values that are no numbers end the program
-// with a message and exit code 1 (Abseil's rule), --help with the explanation
-// of every flag and exit code 0. INVALID_ARGUMENT where a value is outside its
+// with a message and exit code 1 (Abseil's rule). --help explains every flag
+// and ends it with exit code 0. INVALID_ARGUMENT where a value is outside its
 // range, two flags do not fit, or words are left over. Call once, from main.
 absl::StatusOr<CommandLine> ParseFlags(int argc, char** argv);
 

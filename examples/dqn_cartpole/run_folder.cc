@@ -51,7 +51,7 @@ absl::StatusOr<RunFolder> RunFolder::Create(const std::string& path,
 
 absl::StatusOr<RunFolder> RunFolder::Resume(const std::string& path,
                                             const EventsPosition& events) {
-  // What a killed run left half written beside the files that it replaces.
+  // Files that a killed run left half written beside those that they replace.
   RILL_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(path));
   for (const std::string& name : names) {
     for (absl::string_view file : {"checkpoint", "curve.csv", "curve.svg"}) {

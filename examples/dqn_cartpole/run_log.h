@@ -47,8 +47,8 @@ struct RunRow {
   std::array<double, kNumColumns> values;
 };
 
-// What a run has to show: the rows of the curve and the return of every
-// episode. A value. Thread-safety: thread-compatible.
+// The results of a run: the rows of the curve and the return of every episode.
+// A value. Thread-safety: thread-compatible.
 class RunLog {
  public:
   static constexpr int64_t kWindow = 100;  // Episodes of the running mean.
@@ -58,7 +58,7 @@ class RunLog {
 
   const std::vector<RunRow>& rows() const { return rows_; }
   const std::vector<CurvePoint>& episodes() const { return episodes_; }
-  // Of the last kWindow episodes; NaN before the first. O(kWindow).
+  // Over the last kWindow episodes; NaN before the first. O(kWindow).
   double MeanReturn() const;
 
   // The header and one line a row; empty cells where there is no value.

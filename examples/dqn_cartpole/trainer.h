@@ -31,7 +31,7 @@ enum class Outcome { kSolved, kNotSolved, kInterrupted };
 // One round: collect a batch, store it, learn from a few samples. Every
 // probe_every frames a few greedy episodes are run; if they do well, fresh
 // ones decide. Every row of the curve, its wall times left out, is a function
-// of the configuration and the build: also where a run was stopped anywhere and
+// of the configuration and the build. A run may so be stopped anywhere and
 // resumed, from its last checkpoint or the one that stopping wrote.
 //
 // Thread-safety: thread-compatible; `stop` may be set from anywhere, signal

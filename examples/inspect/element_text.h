@@ -15,9 +15,9 @@ namespace rill::inspect {
 // The elements of a tensor as text.
 // Thread-safety: thread-safe. Errors are those of Tensor::Contiguous.
 
-// Appends the elements, row-major, as a JSON list: numbers that a reader of
-// doubles and of 64-bit integers reads back exactly; "NaN", "Infinity",
-// "-Infinity" as strings; bool as true and false; complex as [re, im].
+// Appends the elements, row-major, as a JSON list. A reader of doubles and of
+// 64-bit integers reads numbers back exactly. "NaN", "Infinity" and "-Infinity"
+// are strings, bool is true and false, complex is [re, im].
 absl::Status AppendJsonValues(const Tensor& tensor, std::string* json);
 
 // Appends one number, as such an element.

@@ -12,7 +12,7 @@
 
 namespace rill::inspect {
 
-// Of some numbers.
+// Facts of some numbers.
 struct Spread {
   int64_t count = 0;
   double min = 0;

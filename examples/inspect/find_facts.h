@@ -15,10 +15,11 @@ struct FactOptions {
   int64_t max_rows = int64_t{1} << 20;
 };
 
-// Adds the facts of stored rows to what OpenSaved found at `path`, to it and to
-// its parts: storage directories (while they are written too), saved storages,
-// saved buffers (which get their storage's) and positions, and TorchRL's
-// buffers. What cannot be read goes into `damage`, and the rest is there.
+// Adds the facts of stored rows to what OpenSaved found at `path`, and to its
+// parts. Rows are in storage directories (while they are written too), saved
+// storages, saved buffers (which get their storage's) and positions, and
+// TorchRL's buffers. Parts that cannot be read go into `damage`, and the rest
+// is there.
 //
 // A directory that is written is looked at without its lock; rows that are
 // overwritten meanwhile are left out.

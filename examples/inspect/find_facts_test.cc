@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inspect says of rows first: text and JSON of directories that are made
-// here.
+// The first part that inspect says of rows: text and JSON of directories that
+// are made here.
 #include "rill/examples/inspect/find_facts.h"
 
 #include <unistd.h>

@@ -36,7 +36,7 @@ Tensor Floats(absl::Span<const float> values, const Shape& shape) {
   return *Tensor::From<float>(values, shape);
 }
 
-// What TorchRL wrote; loading refuses the links that a test's data may be.
+// Files of TorchRL's; loading refuses the links that a test's data may be.
 std::string PeerDirectory(absl::string_view name) {
   const std::string path = FreshPath(name);
   RILL_EXPECT_OK(

@@ -30,13 +30,14 @@ namespace rill::inspect {
 // Thread-safety: thread-compatible.
 class RowScan {
  public:
-  // Of those leaves for which `has_leaf` holds.
+  // For leaves for which `has_leaf` holds.
   explicit RowScan(absl::FunctionRef<bool(absl::string_view)> has_leaf);
 
   // The leaves that it needs. None: there is nothing to count.
   const std::vector<std::string>& keys() const { return keys_; }
 
-  // What follows is of another lane. `from_first_step`: no older row was lost.
+  // The rows that follow are of another lane. `from_first_step`: no older row
+  // was lost.
   void BeginLane(bool from_first_step);
   // Rows between the last ones and the next ones are missing.
   void Gap();

@@ -15,7 +15,7 @@ namespace {
 
 using samplers_internal::StateReader;
 
-// What stands in front of the selector's part.
+// The text before the selector's part.
 enum class UnitPart { kNothing, kSets, kSetsAndPeriods };
 
 // The slots that hold rows, as they are and where they are.

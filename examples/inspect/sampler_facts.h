@@ -13,7 +13,7 @@ namespace rill::inspect {
 
 // Adds the priorities of live rows from the sampler.state of the saved buffer
 // at `path`, where its sampler is a prioritized one of a unit that
-// docs/formats/replay_buffer.md describes; of another, or a newer version, it
+// docs/formats/replay_buffer.md describes. For another, or a newer version, it
 // adds none. DATA_LOSS where the file is cut or changed, NOT_FOUND where it is
 // missing. Thread-safety: thread-safe.
 absl::Status AddPriorities(const std::string& path, const Manifest& manifest,

@@ -29,15 +29,15 @@ enum class Form {
 // "memmap directory", ".tdz archive", ...
 absl::string_view FormName(Form form);
 
-// What lies at a path, whatever wrote it.
+// The saved data at a path, of any writer.
 struct Saved {
   Form form = Form::kDirectory;
-  // Of every form but kRill: a dictionary, or a lazy stack of them; and what it
-  // holds that is not loaded: pickles, dtypes that are not here.
+  // For every form but kRill: a dictionary, or a lazy stack of them. Then its
+  // entries that are not loaded: pickles, dtypes that are not here.
   TensorDict dict = {};
   std::optional<LazyStack> stack = {};
   std::vector<RefusedEntry> refused = {};
-  // Of kRill: dictionaries and directories of Rill below, and the size of each
+  // For kRill: dictionaries and directories of Rill below, and the size of each
   // other file, by path relative to this one.
   Manifest manifest = {};
   std::map<std::string, Saved> parts = {};

@@ -45,16 +45,16 @@ using storage_internal::StepSpan;
 using storage_internal::StorageDescription;
 
 constexpr int64_t kPieceRows = 4096;
-// Of a record that is written while it is copied.
+// For a record that is written while it is copied.
 constexpr int kLooks = 1000;
 
 void Note(const absl::Status& status, Saved* saved) {
   if (!status.ok()) saved->damage.push_back(std::string(status.message()));
 }
 
-// Who has the directory's lock, by the kernel's list: a look at the lock itself
-// would be in an owner's way. Empty where nobody has it, or the list is not
-// there.
+// The process that has the directory's lock, by the kernel's list: a look at
+// the lock itself would be in an owner's way. Empty where nobody has it, or the
+// list is not there.
 std::string WriterOf(const std::string& directory) {
   struct stat file;
   if (stat(JoinPath(directory, "rill.lock").c_str(), &file) != 0) return "";
@@ -75,7 +75,7 @@ std::string WriterOf(const std::string& directory) {
 
 // --- A storage directory -----------------------------------------------------
 
-// What is committed now.
+// The steps that are committed now.
 absl::StatusOr<CommitState> ReadRecord(const std::string& path,
                                        const Lanes& lanes) {
   absl::StatusOr<CommitState> state = absl::InternalError("");

@@ -20,8 +20,8 @@ void AddStorageDirectory(const std::string& path, int64_t max_rows,
                          Saved* saved);
 void AddSavedStorage(const std::string& path, int64_t max_rows, Saved* saved);
 
-// Of the fields "lanes" and `capacity`, which is that of all lanes where it is
-// "capacity", else of one. DATA_LOSS where there is none such.
+// From the fields "lanes" and `capacity`, which is that of all lanes where it
+// is "capacity", else of one. DATA_LOSS where there is none such.
 absl::StatusOr<Lanes> LanesOf(const Manifest& manifest,
                               const std::string& capacity);
 // `written` and `oldest` of rings.

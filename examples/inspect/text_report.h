@@ -10,8 +10,9 @@
 
 namespace rill::inspect {
 
-// What was saved, for people: a heading and a table of keys, and the same for
-// every part of a directory of Rill's. Errors are those of reading a tensor.
+// A report of saved data for people: a heading and a table of keys, and the
+// same for every part of a directory of Rill's. Errors are those of reading a
+// tensor.
 // Thread-safety: thread-safe.
 struct TextOptions {
   bool values = false;  // Smallest, largest, mean, first ones, count of NaN.

@@ -11,9 +11,9 @@ namespace rill::dqn_cartpole {
 // Allocates on 64-byte boundaries: a cache line, and the widest vector
 // register.
 //
-// The network's arrays all use it, for speed and for repeatability: vectorised
-// loops may round differently before and after the first aligned element, so
-// only equal alignment gives equal bits from one process to the next.
+// The network's arrays all use it, for speed and for repeatability. Vectorised
+// loops may round differently before and after the first aligned element. Only
+// equal alignment gives equal bits from one process to the next.
 template <typename T>
 struct AlignedAllocator {
   using value_type = T;

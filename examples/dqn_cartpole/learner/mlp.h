@@ -15,8 +15,8 @@ namespace rill::dqn_cartpole {
 //
 // The layer sizes are compile-time constants, so that Eigen unrolls the thin
 // layers and picks its kernels when it compiles. All parameters lie in one flat
-// array, in the order W1 b1 W2 b2 W3 b3: an optimizer steps over it, a target
-// network copies it and a checkpoint saves it without knowing the layers.
+// array, in the order W1 b1 W2 b2 W3 b3. An optimizer steps over it, a target
+// network copies it and a checkpoint saves it, all without knowing the layers.
 //
 // Shapes: input [B, kInputs] and output [B, kOutputs], row-major and dense, for
 //   any batch size B in [0, max_batch] of the constructor.
@@ -45,11 +45,11 @@ class Mlp {
   // All parameters are zero until Initialize. CHECKs max_batch > 0.
   explicit Mlp(int64_t max_batch);
 
-  // He's uniform initialisation: each weight is uniform in [-a, a) with
-  // a = sqrt(6 / fan_in), except the last layer's, a tenth of that, so that the
-  // first values are near zero; biases are zero. `uniforms` holds kParameters
-  // draws from [0, 1), one a parameter; where they come from is the caller's
-  // choice, and equal draws give equal networks.
+  // He's uniform initialisation: each weight is uniform in [-a, a) with a =
+  // sqrt(6 / fan_in). The last layer has a tenth of that, so that the first
+  // values are near zero. Biases are zero. `uniforms` holds kParameters draws
+  // from [0, 1), one a parameter; where they come from is the caller's choice,
+  // and equal draws give equal networks.
   void Initialize(absl::Span<const double> uniforms);
 
   // The flat parameters, [kParameters], readable and writable at any time.

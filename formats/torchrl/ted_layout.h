@@ -16,9 +16,9 @@
 
 namespace rill::formats_internal {
 
-// Steps and what came next, with what is equal stored once: the layout of the
-// peer's flat and nested checkpointers. Lane after lane, in each the steps from
-// the oldest on. Leaves that "next" has too are there once, with one row more
+// Steps and what came next, with what is equal stored once: the layout of
+// TorchRL's flat and nested checkpointers. Lane after lane, in each the steps
+// from the oldest on. Leaves that "next" has too are there once, with one row more
 // after each end of a trajectory.
 // Thread-safety: thread-compatible.
 struct FlatTed {

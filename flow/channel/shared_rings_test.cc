@@ -11,9 +11,11 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/fault_point.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::channel_internal {
@@ -55,6 +57,15 @@ TEST(SharedRingsTest, BytesAreContiguousAcrossTheEndOfTheRing) {
     EXPECT_EQ(Peek(*rings, 0), "");
     rings->Release(1, static_cast<int64_t>(mine.size()));
   }
+}
+
+TEST(SharedRingsTest, SystemThatGivesNoMemoryIsAnError) {
+  const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
+    return point == "channel.create" ? absl::ResourceExhaustedError("no memory")
+                                     : absl::OkStatus();
+  });
+  EXPECT_THAT(SharedRings::Create(2, kPage, kTag),
+              StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
 TEST(SharedRingsTest, WhatIsNotCommittedIsNotThere) {

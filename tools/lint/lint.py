@@ -16,6 +16,8 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, HERE)
+import classes  # noqa: E402: beside this file, wherever it is run.
 
 # Packages that other people link: they return errors and never end a program.
 LIBRARY_PACKAGES = ("base", "collectors", "device", "distributed", "envs", "estimators",
@@ -40,6 +42,14 @@ SIZES = {
 }
 MAX_INCLUDES = 12
 
+# kind: (error above, what is counted). Of a class, or of a target ("deps").
+COUNTS = {
+    "functions": (40, "functions"),
+    "body": (600, "lines of function bodies"),
+    "virtual": (8, "virtual functions"),
+    "deps": (25, "deps"),
+}
+
 THIRD_PARTY = ("absl/", "benchmark/", "Eigen/", "unsupported/Eigen/", "gmock/", "gtest/", "hwy/",
                "nlohmann/", "Random123/", "gymnasium_models/", "mujoco/", "zlib.h", "zstd.h")
 # Only where include_allow.txt says.
@@ -60,6 +70,7 @@ NAMED_TEST = {".md": re.compile(r"`(\w+Test\.\w+)`"), ".h": re.compile(r"\((\w+T
 # Rows of a table whose second column is Rill's names: those are in headers.
 NAMES_TABLE = "docs/torchrl_names.md"
 NAMES_ROW = re.compile(r"^\| [^|]+ \| ([^|]+) \| [^|]*\|$", re.M)
+FAULT_POINT = re.compile(r'\bFaultPoint\(\s*("[\w.]+")')
 PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
 PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")
 
@@ -146,6 +157,10 @@ class Lint:
         self.root = root
         self.findings = []
         self.libraries = {}
+        self.fault_points = {}  # (package, name in quotes): (path, line)
+        self.texts_of_tests = collections.defaultdict(str)  # By package.
+        self.class_bodies = collections.Counter()  # (folder, class): lines
+        self.class_lines = {}  # (folder, class): (path, line)
         self.tests = set()
         self.named_tests = []  # (path, line, name)
         self.words = set()  # Of headers, comments left out.
@@ -179,6 +194,31 @@ class Lint:
             self.add(path, line, "%s has %d lines, want <= %d" % (what, length, error))
         elif length > warning:
             self.add(path, line, "%s has %d lines, aim <= %d" % (what, length, warning), "warning")
+
+    def check_count(self, path, line, kind, what, count):
+        """`what` is what patterns match: PATH:CLASS or the label of a target."""
+        limit, counted = COUNTS[kind]
+        allowed = any(r[0] == kind and fnmatch.fnmatch(what, r[1]) for r in self.size_allow)
+        if count > limit and not allowed:
+            self.add(path, line, "%s has %d %s, want <= %d" %
+                     (what.replace(path + ":", ""), count, counted, limit))
+
+    def check_classes(self, path, code, bodies):
+        """Counts what a reader of a class must hold; bodies are added up over files."""
+        folder = os.path.dirname(path)
+        for found in classes.classes(code):
+            what = "%s:%s" % (path, found.name)
+            self.check_count(path, found.line, "functions", what, found.functions)
+            self.check_count(path, found.line, "virtual", what, found.virtual)
+            self.class_bodies[folder, found.name] += found.body_lines
+            self.class_lines.setdefault((folder, found.name), (path, found.line))
+        for name, _, length in bodies:
+            if "::" in name:
+                self.class_bodies[folder, name.split("::")[0]] += length
+
+    def check_class_bodies(self):
+        for key, (path, line) in self.class_lines.items():
+            self.check_count(path, line, "body", "%s:%s" % (path, key[1]), self.class_bodies[key])
 
     def check_pattern(self, path, code, pattern, message):
         for match in pattern.finditer(code):
@@ -227,18 +267,32 @@ class Lint:
         elif not name.startswith(THIRD_PARTY):
             self.add(path, line, "\"%s\" wants its full path, \"rill/<package>/<file>\"" % name)
 
+    def check_fault_points(self):
+        """Each fault point is named by a test of its package."""
+        for (package, name), (path, line) in sorted(self.fault_points.items()):
+            if name not in self.texts_of_tests[package]:
+                self.add(path, line, "no test of %s/ makes the fault point %s fail" % (package, name))
+
     def check_cpp(self, path, text):
         code = strip_code(text)
         package = path.split("/", 1)[0]
         is_test = path.endswith("_test.cc") or bool(TEST_FOLDER.search(path))
+        if is_test:
+            self.texts_of_tests[package] += text
+        else:
+            for match in FAULT_POINT.finditer(text):
+                self.fault_points.setdefault((package, match.group(1)), (path, line_of(text, match.start())))
         self.check_spdx(path, text)
         if path.endswith((".h", ".cuh")):
             self.check_guard(path, text)
         kind = ("test" if path.endswith("_test.cc") else "header" if path.endswith(".h")
                 else "kernel" if path.endswith((".cu", ".cuh")) else "source")
         self.check_size(path, 1, kind, path, text.count("\n"))
-        for name, line, length in functions(code):
+        bodies = list(functions(code))
+        for name, line, length in bodies:
             self.check_size(path, line, "function", path + ":" + name, length)
+        if not is_test:
+            self.check_classes(path, code, bodies)
         self.check_includes(path, text)
         if package in LIBRARY_PACKAGES:
             if not is_test:
@@ -260,7 +314,12 @@ class Lint:
         except SyntaxError as e:
             self.add(path, e.lineno or 1, "is not readable as Starlark: %s" % e.msg)
             return
-        self.libraries.update(libraries(path, tree))
+        found = libraries(path, tree)
+        self.libraries.update(found)
+        for label, deps in found.items():
+            # A bundle is nothing but deps.
+            if label.rsplit(":", 1)[1] != os.path.dirname(path).rsplit("/", 1)[-1]:
+                self.check_count(path, 1, "deps", label, len(deps))
         for call, args in calls(tree, "rill_cc_"):
             for name in ("srcs", "hdrs", "simd_srcs", "textual_hdrs"):
                 if name in args and any(getattr(n.func, "id", "") == "glob" for n in
@@ -364,6 +423,8 @@ class Lint:
                 packages.add(path.split("/", 1)[0])
         self.check_bazelrc(packages)
         self.check_layers()
+        self.check_class_bodies()
+        self.check_fault_points()
         self.check_named_tests()
         self.check_named_words()
         return self.findings

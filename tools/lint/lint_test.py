@@ -4,6 +4,7 @@ import os
 import tempfile
 import unittest
 
+import classes
 import lint
 
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -161,6 +162,50 @@ class LintTest(unittest.TestCase):
 
     def test_warnings_are_errors_in_every_package(self):
         self.assert_finds({"storage/BUILD": ""}, r"does not name the package storage")
+
+    def test_functions_of_a_class_are_counted(self):
+        code = lint.strip_code(
+            "class A : public B {\n public:\n  A();\n  ~A() override;\n  int F() const { return G(1); }\n"
+            "  template <typename T, int n = (1 > 0)>\n  void G(T t) ABSL_LOCKS_EXCLUDED(m_);\n"
+            "  A& operator=(const A&) = delete;\n  using P = int (*)(int);\n  struct Inner { void H(); };\n"
+            " private:\n  std::function<void(int)> f_ = nullptr;\n  int a_ ABSL_GUARDED_BY(m_) = 0;\n"
+            "  int b_{1};\n};\n")
+        found = {c.name: c.functions for c in classes.classes(code)}
+        self.assertEqual(found, {"A": 3, "Inner": 1})
+
+    def test_wide_interfaces_and_classes_are_found(self):
+        def tree(what, count):
+            body = "class A {\n%s};\n" % "".join(what % i for i in range(count))
+            return {"base/x.h": header("base/x.h", body)}
+        wide = "  virtual int F%d(int a) = 0;\n"
+        self.assert_finds(tree(wide, 8))
+        self.assert_finds(tree(wide, 9), "x.h:5: A has 9 virtual functions, want <= 8")
+        self.assert_finds(dict(tree(wide, 9), **{"tools/lint/size_allow.txt": "virtual base/x.h:A a reason\n"}))
+        self.assert_finds(tree("  int F%d();\n", 41), "A has 41 functions, want <= 40")
+        self.assert_finds(tree("  int F%d() override;\n", 40))
+
+    def test_bodies_of_a_class_are_added_over_its_files(self):
+        def source(count):
+            return SPDX + "".join("int A::F%d() {\n%s}\n" % (i, "  g();\n" * 70) for i in range(count))
+        files = {"base/x.h": header("base/x.h", "class A {\n  int F();\n};\n"),
+                 "base/x.cc": source(4), "base/y.cc": source(4)}
+        self.assert_finds(files)
+        self.assert_finds(dict(files, **{"base/y.cc": source(5)}), "A has 6.. lines of function bodies")
+
+    def test_targets_with_many_deps_are_found(self):
+        deps = ", ".join('":d%d"' % i for i in range(26))
+        x = 'rill_cc_library(name = "x", deps = [%s], testonly = %s)\nrill_cc_library(name = "odd")\n'
+        laws = {"tools/layering/laws.bzl": LAWS}
+        self.assert_finds(dict(laws, **{"base/BUILD": x % (deps, "True")}))
+        bundle = 'rill_cc_library(name = "base", deps = [":x"])\n'
+        self.assert_finds(dict(laws, **{"base/BUILD": bundle + (x % (deps, "")).replace(", testonly = ", "")}),
+                          "//base:x has 26 deps, want <= 25")
+
+    def test_fault_points_without_a_test_of_the_package_are_found(self):
+        files = {"base/x.cc": SPDX + 'int F() { return FaultPoint("file.x", path); }\n'}
+        test = {"base/x_test.cc": SPDX + 'bool b = point == "file.x";\n'}
+        self.assert_finds(dict(files, **test))
+        self.assert_finds(files, r'x.cc:2: no test of base/ makes the fault point "file.x" fail')
 
     def test_long_files_warn_before_they_fail(self):
         self.assertRegex(self.findings({"base/x.cc": SPDX + "int a;\n" * 500}, "warning")[0], "aim <= 450")

@@ -211,7 +211,7 @@ TEST(MemmapStorageTest, ReopenedStoragesGoOn) {
   }
 }
 
-// The peer's view while it is written: slots in place, rows as they come.
+// TorchRL's view while it is written: slots in place, rows as they come.
 TEST(MemmapStorageTest, ColumnsAreAMemmapDirectoryWhileTheyAreWritten) {
   for (const auto& [lanes, order, shape] :
        {std::tuple(int64_t{1}, Order::kTimeMajor, Shape({6})),

@@ -29,7 +29,7 @@ class TrajectoryShares {
   // Those that gain rows: after the index has heard of the write.
   absl::Span<const Share> Written(const TrajectoryIndex& index,
                                   const WriteEvent& event);
-  // Those that lose their first rows: before the index hears of it.
+  // Those that lose their first rows; call it before the index is notified.
   absl::Span<const Share> Retired(const TrajectoryIndex& index,
                                   const WriteEvent& event);
 

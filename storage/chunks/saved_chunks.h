@@ -19,9 +19,9 @@
 
 namespace rill::storage_internal {
 
-// How a save cuts rows into files. Chunk (g, k) has the live steps in [k *
-// steps, (k + 1) * steps) of lanes [g * lanes, (g + 1) * lanes). So a chunk
-// that is full and not written over stays as it is.
+// How a save cuts rows into files. Chunk (g, k) has the live steps in
+// [k * steps, (k + 1) * steps) of lanes [g * lanes, (g + 1) * lanes). So a
+// chunk that is full and not written over stays as it is.
 struct ChunkShape {
   int64_t lanes = 1;
   int64_t steps = 1;

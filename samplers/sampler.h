@@ -143,8 +143,8 @@ class Sampler {
   // priority come along. All else starts as if the rows were new. That is keys
   // of heaps, the inner selector of a consuming one, generations, cuts of
   // trajectories and all of a mixture. So do the order of an epoch, orders of
-  // arrival and counts of draws. Errors as LoadState, and FAILED_PRECONDITION of a sampler
-  // that cannot do this, as one that does not override it.
+  // arrival and counts of draws. Errors as LoadState, and FAILED_PRECONDITION
+  // of a sampler that cannot do this, as one that does not override it.
   virtual absl::Status LoadMovedState(absl::string_view state,
                                       const MovedRows& moved);
 

@@ -59,8 +59,8 @@ struct PrioritizedOptions {
 //
 // Thread-safety: thread-compatible, as Selector, but for what sets exponents.
 // Cost: O(log8(slots)) a draw, an update or a row written; O(anchors) in the
-//   Select that follows a change of alpha. Memory: 13.8 bytes a slot, only
-//   where rows were written.
+//   Select that follows a change of alpha.
+//   Memory: 13.8 bytes a slot, only where rows were written.
 class PrioritizedSelector : public Selector {
  public:
   // INVALID_ARGUMENT where an option is out of its range.

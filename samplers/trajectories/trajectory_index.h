@@ -45,13 +45,14 @@ namespace rill {
 // Thread-safety: thread-compatible.
 // Cost: an append looks at each flag and id, 64 bytes at a time, and does
 //   O(log16 trajectories) a piece; eviction does that for a piece that loses
-//   rows. A write in place is free where it tells neither ends nor ids, O(log
-//   pieces) a row where they are as before, else O(pieces of the lane from
-//   there on). At and Find are O(log pieces). Limits: 2^31 - 1 lanes and
-//   trajectories at a time (handles and lanes are int32), 2^32 - 1 pieces of a
-//   lane; not checked. Memory: 40 bytes a trajectory and 17 for each rule (25
-//   where it keeps the longest), 10 more while it is open and has an id. A
-//   piece takes 16.5, a row nothing. Capacity does not matter.
+//   rows. A write in place is free where it tells neither ends nor ids,
+//   O(log pieces) a row where they are as before, else O(pieces of the lane
+//   from there on). At and Find are O(log pieces).
+//   Limits: 2^31 - 1 lanes and trajectories at a time (handles and lanes are
+//   int32), 2^32 - 1 pieces of a lane; not checked.
+//   Memory: 40 bytes a trajectory and 17 for each rule (25 where it keeps the
+//   longest), 10 more while it is open and has an id. A piece takes 16.5, a row
+//   nothing. Capacity does not matter.
 //
 // Example (TrajectoryIndexTest.Example runs it):
 //   // Slices of 4 rows.

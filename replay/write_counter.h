@@ -23,7 +23,7 @@ class WriteCounter final : public WriteObserver {
   explicit WriteCounter(DrawGate* gate) : gate_(gate) {}
 
   int64_t count() const { return count_; }
-  // Of these, those of all rows being gone.
+  // How many of these are events in which all rows went.
   int64_t clears() const { return clears_; }
 
   void OnAttach(const Lanes& /*lanes*/,

@@ -21,9 +21,10 @@ namespace rill {
 // Holds writers and learners to a ratio, with the meaning of Reverb's rate
 // limiters. It counts; rows are somebody else's. With
 //   diff = inserts * samples_per_insert - samples, size = inserts - deletes
+//
 // n inserts may go where size + n <= min_size_to_sample or diff would be
-// <= max_diff. Samples, n of them, may go where size >= min_size_to_sample and
-// diff would be >= min_diff. Both take diff as it is after them.
+// <= max_diff after them. Samples, n of them, may go where
+// size >= min_size_to_sample and diff would be >= min_diff after them.
 //
 // An Await gives a permit for n at once. Until it is committed or given back,
 // it counts against its own kind and for nothing else: inserts in flight are no

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nobody waits for ever who may go: a lost wake-up hangs these tests.
+// A waiter that may go never waits for ever: a lost wake-up hangs these tests.
 #include <atomic>
 #include <cstdint>
 #include <functional>

@@ -175,7 +175,7 @@ class DenseStorageImpl final : public Storage {
                                            WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
   // Checks the leaves, brings those of the rows that are kept to where they can
-  // be copied from, and tells what observers will hear. `newest` holds them
+  // be copied from, and prepares the event for observers. `newest` holds them
   // where the batch is longer than a lane.
   absl::Status StageBatch(const TensorDict& batch, const BatchRows& extent,
                           const BatchRows& kept, const Rows& rows,

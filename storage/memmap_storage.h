@@ -38,9 +38,10 @@ namespace rill {
 //   is written. They see all slots: [C] with one lane, [C, L] in time-major
 //   order, else [L, C]. Python programs read live rows by
 //   python/rill_reader.py.
-// - Rows that Clear, Load and LoadPosition discard read as zeros to those who
-//   do not ask which rows are live, and keep their space on the disk. A process
-//   that is killed in the middle leaves all rows, or those that were to stay.
+// - Rows that Clear, Load and LoadPosition discard read as zeros to programs
+//   that do not ask which rows are live. They keep their space on the disk. A
+//   process that is killed in the middle leaves all rows, or those that were to
+//   stay.
 //
 // Thread-safety: thread-safe.
 // Cost: as DenseStorage, and 0.2 us an Extend. Opening reads no row. Clear,

@@ -141,9 +141,10 @@ class Storage {
 
   // Overwrites live rows in place; `rows` is [n] and may hold a part of the
   // keys. Where a slot is named twice, the later row wins. OUT_OF_RANGE where a
-  // slot is not live. Observers hear a retire without values and a write with
-  // the values of those keys that `rows` holds, both in the order of `slots`.
-  // Where it holds all of them these count as new rows (is_replacement).
+  // slot is not live. Observers receive a retire without values and a write
+  // with the values of those keys that `rows` holds, both in the order of
+  // `slots`. Where it holds all of them these count as new rows
+  // (is_replacement).
   absl::Status WriteAt(absl::Span<const Slot> slots, const TensorDict& rows) {
     return WriteInPlace(slots, rows, InPlace::kReplace);
   }
@@ -249,7 +250,7 @@ class Storage {
   // Replaces the content by what Save wrote, checked first: on any error the
   // content is as it was. FAILED_PRECONDITION where lanes, capacity or spec
   // differ, naming both sides; DATA_LOSS where files are damaged. Observers
-  // hear OnClear, then OnAttach and OnWrite as when they were added.
+  // receive OnClear, then OnAttach and OnWrite as when they were added.
   virtual absl::Status Load(const std::string& directory,
                             const StorageLoadOptions& options = {}) = 0;
 

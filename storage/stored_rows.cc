@@ -35,7 +35,7 @@ constexpr int64_t kChunksVersion = 3;
 constexpr int64_t kRaggedVersion = 4;
 constexpr char kRowsDirectory[] = "rows";
 constexpr char kRaggedDirectory[] = "ragged";
-// Files of a save: each is mapped by who loads it.
+// Files of a save; a load maps each of them.
 constexpr size_t kMostChunks = 4096;
 // Saves by others that one load may meet.
 constexpr int kMostReads = 10;

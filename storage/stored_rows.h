@@ -83,7 +83,7 @@ using ReadRowsFn =
 using RaggedFn = std::function<absl::Status(const std::string& directory)>;
 
 // The same of rows with this spec (without keys: none) that lie elsewhere; all
-// chunks are written. With `ragged`, only who asks for it loads them again.
+// chunks are written. With `ragged`, only a load that asks for it reads them.
 absl::Status SaveStoredRows(const std::string& directory,
                             const LaneRings& rings, const TensorDictSpec& spec,
                             ReadRowsFn read, const RaggedFn& ragged = nullptr);

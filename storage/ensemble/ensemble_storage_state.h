@@ -105,7 +105,7 @@ struct EnsembleStorage::State {
   // As a whole.
   absl::StatusOr<storage_internal::LiveRows> Collect() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
-  // Observers hear all anew.
+  // Notifies observers of all rows anew.
   absl::Status Retell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
   // The same after a write, where a member did so on its own.
   void RetellIfBroken() ABSL_LOCKS_EXCLUDED(alone_mutex);

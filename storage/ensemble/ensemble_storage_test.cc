@@ -201,7 +201,7 @@ TEST(EnsembleStorageTest, DeadSlotsOfLaterMembersAreFoundFirst) {
 }
 
 // A device that fails in the middle makes a member attach its observers anew;
-// those of the ensemble hear all of it anew.
+// those of the ensemble are notified of all rows anew.
 TEST(EnsembleStorageTest, ObserversHearAllAnewWhereADeviceFails) {
   FakeBackend* const fake = FakeBackend::Install({});
   const absl::Status failure = absl::UnavailableError("fell off the bus");

@@ -17,7 +17,7 @@
 namespace rill::storage_internal {
 
 // The atomics of BasicEpochWindows and how it waits; tests have others, which
-// decide who goes on.
+// decide which thread goes on.
 struct EpochSync {
   template <typename T>
   using Atomic = std::atomic<T>;
@@ -68,7 +68,7 @@ class RunCutter {
 // reader that has a slot in the window that is being written leaves and waits
 // for its end; so it waits for a window, never for a batch. One that has a slot
 // in a window to come says so and goes on; before the next window the writer
-// then waits for who is inside once more. So a batch costs one grace period
+// then waits once more for readers inside. So a batch costs one grace period
 // where readers have other rows. Why no reader meets half a row:
 // docs/design.md, Storage.
 //
@@ -170,7 +170,7 @@ class BasicEpochWindows {
     return Open(ranges, ranges.back().first + ranges.back().count);
   }
 
-  // Returns when all who are inside now have left.
+  // Returns when all readers that are inside now have left.
   void WaitForReaders() const;
 
  private:

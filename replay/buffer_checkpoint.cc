@@ -150,7 +150,7 @@ absl::StatusOr<uint64_t> NumberBeforeAhead(const Manifest& manifest,
   return batch_number;
 }
 
-// Of the files that were read some may be of another save than others.
+// Some of the files that were read may be of another save than others.
 absl::Status Replaced(const std::string& directory) {
   return absl::DataLossError(absl::StrCat(
       "ReplayBuffer::Open: \"", directory,

@@ -39,7 +39,7 @@ class BufferCheckpoint {
     SampleQueue* samples = nullptr;
     TransformStage* transforms = nullptr;
   };
-  // What a save says of the rows. kShared: who calls saves them, with other
+  // How a save treats the rows. With kShared the caller saves them, with other
   // buffers' beside them.
   enum class Rows { kCopied, kInPlace, kShared };
 
@@ -65,9 +65,9 @@ class BufferCheckpoint {
       absl::FunctionRef<absl::StatusOr<const BufferCheckpoint*>(uint64_t seed)>
           make);
 
-  // What Open does, step by step, for who loads several (run/run_checkpoint.h).
-  // Reads what SaveTo wrote; of kShared rows where it is a part of a whole run,
-  // else of others. `sums` as ReadManifest.
+  // The steps of Open, for a caller that loads several buffers
+  // (run/run_checkpoint.h). Reads what SaveTo wrote; of kShared rows where it
+  // is a part of a whole run, else of others. `sums` as ReadManifest.
   static absl::StatusOr<Manifest> ReadSave(const std::string& directory,
                                            bool is_part, FileSums* sums);
   static absl::StatusOr<uint64_t> SeedOf(const Manifest& manifest);
@@ -85,11 +85,12 @@ class BufferCheckpoint {
   absl::StatusOr<Saved> Prepare(const std::string& directory,
                                 const Manifest& manifest,
                                 const BufferOpenOptions& options) const;
-  // What belongs to the storage's rows, which the storage has loaded.
+  // Loads the state that belongs to the storage's rows, which the storage has
+  // loaded.
   absl::Status LoadOfRows(const std::string& directory,
                           const Manifest& manifest, const Saved& saved,
                           const HeldDirectory& held) const;
-  // Of the rate limiter; last, since others may share it.
+  // Loads the rate limiter's counts; last, since others may share it.
   absl::Status LoadCounts(const Manifest& manifest) const;
 
  private:
@@ -108,7 +109,7 @@ class BufferCheckpoint {
                             bool accept_newer, const HeldDirectory& held) const;
   absl::Status LoadAhead(const std::string& directory,
                          const Manifest& manifest) const;
-  // Of sampler, unit, transforms and writer.
+  // Options of sampler, unit, transforms and writer.
   OptionValues PartOptions() const;
 
   const Parts parts_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What BufferCheckpoint writes.
+// The part of BufferCheckpoint that writes.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -19,7 +19,7 @@
 
 namespace rill {
 
-// What a ReplayBuffer is made of (ReplayBuffer::Options).
+// The parts and settings of a ReplayBuffer (ReplayBuffer::Options).
 struct BufferOptions {
   std::shared_ptr<Storage> storage = nullptr;  // Required; may be shared.
   // Required. The arithmetic of its unit (n-step returns, stacked frames:
@@ -42,9 +42,9 @@ struct BufferOptions {
   std::unique_ptr<Writer> writer = nullptr;
   // Holds Extend and Sample to its ratio; buffers may share one. Rows count
   // when Extend has stored them (ExtendResult::rows_written: what a writer
-  // drops is no insert), items when they are handed out. Of rows that
-  // are there at the start, and of those that are overwritten, you tell it if
-  // they shall count (RateLimiter::DidInsert, DidDelete).
+  // drops is no insert), items when they are handed out. Rows that are there at
+  // the start, and rows that are overwritten, do not count. Call
+  // RateLimiter::DidInsert and DidDelete if they shall.
   std::shared_ptr<RateLimiter> rate_limiter = nullptr;
   // How long one call waits for it; DEADLINE_EXCEEDED after.
   absl::Duration rate_limit_timeout = absl::InfiniteDuration();

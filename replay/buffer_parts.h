@@ -45,9 +45,9 @@ struct BufferParts {
   const std::shared_ptr<const UnitTransform> unit_transform;
   const Clock& clock;
   const absl::Time made_at;
-  // Wakes the queue's workers. What is drawn may lie until half of `prefetch`
-  // has come together, so that a caller seldom has to wake anybody; whoever
-  // waits for a batch that may not have been begun rings.
+  // Wakes the queue's workers. Drawn batches may lie until half of `prefetch`
+  // has come together, so that a caller seldom has to wake a worker. A caller
+  // that waits for a batch that may not have been begun wakes them.
   Doorbell wake;
   DrawGate gate{[this] { wake.Ring(); }};
   std::unique_ptr<TransformStage> transforms;

@@ -11,7 +11,7 @@
 
 namespace rill {
 
-// What a ReplayBuffer has done and holds, at one look (ReplayBuffer::GetStats).
+// The work and content of a ReplayBuffer, at one look (ReplayBuffer::GetStats).
 struct BufferStats {
   // A second.
   struct Rates {

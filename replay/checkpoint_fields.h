@@ -38,8 +38,8 @@ inline std::string AheadField(int64_t i, absl::string_view what) {
   return absl::StrCat("ahead_", i, "_", what);
 }
 
-// What the storage's own manifest tells of its files, which then need not be
-// read for another one; none where it has none.
+// The sums of its files in the storage's own manifest, so that another manifest
+// need not read them; none where it has none.
 inline FileSums StorageSums(const std::string& directory) {
   FileSums sums;
   const auto stored = ReadFileSums(JoinPath(directory, kStorageDirectory));

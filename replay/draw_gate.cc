@@ -45,8 +45,8 @@ bool AnyHasRow(const std::vector<const SamplePlan*>& plans,
 
 }  // namespace
 
-// What others do with the turn takes microseconds; to sleep and be woken takes
-// fifty. So it looks for a while before it sleeps.
+// Others hold the turn for microseconds; to sleep and be woken takes fifty. So
+// a thread looks for a while before it sleeps.
 void DrawGate::TakeTurn() {
   constexpr int kLooks = 2000;
   const uint64_t mine = next_turn_.fetch_add(1);
@@ -59,10 +59,9 @@ void DrawGate::TakeTurn() {
   mutex_.Await(absl::Condition(&is_mine));
 }
 
-// So does a gather of narrow rows, and one of rows of some KiB is over in a
-// hundred.
-// Who yields with the turn would keep it for long where there are more threads
-// than cores.
+// A gather of narrow rows takes microseconds too, and one of rows of some KiB
+// is over in a hundred. A thread that yields with the turn would keep it for
+// long where there are more threads than cores.
 template <typename IsFree>
 void DrawGate::AwaitGathers(const IsFree& is_free) {
   constexpr int kLooks = 500;

@@ -31,10 +31,10 @@ struct AppendWindow {
   int64_t rows() const { return num_lanes * std::min(steps, lanes.capacity); }
 };
 
-// Keeps the rows of a batch between its draw and its gather: a write that would
-// overwrite one waits for the gather, and no batch is drawn between the moment
-// a write has seen that it may go and the moment its rows are retired. Draws
-// and writes take turns at the gate in the order they come; what lies between
+// Keeps the rows of a batch between its draw and its gather. A write that would
+// overwrite one waits for the gather. No batch is drawn between the moment a
+// write has seen that it may go and the moment its rows are retired. Draws and
+// writes take turns at the gate in the order they come. The work between
 // retiring and publishing, and every gather, goes on side by side.
 //
 //   Draws:   BeginDraw, then for each Sampler::Plan and Hold(plan), EndDraw;
@@ -46,9 +46,9 @@ struct AppendWindow {
 // does: the write then waits behind retiring, for the rows that it overwrites
 // next, and the turn has gone on. Elsewhere it waits for all of them first.
 //
-// A write may wait for a gather while it has its turn: whoever waits for one
-// must not hold what a gather needs. That is why several batches are drawn in
-// one turn.
+// A write may wait for a gather while it has its turn. So a thread that waits
+// for the turn must not hold what a gather needs. That is why several batches
+// are drawn in one turn.
 //
 // Thread-safety: thread-safe. The calls of one turn to draw, or one write, come
 //   from one thread; Release from any.
@@ -100,8 +100,8 @@ class DrawGate {
   std::atomic<uint64_t> turn_ = 0;                  // Written with mutex_ held.
   std::thread::id writer_ ABSL_GUARDED_BY(mutex_);  // Whose turn it is.
   bool keeps_turn_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of the rows of its write. An ensemble of storages tells of the rows of one
-  // after those of another.
+  // Rows of its write that are still to retire. An ensemble of storages reports
+  // the rows of one member after those of another.
   int64_t rows_to_retire_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t steps_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   // The same when the turn began. Cursors that are read since may lack those

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws and writes at once, over a ring that is told plainly.
+// Draws and writes at once, over a ring with plain bookkeeping.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr Lanes kLanes = {.count = 2, .capacity = 6};
 
-// What a storage is to the gate. Of each lane the steps [reserved - capacity,
-// published) are live.
+// A storage as the gate sees it. Steps [reserved - capacity, published) of each
+// lane are live.
 class PlainRing {
  public:
   PlainRing() {

@@ -52,7 +52,7 @@ class OneStep final : public RowwiseTransform {
   absl::string_view name() const override { return "OneStep"; }
 };
 
-// What is no part of a gather.
+// A transform that is no part of a gather.
 std::unique_ptr<BatchTransform> Nothing() {
   return *FunctionTransform::Create(
       {.forward = [](TensorDict*) { return absl::OkStatus(); }});

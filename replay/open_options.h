@@ -17,10 +17,10 @@ struct BufferOpenOptions {
   // that were made ahead are of slots that are no more, and are left out:
   // their numbers are not drawn again.
   bool accept_other_capacity = false;
-  // Of a position (SavePosition): where some of its rows were overwritten
-  // since, which is FAILED_PRECONDITION otherwise, the storage stays as it
-  // is, with its newest rows. Priorities stay with the rows of the position
-  // that are still there; all else is as with accept_other_capacity. The rate
+  // For a position (SavePosition). Where some of its rows were overwritten
+  // since, which is FAILED_PRECONDITION otherwise, the storage stays as it is,
+  // with its newest rows. Priorities stay with the rows of the position that
+  // are still there; all else is as with accept_other_capacity. The rate
   // limiter's counts are those of the position.
   bool accept_newer = false;
   // Other options of sampler, unit, transforms and writer, which are

@@ -141,7 +141,7 @@ TEST(PinningSurvivesTransformsTest, SampleIsPinnedWhenADictHasNoDevice) {
   }
 }
 
-// What came back pageable is not taken for a batch that fits.
+// A batch that came back pageable is not taken for one that fits.
 TEST(PinningSurvivesTransformsTest, PageableBatchOfTheCallerIsReplaced) {
   RILL_ASSERT_OK_AND_ASSIGN(auto buffer, MakePinningBuffer({}));
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10)));

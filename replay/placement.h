@@ -25,11 +25,12 @@ namespace rill::replay_internal {
 // the stream of the copies to a device; nobody else knows it.
 //
 // The four ways, by the options and the storage's device:
-//   neither pin_memory nor device: the batch stays where it was gathered.
-//   pin_memory: gathered in pinned memory; what a transform made is pinned.
-//   device, rows in host memory: gathered in pinned memory, then copied in a
-//     stream of its own (PlacedBatch::copied).
-//   device, rows on a device: moved there, and there when Place returns.
+// - neither pin_memory nor device: the batch stays where it was gathered.
+// - pin_memory: gathered in pinned memory; leaves that a transform made are
+//   pinned.
+// - device, rows in host memory: gathered in pinned memory, then copied in a
+//   stream of its own (PlacedBatch::copied).
+// - device, rows on a device: moved there, and there when Place returns.
 //
 // Thread-safety: thread-safe; a Staging belongs to one thread at a time. Its
 //   lock is held while a copy and its event are enqueued, and no other is taken

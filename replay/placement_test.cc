@@ -97,8 +97,8 @@ TEST(PlacementTest, RowsOnADeviceAreThereWhenPlaceReturns) {
   EXPECT_EQ(placed.rows.Get("action")->device(), Device::Fake(1));
 }
 
-// The fake device copies as late as it may: who gathers too early changes what
-// is copied.
+// The fake device copies as late as it may: a gather that is too early changes
+// the copied values.
 TEST(PlacementTest, StagingIsNotWrittenUntilItsCopyIsDone) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto placement,
                             Placement::Create({.device = Device::Fake(0)}));

@@ -21,9 +21,10 @@ namespace rill {
 // Holds writers and learners to a ratio, with the meaning of Reverb's rate
 // limiters. It counts; rows are somebody else's. With
 //   diff = inserts * samples_per_insert - samples, size = inserts - deletes
+//
 // n inserts may go where size + n <= min_size_to_sample or diff would be
-// <= max_diff after them; n samples where size >= min_size_to_sample and diff
-// would be >= min_diff after them.
+// <= max_diff after them. Samples, n of them, may go where
+// size >= min_size_to_sample and diff would be >= min_diff after them.
 //
 // An Await gives a permit for n at once. Until it is committed or given back,
 // it counts against its own kind and for nothing else: inserts in flight are no
@@ -45,9 +46,9 @@ class RateLimiter {
   struct Options {
     double samples_per_insert = 1;   // Finite, > 0.
     int64_t min_size_to_sample = 1;  // >= 1.
-    // max_diff - min_diff is at least 1 + samples_per_insert, or, where all
-    // three are whole numbers, the larger of the two: with less, both sides may
-    // come to wait for ever.
+    // The range max_diff - min_diff is at least 1 + samples_per_insert. Where
+    // all three are whole numbers, the larger of 1 and samples_per_insert
+    // suffices. With less, both sides may come to wait for ever.
     double min_diff = -std::numeric_limits<double>::infinity();
     double max_diff = std::numeric_limits<double>::infinity();
   };
@@ -94,8 +95,8 @@ class RateLimiter {
     bool is_insert_;
   };
 
-  // What outlives the process. All >= 0, deletes <= inserts <= kMaxWritten,
-  // samples <= kMaxWritten (slots/slot.h).
+  // The state that outlives the process. All >= 0, deletes <= inserts <=
+  // kMaxWritten, samples <= kMaxWritten (slots/slot.h).
   struct State {
     int64_t inserts = 0;
     int64_t samples = 0;

@@ -179,7 +179,7 @@ TEST(RateLimiterTest, ABatchThatCouldNeverGoIsRefusedAtOnce) {
     EXPECT_FALSE(limiter->CanInsert(n));
     EXPECT_FALSE(limiter->CanSample(n));
   }
-  // What is wider than the range may still go while there are few rows.
+  // A write that is wider than the range may still go while there are few rows.
   RILL_ASSERT_OK_AND_ASSIGN(const RateLimiter::Options options,
                             RateLimiter::SampleToInsertRatio(1, 100, 10));
   const auto ratio = Make(options);

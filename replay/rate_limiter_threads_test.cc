@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nobody waits for ever who may go: a lost wake-up hangs these tests.
+// A waiter that may go never waits for ever: a lost wake-up hangs these tests.
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -201,7 +201,7 @@ TEST(RateLimiterThreadsTest, BatchesOfBothSidesGoOnWhereTheRangeHoldsBoth) {
       permit->Commit();
     }
   });
-  // What is in the range at the end: 400 * 6 * 4 - 30 samples at most.
+  // Samples left in the range at the end: 400 * 6 * 4 - 30 at most.
   for (int64_t i = 0; i < (400 * kInsert * 4 - 30) / kSample; ++i) {
     auto permit = limiter->AwaitSample(kSample, absl::InfiniteFuture());
     RILL_ASSERT_OK(permit);

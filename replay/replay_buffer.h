@@ -57,9 +57,9 @@ class RunCheckpoint;
 //   threads at once, those with one one at a time, in the order of batches;
 //   they must not call the buffer, nor write to its storage.
 // Reproducible: the same seed, order of calls and N give the same batches, for
-//   any number of threads; N = 0 and N > 0 agree where nothing is written or
-//   updated between samples. Where another buffer writes to the same storage a
-//   batch may hold rows that are newer than its draw.
+//   any number of threads. Batches of N = 0 and N > 0 agree where nothing is
+//   written or updated between samples. Where another buffer writes to the same
+//   storage a batch may hold rows that are newer than its draw.
 // Cost: SampleInto with no transforms, no device and a batch that fits
 //   allocates nothing where the sampler does not. With `prefetch` the tensors
 //   of `out` go to a batch to come: what shares them changes later.
@@ -82,14 +82,14 @@ class ReplayBuffer : public Sink {
   using OpenOptions = BufferOpenOptions;
 
   // INVALID_ARGUMENT names the option, the unit whose arithmetic is missing or
-  // of another one, or the transform that cannot work on the storage's rows
-  // (checked here, or before the first write where the storage has no spec
-  // yet). FAILED_PRECONDITION where `device` or `pin_for` has no
-  // backend in this build.
+  // of another one, or the transform that cannot work on the storage's rows.
+  // Rows are checked here, or before the first write where the storage has no
+  // spec yet. FAILED_PRECONDITION where `device` or `pin_for` has no backend in
+  // this build.
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Create(Options options);
-  // What Create would refuse in them by themselves, with nothing taken or
-  // attached: whether storage, sampler, writer and transforms go together only
-  // Create knows.
+  // Makes those checks of Create that need no more than the options, with
+  // nothing taken or attached. Only Create knows whether storage, sampler,
+  // writer and transforms go together.
   static absl::Status CheckOptions(const Options& options);
   ~ReplayBuffer() override;
 
@@ -123,7 +123,7 @@ class ReplayBuffer : public Sink {
   // Overwrites leaves of rows that were sampled, those that are still there:
   // `patch` is [n] with `index` and `index_generation` of a sample, and some of
   // the stored leaves. Rows stay the ones that were drawn, so that priorities
-  // still reach them. Of a row that is named several times the highest version
+  // still reach them. Where a row is named several times the highest version
   // counts, the last of equal ones; the others are rejected (`version_key`), or
   // overwritten. All or nothing; errors as WriteAt, and NOT_FOUND where a leaf
   // is missing.
@@ -131,11 +131,11 @@ class ReplayBuffer : public Sink {
                                               const PatchOptions& options = {});
 
   // Calls `visit` with each trajectory, lane after lane, oldest first, until it
-  // returns false or an error, which is the result then. Those that are there
-  // when the call begins; one that is overwritten meanwhile is left out, one
-  // that loses steps or grows is given as it is when it is its turn. Steps are
-  // as they are stored: not through the transforms. `visit` may write to the
-  // buffer. NOT_FOUND where a key of the filter is not stored.
+  // returns false or an error, which is the result then. It visits those that
+  // are there when the call begins. One that is overwritten meanwhile is left
+  // out. One that loses steps or grows is given as it is when its visit comes.
+  // Steps are as they are stored: not through the transforms. `visit` may write
+  // to the buffer. NOT_FOUND where a key of the filter is not stored.
   // Cost: O(rows) at the start, then that of reading; writes go on beside it.
   absl::Status Iterate(
       const TrajectoryFilter& filter,
@@ -215,7 +215,7 @@ class ReplayBuffer : public Sink {
   // Storage::MemoryUsage, and O(leaves) for each batch that waits.
   Stats GetStats() const;
   int64_t size() const;
-  // Of these rows, those that may still be drawn: all but what a consuming
+  // The rows among these that may still be drawn: all but what a consuming
   // sampler has used up.
   int64_t items() const;
   int64_t capacity() const;
@@ -224,8 +224,8 @@ class ReplayBuffer : public Sink {
   int64_t batch_size() const;
   // Batches drawn so far: the whole of the random state beside the seed.
   uint64_t batch_number() const;
-  // How often all rows that were there were given up, by whoever cleared the
-  // storage or loaded into it: batches from before are of rows that are gone.
+  // How often all rows were given up, because a caller cleared the storage or
+  // loaded into it. Batches from before are of rows that are gone.
   int64_t clears() const;
 
   // Storage, sampler, transforms, seed, batch number and the batches that were
@@ -237,21 +237,22 @@ class ReplayBuffer : public Sink {
   // All of that but the rows, which stay where they are: in the files of the
   // storage, a MemmapStorage, which goes on changing. Open goes back to this
   // position, exactly, as long as none of its rows was overwritten; for any gap
-  // Save to another directory. What was written in place since (WriteAt,
-  // UpdateIfPresent) is not undone. FAILED_PRECONDITION as Save, of a storage
-  // without files, and of a writer that puts rows in the places of others.
+  // Save to another directory. Writes in place since (WriteAt, UpdateIfPresent)
+  // are not undone. FAILED_PRECONDITION as Save, of a storage without files,
+  // and of a writer that puts rows in the places of others.
   // Cost: that of Storage::Sync and of the sampler's state.
   absl::Status SavePosition(const std::string& directory) const;
   // A buffer of `options` with what Save wrote: its next batches are those that
-  // the saved one would have drawn. NOT_FOUND, DATA_LOSS (damaged: names file
-  // and both checksums; or replaced by another save meanwhile),
-  // FAILED_PRECONDITION (other sampler, transforms, lanes, capacity or spec, or
-  // an option of sampler, unit, transforms or writer with another value: names
-  // both sides; or a storage that holds rows already, so that no other buffer's
-  // are lost). Options that a setter or a schedule changed are state: the saved
-  // values come back. The seed is the saved one. With an error the storage is
-  // empty as before; one without a spec may have learned that of the saved
-  // rows, and takes no others then: open another save into another storage.
+  // the saved one would have drawn. NOT_FOUND. DATA_LOSS where files are
+  // damaged (names file and both checksums), or replaced by another save
+  // meanwhile. FAILED_PRECONDITION, naming both sides, for another sampler,
+  // transforms, lanes, capacity or spec, or an option of sampler, unit,
+  // transforms or writer with another value. FAILED_PRECONDITION also for a
+  // storage that holds rows already, so that no other buffer's are lost.
+  // Options that a setter or a schedule changed are state: the saved values
+  // come back. The seed is the saved one. After an error the storage is empty
+  // as before. One without a spec may have learned that of the saved rows, and
+  // takes no others then: open another save into another storage.
   //
   // Of a position, `options.storage` has the rows, opened from their directory;
   // those that were appended later are discarded, for good.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole samples beside the bare gather of as many rows, in one process; how
-// long a learner waits for batches that are made ahead; writes beside samples.
+// Whole samples beside the bare gather of as many rows, in one process. Also
+// how long a learner waits for batches that are made ahead, and writes beside
+// samples.
 //   bazel run --config=opt //replay:replay_buffer_benchmark
 #include <algorithm>
 #include <atomic>
@@ -94,8 +95,8 @@ double MedianOf(std::vector<double> values) {
   return *middle;
 }
 
-// A gather written by hand: records of one struct, a loop over the rows, each
-// leaf and the rows' numbers into arrays of their own.
+// A gather for one known record: records of one struct, a loop over the rows,
+// each leaf and the rows' numbers into arrays of their own.
 template <size_t kBytes>
 class ByHand {
  public:
@@ -148,9 +149,9 @@ std::function<void(absl::Span<const Slot>)> ByHandOf(const RowKind& kind) {
   }
 }
 
-// Whole samples, Storage::Read of as many random rows into a batch of their
-// own, and a loop written by hand, in turns: all find rows that nobody saw
-// lately, and meet the same machine. Medians of turns, in us a batch.
+// Alternates whole samples, Storage::Read of as many random rows into a batch
+// of their own, and a hand-written loop. All find rows that nobody saw lately,
+// and meet the same machine. Medians of turns, in us a batch.
 void BM_Sample(benchmark::State& state) {
   constexpr size_t kTurn = 16;
   const RowKind& kind = kKinds[state.range(0)];
@@ -238,8 +239,9 @@ void BM_PrioritizedSampleAndUpdate(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
 
-// What a batch of random rows takes one thread that does nothing else, in ms,
-// with as many batches in turn as a buffer uses that makes `prefetch` ahead.
+// The time in ms of a batch of random rows, for one thread that does nothing
+// else. It alternates between as many batches as a buffer uses that makes
+// `prefetch` ahead.
 double GatherMs(const Storage& storage, int64_t prefetch) {
   const Rng rng(2);
   std::vector<TensorDict> batches(prefetch + 2);
@@ -257,9 +259,9 @@ double GatherMs(const Storage& storage, int64_t prefetch) {
 }
 
 // A learner whose step takes 1 ms, busy on its core (0) or asleep, as one that
-// waits for a device is (1): the share of its time that it waits for samples,
-// what one call takes it, and the gather alone. One thread cannot make it wait
-// less than (gather_ms - step_ms) / gather_ms.
+// waits for a device is (1). Reports the share of its time that it waits for
+// samples, the time of one call, and that of the gather alone. One thread
+// cannot make it wait less than (gather_ms - step_ms) / gather_ms.
 void BM_LearnerWaits(benchmark::State& state) {
   const RowKind& kind = kKinds[state.range(0)];
   const auto storage = Filled(kind);
@@ -298,7 +300,7 @@ void BM_LearnerWaits(benchmark::State& state) {
 
 // --- Writes beside samples ---------------------------------------------------
 
-// What a call takes, in us: mean of so many ms at least.
+// The time of a call, in us: mean of so many ms at least.
 template <typename Call>
 double CallUs(int ms, const Call& call) {
   const Clock& clock = Clock::System();
@@ -343,9 +345,10 @@ void Reckon() {
   }
 }
 
-// What `call` takes beside `other` by what it takes alone, in turns. A machine
-// may lend two threads of one core for two cores, for a while: turns before or
-// behind which a loop of numbers loses a tenth beside another do not count.
+// The time of `call` beside `other`, divided by its time alone, in turns. A
+// machine may lend two threads of one core for two cores, for a while. So turns
+// do not count where a loop of numbers, before or behind, loses a tenth beside
+// another.
 class Turns {
  public:
   template <typename Call, typename Other>
@@ -425,9 +428,9 @@ size_t LineWidthOf(const TensorDictSpec& spec) {
   return (width + 63) / 64 * 64;
 }
 
-// Extend of 1,000 rows alone and beside a thread that samples all the time; and
-// what the machine's two cores can do of it: as many bytes copied by memcpy and
-// nothing else.
+// Extend of 1,000 rows alone and beside a thread that samples all the time.
+// Beside it the limit of the machine's two cores: as many bytes copied by
+// memcpy and nothing else.
 void BM_ExtendBeside(benchmark::State& state) {
   const RowKind& kind = kKinds[state.range(0)];
   const auto buffer = BufferOver(Filled(kind));

@@ -144,7 +144,7 @@ TEST(ReplayBufferTest, SamplesDoNotShareBytes) {
   RILL_EXPECT_OK(first.CheckEqual(copy));
 }
 
-// U6 is one of the peer's behaviours.
+// U6 is the number of one of TorchRL's behaviours.
 TEST(ReplayBufferTest, U6_BatchSizeOfTheCallWinsWithOneWarning) {
   for (const bool has_batch_size : {true, false}) {
     RILL_ASSERT_OK_AND_ASSIGN(
@@ -180,7 +180,7 @@ TEST(ReplayBufferTest, U6_BatchSizeOfTheCallIsThatOfOneCall) {
                 StatusIs(kInvalidArgument, HasSubstr(std::to_string(bad))));
   }
   EXPECT_EQ(buffer->batch_number(), 1u);
-  // Of that call only.
+  // The batch size was for that call only.
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict next, buffer->Sample());
   EXPECT_EQ(next.batch_shape(), Shape({16}));
 }

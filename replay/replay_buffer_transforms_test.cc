@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a ReplayBuffer does with its transforms.
+// A ReplayBuffer with transforms.
 #include <memory>
 #include <string>
 #include <utility>

@@ -97,7 +97,8 @@ absl::StatusOr<PatchResult> RowPatcher::PatchInTurn(
     slots.clear();
     for (const int64_t place : places) slots.push_back(draws[place].slot);
   }
-  // Also with no row: what is wrong with the patch is said whoever is there.
+  // Also with no row: an error of the patch is reported whichever rows are
+  // there.
   RILL_ASSIGN_OR_RETURN(const TensorDict kept, rows.Gather(places));
   gate_->WaitForRows(slots);
   RILL_RETURN_IF_ERROR(writer_->WriteInPlace(slots, kept, InPlace::kPatch));

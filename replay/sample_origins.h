@@ -24,8 +24,8 @@ inline constexpr absl::string_view kWeightKey = "priority_weight";
 inline constexpr absl::string_view kMaskKey = "collector/mask";
 
 // Leaves of a batch by which its rows are known, kept while transforms work on
-// it. What they drop from a batch that still has its shape is put back, where
-// the batch lies.
+// it. If they drop one from a batch that still has its shape it is put back,
+// where the batch lies.
 // Thread-safety: thread-compatible. Cost: O(keys) look-ups.
 class Origins {
  public:

@@ -39,7 +39,7 @@ namespace rill::replay_internal {
 //
 // Thread-safety: Take, counts, BatchesLeft and batch_number are thread-safe;
 //   the others go alone. A turn of the gate is taken before the lock, so that
-//   nobody waits for the turn with it held: a write may have the turn and wait
+//   nobody waits for the turn with it held. A write may have the turn and wait
 //   for a gather, and workers need the lock to begin one. Under the lock only
 //   the sampler is called.
 // Cost: without prefetch a Take of a batch that fits allocates nothing where

@@ -42,8 +42,8 @@ TEST(SampleQueueThreadsTest, BatchesAreThoseOfOneThread) {
   }
 }
 
-// Callers, workers and somebody who clears: each batch is of rows that were
-// there, or says that there were too few.
+// Callers and workers beside a thread that clears: each batch is of rows that
+// were there, or says that there were too few.
 TEST(SampleQueueThreadsTest, SurvivesWhoClearsTheStorage) {
   QueueFixture fixture(3);
   fixture.queue->StartWorkers(2);

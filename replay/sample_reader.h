@@ -39,7 +39,7 @@ class SampleReader {
  public:
   struct Options {
     bool is_weighted = false;
-    // Of new leaves, where the rows lie in host memory.
+    // Memory of new leaves, where the rows lie in host memory.
     Tensor::Options memory = {};
     // Null: a row's leaves are the batch's. Not owned.
     const UnitTransform* unit = nullptr;
@@ -48,8 +48,8 @@ class SampleReader {
 
   explicit SampleReader(const Options& options) : options_(options) {}
 
-  // What Read makes of rows with this spec. INVALID_ARGUMENT where the rows
-  // have one of the keys that it adds; errors of the unit's transform.
+  // The spec of what Read makes of rows with this spec. INVALID_ARGUMENT where
+  // the rows have one of the keys that it adds; errors of the unit's transform.
   absl::StatusOr<TensorDictSpec> SampleSpec(const TensorDictSpec& rows) const;
 
   // OUT_OF_RANGE where a row was cleared since the plan. With an error `out` is

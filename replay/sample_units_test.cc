@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the units make of rows: tests/replay_buffer_units_test.cc.
+// Batches that the units make of rows are tested in
+// tests/replay_buffer_units_test.cc.
 #include "rill/replay/sample_units.h"
 
 #include <cstdint>

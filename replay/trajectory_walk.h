@@ -38,7 +38,7 @@ class TrajectoryWalk {
   absl::StatusOr<bool> Next(StoredTrajectory* trajectory);
 
  private:
-  // What became of one.
+  // The outcome of reading one.
   enum class Found { kRead, kUnwanted, kChanged };
 
   TrajectoryWalk(const TrajectoryFilter* filter, Storage* storage,

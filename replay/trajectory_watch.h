@@ -30,14 +30,14 @@ class TrajectoryWatch final : public WriteObserver {
   // The newest row of each trajectory, lane after lane, in the order of their
   // first rows. Find knows those of the last List.
   std::vector<Slot> List();
-  // The trajectory of a row from List, all but its rows; false where the row
+  // The trajectory of a row from List, all but its rows. False where the row
   // was overwritten since, or belongs to a trajectory that is done (a write in
   // place has joined the two).
   bool Find(Slot newest, StoredTrajectory* trajectory);
-  // Whether an append has retired none of its rows since; else what was read of
-  // them may be of other steps, and Find tells what is left. This hears of a
-  // write after a gate that lets readers go on (write_counter.h), but before
-  // its bytes change.
+  // Whether an append has retired none of its rows since. Else what was read of
+  // them may be of other steps, and Find tells what is left. This is notified
+  // of a write after a gate that lets readers go on (write_counter.h), but
+  // before its bytes change.
   bool IsStillThere() const;
   // That trajectory comes no more.
   void Finish(const StoredTrajectory& trajectory);

@@ -42,7 +42,7 @@ class TransformStage {
  public:
   struct Options {
     std::vector<std::unique_ptr<BatchTransform>> transforms = {};
-    // What a sample of rows with this spec holds before the transforms.
+    // The spec of a sample of rows with this spec, before the transforms.
     // Required.
     std::function<absl::StatusOr<TensorDictSpec>(const TensorDictSpec& rows)>
         sample_spec = nullptr;
@@ -81,7 +81,7 @@ class TransformStage {
   // Batch `number` has failed before.
   void Skip(uint64_t number);
 
-  // What an Inverse has changed, for TakeBack.
+  // The change by an Inverse, for TakeBack.
   struct Undo {
     TensorDict before;
     uint64_t change = 0;
@@ -146,7 +146,7 @@ class TransformStage {
   std::shared_ptr<const GatherPlan> chain_ ABSL_GUARDED_BY(mutex_);
   TensorDict state_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // The batch to call now.
-  // Of the state: Forwards, Inverses, Inserts.
+  // Changes of the state: Forwards, Inverses, Inserts.
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

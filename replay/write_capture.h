@@ -18,7 +18,7 @@ namespace rill::replay_internal {
 // Cost: none where there is no capture but a look at a variable of the thread.
 class WriteCapture {
  public:
-  // `observer` is who calls Note, and nobody else's events count.
+  // `observer` is the caller of Note, and nobody else's events count.
   WriteCapture(const WriteObserver* observer, const Sampler* sampler,
                std::vector<Draw>* rows)
       : observer_(observer), sampler_(sampler), rows_(rows) {

@@ -16,14 +16,15 @@ namespace rill::replay_internal {
 
 // Counts a storage's events: two equal counts have no write between them, nor
 // one that was in flight at the first. Tells a gate (draw_gate.h) when a
-// write's rows are retired; the sampler has heard of it where it was registered
-// before. Thread-safety: thread-safe.
+// write's rows are retired; a sampler that was registered before has already
+// been notified.
+// Thread-safety: thread-safe.
 class WriteCounter final : public WriteObserver {
  public:
   explicit WriteCounter(DrawGate* gate) : gate_(gate) {}
 
   int64_t count() const { return count_; }
-  // Of these, those of all rows being gone.
+  // How many of these are events in which all rows went.
   int64_t clears() const { return clears_; }
 
   void OnAttach(const Lanes& /*lanes*/,

@@ -56,7 +56,7 @@ class WritePath {
 
   using Permit = std::optional<RateLimiter::Permit>;
   // Waits until the limiter lets `rows` in / lets `items` out: before a call
-  // does anything else, so that nobody waits for who waits here. Without a
+  // does anything else, so that no other call waits for this one. Without a
   // limiter, and for no rows, none. Errors as RateLimiter::AwaitInsert.
   absl::StatusOr<Permit> AwaitInsert(int64_t rows) const;
   absl::StatusOr<Permit> AwaitSample(int64_t items) const;

@@ -35,10 +35,11 @@ class Anchors {
   }
 };
 
-// Hears which rows become anchors and which cease to be. A row that is written
-// over in place ceases and becomes one again when it is written, not when it
-// retires; it may be named twice. Where the anchors are not told with the write
-// of their own row (slices), they are told with the write that makes them ones.
+// Is notified which rows become anchors and which cease to be. A row that is
+// written over in place ceases and becomes one again when it is written, not
+// when it retires; it may be named twice. Anchors need not come with the write
+// of their own row. Those of slices come with the write that makes them
+// anchors.
 class AnchorListener {
  public:
   virtual ~AnchorListener() = default;

@@ -38,7 +38,7 @@ constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 // Items of two rows that follow one another in a lane; an anchor is the first.
 class PairUnit : public Unit, public Anchors {
  public:
-  // What the unit and its selector hear goes to `log`.
+  // Events of the unit and of its selector go to `log`.
   explicit PairUnit(std::vector<std::string>* log = nullptr) : log_(log) {}
 
   const Anchors& anchors() const override { return *this; }

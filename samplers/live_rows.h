@@ -14,8 +14,8 @@
 
 namespace rill::samplers_internal {
 
-// What every sampler must know about a storage: which slots are live and in
-// which generation. A sampler holds one under its mutex, hands it the events
+// The facts about a storage that every sampler needs: which slots are live and
+// in which generation. A sampler holds one under its mutex, hands it the events
 // and numbers the live rows 0 .. size() - 1 through it.
 //
 // Thread-safety: thread-compatible.
@@ -40,7 +40,8 @@ class LiveRows : public WriteObserver {
   int64_t GenerationOf(Slot slot) const {
     return AfterWrites(generations_.Get(slot));
   }
-  // Of draws that lie anywhere: each generation = GenerationOf(slot).
+  // Sets the generation of each draw, wherever the draws lie:
+  // GenerationOf(slot).
   void SetGenerations(absl::Span<Draw> draws) const;
   // generations[i] = GenerationOf(slots[i]), quick where slots come in runs.
   void GenerationsOf(absl::Span<const Slot> slots, int64_t* generations) const;
@@ -55,8 +56,8 @@ class LiveRows : public WriteObserver {
   }
 
   // A part of a sampler's state. Load checks that it belongs to the rows that
-  // are live now, DATA_LOSS or FAILED_PRECONDITION where it does not, and gives
-  // what Restore takes once the rest of the state is known to be good. Cost:
+  // are live now, else DATA_LOSS or FAILED_PRECONDITION. Restore takes its
+  // result once the rest of the state is known to be good. Cost:
   // Save O(slots that were ever written), 16 bytes a run of equal generations;
   // Load O(live rows + runs), and O(slots / 4096) where it does not refuse.
   void Save(StateWriter* writer) const;

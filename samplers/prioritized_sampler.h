@@ -12,7 +12,7 @@
 namespace rill {
 
 // Rows in proportion to their priorities, with importance weights: TorchRL's
-// PrioritizedSampler. What each option means and what is exact:
+// PrioritizedSampler. For the meaning of each option and for what is exact, see
 // prioritized_selector.h. Where `selector` is given it is set to the sampler's
 // own, whose alpha and beta may be changed as long as the sampler lives.
 //

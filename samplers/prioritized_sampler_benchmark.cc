@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans and updates of 256 rows, and appends to a full ring, beside what the
-// memory alone costs: 256 loads out of 8 bytes a row that wait for one another.
+// Plans and updates of 256 rows, and appends to a full ring, beside the cost of
+// memory alone. That is 256 loads out of 8 bytes a row that wait for one
+// another.
 //   bazel run --config=opt //samplers:prioritized_sampler_benchmark
 #include <cstdint>
 #include <memory>

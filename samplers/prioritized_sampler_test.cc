@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names like P1 are those of the peer's behaviours that a test repeats.
+// A name like P1 is the number of the TorchRL behaviour that a test repeats.
 #include "rill/samplers/prioritized_sampler.h"
 
 #include <algorithm>
@@ -63,7 +63,7 @@ struct Buffer {
     storage.AddObserver(sampler->observer());
     if (rows > 0) storage.Append(rows);
   }
-  // Of the rows that are there now.
+  // Updates the rows that are there now.
   absl::Status Update(const std::vector<Slot>& slots,
                       const std::vector<float>& priorities) {
     std::vector<Draw> draws;
@@ -124,7 +124,7 @@ TEST(PrioritizedSamplerTest, Example) {
   RILL_ASSERT_OK(exponents->SetBeta(0.6));
 }
 
-// --- The peer's rules --------------------------------------------------------
+// --- TorchRL's rules ---------------------------------------------------------
 
 TEST(PrioritizedSamplerTest, P1_NewRowsWeighTheSame) {
   Buffer buffer(10);
@@ -440,7 +440,7 @@ TEST(PrioritizedSamplerTest, OddPrioritiesWithAWriteCountAsNone) {
   Buffer buffer(0, {.alpha = 1, .beta = 1, .epsilon = 0}, /*capacity=*/8);
   buffer.storage.Append(0, 1, 4, {-1, std::nan(""), kInfinity, -kInfinity});
   for (const Draw& draw : buffer.Draws(64)) EXPECT_EQ(draw.weight, 1.0f);
-  // What float32 does not hold is its largest number.
+  // A priority that float32 does not hold becomes its largest number.
   buffer.storage.Append(0, 1, 1, {1e300});
   EXPECT_THAT(buffer.Weights(), ::testing::SizeIs(1));
   EXPECT_EQ(buffer.Draws(1)[0].slot, 4);

@@ -14,9 +14,9 @@ namespace rill {
 
 class UnitTransform;  // transforms/unit_transform.h
 
-// What an item of a batch is, whole: which rows (n-step: a row and those that
-// follow it), and what is made of their values (the discounted sum). The
-// functions of replay/sample_units.h make both halves from one set of options.
+// The whole of a batch's item: which rows (n-step: a row and those that follow
+// it), and the arithmetic on their values (the discounted sum). The functions
+// of replay/sample_units.h make both halves from one set of options.
 //
 // A sampler plans by `rows` and only carries `arithmetic`, whose type it does
 // not know. A replay buffer applies it, and refuses halves that do not belong

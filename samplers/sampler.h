@@ -34,7 +34,7 @@ struct MovedRows {
   std::vector<Range> ranges =
       {};  // Apart from one another, ascending by `from`.
 
-  // Of lanes that keep their cursors and their newest rows, as
+  // For lanes that keep their cursors and their newest rows, as
   // StorageLoadOptions::accept_other_capacity; as many lanes as cursors.
   static MovedRows Of(const Lanes& from, const Lanes& to,
                       absl::Span<const Cursor> cursors);
@@ -44,7 +44,7 @@ struct MovedRows {
 // plans; it never sees what rows hold.
 //
 // A plan is a pure function of (seed, batch_number, batch_size) and of the
-// history of writes and priorities: equal runs give equal batches on every
+// history of writes and priorities. Equal runs give equal batches on every
 // machine, and there is no generator to save.
 //
 // Thread-safety: thread-safe. The observer is called under the storage's lock
@@ -69,9 +69,9 @@ class Sampler {
   virtual WriteObserver* observer() = 0;
 
   // Fills `plan`, reusing its memory. Only live slots are drawn, each with the
-  // generation of the row that a read will find there: the slot's own, or its
-  // next one while a write in place is in flight. FAILED_PRECONDITION, `plan`
-  // unchanged, where there are too few rows (names both numbers).
+  // generation of the row that a read will find there. That is the slot's own,
+  // or its next one while a write in place is in flight. FAILED_PRECONDITION,
+  // `plan` unchanged, where there are too few rows (names both numbers).
   // INVALID_ARGUMENT, `plan` unchanged, where the batch size is not one that
   // this sampler can make (never above kMaxBatchSize).
   virtual absl::Status Plan(const Request& request, SamplePlan* plan) = 0;
@@ -94,8 +94,8 @@ class Sampler {
                               absl::Span<int64_t> generations) const = 0;
 
   // The number of the last plan's epoch, which tells epochs apart; 0 before the
-  // first. nullopt, at no cost, of a sampler that does not go through its items
-  // epoch by epoch.
+  // first. A sampler that does not go through its items epoch by epoch returns
+  // nullopt, at no cost.
   virtual std::optional<uint64_t> LastEpoch() const { return std::nullopt; }
   // How many plans like `request` are left in the epoch of the next one, that
   // one among them, as rows are now; 0 where there are no items.
@@ -110,11 +110,11 @@ class Sampler {
   // Whether Draw::weight is other than 1.
   virtual bool is_weighted() const { return false; }
 
-  // Rows that are stored and will not be drawn again (of a consuming sampler,
-  // those that were drawn as often as may be), so that new rows may have their
-  // slots. Appends the first `most` of them to `slots`, in an order that is a
-  // function of the history; returns how many there are. Thread-safe; a write
-  // or a plan may change it at once.
+  // Rows that are stored and will not be drawn again, so that new rows may have
+  // their slots. In a consuming sampler these were drawn as often as may be.
+  // Appends the first `most` of them to `slots`, in an order that is a function
+  // of the history; returns how many there are. Thread-safe; a write or a plan
+  // may change it at once.
   virtual int64_t AddUsedUp(int64_t /*most*/,
                             std::vector<Slot>* /*slots*/) const {
     return 0;
@@ -124,27 +124,27 @@ class Sampler {
   // another's place would tear them.
   virtual bool needs_order() const { return false; }
 
-  // What every plan looks like.
+  // The layout of every plan.
   virtual PlanLayout layout() const { return {}; }
-  // What is made of the values of a plan's rows (samplers/sample_unit.h), by
-  // whoever reads them: a ReplayBuffer. Null: rows are the batch as they are.
+  // The arithmetic on the values of a plan's rows (samplers/sample_unit.h), for
+  // a reader of them: a ReplayBuffer. Null: rows are the batch as they are.
   virtual std::shared_ptr<const UnitTransform> arithmetic() const {
     return nullptr;
   }
 
-  // What a plan depends on beside the request and the stored rows, as opaque
-  // bytes. Load follows the registration with a storage that holds the same
-  // rows as at the time of the save; DATA_LOSS or FAILED_PRECONDITION, state
-  // unchanged, where the bytes do not fit.
+  // The state that a plan depends on beside the request and the stored rows, as
+  // opaque bytes. Load follows the registration with a storage that holds the
+  // same rows as at the time of the save; DATA_LOSS or FAILED_PRECONDITION,
+  // state unchanged, where the bytes do not fit.
   virtual absl::StatusOr<std::string> SaveState() const = 0;
   virtual absl::Status LoadState(absl::string_view state) = 0;
   // The same where rows have moved, or gone. The priorities of a prioritized
   // selector that stands alone follow their rows; alpha, beta and the largest
-  // priority come along. All else starts as if the rows were new: keys of
-  // heaps, what is within a consuming selector, generations, what was cut off a
-  // trajectory, the order of an epoch, orders of arrival, counts of draws, all
-  // of a mixture. Errors as LoadState, and FAILED_PRECONDITION of a sampler
-  // that cannot do this, as one that does not override it.
+  // priority come along. All else starts as if the rows were new. That is keys
+  // of heaps, the inner selector of a consuming one, generations, cuts of
+  // trajectories and all of a mixture. So do the order of an epoch, orders of
+  // arrival and counts of draws. Errors as LoadState, and FAILED_PRECONDITION
+  // of a sampler that cannot do this, as one that does not override it.
   virtual absl::Status LoadMovedState(absl::string_view state,
                                       const MovedRows& moved);
 

@@ -11,7 +11,7 @@ namespace rill {
 
 namespace {
 
-// What std::pow does not promise: the same bits everywhere.
+// The same bits everywhere, which std::pow does not promise.
 double Power(double base, int64_t exponent) {
   double power = 1;
   for (; exponent > 0; exponent /= 2, base *= base) {

@@ -36,8 +36,8 @@ struct StepScheduleOptions {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
 };
-// first * factor^k + summand * k at step >= 0, with k = step / every; the power
-// by squaring, of a relative error up to about k * 2^-53.
+// The value at step >= 0 is first * factor^k + summand * k, with k = step /
+// every. The power is by squaring, with a relative error up to about k * 2^-53.
 // INVALID_ARGUMENT unless every >= 1, min <= max, factor >= 0 and `first`,
 // `factor`, `summand` finite.
 absl::StatusOr<Schedule> StepSchedule(const StepScheduleOptions& options);

@@ -18,13 +18,13 @@
 
 namespace rill {
 
-// Which anchors make a batch: the first half of a sampler (unit.h is the
-// other, composed_sampler.h puts them together). It sees the storage's writes
-// for what they tell of rows (priorities, policy versions) and hears from the
-// unit which rows are anchors.
+// Chooses the anchors of a batch. It is the first half of a sampler (unit.h is
+// the other, composed_sampler.h puts them together). It sees the storage's
+// writes for what they report of rows (priorities, policy versions). The unit
+// notifies it which rows are anchors.
 //
-// What it selects is a pure function of the request and of the history of
-// events and updates.
+// The selection is a pure function of the request and of the history of events
+// and updates.
 //
 // Order of calls: a write is OnRetire of the selector, OnRetire of the unit
 // (anchors removed); then OnWrite of the selector, OnWrite of the unit (anchors
@@ -35,7 +35,7 @@ namespace rill {
 // then of the selector. Several writes may be in flight: retire A, retire B,
 // write A, write B.
 //
-// The same interface says what to remove: with a FIFO, LIFO or heap selector
+// The same interface says what to remove. With a FIFO, LIFO or heap selector
 // (ordered_selector.h) Select names the first `count` anchors in that order,
 // each once where there are as many.
 //
@@ -118,8 +118,8 @@ class Selector : public WriteObserver, public AnchorListener {
   virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
   virtual absl::Status LoadState(samplers_internal::StateReader* reader) = 0;
   // The same after attaching to rows that have moved (Sampler::LoadMovedState),
-  // which `rows` tells live or not; nothing changed with an error. What is left
-  // unread starts as if the rows were new, and here that is all.
+  // which `rows` tells live or not; an error changes nothing. State that is
+  // left unread starts as if the rows were new. This default leaves all unread.
   virtual absl::Status LoadMovedState(
       samplers_internal::StateReader* /*reader*/, const MovedRows& /*moved*/,
       const samplers_internal::LiveRows& /*rows*/) {

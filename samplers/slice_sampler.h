@@ -20,8 +20,8 @@ namespace rill {
 // enough; it says how long they are. Here: INVALID_ARGUMENT where the options
 // contradict each other.
 //
-// Unlike TorchRL: no slice is empty, whatever the span; rows of several
-// producers may take turns in a lane; a write costs O(rows written), a slice
+// Unlike TorchRL no slice is empty, whatever the span, and rows of several
+// producers may alternate in a lane. A write costs O(rows written), a slice
 // O(log trajectories + T), whatever the capacity. Truncating a batch's slices
 // at their last row is a transform's.
 //

@@ -17,10 +17,10 @@
 
 namespace rill {
 
-// What an anchor becomes: one row, a slice of T steps, a whole trajectory. The
-// second half of a sampler (selector.h is the other). It watches writes to know
-// which rows can be anchors, and plans rows; arithmetic on their values is a
-// transform's.
+// Makes an item of an anchor: one row, a slice of T steps, a whole trajectory.
+// It is the second half of a sampler (selector.h is the other). It watches
+// writes to know which rows can be anchors, and plans rows; arithmetic on their
+// values is a transform's.
 //
 // Errors of NumAnchors and CheckAnchors read "<what>: got <value>, want
 // <range>"; the sampler puts its name before them.
@@ -29,7 +29,8 @@ namespace rill {
 class Unit : public WriteObserver {
  public:
   virtual const Anchors& anchors() const = 0;
-  // Who hears of them; set once, before the first event. Not owned.
+  // The listener is notified of them; set once, before the first event. Not
+  // owned.
   virtual void SetListener(AnchorListener* listener) = 0;
 
   // How many anchors a batch of `batch_size` takes: batch_size where an item is
@@ -48,14 +49,14 @@ class Unit : public WriteObserver {
   // True: an item is its anchor's row, and nothing but that is read.
   virtual bool is_row() const { return false; }
 
-  // What every plan of this unit looks like.
+  // The layout of every plan of this unit.
   virtual PlanLayout layout() const { return {}; }
 
-  // Fills plan->rows, segments and mask, which are empty, with what plan->draws
-  // become (leaves them so where each is one row), and the lists of
-  // plan->context, which are empty too and as many as layout() has; the sampler
-  // fills in the rows' generations. May need random numbers of its own: all of
-  // (rng, batch_number) are the unit's.
+  // Fills plan->rows, segments and mask with what plan->draws become; leaves
+  // them empty where each draw is one row. Fills the lists of plan->context,
+  // which are as many as layout() has. All of these are empty before. The
+  // sampler fills in the rows' generations. May need random numbers of its own:
+  // all of (rng, batch_number) are the unit's.
   virtual void Expand(const Rng& rng, uint64_t batch_number,
                       SamplePlan* plan) const = 0;
 

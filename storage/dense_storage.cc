@@ -26,17 +26,18 @@ MemoryKind KindOf(const DenseStorage::Options& options) {
              : options.memory_kind;
 }
 
-// What a reader at most waits for: so many rows within these bounds. Behind
-// each window that is written past the caches a fence waits for the memory, and
-// the wider rows are the longer a batch of them takes to read anyway.
+// The window that a reader waits for at most: so many rows within these bounds.
+// Behind each window that is written past the caches a fence waits for the
+// memory, and the wider rows are the longer a batch of them takes to read
+// anyway.
 constexpr int64_t kWindowRows = 128;
 constexpr int64_t kMinWindowBytes = int64_t{64} << 10;
 constexpr int64_t kMaxWindowBytes = int64_t{512} << 10;
-// What a writer does.
+// The bytes that a reader copies in one epoch, for which a writer waits.
 constexpr int64_t kReadBytes = int64_t{64} << 10;
-// More at a time where starting a copy costs: on a device, where readers and
-// writers do not wait, and of rows from this width on, whose first lines nobody
-// has fetched ahead.
+// More at a time where starting a copy costs. That is so on a device, where
+// readers and writers do not wait. It is so too for rows from this width on,
+// whose first lines nobody has fetched ahead.
 constexpr int64_t kLongReadBytes = int64_t{1} << 20;
 constexpr int64_t kWideRowBytes = int64_t{4} << 10;
 // Windows that are announced together.

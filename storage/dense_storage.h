@@ -16,17 +16,18 @@ namespace rill {
 // Storage in memory: RAM, pinned RAM, or a device's.
 //
 // Thread-safety: thread-safe. Readers and writers run side by side. A Read
-//   waits for at most a window whose rows it wants, 128 rows within 64 and 512
-//   KiB (of all rows between the lowest and the highest where a WriteAt names
-//   them in no order); a writer for reads that are under way, a MiB each at
-//   most, and for a writer of a row that it wants too. Appends to one lane are
-//   copied together and become visible in their order. On a device, and with
-//   dedup_next, writers take turns.
+//   waits for at most one window that has rows it wants. A window is 128 rows,
+//   but at least 64 and at most 512 KiB. Where a WriteAt names slots in no
+//   order, it spans all rows between the lowest and the highest. A writer waits
+//   for reads that are under way, a MiB each at most, and for a writer of a row
+//   that it wants too. Appends to one lane are copied together and become
+//   visible in their order. On a device, and with dedup_next, writers take
+//   turns.
 // Device/Stream: every call is complete when it returns. A device that fails in
 //   the middle of a write may damage the rows that were about to go; size and
 //   cursors stay, and observers are attached anew.
-// Cost: Read one pass a leaf over the rows, Extend one over the batch, no
-//   allocation once buffers have been used; Load needs memory for both contents
+// Cost: Read one pass a leaf over the rows, Extend one over the batch. No
+//   allocation once buffers have been used. Load needs memory for both contents
 //   where rows are live.
 //
 // Example (DenseStorageTest.Example runs it):
@@ -38,18 +39,19 @@ namespace rill {
 //   storage = *DenseStorage::Create({.capacity = 1 << 20, .dedup_next = true});
 class DenseStorage {
  public:
-  // dedup_next: where the spec has leaves K and next/K of one dtype and shape,
-  //   next/K is stored only for rows in which it is not, byte by byte, K of the
-  //   row behind in the lane: ends of trajectories, the newest row of a lane,
-  //   what a collector skipped. Half of the memory where observations are wide,
-  //   and every row still reads as it was written, patched or not, whatever its
-  //   flags say. Flags and rewards (done, terminated, truncated, reward),
-  //   leaves that events report and those of at most 4 bytes a row are stored
-  //   as ever. Own copies are taken as they are needed, so Extend, WriteAt and
-  //   Load may be RESOURCE_EXHAUSTED later than at the first write (Extend and
-  //   WriteAt have changed nothing then), and given back. There is no view of
-  //   next/K: Lease is FAILED_PRECONDITION and names it; Read, or leave
-  //   dedup_next off. A save is that of any storage. For rows in host memory.
+  // dedup_next: for leaves K and next/K of one dtype and shape. next/K is
+  //   stored only for rows where its bytes differ from K of the row behind in
+  //   the lane. These are ends of trajectories, the newest row of a lane, and
+  //   rows before a step that a collector skipped. Half of the memory where
+  //   observations are wide, and every row still reads as it was written,
+  //   patched or not, whatever its flags say. Flags and rewards (done,
+  //   terminated, truncated, reward), leaves that events report and those of at
+  //   most 4 bytes a row are stored as ever. Own copies are taken when they are
+  //   needed, and given back. So Extend, WriteAt and Load may be
+  //   RESOURCE_EXHAUSTED later than at the first write; Extend and WriteAt have
+  //   changed nothing then. There is no view of next/K: Lease is
+  //   FAILED_PRECONDITION and names it; Read, or leave dedup_next off. A save
+  //   is that of any storage. For rows in host memory.
   struct Options {
     // Slots in all, in [1, 2^40]; a multiple of `lanes`.
     int64_t capacity = 0;

@@ -205,8 +205,8 @@ void BM_ExtendDedup(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(2));
 }
 
-// What a person would write who knows the record: kStride bytes with leaves of
-// kWidths bytes one behind the other, copied to and from an array each. Narrow
+// Hand-written copies for a known record: kStride bytes with leaves of kWidths
+// bytes one behind the other. Each leaf is copied to and from an array. Narrow
 // records: all rows prefetched, then one pass a leaf; wide ones row by row.
 template <int64_t kStride, int64_t... kWidths>
 struct Hand {

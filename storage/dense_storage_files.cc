@@ -15,7 +15,7 @@ absl::Status DenseStorageImpl::Save(const std::string& directory) const {
   absl::MutexLock alone(&alone_mutex_);
   const LaneRings& rings = HeldRings();
   const Rows* const rows = HeldRows();
-  // Into columns in files others may write, and nobody would hear of it.
+  // Others may write into columns in files, and the counts would miss it.
   const bool hears_all = directory_ == nullptr || rows == nullptr ||
                          rows->table->layout().layout() == StorageLayout::kRows;
   if (!hears_all) last_save_.reset();

@@ -38,18 +38,23 @@ namespace rill::storage_internal {
 // DenseStorage's body: rings (which slots), a table (which bytes), leases and
 // observers, and what holds them together.
 //
-// alone_mutex_: writers share it, so that they go side by side; who changes
-//   more than rows (Load, Clear, observers, the first write) has it alone.
-// state_mutex_ is the publish lock, for cursors, for which table there is and
-//   for what is in flight. Observers hear of writes under it, so of one at a
-//   time. Never held while bytes are copied: a write takes it to plan and
-//   retire, and again to publish. A read needs it only where lanes are partly
-//   filled.
-// writes_: writers of one row take turns, and so do appends to one lane with
-//   their publishing.
+// alone_mutex_: writers share it, so that they go side by side. A call that
+//   changes more than rows (Load, Clear, observers, the first write) holds it
+//   alone.
+//
+// state_mutex_ is the publish lock. It guards cursors, which table there is and
+//   what is in flight. Observers are notified of writes under it, so of one at
+//   a time. It is never held while bytes are copied: a write takes it to plan
+//   and retire, and again to publish. A read needs it only where lanes are
+//   partly filled.
+//
+// writes_ serialises writers of one row, and appends to one lane with their
+//   publishing.
+//
 // windows_ keeps readers from the rows that a writer is overwriting, a few at a
-//   time; readers of other rows go on. A device's copies take turns on its
-//   stream instead, and its writers too, as those with dedup_next do.
+//   time; readers of other rows go on. A device's copies are serialised on its
+//   stream instead. Its writers are serialised too, as with dedup_next.
+//
 // Order: alone_mutex_ before state_mutex_; nobody waits for readers, for a
 //   window or for an observer with state_mutex_; writers do with alone_mutex_.
 class DenseStorageImpl final : public Storage {
@@ -135,7 +140,7 @@ class DenseStorageImpl final : public Storage {
   absl::Status ReadRows(absl::Span<const Slot> slots,
                         const ReadRequest& request) const;
 
-  // What nobody changes while alone_mutex_ is held, or only its holder.
+  // State that nobody changes while alone_mutex_ is held, or only its holder.
   const LaneRings& HeldRings() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_)
       ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return rings_;
@@ -170,7 +175,7 @@ class DenseStorageImpl final : public Storage {
                                            WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
   // Checks the leaves, brings those of the rows that are kept to where they can
-  // be copied from, and tells what observers will hear. `newest` holds them
+  // be copied from, and prepares the event for observers. `newest` holds them
   // where the batch is longer than a lane.
   absl::Status StageBatch(const TensorDict& batch, const BatchRows& extent,
                           const BatchRows& kept, const Rows& rows,
@@ -217,8 +222,8 @@ class DenseStorageImpl final : public Storage {
   absl::Status LoadOver(const StoredRows& stored, WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
-  // Other rows are live, of those whose bytes are there; observers hear of them
-  // as of a Load. Nothing else has changed.
+  // Makes other rows live, only rows whose bytes are there. Observers are
+  // notified as of a Load. Nothing else changes.
   void Show(const LaneRings& rings, WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
@@ -228,7 +233,7 @@ class DenseStorageImpl final : public Storage {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
   void Attach(WriteObserver* observer, const WriteScratch& scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
-  // What is left to do when a device fails after rows were retired.
+  // Attaches observers anew when a device fails after rows were retired.
   void AttachAllAgain(WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
@@ -241,7 +246,7 @@ class DenseStorageImpl final : public Storage {
 
   mutable absl::Mutex alone_mutex_ ABSL_ACQUIRED_BEFORE(state_mutex_);
   std::vector<WriteObserver*> observers_ ABSL_GUARDED_BY(alone_mutex_);
-  // Of the rows that are there now; null where the next save writes all.
+  // Chunks of the rows that are there now; null where the next save writes all.
   mutable std::unique_ptr<SavedChunks> last_save_ ABSL_GUARDED_BY(alone_mutex_);
 
   mutable absl::Mutex state_mutex_;

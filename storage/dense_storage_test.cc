@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is DenseStorage's own; dense_storage_conformance_test has the rest.
+// Behaviour of DenseStorage alone; dense_storage_conformance_test has the rest.
 #include "rill/storage/dense_storage.h"
 
 #include <cstdint>
@@ -89,7 +89,7 @@ class AskedObserver final : public WriteObserver {
       }
     }
     EXPECT_LT(done, count);
-    // Whoever reads them waits for nobody.
+    // A read of these rows waits for nobody.
     TensorDict out;
     RILL_EXPECT_OK(storage_->Read({rows[0].first}, &out));
     asked_ += 1;
@@ -198,7 +198,7 @@ TEST(DenseStorageTest, LargeBatchesAreReadByteForByte) {
   constexpr int64_t kWidth = 20'003;
   constexpr const char* kKeys[] = {"seen", "next/seen", "state"};
   const auto value = [](size_t leaf, int64_t row, int64_t at) {
-    // What is seen next is what the row behind sees.
+    // The next observation is that of the row behind.
     const int64_t step = row + (leaf == 1 ? 1 : 0);
     return static_cast<uint8_t>((step * 31 + at * 7 + (leaf == 2 ? 5 : 0)) %
                                 251);
@@ -431,7 +431,7 @@ Tensor Flags(const std::vector<int>& values) {
   return *tensor;
 }
 
-// Names like S8 are those of the peer's behaviours that a test repeats.
+// A name like S8 is the number of the TorchRL behaviour that a test repeats.
 TEST(DenseStorageTest, S8_AStepEndsWhereAnyOfTheEndKeysIsTrue) {
   RILL_ASSERT_OK_AND_ASSIGN(
       auto storage,
@@ -498,7 +498,7 @@ TEST(DenseStorageTest, S7_TrajectoriesAreTheFirstOfTheirKeysThatRowsHave) {
   EXPECT_THAT(reported(collected), ElementsAre(7, 7, 8));
 }
 
-// Rows are written, and what observers shall hear of them cannot be read.
+// The rows are written, but the event for the observers cannot be read.
 TEST(DenseStorageTest, ObserversAreAttachedAnewWhereTheirEventFails) {
   RILL_ASSERT_OK_AND_ASSIGN(auto storage,
                             DenseStorage::Create({.capacity = 4}));

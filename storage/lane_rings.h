@@ -24,7 +24,7 @@ struct LaneSteps {
   friend bool operator==(const LaneSteps&, const LaneSteps&) = default;
 };
 
-// What appends that are in flight add to a lane.
+// The steps that appends in flight add to a lane.
 inline int64_t StepsInFlight(absl::Span<const LaneSteps> in_flight,
                              int64_t lane) {
   int64_t steps = 0;
@@ -34,7 +34,7 @@ inline int64_t StepsInFlight(absl::Span<const LaneSteps> in_flight,
   return steps;
 }
 
-// What an append does.
+// The effect of an append.
 struct AppendPlan {
   int64_t dropped = 0;  // Oldest steps of each lane that never get a slot.
   int64_t kept = 0;     // Steps of each lane that do.
@@ -81,8 +81,8 @@ class LaneRings {
   // steps. Arguments as PlanAppend's.
   absl::Status CheckAppend(absl::string_view caller, const LaneSteps& append,
                            absl::Span<const LaneSteps> in_flight = {}) const;
-  // What `append` does after those in flight, which were planned and come
-  // before it. Its lanes are within lanes(), steps >= 0. Reuses `plan`.
+  // Plans `append` as it will be after those in flight, which were planned and
+  // come before it. Its lanes are within lanes(), steps >= 0. Reuses `plan`.
   void PlanAppend(const LaneSteps& append,
                   absl::Span<const LaneSteps> in_flight,
                   AppendPlan* plan) const;

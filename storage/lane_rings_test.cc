@@ -162,8 +162,8 @@ TEST(LaneRingsTest, AgreesWithQueuesOverRandomAppends) {
   }
 }
 
-// What an append does after others are done is what it is planned to do while
-// they are in flight.
+// A plan made while appends are in flight equals the append after they are
+// done.
 TEST(LaneRingsTest, PlansAfterAppendsInFlight) {
   const Rng rng(18);
   uint64_t draw = 0;

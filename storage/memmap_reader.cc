@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MemmapStorage::OpenReader: the rows of a directory that another process
-// writes. What is live the commit record says; rows are copied and the record
-// is looked at again, and what it says was touched meanwhile is copied anew.
+// writes. The commit record says which rows are live. Rows are copied, and then
+// the record is read again. Rows that were touched meanwhile are copied anew.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -50,7 +50,7 @@ int64_t StepIn(const CommitView& view, const Lanes& lanes, Slot slot) {
   return step < mark.first_live ? -1 : step;
 }
 
-// What a copy of some rows works with, kept so that a thread's reads stop
+// Memory for a copy of some rows, kept so that a thread's reads stop
 // allocating.
 struct Scratch {
   CommitView view;

@@ -18,12 +18,12 @@ namespace rill {
 // outlive the process. docs/formats/storage_directory.md has every byte.
 //
 // Reads, writes, observers and guarantees are DenseStorage's; on top of those:
-// - Space is reserved on the disk ahead of every write: a full disk is
-//   RESOURCE_EXHAUSTED with asked and free bytes, what is stored stays readable
-//   and writable in place, and there is no SIGBUS. (Files that somebody else
-//   cuts short while they are mapped are beyond that.)
+// - Space is reserved on the disk ahead of every write. A full disk is
+//   RESOURCE_EXHAUSTED with asked and free bytes. Stored rows stay readable and
+//   writable in place, and there is no SIGBUS. (Files that somebody else cuts
+//   short while they are mapped are beyond that.)
 // - A process that is killed (SIGKILL) at any instruction of an Extend leaves
-//   whole rows: Open finds all that were acknowledged, less those which Extends
+//   whole rows. Open finds all that were acknowledged, less those which Extends
 //   in flight were about to overwrite. Up to three go side by side. A WriteAt
 //   that is killed may leave the rows it names half written; a Load that is
 //   killed, none.
@@ -33,13 +33,15 @@ namespace rill {
 //   later process, goes back to them, as long as none was overwritten.
 // - One owner: a second Create or Open is FAILED_PRECONDITION and names the
 //   process; a killed owner blocks nobody. Readers may look at any time, ours
-//   by OpenReader. With kColumns the directory is a memmap directory, which
-//   LoadMemmapDirectory and the peer's TensorDict.load_memmap open while it is
-//   written (they see all slots, [C] with one lane, [C, L] in time-major order,
-//   else [L, C]). Python programs read live rows by python/rill_reader.py.
-// - Rows that Clear, Load and LoadPosition discard read as zeros to those who
-//   do not ask which rows are live, and keep their space on the disk. A process
-//   that is killed in the middle leaves all rows, or those that were to stay.
+//   by OpenReader. With kColumns the directory is a memmap directory.
+//   LoadMemmapDirectory and TorchRL's TensorDict.load_memmap open it while it
+//   is written. They see all slots: [C] with one lane, [C, L] in time-major
+//   order, else [L, C]. Python programs read live rows by
+//   python/rill_reader.py.
+// - Rows that Clear, Load and LoadPosition discard read as zeros to programs
+//   that do not ask which rows are live. They keep their space on the disk. A
+//   process that is killed in the middle leaves all rows, or those that were to
+//   stay.
 //
 // Thread-safety: thread-safe.
 // Cost: as DenseStorage, and 0.2 us an Extend. Opening reads no row. Clear,
@@ -77,15 +79,16 @@ class MemmapStorage {
   static absl::StatusOr<std::unique_ptr<Storage>> Create(
       const Options& options);
 
-  // What was created before, as it was left. Of the options it takes
-  // `directory` and `event_keys`; where `capacity` is not 0, or the spec not
-  // empty, they must be those of the directory, and so must `lanes` then:
+  // Opens a storage that was created before, as it was left. It takes the
+  // options `directory` and `event_keys`. Where `capacity` is not 0, or the
+  // spec not empty, these and `lanes` must be those of the directory:
   // FAILED_PRECONDITION names both sides. NOT_FOUND where no storage is;
   // DATA_LOSS where files are missing, of other sizes, or changed.
   static absl::StatusOr<std::unique_ptr<Storage>> Open(const Options& options);
 
-  // What lies in a directory, for reading, whoever owns it and goes on writing.
-  // size(), cursors() and Read go by the commit record as it is at the call:
+  // The rows of a directory, for reading, while its owner goes on writing.
+  // Results of size(), cursors() and Read go by the commit record as it is at
+  // the call:
   // - Rows that appends in flight are about to overwrite do not count as
   //   live. Cursors never go back but by Clear and Load.
   // - Read copies whole rows, each the newest of its slot at a moment of the

@@ -211,7 +211,7 @@ TEST(MemmapStorageTest, ReopenedStoragesGoOn) {
   }
 }
 
-// The peer's view while it is written: slots in place, rows as they come.
+// TorchRL's view while it is written: slots in place, rows as they come.
 TEST(MemmapStorageTest, ColumnsAreAMemmapDirectoryWhileTheyAreWritten) {
   for (const auto& [lanes, order, shape] :
        {std::tuple(int64_t{1}, Order::kTimeMajor, Shape({6})),
@@ -531,8 +531,8 @@ TEST(MemmapStorageTest, InjectedFailuresLeaveWhatWasThere) {
   }
 }
 
-// At every operation on the way: who comes next makes the storage, or opens it
-// where the dead was done.
+// Kills at every operation on the way. The next process makes the storage, or
+// opens it where the dead one was done.
 TEST(MemmapStorageTest, KilledCreationsAreInNobodysWay) {
   const MemmapStorage::Options options = {.directory = FreshPath("creation"),
                                           .capacity = 10,

@@ -10,7 +10,7 @@
 namespace rill::storage_internal {
 namespace {
 
-// Of the calling thread: pages that it had to wait for.
+// Major faults of the calling thread: pages that it had to wait for.
 int64_t MajorFaults() {
   rusage usage = {};
   getrusage(RUSAGE_THREAD, &usage);
@@ -56,8 +56,8 @@ void ReadAhead::BeforeRows(absl::Span<const Slot> slots) const {
   for (const RowField& piece : pieces_) Announce(slots, piece);
 }
 
-// Runs of rows that lie one behind the other, and rows on one page, are told
-// of once.
+// Announces runs of rows that lie one behind the other, and rows on one page,
+// once.
 void ReadAhead::Announce(absl::Span<const Slot> slots,
                          const RowField& piece) const {
   if (piece.width == 0) return;

@@ -17,14 +17,14 @@
 
 namespace rill::storage_internal {
 
-// Rows in files, of which memory may hold a part only: the disk hears of a
-// whole batch at once, where faults would tell it of one page after the other.
+// Rows in files that memory may hold in part only. The kernel learns of a whole
+// batch at once, where faults would come one page after the other.
 //
 // While batches are found in memory a Read is the table's; one in kPeriod
 // counts the major faults that it took. Where there were any, and at first, the
 // rows of the next kPeriod batches are announced to the kernel before they are
-// copied, all but the first one: so whether rows still come from the disk goes
-// on being seen, for one fault a batch.
+// copied. The first row of each batch is left out. So a fault a batch still
+// shows whether rows come from the disk.
 //
 // Appends go forward, a page at a time if nobody said so: a run of rows that
 // comes to the next kAheadBytes of its file has those behind them announced.
@@ -34,8 +34,8 @@ namespace rill::storage_internal {
 //   file.
 class ReadAhead {
  public:
-  // Both must outlive this. `range` is where the table's layout begins, and is
-  // told that reads are random.
+  // Both must outlive this. `range` is where the table's layout begins; it is
+  // advised that reads are random.
   ReadAhead(const RowTable* table, std::shared_ptr<const AddressRange> range);
 
   // RowTable::Read of the first rows of `batch`; of later ones where that is
@@ -57,7 +57,7 @@ class ReadAhead {
 
   const RowTable* const table_;
   const std::shared_ptr<const AddressRange> range_;
-  // What of a row lies in one piece: a record, or each leaf.
+  // The pieces of a row: one record, or each leaf.
   std::vector<RowField> pieces_;
   // Batches that will still be announced; 0: rows are in memory.
   mutable std::atomic<int> from_disk_{kPeriod};

@@ -38,12 +38,12 @@ struct LeafBatch {
 //
 // kRows: fields are ordered by alignment, so that a record has no holes but at
 //   its end. Records of at most 64 bytes are rounded up to a power of two
-//   (within 1.5 times), so that none straddles a cache line; longer ones to
-//   whole lines where that costs at most an eighth.
-// kColumns: each column starts at a multiple of `column_alignment`, a multiple
-//   of 64 (that of a page where each is mapped from a file).
+//   (within 1.5 times), so that none straddles a cache line. Longer ones are
+//   rounded up to whole lines where that costs at most an eighth.
+// kColumns: a column starts at a multiple of `column_alignment`. That is a
+//   multiple of 64, or of a page where each is mapped from a file.
 //
-// Of pairs K, next/K (dedup/next_rows.h) next/K is not stored: its field has
+// For a pair K, next/K (dedup/next_rows.h) next/K is not stored: its field has
 // width 0.
 //
 // Thread-safety: immutable.

@@ -14,8 +14,7 @@
 namespace rill::storage_internal {
 namespace {
 
-// What a copy needs beside its arguments, kept so that a thread's copies stop
-// allocating.
+// Memory for a copy, kept so that a thread's copies stop allocating.
 struct Scratch {
   std::vector<RowColumn> columns;
   std::vector<int64_t> rows;

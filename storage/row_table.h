@@ -139,8 +139,8 @@ class RowTable {
   const std::shared_ptr<Buffer> lent_;  // What views are of.
   const Stream stream_;
   const std::unique_ptr<NextRows> next_;
-  // One copy at a time on a device, so that a failure of the stream is told to
-  // the call that met it. The CPU's copies need no turns.
+  // Serialises copies on a device, so that a failure of the stream is reported
+  // to the call that met it. The CPU's copies do not need it.
   mutable absl::Mutex stream_mutex_;
   mutable std::vector<PendingRead> pending_ ABSL_GUARDED_BY(stream_mutex_);
 };

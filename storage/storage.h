@@ -41,7 +41,7 @@ struct EventKeys {
   std::string policy_version = "policy_version";  // int64, [.., 1].
 };
 
-// What an Extend did.
+// The result of an Extend.
 struct ExtendResult {
   int64_t rows_written = 0;
   // Oldest rows of a batch longer than a lane. Cursors count them, as if the
@@ -49,8 +49,9 @@ struct ExtendResult {
   int64_t rows_dropped = 0;
 };
 
-// What a storage takes, in bytes. Room for rows counts whether they are live or
-// not. All fields but `disk_free` are 0 until it is known what a row holds.
+// The memory and disk that a storage takes, in bytes. Room for rows counts
+// whether they are live or not. All fields but `disk_free` are 0 until it is
+// known what a row holds.
 struct StorageUsage {
   int64_t row = 0;     // One row as it is read: the sum of its leaves.
   int64_t memory = 0;  // Taken in RAM, pinned RAM or a device's memory.
@@ -61,8 +62,8 @@ struct StorageUsage {
   // What every slot would take beyond `full` if each row held all its leaves;
   // below 0 where sharing them costs more than it gives.
   int64_t saved = 0;
-  // What the file system of the rows' files has free; nullopt where rows lie in
-  // none, or the system does not tell. Of several file systems the fullest.
+  // Free bytes of the file system that holds the rows' files; of several, the
+  // fullest. nullopt where rows lie in no file, or the system does not tell.
   std::optional<int64_t> disk_free = std::nullopt;
 };
 
@@ -74,7 +75,7 @@ struct StorageLoadOptions {
   bool accept_other_capacity = false;
 };
 
-// Of the rows of a position, those that are there now.
+// The rows of a position that are there now.
 struct PositionRows {
   int64_t missing = 0;          // How many are not.
   std::vector<SlotRange> kept;  // Where the others lie; ascending.
@@ -83,8 +84,8 @@ struct PositionRows {
 // A run of stored rows seen in place, without a copy: valid until the next
 // write to one of its slots, a Clear or a Load. The memory stays as long as the
 // lease does. It is lent (Buffer::Lend): no Read writes there.
-// Thread-safety: thread-compatible; whoever reads the rows sees to it that
-// nobody writes them meanwhile, valid() tells after.
+// Thread-safety: thread-compatible. The reader makes sure that nobody writes
+// the rows meanwhile; valid() tells after.
 class SlotLease {
  public:
   SlotLease(TensorDict rows, std::shared_ptr<const std::atomic<bool>> valid)
@@ -97,7 +98,7 @@ class SlotLease {
   std::shared_ptr<const std::atomic<bool>> valid_;
 };
 
-// What a write in place makes of the rows it names.
+// How a write in place treats the rows it names.
 enum class InPlace {
   kReplace,  // Others: what was drawn of the old ones is stale.
   kPatch,    // The same rows with other values: their generations stay.
@@ -119,7 +120,7 @@ class Storage {
   // Live rows, over all lanes.
   virtual int64_t size() const = 0;
   virtual std::vector<Cursor> cursors() const = 0;
-  // What a row holds; empty before the first write where it was not given.
+  // The spec of a row; empty before the first write where it was not given.
   virtual TensorDictSpec spec() const = 0;
   // Where the rows lie.
   virtual Device device() const = 0;
@@ -139,10 +140,11 @@ class Storage {
                                               const WriteInfo& info = {}) = 0;
 
   // Overwrites live rows in place; `rows` is [n] and may hold a part of the
-  // keys. Of a slot that is named twice the later row wins. OUT_OF_RANGE where
-  // a slot is not live. Observers hear a retire without values and a write with
-  // the values of those keys that `rows` holds, both in the order of `slots`.
-  // Where it holds all of them these count as new rows (is_replacement).
+  // keys. Where a slot is named twice, the later row wins. OUT_OF_RANGE where a
+  // slot is not live. Observers receive a retire without values and a write
+  // with the values of those keys that `rows` holds, both in the order of
+  // `slots`. Where it holds all of them these count as new rows
+  // (is_replacement).
   absl::Status WriteAt(absl::Span<const Slot> slots, const TensorDict& rows) {
     return WriteInPlace(slots, rows, InPlace::kReplace);
   }
@@ -200,9 +202,9 @@ class Storage {
 
   // Enqueues a Read on `stream` and goes on before a row is copied. `out` has
   // its tensors when this returns and their values when the event is reached.
-  // - The rows are those that a Read here would give: later writes of them wait
-  //   for the event, so what is before it on the stream must not wait for such
-  //   a write.
+  // - The rows are those that a Read here would give. Later writes of them wait
+  //   for the event, so work before it on the stream must not wait for such a
+  //   write.
   // - The tensors of `out` stay alive, and nobody writes to them, up to the
   //   event; `slots` may change at once.
   // - An error of the copy is the event's.
@@ -241,34 +243,35 @@ class Storage {
   // Writes all live rows and cursors to `directory` (replaced atomically), in a
   // form that does not depend on layout, order or device:
   // docs/formats/storage.md. Files of rows that have not changed since this
-  // storage's last Save or Load, whatever directory that was, are hard links to
-  // those where they can be: change no saved file in place. FAILED_PRECONDITION
-  // where the directory holds files that no save wrote.
+  // storage's last Save or Load, in whatever directory, are hard links to those
+  // where possible. So change no saved file in place. FAILED_PRECONDITION where
+  // the directory holds files that no save wrote.
   virtual absl::Status Save(const std::string& directory) const = 0;
   // Replaces the content by what Save wrote, checked first: on any error the
   // content is as it was. FAILED_PRECONDITION where lanes, capacity or spec
   // differ, naming both sides; DATA_LOSS where files are damaged. Observers
-  // hear OnClear, then OnAttach and OnWrite as when they were added.
+  // receive OnClear, then OnAttach and OnWrite as when they were added.
   virtual absl::Status Load(const std::string& directory,
                             const StorageLoadOptions& options = {}) = 0;
 
-  // Which rows there are now, as opaque bytes, where rows lie in files that
-  // outlive the process (MemmapStorage; TieredStorage above one); they stay
-  // there, and outlive a loss of power from here on (Sync).
+  // A record of which rows there are now, as opaque bytes, where rows lie in
+  // files that outlive the process (MemmapStorage; TieredStorage above one).
+  // The rows stay there, and outlive a loss of power from here on (Sync).
   // FAILED_PRECONDITION elsewhere, and before it is known what a row holds.
   virtual absl::StatusOr<std::string> SavePosition() {
     return HasNoPosition("SavePosition");
   }
-  // Goes back to them: discards rows that were appended after, if any. What was
-  // written in place since (WriteAt, Patch) stays. Observers hear what they
-  // hear of a Load where rows go, then `accept` is called, which must not call
-  // the storage; where it fails, its error is the result, and observers hear of
-  // all rows again. Where rows are missing, FAILED_PRECONDITION, naming how
-  // many of how many; or, with `accept_newer`, the rows stay as they are, and
-  // `accept` is told. FAILED_PRECONDITION where the position is another
-  // storage's, or of rows before a Clear or a Load; DATA_LOSS where the bytes
-  // are damaged. With an error the rows are as they were; killed on the way,
-  // they are that, or the position's.
+  // Goes back to the rows of a position: discards rows that were appended
+  // after, if any. Values written in place since (WriteAt, Patch) stay. Where
+  // rows go, observers are notified as of a Load. Then `accept` is called,
+  // which must not call the storage. If it fails, its error is the result, and
+  // observers are notified of all rows again. Where rows are missing,
+  // FAILED_PRECONDITION names how many of how many. With `accept_newer` the
+  // rows stay as they are instead, and `accept` learns which.
+  // FAILED_PRECONDITION where the position is another storage's, or of rows
+  // before a Clear or a Load; DATA_LOSS where the bytes are damaged. After an
+  // error the rows are as they were. After a kill on the way they are that, or
+  // the position's.
   using AcceptPosition = absl::FunctionRef<absl::Status(const PositionRows&)>;
   virtual absl::Status LoadPosition(absl::string_view /*position*/,
                                     bool /*accept_newer*/,

@@ -8,10 +8,11 @@
 
 namespace rill {
 
-// Where the leaves of a row lie: kRows packs them into one record, so that a
-// random row costs one cache miss instead of one a leaf; kColumns is one array
-// a leaf, contiguous in a lease. kAuto takes what measured faster for the row's
-// width (kWidestRecordBytes). Behaviour is the same.
+// Where the leaves of a row lie. With kRows they are packed into one record, so
+// that a random row costs one cache miss instead of one a leaf. With kColumns
+// there is one array a leaf, contiguous in a lease. With kAuto the storage
+// takes what measured faster for the row's width (kWidestRecordBytes).
+// Behaviour is the same.
 enum class StorageLayout : uint8_t { kAuto, kRows, kColumns };
 
 // "rows" or "columns"; for a layout that was chosen, not kAuto.
@@ -24,8 +25,8 @@ constexpr absl::string_view StorageLayoutName(StorageLayout layout) {
 enum class StorageOrder : uint8_t { kLaneMajor, kTimeMajor };
 
 // kAuto takes kRows for rows of up to so many bytes and kColumns for wider
-// ones. At 256 random rows of 7 leaves, records were faster at every width that
-// was measured: 3.7 times at 47 bytes, 1.1 to 1.2 times from 0.5 to 28 KB
+// ones. With 256 random rows of 7 leaves, records were faster at every measured
+// width. The ratio was 3.7 at 47 bytes and 1.1 to 1.2 from 0.5 to 28 KB
 // (dense_storage_benchmark, Gather).
 inline constexpr int64_t kWidestRecordBytes = int64_t{32} << 10;
 

@@ -35,7 +35,7 @@ constexpr int64_t kChunksVersion = 3;
 constexpr int64_t kRaggedVersion = 4;
 constexpr char kRowsDirectory[] = "rows";
 constexpr char kRaggedDirectory[] = "ragged";
-// Files of a save: each is mapped by who loads it.
+// Files of a save; a load maps each of them.
 constexpr size_t kMostChunks = 4096;
 // Saves by others that one load may meet.
 constexpr int kMostReads = 10;
@@ -72,7 +72,7 @@ absl::StatusOr<TensorDict> ReadRows(const RowTable& table,
   return rows;
 }
 
-// Of a storage without rows: it has no chunk that would ask.
+// A storage without rows has no chunk that would ask.
 absl::StatusOr<TensorDict> ReadNothing(absl::Span<const Slot> /*slots*/) {
   return TensorDict({0});
 }
@@ -351,7 +351,7 @@ std::vector<Chunk> ChunksToSave(const LaneRings& rings, ChunkShape* shape,
   return chunks;
 }
 
-// What a save need not write, and what it leaves for the next one.
+// The chunks that a save need not write, and those it leaves for the next one.
 struct ChunkLinks {
   const OverwriteCounts& overwrites;
   std::unique_ptr<SavedChunks>* last;  // May hold null.

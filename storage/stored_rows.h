@@ -24,7 +24,7 @@
 
 namespace rill::storage_internal {
 
-// What Storage::Save writes, the same from every storage: live rows in chunks
+// The content of a save, the same from every storage: live rows in chunks
 // (saved_chunks.h), and the cursors. docs/formats/storage.md has every byte.
 struct StoredRows {
   // Rows of lanes [first_lane, end_lane) and steps [first_step, end_step) that
@@ -83,7 +83,7 @@ using ReadRowsFn =
 using RaggedFn = std::function<absl::Status(const std::string& directory)>;
 
 // The same of rows with this spec (without keys: none) that lie elsewhere; all
-// chunks are written. With `ragged`, only who asks for it loads them again.
+// chunks are written. With `ragged`, only a load that asks for it reads them.
 absl::Status SaveStoredRows(const std::string& directory,
                             const LaneRings& rings, const TensorDictSpec& spec,
                             ReadRowsFn read, const RaggedFn& ragged = nullptr);
@@ -94,18 +94,19 @@ absl::StatusOr<TensorDict> MakeHostRows(const TensorDictSpec& spec, int64_t n,
 
 // Checks and maps what SaveStoredRows wrote: one save, also where another
 // process replaces the directory meanwhile; it is read anew then.
-// FAILED_PRECONDITION where lanes, or keys, dtypes and shapes differ from
-// `spec` (unless one of both is empty); names both sides; and where it was
-// saved with a RaggedFn and not `has_ragged`, or the other way. DATA_LOSS where
-// files are damaged, or the directory is replaced again and again.
+// FAILED_PRECONDITION where lanes differ, or keys, dtypes and shapes differ
+// from `spec` (unless one of both is empty); it names both sides. The same
+// where it was saved with a RaggedFn and not `has_ragged`, or the other way.
+// DATA_LOSS where files are damaged, or the directory is replaced again and
+// again.
 absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                                           const Lanes& lanes,
                                           const TensorDictSpec& spec,
                                           const StorageLoadOptions& options,
                                           bool has_ragged = false);
 
-// What a save of the rows as they were loaded need not write; null where that
-// is all.
+// The chunks that a save of the rows as they were loaded need not write; null
+// where it must write all.
 std::unique_ptr<SavedChunks> ChunksOf(StoredRows stored,
                                       const OverwriteCounts& overwrites);
 

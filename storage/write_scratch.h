@@ -15,7 +15,7 @@
 
 namespace rill::storage_internal {
 
-// What one write works with.
+// Memory of one write.
 struct WriteScratch {
   BatchLeaves leaves;
   AppendPlan plan;

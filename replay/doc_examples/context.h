@@ -29,7 +29,7 @@
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 extern const std::string directory;

@@ -43,7 +43,7 @@ std::unique_ptr<Sampler> MakeSampler(int kind) {
   return *std::move(sampler);
 }
 
-// Of 4 consecutive steps of one lane each.
+// Expects slices of 4 consecutive steps of one lane each.
 void ExpectSlices(const TensorDict& batch) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto actions, batch.Flat<int64_t>("action"));
   ASSERT_EQ(actions.size(), 16u);

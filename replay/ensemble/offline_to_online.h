@@ -21,12 +21,12 @@
 namespace rill {
 
 // Batches of a data set and of what a collector writes meanwhile, in a
-// proportion that changes over training. A ReplayBufferEnsemble of two:
-// `buffer_ids` is 0 for offline rows and 1 for online ones, shares are exact
-// over the whole run, also while they change (never more than half an item
-// off), and errors, threads, cost are that one's. Is a Sink: writes go to the
-// online buffer; nothing writes to the other (make it with
-// MakeImmutableWriter, over a storage that was filled or opened before).
+// proportion that changes over training. It is a ReplayBufferEnsemble of two,
+// with its errors, threads and cost: `buffer_ids` is 0 for offline rows and 1
+// for online ones. Shares are exact over the whole run, also while they change
+// (never more than half an item off). It is a Sink: writes go to the online
+// buffer; nothing writes to the other (make it with MakeImmutableWriter, over a
+// storage that was filled or opened before).
 //
 // While the online buffer has fewer than `min_online_rows` rows a batch is all
 // offline; those batches count for the schedule, and nothing is made up for
@@ -49,7 +49,8 @@ class OfflineToOnlineReplayBuffer final : public Sink {
   struct Options {
     std::shared_ptr<ReplayBuffer> offline = nullptr;  // Required.
     std::shared_ptr<ReplayBuffer> online = nullptr;   // Required.
-    // Of the number of batches drawn before, in [0, 1]. Null: always 0.5.
+    // Takes the number of batches drawn before, gives a share in [0, 1]. Null:
+    // always 0.5.
     Schedule offline_fraction = nullptr;
     int64_t batch_size = 0;       // Of Sample() without a number; 0: none.
     int64_t min_online_rows = 1;  // >= 0.

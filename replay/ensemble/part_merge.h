@@ -15,7 +15,7 @@ namespace rill::replay_internal {
 // Which member of an ensemble a row came from.
 inline constexpr absl::string_view kBufferIdsKey = "buffer_ids";
 
-// What one member gives to a batch.
+// The part of a batch that one member gives.
 struct BatchPart {
   int64_t member = 0;
   std::string label = "";  // "member 1 \"run\"": in errors.

@@ -17,26 +17,26 @@
 namespace rill {
 
 // Batches of several replay buffers, each with its own storage, sampler,
-// transforms and prefetch. Who writes to them writes to the members.
+// transforms and prefetch. Writes go to the members.
 //
 // A batch is the members' samples one behind the other, in the members' order,
-// with `buffer_ids` int64 [B] beside `index`, `index_generation` and, where any
-// member has them, `priority_weight` and `collector/mask` (1 and true in the
-// rows of the others). With `stacked` it is [members, B / members], as the
-// peer's. All other leaves must be the same in all members: their transforms
-// see to that. A sampler of slices wants numbers that its length divides:
-// choose shares for which that is so. Where a sampler gives other numbers of
-// rows than it was asked for, so does the batch.
+// with `buffer_ids` int64 [B] beside `index` and `index_generation`. Where any
+// member has them it also has `priority_weight` and `collector/mask` (1 and
+// true in the rows of the others). With `stacked` it is [members, B / members],
+// as TorchRL's. All other leaves must be the same in all members: their
+// transforms see to that. A sampler of slices wants numbers that its length
+// divides: choose shares for which that is so. Where a sampler gives other
+// numbers of rows than it was asked for, so does the batch.
 //
-// Shares are exact, not drawn: a share that is a whole number of items of a
-// batch is that in every batch; others are never an item off over all batches
+// Shares are exact, not drawn. A share that is a whole number of items of a
+// batch is that in every batch. Others are never an item off over all batches
 // together. So the split depends on nothing but the order of calls.
 //
 // With an error of one member (too few rows) no batch number is used up and
-// nothing is lost: what the others had drawn is theirs in the next batch that
-// takes as many items of them, before they draw again, unless their rows were
-// cleared or loaded over since (ReplayBuffer::clears). An error later (leaves
-// that do not fit, transforms) belongs to its batch.
+// nothing is lost. Items that the others had drawn go into the next batch that
+// takes as many items of them, before they draw again. They do not where their
+// rows were cleared or loaded over since (ReplayBuffer::clears). An error later
+// (leaves that do not fit, transforms) belongs to its batch.
 //
 // A member's `prefetch` works where the batch takes just its Options::
 // batch_size items: give it batch_size = share x B.
@@ -45,7 +45,7 @@ namespace rill {
 //   its rate limiter. Transforms are called one at a time.
 // Reproducible: the same members, seed and order of calls give the same
 //   batches.
-// Cost: that of the members' samples and one copy of the batch; SampleInto with
+// Cost: that of the members' samples and one copy of the batch. SampleInto with
 //   a batch that fits allocates no tensor for it where members need not be
 //   filled up with weights or masks.
 //
@@ -102,14 +102,14 @@ class ReplayBufferEnsemble {
 
   // New priorities for the rows of a batch, or of some of its rows, each to the
   // member that `buffer_ids` names; one value a row, or one for all. Checks
-  // `buffer_ids` and sizes before the first member hears of it; an error of a
+  // `buffer_ids` and sizes before the first member is updated; an error of a
   // member leaves those before it updated.
   absl::Status UpdatePriorities(const TensorDict& batch,
                                 absl::Span<const float> priorities);
 
   // From the next batch on; as Member::share, one a member. INVALID_ARGUMENT
   // where there are others, or fewer of them > 0 than Options::buffers_sampled.
-  // What members are owed of earlier batches stays (at most one item each).
+  // Members keep what they are owed of earlier batches (at most one item each).
   absl::Status SetShares(absl::Span<const double> shares);
 
   Stats GetStats() const;
@@ -117,11 +117,11 @@ class ReplayBufferEnsemble {
   int64_t num_members() const;
   ReplayBuffer& member(int64_t i) const;
 
-  // What the next batches depend on beside the members: shares, what is owed,
-  // the batch number, the seed, the transforms' state. The members are saved by
-  // themselves (ReplayBuffer::Save). LoadState takes the state of an ensemble
-  // of as many members, else is INVALID_ARGUMENT or NOT_FOUND and changes
-  // nothing. What was held after an error is dropped.
+  // The state that the next batches depend on beside the members: shares, the
+  // items due to members, the batch number, the seed, the transforms' state.
+  // The members are saved by themselves (ReplayBuffer::Save). LoadState takes
+  // the state of an ensemble of as many members, else is INVALID_ARGUMENT or
+  // NOT_FOUND and changes nothing. Items held after an error are dropped.
   //
   // Shares (Member::share, as given), `stacked`, `buffers_sampled` and the
   // options of transforms are compared as ReplayBuffer::Open compares its own.

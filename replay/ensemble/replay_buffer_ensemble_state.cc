@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes back to a ReplayBufferEnsemble: priorities, and its state.
+// The ways back into a ReplayBufferEnsemble: priorities, and its state.
 #include "rill/replay/ensemble/replay_buffer_ensemble_state.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ absl::StatusOr<Manifest> OptionsOf(const TensorDict& saved) {
   return manifest;
 }
 
-// What one member's rows of a batch are.
+// The rows of a batch that are one member's.
 struct Routed {
   std::vector<int64_t> index;
   std::vector<int64_t> generations;

@@ -22,7 +22,8 @@ namespace rill {
 
 // ReplayBufferEnsemble's body.
 struct ReplayBufferEnsemble::State {
-  // What one member has drawn for a batch that is not whole yet; 0: nothing.
+  // The items that one member has drawn for a batch that is not whole yet; 0:
+  // none.
   struct Held {
     int64_t items = 0;
     int64_t clears = 0;  // Of the member, before it drew.

@@ -600,7 +600,7 @@ TEST(ReplayBufferEnsembleTest, OptionsOfAStateAreComparedOrTakenOver) {
       state, {.accept_options = true, .changed_options = &changes}));
   EXPECT_EQ(changes.size(), 2u);
   EXPECT_THAT(other->GetStats().shares, ElementsAre(0.25, 0.75));
-  // What was set while it ran is state.
+  // Shares that were set while it ran are state.
   auto set = make(1, 2);
   RILL_ASSERT_OK(set->SetShares({1, 3}));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict of_set, set->SaveState());

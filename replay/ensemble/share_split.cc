@@ -8,7 +8,8 @@
 namespace rill::replay_internal {
 namespace {
 
-// What rounding may do to a sum of shares. Differences below decide nothing.
+// The error that rounding may cause in a sum of shares. Differences below it
+// decide nothing.
 constexpr double kNoise = 1e-12;
 
 // The part whose turn it is; `carry` holds its share of this item already.

@@ -439,7 +439,7 @@ TEST(ReplayBufferOptionsTest, StatesThatDependOnOptionsAreMadeForTheNewOnes) {
         const auto opened,
         ReplayBuffer::Open(directory, OptionsOf(kind.opened()),
                            {.accept_options = true}));
-    // What it saves is a state of its own, which opens as it is.
+    // Its own save is a state that opens as it is.
     const std::string again = Directory(absl::StrCat(kind.name, "_again"));
     RILL_ASSERT_OK(opened->Save(again));
     RILL_ASSERT_OK_AND_ASSIGN(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of fixed seeds are those that were recorded before the interfaces of
-// transforms and of the buffer's parts changed (commit fc1c733), bit for bit:
-// every selector with every unit, and every storage. A line of testdata/batches
-// is a case and the digest of its batches.
+// Batches of fixed seeds are those that commit fc1c733 recorded, bit for bit,
+// before the interfaces of transforms and of the buffer's parts changed. The
+// cases are every selector with every unit, and every storage. A line of
+// testdata/batches is a case and the digest of its batches.
 //
 // RILL_RECORD=FILE writes what this build makes, for a change that means to
 // make other batches and says so in CHANGELOG.md.

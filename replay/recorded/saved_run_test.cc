@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkpoint of a run that commit fc1c733 saved, before the interfaces of
-// transforms and of the buffer's parts changed, opens, and its buffers go on
-// with the batches that they drew there. A line of testdata/saved_run_batches
-// is the digest of a batch.
+// The checkpoint of a run that commit fc1c733 saved opens, and its buffers go
+// on with the batches that they drew there. Since that commit the interfaces of
+// transforms and of the buffer's parts have changed. A line of
+// testdata/saved_run_batches is the digest of a batch.
 //
 // RILL_RECORD=DIRECTORY writes the checkpoint and the digests of this build.
 #include <cstdint>

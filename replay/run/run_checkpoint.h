@@ -51,8 +51,8 @@ class RunCheckpoint {
   };
   // INVALID_ARGUMENT where a buffer is null or comes twice, or there is nothing
   // to save. FAILED_PRECONDITION where something else than a checkpoint is in
-  // the directory, or somebody wrote to a storage meanwhile who is none of the
-  // buffers. On any error what was there stays.
+  // the directory, or a writer that is none of the buffers wrote to a storage
+  // meanwhile. On any error what was there stays.
   static absl::Status Save(const std::string& directory,
                            const Contents& contents);
 

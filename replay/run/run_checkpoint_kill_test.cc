@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that saves a run over the one that it opened is killed (SIGKILL) at
-// operations on files: what opens then is the old run or the new one, whole:
-// both buffers, their next batches and the learner's state.
+// operations on files. The run that opens then is the old or the new one,
+// whole: both buffers, their next batches and the learner's state.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

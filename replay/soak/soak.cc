@@ -51,7 +51,7 @@ constexpr int64_t kItems = 256;
 constexpr int64_t kSlice = 8;
 constexpr int64_t kLaneBits = 40;
 
-// What a row of step `id` holds in column `i`.
+// The value of a row of step `id` in column `i`.
 float ValueOf(int64_t id, int64_t i) {
   return static_cast<float>((id * 31 + i * 7) % 65'536);
 }

@@ -10,7 +10,7 @@
 
 namespace rill {
 
-// Steps for tests of buffers, [lanes, time]: every value of a step is its
+// Steps for tests of buffers, [lanes, time]. Every value of a step is its
 // number, lane * 1000 + first + time, so that a row tells which step it is.
 // Leaves: observation float32[3], action int64[], next/reward float32[1],
 // next/done bool[1] (the last step of each batch).

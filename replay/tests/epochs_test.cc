@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samplers that go through the rows, in a buffer. Names like U7 are those of
-// the peer's behaviours that a test repeats.
+// Samplers that go through the rows, in a buffer. A name like U7 is the number
+// of the TorchRL behaviour that a test repeats.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -165,8 +165,7 @@ TEST(EpochsTest, SamplerWithoutEpochsSaysSo) {
                        ::testing::HasSubstr("UniformSampler")));
 }
 
-// Unlike the peer's, which is refused at construction: here a call may say how
-// many it wants.
+// TorchRL's is refused at construction. Here a call may say how many it wants.
 TEST(EpochsTest, U4_DropLastWithoutABatchSizeWantsOneOfTheCall) {
   const auto buffer =
       Over(MakeSamplerWithoutReplacement({.drop_last = true}), 0);
@@ -178,8 +177,8 @@ TEST(EpochsTest, U4_DropLastWithoutABatchSizeWantsOneOfTheCall) {
   EXPECT_EQ(batch.batch_shape(), Shape({4}));
 }
 
-// Unlike the peer's, rows that are used up stay in the storage, which goes on
-// at its cursor.
+// Unlike TorchRL's, rows that are used up stay in the storage, which goes on at
+// its cursor.
 TEST(EpochsTest, U8_RowsAreUsedUpAndStayStored) {
   const auto buffer = Over(*MakeConsumingSampler({.max_times_sampled = 1}), 4);
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 6)));

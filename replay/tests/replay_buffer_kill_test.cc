@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that saves a replay buffer over the one it opened is killed
 // (SIGKILL), at every operation on files and at random instructions between
-// them: what opens then is exactly the old buffer or the new one, by the bytes
-// of its rows and by its next batches.
+// them. The buffer that opens then is exactly the old or the new one, by the
+// bytes of its rows and by its next batches.
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -95,7 +95,7 @@ uint32_t CrcOfRows(const Storage& storage) {
   return CrcOf(rows);
 }
 
-// Which round a buffer stands at.
+// The round of a buffer.
 int64_t RoundOf(const ReplayBuffer& buffer) {
   return buffer.storage().cursors()[0].written / kSteps;
 }
@@ -124,7 +124,7 @@ uint32_t Work(ReplayBuffer& buffer) {
   return CrcOf(*batch);
 }
 
-// What both processes see.
+// Shared by both processes.
 struct Progress {
   std::atomic<int64_t> saved;       // The round of the last save that returned.
   std::atomic<int64_t> operations;  // Of saves so far.
@@ -187,7 +187,7 @@ class ReplayBufferKillTest : public ::testing::Test {
     for (;;) pause();
   }
 
-  // What opens is the last save that returned, or the next one, whole.
+  // The opened buffer is the last save that returned, or the next one, whole.
   void Check(const std::string& when) {
     auto opened = ReplayBuffer::Open(path_, OptionsOf());
     ASSERT_THAT(opened, IsOk()) << when;
@@ -201,7 +201,8 @@ class ReplayBufferKillTest : public ::testing::Test {
       ASSERT_EQ(Work(**opened), batches_[i]) << when << ", batch of " << i;
     }
     progress_->saved = round;
-    // What the dead has left beside is in nobody's way, but in the disk's.
+    // Files that the dead process has left beside block nobody, but take disk
+    // space.
     const auto names = ListDirectory(root_);
     RILL_ASSERT_OK(names);
     for (const std::string& name : *names) {

@@ -526,7 +526,7 @@ TEST_F(ReplayBufferPositionTest, OpenThatFailsOnFilesChangesNothing) {
       });
       is_done = ReplayBuffer::Open(saved_, OptionsOf(storage, Uniform)).ok();
     }
-    // What fails after the history was renamed is the sync of its folder.
+    // Only the sync of its folder fails after the history was renamed.
     ASSERT_EQ(storage->size(), kLanes * (is_done ? 25 : 35)) << fail_at;
   }
   EXPECT_GT(fail_at, 5);

@@ -233,7 +233,7 @@ std::vector<Waiter> Waiters() {
 }
 
 // A buffer that makes four batches of two rows ahead, of rows 0 .. 15 in order.
-// Of those that are drawn one lies: it is not enough to wake the worker.
+// One of the drawn batches lies: it is not enough to wake the worker.
 class LyingBatch {
  public:
   explicit LyingBatch(const Waiter& waiter)

@@ -123,7 +123,7 @@ TEST(ReplayBufferRateLimitTest, DeadlineHasTheStateAndCostsNoBatch) {
   RILL_ASSERT_OK(limited.buffer->Sample());
 }
 
-// What waits is let go by `act`, called once it waits.
+// A waiting call is let go by `act`, called once it waits.
 void ExpectLetGo(const Limited& limited, bool is_insert, absl::StatusCode want,
                  const std::function<void()>& act) {
   absl::Status status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What samplers' units and their transforms make together of stored rows.
+// Stored rows through samplers' units and their transforms together.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -82,7 +82,7 @@ TensorDict Steps() {
   return steps;
 }
 
-// What an item is, and its number of rows.
+// An item, and its number of rows.
 struct UnitCase {
   std::string name;
   std::function<absl::StatusOr<SampleUnit>()> make;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What units and their transforms make of rows that are stored. Names like S7
-// are those of the peer's behaviours that a test repeats.
+// Stored rows through units and their transforms. A name like S7 is the number
+// of the TorchRL behaviour that a test repeats.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -136,8 +136,8 @@ TEST(StoredTrajectoriesTest, S7_EndsBesideIdsChangeNoSliceWhereTheyAgree) {
   }
 }
 
-// The peer would go over the end that it does not look at; so does a storage
-// that is told of ids alone.
+// TorchRL would go over the end that it does not look at. So does a storage
+// that gets ids alone.
 TEST(StoredTrajectoriesTest, S7_AnEndInsideOfAnIdIsAnEndUnlessToldOtherwise) {
   TensorDict rows({6});
   RILL_ASSERT_OK(

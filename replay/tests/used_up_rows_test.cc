@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers whose new rows take the places of those that a consuming sampler has
-// used up. U8 is the number of the peer's behaviour that is repeated.
+// used up. U8 is the number of the TorchRL behaviour that is repeated.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -33,7 +33,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Of a storage of `capacity` rows, each to be drawn `times` times.
+// A buffer over a storage of `capacity` rows, each to be drawn `times` times.
 std::unique_ptr<ReplayBuffer> Make(int64_t capacity, int64_t times = 1,
                                    int64_t prefetch = 0) {
   std::unique_ptr<Sampler> sampler =

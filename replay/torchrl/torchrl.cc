@@ -161,7 +161,7 @@ absl::Status GivePriorities(const TorchRlReplayBuffer& saved,
     given.push_back(priority);
   }
   if (slots.empty()) return absl::OkStatus();
-  // Whoever had the largest may be gone; that there was one stays.
+  // The row with the largest may be gone; the largest itself stays.
   if (priorities.max_priority) {
     const double max = std::min<double>(*priorities.max_priority,
                                         std::numeric_limits<float>::max());

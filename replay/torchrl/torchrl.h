@@ -14,7 +14,7 @@
 
 namespace rill {
 
-// Between what the peer's ReplayBuffer.dumps saved and a ReplayBuffer.
+// Converts between a save of TorchRL's ReplayBuffer.dumps and a ReplayBuffer.
 //
 // Example (TorchRlTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(TorchRlReplayBuffer saved,
@@ -24,40 +24,41 @@ namespace rill {
 //   RILL_ASSIGN_OR_RETURN(saved, ToTorchRl(*buffer));
 //   RILL_RETURN_IF_ERROR(WriteTorchRlReplayBuffer(saved, other));
 
-// A buffer of `options` with the saved rows and priorities. What `options`
-// leave out is taken from there: `storage` (a DenseStorage of its size, not
-// mapped), `sampler` (MakeTorchRlSampler; slices left no state, so theirs is
-// uniform), `batch_size`. A sampler of one's own gets the priorities too. If it
-// is of the saved kind, the options that were saved (alpha, beta, epsilon,
-// drop_last, max_staleness, max_times_sampled) are compared: another value is
+// A buffer of `options` with the saved rows and priorities. Members that
+// `options` leave out are taken from there: `storage` (a DenseStorage of its
+// size, not mapped), `sampler` (MakeTorchRlSampler; slices left no state, so
+// theirs is uniform), `batch_size`. A sampler of one's own gets the priorities
+// too. If it is of the saved kind, the saved options (alpha, beta, epsilon,
+// drop_last, max_staleness, max_times_sampled) are compared. Another value is
 // FAILED_PRECONDITION with both, or taken over, as accept_options and
 // changed_options say. The others of `open_options` mean nothing here.
 //
-// What stays: FillFromTorchRl says it of the rows; each row's priority to a
-// float32's last bit, and the largest that was given, which new rows get; what
-// is left of an epoch, in its order, where the storage has the saved capacity
-// (later epochs are in orders of ours). What does not: the generator's state,
-// which goes on as TorchRlReplayBuffer has it; generations, the learner's
-// version of a sampler by staleness (give it to
-// StalenessOptions::current_version), and how often a row of a consuming one
-// was drawn, which count anew.
+// Kept: the rows, as FillFromTorchRl says. Each row's priority, to a float32's
+// last bit, and the largest that was given, which new rows get. The rest of an
+// epoch, in its order, where the storage has the saved capacity (later epochs
+// are in orders of ours).
+//
+// Not kept: the generator's state, which goes on as TorchRlReplayBuffer has it.
+// Generations, and how often a row of a consuming sampler was drawn, count
+// anew. So does the learner's version of a sampler by staleness (give it to
+// StalenessOptions::current_version).
 //
 // Errors as FillFromTorchRl, MakeTorchRlSampler and ReplayBuffer::Create;
 // DATA_LOSS where a value is no power of a priority; INVALID_ARGUMENT where
-// there are fewer values than rows. What is wrong with the options by
-// themselves is said before a row is stored; with any error the storage has no
-// rows, as before.
+// there are fewer values than rows. An error of the options by themselves is
+// reported before a row is stored. After any error the storage has no rows, as
+// before.
 // Cost: O(rows).
 absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
     const TorchRlReplayBuffer& saved, ReplayBuffer::Options options,
     const ReplayBuffer::OpenOptions& open_options = {});
 
 // Puts the saved rows into an empty storage, oldest first, without the leaf
-// `index` of the peer's writers (int64, one a row: samples have their own).
-// Lanes of as many slots as there were places: the row of place p is at
-// position p, the next write goes where the peer's would, and counts go on,
-// but for one that contradicts the cursor. Other capacities: the newest rows
-// stay. Observers hear of the rows of earlier rounds too.
+// `index` of TorchRL's writers (int64, one a row: samples have their own).
+// Where lanes have as many slots as there were places, the row of place p is at
+// position p. The next write then goes where TorchRL's would, and counts go on,
+// but for one that contradicts the cursor. With other capacities the newest
+// rows stay. Observers are notified of the rows of earlier rounds too.
 //
 // FAILED_PRECONDITION where the storage was written to or has other lanes, else
 // errors as Storage::Extend, with whatever was stored up to there.

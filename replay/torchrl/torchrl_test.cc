@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users of TorchRL's checkpoints count on, by the numbers that our notes
-// on it give each statement. What TorchRL itself makes of our directories is
-// tried by tools/peer_exchange.
+// Behaviour that users of TorchRL's checkpoints count on. The numbers are those
+// that our notes on TorchRL give each statement. How TorchRL itself reads our
+// directories is tried by tools/peer_exchange.
 #include "rill/replay/torchrl/torchrl.h"
 
 #include <cmath>
@@ -303,7 +303,8 @@ TEST(TorchRlTest, C8PrioritiesFollowTheirRowsAroundTheRing) {
   }
 }
 
-// Of 5 rows those at places 2, 1 and 3 are left, in this order.
+// The saved epoch has 5 rows; those at places 2, 1 and 3 are left, in this
+// order.
 TEST(TorchRlTest, C7TheRestOfAnEpochComesInItsOrder) {
   const TorchRlReplayBuffer saved = Fixture("c");
   const auto slots_of = [](ReplayBuffer& buffer, int64_t rows) {
@@ -344,7 +345,7 @@ TEST(TorchRlTest, C11PeersDirectoriesBecomeBuffersThatSample) {
   }
 }
 
-// C12: the peer wants the same capacity.
+// C12: TorchRL wants the same capacity.
 TEST(TorchRlTest, C12NewestRowsGoIntoAnotherCapacity) {
   const auto load = [](int64_t capacity) {
     const auto storage = MakeStorage(capacity);

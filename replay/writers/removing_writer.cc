@@ -185,7 +185,7 @@ absl::StatusOr<ExtendResult> RemovingWriter::Extend(const TensorDict& batch,
                      shape.ToString(), ", want [time] or [1, time]"));
   }
   absl::MutexLock lock(&mutex_);
-  // What does not fit is an error before anything is written.
+  // Rows that do not fit are an error before anything is written.
   RILL_ASSIGN_OR_RETURN(const TensorDict none, rows.Slice(0, 0, 0));
   RILL_RETURN_IF_ERROR(storage->Extend(none, info).status());
   const int64_t count = rows.batch_shape()[0];

@@ -22,30 +22,30 @@ struct RemovingWriterOptions {
   const Sampler* used_up_by = nullptr;
 };
 
-// Takes every row: in the place of one that was used up, else in a free slot,
-// else, by a write in place, in that of the row that the remover names, as the
-// removers of Reverb's tables do: the oldest or newest (ordered_selector.h,
-// FIFO or LIFO), the one of the lowest or highest priority (min or max heap),
-// any (uniform, prioritized). With a FIFO remover rows lie where a ring puts
-// them.
+// Takes every row. It goes in the place of one that was used up, else in a free
+// slot. Else it goes, by a write in place, in that of the row that the remover
+// names, as the removers of Reverb's tables do. That is the oldest or newest
+// (ordered_selector.h, FIFO or LIFO), the one of the lowest or highest priority
+// (min or max heap), or any (uniform, prioritized). With a FIFO remover rows
+// lie where a ring puts them.
 //
 // The rows of a batch that need one take the places of as many different rows,
-// which are named before the first of them is written; of a batch larger than
-// the storage that is done for as many rows as the storage has, then for the
-// next ones. A remover that names a row twice is asked again; one that still
-// does after 64 times (priorities that differ by many orders of magnitude)
-// leaves the rest of the choice to the lowest slots.
+// which are named before the first of them is written. A batch larger than the
+// storage does that for as many rows as the storage has, then for the next
+// ones. A remover that names a row twice is asked again. One that still does
+// after 64 times (priorities that differ by many orders of magnitude) leaves
+// the rest of the choice to the lowest slots.
 //
-// The remover hears priorities that come with the rows (EventKeys::priority)
-// and with WriteAt of that key, not ReplayBuffer::UpdatePriorities.
+// The remover receives priorities that come with the rows (EventKeys::priority)
+// and with WriteAt of that key, not those of ReplayBuffer::UpdatePriorities.
 //
 // Deterministic: the victims are a function of the seed and the history of the
 // storage since the attaching, which is saved with a buffer. Rows that were
 // there before count as being as old as their slots.
 //
-// For storages of one lane, and for samplers of single rows: a row in another's
-// place is no neighbour of those around it, so that trajectories would be torn
-// (keeps_order() is false, and ReplayBuffer::Create refuses the pair).
+// For storages of one lane, and for samplers of single rows. A row in another's
+// place is no neighbour of those around it, so that trajectories would be torn.
+// So keeps_order() is false, and ReplayBuffer::Create refuses other samplers.
 //
 // Attach: INVALID_ARGUMENT where the storage has several lanes. Extend:
 // FAILED_PRECONDITION where the remover cannot name a row (all priorities are

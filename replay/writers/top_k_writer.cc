@@ -44,8 +44,8 @@ absl::string_view NameOf(Reduction reduction) {
   return "";
 }
 
-// What rows are ordered by: of an integer the nearest double and what that
-// lacks of it, so that integers are told apart beyond 2^53.
+// The order of rows. An integer becomes the nearest double and the rest that
+// this lacks, so that integers beyond 2^53 stay distinct.
 struct Rank {
   double value = 0;
   int64_t rest = 0;
@@ -70,7 +70,7 @@ Rank Reduce(Reduction reduction, absl::Span<T> values) {
     case Reduction::kMax:
       return RankOf(Sum{*std::max_element(values.begin(), values.end())});
     case Reduction::kMedian: {
-      // The lower of two, as the peer's.
+      // The lower of two, as TorchRL's.
       const auto middle = values.begin() + (values.size() - 1) / 2;
       std::nth_element(values.begin(), middle, values.end());
       return RankOf(Sum{*middle});
@@ -85,7 +85,8 @@ Rank Reduce(Reduction reduction, absl::Span<T> values) {
   return RankOf(static_cast<double>(sum) / static_cast<double>(values.size()));
 }
 
-// Of each row of a host leaf, `width` values a row. NaN: it has no rank.
+// The rank of each row of a host leaf, with `width` values a row. NaN: it has
+// no rank.
 template <typename T>
 std::vector<Rank> ReduceRows(Reduction reduction, const Tensor& leaf,
                              int64_t width) {
@@ -102,7 +103,7 @@ std::vector<Rank> ReduceRows(Reduction reduction, const Tensor& leaf,
   return ranks;
 }
 
-// Hears of writes, and whether somebody else made them.
+// Is notified of writes, and knows whether somebody else made them.
 class Watch final : public WriteObserver {
  public:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
@@ -272,7 +273,7 @@ absl::Status TopKWriterImpl::RankStored(Storage* storage) {
     return status;
   }
   for (size_t i = 0; i < ranks.size(); ++i) {
-    // What others stored without a rank goes first.
+    // A row that others stored without a rank goes first.
     const Rank rank = std::isnan(ranks[i].value)
                           ? RankOf(-std::numeric_limits<double>::infinity())
                           : ranks[i];
@@ -320,7 +321,7 @@ TopKWriterImpl::Plan TopKWriterImpl::PlanOf(absl::Span<const Rank> ranks,
 
 absl::Status TopKWriterImpl::Carry(const Plan& plan, const TensorDict& rows,
                                    const WriteInfo& info, Storage* storage) {
-  // What does not fit is an error, of whatever rank.
+  // Rows that do not fit are an error, of whatever rank.
   RILL_ASSIGN_OR_RETURN(const TensorDict none, rows.Slice(0, 0, 0));
   RILL_RETURN_IF_ERROR(storage->Extend(none, info).status());
   if (!plan.appended.empty()) {

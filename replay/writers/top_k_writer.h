@@ -11,14 +11,14 @@
 
 namespace rill {
 
-// Keeps the k rows of the highest rank that were ever offered: the peer's
+// Keeps the k rows of the highest rank that were ever offered: TorchRL's
 // TensorDictMaxValueWriter. A row whose rank is that of the lowest kept does
 // not replace it. For storages of one lane; to keep the best trajectories, let
 // a row be one.
 //
-// Rows of the storage that others wrote (a Load, another buffer, a WriteAt)
-// are ranked when the next batch comes; they are never dropped, only replaced,
-// so there may be more than k.
+// Rows of the storage that others wrote (a Load, another buffer, a WriteAt) are
+// ranked when the next batch comes. They are never dropped, only replaced, so
+// there may be more than k.
 //
 // Thread-safety: thread-safe, one write at a time.
 // Cost: O(rows x log k) and the copies; O(k) once after others wrote. 24 bytes
@@ -32,7 +32,7 @@ namespace rill {
 //   RILL_RETURN_IF_ERROR(writer->Extend(steps).status());  // [time]
 class TopKWriter {
  public:
-  // Of the values that the rank leaf has in a row.
+  // How a row's rank is made of the values of the rank leaf.
   enum class Reduction : uint8_t { kSum, kMean, kMedian, kMin, kMax };
 
   struct Options {

@@ -96,7 +96,7 @@ TEST(TopKWriterTest, Example) {
   EXPECT_THAT(Stored(*storage), ElementsAre(3, 1, 2));
 }
 
-// The peer's own example: one place, ranks 0 to 9, 10 to 19, 0 to 9.
+// TorchRL's own example: one place, ranks 0 to 9, 10 to 19, 0 to 9.
 TEST(TopKWriterTest, OnePlaceHoldsTheBestEverSeen) {
   const auto storage = Dense(1);
   const auto writer = Make(storage);
@@ -232,7 +232,7 @@ TEST(TopKWriterTest, ReductionsOfIntegersAreExact) {
   }
 }
 
-// What others do to the storage is seen at the next batch.
+// Writes of others to the storage are seen at the next batch.
 TEST(TopKWriterTest, RowsOfOthersAreRankedToo) {
   const auto storage = Dense(4);
   RILL_ASSERT_OK(storage->Extend(Ranked({5, 1})));  // Before it came.

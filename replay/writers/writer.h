@@ -51,9 +51,9 @@ class Writer {
   // which step came after which.
   virtual bool keeps_order() const { return true; }
 
-  // What it knows that its storage does not tell, as opaque bytes; none where
-  // there is nothing. Load follows the storage's own and restores what was
-  // saved; DATA_LOSS or FAILED_PRECONDITION where the bytes do not fit.
+  // The state that its storage does not hold, as opaque bytes; none where there
+  // is none. Load follows the storage's own and restores what was saved;
+  // DATA_LOSS or FAILED_PRECONDITION where the bytes do not fit.
   virtual absl::StatusOr<std::string> SaveState() const {
     return std::string();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What writers do, and the statements about the peer's (W1 to W9).
+// Behaviour of writers, and the statements about TorchRL's (W1 to W9).
 #include "rill/replay/writers/writer.h"
 
 #include <cstdint>

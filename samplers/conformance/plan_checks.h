@@ -11,7 +11,7 @@
 
 namespace rill {
 
-// What tests of samplers say about plans. Failures are GoogleTest's.
+// Checks of plans, for tests of samplers. Failures are GoogleTest's.
 // Thread-safety: thread-compatible.
 
 // A plan that must succeed.
@@ -23,10 +23,10 @@ SamplePlan SentinelPlan();
 
 void ExpectEqualPlans(const SamplePlan& a, const SamplePlan& b);
 
-// What a sampler's plans look like.
+// The form of a sampler's plans.
 struct PlanForm {
-  // Rows of an item where an item is not one row: batch sizes are multiples of
-  // it. 0: items of any number of rows, one pick an item of the batch.
+  // Rows of an item where an item is not one row; batch sizes are multiples of
+  // it. With 0 items have any number of rows, and a batch has one pick an item.
   int64_t rows_per_item = 1;
   // There may be fewer picks than were asked for, but at least one.
   bool may_be_short = false;
@@ -39,9 +39,9 @@ struct PlanForm {
   }
 };
 
-// Makes `batches` plans, and finds in each the right number of draws, all of
-// live rows in their generation, with weights in (0, 1] (1 where the sampler is
-// not weighted), and rows and segments that belong together, those of the
+// Makes `batches` plans, and checks each. It has the right number of draws, all
+// of live rows in their generation. Weights are in (0, 1], and 1 where the
+// sampler is not weighted. Rows and segments belong together, those of the
 // context too.
 void ExpectValidPlans(const StorageSimulator& storage, Sampler& sampler,
                       uint64_t batches, uint64_t seed,

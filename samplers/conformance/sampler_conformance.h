@@ -13,7 +13,7 @@
 
 namespace rill {
 
-// What the suite must know of a sampler.
+// The facts about a sampler that the suite needs.
 struct SamplerUnderTest {
   // A fresh one; all are equal.
   std::function<std::unique_ptr<Sampler>()> make;

@@ -136,7 +136,7 @@ TEST_P(SamplerConformanceTest, StateOfRowsThatMovedIsTaken) {
     ExpectValid(other, *moved, 2, kSeed);
     other.Append(5);
     ExpectValid(other, *moved, 2, kSeed);
-    // What was loaded is a state as any other.
+    // A loaded state is as good as any other.
     RILL_ASSERT_OK_AND_ASSIGN(const std::string again, moved->SaveState());
     auto twin = MakeSampler();
     other.AddObserver(twin->observer());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every selector over every unit. Names like S19 are those of the peer's
-// behaviours that a test repeats.
+// Every selector over every unit. A name like S19 is the number of the TorchRL
+// behaviour that a test repeats.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

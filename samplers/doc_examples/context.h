@@ -22,7 +22,7 @@
 #include "rill/slots/sample_plan.h"
 #include "rill/storage/storage.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 extern const std::unique_ptr<Storage> storage;

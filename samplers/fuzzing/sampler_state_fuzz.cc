@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samplers' states, saved ones with some numbers changed and any bytes, with
-// the checksum put right, also as those of other options: what is refused has
-// changed nothing; what is accepted saves to what loads to the same again, and
-// plans over rows that are there.
+// Loads samplers' states: saved ones with some numbers changed, and any bytes.
+// The checksum is put right, and states of other options are tried too. A
+// refused state has changed nothing. An accepted one saves to bytes that load
+// to the same again, and its plans are over rows that are there.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -22,9 +22,9 @@ using U = hn::RebindToUnsigned<D>;
 using V = hn::Vec<D>;
 using VU = hn::Vec<U>;
 
-// c[kBegin] + x c[kBegin + 1] + x^2 c[kBegin + 2] + ... of kCount coefficients,
-// as low + x^p high for the largest power of two p < kCount (Estrin), so that
-// few additions wait for one another. powers[k] = x^(2^k).
+// A polynomial of kCount coefficients from c[kBegin] on, lowest power first. It
+// is low + x^p high for the largest power of two p < kCount (Estrin), so that
+// few additions wait for one another. Here powers[k] = x^(2^k).
 template <size_t kBegin, size_t kCount>
 HWY_INLINE V Series(const double* c, const V (&powers)[4]) {
   if constexpr (kCount == 1) {
@@ -45,8 +45,9 @@ HWY_INLINE V Polynomial(const double (&c)[kCount], V x) {
   return Series<0, kCount>(c, {x, x2, x4, hn::Mul(x4, x4)});
 }
 
-// x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2(m) = s P(s^2) for
-// s = (m - 1) / (m + 1), where P has 2 / ln(2) / (2 i + 1), i = 0, 1, ...
+// The logarithm of x = 2^e m with m in [sqrt(1/2), sqrt(2)). It uses
+// log2(m) = s P(s^2) for s = (m - 1) / (m + 1). Coefficient i of P is
+// 2 / ln(2) / (2 i + 1).
 HWY_INLINE V Log2(V x) {
   static constexpr double kSeries[] = {
       0x1.71547652b82fep+1, 0x1.ec709dc3a03fdp-1, 0x1.2776c50ef9bfep-1,

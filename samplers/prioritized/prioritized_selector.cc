@@ -98,7 +98,7 @@ class SelectorImpl final : public PrioritizedSelector {
   void OnAnchorsCleared() override;
 
  private:
-  // What is raised to alpha; 0 where the row is not drawn.
+  // The number that is raised to alpha; 0 where the row is not drawn.
   double BaseOf(Slot slot) const {
     return rows_.IsOn(slot) ? rows_.Get(slot) + options_.epsilon : 0;
   }

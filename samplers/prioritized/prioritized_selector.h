@@ -42,25 +42,25 @@ struct PrioritizedOptions {
 };
 
 // Draws anchors in proportion to v = (priority + epsilon) ^ alpha, with
-// replacement: P(i) = v_i / sum of v, and weighs them by (v_i / min v) ^ -beta,
-// which is at most 1; the minimum is over all anchors (TorchRL's
-// PrioritizedSampler; Schaul et al., "Prioritized Experience Replay", ICLR
+// replacement: P(i) = v_i / sum of v. Weighs them by (v_i / min v) ^ -beta,
+// which is at most 1; the minimum is over all anchors. It is TorchRL's
+// PrioritizedSampler (Schaul et al., "Prioritized Experience Replay", ICLR
 // 2016). A row with priority + epsilon == 0 is never drawn.
 //
 // Every live row has its priority, anchor or not, so one that becomes an anchor
 // again has the one that was last given. The priority of a slice is that of its
 // first row.
 //
-// Exactness: priorities are kept as given, in float32. v is a function of it
-//   (power.h), sums are a function of the v (sum_tree.h), each the same on
-//   every machine, and so are the draws: target u * sum, u the stream's
-//   UniformDouble. v is limited to [2^-1000, 2^960], weights to what float32
-//   holds above 0.
+// Exactness: priorities are kept as given, in float32. Each v is a function of
+//   its priority (power.h), and sums are functions of the v (sum_tree.h). All
+//   are the same on every machine. So are the draws: target u * sum, u the
+//   stream's UniformDouble. Values v are limited to [2^-1000, 2^960], weights
+//   to what float32 holds above 0.
 //
 // Thread-safety: thread-compatible, as Selector, but for what sets exponents.
 // Cost: O(log8(slots)) a draw, an update or a row written; O(anchors) in the
 //   Select that follows a change of alpha.
-//   13.8 bytes a slot, of memory only where rows were written.
+//   Memory: 13.8 bytes a slot, only where rows were written.
 class PrioritizedSelector : public Selector {
  public:
   // INVALID_ARGUMENT where an option is out of its range.
@@ -75,12 +75,12 @@ class PrioritizedSelector : public Selector {
   virtual double alpha() const = 0;
   virtual double beta() const = 0;
 
-  // What a save of another system needs; thread-compatible: nobody samples,
-  // updates or writes meanwhile.
+  // For saves of another system. Thread-compatible: nobody samples, updates or
+  // writes meanwhile.
   virtual double epsilon() const = 0;
-  // Of each slot as it was last given, 0 where no row is.
+  // The priority of each slot as it was last given, 0 where no row is.
   virtual std::vector<float> Priorities() const = 0;
-  // What a row gets that comes without one.
+  // The priority of a row that comes without one.
   virtual float DefaultPriority() const = 0;
 };
 

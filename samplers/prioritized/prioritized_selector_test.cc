@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a unit of one row an item does not show; the rest is in
+// Behaviour that a unit of one row an item does not show; the rest is in
 // prioritized_sampler_test.
 #include "rill/samplers/prioritized/prioritized_selector.h"
 

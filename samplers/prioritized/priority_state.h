@@ -18,9 +18,9 @@ namespace rill::samplers_internal {
 // Those that never held a row have 0 and are not looked at. Which rows are on
 // is not in it.
 //
-// Bytes: num_slots, then blocks that cover them all: a length n and, where
-// n > 0, n priorities, two float32 in each 8 bytes (the first one low); where
-// n < 0, -n times the one priority that follows.
+// Bytes: num_slots, then blocks that cover them all. A block begins with a
+// length n. Where n > 0, n priorities follow, two float32 in each 8 bytes (the
+// first one low). Where n < 0, one priority follows, which counts -n times.
 // Thread-safety: thread-compatible.
 void SavePriorities(const RowPriorities& rows, const UsedSlots& used,
                     StateWriter* writer);

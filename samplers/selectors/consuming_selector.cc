@@ -130,7 +130,7 @@ class ConsumingSelector final : public Selector {
         return counts_.Get(slot) < most_ ? kLeft : kConsumed;
       });
     }
-    // What the inner one knows follows, and then takes its own order.
+    // The anchors of the inner selector follow here; then it loads its order.
     for (const auto& [group, slots] : before) {
       for (const Slot slot : slots) {
         const bool is_left = anchors_.Contains(slot);
@@ -202,7 +202,8 @@ class ConsumingSelector final : public Selector {
   }
 
  private:
-  // Of rows that were drawn so often and may be drawn `most` times.
+  // Loads groups of rows that were drawn so often and may be drawn `most`
+  // times.
   absl::StatusOr<SlotGroups> LoadGroups(StateReader* reader,
                                         const SlotArray<int64_t>& counts,
                                         int64_t most) const {

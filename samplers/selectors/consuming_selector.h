@@ -11,11 +11,11 @@
 
 namespace rill {
 
-// Takes every anchor a number of times at most; then it is not drawn again
-// until its row is written anew: the peer's ConsumingSampler. `inner` chooses
-// among those that are left: uniform by default (each of them with the same
-// probability, also where the unit has a rule of its own), a FIFO selector
-// makes a queue.
+// Takes every anchor a number of times at most. Then it is not drawn again
+// until its row is written anew: TorchRL's ConsumingSampler. The selector
+// `inner` chooses among the anchors that are left. By default it is uniform:
+// each has the same probability, also where the unit has a rule of its own. A
+// FIFO selector makes a queue.
 //
 // A batch has fewer draws where no more are left, and Plan is
 // FAILED_PRECONDITION where none is. The rows stay in the storage, which
@@ -38,7 +38,7 @@ struct ConsumingOptions {
 absl::StatusOr<std::unique_ptr<Selector>> MakeConsumingSelector(
     ConsumingOptions options = {});
 
-// Of transitions. Name: "ConsumingSampler". Thread-safe.
+// Samples transitions. Name: "ConsumingSampler". Thread-safe.
 //
 // Example (ConsumingSelectorTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Sampler> sampler,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names like U3 are those of the peer's behaviours that a test repeats.
+// A name like U3 is the number of the TorchRL behaviour that a test repeats.
 #include "rill/samplers/selectors/consuming_selector.h"
 
 #include <cstdint>
@@ -216,7 +216,7 @@ TEST(ConsumingSelectorTest, EveryOrderIsEquallyLikely) {
 }
 
 TEST(ConsumingSelectorTest, CountsAreSavedState) {
-  // What was taken before the load, fewer or more, does not matter.
+  // Draws before the load, fewer or more, do not matter.
   for (const auto& [is_queue, before] :
        {std::pair(false, 7), std::pair(true, 7), std::pair(true, 17)}) {
     StorageSimulator storage({.count = 2, .capacity = 6});

@@ -9,15 +9,15 @@
 
 namespace rill::samplers_internal {
 
-// A random order of 0 .. n - 1 that is a function of (seed, number), any place
-// of which is known without the others: an epoch of a large storage needs no
+// A random order of 0 .. n - 1 that is a function of (seed, number). Any place
+// of it is known without the others, so an epoch of a large storage needs no
 // list.
 //
 // Up to kListed numbers it is a list, each order with the same probability.
-// Above, a Feistel network over ceil(sqrt(n)) x ceil(n / ceil(sqrt(n))) numbers
-// of eight rounds with Philox as the round function, applied again where it
-// leaves [0, n) (Black and Rogaway, "Ciphers with arbitrary finite domains",
-// CT-RSA 2002).
+// Above, it is a Feistel network of eight rounds over ceil(sqrt(n)) x
+// ceil(n / ceil(sqrt(n))) numbers, with Philox as the round function. It is
+// applied again where it leaves [0, n) (Black and Rogaway, "Ciphers with
+// arbitrary finite domains", CT-RSA 2002).
 //
 // Thread-safety: thread-compatible.
 // Cost: At about 8 calls of Philox, 50 ns; Set O(1), or O(n) where it is a

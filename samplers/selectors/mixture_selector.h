@@ -11,10 +11,10 @@
 namespace rill {
 
 // A batch of parts, each chosen by a selector of its own over the same unit:
-// half uniform and half newest rows. Shares are exact, not drawn: of n draws a
-// part has floor(n x share), and the draws that are left over go to the parts
-// with the largest remainders, one each, of equal ones the earlier part. So a
-// part whose share of a batch is below one draw may never have one: choose
+// half uniform and half newest rows. Shares are exact, not drawn: a part has
+// floor(n x share) of n draws. Draws that are left over go to the parts with
+// the largest remainders, one each; the earlier of equal parts comes first. So
+// a part whose share of a batch is below one draw may never have one: choose
 // batches of which every share is a whole number.
 //
 // Parts draw independently: each has random numbers of its own, and an epoch of
@@ -22,13 +22,13 @@ namespace rill {
 // after part. Where one part has nothing to select, none selects and Plan fails
 // with that part's error. Parts that are not weighted give the weight 1.
 //
-// Of consuming parts each counts its own draws, and a row is used up
-// (Sampler::AddUsedUp) once all of them have used it up; where one part is of
+// Each consuming part counts its own draws. A row is used up
+// (Sampler::AddUsedUp) once all parts have used it up. Where one part is of
 // another kind, none ever is.
 //
 // Thread-safety: thread-compatible.
-// Cost: that of the parts, each of which hears every event; where all of them
-//   consume, O(parts) a draw and row written, and 24 bytes a row.
+// Cost: that of the parts, each of which receives every event. Where all of
+//   them consume, O(parts) a draw and row written, and 24 bytes a row.
 struct MixturePart {
   std::unique_ptr<Selector> selector = nullptr;
   double share = 0;  // > 0 and finite; of the sum of all shares.

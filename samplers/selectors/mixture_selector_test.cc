@@ -263,7 +263,7 @@ TEST(MixtureSelectorTest, RowsAreUsedUpOnceAllPartsHaveUsedThemUp) {
     auto sampler = OnceAndTwice();
     storage.AddObserver(sampler->observer());
     storage.Append(8);
-    // Of each part, draws of the row that is there, by slot and generation.
+    // Draws of the row that is there, for each part, by slot and generation.
     std::map<std::pair<Slot, int64_t>, int64_t> drawn[2];
     bool had_some = false;
     for (uint32_t operation = 0; operation < 60; ++operation) {

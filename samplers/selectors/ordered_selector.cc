@@ -155,7 +155,7 @@ class OrderedSelector final : public Selector {
   bool is_by_age() const {
     return order_ == Order::kFifo || order_ == Order::kLifo;
   }
-  // What comes first has the lowest key. Never -0.
+  // The first anchor has the lowest key. Never -0.
   double Key(double value) const {
     const bool is_reversed =
         order_ == Order::kLifo || order_ == Order::kMaxHeap;

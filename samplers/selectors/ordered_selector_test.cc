@@ -140,7 +140,7 @@ TEST(OrderedSelectorTest, StateOfAnotherOrderIsRefused) {
                        HasSubstr("order: got 0, want 1")));
 }
 
-// Of four steps: keys that no age makes.
+// Keys for four steps that no age makes.
 TEST(OrderedSelectorTest, AgesThatNoAppendMakesAreDamage) {
   using samplers_internal::StateReader;
   using samplers_internal::StateWriter;
@@ -226,7 +226,7 @@ TEST(OrderedSelectorTest, NewPriorityMustBeFinite) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-// What each row is known for, by plain bookkeeping of the events.
+// The key of each row, by plain bookkeeping of the events.
 class Oracle final : public WriteObserver {
  public:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor>) override {

@@ -12,7 +12,7 @@
 namespace rill {
 namespace {
 
-// Of the second picks. Part of the reproducibility contract.
+// The substream of the second picks. Part of the reproducibility contract.
 constexpr uint16_t kSubstream = 3;
 
 class RecentSelector final : public Selector {

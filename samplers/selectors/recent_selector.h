@@ -24,7 +24,7 @@ namespace rill {
 // Cost: two picks of the unit's a draw; an event O(ranges); 8 bytes a lane.
 std::unique_ptr<Selector> MakeRecentSelector();
 
-// Of transitions. Name: "RecentSampler". Thread-safe.
+// Samples transitions. Name: "RecentSampler". Thread-safe.
 //
 // Example (RecentSelectorTest.Example runs it):
 //   std::unique_ptr<Sampler> sampler = MakeRecentSampler();

@@ -11,10 +11,11 @@
 
 namespace rill::samplers_internal {
 
-// The values other than 0 as a part of a sampler's state: the number of runs,
-// and for each its first slot, its length, its first value and by how much the
-// value grows from slot to slot: -1, 0 or 1. 32 bytes for rows of equal or of
-// counting values. T: int64_t, double. Thread-safety: as the array's.
+// The values other than 0 as a part of a sampler's state. It has the number of
+// runs, and for each run its first slot, its length, its first value and a
+// step. The step is the growth of the value from slot to slot: -1, 0 or 1. Rows
+// of equal or of counting values take 32 bytes. T: int64_t, double.
+// Thread-safety: as the array's.
 
 template <typename T>
 void SaveSlotArray(const SlotArray<T>& array, StateWriter* writer);

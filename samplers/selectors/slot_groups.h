@@ -35,7 +35,7 @@ class SlotGroups {
   void Regroup(absl::FunctionRef<int64_t(Slot)> group_of);
 
   int64_t num_slots() const { return places_.num_slots(); }
-  // Of all groups.
+  // Members of all groups.
   int64_t size() const { return size_; }
   bool Contains(Slot slot) const;
   bool IsIn(Slot slot, int64_t group) const;

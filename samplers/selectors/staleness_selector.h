@@ -11,7 +11,7 @@
 
 namespace rill {
 
-// Prefers the rows of newer policies, with replacement: the peer's
+// Prefers the rows of newer policies, with replacement: TorchRL's
 // StalenessAwareSampler. An anchor of policy version v has the staleness
 //   s = max(current version - v, 0)
 // and is drawn with probability weight(s) / sum of the weights of all anchors.
@@ -37,7 +37,7 @@ struct StalenessOptions {
 std::unique_ptr<Selector> MakeStalenessSelector(
     const StalenessOptions& options = {});
 
-// Of transitions. Name: "StalenessAwareSampler". Thread-safe.
+// Samples transitions. Name: "StalenessAwareSampler". Thread-safe.
 //
 // Example (StalenessSelectorTest.Example runs it):
 //   std::unique_ptr<Sampler> sampler =

@@ -81,7 +81,7 @@ class StalenessSelectorTest : public ::testing::Test {
     return counts;
   }
 
-  // Of the rows of each version, in proportion.
+  // Shares of the rows of each version, in proportion.
   static std::vector<double> Shares(const std::vector<double>& weights) {
     double total = 0;
     for (double weight : weights) total += 2 * weight;

@@ -12,8 +12,8 @@
 namespace rill::samplers_internal {
 
 // The slots that have held a row since the storage was empty: the first ones of
-// each lane. A capacity may be far above what a storage will ever hold, so an
-// epoch goes over these, and a state that has values for others is refused
+// each lane. A capacity may be far above what a storage will ever hold. So an
+// epoch goes over these, and a state with values for other slots is refused
 // before they take memory.
 //
 // Thread-safety: thread-compatible.

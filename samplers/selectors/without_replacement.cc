@@ -40,7 +40,7 @@ class WithoutReplacementSelector final : public Selector {
               std::vector<Draw>* draws) override {
     const size_t begin = draws->size();
     Take(request, anchors, draws);
-    // Of the rest of this epoch; what was too little is passed over.
+    // Takes the rest of this epoch. A rest that is too small is passed over.
     const size_t taken = draws->size() - begin;
     const bool is_enough = options_.drop_last
                                ? taken == static_cast<size_t>(request.count)

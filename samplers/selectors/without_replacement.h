@@ -13,17 +13,17 @@
 
 namespace rill {
 
-// Every anchor once an epoch: the peer's SamplerWithoutReplacement. The last
+// Every anchor once an epoch: TorchRL's SamplerWithoutReplacement. The last
 // batch of an epoch has what is left, and the next batch begins another epoch.
 //
-// An epoch is a random order of the slots that have held a row; where no more
-// than half of them are anchors when it begins, of those that are. It starts
-// anew when the storage grows, but where it is a list: that goes on, and what
-// comes meanwhile waits for the next one. Rows that are written over do not
-// change it: the slot has its turn with the row that is there then, or none
-// where no item begins there. A write in flight hides its rows: their turn
-// passes. What becomes an anchor during an epoch may have to wait for the next
-// one.
+// An epoch is a random order of the slots that have held a row. Where no more
+// than half of them are anchors when it begins, it is a list of those that are.
+// It starts anew when the storage grows, unless it is a list. A list goes on,
+// and anchors that come meanwhile wait for the next epoch. Rows that are
+// written over do not change it: the slot comes up with the row that is there
+// then, or with none where no item begins there. A write in flight hides its
+// rows, which are then passed over. A row that becomes an anchor during an
+// epoch may have to wait for the next one.
 //
 // Two of them that are parts of one mixture go in different orders.
 //
@@ -34,10 +34,11 @@ namespace rill {
 // Cost: a plan O(batch) of 0.1 us each whatever the size, where more than half
 //   of the slots are anchors (others are passed over); there is no list of
 //   slots. Where fewer are, the plan that begins an epoch lists them, at 8
-//   bytes each: O(anchors log anchors) an epoch, however many slots there are
-//   and whatever is written meanwhile; an epoch gives about as many draws.
+//   bytes each. That is O(anchors log anchors) an epoch, however many slots
+//   there are and whatever is written meanwhile. An epoch gives about as many
+//   draws.
 struct WithoutReplacementOptions {
-  // What is left of an epoch that another one has begun.
+  // The rest of an epoch that another sampler has begun.
   struct Rest {
     int64_t num_slots = 0;  // That had held a row when it began.
     // In order. Slots that have not held a row, or come twice, are left out.
@@ -55,7 +56,7 @@ struct WithoutReplacementOptions {
 std::unique_ptr<Selector> MakeWithoutReplacementSelector(
     const WithoutReplacementOptions& options = {});
 
-// Of transitions. Name: "SamplerWithoutReplacement". Thread-safe.
+// Samples transitions. Name: "SamplerWithoutReplacement". Thread-safe.
 //
 // Example (WithoutReplacementTest.Example runs it):
 //   std::unique_ptr<Sampler> sampler =

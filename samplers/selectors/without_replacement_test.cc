@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names like U3 are those of the peer's behaviours that a test repeats.
+// A name like U3 is the number of the TorchRL behaviour that a test repeats.
 #include "rill/samplers/selectors/without_replacement.h"
 
 #include <cstdint>

@@ -8,8 +8,9 @@
 
 namespace rill::samplers_internal {
 
-// What a sum tree does with lines of 8 doubles, in the widest instructions that
-// the processor has; the same bits on all of them. `level` is 64-byte aligned.
+// A sum tree's operations on lines of 8 doubles, in the widest instructions
+// that the processor has. The bits are the same on all of them. `level` is
+// 64-byte aligned.
 // Thread-safety: thread-compatible.
 
 inline constexpr int64_t kLine = 8;
@@ -20,9 +21,9 @@ void SumLines(const double* level, absl::Span<const int64_t> lines,
 // The same for lines 0 .. count - 1.
 void SumAllLines(const double* level, int64_t count, double* parents);
 
-// One level down for each target: with line = nodes[i] and s_k the sum of
-// children 0 .. k - 1 of that line, takes the last child k of those with
-// c_k > 0 and s_k <= targets[i]; then nodes[i] = 8 * line + k and
+// Goes one level down for each target. Let line = nodes[i], and s_k the sum of
+// children 0 .. k - 1 of that line. Takes the last child k of those with
+// c_k > 0 and s_k <= targets[i]. Then nodes[i] = 8 * line + k and
 // targets[i] -= s_k. Fetches the lines nodes[i] of `below`, unless null.
 //   s_k: 0, c0, c0+c1, (c0+c1)+c2, h = (c0+c1)+(c2+c3), h+c4, m = h+(c4+c5),
 //   m+c6.
@@ -30,9 +31,9 @@ void SumAllLines(const double* level, int64_t count, double* parents);
 void Descend(const double* level, const double* below,
              absl::Span<double> targets, absl::Span<int64_t> nodes);
 
-// What Descend would add up at each visit, once for each line: starts[8 line +
-// k] = s_k where child k is > 0, infinity where it is 0, for lines 0 .. count -
-// 1. Worth it for lines that are visited more than once.
+// Adds up the sums of Descend once, for lines 0 .. count - 1. Sets
+// starts[8 line + k] to s_k where child k is > 0, and to infinity where it is
+// 0. Worth it for lines that are visited more than once.
 void StartsOfLines(const double* level, int64_t count, double* starts);
 // Descend, by the starts of the level's lines.
 void DescendByStarts(const double* starts, const double* below,

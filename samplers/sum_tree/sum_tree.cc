@@ -27,7 +27,8 @@ class Lines {
   size_t size() const { return size_; }
   const int64_t* data() const { return lines_.data(); }
 
-  // Of `count` lines, line(i) each, of which those before i may be overwritten.
+  // Takes `count` lines, line(i) each. Lines before i may be overwritten by
+  // then.
   template <typename LineAt>
   void Assign(size_t count, LineAt line) {
     // The compiler takes members for what the array may overlap.

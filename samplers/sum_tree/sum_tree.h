@@ -16,7 +16,7 @@ namespace rill::samplers_internal {
 //
 // Nodes are lines of 8 doubles (64 bytes), the values of 8 children. A node's
 // own value is always ((c0+c1)+(c2+c3)) + ((c4+c5)+(c6+c7)), recomputed and
-// never accumulated, so the tree is a function of its leaves: equal leaf bytes
+// never accumulated. So the tree is a function of its leaves. Equal leaf bytes
 // give equal totals and equal finds on every instruction set, after any
 // history. Rounding of the total: below 3 * log8(size) * 2^-53, relative.
 //
@@ -27,9 +27,9 @@ namespace rill::samplers_internal {
 // Neither is checked.
 //
 // Thread-safety: thread-compatible.
-// Cost: Set and Find O(log8(size)) a slot, without allocation; 256 out of 1M
-//   leaves some 8 us to find and 6 us to set. 9.2 bytes a slot of address
-//   space; memory is taken only where leaves were set to other than 0 (and
+// Cost: Set and Find O(log8(size)) a slot, without allocation. For 256 out of
+//   1M leaves some 8 us to find and 6 us to set. Address space is 9.2 bytes a
+//   slot. Memory is taken only where leaves were set to other than 0 (and
 //   cleared lines stay).
 //
 // Example (SumTreeTest.Example runs it):
@@ -46,7 +46,7 @@ class SumTree {
   double total() const { return *levels_.back().values; }
   double Get(int64_t slot) const { return levels_[0].values[slot]; }
 
-  // Of equal slots the last value counts.
+  // Where a slot comes twice, the last value counts.
   void Set(absl::Span<const int64_t> slots, absl::Span<const double> values);
 
   // For each target the slot with

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and sets of 256 slots beside a plain binary tree that takes them one
-// by one, and beside what the memory alone costs: 256 loads that wait for one
+// Finds and sets of 256 slots beside a plain binary tree that takes them one by
+// one. Also beside the cost of memory alone: 256 loads that wait for one
 // another.
 //   bazel run --config=opt //samplers/sum_tree:sum_tree_benchmark
 #include <cstdint>

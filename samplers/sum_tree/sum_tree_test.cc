@@ -66,7 +66,7 @@ std::vector<int64_t> Sizes() {
   return sizes;
 }
 
-// Of very different sizes, and a third of them 0.
+// Values of very different sizes, a third of them 0.
 std::vector<double> RandomValues(const Rng& rng, uint64_t batch, int64_t size) {
   std::vector<double> values(size);
   for (int64_t i = 0; i < size; ++i) {

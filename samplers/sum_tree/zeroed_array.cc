@@ -19,7 +19,7 @@ constexpr size_t kUseHugePagesFrom = kHugePage;
 ZeroedBytes AllocateZeroed(int64_t bytes, void** aligned) {
   const auto size = static_cast<size_t>(bytes);
   const size_t align = size >= kUseHugePagesFrom ? kHugePage : kLineBytes;
-  // What calloc has fresh from the system is not touched before its user does.
+  // Memory that calloc has fresh from the system is not touched before use.
   ZeroedBytes memory(std::calloc(size + align, 1));
   ABSL_CHECK(memory != nullptr) << "out of memory: " << size << " bytes";
   const auto address = reinterpret_cast<uintptr_t>(memory.get());

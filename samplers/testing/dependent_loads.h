@@ -11,10 +11,10 @@
 
 namespace rill {
 
-// A benchmark of what memory costs where nothing hides it: `loads` loads a
-// turn out of `size` >= 1 numbers of 8 bytes, each of which says where the next
-// one is. To be registered beside what is measured, so that both are of one
-// run.
+// A benchmark of the cost of memory where nothing hides it. It does `loads`
+// loads an iteration out of `size` >= 1 numbers of 8 bytes, each of which says
+// where the next one is. Register it beside the measured code, so that both are
+// of one run.
 // Thread-safety: thread-compatible.
 inline void DependentLoads(benchmark::State& state, int64_t size,
                            int64_t loads) {

@@ -8,11 +8,11 @@
 
 namespace rill {
 
-// The plainest prioritized sampler there is, for tests of whoever uses one and
-// as an oracle for better ones: draws row i with P(i) = p_i^alpha / sum_k
-// p_k^alpha and weighs it by (n P(i))^-beta / max_k w_k over the n live rows
-// with p_k > 0. A row that is written, appended or in place, has the priority
-// that came with it, else the highest that was ever given (1 at first).
+// The plainest prioritized sampler there is, for tests of its users and as an
+// oracle for better ones. Draws row i with P(i) = p_i^alpha / sum_k p_k^alpha.
+// Weighs it by (n P(i))^-beta / max_k w_k over the n live rows with p_k > 0. A
+// row that is written, appended or in place, has the priority that came with
+// it. Without one it has the highest that was ever given (1 at first).
 //
 // FAILED_PRECONDITION of Plan also where all priorities are 0.
 //

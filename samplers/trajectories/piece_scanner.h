@@ -8,8 +8,8 @@
 
 namespace rill::samplers_internal {
 
-// Cuts the per-row values of an event into pieces of one trajectory each: a
-// piece goes on while the id stays and ends with the row that has an end flag.
+// Cuts the per-row values of an event into pieces of one trajectory each. A
+// piece goes on while the id stays, and ends with the row that has an end flag.
 //
 // Thread-safety: thread-compatible.
 // Cost: a walk over all rows reads each flag and each id once or twice, 64

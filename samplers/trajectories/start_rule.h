@@ -17,7 +17,7 @@ struct StartRule {
   bool is_strict = true;
   // How many rows a slice may lack at its end, in [0, length).
   int64_t overhang = 0;
-  // Of the starts, only the first row.
+  // Only the first row is a start.
   bool only_first = false;
   // Only trajectories whose beginning is there (they are not cut), or whose end
   // is (they are closed).

@@ -13,10 +13,10 @@
 namespace rill {
 
 // Random writes to a model, all functions of a number: how many lanes of which
-// capacity, how long trajectories are, what writes tell (ends, ids or both),
-// whether producers take turns in a lane, what is in flight at the same time.
-// Also batches longer than the ring, writes in place of other ends and ids, and
-// clears.
+// capacity, how long trajectories are, and what writes report (ends, ids or
+// both). Also whether producers alternate in a lane, and what is in flight at
+// the same time. There are batches longer than the ring, writes in place of
+// other ends and ids, and clears.
 //
 // Thread-safety: thread-compatible.
 class TrajectoryHistory {

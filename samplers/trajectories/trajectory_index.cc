@@ -79,8 +79,8 @@ void TrajectoryIndex::OnWrite(const WriteEvent& event) {
   rows_seen_ += row;
 }
 
-// A batch longer than the ring names only the rows that it left behind. What
-// was dropped it tells (begins_cut), but for a storage that does not.
+// A batch longer than the ring names only the rows that it left behind. It
+// reports the dropped rows (begins_cut), except from a storage that does not.
 void TrajectoryIndex::SkipTo(const SlotRange& range) {
   const int64_t lane = lanes().LaneOf(range.first);
   const int64_t capacity = lanes().capacity;

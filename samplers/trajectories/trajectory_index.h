@@ -30,9 +30,9 @@ namespace rill {
 //
 // The rows of a lane are taken in the order of their steps; where the ring
 // wraps does not matter. A row belongs to the open trajectory of its lane that
-// has the same id, or opens one; a row with an end flag closes its trajectory,
-// so that the next row with that id opens another. Where no ids are told, all
-// rows count as of one id. Several producers may take turns in a lane: a
+// has the same id, or opens one. A row with an end flag closes its trajectory,
+// so that the next row with that id opens another. Where writes carry no ids,
+// all rows count as of one id. Several producers may alternate in a lane: a
 // trajectory then lies there in several pieces. Eviction takes rows from the
 // front; the rest stays a trajectory, which is cut. A write in place that
 // changes ends or ids splits and joins trajectories, as if the rows had been
@@ -51,8 +51,8 @@ namespace rill {
 //   Limits: 2^31 - 1 lanes and trajectories at a time (handles and lanes are
 //   int32), 2^32 - 1 pieces of a lane; not checked.
 //   Memory: 40 bytes a trajectory and 17 for each rule (25 where it keeps the
-//   longest), 10 more while it is open and has an id; 16.5 a piece; nothing a
-//   row. Capacity does not matter.
+//   longest), 10 more while it is open and has an id. A piece takes 16.5, a row
+//   nothing. Capacity does not matter.
 //
 // Example (TrajectoryIndexTest.Example runs it):
 //   // Slices of 4 rows.
@@ -74,11 +74,12 @@ class TrajectoryIndex : public WriteObserver {
     int64_t rows = 0;  // Live ones.
     std::optional<int64_t> id = std::nullopt;
     bool is_closed = false;  // Its last row has the end flag.
-    // Rows are missing before its first one, or may be: they were evicted, or
-    // there before the index and the state was not loaded (of the lane's first
-    // row only: of others nobody can tell), or dropped with the front of a
-    // batch longer than its lane. A trajectory all of whose rows were evicted
-    // while others wrote to the lane is forgotten, and what follows is not cut.
+    // Rows are missing before its first one, or may be. They were evicted, or
+    // dropped with the front of a batch longer than its lane. Or they were
+    // there before the index and the state was not loaded. The last is marked
+    // only for the lane's first row, since it is unknown for others. A
+    // trajectory all of whose rows were evicted while others wrote to the lane
+    // is forgotten. Rows that follow are then not cut.
     bool is_cut = false;
   };
 
@@ -88,8 +89,8 @@ class TrajectoryIndex : public WriteObserver {
     SlotRange slots;
   };
 
-  // What was looked at, ever: by this, tests see that nothing grows with the
-  // capacity.
+  // Counts of all that was ever looked at, by which tests see that nothing
+  // grows with the capacity.
   struct Work {
     int64_t rows = 0;
     int64_t pieces = 0;
@@ -108,7 +109,7 @@ class TrajectoryIndex : public WriteObserver {
   int64_t num_lanes() const { return runs_.num_lanes(); }  // 0: not known yet.
   int64_t num_trajectories() const { return runs_.num_trajectories(); }
   int64_t num_rows() const { return num_rows_; }
-  // The trajectories that have starts by a rule, weighed by how many.
+  // The trajectories that have starts by a rule, weighted by how many.
   const samplers_internal::WeighedSet& starts(size_t rule) const {
     return sets_[rule];
   }
@@ -168,7 +169,7 @@ class TrajectoryIndex : public WriteObserver {
     int64_t id = 0;
     friend bool operator==(const Key&, const Key&) = default;
   };
-  // What is known of the newest row that a lane ever had.
+  // The state of the newest row that a lane ever had.
   enum class Tail { kNone, kUnknown, kOpen, kClosed };
   struct Lane {
     Handle open_without_id = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A full ring of N rows in episodes of 1,000: what a write of 1,000 rows costs,
-// what drawing 32 slices of 16 rows does, and building it all from flags.
+// A full ring of N rows in episodes of 1,000. Measures a write of 1,000 rows, a
+// draw of 32 slices of 16 rows, and building the index from flags.
 #include <cstdint>
 #include <vector>
 

@@ -29,7 +29,7 @@ void TrajectoryIndex::CollectChanges(const WriteEvent& event,
   std::stable_sort(
       changes->begin(), changes->end(),
       [&](const Change& a, const Change& b) { return place(a) < place(b); });
-  // Of equal rows the last stays.
+  // The last of several changes to one row stays.
   size_t kept = 0;
   for (size_t i = 0; i < changes->size(); ++i) {
     const Change& change = (*changes)[i];

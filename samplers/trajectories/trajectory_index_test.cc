@@ -34,7 +34,7 @@ uint64_t Rounds() {
   return rounds;
 }
 
-// Of all kinds: every row, long ones, short ones too, beginnings.
+// Rules of all kinds: every row, long ones, short ones too, beginnings.
 std::vector<StartRule> Rules() {
   return {{},
           {.length = 3},

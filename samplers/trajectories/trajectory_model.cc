@@ -106,7 +106,7 @@ void TrajectoryModel::FinishAppend() {
   for (const auto& [lane, row] : write.rows) ++in_lane[lane];
   for (const auto& [lane, count] : in_lane) {
     by_lane_[lane].in_flight -= count;
-    // What was there before a batch that dropped rows is not its neighbour.
+    // A row before a batch that dropped rows is not its neighbour.
     if (!write.begins_cut.empty()) by_lane_[lane].newest.reset();
   }
   for (const auto& [lane, row] : write.rows) Publish(lane, row);

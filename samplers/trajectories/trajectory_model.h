@@ -13,10 +13,10 @@
 
 namespace rill {
 
-// A storage without bytes that knows its trajectories the slow and obvious way:
-// each lane is a list of rows, and a look at all of them tells which belong
+// A storage without bytes that knows its trajectories the slow and obvious way.
+// Each lane is a list of rows, and a look at all of them tells which belong
 // together. Sends the events that a storage sends; several appends and writes
-// in place may be in flight. What the trajectory index is compared with.
+// in place may be in flight. The trajectory index is compared with it.
 //
 // Arguments are the test's own and not checked.
 // Thread-safety: thread-compatible.
@@ -45,9 +45,9 @@ class TrajectoryModel {
     Attach(observer);
     GoOn(observer);
   }
-  // What adding one does first: it hears of the rows that are there.
+  // First part of AddObserver: the observer receives the rows that are there.
   void Attach(WriteObserver* observer) const;
-  // And then: it hears of writes from now on.
+  // Second part: it is notified of writes from now on.
   void GoOn(WriteObserver* observer) { observers_.push_back(observer); }
 
   // Appends to one lane after the other; `next` makes the values, oldest row

@@ -30,7 +30,8 @@ class TrajectoryRuns {
   struct Record {
     int64_t id = 0;
     int64_t rows = 0;
-    // Of its first row, so that a trajectory of one run is found without it.
+    // Step of the first row, so that a trajectory of one run is found without
+    // looking at the run.
     int64_t first_step = 0;
     uint32_t first_run = 0;
     uint32_t last_run = 0;

@@ -11,8 +11,8 @@
 
 namespace rill::samplers_internal {
 
-// Believes what a unit tells of its anchors, and minds (as a failure of the
-// test) what does not fit.
+// Keeps the anchors that a unit reports, and fails the test where a report does
+// not fit.
 //
 // Thread-safety: thread-compatible.
 class AnchorBeliever final : public AnchorListener {

@@ -9,7 +9,7 @@
 
 namespace rill {
 
-// Whose achieved goal becomes a row's goal. Live rows only.
+// The row whose achieved goal becomes a row's goal. Live rows only.
 enum class HindsightStrategy {
   // Any row of its trajectory from the row itself to the last one, each with
   // the same probability.
@@ -31,6 +31,7 @@ struct HindsightUnitOptions {
 // Rows, of which some get a goal that was reached: hindsight experience replay.
 // Batch sizes count rows, every live row is an anchor, and the draws are those
 // of transitions (same seed, same rows): plan.rows is empty.
+//
 //   plan.context[0]: for each draw that gets another goal the row that reached
 //     it; plan.context[0].segments tell which draws those are. No mask.
 //

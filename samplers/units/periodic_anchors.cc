@@ -351,7 +351,8 @@ absl::Status PeriodicAnchors::ReadOrder(StateReader* reader) {
       order.push_back(place->trajectory);
     }
   }
-  // Of other options, the order is that of the rows where it does not fit.
+  // With other options, the order is that of the rows where the saved one does
+  // not fit.
   if (static_cast<int64_t>(order.size()) == set_.size()) set_.Reorder(order);
   return absl::OkStatus();
 }

@@ -24,18 +24,19 @@ namespace rill::samplers_internal {
 // first step, that has enough live rows around it.
 //
 // Eviction does not move the count: where rows went from the front, they are
-// still counted. What cannot be known begins at the first row that was seen:
-// a trajectory that was there before this and whose state is not loaded, one
-// whose beginning was part of a batch longer than the ring, and the rest of one
-// that lost all its rows while others wrote to its lane. Where a write in place
-// splits a trajectory, the second part counts from its own first row.
+// still counted. A trajectory whose beginning cannot be known counts from the
+// first row that was seen. Such a one was there before this and its state is
+// not loaded, or its beginning was part of a batch longer than the ring. Or it
+// is the rest of one that lost all its rows while others wrote to its lane.
+// Where a write in place splits a trajectory, the second part counts from its
+// own first row.
 //
 // Thread-safety: thread-compatible.
 // Cost: as SliceAnchors, and 17 bytes a trajectory whose count is not 0 at its
 //   first live row; At and Contains O(log16 trajectories + log pieces). With a
-//   period above 1 each anchor is told by itself: a write in place where
-//   trajectories change O(anchors of its lanes x log pieces), and Load that of
-//   all lanes, with a listener.
+//   period above 1 the listener receives each anchor by itself. With a
+//   listener, a write in place where trajectories change is then O(anchors of
+//   its lanes x log pieces), and Load that of all lanes.
 class PeriodicAnchors : public WriteObserver, public Anchors {
  public:
   struct Rule {
@@ -81,7 +82,7 @@ class PeriodicAnchors : public WriteObserver, public Anchors {
   // The first offset >= `offset` whose step is a multiple of the period.
   int64_t NextOffset(int64_t offset, int64_t phase) const;
   int64_t Count(int64_t rows, int64_t phase) const;
-  // Of a trajectory all of whose rows have just been appended.
+  // For a trajectory all of whose rows have just been appended.
   int64_t PhaseOfNew(const TrajectoryIndex::Trajectory& trajectory) const;
   // Takes note of a trajectory of so many rows; none: it is gone.
   void Set(Handle trajectory, int64_t rows, int64_t phase);

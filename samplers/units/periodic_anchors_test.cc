@@ -148,7 +148,7 @@ TEST(PeriodicAnchorsTest, NeighboursOfTwoLanesChangeBoth) {
   EXPECT_THAT(believer.anchors, ElementsAre(0, 1, 2, 5, 6));
 }
 
-// Counts what is told: the number of ranges, and of rows in them.
+// Counts the ranges that it receives, and the rows in them.
 class RangeCounter final : public AnchorListener {
  public:
   struct Told {
@@ -179,13 +179,13 @@ class RangeCounter final : public AnchorListener {
   Told added_, removed_;
 };
 
-// Of a long trajectory that goes on: as of a short one.
+// A long trajectory that goes on causes the same events as a short one.
 TEST(PeriodicAnchorsTest, WhatIsToldIsWhatChangesNotTheTrajectory) {
   using Told = RangeCounter::Told;
   const std::vector<TrajectoryModel::Value> eight(8, {.id = 1});
   for (const int64_t capacity : {64, 512}) {
     for (const int64_t period : {1, 4}) {
-      // Of 8 rows one behind another.
+      // For 8 rows one behind another.
       const Told of_eight = period == 1 ? Told{1, 8} : Told{2, 2};
       TrajectoryModel model({.count = 1, .capacity = capacity}, {});
       PeriodicAnchors anchors({.period = period, .after = 3});

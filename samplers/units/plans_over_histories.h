@@ -14,8 +14,8 @@
 
 namespace rill {
 
-// What tests of units compare plans with: where each live row lies in its
-// trajectory, by looking at all rows.
+// The reference for tests of units: where each live row lies in its trajectory,
+// by looking at all rows.
 //
 // Thread-safety: thread-compatible.
 class RowsOfTrajectories {

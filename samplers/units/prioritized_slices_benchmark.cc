@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of prioritized slices, 256 of 16 rows, of episodes of 1,000 steps:
-// alone, with the update of the priorities of their first rows, and the append
-// of 1,000 rows to a full ring.
+// Plans of prioritized slices, 256 of 16 rows, of episodes of 1,000 steps.
+// Plans run alone and with the update of the priorities of their first rows.
+// Appends write 1,000 rows to a full ring.
 //   bazel run --config=opt //samplers/units:prioritized_slices_benchmark
 #include <cstdint>
 #include <memory>

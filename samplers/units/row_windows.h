@@ -20,19 +20,19 @@ namespace rill {
 //
 // The lists of SamplePlan::context, in this order; "its rows" are those of a
 // draw that do not pad:
-//   frames > 0: PlanLayout::kFramesBefore, frames - 1 rows a draw: those before
-//     its first row in its trajectory (trajectories/trajectory_index.h), oldest
-//     first. In the place of rows that are not there (before the trajectory's
-//     beginning, or evicted) stands its first live row, with a 0 in the mask;
-//     what such a frame holds is the transform's to say. The mask is empty
-//     where all rows are there.
-//   steps > 0: PlanLayout::kStepsBehind, at most steps - 1 rows a draw: those
-//     behind its last row, oldest first, fewer where the trajectory ends, or
-//     its newest row is stored. No mask.
-//   steps > 0: PlanLayout::kWindowEnds, one row for each row of the batch: the
-//     last of the `steps` rows of its trajectory that begin with it, or the
-//     trajectory's last. A row that pads has that of the row which it repeats.
-//     No mask.
+// - frames > 0: PlanLayout::kFramesBefore, frames - 1 rows a draw: those before
+//   its first row in its trajectory (trajectories/trajectory_index.h), oldest
+//   first. In the place of rows that are not there (before the trajectory's
+//   beginning, or evicted) stands its first live row, with a 0 in the mask. The
+//   transform decides what such a frame holds. The mask is empty where all rows
+//   are there.
+// - steps > 0: PlanLayout::kStepsBehind, at most steps - 1 rows a draw: those
+//   behind its last row, oldest first, fewer where the trajectory ends, or its
+//   newest row is stored. No mask.
+// - steps > 0: PlanLayout::kWindowEnds, one row for each row of the batch: the
+//   last of the `steps` rows of its trajectory that begin with it, or the
+//   trajectory's last. A row that pads has that of the row which it repeats. No
+//   mask.
 // So each row of a trajectory is in the batch or in one of the first two lists,
 // once.
 struct RowWindows {

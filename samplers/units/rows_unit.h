@@ -18,10 +18,10 @@
 
 namespace rill::samplers_internal {
 
-// What units share whose items are single rows that need others of their
-// trajectories beside them: the anchors of MakeTransitionUnit, so that the
-// draws are those of transitions, and an index of all trajectories. What the
-// context holds is each unit's own.
+// The common part of units whose items are single rows that need others of
+// their trajectories beside them. It has the anchors of MakeTransitionUnit, so
+// that the draws are those of transitions, and an index of all trajectories.
+// Each unit decides what the context holds.
 //
 // Thread-safety: thread-compatible, as Unit.
 // Cost: events as TrajectoryIndex, picks as MakeTransitionUnit.

@@ -11,7 +11,7 @@
 
 namespace rill {
 
-// What becomes of a sequence that goes on where its trajectory does not.
+// The treatment of a sequence that goes on where its trajectory does not.
 enum class SequenceEnd {
   // Its last row is repeated; the plan's mask is 0 there.
   kPad,
@@ -55,11 +55,11 @@ struct SequenceUnitOptions {
 };
 
 // Sequences with burn-in for recurrent networks: TorchRL's Sequence, R2D2's
-// replay. An item is K + T + bootstrap rows of one trajectory (trajectories/
-// trajectory_index.h), in order; the pick is the first of the T, so the mask of
-// what to learn from is the same for each: the first K rows are not. plan.mask
-// is empty where no row pads. Batch sizes count rows: B rows take
-// B / (K + T + bootstrap) picks.
+// replay. An item is K + T + bootstrap rows of one trajectory
+// (trajectories/trajectory_index.h), in order. The pick is the first of the T.
+// So the mask of what to learn from is the same for each: it leaves out the
+// first K rows. The mask of the plan (plan.mask) is empty where no row pads.
+// Batch sizes count rows: B rows take B / (K + T + bootstrap) picks.
 //
 // The anchors are the rows that a period begins with; a uniform selector draws
 // each with the same probability. Eviction does not move them; what cannot be

@@ -63,7 +63,7 @@ void SliceAnchors::CollectAnchors(Handle trajectory, int64_t begin, int64_t end,
   if (begin < end) index_.AppendRanges(trajectory, begin, end - begin, ranges);
 }
 
-// Of a trajectory that loses its first n rows, the anchors were rows [0, a) and
+// Where a trajectory loses its first n rows, its anchors were rows [0, a) and
 // will be rows [n, b).
 void SliceAnchors::Evict(const WriteEvent& event) {
   removed_.clear();

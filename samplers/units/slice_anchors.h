@@ -17,8 +17,8 @@
 
 namespace rill::samplers_internal {
 
-// The starts of a trajectory index by one rule, told to a listener as they come
-// and go: a row becomes one when enough rows of its trajectory follow, and
+// The starts of a trajectory index by one rule. A listener is notified as they
+// come and go. A row becomes one when enough rows of its trajectory follow. It
 // ceases when it is evicted, when a write in place takes those away, or (a rule
 // with `needs_beginning`) when the beginning is cut.
 //
@@ -39,8 +39,8 @@ class SliceAnchors : public WriteObserver {
   void OnClear() override;
 
   const TrajectoryIndex& index() const { return index_; }
-  // The trajectories that have anchors, weighed by how many: always their first
-  // rows.
+  // The trajectories that have anchors, weighted by how many; anchors are
+  // always their first rows.
   const WeighedSet& trajectories() const { return index_.starts(0); }
   bool Contains(Slot slot) const;
   // How many anchors a trajectory has; looks at nothing but what tells of it.

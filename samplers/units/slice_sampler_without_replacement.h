@@ -25,7 +25,7 @@ struct SliceSamplerWithoutReplacementOptions {
 // One slice of each trajectory an epoch: TorchRL's
 // SliceSamplerWithoutReplacement with slice_len. Trajectories come in a random
 // order, another one each epoch, or in the order of the slots of their first
-// rows; where a slice begins in its trajectory is drawn uniformly. The last
+// rows. The start of a slice in its trajectory is drawn uniformly. The last
 // batch of an epoch has the slices that are left. A plan for B rows has B / T
 // picks, which name the trajectories by their first live rows; plan.rows are
 // the slices.

@@ -109,7 +109,7 @@ class SliceUnit final : public StartsUnit {
 
   const SliceUnitOptions options_;
   const WindowPlanner windows_;
-  // What PickMany found in this plan, so that Expand need not look for it.
+  // The places that PickMany found in this plan, so that Expand need not look.
   struct Picked {
     Slot slot = 0;
     TrajectoryIndex::Place place;

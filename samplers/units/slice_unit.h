@@ -22,13 +22,13 @@ enum class SliceStarts {
   // The first row of a trajectory, uniformly over those whose beginning is
   // stored (TrajectoryIndex::Trajectory::is_cut).
   kEpisodeStarts,
-  // The trajectory is the anchor, by its first live row, and the start is drawn
+  // The trajectory is the anchor, by its first live row. The start is drawn
   // from its starts, each with the same probability, when the pick is made into
-  // a slice: so that a selector without replacement takes one slice of each
+  // a slice. So a selector without replacement takes one slice of each
   // trajectory an epoch. Trajectories as with kTrajectories.
   kOnePerTrajectory,
   // The younger of two that are drawn as with kRows, age counted in steps of
-  // its lane: of N starts, oldest first, the r-th (from 0) has the probability
+  // its lane. The r-th (from 0) of N starts, oldest first, has the probability
   // (2 r + 1) / N^2. Two thirds of the mean age; the newest is drawn twice as
   // often as with kRows.
   kRecent,
@@ -63,14 +63,14 @@ struct SliceUnitOptions {
 // anchors.
 //
 // The anchors are the rows that can be first. With span_left > 0 the slices
-// that begin before a trajectory have its first row for their anchor; how many
-// rows such a slice lacks is drawn uniformly in [0, span_left].
+// that begin before a trajectory have its first row for their anchor. The
+// number of rows that such a slice lacks is drawn uniformly in [0, span_left].
 //
 // INVALID_ARGUMENT where the options contradict each other, naming them.
 //
-// Cost: a start O(1) with kTrajectories and kEpisodeStarts, else
-//   O(log trajectories); a slice O(log pieces + T + rows beside it); events as
-//   the index, and the anchors are told only where a listener is set.
+// Cost: a start O(1) with kTrajectories and kEpisodeStarts, else O(log
+//   trajectories); a slice O(log pieces + T + rows beside it). Events cost as
+//   the index; anchors are reported only where a listener is set.
 //
 // Example (SliceUnitTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Unit> slices,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names like S12 are those of the peer's behaviours that a test repeats.
+// A name like S12 is the number of the TorchRL behaviour that a test repeats.
 #include "rill/samplers/units/slice_unit.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::unique_ptr<Unit> MakeUnit(const SliceUnitOptions& options) {
   return *std::move(unit);
 }
 
-// What a uniform selector and a sampler make of the unit.
+// The plan that a uniform selector and a sampler make of the unit.
 SamplePlan PlanOf(const Unit& unit, int64_t batch_size, uint64_t batch) {
   SamplePlan plan;
   const auto count = unit.NumAnchors(batch_size);

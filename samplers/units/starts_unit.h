@@ -27,9 +27,9 @@ absl::Status CheckTrajectories(const TrajectoryIndex& index,
                                absl::string_view also,
                                absl::string_view advice);
 
-// What units share whose anchors are the starts of trajectories by a rule: the
-// index, its events and its part of the state. Which starts are picked and what
-// they become is each unit's own.
+// The common part of units whose anchors are the starts of trajectories by a
+// rule: the index, its events and its part of the state. Each unit decides
+// which starts are picked and what they become.
 //
 // Thread-safety: thread-compatible, as Unit.
 // Cost: events and anchors as SliceAnchors.

@@ -26,10 +26,10 @@ class TrajectoryShares {
   };
 
   // In the order in which trajectories come first; valid until the next call.
-  // Those that gain rows: after the index has heard of the write.
+  // Those that gain rows; call it after the index was notified of the write.
   absl::Span<const Share> Written(const TrajectoryIndex& index,
                                   const WriteEvent& event);
-  // Those that lose their first rows: before the index hears of it.
+  // Those that lose their first rows; call it before the index is notified.
   absl::Span<const Share> Retired(const TrajectoryIndex& index,
                                   const WriteEvent& event);
 

@@ -14,7 +14,7 @@ namespace rill {
 struct TrajectoryUnitOptions {
   // Shorter ones are never drawn. >= 1.
   int64_t min_rows = 1;
-  // Of longer ones the first rows are taken. In [min_rows, kMaxBatchSize].
+  // The first rows of longer ones are taken. In [min_rows, kMaxBatchSize].
   int64_t max_rows = Sampler::kMaxBatchSize;
   // Only episodes from their first row to their last: the beginning is stored
   // (TrajectoryIndex::Trajectory::is_cut) and the last row has the end flag.
@@ -27,9 +27,9 @@ struct TrajectoryUnitOptions {
 // trajectories' first live rows; a uniform selector draws each with the same
 // probability.
 //
-// INVALID_ARGUMENT where an option is out of range, naming it, and of Plan
-// where the batch might have more than kMaxBatchSize rows: as many of the
-// longest that can be drawn as it has picks.
+// INVALID_ARGUMENT where an option is out of range, naming it. The same from
+// Plan where the batch might have more than kMaxBatchSize rows. Plan counts as
+// many of the longest that can be drawn as it has picks.
 //
 // Cost: a pick O(1), its rows O(log pieces + rows); events as the index.
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names like T3 are those of the peer's behaviours that a test repeats.
+// A name like T3 is the number of the TorchRL behaviour that a test repeats.
 #include "rill/samplers/units/window_unit.h"
 
 #include <algorithm>

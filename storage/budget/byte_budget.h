@@ -25,9 +25,10 @@ struct ByteBudgetOptions {
 // depend on what is written: this is then the capacity that fits if nothing is
 // shared, less own bookkeeping.
 //
-// INVALID_ARGUMENT where the spec is empty (a storage that learns it from the
-// first write: take TensorDictSpec::Of(batch) of one batch first), where rows
-// have no bytes, and where not even one row a lane fits, naming what it needs.
+// INVALID_ARGUMENT where the spec is empty, where rows have no bytes, and where
+// not even one row a lane fits, naming what it needs. Where the storage takes
+// its spec from the first write, take TensorDictSpec::Of(batch) of one batch
+// first.
 // Thread-safety: thread-safe. Cost: O(leaves), some 60 times.
 //
 // Example (ByteBudgetTest.Example runs it):

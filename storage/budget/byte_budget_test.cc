@@ -44,7 +44,7 @@ TEST(ByteBudgetTest, Example) {
   EXPECT_GT(storage->MemoryUsage().full, (int64_t{1} << 20) * 9 / 10);
 }
 
-// What the storage itself says it takes when it is full.
+// MemoryUsage().full of a storage of this capacity.
 absl::StatusOr<int64_t> FullBytes(int64_t capacity,
                                   const ByteBudgetOptions& options,
                                   const TensorDictSpec& spec) {

@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Storage>> MakeCompressed(int64_t lane_capacity) {
       {.capacity = kLanes * lane_capacity, .lanes = kLanes, .block_rows = 7});
 }
 
-// Of one lane, then of three.
+// Its members have one lane and three lanes.
 absl::StatusOr<std::unique_ptr<Storage>> MakeEnsemble(int64_t lane_capacity) {
   std::vector<std::unique_ptr<Storage>> members;
   members.push_back(*MakeDense(lane_capacity, 1));
@@ -236,7 +236,7 @@ TEST(LoadBesideSavesTest, BringsOneOfTheSavesAndNoMix) {
     const bool is_new = rows.Find("number")->data<int64_t>()[0] != 0;
     num_new += is_new ? 1 : 0;
     ExpectSameRows(*loaded, *saved[is_new ? 1 : 0]);
-    // What it links now has these rows too.
+    // The next save links files that hold these rows too.
     RILL_ASSERT_OK(loaded->Save(again));
     RILL_ASSERT_OK_AND_ASSIGN(auto second, MakeDense(80));
     RILL_ASSERT_OK(second->Load(again)) << at;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a save writes when another one came before it.
+// Which chunks a save writes after an earlier save, and which it links.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -148,7 +148,7 @@ TEST(IncrementalSaveTest, ChunksThatStayAreLinkedAndTheOthersWritten) {
   // Nothing has changed.
   RILL_ASSERT_OK(storage->Save(directory));
   EXPECT_EQ(Inodes(directory), first);
-  // Of the oldest chunk 13 steps go, and 13 come as a new one.
+  // 13 steps of the oldest chunk go, and 13 come as a new one.
   Append(*storage, 13, 5000);
   RILL_ASSERT_OK(storage->Save(directory));
   const auto second = Inodes(directory);
@@ -177,7 +177,7 @@ TEST(IncrementalSaveTest, SavesElsewhereAreOfTheLastOneToo) {
   RILL_ASSERT_OK(storage->Save(b));
   EXPECT_EQ(Written(Inodes(moved), Inodes(b)),
             (std::vector<std::string>{"0-5.bin"}));
-  // What is gone is written again.
+  // A file that is gone is written again.
   RILL_ASSERT_OK(RemoveAll(moved));
   const auto before = Inodes(b);
   RILL_ASSERT_OK(RemoveAll(b));

@@ -19,16 +19,16 @@
 
 namespace rill::storage_internal {
 
-// How a save cuts rows into files: chunk (g, k) has steps [k * steps,
-// (k + 1) * steps) of lanes [g * lanes, (g + 1) * lanes), those of them that
-// are live. So a chunk that is full and not written over stays as it is.
+// How a save cuts rows into files. Chunk (g, k) has the live steps in
+// [k * steps, (k + 1) * steps) of lanes [g * lanes, (g + 1) * lanes). So a
+// chunk that is full and not written over stays as it is.
 struct ChunkShape {
   int64_t lanes = 1;
   int64_t steps = 1;
 
-  // The same for all storages of such rows: chunks of 4 MiB or a 1024th of all
-  // slots, whatever is more; where that is less than all, a chunk has a 16th of
-  // a lane's steps at most.
+  // The same for all storages of such rows: 4 MiB or a 1024th of all slots,
+  // whatever is more. Where that is less than all slots, a chunk has at most a
+  // 16th of a lane's steps.
   static ChunkShape Of(const Lanes& lanes, int64_t row_bytes);
 
   friend bool operator==(const ChunkShape&, const ChunkShape&) = default;
@@ -64,8 +64,8 @@ class OverwriteCounts {
   const ChunkShape& shape() const { return shape_; }
 
   void Add(absl::Span<const Slot> slots);
-  // Of all slots that a chunk's rows may lie in: equal where none of them was
-  // written over meanwhile.
+  // A count over all slots that a chunk's rows may lie in. Two equal counts say
+  // that none of them was written over in between.
   uint64_t Of(const Chunk& chunk) const;
 
  private:

@@ -27,10 +27,10 @@ namespace rill {
 // Thread-safety: thread-safe. Writers take turns. A Read waits for nobody who
 //   compresses and makes nobody wait while it decompresses.
 // Cost: Read decompresses every leaf of each block that it meets once, whatever
-//   the number of rows from it: neighbours are cheap, and random rows cost a
-//   block each (ReadLeaves those leaves only). Extend compresses the blocks
-//   that become full, about 64 KiB of rows a lane at a time where `block_rows`
-//   is not given; WriteAt decompresses the leaves it names of each block and
+//   the number of rows from it; ReadLeaves, those leaves only. Neighbours are
+//   cheap, and random rows cost a block each. Extend compresses the blocks that
+//   become full, about 64 KiB of rows a lane at a time unless `block_rows` is
+//   given. WriteAt decompresses the leaves it names of each block and
 //   compresses them again. Every thread that reads keeps room for a column.
 //
 // Lease is FAILED_PRECONDITION: Read instead. Save and Load are those of any

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is CompressedStorage's own; its conformance test has the rest.
+// Behaviour of CompressedStorage alone; its conformance test has the rest.
 #include "rill/storage/compressed/compressed_storage.h"
 
 #include <cstdint>

@@ -37,7 +37,7 @@ class SealedBlock {
   absl::StatusOr<const std::byte*> Open(size_t column,
                                         ScratchBytes* scratch) const;
   size_t column_bytes(size_t column) const { return columns_[column].bytes; }
-  // What the columns were, and all that this takes.
+  // Bytes of the columns before they were sealed, and of all that this takes.
   int64_t open_bytes() const { return open_bytes_; }
   int64_t memory_bytes() const;
 
@@ -55,7 +55,7 @@ class SealedBlock {
   int64_t open_bytes_ = 0;
 };
 
-// What a block with so many columns takes beyond their bytes, at most.
+// The most that a block with so many columns takes beyond their bytes.
 int64_t SealedBlockOverhead(size_t num_columns);
 
 // Makes blocks.

@@ -37,7 +37,7 @@ TensorDict ConformanceRows(const Shape& batch_shape,
                            absl::Span<const int64_t> ids,
                            absl::Span<const size_t> leaves);
 
-// What a row's event leaves hold.
+// The values of a row's event leaves.
 bool ConformanceEnd(int64_t id);
 int64_t ConformanceTrajectory(int64_t id);
 float ConformancePriority(int64_t id);

@@ -14,8 +14,8 @@
 
 namespace rill {
 
-// Keeps, of events alone, which slots are live and what the writer said of
-// them, and notes whatever breaks the contract of write_observer.h: rows that
+// Keeps which slots are live, and what the writer reported of them, from events
+// alone. It notes whatever breaks the contract of write_observer.h: rows that
 // are written before the old ones retired, a wrong order, spans that do not
 // fit.
 // Thread-safety: thread-compatible; storages call it under their own lock.
@@ -26,7 +26,7 @@ class MirrorObserver : public WriteObserver {
   void OnWrite(const WriteEvent& event) override;
   void OnClear() override;
 
-  // What was wrong so far, and where the mirror and the oracle differ; empty is
+  // The breaches so far, and where the mirror and the oracle differ; empty is
   // good.
   std::string Compare(const StorageOracle& oracle) const;
   int64_t num_calls() const { return num_calls_; }

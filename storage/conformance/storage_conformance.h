@@ -22,8 +22,8 @@
 
 namespace rill {
 
-// What every Storage does, as a test suite: a storage's own test links this
-// library and says
+// The test suite of every Storage. A storage's own test links this library and
+// says
 //   INSTANTIATE_TEST_SUITE_P(Dense, StorageConformanceTest,
 //                            ::testing::ValuesIn(DenseCases()),
 //                            StorageCaseName);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused, and that nothing has changed afterwards.
+// Calls that are refused, and that they change nothing.
 #include <cstdint>
 #include <string>
 #include <utility>

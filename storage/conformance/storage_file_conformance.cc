@@ -31,7 +31,7 @@ std::string FreshDirectory() {
   return path;
 }
 
-// What the storage must hold after it loaded what `other` saved.
+// Loads what `other` saved, and expects the same of the storage.
 void LoadLike(StorageSubject& subject, StorageSubject& other,
               const std::string& directory) {
   RILL_ASSERT_OK(subject.storage().Load(directory));

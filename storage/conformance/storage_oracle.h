@@ -13,8 +13,8 @@
 
 namespace rill {
 
-// What a storage of conformance rows must hold, in the plainest way: for every
-// slot the id that each leaf has, written one step at a time.
+// The expected content of a storage of conformance rows, in the plainest way:
+// the id of each leaf in every slot, written one step at a time.
 // Thread-safety: thread-compatible.
 class StorageOracle {
  public:

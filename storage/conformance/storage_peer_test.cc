@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users of TorchRL's storages and writers count on, by the numbers that
-// our notes on it give each statement.
+// Behaviour that users of TorchRL's storages and writers count on. The numbers
+// are those that our notes on TorchRL give each statement.
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -249,7 +249,7 @@ TEST_P(StoragePeerTest, W12WhatWasReadStaysAsItWas) {
   EXPECT_THAT(ValuesOf(sample), ElementsAre(2, 0));
 }
 
-// [time, lane] in the peer's order: step t of lane l is slot l * 5 + t.
+// [time, lane] in TorchRL's order: step t of lane l is slot l * 5 + t.
 TEST_P(StoragePeerTest, M1LanesAndStepsAreOneNumber) {
   auto storage = Make(10, 2, StorageOrder::kTimeMajor);
   RILL_ASSERT_OK(storage->Extend(Numbers({2, 5}, 0)));

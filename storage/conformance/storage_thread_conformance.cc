@@ -164,7 +164,7 @@ TEST_P(StorageConformanceTest, RowsDoNotChangeWhileTheyAreShown) {
   writer.join();
 }
 
-// What a storage holds, as an oracle that took the same rows one after the
+// A storage's content, as an oracle that took the same rows one after the
 // other.
 StorageOracle OracleOf(const Storage& storage) {
   const Lanes& lanes = storage.lanes();
@@ -185,8 +185,8 @@ StorageOracle OracleOf(const Storage& storage) {
   return oracle;
 }
 
-// Every batch is in its lane as it was given, one behind the other, whoever
-// wrote beside it; observers know what is stored.
+// Every batch is in its lane as it was given, one behind the other, whichever
+// threads wrote beside it. Observers know what is stored.
 TEST_P(StorageConformanceTest, WritersSideBySideLeaveWholeBatchesInOrder) {
   constexpr int64_t kLaneRows = 64;
   constexpr int64_t kBatch = 8;

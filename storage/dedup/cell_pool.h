@@ -17,9 +17,9 @@ namespace rill::storage_internal {
 // Cells of one width in host memory that are taken and given back. Memory comes
 // in chunks of about a MiB, which never move and stay until the pool goes.
 //
-// Thread-safety: thread-compatible, but for bytes(), and for At of a cell that
-//   is taken: that may run beside anything, in a thread that learned of the
-//   cell from the one that took it.
+// Thread-safety: thread-compatible, except bytes() and At of a cell that is
+//   taken. At may run beside anything, in a thread that got the cell from the
+//   one that took it.
 // Cost: O(1), and an allocation where no cell of a chunk is left.
 class CellPool {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What DenseStorage promises of dedup_next beside the suite.
+// DenseStorage's guarantees about dedup_next that the suite does not check.
 #include <cstdint>
 #include <cstring>
 #include <memory>

@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
     Forms, DedupThreadTest,
     ::testing::Values(Form{StorageOrder::kLaneMajor, 4, 64, 3000},
                       Form{StorageOrder::kTimeMajor, 100, 16, 300},
-                      // Of many windows.
+                      // A write has many windows.
                       Form{StorageOrder::kLaneMajor, 6, 24000, 300}));
 
 }  // namespace

@@ -17,9 +17,9 @@ struct NextPair {
   friend bool operator==(const NextPair&, const NextPair&) = default;
 };
 
-// The pairs of which one leaf can be stored for both: dtype and shape are the
-// same, a row takes more than the 4 bytes that tell where the other one is, K
-// is no flag and no reward (done, terminated, truncated, reward, in any
+// The pairs K, next/K for which one leaf can be stored. Dtype and shape are the
+// same, and a row takes more than the 4 bytes that say where the other one is.
+// K is no flag and no reward (done, terminated, truncated, reward, in any
 // dictionary), and next/K is none of `kept`.
 std::vector<NextPair> FindNextPairs(const TensorDictSpec& spec,
                                     absl::Span<const size_t> kept);

@@ -167,7 +167,7 @@ absl::Status NextRows::PlaceNext(absl::Span<const Slot> slots,
     const Slot slot = slots[i];
     bool is_shared;
     if (planned_ > 0) {
-      // What comes in a later write is not there yet.
+      // Rows of a later write are not there yet.
       is_shared = i + 1 < slots.size() && pair->is_shared[done_ + i] != 0;
     } else {
       const Slot after = SlotAfter(slot);

@@ -29,23 +29,23 @@ void AddPredecessors(const Lanes& lanes, std::vector<SlotRange>* ranges);
 // The leaves next/K of a table that are not stored, as K of the row behind has
 // the same bytes, or else in a copy of the row's own.
 //
-// By bytes alone: a row shares where its next/K and K of the next slot in its
-// lane's ring are equal, whatever flags, cursors or the age of rows say, and
-// before that K changes the row gets its own copy. So a row reads as it was
-// written at ends, at the cursor, between lanes and around the ring. A row that
-// is appended shares with one of the same batch; the newest one of a lane has
-// its own copy until its successor comes and is equal, and so has, for as long,
-// the last row of a window.
+// Bytes alone decide: a row shares where its next/K equals K of the next slot
+// in its lane's ring, whatever flags, cursors or the age of rows say. Before
+// that K changes, the row gets its own copy. So a row reads as it was written
+// at ends, at the cursor, between lanes and around the ring. An appended row
+// shares with the next row of the same batch. The newest row of a lane has its
+// own copy until its successor comes and is equal. So has, for as long, the
+// last row of a window.
 //
 // Readers beside a writer: a read of slot s touches row s, the number that says
-// where its next/K lies, K of the slot behind, and one cell. All of those
-// change only in a write to s or to the slot behind it, the cell because it is
-// s's alone from when it is taken in such a write until it is given back in
-// one. So a write's windows (epoch_windows.h) name the slots that are written
-// and those before them (AddPredecessors): then whatever a reader of s touches
-// changes only in windows that have s, and that no reader of s is inside. Each
-// call of Write is one window, and after it every row is whole: a row whose
-// successor comes in a later window has its own copy meanwhile.
+// where its next/K lies, K of the slot behind, and one cell. All of these
+// change only in a write to s or to the slot behind it. The cell belongs to s
+// alone: such a write takes it, and such a write gives it back. So a write's
+// windows (epoch_windows.h) name the slots that are written and those before
+// them (AddPredecessors). Then whatever a reader of s touches changes only in
+// windows that have s, and that no reader of s is inside. Each call of Write is
+// one window, and after it every row is whole: a row whose successor comes in a
+// later window has its own copy meanwhile.
 //
 // Thread-safety: Read and memory_bytes may run beside anything, where windows
 //   are as above; all else is one writer's.
@@ -54,7 +54,7 @@ void AddPredecessors(const Lanes& lanes, std::vector<SlotRange>* ranges);
 //   once the pool is as large as it gets.
 class NextRows {
  public:
-  // Of the pairs of `layout`, whose rows lie at `rows`. RESOURCE_EXHAUSTED
+  // Serves the pairs of `layout`, whose rows lie at `rows`. RESOURCE_EXHAUSTED
   // names asked and free bytes.
   static absl::StatusOr<std::unique_ptr<NextRows>> Create(
       const RowLayout& layout, std::byte* rows);
@@ -92,7 +92,7 @@ class NextRows {
   // No row is live, and nobody reads.
   void Clear();
 
-  // What numbers and cells take, and how much less that is than the leaves.
+  // Bytes of numbers and cells, and how much less that is than the leaves.
   int64_t memory_bytes() const;
   int64_t saved_bytes() const;
 
@@ -111,7 +111,7 @@ class NextRows {
     std::shared_ptr<Buffer> buffer = nullptr;
     int32_t* places = nullptr;  // In `buffer`, one a slot.
     std::unique_ptr<CellPool> cells = nullptr;
-    // Of the rows of an append, in order: K of the next one is the same.
+    // One for each row of an append, in order: K of the next row is the same.
     std::vector<uint8_t> is_shared = {};
   };
 

@@ -31,7 +31,7 @@ struct Header {
   LaneSteps in_flight;  // The first.
   uint64_t sum;         // Of the marks.
   uint64_t generation;
-  // Of all before it and, where num_more is not 0, of all behind it.
+  // CRC of all before it and, where num_more is not 0, of all behind it.
   uint32_t crc;
   uint32_t num_more;  // In flight beside the first.
   std::array<LaneSteps, kMaxAppendsInFlight - 1> more;
@@ -39,7 +39,7 @@ struct Header {
 static_assert(sizeof(Header) == kMarksOffset && offsetof(Header, crc) == 72 &&
               offsetof(Header, num_more) == 76 && offsetof(Header, more) == 80);
 
-// Of a header, those that say something.
+// The bytes of a header that carry a value.
 size_t CountingBytes(const Header& header) {
   return header.num_more == 0 ? offsetof(Header, more) : sizeof(Header);
 }
@@ -129,7 +129,7 @@ bool IsHeaderWhole(const Header& header, const Lanes& lanes) {
          header.lane_capacity == lanes.capacity;
 }
 
-// What a slot holds; the number is 0 of one that is not whole.
+// Reads a slot; its number is 0 where the slot is not whole.
 void ReadSlot(const std::byte* slot, const Lanes& lanes, CommitView* view) {
   view->number = 0;
   Header header;

@@ -17,7 +17,7 @@ namespace rill::storage_internal {
 // How many appends may be in flight at a time.
 inline constexpr size_t kMaxAppendsInFlight = 3;
 
-// What a record says.
+// The content of a record.
 struct CommitState {
   std::vector<LaneMark> marks;  // One a lane.
   // In the order in which they were announced; those of one lane are committed
@@ -37,26 +37,26 @@ struct CommitView {
   bool is_in_place() const { return generation % 2 != 0; }
 };
 
-// A record in mapped memory of what is committed, so that a storage whose
-// writer was killed (SIGKILL) at any instruction reopens with whole rows, all
-// acknowledged ones among them, less those that the appends in flight had
-// retired. docs/formats/storage_directory.md has every byte.
+// A record in mapped memory of what is committed. A storage whose writer was
+// killed (SIGKILL) at any instruction reopens with whole rows. All acknowledged
+// rows are among them, less those that the appends in flight had retired.
+// docs/formats/storage_directory.md has every byte.
 //
-// Two slots on pages of their own take turns; each holds a number of its own
-// that grows (CommitView), every lane's mark, and checksums, and the valid one
-// with the later number counts. An append is
+// Two slots, on pages of their own, are written alternately. Each holds a
+// number of its own that grows (CommitView), every lane's mark, and checksums.
+// The valid slot with the later number counts. An append is
 //   Announce  the other slot: marks as they are, and this in flight too;
 //   (data)    rows may be half old and half new now;
 //   Commit    the other slot again: marks moved on, this in flight no more.
 // Why that is enough: a process that is killed leaves its stores up to some
 // instruction in the page cache, in program order, and none after it. While a
 // slot is half written its checksums do not fit and the other one counts, which
-// was complete before. So what is found is the state before Announce (no row
-// was touched yet), or with the intent (rows that it retires are dropped, the
-// rest is whole), or after Commit (the data were complete before it).
+// was complete before. So a reader finds one of three states. Before Announce,
+// no row was touched. With the intent, the rows that it retires are dropped and
+// the rest is whole. After Commit, the data were complete before it.
 //
-// Several lanes: an append moves a run of lanes by the same number of steps, so
-// the intent is three numbers however many lanes it touches, and a lane that it
+// Several lanes: an append moves a run of lanes by the same number of steps. So
+// the intent is three numbers however many lanes it touches. A lane that it
 // does not touch has the same mark in both slots. The slot that is written next
 // is behind by the lanes of the last commit only; those are copied first, so
 // all costs O(lanes touched) and never O(lanes). The checksum of the marks is a
@@ -67,11 +67,11 @@ struct CommitView {
 //   many lanes 2 ns a lane each; no system call (commit_record_benchmark).
 class CommitRecord {
  public:
-  // Of the memory that a record takes.
+  // Bytes of memory that a record takes.
   static int64_t SizeBytes(int64_t lanes);
 
-  // What is in a record, believing nothing: DATA_LOSS where neither slot is
-  // whole or they are of other lanes. Reads in O(lanes).
+  // The content of a record, with every field checked. DATA_LOSS where neither
+  // slot is whole or they are of other lanes. Reads in O(lanes).
   static absl::StatusOr<CommitView> Read(absl::Span<const std::byte> bytes,
                                          const Lanes& lanes);
 

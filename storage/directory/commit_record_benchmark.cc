@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the record adds to an append.
+// The cost that the record adds to an append.
 #include <cstddef>
 #include <cstdint>
 #include <vector>

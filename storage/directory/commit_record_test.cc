@@ -259,7 +259,7 @@ TEST(CommitRecordTest, NoChangedByteIsBelieved) {
     if (i == 0) record.Commit(append);
   }
   const CommitState now = ReadOrDie(bytes, lanes);
-  // What the other slot says.
+  // The content of the other slot.
   const CommitState before = {now.marks, {now.in_flight[0]}};
   int64_t found = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {

@@ -20,7 +20,7 @@ namespace {
 
 using base_internal::FileError;
 
-// Who wrote its number there, as text for a message.
+// The process that wrote its number there, as text for a message.
 std::string HolderOf(int fd) {
   char text[32];
   const ssize_t bytes = pread(fd, text, sizeof(text), 0);

@@ -14,14 +14,14 @@ namespace rill::storage_internal {
 
 inline constexpr char kLockFile[] = "rill.lock";
 
-// Who has a directory's lock, or had it last, as text for a message: "process
-// 12", or "another process".
+// The process that has a directory's lock, or had it last, as text for a
+// message: "process 12", or "another process".
 std::string OwnerOf(const std::string& directory);
 
-// Who writes to a directory: one process, and one object in it. The kernel
-// gives the lock back when the owner goes, however it goes; only a child that
-// was forked from it and lives on without exec would hold it still. Readers
-// need no lock.
+// The right to write to a directory: one process has it, and one object in it.
+// The kernel gives the lock back when the owner goes, however it goes. Only a
+// child that was forked from it and lives on without exec would hold it still.
+// Readers need no lock.
 //
 // Thread-safety: immutable. Fault point: "file.lock".
 class DirectoryLock {

@@ -12,7 +12,7 @@
 namespace rill::storage_internal {
 namespace {
 
-// Of the file that is made last when a directory is made, and never changed.
+// The file that is made last when a directory is made, and never changed.
 struct Identity {
   dev_t device = 0;
   ino_t inode = 0;

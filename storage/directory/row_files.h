@@ -21,13 +21,13 @@
 namespace rill::storage_internal {
 
 // The files that hold the rows of a layout, mapped side by side into one run of
-// addresses so that the layout's offsets hold: kColumns one file a leaf with
-// the meta.json of a memmap directory, which the peer opens too; kRows one file
-// of records. docs/formats/storage_directory.md.
+// addresses so that the layout's offsets hold. With kColumns there is one file
+// a leaf and the meta.json of a memmap directory, which TorchRL opens too. With
+// kRows there is one file of records. docs/formats/storage_directory.md.
 //
-// Files have their full length from the beginning and space on the disk only
-// where rows were written: a chunk at a time ahead of them, and page by page in
-// a chunk for all of which the disk has no space.
+// Files have their full length from the beginning, but space on the disk only
+// where rows were written. Space is taken a chunk ahead of the rows. Where the
+// disk has no space for a whole chunk, it is taken page by page.
 //
 // Thread-safety: thread-compatible; the bytes are the caller's to guard.
 class RowFiles {
@@ -58,7 +58,7 @@ class RowFiles {
   // Cost: what SparseFile::Zero costs a run of rows; in time-major order with
   // several lanes some ns a slot too.
   void ZeroAllBut(const LaneRings& live);
-  // What the files take on the disk. Thread-safe.
+  // Bytes that the files take on the disk. Thread-safe.
   int64_t DiskBytes() const;
   // Brings everything written to the disk.
   absl::Status Sync() const;

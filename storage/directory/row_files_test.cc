@@ -69,7 +69,7 @@ TEST(RowFilesTest, WhatFailsTakesNoPageFromRowsThatAreNotWrittenYet) {
   RunOnSmallDisk(kDiskBytes, [](const std::string& disk) {
     const auto files = MapPages(disk);
     RILL_ASSERT_OK(Reserve(*files, 3, 2));
-    // Of the rows that fail, as many as those elsewhere seem to be there.
+    // By their count, as many of the rows that fail seem to be there already.
     RILL_ASSERT_OK(Reserve(*files, 1000, 16));
     const int64_t free =
         static_cast<int64_t>(std::filesystem::space(disk).available);

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr absl::string_view kMagic = "RILLPOS1";
 constexpr size_t kHeadBytes = 8 + 3 * sizeof(int64_t);
 constexpr size_t kCrcBytes = sizeof(uint32_t);
-// Those who went back often lose the oldest positions.
+// A storage that went back often loses its oldest positions.
 constexpr size_t kMaxLines = 64;
 
 void AddInt(int64_t value, std::string* bytes) {

@@ -16,7 +16,7 @@
 
 namespace rill::storage_internal {
 
-// What a record says of rings, and rings of what a record says.
+// The marks of rings, and the rings of marks.
 std::vector<LaneMark> MarksOf(const LaneRings& rings);
 LaneRings RingsOf(const Lanes& lanes, absl::Span<const LaneMark> marks);
 

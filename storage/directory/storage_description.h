@@ -17,7 +17,7 @@ namespace rill::storage_internal {
 
 inline constexpr char kRecordFile[] = "rill.commit";
 
-// What a storage directory is, as its rill.json says:
+// The description of a storage directory in its rill.json:
 // docs/formats/storage_directory.md.
 struct StorageDescription {
   Lanes lanes;

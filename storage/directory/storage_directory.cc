@@ -77,7 +77,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> StorageDirectory::MapRows(
 absl::Status StorageDirectory::MakeFiles(const RowLayout& layout,
                                          const Lanes& lanes) {
   RILL_ASSIGN_OR_RETURN(const Manifest manifest, Describe(layout, lanes));
-  // What an earlier attempt has left goes first; no row was ever in it.
+  // Files of an earlier attempt go first; no row was ever in them.
   record_.reset();
   rows_.reset();
   RILL_ASSIGN_OR_RETURN(const auto names, ListDirectory(path_));

@@ -34,8 +34,8 @@ namespace rill::storage_internal {
 class StorageDirectory final : public RowsOnDisk {
  public:
   // Takes a directory, made if need be, for a new storage. FAILED_PRECONDITION
-  // where something lies there already or another owner has it. What a creation
-  // that was killed has left is removed.
+  // where something lies there already or another owner has it. Files that a
+  // killed creation has left are removed.
   static absl::StatusOr<std::unique_ptr<StorageDirectory>> Create(
       absl::string_view caller, const std::string& path);
   // Takes a directory that holds a storage. NOT_FOUND where it does not;

@@ -31,7 +31,7 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 extern const std::string directory;

@@ -89,7 +89,7 @@ class EnsembleObservers {
   std::vector<SlotRange> written_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What one member tells.
+// Passes one member's events on.
 class MemberRelay final : public WriteObserver {
  public:
   MemberRelay(EnsembleObservers* observers, Slot first)

@@ -31,23 +31,23 @@ namespace rill {
 //
 // A call for lanes or slots of one member is that member's: all or nothing, as
 // fast, side by side with others. One for several members goes to them one
-// after the other, in their order, and observers hear of as many writes. What
-// can be told before is checked before the first of them: lanes, cursors, keys,
-// shapes, that slots are live. A lack of memory or disk, or a device that
-// fails, at a later member leaves what those before it have written; the error
-// names it. Give members their spec, and Extend of rows in memory has nothing
-// of the kind left.
+// after the other, in their order, and observers are notified of as many
+// writes. Lanes, cursors, keys, shapes and that slots are live are checked
+// before the first of them. A lack of memory or disk, or a device that fails,
+// at a later member leaves what those before it have written; the error names
+// it. If members have their spec, Extend of rows in memory cannot fail in this
+// way.
 //
-// Save has the form of any storage's. Load checks it whole first and then
-// writes the members' parts beside `directory` (as much room again on the disk,
-// gone afterwards), a chunk at a time; an error after that leaves the content,
-// or says what is empty now: where it comes from another than the first member,
-// the storage.
+// Save has the form of any storage's. Load checks it whole first. It then
+// writes the members' parts beside `directory`, a chunk at a time; this takes
+// as much room again on the disk until the end. A later error at the first
+// member leaves the content, or says that the member is empty now. At another
+// member it leaves the whole storage empty, and says so.
 //
 // Thread-safety: thread-safe. AddObserver, Save, Load and Clear keep writers
 //   out, and so does a write while members do not know their spec.
-// Cost: Read of several members one pass over the rows and one more over those
-//   read, through memory that is kept; of one member nothing is added but a
+// Cost: Read of several members takes one pass over the rows and one more over
+//   those read, through memory that is kept. A Read of one member adds only a
 //   division a slot.
 //
 // Example (EnsembleStorageTest.Example runs it):
@@ -70,7 +70,8 @@ class EnsembleStorage final : public Storage {
 
   int64_t num_members() const;
   const Storage& member(int64_t i) const;
-  // Whose slot, or lane, it is: in [0, lanes().num_slots()), or lanes().count.
+  // The member of a slot, in [0, lanes().num_slots()), or of a lane, in [0,
+  // lanes().count).
   int64_t MemberOfSlot(Slot slot) const;
   int64_t MemberOfLane(int64_t lane) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to all members of an EnsembleStorage at once: observers, Clear,
+// Operations on all members of an EnsembleStorage at once: observers, Clear,
 // Save and Load.
 #include <unistd.h>
 

@@ -67,7 +67,7 @@ struct EnsembleStorage::State {
   // Number of members that have any, and the last of those.
   size_t Split(absl::Span<const Slot> slots, Parts* parts, size_t* only) const;
 
-  // What is known with the spec; null before.
+  // The assembly for the spec; null before the spec is known.
   std::shared_ptr<const storage_internal::BatchAssembly> Assembly() const {
     absl::ReaderMutexLock lock(&assembly_mutex);
     return assembly;
@@ -96,7 +96,7 @@ struct EnsembleStorage::State {
   absl::Status CheckAppend(const TensorDict& batch,
                            const storage_internal::LaneSteps& append) const
       ABSL_SHARED_LOCKS_REQUIRED(alone_mutex);
-  // What is known of rows fits the batch.
+  // Checks a batch against the row layout, as far as that is known.
   absl::Status CheckLeaves(const TensorDict& batch) const;
   absl::Status WriteParts(absl::Span<const Slot> slots, const TensorDict& rows,
                           InPlace kind, const Parts& parts) const
@@ -105,7 +105,7 @@ struct EnsembleStorage::State {
   // As a whole.
   absl::StatusOr<storage_internal::LiveRows> Collect() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
-  // Observers hear all anew.
+  // Notifies observers of all rows anew.
   absl::Status Retell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex);
   // The same after a write, where a member did so on its own.
   void RetellIfBroken() ABSL_LOCKS_EXCLUDED(alone_mutex);

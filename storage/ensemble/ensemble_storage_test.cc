@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What EnsembleStorage is beyond the storage suite.
+// Behaviour of EnsembleStorage beyond the storage suite.
 #include "rill/storage/ensemble/ensemble_storage.h"
 
 #include <cstdint>
@@ -156,7 +156,8 @@ TEST(EnsembleStorageTest, WhatDoesNotFitTogetherIsRefused) {
               StatusIs(kInvalidArgument, HasSubstr("members[0]: got null")));
 }
 
-// What a later member would refuse is refused before the first is written.
+// A cursor that a later member would refuse is refused before the first is
+// written.
 TEST(EnsembleStorageTest, CursorsOfLaterMembersAreCheckedFirst) {
   const std::string directory = JoinPath(::testing::TempDir(), "far_cursor");
   std::vector<std::unique_ptr<Storage>> members;
@@ -200,7 +201,7 @@ TEST(EnsembleStorageTest, DeadSlotsOfLaterMembersAreFoundFirst) {
 }
 
 // A device that fails in the middle makes a member attach its observers anew;
-// those of the ensemble hear all of it anew.
+// those of the ensemble are notified of all rows anew.
 TEST(EnsembleStorageTest, ObserversHearAllAnewWhereADeviceFails) {
   FakeBackend* const fake = FakeBackend::Install({});
   const absl::Status failure = absl::UnavailableError("fell off the bus");

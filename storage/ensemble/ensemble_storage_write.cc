@@ -78,7 +78,7 @@ absl::StatusOr<ExtendResult> EnsembleStorage::State::Append(
     RILL_ASSIGN_OR_RETURN(const TensorDict part, rows.Slice(0, lane, end));
     const auto result = members[i]->Extend(part, own);
     if (!result.ok()) {
-      // Of the whole batch, not of a part.
+      // The whole batch is checked, not a part.
       if (i == first) {
         RILL_RETURN_IF_ERROR(CheckLeaves(batch));
       }

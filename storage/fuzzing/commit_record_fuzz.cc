@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes as commit records, as they are and with the checksums put right: what
-// is accepted lies within bounds, a live reader finds the same, and a writer
-// goes on from there.
+// Reads bytes as commit records, as they are and with the checksums put right.
+// An accepted record lies within bounds, a live reader finds the same, and a
+// writer goes on from there.
 #include <algorithm>
 #include <bit>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of a storage directory's rill.json: what is accepted has a layout
-// within bounds and is described by the same fields; what can be laid out can
-// be described and is accepted.
+// Reads fields of a storage directory's rill.json. An accepted description has
+// a layout within bounds and is described by the same fields. A layout that is
+// possible can be described and is accepted.
 #include <cstddef>
 #include <cstdint>
 #include <string>

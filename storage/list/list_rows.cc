@@ -124,7 +124,7 @@ absl::Status ListRows::StageAppend(const LaneRun& run,
 
 absl::Status ListRows::StagePatch(absl::Span<const Slot> slots,
                                   absl::Span<const LeafBatch> places) {
-  // Of a slot that is named twice the later row takes the place of the other.
+  // Where a slot is named twice, the later row wins.
   for (size_t i = 0; i < slots.size(); ++i) {
     const auto place = static_cast<int64_t>(i);
     RILL_ASSIGN_OR_RETURN(ListRowPtr row,

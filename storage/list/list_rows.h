@@ -53,8 +53,8 @@ using ListRowPtr = std::shared_ptr<const ListRow>;
 // host memory. An empty list: not that leaf.
 using RaggedRows = std::vector<std::vector<Tensor>>;
 
-// Rows as a list of what each holds. A write makes new rows; who has one keeps
-// what it held.
+// Rows as a list of what each holds. A write makes new rows; a holder of an old
+// one keeps its content.
 //
 // Thread-safety: RowKeeper's; Pick and largest() run beside Stage* and Drop.
 class ListRows final : public RowKeeper {

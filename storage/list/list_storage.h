@@ -25,22 +25,24 @@ namespace rill {
 // Storage in RAM whose rows may differ in shape: a list that holds each row by
 // itself, with as many bytes as it has. For tokens, point clouds, graphs.
 // Leaves that are named ragged have one dtype and one rank in all rows, and any
-// sizes; all others are even, as elsewhere, and of those there is one at least.
+// sizes. All other leaves are even, as elsewhere, and there is at least one of
+// them.
 //
-// Writing: rows that differ come by ExtendRagged, one lane at a time; Extend
-// and
-//   WriteAt take batches as elsewhere, in which the rows of a ragged leaf are
+// Writing: rows that differ come by ExtendRagged, one lane at a time. Extend
+//   and WriteAt take batches as elsewhere; all rows of a ragged leaf are then
 //   as long as the batch says. WriteAt makes the rows that it names anew.
-// Reading: Read and ReadLeaves pad ragged leaves with zeros behind to the
-//   longest of the batch and put a bool mask beside each, under `mask_key`
-//   joined with its key, as StackPadded (tensordict/ragged_tensor.h) does (so
-//   rows of ragged leaves are of rank Shape::kMaxRank - 1 at most);
-//   batches with ragged leaves are made anew by each Read. ReadStack gives the
-//   rows as they are, without a copy.
+// Reading: Read and ReadLeaves pad ragged leaves with zeros behind, to the
+//   longest of the batch. They put a bool mask beside each, under `mask_key`
+//   joined with its key, as StackPadded (tensordict/ragged_tensor.h) does. So
+//   rows of ragged leaves have rank Shape::kMaxRank - 1 at most. Each Read
+//   makes batches with ragged leaves anew. ReadStack gives the rows as they
+//   are, without a copy.
+//
 // spec(): even leaves, then ragged ones with sizes that all rows written so far
-//   have room in; rows without room in any one of int64 bytes are refused.
-//   MemoryUsage: `memory` is what the rows there take, with what a row costs
-//   besides (about 300 bytes), so it follows them; `full` supposes that all
+//   have room in. A row is refused where no such sizes fit in int64 bytes.
+//
+// MemoryUsage: `memory` is the bytes of the rows there, with about 300 bytes
+//   that each row costs besides, so it follows them. `full` supposes that all
 //   rows are as the largest that was written.
 // Save and Load: without ragged leaves those of any storage; with them a form
 //   of its own that only such a storage loads (docs/formats/storage.md).
@@ -70,7 +72,8 @@ class ListStorage final : public storage_internal::TurnStorage {
     std::vector<std::string> ragged_leaves = {};
     // No leaf lies at it, below it, or above it.
     std::string mask_key = "mask";
-    // Empty: taken from the first write. Of ragged leaves dtype and rank count.
+    // Empty: taken from the first write. For ragged leaves only dtype and
+    // rank count.
     TensorDictSpec spec = {};
     EventKeys event_keys = {};  // Of even leaves.
   };

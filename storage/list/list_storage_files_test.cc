@@ -105,7 +105,7 @@ TEST(ListStorageFilesTest, StoragesWithoutRowsAreSavedToo) {
   const auto storage = MakeFilled();
   RILL_ASSERT_OK(storage->Load(directory));
   EXPECT_EQ(storage->size(), 0);
-  // What rows are is still known.
+  // The spec is still known.
   EXPECT_THAT(storage->ExtendRagged({Row(1, 2, DType::kFloat32)}),
               StatusIs(absl::StatusCode::kInvalidArgument));
   RILL_EXPECT_OK(storage->ExtendRagged({Row(1, 2)}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a ListStorage with ragged leaves gives back, to callers and to files.
+// The output of a ListStorage with ragged leaves, to callers and to files.
 #include <algorithm>
 #include <cstring>
 #include <optional>

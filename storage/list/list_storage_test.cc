@@ -121,7 +121,7 @@ TEST(ListStorageTest, WrongOptionsAreNamed) {
               refused("not ragged"));
 }
 
-// What each slot holds, as rows.
+// The expected rows of each slot.
 class Oracle {
  public:
   explicit Oracle(const Lanes& lanes)
@@ -447,7 +447,7 @@ TEST(ListStorageTest, OnlyAWriteOfAllLeavesMakesOtherRows) {
   EXPECT_THAT(replacements.told(),
               ElementsAre(false, false, false, true, false));
   storage->RemoveObserver(&replacements);
-  // Of rows without ragged leaves all even ones are all.
+  // Without ragged leaves a write of all even leaves writes all.
   RILL_ASSERT_OK_AND_ASSIGN(const auto plain,
                             ListStorage::Create({.capacity = 4}));
   RILL_ASSERT_OK(plain->Extend(all));

@@ -13,9 +13,9 @@ enum class LiveRowsShape {
   kFlat,       // [rows], lane after lane.
 };
 
-// A copy of all live rows of a storage, the oldest of each lane first, as
-// TorchRL's `storage[:]` but in the order of time. [lanes, 0] or [0] where
-// there are none.
+// A copy of all live rows of a storage, the oldest of each lane first:
+// TorchRL's `storage[:]`, but in the order of time. Its shape is [lanes, 0] or
+// [0] where there are none.
 //
 // FAILED_PRECONDITION where kLanesTime is asked and two lanes have differently
 // many rows: names both and their rows. Errors of Storage::Read.

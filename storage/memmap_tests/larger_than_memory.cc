@@ -243,7 +243,7 @@ absl::Status ReadAndCheck(const Storage& storage, Slots slots,
   return absl::DataLossError("a row that was read is not the one written");
 }
 
-// Copies rows out of mappings by hand: a fault after the other.
+// Copies rows out of mappings, one fault after the other.
 void CopyByHand(const std::vector<RowFile>& files, Slots slots,
                 std::vector<std::byte>* out) {
   for (const Slot slot : slots) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that Clear, Load and LoadPosition discard, and those that a killed
-// writer gave up, read as zeros to whoever opens the files without the record;
-// killed at any moment, on a full disk, and beside readers.
+// writer gave up, read as zeros where the files are opened without the record.
+// Tried with kills at any moment, on a full disk, and beside readers.
 #include <signal.h>
 #include <sys/types.h>
 #include <sys/wait.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that writes to a MemmapStorage is killed (SIGKILL) at any moment,
-// again and again on one directory: whoever opens it next finds every row that
-// was acknowledged, less those that the one append in flight had retired, and
-// each row whole. RILL_KILLS=1000 makes the run longer.
+// again and again on one directory. The next process finds every acknowledged
+// row, less those that the one append in flight had retired. Each row is whole.
+// RILL_KILLS=1000 makes the run longer.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -61,8 +61,8 @@ TensorDictSpec Spec() {
   return spec;
 }
 
-// What both processes see: how far each lane was told to be written, and how
-// far it may be written by now.
+// Shared by both processes: how far each lane is acknowledged, and how far it
+// may be written by now.
 struct Progress {
   std::atomic<int64_t> acknowledged[kLanes];
   std::atomic<int64_t> begun[kLanes];
@@ -205,7 +205,7 @@ void MemmapKillTest::Check(const std::string& when) {
       ASSERT_TRUE(live.Contains(lanes.SlotOf(lane, step % kLaneCapacity)))
           << when << ": step " << step << " of lane " << lane;
     }
-    // Who goes on, starts from here.
+    // A process that goes on starts from here.
     progress_->acknowledged[lane] = written;
     progress_->begun[lane] = written;
   }

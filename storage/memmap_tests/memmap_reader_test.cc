@@ -301,7 +301,7 @@ TEST_P(MemmapReaderTest, NeverReadsHalfARowBesideAWriter) {
       if (read == 400) Kill();
       const absl::Status status = reader->Read(slots, &rows);
       if (!status.ok()) {
-        // What the dead had in flight.
+        // The dead writer had these rows in flight.
         ASSERT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
         ASSERT_EQ(child_, 0);
         break;

@@ -29,7 +29,8 @@ namespace {
 using formats_internal::CopyTree;
 using formats_internal::FreshPath;
 
-// What is on the disk for certain. The sync of number `fail_at` fails.
+// The bytes that are on the disk for certain. The sync of number `fail_at`
+// fails.
 class Disk {
  public:
   explicit Disk(std::string directory) : directory_(std::move(directory)) {}

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A storage directory that rill_reader_test.py reads while it is written.
+//
 // usage: write_numbered DIRECTORY rows|columns lane_major|time_major LANES
 //                       LANE_CAPACITY
+//
 // Every element of "observation" and "next/id" of a row is its number: the
 // step, the lane from bit 40 on, the clears and patches so far from bit 52 on.
 // A leaf of each dtype holds the number modulo 100, bool whether that is not 0.
 // Each line of its input is a command, answered by a line with the steps of
 // each lane:
+//
 //   extend FIRST COUNT STEPS   appends to lanes [FIRST, FIRST + COUNT)
 //   patch                      writes all rows of lane 0 in place
 //   clear | save | back        Clear, SavePosition, LoadPosition

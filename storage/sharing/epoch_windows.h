@@ -17,7 +17,7 @@
 namespace rill::storage_internal {
 
 // The atomics of BasicEpochWindows and how it waits; tests have others, which
-// decide who goes on.
+// decide which thread goes on.
 struct EpochSync {
   template <typename T>
   using Atomic = std::atomic<T>;
@@ -35,18 +35,18 @@ bool SlotsMeet(absl::Span<const Slot> slots,
 // touch.
 void JoinRanges(std::vector<SlotRange>* ranges);
 
-// Cuts a window off the front of a write's slots, which are not empty: returns
-// how many it has and puts ranges that hold them into `ranges`, sorted and
-// apart: at most `max_rows` (>= 1) slots and `max_ranges` (>= 1) ranges. Slots
-// in no order make one range from the lowest to the highest: sorting them takes
-// longer than writing their rows.
+// Cuts a window off the front of a write's slots, which are not empty. Returns
+// how many slots it has, and puts ranges that hold them into `ranges`, sorted
+// and apart. There are at most `max_rows` (>= 1) slots and `max_ranges` (>= 1)
+// ranges. Slots in no order make one range from the lowest to the highest:
+// sorting them takes longer than writing their rows.
 size_t CutWindow(absl::Span<const Slot> slots, int64_t max_rows,
                  size_t max_ranges, std::vector<SlotRange>* ranges);
 
-// The same for runs of slots that are known, as those of an append: each call
-// of Cut puts the next window into `ranges` and returns how many slots it has,
-// at most `max_rows` (>= 1). Where a run lies before the one that it follows a
-// window ends. `runs` must outlive it.
+// The same for known runs of slots, as those of an append. Each call of Cut
+// puts the next window into `ranges` and returns how many slots it has, at most
+// `max_rows` (>= 1). Where a run lies before the one that it follows a window
+// ends. `runs` must outlive it.
 class RunCutter {
  public:
   explicit RunCutter(absl::Span<const SlotRange> runs) : runs_(runs) {}
@@ -62,14 +62,15 @@ class RunCutter {
 // or a version a row; rows are plain bytes.
 //
 // A reader copies inside an epoch: a padded counter of its own is odd while it
-// is inside. A writer announces the slots that it is about to overwrite, waits
-// once for everybody who is inside (a grace period), and overwrites them a
-// window at a time, in ascending order, plainly. A reader that has a slot in
-// the window that is being written leaves and waits for its end; so it waits
-// for a window, never for a batch. One that has a slot in a window to come says
-// so and goes on; before the next window the writer then waits for who is
-// inside once more. So a batch costs one grace period where readers have other
-// rows. Why no reader meets half a row: docs/design.md, Storage.
+// is inside. A writer announces the slots that it is about to overwrite and
+// waits once for all readers that are inside (a grace period). It then
+// overwrites them a window at a time, in ascending order, with plain stores. A
+// reader that has a slot in the window that is being written leaves and waits
+// for its end; so it waits for a window, never for a batch. One that has a slot
+// in a window to come says so and goes on; before the next window the writer
+// then waits once more for readers inside. So a batch costs one grace period
+// where readers have other rows. Why no reader meets half a row:
+// docs/design.md, Storage.
 //
 // Each writer has an announcement of its own, kWriters of them at a time; that
 // they write different rows is theirs to see to.
@@ -77,13 +78,13 @@ class RunCutter {
 // A reader that has met kMaxTries windows makes writers hold their next ones
 // back until it has been inside: nobody starves, however small the ring.
 //
-// Thread-safety: thread-safe. Who is inside must not write, and who writes must
-//   neither announce more nor wait for readers.
-// Cost: a reader one locked instruction on a cache line that it shares with
-//   nobody else on its CPU, and a load for each announcement that there ever
-//   was beside others; a writer one such instruction a window, two an
-//   announcement and a load for each counter that was ever used. While slots
-//   are announced, a reader looks its own up in them.
+// Thread-safety: thread-safe. A thread that is inside must not write. A thread
+//   that writes must neither announce more nor wait for readers.
+// Cost: a reader takes one locked instruction on a cache line that it shares
+//   with nobody else on its CPU, and a load for each announcement ever used. A
+//   writer takes one such instruction a window. An announcement takes two, and
+//   a load for each counter that was ever used. While slots are announced, a
+//   reader looks its own up in them.
 template <typename Sync>
 class BasicEpochWindows {
  public:
@@ -110,7 +111,7 @@ class BasicEpochWindows {
 
     void Leave() {
       if (counter_ == nullptr) return;
-      // What was read stays before this; the writer's acquire pairs with it.
+      // Reads of rows stay before this; the writer's acquire pairs with it.
       counter_->store(counter_->load(std::memory_order_relaxed) + 1,
                       std::memory_order_release);
       counter_ = nullptr;
@@ -169,7 +170,7 @@ class BasicEpochWindows {
     return Open(ranges, ranges.back().first + ranges.back().count);
   }
 
-  // Returns when all who are inside now have left.
+  // Returns when all readers that are inside now have left.
   void WaitForReaders() const;
 
  private:
@@ -236,11 +237,11 @@ using EpochWindows = BasicEpochWindows<EpochSync>;
 // --- Implementation
 // ----------------------------------------------------------
 
-// In what follows sequential consistency is between a reader's taking of a cell
-// and its look at the numbers on one side, and a writer's new number and its
-// look at the cells on the other: one of them sees the other. The same holds
-// for a reader's contesting and its second look, and a writer's new number and
-// its look whether it is contested.
+// Sequential consistency is needed between two sides below. A reader takes a
+// cell and then looks at the numbers. A writer stores a new number and then
+// looks at the cells. One of them sees the other. The same holds for a reader's
+// contesting and its second look, and a writer's new number and its look
+// whether it is contested.
 
 template <typename Sync>
 auto BasicEpochWindows<Sync>::TakeCell() -> Reading {
@@ -376,7 +377,7 @@ void BasicEpochWindows<Sync>::OpenWindow(Slot end,
   announced->end.store(end, std::memory_order_release);
   announced->Step(2, std::memory_order_seq_cst);
   if (announced->is_contested.load() == 0) return;
-  // Who contests from here on sees the new number, or is waited for.
+  // A reader that contests from here on sees the new number, or is waited for.
   announced->is_contested.store(0);
   WaitForReaders();
 }

@@ -21,7 +21,7 @@ class LeaseList {
  public:
   // The flag of a new lease: true until a write ends it.
   std::shared_ptr<const std::atomic<bool>> Add(SlotRange range);
-  // Some may be out. What is lent while a call runs may be missed.
+  // Some may be out. A lease that begins while a call runs may be missed.
   bool any() const { return count_.load(std::memory_order_acquire) > 0; }
   // Ends the leases that have a slot in `ranges` / all of them.
   void End(absl::Span<const SlotRange> ranges);

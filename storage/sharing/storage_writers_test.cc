@@ -203,7 +203,7 @@ TEST_P(StorageWritersTest, AnAppendHoldsUpNobodyWithOtherRows) {
   EXPECT_EQ(storage_->cursors()[0].written, 11);
 }
 
-// What an observer hears, in its order.
+// The events of an observer, in their order.
 class Journal : public WriteObserver {
  public:
   void OnAttach(const Lanes&, absl::Span<const Cursor>) override {}

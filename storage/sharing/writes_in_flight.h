@@ -12,15 +12,16 @@
 namespace rill::storage_internal {
 
 // Which rows are being written, so that writers of different rows go side by
-// side: who would write a row of another one waits for that one, and appends to
-// one lane end in the order in which they began.
+// side. A write that would touch a row of another one waits for that one.
+// Appends to one lane end in the order in which they began.
 //
 // Thread-safety: thread-compatible.
-// Cost: nothing while one write is in flight at a time; else a sort of its rows
-//   once a write, and a pass over the rows of both a pair of writes.
+// Cost: nothing while one write is in flight at a time. Else each write sorts
+//   its rows once, and each pair of writes takes a pass over the rows of both.
 class WritesInFlight {
  public:
-  // One write. What it points to stays as it is until it ends.
+  // One write. The memory that it points to stays unchanged until the write
+  // ends.
   struct Write {
     LaneSteps append = {};  // steps == 0: over live rows, in place.
     // Its rows: ranges that are apart, and slots, each in any order.

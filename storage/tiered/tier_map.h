@@ -16,8 +16,9 @@ namespace rill::storage_internal {
 // of each lane some of the newest. Numbers only.
 //
 // A row is the fast tier's from the time that it was written there until just
-// before a write begins that will take its place in either tier, so a reader
-// that was told so, copies, and then asks FindLost, has the row that it wanted.
+// before a write begins that takes its place in either tier. So a reader asks
+// SplitRead, copies, and then asks FindLost. The hits that FindLost does not
+// name are the rows that it wanted.
 //
 // Thread-safety: thread-safe; changes are made by one thread at a time.
 // Cost: O(slots) for reads, O(lanes written) for appends.
@@ -28,7 +29,7 @@ class TierMap {
     // One for each slot that was asked for: that of the fast tier; where it
     // does not have the row, some other that it has, if it has any.
     std::vector<Slot> fast_slots;
-    // Of those that it has: number among those asked for, slot, lane, step.
+    // The rows that it has: number among those asked for, slot, lane, step.
     struct Hit {
       int64_t place = 0;
       Slot slot = 0;
@@ -36,7 +37,7 @@ class TierMap {
       int64_t step = 0;
     };
     std::vector<Hit> hits;
-    // Of those that it does not have: numbers and slots of the storage below.
+    // The rows that it does not have: numbers and slots of the storage below.
     std::vector<int64_t> missing;
     std::vector<Slot> missing_slots;
 
@@ -55,9 +56,9 @@ class TierMap {
   // `all` where it could not be read.
   void FindLost(Split* split, bool all) const;
 
-  // Appends `steps` > 0 to `count` lanes from `first` on: to be begun before
-  // the storage below hears of it, and ended when both tiers have the rows, or
-  // cancelled when neither has.
+  // Appends `steps` > 0 to `count` lanes from `first` on. Begin before the
+  // storage below gets the rows. End when both tiers have them, or cancel when
+  // neither has.
   void BeginAppend(int64_t first, int64_t count, int64_t steps);
   void EndAppend(int64_t first, int64_t count, int64_t steps);
   void CancelAppend(int64_t first);

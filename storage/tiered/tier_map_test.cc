@@ -26,7 +26,7 @@ class Tiers {
     Restart();
   }
 
-  // What a write does to the bytes of both tiers.
+  // The effect of a write on the bytes of both tiers.
   void Append(int64_t first, int64_t count, int64_t steps) {
     for (int64_t lane = first; lane < first + count; ++lane) {
       for (int64_t i = 0; i < steps; ++i) {

@@ -121,7 +121,7 @@ absl::Status TieredStorage::State::ReadRows(absl::Span<const Slot> slots,
     RILL_RETURN_IF_ERROR(ReadBelow(slots, request));
     TensorDict* const out = request.out;
     if (fast->device().is_cpu() || out->empty()) return absl::OkStatus();
-    // The first write is published, and the fast tier has not heard of it.
+    // The first write is published, and the fast tier does not know it yet.
     RILL_ASSIGN_OR_RETURN(*out, out->To(fast->device()));
     return absl::OkStatus();
   }

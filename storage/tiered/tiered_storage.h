@@ -20,9 +20,9 @@ namespace rill {
 
 // Recent rows in fast memory above a storage that has them all: the newest
 // steps of each lane on a GPU, say, and all in the files of a MemmapStorage.
-// What is written goes to both. Batches land where the fast tier is, whichever
-// tier a row came from; a row that only the storage below has goes straight to
-// its place in the batch, through pinned memory.
+// Writes go to both. Batches land where the fast tier is, whichever tier a row
+// came from. A row that only the storage below has goes straight to its place
+// in the batch, through pinned memory.
 //
 // Everything else is that of the storage below: slots, observers, cursors,
 // leases (whose rows are in host memory, and read-only for Read's `out`), Save,
@@ -33,11 +33,12 @@ namespace rill {
 // Thread-safety: thread-safe. Writers take turns. Readers wait for nobody
 //   longer than the storage of either tier makes them; a Read that meets a
 //   WriteAt, a Clear or a Load goes to the storage below. A Read that starts
-//   after observers heard of a write finds it, as elsewhere.
+//   after observers were notified of a write finds it, as elsewhere.
 // Device/Stream: every call is complete when it returns.
-// Cost: Read one pass over the rows of each tier and one over those from below
-//   again; staging memory of as many rows as were missing, in each thread that
-//   reads at once (pinned for a device), up to 64 MiB, then fresh.
+// Cost: Read takes one pass over the rows of each tier and one over those from
+//   below again. Each thread that reads keeps staging memory for as many rows
+//   as were missing (pinned for a device), up to 64 MiB; more is allocated
+//   anew.
 //
 // Example (TieredStorageTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto files,

@@ -21,9 +21,9 @@
 namespace rill {
 
 // TieredStorage's body. write_mutex is held by one write at a time, over both
-// tiers, before the locks of either. What readers need of it is in `map`.
+// tiers, before the locks of either. Readers need only its `map`.
 struct TieredStorage::State {
-  // What one read works with, reused.
+  // Memory of one read, reused.
   struct Scratch {
     storage_internal::TierMap::Split split;
     storage_internal::BatchAssembly::Staging staging;
@@ -39,7 +39,7 @@ struct TieredStorage::State {
         fill(options.fill),
         map(lanes, fast_lane_rows) {}
 
-  // What is known with the spec; null before.
+  // The assembly for the spec; null before the spec is known.
   std::shared_ptr<const storage_internal::BatchAssembly> Assembly() const {
     absl::ReaderMutexLock lock(&assembly_mutex);
     return assembly;

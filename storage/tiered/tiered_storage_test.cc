@@ -156,7 +156,7 @@ TEST(TieredStorageTest, ASteadyReadTakesNoNewMemory) {
 }
 
 TEST(TieredStorageTest, AReadNeverWritesIntoRowsThatAreLent) {
-  // Of columns, so that leases are what a batch may be.
+  // Columns, so that leases may serve as a batch.
   RILL_ASSERT_OK_AND_ASSIGN(
       auto below,
       DenseStorage::Create({.capacity = 6, .layout = StorageLayout::kColumns}));
@@ -317,7 +317,7 @@ TEST(TieredStorageTest, AStorageThatTakesNoWritesIsRefused) {
                                           HasSubstr("got a reader of"))));
 }
 
-// The peer's memory-mapped storage met a GPU and failed obscurely.
+// TorchRL's memory-mapped storage met a GPU and failed obscurely.
 TEST(TieredStorageTest, AMemmapAskedForADeviceNamesTheWayOut) {
   EXPECT_THAT(
       MemmapStorage::Create({.directory = FreshDirectory("gpu"),

@@ -17,7 +17,7 @@ using storage_internal::TierMap;
 
 namespace {
 
-// What an Extend appends; nothing where the storage below refuses it.
+// The rows that an Extend appends; none where the storage below refuses it.
 struct Append {
   int64_t first = 0;
   int64_t lanes = 0;

@@ -22,8 +22,8 @@ struct LaneRun {
   int64_t first_row = 0;
 };
 
-// What a TurnStorage keeps its rows in. A write is staged first, with all that
-// can fail, then committed or dropped as a whole.
+// Holds the rows of a TurnStorage. A write is staged first, with all that can
+// fail, then committed or dropped as a whole.
 //
 // Rows lie in host memory. The place of a leaf without bytes may have any
 // address.

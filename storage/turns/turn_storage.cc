@@ -15,7 +15,7 @@
 namespace rill::storage_internal {
 namespace {
 
-// A lock that who holds it may end early.
+// A lock that its holder may end early.
 class ReaderTurn {
  public:
   explicit ReaderTurn(absl::Mutex* mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS

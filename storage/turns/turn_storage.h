@@ -34,8 +34,8 @@ namespace rill::storage_internal {
 // and files over a RowKeeper, which has the bytes. For kinds whose rows cost
 // more than a copy, so that writers side by side would gain little.
 //
-// write_mutex_: one write at a time, from its checks until observers have
-//   heard; they are called under it alone.
+// write_mutex_: one write at a time, from its checks until observers are
+//   notified. They are called under it alone.
 // state_mutex_: which rows are live and where; writers hold it to commit,
 //   readers to find their rows (RowKeeper::Read). Second of the two.
 // Thread-safety: thread-safe.
@@ -91,8 +91,9 @@ class TurnStorage : public Storage {
       absl::string_view caller, absl::Span<const Slot> slots,
       absl::FunctionRef<absl::Status(const std::shared_ptr<Rows>&)> fn) const;
 
-  // Extend and WriteInPlace of rows that hold more than the leaves of the spec:
-  // `prepare` tells it to the keeper, which is about to be asked to stage them.
+  // Extend and WriteInPlace of rows that hold more than the leaves of the spec.
+  // `prepare` gives that to the RowKeeper, which is about to be asked to stage
+  // them.
   using PrepareFn = absl::FunctionRef<absl::Status(RowKeeper*)>;
   absl::StatusOr<ExtendResult> ExtendWith(const TensorDict& batch,
                                           const WriteInfo& info,
@@ -126,7 +127,7 @@ class TurnStorage : public Storage {
 
   virtual absl::StatusOr<std::unique_ptr<RowKeeper>> MakeKeeper(
       const TensorDictSpec& spec) const = 0;
-  // What rows are that do not lie in place: "compressed".
+  // The kind of rows that do not lie in place: "compressed".
   virtual absl::string_view kind_of_rows() const = 0;
 
  private:
@@ -135,7 +136,7 @@ class TurnStorage : public Storage {
   absl::StatusOr<std::shared_ptr<Rows>> MakeRows(
       const TensorDictSpec& spec) const;
 
-  // Who has the write's turn reads what only writers change.
+  // The holder of write_mutex_ reads what only writers change.
   const LaneRings& HeldRings() const
       ABSL_SHARED_LOCKS_REQUIRED(write_mutex_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return rings_;

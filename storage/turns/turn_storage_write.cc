@@ -190,7 +190,7 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
   }
   if (observers_.empty()) return absl::OkStatus();
   if (!BuildEvent(slots, &leaves, scratch).ok()) {
-    // The rows are written; who looks on starts anew.
+    // The rows are written; observers start anew.
     AttachAllAgain(scratch);
     return absl::OkStatus();
   }

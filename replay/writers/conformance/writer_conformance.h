@@ -14,8 +14,8 @@ namespace rill {
 // writer that ranks rows ranks them.
 using WriterFactory = std::function<std::unique_ptr<Writer>()>;
 
-// What every Writer passes; one that takes no rows shows that it refuses them.
-// Use, in the writer's own test:
+// The suite that every Writer passes. One that takes no rows shows that it
+// refuses them. Use, in the writer's own test:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, WriterConformanceTest,
 //                            ::testing::Values(MakeMyWriter));

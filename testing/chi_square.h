@@ -13,11 +13,11 @@
 
 namespace rill {
 
-// Pearson's test that counts were drawn with given probabilities. X^2 = sum_i
-//   (n_i - N p_i)^2 / (N p_i), p_value = P(chi^2_k >= X^2), and k = buckets
-//   with p_i > 0, less one. A correct sampler falls below a p-value of q once
-//   in 1 / q runs with fresh seeds: q is the false-alarm rate. Numerics: the
-//   p-value is within 1e-10 relative down to 1e-300.
+// Pearson's test that counts were drawn with given probabilities:
+//   X^2 = sum_i (n_i - N p_i)^2 / (N p_i), p_value = P(chi^2_k >= X^2),
+// k = buckets with p_i > 0, less one. A correct sampler falls below a p-value
+// of q once in 1 / q runs with fresh seeds: q is the false-alarm rate.
+// Numerics: the p-value is within 1e-10 relative down to 1e-300.
 struct ChiSquareResult {
   double statistic = 0;
   int64_t degrees_of_freedom = 0;

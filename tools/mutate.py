@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lint"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint"))
 import lint  # noqa: E402: strip_code.
 
 # What is looked for in code without comments and strings, and what takes its

@@ -58,8 +58,8 @@ class BatchTransform {
     return absl::OkStatus();
   }
 
-  // What the batch holds afterwards, from what it holds before: so a pipeline
-  // is checked before the first byte moves.
+  // The batch's leaves afterwards, from those before: so a pipeline is checked
+  // before the first byte moves.
   virtual absl::StatusOr<TensorDictSpec> ForwardSpec(
       const TensorDictSpec& spec) const {
     return spec;

@@ -11,8 +11,8 @@
 
 namespace rill::transforms_internal {
 
-// What stands where there is no row: `value` in every element, contiguous. 0 is
-// of every dtype; floating point is rounded. INVALID_ARGUMENT, naming the key,
+// The leaf where there is no row: `value` in every element, contiguous. 0 is of
+// every dtype; floating point is rounded. INVALID_ARGUMENT, naming the key,
 // where the dtype has no such value (NaN as an integer).
 absl::StatusOr<Tensor> FillValue(absl::string_view caller,
                                  absl::string_view key, double value,

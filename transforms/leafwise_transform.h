@@ -11,8 +11,8 @@
 
 namespace rill {
 
-// The base of transforms that are one step of arithmetic on some leaves. What
-// is left to write is a name, keys and the step; there is no code to run.
+// The base of transforms that are one step of arithmetic on some leaves. A
+// transform then has only a name, keys and the step; there is no code to run.
 //
 // Shapes: as the step says (row_steps.h).
 // Thread-safety: immutable. A step that no row can be mapped by is an error of

@@ -29,7 +29,7 @@ class CentReward final : public LeafwiseTransform {
   absl::string_view name() const override { return "CentReward"; }
 };
 
-// What a user writes for observations in [-1, 1].
+// A user's transform for observations in [-1, 1].
 class ObservationsFromZero final : public LeafwiseTransform {
  public:
   ObservationsFromZero()

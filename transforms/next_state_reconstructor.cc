@@ -102,7 +102,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
     return !key.empty() && (options_.strict || batch.Find(key) != nullptr);
   }
 
-  // Of each row: whether the row behind it is its next step.
+  // For each row: whether the row behind it is its next step.
   absl::StatusOr<std::vector<uint8_t>> FindNext(const Lines& lines,
                                                 const TensorDict& batch) const {
     std::vector<uint8_t> has_next(static_cast<size_t>(lines.rows()), 1);

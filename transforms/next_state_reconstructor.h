@@ -12,16 +12,16 @@
 
 namespace rill {
 
-// After a read, next observations that were not stored: next/<key> of a row is
-// <key> of the row behind it in the batch where that is the next step of the
-// same trajectory, else the fill value. For batches in order of time (slices,
-// sequences), where it is wrong only in the last row of each piece; those rows
-// say so by NaN. TorchRL's NextStateReconstructor.
+// Makes next observations that were not stored, after a read. next/<key> of a
+// row is <key> of the row behind it in the batch, where that is the next step
+// of the same trajectory. Else it is the fill value. For batches in order of
+// time (slices, sequences), where it is wrong only in the last row of each
+// piece; those rows say so by NaN. TorchRL's NextStateReconstructor.
 //
 // The row behind is the next step unless the trajectory's id changes, the row
-// is done, one of the two only pads (mask_key), or, where step_count_key is
-// set, the count does not go up by one. Two slices of one trajectory that lie
-// side by side differ in nothing else.
+// is done, or one of the two only pads (mask_key). Where step_count_key is set,
+// the count must go up by one too. Two slices of one trajectory that lie side
+// by side differ in nothing else.
 //
 // Shapes: a batch [..., T], the last dimension is time. Leaves of any dtype and
 //   shape; ids of any, flags and mask bool, counts of a dtype with arithmetic;

@@ -27,7 +27,7 @@ StepTransformUnderTest UnderTest(const StepCounter::Options& options) {
           .step_spec = TedSpec()};
 }
 
-// What an environment of two lanes gives where these flags are below next.
+// The step of an environment of two lanes where these flags are below next.
 TensorDict Flags(bool done, bool truncated) {
   TensorDict made({2});
   RILL_EXPECT_OK(

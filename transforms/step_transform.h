@@ -16,14 +16,14 @@
 
 namespace rill {
 
-// What a StepTransform makes of steps, and which leaves it works on.
+// The leaves of steps that a StepTransform works on, and their specs after it.
 struct StepPlan {
-  // Of a whole step (root, action, "next") as those behind the transform see
-  // it. A leaf below next, except rewards, stands at the root too.
+  // The spec of a whole step (root, action, "next") as transforms behind this
+  // one see it. A leaf below next, except rewards, is at the root too.
   TensorDictSpec spec;
-  // The leaves that the calls get, in this order. kRead: as it is before this
-  // transform. kUpdate: the same, changed in place. kWrite: as it is after it,
-  // new or of another layout; it keeps its values between the calls.
+  // The leaves that the calls get, in this order. kRead: the leaf before this
+  // transform. kUpdate: the same, changed in place. kWrite: the leaf after it,
+  // new or of another layout, which keeps its values between the calls.
   // The leaf "action" goes the other way: kRead is the action that was chosen,
   // kWrite the one that the environment gets; kUpdate is refused.
   // Where only a leaf below next changes, its twin at the root does from the
@@ -31,9 +31,10 @@ struct StepPlan {
   std::vector<BoundRows::Leaf> leaves = {};
 };
 
-// Changes the steps of an environment: what a policy sees, and what the
-// environment is told. envs/transformed_env.h makes an environment of one and
-// such transforms, resolves the leaves once and carries next over to the root.
+// Changes the steps of an environment: the root that a policy sees, and the
+// action that the environment gets. envs/transformed_env.h makes an environment
+// of one and such transforms. It resolves the leaves once and carries next over
+// to the root.
 //
 // A transform is a pure function of its leaves and a state, and both are the
 // caller's. State: as in batch_transform.h.

@@ -46,7 +46,7 @@ StepTransformUnderTest UnderTest(const ActionDiscretizer::Options& options) {
           .step_spec = SpecWith(options.spec)};
 }
 
-// What the environment gets for an action of two lanes.
+// The environment's action for an action of two lanes.
 template <typename From, typename To>
 std::vector<To> Map(const ActionDiscretizer::Options& options,
                     const std::vector<From>& chosen, const Shape& shape) {

@@ -24,7 +24,7 @@ using transforms_internal::ElementBounds;
 constexpr absl::string_view kCreate = "ActionScaling::Create";
 constexpr absl::string_view kPlanSteps = "ActionScaling::PlanSteps";
 
-// Of the map to the environment's action: x * scale + loc.
+// The map to the environment's action: x * scale + loc.
 struct Numbers {
   std::vector<double> loc;
   std::vector<double> scale;
@@ -144,7 +144,7 @@ absl::Status CheckNumbers(const ActionScaling::Options& options) {
   return absl::OkStatus();
 }
 
-// What the policy's action is: exact where the bounds give the numbers.
+// The policy's action: exact where the bounds give the numbers.
 absl::StatusOr<LeafSpec> OuterSpec(const ActionScaling::Options& options,
                                    const Numbers& numbers) {
   const LeafSpec& spec = *options.spec;

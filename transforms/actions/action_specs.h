@@ -16,7 +16,7 @@
 
 namespace rill::transforms_internal {
 
-// What transforms of actions have in common.
+// Specs that transforms of actions share.
 
 // The plan of a transform that makes the environment's action `inner` of the
 // policy's, `outer`: its calls get the policy's, then the environment's.

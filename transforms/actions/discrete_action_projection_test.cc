@@ -78,7 +78,7 @@ TEST(DiscreteActionProjectionTest, KeepsActionsAndDrawsAnewPastThem) {
         ++drawn[static_cast<size_t>(given)];
       }
     }
-    // Of 180 draws or more a third each; 40 are at least 3 deviations off.
+    // A third each of 180 draws or more; 40 are at least 3 deviations off.
     EXPECT_THAT(drawn, Each(testing::Gt(40)));
   }
 }

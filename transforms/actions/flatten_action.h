@@ -26,11 +26,13 @@ namespace rill {
 class FlattenAction final : public RowwiseTransform {
  public:
   struct Options {
-    // Of the shape of a row, without batch dimensions; negative from its end.
+    // A dimension of the shape of a row, without batch dimensions; negative
+    // from its end.
     int first_dim = -2;
     int last_dim = -1;  // Inclusive.
     std::vector<std::string> in_keys = {"action"};
-    // Of these dimensions before they are joined. Empty: writes change nothing.
+    // The sizes of these dimensions before they are joined. Empty: writes
+    // change nothing.
     std::vector<int64_t> action_shape = {};
   };
 

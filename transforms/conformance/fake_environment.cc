@@ -71,7 +71,7 @@ absl::Status FakeEnvironment::Bind() {
   return absl::OkStatus();
 }
 
-// What the transform leaves as it is, and what it updates.
+// Leaves that the transform leaves as they are, and those that it updates.
 void FakeEnvironment::CopyShared(absl::string_view prefix,
                                  const std::vector<uint8_t>* mask) {
   for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {

@@ -38,9 +38,9 @@ class FakeEnvironment {
   // The same with these leaves of the environment in place of random ones.
   absl::Status Step(const TensorDict& made);
 
-  // What the policy sees; after Step with the action and next.
+  // The step as the policy sees it; after Step with the action and next.
   const TensorDict& step() const { return after_; }
-  // What the environment got and gave.
+  // The step as the environment got and gave it.
   const TensorDict& environment_step() const { return before_; }
   TensorDict& state() { return state_; }
 

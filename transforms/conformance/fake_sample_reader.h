@@ -18,7 +18,7 @@ namespace rill {
 // Thread-safety: immutable.
 class FakeSampleReader {
  public:
-  // What Apply is handed.
+  // The argument of Apply.
   struct Gathered {
     TensorDict rows;
     std::vector<TensorDict> context;

@@ -11,7 +11,7 @@
 
 namespace rill {
 
-// What the suite must know of a transform.
+// The facts of a transform that the suite must know.
 struct StepTransformUnderTest {
   // A fresh one; all are equal.
   std::function<std::unique_ptr<StepTransform>()> make;

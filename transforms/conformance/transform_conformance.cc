@@ -129,7 +129,7 @@ TEST_P(TransformConformanceTest, InverseUndoesForward) {
   }
 }
 
-// What a batch is beside its leaves, and entries that no option names.
+// The parts of a batch beside its leaves, and entries that no option names.
 TEST_P(TransformConformanceTest, KeepsNamesOfDimensionsAndNonTensorValues) {
   if (!under_test().keeps_other_leaves) return;
   const auto transform = MakeTransform();

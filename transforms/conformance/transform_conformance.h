@@ -14,7 +14,7 @@
 
 namespace rill {
 
-// What the suite must know of a transform.
+// The facts of a transform that the suite must know.
 struct TransformUnderTest {
   // A fresh one; all are equal.
   std::function<std::unique_ptr<BatchTransform>()> make;
@@ -24,7 +24,8 @@ struct TransformUnderTest {
   std::optional<double> inverse_tolerance = std::nullopt;
   // Leaves that are not named in its options go through it.
   bool keeps_other_leaves = true;
-  // Of batches that it takes, beside [n]: some rows, two dimensions, no rows.
+  // Shapes of batches that it takes, beside [n]: some rows, two dimensions, no
+  // rows.
   std::vector<Shape> shapes = {{5}, {2, 3}, {0}};
 };
 

@@ -16,14 +16,14 @@
 
 namespace rill {
 
-// What the suite must know of a unit's transform.
+// The facts of a unit's transform that the suite must know.
 struct UnitTransformUnderTest {
   // A fresh one; all are equal.
   std::function<std::unique_ptr<UnitTransform>()> make;
-  // Of the stored rows.
+  // The spec of the stored rows.
   TensorDictSpec rows;
-  // What its unit plans for these anchors, any number of them, of a storage
-  // of kRows rows.
+  // The plan of its unit for these anchors, any number of them, of a storage of
+  // kRows rows.
   std::function<SamplePlan(const std::vector<Slot>& anchors)> plan;
   // The stored leaves that Apply may change.
   std::vector<std::string> changes;

@@ -22,7 +22,7 @@
 #include "rill/transforms/to_device.h"
 #include "rill/transforms/units/hindsight_relabel.h"
 
-// What the examples of this package take for granted.
+// Names that the examples of this package take for granted.
 namespace rill::doc_examples {
 
 extern const HindsightRelabel::Function MinusOneUnlessEqual;

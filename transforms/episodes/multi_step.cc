@@ -304,7 +304,7 @@ class MultiStepTransform final : public BatchTransform {
     return key == options_.done_key || key == options_.terminated_key;
   }
 
-  // Of each lane's steps: whether a window ends there at the latest.
+  // For each of the lane's steps: whether a window ends there at the latest.
   void FindEnds(const Stream& stream, Work* work) const {
     const std::vector<StreamLeaf>& leaves = work->leaves;
     std::vector<uint8_t>& ends = work->ends;
@@ -334,7 +334,7 @@ class MultiStepTransform final : public BatchTransform {
     return whole;
   }
 
-  // Of each of the first `out` steps: the last of its window.
+  // For each of the first `out` steps: the last of its window.
   void FindLasts(const Stream& stream, int64_t out, Work* work) const {
     const std::vector<uint8_t>& ends = work->ends;
     work->lasts.clear();

@@ -13,10 +13,10 @@
 
 namespace rill {
 
-// A row becomes the n steps that begin with it, before it is written: the
-// reward is r_0 + gamma r_1 + ... over the k <= n steps of its window, and all
-// else below "next", the flags too, is that of the last of them. A window ends
-// at a step that is done or terminated. TorchRL's MultiStepTransform.
+// A row becomes the n steps that begin with it, before it is written. The
+// reward is r_0 + gamma r_1 + ... over the k <= n steps of its window. All else
+// below "next", the flags too, is that of the last of them. A window ends at a
+// step that is done or terminated. TorchRL's MultiStepTransform.
 //
 // Which one to take: units/n_step_returns.h does the same when rows are read.
 // It holds nothing back, and n may change under a stored buffer: prefer it.
@@ -26,7 +26,7 @@ namespace rill {
 // A row is written when its window is whole. Until then it is held back in the
 // state, at most n - 1 rows a lane. All lanes are written equally far, so that
 // the batch stays [lanes, time]: a batch may come out longer, shorter or empty.
-// What is held when a run ends is never written.
+// Rows that are held when a run ends are never written.
 //
 // Adds: steps_key int64 [.., 1], k; gamma_key float32 [.., 1], gamma^k.
 // Shapes: batches [lanes, T], each with all lanes; [T] where lanes is 1.
@@ -37,8 +37,8 @@ namespace rill {
 // Errors: INVALID_ARGUMENT where the batch has other leaves than `rows`, other
 //   lanes, or a value a row that is no tensor.
 // Differs from TorchRL: flags follow the window, so that a target never
-//   bootstraps through a terminal state; n - 1 rows are held, not n; ends let
-//   rows go at once; "original_reward" and "nonterminal" are not kept.
+//   bootstraps through a terminal state. n - 1 rows are held, not n, and ends
+//   let rows go at once. "original_reward" and "nonterminal" are not kept.
 // Thread-safety: immutable.
 // Cost: copies each row once, and held ones twice; O(rows x n) sums. Once
 //   batches and states come and go, tensors are used again, and dictionaries

@@ -26,7 +26,7 @@ namespace {
 constexpr absl::string_view kNewest = "newest";
 constexpr int64_t kOldest = std::numeric_limits<int64_t>::min();
 
-// Of the dtypes with arithmetic.
+// For the dtypes with arithmetic.
 bool IsVersion(DType dtype) {
   return dtype == DType::kUInt8 || dtype == DType::kInt8 ||
          dtype == DType::kInt16 || dtype == DType::kInt32 ||

@@ -14,7 +14,7 @@ namespace rill {
 
 // Drops rows of dimension 0 that a policy of long ago has made, after reads: a
 // row stays where the current version - its version <= max_policy_lag. So a
-// batch may be smaller than what was asked for. Of a row with several versions,
+// batch may be smaller than what was asked for. In a row with several versions,
 // a sequence, the oldest counts. TorchRL's PolicyAgeFilter; that one also drops
 // before writes.
 //

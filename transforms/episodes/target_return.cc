@@ -23,7 +23,7 @@
 namespace rill {
 namespace {
 
-// Of each reward: its target at the root and below next, and itself.
+// For each reward: its target at the root and below next, and itself.
 constexpr size_t kRoot = 0;
 constexpr size_t kNext = 1;
 constexpr size_t kReward = 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a VecNorm's states: MergeVecNorm and ReadVecNorm.
+// Uses of a VecNorm's states: MergeVecNorm and ReadVecNorm.
 #include <cmath>
 #include <cstdint>
 #include <string>

@@ -8,14 +8,14 @@
 
 namespace rill::transforms_internal {
 
-// What a VecNorm knows of one element.
+// A VecNorm's statistics of one element.
 struct VecNormElement {
   double weight = 0;
   double mean = 0;
   double squares = 0;  // The sum of squared deviations.
 };
 
-// Of the rows of both.
+// The statistics of the rows of both.
 inline VecNormElement Merge(const VecNormElement& a, const VecNormElement& b) {
   if (a.weight == 0) return b;
   if (b.weight == 0) return a;
@@ -27,7 +27,8 @@ inline VecNormElement Merge(const VecNormElement& a, const VecNormElement& b) {
                      delta * delta * (a.weight * b.weight / weight)};
 }
 
-// Of one leaf: a view of a state's tensor, contiguous float64 [1 + 2 n].
+// The statistics of one leaf: a view of a state's tensor, contiguous float64 [1
+// + 2 n].
 struct VecNormStatistics {
   explicit VecNormStatistics(const Tensor& tensor)
       : numbers(tensor.data<double>()), n((tensor.num_elements() - 1) / 2) {}

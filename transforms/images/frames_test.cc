@@ -48,7 +48,7 @@ TensorDictSpec PixelSpec(const LeafSpec& pixels) {
 
 const LeafSpec kBytes = LeafSpec::Unbounded(DType::kUInt8, {2, 3});
 
-// What an environment gave, and what a transform made of it.
+// The frames of an environment, and a transform's result.
 struct Steps {
   std::vector<TensorDict> given;
   std::vector<TensorDict> made;

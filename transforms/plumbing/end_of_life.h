@@ -10,9 +10,9 @@
 
 namespace rill {
 
-// Says where a life was lost, for losses that take it as an end: the leaf
+// Says where a life was lost, for losses that take it as an end. The leaf
 // eol_key is true below next where there are fewer lives than at the root, or
-// the episode is done; after a reset it is false. The episode goes on.
+// the episode is done. After a reset it is false. The episode goes on.
 // TorchRL's EndOfLifeTransform; the lives are a leaf of the observation.
 //
 // Shapes: lives of any integer dtype, [lanes] or [lanes, 1]; flags bool

@@ -36,7 +36,7 @@ class RandomTruncation {
     int64_t min_horizon = 1;  // > 0.
     int64_t max_horizon = 0;  // >= min_horizon.
     double prob = 0;          // In [0, 1].
-    // Of the second episode of a lane; none: prob.
+    // For the second episode of a lane; none: prob.
     std::optional<double> first_episode_prob = std::nullopt;
     uint64_t seed = 0;
     // Below next.

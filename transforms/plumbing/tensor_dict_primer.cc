@@ -44,7 +44,7 @@ class TensorDictPrimerTransform final : public StepTransform {
                            options_.single_default_value != nullptr);
   }
 
-  // Of each primer the leaf of the root, then that below next.
+  // For each primer the leaf of the root, then that below next.
   absl::StatusOr<StepPlan> PlanSteps(
       const TensorDictSpec& step) const override {
     StepPlan plan = {.spec = step};
@@ -224,7 +224,7 @@ absl::StatusOr<std::unique_ptr<StepTransform>> TensorDictPrimer::Create(
   RILL_RETURN_IF_ERROR(CheckOptions(options));
   TensorDict row({1});
   if (options.random) {
-    // What cannot be drawn is found now.
+    // Primers that cannot be drawn are found now.
     RILL_RETURN_IF_ERROR(
         options.primers.Random({1}, Rng(options.seed), 0).status())
         << kCreate << ": primers, random";

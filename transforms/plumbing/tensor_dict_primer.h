@@ -40,7 +40,8 @@ class TensorDictPrimer {
     // Random members of the specs, in place of default values.
     bool random = false;
     uint64_t seed = 0;
-    // Of all elements, and of those of the leaves that have one of their own.
+    // The value of all elements, and of those of the leaves that have one of
+    // their own.
     double default_value = 0;
     std::map<std::string, double> default_values = {};
     // In place of the others: makes all leaves at once, [lanes]. Rows of lanes

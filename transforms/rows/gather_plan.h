@@ -15,7 +15,7 @@
 
 namespace rill {
 
-// What a chain of transforms makes of rows that a gather reads: each leaf of
+// The result of a chain of transforms on rows that a gather reads: each leaf of
 // the batch comes from one leaf of the rows through maps of rows. A storage's
 // reader does it while it gathers, a few rows at a time, and makes no batch
 // between the transforms.
@@ -24,7 +24,7 @@ struct GatherPlan {
     std::string key;   // In the batch.
     std::string from;  // Of the rows.
     std::vector<std::shared_ptr<const RowMap>> maps = {};
-    // What Extend gets: the leaf as it is before the transform.
+    // The argument of Extend: the leaf as it is before the transform.
     LeafSpec spec = {};
   };
   std::vector<Leaf> leaves;
@@ -51,11 +51,11 @@ class GatherLink {
   virtual void Extend(GatherPlan* plan) const = 0;
 };
 
-// What `transforms` one after another make of rows that are sampled. `sample`
-// is the spec of the batch that the first one gets: the leaves of the rows, and
-// `added`, those that the sample has beside them. Nothing where a transform is
-// no GatherLink and no Compose of such, or changes one of `added`. Errors of
-// ForwardSpec.
+// The result of `transforms`, one after another, on rows that are sampled.
+// `sample` is the spec of the batch that the first one gets: the leaves of the
+// rows, and `added`, those that the sample has beside them. Nothing where a
+// transform is no GatherLink and no Compose of such, or changes one of `added`.
+// Errors of ForwardSpec.
 absl::StatusOr<std::optional<GatherPlan>> PlanGather(
     absl::Span<const std::unique_ptr<BatchTransform>> transforms,
     const TensorDictSpec& sample, absl::Span<const std::string> added);

@@ -74,7 +74,7 @@ void MapAll(const float* in, const RowNumbers& numbers, int64_t count,
     }
     const auto rest = static_cast<size_t>(numbers.period - i);
     if (rest > 0) {
-      // What lies behind the numbers divides nothing by 0.
+      // Elements behind the numbers divide nothing by 0.
       MapPart<Step>(
           in + i,
           hn::LoadNOr(hn::Set(F64(), 1), F64(), numbers.scale + i, rest),

@@ -18,9 +18,9 @@ namespace rill {
 // One step of what becomes of a row, as data: for the kernel of the host
 // (row_steps.h), for a gather that does it on the way, for kernels of devices.
 //
-// Numerics: float32 elements are computed in double, with numbers of the step
-// that are rounded to float32, and rounded once; a product of two floats is
-// exact in double, so that results are the same on every machine.
+// Numerics: float32 elements are computed in double and rounded once. Numbers
+// of the step are rounded to float32 before. A product of two floats is exact
+// in double, so results are the same on every machine.
 struct RowStep {
   enum class Kind : uint8_t {
     kScaleThenShift,   // x * scale + loc
@@ -46,8 +46,8 @@ struct RowStep {
   int64_t width = 0;
 };
 
-// What becomes of the rows of one leaf: a row of the result depends on one row
-// and on nothing else. RowwiseTransform makes a transform of it.
+// A map of the rows of one leaf: a row of the result depends on one row and on
+// nothing else. RowwiseTransform makes a transform of it.
 //
 // Shapes: rows have any shape; they lie one after another in host memory.
 // Thread-safety: immutable.
@@ -57,7 +57,7 @@ class RowMap {
 
   // The leaf afterwards: dtype, shape and domain. The domain is that of
   // numbers: a NaN that stays is outside it. INVALID_ARGUMENT says what it got
-  // and wants ("got bool[4], want float32 or float64"); whoever calls adds the
+  // and wants ("got bool[4], want float32 or float64"); the caller adds the
   // transform and the key.
   virtual absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const = 0;
 

@@ -11,8 +11,8 @@
 namespace rill {
 namespace {
 
-// What lies between two maps is in a first cache of 32 KiB; rows that are
-// gathered are in the second one, and enough for the gather to read ahead.
+// Rows between two maps are in a first cache of 32 KiB. Rows that are gathered
+// are in the second one, and enough for the gather to read ahead.
 constexpr int64_t kPieceBytes = 12 << 10;
 constexpr int64_t kBlockBytes = 64 << 10;
 

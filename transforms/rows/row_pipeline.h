@@ -30,7 +30,7 @@ class RowPipeline {
   static absl::StatusOr<RowPipeline> Create(
       const LeafSpec& from, std::vector<std::shared_ptr<const RowMap>> maps);
 
-  // Of the rows that come out.
+  // For the rows that come out.
   const LeafSpec& spec() const { return spec_; }
 
   // Memory for as many rows of `from`, at least one, that are in the cache when

@@ -14,7 +14,7 @@ namespace rill {
 // Leaves: kCast takes dtypes with arithmetic; kClip and kSign those but bool;
 //   kScaleThenShift, kShiftThenDivide and kIsPositive float32 and float64.
 // INVALID_ARGUMENT where scale or loc is not finite or a scale is 0, as
-// float32, loc and scale are of different lengths other than 1, low > high or
+// float32, or their lengths differ and none is 1. So too where low > high or
 // one is NaN (they may be infinite), or a crop starts before 0, is empty or
 // ends past 2^63. MapSpec refuses integers of which none lies in [low, high].
 // Thread-safety: immutable.

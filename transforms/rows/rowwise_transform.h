@@ -27,9 +27,9 @@
 namespace rill {
 
 // The base of transforms that do the same with each row of some leaves: after
-// reads from a buffer, before writes, and beside an environment. What is left
-// to write is a name, options, keys and a RowMap, which a gather can do on the
-// way (gather_plan.h).
+// reads from a buffer, before writes, and beside an environment. A transform
+// then has only a name, options, keys and a RowMap, which a gather can do on
+// the way (gather_plan.h).
 //
 // Beside an environment a leaf of the root is mapped after a reset, and the
 // one below next of the same name after a step. The inverse is for "action":
@@ -48,7 +48,7 @@ class RowwiseTransform : public BatchTransform,
   struct Rows {
     std::shared_ptr<const RowMap> map = nullptr;  // Not null.
     std::vector<std::string> in_keys;
-    // Of the results, for each of in_keys; empty: in_keys.
+    // Keys of the results, one for each of in_keys; empty: in_keys.
     std::vector<std::string> out_keys = {};
     // Before writes, and of actions. Null: nothing happens there.
     std::shared_ptr<const RowMap> inverse = nullptr;
@@ -78,8 +78,8 @@ class RowwiseTransform : public BatchTransform,
   using StepTransform::InitialState;
 
   // INVALID_ARGUMENT, starting with `caller`, where there is no key at all, one
-  // is malformed or stands twice, out_keys are not as many as in_keys, or one
-  // of them is the in_key of another leaf.
+  // is malformed or there twice. So too where out_keys are not as many as
+  // in_keys, or one of them is the in_key of another leaf.
   static absl::Status CheckRows(absl::string_view caller, const Rows& rows);
 
  protected:

@@ -149,8 +149,7 @@ class PermuteMap final : public RowMap {
   const std::vector<int> dims_;
 };
 
-// What stands under two keys does not share bytes: later transforms work in
-// place.
+// Leaves of two keys do not share bytes: later transforms work in place.
 absl::Status ReshapeLeaf(const RowMap& map, const std::string& in,
                          const std::string& out, TensorDict* batch) {
   RILL_ASSIGN_OR_RETURN(Tensor leaf, batch->Get(in));

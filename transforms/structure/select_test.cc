@@ -42,7 +42,7 @@ TensorDict Batch() {
   return batch;
 }
 
-// What a gather by the transform's plan puts where is what Forward does.
+// A gather by the transform's plan gives what Forward gives.
 template <typename Transform>
 void ExpectPlanIsForward(const Transform& transform) {
   const TensorDict rows = *WithInfo().Random({3}, Rng(2, RngStream::kUser), 0);

@@ -8,8 +8,8 @@
 
 namespace rill {
 
-// A transform with a state, for tests of whoever keeps one: Forward numbers the
-// rows that it has ever seen, in `row_number` int64 [*batch, 1]. State: the
+// A transform with a state, for tests of classes that keep one. Forward numbers
+// the rows that it has ever seen, in `row_number` int64 [*batch, 1]. State: the
 // number of rows, `rows` int64 [].
 // Thread-safety: immutable.
 std::unique_ptr<BatchTransform> MakeFakeRowCounter();

@@ -11,8 +11,8 @@
 
 namespace rill {
 
-// What samplers' units plan, told plainly: over one lane whose step i is slot
-// i, where ends[i] says that a trajectory ends with step i (the last one always
+// Plain versions of the plans of samplers' units, over one lane whose step i is
+// slot i. ends[i] says that a trajectory ends with step i (the last one always
 // does). Anchors are slots, one a draw, and lie inside.
 // Thread-safety: immutable.
 class FakeUnits {

@@ -30,7 +30,7 @@ struct DrawRows {
   int64_t PositionOf(int64_t row) const {
     return std::clamp(row, first, last) - first;
   }
-  // What stands at a position, where each row has `width` elements.
+  // The elements of a position, where each row has `width`.
   template <typename T>
   const T* At(int64_t position, const T* batch, const T* list,
               int64_t width) const {

@@ -19,15 +19,15 @@
 
 namespace rill {
 
-// A row becomes the n steps that begin with it: the reward is r_0 + gamma r_1 +
-// ... + gamma^(k-1) r_(k-1) over the k <= n steps of its window, and all else
-// below "next", the flags too, is that of the last of them. For a value target,
-// r + gamma_key * V(next) where not terminated.
+// A row becomes the n steps that begin with it. The reward is r_0 + gamma r_1 +
+// ... + gamma^(k-1) r_(k-1) over the k <= n steps of its window. All else below
+// "next", the flags too, is that of the last of them. For a value target, r +
+// gamma_key * V(next) where not terminated.
 //
 // The unit cuts windows at the ends of trajectories. A step that is terminated
-// ends the sum too, wherever it stands, and then the flags are its own, while
-// other leaves of "next" stay those of the planned window's last row: no
-// target looks at them. Where rows have no terminated_key, done_key says it.
+// ends the sum too, wherever it is, and then the flags are its own. Other
+// leaves of "next" stay those of the planned window's last row: no target looks
+// at them. Where rows have no terminated_key, done_key says it.
 //
 // A part of RowArithmetic, over single rows, slices or sequences.
 //

@@ -137,8 +137,8 @@ std::vector<Case> Cases() {
   };
 }
 
-// What each row of the batch should be, by the words of the headers: one look
-// at a time, at the stored rows.
+// Each row of the batch as the headers say, made one look at a time at the
+// stored rows.
 class Oracle {
  public:
   Oracle(const FakeUnits& units, const TensorDict& store,

@@ -15,9 +15,9 @@
 
 namespace rill {
 
-// Says of each row of a batch of sequences where it stands: burn_in rows before
-// an anchor, `length` rows to learn from that begin with it, and `bootstrap`
-// rows behind those. What TorchRL's Sequence unit reports.
+// Marks each row of a batch of sequences. A sequence has burn_in rows before an
+// anchor, `length` rows to learn from that begin with it, and `bootstrap` rows
+// behind those. TorchRL's Sequence unit reports the same.
 //
 // A part of RowArithmetic. Each draw has burn_in rows, and then 1 to length +
 // bootstrap rows: fewer where sequences end with their trajectory

@@ -28,8 +28,8 @@ namespace rill {
 // TorchRL's CatFrames, whose stacks an environment would have made.
 //
 // "next/<key>" becomes the frames of <key> that end with the row's own, and
-// then its own: what <key> will be one step later. <key> need not be stacked
-// itself, but be stored.
+// then its own: the stack of <key> one step later. <key> must be stored, but
+// need not be stacked.
 //
 // A part of RowArithmetic, over single rows, slices or sequences.
 //
@@ -40,7 +40,7 @@ namespace rill {
 // Thread-safety: immutable.
 class StackFrames {
  public:
-  // What stands before a trajectory's first frame.
+  // The padding before a trajectory's first frame.
   enum class Padding : uint8_t {
     kSame,      // That frame.
     kConstant,  // `value`.
@@ -49,8 +49,8 @@ class StackFrames {
   struct Options {
     int64_t num_frames = 1;              // N, in [1, 2^20]. 1 copies.
     std::vector<std::string> keys = {};  // At least one, each once.
-    // Of the result, from the back: -1 is the last. < 0, as leaves are the
-    // same whatever the batch shape is.
+    // A dimension of the result, from the back: -1 is the last. < 0, as leaves
+    // are the same whatever the batch shape is.
     int dim = -1;
     // `dim` is a new dimension (TorchRL: UnsqueezeTransform, then CatFrames).
     bool new_dim = false;
@@ -90,9 +90,9 @@ class StackFrames {
                    const SamplePlan::Context* ends, int64_t num_steps,
                    const std::string& key, std::vector<Slot>* slots) const;
 
-  // What the stacks are made of. `steps` is the plan's kStepsBehind and n that
-  // of its windows; null and 1 where it has none: then `behind` is not looked
-  // at, and ends is `rows`.
+  // The rows of which stacks are made. `steps` is the plan's kStepsBehind and n
+  // that of its windows; null and 1 where it has none: then `behind` is not
+  // looked at, and ends is `rows`.
   struct Input {
     const SamplePlan* plan = nullptr;
     const SamplePlan::Context* frames = nullptr;  // kFramesBefore.

@@ -76,7 +76,7 @@ TEST(StackFramesTest, T5_ConstantStandsBeforeTheFirstFrame) {
                                             0, 0, 4, 0, 4, 5, 4, 5, 6)));
 }
 
-// What the environment would have shown one step later.
+// The stack that the environment would have shown one step later.
 TEST(StackFramesTest, NextStackEndsWithTheOwnAndTheNextFrame) {
   for (const bool both : {false, true}) {
     std::vector<std::string> keys = {"next/observation"};

@@ -17,7 +17,7 @@ namespace {
 
 const std::vector<Slot> kAnchors = {0, 3, 4, 5, 11, 19};
 
-// Of an Apply after the first; those of tensors too.
+// Allocations of an Apply after the first; those of tensors too.
 int64_t AllocationsOf(const UnitTransform& unit, const SamplePlan& plan) {
   auto store = TedSpec().Random({20}, Rng(1, RngStream::kUser), 0);
   RILL_EXPECT_OK(store);

@@ -70,8 +70,8 @@ class ObservationNorm final : public RowwiseTransform {
   // Numbers that make values like those of `next_batch` standard normal: mean
   // and deviation (of n - 1) by Welford's method in double, one for each
   // element of a row. INVALID_ARGUMENT names the option, or a leaf that is not
-  // float32 or float64 or of another row shape than before; or the numbers are
-  // not finite, as of fewer than two values, or of NaN.
+  // float32 or float64 or of another row shape than before. So too where the
+  // numbers are not finite, as with fewer than two values, or NaN.
   // FAILED_PRECONDITION where the leaf lies on a device.
   static absl::StatusOr<Stats> InitStats(
       absl::FunctionRef<absl::StatusOr<TensorDict>()> next_batch,

@@ -35,8 +35,8 @@ namespace rill {
 //                      }}));
 class Unary final : public RowwiseTransform {
  public:
-  // From rows that are only read to as many rows that are to be written, any
-  // number of them, also one lane's; a row depends on the one at its place
+  // From rows that are only read to as many rows that are to be written: any
+  // number of them, also one lane's. A row depends on the one at its place
   // alone. Both are flat. The dtypes that As may take are those of the leaves.
   using Function =
       std::function<absl::Status(const BoundLeaf& from, const BoundLeaf& to)>;

@@ -33,7 +33,7 @@ TensorDict Rewards(std::initializer_list<T> values) {
   return batch;
 }
 
-// What Forward, or Inverse, makes of rewards.
+// The result of Forward, or Inverse, on rewards.
 template <typename T>
 absl::StatusOr<std::vector<T>> Map(const BatchTransform& transform,
                                    std::initializer_list<T> values,

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+// A state holds:
+//   `source`: the state of the source
+//   int64 []: `frames`, `sequence`
+//   `whole`, `open`: `steps`, leaves of the source of batch shape [1, steps],
+//     one trajectory behind the other, and `lengths`, int64 [trajectories]
+//   `open/lanes`: int64 [trajectories], ascending
+#include "rill/collectors/sources/trajectory_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kCreate = "TrajectorySource::Create";
+constexpr absl::string_view kTrajectoryKey = "collector/traj_ids";
+constexpr absl::string_view kMaskKey = "collector/mask";
+constexpr absl::string_view kVersionKey = "policy_version";
+constexpr int64_t kMissing = -1;
+
+absl::Status Refuse(absl::string_view what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("TrajectorySource::LoadState: ", what,
+                   "; load what TrajectorySource::SaveState wrote"));
+}
+
+// A contiguous int64 leaf of this shape; of any rank 1 shape without one.
+absl::StatusOr<std::vector<int64_t>> Numbers(
+    const TensorDict& state, absl::string_view key,
+    const std::optional<Shape>& shape = std::nullopt) {
+  const Tensor* const tensor = state.Find(key);
+  if (tensor == nullptr || tensor->dtype() != DType::kInt64 ||
+      !(shape.has_value() ? tensor->shape() == *shape : tensor->rank() == 1)) {
+    return Refuse(absl::StrCat(
+        "\"", key, "\": got ",
+        tensor == nullptr ? "none" : tensor->DebugString(), ", want int64",
+        shape.has_value() ? shape->ToString() : " of one dimension"));
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor dense, tensor->Contiguous());
+  RILL_ASSIGN_OR_RETURN(const auto values, dense.Flat<int64_t>());
+  return std::vector<int64_t>(values.begin(), values.end());
+}
+
+absl::Status SetNumbers(absl::string_view key,
+                        const std::vector<int64_t>& values, const Shape& shape,
+                        TensorDict* state) {
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::From<int64_t>(values, shape));
+  return state->Set(key, std::move(tensor));
+}
+
+// Random actions are version 0, as a batch without versions is.
+int64_t NewestVersion(const TensorDict& batch) {
+  const auto versions = batch.Flat<int64_t>(kVersionKey);
+  if (!versions.ok() || versions->empty()) return 0;
+  return *std::max_element(versions->begin(), versions->end());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrajectorySource>> TrajectorySource::Create(
+    Options options) {
+  const auto refuse = [](absl::string_view option, auto got,
+                         absl::string_view want) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": ", option, ": got ", got, ", want ", want));
+  };
+  if (options.source == nullptr) return refuse("source", "null", "a source");
+  if (options.trajectories_per_batch < 1) {
+    return refuse("trajectories_per_batch", options.trajectories_per_batch,
+                  "> 0");
+  }
+  if (options.lane < 0) return refuse("lane", options.lane, ">= 0");
+  auto made = absl::WrapUnique(new TrajectorySource(std::move(options)));
+  RILL_RETURN_IF_ERROR(made->Bind());
+  return made;
+}
+
+absl::Status TrajectorySource::CheckLeaf(absl::string_view key, DType dtype,
+                                         const Shape& shape,
+                                         size_t* number) const {
+  const LeafSpec* const leaf = options_.source->spec().Find(key);
+  if (leaf == nullptr || leaf->dtype != dtype || !(leaf->shape == shape)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": \"", key, "\" of the source: got ",
+        leaf == nullptr
+            ? "none"
+            : absl::StrCat(DTypeName(leaf->dtype), leaf->shape.ToString()),
+        ", want ", DTypeName(dtype), shape.ToString()));
+  }
+  *number = std::find_if(leaves_.begin(), leaves_.end(),
+                         [&](const Leaf& one) { return one.key == key; }) -
+            leaves_.begin();
+  return absl::OkStatus();
+}
+
+absl::Status TrajectorySource::Bind() {
+  spec_ = options_.source->spec();
+  if (!spec_.non_tensors().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": \"", spec_.non_tensors().front().key,
+        "\" of the source: got an entry that is no tensor, want tensors"));
+  }
+  for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
+    leaves_.push_back({leaf.key, leaf.spec.shape.num_elements() *
+                                     DTypeSize(leaf.spec.dtype)});
+  }
+  RILL_RETURN_IF_ERROR(CheckLeaf(options_.done_key, DType::kBool, {1}, &done_));
+  RILL_RETURN_IF_ERROR(
+      CheckLeaf(kTrajectoryKey, DType::kInt64, Shape({}), &id_));
+  if (options_.format == Format::kCat) return absl::OkStatus();
+  if (size_t mask; spec_.Find(kMaskKey) != nullptr) {
+    return CheckLeaf(kMaskKey, DType::kBool, Shape({}), &mask);
+  }
+  adds_mask_ = true;
+  return spec_.Set(kMaskKey, LeafSpec::Unbounded(DType::kBool, Shape({})));
+}
+
+absl::Status TrajectorySource::CheckStopped() {
+  if (!is_stopped_.exchange(false, std::memory_order_relaxed)) {
+    return absl::OkStatus();
+  }
+  return absl::CancelledError(
+      "TrajectorySource::Next: stopped; call again to go on");
+}
+
+void TrajectorySource::Append(const Rows& rows, int64_t begin, int64_t end,
+                              Trajectory* to) const {
+  if (begin == end) return;
+  to->leaves.resize(leaves_.size());
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    const int64_t bytes = leaves_[i].row_bytes;
+    to->leaves[i].insert(to->leaves[i].end(), rows[i] + begin * bytes,
+                         rows[i] + end * bytes);
+  }
+  to->steps += end - begin;
+}
+
+void TrajectorySource::TakeLane(const Rows& rows, int64_t first, int64_t time,
+                                Trajectory* open, Ended* ended) const {
+  const auto* const ids = reinterpret_cast<const int64_t*>(rows[id_]) + first;
+  const auto* const done = reinterpret_cast<const bool*>(rows[done_]) + first;
+  int64_t id = kMissing;  // Of what is open.
+  if (open->steps > 0) std::memcpy(&id, open->leaves[id_].data(), sizeof(id));
+  int64_t begin = 0;  // Steps from here on are not in `open` yet.
+  for (int64_t t = 0; t < time; ++t) {
+    if (ids[t] == kMissing) {
+      Append(rows, first + begin, first + t, open);
+      begin = t + 1;
+      continue;
+    }
+    if (id != kMissing && id != ids[t]) {  // Its end never came.
+      *open = {};
+      begin = t;
+    }
+    id = ids[t];
+    if (!done[t]) continue;
+    Append(rows, first + begin, first + t + 1, open);
+    ended->emplace_back(t, std::exchange(*open, {}));
+    id = kMissing;
+    begin = t + 1;
+  }
+  Append(rows, first + begin, first + time, open);
+}
+
+absl::Status TrajectorySource::Take(const TensorDict& batch,
+                                    const WriteInfo& info) {
+  RILL_RETURN_IF_ERROR(
+      options_.source->spec().CheckLayout("TrajectorySource::Next", batch));
+  const Shape& shape = batch.batch_shape();
+  if (shape.rank() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TrajectorySource::Next: batch of the source: got shape ",
+                     shape.ToString(), ", want [lanes, time]"));
+  }
+  std::vector<Tensor> dense;
+  Rows rows;
+  for (const Leaf& leaf : leaves_) {
+    RILL_ASSIGN_OR_RETURN(dense.emplace_back(),
+                          batch.Find(leaf.key)->Contiguous());
+    if (!dense.back().is_host()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("TrajectorySource::Next: \"", leaf.key, "\": got ",
+                       dense.back().device().ToString(),
+                       ", want host memory; collect into that"));
+    }
+    rows.push_back(dense.back().raw_data());
+  }
+  Ended ended;
+  for (int64_t lane = 0; lane < shape[0]; ++lane) {
+    const auto open = open_.try_emplace(info.first_lane + lane).first;
+    TakeLane(rows, lane * shape[1], shape[1], &open->second, &ended);
+    if (open->second.steps == 0) open_.erase(open);
+  }
+  std::stable_sort(
+      ended.begin(), ended.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [time, trajectory] : ended) {
+    whole_.push_back(std::move(trajectory));
+  }
+  return absl::OkStatus();
+}
+
+void TrajectorySource::Drop(LaneRange lanes) {
+  open_.erase(open_.lower_bound(lanes.first),
+              open_.lower_bound(lanes.first + lanes.count));
+}
+
+absl::StatusOr<int64_t> TrajectorySource::Collect() {
+  const auto have = [this] { return static_cast<int64_t>(whole_.size()); };
+  FunctionSink sink([this](const TensorDict& batch,
+                           const WriteInfo& info) { return Take(batch, info); },
+                    [this](int64_t /*producer*/, LaneRange lanes) {
+                      Drop(lanes);
+                      return absl::OkStatus();
+                    });
+  RILL_RETURN_IF_ERROR(CheckStopped());
+  while (have() < options_.trajectories_per_batch) {
+    const absl::Status collected = options_.source->CollectInto(sink);
+    if (absl::IsOutOfRange(collected) && have() > 0) return have();
+    RILL_RETURN_IF_ERROR(collected);
+    if (have() >= options_.trajectories_per_batch) break;
+    RILL_RETURN_IF_ERROR(CheckStopped());
+  }
+  return options_.trajectories_per_batch;
+}
+
+std::vector<const TrajectorySource::Trajectory*> TrajectorySource::First(
+    int64_t trajectories) const {
+  std::vector<const Trajectory*> first;
+  for (int64_t i = 0; i < trajectories; ++i) first.push_back(&whole_[i]);
+  return first;
+}
+
+absl::StatusOr<TensorDict> TrajectorySource::Join(
+    const std::vector<const Trajectory*>& trajectories, Format format) const {
+  int64_t steps = 0;
+  int64_t longest = 0;
+  for (const Trajectory* one : trajectories) {
+    steps += one->steps;
+    longest = std::max(longest, one->steps);
+  }
+  const bool is_padded = format == Format::kPadded;
+  TensorDict batch;
+  if (is_padded) {
+    RILL_ASSIGN_OR_RETURN(
+        batch,
+        spec_.Zero({static_cast<int64_t>(trajectories.size()), longest}));
+  } else {
+    RILL_ASSIGN_OR_RETURN(batch, options_.source->spec().Empty({1, steps}, {}));
+  }
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    std::byte* to = batch.Find(leaves_[i].key)->raw_data();
+    for (const Trajectory* one : trajectories) {
+      std::copy(one->leaves[i].begin(), one->leaves[i].end(), to);
+      to += (is_padded ? longest : one->steps) * leaves_[i].row_bytes;
+    }
+  }
+  if (is_padded && adds_mask_) {
+    bool* mask = batch.Find(kMaskKey)->data<bool>();
+    for (const Trajectory* one : trajectories) {
+      std::fill_n(mask, one->steps, true);
+      mask += longest;
+    }
+  }
+  return batch;
+}
+
+void TrajectorySource::HandOut(int64_t trajectories) {
+  for (int64_t i = 0; i < trajectories; ++i) {
+    frames_ += whole_.front().steps;
+    whole_.pop_front();
+  }
+}
+
+absl::StatusOr<TensorDict> TrajectorySource::Next() {
+  RILL_ASSIGN_OR_RETURN(const int64_t trajectories, Collect());
+  RILL_ASSIGN_OR_RETURN(TensorDict batch,
+                        Join(First(trajectories), options_.format));
+  HandOut(trajectories);
+  return batch;
+}
+
+absl::Status TrajectorySource::CollectInto(Sink& sink) {
+  RILL_ASSIGN_OR_RETURN(const int64_t trajectories, Collect());
+  RILL_ASSIGN_OR_RETURN(const TensorDict batch,
+                        Join(First(trajectories), Format::kCat));
+  RILL_RETURN_IF_ERROR(
+      sink.Write(batch, {.producer = options_.producer,
+                         .first_lane = options_.lane,
+                         .policy_version = NewestVersion(batch),
+                         .sequence = sequence_ + 1}));
+  ++sequence_;
+  HandOut(trajectories);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorDict> TrajectorySource::Save(
+    const std::vector<const Trajectory*>& trajectories) const {
+  std::vector<int64_t> lengths;
+  for (const Trajectory* one : trajectories) lengths.push_back(one->steps);
+  TensorDict saved;
+  RILL_ASSIGN_OR_RETURN(TensorDict steps, Join(trajectories, Format::kCat));
+  RILL_RETURN_IF_ERROR(saved.Set("steps", std::move(steps)));
+  RILL_RETURN_IF_ERROR(SetNumbers("lengths", lengths,
+                                  Shape({static_cast<int64_t>(lengths.size())}),
+                                  &saved));
+  return saved;
+}
+
+absl::StatusOr<TensorDict> TrajectorySource::SaveState() const {
+  TensorDict state;
+  RILL_ASSIGN_OR_RETURN(TensorDict source, options_.source->SaveState());
+  RILL_RETURN_IF_ERROR(state.Set("source", std::move(source)));
+  RILL_RETURN_IF_ERROR(SetNumbers("frames", {frames_}, Shape({}), &state));
+  RILL_RETURN_IF_ERROR(SetNumbers("sequence", {sequence_}, Shape({}), &state));
+  RILL_ASSIGN_OR_RETURN(TensorDict whole,
+                        Save(First(static_cast<int64_t>(whole_.size()))));
+  RILL_RETURN_IF_ERROR(state.Set("whole", std::move(whole)));
+  std::vector<const Trajectory*> open;
+  std::vector<int64_t> lanes;
+  for (const auto& [lane, trajectory] : open_) {
+    open.push_back(&trajectory);
+    lanes.push_back(lane);
+  }
+  RILL_ASSIGN_OR_RETURN(TensorDict of_lanes, Save(open));
+  RILL_RETURN_IF_ERROR(SetNumbers(
+      "lanes", lanes, Shape({static_cast<int64_t>(lanes.size())}), &of_lanes));
+  RILL_RETURN_IF_ERROR(state.Set("open", std::move(of_lanes)));
+  return state;
+}
+
+absl::StatusOr<std::vector<TrajectorySource::Trajectory>>
+TrajectorySource::Load(const TensorDict& state, absl::string_view key) const {
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths,
+                        Numbers(state, absl::StrCat(key, "/lengths")));
+  const TensorDict* const steps = state.FindDict(absl::StrCat(key, "/steps"));
+  int64_t sum = 0;
+  bool fits = steps != nullptr && steps->batch_shape().rank() == 2;
+  const int64_t want = fits ? steps->batch_shape()[1] : 0;
+  for (const int64_t length : lengths) {
+    fits = fits && length > 0 && length <= want - sum;
+    if (fits) sum += length;
+  }
+  if (!fits || !(steps->batch_shape() == Shape({1, sum}))) {
+    return Refuse(absl::StrCat(
+        "\"", key, "\": got steps of ",
+        steps == nullptr ? "none" : steps->batch_shape().ToString(),
+        ", want [1, sum of the lengths], which are > 0"));
+  }
+  if (const absl::Status layout =
+          options_.source->spec().CheckLayout(key, *steps);
+      !layout.ok()) {
+    return Refuse(layout.message());
+  }
+  std::vector<Tensor> dense;
+  Rows rows;
+  for (const Leaf& leaf : leaves_) {
+    RILL_ASSIGN_OR_RETURN(dense.emplace_back(),
+                          steps->Find(leaf.key)->Contiguous());
+    rows.push_back(dense.back().raw_data());
+  }
+  std::vector<Trajectory> trajectories;
+  int64_t begin = 0;
+  for (const int64_t length : lengths) {
+    Append(rows, begin, begin + length, &trajectories.emplace_back());
+    begin += length;
+  }
+  return trajectories;
+}
+
+absl::Status TrajectorySource::LoadState(const TensorDict& state) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> frames,
+                        Numbers(state, "frames", Shape({})));
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> sequence,
+                        Numbers(state, "sequence", Shape({})));
+  if (frames[0] < 0 || sequence[0] < 0) {
+    return Refuse(absl::StrCat("got ", frames[0], " frames and number ",
+                               sequence[0], ", want both >= 0"));
+  }
+  RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> whole, Load(state, "whole"));
+  RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> open, Load(state, "open"));
+  RILL_ASSIGN_OR_RETURN(
+      const std::vector<int64_t> lanes,
+      Numbers(state, "open/lanes", Shape({static_cast<int64_t>(open.size())})));
+  std::map<int64_t, Trajectory> by_lane;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    if (lanes[i] < 0 || !by_lane.emplace(lanes[i], std::move(open[i])).second) {
+      return Refuse(absl::StrCat("\"open/lanes\": got ", lanes[i],
+                                 ", want lanes >= 0, each once"));
+    }
+  }
+  const TensorDict* const source = state.FindDict("source");
+  if (source == nullptr) return Refuse("\"source\": got none, want a state");
+  RILL_RETURN_IF_ERROR(options_.source->LoadState(*source));
+  open_ = std::move(by_lane);
+  whole_.assign(std::make_move_iterator(whole.begin()),
+                std::make_move_iterator(whole.end()));
+  frames_ = frames[0];
+  sequence_ = sequence[0];
+  return absl::OkStatus();
+}
+
+}  // namespace rill

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/collectors/sources/trajectory_source.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,6 +26,7 @@
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
+#include "rill/collectors/workers/worker_main.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/env.h"
 #include "rill/envs/testing/counting_env.h"
@@ -30,6 +34,7 @@
 #include "rill/flow/conformance/source_conformance.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
+#include "rill/flow/trajectory_id.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/storage/dense_storage.h"
@@ -331,6 +336,34 @@ absl::StatusOr<WorkerParts> CountingWorker(const WorkerContext& /*context*/) {
   return parts;
 }
 
+// CountingEnv that ends its process in its step number 13, in the middle of a
+// batch and of episodes.
+class FatalEnv final : public Env {
+ public:
+  explicit FatalEnv(std::unique_ptr<Env> env)
+      : Env(env->spec(), env->step()), env_(std::move(env)) {}
+  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
+  absl::Status Reset(const ResetMask& mask) override {
+    return env_->Reset(mask);
+  }
+  absl::Status BeginStep() override {
+    if (steps_++ == 13) raise(SIGKILL);
+    return env_->BeginStep();
+  }
+
+ private:
+  const std::unique_ptr<Env> env_;
+  int64_t steps_ = 0;
+};
+
+absl::StatusOr<WorkerParts> FatalWorker(const WorkerContext& context) {
+  RILL_ASSIGN_OR_RETURN(WorkerParts parts, CountingWorker(context));
+  if (context.worker == 1 && context.restarts < 3) {
+    parts.env = std::make_unique<FatalEnv>(std::move(parts.env));
+  }
+  return parts;
+}
+
 // Two workers' lanes have episodes of 5 and 7 steps, batches 2 steps a lane.
 MultiCollectorOptions CountingWorkers() {
   MultiCollectorOptions options;
@@ -353,6 +386,20 @@ std::unique_ptr<Source> OverAsyncWorkers() {
   return *MultiAsyncCollector::Create(CountingWorkers());
 }
 
+MultiCollectorOptions FatalProcesses() {
+  MultiCollectorOptions options = CountingWorkers();
+  options.worker = nullptr;
+  options.worker_name = "fatal";
+  options.max_restarts = 3;
+  return options;
+}
+std::unique_ptr<Source> OverSyncProcesses() {
+  return *MultiSyncCollector::Create(FatalProcesses());
+}
+std::unique_ptr<Source> OverAsyncProcesses() {
+  return *MultiAsyncCollector::Create(FatalProcesses());
+}
+
 struct Collector {
   const char* name;
   std::unique_ptr<Source> (*make)();
@@ -373,7 +420,7 @@ void ExpectWhole(const TensorDict& steps) {
   }
 }
 
-// TORCHRL.md, E7.
+// TORCHRL.md, E7. Processes of worker 1 are killed on the way, three times.
 TEST_P(TrajectoriesOfTest, KTrajectoriesABatchAreWholeAlsoAcrossBatches) {
   const auto source =
       Whole({.source = GetParam().make(), .trajectories_per_batch = 3});
@@ -413,10 +460,36 @@ TEST_P(TrajectoriesOfTest, CatHasNoPadding) {
 
 INSTANTIATE_TEST_SUITE_P(
     Collectors, TrajectoriesOfTest,
-    ::testing::Values(Collector{"SyncCollector", OverOneThread},
-                      Collector{"MultiSyncCollector", OverSyncWorkers},
-                      Collector{"MultiAsyncCollector", OverAsyncWorkers}),
+    ::testing::Values(
+        Collector{"SyncCollector", OverOneThread},
+        Collector{"MultiSyncCollector", OverSyncWorkers},
+        Collector{"MultiAsyncCollector", OverAsyncWorkers},
+        Collector{"MultiSyncCollectorOfProcesses", OverSyncProcesses},
+        Collector{"MultiAsyncCollectorOfProcesses", OverAsyncProcesses}),
     [](const auto& info) { return info.param.name; });
+
+TEST(TrajectorySourceTest, AWorkerThatDiesLosesNoTrajectoryOfAnother) {
+  auto collector = *MultiSyncCollector::Create(FatalProcesses());
+  const MultiSyncCollector* const processes = collector.get();
+  const auto source = Whole({.source = std::move(collector),
+                             .trajectories_per_batch = 3,
+                             .format = Format::kCat});
+  std::map<int64_t, std::vector<int64_t>> numbers;  // By producer.
+  for (int i = 0; i < 30; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, source->Next());
+    for (const TensorDict& steps : Apart(batch)) {
+      ExpectWhole(steps);
+      const int64_t id = IdOf(steps);
+      numbers[TrajectoryProducer(id)].push_back(TrajectoryNumber(id));
+    }
+  }
+  EXPECT_EQ(processes->restarts(), 3);
+  EXPECT_THAT(numbers, SizeIs(5));
+  // The oldest one that is missing is open.
+  std::vector<int64_t>& of_other = numbers[0];
+  std::sort(of_other.begin(), of_other.end());
+  EXPECT_LE(of_other.back() + 1 - static_cast<int64_t>(of_other.size()), 1);
+}
 
 TEST(TrajectorySourceTest, TruncatedEpisodesAreWhole) {
   SyncCollector::Options options;
@@ -632,3 +705,11 @@ INSTANTIATE_TEST_SUITE_P(TrajectorySource, SourceConformanceTest,
 
 }  // namespace
 }  // namespace rill
+
+int main(int argc, char** argv) {
+  const std::optional<int> worker =
+      rill::WorkerMain(argc, argv, {{"fatal", rill::FatalWorker}});
+  if (worker.has_value()) return *worker;
+  ::testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -10,7 +10,6 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/tensordict/dtype.h"
-#include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -65,6 +64,30 @@ TEST(SplitTrajectoriesTest, IdsWinAndALaneEndsItsTrajectory) {
       IsOkAndHolds(TensorElementsAre<float>(1, 2, 3, 4, 0, 0, 5, 6, 0)));
 }
 
+// The example of TorchRL's split_trajectories; tools/peer_exchange compares
+// random batches.
+TEST(SplitTrajectoriesTest, TorchRlsExample) {
+  TensorDict data({15});
+  RILL_ASSERT_OK(data.Set(
+      "obs", *Tensor::From<int64_t>(
+                 {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4}, {15})));
+  RILL_ASSERT_OK(data.Set(
+      "trajectory", *Tensor::From<int64_t>(
+                        {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}, {15})));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict split,
+      SplitTrajectories(data,
+                        {.trajectory_key = "trajectory", .mask_key = "mask"}));
+  EXPECT_EQ(split.batch_shape(), Shape({2, 10}));
+  EXPECT_THAT(split.Get("obs"),
+              IsOkAndHolds(TensorElementsAre<int64_t>(
+                  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0)));
+  EXPECT_THAT(split.Get("mask"), IsOkAndHolds(TensorElementsAre<bool>(
+                                     true, true, true, true, true, true, true,
+                                     true, true, true, true, true, true, true,
+                                     true, false, false, false, false, false)));
+}
+
 TEST(SplitTrajectoriesTest, RowsThatOnlyPaddedStayMasked) {
   TensorDict rollout = Rollout({});
   RILL_ASSERT_OK(rollout.Set(
@@ -77,7 +100,7 @@ TEST(SplitTrajectoriesTest, RowsThatOnlyPaddedStayMasked) {
                                                    true, true)));
 }
 
-// Two workers' batches side by side; the second was told to stop early.
+// Two workers' batches side by side; the second stopped early.
 TensorDict Preempted() {
   TensorDict batch = Rollout({});
   RILL_EXPECT_OK(

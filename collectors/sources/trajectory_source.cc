@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A state holds:
-//   `source`: the state of the source
-//   int64 []: `frames`, `sequence`
-//   `whole`, `open`: `steps`, leaves of the source of batch shape [1, steps],
-//     one trajectory behind the other, and `lengths`, int64 [trajectories]
-//   `open/lanes`: int64 [trajectories], ascending
+// Entries of a state:
+// - `source`: the state of the source.
+// - `frames`, `sequence`: int64 [].
+// - `whole`, `open`: trajectories. Each has `steps`, the leaves of the source
+// of
+//   batch shape [1, steps], and `lengths`, int64 [trajectories].
+// - `open/lanes`: int64 [trajectories], ascending.
 #include "rill/collectors/sources/trajectory_source.h"
 
 #include <algorithm>

@@ -32,9 +32,11 @@ namespace rill {
 // then by lane. The last batch of a source that comes to an end (OUT_OF_RANGE)
 // may have fewer than trajectories_per_batch.
 //
-// Dropped: trajectories that the source cuts (Sink::Cut), or whose lane goes on
-// under another id before it is done; steps of id -1, which are missing; what
-// is still open when the source ends.
+// These are dropped:
+// - Trajectories that the source cuts (Sink::Cut).
+// - One whose lane goes on under another id before it is done.
+// - Those that are open when the source ends.
+// - Steps of id -1, which are missing.
 //
 // Shapes: kPadded is [trajectories, longest], with zeros behind last steps and
 //   `collector/mask` bool [trajectories, longest], true where a step is. kCat
@@ -58,11 +60,10 @@ class TrajectorySource final : public Source {
     std::unique_ptr<Source> source = nullptr;  // Required.
     int64_t trajectories_per_batch = 1;        // > 0.
     Format format = Format::kPadded;
-    // Of the environment's ends: bool [1] a step.
+    // The environment's ends, bool [1] a step.
     std::string done_key = "next/done";
-    // Of the batches that CollectInto writes.
-    int64_t producer = 0;
-    int64_t lane = 0;
+    int64_t producer = 0;  // WriteInfo of CollectInto.
+    int64_t lane = 0;      // All batches are written there.
   };
 
   // INVALID_ARGUMENT names the option, or the leaf of the source that is

@@ -210,7 +210,7 @@ struct RandomRun {
           }
           ids[row] = at[l].id;
           done[row] = --at[l].left == 0;
-          at[l].steps.push_back(*batch.SelectDim(0, l)->Index(t)->Clone());
+          at[l].steps.push_back(*batch.SelectDim(0, l)->Index(t));
           if (done[row]) ended.emplace_back(t, *Stack(at[l].steps));
         }
       }
@@ -606,7 +606,7 @@ TEST(TrajectorySourceTest, ASinkGetsOneLaneUnderItsNumbers) {
   EXPECT_EQ(next, 6);
 }
 
-// What a buffer takes for a trajectory is one, and no slice spans two.
+// The buffer stores the same trajectories, and no slice spans two.
 TEST(TrajectorySourceTest, AReplayBufferHasTheTrajectories) {
   const auto want = Whole({.source = CartPoles(64),
                            .trajectories_per_batch = 5,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries of a state:
 // - `source`: the state of the source.
-// - `frames`, `sequence`: int64 [].
+// - `frames`, `sequence`: int64 [1].
 // - `whole`, `open`: trajectories. Each has `steps`, the leaves of the source
 // of
 //   batch shape [1, steps], and `lengths`, int64 [trajectories].
-// - `open/lanes`: int64 [trajectories], ascending.
+// - `open/lanes`, `open/dropped`: int64 [trajectories].
+// - `newest`: int64 [2 * producers], each producer and the number of its batch.
 #include "rill/collectors/sources/trajectory_source.h"
 
 #include <algorithm>
@@ -27,6 +28,7 @@ constexpr absl::string_view kTrajectoryKey = "collector/traj_ids";
 constexpr absl::string_view kMaskKey = "collector/mask";
 constexpr absl::string_view kVersionKey = "policy_version";
 constexpr int64_t kMissing = -1;
+constexpr int64_t kNext = -2;  // As the id to drop: that of the next step.
 
 absl::Status Refuse(absl::string_view what) {
   return absl::FailedPreconditionError(
@@ -52,9 +54,10 @@ absl::StatusOr<std::vector<int64_t>> Numbers(
 }
 
 absl::Status SetNumbers(absl::string_view key,
-                        const std::vector<int64_t>& values, const Shape& shape,
-                        TensorDict* state) {
-  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::From<int64_t>(values, shape));
+                        const std::vector<int64_t>& values, TensorDict* state) {
+  RILL_ASSIGN_OR_RETURN(
+      Tensor tensor,
+      Tensor::From<int64_t>(values, {static_cast<int64_t>(values.size())}));
   return state->Set(key, std::move(tensor));
 }
 
@@ -145,15 +148,22 @@ void TrajectorySource::Append(const Rows& rows, int64_t begin, int64_t end,
   to->steps += end - begin;
 }
 
+int64_t TrajectorySource::IdOf(const Trajectory& open) const {
+  int64_t id = kMissing;
+  if (open.steps > 0) std::memcpy(&id, open.leaves[id_].data(), sizeof(id));
+  return id;
+}
+
 void TrajectorySource::TakeLane(const Rows& rows, int64_t first, int64_t time,
-                                Trajectory* open, Ended* ended) const {
+                                Lane* lane, Ended* ended) const {
   const auto* const ids = reinterpret_cast<const int64_t*>(rows[id_]) + first;
   const auto* const done = reinterpret_cast<const bool*>(rows[done_]) + first;
-  int64_t id = kMissing;  // Of what is open.
-  if (open->steps > 0) std::memcpy(&id, open->leaves[id_].data(), sizeof(id));
+  Trajectory* const open = &lane->open;
+  int64_t id = IdOf(*open);
   int64_t begin = 0;  // Steps from here on are not in `open` yet.
   for (int64_t t = 0; t < time; ++t) {
-    if (ids[t] == kMissing) {
+    if (ids[t] != kMissing && lane->dropped == kNext) lane->dropped = ids[t];
+    if (ids[t] == kMissing || ids[t] == lane->dropped) {
       Append(rows, first + begin, first + t, open);
       begin = t + 1;
       continue;
@@ -163,6 +173,7 @@ void TrajectorySource::TakeLane(const Rows& rows, int64_t first, int64_t time,
       begin = t;
     }
     id = ids[t];
+    lane->dropped = kMissing;
     if (!done[t]) continue;
     Append(rows, first + begin, first + t + 1, open);
     ended->emplace_back(t, std::exchange(*open, {}));
@@ -195,11 +206,21 @@ absl::Status TrajectorySource::Take(const TensorDict& batch,
     }
     rows.push_back(dense.back().raw_data());
   }
+  // Where the source has left a batch out, episodes may have begun in it.
+  bool follows = true;
+  if (info.sequence > 0) {
+    int64_t& newest = newest_[info.producer];
+    follows = info.sequence == newest + 1;
+    newest = info.sequence;
+  }
   Ended ended;
-  for (int64_t lane = 0; lane < shape[0]; ++lane) {
-    const auto open = open_.try_emplace(info.first_lane + lane).first;
-    TakeLane(rows, lane * shape[1], shape[1], &open->second, &ended);
-    if (open->second.steps == 0) open_.erase(open);
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    const auto lane = lanes_.try_emplace(info.first_lane + i).first;
+    if (!follows) lane->second = {.open = {}, .dropped = kNext};
+    TakeLane(rows, i * shape[1], shape[1], &lane->second, &ended);
+    if (lane->second.open.steps == 0 && lane->second.dropped == kMissing) {
+      lanes_.erase(lane);
+    }
   }
   std::stable_sort(
       ended.begin(), ended.end(),
@@ -211,8 +232,11 @@ absl::Status TrajectorySource::Take(const TensorDict& batch,
 }
 
 void TrajectorySource::Drop(LaneRange lanes) {
-  open_.erase(open_.lower_bound(lanes.first),
-              open_.lower_bound(lanes.first + lanes.count));
+  const auto end = lanes_.lower_bound(lanes.first + lanes.count);
+  for (auto at = lanes_.lower_bound(lanes.first); at != end; ++at) {
+    Lane& lane = at->second;
+    if (lane.open.steps > 0) lane = {.open = {}, .dropped = IdOf(lane.open)};
+  }
 }
 
 absl::StatusOr<int64_t> TrajectorySource::Collect() {
@@ -261,6 +285,7 @@ absl::StatusOr<TensorDict> TrajectorySource::Join(
   for (size_t i = 0; i < leaves_.size(); ++i) {
     std::byte* to = batch.Find(leaves_[i].key)->raw_data();
     for (const Trajectory* one : trajectories) {
+      if (one->steps == 0) continue;  // Saved for what its lane drops.
       std::copy(one->leaves[i].begin(), one->leaves[i].end(), to);
       to += (is_padded ? longest : one->steps) * leaves_[i].row_bytes;
     }
@@ -311,9 +336,7 @@ absl::StatusOr<TensorDict> TrajectorySource::Save(
   TensorDict saved;
   RILL_ASSIGN_OR_RETURN(TensorDict steps, Join(trajectories, Format::kCat));
   RILL_RETURN_IF_ERROR(saved.Set("steps", std::move(steps)));
-  RILL_RETURN_IF_ERROR(SetNumbers("lengths", lengths,
-                                  Shape({static_cast<int64_t>(lengths.size())}),
-                                  &saved));
+  RILL_RETURN_IF_ERROR(SetNumbers("lengths", lengths, &saved));
   return saved;
 }
 
@@ -321,26 +344,34 @@ absl::StatusOr<TensorDict> TrajectorySource::SaveState() const {
   TensorDict state;
   RILL_ASSIGN_OR_RETURN(TensorDict source, options_.source->SaveState());
   RILL_RETURN_IF_ERROR(state.Set("source", std::move(source)));
-  RILL_RETURN_IF_ERROR(SetNumbers("frames", {frames_}, Shape({}), &state));
-  RILL_RETURN_IF_ERROR(SetNumbers("sequence", {sequence_}, Shape({}), &state));
+  RILL_RETURN_IF_ERROR(SetNumbers("frames", {frames_}, &state));
+  RILL_RETURN_IF_ERROR(SetNumbers("sequence", {sequence_}, &state));
   RILL_ASSIGN_OR_RETURN(TensorDict whole,
                         Save(First(static_cast<int64_t>(whole_.size()))));
   RILL_RETURN_IF_ERROR(state.Set("whole", std::move(whole)));
   std::vector<const Trajectory*> open;
   std::vector<int64_t> lanes;
-  for (const auto& [lane, trajectory] : open_) {
-    open.push_back(&trajectory);
-    lanes.push_back(lane);
+  std::vector<int64_t> dropped;
+  for (const auto& [number, lane] : lanes_) {
+    open.push_back(&lane.open);
+    lanes.push_back(number);
+    dropped.push_back(lane.dropped);
   }
   RILL_ASSIGN_OR_RETURN(TensorDict of_lanes, Save(open));
-  RILL_RETURN_IF_ERROR(SetNumbers(
-      "lanes", lanes, Shape({static_cast<int64_t>(lanes.size())}), &of_lanes));
+  RILL_RETURN_IF_ERROR(SetNumbers("lanes", lanes, &of_lanes));
+  RILL_RETURN_IF_ERROR(SetNumbers("dropped", dropped, &of_lanes));
   RILL_RETURN_IF_ERROR(state.Set("open", std::move(of_lanes)));
+  std::vector<int64_t> newest;
+  for (const auto& [producer, number] : newest_) {
+    newest.insert(newest.end(), {producer, number});
+  }
+  RILL_RETURN_IF_ERROR(SetNumbers("newest", newest, &state));
   return state;
 }
 
 absl::StatusOr<std::vector<TrajectorySource::Trajectory>>
-TrajectorySource::Load(const TensorDict& state, absl::string_view key) const {
+TrajectorySource::Load(const TensorDict& state, absl::string_view key,
+                       int64_t min_steps) const {
   RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths,
                         Numbers(state, absl::StrCat(key, "/lengths")));
   const TensorDict* const steps = state.FindDict(absl::StrCat(key, "/steps"));
@@ -348,14 +379,14 @@ TrajectorySource::Load(const TensorDict& state, absl::string_view key) const {
   bool fits = steps != nullptr && steps->batch_shape().rank() == 2;
   const int64_t want = fits ? steps->batch_shape()[1] : 0;
   for (const int64_t length : lengths) {
-    fits = fits && length > 0 && length <= want - sum;
+    fits = fits && length >= min_steps && length <= want - sum;
     if (fits) sum += length;
   }
   if (!fits || !(steps->batch_shape() == Shape({1, sum}))) {
     return Refuse(absl::StrCat(
         "\"", key, "\": got steps of ",
         steps == nullptr ? "none" : steps->batch_shape().ToString(),
-        ", want [1, sum of the lengths], which are > 0"));
+        ", want [1, sum of the lengths], which are >= ", min_steps));
   }
   if (const absl::Status layout =
           options_.source->spec().CheckLayout(key, *steps);
@@ -380,29 +411,44 @@ TrajectorySource::Load(const TensorDict& state, absl::string_view key) const {
 
 absl::Status TrajectorySource::LoadState(const TensorDict& state) {
   RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> frames,
-                        Numbers(state, "frames", Shape({})));
+                        Numbers(state, "frames", Shape({1})));
   RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> sequence,
-                        Numbers(state, "sequence", Shape({})));
+                        Numbers(state, "sequence", Shape({1})));
   if (frames[0] < 0 || sequence[0] < 0) {
     return Refuse(absl::StrCat("got ", frames[0], " frames and number ",
                                sequence[0], ", want both >= 0"));
   }
-  RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> whole, Load(state, "whole"));
-  RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> open, Load(state, "open"));
-  RILL_ASSIGN_OR_RETURN(
-      const std::vector<int64_t> lanes,
-      Numbers(state, "open/lanes", Shape({static_cast<int64_t>(open.size())})));
-  std::map<int64_t, Trajectory> by_lane;
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    if (lanes[i] < 0 || !by_lane.emplace(lanes[i], std::move(open[i])).second) {
-      return Refuse(absl::StrCat("\"open/lanes\": got ", lanes[i],
+  RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> whole,
+                        Load(state, "whole", /*min_steps=*/1));
+  RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> open,
+                        Load(state, "open", /*min_steps=*/0));
+  const Shape by_lane({static_cast<int64_t>(open.size())});
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
+                        Numbers(state, "open/lanes", by_lane));
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> dropped,
+                        Numbers(state, "open/dropped", by_lane));
+  std::map<int64_t, Lane> lanes;
+  for (size_t i = 0; i < open.size(); ++i) {
+    Lane lane = {.open = std::move(open[i]), .dropped = dropped[i]};
+    if (numbers[i] < 0 || !lanes.emplace(numbers[i], std::move(lane)).second) {
+      return Refuse(absl::StrCat("\"open/lanes\": got ", numbers[i],
                                  ", want lanes >= 0, each once"));
     }
+  }
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> newest,
+                        Numbers(state, "newest"));
+  if (newest.size() % 2 != 0) {
+    return Refuse(absl::StrCat("\"newest\": got ", newest.size(),
+                               " numbers, want pairs"));
   }
   const TensorDict* const source = state.FindDict("source");
   if (source == nullptr) return Refuse("\"source\": got none, want a state");
   RILL_RETURN_IF_ERROR(options_.source->LoadState(*source));
-  open_ = std::move(by_lane);
+  lanes_ = std::move(lanes);
+  newest_.clear();
+  for (size_t i = 0; i < newest.size(); i += 2) {
+    newest_[newest[i]] = newest[i + 1];
+  }
   whole_.assign(std::make_move_iterator(whole.begin()),
                 std::make_move_iterator(whole.end()));
   frames_ = frames[0];

@@ -33,9 +33,12 @@ namespace rill {
 // may have fewer than trajectories_per_batch.
 //
 // These are dropped:
-// - Trajectories that the source cuts (Sink::Cut).
+// - Trajectories that the source cuts (Sink::Cut), also what follows of them.
 // - One whose lane goes on under another id before it is done.
 // - Those that are open when the source ends.
+// - The first one of each lane behind a batch that the source leaves out, as
+//   MultiAsyncCollector does with max_staleness: its number is missing
+//   (WriteInfo::sequence), and so may be the first steps.
 // - Steps of id -1, which are missing.
 //
 // Shapes: kPadded is [trajectories, longest], with zeros behind last steps and
@@ -92,6 +95,10 @@ class TrajectorySource final : public Source {
     int64_t steps = 0;
     std::vector<std::vector<std::byte>> leaves;
   };
+  struct Lane {
+    Trajectory open;
+    int64_t dropped = -1;  // Steps of this id are dropped; -1: none.
+  };
   struct Leaf {
     std::string key;
     int64_t row_bytes = 0;
@@ -109,10 +116,11 @@ class TrajectorySource final : public Source {
   absl::Status CheckStopped();
   // The sink of the source.
   absl::Status Take(const TensorDict& batch, const WriteInfo& info);
-  void TakeLane(const Rows& rows, int64_t first, int64_t time, Trajectory* open,
+  void TakeLane(const Rows& rows, int64_t first, int64_t time, Lane* lane,
                 Ended* ended) const;
   void Append(const Rows& rows, int64_t begin, int64_t end,
               Trajectory* to) const;
+  int64_t IdOf(const Trajectory& open) const;
   void Drop(LaneRange lanes);
   // Waits for the whole trajectories of the next batch. Their number.
   absl::StatusOr<int64_t> Collect();
@@ -123,7 +131,8 @@ class TrajectorySource final : public Source {
   absl::StatusOr<TensorDict> Save(
       const std::vector<const Trajectory*>& trajectories) const;
   absl::StatusOr<std::vector<Trajectory>> Load(const TensorDict& state,
-                                               absl::string_view key) const;
+                                               absl::string_view key,
+                                               int64_t min_steps) const;
 
   const Options options_;
   TensorDictSpec spec_;
@@ -131,7 +140,8 @@ class TrajectorySource final : public Source {
   size_t done_ = 0;           // The numbers of two of them.
   size_t id_ = 0;
   bool adds_mask_ = false;
-  std::map<int64_t, Trajectory> open_;  // By lane of the source.
+  std::map<int64_t, Lane> lanes_;      // By lane of the source.
+  std::map<int64_t, int64_t> newest_;  // Number of a batch, by producer.
   std::deque<Trajectory> whole_;
   int64_t frames_ = 0;
   int64_t sequence_ = 0;  // Batches that a sink has taken.

@@ -10,7 +10,6 @@
 #include "rill/collectors/sources/trajectory_source.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "absl/memory/memory.h"
@@ -116,6 +115,7 @@ absl::Status TrajectorySource::Bind() {
   for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
     leaves_.push_back({leaf.key, leaf.spec.shape.num_elements() *
                                      DTypeSize(leaf.spec.dtype)});
+    step_bytes_ += leaves_.back().row_bytes;
   }
   RILL_RETURN_IF_ERROR(CheckLeaf(options_.done_key, DType::kBool, {1}, &done_));
   RILL_RETURN_IF_ERROR(
@@ -139,19 +139,17 @@ absl::Status TrajectorySource::CheckStopped() {
 void TrajectorySource::Append(const Rows& rows, int64_t begin, int64_t end,
                               Trajectory* to) const {
   if (begin == end) return;
-  to->leaves.resize(leaves_.size());
+  const int64_t steps = end - begin;
+  const size_t size = to->bytes.size();
+  to->bytes.resize(size + static_cast<size_t>(steps * step_bytes_));
+  std::byte* at = to->bytes.data() + size;
   for (size_t i = 0; i < leaves_.size(); ++i) {
     const int64_t bytes = leaves_[i].row_bytes;
-    to->leaves[i].insert(to->leaves[i].end(), rows[i] + begin * bytes,
-                         rows[i] + end * bytes);
+    at = std::copy_n(rows[i] + begin * bytes, steps * bytes, at);
   }
-  to->steps += end - begin;
-}
-
-int64_t TrajectorySource::IdOf(const Trajectory& open) const {
-  int64_t id = kMissing;
-  if (open.steps > 0) std::memcpy(&id, open.leaves[id_].data(), sizeof(id));
-  return id;
+  to->id = reinterpret_cast<const int64_t*>(rows[id_])[begin];
+  to->steps += steps;
+  to->pieces.push_back(steps);
 }
 
 void TrajectorySource::TakeLane(const Rows& rows, int64_t first, int64_t time,
@@ -159,7 +157,7 @@ void TrajectorySource::TakeLane(const Rows& rows, int64_t first, int64_t time,
   const auto* const ids = reinterpret_cast<const int64_t*>(rows[id_]) + first;
   const auto* const done = reinterpret_cast<const bool*>(rows[done_]) + first;
   Trajectory* const open = &lane->open;
-  int64_t id = IdOf(*open);
+  int64_t id = open->id;
   int64_t begin = 0;  // Steps from here on are not in `open` yet.
   for (int64_t t = 0; t < time; ++t) {
     if (ids[t] != kMissing && lane->dropped == kNext) lane->dropped = ids[t];
@@ -173,7 +171,6 @@ void TrajectorySource::TakeLane(const Rows& rows, int64_t first, int64_t time,
       begin = t;
     }
     id = ids[t];
-    lane->dropped = kMissing;
     if (!done[t]) continue;
     Append(rows, first + begin, first + t + 1, open);
     ended->emplace_back(t, std::exchange(*open, {}));
@@ -235,7 +232,7 @@ void TrajectorySource::Drop(LaneRange lanes) {
   const auto end = lanes_.lower_bound(lanes.first + lanes.count);
   for (auto at = lanes_.lower_bound(lanes.first); at != end; ++at) {
     Lane& lane = at->second;
-    if (lane.open.steps > 0) lane = {.open = {}, .dropped = IdOf(lane.open)};
+    if (lane.open.steps > 0) lane = {.open = {}, .dropped = lane.open.id};
   }
 }
 
@@ -282,12 +279,22 @@ absl::StatusOr<TensorDict> TrajectorySource::Join(
   } else {
     RILL_ASSIGN_OR_RETURN(batch, options_.source->spec().Empty({1, steps}, {}));
   }
-  for (size_t i = 0; i < leaves_.size(); ++i) {
-    std::byte* to = batch.Find(leaves_[i].key)->raw_data();
-    for (const Trajectory* one : trajectories) {
-      if (one->steps == 0) continue;  // Saved for what its lane drops.
-      std::copy(one->leaves[i].begin(), one->leaves[i].end(), to);
-      to += (is_padded ? longest : one->steps) * leaves_[i].row_bytes;
+  std::vector<std::byte*> to;
+  for (const Leaf& leaf : leaves_) {
+    to.push_back(batch.Find(leaf.key)->raw_data());
+  }
+  for (const Trajectory* one : trajectories) {
+    const std::byte* from = one->bytes.data();
+    for (const int64_t steps_of_piece : one->pieces) {
+      for (size_t i = 0; i < leaves_.size(); ++i) {
+        const int64_t bytes = steps_of_piece * leaves_[i].row_bytes;
+        to[i] = std::copy_n(from, bytes, to[i]);
+        from += bytes;
+      }
+    }
+    if (!is_padded) continue;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      to[i] += (longest - one->steps) * leaves_[i].row_bytes;
     }
   }
   if (is_padded && adds_mask_) {

@@ -26,7 +26,8 @@ namespace rill {
 
 // The whole trajectories of another source, each once: TorchRL's
 // trajs_per_batch. A trajectory is whole once its lane is done, terminated or
-// truncated. Steps of open ones wait for that, over any number of batches.
+// truncated. Steps of open ones wait for that, over any number of batches. A
+// source with set_truncated ends them with each of its batches.
 //
 // Order: that of the batches of the source; inside one by time step of the end,
 // then by lane. The last batch of a source that comes to an end (OUT_OF_RANGE)
@@ -36,9 +37,9 @@ namespace rill {
 // - Trajectories that the source cuts (Sink::Cut), also what follows of them.
 // - One whose lane goes on under another id before it is done.
 // - Those that are open when the source ends.
-// - The first one of each lane behind a batch that the source leaves out, as
-//   MultiAsyncCollector does with max_staleness: its number is missing
-//   (WriteInfo::sequence), and so may be the first steps.
+// - The first one of each lane behind a batch whose number is missing
+//   (WriteInfo::sequence): MultiAsyncCollector drops batches with
+//   max_staleness, and the first steps may be among them.
 // - Steps of id -1, which are missing.
 //
 // Shapes: kPadded is [trajectories, longest], with zeros behind last steps and
@@ -90,10 +91,13 @@ class TrajectorySource final : public Source {
   absl::Status LoadState(const TensorDict& state) override;
 
  private:
-  // Its steps, by leaf of the source.
+  // Steps in pieces, as the batches have them: of each its number of steps, and
+  // their bytes leaf by leaf.
   struct Trajectory {
+    int64_t id = -1;
     int64_t steps = 0;
-    std::vector<std::vector<std::byte>> leaves;
+    std::vector<int64_t> pieces = {};
+    std::vector<std::byte> bytes = {};
   };
   struct Lane {
     Trajectory open;
@@ -120,7 +124,6 @@ class TrajectorySource final : public Source {
                 Ended* ended) const;
   void Append(const Rows& rows, int64_t begin, int64_t end,
               Trajectory* to) const;
-  int64_t IdOf(const Trajectory& open) const;
   void Drop(LaneRange lanes);
   // Waits for the whole trajectories of the next batch. Their number.
   absl::StatusOr<int64_t> Collect();
@@ -137,6 +140,7 @@ class TrajectorySource final : public Source {
   const Options options_;
   TensorDictSpec spec_;
   std::vector<Leaf> leaves_;  // Of the source.
+  int64_t step_bytes_ = 0;    // The sum of theirs.
   size_t done_ = 0;           // The numbers of two of them.
   size_t id_ = 0;
   bool adds_mask_ = false;

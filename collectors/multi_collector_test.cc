@@ -173,6 +173,7 @@ TEST(MultiSyncCollectorTest, WorkersHaveTheOptionsOfSyncCollector) {
   options.set_truncated = true;
   options.reset_at_each_batch = true;
   options.init_random_frames = 20;
+  options.max_frames_per_traj = 7;
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(options));
   SyncCollector::Options alone_options;
@@ -182,12 +183,42 @@ TEST(MultiSyncCollectorTest, WorkersHaveTheOptionsOfSyncCollector) {
   alone_options.set_truncated = true;
   alone_options.reset_at_each_batch = true;
   alone_options.init_random_frames = 20;
+  alone_options.max_frames_per_traj = 7;
   RILL_ASSERT_OK_AND_ASSIGN(const auto alone,
                             SyncCollector::Create(std::move(alone_options)));
   for (int i = 0; i < 3; ++i) {
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, alone->Next());
     EXPECT_THAT(collector->Next(), IsOkAndHolds(BitEqualTo(want)));
   }
+}
+
+// Worker 1 fails once, before its second batch, which is as it would have been.
+TEST(MultiSyncCollectorTest, AWorkersHookIsCalledBeforeEachBatch) {
+  MultiCollectorOptions options = CartPoles(2, 40);
+  int calls[2] = {0, 0};
+  options.worker =
+      [&](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+    RILL_ASSIGN_OR_RETURN(WorkerParts parts, CartPoleWorker(context));
+    parts.before_batch = [&calls = calls[context.worker],
+                          worker = context.worker]() -> absl::Status {
+      if (++calls == 2 && worker == 1) return absl::DataLossError("no map");
+      return absl::OkStatus();
+    };
+    return parts;
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(options));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto plain,
+                            MultiSyncCollector::Create(CartPoles(2, 40)));
+  for (int i = 0; i < 3; ++i) {
+    if (i == 1) {
+      EXPECT_THAT(collector->Next(), StatusIs(absl::StatusCode::kDataLoss,
+                                              HasSubstr("worker 1: no map")));
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, plain->Next());
+    EXPECT_THAT(collector->Next(), IsOkAndHolds(BitEqualTo(want)));
+  }
+  EXPECT_THAT(calls, ElementsAre(3, 4));
 }
 
 TEST(MultiAsyncCollectorTest, EachWorkersBatchesComeInItsOrder) {

@@ -12,6 +12,7 @@
 #include "rill/collectors/sync_collector_loop.h"
 #include "rill/envs/policies/random_actions.h"
 #include "rill/envs/steps/step_driver.h"
+#include "rill/envs/wrappers/time_limit.h"
 #include "rill/flow/trajectory_id.h"
 
 namespace rill {
@@ -73,6 +74,10 @@ absl::Status SyncCollector::CheckOptions() const {
     return RefuseOption("init_random_frames", options_.init_random_frames,
                         ">= 0");
   }
+  if (options_.max_frames_per_traj < 1 && options_.max_frames_per_traj != -1) {
+    return RefuseOption("max_frames_per_traj", options_.max_frames_per_traj,
+                        "> 0, or -1");
+  }
   if (options_.producer < 0 || options_.producer > kMaxTrajectoryProducer) {
     return RefuseOption("producer", options_.producer, "[0, 2^23)");
   }
@@ -84,6 +89,12 @@ absl::Status SyncCollector::CheckOptions() const {
 
 absl::Status SyncCollector::MakeLoop() {
   Loop& loop = *loop_;
+  if (options_.max_frames_per_traj != -1 && options_.env != nullptr) {
+    RILL_ASSIGN_OR_RETURN(
+        options_.env,
+        MakeTimeLimit(std::move(options_.env),
+                      {.max_steps = options_.max_frames_per_traj}));
+  }
   RILL_ASSIGN_OR_RETURN(loop.env,
                         TransformedEnv::Create(std::move(options_.env),
                                                std::move(options_.transforms)));

@@ -60,6 +60,9 @@ class SyncCollector final : public Source {
     // up to a multiple of the lanes. They carry version 0.
     int64_t init_random_frames = 0;
     bool explore = true;  // ActContext::explore.
+    // > 0: the step of this number of an episode is truncated, and so done
+    // (envs/wrappers/time_limit.h, between `env` and `transforms`). -1: none.
+    int64_t max_frames_per_traj = -1;
     // Each batch begins with a reset of all lanes. Episodes that the sink holds
     // open are cut there (Sink::Cut).
     bool reset_at_each_batch = false;

@@ -232,6 +232,29 @@ TEST(SyncCollectorTest, TheLastStepOfABatchIsTruncatedAndNotTerminated) {
   }
 }
 
+// The other lane's episodes of 3 steps end before the limit.
+TEST(SyncCollectorTest, AnEpisodeIsTruncatedAtTheLimit) {
+  SyncCollector::Options options;
+  options.env =
+      *MakeCountingEnv({.lanes = 2, .episode_steps = 3, .stagger_steps = 4});
+  options.frames_per_batch = 12;
+  options.max_frames_per_traj = 5;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            SyncCollector::Create(std::move(options)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());
+  EXPECT_THAT(*batch.Flat<float>("observation"),
+              ElementsAre(0, 1, 2, 0, 1, 2,  //
+                          0, 1, 2, 3, 4, 0));
+  EXPECT_THAT(*batch.Flat<bool>("next/truncated"),
+              ElementsAre(false, false, false, false, false, false,  //
+                          false, false, false, false, true, false));
+  EXPECT_THAT(*batch.Flat<bool>("next/terminated"),
+              ElementsAre(false, false, true, false, false, true,  //
+                          false, false, false, false, false, false));
+  EXPECT_THAT(*batch.Flat<int64_t>("collector/traj_ids"),
+              ElementsAre(0, 0, 0, 2, 2, 2, 1, 1, 1, 1, 1, 3));
+}
+
 TEST(SyncCollectorTest, ABatchMayBeginWithAReset) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto collector,
@@ -574,6 +597,9 @@ TEST(SyncCollectorTest, CreateNamesTheWrongOption) {
   EXPECT_THAT(
       Counting(2, 4, {.init_random_frames = -1}),
       StatusIs(kInvalidArgument, HasSubstr("init_random_frames: got -1")));
+  EXPECT_THAT(
+      Counting(2, 4, {.max_frames_per_traj = 0}),
+      StatusIs(kInvalidArgument, HasSubstr("max_frames_per_traj: got 0")));
   EXPECT_THAT(Counting(2, 4, {.first_lane = -1}),
               StatusIs(kInvalidArgument, HasSubstr("first_lane: got -1")));
   SyncCollector::Options options;

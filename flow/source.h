@@ -16,7 +16,8 @@ namespace rill {
 // Where batches of steps come from, the counterpart of Sink: every collector is
 // one.
 //
-// Shapes: batches are [lanes, time] of spec().
+// Shapes: batches are [lanes, time] of spec(). Where they have `collector/mask`,
+//   bool [lanes, time], it is false where there is no step.
 // Thread-safety: Stop is thread-safe, the rest thread-compatible.
 class Source {
  public:

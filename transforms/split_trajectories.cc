@@ -21,17 +21,28 @@ namespace {
 
 constexpr absl::string_view kCaller = "SplitTrajectories";
 
-// The rows behind the last of each trajectory of [R] rows, lanes of `time`.
+constexpr int64_t kMissing = -1;
+
+// Rows [begin, end) of one trajectory.
+struct Run {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// The trajectories of [R] rows, lanes of `time`.
 template <typename IsEnd>
-std::vector<int64_t> EndsOf(int64_t rows, int64_t time, IsEnd is_end) {
-  std::vector<int64_t> ends;
+std::vector<Run> RunsOf(int64_t rows, int64_t time, IsEnd is_end) {
+  std::vector<Run> runs;
+  int64_t begin = 0;
   for (int64_t row = 0; row < rows; ++row) {
-    if ((row + 1) % time == 0 || is_end(row)) ends.push_back(row + 1);
+    if ((row + 1) % time != 0 && !is_end(row)) continue;
+    runs.push_back({begin, row + 1});
+    begin = row + 1;
   }
-  return ends;
+  return runs;
 }
 
-absl::StatusOr<std::vector<int64_t>> FindEnds(
+absl::StatusOr<std::vector<Run>> FindRuns(
     const TensorDict& flat, int64_t time,
     const SplitTrajectoriesOptions& options) {
   const int64_t rows = flat.batch_shape()[0];
@@ -43,8 +54,11 @@ absl::StatusOr<std::vector<int64_t>> FindEnds(
         transforms_internal::CheckLeaf(kCaller, options.trajectory_key, ids,
                                        DType::kInt64, flat.batch_shape()));
     const int64_t* id = ids.data<int64_t>();
-    return EndsOf(rows, time,
-                  [id](int64_t row) { return id[row] != id[row + 1]; });
+    std::vector<Run> runs = RunsOf(
+        rows, time, [id](int64_t row) { return id[row] != id[row + 1]; });
+    std::erase_if(runs,
+                  [id](const Run& run) { return id[run.begin] == kMissing; });
+    return runs;
   }
   if (flat.Find(options.done_key) == nullptr) {
     return absl::NotFoundError(absl::StrCat(
@@ -58,22 +72,20 @@ absl::StatusOr<std::vector<int64_t>> FindEnds(
       kCaller, options.done_key, done, DType::kBool,
       flat.batch_shape().Concat({1})));
   const uint8_t* flag = done.data<uint8_t>();
-  return EndsOf(rows, time, [flag](int64_t row) { return flag[row] != 0; });
+  return RunsOf(rows, time, [flag](int64_t row) { return flag[row] != 0; });
 }
 
 // Adds the leaves that tell the trajectories and their steps, where there are
 // none.
-absl::Status AddLeaves(const std::vector<int64_t>& ends,
+absl::Status AddLeaves(const std::vector<Run>& runs,
                        const SplitTrajectoriesOptions& options,
                        TensorDict* flat) {
   if (flat->Find(options.trajectory_key) == nullptr) {
     RILL_ASSIGN_OR_RETURN(const Tensor ids,
                           Tensor::Empty(DType::kInt64, flat->batch_shape()));
-    int64_t row = 0;
-    for (size_t id = 0; id < ends.size(); ++id) {
-      while (row < ends[id]) {
-        ids.data<int64_t>()[row++] = static_cast<int64_t>(id);
-      }
+    for (size_t id = 0; id < runs.size(); ++id) {
+      std::fill(ids.data<int64_t>() + runs[id].begin,
+                ids.data<int64_t>() + runs[id].end, static_cast<int64_t>(id));
     }
     RILL_RETURN_IF_ERROR(flat->Set(options.trajectory_key, ids));
   }
@@ -81,6 +93,7 @@ absl::Status AddLeaves(const std::vector<int64_t>& ends,
     return transforms_internal::CheckLeaf(kCaller, options.mask_key, *mask,
                                           DType::kBool, flat->batch_shape());
   }
+  if (!options.pad) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(const Tensor mask,
                         Tensor::Empty(DType::kBool, flat->batch_shape()));
   std::fill_n(mask.data<bool>(), mask.num_elements(), true);
@@ -98,25 +111,27 @@ absl::StatusOr<TensorDict> SplitTrajectories(
                      ", want [*B, time] of at least one step"));
   }
   RILL_ASSIGN_OR_RETURN(TensorDict flat, batch.Reshape({shape.num_elements()}));
-  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> ends,
-                        FindEnds(flat, shape[shape.rank() - 1], options));
-  RILL_RETURN_IF_ERROR(AddLeaves(ends, options, &flat));
+  RILL_ASSIGN_OR_RETURN(const std::vector<Run> runs,
+                        FindRuns(flat, shape[shape.rank() - 1], options));
+  if (runs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCaller, ": \"", options.trajectory_key, "\": got ",
+                     kMissing, " in all of ", shape.ToString(),
+                     ", want at least one step that is not missing"));
+  }
+  RILL_RETURN_IF_ERROR(AddLeaves(runs, options, &flat));
   int64_t longest = 0;
-  int64_t begin = 0;
-  for (const int64_t end : ends) {
-    longest = std::max(longest, end - begin);
-    begin = end;
-  }
+  for (const Run& run : runs) longest = std::max(longest, run.end - run.begin);
   std::vector<TensorDict> trajectories;
-  begin = 0;
-  for (const int64_t end : ends) {
-    RILL_ASSIGN_OR_RETURN(const TensorDict steps, flat.Slice(0, begin, end));
+  for (const Run& run : runs) {
+    TensorDict& steps = trajectories.emplace_back();
+    RILL_ASSIGN_OR_RETURN(steps, flat.Slice(0, run.begin, run.end));
+    if (!options.pad) continue;
     RILL_ASSIGN_OR_RETURN(
-        trajectories.emplace_back(),
-        ops::Pad(steps, {ops::PadSize{.after = longest - (end - begin)}}));
-    begin = end;
+        steps, ops::Pad(steps, {ops::PadSize{.after = longest -
+                                                      (run.end - run.begin)}}));
   }
-  return Stack(trajectories, 0);
+  return options.pad ? Stack(trajectories, 0) : Cat(trajectories, 0);
 }
 
 }  // namespace rill

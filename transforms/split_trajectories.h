@@ -10,13 +10,17 @@
 namespace rill {
 
 struct SplitTrajectoriesOptions {
-  // int64 [*B], one a step: a trajectory ends where it changes. `sequence_id`
-  // splits a sample of sequences. Where the batch has no such leaf the ends are
-  // those of done_key, and the result has it, numbered from 0.
+  // int64 [*B], one a step: a trajectory ends where it changes. Steps of id -1
+  // are missing and left out. `sequence_id` splits a sample of sequences. Where
+  // the batch has no such leaf the ends are those of done_key, and the result
+  // has it, numbered from 0.
   std::string trajectory_key = "collector/traj_ids";
   // bool [*B, 1]: the trajectory ends with this step.
   std::string done_key = "next/done";
   std::string mask_key = "collector/mask";
+  // False: the result is [steps], one trajectory behind the other, without
+  // padding. A mask is not added.
+  bool pad = true;
 };
 
 // Steps that lie one behind the other, apart by trajectories: TorchRL's
@@ -30,13 +34,13 @@ struct SplitTrajectoriesOptions {
 // there, so that what only padded a slice stays masked.
 //
 // NOT_FOUND where the batch has neither leaf. INVALID_ARGUMENT where it has no
-// step, or a leaf of another dtype or shape; FAILED_PRECONDITION where one lies
-// on a device.
+// step, also for missing ones, or a leaf of another dtype or shape.
+// FAILED_PRECONDITION where one lies on a device.
 //
 // Differs from TorchRL: a batch of one trajectory a lane becomes [lanes, T] as
 // well, where TorchRL leaves a batch of more dimensions as it is.
 //
-// Cost: O(N x longest) bytes, copied twice.
+// Cost: O(N x longest) bytes, copied twice; without padding once.
 // Thread-safety: reads only.
 //
 // Example (SplitTrajectoriesTest.Example runs it):

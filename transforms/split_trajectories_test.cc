@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/split_trajectories.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -63,6 +64,30 @@ TEST(SplitTrajectoriesTest, IdsWinAndALaneEndsItsTrajectory) {
       IsOkAndHolds(TensorElementsAre<float>(1, 2, 3, 4, 0, 0, 5, 6, 0)));
 }
 
+// The example of TorchRL's split_trajectories; tools/peer_exchange compares
+// random batches.
+TEST(SplitTrajectoriesTest, TorchRlsExample) {
+  TensorDict data({15});
+  RILL_ASSERT_OK(data.Set(
+      "obs", *Tensor::From<int64_t>(
+                 {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4}, {15})));
+  RILL_ASSERT_OK(data.Set(
+      "trajectory", *Tensor::From<int64_t>(
+                        {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}, {15})));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const TensorDict split,
+      SplitTrajectories(data,
+                        {.trajectory_key = "trajectory", .mask_key = "mask"}));
+  EXPECT_EQ(split.batch_shape(), Shape({2, 10}));
+  EXPECT_THAT(split.Get("obs"),
+              IsOkAndHolds(TensorElementsAre<int64_t>(
+                  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0)));
+  EXPECT_THAT(split.Get("mask"), IsOkAndHolds(TensorElementsAre<bool>(
+                                     true, true, true, true, true, true, true,
+                                     true, true, true, true, true, true, true,
+                                     true, false, false, false, false, false)));
+}
+
 TEST(SplitTrajectoriesTest, RowsThatOnlyPaddedStayMasked) {
   TensorDict rollout = Rollout({});
   RILL_ASSERT_OK(rollout.Set(
@@ -73,6 +98,64 @@ TEST(SplitTrajectoriesTest, RowsThatOnlyPaddedStayMasked) {
   EXPECT_THAT(episodes.Get("collector/mask"),
               IsOkAndHolds(TensorElementsAre<bool>(true, true, false, true,
                                                    true, true)));
+}
+
+// Two workers' batches side by side; the second stopped early.
+TensorDict Preempted() {
+  TensorDict batch = Rollout({});
+  RILL_EXPECT_OK(
+      batch.Set("collector/traj_ids",
+                *Tensor::From<int64_t>({3, 4, 4, 7, -1, -1}, {2, 3})));
+  RILL_EXPECT_OK(batch.Set(
+      "collector/mask",
+      *Tensor::From<bool>({true, true, true, true, false, false}, {2, 3})));
+  return batch;
+}
+
+TEST(SplitTrajectoriesTest, MissingStepsAreLeftOut) {
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict episodes,
+                            SplitTrajectories(Preempted()));
+  EXPECT_EQ(episodes.batch_shape(), Shape({3, 2}));
+  EXPECT_THAT(episodes.Get("observation"),
+              IsOkAndHolds(TensorElementsAre<float>(1, 0, 2, 3, 4, 0)));
+  EXPECT_THAT(episodes.Get("collector/mask"),
+              IsOkAndHolds(TensorElementsAre<bool>(true, false, true, true,
+                                                   true, false)));
+  TensorDict batch = Preempted();
+  Tensor ids = *batch.Get("collector/traj_ids");
+  std::fill_n(ids.data<int64_t>(), 6, -1);
+  EXPECT_THAT(SplitTrajectories(batch),
+              StatusIs(kInvalidArgument, HasSubstr("got -1 in all of [2, 3]")));
+}
+
+TEST(SplitTrajectoriesTest, WithoutPaddingOneTrajectoryIsBehindTheOther) {
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict steps,
+                            SplitTrajectories(Preempted(), {.pad = false}));
+  EXPECT_EQ(steps.batch_shape(), Shape({4}));
+  EXPECT_THAT(steps.Get("observation"),
+              IsOkAndHolds(TensorElementsAre<float>(1, 2, 3, 4)));
+  EXPECT_THAT(steps.Get("collector/traj_ids"),
+              IsOkAndHolds(TensorElementsAre<int64_t>(3, 4, 4, 7)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict whole,
+                            SplitTrajectories(Rollout({}), {.pad = false}));
+  EXPECT_THAT(whole, HasKeys("observation", "next/done", "collector/traj_ids"));
+  EXPECT_EQ(whole.batch_shape(), Shape({6}));
+}
+
+// Values, nested entries and dtypes are as they were, whatever is padded.
+TEST(SplitTrajectoriesTest, NestedLeavesAndValuesFollowTheirSteps) {
+  TensorDict rollout = Rollout({false, true, false, false, false, false});
+  RILL_ASSERT_OK(rollout.Set(
+      "agents/left/id", *Tensor::From<uint8_t>({1, 2, 3, 4, 5, 6}, {2, 3})));
+  RILL_ASSERT_OK(rollout.Set("task", NonTensor{"\"reach\""}));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict episodes,
+                            SplitTrajectories(rollout));
+  EXPECT_THAT(
+      episodes.Get("agents/left/id"),
+      IsOkAndHolds(TensorElementsAre<uint8_t>(1, 2, 0, 3, 0, 0, 4, 5, 6)));
+  RILL_ASSERT_OK_AND_ASSIGN(const NonTensor task,
+                            episodes.GetNonTensor("task"));
+  EXPECT_EQ(task, NonTensor{"\"reach\""});
 }
 
 TEST(SplitTrajectoriesTest, NothingIsLostOfRandomBatches) {

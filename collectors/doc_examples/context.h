@@ -11,8 +11,11 @@
 #include "rill/collectors/sync_collector.h"
 #include "rill/envs/cart_pole.h"
 #include "rill/envs/policies/policy.h"
+#include "rill/estimators/reward_to_go.h"
 #include "rill/flow/sink.h"
+#include "rill/flow/source.h"
 #include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/reward_scaling.h"
 #include "rill/transforms/step_transform.h"
 
 // Names that the examples of this package take for granted.
@@ -20,6 +23,7 @@ namespace rill::doc_examples {
 
 extern Policy& policy;
 extern Sink& buffer;
+extern std::unique_ptr<Source> collector;
 extern std::unique_ptr<StepTransform> step_counter;
 PolicySubject MakeMyPolicy();
 

@@ -40,6 +40,7 @@ struct MultiCollectorOptions {
   int64_t init_random_frames = 0;
   // As SyncCollector's.
   bool explore = true;
+  int64_t max_frames_per_traj = -1;
   bool reset_at_each_batch = false;
   bool set_truncated = false;
   // Worker w has seed + w. One that was started anew has another.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
@@ -32,6 +33,10 @@ struct WorkerParts {
   std::unique_ptr<Policy> policy = nullptr;  // Null: random actions for ever.
   // Beside the environment, in this order (envs/transformed_env.h).
   std::vector<std::unique_ptr<StepTransform>> transforms = {};
+  // Called in the worker before each batch: nothing else there sees where one
+  // begins. With an error no batch is begun, and no episode ends. It comes back
+  // from the call of the collector; the next one calls it again.
+  std::function<absl::Status()> before_batch = nullptr;
 };
 
 // Makes the parts of one worker, in its thread or process. All workers of a

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -118,12 +119,14 @@ class Worker {
     }
     const int64_t lanes = made.env->lanes();
     policy_ = std::move(made.policy);
+    before_batch_ = std::move(made.before_batch);
     SyncCollector::Options options;
     options.env = std::move(made.env);
     options.policy = policy_.get();
     options.transforms = std::move(made.transforms);
     options.frames_per_batch = start.frames_per_batch;
     options.init_random_frames = start.init_random_frames;
+    options.max_frames_per_traj = start.max_frames_per_traj;
     options.explore = start.explore;
     options.reset_at_each_batch = start.reset_at_each_batch;
     options.set_truncated = start.set_truncated;
@@ -156,7 +159,9 @@ class Worker {
       return SendError(MessageKind::kFailed,
                        absl::InternalError("no channel to collect into"));
     }
-    const absl::Status collected = collector_->CollectInto(*sink_);
+    absl::Status collected;
+    if (before_batch_ != nullptr) collected = before_batch_();
+    if (collected.ok()) collected = collector_->CollectInto(*sink_);
     if (!collected.ok()) {
       batches_ = 0;
       return SendError(MessageKind::kFailed, collected);
@@ -175,6 +180,7 @@ class Worker {
   // Each outlives the next.
   std::unique_ptr<WeightStore::Reader> weights_;
   std::unique_ptr<Policy> policy_;
+  std::function<absl::Status()> before_batch_;
   std::unique_ptr<SyncCollector> collector_;
   std::unique_ptr<Sink> sink_;
   int64_t batches_ = 0;  // Asked for, and not collected.

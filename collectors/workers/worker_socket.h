@@ -45,6 +45,7 @@ struct WorkerStart {
   uint64_t seed;
   int64_t frames_per_batch;
   int64_t init_random_frames;
+  int64_t max_frames_per_traj;
   int64_t producer;
   bool explore;
   bool reset_at_each_batch;

@@ -89,6 +89,10 @@ absl::Status WorkerTeam::CheckOptions() const {
   if (options_.init_random_frames < 0) {
     return refuse("init_random_frames", options_.init_random_frames, ">= 0");
   }
+  if (options_.max_frames_per_traj < 1 && options_.max_frames_per_traj != -1) {
+    return refuse("max_frames_per_traj", options_.max_frames_per_traj,
+                  "> 0, or -1");
+  }
   if (options_.max_staleness < -1 ||
       (options_.max_staleness >= 0 && options_.weights == nullptr)) {
     return refuse("max_staleness", options_.max_staleness,
@@ -188,6 +192,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
                                 /*draw=*/1),
       .frames_per_batch = Share(options_.frames_per_batch, size()),
       .init_random_frames = Share(options_.init_random_frames, size()),
+      .max_frames_per_traj = options_.max_frames_per_traj,
       .producer = ProducerOf(index),
       .explore = options_.explore,
       .reset_at_each_batch = options_.reset_at_each_batch,

@@ -74,6 +74,7 @@ CLOSURES = {
         "envs/lanes",
         "envs/policies",
         "envs/steps",
+        "envs/wrappers",
         "examples/first_buffer",
         "replay",
         "replay/options",

@@ -30,6 +30,7 @@
 #include "rill/transforms/actions/flatten_action.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/episodes/multi_step.h"
+#include "rill/transforms/function_transform.h"
 #include "rill/transforms/images/cat_frames.h"
 #include "rill/transforms/images/crop.h"
 #include "rill/transforms/images/gray_scale.h"
@@ -37,6 +38,7 @@
 #include "rill/transforms/images/to_tensor_image.h"
 #include "rill/transforms/next_state_reconstructor.h"
 #include "rill/transforms/reward_scaling.h"
+#include "rill/transforms/split_trajectories.h"
 #include "rill/transforms/structure/cat_tensors.h"
 #include "rill/transforms/structure/dtype_cast.h"
 #include "rill/transforms/structure/expand_as.h"
@@ -338,6 +340,13 @@ constexpr Case kImages[] = {
      }},
 };
 
+absl::Status SplitInPlace(TensorDict* batch) {
+  RILL_ASSIGN_OR_RETURN(
+      *batch, SplitTrajectories(
+                  *batch, {.trajectory_key = "traj_ids", .mask_key = "mask"}));
+  return absl::OkStatus();
+}
+
 constexpr Case kReturns[] = {
     {"Reward2Go",
      [](const TensorDict&) -> Made {
@@ -357,6 +366,14 @@ constexpr Case kReturns[] = {
                                  .lanes = batch.batch_shape()[0]});
      },
      true},
+    {"SplitTrajectories",
+     [](const TensorDict&) -> Made {
+       return FunctionTransform::Create({.forward = SplitInPlace});
+     }},
+    {"SplitTrajectories/ends",
+     [](const TensorDict&) -> Made {
+       return FunctionTransform::Create({.forward = SplitInPlace});
+     }},
     {"TD0Estimator",
      [](const TensorDict&) -> Made {
        return TD0Estimator::Create({.gamma = 0.97});

@@ -14,6 +14,7 @@ import torch
 from tensordict import TensorDict
 
 import torchrl.envs.transforms as rl
+from torchrl.collectors.utils import split_trajectories
 from torchrl.data import Bounded, Categorical, Composite, OneHot, Unbounded
 from torchrl.data.postprocs import DensifyReward
 from torchrl.envs import EnvBase
@@ -287,6 +288,10 @@ Case("Reward2Go", lambda td: rl.Reward2GoTransform(0.9).inv(td), make=whole_step
      is_exact=False)
 Case("DensifyReward", lambda td: DensifyReward(reward_key_out="dense", discount=0.95)(td), shapes=TIME_SHAPES,
      is_exact=False)
+
+Case("SplitTrajectories", lambda td: split_trajectories(td, trajectory_key="traj_ids"), make=numbered,
+     shapes=((8,), (3, 9)))
+Case("SplitTrajectories/ends", split_trajectories, shapes=TIME_SHAPES)
 
 
 def values(td):

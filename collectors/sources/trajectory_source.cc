@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries of a state:
+// - `source`: the state of the source.
+// - `frames`, `sequence`: int64 [1].
+// - `whole`, `open`: trajectories. Each has `steps`, the leaves of the source
+// of
+//   batch shape [1, steps], and `lengths`, int64 [trajectories].
+// - `open/lanes`, `open/dropped`: int64 [trajectories].
+// - `newest`: int64 [2 * producers], each producer and the number of its batch.
+#include "rill/collectors/sources/trajectory_source.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "rill/base/status_macros.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill {
+namespace {
+
+constexpr absl::string_view kCreate = "TrajectorySource::Create";
+constexpr absl::string_view kTrajectoryKey = "collector/traj_ids";
+constexpr absl::string_view kMaskKey = "collector/mask";
+constexpr absl::string_view kVersionKey = "policy_version";
+constexpr int64_t kMissing = -1;
+constexpr int64_t kNext = -2;  // As the id to drop: that of the next step.
+
+absl::Status Refuse(absl::string_view what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("TrajectorySource::LoadState: ", what,
+                   "; load what TrajectorySource::SaveState wrote"));
+}
+
+// A contiguous int64 leaf of this shape; of any rank 1 shape without one.
+absl::StatusOr<std::vector<int64_t>> Numbers(
+    const TensorDict& state, absl::string_view key,
+    const std::optional<Shape>& shape = std::nullopt) {
+  const Tensor* const tensor = state.Find(key);
+  if (tensor == nullptr || tensor->dtype() != DType::kInt64 ||
+      !(shape.has_value() ? tensor->shape() == *shape : tensor->rank() == 1)) {
+    return Refuse(absl::StrCat(
+        "\"", key, "\": got ",
+        tensor == nullptr ? "none" : tensor->DebugString(), ", want int64",
+        shape.has_value() ? shape->ToString() : " of one dimension"));
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor dense, tensor->Contiguous());
+  RILL_ASSIGN_OR_RETURN(const auto values, dense.Flat<int64_t>());
+  return std::vector<int64_t>(values.begin(), values.end());
+}
+
+absl::Status SetNumbers(absl::string_view key,
+                        const std::vector<int64_t>& values, TensorDict* state) {
+  RILL_ASSIGN_OR_RETURN(
+      Tensor tensor,
+      Tensor::From<int64_t>(values, {static_cast<int64_t>(values.size())}));
+  return state->Set(key, std::move(tensor));
+}
+
+// Random actions are version 0, as a batch without versions is.
+int64_t NewestVersion(const TensorDict& batch) {
+  const auto versions = batch.Flat<int64_t>(kVersionKey);
+  if (!versions.ok() || versions->empty()) return 0;
+  return *std::max_element(versions->begin(), versions->end());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrajectorySource>> TrajectorySource::Create(
+    Options options) {
+  const auto refuse = [](absl::string_view option, auto got,
+                         absl::string_view want) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCreate, ": ", option, ": got ", got, ", want ", want));
+  };
+  if (options.source == nullptr) return refuse("source", "null", "a source");
+  if (options.trajectories_per_batch < 1) {
+    return refuse("trajectories_per_batch", options.trajectories_per_batch,
+                  "> 0");
+  }
+  if (options.lane < 0) return refuse("lane", options.lane, ">= 0");
+  auto made = absl::WrapUnique(new TrajectorySource(std::move(options)));
+  RILL_RETURN_IF_ERROR(made->Bind());
+  return made;
+}
+
+absl::Status TrajectorySource::CheckLeaf(absl::string_view key, DType dtype,
+                                         const Shape& shape,
+                                         size_t* number) const {
+  const LeafSpec* const leaf = options_.source->spec().Find(key);
+  if (leaf == nullptr || leaf->dtype != dtype || !(leaf->shape == shape)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": \"", key, "\" of the source: got ",
+        leaf == nullptr
+            ? "none"
+            : absl::StrCat(DTypeName(leaf->dtype), leaf->shape.ToString()),
+        ", want ", DTypeName(dtype), shape.ToString()));
+  }
+  *number = std::find_if(leaves_.begin(), leaves_.end(),
+                         [&](const Leaf& one) { return one.key == key; }) -
+            leaves_.begin();
+  return absl::OkStatus();
+}
+
+absl::Status TrajectorySource::Bind() {
+  spec_ = options_.source->spec();
+  if (!spec_.non_tensors().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kCreate, ": \"", spec_.non_tensors().front().key,
+        "\" of the source: got an entry that is no tensor, want tensors"));
+  }
+  for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
+    leaves_.push_back({leaf.key, leaf.spec.shape.num_elements() *
+                                     DTypeSize(leaf.spec.dtype)});
+    step_bytes_ += leaves_.back().row_bytes;
+  }
+  RILL_RETURN_IF_ERROR(CheckLeaf(options_.done_key, DType::kBool, {1}, &done_));
+  RILL_RETURN_IF_ERROR(
+      CheckLeaf(kTrajectoryKey, DType::kInt64, Shape({}), &id_));
+  if (options_.format == Format::kCat) return absl::OkStatus();
+  if (size_t mask; spec_.Find(kMaskKey) != nullptr) {
+    return CheckLeaf(kMaskKey, DType::kBool, Shape({}), &mask);
+  }
+  adds_mask_ = true;
+  return spec_.Set(kMaskKey, LeafSpec::Unbounded(DType::kBool, Shape({})));
+}
+
+absl::Status TrajectorySource::CheckStopped() {
+  if (!is_stopped_.exchange(false, std::memory_order_relaxed)) {
+    return absl::OkStatus();
+  }
+  return absl::CancelledError(
+      "TrajectorySource::Next: stopped; call again to go on");
+}
+
+void TrajectorySource::Append(const Rows& rows, int64_t begin, int64_t end,
+                              Trajectory* to) const {
+  if (begin == end) return;
+  const int64_t steps = end - begin;
+  const size_t size = to->bytes.size();
+  to->bytes.resize(size + static_cast<size_t>(steps * step_bytes_));
+  std::byte* at = to->bytes.data() + size;
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    const int64_t bytes = leaves_[i].row_bytes;
+    at = std::copy_n(rows[i] + begin * bytes, steps * bytes, at);
+  }
+  to->id = reinterpret_cast<const int64_t*>(rows[id_])[begin];
+  to->steps += steps;
+  to->pieces.push_back(steps);
+}
+
+void TrajectorySource::TakeLane(const Rows& rows, int64_t first, int64_t time,
+                                Lane* lane, Ended* ended) const {
+  const auto* const ids = reinterpret_cast<const int64_t*>(rows[id_]) + first;
+  const auto* const done = reinterpret_cast<const bool*>(rows[done_]) + first;
+  Trajectory* const open = &lane->open;
+  int64_t id = open->id;
+  int64_t begin = 0;  // Steps from here on are not in `open` yet.
+  for (int64_t t = 0; t < time; ++t) {
+    if (ids[t] != kMissing && lane->dropped == kNext) lane->dropped = ids[t];
+    if (ids[t] == kMissing || ids[t] == lane->dropped) {
+      Append(rows, first + begin, first + t, open);
+      begin = t + 1;
+      continue;
+    }
+    if (id != kMissing && id != ids[t]) {  // Its end never came.
+      *open = {};
+      begin = t;
+    }
+    id = ids[t];
+    if (!done[t]) continue;
+    Append(rows, first + begin, first + t + 1, open);
+    ended->emplace_back(t, std::exchange(*open, {}));
+    id = kMissing;
+    begin = t + 1;
+  }
+  Append(rows, first + begin, first + time, open);
+}
+
+absl::Status TrajectorySource::Take(const TensorDict& batch,
+                                    const WriteInfo& info) {
+  RILL_RETURN_IF_ERROR(
+      options_.source->spec().CheckLayout("TrajectorySource::Next", batch));
+  const Shape& shape = batch.batch_shape();
+  if (shape.rank() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TrajectorySource::Next: batch of the source: got shape ",
+                     shape.ToString(), ", want [lanes, time]"));
+  }
+  std::vector<Tensor> dense;
+  Rows rows;
+  for (const Leaf& leaf : leaves_) {
+    RILL_ASSIGN_OR_RETURN(dense.emplace_back(),
+                          batch.Find(leaf.key)->Contiguous());
+    if (!dense.back().is_host()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("TrajectorySource::Next: \"", leaf.key, "\": got ",
+                       dense.back().device().ToString(),
+                       ", want host memory; collect into that"));
+    }
+    rows.push_back(dense.back().raw_data());
+  }
+  // Where the source has left a batch out, episodes may have begun in it.
+  bool follows = true;
+  if (info.sequence > 0) {
+    int64_t& newest = newest_[info.producer];
+    follows = info.sequence == newest + 1;
+    newest = info.sequence;
+  }
+  Ended ended;
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    const auto lane = lanes_.try_emplace(info.first_lane + i).first;
+    if (!follows) lane->second = {.open = {}, .dropped = kNext};
+    TakeLane(rows, i * shape[1], shape[1], &lane->second, &ended);
+    if (lane->second.open.steps == 0 && lane->second.dropped == kMissing) {
+      lanes_.erase(lane);
+    }
+  }
+  std::stable_sort(
+      ended.begin(), ended.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [time, trajectory] : ended) {
+    whole_.push_back(std::move(trajectory));
+  }
+  return absl::OkStatus();
+}
+
+void TrajectorySource::Drop(LaneRange lanes) {
+  const auto end = lanes_.lower_bound(lanes.first + lanes.count);
+  for (auto at = lanes_.lower_bound(lanes.first); at != end; ++at) {
+    Lane& lane = at->second;
+    if (lane.open.steps > 0) lane = {.open = {}, .dropped = lane.open.id};
+  }
+}
+
+absl::StatusOr<int64_t> TrajectorySource::Collect() {
+  const auto have = [this] { return static_cast<int64_t>(whole_.size()); };
+  FunctionSink sink([this](const TensorDict& batch,
+                           const WriteInfo& info) { return Take(batch, info); },
+                    [this](int64_t /*producer*/, LaneRange lanes) {
+                      Drop(lanes);
+                      return absl::OkStatus();
+                    });
+  RILL_RETURN_IF_ERROR(CheckStopped());
+  while (have() < options_.trajectories_per_batch) {
+    const absl::Status collected = options_.source->CollectInto(sink);
+    if (absl::IsOutOfRange(collected) && have() > 0) return have();
+    RILL_RETURN_IF_ERROR(collected);
+    if (have() >= options_.trajectories_per_batch) break;
+    RILL_RETURN_IF_ERROR(CheckStopped());
+  }
+  return options_.trajectories_per_batch;
+}
+
+std::vector<const TrajectorySource::Trajectory*> TrajectorySource::First(
+    int64_t trajectories) const {
+  std::vector<const Trajectory*> first;
+  for (int64_t i = 0; i < trajectories; ++i) first.push_back(&whole_[i]);
+  return first;
+}
+
+absl::StatusOr<TensorDict> TrajectorySource::Join(
+    const std::vector<const Trajectory*>& trajectories, Format format) const {
+  int64_t steps = 0;
+  int64_t longest = 0;
+  for (const Trajectory* one : trajectories) {
+    steps += one->steps;
+    longest = std::max(longest, one->steps);
+  }
+  const bool is_padded = format == Format::kPadded;
+  TensorDict batch;
+  if (is_padded) {
+    RILL_ASSIGN_OR_RETURN(
+        batch,
+        spec_.Zero({static_cast<int64_t>(trajectories.size()), longest}));
+  } else {
+    RILL_ASSIGN_OR_RETURN(batch, options_.source->spec().Empty({1, steps}, {}));
+  }
+  std::vector<std::byte*> to;
+  for (const Leaf& leaf : leaves_) {
+    to.push_back(batch.Find(leaf.key)->raw_data());
+  }
+  for (const Trajectory* one : trajectories) {
+    const std::byte* from = one->bytes.data();
+    for (const int64_t steps_of_piece : one->pieces) {
+      for (size_t i = 0; i < leaves_.size(); ++i) {
+        const int64_t bytes = steps_of_piece * leaves_[i].row_bytes;
+        to[i] = std::copy_n(from, bytes, to[i]);
+        from += bytes;
+      }
+    }
+    if (!is_padded) continue;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      to[i] += (longest - one->steps) * leaves_[i].row_bytes;
+    }
+  }
+  if (is_padded && adds_mask_) {
+    bool* mask = batch.Find(kMaskKey)->data<bool>();
+    for (const Trajectory* one : trajectories) {
+      std::fill_n(mask, one->steps, true);
+      mask += longest;
+    }
+  }
+  return batch;
+}
+
+void TrajectorySource::HandOut(int64_t trajectories) {
+  for (int64_t i = 0; i < trajectories; ++i) {
+    frames_ += whole_.front().steps;
+    whole_.pop_front();
+  }
+}
+
+absl::StatusOr<TensorDict> TrajectorySource::Next() {
+  RILL_ASSIGN_OR_RETURN(const int64_t trajectories, Collect());
+  RILL_ASSIGN_OR_RETURN(TensorDict batch,
+                        Join(First(trajectories), options_.format));
+  HandOut(trajectories);
+  return batch;
+}
+
+absl::Status TrajectorySource::CollectInto(Sink& sink) {
+  RILL_ASSIGN_OR_RETURN(const int64_t trajectories, Collect());
+  RILL_ASSIGN_OR_RETURN(const TensorDict batch,
+                        Join(First(trajectories), Format::kCat));
+  RILL_RETURN_IF_ERROR(
+      sink.Write(batch, {.producer = options_.producer,
+                         .first_lane = options_.lane,
+                         .policy_version = NewestVersion(batch),
+                         .sequence = sequence_ + 1}));
+  ++sequence_;
+  HandOut(trajectories);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorDict> TrajectorySource::Save(
+    const std::vector<const Trajectory*>& trajectories) const {
+  std::vector<int64_t> lengths;
+  for (const Trajectory* one : trajectories) lengths.push_back(one->steps);
+  TensorDict saved;
+  RILL_ASSIGN_OR_RETURN(TensorDict steps, Join(trajectories, Format::kCat));
+  RILL_RETURN_IF_ERROR(saved.Set("steps", std::move(steps)));
+  RILL_RETURN_IF_ERROR(SetNumbers("lengths", lengths, &saved));
+  return saved;
+}
+
+absl::StatusOr<TensorDict> TrajectorySource::SaveState() const {
+  TensorDict state;
+  RILL_ASSIGN_OR_RETURN(TensorDict source, options_.source->SaveState());
+  RILL_RETURN_IF_ERROR(state.Set("source", std::move(source)));
+  RILL_RETURN_IF_ERROR(SetNumbers("frames", {frames_}, &state));
+  RILL_RETURN_IF_ERROR(SetNumbers("sequence", {sequence_}, &state));
+  RILL_ASSIGN_OR_RETURN(TensorDict whole,
+                        Save(First(static_cast<int64_t>(whole_.size()))));
+  RILL_RETURN_IF_ERROR(state.Set("whole", std::move(whole)));
+  std::vector<const Trajectory*> open;
+  std::vector<int64_t> lanes;
+  std::vector<int64_t> dropped;
+  for (const auto& [number, lane] : lanes_) {
+    open.push_back(&lane.open);
+    lanes.push_back(number);
+    dropped.push_back(lane.dropped);
+  }
+  RILL_ASSIGN_OR_RETURN(TensorDict of_lanes, Save(open));
+  RILL_RETURN_IF_ERROR(SetNumbers("lanes", lanes, &of_lanes));
+  RILL_RETURN_IF_ERROR(SetNumbers("dropped", dropped, &of_lanes));
+  RILL_RETURN_IF_ERROR(state.Set("open", std::move(of_lanes)));
+  std::vector<int64_t> newest;
+  for (const auto& [producer, number] : newest_) {
+    newest.insert(newest.end(), {producer, number});
+  }
+  RILL_RETURN_IF_ERROR(SetNumbers("newest", newest, &state));
+  return state;
+}
+
+absl::StatusOr<std::vector<TrajectorySource::Trajectory>>
+TrajectorySource::Load(const TensorDict& state, absl::string_view key,
+                       int64_t min_steps) const {
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths,
+                        Numbers(state, absl::StrCat(key, "/lengths")));
+  const TensorDict* const steps = state.FindDict(absl::StrCat(key, "/steps"));
+  int64_t sum = 0;
+  bool fits = steps != nullptr && steps->batch_shape().rank() == 2;
+  const int64_t want = fits ? steps->batch_shape()[1] : 0;
+  for (const int64_t length : lengths) {
+    fits = fits && length >= min_steps && length <= want - sum;
+    if (fits) sum += length;
+  }
+  if (!fits || !(steps->batch_shape() == Shape({1, sum}))) {
+    return Refuse(absl::StrCat(
+        "\"", key, "\": got steps of ",
+        steps == nullptr ? "none" : steps->batch_shape().ToString(),
+        ", want [1, sum of the lengths], which are >= ", min_steps));
+  }
+  if (const absl::Status layout =
+          options_.source->spec().CheckLayout(key, *steps);
+      !layout.ok()) {
+    return Refuse(layout.message());
+  }
+  std::vector<Tensor> dense;
+  Rows rows;
+  for (const Leaf& leaf : leaves_) {
+    RILL_ASSIGN_OR_RETURN(dense.emplace_back(),
+                          steps->Find(leaf.key)->Contiguous());
+    rows.push_back(dense.back().raw_data());
+  }
+  std::vector<Trajectory> trajectories;
+  int64_t begin = 0;
+  for (const int64_t length : lengths) {
+    Append(rows, begin, begin + length, &trajectories.emplace_back());
+    begin += length;
+  }
+  return trajectories;
+}
+
+absl::Status TrajectorySource::LoadState(const TensorDict& state) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> frames,
+                        Numbers(state, "frames", Shape({1})));
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> sequence,
+                        Numbers(state, "sequence", Shape({1})));
+  if (frames[0] < 0 || sequence[0] < 0) {
+    return Refuse(absl::StrCat("got ", frames[0], " frames and number ",
+                               sequence[0], ", want both >= 0"));
+  }
+  RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> whole,
+                        Load(state, "whole", /*min_steps=*/1));
+  RILL_ASSIGN_OR_RETURN(std::vector<Trajectory> open,
+                        Load(state, "open", /*min_steps=*/0));
+  const Shape by_lane({static_cast<int64_t>(open.size())});
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
+                        Numbers(state, "open/lanes", by_lane));
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> dropped,
+                        Numbers(state, "open/dropped", by_lane));
+  std::map<int64_t, Lane> lanes;
+  for (size_t i = 0; i < open.size(); ++i) {
+    Lane lane = {.open = std::move(open[i]), .dropped = dropped[i]};
+    if (numbers[i] < 0 || !lanes.emplace(numbers[i], std::move(lane)).second) {
+      return Refuse(absl::StrCat("\"open/lanes\": got ", numbers[i],
+                                 ", want lanes >= 0, each once"));
+    }
+  }
+  RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> newest,
+                        Numbers(state, "newest"));
+  if (newest.size() % 2 != 0) {
+    return Refuse(absl::StrCat("\"newest\": got ", newest.size(),
+                               " numbers, want pairs"));
+  }
+  const TensorDict* const source = state.FindDict("source");
+  if (source == nullptr) return Refuse("\"source\": got none, want a state");
+  RILL_RETURN_IF_ERROR(options_.source->LoadState(*source));
+  lanes_ = std::move(lanes);
+  newest_.clear();
+  for (size_t i = 0; i < newest.size(); i += 2) {
+    newest_[newest[i]] = newest[i + 1];
+  }
+  whole_.assign(std::make_move_iterator(whole.begin()),
+                std::make_move_iterator(whole.end()));
+  frames_ = frames[0];
+  sequence_ = sequence[0];
+  return absl::OkStatus();
+}
+
+}  // namespace rill

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/collectors/sources/transformed_source.h"
+
+#include "absl/memory/memory.h"
+#include "rill/base/status_macros.h"
+
+namespace rill {
+
+absl::StatusOr<std::unique_ptr<TransformedSource>> TransformedSource::Create(
+    Options options) {
+  if (options.source == nullptr) {
+    return absl::InvalidArgumentError(
+        "TransformedSource::Create: source: got null, want a source");
+  }
+  RILL_ASSIGN_OR_RETURN(auto transforms,
+                        Compose::Create(std::move(options.transforms)));
+  auto made = absl::WrapUnique(
+      new TransformedSource(std::move(options.source), std::move(transforms)));
+  RILL_ASSIGN_OR_RETURN(made->spec_,
+                        made->transforms_->ForwardSpec(made->source_->spec()));
+  RILL_ASSIGN_OR_RETURN(made->state_, made->transforms_->InitialState());
+  return made;
+}
+
+absl::StatusOr<TensorDict> TransformedSource::Transform(
+    const TensorDict& batch, TensorDict* state) const {
+  RILL_ASSIGN_OR_RETURN(TensorDict own, batch.Clone());
+  RILL_RETURN_IF_ERROR(transforms_->Forward(&own, state));
+  return own;
+}
+
+absl::StatusOr<TensorDict> TransformedSource::Next() {
+  RILL_ASSIGN_OR_RETURN(const TensorDict batch, source_->Next());
+  TensorDict state = state_;
+  RILL_ASSIGN_OR_RETURN(TensorDict transformed, Transform(batch, &state));
+  state_ = std::move(state);
+  return transformed;
+}
+
+absl::Status TransformedSource::CollectInto(Sink& sink) {
+  FunctionSink through(
+      [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
+        TensorDict state = state_;
+        RILL_ASSIGN_OR_RETURN(const TensorDict transformed,
+                              Transform(batch, &state));
+        RILL_RETURN_IF_ERROR(sink.Write(transformed, info));
+        state_ = std::move(state);
+        return absl::OkStatus();
+      },
+      [&](int64_t producer, LaneRange lanes) {
+        return sink.Cut(producer, lanes);
+      });
+  return source_->CollectInto(through);
+}
+
+absl::StatusOr<TensorDict> TransformedSource::SaveState() const {
+  TensorDict state;
+  RILL_ASSIGN_OR_RETURN(TensorDict source, source_->SaveState());
+  RILL_RETURN_IF_ERROR(state.Set("source", std::move(source)));
+  RILL_RETURN_IF_ERROR(state.Set("transforms", state_));
+  return state;
+}
+
+absl::Status TransformedSource::LoadState(const TensorDict& state) {
+  const TensorDict* const source = state.FindDict("source");
+  const TensorDict* const transforms = state.FindDict("transforms");
+  if (source == nullptr || transforms == nullptr) {
+    return absl::FailedPreconditionError(
+        "TransformedSource::LoadState: got another state, want \"source\" and "
+        "\"transforms\"; load what TransformedSource::SaveState wrote");
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict initial, transforms_->InitialState());
+  RILL_RETURN_IF_ERROR(CheckTransformState("TransformedSource::LoadState",
+                                           initial, *transforms));
+  RILL_RETURN_IF_ERROR(source_->LoadState(*source));
+  state_ = *transforms;
+  return absl::OkStatus();
+}
+
+}  // namespace rill

@@ -16,7 +16,8 @@ namespace rill {
 // Where batches of steps come from, the counterpart of Sink: every collector is
 // one.
 //
-// Shapes: batches are [lanes, time] of spec().
+// Shapes: batches are [lanes, time] of spec(), unless the source says of an
+//   option that its batches have more.
 // Thread-safety: Stop is thread-safe, the rest thread-compatible.
 class Source {
  public:

@@ -69,9 +69,11 @@ std::function<void()> FaultOf(const std::string& name) {
       for (;;) pause();
     };
   }
+  // Twice max_worker_bytes, as addresses: nothing is written there.
   return [] {
-    std::vector<std::string> eaten;
-    for (;;) eaten.push_back(std::string(1 << 20, 'x'));
+    static char* volatile eaten = nullptr;
+    eaten = new char[int64_t{2} << 30];
+    if (eaten == nullptr) _exit(5);
   };
 }
 
@@ -262,6 +264,23 @@ TEST(MultiCollectorProcessTest, WhatAWorkersFunctionSaysComesBack) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"other\", want one that WorkerMain was "
                                  "given: worker")));
+}
+
+// Worker 1 fails in every call from the second on.
+TEST(MultiCollectorProcessTest, WhatNextHadOfOthersComesAfterAnError) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(Processes(3, "crash")));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto whole,
+                            MultiSyncCollector::Create(Threads(3)));
+  RILL_ASSERT_OK(collector->Next().status());
+  EXPECT_THAT(collector->Next(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(collector->frames(), 3 * kLanes * 10);
+  Arrivals got(3);
+  Arrivals want(3);
+  EXPECT_FALSE(collector->CollectInto(got.sink).ok());
+  for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(whole->CollectInto(want.sink));
+  EXPECT_THAT(got.batches[0], ElementsAre(BitEqualTo(want.batches[0][1])));
+  EXPECT_THAT(got.numbers[0], ElementsAre(2));
 }
 
 // Lets SlowWorker go on once the collector has interrupted the workers.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/collectors/multi_async_collector.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -13,9 +14,24 @@ using workers_internal::WorkerTeam;
 
 absl::StatusOr<std::unique_ptr<MultiAsyncCollector>>
 MultiAsyncCollector::Create(MultiCollectorOptions options) {
+  if (options.preemptive_threshold.has_value() ||
+      options.cat_results != CatResults::kLanes) {
+    return absl::InvalidArgumentError(
+        "MultiAsyncCollector: preemptive_threshold or cat_results: got a "
+        "value, want none: no worker waits for another, and batches are of "
+        "one; take MultiSyncCollector");
+  }
   RILL_ASSIGN_OR_RETURN(
       auto team, WorkerTeam::Create("MultiAsyncCollector", std::move(options)));
   return absl::WrapUnique(new MultiAsyncCollector(std::move(team)));
+}
+
+int64_t MultiAsyncCollector::frames_per_batch() const {
+  int64_t most = 0;
+  for (int64_t i = 0; i < team_->size(); ++i) {
+    most = std::max(most, team_->frames_per_batch(i));
+  }
+  return most;
 }
 
 bool MultiAsyncCollector::IsStale(const WriteInfo& info) const {
@@ -54,10 +70,10 @@ absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
       RILL_RETURN_IF_ERROR(team_->Ask(worker, WorkerTeam::kDepth));
       if (was_stale) {
         was_stale = false;
-        stale_frames_ += team_->frames_per_batch();
+        stale_frames_ += team_->frames_per_batch(worker);
         continue;
       }
-      place_.frames += team_->frames_per_batch();
+      place_.frames += team_->frames_per_batch(worker);
       return absl::OkStatus();
     }
     RILL_RETURN_IF_ERROR(team_->Wait());

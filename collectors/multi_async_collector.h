@@ -43,7 +43,8 @@ namespace rill {
 //   RILL_ASSIGN_OR_RETURN(TensorDict batch, collector->Next());  // [8, 64]
 class MultiAsyncCollector final : public Source {
  public:
-  // As MultiSyncCollector::Create.
+  // As MultiSyncCollector::Create; without preemptive_threshold and
+  // cat_results.
   static absl::StatusOr<std::unique_ptr<MultiAsyncCollector>> Create(
       MultiCollectorOptions options);
 
@@ -52,8 +53,8 @@ class MultiAsyncCollector final : public Source {
   int64_t frames() const override { return place_.frames; }
   // Sums over the workers, which run side by side.
   const Times& times() const override { return team_->times(); }
-  // Rows of a batch, which one worker makes.
-  int64_t frames_per_batch() const { return team_->frames_per_batch(); }
+  // Rows of a batch, which one worker makes; the most, where they differ.
+  int64_t frames_per_batch() const;
   // Those that were dropped by max_staleness.
   int64_t stale_frames() const { return stale_frames_; }
   // Processes that were replaced.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectors whose workers are processes: they crash, hang, are killed and
 // outgrow their memory, and nothing of another worker is lost.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,22 +20,26 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/fault_point.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
+#include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/envs/cart_pole.h"
-#include "rill/envs/env.h"
 #include "rill/flow/conformance/source_conformance.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/kill_count.h"
@@ -55,28 +61,6 @@ using ::testing::Not;
 constexpr int64_t kLanes = 2;
 constexpr int64_t kFaultyStep = 15;
 
-// CartPole that does `fault` in its step number kFaultyStep.
-class FatalEnv final : public Env {
- public:
-  FatalEnv(std::unique_ptr<Env> env, std::function<void()> fault)
-      : Env(env->spec(), env->step()),
-        env_(std::move(env)),
-        fault_(std::move(fault)) {}
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(const ResetMask& mask) override {
-    return env_->Reset(mask);
-  }
-  absl::Status BeginStep() override {
-    if (steps_++ == kFaultyStep) fault_();
-    return env_->BeginStep();
-  }
-
- private:
-  const std::unique_ptr<Env> env_;
-  const std::function<void()> fault_;
-  int64_t steps_ = 0;
-};
-
 std::function<void()> FaultOf(const std::string& name) {
   if (name == "crash") return [] { raise(SIGSEGV); };
   if (name == "exit") return [] { _exit(3); };
@@ -85,9 +69,36 @@ std::function<void()> FaultOf(const std::string& name) {
       for (;;) pause();
     };
   }
+  // Twice max_worker_bytes, as addresses: nothing is written there.
   return [] {
-    std::vector<std::string> eaten;
-    for (;;) eaten.push_back(std::string(1 << 20, 'x'));
+    static char* volatile eaten = nullptr;
+    eaten = new char[int64_t{2} << 30];
+    if (eaten == nullptr) _exit(5);
+  };
+}
+
+// Waits until another process reads from the named pipe, or writes to it.
+void Meet(const std::string& pipe, int flags) {
+  const int fd = open(pipe.c_str(), flags);
+  char byte = 0;
+  const ssize_t n =
+      (flags == O_RDONLY) ? read(fd, &byte, 1) : write(fd, &byte, 1);
+  if (n != 1) _exit(4);
+  close(fd);
+}
+
+// Worker 1 waits in steps 4 and 13, and ends in the latter. Worker 0 waits with
+// the last step of its first two batches until worker 1 is there. `path` begins
+// the names of two pipes.
+HookedEnv::Hook SlowWorker(const std::string& path, int64_t worker) {
+  return [=](int64_t step) {
+    if (worker == 0 && (step == 9 || step == 19)) {
+      Meet(path + ".slow", O_RDONLY);
+    } else if (worker == 1 && (step == 4 || step == 13)) {
+      Meet(path + ".slow", O_WRONLY);
+      Meet(path + ".go", O_RDONLY);
+      if (step == 13) raise(SIGKILL);
+    }
   };
 }
 
@@ -95,14 +106,23 @@ std::function<void()> FaultOf(const std::string& name) {
 absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
   WorkerParts parts;
   RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
-  if (context.argument.empty() || context.worker != 1 || context.restarts > 0) {
-    return parts;
+  if (context.argument.empty() || context.restarts > 0) return parts;
+  absl::string_view path = context.argument;
+  if (absl::ConsumePrefix(&path, "slow ")) {
+    parts.env = std::make_unique<HookedEnv>(
+        std::move(parts.env), SlowWorker(std::string(path), context.worker));
   }
+  if (context.worker != 1) return parts;
   if (context.argument == "refuse") {
     return absl::NotFoundError("no such map");
   }
-  parts.env = std::make_unique<FatalEnv>(std::move(parts.env),
-                                         FaultOf(context.argument));
+  if (path == context.argument) {
+    parts.env = std::make_unique<HookedEnv>(
+        std::move(parts.env),
+        [fault = FaultOf(context.argument)](int64_t step) {
+          if (step == kFaultyStep) fault();
+        });
+  }
   return parts;
 }
 
@@ -244,6 +264,115 @@ TEST(MultiCollectorProcessTest, WhatAWorkersFunctionSaysComesBack) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"other\", want one that WorkerMain was "
                                  "given: worker")));
+}
+
+// Worker 1 fails in every call from the second on.
+TEST(MultiCollectorProcessTest, WhatNextHadOfOthersComesAfterAnError) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(Processes(3, "crash")));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto whole,
+                            MultiSyncCollector::Create(Threads(3)));
+  RILL_ASSERT_OK(collector->Next().status());
+  EXPECT_THAT(collector->Next(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(collector->frames(), 3 * kLanes * 10);
+  Arrivals got(3);
+  Arrivals want(3);
+  EXPECT_FALSE(collector->CollectInto(got.sink).ok());
+  for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(whole->CollectInto(want.sink));
+  EXPECT_THAT(got.batches[0], ElementsAre(BitEqualTo(want.batches[0][1])));
+  EXPECT_THAT(got.numbers[0], ElementsAre(2));
+}
+
+// Lets SlowWorker go on once the collector has interrupted the workers.
+class SlowRun {
+ public:
+  SlowRun() {
+    for (const char* end : {".slow", ".go"}) {
+      EXPECT_EQ(mkfifo((path_ + end).c_str(), 0600), 0);
+    }
+  }
+  ~SlowRun() {
+    for (const char* end : {".slow", ".go"}) unlink((path_ + end).c_str());
+  }
+
+  // Two workers; worker 1 makes 5 steps in the first round.
+  MultiCollectorOptions options() const {
+    MultiCollectorOptions options = Processes(2, absl::StrCat("slow ", path_));
+    options.preemptive_threshold = 0.5;
+    return options;
+  }
+
+ private:
+  const std::string path_ =
+      absl::StrCat(::testing::TempDir(), "/slow_run_", getpid());
+  const ScopedFaultHook go_{[this](absl::string_view point, absl::string_view) {
+    if (point == "interruptor.interrupted") Meet(path_ + ".go", O_WRONLY);
+    return absl::OkStatus();
+  }};
+};
+
+TEST(MultiCollectorProcessTest, E6_MissingFramesAreMaskedOrDropped) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto whole,
+                            MultiSyncCollector::Create(Threads(2)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, whole->Next());
+  const TensorDict first = *want.Slice(0, 0, kLanes);
+  const TensorDict short_one =
+      *want.Slice(0, kLanes, 2 * kLanes)->Slice(1, 0, 5);
+  for (const CatResults cat : {CatResults::kStack, CatResults::kTime}) {
+    const SlowRun run;
+    MultiCollectorOptions options = run.options();
+    options.cat_results = cat;
+    RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                              MultiSyncCollector::Create(options));
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict batch, collector->Next());
+    EXPECT_EQ(collector->frames(), kLanes * 15);
+    if (cat == CatResults::kTime) {
+      EXPECT_EQ(batch.batch_shape(), Shape({kLanes, 15}));
+      EXPECT_THAT(*batch.Slice(1, 0, 10), BitEqualTo(first));
+      EXPECT_THAT(*batch.Slice(1, 10, 15), BitEqualTo(short_one));
+      continue;
+    }
+    EXPECT_EQ(batch.batch_shape(), Shape({2, kLanes, 10}));
+    const auto mask = *batch.Flat<bool>("collector/mask");
+    const auto ids = *batch.Flat<int64_t>("collector/traj_ids");
+    for (int64_t row = 0; row < 2 * kLanes * 10; ++row) {
+      const bool is_missing = row >= kLanes * 10 && row % 10 >= 5;
+      EXPECT_EQ(mask[row], !is_missing) << row;
+      EXPECT_EQ(ids[row] == -1, is_missing) << row;
+    }
+    RILL_ASSERT_OK(batch.Delete("collector/mask"));
+    EXPECT_THAT(*batch.Index(0), BitEqualTo(first));
+    EXPECT_THAT(*batch.Index(1)->Slice(1, 0, 5), BitEqualTo(short_one));
+  }
+}
+
+// Worker 1 dies in the second round, after that was interrupted: the worker
+// that replaces it makes one step.
+TEST(MultiCollectorProcessTest, APreemptedWorkerMayBeKilled) {
+  const SlowRun run;
+  MultiCollectorOptions options = run.options();
+  options.max_restarts = 1;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(options));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto whole,
+                            MultiSyncCollector::Create(Threads(2)));
+  Arrivals got(2);
+  Arrivals want(2);
+  for (int i = 0; i < 2; ++i) {
+    RILL_ASSERT_OK(collector->CollectInto(got.sink));
+    RILL_ASSERT_OK(whole->CollectInto(want.sink));
+    EXPECT_THAT(got.batches[0][i], BitEqualTo(want.batches[0][i]));
+  }
+  EXPECT_EQ(collector->restarts(), 1);
+  ASSERT_EQ(got.batches[1].size(), 2);
+  EXPECT_THAT(got.batches[1][0],
+              BitEqualTo(*want.batches[1][0].Slice(1, 0, 5)));
+  EXPECT_EQ(got.batches[1][1].batch_shape(), Shape({kLanes, 1}));
+  EXPECT_THAT(got.numbers[1], ElementsAre(1));
+  EXPECT_THAT(got.numbers[1 + 2], ElementsAre(1));
+  EXPECT_THAT(got.cuts, ElementsAre(std::make_pair(
+                            int64_t{1}, LaneRange{.first = 2, .count = 2})));
+  EXPECT_EQ(collector->frames(), kLanes * (20 + 5 + 1));
 }
 
 // At any moment of its life: at the start, in a batch, between batches.

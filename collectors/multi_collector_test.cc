@@ -22,10 +22,10 @@
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
+#include "rill/collectors/testing/hooked_env.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker.h"
 #include "rill/envs/cart_pole.h"
-#include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/testing/counting_env.h"
 #include "rill/envs/testing/faulty_env.h"
@@ -407,25 +407,6 @@ TEST(MultiCollectorTest, CreateNamesTheWrongOption) {
               names("first_lane"));
 }
 
-// Waits in its first step until the test lets it go on.
-class WaitingEnv final : public Env {
- public:
-  WaitingEnv(std::unique_ptr<Env> env, absl::Notification* go_on)
-      : Env(env->spec(), env->step()), env_(std::move(env)), go_on_(go_on) {}
-  absl::Status Seed(uint64_t seed) override { return env_->Seed(seed); }
-  absl::Status Reset(const ResetMask& mask) override {
-    return env_->Reset(mask);
-  }
-  absl::Status BeginStep() override {
-    go_on_->WaitForNotification();
-    return env_->BeginStep();
-  }
-
- private:
-  const std::unique_ptr<Env> env_;
-  absl::Notification* const go_on_;
-};
-
 // A thread cannot be killed, but the caller gets an error.
 TEST(MultiCollectorTest, AThreadThatTakesTooLongIsDeadlineExceeded) {
   absl::Notification go_on;
@@ -434,7 +415,9 @@ TEST(MultiCollectorTest, AThreadThatTakesTooLongIsDeadlineExceeded) {
       [&](const WorkerContext& /*context*/) -> absl::StatusOr<WorkerParts> {
     WorkerParts parts;
     RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
-    parts.env = std::make_unique<WaitingEnv>(std::move(parts.env), &go_on);
+    parts.env = std::make_unique<HookedEnv>(
+        std::move(parts.env),
+        [&](int64_t /*step*/) { go_on.WaitForNotification(); });
     return parts;
   };
   options.batch_timeout = absl::Milliseconds(1);

@@ -1,34 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/collectors/multi_sync_collector.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/shape.h"
 
 namespace rill {
+
+using workers_internal::JoinedBatch;
+using workers_internal::WorkerTeam;
+
+namespace {
+
+// Workers that are a share of all, at least one. Rounding errors of the product
+// do not count as another worker.
+int64_t ShareOf(double share, int64_t workers) {
+  constexpr double kRounding = 1e-9;
+  const double exact = share * static_cast<double>(workers);
+  return std::max<int64_t>(1, std::llround(std::ceil(exact - kRounding)));
+}
+
+}  // namespace
+
+MultiSyncCollector::MultiSyncCollector(std::unique_ptr<WorkerTeam> team)
+    : team_(std::move(team)) {
+  if (const auto share = team_->options().preemptive_threshold) {
+    enough_ = ShareOf(*share, team_->size());
+  }
+}
 
 absl::StatusOr<std::unique_ptr<MultiSyncCollector>> MultiSyncCollector::Create(
     MultiCollectorOptions options) {
   RILL_ASSIGN_OR_RETURN(
-      auto team, workers_internal::WorkerTeam::Create("MultiSyncCollector",
-                                                      std::move(options)));
+      auto team, WorkerTeam::Create("MultiSyncCollector", std::move(options)));
   return absl::WrapUnique(new MultiSyncCollector(std::move(team)));
 }
 
+absl::Status MultiSyncCollector::MakeJoined() {
+  if (joined_.has_value()) return absl::OkStatus();
+  JoinedBatch::Options parts = {.spec = spec(),
+                                .cat = team_->options().cat_results,
+                                .lanes = team_->lanes(),
+                                .may_be_short = enough_ > 0};
+  for (int64_t i = 0; i < team_->size(); ++i) {
+    parts.steps.push_back(team_->frames_per_batch(i) / team_->lanes());
+  }
+  RILL_ASSIGN_OR_RETURN(joined_, JoinedBatch::Create(parts));
+  return absl::OkStatus();
+}
+
+absl::Status MultiSyncCollector::Interrupt() {
+  if (enough_ == 0) {
+    return absl::FailedPreconditionError(
+        "MultiSyncCollector::Interrupt: preemptive_threshold: got none, want "
+        "one; 1 leaves it to Interrupt");
+  }
+  team_->Interrupt();
+  return absl::OkStatus();
+}
+
+void MultiSyncCollector::PreemptIfDue(int64_t first) {
+  if (enough_ == 0) return;
+  int64_t made = first;
+  for (int64_t i = first; i < team_->size(); ++i) {
+    if (team_->HasMade(i)) ++made;
+  }
+  if (made >= enough_) team_->Interrupt();
+}
+
 absl::Status MultiSyncCollector::DeliverRound(Sink& sink) {
+  team_->BeginRound();
   for (int64_t i = place_.next_worker; i < team_->size(); ++i) {
     RILL_RETURN_IF_ERROR(team_->Ask(i, 1));
   }
+  int64_t frames = 0;
+  FunctionSink counted(
+      [&](const TensorDict& batch, const WriteInfo& info) {
+        // The sink may take its time.
+        PreemptIfDue(place_.next_worker + 1);
+        frames = batch.batch_shape().num_elements();
+        return sink.Write(batch, info);
+      },
+      [&](int64_t producer, LaneRange lanes) {
+        return sink.Cut(producer, lanes);
+      });
   while (place_.next_worker < team_->size()) {
     RILL_ASSIGN_OR_RETURN(const bool is_there,
-                          team_->Deliver(place_.next_worker, sink));
+                          team_->Deliver(place_.next_worker, counted));
     if (is_there) {
-      place_.frames += team_->frames_per_batch();
+      place_.frames += frames;
       ++place_.next_worker;
     } else {
+      PreemptIfDue(place_.next_worker);
       RILL_RETURN_IF_ERROR(team_->Wait());
     }
   }
@@ -43,13 +110,7 @@ absl::Status MultiSyncCollector::CollectInto(Sink& sink) {
 
 absl::StatusOr<TensorDict> MultiSyncCollector::Next() {
   RILL_RETURN_IF_ERROR(team_->CheckGoesOn(place_));
-  const int64_t lanes = team_->lanes();
-  if (batch_.empty()) {
-    RILL_ASSIGN_OR_RETURN(batch_,
-                          spec().Zero({team_->size() * lanes,
-                                       team_->frames_per_batch() / lanes}));
-  }
-  // A round that a sink has got in part begins anew: Next hands out whole ones.
+  RILL_RETURN_IF_ERROR(MakeJoined());
   place_.next_worker = 0;
   struct Part {
     TensorDict rows;
@@ -59,18 +120,16 @@ absl::StatusOr<TensorDict> MultiSyncCollector::Next() {
   FunctionSink join(
       [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
         RILL_ASSIGN_OR_RETURN(TensorDict rows,
-                              batch_.Slice(0, place_.next_worker * lanes,
-                                           (place_.next_worker + 1) * lanes));
-        RILL_RETURN_IF_ERROR(rows.CopyFrom(batch));
+                              joined_->Add(place_.next_worker, batch));
         parts.push_back({std::move(rows), info});
         return absl::OkStatus();
       });
   const absl::Status status = DeliverRound(join);
-  if (status.ok()) return batch_;
+  if (status.ok()) return joined_->Finish();
   for (size_t i = 0; i < parts.size(); ++i) {
     RILL_ASSIGN_OR_RETURN(const TensorDict rows, parts[i].rows.Clone());
     team_->PutBack(static_cast<int64_t>(i), rows, parts[i].info);
-    place_.frames -= team_->frames_per_batch();
+    place_.frames -= rows.batch_shape().num_elements();
   }
   place_.next_worker = 0;
   return status;

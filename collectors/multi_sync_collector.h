@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/collectors/workers/joined_batch.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker_team.h"
 #include "rill/flow/sink.h"
@@ -22,9 +23,19 @@ namespace rill {
 // weights. Workers are threads, or processes (workers/worker_main.h).
 //
 // Worker w steps what SyncCollector steps with seed + w, and gives the same
-// rows. Next puts the workers' lanes side by side: [workers * lanes, time].
-// CollectInto writes one batch a worker, in their order. `policy_version` and
-// `collector/traj_ids` are as SyncCollector's.
+// rows. Next joins the workers' batches: [workers * lanes, time], or as
+// cat_results says. CollectInto writes one batch a worker, in their order.
+// `policy_version` and `collector/traj_ids` are as SyncCollector's.
+//
+// preemptive_threshold, and Interrupt, end batches early: a worker then makes
+// fewer steps, at least one, and its next batch goes on from there, within the
+// same episodes. No step is lost or made twice.
+// - CollectInto writes the rows that exist, [lanes, steps].
+// - Next along time leaves out what is missing.
+// - Next along lanes and stacked pads: missing rows are zeros, with
+//   `collector/traj_ids` -1. `collector/mask` bool [..., time], which spec()
+//   does not name, is false there. With the option every batch has it, and
+//   also where frames_per_worker differ.
 //
 // A process that dies, or hangs past batch_timeout, is replaced: its open
 // trajectories are cut in the sink, and the batch it was making is made anew.
@@ -33,10 +44,11 @@ namespace rill {
 // environment, policy or transform comes back from the call under way, with
 // its text. No frame of that worker's batch counts, and the next call goes on.
 //
-// Thread-safety: that of Source.
+// Thread-safety: that of Source; Interrupt is thread-safe.
 // Cost: a worker steps into shared memory, and CollectInto hands views of that
 //   to the sink: no copy between. Next is one copy of the bytes. A batch of a
-//   worker costs two messages, some 10 us.
+//   worker costs two messages, some 10 us. One that ends early is copied twice
+//   in its worker. With preemptive_threshold a worker reads a number a step.
 //
 // Example (MultiSyncCollectorTest.Example runs it):
 //   MultiCollectorOptions options;
@@ -58,20 +70,26 @@ class MultiSyncCollector final : public Source {
       MultiCollectorOptions options);
 
   const TensorDictSpec& spec() const override { return team_->spec(); }
+  // Without those that pad.
   int64_t frames() const override { return place_.frames; }
   // Sums over the workers, which run side by side.
   const Times& times() const override { return team_->times(); }
-  // Rows of all workers together.
-  int64_t frames_per_batch() const {
-    return team_->size() * team_->frames_per_batch();
-  }
+  // Rows of all workers together, in a round that nobody interrupts.
+  int64_t frames_per_batch() const { return team_->frames_per_round(); }
   // Processes that were replaced.
   int64_t restarts() const { return team_->restarts(); }
 
   // Errors leave nothing lost: what was made is part of a later batch.
+  // Each call hands out one batch of every worker. So after a CollectInto that
+  // a sink stopped halfway, Next has the batches that the sink did not get
+  // beside the following ones of the other workers.
   absl::StatusOr<TensorDict> Next() override;
   absl::Status CollectInto(Sink& sink) override;
   void Stop() override { team_->Stop(); }
+  // Workers end the batches that they make now after the step at hand, so that
+  // the call under way returns soon. Without one nothing happens to the next.
+  // FAILED_PRECONDITION without preemptive_threshold.
+  absl::Status Interrupt();
 
   // The state of all workers, with the batches that they have made for a call
   // that failed or was refused. UNAVAILABLE where a worker has ended: collect
@@ -81,14 +99,18 @@ class MultiSyncCollector final : public Source {
 
  private:
   explicit MultiSyncCollector(
-      std::unique_ptr<workers_internal::WorkerTeam> team)
-      : team_(std::move(team)) {}
+      std::unique_ptr<workers_internal::WorkerTeam> team);
 
+  absl::Status MakeJoined();
   // One batch of each worker from place_.next_worker on, in order.
   absl::Status DeliverRound(Sink& sink);
+  // Interrupts the others, where as many workers as preemptive_threshold says
+  // have made their batch. Those before `first` have.
+  void PreemptIfDue(int64_t first);
 
   std::unique_ptr<workers_internal::WorkerTeam> team_;
-  TensorDict batch_;  // [workers * lanes, time], of Next. Made once.
+  std::optional<workers_internal::JoinedBatch> joined_;  // Of Next.
+  int64_t enough_ = 0;  // Workers of preemptive_threshold; 0: there is none.
   // Its worker is the first whose part the round has not got.
   workers_internal::WorkerTeam::Place place_;
 };

@@ -217,9 +217,9 @@ void SyncCollector::WriteTrajectory(int64_t lane, int64_t t) {
 
 void SyncCollector::WriteOwnLeaves() {
   for (int64_t lane = 0; lane < loop_->lanes; ++lane) {
-    WriteTrajectory(lane, loop_->time);
-    std::copy(loop_->step_versions.begin(), loop_->step_versions.end(),
-              loop_->versions.begin() + lane * loop_->time);
+    WriteTrajectory(lane, loop_->steps);
+    std::copy_n(loop_->step_versions.begin(), loop_->steps,
+                loop_->versions.begin() + lane * loop_->time);
   }
 }
 
@@ -227,7 +227,7 @@ void SyncCollector::TruncateEnd() {
   Loop& loop = *loop_;
   if (loop.ends.empty()) return;
   for (int64_t lane = 0; lane < loop.lanes; ++lane) {
-    const int64_t row = (lane + 1) * loop.time - 1;
+    const int64_t row = lane * loop.time + loop.steps - 1;
     if (loop.ends[1][row]) continue;
     for (absl::Span<bool> end : loop.ends) end[row] = true;
   }
@@ -242,12 +242,16 @@ absl::Status SyncCollector::CollectBatch() {
   loop_->mark = Clock::System().Now();
   loop_->reset_all = loop_->reset_all || options_.reset_at_each_batch;
   loop_->trajectory_since.assign(loop_->lanes, 0);
-  for (int64_t t = 0; t < loop_->time; ++t) {
+  loop_->steps = loop_->time;
+  loop_->short_batch = TensorDict();
+  for (int64_t t = 0; t < loop_->steps; ++t) {
     const absl::Status status = CollectStep(t);
-    if (status.ok()) continue;
+    if (status.ok()) {
+      if (t + 1 < loop_->steps && IsInterrupted()) loop_->steps = t + 1;
+      continue;
+    }
     loop_->recorder.Flush();
-    loop_->reset_all = true;
-    loop_->is_cut_due = loop_->sequence > 0;
+    BeginAnew();
     RILL_RETURN_IF_ERROR(status)
         << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time
         << " in " << loop_->env->name();
@@ -255,8 +259,29 @@ absl::Status SyncCollector::CollectBatch() {
   loop_->recorder.Flush();
   WriteOwnLeaves();
   TruncateEnd();
-  frames_ += frames_per_batch_;
+  if (const absl::Status copied = CopyShortBatch(); !copied.ok()) {
+    BeginAnew();
+    return copied;
+  }
+  frames_ += loop_->steps * loop_->lanes;
   return absl::OkStatus();
+}
+
+void SyncCollector::BeginAnew() {
+  loop_->reset_all = true;
+  loop_->is_cut_due = loop_->sequence > 0;
+}
+
+absl::Status SyncCollector::CopyShortBatch() {
+  if (loop_->steps == loop_->time) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(const TensorDict steps,
+                        loop_->batch.Slice(1, 0, loop_->steps));
+  RILL_ASSIGN_OR_RETURN(loop_->short_batch, steps.Clone());
+  return absl::OkStatus();
+}
+
+const TensorDict& SyncCollector::Made() const {
+  return loop_->short_batch.empty() ? loop_->batch : loop_->short_batch;
 }
 
 absl::Status SyncCollector::CheckStopped() {
@@ -272,11 +297,11 @@ absl::StatusOr<TensorDict> SyncCollector::Next() {
   if (loop_->is_refused) {
     loop_->is_refused = false;
     --loop_->sequence;
-    return loop_->batch;
+    return Made();
   }
   RILL_RETURN_IF_ERROR(RecordIntoOwn());
   RILL_RETURN_IF_ERROR(CollectBatch());
-  return loop_->batch;
+  return Made();
 }
 
 absl::Status SyncCollector::CutIfDue(Sink& sink) {
@@ -303,11 +328,11 @@ absl::Status SyncCollector::CollectInto(Sink& sink) {
     loop.is_cut_due = options_.reset_at_each_batch;
   }
   const absl::Status written =
-      sink.Write(loop.batch, {.producer = options_.producer,
-                              .first_lane = options_.first_lane,
-                              .policy_version = loop.newest_version,
-                              .sequence = loop.sequence});
-  if (!written.ok() && loop.is_lent) {
+      sink.Write(Made(), {.producer = options_.producer,
+                          .first_lane = options_.first_lane,
+                          .policy_version = loop.newest_version,
+                          .sequence = loop.sequence});
+  if (!written.ok() && loop.is_lent && loop.short_batch.empty()) {
     // The loan may end before the batch is offered again.
     RILL_RETURN_IF_ERROR(loop.own_batch.CopyFrom(loop.batch));
     RILL_RETURN_IF_ERROR(RecordIntoOwn());

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -73,6 +74,10 @@ class SyncCollector final : public Source {
     // For WriteInfo and trajectory ids: [0, kMaxTrajectoryProducer].
     int64_t producer = 0;
     int64_t first_lane = 0;
+    // Asked after each time step but a batch's last: true ends the batch there.
+    // It is then a copy [lanes, steps], and the next one goes on from there.
+    // Null: batches are whole.
+    std::function<bool()> is_interrupted = nullptr;
   };
 
   // INVALID_ARGUMENT names the option; a transform that does not fit the
@@ -83,6 +88,7 @@ class SyncCollector final : public Source {
   const TensorDictSpec& spec() const override { return spec_; }
   int64_t frames() const override { return frames_; }
   const Times& times() const override { return times_; }
+  // Rows of a whole batch.
   int64_t frames_per_batch() const { return frames_per_batch_; }
 
   // A batch that a sink refused comes first, and gives its number back. After
@@ -122,11 +128,20 @@ class SyncCollector final : public Source {
   absl::Status RecordIntoSink(Sink& sink);
   absl::Status CollectBatch();
   absl::Status CollectStep(int64_t t);
+  bool IsInterrupted() const {
+    return options_.is_interrupted != nullptr && options_.is_interrupted();
+  }
+  // The batch to hand out: the one that is recorded into, or a short one.
+  const TensorDict& Made() const;
   // Writes the lane's trajectory to the batch, up to time `t`.
   void WriteTrajectory(int64_t lane, int64_t t);
   void WriteOwnLeaves();
   // Does what set_truncated says.
   void TruncateEnd();
+  // Drops the steps of the batch at hand: the next one begins with a reset.
+  void BeginAnew();
+  // Where the batch was cut short: the steps that it has become short_batch.
+  absl::Status CopyShortBatch();
   absl::Status CutIfDue(Sink& sink);
   absl::Status CheckRefused(const TensorDict& batch) const;
   absl::Status ResetLanes(int64_t t);

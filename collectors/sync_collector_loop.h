@@ -24,12 +24,14 @@ struct SyncCollector::Loop {
   TensorDictSpec step_spec;  // Of what is recorded.
   TensorDictSpec root_spec;
   int64_t lanes = 0;
-  int64_t time = 0;   // Steps a batch.
+  int64_t time = 0;   // Steps a whole batch.
+  int64_t steps = 0;  // Of the batch at hand.
   uint64_t seed = 0;  // Of random actions.
 
   TensorDict own_batch;  // [lanes, time], made once.
   TensorDict batch;      // That, or one that the sink lent.
   bool is_lent = false;
+  TensorDict short_batch;  // A copy of its first steps, where it was cut short.
   StepRecorder recorder;
   absl::Span<int64_t> versions;      // The batch's policy_version.
   absl::Span<int64_t> trajectories;  // The batch's collector/traj_ids.

@@ -57,13 +57,15 @@ absl::Status SyncCollector::CheckRefused(const TensorDict& batch) const {
   const absl::Status status =
       spec_.CheckLayout("SyncCollector::LoadState: refused_batch", batch);
   if (!status.ok()) return absl::FailedPreconditionError(status.message());
-  if (batch.batch_shape() == loop_->batch.batch_shape()) {
+  const Shape& shape = batch.batch_shape();
+  if (shape.rank() == 2 && shape[0] == loop_->lanes && shape[1] >= 1 &&
+      shape[1] <= loop_->time) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "SyncCollector::LoadState: \"refused_batch\": got batch shape ",
-      batch.batch_shape().ToString(), ", want ",
-      loop_->batch.batch_shape().ToString()));
+      shape.ToString(), ", want ", loop_->batch.batch_shape().ToString(),
+      ", or fewer steps"));
 }
 
 absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
@@ -89,7 +91,7 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
       SetScalar("episodes_continue", episodes_continue, &state));
   RILL_RETURN_IF_ERROR(SetScalar("sequence", loop_->sequence, &state));
   if (loop_->is_refused) {
-    RILL_ASSIGN_OR_RETURN(TensorDict batch, loop_->batch.Clone());
+    RILL_ASSIGN_OR_RETURN(TensorDict batch, Made().Clone());
     RILL_RETURN_IF_ERROR(state.Set("refused_batch", std::move(batch)));
   }
   return state;
@@ -172,11 +174,17 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   }
   TensorDict leaves = loop_->driver.root();
   RILL_RETURN_IF_ERROR(leaves.CopyFrom(root));
+  loop_->short_batch = TensorDict();
   if (refused != nullptr) {
     RILL_RETURN_IF_ERROR(RecordIntoOwn());
-    RILL_RETURN_IF_ERROR(loop_->batch.CopyFrom(*refused));
-    loop_->newest_version =
-        *std::max_element(loop_->versions.begin(), loop_->versions.end());
+    if (refused->batch_shape() == loop_->batch.batch_shape()) {
+      RILL_RETURN_IF_ERROR(loop_->batch.CopyFrom(*refused));
+    } else {
+      RILL_ASSIGN_OR_RETURN(loop_->short_batch, refused->Clone());
+    }
+    RILL_ASSIGN_OR_RETURN(const auto versions,
+                          Made().Flat<int64_t>("policy_version"));
+    loop_->newest_version = *std::max_element(versions.begin(), versions.end());
   }
   loop_->sequence = sequence;
   loop_->is_refused = refused != nullptr;

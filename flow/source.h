@@ -16,8 +16,9 @@ namespace rill {
 // Where batches of steps come from, the counterpart of Sink: every collector is
 // one.
 //
-// Shapes: batches are [lanes, time] of spec(). Where they have `collector/mask`,
-//   bool [lanes, time], it is false where there is no step.
+// Shapes: batches are [lanes, time] of spec(), unless the source says of an
+//   option that its batches have more. Where they have `collector/mask`, bool
+//   of the batch's shape, it is false where there is no step.
 // Thread-safety: Stop is thread-safe, the rest thread-compatible.
 class Source {
  public:

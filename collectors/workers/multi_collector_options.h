@@ -3,13 +3,22 @@
 #define RILL_COLLECTORS_WORKERS_MULTI_COLLECTOR_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "rill/collectors/workers/worker.h"
 #include "rill/flow/weights/weight_store.h"
 
 namespace rill {
+
+// How MultiSyncCollector::Next joins the batches of its workers.
+enum class CatResults {
+  kLanes,  // Side by side: [workers * lanes, time].
+  kStack,  // [workers, lanes, time].
+  kTime,   // One behind the other: [lanes, workers * time].
+};
 
 // The options of MultiSyncCollector and MultiAsyncCollector.
 struct MultiCollectorOptions {
@@ -33,6 +42,9 @@ struct MultiCollectorOptions {
   // Rows of all workers together, > 0. Each makes its share, rounded up, and
   // that rounded up to a multiple of its lanes.
   int64_t frames_per_batch = 0;
+  // In place of frames_per_batch: rows of each worker, > 0, one number a
+  // worker. Each is rounded up to a multiple of the lanes.
+  std::vector<int64_t> frames_per_worker = {};
   // > 0: OUT_OF_RANGE once so many were handed out; batches are always whole,
   // so the last one may go beyond. -1: never.
   int64_t total_frames = -1;
@@ -50,6 +62,13 @@ struct MultiCollectorOptions {
   // trajectory ids and numbers of batches do not repeat.
   int64_t producer = 0;
   int64_t first_lane = 0;
+
+  // These two are MultiSyncCollector's; MultiAsyncCollector refuses them.
+  // In (0, 1]: once this share of the workers has made its batch, the others
+  // end theirs after the step at hand. Their next batches go on from there.
+  // 1: only MultiSyncCollector::Interrupt ends batches. None: all are whole.
+  std::optional<double> preemptive_threshold = std::nullopt;
+  CatResults cat_results = CatResults::kLanes;
 
   // So many times in all a process that died, hung or was killed is replaced.
   int64_t max_restarts = 0;

@@ -17,6 +17,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/dict_bytes.h"
+#include "rill/collectors/workers/interruptor.h"
 #include "rill/flow/channel/record_channel.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
@@ -68,11 +69,17 @@ class Worker {
     switch (message.kind) {
       case MessageKind::kStart:
         return Start(std::move(message));
+      case MessageKind::kInterruptor: {
+        RILL_ASSIGN_OR_RETURN(interruptor_, Interruptor::Attach(Keep(message)));
+        return absl::OkStatus();
+      }
       case MessageKind::kChannel:
         return Attach(std::move(message));
       case MessageKind::kCollect: {
-        RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
-        batches_ += parts.first;
+        RILL_ASSIGN_OR_RETURN(const auto parts,
+                              Unpack<WorkerAsk>(message.bytes));
+        batches_ += parts.first.batches;
+        round_ = parts.first.round;
         return absl::OkStatus();
       }
       case MessageKind::kPause:
@@ -132,13 +139,16 @@ class Worker {
     options.set_truncated = start.set_truncated;
     options.seed = start.seed;
     options.producer = start.producer;
+    if (interruptor_ != nullptr) {
+      options.is_interrupted = [this] {
+        return interruptor_->IsInterrupted(round_);
+      };
+    }
     RILL_ASSIGN_OR_RETURN(collector_,
                           SyncCollector::Create(std::move(options)));
     RILL_ASSIGN_OR_RETURN(const std::string spec,
                           SpecToJson(collector_->spec()));
-    const WorkerReady ready = {
-        .lanes = lanes, .frames_per_batch = collector_->frames_per_batch()};
-    return Send(MessageKind::kReady, Pack(ready, spec));
+    return Send(MessageKind::kReady, Pack(lanes, spec));
   }
 
   absl::Status Attach(WorkerSocket::Message message) {
@@ -178,12 +188,14 @@ class Worker {
   WorkerSocket socket_;
   const WorkerFunction& make_;
   // Each outlives the next.
+  std::unique_ptr<Interruptor> interruptor_;
   std::unique_ptr<WeightStore::Reader> weights_;
   std::unique_ptr<Policy> policy_;
   std::function<absl::Status()> before_batch_;
   std::unique_ptr<SyncCollector> collector_;
   std::unique_ptr<Sink> sink_;
   int64_t batches_ = 0;  // Asked for, and not collected.
+  int64_t round_ = 0;    // Of these.
 };
 
 }  // namespace

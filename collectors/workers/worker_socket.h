@@ -19,16 +19,18 @@ namespace rill::workers_internal {
 // Messages between collector and worker. Batches go through shared memory.
 enum class MessageKind : uint32_t {
   // To the worker.
-  // WorkerStart, argument; the weights' descriptor. The first.
+  // WorkerStart, argument; the weights' descriptor. Only kInterruptor comes
+  // before it.
   kStart = 1,
-  kChannel,  // int64: number of its producer; the channel's descriptor.
-  kCollect,  // int64: so many batches more.
+  kInterruptor,  // Its descriptor.
+  kChannel,      // int64: number of its producer; the channel's descriptor.
+  kCollect,      // WorkerAsk.
   // These three take back the batches that were asked for.
   kPause,
   kSave,
   kLoad,  // DictToBytes of a state.
   // To the collector.
-  kReady,    // WorkerReady, SpecToJson. The answer to kStart.
+  kReady,    // int64: lanes; SpecToJson. The answer to kStart.
   kPaused,   // The answer to kPause.
   kState,    // DictToBytes. The answer to kSave.
   kLoaded,   // The answer to kLoad.
@@ -51,9 +53,9 @@ struct WorkerStart {
   bool reset_at_each_batch;
   bool set_truncated;
 };
-struct WorkerReady {
-  int64_t lanes;
-  int64_t frames_per_batch;
+struct WorkerAsk {
+  int64_t batches;  // So many more.
+  int64_t round;    // They, and those not begun, are of this one.
 };
 struct WorkerTimes {
   int64_t env_ns;

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "rill/base/clock.h"
 #include "rill/base/process/poll_until.h"
@@ -80,9 +82,7 @@ absl::Status WorkerTeam::CheckOptions() const {
     return refuse("worker and worker_name",
                   options_.worker == nullptr ? "none" : "both", "one of them");
   }
-  if (options_.frames_per_batch < 1) {
-    return refuse("frames_per_batch", options_.frames_per_batch, "> 0");
-  }
+  RILL_RETURN_IF_ERROR(CheckFrames());
   if (options_.total_frames < 1 && options_.total_frames != -1) {
     return refuse("total_frames", options_.total_frames, "> 0, or -1");
   }
@@ -97,6 +97,10 @@ absl::Status WorkerTeam::CheckOptions() const {
       (options_.max_staleness >= 0 && options_.weights == nullptr)) {
     return refuse("max_staleness", options_.max_staleness,
                   ">= 0 with weights, or -1");
+  }
+  if (const auto share = options_.preemptive_threshold;
+      share.has_value() && !(*share > 0 && *share <= 1)) {
+    return refuse("preemptive_threshold", *share, "(0, 1], or none");
   }
   if (options_.max_restarts < 0) {
     return refuse("max_restarts", options_.max_restarts, ">= 0");
@@ -114,6 +118,39 @@ absl::Status WorkerTeam::CheckOptions() const {
   return absl::OkStatus();
 }
 
+absl::Status WorkerTeam::CheckFrames() const {
+  const std::vector<int64_t>& frames = options_.frames_per_worker;
+  const bool is_list = !frames.empty();
+  const int64_t least = is_list
+                            ? *std::min_element(frames.begin(), frames.end())
+                            : options_.frames_per_batch;
+  if (least > 0 &&
+      (!is_list || (options_.frames_per_batch == 0 &&
+                    frames.size() == static_cast<size_t>(options_.workers)))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      caller_, ": frames_per_batch, frames_per_worker: got ",
+      options_.frames_per_batch, ", [", absl::StrJoin(frames, ", "),
+      "], want one of them, each number > 0, and one a worker"));
+}
+
+int64_t WorkerTeam::AskedFrames(int64_t index) const {
+  return options_.frames_per_worker.empty()
+             ? Share(options_.frames_per_batch, size())
+             : options_.frames_per_worker[index];
+}
+
+int64_t WorkerTeam::frames_per_batch(int64_t worker) const {
+  return Share(AskedFrames(worker), lanes_) * lanes_;
+}
+
+int64_t WorkerTeam::frames_per_round() const {
+  int64_t frames = 0;
+  for (int64_t i = 0; i < size(); ++i) frames += frames_per_batch(i);
+  return frames;
+}
+
 absl::Status WorkerTeam::StartAll() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -122,6 +159,9 @@ absl::Status WorkerTeam::StartAll() {
   }
   for (int i = 0; i < 2; ++i) {
     life_[i] = std::make_unique<base_internal::FileDescriptor>(ends[i]);
+  }
+  if (options_.preemptive_threshold.has_value()) {
+    RILL_ASSIGN_OR_RETURN(interruptor_, Interruptor::Create());
   }
   workers_.resize(options_.workers);
   for (int64_t i = 0; i < size(); ++i) {
@@ -190,7 +230,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
                   : Rng(seed, RngStream::kInit)
                         .Bits64(static_cast<uint64_t>(worker.restarts),
                                 /*draw=*/1),
-      .frames_per_batch = Share(options_.frames_per_batch, size()),
+      .frames_per_batch = AskedFrames(index),
       .init_random_frames = Share(options_.init_random_frames, size()),
       .max_frames_per_traj = options_.max_frames_per_traj,
       .producer = ProducerOf(index),
@@ -198,6 +238,12 @@ absl::Status WorkerTeam::Start(int64_t index) {
       .reset_at_each_batch = options_.reset_at_each_batch,
       .set_truncated = options_.set_truncated};
   // One that has ended again is found by Wait.
+  if (interruptor_ != nullptr) {
+    worker.socket
+        ->Send(MessageKind::kInterruptor, "", worker.deadline,
+               interruptor_->fd())
+        .IgnoreError();
+  }
   worker.socket
       ->Send(MessageKind::kStart, Pack(start, options_.argument),
              worker.deadline,
@@ -232,25 +278,28 @@ absl::Status WorkerTeam::Replace(int64_t index) {
 }
 
 absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
-  RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<WorkerReady>(bytes));
-  const auto& [ready, spec] = parts;
+  RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(bytes));
+  const auto& [lanes, spec] = parts;
   if (channel_ == nullptr) {
     RILL_ASSIGN_OR_RETURN(spec_, SpecFromJson(spec));
     spec_text_ = std::string(spec);
-    ready_ = ready;
+    lanes_ = lanes;
+    int64_t most = 0;
+    for (int64_t i = 0; i < size(); ++i) {
+      most = std::max(most, frames_per_batch(i));
+    }
     RILL_ASSIGN_OR_RETURN(
         channel_,
         RecordChannel::Create(
             {.spec = spec_,
              .producers = size(),
-             .bytes = kDepth *
-                      (RowBytes(spec_) * ready.frames_per_batch + kRecordBytes +
-                       64 * static_cast<int64_t>(spec_.leaves().size()))}));
-  } else if (spec != spec_text_ || ready.lanes != ready_.lanes ||
-             ready.frames_per_batch != ready_.frames_per_batch) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "got ", ready.lanes, " lanes of ", spec, ", want those of worker 0, ",
-        ready_.lanes, " of ", spec_text_));
+             .bytes =
+                 kDepth * (RowBytes(spec_) * most + kRecordBytes +
+                           64 * static_cast<int64_t>(spec_.leaves().size()))}));
+  } else if (spec != spec_text_ || lanes != lanes_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("got ", lanes, " lanes of ", spec,
+                     ", want those of worker 0, ", lanes_, " of ", spec_text_));
   }
   Worker& worker = workers_[index];
   worker.is_ready = true;
@@ -267,9 +316,14 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
 absl::Status WorkerTeam::SendAsked(int64_t index, int64_t batches) {
   Worker& worker = workers_[index];
   worker.deadline = In(options_.batch_timeout);
-  worker.socket->Send(MessageKind::kCollect, Pack(batches), worker.deadline)
+  const WorkerAsk ask = {.batches = batches, .round = worker.round};
+  worker.socket->Send(MessageKind::kCollect, Pack(ask), worker.deadline)
       .IgnoreError();
   return absl::OkStatus();
+}
+
+void WorkerTeam::Interrupt() {
+  interruptor_->Interrupt(round_.load(std::memory_order_relaxed));
 }
 
 absl::Status WorkerTeam::Ask(int64_t index, int64_t batches) {
@@ -278,6 +332,7 @@ absl::Status WorkerTeam::Ask(int64_t index, int64_t batches) {
       batches - worker.asked - static_cast<int64_t>(worker.held.size());
   if (more <= 0) return absl::OkStatus();
   worker.asked += more;
+  worker.round = round_.load(std::memory_order_relaxed);
   if (!worker.socket.has_value() || !worker.is_ready) return absl::OkStatus();
   return SendAsked(index, more);
 }

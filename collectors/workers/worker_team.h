@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "rill/base/file_error.h"
 #include "rill/base/process/child_process.h"
+#include "rill/collectors/workers/interruptor.h"
 #include "rill/collectors/workers/multi_collector_options.h"
 #include "rill/collectors/workers/worker_socket.h"
 #include "rill/flow/channel/record_channel.h"
@@ -49,9 +50,11 @@ class WorkerTeam {
   const MultiCollectorOptions& options() const { return options_; }
   const TensorDictSpec& spec() const { return spec_; }
   int64_t size() const { return static_cast<int64_t>(workers_.size()); }
-  // These two are of one worker.
-  int64_t lanes() const { return ready_.lanes; }
-  int64_t frames_per_batch() const { return ready_.frames_per_batch; }
+  // Each worker has as many.
+  int64_t lanes() const { return lanes_; }
+  // Rows of a worker's whole batch, and of those of all workers.
+  int64_t frames_per_batch(int64_t worker) const;
+  int64_t frames_per_round() const;
   // The sum over all workers.
   const Source::Times& times() const { return times_; }
   int64_t restarts() const { return restarts_; }
@@ -65,6 +68,16 @@ class WorkerTeam {
   void Stop() { is_stopped_.store(true, std::memory_order_relaxed); }
   // OUT_OF_RANGE where total_frames were handed out.
   absl::Status CheckGoesOn(const Place& place);
+
+  // Batches that are asked for from here on are of a new round.
+  void BeginRound() { round_.fetch_add(1, std::memory_order_relaxed); }
+  // With preemptive_threshold: workers end the batches that they make, but for
+  // those of a later round, after the step at hand. Thread-safe.
+  void Interrupt();
+  // Whether the worker has told of a batch that was not delivered.
+  bool HasMade(int64_t worker) const {
+    return !workers_[worker].held.empty() || workers_[worker].arrived > 0;
+  }
 
   // Until `batches` (<= kDepth) are asked for and not delivered.
   absl::Status Ask(int64_t worker, int64_t batches);
@@ -101,6 +114,7 @@ class WorkerTeam {
     int64_t restarts = 0;
     int64_t asked = 0;    // And not delivered.
     int64_t arrived = 0;  // Of those, told by kBatch; may be behind.
+    int64_t round = 0;    // Of what was asked last.
     absl::Time deadline = absl::InfiniteFuture();
     std::deque<Held> held;  // Come before those in the channel.
     WorkerTimes times = {};
@@ -111,6 +125,9 @@ class WorkerTeam {
       : caller_(std::move(caller)), options_(std::move(options)) {}
 
   absl::Status CheckOptions() const;
+  absl::Status CheckFrames() const;
+  // Rows of a worker's batch, before they are rounded up to its lanes.
+  int64_t AskedFrames(int64_t index) const;
   absl::Status StartAll();
   absl::Status Start(int64_t index);
   // Ends what is left of it.
@@ -128,15 +145,20 @@ class WorkerTeam {
   absl::Status AskAll(MessageKind kind, const std::vector<std::string>& bytes);
   absl::Status HoldAll();
   absl::StatusOr<std::vector<std::string>> WorkerStates();
+  // The held batches of a worker in a state.
+  absl::StatusOr<std::deque<Held>> HeldOf(const TensorDict& state,
+                                          int64_t index) const;
 
   const std::string caller_;
   const MultiCollectorOptions options_;
   std::unique_ptr<base_internal::FileDescriptor> life_[2];
   std::vector<Worker> workers_;
+  std::unique_ptr<Interruptor> interruptor_;  // With preemptive_threshold.
+  std::atomic<int64_t> round_ = 1;
   std::unique_ptr<RecordChannel> channel_;
   TensorDictSpec spec_;
   std::string spec_text_;
-  WorkerReady ready_ = {};
+  int64_t lanes_ = 0;
   Source::Times times_;
   int64_t restarts_ = 0;
   std::atomic<bool> is_stopped_ = false;

@@ -159,6 +159,36 @@ absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
   return state;
 }
 
+absl::StatusOr<std::deque<WorkerTeam::Held>> WorkerTeam::HeldOf(
+    const TensorDict& state, int64_t index) const {
+  const int64_t most_steps = frames_per_batch(index) / lanes_;
+  const int64_t least_steps = interruptor_ == nullptr ? most_steps : 1;
+  std::deque<Held> held;
+  while (true) {
+    const std::string key = absl::StrCat("held/", index, "/", held.size());
+    const TensorDict* const batch = state.FindDict(key + "/batch");
+    if (batch == nullptr) return held;
+    if (!spec_.CheckLayout("LoadState", *batch).ok()) {
+      return Refuse(absl::StrCat("\"", key, "\": got a batch of other leaves"));
+    }
+    const Shape& shape = batch->batch_shape();
+    if (shape.rank() != 2 || shape[0] != lanes_ || shape[1] < least_steps ||
+        shape[1] > most_steps) {
+      return Refuse(absl::StrCat("\"", key, "\": got a batch of shape ",
+                                 shape.ToString(), ", want [", lanes_, ", ",
+                                 least_steps, " to ", most_steps, "]"));
+    }
+    RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> info,
+                          Numbers(state, key + "/info", 4));
+    RILL_ASSIGN_OR_RETURN(TensorDict copy, batch->Clone());
+    held.push_back({std::move(copy),
+                    {.producer = info[0],
+                     .first_lane = info[1],
+                     .policy_version = info[2],
+                     .sequence = info[3]}});
+  }
+}
+
 absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
     const TensorDict& state) {
   RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
@@ -187,23 +217,7 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
     }
     RILL_ASSIGN_OR_RETURN(std::string bytes, DictToBytes(*of_worker));
     states.push_back(std::move(bytes));
-    while (true) {
-      const std::string key = absl::StrCat("held/", i, "/", held[i].size());
-      const TensorDict* const batch = state.FindDict(key + "/batch");
-      if (batch == nullptr) break;
-      if (!spec_.CheckLayout("LoadState", *batch).ok()) {
-        return Refuse(
-            absl::StrCat("\"", key, "\": got a batch of other leaves"));
-      }
-      RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> info,
-                            Numbers(state, key + "/info", 4));
-      RILL_ASSIGN_OR_RETURN(TensorDict copy, batch->Clone());
-      held[i].push_back({std::move(copy),
-                         {.producer = info[0],
-                          .first_lane = info[1],
-                          .policy_version = info[2],
-                          .sequence = info[3]}});
-    }
+    RILL_ASSIGN_OR_RETURN(held[i], HeldOf(state, i));
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> before, WorkerStates());
   // Trajectories are numbered by producer, which a worker has from its start.

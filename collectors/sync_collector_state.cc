@@ -67,6 +67,7 @@ absl::Status SyncCollector::CheckRefused(const TensorDict& batch) const {
 }
 
 absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
+  RILL_RETURN_IF_ERROR(AwaitStream());
   absl::StatusOr<TensorDict> saved = loop_->env->SaveState();
   const bool episodes_continue = !absl::IsUnimplemented(saved.status());
   if (!episodes_continue) saved = loop_->env->SaveTransforms();
@@ -90,6 +91,7 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
   RILL_RETURN_IF_ERROR(SetScalar("sequence", loop_->sequence, &state));
   if (loop_->is_refused) {
     RILL_ASSIGN_OR_RETURN(TensorDict batch, loop_->batch.Clone());
+    RILL_ASSIGN_OR_RETURN(batch, batch.To(Device::Cpu()));
     RILL_RETURN_IF_ERROR(state.Set("refused_batch", std::move(batch)));
   }
   return state;
@@ -113,6 +115,7 @@ absl::StatusOr<TensorDict> SyncCollector::RootOf(
 }
 
 absl::Status SyncCollector::LoadState(const TensorDict& state) {
+  RILL_RETURN_IF_ERROR(AwaitStream());
   RILL_ASSIGN_OR_RETURN(const auto frames, GetScalar<int64_t>(state, "frames"));
   RILL_ASSIGN_OR_RETURN(const auto next_traj_id,
                         GetScalar<int64_t>(state, "next_traj_id"));
@@ -175,8 +178,11 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   if (refused != nullptr) {
     RILL_RETURN_IF_ERROR(RecordIntoOwn());
     RILL_RETURN_IF_ERROR(loop_->batch.CopyFrom(*refused));
-    loop_->newest_version =
-        *std::max_element(loop_->versions.begin(), loop_->versions.end());
+    RILL_ASSIGN_OR_RETURN(const Tensor versions,
+                          refused->Find("policy_version")->Contiguous());
+    RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> all,
+                          versions.Flat<int64_t>());
+    loop_->newest_version = *std::max_element(all.begin(), all.end());
   }
   loop_->sequence = sequence;
   loop_->is_refused = refused != nullptr;

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rill/device/device.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/flow/weights/weight_store.h"
@@ -32,6 +34,9 @@ struct WorkerParts {
   std::unique_ptr<Policy> policy = nullptr;  // Null: random actions for ever.
   // Beside the environment, in this order (envs/transformed_env.h).
   std::vector<std::unique_ptr<StepTransform>> transforms = {};
+  // Where the policy's leaves lie. None: on the environment's device. Batches
+  // of workers are in host memory.
+  std::optional<Device> policy_device = std::nullopt;
 };
 
 // Makes the parts of one worker, in its thread or process. All workers of a

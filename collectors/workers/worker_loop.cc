@@ -122,6 +122,7 @@ class Worker {
     options.env = std::move(made.env);
     options.policy = policy_.get();
     options.transforms = std::move(made.transforms);
+    options.policy_device = made.policy_device;
     options.frames_per_batch = start.frames_per_batch;
     options.init_random_frames = start.init_random_frames;
     options.explore = start.explore;

@@ -9,7 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
+#include "rill/collectors/device_batch.h"
 #include "rill/collectors/sync_collector_loop.h"
+#include "rill/envs/policies/moved_policy.h"
 #include "rill/envs/policies/random_actions.h"
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/wrappers/time_limit.h"
@@ -17,6 +19,8 @@
 
 namespace rill {
 namespace {
+
+using collectors_internal::DeviceBatch;
 
 constexpr absl::string_view kVersionKey = "policy_version";
 constexpr absl::string_view kTrajectoryKey = "collector/traj_ids";
@@ -51,7 +55,9 @@ absl::Status AddOwnLeaf(absl::string_view key, const Shape& shape,
 
 SyncCollector::SyncCollector(Options options)
     : options_(std::move(options)), loop_(std::make_unique<Loop>()) {}
-SyncCollector::~SyncCollector() = default;
+
+// Work that is enqueued uses memory of the loop.
+SyncCollector::~SyncCollector() { AwaitStream().IgnoreError(); }
 
 absl::StatusOr<std::unique_ptr<SyncCollector>> SyncCollector::Create(
     Options options) {
@@ -98,8 +104,12 @@ absl::Status SyncCollector::MakeLoop() {
   RILL_ASSIGN_OR_RETURN(loop.env,
                         TransformedEnv::Create(std::move(options_.env),
                                                std::move(options_.transforms)));
-  RILL_ASSIGN_OR_RETURN(loop.driver,
-                        StepDriver::Create(loop.env.get(), options_.policy));
+  RILL_RETURN_IF_ERROR(PlanDevices());
+  Policy* const policy =
+      loop.moved_policy ? loop.moved_policy.get() : options_.policy;
+  RILL_ASSIGN_OR_RETURN(
+      loop.driver, StepDriver::Create(loop.env.get(), policy,
+                                      loop.stream ? &*loop.stream : nullptr));
   spec_ = loop.driver.spec();
   loop.root_spec = TensorDictSpec::Of(loop.driver.root());
   loop.lanes = loop.env->lanes();
@@ -112,22 +122,81 @@ absl::Status SyncCollector::MakeLoop() {
   loop.step_spec = spec_;
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kVersionKey, {1}, &spec_));
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kTrajectoryKey, {}, &spec_));
-  RILL_ASSIGN_OR_RETURN(loop.own_batch, spec_.Zero({loop.lanes, loop.time}));
+  RILL_RETURN_IF_ERROR(MakeBatch());
   RILL_RETURN_IF_ERROR(RecordInto(loop.own_batch, /*is_lent=*/false));
   return loop.env->Seed(options_.seed);
 }
 
+absl::Status SyncCollector::PlanDevices() {
+  Loop& loop = *loop_;
+  const Device env = loop.env->spec().device;
+  const Device acting =
+      options_.policy == nullptr ? env : options_.policy_device.value_or(env);
+  Device device = env;
+  const auto add = [&device](absl::string_view option, Device place) {
+    if (device.is_cpu()) device = place;
+    if (place.is_cpu() || place == device) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "SyncCollector::Create: ", option, ": got ", place.ToString(),
+        ", want cpu or ", device.ToString(), ", where other parts of it are"));
+  };
+  RILL_RETURN_IF_ERROR(add("policy_device", acting));
+  RILL_RETURN_IF_ERROR(add("storing_device", options_.storing_device));
+  if (options_.stream != nullptr && options_.stream->device() != device) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "SyncCollector::Create: stream: got one of ",
+        options_.stream->device().ToString(), ", want one of ",
+        device.ToString(), ", where environment, policy and batches are"));
+  }
+  if (device.is_cpu()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(
+      loop.stream, Stream::Borrow(device, options_.stream == nullptr
+                                              ? StreamHandle()
+                                              : options_.stream->handle()));
+  if (acting == env) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(
+      loop.moved_policy,
+      MovedPolicy::Create(options_.policy, acting, *loop.stream));
+  return absl::OkStatus();
+}
+
+absl::Status SyncCollector::MakeBatch() {
+  Loop& loop = *loop_;
+  const Device storing = options_.storing_device;
+  if (loop.env->spec().device.is_cpu() && storing.is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(loop.own_batch, spec_.Zero({loop.lanes, loop.time}));
+    return absl::OkStatus();
+  }
+  RILL_ASSIGN_OR_RETURN(loop.device_batch,
+                        DeviceBatch::Create({.spec = spec_,
+                                             .step_spec = loop.step_spec,
+                                             .time = loop.time,
+                                             .storing_device = storing},
+                                            loop.driver.step(), *loop.stream));
+  loop.own_batch = loop.device_batch->written();
+  return absl::OkStatus();
+}
+
+absl::Status SyncCollector::AwaitStream() const {
+  return loop_->stream ? loop_->stream->Synchronize() : absl::OkStatus();
+}
+
 absl::Status SyncCollector::RecordInto(const TensorDict& batch, bool is_lent) {
   Loop& loop = *loop_;
-  RILL_ASSIGN_OR_RETURN(StepRecorder recorder,
-                        StepRecorder::Create(loop.step_spec, batch));
-  RILL_RETURN_IF_ERROR(recorder.Bind(loop.driver.step()));
+  const bool by_host =
+      loop.device_batch == nullptr || !loop.device_batch->records_on_device();
+  StepRecorder recorder;
+  if (by_host) {
+    RILL_ASSIGN_OR_RETURN(recorder,
+                          StepRecorder::Create(loop.step_spec, batch));
+    RILL_RETURN_IF_ERROR(recorder.Bind(loop.driver.step()));
+  }
   TensorDict leaves = batch;
   RILL_ASSIGN_OR_RETURN(const auto versions, leaves.Flat<int64_t>(kVersionKey));
   RILL_ASSIGN_OR_RETURN(const auto trajectories,
                         leaves.Flat<int64_t>(kTrajectoryKey));
   loop.ends.clear();
-  if (options_.set_truncated) {
+  if (options_.set_truncated && by_host) {
     for (const absl::string_view key : {"next/truncated", "next/done"}) {
       RILL_ASSIGN_OR_RETURN(const auto end, leaves.Flat<bool>(key));
       loop.ends.push_back(end);
@@ -136,7 +205,8 @@ absl::Status SyncCollector::RecordInto(const TensorDict& batch, bool is_lent) {
   loop.recorder = std::move(recorder);
   loop.versions = versions;
   loop.trajectories = trajectories;
-  loop.batch = std::move(leaves);
+  loop.batch =
+      loop.device_batch ? loop.device_batch->batch() : std::move(leaves);
   loop.is_lent = is_lent;
   return absl::OkStatus();
 }
@@ -147,6 +217,7 @@ absl::Status SyncCollector::RecordIntoOwn() {
 }
 
 absl::Status SyncCollector::RecordIntoSink(Sink& sink) {
+  if (loop_->device_batch != nullptr) return absl::OkStatus();
   absl::StatusOr<TensorDict> lent = sink.Reserve({loop_->lanes, loop_->time});
   if (absl::IsUnimplemented(lent.status())) return RecordIntoOwn();
   RILL_RETURN_IF_ERROR(lent.status());
@@ -180,9 +251,9 @@ absl::StatusOr<int64_t> SyncCollector::Act(const ActContext& context) {
       context.frames >= options_.init_random_frames) {
     return loop_->driver.Act(context);
   }
-  RILL_RETURN_IF_ERROR(WriteRandomActions(loop_->env->spec().action,
-                                          {.seed = loop_->seed}, context.step,
-                                          loop_->env->step()));
+  RILL_RETURN_IF_ERROR(WriteRandomActions(
+      loop_->env->spec().action, {.seed = loop_->seed}, context.step,
+      loop_->env->step(), loop_->stream ? &*loop_->stream : nullptr));
   return 0;
 }
 
@@ -199,7 +270,10 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
   RILL_RETURN_IF_ERROR(loop.driver.Step());
   Lap(&loop.mark, &times_.env);
 
-  RILL_RETURN_IF_ERROR(loop.recorder.Record(t));
+  const bool by_device =
+      loop.device_batch && loop.device_batch->records_on_device();
+  RILL_RETURN_IF_ERROR(by_device ? loop.device_batch->Record(t)
+                                 : loop.recorder.Record(t));
   loop.step_versions[t] = version;
   loop.newest_version =
       t == 0 ? version : std::max(loop.newest_version, version);
@@ -223,17 +297,41 @@ void SyncCollector::WriteOwnLeaves() {
   }
 }
 
-void SyncCollector::TruncateEnd() {
+absl::Status SyncCollector::TruncateEnd() {
   Loop& loop = *loop_;
-  if (loop.ends.empty()) return;
+  if (!options_.set_truncated) return absl::OkStatus();
+  if (loop.ends.empty()) {
+    RILL_RETURN_IF_ERROR(loop.driver.ReadEnds());
+    return loop.device_batch->Truncate(loop.steps - 1, loop.driver.done());
+  }
   for (int64_t lane = 0; lane < loop.lanes; ++lane) {
     const int64_t row = lane * loop.time + loop.steps - 1;
     if (loop.ends[1][row]) continue;
     for (absl::Span<bool> end : loop.ends) end[row] = true;
   }
+  return absl::OkStatus();
 }
 
-absl::Status SyncCollector::CollectBatch() {
+absl::Status SyncCollector::EndBatch(bool waits) {
+  RILL_RETURN_IF_ERROR(TruncateEnd());
+  Loop& loop = *loop_;
+  const bool is_short = loop.steps < loop.time;
+  if (loop.device_batch != nullptr) {
+    RILL_ASSIGN_OR_RETURN(loop.copied, loop.device_batch->End());
+    if (waits || is_short) {
+      loop.copied = nullptr;
+      RILL_RETURN_IF_ERROR(loop.device_batch->Await());
+    }
+  }
+  return is_short ? CopyShortBatch() : absl::OkStatus();
+}
+
+void SyncCollector::DropBatch() {
+  loop_->reset_all = true;
+  loop_->is_cut_due = loop_->sequence > 0;
+}
+
+absl::Status SyncCollector::CollectBatch(bool waits) {
   if (options_.total_frames != -1 && frames_ >= options_.total_frames) {
     return absl::OutOfRangeError(absl::StrCat(
         "SyncCollector::Next: ", frames_, " frames collected, total_frames = ",
@@ -244,6 +342,10 @@ absl::Status SyncCollector::CollectBatch() {
   loop_->trajectory_since.assign(loop_->lanes, 0);
   loop_->steps = loop_->time;
   loop_->short_batch = TensorDict();
+  if (loop_->device_batch != nullptr) {
+    RILL_RETURN_IF_ERROR(loop_->device_batch->Begin())
+        << "SyncCollector::Next: the batch before";
+  }
   for (int64_t t = 0; t < loop_->steps; ++t) {
     const absl::Status status = CollectStep(t);
     if (status.ok()) {
@@ -251,32 +353,30 @@ absl::Status SyncCollector::CollectBatch() {
       continue;
     }
     loop_->recorder.Flush();
-    BeginAnew();
+    DropBatch();
     RILL_RETURN_IF_ERROR(status)
         << "SyncCollector::Next: step " << t << " of a batch of " << loop_->time
         << " in " << loop_->env->name();
   }
   loop_->recorder.Flush();
   WriteOwnLeaves();
-  TruncateEnd();
-  if (const absl::Status copied = CopyShortBatch(); !copied.ok()) {
-    BeginAnew();
-    return copied;
+  if (const absl::Status status = EndBatch(waits); !status.ok()) {
+    DropBatch();
+    RILL_RETURN_IF_ERROR(status) << "SyncCollector::Next: the end of a batch";
   }
   frames_ += loop_->steps * loop_->lanes;
   return absl::OkStatus();
 }
 
-void SyncCollector::BeginAnew() {
-  loop_->reset_all = true;
-  loop_->is_cut_due = loop_->sequence > 0;
-}
-
 absl::Status SyncCollector::CopyShortBatch() {
-  if (loop_->steps == loop_->time) return absl::OkStatus();
+  // Batches are rarely short, so those on a device go through host memory.
+  RILL_ASSIGN_OR_RETURN(const TensorDict batch,
+                        loop_->batch.To(Device::Cpu()));
   RILL_ASSIGN_OR_RETURN(const TensorDict steps,
-                        loop_->batch.Slice(1, 0, loop_->steps));
+                        batch.Slice(1, 0, loop_->steps));
   RILL_ASSIGN_OR_RETURN(loop_->short_batch, steps.Clone());
+  RILL_ASSIGN_OR_RETURN(loop_->short_batch,
+                        loop_->short_batch.To(options_.storing_device));
   return absl::OkStatus();
 }
 
@@ -293,15 +393,26 @@ absl::Status SyncCollector::CheckStopped() {
 }
 
 absl::StatusOr<TensorDict> SyncCollector::Next() {
+  RILL_ASSIGN_OR_RETURN(PendingBatch pending,
+                        NextBatch(/*waits=*/!options_.no_cuda_sync));
+  return std::move(pending.batch);
+}
+
+absl::StatusOr<SyncCollector::PendingBatch> SyncCollector::NextPending() {
+  return NextBatch(/*waits=*/false);
+}
+
+absl::StatusOr<SyncCollector::PendingBatch> SyncCollector::NextBatch(
+    bool waits) {
   RILL_RETURN_IF_ERROR(CheckStopped());
   if (loop_->is_refused) {
     loop_->is_refused = false;
     --loop_->sequence;
-    return Made();
+    return PendingBatch{.batch = Made(), .copied = nullptr};
   }
   RILL_RETURN_IF_ERROR(RecordIntoOwn());
-  RILL_RETURN_IF_ERROR(CollectBatch());
-  return Made();
+  RILL_RETURN_IF_ERROR(CollectBatch(waits));
+  return PendingBatch{.batch = Made(), .copied = loop_->copied};
 }
 
 absl::Status SyncCollector::CutIfDue(Sink& sink) {
@@ -319,7 +430,8 @@ absl::Status SyncCollector::CollectInto(Sink& sink) {
   if (!loop.is_refused) {
     RILL_RETURN_IF_ERROR(CutIfDue(sink));
     RILL_RETURN_IF_ERROR(RecordIntoSink(sink));
-    if (const absl::Status status = CollectBatch(); !status.ok()) {
+    if (const absl::Status status = CollectBatch(/*waits=*/true);
+        !status.ok()) {
       CutIfDue(sink).IgnoreError();  // It stays due.
       return status;
     }

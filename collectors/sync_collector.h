@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/flow/sink.h"
@@ -31,8 +34,16 @@ namespace rill {
 // final observation. Episodes go on from batch to batch.
 //
 // Thread-safety: that of Source.
-// Device/Stream: batches are in host memory. Leaves of an environment on a
-//   device are copied there on its default stream, with one wait a step.
+// Devices: environment, policy and batches may each lie in host memory or on
+//   one device. Leaves cross where two that meet differ. Rows of an environment
+//   on the device are written straight to their places in the batch, also to
+//   one in host memory, which is pinned then.
+// Streams: all work on the device is on one stream, the caller's or the default
+//   one; none is created. A batch is complete when it is handed out, but for
+//   NextPending and no_cuda_sync. On the way the host waits for what it reads.
+//   These are ends of episodes of an environment on the device (once a step,
+//   and once a batch for set_truncated) and leaves that MovedPolicy moves. It
+//   also waits for the copy of the batch before, whose memory it writes again.
 // Cost: one environment step, one policy call and one copy of the leaves a time
 //   step. Batches reuse one array a leaf. After the first batch only the
 //   dictionary that Next returns (not its bytes) allocates. A sink that lends
@@ -75,13 +86,26 @@ class SyncCollector final : public Source {
     int64_t producer = 0;
     int64_t first_lane = 0;
     // Asked after each time step but a batch's last: true ends the batch there.
-    // It is then a copy [lanes, steps], and the next one goes on from there.
-    // Null: batches are whole.
+    // It is then a copy [lanes, steps], which is waited for, and the next one
+    // goes on from there. Null: batches are whole.
     std::function<bool()> is_interrupted = nullptr;
+    // Where the policy's leaves lie (envs/policies/moved_policy.h). None: on
+    // the environment's device.
+    std::optional<Device> policy_device = std::nullopt;
+    Device storing_device = Device::Cpu();  // Where batches are made.
+    // The stream of all work on the device; outlives the collector. Null: the
+    // default stream. Policies get it (ActContext::stream).
+    const Stream* stream = nullptr;
+    // Next does not wait for the batch: it is complete for later work on the
+    // stream, and for the host once that is synchronised. Then the next call
+    // writes it behind what the caller has enqueued. No effect without a
+    // device.
+    bool no_cuda_sync = false;
   };
 
   // INVALID_ARGUMENT names the option; a transform that does not fit the
-  // environment's specs says so here.
+  // environment's specs says so here, and a part that is on another device
+  // than those before it. FAILED_PRECONDITION where the device has no backend.
   static absl::StatusOr<std::unique_ptr<SyncCollector>> Create(Options options);
   ~SyncCollector() override;
 
@@ -97,12 +121,26 @@ class SyncCollector final : public Source {
   // transform may have learned from steps of the lost batch. RESOURCE_EXHAUSTED
   // where trajectories have no more numbers.
   absl::StatusOr<TensorDict> Next() override;
+
+  // A batch that the device may still be writing.
+  struct PendingBatch {
+    TensorDict batch;
+    // Null: it is all there. Else wait for it before anything reads the batch:
+    // Stream::WaitFor(*copied), or copied->Synchronize() on the host.
+    std::shared_ptr<const Event> copied;
+  };
+  // As Next(), without waiting for the batch. An error of the device shows
+  // where it is waited for.
+  absl::StatusOr<PendingBatch> NextPending();
+
   // A refused batch counts as collected. A reset on the way ends episodes that
   // the sink holds: their lanes are cut there (Sink::Cut) before anything else
   // is written. An error of Cut comes back, and the next call tries again.
+  // A sink gets complete batches, also with no_cuda_sync.
   absl::Status CollectInto(Sink& sink) override;
   void Stop() override { is_stopped_.store(true, std::memory_order_relaxed); }
 
+  // Both wait for the stream.
   // Everything that the next batch depends on, except the policy: environment,
   // transforms, roots, counters, seed. FAILED_PRECONDITION, unchanged, where
   // Load meets a state of another environment or other transforms. Where the
@@ -119,6 +157,10 @@ class SyncCollector final : public Source {
 
   absl::Status CheckOptions() const;
   absl::Status MakeLoop();
+  // Finds the device and its stream.
+  absl::Status PlanDevices();
+  absl::Status MakeBatch();
+  absl::Status AwaitStream() const;
   absl::Status CheckStopped();
   // The root that was saved. FAILED_PRECONDITION where it does not fit.
   absl::StatusOr<TensorDict> RootOf(const TensorDict& state) const;
@@ -126,7 +168,12 @@ class SyncCollector final : public Source {
   absl::Status RecordInto(const TensorDict& batch, bool is_lent);
   absl::Status RecordIntoOwn();
   absl::Status RecordIntoSink(Sink& sink);
-  absl::Status CollectBatch();
+  absl::StatusOr<PendingBatch> NextBatch(bool waits);
+  absl::Status CollectBatch(bool waits);
+  // The host has written what it writes to a batch on the device.
+  absl::Status EndBatch(bool waits);
+  // The steps of a batch that was begun are lost.
+  void DropBatch();
   absl::Status CollectStep(int64_t t);
   bool IsInterrupted() const {
     return options_.is_interrupted != nullptr && options_.is_interrupted();
@@ -137,9 +184,7 @@ class SyncCollector final : public Source {
   void WriteTrajectory(int64_t lane, int64_t t);
   void WriteOwnLeaves();
   // Does what set_truncated says.
-  void TruncateEnd();
-  // Drops the steps of the batch at hand: the next one begins with a reset.
-  void BeginAnew();
+  absl::Status TruncateEnd();
   // Where the batch was cut short: the steps that it has become short_batch.
   absl::Status CopyShortBatch();
   absl::Status CutIfDue(Sink& sink);

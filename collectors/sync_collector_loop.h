@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "rill/collectors/device_batch.h"
 #include "rill/collectors/sync_collector.h"
+#include "rill/device/stream.h"
+#include "rill/envs/policies/moved_policy.h"
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
 #include "rill/envs/transformed_env.h"
@@ -19,7 +23,9 @@ namespace rill {
 
 // For SyncCollector's sources only. Thread-safety: thread-compatible.
 struct SyncCollector::Loop {
+  std::optional<Stream> stream;  // None: nothing is on a device.
   std::unique_ptr<TransformedEnv> env;
+  std::unique_ptr<MovedPolicy> moved_policy;  // Null: none is to be moved.
   StepDriver driver;
   TensorDictSpec step_spec;  // Of what is recorded.
   TensorDictSpec root_spec;
@@ -28,14 +34,19 @@ struct SyncCollector::Loop {
   int64_t steps = 0;  // Of the batch at hand.
   uint64_t seed = 0;  // Of random actions.
 
-  TensorDict own_batch;  // [lanes, time], made once.
-  TensorDict batch;      // That, or one that the sink lent.
+  // Null: steps and batches are in host memory.
+  std::unique_ptr<collectors_internal::DeviceBatch> device_batch;
+  std::shared_ptr<const Event> copied;  // PendingBatch::copied of the batch.
+  // [lanes, time], made once: all that the host writes.
+  TensorDict own_batch;
+  TensorDict batch;  // That, or one that the sink lent, or the device's.
   bool is_lent = false;
   TensorDict short_batch;  // A copy of its first steps, where it was cut short.
   StepRecorder recorder;
   absl::Span<int64_t> versions;      // The batch's policy_version.
   absl::Span<int64_t> trajectories;  // The batch's collector/traj_ids.
-  // With set_truncated: the batch's next/truncated and next/done.
+  // With set_truncated: the batch's next/truncated and next/done, where the
+  // host records.
   std::vector<absl::Span<bool>> ends;
   int64_t newest_version = 0;  // Of the batch.
   int64_t sequence = 0;        // The newest number of a batch.

@@ -69,6 +69,7 @@ absl::Status SyncCollector::CheckRefused(const TensorDict& batch) const {
 }
 
 absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
+  RILL_RETURN_IF_ERROR(AwaitStream());
   absl::StatusOr<TensorDict> saved = loop_->env->SaveState();
   const bool episodes_continue = !absl::IsUnimplemented(saved.status());
   if (!episodes_continue) saved = loop_->env->SaveTransforms();
@@ -92,6 +93,7 @@ absl::StatusOr<TensorDict> SyncCollector::SaveState() const {
   RILL_RETURN_IF_ERROR(SetScalar("sequence", loop_->sequence, &state));
   if (loop_->is_refused) {
     RILL_ASSIGN_OR_RETURN(TensorDict batch, Made().Clone());
+    RILL_ASSIGN_OR_RETURN(batch, batch.To(Device::Cpu()));
     RILL_RETURN_IF_ERROR(state.Set("refused_batch", std::move(batch)));
   }
   return state;
@@ -115,6 +117,7 @@ absl::StatusOr<TensorDict> SyncCollector::RootOf(
 }
 
 absl::Status SyncCollector::LoadState(const TensorDict& state) {
+  RILL_RETURN_IF_ERROR(AwaitStream());
   RILL_ASSIGN_OR_RETURN(const auto frames, GetScalar<int64_t>(state, "frames"));
   RILL_ASSIGN_OR_RETURN(const auto next_traj_id,
                         GetScalar<int64_t>(state, "next_traj_id"));
@@ -180,11 +183,15 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
     if (refused->batch_shape() == loop_->batch.batch_shape()) {
       RILL_RETURN_IF_ERROR(loop_->batch.CopyFrom(*refused));
     } else {
-      RILL_ASSIGN_OR_RETURN(loop_->short_batch, refused->Clone());
+      RILL_ASSIGN_OR_RETURN(loop_->short_batch,
+                            refused->To(options_.storing_device));
+      RILL_ASSIGN_OR_RETURN(loop_->short_batch, loop_->short_batch.Clone());
     }
-    RILL_ASSIGN_OR_RETURN(const auto versions,
-                          Made().Flat<int64_t>("policy_version"));
-    loop_->newest_version = *std::max_element(versions.begin(), versions.end());
+    RILL_ASSIGN_OR_RETURN(const Tensor versions,
+                          refused->Find("policy_version")->Contiguous());
+    RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> all,
+                          versions.Flat<int64_t>());
+    loop_->newest_version = *std::max_element(all.begin(), all.end());
   }
   loop_->sequence = sequence;
   loop_->is_refused = refused != nullptr;

@@ -131,6 +131,7 @@ absl::Status EnvChecker::CheckWrongAction(int64_t t,
 
 absl::Status EnvChecker::CheckFinishedLanes() {
   const auto hook = [&](int64_t t, StepDriver& driver) -> absl::Status {
+    RILL_RETURN_IF_ERROR(driver.ReadEnds());
     for (int64_t lane = 0; lane < env_.lanes(); ++lane) {
       if (!driver.done()[lane]) continue;
       const absl::Status status = env_.Step();

@@ -83,6 +83,7 @@ absl::StatusOr<EvaluateResult> EvaluatePolicy(Env& env, Policy& policy,
                                    .explore = options.explore})
                              .status());
     RILL_RETURN_IF_ERROR(driver.Step());
+    RILL_RETURN_IF_ERROR(driver.ReadEnds());
     RILL_ASSIGN_OR_RETURN(const int64_t ended,
                           Account(driver, options, &lanes, &result));
     left -= ended;

@@ -87,6 +87,7 @@ absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
                                      .explore = options.explore})
                                .status());
       RILL_RETURN_IF_ERROR(driver.Step());
+      RILL_RETURN_IF_ERROR(driver.ReadEnds());
       RILL_RETURN_IF_ERROR(recorder.Record(t++));
       stop = ends.Add(driver.done());
       RILL_RETURN_IF_ERROR(driver.Advance());

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/device/device.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/flow/weights/weight_store.h"
@@ -37,6 +39,9 @@ struct WorkerParts {
   // begins. With an error no batch is begun, and no episode ends. It comes back
   // from the call of the collector; the next one calls it again.
   std::function<absl::Status()> before_batch = nullptr;
+  // Where the policy's leaves lie. None: on the environment's device. Batches
+  // of workers are in host memory.
+  std::optional<Device> policy_device = std::nullopt;
 };
 
 // Makes the parts of one worker, in its thread or process. All workers of a

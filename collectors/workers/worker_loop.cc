@@ -131,6 +131,7 @@ class Worker {
     options.env = std::move(made.env);
     options.policy = policy_.get();
     options.transforms = std::move(made.transforms);
+    options.policy_device = made.policy_device;
     options.frames_per_batch = start.frames_per_batch;
     options.init_random_frames = start.init_random_frames;
     options.max_frames_per_traj = start.max_frames_per_traj;

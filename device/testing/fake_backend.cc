@@ -160,7 +160,8 @@ absl::Status FakeBackend::CheckRanges(Operation operation, int index,
 
 absl::Status FakeBackend::Enqueue(Operation operation, int index,
                                   StreamHandle stream,
-                                  std::vector<Range> ranges, Kernel run) {
+                                  std::vector<Range> ranges, Kernel run,
+                                  absl::Span<const Move> moves) {
   absl::MutexLock lock(&mutex_);
   ++tallies_[static_cast<size_t>(operation)].asked;
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
@@ -179,6 +180,17 @@ absl::Status FakeBackend::Enqueue(Operation operation, int index,
     return absl::OkStatus();
   };
   queue->Push(std::move(ranges), std::move(body));
+  for (const Move& move : moves) {
+    Note({.kind = Call::Kind::kCopy,
+          .stream = stream.value,
+          .bytes = move.bytes,
+          .from_device = memory_.IsDevice(move.from),
+          .to_device = memory_.IsDevice(move.to)});
+  }
+  if (moves.empty()) {
+    Note({.kind = Call::Kind::kCompute, .stream = stream.value});
+  }
+  RunSome();
   return absl::OkStatus();
 }
 
@@ -193,7 +205,8 @@ absl::Status FakeBackend::Copy(int index, void* to, const void* from,
   return Enqueue(Operation::kCopy, index, stream, {{to, bytes}, {from, bytes}},
                  [bytes](absl::Span<std::byte* const> at) {
                    if (bytes > 0) std::memmove(at[0], at[1], bytes);
-                 });
+                 },
+                 {{.to = to, .from = from, .bytes = bytes}});
 }
 
 absl::Status FakeBackend::Fill(int index, void* to, uint8_t value,
@@ -213,7 +226,13 @@ absl::Status FakeBackend::EnqueueRows(Operation operation, int index,
   const int64_t first = *low;
   const int64_t more = *high - *low;
   std::vector<Range> ranges;  // Of each column: the table, then the batch.
+  std::vector<Move> moves;
   for (const RowColumn& column : columns) {
+    const bool gathers = operation == Operation::kGatherRows;
+    moves.push_back(
+        {.to = gathers ? column.batch : column.table,
+         .from = gathers ? column.table : column.batch,
+         .bytes = column.width * static_cast<int64_t>(rows.size())});
     ranges.push_back({column.table + first * column.table_stride,
                       more * column.table_stride + column.width});
     ranges.push_back({column.batch, static_cast<int64_t>(rows.size() - 1) *
@@ -236,7 +255,8 @@ absl::Status FakeBackend::EnqueueRows(Operation operation, int index,
         } else {
           ScatterRowsOnHost(moved, from_first);
         }
-      });
+      },
+      moves);
 }
 
 absl::Status FakeBackend::GatherRows(int index,

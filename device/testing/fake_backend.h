@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "rill/base/rng.h"
 #include "rill/device/backend.h"
 #include "rill/device/testing/fake_memory.h"
 #include "rill/device/testing/fake_queue.h"
@@ -56,6 +58,10 @@ class FakeBackend final : public Backend {
     // Each IsComplete that answers false then runs one operation of the
     // event's stream, so that a loop that polls comes to an end.
     bool run_one_per_poll = false;
+    // One in sixteen operations that are given is followed by up to 32 that
+    // run, of streams that this seed picks: copies have any delay. None: the
+    // longest.
+    std::optional<uint64_t> run_some_seed = std::nullopt;
   };
 
   // Operations that are counted and can be made to fail.
@@ -69,6 +75,16 @@ class FakeBackend final : public Backend {
     kScatterRows,
     kLaunch,
     kNumOperations,
+  };
+
+  // A call that gave work or waited.
+  struct Call {
+    enum class Kind { kCopy, kCompute, kSynchronizeStream, kSynchronizeEvent };
+    Kind kind;               // kCopy: also one column of a row copy.
+    void* stream = nullptr;  // The handle; null of an event.
+    int64_t bytes = 0;       // Of a copy.
+    bool from_device = false;
+    bool to_device = false;
   };
 
   // Registers a new one; no buffer, stream or event of the old one may live.
@@ -91,6 +107,10 @@ class FakeBackend final : public Backend {
   void FailNext(Operation operation, int64_t nth, absl::Status status);
   // How many were asked for since the start.
   int64_t Count(Operation operation) const;
+
+  // The calls from now on, and those since then.
+  void StartCalls();
+  std::vector<Call> TakeCalls();
 
   // Operations that are waiting to run; {} is the default stream.
   int64_t NumPending(int index, StreamHandle stream) const;
@@ -151,6 +171,12 @@ class FakeBackend final : public Backend {
     std::vector<Fault> faults;
   };
 
+  struct Move {
+    const void* to = nullptr;
+    const void* from = nullptr;
+    int64_t bytes = 0;
+  };
+
   absl::Status CheckIndex(int index) const;
   // Counts one operation as reached and gives its planted status.
   absl::Status Reach(Operation operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -161,9 +187,16 @@ class FakeBackend final : public Backend {
   absl::Status CheckRanges(Operation operation, int index,
                            absl::Span<const Range> ranges) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Puts `run` into the stream; it gets the ranges' host addresses.
+  // Puts `run` into the stream; it gets the ranges' host addresses. `moves` is
+  // what it copies.
   absl::Status Enqueue(Operation operation, int index, StreamHandle stream,
-                       std::vector<Range> ranges, Kernel run);
+                       std::vector<Range> ranges, Kernel run,
+                       absl::Span<const Move> moves = {});
+  void Note(const Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunSome() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Runs one operation, of the stream that the draw picks. False: none can run.
+  bool RunAny(const Rng& rng, uint32_t draw)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status EnqueueRows(Operation operation, int index,
                            absl::Span<const RowColumn> columns,
                            absl::Span<const int64_t> rows, StreamHandle stream);
@@ -180,6 +213,8 @@ class FakeBackend final : public Backend {
   std::array<Tally, static_cast<size_t>(Operation::kNumOperations)> tallies_
       ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> misuse_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::vector<Call>> calls_ ABSL_GUARDED_BY(mutex_);
+  uint32_t run_some_draws_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace rill

@@ -30,6 +30,7 @@ absl::Status FakeBackend::Wait(int index, StreamHandle stream,
 absl::Status FakeBackend::SynchronizeStream(int index, StreamHandle stream) {
   absl::MutexLock lock(&mutex_);
   RILL_ASSIGN_OR_RETURN(Queue* const queue, FindQueue(index, stream));
+  Note({.kind = Call::Kind::kSynchronizeStream, .stream = stream.value});
   queue->RunAll();
   DropFinishedQueues();
   return queue->TakeStatus();
@@ -38,6 +39,7 @@ absl::Status FakeBackend::SynchronizeStream(int index, StreamHandle stream) {
 absl::Status FakeBackend::SynchronizeEvent(int index, EventHandle event) {
   absl::MutexLock lock(&mutex_);
   RILL_ASSIGN_OR_RETURN(Event* const found, FindEvent(index, event));
+  Note({.kind = Call::Kind::kSynchronizeEvent});
   if (found->last == nullptr) return absl::OkStatus();
   Queue::RunUntil(*found->last);
   DropFinishedQueues();
@@ -67,15 +69,45 @@ bool FakeBackend::RunOne(int index, StreamHandle stream) {
 void FakeBackend::RunAll(uint64_t seed) {
   const Rng rng(seed);
   absl::MutexLock lock(&mutex_);
-  for (uint32_t step = 0;; ++step) {
-    std::vector<Queue*> ready;
-    for (const std::shared_ptr<Queue>& queue : queues_) {
-      if (queue->CanRun()) ready.push_back(queue.get());
-    }
-    if (ready.empty()) break;
-    ready[rng.UniformInt(/*batch=*/0, step, ready.size())]->RunOne();
+  for (uint32_t step = 0; RunAny(rng, step); ++step) {
   }
   DropFinishedQueues();
+}
+
+bool FakeBackend::RunAny(const Rng& rng, uint32_t draw) {
+  std::vector<Queue*> ready;
+  for (const std::shared_ptr<Queue>& queue : queues_) {
+    if (queue->CanRun()) ready.push_back(queue.get());
+  }
+  if (ready.empty()) return false;
+  ready[rng.UniformInt(/*batch=*/0, draw, ready.size())]->RunOne();
+  return true;
+}
+
+void FakeBackend::RunSome() {
+  if (!options_.run_some_seed.has_value()) return;
+  const Rng rng(*options_.run_some_seed);
+  const uint64_t draw = rng.UniformInt(/*batch=*/1, run_some_draws_++, 16 * 33);
+  const uint64_t count = draw % 16 == 0 ? draw / 16 : 0;
+  for (uint64_t i = 0; i < count && RunAny(rng, run_some_draws_); ++i) {
+    ++run_some_draws_;
+  }
+}
+
+void FakeBackend::Note(const Call& call) {
+  if (calls_.has_value()) calls_->push_back(call);
+}
+
+void FakeBackend::StartCalls() {
+  absl::MutexLock lock(&mutex_);
+  calls_.emplace();
+}
+
+std::vector<FakeBackend::Call> FakeBackend::TakeCalls() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<Call> calls = std::move(calls_).value_or(std::vector<Call>());
+  calls_.reset();
+  return calls;
 }
 
 void FakeBackend::DropFinishedQueues() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/device/testing/fake_backend.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -349,6 +350,50 @@ TEST_F(FakeBackendTest, StreamsAndEventsCanFailToBeMade) {
   const Stream stream = *Stream::Create(Device::Fake());
   EXPECT_THAT(Event::Record(stream),
               StatusIs(absl::StatusCode::kInternal, "e"));
+}
+
+// --- calls -----------------------------------------------------------------
+
+TEST_F(FakeBackendTest, CallsSayWhatCrossedWhereAndWhoWaited) {
+  using Kind = FakeBackend::Call::Kind;
+  const auto device = New(8);
+  const Stream stream = *Stream::Create(Device::Fake());
+  uint8_t bytes[8] = {};
+  RILL_ASSERT_OK(CopyAsync(device->data(), bytes, 8, stream));  // Not noted.
+  fake_->StartCalls();
+  RILL_ASSERT_OK(CopyAsync(device->data(), bytes, 8, stream));
+  RILL_ASSERT_OK(CopyAsync(bytes, device->data() + 4, 4, stream));
+  RILL_ASSERT_OK(fake_->Fill(0, device->data(), 1, 8, stream.handle()));
+  RILL_ASSERT_OK(stream.Synchronize());
+  const std::vector<FakeBackend::Call> calls = fake_->TakeCalls();
+  ASSERT_EQ(calls.size(), 4);
+  EXPECT_EQ(calls[0].stream, stream.handle().value);
+  EXPECT_EQ(calls[0].bytes, 8);
+  EXPECT_TRUE(calls[0].to_device && !calls[0].from_device);
+  EXPECT_EQ(calls[1].bytes, 4);
+  EXPECT_TRUE(calls[1].from_device && !calls[1].to_device);
+  EXPECT_EQ(calls[2].kind, Kind::kCompute);
+  EXPECT_EQ(calls[3].kind, Kind::kSynchronizeStream);
+  RILL_ASSERT_OK(stream.Synchronize());
+  EXPECT_THAT(fake_->TakeCalls(), IsEmpty());
+}
+
+TEST_F(FakeBackendTest, RunsSomeOfWhatWaitsWhereAskedTo) {
+  fake_ = FakeBackend::Install({.run_some_seed = 1});
+  const auto device = New(1);
+  const Stream stream = *Stream::Create(Device::Fake());
+  uint8_t byte = 0;
+  int64_t most = 0;
+  int64_t empty = 0;
+  for (int i = 0; i < 1000; ++i) {
+    RILL_ASSERT_OK(CopyAsync(device->data(), &byte, 1, stream));
+    const int64_t waiting = fake_->NumPending(0, stream.handle());
+    most = std::max(most, waiting);
+    empty += waiting == 0 ? 1 : 0;
+  }
+  EXPECT_GT(most, 10);
+  EXPECT_GT(empty, 3);
+  RILL_EXPECT_OK(stream.Synchronize());
 }
 
 }  // namespace

@@ -50,6 +50,11 @@ class FakeMemory {
   // nor pinned.
   absl::Status CheckReachable(const void* data) const;
 
+  // The address is one of device memory.
+  bool IsDevice(const void* data) const {
+    return IsDeviceAddress(reinterpret_cast<uintptr_t>(data));
+  }
+
   // Live allocations of one kind (device or pinned), and their bytes.
   int64_t NumLive(int index, MemoryKind kind) const {
     return live_[Number(index, kind)].allocations;

@@ -93,7 +93,8 @@ class RandomPolicy final : public Policy {
                                             {.seed = seed_,
                                              .stream = RngStream::kPolicy,
                                              .first_substream = kLeaves},
-                                            context.step, *step));
+                                            context.step, *step,
+                                            context.stream));
     return 0;
   }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/device/stream.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -22,16 +23,18 @@ struct ActContext {
   int64_t step = 0;    // Steps before this one.
   // False: a policy that explores acts as if it did not.
   bool explore = true;
+  // For work on leaves on a device. Null: the leaves are in host memory.
+  const Stream* stream = nullptr;
 };
 
 // Chooses actions. Rollout, evaluator and collectors call the same policies.
 //
 // Thread-safety: thread-compatible. A caller may alternate between several
 // environments of one kind: what a lane remembers is in the leaves of its step.
-// Device/Stream: leaves lie on EnvSpec::device and are complete when Act
-// begins.
-//   Act enqueues its work on them on the device's default stream, or waits for
-//   it.
+// Device/Stream: leaves lie on one device, EnvSpec::device or where a caller
+//   places the policy. Act reads and writes those on a device by work on
+//   ActContext::stream, which it may leave enqueued there, or orders other
+//   streams with it. The work that wrote the leaves before is on it too.
 class Policy {
  public:
   virtual ~Policy() = default;

@@ -10,7 +10,7 @@ namespace rill {
 
 absl::Status WriteRandomActions(const TensorDictSpec& action,
                                 const RandomActionDraws& draws, int64_t number,
-                                const TensorDict& step) {
+                                const TensorDict& step, const Stream* stream) {
   for (size_t i = 0; i < action.leaves().size(); ++i) {
     const TensorDictSpec::Leaf& leaf = action.leaves()[i];
     RILL_ASSIGN_OR_RETURN(Tensor to, step.Get(leaf.key));
@@ -20,8 +20,14 @@ absl::Status WriteRandomActions(const TensorDictSpec& action,
     RILL_RETURN_IF_ERROR(leaf.spec.RandomInto(
         step.batch_shape(), rng, static_cast<uint64_t>(number), &drawn));
     if (drawn.raw_data() == to.raw_data()) continue;
-    RILL_RETURN_IF_ERROR(to.CopyFrom(drawn))
-        << "in action \"" << leaf.key << "\"";
+    absl::Status copied;
+    if (stream == nullptr || to.is_host()) {
+      copied = to.CopyFrom(drawn);
+    } else {
+      copied = to.CopyFromAsync(drawn, *stream);
+      copied.Update(stream->Synchronize());
+    }
+    RILL_RETURN_IF_ERROR(copied) << "in action \"" << leaf.key << "\"";
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "rill/base/rng.h"
+#include "rill/device/stream.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -22,10 +23,13 @@ struct RandomActionDraws {
 // Fills each leaf of `action` (EnvSpec::action) in `step` with random members
 // (LeafSpec::Random): those that `draws` has for step number `number`.
 // NOT_FOUND or INVALID_ARGUMENT names a leaf that is not there or has another
-// layout. Cost: allocates nothing for contiguous leaves in host memory.
+// layout. Leaves on a device are written on `stream`, by default the device's
+// default one, and complete on return.
+// Cost: allocates nothing for contiguous leaves in host memory.
 absl::Status WriteRandomActions(const TensorDictSpec& action,
                                 const RandomActionDraws& draws, int64_t number,
-                                const TensorDict& step);
+                                const TensorDict& step,
+                                const Stream* stream = nullptr);
 
 }  // namespace rill
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/steps/host_mirror.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,15 +30,19 @@ absl::StatusOr<Tensor> HostMirror::Add(const Tensor& leaf) {
   return host;
 }
 
-absl::Status HostMirror::Update() const {
+absl::Status HostMirror::Update(const Stream* stream) const {
   if (copies_.empty()) return absl::OkStatus();
-  RILL_ASSIGN_OR_RETURN(const Stream stream,
-                        Stream::Default(copies_.front().from.device()));
+  std::optional<Stream> default_stream;
+  if (stream == nullptr) {
+    RILL_ASSIGN_OR_RETURN(default_stream,
+                          Stream::Default(copies_.front().from.device()));
+    stream = &*default_stream;
+  }
   absl::Status status;
   for (const Copy& copy : copies_) {
-    if (status.ok()) status = copy.to.CopyFromAsync(copy.from, stream);
+    if (status.ok()) status = copy.to.CopyFromAsync(copy.from, *stream);
   }
-  const absl::Status done = stream.Synchronize();
+  const absl::Status done = stream->Synchronize();
   return status.ok() ? done : status;
 }
 

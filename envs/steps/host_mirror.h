@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/device/stream.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill {
@@ -14,16 +15,17 @@ namespace rill {
 // leaf on a device as a copy in pinned memory.
 //
 // Thread-safety: thread-compatible. Holds the leaves' bytes.
-// Device/Stream: Update copies on the default stream of the device, behind what
-//   was enqueued there, and waits. Work on other streams must be complete.
+// Device/Stream: Update copies on `stream`, of the leaves' device, or on that
+//   device's default stream, behind what was enqueued there, and waits. Work on
+//   other streams must be complete.
 // Cost: Update is one copy a leaf on a device and one wait for all of them.
 class HostMirror {
  public:
-  // The tensor that the host reads for `leaf`. INVALID_ARGUMENT where a leaf on a device
-  // is not contiguous, or on another device than those before it.
+  // The tensor that the host reads for `leaf`. INVALID_ARGUMENT where a leaf on
+  // a device is not contiguous, or on another device than those before it.
   absl::StatusOr<Tensor> Add(const Tensor& leaf);
 
-  absl::Status Update() const;
+  absl::Status Update(const Stream* stream = nullptr) const;
 
  private:
   struct Copy {

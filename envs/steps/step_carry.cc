@@ -65,22 +65,28 @@ absl::StatusOr<StepCarry> StepCarry::Bind(const TensorDict& step,
   return carry;
 }
 
-absl::Status StepCarry::Run() const {
-  std::optional<Stream> stream;
+absl::Status StepCarry::Run(const Stream* stream) const {
+  std::optional<Stream> default_stream;
   absl::Status status;
   for (const Pair& pair : pairs_) {
     if (pair.plain_bytes >= 0) {
       std::memmove(pair.to.raw_data(), pair.from.raw_data(), pair.plain_bytes);
     } else if (pair.is_on_stream) {
-      if (!stream.has_value()) {
-        RILL_ASSIGN_OR_RETURN(stream, Stream::Default(pair.to.device()));
+      if (stream == nullptr) {
+        RILL_ASSIGN_OR_RETURN(default_stream,
+                              Stream::Default(pair.to.device()));
+        stream = &*default_stream;
       }
       status.Update(pair.to.CopyFromAsync(pair.from, *stream));
     } else {
+      // CopyFrom has the default stream.
+      if (stream != nullptr) status.Update(stream->Synchronize());
       status.Update(pair.to.CopyFrom(pair.from));
     }
   }
-  if (stream.has_value()) status.Update(stream->Synchronize());
+  if (default_stream.has_value()) {
+    status.Update(default_stream->Synchronize());
+  }
   return status;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rill/device/stream.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -20,8 +21,8 @@ namespace rill {
 // Thread-safety: thread-compatible. Holds the leaves' bytes, not the
 // dictionaries.
 // Device/Stream: contiguous leaves on a device are copied on its default
-// stream,
-//   with one wait for all of them.
+//   stream, with one wait for all of them, or on a stream of the caller's,
+//   without.
 // Cost: Run is one copy a leaf where both sides are contiguous.
 class StepCarry {
  public:
@@ -33,8 +34,10 @@ class StepCarry {
   static absl::StatusOr<StepCarry> Bind(const TensorDict& step,
                                         const TensorDict& root);
 
-  // The errors of Tensor::CopyFrom, which only leaves on a device have.
-  absl::Status Run() const;
+  // The errors of Tensor::CopyFrom, which only leaves on a device have. With
+  // a stream, of the leaves' device, the copies are enqueued there, and leaves
+  // that are not contiguous wait for it.
+  absl::Status Run(const Stream* stream = nullptr) const;
 
  private:
   struct Pair {

@@ -2,6 +2,8 @@
 #include "rill/envs/steps/step_driver.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -10,15 +12,23 @@
 #include "absl/strings/strip.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
+#include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/envs/env_spec.h"
 
 namespace rill {
 
-absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy) {
+absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy,
+                                              const Stream* stream) {
   StepDriver driver;
   driver.env_ = env;
   driver.policy_ = policy;
+  if (const Device device = env->spec().device; !device.is_cpu()) {
+    RILL_ASSIGN_OR_RETURN(
+        driver.stream_,
+        Stream::Borrow(device,
+                       stream == nullptr ? StreamHandle() : stream->handle()));
+  }
   RILL_ASSIGN_OR_RETURN(driver.spec_, StepSpec(env->spec()));
   driver.step_ = env->step();
   RILL_RETURN_IF_ERROR(driver.AddOutputs());
@@ -94,26 +104,40 @@ absl::Status StepDriver::ResetAll() {
   return Reset(mask_);
 }
 
+absl::Status StepDriver::LetEnvironmentWait() const {
+  if (!stream_.has_value() || stream_->handle().value == nullptr) {
+    return absl::OkStatus();
+  }
+  RILL_ASSIGN_OR_RETURN(const Stream default_stream,
+                        Stream::Default(stream_->device()));
+  RILL_ASSIGN_OR_RETURN(const Event event, Event::Record(*stream_));
+  return default_stream.WaitFor(event);
+}
+
 absl::Status StepDriver::Reset(const ResetMask& mask) {
+  RILL_RETURN_IF_ERROR(LetEnvironmentWait());
   RILL_RETURN_IF_ERROR(env_->Reset(mask));
-  if (recurrent_.empty()) return absl::OkStatus();
-  RILL_ASSIGN_OR_RETURN(const Stream stream,
-                        Stream::Default(env_->spec().device));
   for (const Tensor& leaf : recurrent_) {
     const int64_t width = leaf.size_bytes() / env_->lanes();
     for (size_t lane = 0; lane < mask.lanes.size() && width > 0; ++lane) {
       if (mask.lanes[lane] == 0) continue;
-      RILL_RETURN_IF_ERROR(stream.backend()->Fill(
-          stream.device().index, leaf.raw_data() + lane * width, 0, width,
-          stream.handle()));
+      std::byte* const row = leaf.raw_data() + lane * width;
+      if (!stream_.has_value()) {
+        std::memset(row, 0, static_cast<size_t>(width));
+        continue;
+      }
+      RILL_RETURN_IF_ERROR(stream_->backend()->Fill(
+          stream_->device().index, row, 0, width, stream_->handle()));
     }
   }
-  return stream.Synchronize();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
+  ActContext with_stream = context;
+  with_stream.stream = stream();
   RILL_ASSIGN_OR_RETURN(const int64_t version,
-                        policy_->Act(root_, context, &step_));
+                        policy_->Act(root_, with_stream, &step_));
   if (checked_) return version;
   checked_ = true;
   RILL_RETURN_IF_ERROR(in_place_.Check("Policy::Act", step_));
@@ -121,8 +145,8 @@ absl::StatusOr<int64_t> StepDriver::Act(const ActContext& context) {
 }
 
 absl::Status StepDriver::Step() {
-  RILL_RETURN_IF_ERROR(env_->Step());
-  return host_.mirror.Update();
+  RILL_RETURN_IF_ERROR(LetEnvironmentWait());
+  return env_->Step();
 }
 
 double StepDriver::reward(int64_t lane) const {
@@ -138,7 +162,7 @@ double StepDriver::reward(int64_t lane) const {
 
 // A group that begins with its lane does not begin on its own.
 absl::Status StepDriver::MaskEnded() {
-  RILL_RETURN_IF_ERROR(ended_.mirror.Update());
+  RILL_RETURN_IF_ERROR(ended_.mirror.Update(stream()));
   const size_t lanes = mask_.size();
   std::copy_n(ended_.leaves[0].data<bool>(), lanes, mask_.begin());
   for (size_t g = 0; g * lanes < group_mask_.size(); ++g) {

@@ -3,12 +3,14 @@
 #define RILL_ENVS_STEPS_STEP_DRIVER_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/device/stream.h"
 #include "rill/envs/env.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/envs/steps/host_mirror.h"
@@ -25,27 +27,31 @@ namespace rill {
 // policy writes, on the environment's device.
 //
 // Thread-safety: thread-compatible.
-// Device/Stream: leaves on a device are moved on its default stream, and each
-//   call waits for its own copies. done() and reward() are in host memory.
-// Cost: nothing is looked up or allocated after Create. On a device, a step
-//   waits three times: for flags and rewards, for the carry, for the root's
-//   flags.
+// Device/Stream: leaves on a device are moved on `stream`, by default the
+//   device's default one, in its order: root() and step() are for work on that
+//   stream. Where it is another one, the default stream waits for it before the
+//   environment resets or steps, as Env wants; the host goes on.
+// Cost: nothing is looked up or allocated after Create. On a device, ResetEnded
+//   and ReadEnds wait once each for flags, which the host reads.
 class StepDriver {
  public:
   // Both must outlive the driver. Without a policy the caller writes actions.
   // The errors of StepSpec; INVALID_ARGUMENT names an output of the policy
   // that the environment has too.
-  static absl::StatusOr<StepDriver> Create(Env* env, Policy* policy = nullptr);
+  // `stream` is of the environment's device; one in host memory has none.
+  static absl::StatusOr<StepDriver> Create(Env* env, Policy* policy = nullptr,
+                                           const Stream* stream = nullptr);
 
   absl::Status ResetAll();
-  // The policy chooses; returns the version of its weights. The first call
-  // after ResetAll checks that leaves are filled in place.
+  // The policy chooses, and is given the stream (ActContext::stream); returns
+  // the version of its weights. The first call after ResetAll checks that
+  // leaves are filled in place.
   absl::StatusOr<int64_t> Act(const ActContext& context);
   absl::Status Step();
   // Carry, then ResetEnded: the root is the next step's beginning.
   absl::Status Advance();
   // Copies `next` to the root.
-  absl::Status Carry() { return carry_.Run(); }
+  absl::Status Carry() { return carry_.Run(stream()); }
   // Resets what is done at the root: lanes, and groups with episodes of their
   // own whose agents are all done.
   absl::Status ResetEnded();
@@ -59,7 +65,11 @@ class StepDriver {
   TensorDict* mutable_step() { return &step_; }
   // The part that a policy sees; shares the bytes.
   const TensorDict& root() const { return root_; }
-  // One a lane, after the last step. The reward is the sum of a lane's.
+  // Brings done() and reward() of the last step to the host. Nothing to do
+  // where the environment is in host memory.
+  absl::Status ReadEnds() { return host_.mirror.Update(stream()); }
+  // One a lane, of the step that ReadEnds read. The reward is the sum of a
+  // lane's.
   absl::Span<const bool> done() const { return done_; }
   double reward(int64_t lane) const;
   // The lanes that ResetAll or ResetEnded has begun.
@@ -72,12 +82,17 @@ class StepDriver {
     HostMirror mirror;
   };
 
+  // Null: the environment is in host memory.
+  const Stream* stream() const { return stream_ ? &*stream_ : nullptr; }
+  // The environment's work comes behind what is on the stream.
+  absl::Status LetEnvironmentWait() const;
   absl::Status AddOutputs();
   absl::Status AddHostLeaf(absl::string_view key, HostLeaves* to) const;
   absl::Status MaskEnded();
 
   Env* env_ = nullptr;
   Policy* policy_ = nullptr;
+  std::optional<Stream> stream_;
   TensorDictSpec spec_;
   TensorDict step_;
   TensorDict root_;

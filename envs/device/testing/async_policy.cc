@@ -4,12 +4,27 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
-#include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/tensordict/dtype.h"
 
 namespace rill {
+namespace {
+
+// The leaf in host memory, with its values once the stream got here.
+absl::StatusOr<Tensor> ReadOnHost(const TensorDict& root, absl::string_view key,
+                                  const Stream* stream) {
+  RILL_ASSIGN_OR_RETURN(Tensor leaf, root.Get(key));
+  if (leaf.is_host()) return leaf;
+  RILL_ASSIGN_OR_RETURN(const Tensor host,
+                        Tensor::Empty(leaf.dtype(), leaf.shape()));
+  RILL_RETURN_IF_ERROR(host.CopyFromAsync(leaf, *stream));
+  RILL_RETURN_IF_ERROR(stream->Synchronize());
+  return host;
+}
+
+}  // namespace
 
 AsyncPolicy::AsyncPolicy() {
   outputs_.Set("log_prob", LeafSpec::Unbounded(DType::kFloat32, {1}))
@@ -19,13 +34,12 @@ AsyncPolicy::AsyncPolicy() {
 }
 
 absl::StatusOr<int64_t> AsyncPolicy::Act(const TensorDict& root,
-                                         const ActContext& /*context*/,
+                                         const ActContext& context,
                                          TensorDict* step) {
-  RILL_ASSIGN_OR_RETURN(Tensor observation, root.Get("observation"));
-  const Device device = observation.device();
-  RILL_ASSIGN_OR_RETURN(observation, observation.To(Device::Cpu()));
-  RILL_ASSIGN_OR_RETURN(Tensor memory, root.Get("memory"));
-  RILL_ASSIGN_OR_RETURN(memory, memory.To(Device::Cpu()));
+  RILL_ASSIGN_OR_RETURN(const Tensor observation,
+                        ReadOnHost(root, "observation", context.stream));
+  RILL_ASSIGN_OR_RETURN(const Tensor memory,
+                        ReadOnHost(root, "memory", context.stream));
   const int64_t lanes = step->batch_shape()[0];
   const int64_t width = observation.num_elements() / lanes;
 
@@ -48,10 +62,12 @@ absl::StatusOr<int64_t> AsyncPolicy::Act(const TensorDict& root,
   RILL_RETURN_IF_ERROR(written.Set("action", action));
   RILL_RETURN_IF_ERROR(written.Set("log_prob", log_prob));
   RILL_RETURN_IF_ERROR(written.Set("next/memory", next_memory));
-  RILL_ASSIGN_OR_RETURN(const Stream stream, Stream::Default(device));
   for (const std::string& key : written.LeafKeys()) {
     RILL_ASSIGN_OR_RETURN(const Tensor to, step->Get(key));
-    RILL_RETURN_IF_ERROR(to.CopyFromAsync(*written.Find(key), stream));
+    const Tensor& from = *written.Find(key);
+    RILL_RETURN_IF_ERROR(to.is_host()
+                             ? to.CopyFrom(from)
+                             : to.CopyFromAsync(from, *context.stream));
   }
   written_ = std::move(written);
   return 0;

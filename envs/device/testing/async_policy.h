@@ -14,7 +14,7 @@
 namespace rill {
 
 // A policy that a test can predict, for leaves on a device and in host memory
-// alike. On a device it enqueues what it writes on the default stream and does
+// alike. On a device it enqueues what it writes on ActContext::stream and does
 // not wait, as one of a neural network.
 //
 // Action int64 [lanes] in {0, 1}: the parity of 1000 times the lane's first

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
-#include "rill/collectors/device_batch.h"
+#include "rill/collectors/devices/device_batch.h"
 #include "rill/collectors/sync_collector_loop.h"
 #include "rill/envs/policies/moved_policy.h"
 #include "rill/envs/policies/random_actions.h"

@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "rill/collectors/device_batch.h"
+#include "rill/collectors/devices/device_batch.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/device/stream.h"
 #include "rill/envs/policies/moved_policy.h"

@@ -116,6 +116,23 @@ absl::StatusOr<TensorDict> SyncCollector::RootOf(
       absl::StrCat("SyncCollector::LoadState: \"root\": ", layout.message()));
 }
 
+absl::Status SyncCollector::TakeRefused(const TensorDict& batch) {
+  RILL_RETURN_IF_ERROR(RecordIntoOwn());
+  if (batch.batch_shape() == loop_->batch.batch_shape()) {
+    RILL_RETURN_IF_ERROR(loop_->batch.CopyFrom(batch));
+  } else {
+    RILL_ASSIGN_OR_RETURN(loop_->short_batch, batch.Clone());
+    RILL_ASSIGN_OR_RETURN(loop_->short_batch,
+                          loop_->short_batch.To(options_.storing_device));
+  }
+  RILL_ASSIGN_OR_RETURN(const Tensor versions,
+                        batch.Find("policy_version")->Contiguous());
+  RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> all,
+                        versions.Flat<int64_t>());
+  loop_->newest_version = *std::max_element(all.begin(), all.end());
+  return absl::OkStatus();
+}
+
 absl::Status SyncCollector::LoadState(const TensorDict& state) {
   RILL_RETURN_IF_ERROR(AwaitStream());
   RILL_ASSIGN_OR_RETURN(const auto frames, GetScalar<int64_t>(state, "frames"));
@@ -179,19 +196,7 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   RILL_RETURN_IF_ERROR(leaves.CopyFrom(root));
   loop_->short_batch = TensorDict();
   if (refused != nullptr) {
-    RILL_RETURN_IF_ERROR(RecordIntoOwn());
-    if (refused->batch_shape() == loop_->batch.batch_shape()) {
-      RILL_RETURN_IF_ERROR(loop_->batch.CopyFrom(*refused));
-    } else {
-      RILL_ASSIGN_OR_RETURN(loop_->short_batch,
-                            refused->To(options_.storing_device));
-      RILL_ASSIGN_OR_RETURN(loop_->short_batch, loop_->short_batch.Clone());
-    }
-    RILL_ASSIGN_OR_RETURN(const Tensor versions,
-                          refused->Find("policy_version")->Contiguous());
-    RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> all,
-                          versions.Flat<int64_t>());
-    loop_->newest_version = *std::max_element(all.begin(), all.end());
+    RILL_RETURN_IF_ERROR(TakeRefused(*refused));
   }
   loop_->sequence = sequence;
   loop_->is_refused = refused != nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/collectors/device_batch.h"
+#include "rill/collectors/devices/device_batch.h"
 
 #include <cstddef>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_COLLECTORS_DEVICE_BATCH_H_
-#define RILL_COLLECTORS_DEVICE_BATCH_H_
+#ifndef RILL_COLLECTORS_DEVICES_DEVICE_BATCH_H_
+#define RILL_COLLECTORS_DEVICES_DEVICE_BATCH_H_
 
 #include <cstdint>
 #include <memory>
@@ -88,4 +88,4 @@ class DeviceBatch {
 
 }  // namespace rill::collectors_internal
 
-#endif  // RILL_COLLECTORS_DEVICE_BATCH_H_
+#endif  // RILL_COLLECTORS_DEVICES_DEVICE_BATCH_H_

@@ -231,6 +231,41 @@ INSTANTIATE_TEST_SUITE_P(
                                          Hand::kNoCudaSync)),
     NameOf);
 
+// Every second batch ends after its second step, also where nobody waits.
+absl::StatusOr<std::vector<TensorDict>> ShortBatches(Device device,
+                                                     int64_t count) {
+  AsyncPolicy policy;
+  SyncCollector::Options options = Options(&policy);
+  options.storing_device = device;
+  options.no_cuda_sync = true;
+  int64_t asked = 0;
+  options.is_interrupted = [&asked] { return ++asked % 8 == 2; };
+  RILL_ASSIGN_OR_RETURN(auto collector, Make(device, std::move(options)));
+  std::vector<TensorDict> batches;
+  for (int64_t i = 0; i < count; ++i) {
+    RILL_ASSIGN_OR_RETURN(SyncCollector::PendingBatch made,
+                          collector->NextPending());
+    if (made.copied != nullptr) {
+      RILL_RETURN_IF_ERROR(made.copied->Synchronize());
+    }
+    RILL_ASSIGN_OR_RETURN(const TensorDict batch,
+                          made.batch.To(Device::Cpu()));
+    RILL_ASSIGN_OR_RETURN(batches.emplace_back(), batch.Clone());
+  }
+  return batches;
+}
+
+TEST_F(DevicesTest, BatchesThatEndEarlyEqualThoseOfHostMemory) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto want, ShortBatches(Device::Cpu(), 20));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto got, ShortBatches(Device::Fake(), 20));
+  int64_t short_batches = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    short_batches += want[i].batch_shape()[1] < kFrames / kLanes ? 1 : 0;
+    RILL_ASSERT_OK(got[i].CheckEqual(want[i])) << "batch " << i;
+  }
+  EXPECT_GT(short_batches, 5);
+}
+
 // --- What crosses, and who waits -------------------------------------------
 
 // The calls of one batch, behind the first.

@@ -231,7 +231,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          Hand::kNoCudaSync)),
     NameOf);
 
-// Every second batch ends after its second step, also where nobody waits.
+// Some batches end after two steps. Nobody waits for whole ones.
 absl::StatusOr<std::vector<TensorDict>> ShortBatches(Device device,
                                                      int64_t count) {
   AsyncPolicy policy;

@@ -231,7 +231,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          Hand::kNoCudaSync)),
     NameOf);
 
-// Some batches end after two steps. Nobody waits for whole ones.
+// Every second batch ends early. Nobody waits for whole ones.
 absl::StatusOr<std::vector<TensorDict>> ShortBatches(Device device,
                                                      int64_t count) {
   AsyncPolicy policy;
@@ -239,7 +239,7 @@ absl::StatusOr<std::vector<TensorDict>> ShortBatches(Device device,
   options.storing_device = device;
   options.no_cuda_sync = true;
   int64_t asked = 0;
-  options.is_interrupted = [&asked] { return ++asked % 8 == 2; };
+  options.is_interrupted = [&asked] { return ++asked % 13 == 2; };
   RILL_ASSIGN_OR_RETURN(auto collector, Make(device, std::move(options)));
   std::vector<TensorDict> batches;
   for (int64_t i = 0; i < count; ++i) {

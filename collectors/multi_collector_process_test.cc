@@ -51,12 +51,8 @@ namespace rill {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 constexpr int64_t kLanes = 2;
 constexpr int64_t kFaultyStep = 15;
@@ -422,29 +418,6 @@ TEST(MultiCollectorProcessTest, KilledWorkersLoseNoRowOfAnother) {
     EXPECT_EQ(producer % 2, 1);
     EXPECT_FALSE(got.numbers[producer].empty());
   }
-}
-
-TEST(MultiCollectorProcessTest, NothingIsLeftHoweverARunEnds) {
-  const auto descriptors = NamesIn("/proc/self/fd");
-  const size_t mappings = MappingsOf("memfd").size();
-  const std::vector<std::pair<std::string, int>> runs = {
-      {"", 32}, {"crash", 32}, {"exit", 32}, {"hang", 4}};
-  for (const auto& [fault, count] : runs) {
-    for (int run = 0; run < count; ++run) {
-      MultiCollectorOptions options = Processes(2, fault);
-      options.batch_timeout = absl::Milliseconds(200);
-      RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
-                                MultiAsyncCollector::Create(options));
-      for (int i = 0; i < 6 && collector->Next().ok(); ++i) {
-      }
-      if (run % 5 == 4) {
-        for (const pid_t child : ChildProcesses()) kill(child, SIGKILL);
-      }
-    }
-  }
-  EXPECT_THAT(ChildProcesses(), IsEmpty());
-  EXPECT_EQ(NamesIn("/proc/self/fd"), descriptors);
-  EXPECT_EQ(MappingsOf("memfd").size(), mappings);
 }
 
 // The pipe's other end stays open as long as any worker lives.

@@ -219,6 +219,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
   worker.is_ready = false;
   worker.end.clear();
   worker.arrived = 0;
+  worker.times = {};
   worker.deadline = In(options_.start_timeout);
   const uint64_t seed = options_.seed + static_cast<uint64_t>(index);
   const WorkerStart start = {

@@ -2,18 +2,17 @@
 #include "rill/examples/async_dqn/async_run.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
+#include <deque>
+#include <limits>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
@@ -26,15 +25,20 @@
 #include "rill/envs/env.h"
 #include "rill/envs/evaluator.h"
 #include "rill/envs/policies/policy.h"
+#include "rill/examples/async_dqn/resources.h"
+#include "rill/examples/async_dqn/run_files.h"
 #include "rill/examples/async_dqn/worker.h"
 #include "rill/examples/dqn_cartpole/epsilon_greedy_policy.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
+#include "rill/flow/sink.h"
 #include "rill/flow/weights/weight_store.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/prioritized_sampler.h"
 #include "rill/samplers/slice_sampler.h"
 #include "rill/storage/live/live_rows.h"
 #include "rill/storage/memmap_storage.h"
+#include "rill/telemetry/learning_curve.h"
+#include "rill/telemetry/progress_line.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -45,10 +49,10 @@ using dqn_cartpole::DoubleDqn;
 
 constexpr int64_t kBatchSize = 128;
 constexpr int64_t kStepsABatch = 16;
-constexpr int64_t kFramesAnUpdate = 4;
 constexpr int64_t kWarmUpFrames = 1024;
 constexpr int64_t kProbeEvery = 4096;
-constexpr int64_t kEpisodes = 100;
+constexpr int64_t kEvaluationEpisodes = 100;
+constexpr int64_t kWindow = 100;  // Episodes of the running mean.
 constexpr int64_t kSliceLength = 8;
 
 std::unique_ptr<DoubleDqn> MakeLearner(uint64_t seed) {
@@ -63,20 +67,6 @@ std::unique_ptr<DoubleDqn> MakeLearner(uint64_t seed) {
   return learner;
 }
 
-// Processes whose parent this one is: the workers.
-std::vector<pid_t> Workers() {
-  std::vector<pid_t> workers;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    pid_t pid = 0;
-    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-    std::ifstream status(entry.path() / "status");
-    for (std::string line; std::getline(status, line);) {
-      if (line == absl::StrCat("PPid:\t", getpid())) workers.push_back(pid);
-    }
-  }
-  return workers;
-}
-
 class Run {
  public:
   explicit Run(const RunOptions& options)
@@ -84,22 +74,19 @@ class Run {
 
   absl::StatusOr<RunReport> operator()() {
     RILL_RETURN_IF_ERROR(MakeParts());
-    const absl::Time begin = Clock::Steady().Now();
-    next_kill_ = begin + options_.kill_every;
-    while (report_.frames < options_.max_frames &&
-           (!report_.is_solved ||
-            Clock::Steady().Now() - begin < options_.at_least)) {
-      RILL_RETURN_IF_ERROR(collector_->CollectInto(*buffer_));
-      const int64_t before = report_.frames;
-      report_.frames = collector_->frames();
+    begin_ = Clock::Steady().Now();
+    next_kill_ = begin_ + options_.kill_every;
+    next_watch_ = begin_ + options_.watch_every;
+    while ((!report_.is_solved && report_.frames < options_.max_frames) ||
+           Elapsed() < options_.at_least) {
+      RILL_RETURN_IF_ERROR(Collect());
       RILL_RETURN_IF_ERROR(Learn());
-      const int64_t every = report_.is_solved ? 16 * kProbeEvery : kProbeEvery;
-      if (report_.frames / every > before / every) {
-        RILL_RETURN_IF_ERROR(Probe());
-      }
+      RILL_RETURN_IF_ERROR(EvaluateIfDue());
+      RILL_RETURN_IF_ERROR(WatchIfDue());
+      ShowProgress();
       KillIfDue();
     }
-    report_.restarts = collector_->restarts();
+    RILL_RETURN_IF_ERROR(WriteCurve());
     RILL_RETURN_IF_ERROR(CountCuts());
     RILL_RETURN_IF_ERROR(CheckSlices());
     return report_;
@@ -107,10 +94,19 @@ class Run {
 
  private:
   absl::Status MakeParts() {
+    if (!options_.run_dir.empty()) {
+      RILL_ASSIGN_OR_RETURN(
+          files_, RunFiles::Create(options_.run_dir, Clock::System().Now()));
+    }
+    curve_ = {.title = absl::StrCat("async_dqn, seed ", options_.seed),
+              .window = kWindow,
+              .threshold = options_.solve_return};
+    last_row_[kFrames] = last_row_[kSeconds] = 0;
     learner_ = MakeLearner(options_.seed);
     greedy_ = std::make_unique<dqn_cartpole::EpsilonGreedyPolicy>(
         learner_.get(), dqn_cartpole::EpsilonGreedyPolicy::Options{});
-    RILL_ASSIGN_OR_RETURN(evaluation_env_, MakeCartPole({.lanes = kEpisodes}));
+    RILL_ASSIGN_OR_RETURN(evaluation_env_,
+                          MakeCartPole({.lanes = kEvaluationEpisodes}));
     RILL_ASSIGN_OR_RETURN(const TensorDict weights, WeightsOf(*learner_));
     RILL_ASSIGN_OR_RETURN(weights_, WeightStore::Create({.weights = weights}));
 
@@ -138,10 +134,42 @@ class Run {
     return absl::OkStatus();
   }
 
+  absl::Status Collect() {
+    FunctionSink counted(
+        [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
+          RILL_RETURN_IF_ERROR(buffer_->Write(batch, info));
+          return CountEpisodes(batch);
+        },
+        [&](int64_t producer, LaneRange lanes) {
+          return buffer_->Cut(producer, lanes);
+        });
+    RILL_RETURN_IF_ERROR(collector_->CollectInto(counted));
+    report_.frames = collector_->frames();
+    report_.restarts = collector_->restarts();
+    return absl::OkStatus();
+  }
+
+  absl::Status CountEpisodes(const TensorDict& batch) {
+    RILL_ASSIGN_OR_RETURN(const auto done, batch.Flat<bool>("next/done"));
+    RILL_ASSIGN_OR_RETURN(const auto sum,
+                          batch.Flat<float>("next/episode_reward"));
+    for (size_t i = 0; i < done.size(); ++i) {
+      if (!done[i]) continue;
+      ++episodes_;
+      returns_.push_back(sum[i]);
+      if (returns_.size() > kWindow) returns_.pop_front();
+      // The curve ends where the run is solved, however long that goes on.
+      if (report_.is_solved) continue;
+      curve_.episodes.push_back({static_cast<double>(report_.frames), sum[i]});
+    }
+    return absl::OkStatus();
+  }
+
   // Updates that the frames so far call for; then the workers get the weights.
   absl::Status Learn() {
     if (report_.frames < kWarmUpFrames) return absl::OkStatus();
-    const int64_t wanted = (report_.frames - kWarmUpFrames) / kFramesAnUpdate;
+    const int64_t wanted =
+        (report_.frames - kWarmUpFrames) / options_.frames_per_update;
     for (; report_.updates < wanted; ++report_.updates) {
       RILL_RETURN_IF_ERROR(Update());
     }
@@ -165,29 +193,106 @@ class Run {
     return buffer_->UpdatePriorities(sample_, errors);
   }
 
-  absl::Status Probe() {
+  absl::Status EvaluateIfDue() {
+    if (report_.frames < next_evaluation_) return absl::OkStatus();
     RILL_ASSIGN_OR_RETURN(
         const EvaluateResult result,
         EvaluatePolicy(*evaluation_env_, *greedy_,
-                       {.episodes = kEpisodes,
+                       {.episodes = kEvaluationEpisodes,
                         .seed = rng_.Bits64(report_.frames, /*draw=*/0)}));
-    if (!report_.is_solved) report_.evaluation_return = result.mean_return;
-    report_.is_solved =
-        report_.is_solved || result.mean_return >= options_.solve_return;
-    if (options_.say != nullptr) {
-      options_.say(absl::StrFormat(
-          "frames %d  updates %d  weights %d  return %.1f  kills %d  "
-          "restarts %d",
-          report_.frames, report_.updates, weights_->version(),
-          result.mean_return, report_.kills, collector_->restarts()));
+    if (!report_.is_solved) {
+      report_.evaluation_return = result.mean_return;
+      curve_.evaluations.push_back(
+          {static_cast<double>(report_.frames), result.mean_return});
+      if (result.mean_return >= options_.solve_return) {
+        report_.is_solved = true;
+        report_.solved_at = report_.frames;
+      }
     }
-    return absl::OkStatus();
+    next_evaluation_ =
+        report_.frames + (report_.is_solved ? 16 * kProbeEvery : kProbeEvery);
+    Say(absl::StrFormat("frames %d  updates %d  weights %d  return %.1f%s",
+                        report_.frames, report_.updates, weights_->version(),
+                        result.mean_return,
+                        report_.is_solved ? "  solved" : ""));
+    return WriteRow(result.mean_return, ReadResources());
+  }
+
+  absl::Status WatchIfDue() {
+    if (Clock::Steady().Now() < next_watch_) return absl::OkStatus();
+    next_watch_ += options_.watch_every;
+    report_.resources.push_back(ReadResources());
+    Say(absl::StrFormat(
+        "%s  kills %d  %s",
+        absl::FormatDuration(absl::Floor(Elapsed(), absl::Seconds(1))),
+        report_.kills, FormatResources(report_.resources.back())));
+    return WriteRow(std::numeric_limits<double>::quiet_NaN(),
+                    report_.resources.back());
+  }
+
+  absl::Status WriteRow(double evaluation, const Resources& resources) {
+    if (files_ == nullptr) return absl::OkStatus();
+    RunRow row;
+    row[kFrames] = static_cast<double>(report_.frames);
+    row[kEpisodes] = static_cast<double>(episodes_);
+    row[kMeanReturn] = MeanReturn();
+    row[kEvaluation] = evaluation;
+    row[kUpdates] = static_cast<double>(report_.updates);
+    row[kWeights] = static_cast<double>(weights_->version());
+    row[kKills] = static_cast<double>(report_.kills);
+    row[kRestarts] = static_cast<double>(report_.restarts);
+    row[kResidentMb] = resources.resident_mb;
+    row[kChildrenMb] = resources.children_mb;
+    row[kDescriptors] = static_cast<double>(resources.descriptors);
+    row[kMappings] = static_cast<double>(resources.mappings);
+    row[kProcesses] = static_cast<double>(resources.processes);
+    row[kSeconds] = absl::ToDoubleSeconds(Elapsed());
+    row[kFramesPerSecond] = (row[kFrames] - last_row_[kFrames]) /
+                            std::max(row[kSeconds] - last_row_[kSeconds], 1e-9);
+    last_row_ = row;
+    return files_->Write(row, Clock::System().Now());
+  }
+
+  absl::Status WriteCurve() const {
+    return files_ == nullptr ? absl::OkStatus() : files_->WriteCurve(curve_);
+  }
+
+  void ShowProgress() const {
+    if (options_.progress == nullptr) return;
+    const double seconds = absl::ToDoubleSeconds(Elapsed());
+    const double rate = report_.frames / std::max(seconds, 1e-9);
+    // A solved run ends by time.
+    const double max_frames = report_.is_solved
+                                  ? rate * absl::ToDoubleSeconds(std::max(
+                                               options_.at_least, Elapsed()))
+                                  : static_cast<double>(options_.max_frames);
+    options_.progress->Update(
+        {.steps = report_.frames,
+         .max_steps = static_cast<int64_t>(max_frames),
+         .episodes = episodes_,
+         .mean_return = MeanReturn(),
+         .steps_per_second = rate,
+         .note = absl::StrFormat("%d kills, %d restarts", report_.kills,
+                                 report_.restarts)},
+        Clock::Steady().Now());
+  }
+
+  void Say(const std::string& line) const {
+    if (options_.progress != nullptr) options_.progress->Say(line);
+  }
+
+  absl::Duration Elapsed() const { return Clock::Steady().Now() - begin_; }
+
+  double MeanReturn() const {
+    if (returns_.empty()) return std::numeric_limits<double>::quiet_NaN();
+    return std::accumulate(returns_.begin(), returns_.end(), 0.0) /
+           static_cast<double>(returns_.size());
   }
 
   void KillIfDue() {
     if (Clock::Steady().Now() < next_kill_) return;
     next_kill_ += options_.kill_every;
-    const std::vector<pid_t> workers = Workers();
+    const std::vector<pid_t> workers = ChildProcesses();
     if (workers.empty()) return;
     kill(workers[rng_.UniformInt(report_.kills, /*draw=*/1,
                                  static_cast<int64_t>(workers.size()))],
@@ -195,14 +300,17 @@ class Run {
     ++report_.kills;
   }
 
-  // Rows that a cut has truncated: CartPole's own truncations are 500 steps
-  // long, and learning ends before there are any but those.
+  // Rows that a cut has truncated: CartPole truncates after 500 steps only.
   absl::Status CountCuts() {
     RILL_ASSIGN_OR_RETURN(const TensorDict rows,
                           buffer_->ReadAll(LiveRowsShape::kFlat));
     RILL_ASSIGN_OR_RETURN(const auto truncated,
                           rows.Flat<bool>("next/truncated"));
-    report_.cuts = std::count(truncated.begin(), truncated.end(), true);
+    RILL_ASSIGN_OR_RETURN(const auto sum,
+                          rows.Flat<float>("next/episode_reward"));
+    for (size_t i = 0; i < truncated.size(); ++i) {
+      report_.cuts += truncated[i] && sum[i] < 500 ? 1 : 0;
+    }
     return absl::OkStatus();
   }
 
@@ -240,7 +348,13 @@ class Run {
   const RunOptions& options_;
   const Rng rng_;
   RunReport report_;
-  absl::Time next_kill_;
+  absl::Time begin_, next_kill_, next_watch_;
+  int64_t next_evaluation_ = kProbeEvery;  // Frames.
+  int64_t episodes_ = 0;
+  std::deque<double> returns_;  // The last kWindow.
+  LearningCurve curve_;
+  RunRow last_row_;
+  std::unique_ptr<RunFiles> files_;  // Null: none.
   std::unique_ptr<DoubleDqn> learner_;
   std::unique_ptr<Policy> greedy_;
   std::unique_ptr<Env> evaluation_env_;

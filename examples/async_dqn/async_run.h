@@ -3,30 +3,40 @@
 #define RILL_EXAMPLES_ASYNC_DQN_ASYNC_RUN_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "rill/examples/async_dqn/resources.h"
+#include "rill/telemetry/progress_line.h"
 
 namespace rill::async_dqn {
 
 struct RunOptions {
   std::string replay_directory;  // Required; new or empty.
-  int64_t workers = 8;           // Processes.
+  // A new folder for curve.csv, curve.svg and TensorBoard events. Empty: none.
+  std::string run_dir = {};
+  int64_t workers = 8;  // Processes.
   uint64_t seed = 0;
-  // One worker, chosen at random, is killed (SIGKILL) so often. Infinite: none.
+  // One worker, chosen at random, is killed (SIGKILL) so often. Zero: one a
+  // batch. Infinite: none.
   absl::Duration kill_every = absl::Seconds(1);
-  // The run goes on for so long, solved or not.
+  // The run goes on for so long, whatever it has reached.
   absl::Duration at_least = absl::ZeroDuration();
-  int64_t max_frames = 10'000'000;
+  int64_t max_frames = 10'000'000;  // A run that is not solved ends there.
+  int64_t frames_per_update = 4;    // The learner's.
   double solve_return = 475;
-  // Called about every 4,096 frames, and less often once it is solved.
-  std::function<void(const std::string& line)> say = nullptr;
+  // So often RunReport::resources gets an entry. Zero: one a batch.
+  absl::Duration watch_every = absl::Minutes(1);
+  // Shows evaluations, resources and where the run stands. Not owned; null:
+  // nothing is shown.
+  ProgressLine* progress = nullptr;
 };
 
 struct RunReport {
   bool is_solved = false;
+  int64_t solved_at = -1;        // Frames; -1: it is not.
   double evaluation_return = 0;  // Of 100 greedy episodes.
   int64_t frames = 0;
   int64_t updates = 0;
@@ -39,6 +49,7 @@ struct RunReport {
   // Trajectories in the replay that end without being done: those that were
   // open when their worker was killed.
   int64_t cuts = 0;
+  std::vector<Resources> resources = {};
 };
 
 // A double DQN learns CartPole-v1 from a prioritized memmap replay, while

@@ -3,19 +3,30 @@
 // often.
 #include "rill/examples/async_dqn/async_run.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
+#include "absl/base/config.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/file.h"
 #include "rill/collectors/workers/worker_main.h"
+#include "rill/examples/async_dqn/resources.h"
 #include "rill/examples/async_dqn/worker.h"
 #include "rill/testing/process_traces.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::async_dqn {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(AsyncRunTest, KilledWorkersBreakNoSliceAndLeaveNothing) {
   const auto descriptors = NamesIn("/proc/self/fd");
@@ -36,6 +47,75 @@ TEST(AsyncRunTest, KilledWorkersBreakNoSliceAndLeaveNothing) {
   EXPECT_EQ(report.broken_slices, 0);
   EXPECT_EQ(NamesIn("/proc/self/fd"), descriptors);
   EXPECT_EQ(MappingsOf("memfd").size(), mappings);
+}
+
+// The most that a run had at one of some moments.
+Resources MostOf(absl::Span<const Resources> moments) {
+  Resources most;
+  for (const Resources& at : moments) {
+    most.resident_mb = std::max(most.resident_mb, at.resident_mb);
+    most.descriptors = std::max(most.descriptors, at.descriptors);
+    most.mappings = std::max(most.mappings, at.mappings);
+    most.processes = std::max(most.processes, at.processes);
+  }
+  return most;
+}
+
+// The soak in short: a worker is killed after each batch.
+TEST(AsyncRunTest, MemoryDescriptorsAndMappingsAreFlatOverHundredsOfKills) {
+  constexpr int64_t kWorkers = 3;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const RunReport report,
+      RunAsyncDqn({.replay_directory = ::testing::TempDir() + "/soak",
+                   .workers = kWorkers,
+                   .kill_every = absl::ZeroDuration(),
+                   .max_frames = 600 * 32,
+                   .frames_per_update = 64,
+                   .solve_return = 1e9,
+                   .watch_every = absl::ZeroDuration()}));
+  EXPECT_GT(report.restarts, 200);
+  EXPECT_EQ(report.broken_slices, 0);
+  const auto moments = absl::MakeConstSpan(report.resources);
+  ASSERT_GE(moments.size(), 600);
+  const Resources early = MostOf(moments.subspan(50, 100));
+  const Resources late = MostOf(moments.last(100));
+  // A worker that is there has a socket and a pidfd.
+  EXPECT_LE(late.descriptors, early.descriptors + 2 * kWorkers);
+  EXPECT_LE(late.mappings, early.mappings + 2 * kWorkers);
+  EXPECT_EQ(late.processes, 1 + kWorkers);
+#if !defined(ABSL_HAVE_ADDRESS_SANITIZER) && \
+    !defined(ABSL_HAVE_THREAD_SANITIZER)
+  // New rows of the replay take 1 MB.
+  EXPECT_LT(late.resident_mb, early.resident_mb + 4);
+#endif
+  RecordProperty("early", FormatResources(early));
+  RecordProperty("late", FormatResources(late));
+}
+
+TEST(AsyncRunTest, ARunLeavesItsCurveItsRowsAndItsPicture) {
+  const std::string folder = ::testing::TempDir() + "/run";
+  const RunOptions options = {
+      .replay_directory = ::testing::TempDir() + "/with_files",
+      .run_dir = folder,
+      .workers = 2,
+      .kill_every = absl::InfiniteDuration(),
+      .max_frames = 8'192,
+      .solve_return = 1};
+  RILL_ASSERT_OK_AND_ASSIGN(const RunReport report, RunAsyncDqn(options));
+  EXPECT_TRUE(report.is_solved);
+  EXPECT_EQ(report.solved_at, 4'096);
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string csv,
+                            ReadFile(folder + "/curve.csv", 1 << 20));
+  EXPECT_THAT(csv, StartsWith("frames,episodes,mean_return,evaluation,"));
+  EXPECT_THAT(csv, HasSubstr("\n4096,"));
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string svg,
+                            ReadFile(folder + "/curve.svg", 1 << 20));
+  EXPECT_THAT(svg, HasSubstr("async_dqn, seed 0"));
+  EXPECT_EQ(NamesIn(folder).size(), 3);
+  // A second run does not write over it.
+  EXPECT_THAT(RunAsyncDqn(options),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("want a new folder")));
 }
 
 }  // namespace

@@ -12,17 +12,22 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/examples/async_dqn/async_run.h"
+#include "rill/examples/async_dqn/resources.h"
 #include "rill/examples/async_dqn/worker.h"
+#include "rill/telemetry/progress_line.h"
 
 ABSL_FLAG(int64_t, workers, 8, "processes that collect");
 ABSL_FLAG(uint64_t, seed, 0, "of episodes, weights and actions");
 ABSL_FLAG(absl::Duration, kill_every, absl::Seconds(1),
           "how often a worker is killed; inf: never");
 ABSL_FLAG(absl::Duration, at_least, absl::Minutes(1),
-          "the run goes on for so long, solved or not");
+          "the run goes on for so long, whatever it has reached");
+ABSL_FLAG(std::string, run_dir, "",
+          "new folder for curve.csv, curve.svg and TensorBoard events");
 ABSL_FLAG(std::string, replay, "",
           "new folder for the replay; else a temporary one that is removed");
 
@@ -46,26 +51,26 @@ int main(int argc, char** argv) {
     options.replay_directory = std::filesystem::temp_directory_path() /
                                absl::StrCat("rill_async_dqn_", getpid());
   }
-  options.say = [](const std::string& line) {
-    std::printf("%s\n", line.c_str());
-    std::fflush(stdout);
-  };
-  const auto report = rill::async_dqn::RunAsyncDqn(options);
+  options.run_dir = absl::GetFlag(FLAGS_run_dir);
+  const std::string before = FormatResources(rill::async_dqn::ReadResources());
+  const auto report = [&] {
+    rill::ProgressLine progress(stdout, isatty(STDOUT_FILENO) == 1);
+    options.progress = &progress;
+    return rill::async_dqn::RunAsyncDqn(options);
+  }();
   if (is_temporary) std::filesystem::remove_all(options.replay_directory);
   if (!report.ok()) {
-    std::fprintf(stderr, "%s\n", report.status().ToString().c_str());
+    absl::FPrintF(stderr, "%s\n", report.status().ToString());
     return 1;
   }
-  std::printf(
-      "%s: return %.1f after %lld frames and %lld updates; %lld kills, %lld "
-      "restarts, %lld cut trajectories, %lld of %lld slices broken\n",
+  absl::PrintF("before  %s\n", before);
+  absl::PrintF("after   %s\n",
+               FormatResources(rill::async_dqn::ReadResources()));
+  absl::PrintF(
+      "%s: return %.1f, at frame %d of %d; %d updates, %d kills, %d restarts, "
+      "%d cut trajectories, %d of %d slices broken\n",
       report->is_solved ? "solved" : "not solved", report->evaluation_return,
-      static_cast<long long>(report->frames),
-      static_cast<long long>(report->updates),
-      static_cast<long long>(report->kills),
-      static_cast<long long>(report->restarts),
-      static_cast<long long>(report->cuts),
-      static_cast<long long>(report->broken_slices),
-      static_cast<long long>(report->slices));
+      report->solved_at, report->frames, report->updates, report->kills,
+      report->restarts, report->cuts, report->broken_slices, report->slices);
   return report->is_solved && report->broken_slices == 0 ? 0 : 1;
 }

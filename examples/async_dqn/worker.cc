@@ -13,6 +13,7 @@
 #include "rill/flow/weights/weight_store.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/transforms/reward_scaling.h"
+#include "rill/transforms/reward_sum.h"
 
 namespace rill::async_dqn {
 namespace {
@@ -55,6 +56,7 @@ class NewestWeightsPolicy final : public Policy {
 absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
   WorkerParts parts;
   RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
+  RILL_ASSIGN_OR_RETURN(parts.transforms.emplace_back(), RewardSum::Create({}));
   RILL_ASSIGN_OR_RETURN(parts.transforms.emplace_back(),
                         RewardScaling::Create({.scale = 0.01}));
   const int64_t number = context.worker + context.workers * context.restarts;

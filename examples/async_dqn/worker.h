@@ -13,7 +13,8 @@ namespace rill::async_dqn {
 
 inline constexpr int64_t kLanes = 2;  // Of a worker.
 
-// A worker steps CartPole with rewards of 1 / 100. Its policy acts greedily by
+// A worker steps CartPole with rewards of 1 / 100, and sums the rewards of 1 of
+// an episode (`episode_reward`). Its policy acts greedily by
 // the newest weights. Actions are random with a probability that falls from 1
 // to 0.04 over the worker's first 1,250 frames.
 absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context);

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
+#include "rill/collectors/inference/inference_client.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/dict_bytes.h"
 #include "rill/flow/channel/record_channel.h"
@@ -65,6 +66,14 @@ class Worker {
   // Errors are answers too.
   absl::Status Do(WorkerSocket::Message message) {
     switch (message.kind) {
+      case MessageKind::kInference: {
+        RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
+        RILL_ASSIGN_OR_RETURN(
+            inference_,
+            inference_internal::InferenceClient::Attach(
+                Keep(message), parts.second, /*client=*/parts.first));
+        return absl::OkStatus();
+      }
       case MessageKind::kStart:
         return Start(std::move(message));
       case MessageKind::kChannel:
@@ -111,7 +120,8 @@ class Worker {
                                  .workers = start.workers,
                                  .restarts = start.restarts,
                                  .argument = std::string(argument),
-                                 .weights = weights_.get()}));
+                                 .weights = weights_.get(),
+                                 .inference = inference_.get()}));
     if (made.env == nullptr) {
       return absl::InvalidArgumentError(
           "WorkerFunction: env: got null, want an environment");
@@ -120,7 +130,7 @@ class Worker {
     policy_ = std::move(made.policy);
     SyncCollector::Options options;
     options.env = std::move(made.env);
-    options.policy = policy_.get();
+    options.policy = policy_ != nullptr ? policy_.get() : inference_.get();
     options.transforms = std::move(made.transforms);
     options.frames_per_batch = start.frames_per_batch;
     options.init_random_frames = start.init_random_frames;
@@ -174,6 +184,7 @@ class Worker {
   const WorkerFunction& make_;
   // Each outlives the next.
   std::unique_ptr<WeightStore::Reader> weights_;
+  std::unique_ptr<Policy> inference_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<SyncCollector> collector_;
   std::unique_ptr<Sink> sink_;

@@ -19,8 +19,10 @@ namespace rill::workers_internal {
 // Messages between collector and worker. Batches go through shared memory.
 enum class MessageKind : uint32_t {
   // To the worker.
-  // WorkerStart, argument; the weights' descriptor. The first.
+  // WorkerStart, argument; the weights' descriptor. The first, but for ...
   kStart = 1,
+  // ... int64: number of its client, InferenceServer's layout; descriptor.
+  kInference,
   kChannel,  // int64: number of its producer; the channel's descriptor.
   kCollect,  // int64: so many batches more.
   // These three take back the batches that were asked for.

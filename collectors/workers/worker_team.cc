@@ -94,6 +94,12 @@ absl::Status WorkerTeam::CheckOptions() const {
     return refuse("max_staleness", options_.max_staleness,
                   ">= 0 with weights, or -1");
   }
+  if (options_.inference != nullptr &&
+      options_.inference->clients() < options_.workers) {
+    return refuse(
+        "inference", absl::StrCat(options_.inference->clients(), " clients"),
+        absl::StrCat("one for each of ", options_.workers, " workers"));
+  }
   if (options_.max_restarts < 0) {
     return refuse("max_restarts", options_.max_restarts, ">= 0");
   }
@@ -192,6 +198,13 @@ absl::Status WorkerTeam::Start(int64_t index) {
       .explore = options_.explore,
       .reset_at_each_batch = options_.reset_at_each_batch,
       .set_truncated = options_.set_truncated};
+  if (options_.inference != nullptr) {
+    worker.socket
+        ->Send(MessageKind::kInference,
+               Pack(index, options_.inference->layout()), worker.deadline,
+               options_.inference->fd())
+        .IgnoreError();
+  }
   // One that has ended again is found by Wait.
   worker.socket
       ->Send(MessageKind::kStart, Pack(start, options_.argument),

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectors of CartPole: into a replay buffer, with worker threads, and what
-// the hand-over from worker processes costs. benchmarks/collectors runs it;
+// Collectors of CartPole: into a replay buffer, with worker threads, with one
+// inference thread for all, and what the hand-over from worker processes costs.
+// benchmarks/collectors runs it;
 // --help tells the flags.
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +23,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/benchmarks/least_ns.h"
 #include "rill/benchmarks/quick_main.h"
+#include "rill/collectors/inference/inference_server.h"
 #include "rill/collectors/multi_async_collector.h"
 #include "rill/collectors/multi_sync_collector.h"
 #include "rill/collectors/sync_collector.h"
@@ -28,6 +31,8 @@
 #include "rill/collectors/workers/worker.h"
 #include "rill/collectors/workers/worker_main.h"
 #include "rill/envs/cart_pole.h"
+#include "rill/envs/env.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/flow/sink.h"
 #include "rill/flow/source.h"
 #include "rill/replay/replay_buffer.h"
@@ -184,9 +189,98 @@ absl::Status Processes(bool is_quick) {
   return absl::OkStatus();
 }
 
+// The time that this thread has had on a core.
+absl::Duration ThreadTime() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
+}
+
+// One whose call costs the same however many rows it has, as that of a small
+// network on a GPU does.
+class CostlyPolicy final : public Policy {
+ public:
+  static constexpr absl::Duration kCost = absl::Microseconds(50);
+
+  absl::StatusOr<int64_t> Act(const TensorDict& /*root*/,
+                              const ActContext& context,
+                              TensorDict* step) override {
+    const absl::Duration end = ThreadTime() + kCost;
+    while (ThreadTime() < end) {
+    }
+    RILL_ASSIGN_OR_RETURN(const auto actions, step->Flat<int64_t>("action"));
+    std::fill(actions.begin(), actions.end(), context.step % 2);
+    return 0;
+  }
+};
+
+constexpr int64_t kFewLanes = 16;  // Of a worker whose policy is costly.
+
+absl::StatusOr<WorkerParts> MakeServedWorker(const WorkerContext& context) {
+  WorkerParts parts;
+  RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kFewLanes}));
+  if (context.inference == nullptr) {
+    parts.policy = std::make_unique<CostlyPolicy>();
+  }
+  return parts;
+}
+
+// Policies of the workers beside one that acts for all.
+absl::Status Inference(bool is_quick) {
+  constexpr int64_t kWorkers = 8;
+  CostlyPolicy policy;
+  RILL_ASSIGN_OR_RETURN(const auto env, MakeCartPole({.lanes = kFewLanes}));
+  std::vector<std::unique_ptr<InferenceServer>> servers;
+  std::vector<FramesCase> cases;
+  struct Case {
+    const char* name;
+    int64_t min_clients;  // 0: no server.
+    bool are_processes;
+  };
+  for (const Case& of : {Case{"threads, a policy each", 0, false},
+                         Case{"threads, an InferenceServer", 1, false},
+                         Case{"the same, min_clients = 8", kWorkers, false},
+                         Case{"processes, the same", kWorkers, true}}) {
+    MultiCollectorOptions options;
+    options.workers = kWorkers;
+    if (of.are_processes) {
+      options.worker_name = "served";
+    } else {
+      options.worker = MakeServedWorker;
+    }
+    options.frames_per_batch = kWorkers * kFewLanes * kTime;
+    if (of.min_clients > 0) {
+      RILL_ASSIGN_OR_RETURN(
+          servers.emplace_back(),
+          InferenceServer::Create({.policy = &policy,
+                                   .root = env->spec().observation,
+                                   .action = env->spec().action,
+                                   .lanes = kFewLanes,
+                                   .clients = kWorkers,
+                                   .min_clients = of.min_clients}));
+      options.inference = servers.back().get();
+    }
+    RILL_ASSIGN_OR_RETURN(std::shared_ptr<Source> source,
+                          MultiSyncCollector::Create(std::move(options)));
+    cases.push_back(MakeCase(of.name, kWorkers * kFewLanes * kTime,
+                             std::move(source), &Nowhere()));
+  }
+  RILL_ASSIGN_OR_RETURN(const auto ns,
+                        LeastNsAFrame(cases, is_quick ? 20 : 200));
+  absl::PrintF(
+      "MultiSyncCollector, eight workers of 16 lanes, a policy of 50 us a "
+      "call\n");
+  for (size_t i = 0; i < cases.size(); ++i) {
+    absl::PrintF("  %-44s %10.3f M frames/s %6.2f\n", cases[i].name,
+                 1000 / ns[i], ns[0] / ns[i]);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunAll(bool is_quick) {
   RILL_RETURN_IF_ERROR(Alone(is_quick));
   RILL_RETURN_IF_ERROR(Threads(is_quick));
+  RILL_RETURN_IF_ERROR(Inference(is_quick));
   return Processes(is_quick);
 }
 
@@ -194,8 +288,9 @@ absl::Status RunAll(bool is_quick) {
 }  // namespace rill
 
 int main(int argc, char** argv) {
-  const std::optional<int> worker =
-      rill::WorkerMain(argc, argv, {{"cart_pole", rill::MakeWorker}});
+  const std::optional<int> worker = rill::WorkerMain(
+      argc, argv,
+      {{"cart_pole", rill::MakeWorker}, {"served", rill::MakeServedWorker}});
   if (worker.has_value()) return *worker;
   return rill::QuickMain("collectors", rill::kUsage, argc, argv, rill::RunAll);
 }

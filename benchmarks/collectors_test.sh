@@ -16,8 +16,8 @@ fail() {
 line=$("$program" --fast 2>&1)
 [ $? -eq 1 ] || fail "an unknown flag is taken: $line"
 table=$("$program" --quick) || fail "it ends with an error: $table"
-[ "$(echo "$table" | grep -cE ' +[0-9]+\.[0-9]+ M frames/s( +[0-9.]+)?$')" -eq 5 ] ||
-  fail "not five speeds: $table"
+[ "$(echo "$table" | grep -cE ' +[0-9]+\.[0-9]+ M frames/s( +[0-9.]+)?$')" -eq 9 ] ||
+  fail "not nine speeds: $table"
 [ "$(echo "$table" | grep -cE ' +[0-9]+\.[0-9]+ ns a row$')" -eq 2 ] ||
   fail "not two costs of a hand-over: $table"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "rill/collectors/inference/inference_server.h"
 #include "rill/collectors/workers/worker.h"
 #include "rill/flow/weights/weight_store.h"
 
@@ -38,6 +39,11 @@ struct MultiCollectorOptions {
   // is older than the latest by more than this, and cuts its lanes in the sink.
   // Random actions are version 0. -1: no batch is too old.
   int64_t max_staleness = -1;
+
+  // Acts for the workers whose parts have no policy, and for those that ask it
+  // themselves (WorkerContext::inference). Not owned; null: none. Worker w is
+  // its client w. It outlives the collector.
+  const InferenceServer* inference = nullptr;
 
   // Rows of all workers together, > 0. Each makes its share, rounded up, and
   // that rounded up to a multiple of its lanes.

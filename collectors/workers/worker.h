@@ -27,12 +27,15 @@ struct WorkerContext {
   std::string argument;  // MultiCollectorOptions::argument.
   // Reads MultiCollectorOptions::weights; null without. Outlives the parts.
   WeightStore::Reader* weights = nullptr;
+  // Acts by MultiCollectorOptions::inference; null without. Outlives the parts.
+  Policy* inference = nullptr;
 };
 
 // The parts that a worker steps.
 struct WorkerParts {
   std::unique_ptr<Env> env = nullptr;        // Required.
-  std::unique_ptr<Policy> policy = nullptr;  // Null: random actions for ever.
+  // Null: WorkerContext::inference; without that, random actions for ever.
+  std::unique_ptr<Policy> policy = nullptr;
   // Beside the environment, in this order (envs/transformed_env.h).
   std::vector<std::unique_ptr<StepTransform>> transforms = {};
   // Called in the worker before each batch: nothing else there sees where one

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
+#include "rill/collectors/inference/inference_client.h"
 #include "rill/collectors/sync_collector.h"
 #include "rill/collectors/workers/dict_bytes.h"
 #include "rill/collectors/workers/interruptor.h"
@@ -67,6 +68,14 @@ class Worker {
   // Errors are answers too.
   absl::Status Do(WorkerSocket::Message message) {
     switch (message.kind) {
+      case MessageKind::kInference: {
+        RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
+        RILL_ASSIGN_OR_RETURN(
+            inference_,
+            inference_internal::InferenceClient::Attach(
+                Keep(message), parts.second, /*client=*/parts.first));
+        return absl::OkStatus();
+      }
       case MessageKind::kStart:
         return Start(std::move(message));
       case MessageKind::kInterruptor: {
@@ -119,7 +128,8 @@ class Worker {
                                  .workers = start.workers,
                                  .restarts = start.restarts,
                                  .argument = std::string(argument),
-                                 .weights = weights_.get()}));
+                                 .weights = weights_.get(),
+                                 .inference = inference_.get()}));
     if (made.env == nullptr) {
       return absl::InvalidArgumentError(
           "WorkerFunction: env: got null, want an environment");
@@ -129,7 +139,7 @@ class Worker {
     before_batch_ = std::move(made.before_batch);
     SyncCollector::Options options;
     options.env = std::move(made.env);
-    options.policy = policy_.get();
+    options.policy = policy_ != nullptr ? policy_.get() : inference_.get();
     options.transforms = std::move(made.transforms);
     options.policy_device = made.policy_device;
     options.frames_per_batch = start.frames_per_batch;
@@ -191,6 +201,7 @@ class Worker {
   // Each outlives the next.
   std::unique_ptr<Interruptor> interruptor_;
   std::unique_ptr<WeightStore::Reader> weights_;
+  std::unique_ptr<Policy> inference_;
   std::unique_ptr<Policy> policy_;
   std::function<absl::Status()> before_batch_;
   std::unique_ptr<SyncCollector> collector_;

@@ -19,12 +19,14 @@ namespace rill::workers_internal {
 // Messages between collector and worker. Batches go through shared memory.
 enum class MessageKind : uint32_t {
   // To the worker.
-  // WorkerStart, argument; the weights' descriptor. Only kInterruptor comes
+  // WorkerStart, argument; the weights' descriptor. Only the next two come
   // before it.
   kStart = 1,
   kInterruptor,  // Its descriptor.
-  kChannel,      // int64: number of its producer; the channel's descriptor.
-  kCollect,      // WorkerAsk.
+  // int64: number of its client, InferenceServer's layout; descriptor.
+  kInference,
+  kChannel,  // int64: number of its producer; the channel's descriptor.
+  kCollect,  // WorkerAsk.
   // These three take back the batches that were asked for.
   kPause,
   kSave,

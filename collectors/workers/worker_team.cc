@@ -102,6 +102,12 @@ absl::Status WorkerTeam::CheckOptions() const {
       share.has_value() && !(*share > 0 && *share <= 1)) {
     return refuse("preemptive_threshold", *share, "(0, 1], or none");
   }
+  if (options_.inference != nullptr &&
+      options_.inference->clients() < options_.workers) {
+    return refuse(
+        "inference", absl::StrCat(options_.inference->clients(), " clients"),
+        absl::StrCat("one for each of ", options_.workers, " workers"));
+  }
   if (options_.max_restarts < 0) {
     return refuse("max_restarts", options_.max_restarts, ">= 0");
   }
@@ -238,6 +244,13 @@ absl::Status WorkerTeam::Start(int64_t index) {
       .explore = options_.explore,
       .reset_at_each_batch = options_.reset_at_each_batch,
       .set_truncated = options_.set_truncated};
+  if (options_.inference != nullptr) {
+    worker.socket
+        ->Send(MessageKind::kInference,
+               Pack(index, options_.inference->layout()), worker.deadline,
+               options_.inference->fd())
+        .IgnoreError();
+  }
   // One that has ended again is found by Wait.
   if (interruptor_ != nullptr) {
     worker.socket

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/flow/channel/shared_rings.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rill/base/clock.h"
 #include "rill/base/status_macros.h"
 #include "rill/flow/channel/process_id.h"
+#include "rill/flow/channel/shared_signal.h"
 
 namespace rill::channel_internal {
 namespace {
@@ -24,53 +18,6 @@ constexpr uint64_t kMagic = 0x31474e52'4c4c4952;  // "RILLRNG1"
 constexpr uint64_t kNobody = 0;
 constexpr uint64_t kClosed = ~uint64_t{0};
 constexpr char kName[] = "rill_channel";  // In /proc, for people.
-
-// Sleeps while *word == seen, at most for `most`; returns early at will.
-void FutexWait(std::atomic<uint32_t>* word, uint32_t seen,
-               absl::Duration most) {
-  const timespec timeout =
-      absl::ToTimespec(std::min(most, SharedRings::kLookAfter));
-  syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
-}
-
-// One side waits on this: a count of events, and whether it sleeps. A waiter
-// says so before it looks a last time. A signaller looks after it has counted.
-// So one of them sees the other.
-struct Signal {
-  std::atomic<uint32_t> count;
-  std::atomic<uint32_t> is_awaited;
-
-  void Raise() {
-    count.fetch_add(1);
-    if (is_awaited.load() == 0) return;
-    syscall(SYS_futex, &count, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-  }
-  // Until `is_over(look)`, which is called now and then; `look` where it should
-  // see whether the other side lives.
-  template <typename IsOver>
-  absl::Status Await(absl::Duration timeout, IsOver is_over) {
-    is_awaited.store(1);
-    absl::StatusOr<bool> over = false;
-    const Clock& clock = Clock::System();
-    const absl::Time deadline = clock.Now() + timeout;
-    absl::Time next_look = clock.Now() + SharedRings::kLookAfter;
-    while (true) {
-      const uint32_t seen = count.load();
-      const absl::Time now = clock.Now();
-      const bool look = now >= next_look;
-      over = is_over(look);
-      if (!over.ok() || *over) break;
-      if (now >= deadline) {
-        over = absl::DeadlineExceededError("nothing came in time");
-        break;
-      }
-      if (look) next_look = now + SharedRings::kLookAfter;
-      FutexWait(&count, seen, deadline - now);
-    }
-    is_awaited.store(0);
-    return over.status();
-  }
-};
 
 }  // namespace
 
@@ -82,7 +29,7 @@ struct SharedRings::Shared {
   int64_t ring_bytes;
   std::atomic<uint64_t> reader;  // ProcessId.
   std::atomic<bool> is_closed;
-  alignas(64) Signal data;
+  alignas(64) SharedSignal data;
 };
 
 struct SharedRings::RingHeader {
@@ -90,7 +37,7 @@ struct SharedRings::RingHeader {
   std::atomic<uint64_t> writer;  // ProcessId, kNobody or kClosed.
   alignas(64) std::atomic<uint64_t> released;
   std::atomic<bool> is_abandoned;
-  Signal space;
+  SharedSignal space;
 };
 
 absl::StatusOr<std::shared_ptr<SharedRings>> SharedRings::Create(

@@ -23,7 +23,7 @@ namespace rill::channel_internal {
 // all. Nothing has a name, so nothing is left behind when processes die.
 //
 // Both sides may sleep (futexes in the memory), and both learn that the other
-// is dead, however it died: who sleeps looks every kLookAfter.
+// is dead, however it died: who sleeps looks now and then (shared_signal.h).
 //
 // Each ring is mapped twice in a row, so that any run of up to ring_bytes() is
 // contiguous. All memory is reserved at the start: too little of it is
@@ -35,7 +35,6 @@ class SharedRings {
  public:
   static constexpr int64_t kMaxRings = 4096;
   static constexpr int64_t kMaxRingBytes = int64_t{1} << 40;
-  static constexpr absl::Duration kLookAfter = absl::Milliseconds(20);
 
   // Rings of at least `ring_bytes`, of which this process is the reader. `tag`
   // is what both sides must agree on.

@@ -414,7 +414,7 @@ absl::StatusOr<TensorDict> DeviceEnv::SaveState() const {
 absl::Status DeviceEnv::LoadState(const TensorDict& state) {
   RILL_RETURN_IF_ERROR(CheckIdle(name(), "LoadState", steps_));
   const std::string caller = Caller("LoadState");
-  // What it would save now says what it can load.
+  // It can load the layout that it would save now.
   RILL_ASSIGN_OR_RETURN(const TensorDict now, SaveState());
   RILL_RETURN_IF_ERROR(TensorDictSpec::Of(now).CheckLayout(caller, state));
   if (state.batch_shape() != now.batch_shape()) {

@@ -228,7 +228,7 @@ absl::StatusOr<TensorDict> FakeSimulator::Lend() {
   return lent;
 }
 
-// Of a dictionary's leaves, in their order.
+// The memory of a dictionary's leaves, in their order.
 std::vector<FakeBackend::Range> RangesOf(const TensorDict& dict) {
   std::vector<FakeBackend::Range> ranges;
   dict.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {

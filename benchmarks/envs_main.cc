@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Environments in host memory: steps alone and into a batch, what a policy and
-// TransformedEnv add, and Gymnasium's in child processes.
+// Environments in host memory: steps alone and into a batch, what a policy,
+// TransformedEnv and wrappers add, and Gymnasium's in child processes.
 // benchmarks/envs runs it; --help tells the flags.
 #include <algorithm>
 #include <cstddef>
@@ -34,6 +34,8 @@
 #include "rill/envs/steps/step_driver.h"
 #include "rill/envs/steps/step_recorder.h"
 #include "rill/envs/transformed_env.h"
+#include "rill/envs/wrappers/time_limit.h"
+#include "rill/envs/wrappers/vector_env.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -213,6 +215,20 @@ absl::StatusOr<std::unique_ptr<Env>> TransformedByNothing(
   return Transformed(std::move(transforms));
 }
 
+absl::StatusOr<std::unique_ptr<Env>> Limited() {
+  RILL_ASSIGN_OR_RETURN(auto cart_pole, MakeCartPole({.lanes = 64}));
+  return MakeTimeLimit(std::move(cart_pole), {.max_steps = 500});
+}
+
+absl::StatusOr<std::unique_ptr<Env>> InFourParts() {
+  std::vector<std::unique_ptr<Env>> parts;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    RILL_ASSIGN_OR_RETURN(parts.emplace_back(),
+                          MakeCartPole({.lanes = 16, .seed = seed}));
+  }
+  return MakeVectorEnv(std::move(parts));
+}
+
 // Costs of what stands between CartPole and its caller.
 absl::Status Between(bool is_quick) {
   FunctionPolicy policy([](const TensorDict&, const ActContext&, Tensor*) {
@@ -236,6 +252,9 @@ absl::Status Between(bool is_quick) {
   RILL_RETURN_IF_ERROR(
       add("TransformedEnv, a transform of observations",
           TransformedByNothing({"observation", "next/observation"})));
+  RILL_RETURN_IF_ERROR(add("MakeTimeLimit", Limited()));
+  RILL_RETURN_IF_ERROR(
+      add("MakeVectorEnv, 4 parts of 16 lanes", InFourParts()));
   RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
                         LeastNsAFrame(cases, is_quick ? 20 : 500));
   absl::PrintF("CartPole, 64 lanes, into a batch; what stands between\n");

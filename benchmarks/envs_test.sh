@@ -18,8 +18,8 @@ line=$("$program" --fast 2>&1)
 table=$("$program" --quick) || fail "it ends with an error: $table"
 [ "$(echo "$table" | sed '/^GymnasiumEnv/,$d' | grep -cE ' +[0-9]+\.[0-9]+ M frames/s$')" -eq 12 ] ||
   fail "not twelve speeds: $table"
-[ "$(echo "$table" | grep -cE ' +[0-9]+\.[0-9]+ ns a frame +[+-][0-9]+\.[0-9]+$')" -eq 5 ] ||
-  fail "not five costs: $table"
+[ "$(echo "$table" | grep -cE ' +[0-9]+\.[0-9]+ ns a frame +[+-][0-9]+\.[0-9]+$')" -eq 7 ] ||
+  fail "not seven costs: $table"
 echo "$table" | grep -qE 'GymnasiumEnv: skipped: .|two children +[0-9]' ||
   fail "neither speeds of GymnasiumEnv nor why there are none: $table"
 

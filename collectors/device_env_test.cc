@@ -99,6 +99,26 @@ TEST_F(DeviceCollectorTest, ASavedStateIsInHostMemoryAndBeginsFreshEpisodes) {
   RILL_EXPECT_OK(loaded->Next().status());
 }
 
+TEST_F(DeviceCollectorTest, EpisodesGoOnWhereTheSimulatorSavesItsState) {
+  AsyncPolicy policy;
+  for (const bool fills_in_place : {true, false}) {
+    const FakeSimulatorOptions options = {.fills_in_place = fills_in_place,
+                                          .saves_state = true};
+    RILL_ASSERT_OK_AND_ASSIGN(auto saved,
+                              Collect(OnDevice(options), &policy, 400));
+    RILL_ASSERT_OK(saved->Next().status());
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, saved->SaveState());
+    RILL_ASSERT_OK_AND_ASSIGN(auto loaded,
+                              Collect(OnDevice(options), &policy, 400));
+    RILL_ASSERT_OK(loaded->LoadState(state));
+    for (int batch = 0; batch < 3; ++batch) {
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict want, saved->Next());
+      RILL_ASSERT_OK_AND_ASSIGN(const TensorDict got, loaded->Next());
+      RILL_EXPECT_OK(got.CheckEqual(want));
+    }
+  }
+}
+
 // A collector and an evaluator share a policy and a device, each with a
 // simulator on a stream of its own. Neither may change the other's data, though
 // no copy happens before somebody waits for it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/cart_pole.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -97,6 +98,46 @@ TEST(CartPoleTest, TruncatesAtTheLimitAndSaysWhichEndItIs) {
   EXPECT_THAT(batch.Flat<bool>("next/truncated"),
               IsOkAndHolds(ElementsAre(false, false, true)));
   EXPECT_THAT(batch.Flat<bool>("next/terminated"), IsOkAndHolds(Each(false)));
+}
+
+// Steps of a lane are counted here, also on into an environment that loads the
+// state after a step of its own.
+TEST(CartPoleTest, EachOfManyLanesIsTruncatedAtItsOwnLimit) {
+  constexpr int64_t kLanes = 33;
+  constexpr int64_t kLimit = 12;
+  const CartPoleOptions options = {.lanes = kLanes,
+                                   .max_episode_steps = kLimit};
+  std::vector<int64_t> steps(kLanes, 0);
+  std::vector<uint8_t> mask(kLanes, 1);
+  const auto run = [&](Env& env, int first, int last) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto action, env.step().Flat<int64_t>("action"));
+    RILL_ASSERT_OK_AND_ASSIGN(auto done, env.step().Flat<bool>("next/done"));
+    RILL_ASSERT_OK_AND_ASSIGN(auto truncated,
+                              env.step().Flat<bool>("next/truncated"));
+    RILL_ASSERT_OK_AND_ASSIGN(auto terminated,
+                              env.step().Flat<bool>("next/terminated"));
+    for (int t = first; t < last; ++t) {
+      std::fill(action.begin(), action.end(), t % 2);
+      RILL_ASSERT_OK(env.Step());
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const bool at_limit = ++steps[lane] >= kLimit;
+        ASSERT_EQ(truncated[lane], at_limit) << "step " << t << " " << lane;
+        ASSERT_EQ(done[lane], at_limit || terminated[lane]);
+        mask[lane] = done[lane] || (lane + t) % 31 == 0;
+        if (mask[lane] != 0) steps[lane] = 0;
+      }
+      RILL_ASSERT_OK(env.Reset(mask));
+    }
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(auto env, MakeCartPole(options));
+  RILL_ASSERT_OK(env->Reset(mask));
+  run(*env, 0, 55);
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
+  RILL_ASSERT_OK_AND_ASSIGN(auto other, MakeCartPole(options));
+  RILL_ASSERT_OK(other->Reset(std::vector<uint8_t>(kLanes, 1)));
+  RILL_ASSERT_OK(other->Step());
+  RILL_ASSERT_OK(other->LoadState(state));
+  run(*other, 55, 100);
 }
 
 TEST(CartPoleTest, FallingAtTheLimitIsBothEnds) {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -54,6 +55,31 @@ class Copies {
   int error_ = 0;
 };
 
+absl::string_view NameOf(absl::string_view entry) {
+  return entry.substr(0, entry.find('='));
+}
+
+// This process's environment, with `changes`.
+std::vector<char*> EnvironmentWith(const std::vector<std::string>& changes) {
+  std::vector<char*> entries;
+  const auto set = [&entries](char* entry) {
+    const auto is_same = [entry](const char* other) {
+      return NameOf(other) == NameOf(entry);
+    };
+    const auto at = std::find_if(entries.begin(), entries.end(), is_same);
+    if (at == entries.end()) {
+      entries.push_back(entry);
+    } else {
+      *at = entry;
+    }
+  };
+  for (char** entry = environ; *entry != nullptr; ++entry) set(*entry);
+  for (const std::string& entry : changes)
+    set(const_cast<char*>(entry.c_str()));
+  entries.push_back(nullptr);
+  return entries;
+}
+
 int Spawn(const ChildProcess::Options& options, const std::vector<int>& copies,
           pid_t* pid) {
   std::vector<char*> argv = {const_cast<char*>(options.program.c_str())};
@@ -63,7 +89,12 @@ int Spawn(const ChildProcess::Options& options, const std::vector<int>& copies,
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  for (size_t i = 0; i < copies.size(); ++i) {
+  if (options.output >= 0) {
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, copies.back(), 1);
+    posix_spawn_file_actions_adddup2(&actions, copies.back(), 2);
+  }
+  for (size_t i = 0; i < options.descriptors.size(); ++i) {
     posix_spawn_file_actions_adddup2(&actions, copies[i],
                                      kFirstDescriptor + static_cast<int>(i));
   }
@@ -75,8 +106,9 @@ int Spawn(const ChildProcess::Options& options, const std::vector<int>& copies,
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const int error = posix_spawn(pid, options.program.c_str(), &actions,
-                                &attributes, argv.data(), environ);
+  const int error =
+      posix_spawnp(pid, options.program.c_str(), &actions, &attributes,
+                   argv.data(), EnvironmentWith(options.environment).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   return error;
@@ -86,7 +118,9 @@ int Spawn(const ChildProcess::Options& options, const std::vector<int>& copies,
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
     const Options& options) {
-  const Copies copies(options.descriptors);
+  std::vector<int> descriptors = options.descriptors;
+  if (options.output >= 0) descriptors.push_back(options.output);
+  const Copies copies(descriptors);
   if (copies.error() != 0) return StartError(options.program, copies.error());
   pid_t pid = -1;
   if (const int error = Spawn(options, copies.copies(), &pid); error != 0) {
@@ -117,6 +151,7 @@ const std::string& ChildProcess::Kill() {
       waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
       info.si_pid == pid_;
   kill(-pid_, SIGKILL);
+  kill(pid_, SIGKILL);  // It may have left its group.
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }

@@ -32,11 +32,15 @@ namespace rill {
 class ChildProcess {
  public:
   struct Options {
-    std::string program;  // A path.
+    std::string program;  // A path, or a name that PATH knows.
     std::vector<std::string> arguments = {};
+    // "NAME=value", in place of those of this process and of earlier entries.
+    std::vector<std::string> environment = {};
     // The child has descriptors[i] of this process as 3 + i, and inherits the
     // first three besides. No other is its own that is closed on exec.
     std::vector<int> descriptors = {};
+    // Not -1: takes its output and its errors, and its input is empty.
+    int output = -1;
   };
 
   // UNAVAILABLE names the program and the system's reason.
@@ -52,6 +56,10 @@ class ChildProcess {
   // that. How it ended: "ended with exit status 3", "ended by signal 11", "was
   // killed". May be called again.
   const std::string& Kill();
+
+  pid_t pid() const { return pid_; }
+  // For poll(2): has input (POLLIN) from when the process has ended.
+  int pidfd() const { return pidfd_; }
 
  private:
   ChildProcess(pid_t pid, int pidfd) : pid_(pid), pidfd_(pidfd) {}

@@ -2,14 +2,17 @@
 #include "rill/base/process/child_process.h"
 
 #include <fcntl.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -76,6 +79,51 @@ TEST(ChildProcessTest, EndsWithWhatItStarted) {
   ASSERT_EQ(read(life[0], &byte, 1), 1);
   ASSERT_EQ(read(life[0], &byte, 1), 1);
   child.reset();
+  EXPECT_EQ(read(life[0], &byte, 1), 0);
+  close(life[0]);
+}
+
+TEST(ChildProcessTest, IsFoundInPathAndHasItsEnvironmentAndOutput) {
+  ASSERT_EQ(setenv("RILL_CHILD_TEST_A", "this process's", 1), 0);
+  ASSERT_EQ(setenv("RILL_CHILD_TEST_B", "kept", 1), 0);
+  int output[2];
+  ASSERT_EQ(pipe2(output, O_CLOEXEC), 0);
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto child,
+      ChildProcess::Start(
+          {.program = "sh",
+           .arguments = {"-c",
+                         "cat; echo $RILL_CHILD_TEST_A $RILL_CHILD_TEST_B; "
+                         "env | grep -c RILL_CHILD_TEST_A= >&2"},
+           .environment = {"RILL_CHILD_TEST_A=first", "RILL_CHILD_TEST_A=a"},
+           .output = output[1]}));
+  close(output[1]);
+  std::string text;
+  char bytes[256];
+  ssize_t n = 0;
+  while ((n = read(output[0], bytes, sizeof(bytes))) > 0) text.append(bytes, n);
+  close(output[0]);
+  EXPECT_EQ(text, "a kept\n1\n");
+}
+
+TEST(ChildProcessTest, OneThatLeftItsGroupIsEnded) {
+  int life[2];
+  ASSERT_EQ(pipe2(life, O_CLOEXEC), 0);
+  const pid_t group = getpgrp();
+  auto child = ChildProcess::Start(
+      {.program = "python3",
+       .arguments = {"-c", absl::StrCat("import os, time\n"
+                                        "os.setpgid(0, ",
+                                        group,
+                                        ")\n"
+                                        "os.write(3, b'a')\n"
+                                        "time.sleep(600)\n")},
+       .descriptors = {life[1]}});
+  RILL_ASSERT_OK(child);
+  close(life[1]);
+  char byte = 0;
+  ASSERT_EQ(read(life[0], &byte, 1), 1);
+  EXPECT_EQ((*child)->Kill(), "was killed");
   EXPECT_EQ(read(life[0], &byte, 1), 0);
   close(life[0]);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,20 @@ namespace rill::envs_internal {
 namespace {
 
 constexpr int64_t kMaxLanes = int64_t{1} << 30;  // That draws can number.
+
+// Compilers make vectors of a loop whose length they know, and only where no
+// store could change what it reads.
+constexpr int64_t kBlock = 16;
+
+// body(i) for each i below count.
+template <typename Body>
+void ForBlocks(int64_t count, const Body& body) {
+  int64_t first = 0;
+  for (; first + kBlock <= count; first += kBlock) {
+    for (int64_t i = 0; i < kBlock; ++i) body(first + i);
+  }
+  for (; first < count; ++first) body(first);
+}
 
 class ClassicEnv final : public Env {
  public:
@@ -54,6 +69,7 @@ class ClassicEnv final : public Env {
              const ClassicOptions& options)
       : Env(std::move(spec), std::move(step)),
         task_(task),
+        reset_caller_(absl::StrCat(task.name, "::Reset")),
         lanes_(options.lanes),
         state_size_(static_cast<int64_t>(task.low.size())),
         max_episode_steps_(options.max_episode_steps),
@@ -70,16 +86,20 @@ class ClassicEnv final : public Env {
                : force_[lane] >= low_force_ && force_[lane] <= high_force_;
   }
   absl::Status CheckStep() const;
+  void WriteFlags();
   absl::Status CheckState(absl::string_view caller, const double* state,
                           int64_t steps, int64_t lane) const;
 
   const ClassicTask task_;
+  const std::string reset_caller_;
   const int64_t lanes_;
   const int64_t state_size_;
   const int64_t max_episode_steps_;
   TensorDictSpec state_spec_;
   std::vector<double> state_;  // [lanes, state_size].
   EpisodeCounters now_;
+  // No lane is at its limit before the step that makes this 0.
+  int64_t steps_to_limit_ = 0;
 
   // The leaves of the step; one of the first two is null.
   const int64_t* choices_ = nullptr;
@@ -113,8 +133,7 @@ absl::Status ClassicEnv::Bind() {
 }
 
 absl::Status ClassicEnv::Reset(const ResetMask& mask) {
-  RILL_RETURN_IF_ERROR(
-      CheckMask(absl::StrCat(task_.name, "::Reset"), spec(), mask));
+  RILL_RETURN_IF_ERROR(CheckMask(reset_caller_, spec(), mask));
   for (int64_t lane = 0; lane < lanes_; ++lane) {
     if (mask.lanes[lane] == 0) continue;
     double* state = state_.data() + lane * state_size_;
@@ -130,10 +149,24 @@ absl::Status ClassicEnv::Reset(const ResetMask& mask) {
 }
 
 absl::Status ClassicEnv::CheckStep() const {
-  bool all_right = true;
-  for (int64_t lane = 0; lane < lanes_; ++lane) {
-    all_right &= static_cast<bool>(now_.running[lane] & int{IsAction(lane)});
+  // The sign of what an action outside of its range leaves here is set.
+  uint64_t outside = 0;
+  if (choices_ != nullptr) {
+    const int64_t* const choices = choices_;
+    const auto last = static_cast<uint64_t>(task_.action.num_categories - 1);
+    ForBlocks(lanes_, [&](int64_t lane) {
+      const auto choice = static_cast<uint64_t>(choices[lane]);
+      outside |= choice | (last - choice);
+    });
+  } else {
+    bool is_inside = true;
+    for (int64_t lane = 0; lane < lanes_; ++lane) is_inside &= IsAction(lane);
+    outside = is_inside ? 0 : ~uint64_t{0};
   }
+  uint8_t all_run = 1;
+  const uint8_t* const running = now_.running.data();
+  ForBlocks(lanes_, [&](int64_t lane) { all_run &= running[lane]; });
+  const bool all_right = all_run != 0 && static_cast<int64_t>(outside) >= 0;
   if (all_right) return absl::OkStatus();
   for (int64_t lane = 0; lane < lanes_; ++lane) {
     if (IsAction(lane)) continue;
@@ -156,12 +189,31 @@ absl::Status ClassicEnv::BeginStep() {
               .observation = next_observation_.data(),
               .reward = reward_.data(),
               .terminated = next_flags_.terminated.data()});
-  for (int64_t lane = 0; lane < lanes_; ++lane) {
-    next_flags_.Set(lane, next_flags_.terminated[lane],
-                    ++now_.steps[lane] >= max_episode_steps_);
-    now_.running[lane] = !next_flags_.done[lane];
-  }
+  int64_t* const steps = now_.steps.data();
+  ForBlocks(lanes_, [steps](int64_t lane) { ++steps[lane]; });
+  WriteFlags();
   return absl::OkStatus();
+}
+
+// The flags of a step whose `terminated` is written.
+void ClassicEnv::WriteFlags() {
+  uint8_t* const running = now_.running.data();
+  if (--steps_to_limit_ > 0 && lanes_ >= kBlock) {
+    const auto size = static_cast<size_t>(lanes_);
+    std::memset(next_flags_.truncated.data(), 0, size);
+    std::memcpy(next_flags_.done.data(), next_flags_.terminated.data(), size);
+    std::memcpy(running, next_flags_.done.data(), size);
+    ForBlocks(lanes_, [running](int64_t lane) { running[lane] ^= 1; });
+    return;
+  }
+  steps_to_limit_ = max_episode_steps_;
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    const int64_t left = max_episode_steps_ - now_.steps[lane];
+    next_flags_.Set(lane, next_flags_.terminated[lane], left <= 0);
+    running[lane] = !next_flags_.done[lane];
+    // One that is at its limit begins anew before the next step.
+    if (left > 0) steps_to_limit_ = std::min(steps_to_limit_, left);
+  }
 }
 
 absl::StatusOr<TensorDict> ClassicEnv::SaveState() const {
@@ -215,6 +267,7 @@ absl::Status ClassicEnv::LoadState(const TensorDict& dict) {
   }
   state_.assign(state.begin(), state.end());
   now_ = std::move(counters);
+  steps_to_limit_ = 0;
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/device/device_env.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -15,12 +16,15 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/envs/device/device_flags.h"
 #include "rill/envs/device/lent_array.h"
 #include "rill/envs/device/row_moves.h"
 #include "rill/envs/lane_rows.h"
 #include "rill/envs/lanes/lane_errors.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -33,6 +37,10 @@ using envs_internal::DeviceFlags;
 using envs_internal::FindLent;
 using envs_internal::RowMoves;
 
+// Entries of a saved state.
+constexpr absl::string_view kRunning = "running";
+constexpr absl::string_view kSimulator = "simulator";
+
 class DeviceEnv final : public Env {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
@@ -44,6 +52,8 @@ class DeviceEnv final : public Env {
   absl::Status Reset(const ResetMask& mask) override;
   absl::Status BeginStep() override;
   absl::Status EndStep() override;
+  absl::StatusOr<TensorDict> SaveState() const override;
+  absl::Status LoadState(const TensorDict& state) override;
 
  private:
   // A leaf below next that a lent array fills.
@@ -79,6 +89,7 @@ class DeviceEnv final : public Env {
   absl::Status ReadState();
   absl::Status FindFailedLanes(std::vector<int64_t>* failed) const;
   absl::Status WriteEnds(absl::Span<const int64_t> failed);
+  absl::StatusOr<TensorDict> SaveSimulator() const;
 
   const DeviceEnvOptions options_;
   const std::unique_ptr<DeviceSimulator> simulator_;
@@ -370,6 +381,56 @@ absl::Status DeviceEnv::WriteEnds(absl::Span<const int64_t> failed) {
   status.Update(cut_off_.Run(failed, stream_));
   status.Update(stream_.Synchronize());
   return status;
+}
+
+// --- State -------------------------------------------------------------------
+
+// The simulator's, on the device, complete.
+absl::StatusOr<TensorDict> DeviceEnv::SaveSimulator() const {
+  RILL_RETURN_IF_ERROR(WaitForCaller());
+  RILL_ASSIGN_OR_RETURN(TensorDict state, simulator_->SaveState());
+  RILL_RETURN_IF_ERROR(stream_.Synchronize());
+  const Shape want = {lanes()};
+  if (state.batch_shape() == want) return state;
+  return absl::InternalError(
+      absl::StrCat("DeviceSimulator::SaveState: got batch shape ",
+                   state.batch_shape().ToString(), ", want ", want.ToString()));
+}
+
+absl::StatusOr<TensorDict> DeviceEnv::SaveState() const {
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "SaveState", steps_));
+  absl::StatusOr<TensorDict> saved = SaveSimulator();
+  RILL_RETURN_IF_ERROR(saved.status()) << "in " << Caller("SaveState");
+  RILL_ASSIGN_OR_RETURN(TensorDict simulator, saved->To(Device::Cpu()));
+  RILL_ASSIGN_OR_RETURN(const Tensor running,
+                        Tensor::Empty(DType::kBool, {lanes(), 1}));
+  std::copy(running_.begin(), running_.end(), running.data<bool>());
+  TensorDict state({lanes()});
+  RILL_RETURN_IF_ERROR(state.Set(kRunning, running));
+  RILL_RETURN_IF_ERROR(state.Set(kSimulator, std::move(simulator)));
+  return state;
+}
+
+absl::Status DeviceEnv::LoadState(const TensorDict& state) {
+  RILL_RETURN_IF_ERROR(CheckIdle(name(), "LoadState", steps_));
+  const std::string caller = Caller("LoadState");
+  // It can load the layout that it would save now.
+  RILL_ASSIGN_OR_RETURN(const TensorDict now, SaveState());
+  RILL_RETURN_IF_ERROR(TensorDictSpec::Of(now).CheckLayout(caller, state));
+  if (state.batch_shape() != now.batch_shape()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        caller, ": got batch shape ", state.batch_shape().ToString(), ", want ",
+        now.batch_shape().ToString()));
+  }
+  RILL_ASSIGN_OR_RETURN(const TensorDict simulator,
+                        state.FindDict(kSimulator)->To(spec().device));
+  RILL_RETURN_IF_ERROR(WaitForCaller());
+  absl::Status status = simulator_->LoadState(simulator);
+  status.Update(stream_.Synchronize());
+  RILL_RETURN_IF_ERROR(status) << "in " << caller;
+  RILL_ASSIGN_OR_RETURN(const auto running, state.Flat<bool>(kRunning));
+  running_.assign(running.begin(), running.end());
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -31,6 +31,9 @@ namespace rill {
 // Errors. A reward that is not finite fails its lane, as Env::BeginStep says. A
 //   lent array that does not fit and an error of the simulator or the device
 //   fail all lanes. EndStep returns these errors.
+// State. SaveState copies that of the simulator to the host: entries
+//   "simulator", and "running" bool [lanes, 1]. UNIMPLEMENTED where the
+//   simulator cannot save; a collector then begins fresh episodes.
 // Thread-safety: thread-compatible.
 // Cost: a step blocks the host twice. It copies flags and rewards to the host
 //   and flags back; a reset is one gather and one scatter of its lanes' rows.

@@ -30,6 +30,7 @@
 #include "rill/envs/env.h"
 #include "rill/envs/env_spec.h"
 #include "rill/envs/evaluator.h"
+#include "rill/envs/policies/policy.h"
 #include "rill/envs/rollout.h"
 #include "rill/envs/testing/two_agents_env.h"
 #include "rill/tensordict/dtype.h"
@@ -70,9 +71,15 @@ absl::StatusOr<std::unique_ptr<Env>> CartPole() {
   return MakeCartPole({.lanes = kLanes, .max_episode_steps = 17});
 }
 
+absl::StatusOr<std::unique_ptr<Env>> TwoAgents() {
+  return MakeTwoAgentsEnv({.lanes = kLanes});
+}
+
 const FakeSimulatorOptions kVariants[] = {
     {},
-    {.flags = {"done", "truncated"}, .flag_dtype = DType::kInt64},
+    {.flags = {"done", "truncated"},
+     .flag_dtype = DType::kInt64,
+     .saves_state = true},
     {.flags = {"done", "terminated"},
      .flag_dtype = DType::kUInt8,
      .drops_last_one = true},
@@ -85,13 +92,12 @@ const FakeSimulatorOptions kVariants[] = {
 
 // --- All that an Env promises ------------------------------------------------
 
-INSTANTIATE_TEST_SUITE_P(InPlace, EnvConformanceTest, ::testing::Values([] {
-                           return OnFakeDevice(CartPole(), kVariants[1]);
+INSTANTIATE_TEST_SUITE_P(GroupsInPlace, EnvConformanceTest,
+                         ::testing::Values([] {
+                           return OnFakeDevice(TwoAgents(), kVariants[1]);
                          }));
 INSTANTIATE_TEST_SUITE_P(NewArrays, EnvConformanceTest, ::testing::Values([] {
-                           return OnFakeDevice(
-                               MakeTwoAgentsEnv({.lanes = kLanes}),
-                               kVariants[4]);
+                           return OnFakeDevice(CartPole(), kVariants[4]);
                          }));
 
 // --- The same as on the host -------------------------------------------------
@@ -133,6 +139,42 @@ TEST_F(DeviceEnvTest, RolloutsEqualThoseOfItsSimulatorOnTheHost) {
   RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, Rollout(*host, policy, options));
   for (const FakeSimulatorOptions& variant : kVariants) {
     RILL_ASSERT_OK_AND_ASSIGN(auto env, OnFakeDevice(CartPole(), variant));
+    RILL_ASSERT_OK_AND_ASSIGN(TensorDict got, Rollout(*env, policy, options));
+    RILL_EXPECT_OK(got.CheckEqual(want));
+  }
+}
+
+// Two agents' actions, another at each step.
+class GroupPolicy final : public Policy {
+ public:
+  const TensorDictSpec& output_spec() const override { return outputs_; }
+  absl::StatusOr<int64_t> Act(const TensorDict&, const ActContext& context,
+                              TensorDict* step) override {
+    std::vector<int64_t> actions(2 * kLanes);
+    for (size_t i = 0; i < actions.size(); ++i) {
+      actions[i] = (context.step + static_cast<int64_t>(i)) % 3;
+    }
+    RILL_ASSIGN_OR_RETURN(Tensor to, step->Get("agents/action"));
+    RILL_ASSIGN_OR_RETURN(const Tensor from,
+                          Tensor::From<int64_t>(actions, to.shape()));
+    RILL_RETURN_IF_ERROR(to.CopyFrom(from));
+    return 0;
+  }
+
+ private:
+  TensorDictSpec outputs_;
+};
+
+// A group that begins an episode changes neither the rows of the others nor the
+// final observation that the batch has of it.
+TEST_F(DeviceEnvTest, RolloutsOfGroupsEqualThoseOnTheHost) {
+  const RolloutOptions options = {.max_steps = 60,
+                                  .break_when_any_done = false};
+  GroupPolicy policy;
+  RILL_ASSERT_OK_AND_ASSIGN(auto host, TwoAgents());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict want, Rollout(*host, policy, options));
+  for (const FakeSimulatorOptions& variant : kVariants) {
+    RILL_ASSERT_OK_AND_ASSIGN(auto env, OnFakeDevice(TwoAgents(), variant));
     RILL_ASSERT_OK_AND_ASSIGN(TensorDict got, Rollout(*env, policy, options));
     RILL_EXPECT_OK(got.CheckEqual(want));
   }
@@ -527,6 +569,40 @@ TEST_F(DeviceEnvTest, AnErrorOfTheDeviceComesBackFromTheStep) {
                                           HasSubstr("illegal address"))));
   RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
   RILL_EXPECT_OK(env->Step());
+}
+
+// --- State -------------------------------------------------------------------
+
+TEST_F(DeviceEnvTest, AStateOfAnotherLayoutIsRefusedByName) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env,
+                            OnFakeDevice(CartPole(), {.saves_state = true}));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, env->SaveState());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict without, state.Clone());
+  RILL_ASSERT_OK(without.Delete("simulator/episode"));
+  EXPECT_THAT(
+      env->LoadState(without),
+      StatusIs(kInvalidArgument, AllOf(HasSubstr("CartPole-v1::LoadState"),
+                                       HasSubstr("simulator/episode"))));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict fewer,
+                            state.Gather(std::vector<int64_t>{0, 1}));
+  EXPECT_THAT(env->LoadState(fewer),
+              StatusIs(kInvalidArgument, HasSubstr("batch shape [2]")));
+  RILL_ASSERT_OK(env->BeginStep());
+  EXPECT_THAT(env->SaveState(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(env->LoadState(state),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  RILL_EXPECT_OK(env->EndStep());
+}
+
+TEST_F(ScriptedEnvTest, ASimulatorThatCannotSaveSaysSo) {
+  RILL_ASSERT_OK(MakeAndReset());
+  const auto refused = StatusIs(absl::StatusCode::kUnimplemented,
+                                AllOf(HasSubstr("cannot save its state"),
+                                      HasSubstr("Scripted::SaveState")));
+  EXPECT_THAT(env_->SaveState(), refused);
+  EXPECT_THAT(env_->LoadState(TensorDict({2})), refused);
 }
 
 // --- Actions and options -----------------------------------------------------

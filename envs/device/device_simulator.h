@@ -44,6 +44,18 @@ class DeviceSimulator {
   // (tensordict/dlpack) makes a tensor of a capsule without a copy; the
   // capsule's deleter is called when the Env needs the array no more.
   virtual absl::StatusOr<TensorDict> Lend() = 0;
+
+  // The whole state of all lanes, random streams included: a copy [lanes] on
+  // the device, which holds it once the stream got there. Lent arrays need not
+  // be part of it. UNIMPLEMENTED where the simulator cannot.
+  virtual absl::StatusOr<TensorDict> SaveState() {
+    return absl::UnimplementedError("the simulator cannot save its state");
+  }
+  // `state` has the keys, dtypes and shapes of SaveState, on the device, and is
+  // unchanged until the stream got there. An error changes nothing.
+  virtual absl::Status LoadState(const TensorDict& /*state*/) {
+    return absl::UnimplementedError("the simulator cannot load a state");
+  }
 };
 
 }  // namespace rill

@@ -190,8 +190,9 @@ TEST(GymnasiumEnvTest, SaysWhyAnEnvironmentCannotBeMade) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("children")));
   EXPECT_THAT(
       MakeFakeGymnasiumEnv({.id = "Count-v0", .python = "no_such_python"}),
-      StatusIs(absl::StatusCode::kUnavailable,
-               HasSubstr("cannot run \"no_such_python\"")));
+      StatusIs(
+          absl::StatusCode::kUnavailable,
+          HasSubstr("ChildProcess::Start: \"no_such_python\": No such file")));
 }
 
 TEST(GymnasiumEnvTest, FailedResetLeavesOtherLanesAlone) {

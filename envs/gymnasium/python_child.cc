@@ -2,11 +2,7 @@
 #include "rill/envs/gymnasium/python_child.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,10 +11,12 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/clock.h"
 #include "rill/base/process/poll_until.h"
+#include "rill/base/status_macros.h"
 
 namespace rill::gymnasium_internal {
 namespace {
@@ -32,18 +30,6 @@ void Close(int* fd) {
   *fd = -1;
 }
 
-// Away from the numbers that the child gets its descriptors by.
-int Above10(int* fd) {
-  const int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 10);
-  Close(fd);
-  return *fd = moved;
-}
-
-absl::Status StartError(absl::string_view what, int error) {
-  return absl::UnavailableError(
-      absl::StrCat("PythonChild::Start: ", what, ": ", std::strerror(error)));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PythonChild>> PythonChild::Start(
@@ -55,76 +41,29 @@ absl::StatusOr<std::unique_ptr<PythonChild>> PythonChild::Start(
   const bool is_made =
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0 &&
       pipe2(life, O_CLOEXEC) == 0 && pipe2(log, O_CLOEXEC) == 0;
+  const int error = errno;
   child->socket_ = sockets[0];
   child->life_ = life[1];
   child->log_fd_ = log[0];
-  const auto close_theirs = [&] {
+  const absl::Cleanup close_theirs = [&] {
     Close(&sockets[1]);
     Close(&life[0]);
     Close(&log[1]);
   };
-  if (!is_made || Above10(&sockets[1]) < 0 || Above10(&life[0]) < 0 ||
-      Above10(&log[1]) < 0) {
-    const int error = errno;
-    close_theirs();
-    return StartError("cannot make pipes", error);
+  if (!is_made) {
+    return absl::UnavailableError(absl::StrCat(
+        "PythonChild::Start: cannot make pipes: ", std::strerror(error)));
   }
   fcntl(child->log_fd_, F_SETFL, O_NONBLOCK);
-
-  std::vector<char*> argv = {const_cast<char*>(python.c_str()),
-                             const_cast<char*>("-u"), const_cast<char*>("-c"),
-                             const_cast<char*>(script)};
-  for (const std::string& arg : args) {
-    argv.push_back(const_cast<char*>(arg.c_str()));
-  }
-  argv.push_back(nullptr);
-  std::vector<char*> envp;
-  for (const std::string& entry : environment) {
-    const absl::string_view name(entry.data(), entry.find('=') + 1);
-    const auto is_same = [&](const char* other) {
-      return absl::string_view(other).substr(0, name.size()) == name;
-    };
-    envp.erase(std::remove_if(envp.begin(), envp.end(), is_same), envp.end());
-    envp.push_back(const_cast<char*>(entry.c_str()));
-  }
-  const size_t num_own = envp.size();
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const absl::string_view text(*entry);
-    const absl::string_view name = text.substr(0, text.find('=') + 1);
-    const bool is_replaced =
-        std::any_of(envp.begin(), envp.begin() + num_own, [&](char* own) {
-          return absl::string_view(own).substr(0, name.size()) == name;
-        });
-    if (!is_replaced) envp.push_back(*entry);
-  }
-  envp.push_back(nullptr);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, log[1], 1);
-  posix_spawn_file_actions_adddup2(&actions, log[1], 2);
-  posix_spawn_file_actions_adddup2(&actions, sockets[1], 3);
-  posix_spawn_file_actions_adddup2(&actions, life[0], 4);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const int error = posix_spawnp(&child->pid_, python.c_str(), &actions,
-                                 &attributes, argv.data(), envp.data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  close_theirs();
-  if (error != 0) {
-    child->pid_ = -1;
-    return StartError(absl::StrCat("cannot run \"", python, "\""), error);
-  }
-  child->pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, child->pid_, 0));
-  if (child->pidfd_ < 0) return StartError("pidfd_open", errno);
+  std::vector<std::string> arguments = {"-u", "-c", script};
+  arguments.insert(arguments.end(), args.begin(), args.end());
+  RILL_ASSIGN_OR_RETURN(
+      child->process_,
+      ChildProcess::Start({.program = python,
+                           .arguments = std::move(arguments),
+                           .environment = environment,
+                           .descriptors = {sockets[1], life[0]},
+                           .output = log[1]}));
   return child;
 }
 
@@ -132,7 +71,6 @@ PythonChild::~PythonChild() {
   PythonChild* const self[] = {this};
   WaitForEnds(self);
   Kill();
-  Close(&pidfd_);
   Close(&life_);
   Close(&log_fd_);
 }
@@ -152,7 +90,7 @@ void PythonChild::WaitForEnds(absl::Span<PythonChild* const> children) {
   std::vector<PythonChild*> running;
   for (PythonChild* child : children) {
     Close(&child->socket_);
-    if (child->pid_ > 0 && !child->is_reaped_ && child->pidfd_ >= 0) {
+    if (child->process_ != nullptr && child->end_.empty()) {
       running.push_back(child);
     }
   }
@@ -161,7 +99,7 @@ void PythonChild::WaitForEnds(absl::Span<PythonChild* const> children) {
   while (!running.empty() && Clock::Steady().Now() < deadline) {
     fds.clear();
     for (const PythonChild* child : running) {
-      fds.push_back({child->pidfd_, POLLIN, 0});
+      fds.push_back({child->process_->pidfd(), POLLIN, 0});
       fds.push_back({child->log_fd_, POLLIN, 0});
     }
     PollUntil(absl::MakeSpan(fds), deadline);
@@ -173,37 +111,19 @@ void PythonChild::WaitForEnds(absl::Span<PythonChild* const> children) {
 }
 
 std::string PythonChild::Kill() {
-  if (pid_ <= 0 || is_reaped_) return end_;
-  // Not reaped yet, so the number is still the child's; its group, because an
-  // environment may have processes of its own.
-  siginfo_t info = {};
-  const bool ended =
-      waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-      info.si_pid == pid_;
-  kill(-pid_, SIGKILL);
-  kill(pid_, SIGKILL);
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
-  is_reaped_ = true;
+  if (process_ == nullptr || !end_.empty()) return end_;
+  end_ = process_->Kill();
   DrainLog();
-  if (!ended) {
-    end_ = "was killed";
-  } else if (WIFEXITED(status)) {
-    end_ = absl::StrCat("ended with exit status ", WEXITSTATUS(status));
-  } else {
-    end_ = absl::StrCat("ended by signal ", WTERMSIG(status));
-  }
   const absl::string_view last = absl::StripAsciiWhitespace(log_);
   if (!last.empty()) absl::StrAppend(&end_, "; its last output: ", last);
   return end_;
 }
 
 std::string PythonChild::End(absl::Time deadline) {
-  if (is_reaped_) return end_;
-  pollfd end = {pidfd_, POLLIN, 0};
-  PollUntil({&end, 1},
-            std::min(deadline, Clock::Steady().Now() + absl::Seconds(1)));
+  if (end_.empty()) {
+    process_->WaitForEnd(
+        std::min(deadline, Clock::Steady().Now() + absl::Seconds(1)));
+  }
   return Kill();
 }
 
@@ -290,7 +210,7 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
       const PythonChild& child = *children[i];
       fds.push_back({is_over[i] ? -1 : child.socket_, POLLIN, 0});
       fds.push_back({is_over[i] ? -1 : child.log_fd_, POLLIN, 0});
-      fds.push_back({is_over[i] ? -1 : child.pidfd_, POLLIN, 0});
+      fds.push_back({is_over[i] ? -1 : child.process_->pidfd(), POLLIN, 0});
     }
     const bool is_late = PollUntil(absl::MakeSpan(fds), deadline) == 0;
     const bool is_past = is_late || Clock::Steady().Now() >= deadline;

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "rill/base/process/child_process.h"
 
 namespace rill::gymnasium_internal {
 
@@ -45,7 +46,7 @@ class PythonChild {
   static std::vector<absl::StatusOr<std::string>> Receive(
       absl::Span<PythonChild* const> children, absl::Time deadline);
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_->pid(); }
 
  private:
   PythonChild() = default;
@@ -61,10 +62,8 @@ class PythonChild {
   std::string Kill();
   std::string End(absl::Time deadline = absl::InfiniteFuture());
 
-  pid_t pid_ = -1;
-  bool is_reaped_ = false;
-  std::string end_;
-  int pidfd_ = -1;
+  std::unique_ptr<ChildProcess> process_;
+  std::string end_;  // Empty: not known yet.
   int socket_ = -1;
   int life_ = -1;
   int log_fd_ = -1;

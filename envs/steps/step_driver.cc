@@ -181,7 +181,7 @@ absl::Status StepDriver::MaskEnded() {
 absl::Status StepDriver::ResetEnded() {
   RILL_RETURN_IF_ERROR(MaskEnded());
   const auto has_none = [](const std::vector<uint8_t>& mask) {
-    return std::find(mask.begin(), mask.end(), 1) == mask.end();
+    return mask.empty() || std::memchr(mask.data(), 1, mask.size()) == nullptr;
   };
   if (has_none(mask_) && has_none(group_mask_)) return absl::OkStatus();
   return Reset({mask_, group_mask_});

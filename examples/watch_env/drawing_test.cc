@@ -153,7 +153,8 @@ void ExpectWellFormed(const std::string& svg) {
 TEST(SvgTest, AFrameIsWellFormedAndInPixels) {
   const std::string svg = SvgFrame(Diagonal({0, 0}, {8, 4}));
   ExpectWellFormed(svg);
-  EXPECT_THAT(svg, AllOf(HasSubstr("width=\"480\" height=\"480\""),
+  EXPECT_THAT(svg, AllOf(HasSubstr("width=\"480\" height=\"480\" "
+                                   "viewBox=\"0 0 480 480\""),
                          HasSubstr("points=\"0.00,480.00 480.00,240.00\""),
                          HasSubstr("stroke=\"#123456\" stroke-width=\"30.00\""),
                          HasSubstr("cx=\"450.00\" cy=\"420.00\" r=\"24.00\"")));

@@ -25,9 +25,9 @@ std::string Begin(const Scene& scene) {
   const double height = (scene.high.y - scene.low.y) * Scale(scene);
   return absl::StrFormat(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" "
-      "height=\"%.0f\">\n<rect width=\"100%%\" height=\"100%%\" "
-      "fill=\"#ffffff\"/>\n",
-      kWidth, height);
+      "height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n"
+      "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
+      kWidth, height, kWidth, height);
 }
 
 std::string Shapes(const Scene& scene) {

@@ -49,6 +49,8 @@ class FakeSimulator final : public DeviceSimulator {
   absl::Status Reset(const ResetMask& mask) override;
   absl::Status Step(const TensorDict& action) override;
   absl::StatusOr<TensorDict> Lend() override;
+  absl::StatusOr<TensorDict> SaveState() override;
+  absl::Status LoadState(const TensorDict& state) override;
 
  private:
   // A leaf of the environment, and what is lent for it.
@@ -78,6 +80,7 @@ class FakeSimulator final : public DeviceSimulator {
   const FakeSimulatorOptions options_;
   StepCarry carry_;
   std::vector<Array> arrays_;
+  TensorDict state_;     // The layout of a saved one.
   absl::Status status_;  // Of the kernels that have run.
 };
 
@@ -96,6 +99,9 @@ absl::Status FakeSimulator::Init() {
   RILL_RETURN_IF_ERROR(AddArrays(flags, true, true));
   RILL_ASSIGN_OR_RETURN(const TensorDict root, env_->step().Exclude({"next"}));
   RILL_ASSIGN_OR_RETURN(carry_, StepCarry::Bind(env_->step(), root));
+  if (options_.saves_state) {
+    RILL_ASSIGN_OR_RETURN(state_, env_->SaveState());
+  }
   return RenewArrays();
 }
 
@@ -220,6 +226,45 @@ absl::StatusOr<TensorDict> FakeSimulator::Lend() {
     RILL_RETURN_IF_ERROR(lent.Set(array.key, std::move(borrowed)));
   }
   return lent;
+}
+
+// The memory of a dictionary's leaves, in their order.
+std::vector<FakeBackend::Range> RangesOf(const TensorDict& dict) {
+  std::vector<FakeBackend::Range> ranges;
+  dict.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+    ranges.push_back({leaf.raw_data(), leaf.size_bytes()});
+  });
+  return ranges;
+}
+
+absl::StatusOr<TensorDict> FakeSimulator::SaveState() {
+  if (!options_.saves_state) return DeviceSimulator::SaveState();
+  RILL_ASSIGN_OR_RETURN(TensorDict state, state_.To(Device::Fake()));
+  RILL_RETURN_IF_ERROR(Fake().Launch(
+      0, stream_.handle(), RangesOf(state),
+      [this](absl::Span<std::byte* const> at) {
+        const absl::StatusOr<TensorDict> saved = env_->SaveState();
+        status_.Update(saved.status());
+        if (!saved.ok()) return;
+        size_t i = 0;
+        saved->ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+          std::memcpy(at[i++], leaf.raw_data(), leaf.size_bytes());
+        });
+      }));
+  return state;
+}
+
+absl::Status FakeSimulator::LoadState(const TensorDict& state) {
+  if (!options_.saves_state) return DeviceSimulator::LoadState(state);
+  return Fake().Launch(
+      0, stream_.handle(), RangesOf(state),
+      [this](absl::Span<std::byte* const> at) {
+        size_t i = 0;
+        state_.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
+          std::memcpy(leaf.raw_data(), at[i++], leaf.size_bytes());
+        });
+        status_.Update(env_->LoadState(state_));
+      });
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct FakeSimulatorOptions {
   DType flag_dtype = DType::kBool;  // Bool, uint8, int64 or float32.
   // Lends [lanes] for [lanes, 1].
   bool drops_last_one = false;
+  bool saves_state = false;
 };
 
 // `env` is in host memory; kernels step it, and nobody else may then. Errors of

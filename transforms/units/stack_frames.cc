@@ -246,10 +246,10 @@ absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
       frames.before,
       ReadLeaf(caller, frame_key, dtype,
                input.before->batch_shape().Concat(frame), *input.before));
-  RILL_ASSIGN_OR_RETURN(frames.rows,
-                        ReadLeaf(caller, frame_key, dtype,
-                                 batch->batch_shape().Concat(frame),
-                                 IsStacked(frame_key) ? *input.rows : *batch));
+  RILL_ASSIGN_OR_RETURN(
+      frames.rows,
+      ReadLeaf(caller, frame_key, dtype, batch->batch_shape().Concat(frame),
+               IsStacked(frame_key) ? *input.rows : *batch));
   if (frames.is_next) {
     frames.last = newest;
     if (input.steps != nullptr && options_.num_frames > 1) {

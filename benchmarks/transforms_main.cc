@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transforms that a gather does on the way, beside the plain gather, the same
-// transforms over whole batches, and the machine's own limit.
+// transforms over whole batches, and the machine's own limit; advantages;
+// transforms beside an environment.
 // benchmarks/transforms runs it; --help tells the flags.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,13 +16,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "rill/base/clock.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
+#include "rill/benchmarks/least_ns.h"
 #include "rill/benchmarks/quick_main.h"
+#include "rill/envs/cart_pole.h"
+#include "rill/envs/env.h"
+#include "rill/envs/steps/step_driver.h"
+#include "rill/envs/transformed_env.h"
+#include "rill/estimators/value_estimates.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/sample_units.h"
 #include "rill/samplers/uniform_sampler.h"
@@ -31,52 +36,32 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/episodes/vec_norm.h"
 #include "rill/transforms/function_transform.h"
+#include "rill/transforms/reward_sum.h"
 #include "rill/transforms/rows/row_steps.h"
 #include "rill/transforms/rows/rowwise_transform.h"
+#include "rill/transforms/step_counter.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill {
 namespace {
 
 constexpr absl::string_view kUsage =
-    R"(Samples through transforms, and prints microseconds (the median) and ratios.
+    R"(Samples through transforms, and prints microseconds and ratios. A figure is
+the least of many runs, which take turns with the others of their table.
   --quick  fewer rows and repetitions (seconds, not minutes)
 )";
 
-struct Case {
-  std::string name;
-  std::function<absl::Status()> run;
-};
-
-// The median of each case's times, taken in turns.
-absl::StatusOr<std::vector<double>> MediansUs(const std::vector<Case>& cases,
-                                              int turns) {
-  std::vector<std::vector<double>> times(cases.size());
-  for (int turn = -1; turn < turns; ++turn) {
-    for (size_t i = 0; i < cases.size(); ++i) {
-      const absl::Time begin = Clock::Steady().Now();
-      RILL_RETURN_IF_ERROR(cases[i].run()) << cases[i].name;
-      const double us =
-          absl::ToDoubleMicroseconds(Clock::Steady().Now() - begin);
-      if (turn >= 0) times[i].push_back(us);
-    }
-  }
-  std::vector<double> medians;
-  for (std::vector<double>& each : times) {
-    std::nth_element(each.begin(), each.begin() + turns / 2, each.end());
-    medians.push_back(each[static_cast<size_t>(turns / 2)]);
-  }
-  return medians;
-}
-
 // Prints the cases, each with its ratio to the first.
-absl::Status Compare(absl::string_view title, const std::vector<Case>& cases,
-                     int turns) {
-  RILL_ASSIGN_OR_RETURN(const std::vector<double> us, MediansUs(cases, turns));
+absl::Status Compare(absl::string_view title,
+                     const std::vector<FramesCase>& cases, int turns) {
+  RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
+                        LeastNsAFrame(cases, turns));
   absl::PrintF("%s\n", title);
   for (size_t i = 0; i < cases.size(); ++i) {
-    absl::PrintF("  %-44s %10.2f us  %6.2f\n", cases[i].name, us[i],
-                 us[i] / us[0]);
+    absl::PrintF("  %-44s %10.2f us  %6.2f\n", cases[i].name, ns[i] / 1e3,
+                 ns[i] / ns[0]);
   }
   return absl::OkStatus();
 }
@@ -117,9 +102,9 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> MakeBuffer(
 }
 
 // A buffer's samples into one batch.
-Case Samples(std::string name, std::unique_ptr<ReplayBuffer> buffer) {
+FramesCase Samples(std::string name, std::unique_ptr<ReplayBuffer> buffer) {
   auto batch = std::make_shared<TensorDict>();
-  return {std::move(name),
+  return {std::move(name), 1,
           [buffer = std::shared_ptr<ReplayBuffer>(std::move(buffer)), batch] {
             return buffer->SampleInto(batch.get());
           }};
@@ -139,9 +124,9 @@ absl::StatusOr<std::shared_ptr<Storage>> Filled(int64_t rows,
 }
 
 // Stores past the caches, and nothing else.
-Case StreamingStores(int64_t bytes) {
+FramesCase StreamingStores(int64_t bytes) {
   auto out = std::make_shared<Tensor>(*Tensor::Zeros(DType::kUInt8, {bytes}));
-  return {"streaming stores of the output alone", [out, bytes] {
+  return {"streaming stores of the output alone", 1, [out, bytes] {
             const hwy::HWY_NAMESPACE::ScalableTag<uint8_t> d;
             const auto lanes =
                 static_cast<int64_t>(hwy::HWY_NAMESPACE::Lanes(d));
@@ -183,7 +168,7 @@ absl::Status Atari(bool is_quick) {
                       std::move(transforms));
   };
   const std::vector<RowStep> unit = {{.kind = RowStep::Kind::kUnitInterval}};
-  std::vector<Case> cases;
+  std::vector<FramesCase> cases;
   cases.push_back(StreamingStores(kBatch * kFrames * kSide * kSide *
                                   static_cast<int64_t>(sizeof(float))));
   RILL_ASSIGN_OR_RETURN(auto fused, make(unit, true));
@@ -193,7 +178,7 @@ absl::Status Atari(bool is_quick) {
   RILL_ASSIGN_OR_RETURN(auto plain, make({}, true));
   cases.push_back(Samples("stacks of bytes, no transform", std::move(plain)));
   return Compare("256 stacks of 4 x 84 x 84 bytes to float32 in [0, 1]", cases,
-                 is_quick ? 11 : 51);
+                 is_quick ? 11 : 301);
 }
 
 absl::Status Normalised(bool is_quick) {
@@ -208,7 +193,7 @@ absl::Status Normalised(bool is_quick) {
     steps[0].scale.resize(kWidth, 1.5);
     steps[0].loc.resize(kWidth, -0.5);
   }
-  std::vector<Case> cases;
+  std::vector<FramesCase> cases;
   for (const auto& [name, wanted, is_fused] :
        std::vector<std::tuple<std::string, std::vector<RowStep>, bool>>{
            {"plain gather", {}, true},
@@ -222,7 +207,7 @@ absl::Status Normalised(bool is_quick) {
     cases.push_back(Samples(name, std::move(buffer)));
   }
   return Compare("4096 rows of 376 float32, normalised", cases,
-                 is_quick ? 11 : 101);
+                 is_quick ? 11 : 301);
 }
 
 absl::Status FiveTransforms(bool is_quick) {
@@ -245,7 +230,7 @@ absl::Status FiveTransforms(bool is_quick) {
       {.kind = RowStep::Kind::kShiftThenDivide, .scale = {3}, .loc = {1}},
       {.kind = RowStep::Kind::kClip, .low = -1, .high = 1},
       {.scale = {0.5}}};
-  std::vector<Case> cases;
+  std::vector<FramesCase> cases;
   for (const auto& [name, wanted, is_fused] :
        std::vector<std::tuple<std::string, std::vector<RowStep>, bool>>{
            {"no transform", {}, true},
@@ -261,10 +246,86 @@ absl::Status FiveTransforms(bool is_quick) {
   return Compare("256 rows of CartPole", cases, is_quick ? 1001 : 20001);
 }
 
+absl::Status GaeOfABatch(bool is_quick) {
+  const Shape shape = {256, 128};
+  const LeafSpec number = LeafSpec::Unbounded(DType::kFloat32, {1});
+  const LeafSpec flag = LeafSpec::Binary({1});
+  const Rng rng(1);
+  EstimatorSteps steps;
+  RILL_ASSIGN_OR_RETURN(steps.reward, number.Random(shape, rng, 0));
+  RILL_ASSIGN_OR_RETURN(steps.value, number.Random(shape, rng, 1));
+  RILL_ASSIGN_OR_RETURN(steps.next_value, number.Random(shape, rng, 2));
+  RILL_ASSIGN_OR_RETURN(steps.done, flag.Random(shape, rng, 3));
+  RILL_ASSIGN_OR_RETURN(steps.terminated, flag.Random(shape, rng, 4));
+  RILL_ASSIGN_OR_RETURN(const Tensor copy, steps.reward.Clone());
+  const auto made = std::make_shared<Advantages>();
+  return Compare(
+      "advantages of 256 lanes of 128 steps",
+      {{"a copy of the rewards alone", 1,
+        [&] {
+          std::memcpy(copy.raw_data(), steps.reward.raw_data(),
+                      static_cast<size_t>(copy.size_bytes()));
+          return absl::OkStatus();
+        }},
+       {"GAE", 1, [&] { return GaeAdvantage(steps, 0.99, 0.95, made.get()); }}},
+      is_quick ? 101 : 5001);
+}
+
+// Steps of 64 CartPole lanes, each of which is reset when it is done.
+absl::StatusOr<FramesCase> Lanes(
+    std::string name, std::vector<std::unique_ptr<StepTransform>> transforms) {
+  constexpr int64_t kLanes = 64;
+  constexpr int64_t kSteps = 64;
+  struct Loop {
+    std::unique_ptr<Env> env;
+    StepDriver driver;
+  };
+  const auto loop = std::make_shared<Loop>();
+  RILL_ASSIGN_OR_RETURN(auto cart_pole, MakeCartPole({.lanes = kLanes}));
+  RILL_ASSIGN_OR_RETURN(
+      loop->env,
+      TransformedEnv::Create(std::move(cart_pole), std::move(transforms)));
+  RILL_ASSIGN_OR_RETURN(loop->driver, StepDriver::Create(loop->env.get()));
+  RILL_RETURN_IF_ERROR(loop->driver.ResetAll());
+  return FramesCase{.name = std::move(name),
+                    .frames = kLanes * kSteps,
+                    .run = [loop]() -> absl::Status {
+                      for (int64_t i = 0; i < kSteps; ++i) {
+                        RILL_RETURN_IF_ERROR(loop->driver.Step());
+                        RILL_RETURN_IF_ERROR(loop->driver.Advance());
+                      }
+                      return absl::OkStatus();
+                    }};
+}
+
+absl::Status BesideLanes(bool is_quick) {
+  std::vector<std::unique_ptr<StepTransform>> three;
+  RILL_ASSIGN_OR_RETURN(three.emplace_back(),
+                        StepCounter::Create({.max_steps = 500}));
+  RILL_ASSIGN_OR_RETURN(three.emplace_back(), RewardSum::Create({}));
+  RILL_ASSIGN_OR_RETURN(three.emplace_back(),
+                        VecNorm::Create({.shapes = {{4}}}));
+  std::vector<FramesCase> cases;
+  RILL_ASSIGN_OR_RETURN(cases.emplace_back(), Lanes("no transform", {}));
+  RILL_ASSIGN_OR_RETURN(
+      cases.emplace_back(),
+      Lanes("StepCounter, RewardSum, VecNorm", std::move(three)));
+  RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
+                        LeastNsAFrame(cases, is_quick ? 20 : 2000));
+  absl::PrintF("TransformedEnv of 64 lanes of CartPole\n");
+  for (size_t i = 0; i < cases.size(); ++i) {
+    absl::PrintF("  %-44s %10.2f ns a lane and step %+8.2f\n", cases[i].name,
+                 ns[i], ns[i] - ns[0]);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunAll(bool is_quick) {
   RILL_RETURN_IF_ERROR(Atari(is_quick));
   RILL_RETURN_IF_ERROR(Normalised(is_quick));
-  return FiveTransforms(is_quick);
+  RILL_RETURN_IF_ERROR(FiveTransforms(is_quick));
+  RILL_RETURN_IF_ERROR(GaeOfABatch(is_quick));
+  return BesideLanes(is_quick);
 }
 
 }  // namespace

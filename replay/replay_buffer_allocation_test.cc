@@ -18,19 +18,25 @@
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/allocation_counter.h"
 #include "rill/testing/status_matchers.h"
+#include "rill/transforms/actions/action_chunk.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/episodes/burn_in.h"
 #include "rill/transforms/function_transform.h"
+#include "rill/transforms/images/cat_frames.h"
 #include "rill/transforms/reward_scaling.h"
+#include "rill/transforms/structure/cat_tensors.h"
 #include "rill/transforms/structure/dtype_cast.h"
+#include "rill/transforms/structure/expand_as.h"
 #include "rill/transforms/values/value_clips.h"
 
 namespace rill {
 namespace {
 
-// Allocations of 50 more samples into `batch`, which has been through two then.
-int64_t AllocationsOfSteadySampling(ReplayBuffer& buffer, TensorDict* batch) {
-  RILL_EXPECT_OK(buffer.SampleInto(batch));
-  RILL_EXPECT_OK(buffer.SampleInto(batch));
+// Allocations of 50 more samples into `batch`, which has been through some
+// then.
+int64_t AllocationsOfSteadySampling(ReplayBuffer& buffer, TensorDict* batch,
+                                    int before = 2) {
+  for (int i = 0; i < before; ++i) RILL_EXPECT_OK(buffer.SampleInto(batch));
   const AllocationCounter allocations;
   bool all_ok = true;
   for (int i = 0; i < 50; ++i) all_ok = buffer.SampleInto(batch).ok() && all_ok;
@@ -170,6 +176,79 @@ TEST(ReplayBufferAllocationTest, StacksInTheGatherAllocateNothing) {
   TensorDict batch;
   EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
   EXPECT_TRUE(buffer->GetStats().is_fused);
+}
+
+TEST(ReplayBufferAllocationTest, WindowsOfStepsAllocateNothing) {
+  for (const bool is_fused : {false, true}) {
+    ReplayBuffer::Options options = OptionsOf();
+    RILL_ASSERT_OK_AND_ASSIGN(
+        options.sampler,
+        SamplerOver({.n_step = NStepReturns::Options{.num_steps = 3}}));
+    if (is_fused) {
+      options.transforms.push_back(
+          *Clip::Create({.in_keys = {"observation"}, .low = 0, .high = 1}));
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                              ReplayBuffer::Create(std::move(options)));
+    // Ends of episodes: the rows behind a batch vary in number.
+    for (int64_t i = 0; i < 10; ++i) {
+      RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 10, 10 * i)));
+    }
+    // So does the most that was seen of them, for a while.
+    TensorDict batch;
+    EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch, /*before=*/50), 0);
+    EXPECT_EQ(buffer->GetStats().is_fused, is_fused);
+  }
+}
+
+// Transforms of whole batches that make leaves.
+void ExpectSteadyWith(std::unique_ptr<BatchTransform> transform) {
+  ReplayBuffer::Options options = OptionsOf();
+  options.transforms.push_back(std::move(transform));
+  RILL_ASSERT_OK_AND_ASSIGN(auto buffer,
+                            ReplayBuffer::Create(std::move(options)));
+  TensorDict steps = NumberedSteps(1, 100);
+  RILL_ASSERT_OK(
+      steps.Set("agents", *Tensor::Zeros(DType::kFloat32, {1, 100, 2, 3})));
+  RILL_ASSERT_OK(steps.Set("twin", *steps.Find("observation")));
+  RILL_ASSERT_OK(buffer->Extend(steps));
+  TensorDict batch;
+  EXPECT_EQ(AllocationsOfSteadySampling(*buffer, &batch), 0);
+  EXPECT_FALSE(buffer->GetStats().is_fused);
+}
+
+TEST(ReplayBufferAllocationTest, JoinedLeavesAllocateNothing) {
+  for (const bool del_keys : {true, false}) {
+    ExpectSteadyWith(
+        *CatTensors::Create({.in_keys = {"next/reward", "observation"},
+                             .out_key = "joined",
+                             .del_keys = del_keys}));
+  }
+  ExpectSteadyWith(*StackTensors::Create(
+      {.in_keys = {"observation", "twin"}, .out_key = "two"}));
+}
+
+TEST(ReplayBufferAllocationTest, ExpandedLeavesAllocateNothing) {
+  for (const char* out_key : {"", "next/rewards"}) {
+    ExpectSteadyWith(*ExpandAs::Create(
+        {.in_key = "next/reward", .ref_key = "agents", .out_key = out_key}));
+  }
+}
+
+TEST(ReplayBufferAllocationTest, StackedFramesOfABatchAllocateNothing) {
+  for (const char* out_key : {"observation", "stack"}) {
+    ExpectSteadyWith(*CatFrames::Create(
+        {.num_frames = 3, .in_keys = {"observation"}, .out_keys = {out_key}}));
+  }
+}
+
+TEST(ReplayBufferAllocationTest, ChunksOfActionsAllocateNothing) {
+  ExpectSteadyWith(
+      *ActionChunk::Create({.chunk_size = 4, .chunk_key = "chunk"}));
+}
+
+TEST(ReplayBufferAllocationTest, MarksOfBurnInAllocateNothing) {
+  ExpectSteadyWith(*BurnIn::Create({.burn_in = 4}));
 }
 
 TEST(ReplayBufferAllocationTest, SamplingBetweenWritesAllocatesNothing) {

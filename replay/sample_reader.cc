@@ -290,8 +290,22 @@ absl::Status SampleReader::Learn(const Storage& storage) {
                                                   std::move(leaves), rules));
   rows_ = fused_ ? Gather() : GatherOf(keys, rows, batch);
   context_gathers_.clear();
+  context_aparts_.clear();
   for (const UnitTransform::Reads::List& list : reads_.context) {
     context_gathers_.push_back(GatherOf(list.batch, rows, batch));
+    if (is_ragged_) continue;
+    Apart& apart = context_aparts_.emplace_back();
+    std::vector<BoundRows::Leaf> room;
+    for (const std::string& key : list.apart) {
+      apart.leaves.push_back(NumberOf(rows, key));
+      const LeafSpec& leaf = rows.leaves()[apart.leaves.back()].spec;
+      room.push_back({key, leaf.dtype, leaf.shape, LeafUse::kWrite});
+    }
+    RILL_ASSIGN_OR_RETURN(
+        apart.room,
+        BoundRows::Create(
+            "SampleReader::Read", std::move(room),
+            {.memory = device.is_cpu() ? Tensor::Options() : rules.memory}));
   }
   is_learned_ = !rows.empty();
   return absl::OkStatus();
@@ -311,8 +325,16 @@ absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
   }
   // SetDevice may have named the place of an earlier batch.
   out->ClearDevice();
+  for (const std::string& key : others_) {
+    if (out->Find(key) == nullptr) continue;
+    RILL_RETURN_IF_ERROR(out->Delete(key));
+  }
   RILL_RETURN_IF_ERROR(batch_.Bind(out));
   if (!batch_.has_others()) return absl::OkStatus();
+  others_ = out->LeafKeys();
+  std::erase_if(others_, [this](const std::string& key) {
+    return absl::c_linear_search(batch_keys_, key);
+  });
   TensorDict just({n});
   for (const std::string& key : batch_keys_) {
     RILL_RETURN_IF_ERROR(just.Set(key, *out->Find(key)));
@@ -341,6 +363,22 @@ absl::Status SampleReader::ReadGather(const Storage& storage,
   return absl::OkStatus();
 }
 
+// Lists grow and shrink from batch to batch: `out` has room for the longest so
+// far, and more.
+absl::Status SampleReader::ReadApart(const Storage& storage,
+                                     absl::Span<const Slot> slots, Apart* apart,
+                                     TensorDict* out) {
+  const auto n = static_cast<int64_t>(slots.size());
+  if (out->batch_shape().rank() != 1 || out->batch_shape()[0] < n) {
+    *out = TensorDict({static_cast<int64_t>(std::bit_ceil(slots.size()))});
+  }
+  RILL_RETURN_IF_ERROR(apart->room.Bind(out));
+  apart->places.assign(apart->room.leaves().begin(),
+                       apart->room.leaves().end());
+  for (BoundLeaf& place : apart->places) place.rows = n;
+  return storage.ReadInto(slots, apart->leaves, apart->places);
+}
+
 absl::Status SampleReader::ReadForUnit(const Storage& storage,
                                        absl::Span<const Slot> slots,
                                        const SamplePlan& plan,
@@ -366,7 +404,9 @@ absl::Status SampleReader::ReadForUnit(const Storage& storage,
     }
     RILL_RETURN_IF_ERROR(ReadGather(storage, rows, &context_gathers_[i], out));
     RILL_RETURN_IF_ERROR(
-        storage.ReadLeaves(rows, reads_.context[i].apart, &context_[i]));
+        is_ragged_
+            ? storage.ReadLeaves(rows, reads_.context[i].apart, &context_[i])
+            : ReadApart(storage, rows, &context_aparts_[i], &context_[i]));
   }
   return absl::OkStatus();
 }

@@ -78,6 +78,12 @@ class SampleReader {
     // The leaves that a batch holds in another shape than the rows do.
     std::vector<std::string> keys;
   };
+  // The leaves of a list of context that the arithmetic reads apart.
+  struct Apart {
+    std::vector<size_t> leaves;  // Of the rows.
+    BoundRows room;
+    std::vector<BoundLeaf> places;  // Those, of the list that is being read.
+  };
 
   absl::Status Learn(const Storage& storage);
   // Leaves of the rows, or of their unit, that the chain reads where they lie.
@@ -92,6 +98,8 @@ class SampleReader {
   absl::Status BindBatch(int64_t n, TensorDict* out);
   absl::Status ReadGather(const Storage& storage, absl::Span<const Slot> slots,
                           Gather* gather, TensorDict* out);
+  absl::Status ReadApart(const Storage& storage, absl::Span<const Slot> slots,
+                         Apart* apart, TensorDict* out);
   absl::Status ReadForUnit(const Storage& storage, absl::Span<const Slot> slots,
                            const SamplePlan& plan, TensorDict* out);
   // The rows of the plan with what the unit makes of them, without origins.
@@ -114,9 +122,11 @@ class SampleReader {
   // adds; of ragged rows the latter alone.
   BoundRows batch_;
   std::vector<std::string> batch_keys_;
+  std::vector<std::string> others_;  // Leaves of earlier batches beside those.
   size_t num_rows_leaves_ = 0;
   Gather rows_;
   std::vector<Gather> context_gathers_;
+  std::vector<Apart> context_aparts_;  // None of ragged rows.
   std::shared_ptr<const GatherPlan> chain_;
   std::optional<FusedGather> fused_;  // Of chain_, if there is one.
   // With a unit: reads some draws, which the chain goes on from, but for leaves

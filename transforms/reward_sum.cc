@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/reward_sum.h"
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -15,7 +16,17 @@ template <typename Reward>
 void AddRewards(absl::Span<const float> before, const BoundLeaf& rewards,
                 absl::Span<float> sums) {
   const absl::Span<const Reward> values = rewards.As<Reward>();
-  for (size_t lane = 0; lane < sums.size(); ++lane) {
+  size_t lane = 0;
+  // Compilers make vectors of blocks that overlap nothing.
+  constexpr size_t kBlock = 8;
+  for (; lane + kBlock <= sums.size(); lane += kBlock) {
+    float block[kBlock];
+    for (size_t i = 0; i < kBlock; ++i) {
+      block[i] = before[lane + i] + static_cast<float>(values[lane + i]);
+    }
+    for (size_t i = 0; i < kBlock; ++i) sums[lane + i] = block[i];
+  }
+  for (; lane < sums.size(); ++lane) {
     sums[lane] = before[lane] + static_cast<float>(values[lane]);
   }
 }

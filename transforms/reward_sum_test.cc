@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/reward_sum.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,6 +65,25 @@ TEST(RewardSumTest, SumsTheRewardsOfEachLaneFromItsReset) {
   RILL_ASSERT_OK(environment.Step(Rewards({0.5f, -1.0f})));
   EXPECT_THAT(step.Flat<float>("next/episode_reward"),
               IsOkAndHolds(ElementsAre(0.5f, 1.0f)));
+}
+
+// More lanes than are summed at once, and some beside them.
+TEST(RewardSumTest, SumsEachOfManyLanes) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto sum, RewardSum::Create({}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 19, /*seed=*/1, sum.get()));
+  RILL_ASSERT_OK(environment.Reset(std::vector<uint8_t>(19, 1)));
+  std::vector<float> rewards(19);
+  std::iota(rewards.begin(), rewards.end(), 1);
+  for (float times = 1; times < 4; ++times) {
+    RILL_ASSERT_OK(environment.Step(Rewards(rewards)));
+    for (size_t i = 0; i < rewards.size(); ++i) {
+      EXPECT_EQ(
+          environment.step().Find("next/episode_reward")->data<float>()[i],
+          times * rewards[i]);
+    }
+  }
 }
 
 TEST(RewardSumTest, KeysMayBeNamed) {

@@ -2,7 +2,9 @@
 #include "rill/transforms/step_counter.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
@@ -67,14 +69,34 @@ class StepCounterTransform final : public StepTransform {
   absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
     const absl::Span<const int64_t> before = leaves[kCount].As<int64_t>();
     const absl::Span<int64_t> counts = leaves[kNextCount].As<int64_t>();
-    int64_t most = 0;
-    for (size_t lane = 0; lane < counts.size(); ++lane) {
-      counts[lane] = before[lane] == INT64_MAX ? INT64_MAX : before[lane] + 1;
-      most = std::max(most, counts[lane]);
+    const int64_t limit = options_.max_steps.value_or(INT64_MAX);
+    // Steps that are left. Some are below zero where a count has got to the
+    // limit, or was below zero.
+    const auto left = [limit](int64_t count) {
+      return static_cast<uint64_t>(limit - 1) - static_cast<uint64_t>(count);
+    };
+    size_t lane = 0;
+    // Compilers make vectors of blocks that overlap nothing.
+    constexpr size_t kBlock = 8;
+    uint64_t all_left[kBlock] = {};
+    for (; lane + kBlock <= counts.size(); lane += kBlock) {
+      int64_t block[kBlock];
+      for (size_t i = 0; i < kBlock; ++i) {
+        block[i] = before[lane + i] + (before[lane + i] != INT64_MAX);
+        all_left[i] |= left(block[i]);
+      }
+      for (size_t i = 0; i < kBlock; ++i) counts[lane + i] = block[i];
+    }
+    for (; lane < counts.size(); ++lane) {
+      counts[lane] = before[lane] + (before[lane] != INT64_MAX);
+      all_left[0] |= left(counts[lane]);
     }
     // Most steps end no episode.
-    const int64_t limit = options_.max_steps.value_or(INT64_MAX);
-    if (most < limit) return absl::OkStatus();
+    if (std::none_of(
+            std::begin(all_left), std::end(all_left),
+            [](uint64_t any) { return static_cast<int64_t>(any) < 0; })) {
+      return absl::OkStatus();
+    }
     for (const BoundLeaf& flag : leaves.subspan(kFlags)) {
       const absl::Span<bool> flags = flag.As<bool>();
       for (size_t lane = 0; lane < counts.size(); ++lane) {

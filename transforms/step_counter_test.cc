@@ -88,6 +88,35 @@ TEST(StepCounterTest, MaxStepsTruncatesAndIsDone) {
               IsOkAndHolds(ElementsAre(false, true)));
 }
 
+// More lanes than are counted at once, and some beside them.
+TEST(StepCounterTest, EachOfManyLanesIsCountedAndTruncated) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto counter,
+                            StepCounter::Create({.max_steps = 30}));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto environment,
+      FakeEnvironment::Create(TedSpec(), 19, /*seed=*/1, counter.get()));
+  TensorDict made({19});
+  for (const char* flag : {"next/done", "next/truncated"}) {
+    RILL_ASSERT_OK(made.Set(flag, *Tensor::Zeros(DType::kBool, {19, 1})));
+  }
+  for (int64_t limit_at = 0; limit_at < 19; ++limit_at) {
+    RILL_ASSERT_OK(environment.Reset(std::vector<uint8_t>(19, 1)));
+    int64_t* const counts =
+        environment.step().Find("step_count")->data<int64_t>();
+    for (int64_t i = 0; i < 19; ++i) counts[i] = i;
+    counts[limit_at] = 29;
+    RILL_ASSERT_OK(environment.Step(made));
+    const TensorDict& step = environment.step();
+    for (int64_t i = 0; i < 19; ++i) {
+      EXPECT_EQ(step.Find("next/step_count")->data<int64_t>()[i],
+                i == limit_at ? 30 : i + 1);
+      for (const char* flag : {"next/done", "next/truncated"}) {
+        EXPECT_EQ(step.Find(flag)->data<bool>()[i], i == limit_at) << flag;
+      }
+    }
+  }
+}
+
 TEST(StepCounterTest, FlagsOfTheEnvironmentStay) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter,
                             StepCounter::Create({.max_steps = 3}));

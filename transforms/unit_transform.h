@@ -96,8 +96,9 @@ class UnitTransform {
   }
 
   // `batch` [R] holds the leaves that were gathered into it (and `index`, ...);
-  // `rows` [R] and context[i] [plan.context[i].rows.size()] those apart. All
-  // are contiguous and the sample's own. The other leaves of BatchSpec are
+  // `rows` [R] and context[i] those apart. context[i] may have more rows than
+  // plan.context[i].rows: those behind mean nothing. All are contiguous and the
+  // sample's own. The other leaves of BatchSpec are
   // written in place, without allocation, where `batch` holds them already
   // with their layout, writable and contiguous; else they are made. So a caller
   // that hands in a batch of BatchSpec decides where everything lies. INTERNAL

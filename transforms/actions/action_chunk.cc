@@ -2,13 +2,16 @@
 #include "rill/transforms/actions/action_chunk.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
@@ -16,6 +19,7 @@
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -26,16 +30,18 @@ constexpr absl::string_view kForwardSpec = "ActionChunk::ForwardSpec";
 
 absl::StatusOr<Shape> ShapeOf(const Shape& batch, int64_t chunk_size,
                               const Shape& row) {
-  std::vector<int64_t> sizes(batch.sizes().begin(), batch.sizes().end());
-  sizes.push_back(chunk_size);
-  sizes.insert(sizes.end(), row.sizes().begin(), row.sizes().end());
-  return Shape::Create(sizes);
+  std::array<int64_t, 2 * Shape::kMaxRank + 1> sizes;
+  auto end = absl::c_copy(batch.sizes(), sizes.begin());
+  *end++ = chunk_size;
+  end = absl::c_copy(row.sizes(), end);
+  return Shape::Create(absl::MakeConstSpan(sizes).first(
+      static_cast<size_t>(end - sizes.begin())));
 }
 
 class ActionChunkTransform final : public BatchTransform {
  public:
   explicit ActionChunkTransform(const ActionChunk::Options& options)
-      : options_(options) {}
+      : options_(options), spare_(6) {}
 
   absl::string_view name() const override { return "ActionChunk"; }
   OptionValues option_values() const override {
@@ -57,15 +63,14 @@ class ActionChunkTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(
         const Tensor action,
         transforms_internal::ReadLeaf(kForward, options_.action_key, *batch));
-    RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> ends, FindEnds(*batch));
+    RILL_ASSIGN_OR_RETURN(const Tensor ends, FindEnds(*batch));
     RILL_ASSIGN_OR_RETURN(const Shape to,
                           ShapeOf(shape, options_.chunk_size,
                                   action.shape().Suffix(shape.rank())));
-    RILL_ASSIGN_OR_RETURN(const Tensor chunk,
-                          Tensor::Empty(action.dtype(), to));
+    RILL_ASSIGN_OR_RETURN(const Tensor chunk, spare_.Take(action.dtype(), to));
     RILL_ASSIGN_OR_RETURN(
         const Tensor pad,
-        Tensor::Empty(DType::kBool, to.Prefix(shape.rank() + 1)));
+        spare_.Take(DType::kBool, to.Prefix(shape.rank() + 1)));
     Fill(action, ends, chunk, pad);
     RILL_RETURN_IF_ERROR(batch->Set(options_.chunk_key, chunk));
     return batch->Set(options_.pad_key, pad);
@@ -91,7 +96,7 @@ class ActionChunkTransform final : public BatchTransform {
 
  private:
   // Of each row the last one of its trajectory.
-  absl::StatusOr<std::vector<int64_t>> FindEnds(const TensorDict& batch) const {
+  absl::StatusOr<Tensor> FindEnds(const TensorDict& batch) const {
     const Shape& shape = batch.batch_shape();
     const int64_t rows = shape.num_elements();
     const int64_t length = shape[shape.rank() - 1];
@@ -109,24 +114,24 @@ class ActionChunkTransform final : public BatchTransform {
       }
       done = flags.data<bool>();
     }
-    std::vector<int64_t> ends(static_cast<size_t>(rows));
+    RILL_ASSIGN_OR_RETURN(const Tensor ends, spare_.Take(DType::kInt64, shape));
+    int64_t* const end = ends.data<int64_t>();
     for (int64_t i = rows - 1; i >= 0; --i) {
       const bool is_end = (i + 1) % length == 0 || (done != nullptr && done[i]);
-      ends[static_cast<size_t>(i)] =
-          is_end ? i : ends[static_cast<size_t>(i) + 1];
+      end[i] = is_end ? i : end[i + 1];
     }
     return ends;
   }
 
-  void Fill(const Tensor& action, const std::vector<int64_t>& ends,
-            const Tensor& chunk, const Tensor& pad) const {
-    if (ends.empty()) return;
-    const int64_t width =
-        action.size_bytes() / static_cast<int64_t>(ends.size());
+  void Fill(const Tensor& action, const Tensor& ends, const Tensor& chunk,
+            const Tensor& pad) const {
+    const int64_t rows = ends.num_elements();
+    if (rows == 0) return;
+    const int64_t width = action.size_bytes() / rows;
     std::byte* to = chunk.raw_data();
     bool* is_pad = pad.data<bool>();
-    for (int64_t i = 0; i < static_cast<int64_t>(ends.size()); ++i) {
-      const int64_t end = ends[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t end = ends.data<int64_t>()[i];
       for (int64_t h = 0; h < options_.chunk_size; ++h) {
         *is_pad++ = h > end - i;
         if (width == 0) continue;
@@ -138,6 +143,8 @@ class ActionChunkTransform final : public BatchTransform {
   }
 
   const ActionChunk::Options options_;
+  // Chunks, pads and the ends of trajectories.
+  mutable transforms_internal::SpareTensors spare_;
 };
 
 }  // namespace

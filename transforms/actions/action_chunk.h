@@ -25,7 +25,8 @@ namespace rill {
 //   action's dtype, [..., T, chunk_size] + the action's; pad_key bool [..., T,
 //   chunk_size]; done_key bool, one a row.
 // Thread-safety: immutable.
-// Cost: chunk_size copies of the actions.
+// Cost: chunk_size copies of the actions, into one of two tensors that are used
+//   again once nobody else holds them.
 //
 // Example (ActionChunkTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(auto chunk, ActionChunk::Create({.chunk_size = 8}));

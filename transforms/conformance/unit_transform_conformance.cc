@@ -326,9 +326,24 @@ TEST_P(UnitTransformConformanceTest, InputsOfAnotherKindAreErrors) {
       EXPECT_THAT(apply(wrong), AnyOf(absl::StatusCode::kOk, is_error)) << key;
       part = right;
     }
-    part = TensorDict({99});
+    part = TensorDict();
     EXPECT_THAT(apply(wrong), is_error) << i;
   }
+}
+
+TEST_P(UnitTransformConformanceTest, RowsBehindAListMeanNothing) {
+  const auto unit = under_test().make();
+  const FakeSampleReader reader = MakeReader(under_test().rows);
+  const SamplePlan plan = under_test().plan(Anchors(6, 4));
+  TensorDict want;
+  RILL_ASSERT_OK_AND_ASSIGN(auto inputs, reader.Gather(*unit, plan, &want));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict got, want.Clone());
+  RILL_ASSERT_OK(unit->Apply(plan, inputs.rows, inputs.context, &want));
+  for (TensorDict& list : inputs.context) {
+    RILL_ASSERT_OK_AND_ASSIGN(list, Cat({list, list}));
+  }
+  RILL_ASSERT_OK(unit->Apply(plan, inputs.rows, inputs.context, &got));
+  RILL_EXPECT_OK(got.CheckEqual(want));
 }
 
 }  // namespace

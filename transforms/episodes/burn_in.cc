@@ -15,6 +15,7 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/transforms/leaves.h"
+#include "rill/transforms/spare/spare_tensors.h"
 
 namespace rill {
 namespace {
@@ -29,7 +30,7 @@ absl::StatusOr<int64_t> StepsOf(absl::string_view caller, const Shape& shape) {
 class BurnInTransform final : public BatchTransform {
  public:
   explicit BurnInTransform(const BurnIn::Options& options)
-      : options_(options) {}
+      : options_(options), spare_(2) {}
 
   absl::string_view name() const override { return "BurnIn"; }
   OptionValues option_values() const override {
@@ -70,13 +71,14 @@ class BurnInTransform final : public BatchTransform {
       return transforms_internal::UpdateLeaf(
           "BurnIn::Forward", options_.mask_key, DType::kBool, shape, batch);
     }
-    RILL_ASSIGN_OR_RETURN(Tensor mask, Tensor::Empty(DType::kBool, shape));
+    RILL_ASSIGN_OR_RETURN(Tensor mask, spare_.Take(DType::kBool, shape));
     std::fill_n(mask.data<bool>(), mask.num_elements(), true);
     RILL_RETURN_IF_ERROR(batch->Set(options_.mask_key, mask));
     return mask;
   }
 
   const BurnIn::Options options_;
+  mutable transforms_internal::SpareTensors spare_;
 };
 
 }  // namespace

@@ -2,10 +2,10 @@
 #include "rill/transforms/episodes/vec_norm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -33,7 +33,7 @@ using transforms_internal::VecNormStatistics;
 // elements are looked at in groups, so that vectors are full.
 constexpr int64_t kColumns = 512;
 constexpr int64_t kNarrow = 64;
-constexpr int64_t kGroup = 8;
+constexpr int kGroupBits = 3;
 
 constexpr int64_t kMaxElements = int64_t{1} << 40;  // Of a row.
 
@@ -67,18 +67,20 @@ struct Columns {
   int64_t width = 0;
   int64_t begin = 0;
   int64_t count = 0;
-  int64_t group = 1;  // Rows that make one of the kernels' rows.
+  int group_bits = 0;
+  // Rows that make one of the kernels' rows.
+  int64_t group() const { return int64_t{1} << group_bits; }
 
   // Copies numbers of the columns for the further rows of a group. So few that
   // a call of memcpy would take longer.
   void Repeat(double* numbers) const {
-    for (int64_t i = count; i < group * count; ++i) {
+    for (int64_t i = count; i < group() * count; ++i) {
       numbers[i] = numbers[i - count];
     }
   }
   // And adds them up again.
   void Fold(double* numbers) const {
-    for (int64_t row = group; --row > 0;) {
+    for (int64_t row = group(); --row > 0;) {
       for (int64_t c = 0; c < count; ++c) {
         numbers[(row - 1) * count + c] += numbers[row * count + c];
       }
@@ -88,10 +90,12 @@ struct Columns {
   // that make up `rows` rows from `row` on.
   template <typename Kernel>
   void Split(int64_t row, int64_t rows, const Kernel& kernel) const {
-    const int64_t groups = rows / group;
+    const int64_t groups = rows >> group_bits;
     const int64_t first = row * width + begin;
-    const int64_t rest = rows % group;
-    if (groups > 0) kernel(first, groups, width * group, count * group);
+    const int64_t rest = rows - (groups << group_bits);
+    if (groups > 0) {
+      kernel(first, groups, width << group_bits, count << group_bits);
+    }
     if (rest > 0) kernel(first + (rows - rest) * width, rest, width, count);
   }
 };
@@ -152,13 +156,12 @@ class VecNormTransform final : public StepTransform {
       }
       RILL_RETURN_IF_ERROR(plan.spec.Set(
           leaf.out, LeafSpec::Unbounded(before.dtype, before.shape)));
-      const bool is_in_place = leaf.in == leaf.out;
       plan.leaves.push_back(
           {.key = leaf.in,
            .dtype = before.dtype,
            .shape = before.shape,
-           .use = is_in_place ? LeafUse::kUpdate : LeafUse::kRead});
-      if (is_in_place) continue;
+           .use = leaf.is_in_place ? LeafUse::kUpdate : LeafUse::kRead});
+      if (leaf.is_in_place) continue;
       plan.leaves.push_back({.key = leaf.out,
                              .dtype = before.dtype,
                              .shape = before.shape,
@@ -194,6 +197,7 @@ class VecNormTransform final : public StepTransform {
     std::string in;
     std::string out;
     bool is_next = false;
+    bool is_in_place = false;
   };
 
   void AddStepLeaf(size_t key, absl::string_view prefix) {
@@ -204,7 +208,8 @@ class VecNormTransform final : public StepTransform {
         {.key = key,
          .in = absl::StrCat(prefix, in),
          .out = absl::StrCat(prefix, out),
-         .is_next = !prefix.empty() || absl::StartsWith(in, "next/")});
+         .is_next = !prefix.empty() || absl::StartsWith(in, "next/"),
+         .is_in_place = in == out});
   }
 
   template <typename R>
@@ -214,7 +219,7 @@ class VecNormTransform final : public StepTransform {
     size_t at = 0;
     for (const StepLeaf& leaf : step_leaves_) {
       const BoundLeaf& from = leaves[at++];
-      const BoundLeaf& to = leaf.in == leaf.out ? from : leaves[at++];
+      const BoundLeaf& to = leaf.is_in_place ? from : leaves[at++];
       if (leaf.is_next != is_next) continue;
       const std::string& key = options_.in_keys[leaf.key];
       const Tensor* const before = state->Find(key);
@@ -225,17 +230,16 @@ class VecNormTransform final : public StepTransform {
             "VecNorm: state: \"", key, "\": want contiguous float64",
             state_shapes_[leaf.key].ToString(), "; start with InitialState"));
       }
-      Tensor after = *before;
+      Tensor after;  // A frozen one makes none.
       if (!options_.frozen) {
         RILL_ASSIGN_OR_RETURN(after,
                               spare_.Take(DType::kFloat64, before->shape()));
       }
-      const bool is_finite =
-          from.dtype == DType::kFloat32
-              ? MapRows<float>(from, to, rows, VecNormStatistics(*before),
-                               VecNormStatistics(after))
-              : MapRows<double>(from, to, rows, VecNormStatistics(*before),
-                                VecNormStatistics(after));
+      const VecNormStatistics old(*before);
+      const VecNormStatistics made(options_.frozen ? *before : after);
+      const bool is_finite = from.dtype == DType::kFloat32
+                                 ? MapRows<float>(from, to, rows, old, made)
+                                 : MapRows<double>(from, to, rows, old, made);
       if (!is_finite) {
         return absl::InvalidArgumentError(
             absl::StrCat("VecNorm: \"", leaf.in,
@@ -259,7 +263,10 @@ class VecNormTransform final : public StepTransform {
     double factor[kColumns];
     Columns columns = {.width = before.n};
     if (columns.width > 0 && columns.width <= kNarrow) {
-      columns.group = kGroup / std::gcd(kGroup, columns.width);
+      // So many that they have a multiple of 2^kGroupBits elements.
+      columns.group_bits = std::max(
+          0,
+          kGroupBits - std::countr_zero(static_cast<uint64_t>(columns.width)));
     }
     const double weight = options_.frozen ? before.weight()
                                           : options_.decay * before.weight() +
@@ -268,14 +275,16 @@ class VecNormTransform final : public StepTransform {
     bool is_finite = true;
     for (; columns.begin < columns.width; columns.begin += columns.count) {
       columns.count = std::min(kColumns, columns.width - columns.begin);
-      if (!options_.frozen) {
-        is_finite &= Learn(in, columns, rows, before, after);
-      }
-      const bool is_known = !options_.frozen || before.weight() > 0;
-      for (int64_t c = 0; c < columns.count; ++c) {
-        const int64_t i = columns.begin + c;
-        shift[c] = is_known ? after.mean(i) : 0;
-        factor[c] = is_known ? Factor(per_weight * after.squares(i)) : 1;
+      if (options_.frozen) {
+        const bool is_known = before.weight() > 0;
+        for (int64_t c = 0; c < columns.count; ++c) {
+          const int64_t i = columns.begin + c;
+          shift[c] = is_known ? before.mean(i) : 0;
+          factor[c] = is_known ? Factor(per_weight * before.squares(i)) : 1;
+        }
+      } else {
+        is_finite &=
+            Learn(in, columns, rows, before, per_weight, after, shift, factor);
       }
       columns.Repeat(shift);
       columns.Repeat(factor);
@@ -296,16 +305,17 @@ class VecNormTransform final : public StepTransform {
     return 1 / std::max(options_.eps, std::sqrt(variance));
   }
 
-  // Means and squares of the columns, without the weight.
+  // Means and squares of the columns, without the weight; with the means also
+  // in `shift`.
   template <typename T, typename R>
   bool Learn(const T* in, const Columns& columns, const R& rows,
-             const VecNormStatistics& before,
-             const VecNormStatistics& after) const {
-    double shift[kColumns];
+             const VecNormStatistics& before, double per_weight,
+             const VecNormStatistics& after, double* shift,
+             double* factor) const {
     double sum[kColumns];
     double squares[kColumns];
-    std::fill_n(sum, columns.group * columns.count, 0);
-    std::fill_n(squares, columns.group * columns.count, 0);
+    std::fill_n(sum, columns.count << columns.group_bits, 0);
+    std::fill_n(squares, columns.count << columns.group_bits, 0);
     // Around the mean so far, or the first row, sums of squares lose nothing.
     const T* const row = in + rows.first * columns.width + columns.begin;
     for (int64_t c = 0; c < columns.count; ++c) {
@@ -323,23 +333,14 @@ class VecNormTransform final : public StepTransform {
     });
     columns.Fold(sum);
     columns.Fold(squares);
-    const double n = static_cast<double>(rows.count);
-    const double old = options_.decay * before.weight();
-    const double take = n / (old + n);
-    const double per_row = 1 / n;
-    bool is_finite = true;
-    for (int64_t c = 0; c < columns.count; ++c) {
-      const int64_t i = columns.begin + c;
-      // From the shift to the rows' mean; with nothing before, `old` is 0.
-      const double delta = sum[c] * per_row;
-      const double own = std::max(0.0, squares[c] - sum[c] * delta);
-      after.mean(i) = shift[c] + take * delta;
-      after.squares(i) =
-          options_.decay * before.squares(i) + own + delta * delta * old * take;
-      is_finite &=
-          std::isfinite(after.mean(i)) && std::isfinite(after.squares(i));
-    }
-    return is_finite;
+    return transforms_internal::MergeMoments(
+        {.rows = static_cast<double>(rows.count),
+         .old = options_.decay * before.weight(),
+         .decay = options_.decay,
+         .per_weight = per_weight,
+         .eps = options_.eps},
+        columns.count, sum, squares, &before.squares(columns.begin), shift,
+        &after.mean(columns.begin), &after.squares(columns.begin), factor);
   }
 
   const VecNorm::Options options_;

@@ -11,6 +11,7 @@
 #include "rill/base/rng.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/episodes/vec_norm.h"
@@ -42,10 +43,19 @@ Beside Bind(std::unique_ptr<StepTransform> transform, int64_t lanes) {
   return beside;
 }
 
+// The next state begins as this one, as in a TransformedEnv.
+bool Share(const TensorDict& state, TensorDict* next) {
+  const Tensor* const tensor = state.Find("observation");
+  return tensor != nullptr && next->Set("observation", *tensor).ok();
+}
+
 void Run(std::vector<Beside> all, benchmark::State& state) {
   for (auto unused : state) {
     for (Beside& one : all) {
-      if (!one.state.empty()) one.next = one.state;
+      if (!one.state.empty() && !Share(one.state, &one.next)) {
+        state.SkipWithError("Share");
+        return;
+      }
       if (!one.transform->OnStep(one.leaves, &one.next).ok()) {
         state.SkipWithError("OnStep");
         return;

@@ -70,15 +70,31 @@ void AddColumns(const A& access, const T* x, int64_t rows, int64_t pitch,
   access.Store(second, squares);
 }
 
-template <typename A, typename T>
-void ScaleColumns(const A& access, const T* x, int64_t rows, int64_t pitch,
-                  const double* shift, const double* factor, T* out) {
-  const VF64 center = access.Load(shift);
-  const VF64 by = access.Load(factor);
+// Two vectors at once: an addition waits for the one of the row before.
+template <typename T>
+void AddTwoVectors(const T* x, int64_t rows, int64_t pitch, const double* shift,
+                   double* sum, double* squares) {
+  const Access<true> access;
+  const size_t n = hn::Lanes(F64());
+  const VF64 center_a = access.Load(shift);
+  const VF64 center_b = access.Load(shift + n);
+  VF64 first_a = access.Load(sum);
+  VF64 first_b = access.Load(sum + n);
+  VF64 second_a = access.Load(squares);
+  VF64 second_b = access.Load(squares + n);
   for (int64_t row = 0; row < rows; ++row) {
-    const VF64 d = hn::Sub(access.Load(x + row * pitch), center);
-    access.Store(hn::Mul(d, by), out + row * pitch);
+    const T* const at = x + row * pitch;
+    const VF64 a = hn::Sub(access.Load(at), center_a);
+    const VF64 b = hn::Sub(access.Load(at + n), center_b);
+    first_a = hn::Add(first_a, a);
+    first_b = hn::Add(first_b, b);
+    second_a = hn::Add(second_a, hn::Mul(a, a));
+    second_b = hn::Add(second_b, hn::Mul(b, b));
   }
+  access.Store(first_a, sum);
+  access.Store(first_b, sum + n);
+  access.Store(second_a, squares);
+  access.Store(second_b, squares + n);
 }
 
 // Calls `body` with the access and place of each vector of the columns.
@@ -90,11 +106,63 @@ HWY_ATTR void ForColumns(int64_t columns, const Body& body) {
   if (c < columns) body(Access<false>{static_cast<size_t>(columns - c)}, c);
 }
 
+bool MergeMomentsAll(const MomentNumbers& numbers, int64_t columns,
+                     const double* sum, const double* squares,
+                     const double* before, double* shift, double* mean,
+                     double* after, double* factor) {
+  const VF64 per_row = hn::Set(F64(), 1 / numbers.rows);
+  const VF64 take = hn::Set(F64(), numbers.rows * numbers.per_weight);
+  const VF64 between =
+      hn::Set(F64(), numbers.old * numbers.rows * numbers.per_weight);
+  const VF64 decay = hn::Set(F64(), numbers.decay);
+  const VF64 per_weight = hn::Set(F64(), numbers.per_weight);
+  const VF64 eps = hn::Set(F64(), numbers.eps);
+  bool are_finite = true;
+  ForColumns(columns, [&](const auto& access, int64_t c) HWY_ATTR {
+    // From the shift to the rows' mean.
+    const VF64 total = access.Load(sum + c);
+    const VF64 delta = hn::Mul(total, per_row);
+    const VF64 own = hn::Max(hn::Zero(F64()), hn::Sub(access.Load(squares + c),
+                                                      hn::Mul(total, delta)));
+    const VF64 center = hn::Add(access.Load(shift + c), hn::Mul(take, delta));
+    const VF64 all =
+        hn::Add(hn::Add(hn::Mul(decay, access.Load(before + c)), own),
+                hn::Mul(hn::Mul(delta, delta), between));
+    are_finite &=
+        hn::AllTrue(F64(), hn::And(hn::IsFinite(center), hn::IsFinite(all)));
+    access.Store(center, shift + c);
+    access.Store(center, mean + c);
+    access.Store(all, after + c);
+    const VF64 deviation = hn::Sqrt(hn::Mul(all, per_weight));
+    access.Store(hn::Div(hn::Set(F64(), 1), hn::Max(eps, deviation)),
+                 factor + c);
+  });
+  return are_finite;
+}
+
+template <typename A, typename T>
+void ScaleColumns(const A& access, const T* x, int64_t rows, int64_t pitch,
+                  const double* shift, const double* factor, T* out) {
+  const VF64 center = access.Load(shift);
+  const VF64 by = access.Load(factor);
+  for (int64_t row = 0; row < rows; ++row) {
+    const VF64 d = hn::Sub(access.Load(x + row * pitch), center);
+    access.Store(hn::Mul(d, by), out + row * pitch);
+  }
+}
+
 #define RILL_VEC_NORM_KERNELS(Name, T)                                         \
   void AddMoments##Name(const T* x, int64_t rows, int64_t pitch,               \
                         int64_t columns, const double* shift, double* sum,     \
                         double* squares) {                                     \
-    ForColumns(columns, [&](const auto& access, int64_t c) HWY_ATTR {          \
+    const auto two = static_cast<int64_t>(2 * hn::Lanes(F64()));               \
+    int64_t begin = 0;                                                         \
+    for (; begin + two <= columns; begin += two) {                             \
+      AddTwoVectors(x + begin, rows, pitch, shift + begin, sum + begin,        \
+                    squares + begin);                                          \
+    }                                                                          \
+    x += begin, shift += begin, sum += begin, squares += begin;                \
+    ForColumns(columns - begin, [&](const auto& access, int64_t c) HWY_ATTR {  \
       AddColumns(access, x + c, rows, pitch, shift + c, sum + c, squares + c); \
     });                                                                        \
   }                                                                            \
@@ -117,6 +185,15 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace rill::transforms_internal {
+
+HWY_EXPORT(MergeMomentsAll);
+bool MergeMoments(const MomentNumbers& numbers, int64_t columns,
+                  const double* sum, const double* squares,
+                  const double* before, double* shift, double* mean,
+                  double* after, double* factor) {
+  return HWY_DYNAMIC_DISPATCH(MergeMomentsAll)(
+      numbers, columns, sum, squares, before, shift, mean, after, factor);
+}
 
 #define RILL_VEC_NORM_KERNELS(Name, T)                                      \
   HWY_EXPORT(AddMoments##Name);                                             \

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/episodes/vec_norm.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,9 +15,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/device/buffer.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/shape.h"
@@ -344,6 +348,82 @@ TEST(MergeVecNormTest, MergedStatesAreThoseOfAllRowsInAnyGrouping) {
               IsOkAndHolds(::testing::Truly([&ab](const TensorDict& ba) {
                 return ba.CheckEqual(ab).ok();
               })));
+}
+
+// Mean and deviation of the values, in two passes and 64 bits of precision.
+std::pair<long double, long double> MomentsOf(
+    const std::vector<double>& values) {
+  const auto n = static_cast<long double>(values.size());
+  long double sum = 0;
+  for (const double value : values) sum += value;
+  long double squares = 0;
+  for (const double value : values) {
+    squares += (value - sum / n) * (value - sum / n);
+  }
+  return {sum / n, std::sqrt(squares / n)};
+}
+
+// Some rows of one number in a call.
+absl::Status Learn(const StepTransform& norm, absl::Span<double> rows,
+                   TensorDict* state) {
+  const auto count = static_cast<int64_t>(rows.size());
+  const BoundLeaf leaf = {.data = reinterpret_cast<std::byte*>(rows.data()),
+                          .width = sizeof(double),
+                          .dtype = DType::kFloat64,
+                          .rows = count,
+                          .shape = {1}};
+  return norm.OnStep({leaf, leaf}, state);
+}
+
+TEST(MergeVecNormTest, AnyPartsGiveOneResultToTheRoundingThatIsPromised) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto norm,
+                            VecNorm::Create({.shapes = {{1}}, .decay = 1}));
+  std::mt19937_64 random(7);
+  const auto below = [&random](size_t n) {
+    return static_cast<size_t>(random() % n);
+  };
+  for (const auto& [center, spread] : std::vector<std::pair<double, double>>{
+           {0, 1}, {1e6, 1e-3}, {-1e-8, 1e-8}, {3, 0}, {1e9, 1e8}}) {
+    std::vector<double> values;
+    std::uniform_real_distribution<double> noise(-spread, spread);
+    for (int i = 0; i < 2000; ++i) values.push_back(center + noise(random));
+    const auto [mean, deviation] = MomentsOf(values);
+    const double largest = std::abs(*std::max_element(
+        values.begin(), values.end(),
+        [](double a, double b) { return std::abs(a) < std::abs(b); }));
+    for (int trial = 0; trial < 20; ++trial) {
+      std::shuffle(values.begin(), values.end(), random);
+      std::vector<TensorDict> states;
+      size_t steps = 0;  // Calls and merges.
+      size_t most = 0;
+      const size_t most_rows = 1 + below(300);
+      for (size_t begin = 0; begin < values.size(); ++steps) {
+        if (states.empty() || below(10) == 0) {
+          states.push_back(*norm->InitialState(1));
+        }
+        const size_t count =
+            std::min(1 + below(most_rows), values.size() - begin);
+        std::vector<double> rows(&values[begin], &values[begin] + count);
+        RILL_ASSERT_OK(Learn(*norm, absl::MakeSpan(rows), &states.back()));
+        begin += count;
+        most = std::max(most, count);
+      }
+      for (; states.size() > 1; ++steps) {
+        std::swap(states.back(), states[below(states.size())]);
+        const TensorDict last = std::move(states.back());
+        states.pop_back();
+        TensorDict& other = states[below(states.size())];
+        RILL_ASSERT_OK_AND_ASSIGN(other, MergeVecNorm(other, last));
+      }
+      RILL_ASSERT_OK_AND_ASSIGN(const VecNormMoments moments,
+                                ReadVecNorm(states[0], "observation"));
+      const double bound =
+          std::ldexp(static_cast<double>(most + steps), -52) * largest;
+      EXPECT_EQ(moments.count, static_cast<double>(values.size()));
+      EXPECT_LE(std::abs(moments.loc.data<double>()[0] - mean), bound);
+      EXPECT_LE(std::abs(moments.scale.data<double>()[0] - deviation), bound);
+    }
+  }
 }
 
 TEST(MergeVecNormTest, AStateThatHasSeenNothingAddsNothing) {

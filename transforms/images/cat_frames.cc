@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -82,14 +83,13 @@ struct Pieces {
 };
 
 // The first row of each row's episode in its line; rows are [lines x length].
-std::vector<int64_t> FirstRows(int64_t length, absl::Span<const bool> done) {
-  std::vector<int64_t> first(done.size());
+void FindFirstRows(int64_t length, absl::Span<const bool> done,
+                   absl::Span<int64_t> first) {
   for (size_t row = 0; row < done.size(); ++row) {
     const auto now = static_cast<int64_t>(row);
     const bool begins = now % length == 0 || done[row - 1];
     first[row] = begins ? now : first[row - 1];
   }
-  return first;
 }
 
 absl::Status Named(absl::string_view caller, absl::string_view key,
@@ -109,10 +109,12 @@ absl::StatusOr<Shape> StackShape(absl::string_view caller,
         absl::StrCat("got frames ", frame.ToString(), ", want the dimension ",
                      options.dim, "; unsqueeze the leaf before"));
   }
-  std::vector<int64_t> sizes(frame.sizes().begin(), frame.sizes().end());
+  std::array<int64_t, Shape::kMaxRank> sizes = {};
+  absl::c_copy(frame.sizes(), sizes.begin());
   int64_t& joined = sizes[static_cast<size_t>(at)];
   if (__builtin_mul_overflow(joined, options.num_frames, &joined)) joined = -1;
-  absl::StatusOr<Shape> stack = Shape::Create(sizes);
+  absl::StatusOr<Shape> stack = Shape::Create(
+      absl::MakeConstSpan(sizes).first(static_cast<size_t>(frame.rank())));
   if (stack.ok()) return stack;
   return Named(caller, key,
                absl::StrCat("got frames ", frame.ToString(), ", want ",
@@ -122,7 +124,8 @@ absl::StatusOr<Shape> StackShape(absl::string_view caller,
 
 }  // namespace
 
-CatFrames::CatFrames(const Options& options) : options_(options) {
+CatFrames::CatFrames(const Options& options)
+    : options_(options), spare_(2 * options.in_keys.size() + 2) {
   if (options.padding == Padding::kSame) return;
   for (int i = 0; i < kNumDTypes; ++i) {
     absl::StatusOr<Tensor> pad = transforms_internal::FillValue(
@@ -242,7 +245,7 @@ absl::StatusOr<Tensor> CatFrames::Stack(const std::string& key,
   RILL_ASSIGN_OR_RETURN(
       const Shape shape,
       LeafSpec::Unbounded(dtype, stack).FullShape(batch.batch_shape()));
-  RILL_ASSIGN_OR_RETURN(Tensor made, Tensor::Empty(dtype, shape));
+  RILL_ASSIGN_OR_RETURN(Tensor made, spare_.Take(dtype, shape));
   if (made.num_elements() == 0) return made;
   const int64_t n = options_.num_frames;
   const Pieces pieces(dtype, frame, options_.dim, n);
@@ -275,11 +278,12 @@ absl::Status CatFrames::Forward(TensorDict* batch,
   RILL_ASSIGN_OR_RETURN(const Tensor done,
                         ReadLeaf(kForward, options_.done_key, DType::kBool,
                                  shape.Concat({1}), *batch));
-  const std::vector<int64_t> first =
-      FirstRows(shape[shape.rank() - 1],
-                absl::MakeConstSpan(done.data<bool>(),
-                                    static_cast<size_t>(done.num_elements())));
-  std::vector<Tensor> stacks;
+  RILL_ASSIGN_OR_RETURN(const Tensor rows, spare_.Take(DType::kInt64, shape));
+  const auto count = static_cast<size_t>(done.num_elements());
+  const auto first = absl::MakeSpan(rows.data<int64_t>(), count);
+  FindFirstRows(shape[shape.rank() - 1],
+                absl::MakeConstSpan(done.data<bool>(), count), first);
+  absl::InlinedVector<Tensor, 8> stacks;
   for (const std::string& key : options_.in_keys) {
     RILL_ASSIGN_OR_RETURN(stacks.emplace_back(), Stack(key, first, *batch));
   }

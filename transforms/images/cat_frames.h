@@ -19,6 +19,7 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
 #include "rill/transforms/units/stack_frames.h"
 
@@ -49,7 +50,8 @@ namespace rill {
 // Thread-safety: immutable; beside an environment the stack in the data is the
 //   state.
 // Cost: beside an environment one copy of the stack; after a read one copy of N
-//   frames a row.
+//   frames a row. Two stacks a key are used again once nobody else holds
+//   them.
 //
 // Example (CatFramesTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(
@@ -115,6 +117,8 @@ class CatFrames final : public BatchTransform, public StepTransform {
 
   const Options options_;
   std::array<Tensor, kNumDTypes> pads_;  // Where the dtype has the value.
+  // Stacks, and the first rows of episodes.
+  mutable transforms_internal::SpareTensors spare_;
 };
 
 }  // namespace rill

@@ -2,9 +2,11 @@
 #include "rill/transforms/structure/cat_tensors.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +20,9 @@ namespace {
 
 using transforms_internal::FindSpec;
 using transforms_internal::ReadLeaf;
+
+// As many are joined without an allocation.
+constexpr size_t kFewKeys = 8;
 
 absl::Status Misfit(absl::string_view caller, absl::string_view key,
                     const LeafSpec& got, absl::string_view want) {
@@ -123,9 +128,9 @@ void JoinRows::Join(Leaves leaves, int64_t first, int64_t rows) const {
 absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   const int batch_rank = batch->batch_shape().rank();
   const int64_t rows = batch->batch_shape().num_elements();
-  std::vector<Tensor> tensors;
-  std::vector<LeafSpec> specs;
-  std::vector<BoundLeaf> leaves;
+  absl::InlinedVector<Tensor, kFewKeys> tensors;
+  absl::InlinedVector<LeafSpec, kFewKeys> specs;
+  absl::InlinedVector<BoundLeaf, kFewKeys + 1> leaves;
   const auto add = [&](const Tensor& tensor, const Shape& shape) {
     leaves.push_back({.data = tensor.raw_data(),
                       .width = shape.num_elements() * DTypeSize(tensor.dtype()),
@@ -143,7 +148,7 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   RILL_ASSIGN_OR_RETURN(const LeafSpec joined, JoinedSpec(name(), specs));
   RILL_ASSIGN_OR_RETURN(const Shape shape,
                         joined.FullShape(batch->batch_shape()));
-  RILL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(joined.dtype, shape));
+  RILL_ASSIGN_OR_RETURN(Tensor out, spare_.Take(joined.dtype, shape));
   add(out, joined.shape);
   Join(leaves, 0, rows);
   for (const std::string& key : keys_.in_keys) {

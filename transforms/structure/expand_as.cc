@@ -87,7 +87,7 @@ absl::Status ExpandAs::Forward(TensorDict* batch, TensorDict* /*state*/) const {
                                  ref->shape().Suffix(batch_rank)));
   RILL_ASSIGN_OR_RETURN(const Shape shape,
                         after.FullShape(batch->batch_shape()));
-  RILL_ASSIGN_OR_RETURN(Tensor to, Tensor::Empty(after.dtype, shape));
+  RILL_ASSIGN_OR_RETURN(Tensor to, spare_.Take(after.dtype, shape));
   CopyStridedRows(Repeated(after.dtype, row, after.shape),
                   batch->batch_shape().num_elements(), from.raw_data(),
                   to.raw_data());

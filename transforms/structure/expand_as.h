@@ -14,6 +14,7 @@
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/transforms/batch_transform.h"
+#include "rill/transforms/spare/spare_tensors.h"
 #include "rill/transforms/step_transform.h"
 
 namespace rill {
@@ -28,7 +29,8 @@ namespace rill {
 //   1, b is B or 1. Any dtype.
 // Errors: INVALID_ARGUMENT names both shapes.
 // Thread-safety: immutable.
-// Cost: a copy of the result.
+// Cost: a copy of the result. After a read into one of two tensors that are
+//   used again once nobody else holds them.
 //
 // Example (ExpandAsTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(
@@ -60,12 +62,14 @@ class ExpandAs final : public BatchTransform, public StepTransform {
   using StepTransform::InitialState;
 
  private:
-  explicit ExpandAs(Options options) : options_(std::move(options)) {}
+  explicit ExpandAs(Options options)
+      : options_(std::move(options)), spare_(2) {}
   absl::StatusOr<LeafSpec> Expanded(absl::string_view caller,
                                     const LeafSpec& leaf,
                                     const Shape& ref) const;
 
   const Options options_;
+  mutable transforms_internal::SpareTensors spare_;
 };
 
 }  // namespace rill

@@ -126,10 +126,12 @@ class HindsightRelabelTransform final : public UnitTransform {
     RILL_ASSIGN_OR_RETURN(const Tensor achieved,
                           ReadLeaf(kApply, options_.achieved_key, *batch));
     RILL_ASSIGN_OR_RETURN(
-        const Tensor goals,
+        Tensor goals,
         ReadLeaf(kApply, options_.achieved_key, achieved.dtype(),
                  context[0].batch_shape().Concat(achieved.shape().Suffix(1)),
                  context[0]));
+    RILL_ASSIGN_OR_RETURN(
+        goals, goals.Slice(0, 0, static_cast<int64_t>(relabelled.size())));
     RILL_ASSIGN_OR_RETURN(const Tensor own, TakeRows(achieved, relabelled));
     for (const std::string& key : {options_.desired_key, next_desired_key_}) {
       if (key != options_.desired_key && batch->Find(key) == nullptr) continue;

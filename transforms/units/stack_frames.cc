@@ -227,7 +227,7 @@ struct StackFrames::Frames {
   Tensor before;  // [draws * (N - 1)]
   Tensor rows;    // [R] Root frames of the batch's rows; not read for N = 1.
   Tensor behind;  // Those of the steps behind; invalid where there are none.
-  Tensor last;    // [R] Each stack's newest, of "next" leaves alone.
+  Tensor last;    // [R] and more: each stack's newest, of "next" leaves alone.
   Tensor value;   // One element; invalid where none is padded by value.
 };
 
@@ -246,9 +246,10 @@ absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
       frames.before,
       ReadLeaf(caller, frame_key, dtype,
                input.before->batch_shape().Concat(frame), *input.before));
-  RILL_ASSIGN_OR_RETURN(frames.rows,
-                        ReadLeaf(caller, frame_key, dtype, newest.shape(),
-                                 IsStacked(frame_key) ? *input.rows : *batch));
+  RILL_ASSIGN_OR_RETURN(
+      frames.rows,
+      ReadLeaf(caller, frame_key, dtype, batch->batch_shape().Concat(frame),
+               IsStacked(frame_key) ? *input.rows : *batch));
   if (frames.is_next) {
     frames.last = newest;
     if (input.steps != nullptr && options_.num_frames > 1) {

@@ -34,11 +34,15 @@ absl::Status NotWhole(absl::string_view caller, absl::string_view list,
 }
 
 absl::Status CheckShape(absl::string_view caller, absl::string_view what,
-                        int64_t rows, const TensorDict& dict) {
-  if (dict.batch_shape() == Shape({rows})) return absl::OkStatus();
+                        int64_t rows, bool may_have_more,
+                        const TensorDict& dict) {
+  const Shape& got = dict.batch_shape();
+  if (got.rank() == 1 && (may_have_more ? got[0] >= rows : got[0] == rows)) {
+    return absl::OkStatus();
+  }
   return absl::InternalError(absl::StrCat(
-      caller, ": ", what, ": got batch shape ", dict.batch_shape().ToString(),
-      ", want [", rows, "], the rows of the plan"));
+      caller, ": ", what, ": got batch shape ", got.ToString(), ", want [",
+      rows, "], the rows of the plan", may_have_more ? ", or more" : ""));
 }
 
 }  // namespace
@@ -79,12 +83,15 @@ absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
         absl::StrCat(caller, ": plan: got ", context.size(),
                      " dictionaries of lists of context, want ", num_lists));
   }
-  RILL_RETURN_IF_ERROR(CheckShape(caller, "batch", NumRows(plan), batch));
-  RILL_RETURN_IF_ERROR(CheckShape(caller, "rows", NumRows(plan), rows));
+  RILL_RETURN_IF_ERROR(CheckShape(caller, "batch", NumRows(plan),
+                                  /*may_have_more=*/false, batch));
+  RILL_RETURN_IF_ERROR(CheckShape(caller, "rows", NumRows(plan),
+                                  /*may_have_more=*/false, rows));
   for (size_t i = 0; i < num_lists; ++i) {
-    RILL_RETURN_IF_ERROR(CheckShape(
-        caller, absl::StrCat("context[", i, "]"),
-        static_cast<int64_t>(plan.context[i].rows.size()), context[i]));
+    RILL_RETURN_IF_ERROR(
+        CheckShape(caller, absl::StrCat("context[", i, "]"),
+                   static_cast<int64_t>(plan.context[i].rows.size()),
+                   /*may_have_more=*/true, context[i]));
   }
   return absl::OkStatus();
 }

@@ -31,7 +31,8 @@ inline int64_t DrawOf(const SamplePlan& plan, int64_t row) {
 // a mask value a row or none.
 absl::Status CheckLists(absl::string_view caller, const SamplePlan& plan,
                         size_t num_lists);
-// The same, and the dictionaries have just the rows of the lists.
+// The same, and the dictionaries have the rows of the lists; those of context
+// may have more behind.
 absl::Status CheckInput(absl::string_view caller, const SamplePlan& plan,
                         size_t num_lists, const TensorDict& rows,
                         absl::Span<const TensorDict> context,

@@ -37,6 +37,8 @@ absl::Status Check(const SamplePlan& plan, int64_t rows, int64_t context,
 TEST(UnitInputTest, PlanAndDictionariesMustBeOfTheSameRows) {
   const SamplePlan plan = MakePlan();
   RILL_EXPECT_OK(Check(plan, 3, 2, 3));
+  // Rows behind those of a list of context are nobody's.
+  RILL_EXPECT_OK(Check(plan, 3, 7, 3));
   EXPECT_THAT(Check(plan, 4, 2, 3),
               StatusIs(absl::StatusCode::kInternal,
                        AllOf(HasSubstr("Unit::Apply: rows"), HasSubstr("[4]"),

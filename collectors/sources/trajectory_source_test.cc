@@ -349,6 +349,8 @@ TEST(TrajectorySourceTest, AStateThatDoesNotFitIsRefusedByName) {
   refused("sequence", *Tensor::From<float>({0}, Shape({1})));
   refused("newest", *Tensor::From<int64_t>({0, 1, 2}, Shape({3})));
   refused("whole/lengths", *Tensor::From<int64_t>({1 << 20}, Shape({1})));
+  const int64_t steps = state.FindDict("whole/steps")->batch_shape()[1];
+  refused("whole/lengths", *Tensor::From<int64_t>({-1, steps + 1}, Shape({2})));
   refused("open/lengths", *Tensor::From<int64_t>({-1, 2}, Shape({2})));
   refused("open/lanes", *Tensor::From<int64_t>({1}, Shape({1})));
   refused("open/dropped", *Tensor::From<int64_t>({1}, Shape({1})));

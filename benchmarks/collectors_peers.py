@@ -43,13 +43,16 @@ def load(name):
 
 
 def show(name, run, turns, rill):
-    """The fastest of `turns` runs, which make LANES * TIME frames each."""
+    """The fastest of `turns` runs, which make LANES * TIME frames each.
+
+    CPU time: a run takes longer than a busy machine leaves a core alone.
+    """
     run()
     best = 0
     for _ in range(turns):
-        begin = time.perf_counter()
+        begin = time.process_time()
         run()
-        best = max(best, LANES * TIME / (time.perf_counter() - begin) / 1e6)
+        best = max(best, LANES * TIME / (time.process_time() - begin) / 1e6)
     ratio = "%9.1f" % (rill / best) if rill else "        -"
     print("  %-44s %10.4f M frames/s %s" % (name, best, ratio), flush=True)
 

@@ -321,24 +321,32 @@ TEST(PreemptionTest, ASinkThatTakesItsTimeHoldsNobodyUp) {
   EXPECT_THAT(steps, ElementsAre(kTime, 4));
 }
 
-// 0.7 * 10 is a little more than 7 in floating point: an eighth worker would
+// 0.28 * 25 is a little more than 7 in floating point: an eighth worker would
 // never come.
 TEST(PreemptionTest, TheShareIsRoundedUpToWorkers) {
-  for (const auto& [share, enough] : std::vector<std::pair<double, int64_t>>{
-           {0.7, 7}, {0.31, 4}, {1e-6, 1}}) {
+  struct Case {
+    double share;
+    int64_t workers;
+    int64_t enough;
+  };
+  for (const Case& one : {Case{.share = 0.28, .workers = 25, .enough = 7},
+                          Case{.share = 0.31, .workers = 10, .enough = 4},
+                          Case{.share = 1e-6, .workers = 3, .enough = 1}}) {
     Gates gates;
     const ScopedFaultHook hook = OpenWhenInterrupted(&gates);
-    MultiCollectorOptions options = CartPoles(10, &gates);
-    options.preemptive_threshold = share;
+    MultiCollectorOptions options = CartPoles(one.workers, &gates);
+    options.preemptive_threshold = one.share;
     RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                               MultiSyncCollector::Create(options));
     std::map<int64_t, Gates::Slow> slow;
-    for (int64_t w = 0; w < 10 - enough; ++w) slow[w] = {.at = 3};
+    for (int64_t w = 0; w < one.workers - one.enough; ++w) {
+      slow[w] = {.at = 3};
+    }
     gates.Close(slow);
-    Arrivals got(10);
+    Arrivals got(one.workers);
     RILL_ASSERT_OK(collector->CollectInto(got.sink));
-    for (int64_t w = 0; w < 10; ++w) {
-      EXPECT_EQ(got.steps(w), slow.contains(w) ? 4 : kTime) << share;
+    for (int64_t w = 0; w < one.workers; ++w) {
+      EXPECT_EQ(got.steps(w), slow.contains(w) ? 4 : kTime) << one.share;
     }
   }
 }

@@ -169,7 +169,7 @@ absl::Status Classics(bool is_quick) {
     RILL_RETURN_IF_ERROR(add("CartPole, 1 lane", MakeCartPole({.lanes = 1})));
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNsAFrame(cases, is_quick ? 20 : 200));
+                        LeastNsAFrame(cases, is_quick ? 8 : 200));
   absl::PrintF("64 lanes, random actions, one core\n");
   for (size_t i = 0; i < cases.size(); ++i) {
     absl::PrintF("  %-44s %10.3f M frames/s\n", cases[i].name, 1000 / ns[i]);
@@ -256,7 +256,7 @@ absl::Status Between(bool is_quick) {
   RILL_RETURN_IF_ERROR(
       add("MakeVectorEnv, 4 parts of 16 lanes", InFourParts()));
   RILL_ASSIGN_OR_RETURN(const std::vector<double> ns,
-                        LeastNsAFrame(cases, is_quick ? 20 : 500));
+                        LeastNsAFrame(cases, is_quick ? 8 : 500));
   absl::PrintF("CartPole, 64 lanes, into a batch; what stands between\n");
   for (size_t i = 0; i < cases.size(); ++i) {
     absl::PrintF("  %-44s %10.2f ns a frame %+8.2f\n", cases[i].name, ns[i],

@@ -487,6 +487,7 @@ TEST_F(DevicesTest, ASavedStateHasTheRootBehindTheLastStep) {
                             Stream::Create(Device::Fake()));
   const auto save = [&](bool waits) -> absl::StatusOr<TensorDict> {
     SyncCollector::Options options = Options(&policy);
+    options.set_truncated = false;  // It would wait.
     options.stream = &stream;
     options.no_cuda_sync = true;
     RILL_ASSIGN_OR_RETURN(auto collector,

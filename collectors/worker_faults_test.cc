@@ -192,7 +192,10 @@ absl::StatusOr<WorkerParts> MakeFaulty(const WorkerContext& context) {
       std::move(parts.env),
       [is_crash](int64_t steps) {
         if (steps != kFaultyStep) return;
-        if (is_crash) raise(SIGSEGV);
+        if (is_crash) {
+          signal(SIGSEGV, SIG_DFL);  // A sanitizer has a handler of its own.
+          raise(SIGSEGV);
+        }
         for (;;) pause();
       },
       [] {});

@@ -211,7 +211,7 @@ TEST(MultiCollectorProcessTest, TheSinkGetsRowsWhereTheWorkerWroteThem) {
 
 class FaultTest : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(FaultTest, AWorkerThatEndsIsReplacedAndNothingOfAnotherIsLost) {
+TEST_P(FaultTest, E8_AWorkerThatEndsIsReplacedAndNothingOfAnotherIsLost) {
   MultiCollectorOptions options = Processes(3, GetParam());
   options.max_restarts = 1;
   options.batch_timeout = absl::Seconds(5);
@@ -260,7 +260,7 @@ TEST(MultiCollectorProcessTest, PastTheBudgetTheErrorSaysHowItEnded) {
   }
 }
 
-TEST(MultiCollectorProcessTest, WhatAWorkersFunctionSaysComesBack) {
+TEST(MultiCollectorProcessTest, E8_WhatAWorkersFunctionSaysComesBack) {
   EXPECT_THAT(MultiSyncCollector::Create(Processes(2, "refuse")),
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("worker 1: no such map")));

@@ -140,8 +140,7 @@ TEST(MultiAsyncCollectorTest, Example) {
   EXPECT_EQ(batch.batch_shape(), Shape({8, 64}));
 }
 
-// TORCHRL.md, E2.
-TEST(MultiSyncCollectorTest, WorkersGiveWhatCollectorsOfTheirSeedsGive) {
+TEST(MultiSyncCollectorTest, E2_WorkersGiveWhatCollectorsOfTheirSeedsGive) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto joined,
                             MultiSyncCollector::Create(CartPoles(3, 60)));
   RILL_ASSERT_OK_AND_ASSIGN(const auto written,
@@ -238,8 +237,7 @@ TEST(MultiAsyncCollectorTest, EachWorkersBatchesComeInItsOrder) {
   EXPECT_EQ(collector->frames(), 600);
 }
 
-// TORCHRL.md, E12.
-TEST(MultiAsyncCollectorTest, APauseHoldsTheWorkersAndLosesNoFrame) {
+TEST(MultiAsyncCollectorTest, E12_APauseHoldsTheWorkersAndLosesNoFrame) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiAsyncCollector::Create(CartPoles(2, 40)));
   Arrivals arrivals;
@@ -260,8 +258,7 @@ TEST(MultiAsyncCollectorTest, APauseHoldsTheWorkersAndLosesNoFrame) {
   }
 }
 
-// TORCHRL.md, E9.
-TEST(MultiAsyncCollectorTest, ABatchThatWasHandedOutDoesNotChange) {
+TEST(MultiAsyncCollectorTest, E9_ABatchThatWasHandedOutDoesNotChange) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiAsyncCollector::Create(CartPoles(2, 40)));
   RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, collector->Next());
@@ -270,8 +267,7 @@ TEST(MultiAsyncCollectorTest, ABatchThatWasHandedOutDoesNotChange) {
   EXPECT_THAT(batch, BitEqualTo(before));
 }
 
-// TORCHRL.md, E4.
-TEST(MultiSyncCollectorTest, TrajectoriesOfAllWorkersAndBatchesAreApart) {
+TEST(MultiSyncCollectorTest, E4_TrajectoriesOfAllWorkersAndBatchesAreApart) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
                             MultiSyncCollector::Create(CartPoles(3, 300)));
   std::map<int64_t, int64_t> lane_of;
@@ -288,8 +284,7 @@ TEST(MultiSyncCollectorTest, TrajectoriesOfAllWorkersAndBatchesAreApart) {
   EXPECT_GT(lane_of.size(), 12);
 }
 
-// TORCHRL.md, E1.
-TEST(MultiSyncCollectorTest, SharesAreRoundedUpAndEndAfterTotalFrames) {
+TEST(MultiSyncCollectorTest, E1_SharesAreRoundedUpAndEndAfterTotalFrames) {
   MultiCollectorOptions options = CartPoles(3, 50);
   options.total_frames = 100;
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
@@ -499,8 +494,7 @@ MultiCollectorOptions WithWeights(const WeightStore& store, int64_t workers) {
   return options;
 }
 
-// TORCHRL.md, E11.
-TEST(MultiSyncCollectorTest, NewWeightsAreInForceFromTheNextBatch) {
+TEST(MultiSyncCollectorTest, E11_NewWeightsAreInForceFromTheNextBatch) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto store,
                             WeightStore::Create({.weights = Weights(0)}));
   RILL_ASSERT_OK_AND_ASSIGN(const auto collector,

@@ -213,8 +213,7 @@ TEST(SyncCollectorTest, RandomActionsFollowTheSeedAndFillTheSpec) {
   EXPECT_THAT(actions(3), testing::Contains(0));
 }
 
-// TORCHRL.md, E5.
-TEST(SyncCollectorTest, TheLastStepOfABatchIsTruncatedAndNotTerminated) {
+TEST(SyncCollectorTest, E5_TheLastStepOfABatchIsTruncatedAndNotTerminated) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto plain, Counting(2, 8));
   RILL_ASSERT_OK_AND_ASSIGN(const auto truncated,
                             Counting(2, 8, {.set_truncated = true}));

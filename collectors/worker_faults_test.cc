@@ -337,7 +337,7 @@ TYPED_TEST(MortalWorkerTest, KilledInEachPhaseOfItsLifeLosesNoRowOfAnother) {
 // --- Errors ------------------------------------------------------------------
 
 // No deadline is set, so the error itself ends the wait.
-TEST(WorkerFaultsTest, AnErrorOfAWorkersEnvironmentComesBackWithItsText) {
+TEST(WorkerFaultsTest, E8_AnErrorOfAWorkersEnvironmentComesBackWithItsText) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto collector,
       MultiSyncCollector::Create(Processes(2, "faulty", "error")));
@@ -474,7 +474,7 @@ void RunInAParentThatIsKilled(int64_t batches) {
 }
 
 // In a mount namespace, whose /dev/shm nobody else uses.
-TEST(WorkerFaultsTest, NothingIsLeftOfAHundredRunsThatFailed) {
+TEST(WorkerFaultsTest, E10_NothingIsLeftOfAHundredRunsThatFailed) {
   RunOnSmallDisk(1 << 20, [](const std::string&) {
     ASSERT_EQ(mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m"), 0);
     ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);

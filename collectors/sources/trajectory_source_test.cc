@@ -455,8 +455,8 @@ void ExpectWhole(const TensorDict& steps) {
   }
 }
 
-// TORCHRL.md, E7. Processes of worker 1 are killed on the way, three times.
-TEST_P(TrajectoriesOfTest, KTrajectoriesABatchAreWholeAlsoAcrossBatches) {
+// Processes of worker 1 are killed on the way, three times.
+TEST_P(TrajectoriesOfTest, E7_KTrajectoriesABatchAreWholeAlsoAcrossBatches) {
   const auto source =
       Whole({.source = GetParam().make(), .trajectories_per_batch = 3});
   std::set<int64_t> ids;
@@ -478,8 +478,7 @@ TEST_P(TrajectoriesOfTest, KTrajectoriesABatchAreWholeAlsoAcrossBatches) {
   }
 }
 
-// TORCHRL.md, E7.
-TEST_P(TrajectoriesOfTest, CatHasNoPadding) {
+TEST_P(TrajectoriesOfTest, E7_CatHasNoPadding) {
   const auto source = Whole({.source = GetParam().make(),
                              .trajectories_per_batch = 3,
                              .format = Format::kCat});

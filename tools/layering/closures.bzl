@@ -69,6 +69,7 @@ CLOSURES = {
     "//replay:replay": None,
     "//examples/first_buffer:first_buffer": _TENSORS + _SAVES + _ROWS + [
         "collectors",
+        "collectors/devices",
         "envs",
         "envs/classic_control",
         "envs/lanes",

@@ -38,7 +38,7 @@ PYTHONPATH=envs/gymnasium/testdata expect "Gymnasium" 0 "Count-v0: rollout" \
   --gymnasium=Count-v0 --steps=5
 PYTHONPATH=envs/gymnasium/testdata expect "no drawing" 1 "DrawEnv: got \"Count-v0\"" \
   --gymnasium=Count-v0 --format=text
-expect "no Gymnasium" 1 "PythonChild::Start: cannot run" --gymnasium=Count-v0 --python="$work/none"
+expect "no Gymnasium" 1 "none\": No such file" --gymnasium=Count-v0 --python="$work/none"
 
 expect "unknown environment" 1 "want one of CartPole-v1" --env=Cart
 expect "unknown flag" 1 'got "--stpes=3"' --stpes=3

@@ -26,7 +26,7 @@
 #include "rill/envs/evaluator.h"
 #include "rill/envs/policies/policy.h"
 #include "rill/examples/async_dqn/resources.h"
-#include "rill/examples/async_dqn/run_files.h"
+#include "rill/examples/async_dqn/run_row.h"
 #include "rill/examples/async_dqn/worker.h"
 #include "rill/examples/dqn_cartpole/epsilon_greedy_policy.h"
 #include "rill/examples/dqn_cartpole/learner/double_dqn.h"
@@ -95,8 +95,9 @@ class Run {
  private:
   absl::Status MakeParts() {
     if (!options_.run_dir.empty()) {
-      RILL_ASSIGN_OR_RETURN(
-          files_, RunFiles::Create(options_.run_dir, Clock::System().Now()));
+      RILL_ASSIGN_OR_RETURN(files_,
+                            RunFiles::Create(options_.run_dir, RunColumns(),
+                                             Clock::System().Now()));
     }
     curve_ = {.title = absl::StrCat("async_dqn, seed ", options_.seed),
               .window = kWindow,
@@ -250,7 +251,7 @@ class Run {
     row[kFramesPerSecond] = (row[kFrames] - last_row_[kFrames]) /
                             std::max(row[kSeconds] - last_row_[kSeconds], 1e-9);
     last_row_ = row;
-    return files_->Write(row, Clock::System().Now());
+    return files_->Write(row.values, Clock::System().Now());
   }
 
   absl::Status WriteCurve() const {

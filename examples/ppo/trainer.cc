@@ -73,8 +73,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
                         MakePipeline(options.task, options.config));
   std::unique_ptr<RunFiles> files;
   if (!options.run_dir.empty()) {
-    RILL_ASSIGN_OR_RETURN(
-        files, RunFiles::Create(options.run_dir, options.date->Now()));
+    RILL_ASSIGN_OR_RETURN(files, RunFiles::Create(options.run_dir, RunColumns(),
+                                                  options.date->Now()));
   }
   return std::unique_ptr<Trainer>(
       new Trainer(options, std::move(pipeline), std::move(files)));
@@ -205,7 +205,7 @@ absl::Status Trainer::AddRow() {
   summed_ = 0;
   rows_.push_back(row);
   if (files_ == nullptr) return absl::OkStatus();
-  return files_->Write(row, options_.date->Now());
+  return files_->Write(row.values, options_.date->Now());
 }
 
 absl::Status Trainer::Evaluate() {

@@ -16,7 +16,7 @@
 #include "rill/examples/ppo/config.h"
 #include "rill/examples/ppo/pipeline.h"
 #include "rill/examples/ppo/round.h"
-#include "rill/examples/ppo/run_files.h"
+#include "rill/examples/ppo/run_row.h"
 #include "rill/examples/ppo/task.h"
 #include "rill/telemetry/progress_line.h"
 #include "rill/telemetry/svg_plot.h"
@@ -77,7 +77,7 @@ class Trainer {
   // Runs to the end or to `stop`. Call once.
   absl::StatusOr<RunResult> Run(ProgressLine& progress);
 
-  // Rows of the curve so far (run_files.h), and the parameters that were
+  // Rows of the curve so far (run_row.h), and the parameters that were
   // learned, for comparisons.
   const std::vector<RunRow>& rows() const { return rows_; }
   const Pipeline& pipeline() const { return pipeline_; }

@@ -19,7 +19,7 @@
 #include "rill/envs/classic_control/pendulum.h"
 #include "rill/examples/ppo/cart_pole_task.h"
 #include "rill/examples/ppo/config.h"
-#include "rill/examples/ppo/run_files.h"
+#include "rill/examples/ppo/run_row.h"
 #include "rill/examples/ppo/task.h"
 #include "rill/telemetry/progress_line.h"
 #include "rill/testing/status_matchers.h"

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_TELEMETRY_RUN_FILES_H_
+#define RILL_TELEMETRY_RUN_FILES_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "rill/telemetry/csv_writer.h"
+#include "rill/telemetry/learning_curve.h"
+#include "rill/telemetry/tensorboard_writer.h"
+
+namespace rill {
+
+// The folder that a run writes: rows of numbers as curve.csv and as TensorBoard
+// events, and the learning curve as curve.svg.
+//
+// Thread-safety: thread-compatible.
+// Cost: two write calls a row, those of CsvWriter and TensorBoardWriter.
+//
+// Example (RunFilesTest.Example runs it):
+//   RILL_ASSIGN_OR_RETURN(
+//       auto files, RunFiles::Create(run_dir, {{"steps", "progress/steps"},
+//                                              {"loss", "train/loss"}}, now));
+//   RILL_RETURN_IF_ERROR(files->Write({4096, 0.25}, now));
+class RunFiles {
+ public:
+  struct Column {
+    std::string name;  // In the header of curve.csv.
+    std::string tag;   // Of the events.
+  };
+
+  // Makes `directory`. FAILED_PRECONDITION if it exists, INVALID_ARGUMENT
+  // without columns. The first column is the step of the events.
+  static absl::StatusOr<std::unique_ptr<RunFiles>> Create(
+      const std::string& directory, std::vector<Column> columns,
+      absl::Time now);
+
+  // Appends a row, a value for each column, to curve.csv and to the events. NaN
+  // is an empty cell and no event. INVALID_ARGUMENT for another number of
+  // values; RESOURCE_EXHAUSTED on a full disk, where the row may be in
+  // curve.csv alone.
+  absl::Status Write(absl::Span<const double> row, absl::Time now);
+  // Replaces curve.svg.
+  absl::Status WriteCurve(const LearningCurve& curve) const;
+
+ private:
+  RunFiles(std::string directory, std::vector<Column> columns)
+      : directory_(std::move(directory)), columns_(std::move(columns)) {}
+
+  const std::string directory_;
+  const std::vector<Column> columns_;
+  std::unique_ptr<CsvWriter> csv_;
+  std::unique_ptr<TensorBoardWriter> events_;
+};
+
+}  // namespace rill
+
+#endif  // RILL_TELEMETRY_RUN_FILES_H_

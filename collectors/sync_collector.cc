@@ -23,7 +23,6 @@ namespace {
 using collectors_internal::DeviceBatch;
 
 constexpr absl::string_view kVersionKey = "policy_version";
-constexpr absl::string_view kTrajectoryKey = "collector/traj_ids";
 constexpr int64_t kMaxFramesPerBatch = int64_t{1} << 40;
 
 absl::Status RefuseOption(absl::string_view option, int64_t got,

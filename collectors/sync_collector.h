@@ -189,7 +189,7 @@ class SyncCollector final : public Source {
   absl::Status CopyShortBatch();
   absl::Status CutIfDue(Sink& sink);
   absl::Status CheckRefused(const TensorDict& batch) const;
-  // Of a loaded state, which CheckRefused accepts.
+  // Takes the batch of a loaded state, which CheckRefused accepts.
   absl::Status TakeRefused(const TensorDict& batch);
   absl::Status ResetLanes(int64_t t);
   absl::StatusOr<int64_t> Act(const ActContext& context);

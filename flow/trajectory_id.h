@@ -4,9 +4,14 @@
 
 #include <cstdint>
 
+#include "absl/strings/string_view.h"
+
 namespace rill {
 
-// Numbers of trajectories (`collector/traj_ids`) that no two producers share.
+// The leaf of a batch that has the number of each step's trajectory, int64.
+inline constexpr absl::string_view kTrajectoryKey = "collector/traj_ids";
+
+// Numbers of trajectories that no two producers share.
 //
 // Layout of the int64: bits 0 to 39 number the trajectories of one producer,
 // bits 40 to 62 are the producer, bit 63 is 0. The ids of producer 0 are thus

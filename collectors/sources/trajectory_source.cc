@@ -3,8 +3,7 @@
 // - `source`: the state of the source.
 // - `frames`, `sequence`: int64 [1].
 // - `whole`, `open`: trajectories. Each has `steps`, the leaves of the source
-// of
-//   batch shape [1, steps], and `lengths`, int64 [trajectories].
+//   of batch shape [1, steps], and `lengths`, int64 [trajectories].
 // - `open/lanes`, `open/dropped`: int64 [trajectories].
 // - `newest`: int64 [2 * producers], each producer and the number of its batch.
 #include "rill/collectors/sources/trajectory_source.h"
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/flow/trajectory_id.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/tensor.h"
 
@@ -23,7 +23,6 @@ namespace rill {
 namespace {
 
 constexpr absl::string_view kCreate = "TrajectorySource::Create";
-constexpr absl::string_view kTrajectoryKey = "collector/traj_ids";
 constexpr absl::string_view kMaskKey = "collector/mask";
 constexpr absl::string_view kVersionKey = "policy_version";
 constexpr int64_t kMissing = -1;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
+#include "rill/flow/trajectory_id.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
@@ -16,7 +17,6 @@
 namespace rill::workers_internal {
 namespace {
 
-constexpr absl::string_view kTrajectoryKey = "collector/traj_ids";
 constexpr absl::string_view kMaskKey = "collector/mask";
 
 }  // namespace

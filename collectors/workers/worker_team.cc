@@ -244,6 +244,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
       .explore = options_.explore,
       .reset_at_each_batch = options_.reset_at_each_batch,
       .set_truncated = options_.set_truncated};
+  // One that has ended again is found by Wait.
   if (options_.inference != nullptr) {
     worker.socket
         ->Send(MessageKind::kInference,
@@ -251,7 +252,6 @@ absl::Status WorkerTeam::Start(int64_t index) {
                options_.inference->fd())
         .IgnoreError();
   }
-  // One that has ended again is found by Wait.
   if (interruptor_ != nullptr) {
     worker.socket
         ->Send(MessageKind::kInterruptor, "", worker.deadline,

@@ -74,6 +74,8 @@ FAULT_POINT = re.compile(r'\bFaultPoint\(\s*("[\w.]+")')
 PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
 PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")
 
+PUBLIC = "//visibility:public"
+
 # Code that only tests link.
 TEST_FOLDER = re.compile(r"(^|/)(testing|conformance)/")
 
@@ -163,6 +165,8 @@ class Lint:
         self.class_lines = {}  # (folder, class): (path, line)
         self.tests = set()
         self.named_tests = []  # (path, line, name)
+        self.public = []  # (path, line, name)
+        self.readmes = {}  # {path: text}
         self.words = set()  # Of headers, comments left out.
         self.named_words = []  # (line, name)
         self.size_allow = self._allow("size_allow.txt")
@@ -325,6 +329,11 @@ class Lint:
                 if name in args and any(getattr(n.func, "id", "") == "glob" for n in
                                         ast.walk(args[name]) if isinstance(n, ast.Call)):
                     self.add(path, call.lineno, "sources are listed one by one, not by glob")
+        for call, args in calls(tree, "rill_cc_"):
+            said = [n.value for n in ast.walk(args["visibility"]) if isinstance(n, ast.Constant)] \
+                if "visibility" in args else []
+            if PUBLIC in said and isinstance(args.get("name"), ast.Constant):
+                self.public.append((path, call.lineno, args["name"].value))
         code = re.sub(r"#[^\n]*", "", text)
         self.check_pattern(path, code, PLAIN_RULE, "\"%s\": use the rill_ macro of //tools:rill.bzl")
         self.check_pattern(path, code, PUBLIC_BY_DEFAULT, "public targets say so one by one")
@@ -379,6 +388,23 @@ class Lint:
                 todo += self.libraries.get(label, [])
         return seen
 
+    def check_public(self):
+        """READMEs name what other projects may depend on.
+
+        In backquotes: the target, after its folder or not, or its folder for the
+        target of that name.
+        """
+        for path, line, target in self.public:
+            folder = os.path.dirname(path)
+            name = r"(?:[\w/@]*:)?%s" % re.escape(target)
+            if folder.endswith(target):
+                name += r"|(?:@rill//)?(?:[\w/]+/)?%s" % re.escape(target)
+            named = re.compile("`(?:%s)`" % name)
+            readmes = [self.readmes.get(f + "/README.md", "") for f in (folder, folder.split("/", 1)[0])]
+            if not any(named.search(text) for text in readmes):
+                self.add(path, line, "README.md does not name the public target \"%s\"; name it there, or "
+                         "make it visible to //:__subpackages__" % target)
+
     def check_named_words(self):
         for line, name in self.named_words:
             if not self.words.issuperset(name.split("::")):
@@ -410,6 +436,7 @@ class Lint:
             self.check_build(path, text)
         elif name == "README.md" and path != name:
             self.check_size(path, 1, "README", path, text.count("\n"))
+            self.readmes[path] = text
         elif path.endswith((".py", ".sh")) or text.startswith("#!"):
             self.check_spdx(path, text)
         if name != "lint.py" and name != "lint_test.py" and not path.startswith("docs/"):
@@ -427,6 +454,7 @@ class Lint:
         self.check_fault_points()
         self.check_named_tests()
         self.check_named_words()
+        self.check_public()
         return self.findings
 
 

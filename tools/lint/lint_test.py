@@ -137,6 +137,15 @@ class LintTest(unittest.TestCase):
         self.assert_finds({"base/BUILD": 'package(default_visibility = ["//visibility:public"])\n'},
                           "say so one by one")
 
+    def test_public_targets_are_named_in_a_readme(self):
+        def tree(readme):
+            public = 'rill_cc_library(name = "%s", visibility = ["//visibility:public"])\n'
+            bundle = 'rill_cc_library(name = "base", deps = [":odd", "//base/z:y"])\n'
+            return {"base/z/BUILD": public % "y", "base/README.md": readme, "base/BUILD": bundle + public % "odd",
+                    "tools/layering/laws.bzl": LAWS}
+        self.assert_finds(tree("Targets: `base:odd` and `@rill//base/z:y`."))
+        self.assert_finds(tree("Targets: `odd`, y"), "base/z/BUILD:1: README.md does not name the public target \"y\"")
+
     def test_bundle_leaves_no_library_out(self):
         def build(*lines):
             odd = 'rill_cc_library(name = "odd")'

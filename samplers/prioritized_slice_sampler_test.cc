@@ -12,7 +12,7 @@
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
 
@@ -53,7 +53,7 @@ TEST(PrioritizedSliceSamplerTest, Example) {
 
 // Starts with priorities 1, 2, 3 (row 2 was given 100 and starts nothing).
 TEST(PrioritizedSliceSamplerTest, StartsAreDrawnByTheirPriorities) {
-  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
   const auto sampler =
       Make({.alpha = 1.0, .beta = 1.0, .epsilon = 0.0}, {.length = 3});
   storage.AddObserver(sampler->observer());

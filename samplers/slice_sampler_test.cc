@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -55,7 +55,7 @@ INSTANTIATE_SAMPLER_CONFORMANCE(RecentSlices,
 namespace {
 
 TEST(SliceSamplerTest, Example) {
-  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
   RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Sampler> sampler,
                             MakeSliceSampler({.length = 4}));
   storage.AddObserver(sampler->observer());
@@ -72,7 +72,7 @@ TEST(SliceSamplerTest, Example) {
 
 TEST(SliceSamplerTest, ErrorsNameTheSampler) {
   const auto sampler = Make({.length = 4});
-  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
   storage.AddObserver(sampler->observer());
   storage.Append(0, {{}, {}});
   SamplePlan plan;

@@ -8,21 +8,20 @@
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
-#include "rill/slots/ring_model.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/slots/write_observer.h"
 #include "rill/testing/peak_memory.h"
 
 namespace rill {
 namespace {
 
-using slots_internal::RingModel;
-
 constexpr auto kNothing = [] {};
 
 TEST(GenerationsTest, CountsTheRowsOfASlotFromZero) {
   Generations generations;
-  RingModel model({.count = 1, .capacity = 3}, &generations);
+  StorageModel model({.count = 1, .capacity = 3}, StorageModel::kNothing);
+  model.AddObserver(&generations);
   EXPECT_EQ(generations.Get(0), -1);
   model.Append({3}, kNothing);
   EXPECT_EQ(generations.Get(0), 0);
@@ -35,7 +34,8 @@ TEST(GenerationsTest, CountsTheRowsOfASlotFromZero) {
 
 TEST(GenerationsTest, DrawIsStaleWhenItsRowIsOverwritten) {
   Generations generations;
-  RingModel model({.count = 1, .capacity = 2}, &generations);
+  StorageModel model({.count = 1, .capacity = 2}, StorageModel::kNothing);
+  model.AddObserver(&generations);
   model.Append({2}, kNothing);
   const Draw draw = {.slot = 0, .generation = generations.Get(0)};
   EXPECT_TRUE(generations.IsCurrent(draw));
@@ -47,7 +47,8 @@ TEST(GenerationsTest, DrawIsStaleWhenItsRowIsOverwritten) {
 
 TEST(GenerationsTest, ClearingMakesDrawsStaleForGood) {
   Generations generations;
-  RingModel model({.count = 1, .capacity = 2}, &generations);
+  StorageModel model({.count = 1, .capacity = 2}, StorageModel::kNothing);
+  model.AddObserver(&generations);
   model.Append({1}, kNothing);
   const Draw draw = {.slot = 0, .generation = generations.Get(0)};
   model.Clear();
@@ -61,7 +62,8 @@ TEST(GenerationsTest, ClearingMakesDrawsStaleForGood) {
 TEST(GenerationsTest, SlotsThatDoNotExistAreNeverCurrent) {
   Generations generations;
   EXPECT_FALSE(generations.IsCurrent({.slot = 0, .generation = 0}));
-  RingModel model({.count = 1, .capacity = 2}, &generations);
+  StorageModel model({.count = 1, .capacity = 2}, StorageModel::kNothing);
+  model.AddObserver(&generations);
   for (const Slot slot : {-1, 2, 1000}) {
     EXPECT_FALSE(generations.IsCurrent({.slot = slot, .generation = 0}));
   }
@@ -71,7 +73,8 @@ TEST(GenerationsTest, SlotsThatDoNotExistAreNeverCurrent) {
 
 TEST(GenerationsTest, RestoredValuesGoOn) {
   Generations generations;
-  RingModel model({.count = 1, .capacity = 2}, &generations);
+  StorageModel model({.count = 1, .capacity = 2}, StorageModel::kNothing);
+  model.AddObserver(&generations);
   generations.Restore({.first = 0, .count = 1}, 7);
   EXPECT_EQ(generations.Get(0), 7);
   EXPECT_EQ(generations.Get(1), -1);
@@ -90,7 +93,8 @@ TEST(GenerationsTest, LazyStorageAttachesAgainWithItsLanes) {
 // A storage whose write failed half-way attaches its observers again.
 TEST(GenerationsTest, AttachingAgainMakesOldDrawsStale) {
   Generations generations;
-  RingModel model({.count = 1, .capacity = 2}, &generations);
+  StorageModel model({.count = 1, .capacity = 2}, StorageModel::kNothing);
+  model.AddObserver(&generations);
   model.Append({1}, kNothing);
   const Draw draw = {.slot = 0, .generation = generations.Get(0)};
   model.Attach(&generations);
@@ -101,7 +105,8 @@ TEST(GenerationsTest, AttachingAgainMakesOldDrawsStale) {
 
 TEST(GenerationsTest, SlotNamedTwiceInPlaceCountsOnce) {
   Generations generations;
-  RingModel model({.count = 1, .capacity = 3}, &generations);
+  StorageModel model({.count = 1, .capacity = 3}, StorageModel::kNothing);
+  model.AddObserver(&generations);
   model.Append({3}, kNothing);
   model.WriteInPlace({1, 2, 1},
                      [&] { EXPECT_EQ(generations.Get(1), ~int64_t{1}); });
@@ -111,7 +116,8 @@ TEST(GenerationsTest, SlotNamedTwiceInPlaceCountsOnce) {
 
 TEST(GenerationsTest, WriteThatRetiredNothingCountsNothing) {
   Generations generations;
-  RingModel model({.count = 1, .capacity = 3}, &generations);
+  StorageModel model({.count = 1, .capacity = 3}, StorageModel::kNothing);
+  model.AddObserver(&generations);
   model.Append({2}, kNothing);
   WriteEvent event;
   const SlotRange written[] = {{.first = 0, .count = 1}};
@@ -122,19 +128,20 @@ TEST(GenerationsTest, WriteThatRetiredNothingCountsNothing) {
 
 TEST(GenerationsTest, WritesOfSeveralWritersMayOverlap) {
   Generations generations;
-  RingModel model({.count = 2, .capacity = 4}, &generations);
+  StorageModel model({.count = 2, .capacity = 4}, StorageModel::kNothing);
+  model.AddObserver(&generations);
   model.Append({4, 4}, kNothing);
-  model.Begin({2, 0});
-  model.Begin({1, 3});
+  model.BeginAppend({2, 0});
+  model.BeginAppend({1, 3});
   EXPECT_LT(generations.Get(0), 0);
   EXPECT_LT(generations.Get(2), 0);
   EXPECT_EQ(generations.Get(3), 0);
   model.WriteInPlace({3}, kNothing);
-  model.Publish();
+  model.FinishAppend();
   EXPECT_EQ(generations.Get(0), 1);
   EXPECT_EQ(generations.Get(3), 1);
   EXPECT_LT(generations.Get(2), 0);
-  model.Publish();
+  model.FinishAppend();
   EXPECT_EQ(generations.Get(2), 1);
 }
 
@@ -143,7 +150,8 @@ TEST(GenerationsTest, AgreesWithTheModel) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     const Rng rng(seed);
     Generations generations;
-    RingModel model({.count = 3, .capacity = 5}, &generations);
+    StorageModel model({.count = 3, .capacity = 5}, StorageModel::kNothing);
+    model.AddObserver(&generations);
     std::vector<bool> live(15);
     for (uint64_t step = 0; step < 1000; ++step) {
       uint32_t draw = 0;
@@ -152,21 +160,22 @@ TEST(GenerationsTest, AgreesWithTheModel) {
       };
       const int64_t operation = pick(20);
       if (operation == 0) {
-        while (model.is_open()) model.Publish();
+        while (model.appends_in_flight() > 0) model.FinishAppend();
         model.Clear();
       } else if (operation < 6 && !model.Live().empty()) {
         const std::vector<Slot> slots = model.Live();
         model.WriteInPlace(
             {slots[pick(slots.size())], slots[pick(slots.size())]}, kNothing,
-            /*is_patch=*/pick(3) == 0);
-      } else if (operation < 12 && model.is_open()) {
-        model.Publish();
-      } else if (operation < 16 || model.is_open()) {
+            pick(3) == 0 ? StorageModel::InPlace::kPatch
+                         : StorageModel::InPlace::kPart);
+      } else if (operation < 12 && model.appends_in_flight() > 0) {
+        model.FinishAppend();
+      } else if (operation < 16 || model.appends_in_flight() > 0) {
         std::vector<int64_t> counts;
         for (int64_t lane = 0; lane < 3; ++lane) {
           counts.push_back(pick(model.Room(lane) + 1));
         }
-        model.Begin(counts);
+        model.BeginAppend(counts);
       } else {
         model.Append({pick(8), pick(8), pick(8)}, kNothing);
       }

@@ -10,13 +10,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
-#include "rill/slots/ring_model.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/testing/storage_model.h"
 
 namespace rill {
 namespace {
 
-using slots_internal::RingModel;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
@@ -29,7 +28,7 @@ std::vector<Slot> All(const LiveSlots& live) {
   return slots;
 }
 
-void ExpectSame(const LiveSlots& live, const RingModel& model) {
+void ExpectSame(const LiveSlots& live, const StorageModel& model) {
   const std::vector<Slot> want = model.Live();
   ASSERT_THAT(All(live), ElementsAreArray(want));
   std::vector<Slot> at_once(want.size());
@@ -55,21 +54,24 @@ TEST(LiveSlotsTest, LazyStorageHasNoLanesAtFirst) {
   EXPECT_EQ(live.size(), 0);
   EXPECT_FALSE(live.Contains(0));
   live.OnClear();
-  RingModel model({.count = 2, .capacity = 3}, &live);
+  StorageModel model({.count = 2, .capacity = 3}, StorageModel::kNothing);
+  model.AddObserver(&live);
   model.Append({1, 1}, kNothing);
   EXPECT_THAT(All(live), ElementsAre(0, 3));
 }
 
 TEST(LiveSlotsTest, NumbersLaneAfterLaneOldestFirst) {
   LiveSlots live;
-  RingModel model({.count = 2, .capacity = 4}, &live);
+  StorageModel model({.count = 2, .capacity = 4}, StorageModel::kNothing);
+  model.AddObserver(&live);
   model.Append({3, 6}, kNothing);
   EXPECT_THAT(All(live), ElementsAre(0, 1, 2, 4 + 2, 4 + 3, 4 + 0, 4 + 1));
 }
 
 TEST(LiveSlotsTest, RetiredRowsAreGoneBeforeTheNewOnesAreThere) {
   LiveSlots live;
-  RingModel model({.count = 1, .capacity = 4}, &live);
+  StorageModel model({.count = 1, .capacity = 4}, StorageModel::kNothing);
+  model.AddObserver(&live);
   model.Append({4}, kNothing);
   model.Append({3}, [&] { EXPECT_THAT(All(live), ElementsAre(3)); });
   EXPECT_THAT(All(live), ElementsAre(3, 0, 1, 2));
@@ -77,7 +79,8 @@ TEST(LiveSlotsTest, RetiredRowsAreGoneBeforeTheNewOnesAreThere) {
 
 TEST(LiveSlotsTest, WritingInPlaceChangesNothing) {
   LiveSlots live;
-  RingModel model({.count = 1, .capacity = 4}, &live);
+  StorageModel model({.count = 1, .capacity = 4}, StorageModel::kNothing);
+  model.AddObserver(&live);
   model.Append({3}, kNothing);
   model.WriteInPlace({1},
                      [&] { EXPECT_THAT(All(live), ElementsAre(0, 1, 2)); });
@@ -86,23 +89,25 @@ TEST(LiveSlotsTest, WritingInPlaceChangesNothing) {
 
 TEST(LiveSlotsTest, WritesOfSeveralWritersMayOverlap) {
   LiveSlots live;
-  RingModel model({.count = 2, .capacity = 4}, &live);
+  StorageModel model({.count = 2, .capacity = 4}, StorageModel::kNothing);
+  model.AddObserver(&live);
   model.Append({4, 2}, kNothing);
-  model.Begin({2, 0});
+  model.BeginAppend({2, 0});
   EXPECT_THAT(All(live), ElementsAre(2, 3, 4, 5));
-  model.Begin({1, 3});
+  model.BeginAppend({1, 3});
   EXPECT_THAT(All(live), ElementsAre(3, 5));
   model.WriteInPlace({3, 3}, kNothing);
   EXPECT_THAT(All(live), ElementsAre(3, 5));
-  model.Publish();
+  model.FinishAppend();
   EXPECT_THAT(All(live), ElementsAre(3, 0, 1, 5));
-  model.Publish();
+  model.FinishAppend();
   EXPECT_THAT(All(live), ElementsAre(3, 0, 1, 2, 5, 6, 7, 4));
 }
 
 TEST(LiveSlotsTest, ClearingStartsAgainAtTheFirstSlot) {
   LiveSlots live;
-  RingModel model({.count = 1, .capacity = 4}, &live);
+  StorageModel model({.count = 1, .capacity = 4}, StorageModel::kNothing);
+  model.AddObserver(&live);
   model.Append({6}, kNothing);
   model.Clear();
   EXPECT_THAT(All(live), IsEmpty());
@@ -122,7 +127,9 @@ TEST_P(LiveSlotsPropertyTest, AgreesWithTheModel) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     const Rng rng(seed);
     LiveSlots live;
-    RingModel model({.count = lanes, .capacity = capacity}, &live);
+    StorageModel model({.count = lanes, .capacity = capacity},
+                       StorageModel::kNothing);
+    model.AddObserver(&live);
     for (uint64_t step = 0; step < 400; ++step) {
       uint32_t draw = 0;
       const auto pick = [&](int64_t bound) {
@@ -131,20 +138,20 @@ TEST_P(LiveSlotsPropertyTest, AgreesWithTheModel) {
       const auto check = [&] { ExpectSame(live, model); };
       const int64_t operation = pick(20);
       if (operation == 0) {
-        while (model.is_open()) model.Publish();
+        while (model.appends_in_flight() > 0) model.FinishAppend();
         model.Clear();
       } else if (operation < 4 && !model.Live().empty()) {
         const std::vector<Slot> slots = model.Live();
         model.WriteInPlace({slots[pick(slots.size())]}, check);
-      } else if (operation < 8 && model.is_open()) {
-        model.Publish();
-      } else if (operation < 12 || model.is_open()) {
+      } else if (operation < 8 && model.appends_in_flight() > 0) {
+        model.FinishAppend();
+      } else if (operation < 12 || model.appends_in_flight() > 0) {
         // Before the one that is open is published.
         std::vector<int64_t> counts(lanes);
         for (int64_t lane = 0; lane < lanes; ++lane) {
           counts[lane] = pick(model.Room(lane) + 1);
         }
-        model.Begin(counts);
+        model.BeginAppend(counts);
       } else {
         // Unequal lengths; now and then more than a lane holds.
         const int64_t most = pick(10) == 0 ? 2 * capacity : capacity;

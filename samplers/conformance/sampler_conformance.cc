@@ -11,8 +11,8 @@
 #include "rill/base/rng.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/storage_simulator.h"
-#include "rill/slots/ring_model.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -25,9 +25,8 @@ constexpr uint64_t kSeed = 20240722;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
-void ExpectDrawsLiveRows(const slots_internal::RingModel& model,
-                         Sampler& sampler, uint64_t batch_number,
-                         const PlanForm& form) {
+void ExpectDrawsLiveRows(const StorageModel& model, Sampler& sampler,
+                         uint64_t batch_number, const PlanForm& form) {
   const std::vector<Slot> live = model.Live();
   SamplePlan plan;
   const absl::Status status = sampler.Plan({.batch_size = form.BatchSize(8),
@@ -213,10 +212,10 @@ TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsBesideSeveralWriters) {
   const Rng rng(kSeed, RngStream::kUser);
   for (uint64_t history = 0; history < 20; ++history) {
     auto sampler = MakeSampler();
-    slots_internal::RingModel model(
-        {.count = rng.UniformInt(history, 0, 3) + 1,
-         .capacity = rng.UniformInt(history, 1, 9) + 1},
-        sampler->observer());
+    StorageModel model({.count = rng.UniformInt(history, 0, 3) + 1,
+                        .capacity = rng.UniformInt(history, 1, 9) + 1},
+                       StorageModel::kNothing);
+    model.AddObserver(sampler->observer());
     for (uint32_t operation = 1; operation <= 60; ++operation) {
       uint32_t draw = 16 * operation;
       const auto pick = [&](int64_t bound) {
@@ -227,14 +226,14 @@ TEST_P(SamplerConformanceTest, DrawsOnlyLiveRowsBesideSeveralWriters) {
       if (kind < 2 && !live.empty()) {
         const Slot slot = live[pick(static_cast<int64_t>(live.size()))];
         model.WriteInPlace({slot, live.front(), slot}, [] {});
-      } else if (kind < 6 && model.is_open()) {
-        model.Publish();
+      } else if (kind < 6 && model.appends_in_flight() > 0) {
+        model.FinishAppend();
       } else {
         std::vector<int64_t> counts;
         for (int64_t lane = 0; lane < model.lanes().count; ++lane) {
           counts.push_back(pick(model.Room(lane) + 1));
         }
-        model.Begin(counts);
+        model.BeginAppend(counts);
       }
       ExpectDrawsLiveRows(model, *sampler, operation, form());
       if (HasFailure()) return;

@@ -7,14 +7,13 @@
 
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/slots/write_observer.h"
 
 namespace rill {
 
-// A storage without bytes: keeps cursors, emits the write events that a storage
-// emits, and knows by plain bookkeeping which slots are live and how often each
-// was written. Every 7th step of a lane ends an episode. The oracle of
-// samplers/conformance; also for the tests of one sampler.
+// A StorageModel for tests of samplers, without ids: every 7th step of a lane
+// ends an episode.
 //
 // A write may be held open between Begin... and Finish, as other threads see
 // it: its old rows are retired, its new ones are not there yet. Arguments are
@@ -23,10 +22,11 @@ namespace rill {
 // Thread-safety: thread-compatible.
 class StorageSimulator {
  public:
-  explicit StorageSimulator(const Lanes& lanes);
+  explicit StorageSimulator(const Lanes& lanes)
+      : model_(lanes, {.ids = false}) {}
 
   // As Storage::AddObserver: attaches at once.
-  void AddObserver(WriteObserver* observer);
+  void AddObserver(WriteObserver* observer) { model_.AddObserver(observer); }
 
   // Appends `steps` to each of lanes [first_lane, first_lane + num_lanes); of
   // more steps than a lane holds only the last are written. `priorities`: one
@@ -39,7 +39,7 @@ class StorageSimulator {
     Finish();
   }
   // To all lanes.
-  void Append(int64_t steps) { Append(0, lanes_.count, steps); }
+  void Append(int64_t steps) { Append(0, lanes().count, steps); }
 
   // Writes live slots in place; each is named once. A part of them, or
   // `replaces` them by others.
@@ -50,47 +50,23 @@ class StorageSimulator {
   }
 
   // Publishes the write that is open.
-  void Finish();
+  void Finish() { model_.FinishAll(); }
 
-  void Clear();
+  void Clear() { model_.Clear(); }
 
   // All rows are taken for new ones, as after a storage's Load.
-  void AttachAgain();
+  void AttachAgain() { model_.AttachAgain(); }
 
-  const Lanes& lanes() const { return lanes_; }
+  const Lanes& lanes() const { return model_.lanes(); }
   // Rows that may be drawn, in the order of their slots.
   std::vector<Slot> Live() const;
-  bool IsLive(Slot slot) const {
-    return slot >= 0 && slot < lanes_.num_slots() && live_[slot];
-  }
+  bool IsLive(Slot slot) const { return model_.IsLive(slot); }
   // How often the slot was written before the row that is there; that of the
   // coming row while the slot is being written in place.
-  int64_t Generation(Slot slot) const { return times_written_[slot] - 1; }
+  int64_t Generation(Slot slot) const { return model_.writes(slot) - 1; }
 
  private:
-  void Attach(WriteObserver* observer) const;
-  std::vector<uint8_t> EndsOf(absl::Span<const SlotRange> ranges) const;
-  // The slots of `count` steps of a lane, oldest first.
-  void AddRows(int64_t lane, int64_t first_step, int64_t count,
-               std::vector<SlotRange>* ranges) const;
-  void Retire();
-  WriteEvent Event() const;
-
-  Lanes lanes_;
-  std::vector<int64_t> written_;  // Steps ever appended, one a lane.
-  std::vector<bool> live_;        // One a slot, like all below.
-  std::vector<int64_t> times_written_;
-  std::vector<uint8_t> is_end_;
-  std::vector<WriteObserver*> observers_;
-
-  // The write that is open.
-  bool is_append_ = true;
-  bool is_replacement_ = false;
-  std::vector<SlotRange> ranges_;
-  std::vector<SlotRange> retired_;
-  std::vector<double> priorities_;
-  std::vector<uint8_t> ends_;
-  std::vector<uint8_t> begins_cut_;
+  StorageModel model_;
 };
 
 }  // namespace rill

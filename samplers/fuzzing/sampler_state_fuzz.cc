@@ -21,12 +21,12 @@
 #include "rill/samplers/selectors/ordered_selector.h"
 #include "rill/samplers/selectors/staleness_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/samplers/transition_unit.h"
 #include "rill/samplers/units/sequence_unit.h"
 #include "rill/samplers/units/slice_unit.h"
 #include "rill/samplers/units/window_unit.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
 namespace rill {
@@ -76,10 +76,10 @@ std::unique_ptr<Unit> MakeUnit(int64_t kind) {
   }
 }
 
-void Append(FuzzInput* input, TrajectoryModel* model) {
+void Append(FuzzInput* input, StorageModel* model) {
   const int64_t lane = input->TakeSmall(0, model->lanes().count - 1);
-  std::vector<TrajectoryModel::Value> rows(input->TakeSmall(1, 6));
-  for (TrajectoryModel::Value& row : rows) {
+  std::vector<StorageModel::Value> rows(input->TakeSmall(1, 6));
+  for (StorageModel::Value& row : rows) {
     const auto bits = input->Take<uint8_t>();
     row = {.is_end = bits % 4 == 0, .id = bits / 64};
   }
@@ -87,8 +87,7 @@ void Append(FuzzInput* input, TrajectoryModel* model) {
 }
 
 // Plans, and gives what was drawn priorities.
-SamplePlan Step(const TrajectoryModel& model, uint64_t batch,
-                Sampler* sampler) {
+SamplePlan Step(const StorageModel& model, uint64_t batch, Sampler* sampler) {
   SamplePlan plan;
   const absl::Status status = sampler->Plan(
       {.batch_size = kBatchSize, .seed = 1, .batch_number = batch}, &plan);
@@ -157,7 +156,7 @@ void Try(FuzzInput* input) {
   const auto sampler = make();
   const auto twin = make();
   const int64_t shift = input->TakeSmall(0, 16);
-  TrajectoryModel model(
+  StorageModel model(
       {.count = input->TakeSmall(1, 3), .capacity = int64_t{1} << shift},
       {.ends = input->TakeSmall(0, 3) > 0, .ids = input->TakeSmall(0, 1) > 0});
   model.AddObserver(sampler->observer());

@@ -127,7 +127,7 @@ class Watched final : public WriteObserver {
   }
   // Goes on with another sampler that has the state of this one. Nothing is in
   // flight.
-  void Reload(const TrajectoryModel& model) {
+  void Reload(const StorageModel& model) {
     RILL_ASSERT_OK_AND_ASSIGN(const std::string state, sampler->SaveState());
     const std::vector<float> before = priorities;
     Make();
@@ -249,9 +249,9 @@ class FullRing {
   std::vector<float> Priorities() const {
     return watched.selector->Priorities();
   }
-  static TrajectoryModel::Value NoEnd(int64_t /*lane*/) { return {}; }
+  static StorageModel::Value NoEnd(int64_t /*lane*/) { return {}; }
 
-  TrajectoryModel model{{.count = 1, .capacity = 4}, {}};
+  StorageModel model{{.count = 1, .capacity = 4}, {}};
   Watched watched;
 };
 
@@ -277,9 +277,9 @@ TEST(NewRowPriorityTest, AppendOverTheLargestRowHandsItOn) {
 
 TEST(NewRowPriorityTest, AppendsInFlightCountForOneAnother) {
   FullRing ring;
-  ring.model.BeginAppend(0, 1, 1, FullRing::NoEnd);
+  ring.model.BeginAppend(0, {1}, FullRing::NoEnd);
   EXPECT_EQ(ring.watched.selector->DefaultPriority(), 80);
-  ring.model.BeginAppend(0, 1, 3, FullRing::NoEnd);
+  ring.model.BeginAppend(0, {3}, FullRing::NoEnd);
   EXPECT_EQ(ring.watched.selector->DefaultPriority(), 80);
   EXPECT_THAT(ring.Priorities(), ElementsAre(0, 0, 0, 0));
   ring.model.FinishAppend();

@@ -30,12 +30,12 @@ void TrajectoryHistory::Step() {
   }
 }
 
-TrajectoryModel::Value TrajectoryHistory::NextValue(int64_t lane) {
+StorageModel::Value TrajectoryHistory::NextValue(int64_t lane) {
   int64_t& id = ids_[{lane, Pick(producers_)}];
   // Without end flags a trajectory ends where its producer takes a new id;
   // seldom it takes one that was there before.
   const bool is_end = Pick(rarity_) == 0;
-  const TrajectoryModel::Value value = {.is_end = is_end, .id = id};
+  const StorageModel::Value value = {.is_end = is_end, .id = id};
   if (is_end && Pick(3) != 0) id = Pick(8) == 0 ? Pick(5) : ++last_id_;
   return value;
 }
@@ -46,7 +46,7 @@ void TrajectoryHistory::BeginAppend() {
   const int64_t steps =
       Pick(4) == 0 ? Pick(2 * lanes_.capacity + 2) + 1 : Pick(4) + 1;
   while (model_.IsBlocked(first, count, steps)) model_.FinishAppend();
-  model_.BeginAppend(first, count, steps,
+  model_.BeginAppend(first, std::vector<int64_t>(count, steps),
                      [&](int64_t lane) { return NextValue(lane); });
 }
 
@@ -54,7 +54,7 @@ void TrajectoryHistory::BeginInPlace() {
   const std::vector<Slot> live = model_.Live();
   if (live.empty()) return;
   std::vector<Slot> slots;
-  std::vector<TrajectoryModel::Value> values;
+  std::vector<StorageModel::Value> values;
   for (int64_t i = Pick(4); i >= 0; --i) {
     slots.push_back(live[Pick(static_cast<int64_t>(live.size()))]);
     values.push_back({.is_end = Pick(2) == 0, .id = last_id_ - Pick(4)});

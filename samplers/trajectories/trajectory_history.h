@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "rill/base/rng.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/testing/storage_model.h"
 
 namespace rill {
 
@@ -25,27 +25,27 @@ class TrajectoryHistory {
   TrajectoryHistory(uint64_t number, int64_t max_capacity);
 
   // The model, for observers and looks.
-  TrajectoryModel& model() { return model_; }
+  StorageModel& model() { return model_; }
   void Step();
 
  private:
   int64_t Pick(int64_t bound) {
     return rng_.UniformInt(number_, draw_++, bound);
   }
-  TrajectoryModel::Value NextValue(int64_t lane);
+  StorageModel::Value NextValue(int64_t lane);
   void BeginAppend();
   void BeginInPlace();
 
   const Rng rng_;
   const uint64_t number_;
   uint32_t draw_ = 0;
-  const TrajectoryModel::Told told_;
+  const StorageModel::Told told_;
   const Lanes lanes_;
   const int64_t producers_;
   const int64_t rarity_;                                // Of ends.
   std::map<std::pair<int64_t, int64_t>, int64_t> ids_;  // By lane, producer.
   int64_t last_id_ = 0;
-  TrajectoryModel model_;
+  StorageModel model_;
 };
 
 }  // namespace rill

@@ -15,7 +15,7 @@
 #include "rill/base/rng.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -44,14 +44,14 @@ std::vector<StartRule> Rules() {
           {.only_first = true, .needs_end = true, .keeps_longest = true}};
 }
 
-void ExpectSameSet(const std::vector<TrajectoryModel::Trajectory>& trajectories,
+void ExpectSameSet(const std::vector<StorageModel::Trajectory>& trajectories,
                    const TrajectoryIndex& index, size_t rule_number,
                    const StartRule& rule) {
   const auto& set = index.starts(rule_number);
   int64_t members = 0;
   int64_t total = 0;
   int64_t longest = 0;
-  for (const TrajectoryModel::Trajectory& want : trajectories) {
+  for (const StorageModel::Trajectory& want : trajectories) {
     const int64_t starts = rule.Count(static_cast<int64_t>(want.slots.size()),
                                       want.is_cut, want.is_closed);
     const auto handle = index.Find(want.slots[0])->trajectory;
@@ -67,7 +67,7 @@ void ExpectSameSet(const std::vector<TrajectoryModel::Trajectory>& trajectories,
   ASSERT_EQ(index.LongestWithStarts(rule_number), longest);
 }
 
-void ExpectSameTrajectory(const TrajectoryModel::Trajectory& want,
+void ExpectSameTrajectory(const StorageModel::Trajectory& want,
                           const TrajectoryIndex& index) {
   const auto rows = static_cast<int64_t>(want.slots.size());
   const auto first = index.Find(want.slots[0]);
@@ -98,7 +98,7 @@ void ExpectSameTrajectory(const TrajectoryModel::Trajectory& want,
   ASSERT_EQ(slots, want.slots);
 }
 
-void ExpectSame(const TrajectoryModel& model, const TrajectoryIndex& index) {
+void ExpectSame(const StorageModel& model, const TrajectoryIndex& index) {
   const auto want = model.Trajectories();
   ASSERT_EQ(index.num_trajectories(), static_cast<int64_t>(want.size()));
   for (const auto& trajectory : want) {
@@ -148,7 +148,7 @@ absl::Status LoadBytes(const std::string& bytes, TrajectoryIndex* index) {
 // Another index that attaches to the rows of a history, loads the state of
 // `index` and goes on.
 std::unique_ptr<TrajectoryIndex> Load(const TrajectoryIndex& index,
-                                      TrajectoryModel* model) {
+                                      StorageModel* model) {
   model->FinishAll();
   auto loaded = std::make_unique<TrajectoryIndex>(Rules());
   model->Attach(loaded.get());
@@ -178,7 +178,7 @@ TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsOverRandomHistories) {
 TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsWhereProducersTakeTurns) {
   for (const int64_t producers : {2, 3, 7}) {
     const Lanes lanes = {.count = 1, .capacity = 150 * producers};
-    TrajectoryModel model(lanes, {});
+    StorageModel model(lanes, {});
     TrajectoryIndex index(Rules());
     model.AddObserver(&index);
     const Rng rng(kSeed);
@@ -186,7 +186,7 @@ TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsWhereProducersTakeTurns) {
     const auto pick = [&](int64_t bound) {
       return rng.UniformInt(producers, draw++, bound);
     };
-    const auto row = [&](int64_t) -> TrajectoryModel::Value {
+    const auto row = [&](int64_t) -> StorageModel::Value {
       return {.is_end = pick(150 * producers) == 0, .id = pick(producers)};
     };
     for (int round = 0; round < 16; ++round) {
@@ -206,7 +206,7 @@ TEST(TrajectoryIndexTest, AgreesWithALookAtAllRowsWhereProducersTakeTurns) {
 // Producers 1, 2 and 3 take turns; what is dropped holds the beginnings of 1
 // and 2 and, between its end and its next beginning, nothing of 3.
 TEST(TrajectoryIndexTest, BatchLongerThanItsLaneCutsAllThatBeginInItsFront) {
-  TrajectoryModel model({.count = 1, .capacity = 5}, {});
+  StorageModel model({.count = 1, .capacity = 5}, {});
   TrajectoryIndex index(Rules());
   model.AddObserver(&index);
   model.Append(0, {{.id = 1},
@@ -324,7 +324,7 @@ TEST(TrajectoryIndexTest, S18_WorkOfWritesDoesNotGrowWithTheRows) {
 }
 
 TEST(TrajectoryIndexTest, Example) {
-  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
   TrajectoryIndex index(std::vector<StartRule>{{.length = 4}});
   storage.AddObserver(&index);
   storage.Append(0, {{}, {.is_end = true}, {}, {}, {}, {}});

@@ -16,9 +16,9 @@
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/samplers/uniform_selector.h"
 #include "rill/samplers/units/plans_over_histories.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
 
@@ -68,9 +68,9 @@ TEST(HindsightUnitTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto sampler,
       MakeSampler(MakeUniformSelector(), std::move(unit), "Hindsight"));
-  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
   storage.AddObserver(sampler->observer());
-  storage.Append(0, std::vector<TrajectoryModel::Value>(8));
+  storage.Append(0, std::vector<StorageModel::Value>(8));
   const SamplePlan plan = PlanOf(*sampler, 1000, kSeed, 0);
   EXPECT_THAT(plan.rows, IsEmpty());
   const auto relabelled = static_cast<int64_t>(plan.context[0].segments.size());
@@ -100,7 +100,7 @@ std::vector<Slot> GoalsOf(HindsightStrategy strategy,
 TEST(HindsightUnitTest, GoalsAreDistributedAsTheStrategySays) {
   for (const HindsightStrategy strategy : kStrategies) {
     SCOPED_TRACE(static_cast<int>(strategy));
-    TrajectoryModel storage({.count = 2, .capacity = 11}, {.ids = false});
+    StorageModel storage({.count = 2, .capacity = 11}, {.ids = false});
     const auto sampler =
         Over(MakeUniformSelector(), {.strategy = strategy, .ratio = 0.75});
     storage.AddObserver(sampler->observer());
@@ -144,8 +144,8 @@ TEST(HindsightUnitTest, GoalsAreDistributedAsTheStrategySays) {
 }
 
 TEST(HindsightUnitTest, RatioSaysHowManyDrawsGetAnotherGoal) {
-  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
-  storage.Append(0, std::vector<TrajectoryModel::Value>(8));
+  StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  storage.Append(0, std::vector<StorageModel::Value>(8));
   const auto none = Over(MakeUniformSelector(), {.ratio = 0});
   const auto all = Over(MakeUniformSelector(), {.ratio = 1});
   storage.AddObserver(none->observer());

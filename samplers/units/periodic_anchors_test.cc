@@ -15,8 +15,8 @@
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/samplers/units/anchor_believer.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::samplers_internal {
@@ -31,7 +31,7 @@ using Rule = PeriodicAnchors::Rule;
 // all rows after each event.
 class StepCounter final : public WriteObserver {
  public:
-  explicit StepCounter(const TrajectoryModel* model) : model_(model) {}
+  explicit StepCounter(const StorageModel* model) : model_(model) {}
 
   void OnAttach(const Lanes&, absl::Span<const Cursor>) override {}
   void OnRetire(const WriteEvent& event) override {
@@ -78,7 +78,7 @@ class StepCounter final : public WriteObserver {
     }
   }
 
-  const TrajectoryModel* model_;
+  const StorageModel* model_;
   std::map<Slot, int64_t> steps_;
   std::map<int64_t, int64_t> tails_;  // The step behind the newest, by lane.
 };
@@ -121,7 +121,7 @@ TEST(PeriodicAnchorsTest, AreThoseOfTheRuleWhateverIsWritten) {
 }
 
 TEST(PeriodicAnchorsTest, CountGoesOnWhereAnAppendReplacesAllRows) {
-  TrajectoryModel model({.count = 1, .capacity = 4}, {});
+  StorageModel model({.count = 1, .capacity = 4}, {});
   PeriodicAnchors anchors({.period = 3});
   AnchorBeliever believer;
   anchors.SetListener(&believer);
@@ -135,7 +135,7 @@ TEST(PeriodicAnchorsTest, CountGoesOnWhereAnAppendReplacesAllRows) {
 }
 
 TEST(PeriodicAnchorsTest, NeighboursOfTwoLanesChangeBoth) {
-  TrajectoryModel model({.count = 2, .capacity = 4}, {.ids = false});
+  StorageModel model({.count = 2, .capacity = 4}, {.ids = false});
   PeriodicAnchors anchors({.after = 1});
   AnchorBeliever believer;
   anchors.SetListener(&believer);
@@ -182,18 +182,18 @@ class RangeCounter final : public AnchorListener {
 // A long trajectory that goes on causes the same events as a short one.
 TEST(PeriodicAnchorsTest, WhatIsToldIsWhatChangesNotTheTrajectory) {
   using Told = RangeCounter::Told;
-  const std::vector<TrajectoryModel::Value> eight(8, {.id = 1});
+  const std::vector<StorageModel::Value> eight(8, {.id = 1});
   for (const int64_t capacity : {64, 512}) {
     for (const int64_t period : {1, 4}) {
       // For 8 rows one behind another.
       const Told of_eight = period == 1 ? Told{1, 8} : Told{2, 2};
-      TrajectoryModel model({.count = 1, .capacity = capacity}, {});
+      StorageModel model({.count = 1, .capacity = capacity}, {});
       PeriodicAnchors anchors({.period = period, .after = 3});
       RangeCounter counter;
       anchors.SetListener(&counter);
       model.AddObserver(&anchors);
-      model.Append(
-          0, std::vector<TrajectoryModel::Value>(capacity - 8, {.id = 1}));
+      model.Append(0,
+                   std::vector<StorageModel::Value>(capacity - 8, {.id = 1}));
       counter.TakeAdded();
       model.Append(0, eight);
       EXPECT_EQ(counter.TakeAdded(), of_eight);
@@ -226,7 +226,7 @@ std::string Saved(const PeriodicAnchors& anchors) {
 
 // Attaching sees rows 4 .. of the open one, and counts from there.
 TEST(PeriodicAnchorsTest, StateTellsWhatAttachingDoesNot) {
-  TrajectoryModel model({.count = 1, .capacity = 6}, {.ids = false});
+  StorageModel model({.count = 1, .capacity = 6}, {.ids = false});
   PeriodicAnchors saved({.period = 3});
   model.AddObserver(&saved);
   for (int i = 0; i < 10; ++i) model.Append(0, {{}});

@@ -14,7 +14,7 @@
 
 namespace rill {
 
-RowsOfTrajectories::RowsOfTrajectories(const TrajectoryModel& model)
+RowsOfTrajectories::RowsOfTrajectories(const StorageModel& model)
     : all_(model.Live()), trajectories_(model.Trajectories()) {
   for (size_t t = 0; t < trajectories_.size(); ++t) {
     const std::vector<Slot>& slots = trajectories_[t].slots;
@@ -48,12 +48,12 @@ void ForPlansOverHistories(
 
 void ExpectDrawsOfAUniformSampler(Sampler* sampler) {
   constexpr double kFalseAlarms = 1e-9;
-  TrajectoryModel storage({.count = 2, .capacity = 8}, {.ids = false});
+  StorageModel storage({.count = 2, .capacity = 8}, {.ids = false});
   const auto uniform = MakeUniformSampler();
   storage.AddObserver(sampler->observer());
   storage.AddObserver(uniform->observer());
-  storage.Append(0, std::vector<TrajectoryModel::Value>(5));
-  storage.Append(1, std::vector<TrajectoryModel::Value>(11));
+  storage.Append(0, std::vector<StorageModel::Value>(5));
+  storage.Append(1, std::vector<StorageModel::Value>(11));
   std::vector<int64_t> counts(16, 0);
   for (uint64_t batch = 0; batch < 50; ++batch) {
     const SamplePlan plan = PlanOf(*sampler, 100, 1, batch);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "rill/samplers/sampler.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/testing/storage_model.h"
 
 namespace rill {
 
@@ -20,7 +20,7 @@ namespace rill {
 // Thread-safety: thread-compatible.
 class RowsOfTrajectories {
  public:
-  explicit RowsOfTrajectories(const TrajectoryModel& model);
+  explicit RowsOfTrajectories(const StorageModel& model);
 
   // Live rows, lane after lane, oldest first.
   const std::vector<Slot>& all() const { return all_; }
@@ -33,7 +33,7 @@ class RowsOfTrajectories {
 
  private:
   std::vector<Slot> all_;
-  std::vector<TrajectoryModel::Trajectory> trajectories_;
+  std::vector<StorageModel::Trajectory> trajectories_;
   std::map<Slot, std::pair<size_t, int64_t>> places_;
 };
 

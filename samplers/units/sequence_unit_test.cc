@@ -16,9 +16,9 @@
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/samplers/uniform_selector.h"
 #include "rill/samplers/units/plans_over_histories.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
 
@@ -96,7 +96,7 @@ class SequenceUnitTest : public ::testing::Test {
  protected:
   // One lane: an episode of 7 rows and one of 3 that goes on.
   SequenceUnitTest() : storage_({.count = 1, .capacity = 16}, {.ids = false}) {
-    std::vector<TrajectoryModel::Value> rows(10);
+    std::vector<StorageModel::Value> rows(10);
     rows[6].is_end = true;
     storage_.Append(0, rows);
   }
@@ -109,7 +109,7 @@ class SequenceUnitTest : public ::testing::Test {
         kSeed, 0));
   }
 
-  TrajectoryModel storage_;
+  StorageModel storage_;
 };
 
 TEST_F(SequenceUnitTest, Example) {
@@ -187,7 +187,7 @@ TEST_F(SequenceUnitTest, SequencesMayGoOnBehindTheirTrajectory) {
 
 // A ring of 6 rows that holds steps 4 .. 9; an episode ends with step 6.
 TEST_F(SequenceUnitTest, SequencesDoNotGoOnBehindTheNewestRow) {
-  TrajectoryModel storage({.count = 1, .capacity = 6}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 6}, {.ids = false});
   const auto sampler =
       Over(MakeUniformSelector(),
            {.length = 3, .burn_in = 2, .end = SequenceEnd::kIncludeReset});
@@ -223,7 +223,7 @@ TEST_F(SequenceUnitTest, DilationTakesEveryNthRow) {
 
 // A ring of 6 rows that holds steps 4 .. 9.
 TEST_F(SequenceUnitTest, EvictionDoesNotMoveThePeriod) {
-  TrajectoryModel storage({.count = 1, .capacity = 6}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 6}, {.ids = false});
   const auto sampler =
       Over(MakeUniformSelector(), {.length = 2, .burn_in = 1, .period = 3});
   storage.AddObserver(sampler->observer());

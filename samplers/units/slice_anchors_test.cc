@@ -11,16 +11,16 @@
 #include "gtest/gtest.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/samplers/units/anchor_believer.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::samplers_internal {
 namespace {
 
-std::set<Slot> AnchorsOf(const TrajectoryModel& model, const StartRule& rule) {
+std::set<Slot> AnchorsOf(const StorageModel& model, const StartRule& rule) {
   std::set<Slot> anchors;
-  for (const TrajectoryModel::Trajectory& trajectory : model.Trajectories()) {
+  for (const StorageModel::Trajectory& trajectory : model.Trajectories()) {
     const int64_t count =
         rule.Count(static_cast<int64_t>(trajectory.slots.size()),
                    trajectory.is_cut, trajectory.is_closed);
@@ -61,7 +61,7 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
 // of others; the state does.
 TEST(SliceAnchorsTest, ListenerHearsWhatALoadedStateChanges) {
   const StartRule rule = {.only_first = true, .needs_beginning = true};
-  TrajectoryModel model({.count = 1, .capacity = 6}, {});
+  StorageModel model({.count = 1, .capacity = 6}, {});
   SliceAnchors saved(rule);
   model.AddObserver(&saved);
   model.Append(0, {{.id = 1}, {.id = 2}, {.id = 1}, {.id = 2}, {.id = 1}});
@@ -82,7 +82,7 @@ TEST(SliceAnchorsTest, ListenerHearsWhatALoadedStateChanges) {
 }
 
 TEST(SliceAnchorsTest, RowWrittenInPlaceCeasesAndBecomesOneAgain) {
-  TrajectoryModel model({.count = 1, .capacity = 8}, {});
+  StorageModel model({.count = 1, .capacity = 8}, {});
   SliceAnchors anchors({.length = 2});
   AnchorBeliever believer;
   anchors.SetListener(&believer);

@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/samplers/units/plans_over_histories.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
 
@@ -53,12 +53,12 @@ class SliceSamplerWithoutReplacementTest : public ::testing::Test {
   // Episodes of 5, 2, 4 and 6 rows; the last one goes on.
   SliceSamplerWithoutReplacementTest()
       : storage_({.count = 1, .capacity = 40}, {.ids = false}) {
-    std::vector<TrajectoryModel::Value> rows(17);
+    std::vector<StorageModel::Value> rows(17);
     for (const int last : {4, 6, 10}) rows[last].is_end = true;
     storage_.Append(0, rows);
   }
 
-  TrajectoryModel storage_;
+  StorageModel storage_;
 };
 
 TEST_F(SliceSamplerWithoutReplacementTest, Example) {
@@ -100,7 +100,7 @@ TEST_F(SliceSamplerWithoutReplacementTest, OneSliceOfEachTrajectoryAnEpoch) {
 TEST_F(SliceSamplerWithoutReplacementTest, WhatComesWaitsForTheNextEpoch) {
   const auto sampler = Make({.length = 4});
   storage_.AddObserver(sampler->observer());
-  std::vector<TrajectoryModel::Value> episode(5);
+  std::vector<StorageModel::Value> episode(5);
   episode.back().is_end = true;
   std::vector<Slot> drawn;
   for (uint64_t batch = 0; batch < 8; ++batch) {

@@ -15,7 +15,7 @@
 #include "rill/base/rng.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
 
@@ -30,7 +30,7 @@ using ::testing::Pair;
 
 constexpr uint64_t kSeed = 20240722;
 constexpr double kFalseAlarms = 1e-9;
-using Value = TrajectoryModel::Value;
+using Value = StorageModel::Value;
 
 std::unique_ptr<Unit> MakeUnit(const SliceUnitOptions& options) {
   auto unit = MakeSliceUnit(options);
@@ -74,14 +74,14 @@ class SliceUnitTest : public ::testing::Test {
   // One lane with end flags only.
   void Store(Unit* unit, int64_t capacity,
              const std::vector<int64_t>& episodes) {
-    storage_ = std::make_unique<TrajectoryModel>(
-        Lanes{.count = 1, .capacity = capacity},
-        TrajectoryModel::Told{.ids = false});
+    storage_ =
+        std::make_unique<StorageModel>(Lanes{.count = 1, .capacity = capacity},
+                                       StorageModel::Told{.ids = false});
     storage_->AddObserver(unit);
     for (const int64_t rows : episodes) storage_->Append(0, Episode(rows));
   }
 
-  std::unique_ptr<TrajectoryModel> storage_;
+  std::unique_ptr<StorageModel> storage_;
 };
 
 TEST_F(SliceUnitTest, Example) {
@@ -257,7 +257,7 @@ void ExpectUniformSlices(
     const SliceUnitOptions& options, int64_t rows,
     const std::map<std::pair<int64_t, int64_t>, int64_t>& share_of_slices) {
   const auto unit = MakeUnit(options);
-  TrajectoryModel storage({.count = 1, .capacity = rows}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = rows}, {.ids = false});
   storage.AddObserver(unit.get());
   storage.Append(0, Episode(rows));
   std::map<std::pair<int64_t, int64_t>, int64_t> counts;
@@ -464,7 +464,7 @@ TEST_F(SliceUnitTest, EpisodeStartsNeverBeginInATrajectoryThatIsCut) {
 
 TEST_F(SliceUnitTest, S17_ProducersThatTakeTurnsGiveSlicesOfOneInStepOrder) {
   const auto unit = MakeUnit({.length = 5});
-  TrajectoryModel storage({.count = 1, .capacity = 60}, {});
+  StorageModel storage({.count = 1, .capacity = 60}, {});
   storage.AddObserver(unit.get());
   std::vector<Value> rows;
   for (int64_t i = 0; i < 90; ++i) {
@@ -486,7 +486,7 @@ TEST_F(SliceUnitTest, S17_ProducersThatTakeTurnsGiveSlicesOfOneInStepOrder) {
 
 TEST_F(SliceUnitTest, M2_SlicesOfLanesWithIds) {
   const auto unit = MakeUnit({.length = 3});
-  TrajectoryModel storage({.count = 2, .capacity = 5}, {.ends = false});
+  StorageModel storage({.count = 2, .capacity = 5}, {.ends = false});
   storage.AddObserver(unit.get());
   storage.Append(0, std::vector<Value>(5, Value{.id = 0}));
   storage.Append(1, {{.id = 1}, {.id = 1}, {.id = 1}, {.id = 2}, {.id = 2}});
@@ -498,7 +498,7 @@ TEST_F(SliceUnitTest, M2_SlicesOfLanesWithIds) {
 
 TEST_F(SliceUnitTest, M3_EachSliceOfALongRunOfEpisodesHasOneEnd) {
   const auto unit = MakeUnit({.length = 32});
-  TrajectoryModel storage({.count = 3, .capacity = 200}, {.ids = false});
+  StorageModel storage({.count = 3, .capacity = 200}, {.ids = false});
   storage.AddObserver(unit.get());
   std::vector<int64_t> steps(3, 0);
   for (uint64_t rollout = 0; rollout < 50; ++rollout) {

@@ -12,9 +12,9 @@
 #include "rill/samplers/composed_sampler.h"
 #include "rill/samplers/conformance/plan_checks.h"
 #include "rill/samplers/conformance/sampler_conformance.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/samplers/uniform_selector.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/slots/write_observer.h"
 #include "rill/testing/chi_square.h"
 #include "rill/testing/status_matchers.h"
@@ -26,7 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr double kFalseAlarms = 1e-9;
-using Value = TrajectoryModel::Value;
+using Value = StorageModel::Value;
 
 std::unique_ptr<Sampler> Make(const TrajectoryUnitOptions& options) {
   auto unit = MakeTrajectoryUnit(options);
@@ -68,7 +68,7 @@ class TrajectoryUnitTest : public ::testing::Test {
     return seen;
   }
 
-  TrajectoryModel storage_;
+  StorageModel storage_;
 };
 
 TEST_F(TrajectoryUnitTest, Example) {

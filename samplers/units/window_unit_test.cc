@@ -16,9 +16,9 @@
 #include "rill/samplers/conformance/sampler_conformance.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
 #include "rill/samplers/selectors/without_replacement.h"
-#include "rill/samplers/trajectories/trajectory_model.h"
 #include "rill/samplers/uniform_selector.h"
 #include "rill/samplers/units/plans_over_histories.h"
+#include "rill/slots/testing/storage_model.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill {
@@ -76,9 +76,9 @@ TEST(WindowUnitTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto sampler,
       MakeSampler(MakeUniformSelector(), std::move(unit), "Rainbow"));
-  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
   storage.AddObserver(sampler->observer());
-  storage.Append(0, std::vector<TrajectoryModel::Value>(8));
+  storage.Append(0, std::vector<StorageModel::Value>(8));
   const SamplePlan plan = PlanOf(*sampler, 1, 1, 0);
   EXPECT_THAT(plan.rows, IsEmpty());
   ASSERT_THAT(plan.context, SizeIs(3));
@@ -91,7 +91,7 @@ TEST(WindowUnitTest, Example) {
 
 // Rows 0 .. 2 end an episode, 3 and 4 are of one that goes on.
 TEST(WindowUnitTest, T3_WindowsEndWithTheirEpisodeAndAtTheNewestRow) {
-  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
   const auto two = Over(MakeUniformSelector(), {.steps = 2});
   const auto one = Over(MakeUniformSelector(), {.steps = 1});
   storage.AddObserver(two->observer());
@@ -164,7 +164,7 @@ std::map<Slot, std::vector<Slot>> FramesOf(const SamplePlan& plan) {
 }
 
 TEST(WindowUnitTest, T5_FramesOfAnotherEpisodeAreMasked) {
-  TrajectoryModel storage({.count = 1, .capacity = 8}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 8}, {.ids = false});
   const auto sampler = Over(MakeUniformSelector(), {.frames = 3});
   storage.AddObserver(sampler->observer());
   storage.Append(0, {{}, {}, {.is_end = true}, {}, {}, {}});
@@ -179,12 +179,12 @@ TEST(WindowUnitTest, T5_FramesOfAnotherEpisodeAreMasked) {
 }
 
 TEST(WindowUnitTest, EvictedFramesAreMaskedAndOneFrameNeedsNoOther) {
-  TrajectoryModel storage({.count = 1, .capacity = 3}, {.ids = false});
+  StorageModel storage({.count = 1, .capacity = 3}, {.ids = false});
   const auto two = Over(MakeUniformSelector(), {.frames = 2});
   const auto one = Over(MakeUniformSelector(), {.frames = 1});
   storage.AddObserver(two->observer());
   storage.AddObserver(one->observer());
-  storage.Append(0, std::vector<TrajectoryModel::Value>(4));
+  storage.Append(0, std::vector<StorageModel::Value>(4));
   EXPECT_THAT(
       FramesOf(PlanOf(*two, 100, 1, 0)),
       ElementsAre(Pair(0, ElementsAre(2, 0)), Pair(1, ElementsAre(~1, 1)),

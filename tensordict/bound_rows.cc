@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bind resolves keys once a batch. Errors may come until the last leaf is
+// checked, so tensors that replace others wait in `replaced_` and go into the
+// batch at the end. Leaves that are only read and do not fit are copied into
+// `copies_`, which the batch never sees.
 #include "rill/tensordict/bound_rows.h"
 
 #include <algorithm>
@@ -13,9 +17,12 @@
 namespace rill {
 namespace {
 
+// BoundLeaf has strides for two batch dimensions.
 constexpr int kMaxStridedRank = 2;
 
-// No two rows share a byte.
+// No two rows share a byte. From the closest rows outwards, each dimension has
+// to step over all that lies inside it: `width` grows to the extent so far. A
+// stride of 0 or below 0 is taken to share.
 bool HasRowsApart(const Tensor& tensor, int batch_rank) {
   int64_t width = DTypeSize(tensor.dtype());
   for (int d = batch_rank; d < tensor.rank(); ++d) width *= tensor.shape()[d];
@@ -33,6 +40,7 @@ bool HasRowsApart(const Tensor& tensor, int batch_rank) {
   return true;
 }
 
+// Rows that may be read: the bytes of one have no gaps.
 bool HasFittingLayout(const Tensor& tensor, int batch_rank,
                       bool allow_strides) {
   return tensor.is_contiguous() ||
@@ -56,6 +64,8 @@ bool IsReached(const Tensor& tensor, const Tensor::Options& memory) {
              : tensor.is_host();
 }
 
+// The dtype, and the shape batch_shape + row_shape. Compared size by size,
+// since joining the shapes would cost more.
 bool HasLayout(const Tensor& tensor, DType dtype, const Shape& batch_shape,
                const Shape& row_shape) {
   const int rank = batch_shape.rank();
@@ -74,6 +84,7 @@ bool HasLayout(const Tensor& tensor, DType dtype, const Shape& batch_shape,
 bool HasDenseRows(const Tensor& tensor, int batch_rank) {
   int64_t stride = DTypeSize(tensor.dtype());
   for (int d = tensor.rank() - 1; d >= batch_rank; --d) {
+    // The stride of a dimension of size 1 is never used, so any will do.
     if (tensor.shape()[d] != 1 && tensor.strides_bytes()[d] != stride) {
       return false;
     }
@@ -84,9 +95,13 @@ bool HasDenseRows(const Tensor& tensor, int batch_rank) {
 
 bool MayReuse(const Tensor& tensor, DType dtype, const Shape& batch_shape,
               const Shape& row_shape, const ReuseRules& rules) {
+  // Pinned memory is asked for by name: pageable memory would make copies to a
+  // device wait.
   const bool lies_right =
       IsReached(tensor, rules.memory) &&
       (rules.memory.memory_kind != MemoryKind::kPinned || tensor.is_pinned());
+  // A count of one holder is exact: nobody else has the tensor, so that nobody
+  // can copy it meanwhile.
   return HasLayout(tensor, dtype, batch_shape, row_shape) &&
          tensor.is_writable() && !tensor.buffer()->is_lent() && lies_right &&
          !(rules.keep_files &&
@@ -104,10 +119,12 @@ ByteExtent ByteExtent::Of(const Tensor& tensor, int batch_rank) {
   for (int d = tensor.rank() - 1; d >= 0; --d) {
     if (shape[d] == 0) return {};  // There may be no memory.
     if (d >= batch_rank) width *= shape[d];
+    // A negative stride reaches below the first element.
     const int64_t reach = strides[d] * (shape[d] - 1);
     (reach < 0 ? first : last) += reach;
   }
   const std::byte* const data = tensor.raw_data();
+  // Rows at one distance are known for batches of one dimension only.
   if (batch_rank != 1) return {data + first, data + last};
   return {.begin = data + first,
           .end = data + last,
@@ -115,6 +132,9 @@ ByteExtent ByteExtent::Of(const Tensor& tensor, int batch_rank) {
           .width = width};
 }
 
+// The ranges [begin, end) meet. Rows at the same distance, as fields of records
+// have, may still lie between one another: one field's rows begin `offset`
+// bytes behind the other's. Unknown or different distances count as shared.
 bool ByteExtent::SharesBytes(const ByteExtent& other) const {
   if (stride <= 0 || stride != other.stride) return true;
   const int64_t gap = (other.begin - begin) % stride;
@@ -130,6 +150,7 @@ absl::StatusOr<BoundRows> BoundRows::Create(std::string caller,
   for (Leaf& leaf : leaves) {
     RILL_RETURN_IF_ERROR(CheckKey(leaf.key)) << caller;
     keys.push_back(leaf.key);
+    // A binding that only reads may be given a const batch.
     rows.writes_ = rows.writes_ || leaf.use != LeafUse::kRead;
     if (!leaf.rules) leaf.rules = rules;
   }
@@ -178,7 +199,10 @@ absl::Status BoundRows::CheckLeaf(size_t i, const Tensor* found,
                        : "host memory; copy it there first"));
 }
 
-// Finds the leaves whose bytes are another leaf's too.
+// Finds the leaves whose bytes are another leaf's too: writing one would change
+// the other. Pairs are compared only if some tensor has moved since the last
+// call. Loops bind the same tensors again and again, and the comparison is
+// O(leaves^2).
 void BoundRows::FindOverlaps() {
   bool has_moved = false;
   for (size_t i = 0; i < found_.size(); ++i) {
@@ -203,6 +227,7 @@ void BoundRows::FindOverlaps() {
 // The replacement of a leaf that may not be used as it is.
 absl::StatusOr<Tensor> BoundRows::MakeFit(size_t i, const Tensor* found) {
   const Leaf& leaf = leaves_[i];
+  // A leaf that is updated keeps its values, one that is written needs none.
   if (leaf.use != LeafUse::kWrite) return found->Clone();
   return Tensor::Empty(leaf.dtype, batch_shape_.Concat(leaf.shape),
                        RulesOf(i).memory);
@@ -217,6 +242,8 @@ void BoundRows::Set(size_t i, const Tensor& tensor) {
   bound.is_writable = tensor.is_writable();
   bound.rows = rows_;
   bound.width = leaves_[i].shape.num_elements() * DTypeSize(tensor.dtype());
+  // Tensors without gaps may have other strides in dimensions of size 1, so
+  // their strides are computed and not read.
   bound.is_flat = tensor.is_contiguous();
   if (bound.is_flat) {
     bound.strides[1] = bound.width;
@@ -237,6 +264,9 @@ absl::Status BoundRows::BindLeaf(size_t i, const TensorDict& batch) {
     RILL_RETURN_IF_ERROR(CheckLeaf(i, found, batch));
   }
   BoundLeaf& bound = bound_[i];
+  // The common case of a loop: the same tensor as in the call before. Address,
+  // layout and shape decide; a new tensor at an old address is as good. The two
+  // that may differ are set anew.
   if (leaf.use == LeafUse::kRead && is_same_shape_ && bound.is_flat &&
       bound.data != nullptr && bound.data == found->raw_data() &&
       found->is_contiguous()) {
@@ -245,6 +275,8 @@ absl::Status BoundRows::BindLeaf(size_t i, const TensorDict& batch) {
     return absl::OkStatus();
   }
   const ReuseRules& rules = RulesOf(i);
+  // A leaf that is written must be its own: MayReuse asks for the holders of
+  // its buffer, overlaps_ for other leaves of this batch.
   const bool fits =
       leaf.use == LeafUse::kRead
           ? HasFittingLayout(*found, rank, rules.allow_strides)
@@ -278,9 +310,11 @@ absl::Status BoundRows::Resolve(const TensorDict& batch) {
   is_same_shape_ = batch_shape_ == batch.batch_shape();
   batch_shape_ = batch.batch_shape();
   rows_ = batch_shape_.num_elements();
+  // Nothing stays of the call before, so that its tensors are free for reuse.
   copies_.clear();
   replaced_.clear();
   const absl::Status status = BindAll(batch);
+  // A failed call leaves null pointers and not those of another batch.
   if (!status.ok()) Unbind();
   return status;
 }

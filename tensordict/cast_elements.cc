@@ -18,7 +18,8 @@ using tensordict_internal::kHasArithmetic;
 using tensordict_internal::kIsReal;
 using tensordict_internal::LoadElement;
 
-// A float outside int64, which C++ leaves undefined, becomes the lowest value.
+// A float outside int64, whose cast C++ leaves undefined, becomes the lowest
+// value, as on x86. NaN fails the comparison and becomes it too.
 int64_t Truncate(double value) {
   constexpr double kTwoTo63 = 9223372036854775808.0;
   if (!(value >= -kTwoTo63 && value < kTwoTo63)) {
@@ -27,6 +28,8 @@ int64_t Truncate(double value) {
   return static_cast<int64_t>(value);
 }
 
+// The value of one element: to bool whether it is not 0, from floats to
+// integers towards zero, between integers modulo 2^n.
 template <typename To, typename From>
 To CastElement(From value) {
   if constexpr (std::is_same_v<To, From>) {
@@ -37,8 +40,12 @@ To CastElement(From value) {
     if constexpr (kIsReal<From>) return AsDouble(value) != 0;
     if constexpr (!kIsReal<From>) return value != 0;
   } else if constexpr (kIsReal<To>) {
+    // Every number is a double on the way; an int64 above 2^53 is rounded by
+    // that.
     return FromDouble<To>(AsDouble(value));
   } else if constexpr (kIsReal<From>) {
+    // By way of int64, so that a float outside of a small integer wraps as an
+    // integer does, and is not undefined.
     return static_cast<To>(Truncate(AsDouble(value)));
   } else {
     return static_cast<To>(value);
@@ -53,11 +60,15 @@ void CastElements(DType from, DType to, const std::byte* in, std::byte* out,
     std::memcpy(out, in, static_cast<size_t>(count * DTypeSize(from)));
     return;
   }
+  // The casts that training needs have vector kernels; the rest are loops over
+  // two dispatched types.
   if (tensordict_internal::CastWithVectors(from, to, in, out, count)) return;
   DispatchDType(from, [&](auto from_tag) {
     using From = typename decltype(from_tag)::type;
     DispatchDType(to, [&](auto to_tag) {
       using To = typename decltype(to_tag)::type;
+      // Dtypes without arithmetic are excluded by the callers; no code is made
+      // for them.
       if constexpr (kHasArithmetic<From> && kHasArithmetic<To>) {
         To* const values = reinterpret_cast<To*>(out);
         for (int64_t i = 0; i < count; ++i) {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A kernel casts one vector of elements (Step); Run does the loop and the tail
+// for all of them. Each cast has the same bits on every instruction set and as
+// the scalar code: the 16-bit formats are rounded by integer arithmetic here.
 #include "rill/tensordict/cast_kernels.h"
 
 #include <cstddef>
@@ -36,6 +39,8 @@ struct IntegerToFloat {
   using To = float;
   static size_t Lanes() { return hn::Lanes(F32()); }
   static void Step(const From* in, To* out) {
+    // int32 to float rounds to nearest, ties to even; smaller integers are
+    // exact.
     if constexpr (sizeof(From) == sizeof(int32_t)) {
       hn::StoreU(hn::ConvertTo(F32(), hn::LoadU(I32(), in)), F32(), out);
     } else {
@@ -80,11 +85,13 @@ struct FloatToDouble {
   }
 };
 
-// Code of our own takes the 16-bit formats apart: instruction sets differ in
-// what they do with NaN.
+// The 16-bit formats are taken apart by integer arithmetic. Instruction sets
+// differ in what they do with NaN, and not all of them have such casts.
 constexpr uint32_t kSign = 0x80000000;
 constexpr uint32_t kFloatNaN = 0x7FC00000;
 
+// bfloat16 is the upper half of a float: a shift is the whole cast. A NaN
+// becomes the quiet one with its sign.
 struct BFloat16ToFloat {
   using From = uint16_t;
   using To = float;
@@ -108,9 +115,12 @@ struct FloatToBFloat16 {
     const VF32 value = hn::LoadU(F32(), in);
     const VU32 bits = hn::BitCast(U32(), value);
     const VU32 high = hn::ShiftRight<16>(bits);
-    // To nearest, ties to even.
+    // To nearest, ties to even: half a unit less one is added, and one more if
+    // the last bit that stays is odd. A carry into the exponent is right.
     const VU32 rounded = hn::ShiftRight<16>(
         hn::Add(bits, hn::Add(Bits(0x7FFF), hn::And(high, Bits(1)))));
+    // Rounding could carry a NaN into an infinity, so NaN has a value of its
+    // own.
     const VU32 nan = hn::Or(hn::And(high, Bits(0x8000)), Bits(0x7FC0));
     const auto is_nan = hn::RebindMask(U32(), hn::IsNaN(value));
     hn::StoreU(hn::TruncateTo(U16(), hn::IfThenElse(is_nan, nan, rounded)),
@@ -129,7 +139,9 @@ struct Float16ToFloat {
     // Mantissa and exponent in a float's places, the exponent rebiased.
     const VU32 normal =
         hn::Add(hn::ShiftLeft<13>(magnitude), Bits((127 - 15) << 23));
-    // Below 2^-14 the half has no implicit bit: give it one, and take it off.
+    // Below 2^-14 the half has no implicit bit. As a float of exponent -14 it
+    // gets one by `least`, which the subtraction takes off. That is exact and
+    // normalises.
     const VU32 least = Bits((127 - 14) << 23);
     const VU32 small = hn::BitCast(
         U32(),
@@ -152,12 +164,15 @@ struct FloatToFloat16 {
     const VU32 bits = hn::BitCast(U32(), hn::LoadU(F32(), in));
     const VU32 sign = hn::ShiftRight<16>(hn::And(bits, Bits(kSign)));
     const VU32 magnitude = hn::AndNot(Bits(kSign), bits);
-    // To nearest, ties to even; what is too large carries into infinity.
+    // To nearest, ties to even, as above: 13 bits are dropped. A number that is
+    // too large carries into the exponent of infinity.
     const VU32 odd = hn::And(hn::ShiftRight<13>(magnitude), Bits(1));
     const VU32 rebiased =
         hn::Sub(hn::Add(magnitude, Bits(0xFFF)), Bits((127 - 15) << 23));
     const VU32 normal = hn::ShiftRight<13>(hn::Add(rebiased, odd));
-    // Below 2^-14: adding 0.5 makes the adder round to units of 2^-24.
+    // Below 2^-14, where a half has units of 2^-24: so has a float next to 0.5.
+    // Adding 0.5 makes the adder round to these units, and taking its bits off
+    // leaves the half's. It relies on the default rounding mode.
     const VU32 half = Bits(0x3F000000);
     const VU32 small =
         hn::Sub(hn::BitCast(U32(), hn::Add(hn::BitCast(F32(), magnitude),
@@ -165,7 +180,8 @@ struct FloatToFloat16 {
                 half);
     VU32 result = hn::IfThenElse(hn::Lt(magnitude, Bits((127 - 14) << 23)),
                                  small, normal);
-    // 65536 and more; NaN.
+    // From 65536 on the result is infinity. NaN comes last: its pattern is
+    // above that of infinity.
     result = hn::IfThenElse(hn::Lt(magnitude, Bits((127 + 16) << 23)), result,
                             Bits(0x7C00));
     result = hn::IfThenElse(hn::Gt(magnitude, Bits(0x7F800000)), Bits(0x7E00),
@@ -174,6 +190,9 @@ struct FloatToFloat16 {
   }
 };
 
+// All elements: whole vectors, then the tail by way of two arrays of a vector's
+// size. So no kernel needs a form for parts, and no byte behind the ends is
+// touched.
 template <typename Kernel>
 void Run(const std::byte* in_bytes, std::byte* out_bytes, int64_t count) {
   using From = typename Kernel::From;
@@ -184,6 +203,7 @@ void Run(const std::byte* in_bytes, std::byte* out_bytes, int64_t count) {
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) Kernel::Step(in + i, out + i);
   if (i == count) return;
+  // Zeros behind the tail, so that no byte is read that was never set.
   From last_in[HWY_MAX_BYTES / 4] = {};
   To last_out[HWY_MAX_BYTES / 4];
   std::memcpy(last_in, in + i, static_cast<size_t>(count - i) * sizeof(From));
@@ -191,6 +211,8 @@ void Run(const std::byte* in_bytes, std::byte* out_bytes, int64_t count) {
   std::memcpy(out + i, last_out, static_cast<size_t>(count - i) * sizeof(To));
 }
 
+// False where this pair of dtypes has no kernel. The choice is made once a
+// call, so the loop has no branch.
 bool CastAny(DType from, DType to, const std::byte* in, std::byte* out,
              int64_t count) {
   void (*run)(const std::byte*, std::byte*, int64_t) = nullptr;

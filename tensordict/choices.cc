@@ -48,6 +48,8 @@ absl::Status CheckMaskFits(const LeafSpec& spec, const Shape& batch_shape) {
   if (spec.mask() == nullptr) return absl::OkStatus();
   const Shape lead = batch_shape.Concat(LeadOf(spec));
   const Shape& mask = spec.mask()->shape();
+  // The mask is aligned to the right of batch shape + lead: `more` dimensions
+  // come before it.
   const int more = lead.rank() - (mask.rank() - 1);
   bool fits = more >= 0;
   for (int d = 0; fits && d < mask.rank() - 1; ++d) {
@@ -72,10 +74,12 @@ Choices::Choices(const LeafSpec& spec, const Shape& batch_shape)
 
 const bool* Choices::Mask(int64_t row) const {
   if (mask_ == nullptr) return nullptr;
-  // Aligned to the right; sizes of 1 repeat.
+  // Aligned to the right; sizes of 1 repeat. `row` is taken apart from the last
+  // dimension on, as a number is into digits.
   const Shape& shape = mask_->shape();
   int64_t at = 0;
   int64_t stride = options_;
+  // `of` is the dimension of the lead that dimension d of the mask is.
   for (int d = shape.rank() - 2, of = lead_.rank() - 1; d >= 0; --d, --of) {
     if (shape[d] != 1) at += row % lead_[of] * stride;
     row /= lead_[of];

@@ -37,6 +37,8 @@ const Row& RowOf(DType dtype) {
   return kRows[i < kNumDTypes ? i : 0];
 }
 
+// Names that torch and others use for dtypes that Rill lacks: the message then
+// says how to go on.
 bool IsKnownElsewhere(absl::string_view name) {
   return name == "complex32" || absl::StartsWith(name, "float8") ||
          absl::StartsWith(name, "qint") || absl::StartsWith(name, "quint");

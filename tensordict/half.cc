@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One template for both formats, by way of double, which holds each value of
+// them exactly. The vector kernels (cast_kernels.cc) give the same bits.
 #include "rill/tensordict/half.h"
 
 #include <algorithm>
@@ -11,7 +13,8 @@
 namespace rill {
 namespace {
 
-// A binary format of 16 bits: 1 sign, kExponent, kMantissa bits.
+// A binary format of 16 bits: 1 sign, kExponent, kMantissa bits, in the
+// layout of IEEE 754.
 template <int kMantissa, int kExponent>
 struct Small {
   static constexpr int kBias = (1 << (kExponent - 1)) - 1;
@@ -24,6 +27,7 @@ struct Small {
     if (exponent == (1 << kExponent) - 1) {
       return std::copysign(mantissa != 0 ? NAN : INFINITY, sign);
     }
+    // Exponent 0 is subnormal: no implicit bit, and the scale of exponent 1.
     const int implicit = exponent > 0 ? 1 << kMantissa : 0;
     return sign * std::ldexp(static_cast<double>(mantissa + implicit),
                              std::max(exponent, 1) - kBias - kMantissa);
@@ -31,18 +35,24 @@ struct Small {
 
   static uint16_t Encode(double value) {
     const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+    // The quiet NaN: the highest bit of the mantissa.
     if (std::isnan(value)) return sign | kInfinity | 1 << (kMantissa - 1);
     if (std::isinf(value)) return sign | kInfinity;
     if (value == 0) return sign;
     int exponent;
     std::frexp(value, &exponent);  // |value| in [2^(exponent-1), 2^exponent).
+    // The exponent of the last place: of the value's power of 2, but not below
+    // that of the subnormals.
     const int least = std::max(exponent - 1, 1 - kBias) - kMantissa;
     // In units of the last place; nearbyint rounds ties to even. The sum below
     // carries into the exponent where rounding goes up to the next power of 2.
     const auto units = static_cast<int64_t>(
         std::nearbyint(std::ldexp(std::fabs(value), -least)));
+    // For a normal number one less than its exponent field, as `units` has the
+    // implicit bit, which adds that one. For a subnormal number 0.
     const int64_t field = static_cast<int64_t>(least + kMantissa + kBias - 1);
     const int64_t bits = (field << kMantissa) + units;
+    // Past the largest number the sum is beyond the pattern of infinity.
     return sign | static_cast<uint16_t>(std::min<int64_t>(bits, kInfinity));
   }
 };

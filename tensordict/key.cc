@@ -14,7 +14,10 @@
 namespace rill {
 namespace {
 
-// Position of the first "/" that is not escaped, or npos.
+// Position of the first "/" that is not escaped, or npos. Keys mostly have no
+// escape: the first "/" is then found by one search, and the walk from the
+// front is for the others. A "\" before the "/" need not be an escape of it: in
+// "a\\/b" it is itself escaped.
 size_t FindSeparator(absl::string_view key) {
   size_t slash = key.find('/');
   if (slash == absl::string_view::npos) return slash;
@@ -50,6 +53,8 @@ std::string JoinKey(absl::Span<const absl::string_view> components) {
   return text;
 }
 
+// Views into `key`, so that a look-up allocates nothing. `head` keeps its
+// escapes: entries are stored under escaped names.
 void SplitKeyHead(absl::string_view key, absl::string_view* head,
                   absl::string_view* rest) {
   const size_t slash = FindSeparator(key);
@@ -67,6 +72,8 @@ absl::Status CheckKey(absl::string_view key) {
     return absl::InvalidArgumentError(
         "Key: got an empty text, want components joined by \"/\"");
   }
+  // One pass checks both rules: no empty component, and each "\" before "/" or
+  // "\".
   bool component_is_empty = true;
   for (size_t i = 0; i < key.size(); ++i) {
     if (key[i] == '/') {

@@ -11,6 +11,7 @@
 namespace rill {
 namespace {
 
+// "float32[4]", or "none".
 std::string TextOf(const LeafSpec* leaf) {
   if (leaf == nullptr) return "none";
   return absl::StrCat(DTypeName(leaf->dtype), leaf->shape.ToString());
@@ -22,6 +23,7 @@ std::string LayoutDifference(const TensorDictSpec& got,
                              const TensorDictSpec& want) {
   std::string text;
   int64_t more = -1;  // Leaves that differ, less the one that is named.
+  // The first difference is named, further ones are counted.
   const auto compare = [&](absl::string_view key, const LeafSpec* left,
                            const LeafSpec* right) {
     if (left != nullptr && right != nullptr && left->dtype == right->dtype &&
@@ -32,6 +34,7 @@ std::string LayoutDifference(const TensorDictSpec& got,
     text = absl::StrCat("leaf \"", key, "\": got ", TextOf(left), ", want ",
                         TextOf(right));
   };
+  // All leaves that are wanted, then those that are too many.
   for (const TensorDictSpec::Leaf& leaf : want.leaves()) {
     compare(leaf.key, got.Find(leaf.key), &leaf.spec);
   }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Members are immutable behind a shared pointer: a copy of a stack is one
+// pointer. A change copies the members, which shares their tensors, changes the
+// copies and then replaces the pointer, so that an error leaves the stack as it
+// was.
 #include "rill/tensordict/lazy_stack.h"
 
 #include <algorithm>
@@ -31,6 +35,7 @@
 namespace rill {
 namespace {
 
+// At most 40 keys, quoted, for a message.
 std::string ListKeys(const std::vector<std::string>& keys) {
   constexpr size_t kMaxKeys = 40;
   if (keys.empty()) return "none";
@@ -61,6 +66,8 @@ Differences FindDifferences(absl::Span<const TensorDict> members) {
       keys->emplace_back(key);
     }
   };
+  // A key is missing where some member lacks it, whichever that is; ragged
+  // where shapes differ from the first member's.
   for (const TensorDict& member : members) {
     members[0].ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
       const Tensor* pair = member.Find(key);
@@ -85,6 +92,7 @@ Shape Inserted(const Shape& shape, int dim, int64_t size) {
 LazyStack::LazyStack(Members members, const Shape& member_shape, int stack_dim)
     : members_(std::make_shared<const Members>(std::move(members))),
       stack_dim_(stack_dim) {
+  // Without members the given shape stands for theirs.
   RaggedShape shape =
       members_->empty() ? member_shape : members_->front().batch_shape();
   for (const TensorDict& member : *members_) {
@@ -120,6 +128,8 @@ absl::StatusOr<LazyStack> LazyStack::Create(std::vector<TensorDict> members,
 
 Shape LazyStack::member_shape() const {
   Shape shape;
+  // The sizes of a member; a ragged one is taken as 0, which is used only where
+  // there are no members.
   for (int d = 0; d < batch_shape_.rank(); ++d) {
     if (d == stack_dim_) continue;
     shape = shape.Concat({std::max<int64_t>(batch_shape_[d], 0)});
@@ -168,6 +178,8 @@ bool LazyStack::Contains(absl::string_view key) const {
 absl::Status LazyStack::MissingKey(absl::string_view caller,
                                    absl::string_view key) const {
   RILL_RETURN_IF_ERROR(CheckKey(key));
+  // Members that have the key are counted, so that the message can say where to
+  // look.
   int64_t having = 0;
   for (const TensorDict& member : members()) having += member.Contains(key);
   return absl::NotFoundError(absl::StrCat(
@@ -205,6 +217,8 @@ absl::StatusOr<Tensor> LazyStack::Get(absl::string_view key) const {
         absl::StrCat(kCaller, ": rank of \"", key, "\": got ", first.rank(),
                      ", want less than ", Shape::kMaxRank));
   }
+  // Stacked by copies into slices of a new tensor, after all parts have been
+  // compared: nothing is allocated for parts that do not fit.
   RILL_ASSIGN_OR_RETURN(
       Tensor whole,
       Tensor::Empty(first.dtype(), Inserted(first.shape(), stack_dim_, size()),
@@ -247,6 +261,7 @@ absl::Status LazyStack::ChangeMembers(
     return absl::FailedPreconditionError(absl::StrCat(
         caller, ": the lazy stack is locked; Unlock it, or change a copy"));
   }
+  // The members' structures are copied, their tensors shared.
   Members changed = *members_;
   for (size_t i = 0; i < changed.size(); ++i) {
     RILL_RETURN_IF_ERROR(fn(static_cast<int64_t>(i), &changed[i]))
@@ -270,6 +285,7 @@ absl::Status LazyStack::Set(absl::string_view key, const Tensor& tensor) {
   constexpr absl::string_view kCaller = "LazyStack::Set";
   RILL_RETURN_IF_ERROR(CheckKey(key));
   RILL_RETURN_IF_ERROR(CheckTensor(kCaller, key, tensor));
+  // Views of `tensor`: the stack's members share its bytes.
   return ChangeMembers(
       kCaller, [&](int64_t index, TensorDict* member) -> absl::Status {
         RILL_ASSIGN_OR_RETURN(Tensor part, tensor.Select(stack_dim_, index));
@@ -296,7 +312,8 @@ absl::Status LazyStack::SetInPlace(absl::string_view key,
   constexpr absl::string_view kCaller = "LazyStack::SetInPlace";
   if (!Contains(key)) return MissingKey(kCaller, key);
   RILL_RETURN_IF_ERROR(CheckTensor(kCaller, key, tensor));
-  // The first round only checks.
+  // The first round only checks, so that a member that does not fit leaves the
+  // others unwritten.
   for (const bool copies : {false, true}) {
     for (size_t i = 0; i < members().size(); ++i) {
       const Tensor* to = members()[i].Find(key);
@@ -315,6 +332,7 @@ absl::Status LazyStack::SetInPlace(absl::string_view key,
   return absl::OkStatus();
 }
 
+// fn of every member, as a stack along `stack_dim`.
 absl::StatusOr<LazyStack> LazyStack::MapMembers(
     int stack_dim,
     absl::FunctionRef<absl::StatusOr<TensorDict>(const TensorDict&)> fn) const {
@@ -326,6 +344,8 @@ absl::StatusOr<LazyStack> LazyStack::MapMembers(
     mapped.push_back(*std::move(result));
   }
   if (!mapped.empty()) return Create(std::move(mapped), stack_dim);
+  // Without members fn is applied to an empty dictionary of their shape, which
+  // gives the shape of the result; the one member is then sliced away.
   RILL_ASSIGN_OR_RETURN(TensorDict empty, fn(TensorDict(member_shape())));
   RILL_ASSIGN_OR_RETURN(const LazyStack one,
                         Create({std::move(empty)}, stack_dim));
@@ -340,6 +360,8 @@ absl::StatusOr<LazyStack> LazyStack::SelectDim(int dim, int64_t index) const {
         batch_shape_.rank(), ") but ", stack_dim_,
         ", the dimension of the stack; use Member for that"));
   }
+  // The members lack the stack's dimension, so theirs behind it are one less.
+  // Taking out a dimension before the stack's moves that one to the front.
   const bool before = dim < stack_dim_;
   return MapMembers(before ? stack_dim_ - 1 : stack_dim_,
                     [&](const TensorDict& member) {
@@ -355,6 +377,7 @@ absl::StatusOr<LazyStack> LazyStack::Slice(int dim, int64_t begin,
                      batch_shape_.ToString(), ": got ", dim,
                      ", want one in [0, ", batch_shape_.rank(), ")"));
   }
+  // In a ragged dimension each member checks the end against its own size.
   const bool is_ragged = batch_shape_[dim] == RaggedShape::kRagged;
   if (begin < 0 || begin > end || (!is_ragged && end > batch_shape_[dim])) {
     return absl::OutOfRangeError(absl::StrCat(
@@ -362,6 +385,7 @@ absl::StatusOr<LazyStack> LazyStack::Slice(int dim, int64_t begin,
         batch_shape_[dim], ") in dimension ", dim, " of batch shape ",
         batch_shape_.ToString()));
   }
+  // Along the stack only the list is cut.
   if (dim == stack_dim_) {
     return LazyStack(
         Members(members_->begin() + begin, members_->begin() + end),
@@ -381,6 +405,7 @@ absl::StatusOr<LazyStack> LazyStack::Unsqueeze(int dim) const {
         batch_shape_.ToString(), ": got ", dim, ", want one in [0, ",
         batch_shape_.rank(), "] and a rank below ", Shape::kMaxRank));
   }
+  // A new dimension at the stack's place comes before it.
   const bool before = dim <= stack_dim_;
   return MapMembers(before ? stack_dim_ + 1 : stack_dim_,
                     [&](const TensorDict& member) {
@@ -390,6 +415,7 @@ absl::StatusOr<LazyStack> LazyStack::Unsqueeze(int dim) const {
 
 absl::StatusOr<LazyStack> LazyStack::Gather(
     absl::Span<const int64_t> rows) const {
+  // Rows of another dimension than the stack's are rows of each member.
   if (stack_dim_ != 0) {
     return MapMembers(stack_dim_, [&](const TensorDict& member) {
       return member.Gather(rows);
@@ -408,6 +434,8 @@ absl::StatusOr<TensorDict> LazyStack::ToDense() const {
   if (size() == 0) {
     return TensorDict(Inserted(member_shape(), stack_dim_, 0));
   }
+  // Stack itself refuses what does not fit; the reasons are looked for
+  // afterwards, as they are costly and rarely wanted.
   absl::StatusOr<TensorDict> dense = Stack(members(), stack_dim_);
   if (dense.ok()) return dense;
   const Differences differences = FindDifferences(members());
@@ -430,12 +458,15 @@ absl::StatusOr<TensorDict> LazyStack::ToPadded(
         absl::StrCat(kCaller, ": keys: got ", ListKeys(differences.missing),
                      " in only some members, want all in all"));
   }
+  // Members of different batch shapes have to be padded as a whole, level by
+  // level.
   if (batch_shape_.is_ragged()) {
     return tensordict_internal::PadMembers(members(), stack_dim_, pad_value,
                                            mask_key);
   }
   if (differences.ragged.empty()) return ToDense();
-  // Ragged leaves apart, the rest is stacked as it is.
+  // Batch shapes are equal, so only some leaves are ragged: these are padded by
+  // themselves, and the rest is stacked as it is.
   const std::vector<absl::string_view> ragged(differences.ragged.begin(),
                                               differences.ragged.end());
   RILL_ASSIGN_OR_RETURN(const LazyStack even,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One allocation serves many leaves; each is a view of it. Plan adds up sizes,
+// so the first Make knows the size of the buffer.
 #include "rill/tensordict/leaf_allocator.h"
 
 #include <cstddef>
@@ -18,6 +20,7 @@
 namespace rill::tensordict_internal {
 namespace {
 
+// A cache line, and the alignment that vector loads like best.
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kMaxBytes = std::numeric_limits<int64_t>::max();
 
@@ -27,6 +30,7 @@ int64_t LeafAllocator::SharedBytes(DType dtype, const Shape& shape) const {
   const int64_t bytes =
       MultiplySaturating(shape.num_elements(), DTypeSize(dtype));
   if (bytes > max_shared_bytes_) return 0;
+  // Rounded up to the alignment; saturated, so that Make can refuse it.
   return bytes > kMaxBytes - kAlignment
              ? kMaxBytes
              : (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -41,6 +45,7 @@ void LeafAllocator::Plan(DType dtype, const Shape& shape) {
 
 absl::StatusOr<Tensor> LeafAllocator::Make(DType dtype, const Shape& shape) {
   const int64_t bytes = SharedBytes(dtype, shape);
+  // Too large to share, or without elements.
   if (bytes == 0) return Tensor::Empty(dtype, shape, options_);
   if (planned_bytes_ == kMaxBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -48,7 +53,10 @@ absl::StatusOr<Tensor> LeafAllocator::Make(DType dtype, const Shape& shape) {
         DTypeName(dtype), shape.ToString(),
         ", do not fit in int64, want at most ", kMaxBytes));
   }
+  // At the first leaf, when all have been planned.
   if (buffer_ == nullptr) {
+    // Pageable memory of a device is its own memory: Options have it as
+    // default.
     const bool to_device = !options_.device.is_cpu() &&
                            options_.memory_kind == MemoryKind::kPageable;
     RILL_ASSIGN_OR_RETURN(

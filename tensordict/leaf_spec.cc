@@ -34,7 +34,8 @@ using tensordict_internal::NumOptions;
 using tensordict_internal::Range;
 using tensordict_internal::RangeOf;
 
-// Sizes from outside, whatever they are: CheckDomain refuses what was bent.
+// The sum of sizes from outside, whatever they are; 0 where it does not fit in
+// int64. CheckDomain refuses such sizes.
 int64_t SumOf(absl::Span<const int64_t> sizes) {
   int64_t sum = 0;
   for (const int64_t size : sizes) {
@@ -82,11 +83,14 @@ std::string DomainText(const LeafSpec& spec) {
   return "";
 }
 
+// Both null, or of the same bits.
 bool SameTensor(const Tensor* a, const Tensor* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return a == b || *a->BitEquals(*b);
 }
 
+// At least one choice, each of at least one option, and a row as long as they
+// need.
 absl::Status CheckChoices(const LeafSpec& spec) {
   const absl::Span<const int64_t> sizes = ChoiceSizes(spec);
   if (sizes.empty()) {
@@ -127,6 +131,8 @@ absl::Status CheckTables(const LeafSpec& spec) {
   const Tensor* mask = spec.mask();
   if (mask == nullptr) return absl::OkStatus();
   const int rank = mask->rank();
+  // The mask's dimensions before the last are aligned to the right with the
+  // lead; the batch's, before these, are compared when a batch comes.
   const Shape lead = LeadOf(spec);
   bool fits = HasChoices(spec.domain) && rank > 0 &&
               mask->shape()[rank - 1] == NumOptions(spec);
@@ -145,6 +151,8 @@ absl::Status CheckTables(const LeafSpec& spec) {
           : ", want none for a domain without choices"));
 }
 
+// Each choice of each row of the mask allows an option: else drawing a member
+// would not end.
 absl::Status CheckAllowsSome(const LeafSpec& spec, const Tensor& mask) {
   const int64_t options = NumOptions(spec);
   const bool* at = mask.data<bool>();
@@ -166,6 +174,8 @@ absl::Status CheckAllowsSome(const LeafSpec& spec, const Tensor& mask) {
 // The mask with sizes of 1 where it repeats, and none of them at the front: one
 // form for all masks that say the same.
 absl::StatusOr<Tensor> WithoutRepeats(Tensor mask) {
+  // Compared by bits with its own first slice repeated: O(elements) a
+  // dimension, once when a spec is made.
   for (int d = 0; d < mask.rank() - 1; ++d) {
     if (mask.shape()[d] < 1) continue;
     RILL_ASSIGN_OR_RETURN(const Tensor first, mask.Slice(d, 0, 1));
@@ -179,7 +189,8 @@ absl::StatusOr<Tensor> WithoutRepeats(Tensor mask) {
   return mask.Clone();
 }
 
-// Whether T has 0 .. most without a gap.
+// Whether T has 0 .. most without a gap: floats do up to 2^digits of their
+// mantissa.
 template <typename T>
 bool HoldsIndices(int64_t most) {
   if constexpr (std::is_same_v<T, BFloat16>) {
@@ -251,6 +262,7 @@ absl::StatusOr<LeafSpec> LeafSpec::WithMask(const Tensor& mask) const {
         absl::StrCat("LeafSpec::WithMask: mask: got ", DTypeName(mask.dtype()),
                      mask.shape().ToString(), ", want bool"));
   }
+  // An own copy of bytes that are 0 or 1, as later comparisons look at bits.
   RILL_ASSIGN_OR_RETURN(Tensor own, HostCopy(mask));
   bool allows_all = true;
   for (int64_t i = 0; i < own.num_elements(); ++i) {
@@ -261,11 +273,14 @@ absl::StatusOr<LeafSpec> LeafSpec::WithMask(const Tensor& mask) const {
   RILL_ASSIGN_OR_RETURN(own, WithoutRepeats(own));
   LeafSpec spec = *this;
   auto changed = std::make_shared<Tables>();
+  // The other tables stay; the spec's are shared and never changed.
   if (tables != nullptr) *changed = *tables;
   changed->mask = own;
   spec.tables = std::move(changed);
   RILL_RETURN_IF_ERROR(CheckTables(spec)) << "in LeafSpec::WithMask";
   RILL_RETURN_IF_ERROR(CheckAllowsSome(spec, own));
+  // A mask that allows everything says nothing: specs of the same members
+  // compare equal.
   return allows_all ? WithoutMask() : spec;
 }
 
@@ -309,9 +324,12 @@ absl::Status LeafSpec::CheckDomain() const {
   }
   RILL_RETURN_IF_ERROR(CheckTables(*this));
   int64_t most = 0;  // The highest index of an option, where they are values.
+  // An option of a one-hot domain is a place and no value, so `most` stays 0
+  // there.
   if (HasChoices(domain) && !IsOneHot(domain)) {
     for (const int64_t n : ChoiceSizes(*this)) most = std::max(most, n - 1);
   }
+  // The range cut to T is empty where T holds no member.
   const bool has_all = DispatchDType(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (kHasArithmetic<T>) {
@@ -335,6 +353,7 @@ absl::StatusOr<Shape> LeafSpec::FullShape(const Shape& batch_shape) const {
                      " and shape ", shape.ToString(), " joined: got ", rank,
                      ", want at most ", Shape::kMaxRank));
   }
+  // Create refuses products that overflow.
   return Shape::Create(batch_shape.Concat(shape).sizes());
 }
 
@@ -348,6 +367,8 @@ bool operator==(const LeafSpec& a, const LeafSpec& b) {
   if (a.dtype != b.dtype || a.shape != b.shape || a.domain != b.domain) {
     return false;
   }
+  // Bounds count only where the domain has them: the members are public and may
+  // hold anything else.
   if (a.domain == LeafSpec::Domain::kBounded &&
       (a.low != b.low || a.high != b.high)) {
     return false;

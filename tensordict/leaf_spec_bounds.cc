@@ -31,15 +31,18 @@ using tensordict_internal::RangeOf;
 template <typename T>
 absl::StatusOr<bool> ScanBounds(const Tensor& lows, const Tensor& highs,
                                 LeafSpec* spec) {
+  // Starts empty, so that each element extends it.
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   bool same = true;
   spec->low = kInfinity;
   spec->high = -kInfinity;
+  // Without elements there is no first; 0 then fits the 0 that both bounds get.
   const T first_low = lows.num_elements() > 0 ? LoadElement<T>(lows.raw_data())
                                               : FromDouble<T>(0);
   const T first_high = lows.num_elements() > 0
                            ? LoadElement<T>(highs.raw_data())
                            : FromDouble<T>(0);
+  // Comparisons in the type of Range: int64 is not rounded to double.
   const auto number = [](T value) {
     if constexpr (kIsReal<T>) {
       return tensordict_internal::AsDouble(value);
@@ -50,6 +53,7 @@ absl::StatusOr<bool> ScanBounds(const Tensor& lows, const Tensor& highs,
   for (int64_t i = 0; i < lows.num_elements(); ++i) {
     const T low = LoadElement<T>(lows.raw_data() + i * sizeof(T));
     const T high = LoadElement<T>(highs.raw_data() + i * sizeof(T));
+    // Written so that NaN fails.
     if (!(number(low) <= number(high))) {
       return absl::InvalidArgumentError(
           absl::StrCat("LeafSpec::Bounded: element ", i, " of ",
@@ -62,15 +66,19 @@ absl::StatusOr<bool> ScanBounds(const Tensor& lows, const Tensor& highs,
   }
   if (lows.num_elements() == 0) spec->low = spec->high = 0;
   if (!same) return false;
+  // All are the same. Scalars serve only where doubles hold the bounds exactly,
+  // which is not so for large int64.
   const Range<T> range = RangeOf<T>(*spec);
   return range.low == number(first_low) && range.high == number(first_high);
 }
 
+// fn of the bounds of each element, in the spec's dtype.
 template <typename T>
 absl::Status MapEach(const LeafSpec& spec, absl::FunctionRef<double(double)> fn,
                      T* least, T* most) {
   const tensordict_internal::Ranges<T> ranges(spec);
   for (int64_t i = 0; i < spec.shape.num_elements(); ++i) {
+    // A falling fn swaps the ends.
     const auto [low, high] =
         std::minmax({fn(static_cast<double>(ranges[i].low)),
                      fn(static_cast<double>(ranges[i].high))});
@@ -113,6 +121,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Bounded(const Tensor& low,
         }
       });
   if (!same.ok()) return same.status();
+  // Scalars: the tables would say the same thing element by element.
   if (*same) return spec;
   auto tables = std::make_shared<Tables>();
   tables->low = lows;

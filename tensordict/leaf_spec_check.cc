@@ -44,6 +44,7 @@ std::string Element(const Tensor& host, int64_t i) {
   return absl::StrCat("element ", i, " of shape ", host.shape().ToString());
 }
 
+// In the range, and a whole number where the domain is `discrete`.
 template <typename T>
 bool IsMember(T value, const Range<T>& range, bool discrete) {
   if constexpr (kIsReal<T>) {
@@ -57,11 +58,13 @@ bool IsMember(T value, const Range<T>& range, bool discrete) {
   }
 }
 
+// The domain's part of the spec's text.
 std::string DomainOf(const LeafSpec& spec) {
   const std::string text = spec.ToString();
   return text.substr(text.find(" in ") + 4);
 }
 
+// Every element against its own range. Stops at the first that is outside.
 template <typename T>
 absl::Status CheckElements(absl::string_view where, const LeafSpec& spec,
                            const Tensor& host) {
@@ -81,7 +84,8 @@ absl::Status CheckElements(absl::string_view where, const LeafSpec& spec,
   return absl::OkStatus();
 }
 
-// The option of a one-hot group, or -1 where it has none.
+// The option of a one-hot group; -1 where it has none, several, or a number
+// other than 0 and 1.
 template <typename T>
 int64_t HotOption(const Tensor& host, int64_t begin, int64_t n) {
   int64_t hot = -1;
@@ -94,6 +98,7 @@ int64_t HotOption(const Tensor& host, int64_t begin, int64_t n) {
   return hot;
 }
 
+// At most 16 elements of a group, for a message.
 template <typename T>
 std::string GroupText(const Tensor& host, int64_t begin, int64_t n) {
   constexpr int64_t kShown = 16;
@@ -105,6 +110,7 @@ std::string GroupText(const Tensor& host, int64_t begin, int64_t n) {
   return absl::StrCat(text, n > kShown ? ", ...}" : "}");
 }
 
+// Choice by choice: the value is an option, and the row's mask allows it.
 template <typename T>
 absl::Status CheckChoices(absl::string_view where, const LeafSpec& spec,
                           const Choices& choices, const Tensor& host) {
@@ -120,6 +126,8 @@ absl::Status CheckChoices(absl::string_view where, const LeafSpec& spec,
                          GroupText<T>(host, at, n), "one 1 among zeros");
         }
       } else {
+        // A choice is one element; its range is that of its own number of
+        // options.
         const T value = At<T>(host, at);
         const Range<T> range = {0,
                                 static_cast<typename Range<T>::Number>(n - 1)};
@@ -168,6 +176,7 @@ absl::Status LeafSpec::CheckValues(absl::string_view key,
                                    const Shape& batch_shape,
                                    const Tensor& tensor) const {
   RILL_RETURN_IF_ERROR(CheckLayout(key, batch_shape, tensor));
+  // Any value is a member, so that nothing is copied to the host.
   if (domain == Domain::kUnbounded) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(CheckDomain());
   RILL_RETURN_IF_ERROR(tensordict_internal::CheckMaskFits(*this, batch_shape));

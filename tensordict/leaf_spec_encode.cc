@@ -31,7 +31,8 @@ using tensordict_internal::kIsReal;
 using tensordict_internal::LeadOf;
 using tensordict_internal::LoadElement;
 
-// `value` as a whole number, if it is one of int64.
+// `value` as a whole number, if it is one of int64. The range is checked before
+// the cast, which is undefined outside.
 bool IsWhole(double value, int64_t* whole) {
   constexpr double kTwoTo63 = 9223372036854775808.0;
   if (!(value >= -kTwoTo63 && value < kTwoTo63)) return false;
@@ -49,6 +50,8 @@ absl::Status BadValue(int64_t i, absl::string_view got,
       "LeafSpec::Encode: value ", i, ": got ", got, ", want ", want));
 }
 
+// One value an element. Integers have to be whole and in range: a cast would
+// wrap silently.
 template <typename T, typename Value>
 absl::Status FillElements(absl::Span<const Value> values, T* out) {
   for (size_t i = 0; i < values.size(); ++i) {
@@ -73,7 +76,7 @@ absl::Status FillElements(absl::Span<const Value> values, T* out) {
   return absl::OkStatus();
 }
 
-// One value a choice.
+// One option a choice; elements are 0 but for the option's.
 template <typename T, typename Value>
 absl::Status FillOneHot(const Choices& choices, absl::Span<const Value> values,
                         T* out) {
@@ -98,6 +101,9 @@ absl::Status FillOneHot(const Choices& choices, absl::Span<const Value> values,
   return absl::OkStatus();
 }
 
+// The values of Encode or EncodeInts. The result is checked against the spec
+// at the end, which finds values outside of bounds for both. There are two
+// types of values, since int64 above 2^53 would be rounded as double.
 template <typename Value>
 absl::StatusOr<Tensor> EncodeAll(const LeafSpec& spec,
                                  absl::Span<const Value> values,
@@ -146,6 +152,7 @@ struct HostValues {
   Shape batch_shape;
 };
 
+// The host copy of `tensor`, whose values are members: OptionsOf relies on it.
 absl::StatusOr<HostValues> CheckedValues(absl::string_view caller,
                                          const LeafSpec& spec,
                                          const Tensor& tensor) {
@@ -187,6 +194,8 @@ std::vector<int64_t> OptionsOf(const Choices& choices, const Tensor& tensor) {
   return options;
 }
 
+// Decodes options of `from` and encodes them as `to`: both have the same
+// choices.
 absl::StatusOr<Tensor> Converted(absl::string_view caller, const LeafSpec& from,
                                  const LeafSpec& to, const Tensor& tensor) {
   RILL_ASSIGN_OR_RETURN(const HostValues values,
@@ -205,6 +214,7 @@ absl::StatusOr<Tensor> Converted(absl::string_view caller, const LeafSpec& from,
   return result.To(tensor.device());
 }
 
+// All elements 0 or 1, whether or not that is a member.
 absl::StatusOr<Tensor> Filled(const LeafSpec& spec, const Shape& batch_shape,
                               int value) {
   RILL_ASSIGN_OR_RETURN(const Shape full, spec.FullShape(batch_shape));

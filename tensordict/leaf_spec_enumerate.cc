@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LeafSpec: how many members, and all of them.
+// LeafSpec: how many members, and all of them. They are counted like numbers:
+// each choice or element is a digit with values of its own, and the last digit
+// changes fastest.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -27,7 +29,8 @@ using tensordict_internal::kHasArithmetic;
 using tensordict_internal::kIsReal;
 using tensordict_internal::Ranges;
 
-// The values that one choice or element goes through.
+// The values that one choice or element goes through: low, low + 1, ...; of
+// masked choices those that the mask allows.
 struct Digit {
   int64_t low = 0;
   uint64_t count = 0;  // 2^64, the whole of int64, counts as 2^64 - 1.
@@ -62,14 +65,18 @@ std::optional<std::vector<Digit>> DigitsOf(const LeafSpec& spec) {
         if constexpr (!kHasArithmetic<T>) {
           return {};
         } else {
+          // Real numbers have too many members to list.
           if (kIsReal<T> && !IsDiscrete(spec.domain)) return {};
           const Ranges<T> ranges(spec);
           std::vector<Digit> digits;
           for (int64_t i = 0; i < spec.shape.num_elements(); ++i) {
             const auto low = static_cast<int64_t>(ranges[i].low);
             const auto high = static_cast<int64_t>(ranges[i].high);
+            // Unsigned, since high - low may exceed int64.
             const uint64_t span =
                 static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+            // The count is span + 1; where that is 2^64 it stays 2^64 - 1,
+            // which Product refuses as well.
             digits.push_back({low, span + (span != ~uint64_t{0}), nullptr, 0});
           }
           return digits;
@@ -77,6 +84,7 @@ std::optional<std::vector<Digit>> DigitsOf(const LeafSpec& spec) {
       });
 }
 
+// Nothing where the number of members does not fit in int64.
 std::optional<int64_t> Product(const std::vector<Digit>& digits) {
   int64_t product = 1;
   for (const Digit& digit : digits) {
@@ -99,7 +107,8 @@ int64_t First(const Digit& digit) {
   return value;
 }
 
-// To the next larger value of the digit; false, and the first, past the last.
+// Sets the next larger value of the digit. Past the last: sets the first, and
+// false, so that the digit before moves on.
 bool Advance(const Digit& digit, int64_t* value) {
   const int64_t last = digit.mask == nullptr
                            ? digit.low + (static_cast<int64_t>(digit.count) - 1)
@@ -114,6 +123,8 @@ bool Advance(const Digit& digit, int64_t* value) {
 }  // namespace
 
 std::optional<int64_t> LeafSpec::Cardinality() const {
+  // Digits are a list: a large shape would take memory only to find an
+  // overflow.
   constexpr int64_t kMaxElements = 1 << 20;
   if (shape.num_elements() > kMaxElements) return std::nullopt;
   const std::optional<std::vector<Digit>> digits = DigitsOf(*this);
@@ -149,6 +160,7 @@ absl::StatusOr<Tensor> LeafSpec::Enumerate(int64_t max_members) const {
             *out++ = FromInt<T>(values[d]);
           }
         }
+        // The carry: a digit that starts again moves the one before it.
         for (size_t d = digits.size(); d > 0; --d) {
           if (Advance(digits[d - 1], &values[d - 1])) break;
         }

@@ -27,6 +27,7 @@ using tensordict_internal::LoadElement;
 using tensordict_internal::Range;
 using tensordict_internal::Ranges;
 
+// The nearest value of the range. int64 is compared as int64, without rounding.
 template <typename T>
 T Clamped(T value, const Range<T>& range, bool discrete) {
   if constexpr (kIsReal<T>) {
@@ -41,6 +42,8 @@ T Clamped(T value, const Range<T>& range, bool discrete) {
   }
 }
 
+// Outwards from `option`, the lower one first, so that of two equally near the
+// lower one wins.
 int64_t NearestAllowed(int64_t option, const bool* mask, int64_t n) {
   if (mask == nullptr) return option;
   for (int64_t away = 0;; ++away) {  // Every mask allows some option.
@@ -49,6 +52,8 @@ int64_t NearestAllowed(int64_t option, const bool* mask, int64_t n) {
   }
 }
 
+// The place of the largest element that the mask allows: what a network's
+// scores choose. The first of equals; NaN is less than any number.
 template <typename T>
 int64_t LargestAllowed(const T* group, const bool* mask, int64_t n) {
   const auto exceeds = [](T a, T b) {
@@ -68,6 +73,8 @@ int64_t LargestAllowed(const T* group, const bool* mask, int64_t n) {
   return best;
 }
 
+// In place, choice by choice. The one-hot group is read whole before it is
+// cleared.
 template <typename T>
 void ProjectChoices(const Choices& choices, T* at) {
   for (int64_t row = 0; row < choices.rows(); ++row) {
@@ -95,7 +102,8 @@ void ProjectChoices(const Choices& choices, T* at) {
   }
 }
 
-// Bytes of bools that are neither 0 nor 1 become 1.
+// Bytes of bools that are neither 0 nor 1 become 1, so that comparing T is
+// safe.
 void Normalise(const Tensor& tensor) {
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
     tensor.data<bool>()[i] = LoadElement<bool>(tensor.raw_data() + i);
@@ -111,6 +119,7 @@ absl::StatusOr<Tensor> LeafSpec::Project(const Tensor& tensor) const {
   RILL_RETURN_IF_ERROR(CheckLayout("LeafSpec::Project", batch_shape, tensor));
   RILL_RETURN_IF_ERROR(tensordict_internal::CheckMaskFits(*this, batch_shape))
       << "in LeafSpec::Project";
+  // Always a copy: the caller's tensor stays.
   RILL_ASSIGN_OR_RETURN(Tensor host, tensordict_internal::HostCopy(tensor));
   if (domain == Domain::kUnbounded) return host.To(tensor.device());
   if (dtype == DType::kBool) Normalise(host);

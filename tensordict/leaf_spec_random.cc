@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LeafSpec's random members.
+// LeafSpec's random members. Every element is a function of (rng, batch, number
+// of the element). It does not depend on the order in which elements are drawn,
+// or on how many there are behind it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -34,7 +36,8 @@ using tensordict_internal::kIsReal;
 using tensordict_internal::Range;
 using tensordict_internal::Ranges;
 
-// Two uniform doubles for an element: [0, 1) and (0, 1].
+// Two uniform doubles for an element: [0, 1) and (0, 1], of 53 bits each. The
+// second one is fit for a logarithm.
 std::pair<double, double> TwoUniforms(const Rng& rng, uint64_t batch,
                                       uint32_t draw) {
   constexpr double kUnit = 0x1p-53;
@@ -46,6 +49,8 @@ std::pair<double, double> TwoUniforms(const Rng& rng, uint64_t batch,
           static_cast<double>(word(2) + 1) * kUnit};
 }
 
+// Uniform between two bounds; behind one bound exponential with mean 1; without
+// bounds standard normal (Box and Muller).
 double RandomReal(double low, double high, const Rng& rng, uint64_t batch,
                   uint32_t draw) {
   const auto [u, v] = TwoUniforms(rng, batch, draw);
@@ -60,12 +65,14 @@ double RandomReal(double low, double high, const Rng& rng, uint64_t batch,
   return std::sqrt(-2 * std::log(v)) * std::cos(2 * std::numbers::pi * u);
 }
 
+// Uniform in [low, high], also where that is all of int64.
 int64_t RandomInt(int64_t low, int64_t high, const Rng& rng, uint64_t batch,
                   uint32_t draw) {
   const uint64_t span =
       static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   const uint64_t bits = rng.Bits64(batch, draw);
-  // BoundedInt takes bounds below 2^63.
+  // BoundedInt takes bounds below 2^63; the wider ones use the same
+  // multiplication and shift in 128 bits.
   const uint64_t offset =
       span < static_cast<uint64_t>(std::numeric_limits<int64_t>::max())
           ? static_cast<uint64_t>(
@@ -89,6 +96,7 @@ T RandomMember(const LeafSpec& spec, Range<T> range, const Rng& rng,
     // Rounding to T keeps the order, and the bounds are values of T.
     return FromDouble<T>(RandomReal(range.low, range.high, rng, batch, draw));
   } else {
+    // Unbounded integers are drawn from [-100, 100], cut to the dtype.
     if (spec.domain == LeafSpec::Domain::kUnbounded) {
       constexpr int64_t kReach = 100;
       range.low = std::max(range.low, -kReach);
@@ -98,7 +106,7 @@ T RandomMember(const LeafSpec& spec, Range<T> range, const Rng& rng,
   }
 }
 
-// Uniform over the options that `mask` allows.
+// Uniform over the options that `mask` allows: the left-th of them.
 int64_t RandomOption(int64_t n, const bool* mask, uint64_t bits) {
   if (mask == nullptr) return BoundedInt(bits, n);
   int64_t left = BoundedInt(bits, std::count(mask, mask + n, true));
@@ -107,7 +115,8 @@ int64_t RandomOption(int64_t n, const bool* mask, uint64_t bits) {
   return option;
 }
 
-// rng.Bits64(batch, 0), then those of the next draws, many at a time.
+// rng.Bits64(batch, 0), then those of the next draws. Blocks are made 64 at a
+// time: RandomBlocks works on many at once.
 class BitsInOrder {
  public:
   BitsInOrder(const Rng& rng, uint64_t batch, int64_t draws)
@@ -120,6 +129,7 @@ class BitsInOrder {
 
  private:
   void Draw() {
+    // No more than are left: blocks past the last draw are not made.
     end_ = static_cast<size_t>(
         std::min(left_, static_cast<int64_t>(blocks_.size())));
     RandomBlocks(rng_, batch_, first_, absl::MakeSpan(blocks_.data(), end_));
@@ -137,6 +147,7 @@ class BitsInOrder {
   std::array<Rng::Block, 64> blocks_;
 };
 
+// One draw a choice, in order.
 template <typename T>
 void FillChoices(const Choices& choices, const Rng& rng, uint64_t batch,
                  T* out) {
@@ -179,12 +190,14 @@ absl::Status LeafSpec::RandomInto(const Shape& batch_shape, const Rng& rng,
   RILL_RETURN_IF_ERROR(CheckMaskFits(*this, batch_shape))
       << "in LeafSpec::Random";
   RILL_ASSIGN_OR_RETURN(const Shape full, FullShape(batch_shape));
+  // A draw's number has 32 bits.
   constexpr int64_t kMaxDraws = int64_t{1} << 32;
   if (full.num_elements() > kMaxDraws) {
     return absl::InvalidArgumentError(absl::StrCat(
         "LeafSpec::Random: number of elements of shape ", full.ToString(),
         ": got ", full.num_elements(), ", want at most ", kMaxDraws));
   }
+  // The tensor is used again where it fits, so that a loop allocates nothing.
   if (!CanHold(*out, dtype, full)) {
     RILL_ASSIGN_OR_RETURN(*out, Tensor::Empty(dtype, full));
   }

@@ -69,6 +69,7 @@ absl::StatusOr<LeafSpec> WithLead(const LeafSpec& spec, const Shape& lead,
                                   Relayout fn) {
   LeafSpec result = spec.WithoutMask();
   result.shape = ShapeWithLead(spec, lead);
+  // Bounds by element: Bounded finds out anew whether they are all the same.
   if (spec.lows() != nullptr) {
     RILL_ASSIGN_OR_RETURN(const Tensor low, fn(*spec.lows(), 0));
     RILL_ASSIGN_OR_RETURN(const Tensor high, fn(*spec.highs(), 0));
@@ -84,10 +85,12 @@ absl::StatusOr<LeafSpec> WithLead(const LeafSpec& spec, const Shape& lead,
   return result.WithMask(mask);
 }
 
+// The shape with a new dimension of this size.
 Shape WithSize(const Shape& shape, int dim, int64_t size) {
   return Joined(shape.Prefix(dim), {size}, shape.Suffix(dim));
 }
 
+// The dimensions of the lead can be changed; that of a row's choices cannot.
 absl::Status CheckDim(absl::string_view caller, const LeafSpec& spec, int dim,
                       int end) {
   RILL_RETURN_IF_ERROR(spec.CheckDomain());
@@ -135,6 +138,7 @@ absl::Status WholeBounds(const LeafSpec& spec, std::vector<Tensor>* lows,
   return absl::OkStatus();
 }
 
+// A new tensor, since the parts are of different specs.
 absl::StatusOr<Tensor> StackTensors(absl::Span<const Tensor> tensors, int dim) {
   const Shape shape =
       WithSize(tensors[0].shape(), dim, static_cast<int64_t>(tensors.size()));
@@ -148,6 +152,7 @@ absl::StatusOr<Tensor> StackTensors(absl::Span<const Tensor> tensors, int dim) {
   return all;
 }
 
+// Specs may differ in bounds and masks, which become tensors; not in the rest.
 absl::Status CheckAlike(absl::Span<const LeafSpec> specs, int dim) {
   constexpr absl::string_view kCaller = "LeafSpec::Stack";
   if (specs.empty()) {
@@ -225,7 +230,8 @@ absl::StatusOr<LeafSpec> LeafSpec::Expand(const Shape& to) const {
   }
   return WithLead(
       *this, lead, [&](const Tensor& t, int at) -> absl::StatusOr<Tensor> {
-        // Batch dimensions must not be taken for the new ones.
+        // Expand aligns to the right. New dimensions of size 1 go in behind the
+        // batch's, so that these are not taken for new ones.
         Tensor wider = t;
         for (int d = 0; d < more; ++d) {
           RILL_ASSIGN_OR_RETURN(wider, wider.Unsqueeze(at));
@@ -244,6 +250,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Reshape(const Shape& to) const {
         kCaller, ": shape of ", ToString(), ": got ", to.ToString(),
         ", want one of ", shape.num_elements(), " elements"));
   }
+  // By views where strides allow it; a mask that repeats is copied.
   return WithLead(*this, lead, [&](const Tensor& t, int at) {
     return t.Reshape(
         Joined(t.shape().Prefix(at), lead, t.shape().Suffix(at + from.rank())));
@@ -256,6 +263,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Stack(absl::Span<const LeafSpec> specs,
   const LeafSpec& first = specs[0];
   const int64_t size = static_cast<int64_t>(specs.size());
   const Shape lead = WithSize(LeadOf(first), dim, size);
+  // All specs are equal: no tensors need to be made.
   if (std::all_of(specs.begin(), specs.end(),
                   [&](const LeafSpec& spec) { return spec == first; })) {
     RILL_ASSIGN_OR_RETURN(const LeafSpec wider, first.Unsqueeze(dim));
@@ -271,7 +279,8 @@ absl::StatusOr<LeafSpec> LeafSpec::Stack(absl::Span<const LeafSpec> specs,
     RILL_ASSIGN_OR_RETURN(const Tensor high, StackTensors(highs, dim));
     return Bounded(low, high);
   }
-  // Masks differ.
+  // Only masks differ. They are brought to the largest batch shape that one of
+  // them has, and a spec without a mask takes one that allows everything.
   Shape batch;
   for (const LeafSpec& spec : specs) {
     const Shape other = MaskBatch(spec);

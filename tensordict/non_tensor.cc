@@ -24,7 +24,9 @@
 namespace rill {
 namespace {
 
-// Stores each text once. The texts that Add is given outlive this.
+// Stores each text once. The map's keys are views of the texts that Add is
+// given, which so have to outlive this. "null" is number 0, as MapIndex pads
+// with it.
 class Interner {
  public:
   int64_t Add(absl::string_view text) {
@@ -45,6 +47,7 @@ absl::Span<const int64_t> Elements(const Tensor& contiguous) {
           static_cast<size_t>(contiguous.num_elements())};
 }
 
+// At least one part, a dimension that there is, and shapes that fit along it.
 absl::Status CheckParts(absl::string_view caller,
                         absl::Span<const NonTensorStack> parts, int dim,
                         bool new_dim) {
@@ -98,6 +101,7 @@ absl::StatusOr<NonTensorStack> NonTensorStack::Create(
 
 absl::StatusOr<NonTensorStack> NonTensorStack::Filled(const Shape& shape,
                                                       const NonTensor& value) {
+  // One element whose index is repeated by strides of 0: O(1) for any shape.
   RILL_ASSIGN_OR_RETURN(const NonTensorStack one, Create({}, {value.json}));
   return one.MapIndex([&](const Tensor& index) { return index.Expand(shape); });
 }
@@ -108,6 +112,7 @@ absl::StatusOr<NonTensor> NonTensorStack::At(int64_t flat) const {
         absl::StrCat("NonTensorStack::At: index ", flat, " is outside [0, ",
                      size(), ") of shape ", shape().ToString()));
   }
+  // The index may be strided: the offset is computed dimension by dimension.
   int64_t offset = 0;
   for (int d = shape().rank() - 1; d >= 0; --d) {
     offset += flat % shape()[d] * index_.strides_bytes()[d];
@@ -132,10 +137,12 @@ absl::StatusOr<NonTensorStack> NonTensorStack::MapIndex(
         "NonTensorStack::MapIndex: result: got ", DTypeName(index.dtype()),
         " on ", index.device().ToString(), ", want int64 on the host"));
   }
-  // Views that only take a part need no look at their elements.
+  // A view shows indices that were there; a tensor of other bytes may hold any
+  // number and is looked through.
   if (index.buffer() == index_.buffer()) {
     return NonTensorStack(std::move(index), texts_);
   }
+  // Dense, so that one loop checks all elements.
   RILL_ASSIGN_OR_RETURN(index, index.Contiguous());
   for (const int64_t i : Elements(index)) {
     if (i >= 0 && i < static_cast<int64_t>(texts_->size())) continue;
@@ -164,10 +171,13 @@ absl::StatusOr<NonTensorStack> NonTensorStack::Gather(
   return NonTensorStack(std::move(index), texts_);
 }
 
+// Stack and Cat: the indices are copied to their places. Parts with other texts
+// are numbered anew first, so that equal texts of different parts become one.
 absl::StatusOr<NonTensorStack> NonTensorStack::Join(
     absl::Span<const NonTensorStack> parts, int dim, const Shape& shape) {
   const bool new_dim = shape.rank() > parts[0].shape().rank();
   RILL_ASSIGN_OR_RETURN(Tensor index, Tensor::Empty(DType::kInt64, shape));
+  // Rows of one column share the texts, and so their numbers stay.
   bool share = true;
   for (const NonTensorStack& part : parts) {
     share = share && part.texts_ == parts[0].texts_;
@@ -180,6 +190,7 @@ absl::StatusOr<NonTensorStack> NonTensorStack::Join(
                               ? index.Select(dim, at)
                               : index.Slice(dim, at, at + part.shape()[dim]));
     Tensor numbers = part.index_;
+    // The part's own indices are shared with others and are not changed.
     if (!share) {
       RILL_ASSIGN_OR_RETURN(numbers, numbers.Clone());
       int64_t* const data = numbers.data<int64_t>();
@@ -223,6 +234,7 @@ absl::StatusOr<NonTensorStack> NonTensorStack::Cat(
 }
 
 bool operator==(const NonTensorStack& a, const NonTensorStack& b) {
+  // Equal texts may have different numbers.
   return a.shape() == b.shape() && a.values() == b.values();
 }
 

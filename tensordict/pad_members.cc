@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Members are padded level by level. A level's dictionaries are stacked with
+// all their entries; masks are collected over all levels and set at the end,
+// under mask_key/<key of the leaf>.
 #include "rill/tensordict/pad_members.h"
 
 #include <algorithm>
@@ -23,7 +26,7 @@ namespace {
 
 constexpr absl::string_view kCaller = "LazyStack::ToPadded";
 
-// `tensor` in the first corner of zeros of `shape`.
+// `tensor` in the first corner of zeros of `shape`: rows begin where they did.
 absl::StatusOr<Tensor> InCorner(const Tensor& tensor, const Shape& shape) {
   RILL_ASSIGN_OR_RETURN(Tensor whole, Tensor::Zeros(tensor.dtype(), shape));
   Tensor corner = whole;
@@ -42,6 +45,7 @@ class Padder {
   absl::StatusOr<TensorDict> Pad(absl::Span<const TensorDict> members) {
     RILL_ASSIGN_OR_RETURN(TensorDict padded, Level(members, ""));
     for (auto& [key, mask] : masks_) {
+      // A mask covers the whole batch shape, whichever dimensions were ragged.
       RILL_ASSIGN_OR_RETURN(mask, Widened(mask, padded.batch_shape()));
       RILL_RETURN_IF_ERROR(
           padded.Set(absl::StrCat(mask_key_, "/", key), std::move(mask)));
@@ -111,6 +115,8 @@ class Padder {
       case EntryKind::kTensor: {
         std::vector<Tensor> leaves;
         for (const TensorDict& dict : level) leaves.push_back(*dict.Find(name));
+        // Padded along all dimensions of the leaf, those of the batch and its
+        // own.
         absl::StatusOr<Padded> leaf =
             StackPadded(leaves, stack_dim_, pad_value_);
         RILL_RETURN_IF_ERROR(leaf.status()) << "at key \"" << key << "\"";
@@ -136,6 +142,8 @@ class Padder {
     }
   }
 
+  // One value for all rows stays one value. Else each member's column is padded
+  // by null to the largest shape.
   absl::Status Values(absl::Span<const TensorDict> level, const Shape& largest,
                       const std::string& name, TensorDict* padded) const {
     const auto one = level[0].GetNonTensor(name);

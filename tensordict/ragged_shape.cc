@@ -25,6 +25,7 @@ absl::StatusOr<Shape> RaggedShape::ToShape() const {
                    ", want a shape of one size in each dimension"));
 }
 
+// A size that differs anywhere is ragged from then on: kRagged equals no size.
 RaggedShape RaggedShape::MergedWith(const Shape& other) const {
   RaggedShape merged = *this;
   for (int d = 0; d < rank_; ++d) {
@@ -34,6 +35,7 @@ RaggedShape RaggedShape::MergedWith(const Shape& other) const {
 }
 
 RaggedShape RaggedShape::WithDim(int dim, int64_t size) const {
+  // From the back, so that no size is lost.
   RaggedShape wider = *this;
   for (int d = rank_; d > dim; --d) wider.sizes_[d] = sizes_[d - 1];
   wider.sizes_[dim] = size;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Elements of all rows lie one behind the other in `values_`; row i is
+// [offsets[i], offsets[i + 1]) of them. Offsets are computed once from the
+// shapes and shared by copies.
 #include "rill/tensordict/ragged_tensor.h"
 
 #include <algorithm>
@@ -46,7 +49,8 @@ absl::Status CheckAlike(absl::string_view caller,
   return absl::OkStatus();
 }
 
-// A tensor of `shape` whose elements are all `value`.
+// A tensor of `shape` whose elements are all `value`. Zeros need no cast, so
+// they are of any dtype.
 absl::StatusOr<Tensor> Full(DType dtype, const Shape& shape, double value) {
   if (value == 0) return Tensor::Zeros(dtype, shape);
   RILL_ASSIGN_OR_RETURN(Tensor one, Tensor::From<double>({value}, {}));
@@ -55,7 +59,8 @@ absl::StatusOr<Tensor> Full(DType dtype, const Shape& shape, double value) {
   return one.Clone();
 }
 
-// The first elements of each dimension of `whole`, as many as `shape` says.
+// The first elements of each dimension of `whole`, as many as `shape` says: a
+// view.
 absl::StatusOr<Tensor> Corner(Tensor whole, const Shape& shape) {
   for (int d = 0; d < shape.rank(); ++d) {
     RILL_ASSIGN_OR_RETURN(whole, whole.Slice(d, 0, shape[d]));
@@ -78,6 +83,8 @@ absl::StatusOr<Padded> StackPadded(absl::Span<const Tensor> rows, int dim,
         " and host memory"));
   }
   std::vector<int64_t> sizes(static_cast<size_t>(rank));
+  // The mask repeats nothing: it ends with the last dimension in which rows
+  // differ.
   int masked = dim;  // The mask has the rows' dimensions [0, masked).
   for (int d = 0; d < rank; ++d) {
     for (const Tensor& row : rows) {
@@ -92,6 +99,8 @@ absl::StatusOr<Padded> StackPadded(absl::Span<const Tensor> rows, int dim,
   RILL_ASSIGN_OR_RETURN(padded.values, Full(rows[0].dtype(), shape, pad_value));
   RILL_ASSIGN_OR_RETURN(padded.mask,
                         Tensor::Zeros(DType::kBool, shape.Prefix(masked + 1)));
+  // Values are filled with the padding first; each row is then copied over its
+  // corner, and the mask is true there.
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto number = static_cast<int64_t>(i);
     RILL_ASSIGN_OR_RETURN(Tensor place, padded.values.Select(dim, number));
@@ -128,6 +137,7 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Create(const Tensor& values,
         absl::StrCat(kCaller, ": values: got shape ", values.shape().ToString(),
                      ", want [elements of all rows]"));
   }
+  // An own copy: the table decides where rows lie, and nobody may change it.
   RILL_ASSIGN_OR_RETURN(Tensor table, shapes.Clone());
   const int64_t rows = table.shape()[0];
   const auto rank = static_cast<size_t>(table.shape()[1]);
@@ -145,6 +155,8 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Create(const Tensor& values,
           shape.ok() ? "the sum of all elements does not fit in int64"
                      : shape.status().message()));
     }
+    // Checked row by row, so that the message names the first row that is too
+    // long.
     if (end > values.num_elements()) {
       return absl::InvalidArgumentError(absl::StrCat(
           kCaller, ": number of values: got ", values.num_elements(),
@@ -157,6 +169,7 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Create(const Tensor& values,
         kCaller, ": number of values: got ", values.num_elements(), ", want ",
         offsets->back(), ", the elements of all ", rows, " rows"));
   }
+  // Rows are views of one run of elements.
   RILL_ASSIGN_OR_RETURN(Tensor contiguous, values.Contiguous());
   return RaggedTensor(std::move(contiguous), std::move(table),
                       std::move(offsets));
@@ -185,6 +198,7 @@ absl::StatusOr<RaggedTensor> RaggedTensor::FromRows(
   int64_t at = 0;
   for (const Tensor& row : rows) {
     const int64_t end = at + row.num_elements();
+    // Each row into its part of one allocation.
     RILL_ASSIGN_OR_RETURN(Tensor place, values.Slice(0, at, end));
     RILL_ASSIGN_OR_RETURN(place, place.ViewAs(row.shape()));
     RILL_RETURN_IF_ERROR(place.CopyFrom(row));
@@ -216,6 +230,7 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Slice(int64_t begin,
                                               ", ", end, ") is not inside [0, ",
                                               num_rows(), ")"));
   }
+  // A slice is a run of rows and of their elements: views, but for the table.
   RILL_ASSIGN_OR_RETURN(const Tensor shapes, shapes_.Slice(0, begin, end));
   RILL_ASSIGN_OR_RETURN(
       const Tensor values,
@@ -226,6 +241,7 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Slice(int64_t begin,
 
 absl::StatusOr<RaggedTensor> RaggedTensor::Gather(
     absl::Span<const int64_t> rows) const {
+  // FromRows wants at least one row; an empty slice has the right rank.
   if (rows.empty()) {
     RILL_ASSIGN_OR_RETURN(const RaggedTensor none, Slice(0, 0));
     RILL_ASSIGN_OR_RETURN(const Tensor values, none.values_.Clone());
@@ -246,7 +262,8 @@ absl::StatusOr<RaggedTensor> RaggedTensor::Cat(
     return absl::InvalidArgumentError(
         "RaggedTensor::Cat: number of parts: got 0, want at least 1");
   }
-  // All rows of a part are one tensor here; the shapes are joined likewise.
+  // Values of a part are joined like one row each, so that FromRows does the
+  // copies; the shapes are joined likewise.
   std::vector<Tensor> values, shapes;
   for (const RaggedTensor& part : parts) {
     if (part.dtype() != parts[0].dtype() ||
@@ -278,10 +295,12 @@ absl::StatusOr<RaggedTensor> RaggedTensor::WithValues(
         values.shape().ToString(), ", want ", values_.shape().ToString()));
   }
   RILL_ASSIGN_OR_RETURN(Tensor contiguous, values.Contiguous());
+  // The shapes stay, so the offsets do.
   return RaggedTensor(std::move(contiguous), shapes_, offsets_);
 }
 
 absl::StatusOr<Padded> RaggedTensor::ToPadded(double pad_value) const {
+  // Without rows there is no largest size.
   if (num_rows() == 0) {
     const std::vector<int64_t> zeros(
         static_cast<size_t>(std::min(row_rank() + 1, Shape::kMaxRank)));

@@ -15,6 +15,7 @@
 namespace rill {
 namespace {
 
+// "[2, 3]".
 std::string Text(absl::Span<const int64_t> sizes) {
   return absl::StrCat("[", absl::StrJoin(sizes, ", "), "]");
 }

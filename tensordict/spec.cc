@@ -27,7 +27,7 @@ std::string QuotedKeys(const std::vector<std::string>& keys) {
   return absl::StrCat("\"", absl::StrJoin(keys, "\", \""), "\"");
 }
 
-// Whether `key` is of the dictionary `above`.
+// Whether `key` is below the dictionary `above`.
 bool IsBelow(absl::string_view key, absl::string_view above) {
   return key.size() > above.size() && key[above.size()] == '/' &&
          absl::StartsWith(key, above);
@@ -74,6 +74,7 @@ absl::Status WithCaller(absl::string_view caller, const absl::Status& status) {
 
 }  // namespace
 
+// A dictionary's tensors say layouts and no domains.
 TensorDictSpec TensorDictSpec::Of(const TensorDict& dict) {
   TensorDictSpec spec;
   const int batch_rank = dict.batch_shape().rank();
@@ -85,6 +86,7 @@ TensorDictSpec TensorDictSpec::Of(const TensorDict& dict) {
   return spec;
 }
 
+// A key may not be both a leaf and a dictionary of others. O(leaves).
 absl::Status TensorDictSpec::CheckKeyIsFree(absl::string_view caller,
                                             absl::string_view key) const {
   RILL_RETURN_IF_ERROR(CheckKey(key));
@@ -115,6 +117,8 @@ absl::Status TensorDictSpec::Set(absl::string_view key, LeafSpec spec) {
     return WithCaller(
         absl::StrCat("TensorDictSpec::Set: domain of \"", key, "\""), status);
   }
+  // A leaf replaces a value of the same key, and keeps its place among the
+  // leaves.
   std::erase_if(non_tensors_,
                 [key](const NonTensorLeaf& leaf) { return leaf.key == key; });
   for (Leaf& leaf : leaves_) {
@@ -128,6 +132,7 @@ absl::Status TensorDictSpec::Set(absl::string_view key, LeafSpec spec) {
 
 absl::Status TensorDictSpec::Set(absl::string_view key,
                                  const TensorDictSpec& nested) {
+  // Set in a copy, so that an error leaves this spec as it was.
   TensorDictSpec all = *this;
   for (const Leaf& leaf : nested.leaves_) {
     RILL_RETURN_IF_ERROR(all.Set(absl::StrCat(key, "/", leaf.key), leaf.spec));
@@ -171,6 +176,7 @@ std::vector<std::string> TensorDictSpec::LeafKeys() const {
   return keys;
 }
 
+// Linear: specs have few leaves.
 const LeafSpec* TensorDictSpec::Find(absl::string_view key) const {
   for (const Leaf& leaf : leaves_) {
     if (leaf.key == key) return &leaf.spec;
@@ -244,6 +250,7 @@ absl::StatusOr<TensorDictSpec> TensorDictSpec::MapLeaves(
   TensorDictSpec result = *this;
   for (Leaf& leaf : result.leaves_) {
     absl::StatusOr<LeafSpec> spec = fn(leaf.key, leaf.spec);
+    // Results are checked as Set checks, since `fn` may make any domain.
     absl::Status status = spec.ok() ? spec->CheckDomain() : spec.status();
     if (!status.ok()) {
       return WithCaller(

@@ -19,15 +19,19 @@ SpecTree::SpecTree(absl::Span<const std::string> keys) {
   for (const std::string& key : keys) Add(key, &paths);
 }
 
-// `paths` are the dictionaries so far, the root first.
+// Adds the dictionaries on the way to `key` that are not there yet, then its
+// leaf. `paths` are the dictionaries so far, the root first; the number of one
+// is its place.
 void SpecTree::Add(absl::string_view key, std::vector<std::string>* paths) {
   size_t parent = 0;
   absl::string_view rest = key;
   for (;;) {
     absl::string_view head, tail;
     SplitKeyHead(rest, &head, &tail);
+    // The last component is the leaf.
     if (tail.empty()) break;
     rest = tail;
+    // A path keeps its "/", so that "a" and "ab" differ.
     const absl::string_view path = key.substr(0, key.size() - tail.size());
     const auto found = std::find(paths->begin(), paths->end(), path);
     if (found == paths->end()) {
@@ -41,9 +45,13 @@ void SpecTree::Add(absl::string_view key, std::vector<std::string>* paths) {
   leaves_.push_back({parent, std::string(rest)});
 }
 
+// Dictionaries come after their parents, so one pass finds all of them. A
+// missing one is null, and so is what is below it.
 bool SpecTree::Find(const TensorDict& dict,
                     std::vector<const Tensor*>* tensors) const {
   absl::InlinedVector<const TensorDict*, 8> dicts = {&dict};
+  // The entries of all known dictionaries are counted, and those that are
+  // wanted. They are equal only if nothing else is there.
   int64_t wanted = 0;
   int64_t entries = dict.num_entries();
   for (const Node& node : dicts_) {

@@ -42,6 +42,8 @@ absl::Status TensorDictSpec::RandomInto(const Shape& batch_shape,
     // A key of its own for each leaf, so that no two see the same numbers.
     const Rng leaf_rng(rng.Bits64(batch, static_cast<uint32_t>(i)),
                        RngStream::kSpec);
+    // The tensor at `key` is used again; Set is needed only where another one
+    // came.
     const Tensor* there = out->Find(leaves_[i].key);
     const std::byte* before = there == nullptr ? nullptr : there->raw_data();
     Tensor leaf = there == nullptr ? Tensor() : *there;
@@ -56,6 +58,8 @@ absl::Status TensorDictSpec::RandomInto(const Shape& batch_shape,
 absl::StatusOr<TensorDict> TensorDictSpec::Empty(
     const Shape& batch_shape, const Tensor::Options& options) const {
   using tensordict_internal::LeafAllocator;
+  // All leaves lie in one allocation, large ones too: a batch is made and freed
+  // whole.
   LeafAllocator allocator(options, LeafAllocator::kShareAll);
   std::vector<Shape> shapes;
   shapes.reserve(leaves_.size());
@@ -82,6 +86,7 @@ absl::StatusOr<TensorDict> TensorDictSpec::Empty(
 absl::StatusOr<TensorDict> TensorDictSpec::Zero(
     const Shape& batch_shape) const {
   RILL_ASSIGN_OR_RETURN(TensorDict dict, Empty(batch_shape, {}));
+  // Empty's tensors are contiguous and on the host.
   dict.ForEachLeaf([](absl::string_view, const Tensor& leaf) {
     std::fill_n(leaf.raw_data(), leaf.size_bytes(), std::byte{0});
   });
@@ -134,6 +139,8 @@ absl::StatusOr<TensorDict> TensorDictSpec::Enumerate(
         ", want at most ", max_members));
   }
   TensorDict all({*members});
+  // Members are counted as LeafSpec::Enumerate does: the last leaf changes
+  // fastest.
   int64_t repeats = *members;  // Rows through which the leaf keeps its value.
   for (const Leaf& leaf : leaves_) {
     RILL_ASSIGN_OR_RETURN(const Tensor values,

@@ -13,12 +13,14 @@
 namespace rill {
 namespace {
 
+// The error of the spec at `index`.
 absl::Status WithPlace(absl::string_view caller, int64_t index,
                        const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(caller, ": spec ", index,
                                                   ": ", status.message()));
 }
 
+// Equal keys, dtypes, shapes and values; domains may differ.
 bool SameLayout(const TensorDictSpec& a, const TensorDictSpec& b) {
   const auto fits = [&](const TensorDictSpec::Leaf& leaf) {
     const LeafSpec* other = b.Find(leaf.key);
@@ -40,6 +42,7 @@ absl::StatusOr<StackedSpec> StackedSpec::Create(
   }
   for (size_t i = 0; i < specs.size(); ++i) {
     for (const TensorDictSpec::Leaf& leaf : specs[i].leaves()) {
+      // Every leaf has to have room for the new dimension.
       const absl::Status status = leaf.spec.Unsqueeze(dim).status();
       if (status.ok()) continue;
       return absl::Status(
@@ -51,6 +54,7 @@ absl::StatusOr<StackedSpec> StackedSpec::Create(
   StackedSpec stacked;
   stacked.size_ = static_cast<int64_t>(specs.size());
   stacked.dim_ = dim;
+  // Equal specs are kept once.
   const bool same =
       std::all_of(specs.begin(), specs.end(),
                   [&](const TensorDictSpec& spec) { return spec == specs[0]; });
@@ -94,6 +98,7 @@ absl::StatusOr<TensorDictSpec> StackedSpec::Uniform() const {
         ", want equal keys, dtypes and "
         "shapes"));
   }
+  // Each leaf's specs of all places, stacked.
   return specs_[0].MapLeaves([&](absl::string_view key, const LeafSpec&) {
     std::vector<LeafSpec> leaves;
     for (int64_t i = 0; i < size_; ++i) leaves.push_back(*At(i).Find(key));
@@ -105,6 +110,7 @@ absl::StatusOr<std::vector<TensorDict>> StackedSpec::RandomList(
     const Shape& batch_shape, const Rng& rng, uint64_t batch) const {
   std::vector<TensorDict> dicts;
   for (int64_t i = 0; i < size_; ++i) {
+    // A seed of its own for each place, so that no two see the same numbers.
     const Rng own(rng.Bits64(batch, static_cast<uint32_t>(i)),
                   RngStream::kSpec);
     auto dict = At(i).Random(batch_shape, own, 0);
@@ -179,6 +185,7 @@ absl::StatusOr<TensorDict> StackedSpec::Project(const TensorDict& dict) const {
 
 absl::StatusOr<std::vector<TensorDict>> StackedSpec::Unstack(
     const TensorDict& dict) const {
+  // The dimension is one of the leaves, behind the batch's.
   const int at = dict.batch_shape().rank() + dim_;
   absl::Status status;
   dict.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
@@ -206,7 +213,8 @@ absl::StatusOr<TensorDict> StackedSpec::StackValues(
   RILL_RETURN_IF_ERROR(CheckSize(kCaller, dicts.size()));
   const int batch_rank = dicts[0].batch_shape().rank();
   RILL_ASSIGN_OR_RETURN(const TensorDict stacked, Stack(dicts, batch_rank));
-  // The batch shape without the new dimension, which moves to its place.
+  // Stack puts the new dimension behind the batch's; here it moves to its place
+  // among the leaf's own. The batch shape is that of the members.
   return stacked.Apply(
       dicts[0].batch_shape(),
       [&](absl::string_view key, const Tensor& leaf) -> absl::StatusOr<Tensor> {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A tensor is a view: buffer, address, dtype, shape and strides. The functions
+// here make buffers or check that a view stays inside of one.
 #include "rill/tensordict/tensor.h"
 
 #include <cstddef>
@@ -26,6 +28,8 @@ namespace {
 using tensordict_internal::ReachOf;
 using tensordict_internal::RowMajorStrides;
 
+// Bytes of a dense tensor. Sizes of 0 are left out of the check, so that
+// strides of an empty tensor fit too; its own bytes are 0.
 absl::StatusOr<int64_t> BytesOf(absl::string_view caller, DType dtype,
                                 const Shape& shape) {
   int64_t bytes = DTypeSize(dtype);
@@ -40,6 +44,7 @@ absl::StatusOr<int64_t> BytesOf(absl::string_view caller, DType dtype,
   return shape.num_elements() == 0 ? 0 : bytes;
 }
 
+// Complex numbers are aligned as their parts.
 int64_t AlignmentOf(DType dtype) {
   switch (dtype) {
     case DType::kComplex64:
@@ -76,6 +81,8 @@ absl::StatusOr<Tensor> Tensor::Empty(DType dtype, const Shape& shape,
                                      const Options& options) {
   RILL_ASSIGN_OR_RETURN(const int64_t bytes,
                         BytesOf("Tensor::Empty", dtype, shape));
+  // Pageable is the default kind. For a device it means the device's own
+  // memory.
   const MemoryKind kind =
       !options.device.is_cpu() && options.memory_kind == MemoryKind::kPageable
           ? MemoryKind::kDevice
@@ -100,6 +107,7 @@ absl::StatusOr<Tensor> Tensor::Zeros(DType dtype, const Shape& shape) {
 
 absl::StatusOr<Tensor> Tensor::FromFlags(const std::vector<bool>& flags,
                                          const Shape& shape) {
+  // vector<bool> has no bytes to copy from.
   const std::vector<uint8_t> bytes(flags.begin(), flags.end());
   return FromBytes(DType::kBool, shape, bytes.data(),
                    static_cast<int64_t>(bytes.size()));
@@ -136,6 +144,8 @@ absl::StatusOr<Tensor> Tensor::View(std::shared_ptr<Buffer> buffer, DType dtype,
   const bool is_empty = shape.num_elements() == 0;
   int64_t low = 0;
   int64_t high = 0;
+  // Offsets come from files and other libraries: each number is checked for
+  // overflow and against the buffer before an address is made.
   const bool fits =
       is_empty || ReachOf(shape, strides_bytes, DTypeSize(dtype), &low, &high);
   if (!fits || offset_bytes < 0 || offset_bytes > size ||
@@ -149,6 +159,7 @@ absl::StatusOr<Tensor> Tensor::View(std::shared_ptr<Buffer> buffer, DType dtype,
         ", want them inside the buffer's [0, ", size, ")"));
   }
   std::byte* data = buffer->data() + offset_bytes;
+  // Unaligned elements would be undefined behaviour in every loop over them.
   if (!is_empty && !IsAligned(data, shape, strides_bytes, dtype)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Tensor::View: offset ", offset_bytes, " and strides [",

@@ -23,7 +23,8 @@ namespace {
 
 using tensordict_internal::ForEachRun;
 
-// Where elements lie: the lowest and one past the highest byte.
+// Where elements lie: the lowest byte and one past the highest. `tensor` has
+// elements.
 std::pair<const std::byte*, const std::byte*> ExtentOf(const Tensor& tensor) {
   const std::byte* low = tensor.raw_data();
   const std::byte* high = low + DTypeSize(tensor.dtype());
@@ -34,6 +35,8 @@ std::pair<const std::byte*, const std::byte*> ExtentOf(const Tensor& tensor) {
   return {low, high};
 }
 
+// By their extents: two views that interleave count as overlapping, which only
+// costs a copy.
 bool Overlap(const Tensor& a, const Tensor& b) {
   if (a.num_elements() == 0 || a.device() != b.device()) return false;
   const auto [a_low, a_high] = ExtentOf(a);
@@ -60,6 +63,7 @@ absl::Status Tensor::CheckCopyFrom(const Tensor& from) const {
         "Tensor::CopyFrom: the destination is read-only; Clone it first");
   }
   for (int d = 0; d < rank(); ++d) {
+    // Writing to repeated elements would leave the last one that came.
     if (shape_[d] > 1 && strides_[d] == 0) {
       return absl::FailedPreconditionError(
           absl::StrCat("Tensor::CopyFrom: the destination of shape ",
@@ -67,6 +71,7 @@ absl::Status Tensor::CheckCopyFrom(const Tensor& from) const {
                        d, "; Clone it before writing"));
     }
   }
+  // Copies between devices are of one run of bytes.
   if (device() != from.device() &&
       (!is_contiguous() || !from.is_contiguous())) {
     return absl::InvalidArgumentError(
@@ -79,6 +84,7 @@ absl::Status Tensor::CheckCopyFrom(const Tensor& from) const {
 
 absl::Status Tensor::CopyWithinDevice(const Tensor& from) const {
   const int64_t item = DTypeSize(dtype_);
+  // Runs of bytes that are contiguous on both sides, as long as possible.
   if (is_host()) {
     ForEachRun(shape_, strides_bytes(), from.strides_bytes(), item,
                [&](int64_t to_offset, int64_t from_offset, int64_t bytes) {
@@ -95,19 +101,25 @@ absl::Status Tensor::CopyWithinDevice(const Tensor& from) const {
                status = CopyAsync(data_ + to_offset, from.data_ + from_offset,
                                   bytes, stream);
              });
+  // Waited for also after an error: copies that were enqueued still use the
+  // bytes.
   absl::Status done = stream.Synchronize();
   return status.ok() ? done : status;
 }
 
 absl::Status Tensor::CopyFrom(const Tensor& from) const {
   RILL_RETURN_IF_ERROR(CheckCopyFrom(from));
+  // The same bytes in the same order: nothing to do.
   if (num_elements() == 0 || SameLayout(*this, from)) return absl::OkStatus();
   if (device() == from.device()) {
     if (!Overlap(*this, from)) return CopyWithinDevice(from);
+    // By way of a copy, since runs are copied in no order that suits both
+    // sides.
     RILL_ASSIGN_OR_RETURN(const Tensor copy, from.Clone());
     return CopyWithinDevice(copy);
   }
   if (!device().is_cpu() && !from.device().is_cpu()) {
+    // Between two devices the bytes go by way of the host.
     RILL_ASSIGN_OR_RETURN(const Tensor staged, from.To(Device::Cpu()));
     return CopyBlocking(data_, staged.data_, size_bytes(), device());
   }
@@ -124,6 +136,7 @@ absl::Status Tensor::CopyFromAsync(const Tensor& from,
         "Tensor::CopyFromAsync: both sides must be contiguous; use "
         "Contiguous() first");
   }
+  // The caller's stream has to be of the device that is copied from or to.
   for (const Device& side : {device(), from.device()}) {
     if (side.is_cpu() || side == stream.device()) continue;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -135,6 +148,7 @@ absl::Status Tensor::CopyFromAsync(const Tensor& from,
 
 absl::StatusOr<Tensor> Tensor::Clone() const {
   if (!is_valid()) return *this;
+  // On the same device; host copies are pageable.
   RILL_ASSIGN_OR_RETURN(Tensor copy,
                         Empty(dtype_, shape_,
                               {device(), is_host() ? MemoryKind::kPageable
@@ -150,6 +164,7 @@ absl::StatusOr<Tensor> Tensor::Contiguous() const {
 
 absl::StatusOr<Tensor> Tensor::To(Device device) const {
   if (!is_valid() || device == this->device()) return *this;
+  // Dense before the move, as devices copy runs of bytes.
   RILL_ASSIGN_OR_RETURN(const Tensor from, Contiguous());
   RILL_ASSIGN_OR_RETURN(Tensor copy,
                         Empty(dtype_, shape_, {device, MemoryKind::kPageable}));
@@ -158,6 +173,7 @@ absl::StatusOr<Tensor> Tensor::To(Device device) const {
 }
 
 absl::StatusOr<Tensor> Tensor::Pin(Device device) const {
+  // Memory of a device's backend, so that its copies need not wait.
   if (!is_valid() || is_pinned()) return *this;
   if (!is_host()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -176,6 +192,7 @@ absl::StatusOr<bool> Tensor::BitEquals(const Tensor& other) const {
   RILL_ASSIGN_OR_RETURN(const Tensor a, To(Device::Cpu()));
   RILL_ASSIGN_OR_RETURN(const Tensor b, other.To(Device::Cpu()));
   bool equal = true;
+  // By runs of bytes; -0 and 0 differ, and NaN equals itself.
   ForEachRun(shape_, a.strides_bytes(), b.strides_bytes(), DTypeSize(dtype_),
              [&](int64_t a_offset, int64_t b_offset, int64_t bytes) {
                equal =

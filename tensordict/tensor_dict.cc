@@ -32,12 +32,14 @@ namespace rill {
 TensorDict::TensorDict() = default;
 TensorDict::TensorDict(const Shape& batch_shape) : batch_shape_(batch_shape) {}
 TensorDict::~TensorDict() = default;
+// A copy shares tensors and copies nested dictionaries; it is not locked.
 TensorDict::TensorDict(const TensorDict& other)
     : batch_shape_(other.batch_shape_),
       entries_(other.entries_),
       device_(other.device_),
       dim_names_(other.dim_names_) {}
 TensorDict& TensorDict::operator=(const TensorDict& other) {
+  // By way of a temporary: `other` may lie below this dictionary.
   if (this != &other) *this = TensorDict(other);
   return *this;
 }
@@ -72,7 +74,9 @@ const TensorDict::Entry* TensorDict::Internal::FindEntry(
     const TensorDict& dict, absl::string_view key) {
   const TensorDict* level = &dict;
   while (level != nullptr) {
-    // No name has a "/" that is not escaped, so a hit is the last component.
+    // Names of entries keep their escapes and have no other "/". So a hit for
+    // the whole text is the last component, and keys of one component are not
+    // split at all.
     if (const Entry* last = FindHere(*level, key)) return last;
     absl::string_view head, rest;
     SplitKeyHead(key, &head, &rest);
@@ -85,6 +89,7 @@ const TensorDict::Entry* TensorDict::Internal::FindEntry(
   return nullptr;
 }
 
+// The keys of all levels; at most 40 are shown.
 std::string TensorDict::Internal::KeysText(const TensorDict& dict) {
   constexpr int kMaxKeys = 40;
   std::string text;
@@ -124,6 +129,9 @@ absl::Status TensorDict::Internal::CheckUnlocked(const TensorDict& dict,
       caller, ": the dictionary is locked; Unlock it, or change a copy"));
 }
 
+// One walk from the root to the last dictionary that is there, then the checks,
+// then the changes: with an error nothing has changed. `rest` is what is left
+// of the key behind `head`.
 absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
                                             absl::string_view key,
                                             Entry::Value&& value) {
@@ -137,11 +145,13 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
   std::optional<Device> device;
   Entry* entry = nullptr;
   for (;;) {
+    // The nearest dictionary with a device decides for the new entry.
     if (dict->device_.has_value()) device = dict->device_;
     if (!is_plain) SplitKeyHead(key, &head, &rest);
     entry = const_cast<Entry*>(FindHere(*dict, head));
     if (entry == nullptr || rest.empty()) break;
     if (entry->dict() == nullptr) {
+      // A key below a lazy stack is one of its members'.
       if (entry->lazy_stack() != nullptr && tensor != nullptr) {
         LazyStack changed = *entry->lazy_stack();
         RILL_RETURN_IF_ERROR(changed.Set(rest, *tensor))
@@ -157,13 +167,17 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
     dict = entry->dict();
     key = rest;
   }
+  // Checked here for the common case, so that it costs no call: a tensor that
+  // starts with the batch shape, where no device is asked for.
   if (tensor == nullptr || device.has_value() ||
       !tensor->shape().StartsWith(dict->batch_shape_)) {
     RILL_RETURN_IF_ERROR(CheckFits(*dict, device, whole, value));
   }
+  // An entry that comes from outside is not locked.
   if (auto* nested = std::get_if<std::unique_ptr<TensorDict>>(&value)) {
     (*nested)->Unlock();
   }
+  // The dictionaries on the way that are missing, each inside the one before.
   while (!rest.empty()) {
     auto made = std::make_unique<TensorDict>(dict->batch_shape_);
     TensorDict* next = made.get();
@@ -176,6 +190,7 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
   if (entry != nullptr) {
     entry->value = std::move(value);
   } else {
+    // Most dictionaries have few entries: one allocation serves them.
     if (dict->entries_.capacity() == 0) dict->entries_.reserve(8);
     dict->entries_.emplace_back(head, std::move(value));
   }
@@ -194,6 +209,7 @@ absl::Status TensorDict::Internal::CheckStart(const TensorDict& dict,
       dict.batch_shape_.ToString()));
 }
 
+// The batch shape and the device of what is to be set, kind by kind.
 absl::Status TensorDict::Internal::CheckFits(
     const TensorDict& dict, const std::optional<Device>& device,
     absl::string_view key, const Entry::Value& value) {

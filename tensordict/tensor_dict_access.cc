@@ -47,6 +47,7 @@ const TensorDict* TensorDict::FindDict(absl::string_view key) const {
 
 bool TensorDict::Contains(absl::string_view key) const {
   if (Internal::FindEntry(*this, key) != nullptr) return true;
+  // Not an entry of a dictionary, but perhaps one of a lazy stack's members.
   absl::string_view rest;
   const Entry* entry = Internal::FindLazyStack(*this, key, &rest);
   return entry != nullptr && entry->lazy_stack()->Contains(rest);
@@ -73,6 +74,7 @@ absl::StatusOr<const TensorDict::Entry*> TensorDict::Internal::FindKind(
       "; use Get, GetDict, GetNonTensor ... after its Kind"));
 }
 
+// The dictionary that holds the entry of `key`, which is there.
 const TensorDict* TensorDict::Internal::LevelOf(const TensorDict& dict,
                                                 absl::string_view key) {
   const TensorDict* level = &dict;
@@ -169,6 +171,8 @@ absl::Status TensorDict::Delete(absl::string_view key) {
 
 absl::Status TensorDict::Rename(absl::string_view from, absl::string_view to) {
   RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Rename"));
+  // An error leaves all as it was: the new key is checked before anything is
+  // changed.
   const Entry* entry = Internal::FindEntry(*this, from);
   if (entry == nullptr) {
     return Internal::MissingKey(*this, "TensorDict::Rename", from);
@@ -182,6 +186,8 @@ absl::Status TensorDict::Rename(absl::string_view from, absl::string_view to) {
     const_cast<Entry*>(entry)->name = std::string(to_tail);  // Keeps its place.
     return absl::OkStatus();
   }
+  // To another dictionary, or over an entry that is there: done in a copy, as
+  // `to` may lie below `from`.
   Entry::Value value = Entry::CopyOf(entry->value);
   TensorDict changed = *this;
   RILL_RETURN_IF_ERROR(changed.Delete(from));
@@ -192,6 +198,7 @@ absl::Status TensorDict::Rename(absl::string_view from, absl::string_view to) {
 
 absl::Status TensorDict::Update(const TensorDict& other) {
   RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Update"));
+  // Merged in a copy, so that an error leaves this dictionary as it was.
   TensorDict changed = *this;
   const auto merge = [&changed](auto&& self, const TensorDict& from,
                                 const std::string& prefix) -> absl::Status {
@@ -211,6 +218,7 @@ absl::Status TensorDict::Update(const TensorDict& other) {
   return absl::OkStatus();
 }
 
+// One text serves as the prefix of all levels, so that a walk allocates little.
 void TensorDict::Internal::VisitLeaves(
     const TensorDict& dict, std::string* prefix,
     absl::FunctionRef<void(absl::string_view, const Tensor&)> fn) {

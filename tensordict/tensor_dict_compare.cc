@@ -113,6 +113,8 @@ absl::Status CompareLeaves(absl::string_view caller, absl::string_view key,
                      got.shape().ToString(), ", want ", DTypeName(want.dtype()),
                      want.shape().ToString()));
   }
+  // The fast way: a comparison of runs. Only a difference is looked for element
+  // by element.
   RILL_ASSIGN_OR_RETURN(const bool equal, got.BitEquals(want));
   if (equal) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(Tensor a, got.To(Device::Cpu()));
@@ -138,6 +140,8 @@ struct TensorDict::Internal::Comparison {
           ", want ", want.batch_shape_.ToString()));
     }
     bool same_keys = got.entries_.size() == want.entries_.size();
+    // The order of entries does not matter; FindHere tries the same place
+    // first.
     for (size_t i = 0; same_keys && i < want.entries_.size(); ++i) {
       same_keys = FindHere(got, want.entries_[i].name, i) != nullptr;
     }

@@ -26,8 +26,9 @@
 namespace rill {
 namespace {
 
-// Collects columns and copies them all at once, on the host or one device.
-// Without allocation: a plan that is full is carried out first.
+// Collects columns and copies them all at once, on the host or one device: the
+// gather then takes each row of all columns together. Without allocation: a
+// plan that is full is carried out first.
 class GatherPlan {
  public:
   explicit GatherPlan(absl::Span<const int64_t> rows) : rows_(rows) {}
@@ -61,6 +62,7 @@ class GatherPlan {
     const StreamHandle default_stream;
     absl::Status status =
         backend->GatherRows(device_.index, columns, rows_, default_stream);
+    // Waited for also after an error, as the copy uses the caller's rows.
     absl::Status done =
         backend->SynchronizeStream(device_.index, default_stream);
     return status.ok() ? done : status;
@@ -86,6 +88,8 @@ class GatherPlan {
 
 }  // namespace
 
+// `out` has the entries of the result, with layouts that fit, and shares no
+// buffer with what is read: a gather would else read rows that it has written.
 bool TensorDict::Internal::CanHold(const TensorDict& out,
                                    const TensorDict& like, const Shape& prefix,
                                    int old_rank) {
@@ -116,6 +120,7 @@ bool TensorDict::Internal::CanHold(const TensorDict& out,
   return true;
 }
 
+// A dictionary as CanHold wants it; small leaves of the host share one buffer.
 absl::StatusOr<TensorDict> TensorDict::Internal::MakeLike(
     const TensorDict& like, const Shape& prefix, int old_rank,
     const ShapeOp& op) {
@@ -148,6 +153,7 @@ absl::Status TensorDict::GatherInto(absl::Span<const int64_t> rows,
     return absl::InvalidArgumentError(
         "TensorDict::Gather: rank of the batch shape: got 0, want at least 1");
   }
+  // All rows are checked before a byte moves, so kernels need not check.
   for (const int64_t row : rows) {
     if (row < 0 || row >= batch_shape_[0]) {
       return absl::OutOfRangeError(absl::StrCat(
@@ -156,6 +162,8 @@ absl::Status TensorDict::GatherInto(absl::Span<const int64_t> rows,
     }
   }
   const Shape prefix = {static_cast<int64_t>(rows.size())};
+  // GatherRare may refuse an entry, so it comes first. The copies follow, and
+  // new values of its entries are committed at the end.
   const auto gather_to = [&](TensorDict* target) -> absl::Status {
     Internal::Changes changes;
     RILL_RETURN_IF_ERROR(

@@ -21,6 +21,7 @@
 namespace rill {
 namespace {
 
+// Checks only, or copies.
 absl::Status CopyTensor(const Tensor& from, const Tensor& to, bool copies) {
   return copies ? to.CopyFrom(from) : to.CheckCopyFrom(from);
 }
@@ -42,6 +43,10 @@ absl::Status CopyRows(const RaggedTensor& from, const RaggedTensor& to,
 
 }  // namespace
 
+// Walks both dictionaries. It is called twice: without `copies` it checks
+// everything and collects the values to be replaced, then it copies. So an
+// error leaves all bytes as they were. `changes` is null inside a lazy stack,
+// whose members cannot get other values.
 absl::Status TensorDict::Internal::CopyElements(const TensorDict& from,
                                                 const TensorDict& to,
                                                 const Path* up, bool copies,
@@ -107,6 +112,7 @@ bool TensorDict::Internal::SameNonTensor(const Entry& a, const Entry& b) {
 
 absl::Status TensorDict::CopyFrom(const TensorDict& other) {
   Internal::Changes changes;
+  // The first call checks, the second copies and cannot be refused.
   RILL_RETURN_IF_ERROR(
       Internal::CopyElements(other, *this, nullptr, false, &changes));
   RILL_RETURN_IF_ERROR(

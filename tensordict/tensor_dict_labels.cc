@@ -27,6 +27,8 @@ void TensorDict::Internal::SetLocked(TensorDict* dict, bool locked) {
   }
 }
 
+// The names after an operation; null where none is left, so that dictionaries
+// without names carry no list.
 TensorDict::Internal::Names TensorDict::Internal::ChangedNames(
     std::vector<std::string> names, const ShapeOp& op) {
   switch (op.kind) {

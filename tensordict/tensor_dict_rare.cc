@@ -106,6 +106,8 @@ absl::StatusOr<RaggedTensor> TensorDict::GetRagged(
   return *entry->ragged();
 }
 
+// The entry of the lazy stack that `key` goes through, and what is left of the
+// key there. Null where it goes through none.
 TensorDict::Entry* TensorDict::Internal::FindLazyStack(
     const TensorDict& dict, absl::string_view key, absl::string_view* rest) {
   const TensorDict* level = &dict;
@@ -138,6 +140,9 @@ void TensorDict::Internal::VisitTensors(
   }
 }
 
+// The result of an operation on the first `old_rank` dimensions, for a lazy
+// stack. Where it can be done member by member, the members stay apart; else
+// the stack becomes dense.
 absl::StatusOr<TensorDict::Entry::Value> TensorDict::Internal::MapLazyStack(
     const LazyStack& stack, const Shape& prefix, int old_rank,
     const ShapeOp& op,
@@ -177,6 +182,9 @@ absl::StatusOr<TensorDict::Entry::Value> TensorDict::Internal::MapLazyStack(
   return ValueOf(*std::move(mapped));
 }
 
+// The result of an operation for an entry that is neither tensor nor
+// dictionary. Rows of a gather or a join come later, from GatherRare or
+// JoinRare; an empty value holds their place.
 absl::StatusOr<TensorDict::Entry::Value> TensorDict::Internal::MapRare(
     const Entry& entry, const Shape& batch_shape, const Shape& prefix,
     int old_rank, const ShapeOp& op,
@@ -197,6 +205,7 @@ absl::StatusOr<TensorDict::Entry::Value> TensorDict::Internal::MapRare(
                          batch_shape.ToString())),
                      path);
     }
+    // Without dimensions a column is a single value.
     if (batch_shape.rank() == 0) return Entry::Value(*mapped->At(0));
     return ValueOf(*std::move(mapped));
   }
@@ -224,6 +233,7 @@ absl::StatusOr<TensorDict::Entry::Value> TensorDict::Internal::MapRare(
   return ValueOf(*std::move(mapped));
 }
 
+// Apply for these entries: fn sees the tensors inside of them.
 absl::Status TensorDict::Internal::ApplyRare(
     const Entry& entry, const std::string& key, const TensorDict& from,
     absl::FunctionRef<absl::StatusOr<Tensor>(absl::string_view, const Tensor&)>
@@ -264,6 +274,8 @@ absl::Status TensorDict::Internal::ApplyRare(
       from.batch_shape_.ToString(), "; Delete or convert it first"));
 }
 
+// Pointers in `changes` are into the dictionary that was walked, which nobody
+// has changed since.
 void TensorDict::Internal::Commit(Changes changes) {
   for (Change& change : changes) change.entry->value = std::move(change.value);
 }
@@ -294,7 +306,8 @@ absl::Status TensorDict::Internal::GatherRare(const TensorDict& from,
     } else if (const RaggedTensor* ragged = entry.ragged()) {
       change(ragged->Gather(rows));
     } else {
-      // The copy is the dictionary's promise.
+      // Rows of the stack's dimension are members, which share bytes;
+      // GatherInto promises copies.
       absl::StatusOr<LazyStack> chosen = entry.lazy_stack()->Gather(rows);
       if (chosen.ok() && chosen->stack_dim() == 0) chosen = chosen->Clone();
       change(std::move(chosen));

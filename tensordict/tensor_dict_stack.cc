@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stack and Cat of dictionaries.
+// Stack and Cat of dictionaries. A join checks all dictionaries against the
+// first. It writes into `out` where that can hold the result, else into a new
+// dictionary. Entries are walked by name, with the same place tried first,
+// since dictionaries of one source have one order.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +55,8 @@ absl::Status CheckDim(absl::string_view caller,
 }
 
 // Copies `part` to its place: number `index` of dimension `dim`, or from there
-// on where the ranks are equal (Cat).
+// on where the ranks are equal (Cat). Along dimension 0 of dense tensors that
+// is one run of bytes.
 absl::Status CopyPart(const Tensor& whole, int dim, int64_t index,
                       const Tensor& part) {
   if (dim == 0 && whole.is_host() && part.is_host() && part.is_contiguous() &&
@@ -101,6 +105,7 @@ struct TensorDict::Internal::Joiner {
     std::array<const std::byte*, kMaxRows> rows;
 
     void Add(const Tensor& leaf, const Tensor* target) {
+      // Writing would change what is still to be read.
       if (target != nullptr && target->buffer() == leaf.buffer()) fits = false;
       has_rows = has_rows && num_rows < kMaxRows && leaf.is_host() &&
                  leaf.is_contiguous();
@@ -204,6 +209,7 @@ struct TensorDict::Internal::Joiner {
     return JoinRareOf(levels, out, nullptr, changes);
   }
 
+  // Joining these allocates lists; dictionaries of tensors alone skip it.
   static bool HasRare(const TensorDict& dict) {
     for (const Entry& entry : dict.entries_) {
       if (entry.dict() != nullptr ? HasRare(*entry.dict())
@@ -246,6 +252,7 @@ struct TensorDict::Internal::Joiner {
   absl::StatusOr<Entry::Value> JoinNonTensors(
       const std::vector<const TensorDict*>& levels,
       const std::vector<const Entry*>& parts) const {
+    // One equal value stays one value; else each dictionary's becomes a column.
     bool one = true;
     for (const Entry* part : parts) {
       one = one && part->non_tensor() != nullptr &&
@@ -297,6 +304,7 @@ struct TensorDict::Internal::Joiner {
                             LazyStack::Create(std::move(members), stack_dim));
       return ValueOf(std::move(row));
     }
+    // A new dimension before the stack's moves that one back.
     const bool shifts = free_dim < 0 && dim <= stack_dim;
     const int member_dim = dim < stack_dim || shifts ? dim : dim - 1;
     size_t number = 0;
@@ -331,6 +339,8 @@ struct TensorDict::Internal::Joiner {
     return ValueOf(std::move(joined));
   }
 
+  // `rows` has the leaves of dictionary 0, then those of dictionary 1, and so
+  // on: leaf i of each is num_leaves further.
   absl::Status CopyRows(const Plan& plan, const TensorDict& out) const {
     const size_t num_leaves = plan.num_rows / dicts.size();
     size_t leaf = 0;

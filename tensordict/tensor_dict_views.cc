@@ -51,6 +51,8 @@ bool TensorDict::Internal::CopyEntry(const TensorDict& from,
   const TensorDict* nested = source->dict();
   if (nested == nullptr) return false;
   if (target != nullptr) return CopyEntry(*nested, rest, target->dict());
+  // A dictionary of the same batch shape, device and names, with this entry
+  // alone.
   auto made = std::make_unique<TensorDict>(nested->EmptyLike());
   if (!CopyEntry(*nested, rest, made.get())) return false;
   to->entries_.emplace_back(head, std::move(made));
@@ -174,6 +176,7 @@ absl::StatusOr<TensorDict> TensorDict::Reshape(const Shape& batch_shape) const {
                            " joined: got ", batch_shape.rank() + tail.rank(),
                            ", want at most ", Shape::kMaxRank));
         }
+        // A view where strides allow it, else a copy of the leaf.
         return leaf.Reshape(batch_shape.Concat(tail));
       });
 }

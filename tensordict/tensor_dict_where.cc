@@ -26,7 +26,8 @@ namespace {
 using tensordict_internal::LeafAllocator;
 
 // Copies in the order of a stream, waited for once: of a device's default one,
-// or, between the host and its device, of the given one.
+// or, between the host and its device, of the given one. Copies of both kinds
+// may be under way together.
 class CopyQueue {
  public:
   explicit CopyQueue(const Stream* given) : given_(given) {}
@@ -35,12 +36,14 @@ class CopyQueue {
   CopyQueue& operator=(const CopyQueue&) = delete;
 
   absl::Status Add(const Tensor& to, const Tensor& from) {
+    // On one side: a plain copy, which waits by itself.
     if (to.device().is_cpu() == from.device().is_cpu()) {
       return to.CopyFrom(from);
     }
     const Device device = to.device().is_cpu() ? from.device() : to.device();
     RILL_ASSIGN_OR_RETURN(Tensor source, from.Contiguous());
     if (given_ != nullptr && given_->device() == device) {
+      // Both tensors are kept: the copy reads and writes their memory later.
       in_flight_of_given_.push_back(to);
       in_flight_of_given_.push_back(std::move(source));
       return to.CopyFromAsync(in_flight_of_given_.back(), *given_);
@@ -85,6 +88,9 @@ class CopyQueue {
 
 }  // namespace
 
+// Leaves that need a copy get one, small ones in one buffer; the others are
+// shared. With a stream the copies may still run at the end: `in_flight` keeps
+// their tensors alive.
 absl::StatusOr<TensorDict> TensorDict::Internal::Moved(
     const TensorDict& dict, const Tensor::Options& options,
     absl::FunctionRef<bool(const Tensor&)> needs_copy, const Stream* stream,

@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kMaxShown = 16;
 constexpr int64_t kEnds = 6;
 
+// The elements in row-major order; the first and last of many.
 std::string ValuesText(const Tensor& tensor) {
   std::string text;
   int64_t i = 0;

@@ -27,7 +27,9 @@ using tensordict_internal::Strides;
 // The strides under which `to` shows the elements of `from` in order, where
 // there are such. Both have the same number of elements, at least one.
 // Dimensions of `from` that lie together form a chunk; each dimension of `to`
-// must lie inside one chunk.
+// must lie inside one chunk. Both shapes are walked from the last dimension on:
+// a chunk is collected, then dimensions of `to` are taken until they have as
+// many elements. Torch's view does the same.
 std::optional<Strides> StridesAs(const Shape& from,
                                  absl::Span<const int64_t> strides,
                                  int64_t item_bytes, const Shape& to) {
@@ -40,15 +42,20 @@ std::optional<Strides> StridesAs(const Shape& from,
   int64_t to_count = 1;
   for (int d = from.rank() - 1; d >= 0; --d) {
     from_count *= from[d];
+    // The dimension before continues this chunk: its stride steps over all of
+    // it.
     if (d > 0 &&
         (from[d - 1] == 1 ||
          strides[d - 1] == MultiplySaturating(from_count, chunk_stride))) {
       continue;
     }
+    // Dimensions of size 1 fit anywhere, so they are taken with the chunk at
+    // hand.
     while (to_dim >= 0 && (to_count < from_count || to[to_dim] == 1)) {
       result[to_dim] = to_count * chunk_stride;
       to_count *= to[to_dim--];
     }
+    // A dimension of `to` would cross the end of the chunk.
     if (to_count != from_count) return std::nullopt;
     if (d > 0) {
       chunk_stride = strides[d - 1];
@@ -92,6 +99,7 @@ absl::StatusOr<Tensor> Tensor::Select(int dim, int64_t index) const {
   // Without elements the strides mean nothing, and must not move the address.
   if (num_elements() > 0) view->data_ += index * strides_[dim];
   view->shape_ = shape_.WithoutDim(dim);
+  // The strides behind `dim` move one place to the front.
   for (int d = dim; d < view->rank(); ++d) view->strides_[d] = strides_[d + 1];
   return view;
 }
@@ -117,6 +125,7 @@ absl::StatusOr<Tensor> Tensor::Slice(int dim, int64_t begin, int64_t end,
     view->strides_[dim] =
         tensordict_internal::MultiplySaturating(strides_[dim], step);
   }
+  // An empty slice at the end must not point past the buffer.
   if (view->num_elements() > 0) view->data_ += begin * strides_[dim];
   return view;
 }
@@ -145,12 +154,15 @@ absl::StatusOr<Tensor> Tensor::Unsqueeze(int dim) const {
   Tensor view = *this;
   view.shape_ = shape_.Prefix(dim).Concat({1}).Concat(shape_.Suffix(dim));
   for (int d = rank(); d > dim; --d) view.strides_[d] = strides_[d - 1];
+  // The stride of a dimension of size 1 is never used; this one keeps a dense
+  // tensor dense.
   view.strides_[dim] = dim == rank() ? DTypeSize(dtype_)
                                      : tensordict_internal::MultiplySaturating(
                                            strides_[dim], shape_[dim]);
   return view;
 }
 
+// A bit for each dimension: all of them once.
 absl::StatusOr<Tensor> Tensor::Permute(absl::Span<const int> dims) const {
   uint32_t seen = 0;
   for (const int dim : dims) {
@@ -190,6 +202,7 @@ absl::StatusOr<Tensor> Tensor::Expand(const Shape& shape) const {
   }
   Tensor view = *this;
   view.shape_ = shape;
+  // New and repeated dimensions have a stride of 0.
   view.strides_ = {};
   for (int d = 0; d < rank(); ++d) {
     if (shape_[d] == shape[d + added]) view.strides_[d + added] = strides_[d];
@@ -201,6 +214,7 @@ absl::StatusOr<Tensor> Tensor::ViewAs(const Shape& shape) const {
   RILL_RETURN_IF_ERROR(CheckSameCount("Tensor::ViewAs", shape_, shape));
   Tensor view = *this;
   view.shape_ = shape;
+  // Without elements any strides do.
   if (num_elements() == 0) {
     view.strides_ = RowMajorStrides(shape, DTypeSize(dtype_));
     return view;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The state of transform i is the dictionary under "i". A call works on a copy
+// of it, which shares the tensors, so the caller's state changes only by the
+// Set that follows a success.
 #include "rill/transforms/compose.h"
 
 #include <algorithm>
@@ -27,9 +30,13 @@ using Work = absl::Status (BatchTransform::*)(TensorDict*, TensorDict*) const;
 // One transform, with its part of the state.
 absl::Status RunOne(const Transforms& transforms, size_t index, Work work,
                     TensorDict* batch, TensorDict* state) {
+  // The place is the key: an owner that inserts or removes a transform has to
+  // rename the states behind it.
   const std::string key = absl::StrCat(index);
   const TensorDict* const before = state->FindDict(key);
   TensorDict own = before == nullptr ? TensorDict() : *before;
+  // Taken before the call: a transform may assign another dictionary to
+  // `*batch`, which then has lost both.
   const std::optional<Device> device = batch->device();
   const std::vector<std::string> names = batch->dim_names();
   RILL_RETURN_IF_ERROR(((*transforms[index]).*work)(batch, &own))
@@ -38,11 +45,15 @@ absl::Status RunOne(const Transforms& transforms, size_t index, Work work,
   if (device.has_value() && !batch->device().has_value()) {
     RILL_ASSIGN_OR_RETURN(*batch, batch->To(*device));
   }
+  // Names go only onto a batch of the same rank; the transform may have joined
+  // dimensions.
   if (batch->dim_names().empty() &&
       static_cast<int>(names.size()) == batch->batch_shape().rank() &&
       !names.empty()) {
     RILL_RETURN_IF_ERROR(batch->SetDimNames(names));
   }
+  // A transform without a state adds no key, so that the whole state stays
+  // equal to InitialState in layout.
   return own.empty() ? absl::OkStatus() : state->Set(key, std::move(own));
 }
 
@@ -86,6 +97,8 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> Compose::Remove(int64_t place) {
 
 OptionValues Compose::option_values() const {
   OptionValues values;
+  // The number of transforms: a chain and a prefix of it differ in a value that
+  // both have.
   values.Part("transforms", absl::StrCat(transforms_.size()), {});
   for (size_t i = 0; i < transforms_.size(); ++i) {
     values.Part(absl::StrCat("transforms.", i), transforms_[i]->name(),
@@ -120,6 +133,8 @@ absl::Status Compose::Forward(TensorDict* batch, TensorDict* state) const {
 }
 
 absl::Status Compose::Inverse(TensorDict* batch, TensorDict* state) const {
+  // From the last to the first: what is written passes them in the reverse
+  // order of what is read.
   for (size_t i = transforms_.size(); i-- > 0;) {
     RILL_RETURN_IF_ERROR(
         RunOne(transforms_, i, &BatchTransform::Inverse, batch, state));

@@ -12,7 +12,9 @@ namespace rill::transforms_internal {
 absl::StatusOr<Tensor> FillValue(absl::string_view caller,
                                  absl::string_view key, double value,
                                  DType dtype, const Shape& shape) {
+  // +0 is all bits zero in every dtype. -0 is not, and keeps its sign.
   if (value == 0 && !std::signbit(value)) return Tensor::Zeros(dtype, shape);
+  // Encode refuses what the dtype cannot hold, and rounds floating point.
   const absl::StatusOr<Tensor> element =
       LeafSpec::Unbounded(dtype, {}).Encode({value});
   if (!element.ok()) {
@@ -20,6 +22,7 @@ absl::StatusOr<Tensor> FillValue(absl::string_view caller,
         absl::StrCat(caller, ": \"", key, "\": fill value: got ", value,
                      ", want one of ", DTypeName(dtype)));
   }
+  // The expanded tensor has strides of 0; callers copy its bytes as a row.
   RILL_ASSIGN_OR_RETURN(const Tensor filled, element->Expand(shape));
   return filled.Contiguous();
 }
@@ -29,6 +32,8 @@ absl::StatusOr<LeafSpec> WithFillValue(absl::string_view caller,
                                        const LeafSpec& spec) {
   RILL_ASSIGN_OR_RETURN(const Tensor filled,
                         FillValue(caller, key, value, spec.dtype, spec.shape));
+  // A domain that has no room for the value is given up. Wider bounds would
+  // promise more than is known of the other values.
   if (spec.Contains(filled)) return spec;
   return LeafSpec::Unbounded(spec.dtype, spec.shape);
 }

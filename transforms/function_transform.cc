@@ -13,6 +13,7 @@ absl::Status Call(const FunctionTransform::Function& function,
   return function ? function(batch) : absl::OkStatus();
 }
 
+// An empty function says that the spec stays.
 absl::StatusOr<TensorDictSpec> Call(
     const FunctionTransform::SpecFunction& function,
     const TensorDictSpec& spec) {

@@ -13,7 +13,8 @@
 namespace rill {
 namespace {
 
-// Says of every leaf why there is no map.
+// Says of every leaf why there is no map. Constructors return no status, so a
+// step that cannot be made is refused where the first leaf is looked at.
 class NoMap final : public RowMap {
  public:
   explicit NoMap(absl::Status status) : status_(std::move(status)) {}
@@ -30,6 +31,7 @@ class NoMap final : public RowMap {
   const absl::Status status_;
 };
 
+// The map of `step`, or one that refuses every leaf with the reason.
 std::shared_ptr<const RowMap> MapOf(const RowStep& step) {
   absl::StatusOr<std::shared_ptr<const RowMap>> map = MakeRowStep(step);
   if (map.ok()) return *std::move(map);

@@ -13,11 +13,15 @@
 namespace rill::transforms_internal {
 namespace {
 
+// The leaf under `key`, in host memory, of any layout. The tensor is the
+// dictionary's own and is valid until that changes.
 absl::StatusOr<const Tensor*> FindOnHost(absl::string_view caller,
                                          absl::string_view key,
                                          const TensorDict& dict) {
   const Tensor* leaf = dict.Find(key);
   if (leaf == nullptr) {
+    // Get makes the message with the keys that there are; Find allocates
+    // nothing.
     const absl::Status status = dict.Get(key).status();
     return absl::Status(status.code(),
                         absl::StrCat(caller, ": ", status.message()));
@@ -38,8 +42,12 @@ absl::StatusOr<const Tensor*> FindOnHost(absl::string_view caller,
   return leaf;
 }
 
+// `leaf` where it may be written, else a copy that replaces it in `dict`.
 absl::StatusOr<Tensor> Update(absl::string_view key, const Tensor& leaf,
                               TensorDict* dict) {
+  // A batch's tensors were passed in to be changed, so other holders of the
+  // bytes are no reason for a copy. Strides and memory that is not writable
+  // are.
   if (MayReuse(leaf, leaf.dtype(), leaf.shape(), {}, {.is_passed_in = true})) {
     return leaf;
   }
@@ -53,6 +61,7 @@ absl::StatusOr<Tensor> Update(absl::string_view key, const Tensor& leaf,
 absl::StatusOr<Tensor> ReadLeaf(absl::string_view caller, absl::string_view key,
                                 const TensorDict& dict) {
   RILL_ASSIGN_OR_RETURN(const Tensor* leaf, FindOnHost(caller, key, dict));
+  // Shares the bytes of a leaf without gaps: no copy.
   return leaf->Contiguous();
 }
 
@@ -83,6 +92,7 @@ absl::StatusOr<Tensor> WriteLeaf(absl::string_view key, DType dtype,
                                  TensorDict* dict) {
   const Tensor* leaf = dict->Find(key);
   if (leaf != nullptr && MayReuse(*leaf, dtype, shape, {}, rules)) return *leaf;
+  // In the memory that the rules name: pinned memory stays pinned.
   RILL_ASSIGN_OR_RETURN(Tensor made, Tensor::Empty(dtype, shape, rules.memory));
   RILL_RETURN_IF_ERROR(dict->Set(key, made));
   return made;

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Two passes. The first computes one flag a row: whether the row behind it is
+// its next step. Each marker only clears flags, so the order of the markers
+// does not matter. The second pass copies each line shifted by one row, which
+// is one memcpy, and then overwrites the rows without a next step.
 #include "rill/transforms/next_state_reconstructor.h"
 
 #include <cstddef>
@@ -22,7 +26,8 @@ constexpr absl::string_view kForward = "NextStateReconstructor::Forward";
 constexpr absl::string_view kForwardSpec =
     "NextStateReconstructor::ForwardSpec";
 
-// The rows of a batch [..., T].
+// The rows of a batch [..., T] as `count` lines of `length` rows, which lie one
+// behind the other.
 struct Lines {
   int64_t count = 0;
   int64_t length = 0;  // T.
@@ -30,7 +35,7 @@ struct Lines {
   int64_t rows() const { return count * length; }
 };
 
-// Bytes of one row.
+// Bytes of one row of a contiguous leaf; 0 for a batch without rows.
 int64_t WidthOf(const Tensor& leaf, const Lines& lines) {
   return lines.rows() == 0 ? 0 : leaf.size_bytes() / lines.rows();
 }
@@ -98,6 +103,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
   }
 
  private:
+  // The mask is no such marker: its absence means that no row pads.
   bool IsLookedAt(absl::string_view key, const TensorDict& batch) const {
     return !key.empty() && (options_.strict || batch.Find(key) != nullptr);
   }
@@ -105,7 +111,11 @@ class NextStateReconstructorTransform final : public BatchTransform {
   // For each row: whether the row behind it is its next step.
   absl::StatusOr<std::vector<uint8_t>> FindNext(const Lines& lines,
                                                 const TensorDict& batch) const {
+    // Flags are bytes and no vector<bool>: they are combined by &= in the loops
+    // below.
     std::vector<uint8_t> has_next(static_cast<size_t>(lines.rows()), 1);
+    // The last row of a line has no row behind it. The row that follows in
+    // memory is the first of another line.
     for (int64_t line = 0; line < lines.count && lines.length > 0; ++line) {
       has_next[static_cast<size_t>((line + 1) * lines.length - 1)] = 0;
     }
@@ -114,6 +124,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
           const Tensor ids,
           transforms_internal::ReadLeaf(kForward, options_.traj_key, batch));
       const int64_t width = WidthOf(ids, lines);
+      // Ids are compared as bytes, so they may have any dtype. Pairs across two
+      // lines are compared too: their flag is 0 already.
       for (int64_t i = 0; width > 0 && i + 1 < lines.rows(); ++i) {
         const std::byte* id = ids.raw_data() + i * width;
         has_next[static_cast<size_t>(i)] &=
@@ -126,6 +138,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
     return has_next;
   }
 
+  // The leaf, contiguous; INVALID_ARGUMENT unless it is bool.
   static absl::StatusOr<Tensor> ReadBool(const std::string& key,
                                          const TensorDict& batch) {
     RILL_ASSIGN_OR_RETURN(Tensor leaf,
@@ -136,6 +149,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
                      ", want bool"));
   }
 
+  // Clears the flags of rows that pad and of those before them, whose next row
+  // would be a repeated one.
   absl::Status LookAtMask(const Lines& lines, const TensorDict& batch,
                           std::vector<uint8_t>* has_next) const {
     if (options_.mask_key.empty() || batch.Find(options_.mask_key) == nullptr) {
@@ -173,11 +188,13 @@ class NextStateReconstructorTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(const Tensor leaf,
                           transforms_internal::ReadLeaf(
                               kForward, options_.step_count_key, batch));
+    // Cast to int64, which holds each integer dtype with arithmetic exactly.
     RILL_ASSIGN_OR_RETURN(const Tensor counts, Cast(leaf, DType::kInt64));
     const int64_t width = WidthOf(counts, lines) / DTypeSize(DType::kInt64);
     if (width == 0) return absl::OkStatus();
     for (int64_t i = 0; i + 1 < lines.rows(); ++i) {
       const int64_t* count = counts.data<int64_t>() + i * width;
+      // The largest count has no successor; count + 1 would overflow.
       (*has_next)[static_cast<size_t>(i)] &=
           count[0] != std::numeric_limits<int64_t>::max() &&
           count[width] == count[0] + 1;
@@ -185,6 +202,7 @@ class NextStateReconstructorTransform final : public BatchTransform {
     return absl::OkStatus();
   }
 
+  // Writes "next/<key>": each row is the row behind it, or the fill value.
   absl::Status Shift(const std::string& key, const Lines& lines,
                      const std::vector<uint8_t>& has_next,
                      TensorDict* batch) const {
@@ -200,6 +218,8 @@ class NextStateReconstructorTransform final : public BatchTransform {
                                        leaf.shape(), {}, batch));
     const int64_t width = WidthOf(leaf, lines);
     if (width == 0) return absl::OkStatus();
+    // All but the last row of a line move by one row. The last one is filled
+    // below, since its flag is always 0.
     for (int64_t line = 0; line < lines.count; ++line) {
       const int64_t begin = line * lines.length * width;
       std::memcpy(next.raw_data() + begin, leaf.raw_data() + begin + width,

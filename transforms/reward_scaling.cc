@@ -30,6 +30,8 @@ RewardScaling::RewardScaling(const Options& options)
 // The last two are constant: saves of the time when they were options compare
 // them.
 OptionValues RewardScaling::option_values() const {
+  // The step has the options as they were given, not rounded: checkpoints
+  // compare these.
   const RowStep& step = rows().map->steps()[0];
   return OptionValues()
       .Double("scale", step.scale[0])
@@ -42,7 +44,8 @@ OptionValues RewardScaling::option_values() const {
 
 absl::StatusOr<std::unique_ptr<RewardScaling>> RewardScaling::Create(
     const Options& options) {
-  // A scale that float32 rounds to 0 or to infinity is none either.
+  // The kernel divides or multiplies by the float32, so a scale that float32
+  // rounds to 0 or to infinity is refused too.
   const float scale = static_cast<float>(options.scale);
   if (!std::isfinite(scale) || scale == 0) {
     return BadNumber("scale", options.scale, "a finite float32 other than 0");

@@ -12,12 +12,14 @@
 namespace rill {
 namespace {
 
+// sums[lane] = before[lane] + rewards[lane], in float32.
 template <typename Reward>
 void AddRewards(absl::Span<const float> before, const BoundLeaf& rewards,
                 absl::Span<float> sums) {
   const absl::Span<const Reward> values = rewards.As<Reward>();
   size_t lane = 0;
-  // Compilers make vectors of blocks that overlap nothing.
+  // Without the block the compiler must assume that `sums` may overlap `before`
+  // and makes a scalar loop. Values in a local array overlap nothing.
   constexpr size_t kBlock = 8;
   for (; lane + kBlock <= sums.size(); lane += kBlock) {
     float block[kBlock];
@@ -56,6 +58,7 @@ class RewardSumTransform final : public StepTransform {
                        reward.ToString(), ", want float32[1] or float64[1]"));
     }
     StepPlan plan = {.spec = step};
+    // The root first: OnReset and OnStep find the leaves at these places.
     for (const std::string& key : {key_, next_key}) {
       RILL_RETURN_IF_ERROR(
           plan.spec.Set(key, LeafSpec::Unbounded(DType::kFloat32, {1})));
@@ -69,6 +72,8 @@ class RewardSumTransform final : public StepTransform {
     return plan;
   }
 
+  // Only the root. Below next the values of before the reset stay: they belong
+  // to the step that ended the episode.
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* /*state*/) const override {
     const absl::Span<float> sums = leaves[0].As<float>();

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The batch is flattened to [R] rows, of which each trajectory is one run
+// [begin, end). Runs are slices (views) at first. With padding each row is
+// copied twice, by Pad and by Stack; without it once, by Cat.
 #include "rill/transforms/split_trajectories.h"
 
 #include <algorithm>
@@ -29,7 +32,9 @@ struct Run {
   int64_t end = 0;
 };
 
-// The trajectories of [R] rows, lanes of `time`.
+// The trajectories of [R] rows in lanes of `time` rows. A trajectory ends with
+// its lane or where is_end(row), which is not called for the last row of a
+// lane: so it may look at row + 1.
 template <typename IsEnd>
 std::vector<Run> RunsOf(int64_t rows, int64_t time, IsEnd is_end) {
   std::vector<Run> runs;
@@ -42,6 +47,8 @@ std::vector<Run> RunsOf(int64_t rows, int64_t time, IsEnd is_end) {
   return runs;
 }
 
+// The runs by ids where the batch has them, else by done flags. Runs of missing
+// steps are left out.
 absl::StatusOr<std::vector<Run>> FindRuns(
     const TensorDict& flat, int64_t time,
     const SplitTrajectoriesOptions& options) {
@@ -56,6 +63,7 @@ absl::StatusOr<std::vector<Run>> FindRuns(
     const int64_t* id = ids.data<int64_t>();
     std::vector<Run> runs = RunsOf(
         rows, time, [id](int64_t row) { return id[row] != id[row + 1]; });
+    // The first row says whether a run is missing: a run has one id.
     std::erase_if(runs,
                   [id](const Run& run) { return id[run.begin] == kMissing; });
     return runs;
@@ -80,6 +88,8 @@ absl::StatusOr<std::vector<Run>> FindRuns(
 absl::Status AddLeaves(const std::vector<Run>& runs,
                        const SplitTrajectoriesOptions& options,
                        TensorDict* flat) {
+  // Ids are only missing where runs come from done flags. Then the runs cover
+  // all rows, so that no element of `ids` stays unset.
   if (flat->Find(options.trajectory_key) == nullptr) {
     RILL_ASSIGN_OR_RETURN(const Tensor ids,
                           Tensor::Empty(DType::kInt64, flat->batch_shape()));
@@ -89,6 +99,8 @@ absl::Status AddLeaves(const std::vector<Run>& runs,
     }
     RILL_RETURN_IF_ERROR(flat->Set(options.trajectory_key, ids));
   }
+  // A mask that is there says which steps of a slice pad. It is padded with
+  // false like any other leaf, and is right as it is.
   if (const Tensor* mask = flat->Find(options.mask_key)) {
     return transforms_internal::CheckLeaf(kCaller, options.mask_key, *mask,
                                           DType::kBool, flat->batch_shape());
@@ -96,6 +108,7 @@ absl::Status AddLeaves(const std::vector<Run>& runs,
   if (!options.pad) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(const Tensor mask,
                         Tensor::Empty(DType::kBool, flat->batch_shape()));
+  // Pad adds false, the zero of bool, behind each trajectory.
   std::fill_n(mask.data<bool>(), mask.num_elements(), true);
   return flat->Set(options.mask_key, mask);
 }
@@ -110,6 +123,7 @@ absl::StatusOr<TensorDict> SplitTrajectories(
         absl::StrCat(kCaller, ": batch shape: got ", shape.ToString(),
                      ", want [*B, time] of at least one step"));
   }
+  // A view where the layout allows it.
   RILL_ASSIGN_OR_RETURN(TensorDict flat, batch.Reshape({shape.num_elements()}));
   RILL_ASSIGN_OR_RETURN(const std::vector<Run> runs,
                         FindRuns(flat, shape[shape.rank() - 1], options));
@@ -126,6 +140,7 @@ absl::StatusOr<TensorDict> SplitTrajectories(
   for (const Run& run : runs) {
     TensorDict& steps = trajectories.emplace_back();
     RILL_ASSIGN_OR_RETURN(steps, flat.Slice(0, run.begin, run.end));
+    // Without padding the runs differ in length, which Cat allows.
     if (!options.pad) continue;
     RILL_ASSIGN_OR_RETURN(
         steps, ops::Pad(steps, {ops::PadSize{.after = longest -

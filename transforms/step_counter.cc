@@ -40,6 +40,8 @@ class StepCounterTransform final : public StepTransform {
   absl::StatusOr<StepPlan> PlanSteps(
       const TensorDictSpec& step) const override {
     StepPlan plan = {.spec = step};
+    // The root first: the calls find the leaves at the places kCount and
+    // kNextCount.
     for (const std::string& key :
          {options_.step_count_key, Next(options_.step_count_key)}) {
       RILL_RETURN_IF_ERROR(
@@ -49,6 +51,7 @@ class StepCounterTransform final : public StepTransform {
                              .shape = {1},
                              .use = LeafUse::kWrite});
     }
+    // Without a limit no flag is touched, so the environment may have none.
     if (!options_.max_steps.has_value()) return plan;
     RILL_RETURN_IF_ERROR(AddFlag(Next(options_.truncated_key), &plan));
     if (options_.update_done) {
@@ -57,6 +60,8 @@ class StepCounterTransform final : public StepTransform {
     return plan;
   }
 
+  // Only the root: the count below next is that of the step that ended the
+  // episode.
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* /*state*/) const override {
     const absl::Span<int64_t> counts = leaves[kCount].As<int64_t>();
@@ -66,23 +71,30 @@ class StepCounterTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  // One pass over the counts also finds whether any lane has got to the limit,
+  // in the sign bits of `all_left`. The flags are read in the rare second pass
+  // only.
   absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
     const absl::Span<const int64_t> before = leaves[kCount].As<int64_t>();
     const absl::Span<int64_t> counts = leaves[kNextCount].As<int64_t>();
     const int64_t limit = options_.max_steps.value_or(INT64_MAX);
-    // Steps that are left. Some are below zero where a count has got to the
-    // limit, or was below zero.
+    // Steps that are left, to be read as int64: below zero where a count has
+    // got to the limit. A count far below zero wraps to that too, so the second
+    // pass compares exactly. Unsigned, since signed overflow is undefined.
     const auto left = [limit](int64_t count) {
       return static_cast<uint64_t>(limit - 1) - static_cast<uint64_t>(count);
     };
     size_t lane = 0;
-    // Compilers make vectors of blocks that overlap nothing.
+    // Compilers make vectors of blocks that overlap nothing: `block` keeps them
+    // from assuming that `counts` overlaps `before`.
     constexpr size_t kBlock = 8;
     uint64_t all_left[kBlock] = {};
     for (; lane + kBlock <= counts.size(); lane += kBlock) {
       int64_t block[kBlock];
       for (size_t i = 0; i < kBlock; ++i) {
+        // A count at the largest number stays there.
         block[i] = before[lane + i] + (before[lane + i] != INT64_MAX);
+        // The OR of sign bits is set where any of them is.
         all_left[i] |= left(block[i]);
       }
       for (size_t i = 0; i < kBlock; ++i) counts[lane + i] = block[i];
@@ -97,6 +109,7 @@ class StepCounterTransform final : public StepTransform {
             [](uint64_t any) { return static_cast<int64_t>(any) < 0; })) {
       return absl::OkStatus();
     }
+    // The flags that the environment has set stay.
     for (const BoundLeaf& flag : leaves.subspan(kFlags)) {
       const absl::Span<bool> flags = flag.As<bool>();
       for (size_t lane = 0; lane < counts.size(); ++lane) {

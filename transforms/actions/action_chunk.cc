@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One pass from the back finds the last row of each row's trajectory. The copy
+// then needs no search: step h of a chunk is row min(i + h, end).
 #include "rill/transforms/actions/action_chunk.h"
 
 #include <algorithm>
@@ -28,6 +30,8 @@ constexpr absl::string_view kCreate = "ActionChunk::Create";
 constexpr absl::string_view kForward = "ActionChunk::Forward";
 constexpr absl::string_view kForwardSpec = "ActionChunk::ForwardSpec";
 
+// batch + [chunk_size] + row; INVALID_ARGUMENT where this has too many
+// dimensions. The array has room for any two shapes.
 absl::StatusOr<Shape> ShapeOf(const Shape& batch, int64_t chunk_size,
                               const Shape& row) {
   std::array<int64_t, 2 * Shape::kMaxRank + 1> sizes;
@@ -40,6 +44,7 @@ absl::StatusOr<Shape> ShapeOf(const Shape& batch, int64_t chunk_size,
 
 class ActionChunkTransform final : public BatchTransform {
  public:
+  // Two tensors each of chunks, pads and ends.
   explicit ActionChunkTransform(const ActionChunk::Options& options)
       : options_(options), spare_(6) {}
 
@@ -81,6 +86,8 @@ class ActionChunkTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(
         const LeafSpec action,
         transforms_internal::FindSpec(kForwardSpec, options_.action_key, spec));
+    // The domain of a chunk is that of the action, repeated along the new first
+    // dimension of a row.
     RILL_ASSIGN_OR_RETURN(LeafSpec chunk, action.Unsqueeze(0));
     RILL_ASSIGN_OR_RETURN(const Shape shape,
                           ShapeOf({}, options_.chunk_size, action.shape));
@@ -100,6 +107,7 @@ class ActionChunkTransform final : public BatchTransform {
     const Shape& shape = batch.batch_shape();
     const int64_t rows = shape.num_elements();
     const int64_t length = shape[shape.rank() - 1];
+    // Without done flags only the batch's last dimension ends trajectories.
     const bool* done = nullptr;
     Tensor flags;
     if (!options_.done_key.empty() &&
@@ -116,6 +124,8 @@ class ActionChunkTransform final : public BatchTransform {
     }
     RILL_ASSIGN_OR_RETURN(const Tensor ends, spare_.Take(DType::kInt64, shape));
     int64_t* const end = ends.data<int64_t>();
+    // From the back: a row that is no end has the end of the row behind it,
+    // which is of the same line.
     for (int64_t i = rows - 1; i >= 0; --i) {
       const bool is_end = (i + 1) % length == 0 || (done != nullptr && done[i]);
       end[i] = is_end ? i : end[i + 1];
@@ -123,6 +133,8 @@ class ActionChunkTransform final : public BatchTransform {
     return ends;
   }
 
+  // Past the end the last action repeats. The subtraction end - i does not
+  // overflow, where i + h could.
   void Fill(const Tensor& action, const Tensor& ends, const Tensor& chunk,
             const Tensor& pad) const {
     const int64_t rows = ends.num_elements();
@@ -134,6 +146,7 @@ class ActionChunkTransform final : public BatchTransform {
       const int64_t end = ends.data<int64_t>()[i];
       for (int64_t h = 0; h < options_.chunk_size; ++h) {
         *is_pad++ = h > end - i;
+        // Actions without bytes still have pads.
         if (width == 0) continue;
         std::memcpy(to, action.raw_data() + (i + std::min(h, end - i)) * width,
                     static_cast<size_t>(width));

@@ -89,11 +89,15 @@ class ActionDiscretizerTransform final : public StepTransform {
  private:
   bool is_random() const { return options_.sampling == Sampling::kRandom; }
 
+  // The elements of a row follow one another, each with a choice of its own
+  // number of options. A one-hot choice takes as many elements as it has
+  // options.
   absl::Status MapLane(int64_t lane, const std::byte* row, const BoundLeaf& to,
                        LaneDraws* draws) const {
     const bool is_float = to.dtype == DType::kFloat32;
     std::byte* const out = to.data + lane * to.width;
     for (size_t i = 0; i < bounds_.low.size(); ++i) {
+      // Options differ along the last dimension alone.
       const int64_t n = nvec_[i % nvec_.size()];
       const ChoiceRows choice = {.dtype = outer_.dtype,
                                  .is_one_hot = !options_.categorical,
@@ -115,6 +119,7 @@ class ActionDiscretizerTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  // low + (interval + part) / n * (high - low), in double.
   double NumberOf(size_t element, int64_t interval, int64_t n, int64_t lane,
                   LaneDraws* draws) const {
     double part = 0.5;  // Of the interval.
@@ -130,6 +135,8 @@ class ActionDiscretizerTransform final : public StepTransform {
                      static_cast<double>(n) * (high - low);
   }
 
+  // Rounding to T may leave the bounds by a bit, so the number is clamped after
+  // it, to bounds that are rounded to T as well.
   template <typename T>
   T Inside(size_t element, double value) const {
     return std::clamp(static_cast<T>(value),
@@ -151,6 +158,7 @@ absl::StatusOr<std::unique_ptr<StepTransform>> ActionDiscretizer::Create(
   RILL_ASSIGN_OR_RETURN(ElementBounds bounds, transforms_internal::FiniteBounds(
                                                   kCreate, options.spec));
   const Shape& shape = options.spec.shape;
+  // A scalar has one choice, which needs no dimension for choices.
   const bool is_scalar = shape.rank() == 0;
   const auto last =
       static_cast<size_t>(is_scalar ? 1 : shape[shape.rank() - 1]);
@@ -174,6 +182,8 @@ absl::StatusOr<std::unique_ptr<StepTransform>> ActionDiscretizer::Create(
                 ? LeafSpec::MultiCategorical(nvec, DType::kInt64, lead)
                 : LeafSpec::MultiOneHot(nvec, DType::kBool, lead);
   }
+  // The specs of choices have limits of their own, such as options that the
+  // dtype cannot count.
   RILL_RETURN_IF_ERROR(outer.CheckDomain()) << kCreate << ": num_intervals";
   return std::make_unique<ActionDiscretizerTransform>(
       options, std::move(bounds), std::move(nvec), std::move(outer));

@@ -45,6 +45,8 @@ class ActionMaskTransform final : public StepTransform {
           absl::StrCat(kPlanSteps, ": \"action\": got ", action.ToString(),
                        ", want Categorical or OneHot"));
     }
+    // One flag an option: one-hot rows have those dimensions already, an index
+    // has none for its options.
     const Shape want = is_one_hot
                            ? action.shape
                            : action.shape.Concat({action.num_categories});
@@ -56,6 +58,8 @@ class ActionMaskTransform final : public StepTransform {
     }
     StepPlan plan = {.spec = step};
     if (options_.replace) {
+      // Two leaves of the action: the chosen one is read, and the environment
+      // gets another. The step keeps the chosen one.
       RILL_ASSIGN_OR_RETURN(
           plan, transforms_internal::PlanAction(step, action, action));
     } else {
@@ -68,6 +72,8 @@ class ActionMaskTransform final : public StepTransform {
   }
 
   absl::Status OnAction(Leaves leaves, TensorDict* /*state*/) const override {
+    // The action is the first leaf and the mask the last in both plans; with
+    // `replace` the environment's action lies between.
     const BoundLeaf& action = leaves.front();
     const BoundLeaf& mask = leaves.back();
     const int64_t n = mask.shape[mask.shape.rank() - 1];
@@ -75,6 +81,7 @@ class ActionMaskTransform final : public StepTransform {
                              .is_one_hot = action.shape == mask.shape,
                              .choices = mask.width / n,
                              .options = n};
+    // The lanes whose action is allowed get it unchanged.
     if (options_.replace) {
       std::memcpy(leaves[1].data, action.data,
                   static_cast<size_t>(action.rows * action.width));
@@ -85,6 +92,8 @@ class ActionMaskTransform final : public StepTransform {
             rows.Read(action.data + lane * action.width, choice);
         const bool* const allowed = reinterpret_cast<const bool*>(
             mask.data + lane * mask.width + choice * n);
+        // No option at all (-1) is never replaced: such a row is a mistake of
+        // the policy.
         if (option >= 0 && allowed[option]) continue;
         int64_t first = 0;
         while (first < n && !allowed[first]) ++first;
@@ -101,6 +110,8 @@ class ActionMaskTransform final : public StepTransform {
   // `first`: the first option that is allowed, n where there is none.
   absl::Status Forbidden(int64_t lane, int64_t choice, int64_t option,
                          int64_t first, int64_t n) const {
+    // Nothing is allowed: the mask is at fault, and not the action. That is how
+    // a mask looks before the first reset.
     if (option >= 0 && first == n) {
       return absl::FailedPreconditionError(absl::StrCat(
           kOnAction, ": lane ", lane, ", choice ", choice, ": got \"",

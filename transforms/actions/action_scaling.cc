@@ -24,7 +24,8 @@ using transforms_internal::ElementBounds;
 constexpr absl::string_view kCreate = "ActionScaling::Create";
 constexpr absl::string_view kPlanSteps = "ActionScaling::PlanSteps";
 
-// The map to the environment's action: x * scale + loc.
+// The map to the environment's action: x * scale + loc. A list of one number is
+// for all elements.
 struct Numbers {
   std::vector<double> loc;
   std::vector<double> scale;
@@ -34,7 +35,9 @@ struct Numbers {
   size_t size() const { return std::max(loc.size(), scale.size()); }
 };
 
-// To the environment's action, inside its bounds where they are known.
+// To the environment's action, inside its bounds where they are known. It is no
+// RowStep of kScaleThenShift, which rounds numbers to float32 and does not
+// clamp.
 class Unscale final : public RowMap {
  public:
   Unscale(Numbers numbers, std::optional<LeafSpec> spec)
@@ -51,6 +54,7 @@ class Unscale final : public RowMap {
     if (leaf.dtype != DType::kFloat32 && leaf.dtype != DType::kFloat64) {
       return misfit("float32 or float64");
     }
+    // The layout has to be the spec's: bounds are taken element by element.
     if (spec_.has_value()) {
       if (leaf.dtype == spec_->dtype && leaf.shape == spec_->shape) {
         return *spec_;
@@ -76,6 +80,7 @@ class Unscale final : public RowMap {
   }
 
  private:
+  // In double, rounded once to T, then clamped to bounds that are rounded to T.
   template <typename T>
   void Map(int64_t width, int64_t count, const std::byte* from,
            std::byte* to) const {
@@ -87,6 +92,7 @@ class Unscale final : public RowMap {
         if (spec_.has_value()) {
           const T low = static_cast<T>(bounds_.low[i]);
           const T high = static_cast<T>(bounds_.high[i]);
+          // The comparisons are false for NaN, which stays.
           value = value < low ? low : value > high ? high : value;
         }
         *out++ = value;
@@ -99,6 +105,8 @@ class Unscale final : public RowMap {
   ElementBounds bounds_;
 };
 
+// The middle and half of the distance of each element's bounds. Halves are
+// taken before the sum and the difference, which could overflow.
 absl::StatusOr<Numbers> NumbersOfSpec(const LeafSpec& spec) {
   RILL_ASSIGN_OR_RETURN(const ElementBounds bounds,
                         transforms_internal::FiniteBounds(kCreate, spec));
@@ -106,6 +114,7 @@ absl::StatusOr<Numbers> NumbersOfSpec(const LeafSpec& spec) {
   for (size_t i = 0; i < bounds.low.size(); ++i) {
     numbers.loc.push_back(bounds.low[i] / 2 + bounds.high[i] / 2);
     numbers.scale.push_back(bounds.high[i] / 2 - bounds.low[i] / 2);
+    // The map after reads divides by the scale as float32.
     const auto scale = static_cast<float>(numbers.scale.back());
     if (std::isfinite(scale) && scale > 0) continue;
     return absl::InvalidArgumentError(
@@ -144,7 +153,9 @@ absl::Status CheckNumbers(const ActionScaling::Options& options) {
   return absl::OkStatus();
 }
 
-// The policy's action: exact where the bounds give the numbers.
+// The policy's action. Exactly [-1, 1] or [0, 1] where the bounds give the
+// numbers: computing them would round. Else the bounds go backwards through the
+// map.
 absl::StatusOr<LeafSpec> OuterSpec(const ActionScaling::Options& options,
                                    const Numbers& numbers) {
   const LeafSpec& spec = *options.spec;
@@ -161,6 +172,7 @@ absl::StatusOr<LeafSpec> OuterSpec(const ActionScaling::Options& options,
   if (spec.domain != LeafSpec::Domain::kBounded) {
     return LeafSpec::Unbounded(spec.dtype, spec.shape);
   }
+  // A negative scale swaps the ends.
   ElementBounds bounds = BoundsOf(spec);
   for (size_t i = 0; i < elements; ++i) {
     const double a = (bounds.low[i] - numbers.Loc(i)) / numbers.Scale(i);
@@ -201,6 +213,8 @@ OptionValues ActionScaling::option_values() const {
 
 absl::StatusOr<StepPlan> ActionScaling::PlanSteps(
     const TensorDictSpec& step) const {
+  // Without the action in in_keys_inv the policy acts in the environment's own
+  // range.
   if (!absl::c_linear_search(options_.in_keys_inv, "action")) {
     return StepPlan{.spec = step};
   }
@@ -215,6 +229,7 @@ absl::StatusOr<StepPlan> ActionScaling::PlanSteps(
   return transforms_internal::PlanAction(step, *options_.spec, *outer_);
 }
 
+// RowwiseTransform would map leaves of the root; this one maps actions only.
 absl::Status ActionScaling::OnReset(absl::Span<const uint8_t> /*mask*/,
                                     Leaves /*leaves*/,
                                     TensorDict* /*state*/) const {
@@ -247,6 +262,7 @@ absl::StatusOr<std::unique_ptr<ActionScaling>> ActionScaling::Create(
         absl::StrCat(kCreate, ": loc, scale: got ", numbers.loc.size(), " and ",
                      numbers.scale.size(), " numbers, want as many, or one"));
   }
+  // The policy's x in [0, 1] is 2 x - 1 in [-1, 1]; both steps become one.
   if (!options.standard_normal) {
     // (2 x - 1) * scale + loc
     Numbers wide;
@@ -261,6 +277,7 @@ absl::StatusOr<std::unique_ptr<ActionScaling>> ActionScaling::Create(
     RILL_ASSIGN_OR_RETURN(outer, OuterSpec(options, numbers));
     RILL_RETURN_IF_ERROR(outer->CheckDomain()) << kCreate << ": spec";
   }
+  // The map after reads is the formula alone, without a clamp.
   Rows rows = {.map = nullptr,
                .in_keys = options.in_keys,
                .inverse = std::make_shared<Unscale>(numbers, options.spec),
@@ -270,6 +287,8 @@ absl::StatusOr<std::unique_ptr<ActionScaling>> ActionScaling::Create(
                                      .scale = numbers.scale,
                                      .loc = numbers.loc}));
   if (outer.has_value()) {
+    // Numbers that do not fit the spec are found here and not at the first
+    // batch.
     const absl::StatusOr<LeafSpec> fits = rows.map->MapSpec(*options.spec);
     RILL_RETURN_IF_ERROR(fits.status()) << kCreate << ": spec";
   }

@@ -20,6 +20,8 @@ bool IsFloat(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
+// Element i as double, of any dtype with arithmetic. Options are far below
+// 2^53, so int64 is exact.
 double NumberAt(DType dtype, const std::byte* elements, int64_t i) {
   double number = 0;
   CastElements(dtype, DType::kFloat64, elements + i * DTypeSize(dtype),
@@ -27,6 +29,7 @@ double NumberAt(DType dtype, const std::byte* elements, int64_t i) {
   return number;
 }
 
+// The elements of `tensor`, or `number` for each where there is none.
 std::vector<double> NumbersOf(const Tensor* tensor, double number,
                               int64_t count) {
   if (tensor == nullptr) {
@@ -57,6 +60,8 @@ absl::StatusOr<StepPlan> PlanAction(const TensorDictSpec& step,
   return plan;
 }
 
+// The whole spec is compared, domain included: numbers that were made for other
+// bounds would be silently wrong.
 absl::Status CheckAction(absl::string_view caller, const TensorDictSpec& step,
                          const LeafSpec& want) {
   RILL_ASSIGN_OR_RETURN(const LeafSpec got, FindSpec(caller, kAction, step));
@@ -66,6 +71,7 @@ absl::Status CheckAction(absl::string_view caller, const TensorDictSpec& step,
       "; make the transform with the action_spec() of what comes before it"));
 }
 
+// Scalars where all elements share bounds, else the tables.
 ElementBounds BoundsOf(const LeafSpec& spec) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const int64_t count = spec.shape.num_elements();
@@ -94,13 +100,16 @@ absl::StatusOr<ElementBounds> FiniteBounds(absl::string_view caller,
   return bounds;
 }
 
+// Any dtype is read as double, so a fraction or NaN is no option.
 int64_t ChoiceRows::Read(const std::byte* row, int64_t choice) const {
   if (!is_one_hot) {
     const double index = NumberAt(dtype, row, choice);
+    // The comparisons are false for NaN.
     const bool is_option = index >= 0 && index < static_cast<double>(options) &&
                            index == std::floor(index);
     return is_option ? static_cast<int64_t>(index) : -1;
   }
+  // Each element is looked at: two that are not 0 are no choice.
   int64_t found = -1;
   for (int64_t option = 0; option < options; ++option) {
     if (NumberAt(dtype, row, choice * options + option) == 0) continue;
@@ -112,6 +121,7 @@ int64_t ChoiceRows::Read(const std::byte* row, int64_t choice) const {
 
 void ChoiceRows::Write(int64_t choice, int64_t option, std::byte* row) const {
   const int64_t size = DTypeSize(dtype);
+  // Cast from int64, so that bool and floats get their own 0 and 1.
   const auto write = [&](int64_t element, int64_t number) {
     CastElements(DType::kInt64, dtype,
                  reinterpret_cast<const std::byte*>(&number),

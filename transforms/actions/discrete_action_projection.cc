@@ -46,6 +46,8 @@ class DiscreteActionProjectionTransform final : public StepTransform {
     const bool is_one_hot = inner.domain == LeafSpec::Domain::kOneHot;
     const bool is_choice =
         is_one_hot || inner.domain == LeafSpec::Domain::kCategorical;
+    // A mask of the environment would forbid some of the options that are
+    // drawn.
     if (!is_choice || inner.num_categories != options_.num_actions_effective ||
         inner.mask() != nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -73,11 +75,14 @@ class DiscreteActionProjectionTransform final : public StepTransform {
   absl::Status OnAction(Leaves leaves, TensorDict* state) const override {
     const BoundLeaf& from = leaves[0];
     const BoundLeaf& to = leaves[1];
+    // No choice can be past the end: the rows are equal, and no number is
+    // drawn.
     if (options_.max_actions == options_.num_actions_effective) {
       std::memcpy(to.data, from.data,
                   static_cast<size_t>(from.rows * from.width));
       return absl::OkStatus();
     }
+    // A one-hot row is longer for the policy; an index has the same shape.
     const bool is_one_hot = !(from.shape == to.shape);
     const ChoiceRows chosen = {
         .dtype = from.dtype,
@@ -85,6 +90,7 @@ class DiscreteActionProjectionTransform final : public StepTransform {
         .choices =
             from.shape.num_elements() / (is_one_hot ? options_.max_actions : 1),
         .options = options_.max_actions};
+    // The rows of the environment: as many choices, of fewer options.
     ChoiceRows allowed = chosen;
     allowed.options = options_.num_actions_effective;
     std::optional<LaneDraws> draws;  // Made where one is wanted.
@@ -97,6 +103,8 @@ class DiscreteActionProjectionTransform final : public StepTransform {
                            choice, ": got no single option, want one of [0, ",
                            options_.max_actions - 1, "]"));
         }
+        // Draws happen for choices past the end only. So the number of draws
+        // depends on the lane's actions, and on no other lane.
         if (option >= options_.num_actions_effective) {
           if (!draws.has_value()) {
             RILL_ASSIGN_OR_RETURN(

@@ -26,6 +26,8 @@ struct Dims {
   int last = 0;
 };
 
+// Negative dimensions count from the end of a shape of `rank`, which is that of
+// the shape before the join on both sides.
 absl::StatusOr<Dims> DimsOf(const FlattenAction::Options& options, int rank,
                             const LeafSpec& leaf) {
   const Dims dims = {
@@ -39,7 +41,8 @@ absl::StatusOr<Dims> DimsOf(const FlattenAction::Options& options, int rank,
       options.first_dim, " to last_dim = ", options.last_dim));
 }
 
-// The bytes stay.
+// A map to another shape of the same bytes: rows are row-major, so dimensions
+// side by side join without a move.
 class ShapeMap : public RowMap {
  public:
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
@@ -72,6 +75,7 @@ class Flatten final : public ShapeMap {
                           DimsOf(options_, leaf.shape.rank(), leaf));
     std::vector<int64_t> sizes;
     int64_t joined = 1;
+    // The joined size takes the place of the last of the joined dimensions.
     for (int d = 0; d < leaf.shape.rank(); ++d) {
       const bool is_joined = d >= dims.first && d <= dims.last;
       if (is_joined) joined *= leaf.shape[d];
@@ -93,8 +97,11 @@ class Unflatten final : public ShapeMap {
   absl::StatusOr<std::vector<int64_t>> SizesOf(
       const LeafSpec& leaf) const override {
     const auto span = static_cast<int>(options_.action_shape.size());
+    // The flat shape has span - 1 dimensions less than the one that first_dim
+    // and last_dim count in.
     RILL_ASSIGN_OR_RETURN(const Dims dims,
                           DimsOf(options_, leaf.shape.rank() + span - 1, leaf));
+    // Mixed signs make the number of joined dimensions depend on the rank.
     if (dims.last - dims.first + 1 != span) {
       return absl::InvalidArgumentError(absl::StrCat(
           "got action_shape of ", span, " dimensions, want ",
@@ -126,6 +133,7 @@ OptionValues FlattenAction::option_values() const {
 
 absl::StatusOr<StepPlan> FlattenAction::PlanSteps(
     const TensorDictSpec& step) const {
+  // Beside an environment, in_keys without the action have no meaning.
   if (!absl::c_linear_search(options_.in_keys, "action")) {
     return StepPlan{.spec = step};
   }
@@ -140,6 +148,7 @@ absl::StatusOr<StepPlan> FlattenAction::PlanSteps(
   return transforms_internal::PlanAction(step, inner, *outer);
 }
 
+// RowwiseTransform would map leaves of the root; this one maps actions only.
 absl::Status FlattenAction::OnReset(absl::Span<const uint8_t> /*mask*/,
                                     Leaves /*leaves*/,
                                     TensorDict* /*state*/) const {
@@ -149,6 +158,8 @@ absl::Status FlattenAction::OnReset(absl::Span<const uint8_t> /*mask*/,
 absl::Status FlattenAction::OnAction(Leaves leaves,
                                      TensorDict* /*state*/) const {
   if (leaves.empty()) return absl::OkStatus();
+  // The policy's action is the flat one, and both have the same bytes: the
+  // forward map, a copy, serves for the way back too.
   return rows().map->MapRows(leaves[0].dtype, leaves[0].shape, leaves[0].rows,
                              leaves[0].data, leaves[1].data);
 }
@@ -160,6 +171,7 @@ absl::Status FlattenAction::OnStep(Leaves /*leaves*/,
 
 absl::StatusOr<std::unique_ptr<FlattenAction>> FlattenAction::Create(
     const Options& options) {
+  // With different signs the order depends on the rank; MapSpec checks it.
   const bool is_same_side = (options.first_dim < 0) == (options.last_dim < 0);
   if (is_same_side && options.first_dim > options.last_dim) {
     return absl::InvalidArgumentError(

@@ -44,6 +44,7 @@ class BurnInTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(const int64_t steps,
                           StepsOf("BurnIn::Forward", batch->batch_shape()));
     RILL_ASSIGN_OR_RETURN(const Tensor mask, FindMask(batch));
+    // Lines that are shorter than the burn-in are masked whole.
     const int64_t cut = std::min(options_.burn_in, steps);
     const int64_t rows = batch->batch_shape().num_elements();
     for (int64_t begin = 0; begin < rows; begin += steps) {
@@ -64,7 +65,7 @@ class BurnInTransform final : public BatchTransform {
   }
 
  private:
-  // All true where there was none.
+  // The mask to change: the batch's own, or a new one that is true everywhere.
   absl::StatusOr<Tensor> FindMask(TensorDict* batch) const {
     const Shape shape = batch->batch_shape().Concat({1});
     if (batch->Contains(options_.mask_key)) {
@@ -102,6 +103,7 @@ absl::StatusOr<BurnInParts> SplitBurnIn(const TensorDict& batch,
     return absl::InvalidArgumentError(absl::StrCat(
         "SplitBurnIn: burn_in: got ", burn_in, ", want [0, ", steps, "]"));
   }
+  // Both parts are views; writing into one is writing into the batch.
   const int time = batch.batch_shape().rank() - 1;
   BurnInParts parts;
   RILL_ASSIGN_OR_RETURN(parts.burn_in, batch.Slice(time, 0, burn_in));

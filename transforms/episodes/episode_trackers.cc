@@ -30,6 +30,8 @@ constexpr absl::string_view kCount = "traj_count";
 constexpr size_t kRoot = 0;
 constexpr size_t kNext = 1;
 
+// The plan of a leaf that the transform adds at the root and below next, in
+// this order.
 absl::StatusOr<StepPlan> PlanNewLeaf(const std::string& key,
                                      const LeafSpec& leaf,
                                      const TensorDictSpec& step) {
@@ -77,6 +79,7 @@ class InitTrackerTransform final : public StepTransform {
   const std::string key_;
 };
 
+// A scalar tensor: states hold tensors only.
 absl::StatusOr<TensorDict> CountState(int64_t count) {
   RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::From<int64_t>({count}, Shape()));
   return TensorDict::Create({}, {{kCount, std::move(tensor)}});
@@ -101,6 +104,8 @@ class TrajCounterTransform final : public StepTransform {
 
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override {
+    // The state's tensor is not written: the caller keeps the old state on an
+    // error. A new one is set.
     RILL_ASSIGN_OR_RETURN(const Tensor before, state->Get(kCount));
     RILL_ASSIGN_OR_RETURN(const int64_t first, before.Item<int64_t>());
     int64_t count = first;
@@ -115,6 +120,8 @@ class TrajCounterTransform final : public StepTransform {
   }
 
   absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
+    // A step carries the number on; the trajectory of a lane changes with a
+    // reset only.
     const absl::Span<const int64_t> before = leaves[kRoot].As<int64_t>();
     std::copy(before.begin(), before.end(),
               leaves[kNext].As<int64_t>().begin());

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Held rows and the rows of the batch make one stream of steps for each lane
+// (Stream). A call emits the first `out` steps, whose windows are whole in
+// every lane, and holds the others for the next call.
+//
+// Make computes everything into new tensors and may fail; Show then puts them
+// into batch and state and cannot. So a failed call leaves both as they were.
 #include "rill/transforms/episodes/multi_step.h"
 
 #include <algorithm>
@@ -30,7 +36,8 @@ constexpr absl::string_view kHeld = "held";
 constexpr absl::string_view kRows = "rows/";
 constexpr int64_t kMaxSteps = int64_t{1} << 20;
 
-// The rows of each lane: those held, then those of the batch.
+// The rows of each lane: those held, then those of the batch. Steps are counted
+// from the first held row.
 struct Stream {
   int64_t lanes = 0;
   int64_t held = 0;
@@ -46,6 +53,7 @@ struct StreamLeaf {
   Tensor fresh = {};
   int64_t width = 0;  // Bytes of a row.
 
+  // The bytes of a row of the stream, in whichever of the two tensors it lies.
   const std::byte* At(int64_t lane, int64_t step) const {
     return step < stream.held
                ? held.raw_data() + (lane * stream.capacity + step) * width
@@ -54,6 +62,10 @@ struct StreamLeaf {
   }
 };
 
+// to[lane, step] = the sum of gamma^k r over the window that ends at `lasts`.
+// The power is rounded to T, the product and the sum are in double, and the
+// result is rounded once. NStepReturns computes it in the same way. This file
+// is compiled without contraction, as the product of doubles is not exact.
 template <typename T>
 void SumWindows(const StreamLeaf& leaf, int64_t out,
                 const std::vector<int64_t>& lasts,
@@ -102,9 +114,11 @@ absl::Status CopyValues(const std::string& prefix, const TensorDict& from,
   return status;
 }
 
-// All that a call makes, until it is whole.
+// All that a call makes, until it is whole. One a thread: the vectors keep
+// their memory, and calls of several transforms on a thread follow one another.
 struct Work {
-  // Without the tensors of the call before.
+  // Emptied at the start and at the end of a call. Tensors that stayed here
+  // would look held, and spare_ could not use them again.
   static Work& OfThread() {
     thread_local Work work;
     work.Clear();
@@ -125,11 +139,14 @@ struct Work {
 
 class MultiStepTransform final : public BatchTransform {
  public:
+  // Room for five tensors a leaf (of batch, state and those before them), and
+  // of steps, gamma and the count of held rows.
   explicit MultiStepTransform(const MultiStep::Options& options)
       : options_(options), spare_(5 * (options.rows.leaves().size() + 3)) {
     for (const TensorDictSpec::Leaf& leaf : options.rows.leaves()) {
       state_keys_.push_back(absl::StrCat(kRows, leaf.key));
     }
+    // By repeated products, as NStepReturns computes them.
     double power = 1;
     for (int64_t i = 0; i <= options.n_steps; ++i) {
       powers_.push_back(power);
@@ -157,6 +174,8 @@ class MultiStepTransform final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(Tensor none, Tensor::Zeros(DType::kInt64, {}));
     RILL_RETURN_IF_ERROR(state.Set(kHeld, std::move(none)));
     for (const TensorDictSpec::Leaf& leaf : options_.rows.leaves()) {
+      // Zeros and not garbage, so that a saved state is the same bytes every
+      // time.
       RILL_ASSIGN_OR_RETURN(
           Tensor rows, Tensor::Zeros(leaf.spec.dtype, HeldShape(leaf.spec)));
       RILL_RETURN_IF_ERROR(
@@ -213,9 +232,13 @@ class MultiStepTransform final : public BatchTransform {
           kInverse, ": got ", batch.num_leaves(), " leaves, want the ",
           work->leaves.size(), " of Options::rows"));
     }
+    // Values that differ from row to row cannot be held; that is found before
+    // any work.
     RILL_RETURN_IF_ERROR(CopyValues("", batch, nullptr));
     FindEnds(stream, work);
     const int64_t out = CountWhole(stream, work->ends);
+    // Behind this all windows are known, and each leaf is copied without a
+    // further decision.
     FindLasts(stream, out, work);
     const Shape& shape = batch.batch_shape();
     const Shape out_shape = shape.WithSize(shape.rank() - 1, out);
@@ -240,6 +263,8 @@ class MultiStepTransform final : public BatchTransform {
     const auto& leaves = options_.rows.leaves();
     const Shape& shape = batch->batch_shape();
     const Shape out_shape = work->rows.back().shape().Prefix(shape.rank());
+    // The batch's dictionary serves again where shape and lock allow it. Make
+    // has refused all that CopyValues and Set could.
     if (!(out_shape == shape) || batch->is_locked()) {
       TensorDict made(out_shape);
       CopyValues("", *batch, &made).IgnoreError();
@@ -263,6 +288,7 @@ class MultiStepTransform final : public BatchTransform {
 
   absl::StatusOr<Stream> Open(const TensorDict& batch,
                               const TensorDict& state) const {
+    // Without a lanes dimension only one lane is possible.
     const Shape& shape = batch.batch_shape();
     const bool is_flat = shape.rank() == 1 && options_.lanes == 1;
     if (!is_flat && (shape.rank() != 2 || shape[0] != options_.lanes)) {
@@ -312,6 +338,8 @@ class MultiStepTransform final : public BatchTransform {
     for (size_t i = 0; i < leaves.size(); ++i) {
       if (!IsEnd(options_.rows.leaves()[i].key)) continue;
       for (int64_t lane = 0; lane < stream.lanes; ++lane) {
+        // done and terminated both end a window; rows may have one of them
+        // only.
         for (int64_t step = 0; step < stream.steps(); ++step) {
           ends[static_cast<size_t>(lane * stream.steps() + step)] |=
               static_cast<uint8_t>(*leaves[i].At(lane, step));
@@ -320,13 +348,18 @@ class MultiStepTransform final : public BatchTransform {
     }
   }
 
-  // The steps whose windows are whole in every lane.
+  // How many steps can be emitted: those whose windows are whole in every lane.
+  // A window is whole if it has n steps, or an end at or behind its first step.
+  // If that holds of a step, it holds of all steps before it, so a prefix is
+  // emitted.
   int64_t CountWhole(const Stream& stream,
                      const std::vector<uint8_t>& ends) const {
     int64_t whole = stream.steps();
     for (int64_t lane = 0; lane < stream.lanes; ++lane) {
       const auto begin = ends.begin() + lane * stream.steps();
       int64_t own = stream.steps();
+      // All steps up to the lane's last end flag are whole, and so are those
+      // with n - 1 steps behind them.
       while (own > 0 && begin[own - 1] == 0) --own;
       own = std::max(own, stream.steps() - options_.n_steps + 1);
       whole = std::min(whole, own);
@@ -334,7 +367,8 @@ class MultiStepTransform final : public BatchTransform {
     return whole;
   }
 
-  // For each of the first `out` steps: the last of its window.
+  // For each of the first `out` steps: the last of its window. O(out x n), as
+  // the sums are.
   void FindLasts(const Stream& stream, int64_t out, Work* work) const {
     const std::vector<uint8_t>& ends = work->ends;
     work->lasts.clear();
@@ -350,6 +384,8 @@ class MultiStepTransform final : public BatchTransform {
     }
   }
 
+  // Rewards are summed. Leaves below next come from the window's last step, all
+  // others from its first.
   void Emit(const TensorDictSpec::Leaf& leaf, const StreamLeaf& rows,
             int64_t out, const std::vector<int64_t>& lasts,
             const Tensor& to) const {
@@ -374,9 +410,11 @@ class MultiStepTransform final : public BatchTransform {
     }
   }
 
-  // The steps from `out` on, for the next batch.
+  // The steps from `out` on, for the next batch. There are at most n - 1: a
+  // step with n steps from it on is always emitted.
   absl::StatusOr<Tensor> Hold(const LeafSpec& leaf, const StreamLeaf& rows,
                               int64_t out) const {
+    // A new tensor: the held rows of before are still being read from.
     RILL_ASSIGN_OR_RETURN(Tensor held,
                           spare_.Take(leaf.dtype, HeldShape(leaf)));
     if (held.size_bytes() == 0) return held;
@@ -452,6 +490,7 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> MultiStep::Create(
     RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
         kCreate, options.terminated_key, options.rows));
   }
+  // The state is [lanes, n - 1, ...]: that has to be a shape too.
   for (const TensorDictSpec::Leaf& leaf : options.rows.leaves()) {
     const absl::StatusOr<Shape> held =
         leaf.spec.FullShape({options.lanes, options.n_steps - 1});

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The difference is taken in the observation's dtype, then rounded once to the
+// stored one. The way back adds in the observation's dtype, so float16 costs
+// only that one rounding of the difference.
 #include "rill/transforms/episodes/next_observation_delta.h"
 
 #include <cstddef>
@@ -36,7 +39,8 @@ bool IsWide(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
-// a + sign * b, of one dtype and shape.
+// out = a + sign * b, of one dtype and shape. A product with 1 or -1 is exact,
+// so one loop serves both ways.
 template <typename T>
 void Add(const Tensor& a, T sign, const Tensor& b, const Tensor& out) {
   const T* const x = a.data<T>();
@@ -45,6 +49,7 @@ void Add(const Tensor& a, T sign, const Tensor& b, const Tensor& out) {
   for (int64_t i = 0; i < out.num_elements(); ++i) to[i] = x[i] + sign * y[i];
 }
 
+// A new tensor: before a write the batch's bytes are the writer's.
 absl::StatusOr<Tensor> Sum(const Tensor& a, int sign, const Tensor& b) {
   RILL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(a.dtype(), a.shape()));
   if (a.dtype() == DType::kFloat32) {
@@ -55,7 +60,8 @@ absl::StatusOr<Tensor> Sum(const Tensor& a, int sign, const Tensor& b) {
   return out;
 }
 
-// Also the dictionaries around it that are empty then.
+// Deletes a leaf, and the dictionaries around it that are empty then: else
+// "next" would stay as an empty dictionary that no spec knows.
 absl::Status DeleteLeaf(std::string key, TensorDict* batch) {
   RILL_RETURN_IF_ERROR(batch->Delete(key));
   for (size_t slash = key.rfind('/'); slash != std::string::npos;
@@ -141,7 +147,7 @@ class Delta final : public BatchTransform {
                             ObservationSpec(kSpec, key, spec));
       RILL_RETURN_IF_ERROR(CheckSpec(kSpec, DeltaKey(key), options_.delta_dtype,
                                      now.shape, spec));
-      // Rounded, it may lie outside what the observation's domain says.
+      // Rounded, it may lie outside of what the observation's domain says.
       RILL_RETURN_IF_ERROR(
           after.Set(NextKey(key), LeafSpec::Unbounded(now.dtype, now.shape)));
       if (options_.drop_delta) after.Erase(DeltaKey(key));
@@ -150,6 +156,7 @@ class Delta final : public BatchTransform {
   }
 
  private:
+  // The leaf, contiguous; INVALID_ARGUMENT unless it is float32 or float64.
   static absl::StatusOr<Tensor> Observation(absl::string_view caller,
                                             const std::string& key,
                                             TensorDict* batch) {
@@ -211,6 +218,8 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> NextObservationDelta::Create(
                        "\", want keys of the root, each once"));
     }
   }
+  // The next value of "delta/x" lies under "next/delta/x", which is also the
+  // key of the difference of "x".
   for (const std::string& key : options.in_keys) {
     const std::string other = absl::StrCat("delta/", key);
     if (seen.count(other) == 0) continue;

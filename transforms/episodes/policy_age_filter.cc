@@ -24,9 +24,10 @@ namespace rill {
 namespace {
 
 constexpr absl::string_view kNewest = "newest";
+// Below every version: the state before the first batch.
 constexpr int64_t kOldest = std::numeric_limits<int64_t>::min();
 
-// For the dtypes with arithmetic.
+// The integers that Cast takes.
 bool IsVersion(DType dtype) {
   return dtype == DType::kUInt8 || dtype == DType::kInt8 ||
          dtype == DType::kInt16 || dtype == DType::kInt32 ||
@@ -60,6 +61,7 @@ class PolicyAgeFilterTransform final : public BatchTransform {
 
   absl::Status Forward(TensorDict* batch, TensorDict* state) const override {
     const std::string& key = options_.policy_version_key;
+    // Nothing to drop; the state stays, as no version was seen.
     const bool has_rows = batch->batch_shape().rank() > 0 &&
                           batch->batch_shape().num_elements() > 0;
     if (!has_rows || (!options_.strict && !batch->Contains(key))) {
@@ -94,6 +96,8 @@ class PolicyAgeFilterTransform final : public BatchTransform {
   }
 
  private:
+  // The state's newest version grows by what this batch shows, before it is
+  // filtered: a batch's own newest row is never too old.
   absl::StatusOr<int64_t> Current(const Tensor& versions,
                                   TensorDict* state) const {
     if (options_.current_version != nullptr) return options_.current_version();
@@ -109,7 +113,8 @@ class PolicyAgeFilterTransform final : public BatchTransform {
 
   absl::Status Filter(int64_t current, const Tensor& versions,
                       TensorDict* batch) const {
-    // The oldest version that stays, without overflow.
+    // The oldest version that stays. kOldest + lag does not overflow, as the
+    // lag is >= 0; current - lag might.
     const int64_t oldest = current < kOldest + options_.max_policy_lag
                                ? kOldest
                                : current - options_.max_policy_lag;
@@ -118,10 +123,13 @@ class PolicyAgeFilterTransform final : public BatchTransform {
     std::vector<int64_t> kept;
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t* const begin = versions.data<int64_t>() + row * width;
+      // The oldest version of a row counts: a sequence is as old as its first
+      // step.
       if (*std::min_element(begin, begin + width) >= oldest) {
         kept.push_back(row);
       }
     }
+    // Without a drop the batch keeps its tensors.
     if (static_cast<int64_t>(kept.size()) == rows) return absl::OkStatus();
     RILL_ASSIGN_OR_RETURN(TensorDict filtered, batch->Gather(kept));
     *batch = std::move(filtered);

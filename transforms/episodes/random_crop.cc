@@ -25,7 +25,8 @@ namespace {
 constexpr absl::string_view kForward = "RandomCropTensorDict::Forward";
 constexpr absl::string_view kBatches = "batches";
 
-// A batch as [outer, steps, inner]: a line for each (outer, inner).
+// A batch as [outer, steps, inner]: a line for each (outer, inner), whose
+// number is outer * lines.inner + inner. Its steps lie lines.inner rows apart.
 struct Lines {
   int64_t outer = 1;
   int64_t steps = 0;
@@ -59,6 +60,8 @@ class RandomCrop final : public BatchTransform {
     if (batch->batch_shape().num_elements() > 0) {
       RILL_RETURN_IF_ERROR(Crop(dim, static_cast<uint64_t>(batches), batch));
     }
+    // Also for an empty batch: the state counts calls, and a crop depends on
+    // the number of its call alone.
     RILL_ASSIGN_OR_RETURN(*state, StateOf(batches + 1));
     return absl::OkStatus();
   }
@@ -70,6 +73,7 @@ class RandomCrop final : public BatchTransform {
     return TensorDict::Create({}, {{kBatches, std::move(number)}});
   }
 
+  // sample_dim counts batch dimensions, also from the back.
   absl::StatusOr<int> FindDim(const Shape& shape) const {
     const int64_t rank = shape.rank();
     const int64_t dim = options_.sample_dim < 0 ? options_.sample_dim + rank
@@ -92,13 +96,18 @@ class RandomCrop final : public BatchTransform {
                          .steps = shape[dim],
                          .inner = shape.Suffix(dim + 1).num_elements()};
     if (lines.steps < options_.sub_seq_len) return TooShort(lines.steps);
+    // `starts` first holds the number of steps of each line.
     RILL_ASSIGN_OR_RETURN(std::vector<int64_t> starts,
                           CountSteps(lines, *batch));
     for (size_t i = 0; i < starts.size(); ++i) {
       const int64_t choices = starts[i] - options_.sub_seq_len + 1;
       if (choices < 1) return TooShort(starts[i]);
+      // The line is the draw's number: lines are independent, and a line's crop
+      // does not depend on the others.
       starts[i] = rng_.UniformInt(number, static_cast<uint32_t>(i), choices);
     }
+    // MapShape applies the same map to each kind of entry, and refuses ragged
+    // ones.
     RILL_ASSIGN_OR_RETURN(
         TensorDict cropped,
         batch->MapShape(shape.WithSize(dim, options_.sub_seq_len),
@@ -112,7 +121,8 @@ class RandomCrop final : public BatchTransform {
     return absl::OkStatus();
   }
 
-  // The steps of each line that may be taken.
+  // The steps of each line that may be taken: a count, as those that the mask
+  // allows come first.
   absl::StatusOr<std::vector<int64_t>> CountSteps(
       const Lines& lines, const TensorDict& batch) const {
     std::vector<int64_t> steps(static_cast<size_t>(lines.count()), lines.steps);
@@ -141,6 +151,8 @@ class RandomCrop final : public BatchTransform {
     return steps;
   }
 
+  // One copy a row: rows of a line are `inner` rows apart, so that neighbours
+  // of the result may come from different steps.
   absl::StatusOr<Tensor> CropLeaf(int dim, const Lines& lines,
                                   const std::vector<int64_t>& starts,
                                   const Tensor& leaf) const {

@@ -29,6 +29,8 @@ constexpr size_t kNext = 1;
 constexpr size_t kReward = 2;
 constexpr size_t kLeaves = 3;
 
+// The target at the root of the lanes with mask[lane] != 0, each element of a
+// row.
 template <typename T>
 void Start(absl::Span<const uint8_t> mask, double target,
            const BoundLeaf& root) {
@@ -41,6 +43,8 @@ void Start(absl::Span<const uint8_t> mask, double target,
   }
 }
 
+// Writes the target below next: the root's less the reward, in T. The root is
+// not changed, as the environment carries next over to it.
 template <typename T>
 void Step(bool reduces, StepTransform::Leaves leaves) {
   const absl::Span<const T> before = leaves[kRoot].As<T>();
@@ -130,6 +134,7 @@ class TargetReturnTransform final : public StepTransform {
 absl::StatusOr<std::unique_ptr<StepTransform>> TargetReturn::Create(
     const Options& options) {
   constexpr absl::string_view kCreate = "TargetReturn::Create";
+  // float32 leaves get the rounded target, which has to be finite.
   if (!std::isfinite(static_cast<float>(options.target_return))) {
     return absl::InvalidArgumentError(
         absl::StrCat(kCreate, ": target_return: got ", options.target_return,

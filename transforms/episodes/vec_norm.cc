@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// A call makes two passes over its rows: one adds moments around the mean so
+// far and merges them into the statistics, the other normalises by the result.
+// Both go over blocks of at most kColumns columns, whose numbers stay on the
+// stack, and over all rows of a block.
+//
+// Narrow rows fill no vector. Then 2^bits rows are taken as one row of as many
+// columns (a group), each with sums of its own, which are added up at the end.
+// Groups do not depend on the processor's vectors, so the order of additions is
+// the same everywhere.
 #include "rill/transforms/episodes/vec_norm.h"
 
 #include <algorithm>
@@ -30,14 +39,17 @@ namespace {
 using transforms_internal::VecNormStatistics;
 
 // Columns that are worked on at once, on the stack. Rows of up to kNarrow
-// elements are looked at in groups, so that vectors are full.
+// elements are looked at in groups, so that vectors are full. A group of the
+// widest of them has kNarrow << kGroupBits elements, which is kColumns.
 constexpr int64_t kColumns = 512;
 constexpr int64_t kNarrow = 64;
 constexpr int kGroupBits = 3;
 
+// Keeps 1 + 2 n, the size of a state, far from overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 40;  // Of a row.
 
-// Calls `fn` with begin and size of each run of lanes that are masked.
+// Calls `fn` with begin and size of each run of lanes that are masked. Runs and
+// not lanes, since the kernels take many rows at once.
 template <typename Fn>
 void ForRuns(absl::Span<const uint8_t> mask, const Fn& fn) {
   const auto lanes = static_cast<int64_t>(mask.size());
@@ -53,8 +65,9 @@ void ForRuns(absl::Span<const uint8_t> mask, const Fn& fn) {
   }
 }
 
-// The rows of a call, and a function that calls another with begin and size of
-// each run of them.
+// The rows of a call: how many, the first one, and a function that calls
+// another with begin and size of each run of them. A template, so that the one
+// run of a step is called directly.
 template <typename ForRows>
 struct Rows {
   int64_t count = 0;
@@ -90,6 +103,8 @@ struct Columns {
   // that make up `rows` rows from `row` on.
   template <typename Kernel>
   void Split(int64_t row, int64_t rows, const Kernel& kernel) const {
+    // The rows that make whole groups, then the rest as rows of their own,
+    // which use the first `count` sums only.
     const int64_t groups = rows >> group_bits;
     const int64_t first = row * width + begin;
     const int64_t rest = rows - (groups << group_bits);
@@ -141,6 +156,7 @@ class VecNormTransform final : public StepTransform {
       const TensorDictSpec& step) const override {
     constexpr absl::string_view kPlan = "VecNorm::PlanSteps";
     StepPlan plan = {.spec = step};
+    // MapLeaves walks these leaves in the same order.
     for (const StepLeaf& leaf : step_leaves_) {
       RILL_ASSIGN_OR_RETURN(
           const LeafSpec before,
@@ -173,6 +189,7 @@ class VecNormTransform final : public StepTransform {
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override {
     int64_t count = 0;
+    // Without a masked lane `first` is the end, and MapLeaves returns at once.
     for (const uint8_t is_reset : mask) count += is_reset != 0;
     const auto first = std::find_if(mask.begin(), mask.end(),
                                     [](uint8_t is_reset) { return is_reset; });
@@ -200,6 +217,8 @@ class VecNormTransform final : public StepTransform {
     bool is_in_place = false;
   };
 
+  // A leaf of the root stands for the one below next too; both share the
+  // statistics of `key`.
   void AddStepLeaf(size_t key, absl::string_view prefix) {
     const std::string& in = options_.in_keys[key];
     const std::string& out =
@@ -216,12 +235,14 @@ class VecNormTransform final : public StepTransform {
   absl::Status MapLeaves(bool is_next, const R& rows, Leaves leaves,
                          TensorDict* state) const {
     if (rows.count == 0) return absl::OkStatus();
+    // Leaves of the other side have places too, so they are counted.
     size_t at = 0;
     for (const StepLeaf& leaf : step_leaves_) {
       const BoundLeaf& from = leaves[at++];
       const BoundLeaf& to = leaf.is_in_place ? from : leaves[at++];
       if (leaf.is_next != is_next) continue;
       const std::string& key = options_.in_keys[leaf.key];
+      // The layout is checked at each call: a state may come from a file.
       const Tensor* const before = state->Find(key);
       if (before == nullptr || before->dtype() != DType::kFloat64 ||
           !before->is_contiguous() ||
@@ -235,6 +256,8 @@ class VecNormTransform final : public StepTransform {
         RILL_ASSIGN_OR_RETURN(after,
                               spare_.Take(DType::kFloat64, before->shape()));
       }
+      // Read from the old tensor, written into another: on an error the caller
+      // keeps the old state.
       const VecNormStatistics old(*before);
       const VecNormStatistics made(options_.frozen ? *before : after);
       const bool is_finite = from.dtype == DType::kFloat32
@@ -262,12 +285,15 @@ class VecNormTransform final : public StepTransform {
     double shift[kColumns];
     double factor[kColumns];
     Columns columns = {.width = before.n};
+    // Wider rows fill the vectors by themselves.
     if (columns.width > 0 && columns.width <= kNarrow) {
       // So many that they have a multiple of 2^kGroupBits elements.
       columns.group_bits = std::max(
           0,
           kGroupBits - std::countr_zero(static_cast<uint64_t>(columns.width)));
     }
+    // The weight is computed once for all columns, before them: each column's
+    // merge needs it.
     const double weight = options_.frozen ? before.weight()
                                           : options_.decay * before.weight() +
                                                 static_cast<double>(rows.count);
@@ -275,6 +301,7 @@ class VecNormTransform final : public StepTransform {
     bool is_finite = true;
     for (; columns.begin < columns.width; columns.begin += columns.count) {
       columns.count = std::min(kColumns, columns.width - columns.begin);
+      // A frozen transform that has seen nothing leaves the values as they are.
       if (options_.frozen) {
         const bool is_known = before.weight() > 0;
         for (int64_t c = 0; c < columns.count; ++c) {
@@ -286,6 +313,8 @@ class VecNormTransform final : public StepTransform {
         is_finite &=
             Learn(in, columns, rows, before, per_weight, after, shift, factor);
       }
+      // The merged mean is the new shift; both numbers are spread over the
+      // group.
       columns.Repeat(shift);
       columns.Repeat(factor);
       rows.for_runs([&](int64_t begin, int64_t count) {
@@ -306,7 +335,7 @@ class VecNormTransform final : public StepTransform {
   }
 
   // Means and squares of the columns, without the weight; with the means also
-  // in `shift`.
+  // in `shift`. False where one is not finite.
   template <typename T, typename R>
   bool Learn(const T* in, const Columns& columns, const R& rows,
              const VecNormStatistics& before, double per_weight,
@@ -316,7 +345,8 @@ class VecNormTransform final : public StepTransform {
     double squares[kColumns];
     std::fill_n(sum, columns.count << columns.group_bits, 0);
     std::fill_n(squares, columns.count << columns.group_bits, 0);
-    // Around the mean so far, or the first row, sums of squares lose nothing.
+    // Sums of squares around a number near the mean lose no digits to
+    // cancellation. Before the first call that number is the first row.
     const T* const row = in + rows.first * columns.width + columns.begin;
     for (int64_t c = 0; c < columns.count; ++c) {
       shift[c] = before.weight() > 0 ? before.mean(columns.begin + c)
@@ -333,6 +363,8 @@ class VecNormTransform final : public StepTransform {
     });
     columns.Fold(sum);
     columns.Fold(squares);
+    // `rows` is the unweighted count of this call; decay applies to what was
+    // before.
     return transforms_internal::MergeMoments(
         {.rows = static_cast<double>(rows.count),
          .old = options_.decay * before.weight(),
@@ -363,6 +395,8 @@ absl::StatusOr<std::unique_ptr<StepTransform>> VecNorm::Create(
         ", want a shape for each key, at least one, and no or as many "
         "out_keys"));
   }
+  // Both lists obey the same rule: a key of the root may not be mapped to one
+  // below next.
   for (const auto* list : {&options.in_keys, &options.out_keys}) {
     std::set<std::string> seen;
     for (size_t i = 0; i < list->size(); ++i) {
@@ -377,6 +411,8 @@ absl::StatusOr<std::unique_ptr<StepTransform>> VecNorm::Create(
       }
     }
   }
+  // A key of the root stands for the one below next, which so may not be listed
+  // itself.
   for (const auto* list : {&options.in_keys, &options.out_keys}) {
     const std::set<std::string> keys_of(list->begin(), list->end());
     for (const std::string& key : *list) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Columns are independent, and each column's rows are added in order, one by
+// one. So the order of additions does not depend on the width of the vectors.
 #include "rill/transforms/episodes/vec_norm_kernels.h"
 
 #include <cstddef>
@@ -55,6 +57,7 @@ struct Access {
   }
 };
 
+// One vector of columns over all rows, with its sums in registers.
 template <typename A, typename T>
 void AddColumns(const A& access, const T* x, int64_t rows, int64_t pitch,
                 const double* shift, double* sum, double* squares) {
@@ -70,7 +73,8 @@ void AddColumns(const A& access, const T* x, int64_t rows, int64_t pitch,
   access.Store(second, squares);
 }
 
-// Two vectors at once: an addition waits for the one of the row before.
+// Two vectors at once: an addition waits for the one of the row before, which
+// takes several cycles. A second chain of additions fills them.
 template <typename T>
 void AddTwoVectors(const T* x, int64_t rows, int64_t pitch, const double* shift,
                    double* sum, double* squares) {
@@ -106,10 +110,19 @@ HWY_ATTR void ForColumns(int64_t columns, const Body& body) {
   if (c < columns) body(Access<false>{static_cast<size_t>(columns - c)}, c);
 }
 
+// The merge of Chan, Golub and LeVeque. With the rows' mean at shift + delta:
+//
+//   own = squares - total * delta;
+//   center = shift + rows / (old + rows) * delta;
+//   all = decay * before + own + delta^2 * old * rows / (old + rows);
+//
+// `own` is the rows' squared deviations around their own mean. Rounding may
+// make it less than 0, which Max mends.
 bool MergeMomentsAll(const MomentNumbers& numbers, int64_t columns,
                      const double* sum, const double* squares,
                      const double* before, double* shift, double* mean,
                      double* after, double* factor) {
+  // Divisions by numbers that all columns share are made once.
   const VF64 per_row = hn::Set(F64(), 1 / numbers.rows);
   const VF64 take = hn::Set(F64(), numbers.rows * numbers.per_weight);
   const VF64 between =
@@ -140,6 +153,8 @@ bool MergeMomentsAll(const MomentNumbers& numbers, int64_t columns,
   return are_finite;
 }
 
+// out = (x - shift) * factor. A factor, since a division a value would take
+// longer; the result may differ from the quotient in the last bit.
 template <typename A, typename T>
 void ScaleColumns(const A& access, const T* x, int64_t rows, int64_t pitch,
                   const double* shift, const double* factor, T* out) {
@@ -151,6 +166,8 @@ void ScaleColumns(const A& access, const T* x, int64_t rows, int64_t pitch,
   }
 }
 
+// One macro makes the functions of both types, as HWY_EXPORT takes no
+// templates.
 #define RILL_VEC_NORM_KERNELS(Name, T)                                         \
   void AddMoments##Name(const T* x, int64_t rows, int64_t pitch,               \
                         int64_t columns, const double* shift, double* sum,     \

@@ -30,6 +30,7 @@ absl::StatusOr<TensorDict> MergeVecNorm(const TensorDict& a,
   }
   TensorDict merged;
   for (const std::string& key : a.LeafKeys()) {
+    // Checks the layout of a state's leaf in `a`; `b` has the same layout.
     RILL_RETURN_IF_ERROR(ReadVecNorm(a, key).status()) << "MergeVecNorm";
     RILL_ASSIGN_OR_RETURN(const Tensor first, a.Find(key)->Contiguous());
     RILL_ASSIGN_OR_RETURN(const Tensor second, b.Find(key)->Contiguous());
@@ -37,6 +38,8 @@ absl::StatusOr<TensorDict> MergeVecNorm(const TensorDict& a,
     const VecNormStatistics of_a(first);
     const VecNormStatistics of_b(second);
     const VecNormStatistics out(both);
+    // Merge is symmetric in its arguments, so swapped states give the same
+    // bits.
     for (int64_t i = 0; i < out.n; ++i) {
       const VecNormElement sum = Merge(of_a.At(i), of_b.At(i));
       out.mean(i) = sum.mean;
@@ -64,9 +67,11 @@ absl::StatusOr<VecNormMoments> ReadVecNorm(const TensorDict& state,
                         Tensor::Zeros(DType::kFloat64, {statistics.n}));
   RILL_ASSIGN_OR_RETURN(moments.scale,
                         Tensor::Zeros(DType::kFloat64, {statistics.n}));
+  // Before the first row there is no mean: zeros.
   if (moments.count == 0) return moments;
   for (int64_t i = 0; i < statistics.n; ++i) {
     moments.loc.data<double>()[i] = statistics.mean(i);
+    // Divided by the weight and not by weight - 1: as VecNorm normalises.
     moments.scale.data<double>()[i] =
         std::sqrt(statistics.squares(i) / moments.count);
   }

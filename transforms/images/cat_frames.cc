@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The stack along a dimension interleaves pieces of the frames: those of the
+// dimensions from `dim` on are contiguous in a frame (Pieces). For dim = the
+// first dimension of a frame there is one piece, and a stack is its frames side
+// by side.
 #include "rill/transforms/images/cat_frames.h"
 
 #include <algorithm>
@@ -27,7 +31,7 @@ constexpr absl::string_view kForward = "CatFrames::Forward";
 constexpr absl::string_view kPlanSteps = "CatFrames::PlanSteps";
 constexpr int64_t kMaxFrames = int64_t{1} << 20;
 
-// Leaves of steps, for each key of the root.
+// Leaves of steps, for each key of the root, in the order of PlanKey.
 enum StepLeaf : size_t { kFrame, kStack, kNextFrame, kNextStack, kStepLeaves };
 
 bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
@@ -51,6 +55,7 @@ struct Pieces {
             DTypeSize(dtype))),
         frames(num_frames) {}
 
+  // The place of frame `place` in a piece of the stack.
   std::byte* At(std::byte* stack, int64_t piece, int64_t place) const {
     return stack + static_cast<size_t>(piece * frames + place) * bytes;
   }
@@ -73,7 +78,8 @@ struct Pieces {
     }
   }
 
-  // The stack one step later, but for the newest frame.
+  // The stack one step later, but for the newest frame. The oldest frame is the
+  // first of each piece, so the others of a piece move as one run.
   void Shift(const std::byte* from, std::byte* to) const {
     const auto width = static_cast<size_t>(frames) * bytes;
     for (int64_t i = 0; i < outer; ++i, from += width, to += width) {
@@ -83,6 +89,8 @@ struct Pieces {
 };
 
 // The first row of each row's episode in its line; rows are [lines x length].
+// One pass: a row that does not begin an episode has the answer of the row
+// before.
 void FindFirstRows(int64_t length, absl::Span<const bool> done,
                    absl::Span<int64_t> first) {
   for (size_t row = 0; row < done.size(); ++row) {
@@ -112,6 +120,7 @@ absl::StatusOr<Shape> StackShape(absl::string_view caller,
   std::array<int64_t, Shape::kMaxRank> sizes = {};
   absl::c_copy(frame.sizes(), sizes.begin());
   int64_t& joined = sizes[static_cast<size_t>(at)];
+  // An overflow makes a size that Create refuses.
   if (__builtin_mul_overflow(joined, options.num_frames, &joined)) joined = -1;
   absl::StatusOr<Shape> stack = Shape::Create(
       absl::MakeConstSpan(sizes).first(static_cast<size_t>(frame.rank())));
@@ -127,6 +136,7 @@ absl::StatusOr<Shape> StackShape(absl::string_view caller,
 CatFrames::CatFrames(const Options& options)
     : options_(options), spare_(2 * options.in_keys.size() + 2) {
   if (options.padding == Padding::kSame) return;
+  // Made once: a pad is one element of each dtype that has the value.
   for (int i = 0; i < kNumDTypes; ++i) {
     absl::StatusOr<Tensor> pad = transforms_internal::FillValue(
         kCreate, "", options.padding_value, static_cast<DType>(i), {});
@@ -177,6 +187,8 @@ absl::StatusOr<StackFrames::Options> CatFrames::AsStackFrames() const {
                                 .dim = options_.dim,
                                 .padding = options_.padding,
                                 .value = options_.padding_value};
+  // A unit's stack of <key> does not imply that of "next/<key>", as it does
+  // beside an environment.
   for (const std::string& key : options_.in_keys) {
     const std::string next = absl::StrCat("next/", key);
     if (IsNext(key) || absl::c_linear_search(stack.keys, next)) continue;
@@ -196,7 +208,8 @@ absl::StatusOr<const std::byte*> CatFrames::PadOf(absl::string_view caller,
       .status();
 }
 
-// The frames' domain where it is the same for all elements.
+// The frames' domain where it is the same for all elements and the same in both
+// leaves: a stack of "next/<key>" has frames of <key> too.
 absl::StatusOr<LeafSpec> CatFrames::StackSpec(
     absl::string_view caller, const std::string& key,
     const TensorDictSpec& spec) const {
@@ -223,6 +236,8 @@ absl::StatusOr<LeafSpec> CatFrames::StackSpec(
   if (!is_same || !is_of_elements || frame.tables != nullptr) {
     return LeafSpec::Unbounded(frame.dtype, stack);
   }
+  // Bounds and numbers of options are those of an element, so the new shape
+  // keeps them.
   frame.shape = stack;
   return frame;
 }
@@ -250,11 +265,15 @@ absl::StatusOr<Tensor> CatFrames::Stack(const std::string& key,
   const int64_t n = options_.num_frames;
   const Pieces pieces(dtype, frame, options_.dim, n);
   const int64_t width = frame.num_elements() * DTypeSize(dtype);
+  // 1 for "next/<key>": its stack has its own frame last, and the N - 1 frames
+  // of <key> up to the row's own before it.
   const int64_t ahead = IsNext(key) ? 1 : 0;
   for (size_t i = 0; i < first.size(); ++i) {
     const auto row = static_cast<int64_t>(i);
     std::byte* const to = made.raw_data() + row * n * width;
     for (int64_t place = 0; place < n - ahead; ++place) {
+      // `from` is the row of <key> whose frame takes the place. One before the
+      // episode pads: by the value, or by the episode's first frame.
       const int64_t from = row + ahead - (n - 1) + place;
       if (from < first[i] && pad != nullptr) {
         pieces.Fill(pad, static_cast<size_t>(DTypeSize(dtype)), place, to);
@@ -283,6 +302,8 @@ absl::Status CatFrames::Forward(TensorDict* batch,
   const auto first = absl::MakeSpan(rows.data<int64_t>(), count);
   FindFirstRows(shape[shape.rank() - 1],
                 absl::MakeConstSpan(done.data<bool>(), count), first);
+  // All stacks are made before one is set: a key's stack may replace a leaf
+  // that another key's stack is made of.
   absl::InlinedVector<Tensor, 8> stacks;
   for (const std::string& key : options_.in_keys) {
     RILL_ASSIGN_OR_RETURN(stacks.emplace_back(), Stack(key, first, *batch));
@@ -318,6 +339,7 @@ absl::Status CatFrames::PlanKey(size_t i, const TensorDictSpec& step,
     RILL_ASSIGN_OR_RETURN(const LeafSpec stack,
                           StackSpec(kPlanSteps, from, step));
     RILL_RETURN_IF_ERROR(plan->spec.Set(to, stack));
+    // Read and written leaf of each side: the four places of StepLeaf.
     plan->leaves.push_back(
         {.key = from, .dtype = stack.dtype, .shape = step.Find(from)->shape});
     plan->leaves.push_back({.key = to,
@@ -337,6 +359,8 @@ absl::StatusOr<StepPlan> CatFrames::PlanSteps(
       RILL_RETURN_IF_ERROR(PlanKey(i, step, &plan));
       continue;
     }
+    // "next/<key>" has no leaves of its own beside <key>: these are there
+    // already.
     const auto root = absl::c_find(options_.in_keys, FrameKey(key));
     if (root != options_.in_keys.end() &&
         OutKey(i) ==
@@ -367,6 +391,7 @@ absl::Status CatFrames::OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
       const auto lane = static_cast<int64_t>(i);
       const std::byte* const from = frame.data + lane * frame.width;
       std::byte* const to = stack.data + lane * stack.width;
+      // The oldest N - 1 places pad, the newest is the frame of the reset.
       for (int64_t place = 0; place + 1 < n; ++place) {
         if (pad == nullptr) {
           pieces.Put(from, place, to);
@@ -390,6 +415,8 @@ absl::Status CatFrames::OnStep(Leaves leaves, TensorDict* /*state*/) const {
     const Pieces pieces(frame.dtype, frame.shape, options_.dim, n);
     for (int64_t lane = 0; lane < next.rows; ++lane) {
       std::byte* const to = next.data + lane * next.width;
+      // The root's stack is the one before this step, since next is carried
+      // over to the root.
       pieces.Shift(stack.data + lane * stack.width, to);
       pieces.Put(frame.data + lane * frame.width, n - 1, to);
     }

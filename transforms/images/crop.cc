@@ -24,6 +24,7 @@ absl::Status CheckSize(absl::string_view caller, int64_t w,
       caller, ": w and h: got ", w, " and ", h.value_or(w), ", want both > 0"));
 }
 
+// No RowStep of kCrop, as the place depends on the size of the image.
 class CenterCropMap final : public RowMap {
  public:
   CenterCropMap(int64_t height, int64_t width)
@@ -37,6 +38,7 @@ class CenterCropMap final : public RowMap {
           absl::StrCat("got ", leaf.ToString(), ", want images of at least ",
                        height_, " rows and ", width_, " columns"));
     }
+    // The step for this size says dtype, shape and domain.
     RILL_ASSIGN_OR_RETURN(
         const auto crop,
         MakeRowStep({.kind = RowStep::Kind::kCrop,
@@ -56,6 +58,7 @@ class CenterCropMap final : public RowMap {
     const int64_t images = count * shape.Prefix(rank - 2).num_elements();
     const int64_t begin = FirstOf(shape[rank - 2], height_) * line +
                           FirstOf(shape[rank - 1], width_) * size;
+    // A row of pixels is contiguous: one copy each.
     for (int64_t i = 0; i < images; ++i, from += shape[rank - 2] * line) {
       const std::byte* in = from + begin;
       for (int64_t y = 0; y < height_; ++y, in += line, to += width) {
@@ -67,6 +70,8 @@ class CenterCropMap final : public RowMap {
 
  private:
   // Half of what is left, rounded half to even.
+  // TorchRL's CenterCrop rounds so. left / 2 rounds down, which is right unless
+  // left is 3 modulo 4: then the even number is above.
   static int64_t FirstOf(int64_t from, int64_t to) {
     const int64_t left = from - to;
     return left / 2 + (left % 4 == 3 ? 1 : 0);
@@ -79,6 +84,7 @@ class CenterCropMap final : public RowMap {
 }  // namespace
 
 OptionValues Crop::option_values() const {
+  // The map is the step that Create made, so the options are read from it.
   const RowStep& step = rows().map->steps()[0];
   return OptionValues()
       .Int("w", step.width)

@@ -19,6 +19,7 @@
 namespace rill {
 namespace {
 
+// Three planes, one behind the other, to one.
 void GrayOf(const float* red, int64_t pixels, float* gray) {
   transforms_internal::GrayOfRgb(red, red + pixels, red + 2 * pixels, pixels,
                                  gray);
@@ -29,6 +30,8 @@ void GrayOf(const uint8_t* red, int64_t pixels, uint8_t* gray) {
                                  gray);
 }
 
+// float64 has no vector kernel. The target is compiled without contraction, so
+// that each product is rounded as torch does.
 void GrayOf(const double* red, int64_t pixels, double* gray) {
   for (int64_t i = 0; i < pixels; ++i) {
     gray[i] =
@@ -58,10 +61,14 @@ class GrayScaleMap final : public RowMap {
  public:
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
     const int rank = leaf.shape.rank();
-    // The gray of three that are equal, which all others lie between.
+    // The gray of three equal values. Weights are positive, so gray is
+    // monotonic in each channel, and the gray of any pixel lies between those
+    // of the bounds.
     const auto gray_of = [&leaf](double value) {
       WithPixel(leaf.dtype, [&value](auto zero) {
         using T = decltype(zero);
+        // Bounds of uint8 may lie outside of 0 .. 255; the cast would be
+        // undefined.
         if (std::is_integral_v<T>) value = std::clamp(value, 0.0, 255.0);
         const T pixel[3] = {static_cast<T>(value), static_cast<T>(value),
                             static_cast<T>(value)};
@@ -79,6 +86,8 @@ class GrayScaleMap final : public RowMap {
           "ToTensorImage puts the channels there"));
     }
     const Shape shape = leaf.shape.WithSize(rank - 3, 1);
+    // Bounds of each element would give other bounds for each pixel; they are
+    // given up.
     if (leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr) {
       return LeafSpec::Bounded(leaf.dtype, shape, gray_of(leaf.low),
                                gray_of(leaf.high));

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Each kernel is compiled for several instruction sets. Products and sums are
+// separate operations, without contraction (-ffp-contract=off), and no sum goes
+// across lanes. So every processor computes the same bits.
 #include "rill/transforms/images/image_kernels.h"
 
 #include <cstddef>
@@ -25,6 +28,8 @@ int64_t FloatLanes() { return static_cast<int64_t>(hn::Lanes(F32())); }
 
 // --- Pixels of three channels ------------------------------------------------
 
+// Three vectors of interleaved bytes become three planes, which some
+// instruction sets do in few shuffles.
 void SplitRgbAll(const uint8_t* in, int64_t pixels, uint8_t* red,
                  uint8_t* green, uint8_t* blue) {
   using U8 = hn::ScalableTag<uint8_t>;
@@ -44,7 +49,8 @@ void SplitRgbAll(const uint8_t* in, int64_t pixels, uint8_t* red,
   }
 }
 
-// Floats of all lanes, or of the first n.
+// Floats of all lanes, or of the first n; bytes become floats. LoadN touches no
+// byte behind the n.
 template <bool kIsWhole, typename T>
 VF32 LoadFloats(const T* in, size_t n) {
   const hn::Rebind<T, F32> d;
@@ -62,7 +68,7 @@ VF32 LoadFloats(const T* in, size_t n) {
   }
 }
 
-// The same back; bytes are what is before the point.
+// The same back. Bytes are what is before the point; DemoteTo clamps to those.
 template <bool kIsWhole, typename T>
 void StoreFloats(VF32 floats, size_t n, T* out) {
   const hn::Rebind<T, F32> d;
@@ -80,6 +86,7 @@ void StoreFloats(VF32 floats, size_t n, T* out) {
   }
 }
 
+// The order of the sums is torch's: (r + g) + b.
 VF32 Gray(VF32 red, VF32 green, VF32 blue) {
   const VF32 r = hn::Mul(hn::Set(F32(), 0.2989f), red);
   const VF32 g = hn::Mul(hn::Set(F32(), 0.587f), green);
@@ -122,6 +129,8 @@ void GrayBytes(const uint8_t* red, const uint8_t* green, const uint8_t* blue,
 template <typename T>
 void MaxAll(const T* a, const T* b, int64_t count, T* out) {
   using D = hn::ScalableTag<T>;
+  // A NaN in x is kept by IsNaN. A NaN in y is kept since the comparison is
+  // false then, which selects y.
   const auto larger = [](hn::Vec<D> x, hn::Vec<D> y) HWY_ATTR {
     if constexpr (std::is_floating_point_v<T>) {
       return hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y);
@@ -150,12 +159,17 @@ void MaxBytes(const uint8_t* a, const uint8_t* b, int64_t count, uint8_t* out) {
 
 // --- Resizing ----------------------------------------------------------------
 
-// Four rows are resized at a time. Between the two passes they lie side by
-// side, pixel for pixel, so that the second works on four pixels of one column.
+// Resizing is separable: each new row is a weighted sum of old rows, then each
+// new pixel one of pixels of that row. The first sum is made by vectors along
+// the row. In the second the pixels of a sum lie at any place, so vectors go
+// across rows instead: four rows are resized at a time. Between the two passes
+// they lie side by side, pixel for pixel, and one vector has four pixels of one
+// column.
 constexpr int64_t kRows = 4;
 using F32x4 = hn::FixedTag<float, kRows>;
 
-// Pixels [x, x + lanes) of a new row.
+// Pixels [x, x + lanes) of a new row; `in` is at x of the old rows. Rows
+// without weight are not read.
 template <bool kIsWhole, typename T>
 VF32 SumRows(const T* in, const AxisView& rows, int64_t row, int64_t stride,
              size_t n) {
@@ -169,6 +183,7 @@ VF32 SumRows(const T* in, const AxisView& rows, int64_t row, int64_t stride,
   return sum;
 }
 
+// Four new rows, interleaved into the tile: pixel x of row r is at 4 x + r.
 template <bool kIsWhole, typename T>
 void SumFourRows(const T* in, const AxisView& rows, const int64_t* four,
                  int64_t stride, size_t n, float* tile) {
@@ -179,6 +194,7 @@ void SumFourRows(const T* in, const AxisView& rows, const int64_t* four,
                         tile);
 }
 
+// The second sum, of all four rows at once.
 void SumColumns(const float* tile, const AxisView& columns, float* out) {
   const float* weights = columns.weights;
   for (int64_t i = 0; i < columns.to; ++i, weights += columns.taps) {
@@ -192,6 +208,8 @@ void SumColumns(const float* tile, const AxisView& columns, float* out) {
   }
 }
 
+// Floats go as they are; bytes are rounded half to even first, so that what
+// StoreFloats cuts off is nothing.
 template <typename T>
 void StoreRounded(VF32 pixels, int64_t count, T* out) {
   if constexpr (!std::is_same_v<T, float>) pixels = hn::Round(pixels);
@@ -202,7 +220,8 @@ void StoreRounded(VF32 pixels, int64_t count, T* out) {
   }
 }
 
-// The first `count` of four rows that lie side by side.
+// The first `count` of four rows that lie side by side. Loads go past the end
+// of the tile, for which the scratch has room.
 template <typename T>
 void StoreRows(const float* tile, int64_t width, int64_t count, T* out) {
   for (int64_t x = 0; x < width; x += FloatLanes()) {
@@ -215,6 +234,8 @@ void StoreRows(const float* tile, int64_t width, int64_t count, T* out) {
   }
 }
 
+// The two tiles in scratch: [columns.from] before and [columns.to] after the
+// second sum, each with a vector more that loads and stores may touch.
 template <typename T>
 void ResizeAll(const T* in, const AxisView& rows, const AxisView& columns,
                float* scratch, T* out) {
@@ -223,7 +244,8 @@ void ResizeAll(const T* in, const AxisView& rows, const AxisView& columns,
   float* const before = scratch;
   float* const after = scratch + (width + lanes) * kRows;
   for (int64_t row = 0; row < rows.to; row += kRows) {
-    // Past the last row that one again.
+    // Fewer than four rows are left: the last one is computed again, and
+    // StoreRows drops the copies.
     int64_t four[kRows];
     for (int64_t i = 0; i < kRows; ++i) {
       four[i] = row + i < rows.to ? row + i : rows.to - 1;
@@ -287,7 +309,8 @@ void MaxOfTwo(const uint8_t* a, const uint8_t* b, int64_t count, uint8_t* out) {
 }
 
 int64_t ResizeScratchSize(const AxisView& columns) {
-  // Vectors, of 64 floats at most, go past the ends of the two tiles.
+  // Vectors go past the ends of the two tiles, by at most 64 floats for each of
+  // the four rows.
   return 4 * (columns.from + columns.to + 2 * 64);
 }
 

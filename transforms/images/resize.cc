@@ -27,7 +27,8 @@ using transforms_internal::AxisWeights;
 
 constexpr int64_t kMaxSide = 65536;
 
-// Weights that are kept, those of the last calls.
+// Weights that are kept, those of the last calls. A batch may have leaves of
+// several sizes, and several threads may work on one.
 constexpr size_t kMostIdle = 16;
 
 // Rows and columns of an image.
@@ -37,6 +38,7 @@ struct Sides {
   friend bool operator==(const Sides&, const Sides&) = default;
 };
 
+// The sides of [..., height, width].
 Sides SidesOf(const Shape& shape) {
   const int rank = shape.rank();
   return {shape[rank - 2], shape[rank - 1]};
@@ -77,7 +79,8 @@ class ResizeMap : public RowMap {
 
 // --- Linear ------------------------------------------------------------------
 
-// The weights for images of one size, and memory to work in.
+// The weights for images of one size, and memory to work in. One call has it
+// alone, as it writes to the scratch.
 struct Resizer {
   Sides from;
   AxisWeights rows;
@@ -95,6 +98,8 @@ class BilinearMap final : public ResizeMap {
     const int64_t images =
         count * shape.Prefix(shape.rank() - 2).num_elements();
     if (images == 0) return absl::OkStatus();
+    // Out of the list while it is used, so that the lock is not held over the
+    // work.
     std::unique_ptr<Resizer> resizer = Take(SidesOf(shape));
     if (dtype == DType::kUInt8) {
       ResizeAll<uint8_t>(images, from, resizer.get(), to);
@@ -102,6 +107,7 @@ class BilinearMap final : public ResizeMap {
       ResizeAll<float>(images, from, resizer.get(), to);
     }
     const absl::MutexLock lock(&mutex_);
+    // The front was used longest ago.
     if (idle_.size() == kMostIdle) idle_.erase(idle_.begin());
     idle_.push_back(std::move(resizer));
     return absl::OkStatus();
@@ -115,6 +121,9 @@ class BilinearMap final : public ResizeMap {
     return "uint8 or float32; ToTensorImage makes float32";
   }
   bool KeepsBounds(const LeafSpec& leaf) const override {
+    // A sum of weights is at most 1, so values in [0, 1] and [-1, 1] stay
+    // there. Any bounds of uint8 stay, as the result is rounded to whole
+    // numbers.
     if (!ResizeMap::KeepsBounds(leaf)) return false;
     const bool is_unit = (leaf.low == 0 || leaf.low == -1) && leaf.high == 1;
     return is_unit || leaf.dtype == DType::kUInt8;
@@ -147,6 +156,8 @@ class BilinearMap final : public ResizeMap {
         return taken;
       }
     }
+    // Computed outside the lock. Two threads may so make the same weights, and
+    // both are kept.
     auto made = std::make_unique<Resizer>();
     made->from = from;
     made->rows = transforms_internal::LinearWeights(from.height, to().height,
@@ -173,6 +184,7 @@ class NearestPixel {
       : last_(from - 1),
         scale_(static_cast<float>(from) / static_cast<float>(to)) {}
 
+  // The product may round up to the size of the image; min catches that.
   int64_t operator()(int64_t i) const {
     return std::min(static_cast<int64_t>(static_cast<float>(i) * scale_),
                     last_);
@@ -183,6 +195,8 @@ class NearestPixel {
   const float scale_;
 };
 
+// The width of an element is a constant, so that memcpy is one load and one
+// store.
 template <int64_t kSize>
 void ResizeToNearest(int64_t images, const Sides& from, const Sides& to,
                      const std::byte* in, std::byte* out) {

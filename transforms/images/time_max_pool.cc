@@ -23,7 +23,8 @@ constexpr absl::string_view kPlanSteps = "TimeMaxPool::PlanSteps";
 constexpr int64_t kMaxSteps = int64_t{1} << 20;
 
 // Leaves of steps, for each key: the newest value, the largest, and where T > 2
-// the values before the newest two; then the same below next.
+// the values before the newest two; then the same below next. The values before
+// are ordered from the newest to the oldest.
 enum StepLeaf : size_t { kValue, kLargest, kBefore };
 
 bool IsKnown(DType dtype) {
@@ -31,7 +32,8 @@ bool IsKnown(DType dtype) {
          dtype == DType::kFloat64;
 }
 
-// *to becomes the larger of itself and *from, element by element.
+// *to becomes the larger of itself and *from, element by element. A NaN in
+// either stays.
 template <typename T>
 void Raise(const std::byte* from, int64_t bytes, std::byte* to) {
   const int64_t count = bytes / static_cast<int64_t>(sizeof(T));
@@ -78,6 +80,8 @@ class TimeMaxPoolTransform final : public StepTransform {
     return plan;
   }
 
+  // The value of the reset counts as all T values, so that the largest of fewer
+  // is right without a count of steps.
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* /*state*/) const override {
     for (; !leaves.empty(); leaves.remove_prefix(2 * half())) {
@@ -88,6 +92,7 @@ class TimeMaxPoolTransform final : public StepTransform {
         const std::byte* const from = value.data + lane * value.width;
         std::memcpy(leaves[kLargest].data + lane * value.width, from,
                     static_cast<size_t>(value.width));
+        // The first value again: it changes no maximum.
         for (int64_t k = 0; k < num_before(); ++k) {
           std::memcpy(
               leaves[kBefore].data + (lane * num_before() + k) * value.width,
@@ -103,9 +108,12 @@ class TimeMaxPoolTransform final : public StepTransform {
       const Leaves next = leaves.subspan(half());
       const BoundLeaf& value = leaves[kValue];
       const int64_t bytes = value.rows * value.width;
+      // The maximum begins with the newest value; those before only raise it.
       std::memcpy(next[kLargest].data, next[kValue].data,
                   static_cast<size_t>(bytes));
       if (options_.num_steps == 1) continue;
+      // The root's value is the one before the newest, since next is carried
+      // over.
       RaiseBy(value.dtype, value.data, bytes, next[kLargest].data);
       if (num_before() == 0) continue;
       for (int64_t lane = 0; lane < value.rows; ++lane) {
@@ -123,6 +131,9 @@ class TimeMaxPoolTransform final : public StepTransform {
   // Leaves of a key, at the root or below next.
   size_t half() const { return num_before() > 0 ? 3 : 2; }
 
+  // All of the other T - 2 values of the lane go into the maximum. Then the
+  // list moves on by one: the root's value is put in front, and the oldest is
+  // dropped.
   void StepLane(int64_t lane, Leaves root, Leaves next) const {
     const int64_t width = root[kValue].width;
     const std::byte* const before =
@@ -132,6 +143,7 @@ class TimeMaxPoolTransform final : public StepTransform {
       RaiseBy(root[kValue].dtype, before + k * width, width,
               next[kLargest].data + lane * width);
     }
+    // `after` is another leaf than `before`, so the copies overlap nothing.
     std::memcpy(after, root[kValue].data + lane * width,
                 static_cast<size_t>(width));
     std::memcpy(after + width, before,
@@ -162,6 +174,7 @@ class TimeMaxPoolTransform final : public StepTransform {
             absl::StrCat(kPlanSteps, ": \"", from, "\": got ", leaf.ToString(),
                          ", want a dimension less, as num_steps > 2 adds one"));
       }
+      // The domain holds for a maximum of members: it is one of them.
       using Domain = LeafSpec::Domain;
       const bool keeps = leaf == root && (leaf.domain == Domain::kBounded ||
                                           leaf.domain == Domain::kBinary);

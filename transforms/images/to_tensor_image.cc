@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The image is transposed as it is stored, block by block, and each plane of a
+// block is converted. So the transposition moves the fewest bytes, and the
+// planes stay in the first cache between the two.
 #include "rill/transforms/images/to_tensor_image.h"
 
 #include <algorithm>
@@ -20,8 +23,8 @@
 namespace rill {
 namespace {
 
-// Elements that are transposed and then converted: all that is held of them
-// fits the processor's first cache.
+// Elements of a block. Its planes and the converted ones fit the processor's
+// first cache: at most four planes of kBlock x kWidest bytes.
 constexpr int64_t kBlock = 512;
 constexpr int64_t kWidest = 8;  // Bytes of an element.
 
@@ -29,6 +32,7 @@ struct Plane {
   alignas(64) std::byte bytes[kBlock * kWidest];
 };
 
+// The dtypes that CastElements takes.
 bool HasArithmetic(DType dtype) {
   switch (dtype) {
     case DType::kUInt16:
@@ -42,6 +46,7 @@ bool HasArithmetic(DType dtype) {
   }
 }
 
+// By a true division, so that the result is rounded once.
 template <typename T>
 void Divide(std::byte* values, int64_t count) {
   T* const at = reinterpret_cast<T*>(values);
@@ -89,6 +94,7 @@ class TensorImageMap final : public RowMap {
     const int rank = shape.rank();
     const bool is_transposed = IsTransposed(shape);
     const int64_t channels = is_transposed ? shape[rank - 1] : 1;
+    // Without a transposition all elements are one plane.
     const int64_t pixels =
         is_transposed ? shape[rank - 3] * shape[rank - 2] : elements;
     const int64_t image = channels * pixels;
@@ -100,19 +106,23 @@ class TensorImageMap final : public RowMap {
   }
 
  private:
+  // shape_tolerant leaves images alone whose last dimension is not 3.
   bool IsTransposed(const Shape& shape) const {
     return !shape_tolerant_ || shape[shape.rank() - 1] == 3;
   }
   bool IsDivided(DType from) const {
     return from_int_.value_or(!IsFloatingPoint(from));
   }
+  // The dtype of the division.
   static DType WideOf(DType from) {
     return from == DType::kFloat64 ? from : DType::kFloat32;
   }
 
-  // Maps a value of the leaf; the spec rounds it to `dtype_`.
+  // Maps a bound as the values are mapped: a float bound by float arithmetic.
+  // The spec rounds it to `dtype_`.
   double MapBound(DType from, double bound) const {
     if (!IsDivided(from)) return bound;
+    // Division by 255 is monotonic, and so is rounding: bounds stay bounds.
     if (WideOf(from) == DType::kFloat64) return bound / 255;
     return static_cast<float>(bound) / 255.0f;
   }
@@ -125,6 +135,7 @@ class TensorImageMap final : public RowMap {
     for (int64_t at = 0; at < pixels; at += kBlock) {
       const int64_t count = std::min(kBlock, pixels - at);
       const std::byte* const block = from + at * channels * size;
+      // Bytes of three channels are the usual case: one pass makes all planes.
       const bool is_rgb = channels == 3 && dtype == DType::kUInt8;
       if (is_rgb) {
         transforms_internal::SplitRgb(
@@ -146,6 +157,8 @@ class TensorImageMap final : public RowMap {
     }
   }
 
+  // One channel of a block to a plane, by loads and stores of the element's
+  // size.
   static void TakeChannel(int64_t size, int64_t channels, int64_t channel,
                           int64_t count, const std::byte* from, std::byte* to) {
     const auto take = [&](auto element) {
@@ -168,7 +181,8 @@ class TensorImageMap final : public RowMap {
     }
   }
 
-  // At most kBlock elements.
+  // At most kBlock elements, from a plane to the result. Division happens in
+  // `wide`, and only then values are rounded to `dtype_`.
   void Convert(DType dtype, int64_t count, const std::byte* from,
                std::byte* to) const {
     if (!IsDivided(dtype)) {
@@ -177,6 +191,7 @@ class TensorImageMap final : public RowMap {
     }
     const DType wide = WideOf(dtype);
     Plane own;
+    // Into the result where it has that dtype, else by way of a local plane.
     std::byte* const values = wide == dtype_ ? to : own.bytes;
     if (dtype == DType::kUInt8) {
       transforms_internal::UnitInterval(reinterpret_cast<const uint8_t*>(from),

@@ -40,6 +40,8 @@ class EndOfLifeTransform final : public StepTransform {
 
   absl::StatusOr<StepPlan> PlanSteps(
       const TensorDictSpec& step) const override {
+    // The written leaves come last: the constants below are places in this
+    // list.
     StepPlan plan = {.spec = step};
     for (const std::string& key :
          {options_.lives_key, Next(options_.lives_key)}) {
@@ -70,6 +72,7 @@ class EndOfLifeTransform final : public StepTransform {
     return plan;
   }
 
+  // Only the root: the flag below next is that of the last step.
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* /*state*/) const override {
     const absl::Span<bool> ends = leaves[kEnd].As<bool>();
@@ -82,6 +85,8 @@ class EndOfLifeTransform final : public StepTransform {
   absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
     const absl::Span<const bool> done = leaves[kDone].As<bool>();
     const absl::Span<bool> ends = leaves[kNextEnd].As<bool>();
+    // The root has the lives before the step, next those after it. A done lane
+    // ends a life whatever the count is.
     for (size_t lane = 0; lane < ends.size(); ++lane) {
       const auto i = static_cast<int64_t>(lane);
       ends[lane] = done[lane] ||

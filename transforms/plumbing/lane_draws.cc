@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The generator is counter-based: a number is a function of the seeds, the
+// stream (which transform), the batch (a lane and the number of its draw) and
+// the draw. So lanes do not depend on one another, and a state is two tensors.
 #include "rill/transforms/plumbing/lane_draws.h"
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +15,9 @@ namespace {
 constexpr absl::string_view kSeed = "seed";
 constexpr absl::string_view kDraws = "draws";
 
-// Spreads the environment's seeds over those of the generator.
+// Spreads the environment's seeds, which are often 0, 1, 2, over those of the
+// generator. It is 2^64 divided by the golden ratio and odd: the product of an
+// odd number is one-to-one, so no two seeds meet.
 constexpr uint64_t kSpread = 0x9E3779B97F4A7C15;
 
 absl::StatusOr<TensorDict> StateOf(uint64_t seed, int64_t lanes) {
@@ -43,6 +48,8 @@ absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
                                             DrawStream stream, uint64_t seed,
                                             int64_t lanes, SpareTensors* spare,
                                             TensorDict* state) {
+  // A state that was made for other lanes, or loaded, is refused before it is
+  // indexed by lane.
   const Tensor* const env_seed = state->Find(kSeed);
   const Tensor* const found = state->Find(kDraws);
   if (env_seed == nullptr || found == nullptr ||
@@ -54,6 +61,8 @@ absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
         ", want that of InitialState for ", lanes, " lanes"));
   }
   RILL_ASSIGN_OR_RETURN(const int64_t of_env, env_seed->Item<int64_t>());
+  // Counts are changed in a copy: the caller keeps the old state on an error.
+  // The copy is in the state already, so Next counts in the state.
   RILL_ASSIGN_OR_RETURN(const Tensor draws, spare->Copy(*found));
   RILL_ASSIGN_OR_RETURN(const absl::Span<int64_t> counts,
                         draws.Flat<int64_t>());
@@ -64,6 +73,7 @@ absl::StatusOr<LaneDraws> LaneDraws::Create(absl::string_view caller,
 }
 
 uint64_t LaneDraws::Next(size_t lane) {
+  // 24 bits for the lane and 40 for its draws: no two lanes share a number.
   return (static_cast<uint64_t>(lane) << 40) +
          static_cast<uint64_t>(counts_[lane]++);
 }

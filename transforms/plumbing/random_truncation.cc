@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A lane's horizon is drawn at its reset and kept in the state; a step only
+// compares. The number of a lane's draws is the number of its episodes.
 #include "rill/transforms/plumbing/random_truncation.h"
 
 #include <cstddef>
@@ -88,6 +90,8 @@ class RandomTruncationTransform final : public StepTransform {
     return LaneDraws::Restart(seed, state);
   }
 
+  // Both leaves of the state are copied and then set, so that an error leaves
+  // the caller's state whole.
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves /*leaves*/,
                        TensorDict* state) const override {
     RILL_ASSIGN_OR_RETURN(
@@ -121,15 +125,19 @@ class RandomTruncationTransform final : public StepTransform {
   }
 
  private:
+  // Draws number 0 of the lane's batch for the length, number 1 for the choice:
+  // one batch of the generator an episode, whichever branch is taken.
   int64_t DrawHorizon(size_t lane, LaneDraws* draws) const {
     const int64_t episode = draws->count(lane);
     const uint64_t batch = draws->Next(lane);
     const Rng& rng = draws->rng();
+    // The first episode spreads the lanes over all lengths.
     if (episode == 0) return 1 + rng.UniformInt(batch, 0, options_.max_horizon);
     const double prob =
         episode == 1 ? options_.first_episode_prob.value_or(options_.prob)
                      : options_.prob;
     if (rng.UniformDouble(batch, 1) >= prob) return options_.max_horizon;
+    // The ends are inclusive. min_horizon >= 1, so the count does not overflow.
     return options_.min_horizon +
            rng.UniformInt(batch, 0,
                           options_.max_horizon - options_.min_horizon + 1);

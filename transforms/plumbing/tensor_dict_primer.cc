@@ -26,7 +26,8 @@ constexpr absl::string_view kOnReset = "TensorDictPrimer::OnReset";
 
 class TensorDictPrimerTransform final : public StepTransform {
  public:
-  // `row` holds the default values, [1].
+  // `row` holds the default values, [1]; empty where values are drawn or made
+  // by the function.
   TensorDictPrimerTransform(TensorDictPrimer::Options options, TensorDict row)
       : options_(std::move(options)), row_(std::move(row)) {}
 
@@ -51,6 +52,8 @@ class TensorDictPrimerTransform final : public StepTransform {
     for (const TensorDictSpec::Leaf& leaf : options_.primers.leaves()) {
       for (const absl::string_view prefix : {"", "next/"}) {
         const std::string key = absl::StrCat(prefix, leaf.key);
+        // A primer would replace what the environment or an earlier transform
+        // writes.
         if (step.Find(key) != nullptr) {
           return absl::InvalidArgumentError(absl::StrCat(
               "TensorDictPrimer::PlanSteps: \"", key,
@@ -79,6 +82,7 @@ class TensorDictPrimerTransform final : public StepTransform {
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override {
     if (options_.random) return FillRandomly(mask, leaves, state);
+    // One row serves for all lanes; the user's function makes a row for each.
     const bool is_row = options_.single_default_value == nullptr;
     TensorDict made;
     if (!is_row) {
@@ -91,6 +95,7 @@ class TensorDictPrimerTransform final : public StepTransform {
     return absl::OkStatus();
   }
 
+  // The value stays until the next reset, so next is a copy of the root.
   absl::Status OnStep(Leaves leaves, TensorDict* /*state*/) const override {
     for (size_t i = 0; i < leaves.size(); i += 2) {
       const auto bytes = static_cast<size_t>(leaves[i].rows * leaves[i].width);
@@ -100,6 +105,8 @@ class TensorDictPrimerTransform final : public StepTransform {
   }
 
  private:
+  // A lane at a time: a draw is a function of the lane's own count. One row of
+  // memory is drawn into and copied from.
   absl::Status FillRandomly(absl::Span<const uint8_t> mask, Leaves leaves,
                             TensorDict* state) const {
     RILL_ASSIGN_OR_RETURN(
@@ -107,6 +114,8 @@ class TensorDictPrimerTransform final : public StepTransform {
         LaneDraws::Create(kOnReset, DrawStream::kTensorDictPrimer,
                           options_.seed, static_cast<int64_t>(mask.size()),
                           &spare_, state));
+    // Taken out of the list, as several environments may call at once; put back
+    // at the end. An error drops it.
     TensorDict values = TakeRow();
     for (size_t lane = 0; lane < mask.size(); ++lane) {
       if (mask[lane] == 0) continue;
@@ -129,6 +138,8 @@ class TensorDictPrimerTransform final : public StepTransform {
     return row;
   }
 
+  // The user's values as dense host tensors of the primers' layout, which
+  // CopyRow takes without a further check.
   absl::StatusOr<TensorDict> MakeValues(absl::Span<const uint8_t> mask) const {
     RILL_ASSIGN_OR_RETURN(const TensorDict made,
                           options_.single_default_value(mask));
@@ -150,6 +161,7 @@ class TensorDictPrimerTransform final : public StepTransform {
     return values;
   }
 
+  // Row `from` of `values` to the root's row of the lane; both are dense.
   void CopyRow(const TensorDict& values, size_t from, size_t lane,
                Leaves leaves) const {
     for (size_t i = 0; i < options_.primers.leaves().size(); ++i) {
@@ -185,6 +197,7 @@ absl::Status CheckOptions(const TensorDictPrimer::Options& options) {
     return absl::InvalidArgumentError(absl::StrCat(
         kCreate, ": default_values: got \"", key, "\", want keys of primers"));
   }
+  // The three ways exclude one another. default_value = 0 is the same as none.
   const bool has_value =
       options.default_value != 0 || !options.default_values.empty();
   const int ways = (options.random ? 1 : 0) + (has_value ? 1 : 0) +
@@ -196,6 +209,8 @@ absl::Status CheckOptions(const TensorDictPrimer::Options& options) {
       "one of them"));
 }
 
+// The default values are checked against their specs once, here, and a reset
+// copies bytes only.
 absl::StatusOr<TensorDict> DefaultRow(
     const TensorDictPrimer::Options& options) {
   TensorDict row({1});

@@ -17,6 +17,7 @@ namespace {
 constexpr absl::string_view kCreate = "Terminate::Create";
 constexpr absl::string_view kPlanSteps = "Terminate::PlanSteps";
 
+// Both are set: an Env promises that done follows terminated.
 constexpr absl::string_view kFlags[] = {"next/terminated", "next/done"};
 
 class TerminateTransform final : public StepTransform {

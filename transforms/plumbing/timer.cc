@@ -19,6 +19,7 @@ namespace {
 // In the state, int64 [2], nanoseconds; 0: there was none.
 constexpr absl::string_view kTimes = "times";
 
+// Wall-clock times, so that a saved state is of use to another process.
 struct Times {
   int64_t end = 0;  // Of the last step or reset.
   int64_t choice = 0;
@@ -32,6 +33,7 @@ absl::StatusOr<Times> ReadTimes(const TensorDict& state) {
       absl::StrCat("Timer: state: got ", times.size(), " times, want 2"));
 }
 
+// 0 where there is no earlier time or the clock was set back.
 float Seconds(int64_t from, int64_t to) {
   if (from == 0 || to < from) return 0;
   return static_cast<float>(static_cast<double>(to - from) * 1e-9);
@@ -79,6 +81,7 @@ class TimerTransform final : public StepTransform {
     return state;
   }
 
+  // Only the lanes that were reset: the others have the times of their step.
   absl::Status OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                        TensorDict* state) const override {
     RILL_ASSIGN_OR_RETURN(Times times, ReadTimes(*state));
@@ -94,6 +97,7 @@ class TimerTransform final : public StepTransform {
     return WriteTimes(times, state);
   }
 
+  // No leaf is written: the time of the choice becomes known to the step.
   absl::Status OnAction(Leaves /*leaves*/, TensorDict* state) const override {
     RILL_ASSIGN_OR_RETURN(Times times, ReadTimes(*state));
     times.choice = Now();
@@ -103,6 +107,8 @@ class TimerTransform final : public StepTransform {
   absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
     RILL_ASSIGN_OR_RETURN(Times times, ReadTimes(*state));
     const int64_t now = Now();
+    // The policy's time is from the last end to the choice, the step's from
+    // there to now. Both use times of the state before it is replaced.
     const Leaves next = leaves.subspan(kNext);
     Fill(next[kStep], Seconds(times.choice, now));
     Fill(next[kPolicy], Seconds(times.end, times.choice));

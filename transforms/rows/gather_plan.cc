@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A plan is extended transform by transform, side by side with the spec. So
+// each transform sees what the rows are before it. One that cannot say what it
+// does to rows ends the attempt, and the buffer then gathers first and
+// transforms after that.
 #include "rill/transforms/rows/gather_plan.h"
 
 #include <utility>
@@ -10,12 +14,14 @@
 namespace rill {
 namespace {
 
-// Goes on from `plan` and `spec`; false where a transform cannot be part of a
-// gather.
+// Extends `plan` and `spec` by `transforms`. False where one of them cannot be
+// part of a gather; both are then useless.
 absl::StatusOr<bool> ExtendAll(
     absl::Span<const std::unique_ptr<BatchTransform>> transforms,
     TensorDictSpec* spec, GatherPlan* plan) {
   for (const std::unique_ptr<BatchTransform>& transform : transforms) {
+    // A chain inside a chain is flattened: its transforms are links by
+    // themselves.
     if (const auto* chain = dynamic_cast<const Compose*>(transform.get())) {
       RILL_ASSIGN_OR_RETURN(const bool is_part,
                             ExtendAll(chain->transforms(), spec, plan));
@@ -23,7 +29,9 @@ absl::StatusOr<bool> ExtendAll(
       continue;
     }
     const auto* link = dynamic_cast<const GatherLink*>(transform.get());
+    // A state depends on the order of batches, and a gather runs in any order.
     if (link == nullptr || transform->is_stateful()) return false;
+    // Before ForwardSpec: Extend wants the leaves as this transform finds them.
     for (GatherPlan::Leaf& leaf : plan->leaves) {
       leaf.spec = *spec->Find(leaf.key);
     }
@@ -46,10 +54,13 @@ absl::StatusOr<std::optional<GatherPlan>> PlanGather(
   RILL_ASSIGN_OR_RETURN(const bool is_part,
                         ExtendAll(transforms, &spec, &plan));
   if (!is_part) return std::nullopt;
+  // The sample's own leaves (`added`) are not rows of the storage, so no map
+  // can be applied to them on the way. A plan has them unchanged or is none.
   std::vector<GatherPlan::Leaf> leaves;
   for (GatherPlan::Leaf& leaf : plan.leaves) {
     if (absl::c_linear_search(added, leaf.from)) {
       if (leaf.key != leaf.from || !leaf.maps.empty()) return std::nullopt;
+    // A stored leaf would replace an added one.
     } else if (absl::c_linear_search(added, leaf.key)) {
       return std::nullopt;
     } else {

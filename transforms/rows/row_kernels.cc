@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Each kernel is compiled for several instruction sets, and the widest that the
+// processor has is called. All give the same bits: elements are independent,
+// and no result depends on the number of lanes.
 #include "rill/transforms/rows/row_kernels.h"
 
 #include <algorithm>
@@ -23,7 +26,8 @@ using F64 = hn::ScalableTag<double>;
 using F32Of64 = hn::Rebind<float, F64>;
 using VF64 = hn::Vec<F64>;
 
-// A fused multiply-add gives the same: the product is exact.
+// A fused multiply-add gives the same: both factors are float32 values, so that
+// their product is exact in double.
 struct ScaleThenShiftStep {
   static VF64 Map(VF64 x, VF64 scale, VF64 loc) {
     return hn::Add(hn::Mul(x, scale), loc);
@@ -36,6 +40,8 @@ struct ShiftThenDivideStep {
   }
 };
 
+// The first `n` elements of a vector. LoadN and StoreN touch no byte behind
+// them, which may be unmapped or another thread's.
 template <typename Step>
 void MapPart(const float* in, VF64 scale, VF64 loc, size_t n, float* out) {
   const auto x = hn::PromoteTo(F64(), hn::LoadN(F32Of64(), in, n));
@@ -43,12 +49,14 @@ void MapPart(const float* in, VF64 scale, VF64 loc, size_t n, float* out) {
              n);
 }
 
+// A whole vector, at any alignment.
 template <typename Step>
 void MapWhole(const float* in, VF64 scale, VF64 loc, float* out) {
   const auto x = hn::PromoteTo(F64(), hn::LoadU(F32Of64(), in));
   hn::StoreU(hn::DemoteTo(F32Of64(), Step::Map(x, scale, loc)), F32Of64(), out);
 }
 
+// The loop for one number is separate: its numbers stay in registers.
 template <typename Step>
 void MapAll(const float* in, const RowNumbers& numbers, int64_t count,
             float* out) {
@@ -66,6 +74,8 @@ void MapAll(const float* in, const RowNumbers& numbers, int64_t count,
     }
     return;
   }
+  // Rows are mapped one by one, so that element i of each meets numbers i. The
+  // vectors of a row begin at its first element.
   for (; count > 0; count -= numbers.period) {
     int64_t i = 0;
     for (; i + lanes <= numbers.period; i += lanes) {
@@ -74,7 +84,8 @@ void MapAll(const float* in, const RowNumbers& numbers, int64_t count,
     }
     const auto rest = static_cast<size_t>(numbers.period - i);
     if (rest > 0) {
-      // Elements behind the numbers divide nothing by 0.
+      // Lanes behind the row's end divide by 1. They are not stored, but a
+      // division by 0 would set the processor's exception flag.
       MapPart<Step>(
           in + i,
           hn::LoadNOr(hn::Set(F64(), 1), F64(), numbers.scale + i, rest),
@@ -96,7 +107,9 @@ void ShiftThenDivideAll(const float* in, const RowNumbers& numbers,
 }
 
 // 1 / 255 as the sum of a number of 16 bits, whose products with bytes are
-// exact, and a small rest: all 256 sums round to the quotients.
+// exact, and a small rest. One rounding of the rest and one of the sum give the
+// rounded quotient x / 255 for all 256 bytes. Two multiplications are faster
+// than a division.
 constexpr float kHigh = 0x1.01p-8f;
 constexpr float kLow = static_cast<float>(1.0 / 255 - 0x1.01p-8);
 
@@ -110,6 +123,8 @@ int64_t HeadOf(D d, const T* to, int64_t count) {
   return std::min(count, (lanes - at % lanes) % lanes);
 }
 
+// out = in / 255. With kPastCaches the body uses streaming stores, which want
+// aligned addresses; head and tail are stored as usual.
 template <bool kPastCaches>
 void UnitIntervals(const uint8_t* in, int64_t count, float* out) {
   const hn::ScalableTag<float> floats;
@@ -144,6 +159,7 @@ void UnitIntervals(const uint8_t* in, int64_t count, float* out) {
   map_part(i, count - i);
 }
 
+// Functions without template parameters, which HWY_EXPORT takes.
 void UnitIntervalAll(const uint8_t* in, int64_t count, float* out) {
   UnitIntervals<false>(in, count, out);
 }
@@ -152,6 +168,8 @@ void StreamUnitIntervalAll(const uint8_t* in, int64_t count, float* out) {
   UnitIntervals<true>(in, count, out);
 }
 
+// The tail and the head go through the caches: streaming stores write whole
+// vectors.
 void StreamCopyAll(const std::byte* from, int64_t bytes, std::byte* to) {
   const hn::ScalableTag<uint8_t> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -196,6 +214,8 @@ void StreamUnitInterval(const uint8_t* in, int64_t count, float* out) {
   HWY_DYNAMIC_DISPATCH(StreamUnitIntervalAll)(in, count, out);
 }
 
+// A fence. Streaming stores are weakly ordered on x86: without it another
+// thread could see a flag that was set after them and still read old bytes.
 void EndStreams() { hwy::FlushStream(); }
 
 void StreamCopy(const std::byte* from, int64_t bytes, std::byte* to) {

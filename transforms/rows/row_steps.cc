@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One class a kind of step. MapSpec decides dtype, shape and domain of the
+// result and refuses what MapRows cannot take, so MapRows checks nothing.
 #include "rill/transforms/rows/row_steps.h"
 
 #include <algorithm>
@@ -21,6 +23,8 @@ namespace {
 
 using transforms_internal::RowNumbers;
 
+// Ends of a crop stay below this, so that sums of place and size do not
+// overflow.
 constexpr int64_t kMaxSide = std::numeric_limits<int64_t>::max();
 
 absl::Status Misfit(const LeafSpec& got, absl::string_view want) {
@@ -67,13 +71,15 @@ bool IsNumber(DType dtype) {
   return WithNumber(dtype, [](auto) {});
 }
 
-// `bounds` with fn of each where it is bounded; else any values of its layout.
+// `leaf` with fn of each bound where it has bounds; else any values of its
+// layout: a choice is no choice after arithmetic.
 absl::StatusOr<LeafSpec> MapDomain(const LeafSpec& leaf,
                                    absl::FunctionRef<double(double)> fn) {
   if (leaf.domain == LeafSpec::Domain::kBounded) return leaf.MapBounds(fn);
   return LeafSpec::Unbounded(leaf.dtype, leaf.shape);
 }
 
+// out[i] = fn(in[i]); `to` may be `from`.
 template <typename T, typename Fn>
 void MapElements(const std::byte* from, std::byte* to, int64_t count, Fn fn) {
   const T* const in = reinterpret_cast<const T*>(from);
@@ -100,7 +106,10 @@ class CastMap final : public StepMap {
   bool is_flat() const override { return true; }
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& leaf) const override {
+    // The same dtype keeps its domain whatever it is.
     const DType to = step().dtype;
+    // float16, bfloat16 and bool are cast too, but are no numbers of
+    // WithNumber.
     if (leaf.dtype == to) return leaf;
     const bool has_arithmetic = leaf.dtype == DType::kBool ||
                                 IsFloatingPoint(leaf.dtype) ||
@@ -108,13 +117,16 @@ class CastMap final : public StepMap {
     if (!has_arithmetic) {
       return Misfit(leaf, "a dtype with arithmetic");
     }
-    // Bounds that float32 rounds are those of the values that it rounds.
+    // Bounds that float32 rounds are those of the values that it rounds, as
+    // rounding is monotonic. Bounds of each element stay behind: they are
+    // tensors of the old dtype.
     if (leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr &&
         IsFloatingPoint(to)) {
       return LeafSpec::Bounded(to, leaf.shape, leaf.low, leaf.high);
     }
     LeafSpec after = leaf;
     after.dtype = to;
+    // Choices stay choices where the new dtype can hold their numbers.
     const bool is_choice = leaf.domain != LeafSpec::Domain::kBounded &&
                            leaf.domain != LeafSpec::Domain::kUnbounded;
     if (is_choice && after.CheckDomain().ok()) return after;
@@ -128,12 +140,16 @@ class CastMap final : public StepMap {
   }
 };
 
-// x * scale + loc, (x - loc) / scale.
+// Multiplies and adds, or subtracts and divides. Rows of float32 run through
+// the vector kernels with numbers that were rounded to float32. Rows of float64
+// run through a scalar loop with the numbers as given.
 class AffineMap final : public StepMap {
  public:
   explicit AffineMap(RowStep step) : StepMap(std::move(step)) {
     const size_t n =
         std::max(this->step().scale.size(), this->step().loc.size());
+    // Makes both lists as long as the longer one, so that kernels have one
+    // period.
     const auto spread = [n](const std::vector<double>& from,
                             std::vector<double>* wide,
                             std::vector<double>* rounded) {
@@ -152,6 +168,8 @@ class AffineMap final : public StepMap {
     if (!IsFloat(leaf.dtype)) return Misfit(leaf, "float32 or float64");
     const auto n = static_cast<int64_t>(scale_.size());
     if (n == 1) {
+      // The bounds of float32 take the kernel's way: rounded numbers, double,
+      // rounded once. So no value lies outside them by a bit.
       return MapDomain(leaf, [&](double bound) {
         return leaf.dtype == DType::kFloat32
                    ? static_cast<double>(static_cast<float>(
@@ -160,6 +178,8 @@ class AffineMap final : public StepMap {
                    : Apply(bound, scale_[0], loc_[0]);
       });
     }
+    // Numbers that differ from element to element make bounds that differ. They
+    // are not computed.
     if (leaf.shape.num_elements() == n) {
       return LeafSpec::Unbounded(leaf.dtype, leaf.shape);
     }
@@ -179,6 +199,7 @@ class AffineMap final : public StepMap {
           reinterpret_cast<float*>(to));
       return absl::OkStatus();
     }
+    // Counts elements of a row; restarts with each row.
     size_t at = 0;
     MapElements<double>(from, to, elements, [&](double x) {
       const double y = Apply(x, scale_[at], loc_[at]);
@@ -201,6 +222,8 @@ class AffineMap final : public StepMap {
   std::vector<double> loc_, float_loc_;
 };
 
+// x below low becomes low, above high becomes high. Comparisons are false for
+// NaN, which so stays.
 class ClipMap final : public StepMap {
  public:
   using StepMap::StepMap;
@@ -214,6 +237,7 @@ class ClipMap final : public StepMap {
     const bool is_number = WithNumber(leaf.dtype, [&](auto zero) {
       using T = decltype(zero);
       is_empty = !Holds<T>();
+      // The bounds of integers are whole numbers: 0.5 .. 2.5 clips to 1 .. 2.
       if constexpr (std::is_integral_v<T>) {
         const auto [least, most] = Bounds<T>();
         low = static_cast<double>(least);
@@ -225,6 +249,7 @@ class ClipMap final : public StepMap {
       return Misfit(leaf, absl::StrCat("a dtype with a number in [", step().low,
                                        ", ", step().high, "]"));
     }
+    // Any other domain becomes these bounds, in which all values now lie.
     if (leaf.domain != LeafSpec::Domain::kBounded) {
       return LeafSpec::Bounded(leaf.dtype, leaf.shape, low, high);
     }
@@ -248,7 +273,8 @@ class ClipMap final : public StepMap {
   }
 
  private:
-  // An integer lies inside the bounds.
+  // Whether a number of T lies inside the bounds. For integers [0.2, 0.8] has
+  // none.
   template <typename T>
   bool Holds() const {
     if constexpr (std::is_floating_point_v<T>) {
@@ -256,8 +282,8 @@ class ClipMap final : public StepMap {
     } else {
       const double first = std::ceil(step().low);
       const double last = std::floor(step().high);
-      // The end of T is a power of 2, which a double holds; its last number
-      // may be none.
+      // The end of T is a power of 2, which a double holds exactly. Its largest
+      // number may be none: 2^63 - 1 rounds to 2^63.
       const double end = std::ldexp(1, std::numeric_limits<T>::digits);
       return first <= last && first < end &&
              last >= static_cast<double>(std::numeric_limits<T>::min());
@@ -270,7 +296,8 @@ class ClipMap final : public StepMap {
     if constexpr (std::is_floating_point_v<T>) {
       return {static_cast<T>(step().low), static_cast<T>(step().high)};
     } else {
-      // Past 2^63 a double has no next int64.
+      // Clamped before the cast: a double outside of T is undefined behaviour
+      // there. The largest int64 rounds to 2^63, so >= has to catch it.
       const auto into = [](double value) -> T {
         constexpr auto kMin = std::numeric_limits<T>::min();
         constexpr auto kMax = std::numeric_limits<T>::max();
@@ -299,6 +326,7 @@ class SignMap final : public StepMap {
                        const std::byte* from, std::byte* to) const override {
     WithNumber(dtype, [&](auto zero) {
       using T = decltype(zero);
+      // Zero and NaN come back as they are, so -0.0 keeps its sign.
       MapElements<T>(from, to, count * shape.num_elements(), [](T x) {
         if constexpr (std::is_unsigned_v<T>) {
           return static_cast<T>(x > 0);
@@ -322,6 +350,7 @@ class IsPositiveMap final : public StepMap {
     return LeafSpec::Binary(leaf.shape, leaf.dtype);
   }
 
+  // NaN > 0 is false, so NaN becomes 0.
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
                        const std::byte* from, std::byte* to) const override {
     WithNumber(dtype, [&](auto zero) {
@@ -351,6 +380,7 @@ class UnitIntervalMap final : public StepMap {
     return absl::OkStatus();
   }
 
+  // The one step with such a kernel: it makes four bytes of each byte.
   bool StreamRows(DType /*dtype*/, const Shape& shape, int64_t count,
                   const std::byte* from, std::byte* to) const override {
     transforms_internal::StreamUnitInterval(
@@ -360,7 +390,8 @@ class UnitIntervalMap final : public StepMap {
   }
 };
 
-// Elements of these sizes are copied by plain loads.
+// Calls fn(T()) with an unsigned type of this size. Elements are moved by plain
+// loads and stores, whatever their dtype.
 template <typename Fn>
 void WithElement(int64_t size, Fn&& fn) {
   struct Sixteen {
@@ -389,6 +420,8 @@ class ChannelsFirstMap final : public StepMap {
     if (rank < 3) return Misfit(leaf, "[..., height, width, channels]");
     const Shape shape = leaf.shape.Prefix(rank - 3).Concat(
         {leaf.shape[rank - 1], leaf.shape[rank - 3], leaf.shape[rank - 2]});
+    // Bounds of each element would have to be transposed too; they are given
+    // up.
     if (leaf.domain == LeafSpec::Domain::kBounded && leaf.lows() == nullptr) {
       return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
     }
@@ -405,6 +438,7 @@ class ChannelsFirstMap final : public StepMap {
     const int rank = shape.rank();
     const int64_t channels = shape[rank - 1];
     const int64_t pixels = shape[rank - 3] * shape[rank - 2];
+    // One channel lies in the same order either way.
     if (channels == 1) {
       std::memcpy(to, from, static_cast<size_t>(elements * DTypeSize(dtype)));
       return absl::OkStatus();
@@ -414,6 +448,8 @@ class ChannelsFirstMap final : public StepMap {
       using T = decltype(element);
       const T* in = reinterpret_cast<const T*>(from);
       T* out = reinterpret_cast<T*>(to);
+      // Writes are contiguous and reads have a stride of a pixel. The other way
+      // round, each cache line of the result would be written in parts.
       for (int64_t image = 0; image < images; ++image) {
         for (int64_t channel = 0; channel < channels; ++channel) {
           for (int64_t i = 0; i < pixels; ++i) {
@@ -436,6 +472,7 @@ class CropMap final : public StepMap {
     const int rank = leaf.shape.rank();
     if (rank < 2) return Misfit(leaf, "[..., height, width]");
     const RowStep& crop = step();
+    // Subtractions, since the sum of place and size may be large.
     if (crop.height > leaf.shape[rank - 2] - crop.top ||
         crop.width > leaf.shape[rank - 1] - crop.left) {
       return Misfit(
@@ -463,6 +500,7 @@ class CropMap final : public StepMap {
     const int64_t image = shape[rank - 2] * line;
     const int64_t images = elements * DTypeSize(dtype) / image;
     const int64_t width = step().width * DTypeSize(dtype);
+    // A row of pixels at a time: within it the bytes are contiguous.
     for (int64_t i = 0; i < images; ++i, from += image) {
       const std::byte* in =
           from + step().top * line + step().left * DTypeSize(dtype);
@@ -478,6 +516,8 @@ absl::Status BadStep(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("MakeRowStep: ", what));
 }
 
+// Numbers are checked as float32, which the kernels use: a double of 1e-60 is
+// finite and not 0, but is 0 there.
 absl::Status CheckNumbers(const RowStep& step) {
   const size_t scales = step.scale.size();
   const size_t locs = step.loc.size();
@@ -516,6 +556,7 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeRowStep(const RowStep& step) {
       RILL_RETURN_IF_ERROR(CheckNumbers(step));
       return std::make_shared<AffineMap>(step);
     case Kind::kClip:
+      // Written so that NaN fails too.
       if (!(step.low <= step.high)) {
         return BadStep(absl::StrCat("low and high: got ", step.low, " and ",
                                     step.high, ", want low <= high"));

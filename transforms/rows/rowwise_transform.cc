@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Three uses of one RowMap: on batches (MapLeaf), on the leaves of steps
+// (MapStepLeaves), and as a part of a gather (Extend). Keys and places are
+// decided in the constructor and in PlanSteps, so that a call looks nothing up.
 #include "rill/transforms/rows/rowwise_transform.h"
 
 #include "absl/algorithm/container.h"
@@ -20,12 +23,15 @@ constexpr absl::string_view kAction = "action";
 
 bool IsNext(absl::string_view key) { return absl::StartsWith(key, "next/"); }
 
+// The error of a map, with the transform and the key that it was for.
 absl::Status Named(absl::string_view caller, absl::string_view key,
                    const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(caller, ": \"", key,
                                                   "\": ", status.message()));
 }
 
+// Maps the rows of the lanes with mask[lane] != 0, one by one. Rows of other
+// lanes stay: they are in the middle of an episode.
 absl::Status MapLanes(const RowMap& map, absl::Span<const uint8_t> mask,
                       const BoundLeaf& from, const BoundLeaf& to) {
   for (size_t lane = 0; lane < mask.size(); ++lane) {
@@ -56,6 +62,8 @@ absl::Status RowwiseTransform::CheckRows(absl::string_view caller,
   }
   for (size_t i = 0; i < rows.out_keys.size(); ++i) {
     const std::string& out = rows.out_keys[i];
+    // An out_key may be its own in_key. Another one's would make the result
+    // depend on the order of the keys.
     if (out == rows.in_keys[i] || !absl::c_linear_search(rows.in_keys, out)) {
       continue;
     }
@@ -79,6 +87,7 @@ absl::Status RowwiseTransform::MapLeaf(const RowMap& map, absl::string_view in,
   if (!after.ok()) return Named(name(), in, after.status());
   const int64_t count = batch->batch_shape().num_elements();
   if (is_in_place && in == out && map.is_in_place()) {
+    // A copy where the leaf may not be written; that replaces it in the batch.
     RILL_ASSIGN_OR_RETURN(from, UpdateLeaf(name(), in, batch));
     const absl::Status status =
         map.MapRows(before.dtype, row, count, from.raw_data(), from.raw_data());
@@ -86,6 +95,8 @@ absl::Status RowwiseTransform::MapLeaf(const RowMap& map, absl::string_view in,
   }
   RILL_ASSIGN_OR_RETURN(const Shape shape,
                         after->FullShape(batch->batch_shape()));
+  // Not the batch's old tensor of `out`: others may hold it. Two a key are
+  // kept, one of the batch at hand and one of the batch before.
   RILL_ASSIGN_OR_RETURN(const Tensor to, spare_.Take(after->dtype, shape));
   const absl::Status status =
       map.MapRows(before.dtype, row, count, from.raw_data(), to.raw_data());
@@ -105,6 +116,7 @@ absl::Status RowwiseTransform::Forward(TensorDict* batch,
 absl::Status RowwiseTransform::Inverse(TensorDict* batch,
                                        TensorDict* /*state*/) const {
   for (const std::string& key : rows_.in_keys_inv) {
+    // Never in place: bytes before a write are the writer's.
     RILL_RETURN_IF_ERROR(
         MapLeaf(*rows_.inverse, key, key, /*is_in_place=*/false, batch));
   }
@@ -117,6 +129,8 @@ absl::StatusOr<TensorDictSpec> RowwiseTransform::MapKeys(
     absl::Span<const std::string> out_keys, const TensorDictSpec& spec) const {
   const std::string caller = absl::StrCat(name(), "::", call);
   TensorDictSpec result = spec;
+  // Result by result into one spec. CheckRows has excluded that an out_key is a
+  // later in_key, so the order does not show.
   for (size_t i = 0; i < in_keys.size(); ++i) {
     RILL_ASSIGN_OR_RETURN(const LeafSpec leaf,
                           FindSpec(caller, in_keys[i], result));
@@ -142,6 +156,8 @@ absl::StatusOr<TensorDictSpec> RowwiseTransform::InverseSpec(
 
 void RowwiseTransform::Extend(GatherPlan* plan) const {
   for (size_t i = 0; i < rows_.in_keys.size(); ++i) {
+    // A copy: out may be a new leaf beside the one that stays. Pointers into
+    // the list are not kept over the push_back.
     GatherPlan::Leaf mapped = *plan->Find(rows_.in_keys[i]);
     mapped.key = OutKey(i);
     mapped.maps.push_back(rows_.map);
@@ -161,9 +177,13 @@ RowwiseTransform::RowwiseTransform(Rows rows)
       spare_(2 * (rows_.in_keys.size() + rows_.in_keys_inv.size())) {
   for (size_t i = 0; i < rows_.in_keys.size(); ++i) {
     const std::string& in = rows_.in_keys[i];
+    // The action is no leaf to map before or after a step: OnAction maps it, by
+    // the inverse.
     if (in == kAction) continue;
     AddStepLeaf(in, OutKey(i));
     const std::string next = absl::StrCat("next/", in);
+    // "observation" stands for "next/observation" too, unless that is listed as
+    // well: it would be mapped twice.
     if (IsNext(in) || absl::c_linear_search(rows_.in_keys, next)) continue;
     AddStepLeaf(next, absl::StrCat("next/", OutKey(i)));
   }
@@ -179,6 +199,8 @@ void RowwiseTransform::AddStepLeaf(const std::string& in,
        .is_in_place = in == out && rows_.map->is_in_place()});
 }
 
+// Adds what becomes of one leaf to the plan: one place where it is mapped in
+// place, else two (read, write).
 absl::Status RowwiseTransform::PlanLeaf(const StepLeaf& leaf,
                                         const TensorDictSpec& step,
                                         StepPlan* plan) const {
@@ -200,6 +222,8 @@ absl::Status RowwiseTransform::PlanLeaf(const StepLeaf& leaf,
   return absl::OkStatus();
 }
 
+// The environment's action is `inner`. The policy acts on `outer`, what `map`
+// makes of it, and `inverse` has to lead back to the same layout.
 absl::Status RowwiseTransform::PlanAction(const TensorDictSpec& step,
                                           StepPlan* plan) const {
   const std::string caller = absl::StrCat(name(), "::PlanSteps");
@@ -214,6 +238,7 @@ absl::Status RowwiseTransform::PlanAction(const TensorDictSpec& step,
                      back->ToString(), " of ", outer->ToString(),
                      ", want the environment's ", inner.ToString()));
   }
+  // The last two places of the plan, where OnAction looks for them.
   RILL_RETURN_IF_ERROR(plan->spec.Set(kAction, *outer));
   plan->leaves.push_back({.key = std::string(kAction),
                           .dtype = outer->dtype,
@@ -241,6 +266,8 @@ absl::Status RowwiseTransform::MapStepLeaves(
     bool is_next, Leaves leaves,
     absl::FunctionRef<absl::Status(const BoundLeaf&, const BoundLeaf&)> map)
     const {
+  // Walks the places that PlanLeaf gave out, in the same order: also the leaves
+  // of the other side have to be counted.
   size_t at = 0;
   for (const StepLeaf& leaf : step_leaves_) {
     const BoundLeaf& from = leaves[at++];
@@ -275,6 +302,7 @@ absl::Status RowwiseTransform::OnStep(Leaves leaves,
 absl::Status RowwiseTransform::OnAction(Leaves leaves,
                                         TensorDict* /*state*/) const {
   if (!maps_action_) return absl::OkStatus();
+  // PlanAction added them last.
   const BoundLeaf& from = leaves[leaves.size() - 2];
   const BoundLeaf& to = leaves[leaves.size() - 1];
   const absl::Status status = rows_.inverse->MapRows(

@@ -6,13 +6,21 @@
 
 namespace rill::transforms_internal {
 
+// Tensors are found by layout, never by key: transforms ask for the few layouts
+// of their states. A tensor is free when `made_` holds the last reference to
+// it, which MayReuse finds by the count of the buffer's holders. So nothing has
+// to be given back, and a caller that keeps a tensor for ever only costs one
+// place.
 absl::StatusOr<Tensor> SpareTensors::Take(DType dtype, const Shape& shape) {
   {
+    // Inside the lock a copy is returned, so that no second caller finds the
+    // tensor free.
     absl::MutexLock lock(&mutex_);
     for (const Tensor& tensor : made_) {
       if (MayReuse(tensor, dtype, shape, {}, {})) return tensor;
     }
   }
+  // Outside the lock: an allocation may be slow.
   RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(dtype, shape));
   absl::MutexLock lock(&mutex_);
   if (made_.size() < most_) {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A join is one loop for both classes. Each leaf of a row is `outer` runs of
+// bytes, and a joined row is the first run of each leaf, then the second of
+// each. CatTensors and StackTensors differ in which dimension begins a run
+// (DimOf) and in the joined shape.
 #include "rill/transforms/structure/cat_tensors.h"
 
 #include <algorithm>
@@ -21,7 +25,8 @@ namespace {
 using transforms_internal::FindSpec;
 using transforms_internal::ReadLeaf;
 
-// As many are joined without an allocation.
+// As many are joined without an allocation: lists up to this size are on the
+// stack.
 constexpr size_t kFewKeys = 8;
 
 absl::Status Misfit(absl::string_view caller, absl::string_view key,
@@ -30,6 +35,7 @@ absl::Status Misfit(absl::string_view caller, absl::string_view key,
       caller, ": \"", key, "\": got ", got.ToString(), ", want ", want));
 }
 
+// The domain that all joined elements have in common.
 LeafSpec WithJoinedDomain(absl::Span<const LeafSpec> leaves,
                           const Shape& shape) {
   const DType dtype = leaves[0].dtype;
@@ -41,6 +47,8 @@ LeafSpec WithJoinedDomain(absl::Span<const LeafSpec> leaves,
   if (!are_all(LeafSpec::Domain::kBounded)) {
     return LeafSpec::Unbounded(dtype, shape);
   }
+  // The least low and the greatest high: also where elements have bounds of
+  // their own, as low and high are then the extremes of these.
   double low = leaves[0].low;
   double high = leaves[0].high;
   for (const LeafSpec& leaf : leaves) {
@@ -80,6 +88,9 @@ absl::StatusOr<LeafSpec> JoinRows::JoinedSpec(
   return WithJoinedDomain(leaves, shape);
 }
 
+// Does in `spec` what Join does in a batch, and adds the leaves that Join gets,
+// the joined one last. Leaves are erased before the joined one is set: its key
+// may be one of theirs.
 absl::Status JoinRows::JoinInSpec(absl::string_view caller,
                                   absl::string_view prefix,
                                   TensorDictSpec* spec,
@@ -104,6 +115,7 @@ absl::Status JoinRows::JoinInSpec(absl::string_view caller,
   return absl::OkStatus();
 }
 
+// Rows [first, first + rows), each `outer` runs of every leaf.
 void JoinRows::Join(Leaves leaves, int64_t first, int64_t rows) const {
   const BoundLeaf& to = leaves.back();
   if (to.width == 0) return;
@@ -114,6 +126,7 @@ void JoinRows::Join(Leaves leaves, int64_t first, int64_t rows) const {
     for (int64_t i = 0; i < outer; ++i) {
       for (const BoundLeaf& leaf : leaves.first(leaves.size() - 1)) {
         const int64_t width = leaf.width / outer;
+        // A leaf without elements may be among others that have some.
         if (width == 0) continue;
         std::memcpy(out, leaf.data + row * leaf.width + i * width,
                     static_cast<size_t>(width));
@@ -151,6 +164,7 @@ absl::Status JoinRows::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   RILL_ASSIGN_OR_RETURN(Tensor out, spare_.Take(joined.dtype, shape));
   add(out, joined.shape);
   Join(leaves, 0, rows);
+  // Deleted only after the join: an error before it leaves the batch whole.
   for (const std::string& key : keys_.in_keys) {
     if (!keys_.del_keys) break;
     RILL_RETURN_IF_ERROR(batch->Delete(key)) << "in " << name();
@@ -173,6 +187,8 @@ absl::StatusOr<TensorDictSpec> JoinRows::ForwardSpec(
 
 absl::StatusOr<StepPlan> JoinRows::PlanSteps(const TensorDictSpec& step) const {
   const std::string caller = absl::StrCat(name(), "::PlanSteps");
+  // "next/" is added by the transform. Flags, rewards and the action may be
+  // joined, but steps cannot lose them.
   for (const std::string& key : keys_.in_keys) {
     if (!absl::StartsWith(key, "next/") &&
         !(keys_.del_keys && transforms_internal::IsFixedInSteps(key))) {
@@ -191,6 +207,7 @@ absl::StatusOr<StepPlan> JoinRows::PlanSteps(const TensorDictSpec& step) const {
 
 absl::Status JoinRows::OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
                                TensorDict* /*state*/) const {
+  // The first half of the leaves is the root's, the second half is next's.
   for (size_t lane = 0; lane < mask.size(); ++lane) {
     if (mask[lane] == 0) continue;
     Join(leaves.first(leaves.size() / 2), static_cast<int64_t>(lane), 1);
@@ -232,6 +249,7 @@ absl::StatusOr<Shape> CatTensors::JoinedShape(
   int64_t size = 0;
   for (size_t i = 0; i < leaves.size(); ++i) {
     const Shape& shape = leaves[i].shape;
+    // Sizes along the dimension may differ; 0 in their place compares the rest.
     if (shape.rank() != first.rank() ||
         shape.WithSize(at, 0) != first.WithSize(at, 0)) {
       return Misfit(

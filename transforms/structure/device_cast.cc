@@ -17,6 +17,7 @@ namespace {
 absl::Status Replace(absl::string_view caller, absl::StatusOr<TensorDict> moved,
                      TensorDict* batch) {
   RILL_RETURN_IF_ERROR(moved.status()) << "in " << caller;
+  // Assigned only on success: with an error the batch stays where it is.
   *batch = *std::move(moved);
   return absl::OkStatus();
 }
@@ -59,6 +60,7 @@ class PinMemoryTransform final : public BatchTransform {
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
+    // Leaves on a device stay there; Pin copies those of the host.
     return Replace(name(), batch->Pin(pin_for_), batch);
   }
 

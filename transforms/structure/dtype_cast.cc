@@ -30,6 +30,7 @@ class CastFrom final : public RowMap {
         "got ", leaf.ToString(), ", want dtype ", DTypeName(from_)));
   }
 
+  // Only leaves of dtype `from_` get here: the callers leave the others alone.
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
                        const std::byte* from, std::byte* to) const override {
     return cast_->MapRows(dtype, shape, count, from, to);
@@ -57,16 +58,19 @@ absl::StatusOr<TensorDictSpec> MapAll(const RowMap& map,
   });
 }
 
+// Rows [first, first + lanes) from one leaf of steps to another.
 void CastLanes(const BoundLeaf& from, const BoundLeaf& to, int64_t first,
                int64_t lanes) {
   CastElements(from.dtype, to.dtype, from.data + first * from.width,
                to.data + first * to.width, lanes * from.shape.num_elements());
 }
 
-// A plan of all leaves says the root's, one bool, those below next, the action.
-// So the calls, which see dtypes and no keys, know which is which.
+// A plan of all leaves is made of pairs (read, written): those of the root,
+// then one bool, those below next, the action. The calls see dtypes and no
+// keys; the bool, which no pair has, tells where the root ends.
 constexpr absl::string_view kBoundary = "next/done";
 
+// The places of the root's pairs: up to the boundary, which is no dtype_in.
 size_t CountRoots(absl::Span<const BoundLeaf> leaves, DType dtype_in) {
   size_t end = 0;
   while (leaves[end].dtype == dtype_in) end += 2;
@@ -104,6 +108,8 @@ absl::StatusOr<std::unique_ptr<DTypeCast>> DTypeCast::CreateNamed(
         absl::StrCat(caller, ": out_keys: got ", options.out_keys.size(),
                      " keys, want none where there are no in_keys"));
   }
+  // A cast of bool would change the flags, and the boundary of a plan with
+  // them.
   if (all &&
       (options.dtype_in == DType::kBool || options.dtype_out == DType::kBool)) {
     return absl::InvalidArgumentError(
@@ -120,6 +126,7 @@ absl::StatusOr<std::unique_ptr<DTypeCast>> DTypeCast::CreateNamed(
                .out_keys = options.out_keys,
                .inverse = std::move(inverse),
                .in_keys_inv = options.in_keys_inv};
+  // In that form the lists of keys are empty, which CheckRows refuses.
   if (!all) {
     RILL_RETURN_IF_ERROR(CheckRows(caller, rows));
   }
@@ -154,6 +161,7 @@ OptionValues DTypeCast::option_values() const {
 // --- All leaves --------------------------------------------------------------
 
 absl::Status DTypeCast::CastAll(DType from, DType to, TensorDict* batch) const {
+  // LeafKeys is a copy, so that the batch may change in the loop.
   for (const std::string& key : batch->LeafKeys()) {
     if (batch->Find(key)->dtype() != from) continue;
     RILL_ASSIGN_OR_RETURN(const Tensor leaf,
@@ -214,6 +222,8 @@ absl::StatusOr<StepPlan> DTypeCast::PlanSteps(
       {.key = std::string(kBoundary), .dtype = DType::kBool, .shape = {1}});
   add_pairs(/*is_next=*/true);
   const LeafSpec* const action = step.Find("action");
+  // The action goes the other way: the policy's is of dtype_out. Its pair comes
+  // last.
   if (action != nullptr && action->dtype == dtype_in_) {
     AddPair("action", action->shape, dtype_out_, dtype_in_, &plan);
   }
@@ -235,6 +245,8 @@ absl::Status DTypeCast::OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
 
 absl::Status DTypeCast::OnStep(Leaves leaves, TensorDict* state) const {
   if (!casts_all()) return RowwiseTransform::OnStep(leaves, state);
+  // Behind the boundary. The action's pair begins with dtype_out and ends the
+  // loop.
   for (size_t i = CountRoots(leaves, dtype_in_) + 1;
        i < leaves.size() && leaves[i].dtype == dtype_in_; i += 2) {
     CastLanes(leaves[i], leaves[i + 1], 0, leaves[i].rows);

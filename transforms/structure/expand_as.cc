@@ -17,6 +17,9 @@ using transforms_internal::FindSpec;
 using transforms_internal::ReadLeaf;
 using transforms_internal::StridedRows;
 
+// The rows of `from`, aligned to the left in `to`, repeated along dimensions of
+// size 1 and those that `from` lacks: a stride of 0 reads the same element
+// again.
 StridedRows Repeated(DType dtype, const Shape& from, const Shape& to) {
   StridedRows rows = {
       .dtype = dtype, .shape = to, .from_width = from.num_elements()};
@@ -53,10 +56,14 @@ OptionValues ExpandAs::option_values() const {
       .Text("out_key", options_.out_key);
 }
 
+// The spec after expansion to rows of `ref`, with the domain where it can be
+// expanded too, else without bounds.
 absl::StatusOr<LeafSpec> ExpandAs::Expanded(absl::string_view caller,
                                             const LeafSpec& leaf,
                                             const Shape& ref) const {
   const int rank = leaf.shape.rank();
+  // Aligned to the left: a flag [1] is expanded over what follows it.
+  // Broadcasting would align to the right.
   bool fits = rank <= ref.rank();
   Shape aligned = ref;
   for (int d = 0; fits && d < ref.rank(); ++d) {
@@ -78,6 +85,7 @@ absl::StatusOr<LeafSpec> ExpandAs::Expanded(absl::string_view caller,
 absl::Status ExpandAs::Forward(TensorDict* batch, TensorDict* /*state*/) const {
   RILL_ASSIGN_OR_RETURN(const Tensor from,
                         ReadLeaf(name(), options_.in_key, *batch));
+  // The reference gives its shape alone; it may lie on a device.
   absl::StatusOr<Tensor> ref = batch->Get(options_.ref_key);
   RILL_RETURN_IF_ERROR(ref.status()) << "in ExpandAs";
   const int batch_rank = batch->batch_shape().rank();
@@ -150,6 +158,7 @@ absl::Status ExpandAs::OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
 }
 
 absl::Status ExpandAs::OnStep(Leaves leaves, TensorDict* /*state*/) const {
+  // Places 0 and 1 are the root's, 2 and 3 those below next.
   ExpandRows(leaves[2], leaves[3], 0, leaves[2].rows);
   return absl::OkStatus();
 }

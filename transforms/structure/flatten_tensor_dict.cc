@@ -11,6 +11,7 @@
 namespace rill {
 namespace {
 
+// A view where strides allow it, else a copy of the leaf.
 absl::Status Flatten(TensorDict* batch) {
   absl::StatusOr<TensorDict> flat =
       batch->Reshape({batch->batch_shape().num_elements()});

@@ -11,6 +11,8 @@
 namespace rill::transforms_internal {
 
 bool IsAtOrBelow(absl::string_view key, absl::string_view top) {
+  // The prefix has to be followed by the end or a component: "next/rewards" is
+  // not below "next/reward".
   return absl::ConsumePrefix(&key, top) && (key.empty() || key[0] == '/');
 }
 
@@ -29,6 +31,7 @@ std::vector<std::string> RootsOf(absl::Span<const std::string> keys) {
   return roots;
 }
 
+// By the last components of TED's keys, of the root and below next.
 bool IsFlag(absl::string_view key) {
   const absl::string_view root = RootOf(key);
   return root == "done" || root == "terminated" || root == "truncated";

@@ -17,7 +17,8 @@ using transforms_internal::IsAtOrBelow;
 using transforms_internal::IsFixedInSteps;
 using transforms_internal::KeptPart;
 
-// The row itself, under another key.
+// The row itself, under another key. In place it does nothing; memmove allows
+// `to` to be `from`.
 class SameRows final : public RowMap {
  public:
   bool is_in_place() const override { return true; }
@@ -32,15 +33,19 @@ class SameRows final : public RowMap {
   }
 };
 
+// The key below `to` of a key at or below `from`.
 std::string Moved(absl::string_view key, absl::string_view from,
                   absl::string_view to) {
   return absl::StrCat(to, key.substr(from.size()));
 }
 
+// Does in a spec what RenameOne does in a batch: what was at or below `to`
+// goes, and all leaves and values at or below `from` move there.
 absl::Status RenameInSpec(absl::string_view caller, const std::string& from,
                           const std::string& to, bool keeps,
                           TensorDictSpec* spec) {
   RILL_RETURN_IF_ERROR(CheckHas(caller, from, *spec));
+  // The leaves are read from a copy, as keys below `to` may be keys of `from`.
   const TensorDictSpec before = *spec;
   *spec = KeptPart(before, [&](absl::string_view key) {
     return !IsAtOrBelow(key, to) && (keeps || !IsAtOrBelow(key, from));
@@ -64,6 +69,7 @@ absl::Status RenameInSpec(absl::string_view caller, const std::string& from,
 absl::StatusOr<std::unique_ptr<Rename>> Rename::Create(const Options& options) {
   constexpr absl::string_view kCaller = "Rename::Create";
   // Checks of the inverse are the same with the sides turned round.
+  // out_keys_inv are what writes look for.
   const Rows inverse = {.map = std::make_shared<SameRows>(),
                         .in_keys = options.in_keys_inv,
                         .out_keys = options.out_keys_inv};
@@ -73,6 +79,7 @@ absl::StatusOr<std::unique_ptr<Rename>> Rename::Create(const Options& options) {
   if (!options.in_keys_inv.empty() || !options.out_keys_inv.empty()) {
     RILL_RETURN_IF_ERROR(CheckRows(kCaller, inverse)) << "of the inverse";
   }
+  // Inverse keys alone are allowed: then nothing happens after reads.
   if (!options.in_keys.empty() || !options.out_keys.empty() ||
       options.in_keys_inv.empty()) {
     RILL_RETURN_IF_ERROR(CheckRows(kCaller, rows));
@@ -110,8 +117,12 @@ OptionValues Rename::option_values() const {
 absl::Status Rename::RenameOne(absl::string_view from, const std::string& to,
                                bool is_own, TensorDict* batch) const {
   if (from == to) return absl::OkStatus();
+  // The entry moves with all below it, and no byte is copied.
   if (!create_copy_) return batch->Rename(from, to);
+  // A dictionary with that one entry, which is then renamed by itself.
   RILL_ASSIGN_OR_RETURN(TensorDict copy, batch->Select({from}));
+  // After a read the copy has bytes of its own: later transforms change leaves
+  // in place. Before a write bytes are only read, so they may be shared.
   if (is_own) {
     RILL_ASSIGN_OR_RETURN(copy, copy.Clone());
   }
@@ -162,6 +173,8 @@ absl::StatusOr<TensorDictSpec> Rename::InverseSpec(
   return result;
 }
 
+// The same on a plan: leaves move by their keys. Copies are collected first,
+// since what is at `to` is dropped before they are added.
 void Rename::Extend(GatherPlan* plan) const {
   for (size_t i = 0; i < rows().in_keys.size(); ++i) {
     const std::string& from = rows().in_keys[i];
@@ -189,6 +202,7 @@ absl::StatusOr<StepPlan> Rename::PlanSteps(const TensorDictSpec& step) const {
   }
   RILL_ASSIGN_OR_RETURN(StepPlan plan, RowwiseTransform::PlanSteps(step));
   for (size_t i = 0; i < rows().in_keys.size(); ++i) {
+    // A fixed key may be the source of a copy, and nothing else.
     for (const std::string& key : {rows().in_keys[i], rows().out_keys[i]}) {
       if (!IsFixedInSteps(key) || (create_copy_ && key != rows().out_keys[i])) {
         continue;

@@ -32,8 +32,8 @@ absl::Status BadDim(absl::string_view caller, absl::string_view option, int got,
                    ": a dimension of a row counts from the back"));
 }
 
-// Bounds of each element go along; what has no such domain in another shape
-// loses it.
+// Bounds of each element go along in the same order. A domain that the other
+// shape cannot have, as that of one-hot rows, is lost.
 LeafSpec Reshaped(const LeafSpec& leaf, const Shape& shape) {
   absl::StatusOr<LeafSpec> same = leaf.Reshape(shape);
   return same.ok() ? *std::move(same) : LeafSpec::Unbounded(leaf.dtype, shape);
@@ -60,6 +60,7 @@ class ReshapeMap final : public RowMap {
   const ShapeFunction shape_;
 };
 
+// A new dimension of size 1; dim = -1 is the last of the new shape.
 absl::StatusOr<Shape> WithDim(const Shape& shape, int dim) {
   const int at = shape.rank() + 1 + dim;
   if (at < 0 || shape.rank() == Shape::kMaxRank) {
@@ -68,6 +69,7 @@ absl::StatusOr<Shape> WithDim(const Shape& shape, int dim) {
   return shape.Prefix(at).Concat({1}).Concat(shape.Suffix(at));
 }
 
+// The shape without the dimension, whose size has to be 1.
 absl::StatusOr<Shape> WithoutDim(const Shape& shape, int dim) {
   const int at = shape.rank() + dim;
   if (at < 0 || shape[at] != 1) {
@@ -76,6 +78,8 @@ absl::StatusOr<Shape> WithoutDim(const Shape& shape, int dim) {
   return shape.WithoutDim(at);
 }
 
+// Dimensions first_dim to last_dim as one. Both are < 0 and in order, so only
+// the first can be missing.
 absl::StatusOr<Shape> Flattened(const Shape& shape, int first_dim,
                                 int last_dim) {
   const int first = shape.rank() + first_dim;
@@ -102,6 +106,7 @@ class PermuteMap final : public RowMap {
       if (leaf.lows() == nullptr) {
         return LeafSpec::Bounded(leaf.dtype, shape, leaf.low, leaf.high);
       }
+      // The dimensions before those that dims names stay.
       std::vector<int> order;
       for (int d = 0; d < kept; ++d) order.push_back(d);
       for (const int dim : dims_) order.push_back(leaf.shape.rank() + dim);
@@ -117,6 +122,7 @@ class PermuteMap final : public RowMap {
 
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
                        const std::byte* from, std::byte* to) const override {
+    // Strides of the old row, read in the new order.
     std::array<int64_t, Shape::kMaxRank> strides = {};
     int64_t run = 1;
     for (int d = shape.rank() - 1; d >= 0; --d) {
@@ -128,6 +134,7 @@ class PermuteMap final : public RowMap {
                                              .from_width = run,
                                              .strides = strides};
     const size_t rank = static_cast<size_t>(shape.rank());
+    // dims[i] is negative: it counts from the back of the old row.
     for (size_t i = 0; i < dims_.size(); ++i) {
       rows.strides[rank - dims_.size() + i] =
           strides[rank - static_cast<size_t>(-dims_[i])];
@@ -149,7 +156,8 @@ class PermuteMap final : public RowMap {
   const std::vector<int> dims_;
 };
 
-// Leaves of two keys do not share bytes: later transforms work in place.
+// Reshapes a leaf, by a view where strides allow it. Leaves of two keys do not
+// share bytes, as later transforms work in place: the new key gets a clone.
 absl::Status ReshapeLeaf(const RowMap& map, const std::string& in,
                          const std::string& out, TensorDict* batch) {
   RILL_ASSIGN_OR_RETURN(Tensor leaf, batch->Get(in));
@@ -170,6 +178,7 @@ absl::Status ReshapeLeaf(const RowMap& map, const std::string& in,
   return batch->Set(out, std::move(view));
 }
 
+// Unsqueeze's map, and the inverse of Squeeze.
 std::shared_ptr<const RowMap> UnsqueezeMap(int dim) {
   return std::make_shared<ReshapeMap>(
       [dim](const Shape& shape) { return WithDim(shape, dim); });
@@ -291,6 +300,8 @@ absl::StatusOr<std::unique_ptr<Permute>> Permute::Create(
     const Options& options) {
   const std::vector<int>& dims = options.dims;
   const int size = static_cast<int>(dims.size());
+  // undone[j] is the new place of old dimension j, so that permuting by it goes
+  // back. Places are < 0: a 0 that is left marks a dimension that is missing.
   std::vector<int> undone(dims.size(), 0);
   for (int i = 0; i < size && size <= Shape::kMaxRank; ++i) {
     const int dim = dims[static_cast<size_t>(i)];

@@ -22,6 +22,8 @@ using transforms_internal::KeptPart;
 using transforms_internal::RootOf;
 using transforms_internal::RootsOf;
 
+// Drops the leaves of a plan whose keys `drops` is true for: a gather does not
+// read them.
 void Drop(GatherPlan* plan, absl::FunctionRef<bool(absl::string_view)> drops) {
   std::erase_if(plan->leaves,
                 [&](const GatherPlan::Leaf& leaf) { return drops(leaf.key); });
@@ -51,6 +53,8 @@ bool Select::Keeps(absl::string_view key) const {
 }
 
 absl::Status Select::Forward(TensorDict* batch, TensorDict* /*state*/) const {
+  // The keys of options, and those of rewards and flags that the batch has: a
+  // missing one of these is no error.
   std::vector<absl::string_view> keys(options_.selected_keys.begin(),
                                       options_.selected_keys.end());
   for (const absl::string_view key :
@@ -66,6 +70,7 @@ absl::Status Select::Forward(TensorDict* batch, TensorDict* /*state*/) const {
 
 absl::StatusOr<TensorDictSpec> Select::ForwardSpec(
     const TensorDictSpec& spec) const {
+  // A selected key has to be there, also where it is a dictionary.
   for (const std::string& key : options_.selected_keys) {
     RILL_RETURN_IF_ERROR(CheckHas("Select::ForwardSpec", key, spec));
   }
@@ -77,6 +82,8 @@ absl::StatusOr<StepPlan> Select::PlanSteps(const TensorDictSpec& step) const {
   for (const std::string& key : options_.selected_keys) {
     RILL_RETURN_IF_ERROR(CheckHas("Select::PlanSteps", key, step));
   }
+  // Steps keep what an environment cannot do without. A selected "next/x"
+  // selects "x" too: the root of the next step is made of it.
   return StepPlan{.spec = KeptPart(step, [&](absl::string_view key) {
                     return IsFixedInSteps(key) ||
                            IsAtOrBelowAny(RootOf(key), roots) ||
@@ -140,9 +147,12 @@ absl::StatusOr<TensorDictSpec> Exclude::InverseSpec(
 absl::StatusOr<StepPlan> Exclude::PlanSteps(const TensorDictSpec& step) const {
   if (options_.inverse) return StepPlan{.spec = step};
   const std::vector<std::string> roots = RootsOf(options_.excluded_keys);
+  // Beside an environment a key that is not there is more likely a mistake than
+  // a choice.
   for (const std::string& key : options_.excluded_keys) {
     RILL_RETURN_IF_ERROR(CheckHas("Exclude::PlanSteps", key, step));
   }
+  // A dictionary may be excluded that has a flag below it.
   for (const TensorDictSpec::Leaf& leaf : step.leaves()) {
     if (!IsFixedInSteps(leaf.key) ||
         (!Drops(leaf.key) && !IsAtOrBelowAny(RootOf(leaf.key), roots))) {

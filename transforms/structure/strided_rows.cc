@@ -4,6 +4,9 @@
 namespace rill::transforms_internal {
 namespace {
 
+// The last dimension is the inner loop; the others are counted like the digits
+// of a number. `at` follows the digits: it goes up by a stride with each, and
+// back by the whole dimension where one is full.
 template <typename T>
 void CopyRows(const StridedRows& rows, int64_t count, const T* in, T* out) {
   const int rank = rows.shape.rank();
@@ -27,10 +30,12 @@ void CopyRows(const StridedRows& rows, int64_t count, const T* in, T* out) {
   }
 }
 
+// Elements of 16 bytes.
 struct Sixteen {
   uint64_t half[2];
 };
 
+// Elements are moved by their size alone, whatever the dtype.
 template <typename T>
 void CopyAs(const StridedRows& rows, int64_t count, const std::byte* from,
             std::byte* to) {

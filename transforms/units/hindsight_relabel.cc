@@ -26,7 +26,7 @@ constexpr absl::string_view kPlanReads = "HindsightRelabel::PlanReads";
 constexpr absl::string_view kBatchSpec = "HindsightRelabel::BatchSpec";
 constexpr absl::string_view kApply = "HindsightRelabel::Apply";
 
-// Row k of `rows` becomes row at[k] of `batch`, of the same row's shape.
+// Row k of `rows` becomes row at[k] of `batch`; rows have the same shape.
 void PutRows(const Tensor& rows, absl::Span<const int64_t> at,
              const Tensor& batch) {
   const size_t width =
@@ -38,6 +38,7 @@ void PutRows(const Tensor& rows, absl::Span<const int64_t> at,
   }
 }
 
+// The rows at[k] of `batch` as a tensor of their own. `at` is not empty.
 absl::StatusOr<Tensor> TakeRows(const Tensor& batch,
                                 absl::Span<const int64_t> at) {
   const Shape shape =
@@ -71,6 +72,7 @@ class HindsightRelabelTransform final : public UnitTransform {
   }
 
   absl::Status CheckLayout(const PlanLayout& plans) const override {
+    // Single rows, and one list of goals: what the unit of hindsight plans.
     const PlanLayout wanted = {.context = {{PlanLayout::kGoals, 1}}};
     if (plans == wanted) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
@@ -82,6 +84,8 @@ class HindsightRelabelTransform final : public UnitTransform {
   absl::StatusOr<Reads> PlanReads(const TensorDictSpec& rows) const override {
     RILL_RETURN_IF_ERROR(CheckRows(kPlanReads, rows));
     Reads reads;
+    // All leaves of the batch's rows are read; of the goals' rows only the
+    // achieved goal.
     for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
       reads.rows.batch.push_back(leaf.key);
     }
@@ -90,7 +94,8 @@ class HindsightRelabelTransform final : public UnitTransform {
     return reads;
   }
 
-  // The functions may say anything.
+  // The functions may say anything, so rewards lose their bounds. Desired goals
+  // become achieved ones and keep their domain only if both have the same.
   absl::StatusOr<TensorDictSpec> BatchSpec(
       const TensorDictSpec& rows) const override {
     RILL_RETURN_IF_ERROR(CheckRows(kBatchSpec, rows));
@@ -120,6 +125,7 @@ class HindsightRelabelTransform final : public UnitTransform {
     RILL_RETURN_IF_ERROR(transforms_internal::CheckInput(kApply, plan, 1, rows,
                                                          context, *batch));
     RILL_RETURN_IF_ERROR(transforms_internal::CheckOneRowADraw(kApply, plan));
+    // Segments name the draws that are relabelled: draw i is row i here.
     const std::vector<int64_t>& relabelled = plan.context[0].segments;
     RILL_RETURN_IF_ERROR(CheckRelabelled(plan));
     if (relabelled.empty()) return absl::OkStatus();
@@ -130,8 +136,11 @@ class HindsightRelabelTransform final : public UnitTransform {
         ReadLeaf(kApply, options_.achieved_key, achieved.dtype(),
                  context[0].batch_shape().Concat(achieved.shape().Suffix(1)),
                  context[0]));
+    // The list may have rows behind those of the plan.
     RILL_ASSIGN_OR_RETURN(
         goals, goals.Slice(0, 0, static_cast<int64_t>(relabelled.size())));
+    // The user's functions get the relabelled rows only, as tensors of their
+    // own.
     RILL_ASSIGN_OR_RETURN(const Tensor own, TakeRows(achieved, relabelled));
     for (const std::string& key : {options_.desired_key, next_desired_key_}) {
       if (key != options_.desired_key && batch->Find(key) == nullptr) continue;
@@ -181,7 +190,8 @@ class HindsightRelabelTransform final : public UnitTransform {
     return absl::OkStatus();
   }
 
-  // One goal a draw, and a real one.
+  // One goal a draw, and a real one: segments go up strictly, so no draw has
+  // two.
   static absl::Status CheckRelabelled(const SamplePlan& plan) {
     const SamplePlan::Context& goals = plan.context[0];
     bool is_right = goals.mask.empty();
@@ -194,6 +204,8 @@ class HindsightRelabelTransform final : public UnitTransform {
         plan.draws.size(), " draws, want at most one a draw, and no mask"));
   }
 
+  // Asks one function for all relabelled rows and puts its answer into the
+  // leaf.
   static absl::Status Ask(const HindsightRelabel::Function& function,
                           absl::string_view what, const std::string& key,
                           const Tensor& achieved, const Tensor& goals,
@@ -202,6 +214,7 @@ class HindsightRelabelTransform final : public UnitTransform {
     RILL_ASSIGN_OR_RETURN(const Tensor leaf, UpdateLeaf(kApply, key, batch));
     const std::string caller = absl::StrCat(kApply, ": ", what);
     const absl::StatusOr<Tensor> answer = function(achieved, goals);
+    // The answer comes from the user: dtype, shape and place are checked.
     RILL_RETURN_IF_ERROR(answer.status()) << caller;
     const Tensor& made = *answer;
     const Shape shape =
@@ -216,6 +229,8 @@ class HindsightRelabelTransform final : public UnitTransform {
     return absl::OkStatus();
   }
 
+  // done = terminated or truncated in the relabelled rows; other rows keep what
+  // is stored.
   absl::Status RaiseDone(absl::Span<const int64_t> relabelled,
                          TensorDict* batch) const {
     if (batch->Find(options_.done_key) == nullptr) return absl::OkStatus();

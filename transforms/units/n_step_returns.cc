@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Windows are runs of positions of a draw (DrawRows): first the draw's rows of
+// the batch, then those of the list behind it. All steps work in place on the
+// batch's own leaves, in ascending order: what a row reads lies at its own
+// position or behind it, and is not changed yet.
 #include "rill/transforms/units/n_step_returns.h"
 
 #include <algorithm>
@@ -25,7 +29,8 @@ using transforms_internal::WriteLeaf;
 
 constexpr int64_t kMaxSteps = int64_t{1} << 20;
 
-// Rows that pad take the value of the row that they repeat.
+// Rows that pad take the value of the row that they repeat: the first or the
+// last real row of the draw.
 template <typename T>
 void FillPads(const DrawRows& rows, T* values, int64_t width) {
   for (int64_t row = rows.begin; row < rows.end; ++row) {
@@ -35,9 +40,10 @@ void FillPads(const DrawRows& rows, T* values, int64_t width) {
   }
 }
 
-// Rows in order, so that those behind a row still have their own rewards. The
-// product of two floats is exact in double. This file is compiled without
-// contraction, so that those of doubles are rounded everywhere alike.
+// Goes through rows in ascending order, so that the rewards behind a row are
+// still the stored ones. The product of two floats is exact in double. This
+// file is compiled without contraction, so that those of doubles are rounded
+// everywhere alike.
 template <typename T>
 void SumRows(const SamplePlan& plan, const SamplePlan::Context& list,
              const std::vector<T>& powers, const T* behind,
@@ -48,6 +54,7 @@ void SumRows(const SamplePlan& plan, const SamplePlan::Context& list,
       T* const out = rewards + row * width;
       const int64_t position = row - rows.first;
       for (int64_t e = 0; e < width; ++e) {
+        // The first reward has power 0, whose factor is 1.
         double sum = out[e];
         for (int64_t k = 1; k < steps[static_cast<size_t>(row)]; ++k) {
           const T* reward = rows.At(position + k, rewards, behind, width);
@@ -64,6 +71,7 @@ void SumRows(const SamplePlan& plan, const SamplePlan::Context& list,
 }  // namespace
 
 NStepReturns::NStepReturns(const Options& options) : options_(options) {
+  // By repeated products: the same on every machine, which pow is not.
   double power = 1;
   for (int64_t i = 0; i <= options.num_steps; ++i) {
     powers_.push_back(power);
@@ -117,6 +125,7 @@ absl::Status NStepReturns::ExtendSpec(const TensorDictSpec& rows,
                                       TensorDictSpec* batch) const {
   for (const std::string& key : options_.reward_keys) {
     LeafSpec sum = *rows.Find(key);
+    // Sums of more than one reward leave the bounds of one.
     if (options_.num_steps > 1) {
       sum = LeafSpec::Unbounded(sum.dtype, sum.shape);
     }
@@ -135,6 +144,7 @@ absl::Status NStepReturns::Apply(absl::string_view caller,
                                  const SamplePlan::Context& list,
                                  const TensorDict& behind,
                                  TensorDict* batch) const {
+  // Counts are needed by all, and read the flags before TakeFlags changes them.
   RILL_ASSIGN_OR_RETURN(const absl::Span<const int64_t> steps,
                         CountSteps(caller, plan, list, behind, batch));
   for (const std::string& key : options_.reward_keys) {
@@ -148,13 +158,16 @@ absl::Status NStepReturns::Apply(absl::string_view caller,
 }
 
 // How many steps each window has, up to the first that is terminated; with the
-// discounts. Whether a flag is stored `behind` tells: a batch that is used
-// again holds those that marks have added too.
+// discounts. Whether a flag is stored is read off `behind`, which has stored
+// leaves only: a batch that is used again holds those that marks have added
+// too.
 absl::StatusOr<absl::Span<const int64_t>> NStepReturns::CountSteps(
     absl::string_view caller, const SamplePlan& plan,
     const SamplePlan::Context& list, const TensorDict& behind,
     TensorDict* batch) const {
   const int64_t n = batch->batch_shape()[0];
+  // A truncation alone does not end the sum here: the unit has cut windows at
+  // the ends of trajectories.
   const std::string* stop_key = &options_.terminated_key;
   if (behind.Find(*stop_key) == nullptr) stop_key = &options_.done_key;
   Tensor own;
@@ -181,9 +194,13 @@ absl::StatusOr<absl::Span<const int64_t>> NStepReturns::CountSteps(
   for (DrawRows rows; walk.Next(&rows);) {
     for (int64_t row = rows.first; row <= rows.last; ++row) {
       const int64_t position = row - rows.first;
+      // A window ends with its draw's run, which the unit has cut at the
+      // trajectory's end.
       const int64_t most =
           std::min(options_.num_steps, rows.num_positions() - position);
       int64_t count = 1;
+      // The step before is the last one if it stops: its own reward still
+      // counts.
       while (count < most &&
              !(can_stop && *rows.At(position + count - 1, own_flags,
                                     other_flags, 1) != 0)) {
@@ -208,6 +225,7 @@ absl::Status NStepReturns::Sum(absl::string_view caller, absl::string_view key,
                                TensorDict* batch) const {
   RILL_ASSIGN_OR_RETURN(const Tensor own, UpdateLeaf(caller, key, batch));
   const Shape reward = own.shape().Suffix(1);
+  // The list may have more rows than the plan; DrawRows indexes the plan's.
   RILL_ASSIGN_OR_RETURN(const Tensor others,
                         ReadLeaf(caller, key, own.dtype(),
                                  behind.batch_shape().Concat(reward), behind));
@@ -226,7 +244,8 @@ absl::Status NStepReturns::Sum(absl::string_view caller, absl::string_view key,
   return absl::OkStatus();
 }
 
-// The flags of the last step that a window counts.
+// The flags of the last step that a window counts. Ascending and in place: that
+// step is at the row or behind it, so its flag is still the stored one.
 absl::Status NStepReturns::TakeFlags(
     absl::string_view caller, absl::string_view key, const SamplePlan& plan,
     const SamplePlan::Context& list, const TensorDict& behind,

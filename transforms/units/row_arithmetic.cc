@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// PlanReads decides for each stored leaf where it is gathered. It goes into the
+// batch's leaf or apart, and comes from the batch's own rows or from the end of
+// the window. Each byte is so read once. Apply then runs the parts in one
+// order: frames, sums, marks of slices, marks of sequences.
 #include "rill/transforms/units/row_arithmetic.h"
 
 #include <algorithm>
@@ -36,6 +40,7 @@ struct Parts {
   std::optional<SequenceMarks> sequence_marks;
 };
 
+// "NStepReturns+StackFrames": the names of the parts, in a fixed order.
 std::string NameOf(const Parts& parts) {
   std::string name;
   const auto add = [&name](bool is_there, absl::string_view part) {
@@ -48,7 +53,8 @@ std::string NameOf(const Parts& parts) {
   return name;
 }
 
-// Which of the plan's lists is which; -1 where there is none.
+// Which of the plan's lists is which; -1 where there is none. Units plan them
+// in this order (slots/plan_layout.h).
 struct Lists {
   int frames_before = -1;
   int steps_behind = -1;
@@ -93,6 +99,7 @@ class RowArithmeticTransform final : public UnitTransform {
                      TensorDict* batch) const override;
 
  private:
+  // 1 where there are no windows: a window of one step is the row itself.
   int64_t num_steps() const {
     return parts_.n_step.has_value() ? parts_.n_step->options().num_steps : 1;
   }
@@ -124,7 +131,8 @@ class RowArithmeticTransform final : public UnitTransform {
   const std::string apply_;
 };
 
-// A sequence's number is that of its draw.
+// A sequence's number is that of its draw in the whole batch, so a batch made
+// of parts of a plan would number them anew.
 bool RowArithmeticTransform::is_drawwise() const {
   return !parts_.sequence_marks.has_value();
 }
@@ -138,6 +146,8 @@ std::vector<UnitTransform::Joined> RowArithmeticTransform::JoinedLeaves(
   }
   for (const std::string& key : parts_.frames->options().keys) {
     // A mark is read to be marked too.
+    // The caller puts joined leaves together itself, without this class, so it
+    // cannot mark them.
     if (IsMark(key)) return {};
     joined.push_back({key, parts_.frames->PartsOf(key)});
   }
@@ -160,6 +170,7 @@ absl::Status RowArithmeticTransform::JoinedSlots(
 }
 
 std::unique_ptr<UnitTransform> RowArithmeticTransform::WithoutJoined() const {
+  // The same parts, which neither read nor make stacked leaves.
   return std::make_unique<RowArithmeticTransform>(parts_,
                                                   /*makes_stacks=*/false);
 }
@@ -183,6 +194,8 @@ OptionValues RowArithmeticTransform::option_values() const {
   return values;
 }
 
+// The layout has to be the parts' own: a unit with other numbers of frames or
+// steps would be read at wrong places.
 absl::Status RowArithmeticTransform::CheckLayout(
     const PlanLayout& plans) const {
   PlanLayout wanted;
@@ -220,7 +233,7 @@ absl::Status RowArithmeticTransform::CheckRows(
 }
 
 // Marks are read apart: a batch that is used again holds those that are not
-// stored too. Flags that windows sum tell by the rows behind them whether they
+// stored too. Flags that windows sum say by the rows behind them whether they
 // are stored.
 absl::StatusOr<UnitTransform::Reads> RowArithmeticTransform::PlanReads(
     const TensorDictSpec& rows) const {
@@ -229,8 +242,12 @@ absl::StatusOr<UnitTransform::Reads> RowArithmeticTransform::PlanReads(
   reads.context.resize(static_cast<size_t>(lists_.count));
   std::set<std::string> behind;
   for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
+    // The caller makes these leaves.
     if (!makes_stacks_ && IsStacked(leaf.key)) continue;
     const bool is_summed = IsSummed(leaf.key);
+    // With windows a leaf below next is that of the window's last row, so that
+    // of the row itself is not read. Sums are an exception: they need every
+    // row.
     const bool is_of_end =
         parts_.n_step.has_value() && IsNext(leaf.key) && !is_summed;
     Reads::List& list =
@@ -239,12 +256,14 @@ absl::StatusOr<UnitTransform::Reads> RowArithmeticTransform::PlanReads(
     const bool is_apart =
         IsStacked(leaf.key) || (IsMark(leaf.key) && !is_summed);
     (is_apart ? list.apart : list.batch).push_back(leaf.key);
+    // Rewards and flags are needed of each step of a window.
     if (is_summed) behind.insert(leaf.key);
   }
   if (parts_.frames.has_value() && makes_stacks_) {
     const std::set<std::string> before = parts_.frames->KeysBefore();
     reads.context[static_cast<size_t>(lists_.frames_before)].apart.assign(
         before.begin(), before.end());
+    // Stacks of "next" leaves that end behind the draw need frames from there.
     behind.merge(parts_.frames->KeysBehind());
   }
   if (parts_.n_step.has_value()) {
@@ -278,7 +297,8 @@ absl::StatusOr<TensorDictSpec> RowArithmeticTransform::BatchSpec(
   return batch;
 }
 
-// As many frames before each draw as stacks need.
+// As many frames before each draw as stacks need: N - 1 a draw, in the order of
+// draws. StackFrames indexes them by that.
 bool RowArithmeticTransform::HasFrames(const SamplePlan& plan) const {
   if (lists_.frames_before < 0) return true;
   const SamplePlan::Context& list =
@@ -295,7 +315,8 @@ bool RowArithmeticTransform::HasFrames(const SamplePlan& plan) const {
   return true;
 }
 
-// No window is longer than n, and its end is the last of its rows.
+// No window is longer than n, and its end is the last of its rows. Each end is
+// compared by its slot: a list of other ends is found here.
 bool RowArithmeticTransform::HasWindows(const SamplePlan& plan) const {
   if (lists_.steps_behind < 0) return true;
   const SamplePlan::Context& list =
@@ -311,10 +332,14 @@ bool RowArithmeticTransform::HasWindows(const SamplePlan& plan) const {
   for (DrawRows rows; walk.Next(&rows);) {
     if (rows.num_behind >= num_steps()) return false;
     for (int64_t row = rows.begin; row < rows.end; ++row) {
+      // The position of the window's last row: n - 1 behind, or the last of the
+      // run.
       const int64_t end =
           std::min(rows.PositionOf(row) + num_steps(), rows.num_positions()) -
           1;
       Slot slot = 0;
+      // That row is in the list behind, is the draw itself, or is a row of the
+      // draw.
       if (end >= rows.num_real()) {
         slot =
             list.rows[static_cast<size_t>(rows.behind + end - rows.num_real())];
@@ -330,6 +355,7 @@ bool RowArithmeticTransform::HasWindows(const SamplePlan& plan) const {
   return true;
 }
 
+// Plans come from a sampler, and a wrong one would read out of bounds. O(rows).
 absl::Status RowArithmeticTransform::CheckPlan(const SamplePlan& plan) const {
   const bool needs_draws =
       lists_.count > 0 || parts_.sequence_marks.has_value();
@@ -356,6 +382,7 @@ absl::Status RowArithmeticTransform::Apply(const SamplePlan& plan,
   RILL_RETURN_IF_ERROR(transforms_internal::CheckInput(
       apply_, plan, static_cast<size_t>(lists_.count), rows, context, *batch));
   RILL_RETURN_IF_ERROR(CheckPlan(plan));
+  // Without windows the end of a window is the row itself: `ends` is `rows`.
   const SamplePlan::Context* steps = nullptr;
   const TensorDict* behind = nullptr;
   const TensorDict* ends = &rows;
@@ -364,6 +391,8 @@ absl::Status RowArithmeticTransform::Apply(const SamplePlan& plan,
     behind = &context[static_cast<size_t>(lists_.steps_behind)];
     ends = &context[static_cast<size_t>(lists_.window_ends)];
   }
+  // Stacks first: they read root frames from the batch, which no part has
+  // changed yet.
   if (parts_.frames.has_value() && makes_stacks_) {
     const size_t list = static_cast<size_t>(lists_.frames_before);
     RILL_RETURN_IF_ERROR(parts_.frames->Apply(apply_,
@@ -377,6 +406,7 @@ absl::Status RowArithmeticTransform::Apply(const SamplePlan& plan,
                                                .ends = ends},
                                               batch));
   }
+  // Sums before marks of slices: marks go into the flags that sums have set.
   if (parts_.n_step.has_value()) {
     RILL_RETURN_IF_ERROR(
         parts_.n_step->Apply(apply_, plan, *steps, *behind, batch));
@@ -398,7 +428,7 @@ absl::Status Contradiction(absl::string_view what, absl::string_view got,
 }
 
 // A leaf is summed or stacked, and the flags that slices mark are those that
-// windows end with.
+// windows end with. Else two parts would write one leaf.
 absl::Status CheckTogether(const RowArithmetic::Options& options,
                            const Parts& parts) {
   if (!options.n_step.has_value()) return absl::OkStatus();

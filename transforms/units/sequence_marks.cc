@@ -22,6 +22,7 @@ constexpr absl::string_view kStep = "step_in_sequence";
 constexpr absl::string_view kLearning = "learning_mask";
 constexpr absl::string_view kValidity = "validity_mask";
 constexpr absl::string_view kAnchor = "anchor_index";
+// Three of these and their sum stay far below 2^63.
 constexpr int64_t kMaxRows = int64_t{1} << 30;
 
 absl::Status CheckCount(absl::string_view option, int64_t got, int64_t least) {
@@ -62,6 +63,7 @@ absl::Status SequenceMarks::CheckRows(absl::string_view caller,
   return absl::OkStatus();
 }
 
+// A row of these is a scalar, unlike TED's flags, which are [1].
 absl::Status SequenceMarks::ExtendSpec(TensorDictSpec* batch) const {
   const LeafSpec number = LeafSpec::Unbounded(DType::kInt64, {});
   RILL_RETURN_IF_ERROR(batch->Set(kSequenceId, number));
@@ -92,12 +94,15 @@ absl::Status SequenceMarks::Apply(absl::string_view caller,
       WriteLeaf(kAnchor, DType::kInt64, shape, {.is_passed_in = true}, batch));
   DrawWalk walk(plan, nullptr);
   for (DrawRows rows; walk.Next(&rows);) {
+    // The unit plans all rows of the burn-in, and at least one to learn from.
     const int64_t count = rows.end - rows.begin;
     if (count <= options_.burn_in || count > total()) {
       return absl::InternalError(absl::StrCat(
           caller, ": plan: got ", count, " rows of draw ", rows.draw, ", want ",
           options_.burn_in + 1, " to ", total()));
     }
+    // Rows that pad count as steps too: learning_mask says which part of the
+    // sequence a row is of, validity_mask whether it is real.
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       const int64_t step = row - rows.begin;
       ids.data<int64_t>()[row] = rows.draw;

@@ -23,6 +23,8 @@ bool IsReal(const SamplePlan& plan, size_t row) {
   return plan.mask.empty() || plan.mask[row] != 0;
 }
 
+// The first real row of each draw becomes 1. Draws are consecutive, so one
+// number remembers which was marked last.
 void MarkFirstRows(const SamplePlan& plan, absl::Span<uint8_t> flags) {
   int64_t marked = -1;
   for (size_t row = 0; row < flags.size(); ++row) {
@@ -33,6 +35,7 @@ void MarkFirstRows(const SamplePlan& plan, absl::Span<uint8_t> flags) {
   }
 }
 
+// The last real row of each draw becomes 1: the same from the back.
 void MarkLastRows(const SamplePlan& plan, absl::Span<uint8_t> flags) {
   int64_t marked = -1;
   for (size_t row = flags.size(); row-- > 0;) {
@@ -43,8 +46,9 @@ void MarkLastRows(const SamplePlan& plan, absl::Span<uint8_t> flags) {
   }
 }
 
-// The flags as 0 and 1 in the batch, from where they are; where there are none,
-// those of `a` or `b`, or zeros.
+// The flag as 0 and 1 in the batch. It is taken from the batch where windows
+// have put it, else from the stored rows. Where it is stored nowhere it is `a`
+// or `b`, else zeros.
 absl::StatusOr<absl::Span<uint8_t>> TakeFlag(absl::string_view caller,
                                              absl::string_view key,
                                              const uint8_t* a, const uint8_t* b,
@@ -54,6 +58,8 @@ absl::StatusOr<absl::Span<uint8_t>> TakeFlag(absl::string_view caller,
   const size_t n = static_cast<size_t>(rows.batch_shape()[0]);
   const Shape shape = rows.batch_shape().Concat({1});
   Tensor stored;
+  // Stored flags come before the batch's own: the batch may be used again and
+  // hold the marks of the call before.
   if (windows != nullptr && windows->Find(key) != nullptr) {
     RILL_ASSIGN_OR_RETURN(stored,
                           ReadLeaf(caller, key, DType::kBool, shape, *batch));
@@ -65,6 +71,7 @@ absl::StatusOr<absl::Span<uint8_t>> TakeFlag(absl::string_view caller,
       const Tensor flag,
       WriteLeaf(key, DType::kBool, shape, {.is_passed_in = true}, batch));
   uint8_t* out = flag.data<uint8_t>();
+  // `stored` may be the same bytes. Any other value of a bool becomes 1.
   if (stored.is_valid()) {
     const uint8_t* from = stored.data<uint8_t>();
     for (size_t i = 0; i < n; ++i) out[i] = from[i] != 0;
@@ -104,6 +111,8 @@ absl::Status SliceMarks::ExtendSpec(absl::string_view caller,
                                     const TensorDictSpec& rows,
                                     TensorDictSpec* batch) const {
   for (const std::string* key : Marks()) {
+    // A mark writes 1, so the domain has to admit it; terminated is only added
+    // as 0. is_init is marked where it is stored, and never added.
     LeafSpec flag = LeafSpec::Binary({1});
     if (const LeafSpec* stored = rows.Find(*key)) {
       const double value = *key == options_.terminated_key ? 0 : 1;
@@ -125,6 +134,8 @@ absl::Status SliceMarks::Apply(absl::string_view caller, const SamplePlan& plan,
                         const uint8_t* b) {
     return TakeFlag(caller, key, a, b, rows, windows, batch);
   };
+  // The truncations are marked first, since done may be made of them: where it
+  // is not stored, it is either of the two. The last row is always done.
   RILL_ASSIGN_OR_RETURN(const absl::Span<uint8_t> truncated,
                         take(options_.truncated_key, nullptr, nullptr));
   MarkLastRows(plan, truncated);
@@ -134,6 +145,7 @@ absl::Status SliceMarks::Apply(absl::string_view caller, const SamplePlan& plan,
       const absl::Span<uint8_t> done,
       take(options_.done_key, truncated.data(), terminated.data()));
   MarkLastRows(plan, done);
+  // Without a stored is_init, a reset inside a slice would not show.
   if (rows.Find(options_.is_init_key) == nullptr) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(const absl::Span<uint8_t> is_init,
                         take(options_.is_init_key, nullptr, nullptr));

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A stack is a list of frames, each of which is in one of four lists
+// (FrameList). ForEachFrame says which; Fill copies the frames and JoinedSlots
+// lists their slots, so that both agree.
 #include "rill/transforms/units/stack_frames.h"
 
 #include <algorithm>
@@ -35,8 +38,9 @@ struct Pieces {
   int64_t piece = 0;
 };
 
-// Copies a frame to its place in a stack of `n`. Pieces of the usual widths by
-// plain loads.
+// Copies a frame to its place in a stack of `n`: piece i goes to to + i * n *
+// piece. Pieces of the usual widths by plain loads, as their width is a
+// constant.
 void PutFrame(const std::byte* frame, const Pieces& layout, int64_t n,
               std::byte* to) {
   const auto copy = [&](auto width) {
@@ -61,7 +65,7 @@ void PutFrame(const std::byte* frame, const Pieces& layout, int64_t n,
   }
 }
 
-// The same of a frame of one value.
+// The same of a frame of one value of `size` bytes.
 void PutValue(const std::byte* value, int64_t size, const Pieces& layout,
               int64_t n, std::byte* to) {
   for (int64_t i = 0; i < layout.outer; ++i, to += n * layout.piece) {
@@ -77,6 +81,7 @@ StackFrames::StackFrames(const Options& options) : options_(options) {
   for (const std::string& key : options.keys) {
     frame_keys_.push_back(FrameKey(key));
   }
+  // Made once: one element of each dtype that has the value.
   if (options.padding == Padding::kSame) return;
   for (int i = 0; i < kNumDTypes; ++i) {
     absl::StatusOr<Tensor> value = transforms_internal::FillValue(
@@ -90,18 +95,23 @@ bool StackFrames::IsStacked(absl::string_view key) const {
          options_.keys.end();
 }
 
+// Every stack needs root frames of the rows before its draw, N - 1 of them; for
+// N = 1 the list is empty.
 std::set<std::string> StackFrames::KeysBefore() const {
   return {frame_keys_.begin(), frame_keys_.end()};
 }
 
 std::set<std::string> StackFrames::KeysBehind() const {
   std::set<std::string> keys;
+  // Frames behind a draw are root frames of stacks that end behind their row.
   for (const std::string& key : options_.keys) {
     if (IsNext(key) && options_.num_frames > 1) keys.insert(FrameKey(key));
   }
   return keys;
 }
 
+// The layout of a stack of such frames. INVALID_ARGUMENT where there is no such
+// dimension, or the stack is too large for a shape.
 absl::StatusOr<StackFrames::Layout> StackFrames::LayoutOf(
     absl::string_view caller, absl::string_view key, DType dtype,
     const Shape& frame) const {
@@ -115,6 +125,7 @@ absl::StatusOr<StackFrames::Layout> StackFrames::LayoutOf(
   }
   Layout layout;
   layout.outer = frame.Prefix(at).num_elements();
+  // Sizes are multiplied with a check of overflow, as they come from options.
   const bool is_countable = !__builtin_mul_overflow(
       frame.Suffix(at).num_elements(), DTypeSize(dtype), &layout.piece);
   std::array<int64_t, Shape::kMaxRank + 1> sizes = {};
@@ -128,7 +139,7 @@ absl::StatusOr<StackFrames::Layout> StackFrames::LayoutOf(
   }
   const absl::StatusOr<Shape> stack = Shape::Create(
       absl::MakeConstSpan(sizes.data(), static_cast<size_t>(rank)));
-  // One dimension more is the batch's.
+  // One dimension more is the batch's, so a row has at most kMaxRank - 1.
   if (!is_countable || !stack.ok() || rank >= Shape::kMaxRank) {
     return absl::InvalidArgumentError(absl::StrCat(
         caller, ": \"", key, "\": got frames ", frame.ToString(), ", want ",
@@ -178,9 +189,9 @@ absl::Status StackFrames::BadValue(absl::string_view caller,
       .status();
 }
 
-// The frames' domain along a new dimension, which joining merges with the one
-// behind it. No bounds where a row of choices would be torn, or the frames
-// before are of another domain.
+// The domain of one frame, expanded along a new dimension, which joining merges
+// with the one behind it. No bounds where a row of choices would be torn, or
+// the frames before are of another domain.
 absl::StatusOr<LeafSpec> StackFrames::StackSpec(
     absl::string_view caller, const std::string& key,
     const TensorDictSpec& rows) const {
@@ -188,6 +199,7 @@ absl::StatusOr<LeafSpec> StackFrames::StackSpec(
   RILL_ASSIGN_OR_RETURN(const Layout layout,
                         LayoutOf(caller, key, frame.dtype, frame.shape));
   const LeafSpec any = LeafSpec::Unbounded(frame.dtype, layout.stack);
+  // A stack of "next/<key>" has frames of <key> too.
   if (options_.num_frames > 1 && !(frame == *rows.Find(FrameKey(key)))) {
     return any;
   }
@@ -236,6 +248,7 @@ absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
   const std::string& key = options_.keys[i];
   const std::string& frame_key = frame_keys_[i];
   Frames frames;
+  // The newest frame of a "next" stack is that of the window's last row.
   frames.is_next = IsNext(key);
   RILL_ASSIGN_OR_RETURN(
       const Tensor newest,
@@ -246,6 +259,8 @@ absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
       frames.before,
       ReadLeaf(caller, frame_key, dtype,
                input.before->batch_shape().Concat(frame), *input.before));
+  // Root frames of the batch's rows are apart where they are stacked
+  // themselves, else they are the batch's leaf.
   RILL_ASSIGN_OR_RETURN(
       frames.rows,
       ReadLeaf(caller, frame_key, dtype, batch->batch_shape().Concat(frame),
@@ -259,6 +274,7 @@ absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
                    input.behind->batch_shape().Concat(frame), *input.behind));
     }
   }
+  // Only a list with a mask has frames that are padded by the value.
   if (options_.padding == Padding::kConstant && !input.frames->mask.empty()) {
     frames.value = values_[static_cast<size_t>(dtype)];
     if (!frames.value.is_valid()) return BadValue(caller, key, dtype);
@@ -276,24 +292,28 @@ absl::Status StackFrames::Stack(absl::string_view caller, size_t i,
 // Which list a frame of a stack is in.
 enum class FrameList : uint8_t { kBefore, kRows, kBehind, kLast };
 
-// Calls fn(list, i) for each frame of each row's stack, oldest first: it
-// is the i-th of the list. A stack of a root leaf ends with its row's frame;
-// that of a "next" leaf has the frames up to the last row of the window, and
-// then what follows that.
+// Calls fn(list, i) for each frame of each row's stack, oldest first: it is the
+// i-th of the list. A stack of a root leaf ends with its row's frame. That of a
+// "next" leaf has the frames up to the last row of the window, and then what
+// follows that.
 template <typename Fn>
 void StackFrames::ForEachFrame(const SamplePlan& plan,
                                const SamplePlan::Context* steps,
                                int64_t num_steps, bool is_next, Fn fn) const {
   const int64_t n = options_.num_frames;
+  // A "next" stack has N - 1 root frames, then its own.
   const int64_t roots = is_next ? n - 1 : n;
   DrawWalk walk(plan, steps);
   for (DrawRows rows; walk.Next(&rows);) {
     for (int64_t row = rows.begin; row < rows.end; ++row) {
+      // A row that pads has the stack of the row that it repeats.
       int64_t end = rows.PositionOf(row);
       if (is_next && steps != nullptr) {
         end = std::min(end + num_steps, rows.num_positions()) - 1;
       }
       for (int64_t position = end - roots + 1; position <= end; ++position) {
+        // Frames before the draw: N - 1 a draw, the last of them at position
+        // -1.
         if (position < 0) {
           fn(FrameList::kBefore, (rows.draw + 1) * (n - 1) + position);
         } else if (position < rows.num_real()) {
@@ -307,6 +327,8 @@ void StackFrames::ForEachFrame(const SamplePlan& plan,
   }
 }
 
+// Frames come stack by stack, each oldest first, so the place of a frame in its
+// stack only moves on by a piece.
 void StackFrames::Fill(const Input& input, const Frames& frames,
                        const Layout& layout, const Tensor& stacks) const {
   const int64_t n = options_.num_frames;
@@ -320,6 +342,10 @@ void StackFrames::Fill(const Input& input, const Frames& frames,
                                     data(frames.behind), data(frames.last)};
   std::byte* to = stacks.raw_data();
   int64_t put = 0;  // Of the stack's frames.
+  // The mask of the frames before a draw says which of them are before the
+  // trajectory. With kSame the unit plans the first frame's row there, and
+  // nothing is padded here. After n frames `to` has moved by n pieces, and the
+  // next stack begins n * bytes behind this one.
   ForEachFrame(*input.plan, input.steps, input.num_steps, frames.is_next,
                [&](FrameList list, int64_t i) {
                  if (list == FrameList::kBefore && frames.value.is_valid() &&
@@ -337,6 +363,8 @@ void StackFrames::Fill(const Input& input, const Frames& frames,
                });
 }
 
+// Frames lie one behind the other where a frame is one piece. A padding value
+// is no stored row.
 bool StackFrames::JoinsFrames(const TensorDictSpec& rows) const {
   return (options_.num_frames == 1 || options_.padding == Padding::kSame) &&
          std::all_of(options_.keys.begin(), options_.keys.end(),
@@ -348,6 +376,7 @@ bool StackFrames::JoinsFrames(const TensorDictSpec& rows) const {
                      });
 }
 
+// N - 1 frames of the root leaf, then the leaf's own.
 std::vector<std::string> StackFrames::PartsOf(const std::string& key) const {
   std::vector<std::string> parts(static_cast<size_t>(options_.num_frames),
                                  FrameKey(key));
@@ -361,6 +390,7 @@ void StackFrames::JoinedSlots(const SamplePlan& plan,
                               const SamplePlan::Context* ends,
                               int64_t num_steps, const std::string& key,
                               std::vector<Slot>* slots) const {
+  // The same walk as Fill's, with slots in place of bytes.
   slots->clear();
   const auto row = [&](size_t i) {
     return plan.rows.empty() ? plan.draws[i].slot : plan.rows[i];

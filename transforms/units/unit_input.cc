@@ -11,6 +11,8 @@
 namespace rill::transforms_internal {
 namespace {
 
+// Each row has a segment, segments ascend and name draws, and the mask is empty
+// or has a value a row.
 bool IsWhole(size_t num_draws, size_t num_rows,
              const std::vector<int64_t>& segments,
              const std::vector<uint8_t>& mask) {
@@ -33,6 +35,8 @@ absl::Status NotWhole(absl::string_view caller, absl::string_view list,
       " draws, want as many of each, segments of the draws and ascending"));
 }
 
+// A dictionary of [rows], or of more rows where it may have more: memory of
+// lists is used again for shorter ones.
 absl::Status CheckShape(absl::string_view caller, absl::string_view what,
                         int64_t rows, bool may_have_more,
                         const TensorDict& dict) {

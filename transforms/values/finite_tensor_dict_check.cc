@@ -18,16 +18,19 @@ namespace rill {
 namespace {
 
 constexpr absl::string_view kName = "FiniteTensorDictCheck";
-// Stands between the root's leaves and those below next; the calls know it by
-// its dtype.
+// Stands between the root's leaves and those below next. The calls see no keys:
+// they know it by its dtype, which no leaf of floating point has.
 constexpr absl::string_view kBoundary = "next/done";
 
 bool IsFinite(float x) { return std::isfinite(x); }
 bool IsFinite(double x) { return std::isfinite(x); }
+// The exponent of 16-bit floats is all ones in NaN and in infinities.
 bool IsFinite(Float16 x) { return (x.bits & 0x7c00) != 0x7c00; }
 bool IsFinite(BFloat16 x) { return (x.bits & 0x7f80) != 0x7f80; }
 
-// `count` where all are finite. A block at a time, without a branch a value.
+// The place of the first value that is not finite; `count` where all are
+// finite. A block at a time, without a branch a value: the compiler makes
+// vectors of it.
 template <typename T>
 int64_t FirstNotFinite(const T* values, int64_t count) {
   constexpr int64_t kBlock = 256;
@@ -37,6 +40,7 @@ int64_t FirstNotFinite(const T* values, int64_t count) {
     for (int64_t i = begin; i < end; ++i) {
       all_finite = all_finite & IsFinite(values[i]);
     }
+    // Only a block with such a value is searched.
     for (int64_t i = begin; i < end && !all_finite; ++i) {
       if (!IsFinite(values[i])) return i;
     }
@@ -59,8 +63,10 @@ int64_t FirstNotFinite(DType dtype, const std::byte* data, int64_t count) {
   }
 }
 
+// The error of an element, with its index in the leaf.
 absl::Status NotFinite(absl::string_view leaf, int64_t element,
                        const Shape& shape) {
+  // From a row-major number to an index, from the last dimension on.
   std::vector<int64_t> index(static_cast<size_t>(shape.rank()));
   for (size_t d = index.size(); d-- > 0;) {
     const int64_t size = shape[static_cast<int>(d)];
@@ -72,7 +78,8 @@ absl::Status NotFinite(absl::string_view leaf, int64_t element,
                    absl::StrJoin(index, ", "), "], want finite values"));
 }
 
-// Some rows of leaf `place` of a side of steps.
+// Checks some rows of leaf `place` of a side of steps. The place counts leaves
+// of floating point, as steps have no keys here.
 absl::Status CheckRows(absl::string_view side, size_t place,
                        const BoundLeaf& leaf, int64_t first, int64_t rows) {
   const int64_t width = leaf.shape.num_elements();
@@ -85,6 +92,7 @@ absl::Status CheckRows(absl::string_view side, size_t place,
       first * width + found, Shape({leaf.rows}).Concat(leaf.shape));
 }
 
+// The places of the root's leaves: up to the boundary.
 size_t CountRoots(absl::Span<const BoundLeaf> leaves) {
   size_t end = 0;
   while (leaves[end].dtype != DType::kBool) ++end;
@@ -114,6 +122,7 @@ absl::Status FiniteTensorDictCheck::Forward(TensorDict* batch,
 
 absl::StatusOr<StepPlan> FiniteTensorDictCheck::PlanSteps(
     const TensorDictSpec& step) const {
+  // The flag marks the boundary, so steps have to have it.
   RILL_RETURN_IF_ERROR(transforms_internal::CheckIsFlag(
       "FiniteTensorDictCheck::PlanSteps", kBoundary, step));
   StepPlan plan = {.spec = step};
@@ -138,6 +147,7 @@ absl::Status FiniteTensorDictCheck::OnReset(absl::Span<const uint8_t> mask,
                                             Leaves leaves,
                                             TensorDict* /*state*/) const {
   for (size_t i = 0; i < CountRoots(leaves); ++i) {
+    // Lanes that were not reset were checked by their step.
     for (size_t lane = 0; lane < mask.size(); ++lane) {
       if (mask[lane] == 0) continue;
       RILL_RETURN_IF_ERROR(CheckRows("at the root", i, leaves[i],

@@ -19,6 +19,7 @@ class HashMap final : public RowMap {
   HashMap(uint64_t seed, DType dtype) : seed_(seed), dtype_(dtype) {}
 
   absl::StatusOr<LeafSpec> MapSpec(const LeafSpec& /*leaf*/) const override {
+    // 8 bytes either way: one number, or the bytes of it.
     return LeafSpec::Unbounded(dtype_, {dtype_ == DType::kUInt8 ? 8 : 1});
   }
 
@@ -29,6 +30,7 @@ class HashMap final : public RowMap {
     for (int64_t i = 0; i < count; ++i, from += width, to += 8) {
       const uint64_t hash = transforms_internal::SipHash(
           seed_, 0, absl::MakeConstSpan(from, width));
+      // The lowest byte first: the processor is little-endian (sip_hash.cc).
       std::memcpy(to, &hash, sizeof(hash));
     }
     return absl::OkStatus();

@@ -29,7 +29,8 @@ absl::Status BadStats(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(kInitStats, ": ", what));
 }
 
-// Numbers of many elements are compared by their hash.
+// Numbers of many elements are compared by their hash: a checkpoint holds a
+// text for each option.
 void AddNumbers(absl::string_view name, const std::vector<double>& numbers,
                 OptionValues* values) {
   if (numbers.size() == 1) {
@@ -44,7 +45,8 @@ void AddNumbers(absl::string_view name, const std::vector<double>& numbers,
                 transforms_internal::SipHash(0, 0, bytes));
 }
 
-// Mean and sum of squared deviations of what was added.
+// Welford's method: mean and sum of squared deviations of what was added. Sums
+// of squares would cancel where the mean is far from 0.
 struct Moments {
   int64_t count = 0;
   double mean = 0;
@@ -63,6 +65,7 @@ class RowMoments {
  public:
   static absl::StatusOr<RowMoments> Create(const Shape& row,
                                            const std::vector<int>& reduce_dim) {
+    // `kept` is the shape of the moments: 1 in dimensions whose elements share.
     Shape kept = row;
     for (const int dim : reduce_dim) {
       if (dim >= 0 || dim < -row.rank()) {
@@ -74,11 +77,15 @@ class RowMoments {
     }
     RowMoments result(row);
     result.moments_.resize(static_cast<size_t>(kept.num_elements()));
+    // For each element of a row the place of its moments, computed once: its
+    // index without the shared dimensions.
     for (int64_t i = 0; i < row.num_elements(); ++i) {
       int64_t rest = i;
       int64_t at = 0;
       int64_t run = 1;
       for (int d = row.rank() - 1; d >= 0; --d) {
+        // A dimension that is kept has the same size in both; size 1 adds 0
+        // either way.
         if (kept[d] == row[d]) at += rest % row[d] * run;
         run *= kept[d];
         rest /= row[d];
@@ -108,6 +115,7 @@ class RowMoments {
   std::vector<Moments> moments_;
 };
 
+// Adds the rows of a batch; the first batch decides the shape of a row.
 absl::Status AddBatch(const TensorDict& batch,
                       const ObservationNorm::StatsOptions& options,
                       std::optional<RowMoments>* moments) {
@@ -151,6 +159,7 @@ absl::StatusOr<std::unique_ptr<ObservationNorm>> ObservationNorm::Create(
       .loc = options.loc};
   auto map = MakeRowStep(step);
   RILL_RETURN_IF_ERROR(map.status()) << "in " << kCreate;
+  // The other formula with the same numbers undoes the first.
   step.kind = divides ? Kind::kScaleThenShift : Kind::kShiftThenDivide;
   RILL_ASSIGN_OR_RETURN(auto inverse, MakeRowStep(step));
   Rows rows = {.map = *std::move(map),
@@ -196,6 +205,7 @@ absl::StatusOr<ObservationNorm::Stats> ObservationNorm::InitStats(
   const auto elements = static_cast<size_t>(moments->row().num_elements());
   for (size_t i = 0; i < elements; ++i) {
     const Moments& element = moments->Of(i);
+    // Divided by n - 1, which is 0 for a single value.
     const double deviation =
         element.count < 2 ? std::numeric_limits<double>::quiet_NaN()
                           : std::sqrt(element.squares /
@@ -206,7 +216,10 @@ absl::StatusOr<ObservationNorm::Stats> ObservationNorm::InitStats(
           element.mean, " and deviation ", deviation, " of ", element.count,
           " values, want finite ones of at least two"));
     }
+    // A deviation near 0 would make a scale without bound.
     const double divisor = std::max(deviation, options.eps);
+    // loc and scale are those of the formula that is asked for: x * scale + loc
+    // has -mean / deviation and 1 / deviation.
     stats.loc.push_back(options.standard_normal ? element.mean
                                                 : -element.mean / divisor);
     stats.scale.push_back(options.standard_normal ? divisor : 1 / divisor);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// After the paper's reference: words of 8 bytes, little-endian, two rounds a
+// word and four at the end. The last word has the rest of the bytes, and the
+// length modulo 256 in its highest byte.
 #include "rill/transforms/values/sip_hash.h"
 
 #include <bit>
@@ -30,6 +33,7 @@ struct State {
   }
 };
 
+// Words are copied from bytes as they are.
 static_assert(std::endian::native == std::endian::little);
 
 // Up to 8 bytes, the first lowest.
@@ -51,7 +55,9 @@ uint64_t SipHash(uint64_t key0, uint64_t key1,
   }
   const size_t rest = bytes.size() - at;
   const uint64_t last = rest == 0 ? 0 : Word(bytes.data() + at, rest);
+  // The shift drops all but the lowest byte of the length.
   state.Absorb(last | (uint64_t{bytes.size()} << 56));
+  // The paper's constant, which sets the end apart from a word.
   state.v2 ^= 0xff;
   for (int i = 0; i < 4; ++i) state.Round();
   return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;

@@ -11,7 +11,8 @@
 namespace rill {
 namespace {
 
-// BoundLeaf has no form for bytes that are only read.
+// Rows as the user's function gets them. BoundLeaf has no form for bytes that
+// are only read; is_writable stays false for these.
 BoundLeaf Bound(const LeafSpec& leaf, int64_t rows, const std::byte* data) {
   const int64_t width = leaf.shape.num_elements() * DTypeSize(leaf.dtype);
   return {.data = const_cast<std::byte*>(data),
@@ -35,6 +36,8 @@ class FunctionMap final : public RowMap {
   absl::Status MapRows(DType dtype, const Shape& shape, int64_t count,
                        const std::byte* from, std::byte* to) const override {
     const LeafSpec before = LeafSpec::Unbounded(dtype, shape);
+    // The layout after the function is asked anew: spec_fn is said to depend on
+    // dtype and shape alone.
     RILL_ASSIGN_OR_RETURN(const LeafSpec after, MapSpec(before));
     BoundLeaf result = Bound(after, count, to);
     result.is_writable = true;
@@ -54,6 +57,8 @@ absl::StatusOr<std::unique_ptr<Unary>> Unary::Create(Options options) {
     return absl::InvalidArgumentError(
         absl::StrCat(kCaller, ": fn: got none, want a function of rows"));
   }
+  // A function without keys would never be called, and keys without one have no
+  // meaning.
   if ((options.inv_fn == nullptr) != options.in_keys_inv.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         kCaller, ": inv_fn: got ", options.inv_fn == nullptr ? "none" : "one",

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// Whether a bound is one, or there is none.
 absl::Status CheckBound(absl::string_view option, std::optional<double> bound) {
   // One that float32 rounds to infinity is none.
   if (!bound.has_value() || std::isfinite(static_cast<float>(*bound))) {
@@ -25,6 +26,8 @@ absl::Status CheckBound(absl::string_view option, std::optional<double> bound) {
                    ", want a finite float32, or none for no bound"));
 }
 
+// A clip with an infinity where there is no bound. Options are named in
+// messages as each class calls them.
 absl::StatusOr<std::shared_ptr<const RowMap>> MakeClip(
     absl::string_view low_option, std::optional<double> low,
     absl::string_view high_option, std::optional<double> high) {
@@ -35,6 +38,7 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeClip(
         absl::StrCat(low_option, " and ", high_option,
                      ": got none, want at least one of them"));
   }
+  // A missing `low` compares less than any bound, a missing `high` is excluded.
   if (low > high && high.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat(low_option, " and ", high_option, ": got ", *low, " and ",
@@ -45,6 +49,8 @@ absl::StatusOr<std::shared_ptr<const RowMap>> MakeClip(
                       .high = high.value_or(kInfinity)});
 }
 
+// The bounds as they were given, read back from the map: infinite ones are
+// none.
 OptionValues BoundsAndKeys(absl::string_view low_option,
                            absl::string_view high_option,
                            const RowwiseTransform::Rows& rows) {
@@ -66,6 +72,7 @@ absl::StatusOr<std::unique_ptr<Clip>> Clip::Create(const Options& options) {
   constexpr absl::string_view kCaller = "Clip::Create";
   auto map = MakeClip("low", options.low, "high", options.high);
   RILL_RETURN_IF_ERROR(map.status()) << "in " << kCaller;
+  // Before writes the same clip applies: what it cut off cannot come back.
   Rows rows = {.map = *map,
                .in_keys = options.in_keys,
                .out_keys = options.out_keys,

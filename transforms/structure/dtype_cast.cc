@@ -77,6 +77,14 @@ size_t CountRoots(absl::Span<const BoundLeaf> leaves, DType dtype_in) {
   return end;
 }
 
+// Behind the pairs below next: the place of the action's pair, if there is one.
+// That one begins with the other dtype.
+size_t EndOfNext(absl::Span<const BoundLeaf> leaves, DType dtype_in) {
+  size_t end = CountRoots(leaves, dtype_in) + 1;
+  while (end < leaves.size() && leaves[end].dtype == dtype_in) end += 2;
+  return end;
+}
+
 void AddPair(absl::string_view key, const Shape& shape, DType read,
              DType written, StepPlan* plan) {
   plan->leaves.push_back(
@@ -245,10 +253,8 @@ absl::Status DTypeCast::OnReset(absl::Span<const uint8_t> mask, Leaves leaves,
 
 absl::Status DTypeCast::OnStep(Leaves leaves, TensorDict* state) const {
   if (!casts_all()) return RowwiseTransform::OnStep(leaves, state);
-  // Behind the boundary. The action's pair begins with dtype_out and ends the
-  // loop.
-  for (size_t i = CountRoots(leaves, dtype_in_) + 1;
-       i < leaves.size() && leaves[i].dtype == dtype_in_; i += 2) {
+  const size_t end = EndOfNext(leaves, dtype_in_);
+  for (size_t i = CountRoots(leaves, dtype_in_) + 1; i < end; i += 2) {
     CastLanes(leaves[i], leaves[i + 1], 0, leaves[i].rows);
   }
   return absl::OkStatus();
@@ -256,9 +262,9 @@ absl::Status DTypeCast::OnStep(Leaves leaves, TensorDict* state) const {
 
 absl::Status DTypeCast::OnAction(Leaves leaves, TensorDict* state) const {
   if (!casts_all()) return RowwiseTransform::OnAction(leaves, state);
-  const size_t n = leaves.size();
-  if (n > 1 && leaves[n - 2].dtype == dtype_out_) {
-    CastLanes(leaves[n - 2], leaves[n - 1], 0, leaves[n - 2].rows);
+  const size_t action = EndOfNext(leaves, dtype_in_);
+  if (action < leaves.size()) {
+    CastLanes(leaves[action], leaves[action + 1], 0, leaves[action].rows);
   }
   return absl::OkStatus();
 }

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/transforms/structure/dtype_cast.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/fake_environment.h"
 #include "rill/transforms/conformance/step_transform_conformance.h"
 #include "rill/transforms/conformance/ted_spec.h"
 #include "rill/transforms/conformance/transform_conformance.h"
+#include "rill/transforms/step_transform.h"
 
 namespace rill {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -135,6 +144,36 @@ TEST(DoubleToFloatTest, ActionsAreCastBackOnTheirWayIn) {
     }
     EXPECT_NE(environment.step().Flat<float>("action")->at(0), 0);
   }
+}
+
+// Where the only double is at the root, the last two leaves of the plan are its
+// cast and the flag behind it, which are no pair.
+TEST(DoubleToFloatTest, AStepWithoutADoubleActionLeavesTheFlagsAlone) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto to_float, DoubleToFloat::Create({}));
+  TensorDictSpec spec = TedSpec();
+  RILL_ASSERT_OK(
+      spec.Set("position", LeafSpec::Unbounded(DType::kFloat64, {4})));
+  RILL_ASSERT_OK_AND_ASSIGN(const StepPlan plan, to_float->PlanSteps(spec));
+  constexpr int64_t kRows = 2;
+  std::vector<std::vector<double>> bytes(plan.leaves.size(),
+                                         std::vector<double>(64, 0.0));
+  std::vector<BoundLeaf> leaves;
+  for (size_t i = 0; i < plan.leaves.size(); ++i) {
+    const auto& leaf = plan.leaves[i];
+    leaves.push_back(
+        {.data = reinterpret_cast<std::byte*>(bytes[i].data()),
+         .width = leaf.shape.num_elements() * DTypeSize(leaf.dtype),
+         .dtype = leaf.dtype,
+         .is_writable = true,
+         .rows = kRows,
+         .shape = leaf.shape});
+  }
+  ASSERT_EQ(plan.leaves.size(), 3u);
+  ASSERT_EQ(plan.leaves[2].key, "next/done");
+  const float ones[4 * kRows] = {1, 1, 1, 1, 1, 1, 1, 1};
+  std::memcpy(bytes[1].data(), ones, sizeof(ones));
+  RILL_ASSERT_OK(to_float->OnAction(leaves, nullptr));
+  EXPECT_THAT(bytes[2], Each(0.0));
 }
 
 }  // namespace

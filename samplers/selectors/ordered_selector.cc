@@ -40,6 +40,7 @@ class OrderedSelector final : public Selector {
     first_.clear();
     heap_.First(request.count, &first_);
     for (int64_t i = 0; i < request.count; ++i) {
+      // A batch that is larger than the anchors begins again with the first.
       draws->push_back({.slot = first_[i % first_.size()]});
     }
   }
@@ -74,6 +75,8 @@ class OrderedSelector final : public Selector {
     }
     RILL_ASSIGN_OR_RETURN(
         auto keys, samplers_internal::LoadSlotArray<double>(used_, reader));
+    // Keys by age are whole steps that were counted. Any finite key is a
+    // priority.
     for (Slot slot = is_by_age() ? keys.NextValue(0) : keys.num_slots();
          slot < keys.num_slots(); slot = keys.NextValue(slot + 1)) {
       const double step = Key(keys.Get(slot));
@@ -87,6 +90,7 @@ class OrderedSelector final : public Selector {
     }
     steps_ = steps;
     keys_ = std::move(keys);
+    // The order of the heap is a function of the keys, so only they are saved.
     std::vector<Slot> members;
     heap_.First(heap_.size(), &members);
     heap_.Clear();
@@ -173,6 +177,7 @@ class OrderedSelector final : public Selector {
     int64_t step = 0;  // In its lane.
     int64_t most = 0;
     for (const SlotRange& range : event.written) {
+      // Rows of one time step in several lanes get the same number.
       if (lanes_.LaneOf(range.first) != lane) {
         lane = lanes_.LaneOf(range.first);
         step = 0;

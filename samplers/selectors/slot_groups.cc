@@ -37,6 +37,9 @@ void SlotGroups::Remove(Slot slot) {
   if (place.number == 0) return;
   const auto group = groups_.find(place.group);
   std::vector<Slot>& members = group->second;
+  // The last member takes the place of the one that goes: O(1), and an order
+  // that is a function of the history. `last` may be the slot itself, so its
+  // own place is cleared behind.
   const Slot last = members.back();
   members[place.number - 1] = last;
   places_.At(last).number = place.number;
@@ -55,12 +58,15 @@ bool SlotGroups::IsIn(Slot slot, int64_t group) const {
 }
 
 const std::vector<Slot>& SlotGroups::Members(int64_t group) const {
+  // Never destroyed, so that it outlives every other static object.
   static const auto& none = *new std::vector<Slot>();
   const auto found = groups_.find(group);
   return found == groups_.end() ? none : found->second;
 }
 
 void SlotGroups::Regroup(absl::FunctionRef<int64_t(Slot)> group_of) {
+  // All leave before the first comes back, so that the new order depends on the
+  // old one alone.
   const std::map<int64_t, std::vector<Slot>> before = groups_;
   for (const auto& [group, slots] : before) {
     for (const Slot slot : slots) Remove(slot);

@@ -55,6 +55,8 @@ class TrajectoryUnit final : public StartsUnit {
 };
 
 absl::StatusOr<int64_t> TrajectoryUnit::NumAnchors(int64_t batch_size) const {
+  // Before anything is drawn: the longest trajectory bounds every batch, so
+  // that a plan never fails by chance.
   const int64_t most = Sampler::kMaxBatchSize / batch_size;
   const int64_t longest =
       std::min(index().LongestWithStarts(/*rule=*/0), options_.max_rows);

@@ -50,6 +50,8 @@ class OrderedSelector final : public Selector {
                         const LiveRows& rows) override {
     if (is_by_age()) return;
     for (size_t i = 0; i < draws.size(); ++i) {
+      // A priority of a row that is gone must not go to the row that came after
+      // it.
       if (!rows.IsCurrent(draws[i])) continue;
       SetKey(draws[i].slot, Key(priorities[i]));
     }
@@ -192,6 +194,7 @@ class OrderedSelector final : public Selector {
 
   void SetPriorities(const WriteEvent& event) {
     const bool is_new = event.is_append || event.is_replacement;
+    // A part of a row that is written in place leaves the row's priority.
     if (!is_new && event.priorities.empty()) return;
     size_t row = 0;
     for (const SlotRange& range : event.written) {

@@ -27,6 +27,7 @@ void SlotGroups::Put(Slot slot, int64_t group) {
   Remove(slot);
   std::vector<Slot>& members = groups_[group];
   members.push_back(slot);
+  // Numbers count from 1: 0 says that the slot is in no group.
   places_.At(slot) = {.group = group,
                       .number = static_cast<int64_t>(members.size())};
   ++size_;
@@ -90,6 +91,8 @@ int64_t SlotGroups::AddMembers(int64_t group, int64_t most,
 void SlotGroups::Save(StateWriter* writer) const {
   writer->Int(static_cast<int64_t>(groups_.size()));
   for (const auto& [group, members] : groups_) {
+    // The order in a group is state, so members are saved in it. Slots that
+    // follow one another are one run.
     std::vector<SlotRange> runs;
     for (const Slot slot : members) {
       if (runs.empty() || runs.back().first + runs.back().count != slot) {
@@ -140,6 +143,8 @@ absl::StatusOr<SlotGroups> SlotGroups::Load(StateReader* reader) const {
       }
     }
   }
+  // Each loaded slot is a member now and comes once, so equal sizes say that
+  // the sets are equal.
   if (loaded.size() == size()) return loaded;
   return reader->DoesNotFit(
       absl::StrCat("slots that can be selected: got the state of ",

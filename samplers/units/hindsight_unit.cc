@@ -57,6 +57,7 @@ Slot HindsightUnit::GoalOf(Slot slot, uint64_t bits) const {
     return anchors().At(BoundedInt(bits, anchors().size()));
   }
   const Row row = RowOf(slot);
+  // The goal is one of rows [first, rows). For kFinal that is the last one.
   int64_t first = row.rows - 1;
   if (options_.strategy == HindsightStrategy::kFuture) first = row.offset;
   if (options_.strategy == HindsightStrategy::kEpisode) first = 0;

@@ -29,6 +29,7 @@ using samplers_internal::PeriodicAnchors;
 using samplers_internal::StateReader;
 using samplers_internal::StateWriter;
 
+// How many rows of its trajectory an anchor needs before and behind it.
 PeriodicAnchors::Rule RuleOf(const SequenceUnitOptions& options) {
   PeriodicAnchors::Rule rule = {.period = options.period};
   if (options.needs_burn_in) rule.before = options.burn_in * options.dilation;
@@ -152,6 +153,8 @@ void SequenceUnit::AppendSteps(TrajectoryIndex::Handle trajectory,
 
 void SequenceUnit::Pad(Slot row, int64_t count, SamplePlan* plan) {
   if (count == 0) return;
+  // The mask is empty until the first row pads. Rows that it does not reach yet
+  // are real.
   plan->mask.resize(plan->rows.size(), 1);
   plan->rows.insert(plan->rows.end(), count, row);
   plan->mask.resize(plan->rows.size(), 0);
@@ -202,6 +205,7 @@ void SequenceUnit::ExpandInLane(Slot anchor, SamplePlan* plan) const {
     const int64_t step = i * options_.dilation;
     // Beyond the lane's live rows the nearest one is repeated.
     const int64_t there = std::clamp(step, oldest, newest);
+    // `there` is above -capacity, so one capacity more makes the sum positive.
     const Slot row =
         lanes.SlotOf(lane, (lanes.PositionOf(anchor) + there + lanes.capacity) %
                                lanes.capacity);
@@ -243,6 +247,8 @@ absl::Status CheckRange(absl::string_view option, int64_t value, int64_t least,
 
 absl::StatusOr<std::unique_ptr<Unit>> MakeSequenceUnit(
     const SequenceUnitOptions& options) {
+  // Each bound leaves out what the options before it take, so the rows of one
+  // sequence fit a batch and no sum overflows.
   constexpr int64_t kMost = Sampler::kMaxBatchSize;
   RILL_RETURN_IF_ERROR(CheckRange("length", options.length, 1, kMost));
   RILL_RETURN_IF_ERROR(

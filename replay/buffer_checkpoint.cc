@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Opening a saved buffer goes from what depends on no rows to what does.
+// Prepare compares everything with the options and loads transforms and
+// numbers. The storage loads its rows, and LoadOfRows the state that belongs to
+// them. The rate limiter's counts come last, since other buffers may share it.
+// After an error the storage is cleared, so a failed Open leaves nothing
+// behind.
 #include "rill/replay/buffer_checkpoint.h"
 
 #include <algorithm>
@@ -38,6 +44,7 @@ absl::Status Mismatch(absl::string_view what, absl::string_view got,
                    " in the directory, want ", want, " as in the options"));
 }
 
+// The names of the saved transforms, in order.
 absl::StatusOr<std::vector<std::string>> SavedTransforms(
     const Manifest& manifest) {
   RILL_ASSIGN_OR_RETURN(const int64_t count, manifest.Int("transforms"));
@@ -109,6 +116,7 @@ absl::Status CheckSame(const Manifest& manifest, const Sampler& sampler,
                   absl::StrCat("[", absl::StrJoin(own, ", "), "]"));
 }
 
+// The transforms' state, copied out of the files; empty where none was saved.
 absl::StatusOr<TensorDict> ReadTransforms(const std::string& directory) {
   const std::string path = JoinPath(directory, kTransformsDirectory);
   if (!PathExists(path)) return TensorDict();
@@ -141,6 +149,8 @@ absl::StatusOr<uint64_t> NumberBeforeAhead(const Manifest& manifest,
                                            uint64_t batch_number) {
   if (!manifest.fields.contains("ahead")) return batch_number;
   RILL_ASSIGN_OR_RETURN(int64_t i, manifest.Int("ahead"));
+  // From the newest back: numbers without a gap up to the next draw are of
+  // batches that nobody has.
   for (--i; i >= 0; --i) {
     RILL_ASSIGN_OR_RETURN(const uint64_t number,
                           UnsignedField(manifest, AheadField(i, "number")));
@@ -164,6 +174,8 @@ absl::Status BufferCheckpoint::Open(
     const std::string& directory, const BufferOpenOptions& options,
     absl::FunctionRef<absl::StatusOr<const BufferCheckpoint*>(uint64_t seed)>
         make) {
+  // Another process may replace the save between two files. After success
+  // LoadOfRows has looked already, so only an error needs a look here.
   const HeldDirectory held(directory);
   const auto open = [&]() -> absl::Status {
     FileSums sums = StorageSums(directory);  // Storage::Load checks them.
@@ -214,6 +226,8 @@ absl::StatusOr<BufferCheckpoint::Saved> BufferCheckpoint::Prepare(
       saved.lanes,
       SavedLanes(manifest, parts_.storage->lanes(),
                  saved.is_position ? BufferOpenOptions() : options));
+  // Rows that move, and rows of a position, are known by their time. A writer
+  // that puts rows in the places of others keeps no such order.
   const bool has_moved = saved.lanes != parts_.storage->lanes();
   if ((has_moved || saved.is_position) &&
       (!parts_.writes->writer().keeps_order() ||
@@ -236,6 +250,8 @@ absl::StatusOr<BufferCheckpoint::Saved> BufferCheckpoint::Prepare(
                                     options.accept_options));
   saved.changed_sampler = ChangesOf("sampler", changes);
   saved.changed_writer = ChangesOf("writer", changes);
+  // Batches ahead were made by the old options, unless only the writer's
+  // changed, on which no batch depends.
   saved.drops_ahead =
       std::any_of(changes.begin(), changes.end(), [](const auto& change) {
         return !absl::StartsWith(change.option, "writer");
@@ -265,6 +281,7 @@ absl::Status BufferCheckpoint::Load(const std::string& directory,
   absl::Status status = LoadOfRows(directory, manifest, saved, held);
   // Last: others may share the limiter.
   if (status.ok()) status = LoadCounts(manifest);
+  // Rows without the state that belongs to them must not stay.
   if (!status.ok()) parts_.storage->Clear().IgnoreError();
   return status;
 }
@@ -329,6 +346,8 @@ absl::Status BufferCheckpoint::LoadOfRows(const std::string& directory,
   } else {
     RILL_RETURN_IF_ERROR(parts_.sampler->LoadState(sampler_state));
   }
+  // Batches that were made ahead name slots of the save, so they fit only rows
+  // that have not moved.
   if (moved == nullptr && !saved.drops_ahead) {
     RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
   }
@@ -346,12 +365,16 @@ absl::Status BufferCheckpoint::LoadPosition(const std::string& directory,
                                             const HeldDirectory& held) const {
   RILL_ASSIGN_OR_RETURN(const std::string position,
                         ReadState(directory, kPositionFile));
+  // Called while observers see the rows of the position and nothing on the disk
+  // has changed: an error here leaves the storage as it was.
   const auto accept = [&](const PositionRows& rows) {
     if (rows.missing == 0) {
       return LoadOfRows(directory, manifest, saved, nullptr, held);
     }
     MovedRows kept{.from = parts_.storage->lanes()};
     for (const SlotRange& range : rows.kept) {
+      // Rows that are still there keep their slots. As moved rows their
+      // priorities follow, and all else begins anew.
       kept.ranges.push_back({range.first, range.first, range.count});
     }
     return LoadOfRows(directory, manifest, saved, &kept, held);

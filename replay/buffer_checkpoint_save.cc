@@ -33,6 +33,8 @@ absl::Status SaveWriter(const std::string& directory, const Writer& writer,
 
 absl::Status BufferCheckpoint::SaveTo(const std::string& directory,
                                       Rows rows) const {
+  // The pause stops this buffer's writes, not those of others on the storage.
+  // Equal counts of events say that rows and sampler are of one moment.
   const int64_t writes_before = parts_.writes->events();
   Manifest manifest;
   manifest.kind = std::string(kKind);
@@ -51,6 +53,7 @@ absl::Status BufferCheckpoint::SaveTo(const std::string& directory,
     manifest.version = kVersion;
     RILL_RETURN_IF_ERROR(
         parts_.storage->Save(JoinPath(directory, kStorageDirectory)));
+    // The storage has checksums of its own, so its files are not read again.
     sums = StorageSums(directory);
   }
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
@@ -74,6 +77,8 @@ absl::Status BufferCheckpoint::SaveTo(const std::string& directory,
   manifest.SetInt("lanes", parts_.storage->lanes().count);
   manifest.SetInt("capacity", parts_.storage->capacity());
   manifest.fields["seed"] = absl::StrCat(parts_.samples->seed());
+  // Batches ahead are saved as they are: rows they came from may be overwritten
+  // by the time of an Open. Workers need no pause, so they finish meanwhile.
   parts_.samples->AwaitMade();
   RILL_RETURN_IF_ERROR(SaveAhead(directory, &manifest));
   if (const RateLimiter* const limiter = parts_.writes->rate_limiter();

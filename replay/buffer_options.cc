@@ -48,6 +48,7 @@ absl::Status CheckUnit(const Sampler& sampler) {
         << "ReplayBuffer::Create: sampler: " << sampler.name();
     return absl::OkStatus();
   }
+  // A unit without lists beside its rows needs no arithmetic.
   if (plans.context.empty()) return absl::OkStatus();
   return BadOption(
       "sampler",

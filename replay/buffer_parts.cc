@@ -47,6 +47,8 @@ absl::Status BufferParts::Make(BufferOptions* options) {
                                     .pin_memory = options->pin_memory,
                                     .pin_for = options->pin_for,
                                     .storage_device = storage->device()}));
+  // The reader makes leaves in the memory that the last step wants, so most
+  // batches need no further copy.
   const SampleReader::Options reader =
       ReaderOptions(*sampler, unit_transform.get(), placement->gather_memory());
   TransformStage::Options stage;
@@ -57,6 +59,8 @@ absl::Status BufferParts::Make(BufferOptions* options) {
   stage.can_fuse = [this] {
     return SampleReader::CanFuse(*storage, unit_transform.get());
   };
+  // A batch may wait for one that no worker has begun, since workers sleep
+  // until several are drawn.
   stage.before_waiting = [this] { wake.Ring(); };
   RILL_ASSIGN_OR_RETURN(transforms, TransformStage::Create(std::move(stage)));
   RILL_RETURN_IF_ERROR(
@@ -92,6 +96,7 @@ absl::Status BufferParts::Make(BufferOptions* options) {
                               .writes = writes.get(),
                               .samples = samples.get(),
                               .transforms = transforms.get()});
+  // Last, when all that workers use is there.
   samples->StartWorkers(options->prefetch_threads);
   return absl::OkStatus();
 }
@@ -120,6 +125,7 @@ BufferStats BufferParts::GetStats() const {
 }
 
 int64_t BufferParts::items() const {
+  // Two looks at different moments, so the difference may fall below 0.
   const int64_t used_up = sampler->AddUsedUp(0, nullptr);
   return std::max<int64_t>(storage->size() - used_up, 0);
 }

@@ -1,4 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws and the beginnings of writes take turns, in the order in which they
+// come. A write gives its turn on from the storage's retire event, when the
+// sampler has been notified that its rows are gone. No batch that is drawn from
+// then on has one of them.
+//
+// - A dense storage in host memory then asks, window by window, which rows it
+//   may overwrite (BeforeOverwrite). The gate lets it go up to the first row of
+//   a batch whose gather is not over. By the time a write comes to that row the
+//   gather mostly is. While the write waits none of its windows is open, so the
+//   gather waits for nobody.
+// - Other storages wait within their turn, before they retire, for all rows
+//   that they will overwrite. That is arithmetic on cursors, without a set of
+//   rows.
+//
+// Copying and publishing of writes, and all gathers, go on side by side. A
+// write of another buffer to the same storage waits for the gather too. Where
+// it comes between plan and hold it does not, and the batch may have rows that
+// are newer than its draw.
 #include "rill/replay/draw_gate.h"
 
 #include <algorithm>
@@ -13,6 +31,7 @@ namespace {
 
 template <typename IsWanted>
 bool HasRow(const SamplePlan& plan, IsWanted is_wanted) {
+  // Without rows of its own a plan reads those of its draws.
   if (plan.rows.empty()) {
     for (const Draw& draw : plan.draws) {
       if (is_wanted(draw.slot)) return true;
@@ -49,6 +68,8 @@ bool AnyHasRow(const std::vector<const SamplePlan*>& plans,
 // a thread looks for a while before it sleeps.
 void DrawGate::TakeTurn() {
   constexpr int kLooks = 2000;
+  // A ticket: turns go in the order of arrival, so neither draws nor writes
+  // starve.
   const uint64_t mine = next_turn_.fetch_add(1);
   for (int i = 0; i < kLooks; ++i) {
     if (turn_.load(std::memory_order_acquire) == mine) return;
@@ -69,6 +90,8 @@ void DrawGate::AwaitGathers(const IsFree& is_free) {
   if (is_free()) return;
   const int looks =
       kLooks + (writer_ == std::this_thread::get_id() ? 0 : kYields);
+  // Read with the lock held, so that no release between the test and the loop
+  // is missed.
   const uint64_t seen = releases_.load(std::memory_order_relaxed);
   mutex_.Unlock();
   if (before_waiting_ != nullptr) before_waiting_();
@@ -98,6 +121,7 @@ void DrawGate::Release(const SamplePlan* drawn) {
   absl::MutexLock lock(&mutex_);
   const auto place = std::find(held_.begin(), held_.end(), drawn);
   if (place == held_.end()) return;
+  // The order of held plans does not matter.
   *place = held_.back();
   held_.pop_back();
   releases_.fetch_add(1, std::memory_order_relaxed);
@@ -107,6 +131,8 @@ void DrawGate::BeginWrite() {
   TakeTurn();
   absl::MutexLock lock(&mutex_);
   writer_ = std::this_thread::get_id();
+  // Writes that had begun may publish later. Cursors that are read from here on
+  // may lack their steps, so these count into the window.
   steps_before_turn_ = steps_in_flight_;
 }
 
@@ -120,6 +146,7 @@ void DrawGate::WaitForRows(AppendWindow window) {
   const int64_t steps = window.steps + steps_before_turn_;
   steps_in_flight_ += window.steps;
   rows_to_retire_ = window.rows();
+  // No plan is held, and `cursors` may be empty.
   if (held_.empty()) return;
   // A division a row would take longer than all the rest.
   const int64_t capacity = window.lanes.capacity;
@@ -136,6 +163,7 @@ void DrawGate::WaitForRows(AppendWindow window) {
     if (slot < begin || slot >= end) return false;
     const int64_t at = slot - begin;
     const int64_t lane = num_lanes == 1 ? 0 : at / capacity;
+    // How many steps the lane takes before it writes the slot.
     const int64_t ahead = at - lane * capacity - cursors[lane].written;
     return (ahead < 0 ? ahead + capacity : ahead) < steps;
   };
@@ -179,12 +207,15 @@ int64_t DrawGate::BeforeOverwrite(absl::Span<const SlotRange> rows,
     if (next == rows.begin()) return;
     const int64_t at = slot - (next - 1)->first;
     if (at >= (next - 1)->count) return;
+    // Counted in the order in which the write goes; rows that it has passed are
+    // below 0.
     const int64_t row = before[next - 1 - rows.begin()] + at - done;
     if (row >= 0) free = std::min(free, row);
   };
   for (;;) {
     free = count - done;
     for (const SamplePlan* plan : held_) ForEachRow(*plan, look);
+    // The storage asks again behind these rows.
     if (free > 0) return free;
     AwaitGathers(
         [this, seen = releases_.load()] { return releases_.load() != seen; });
@@ -193,6 +224,8 @@ int64_t DrawGate::BeforeOverwrite(absl::Span<const SlotRange> rows,
 
 void DrawGate::WaitForAll() {
   absl::MutexLock lock(&mutex_);
+  // The write may retire several times, and the turn must not go on with the
+  // first.
   keeps_turn_ = true;
   AwaitGathers([this] {
     mutex_.AssertReaderHeld();
@@ -202,6 +235,8 @@ void DrawGate::WaitForAll() {
 
 void DrawGate::Retired(int64_t rows) {
   absl::MutexLock lock(&mutex_);
+  // Events of other buffers' writes come on other threads and have no turn
+  // here.
   if (keeps_turn_ || writer_ != std::this_thread::get_id()) return;
   rows_to_retire_ -= rows;
   if (rows_to_retire_ > 0) return;
@@ -212,6 +247,8 @@ void DrawGate::Retired(int64_t rows) {
 void DrawGate::EndWrite(int64_t steps) {
   absl::MutexLock lock(&mutex_);
   steps_in_flight_ -= steps;
+  // The turn mostly went on with the last row that was retired. It goes on here
+  // after an error and after WaitForAll.
   if (writer_ != std::this_thread::get_id()) return;
   keeps_turn_ = false;
   writer_ = std::thread::id();

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Gather and transforms in one step. Blocks of rows that fit the first cache go
+// from the storage through all maps of a leaf into the batch, so no batch is
+// made between two transforms. Wide leaves are mapped where they lie (Shown), a
+// few rows at a time inside a reader's epoch. Frames of them go straight to
+// their places in stacks. A copy of such a row would be one more pass over the
+// memory.
 #include "rill/replay/fused_gather.h"
 
 #include <algorithm>
@@ -46,6 +52,8 @@ size_t NumberOf(const TensorDictSpec& spec, absl::string_view key) {
 bool FusedGather::IsShowable(const GatherPlan& plan, absl::string_view key,
                              size_t parts) {
   return absl::c_all_of(plan.leaves, [&](const GatherPlan::Leaf& leaf) {
+    // Every output of the leaf must have maps, and maps of a row in parts must
+    // work on each part by itself.
     return leaf.from != key ||
            (!leaf.maps.empty() &&
             (parts == 1 || absl::c_all_of(leaf.maps, [](const auto& map) {
@@ -61,6 +69,8 @@ absl::StatusOr<FusedGather> FusedGather::Create(const GatherPlan& plan,
   for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
     gather.row_keys_.push_back(leaf.key);
   }
+  // Two passes over the plan: a place in the batch is known once the spec has
+  // all leaves.
   std::vector<size_t> numbers;
   std::vector<std::optional<RowPipeline>> pipelines;
   for (const GatherPlan::Leaf& leaf : plan.leaves) {
@@ -80,6 +90,8 @@ absl::StatusOr<FusedGather> FusedGather::Create(const GatherPlan& plan,
     const LeafSpec& from = rows.leaves()[number].spec;
     const size_t into = NumberOf(gather.spec_, plan.leaves[i].key);
     if (!pipelines[i]) {
+      // A leaf that goes to several places needs a gather for each, as ReadInto
+      // takes a leaf once.
       auto list = absl::c_find_if(gather.copied_, [&](const Gather& copied) {
         return !absl::c_linear_search(copied.leaves, number);
       });
@@ -104,11 +116,14 @@ absl::StatusOr<FusedGather> FusedGather::Create(const GatherPlan& plan,
                                 .pipeline = std::move(pipeline)});
       continue;
     }
+    // The smallest block of all, since leaves are gathered block by block
+    // together.
     gather.block_rows_ =
         gather.blocks_.leaves.empty()
             ? pipeline.block_rows()
             : std::min(gather.block_rows_, pipeline.block_rows());
     auto& blocks = gather.blocks_;
+    // A leaf of which several outputs are made is gathered once.
     const auto same = static_cast<size_t>(absl::c_find(blocks.leaves, number) -
                                           blocks.leaves.begin());
     if (same == blocks.leaves.size()) {
@@ -163,6 +178,7 @@ absl::Status FusedGather::ReadShown(const Storage& storage,
   const bool is_streamed = IsPastCaches(to);
   for (size_t first = 0; first < parts; ++first) {
     const size_t leaf = mapped.parts[first];
+    // Parts of one leaf of the storage are shown in one call.
     if (absl::c_find(mapped.parts, leaf) - mapped.parts.begin() !=
         static_cast<std::ptrdiff_t>(first)) {
       continue;

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Where batches go to a device, each job gathers into page-locked memory that
+// it keeps. One stream copies, and the batch has the event of its copy. The
+// memory is written again once that event is complete. SampleInto waits for the
+// event, SamplePending hands it out.
 #include "rill/replay/placement.h"
 
 #include "rill/base/status_macros.h"
@@ -39,6 +43,7 @@ absl::Status Placement::Gather(
     copy_stream_->Synchronize().IgnoreError();
   }
   const absl::Status status = read(&staging->rows_);
+  // Shares the memory, which the staging keeps when the batch has gone.
   batch->rows = staging->rows_;
   return status;
 }
@@ -46,6 +51,7 @@ absl::Status Placement::Gather(
 absl::StatusOr<PlacedBatch> Placement::Copy(const TensorDict& rows,
                                             Staging* staging) const {
   PlacedBatch placed;
+  // Copy and event are enqueued together, so no other job's copy comes between.
   absl::MutexLock lock(&copy_mutex_);
   RILL_ASSIGN_OR_RETURN(placed.rows,
                         rows.ToAsync(*copy_stream_, &staging->in_flight_));

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The rules are those of Reverb's rate limiters: counts, and one condition for
+// each side. A permit counts against its own side from the moment it is given,
+// so two callers never take the same room. A change needs no signal, since
+// absl::Mutex evaluates the conditions of waiters when a lock ends.
 #include "rill/replay/rate_limiter.h"
 
 #include <algorithm>
@@ -40,6 +44,8 @@ absl::Status CheckOptions(absl::string_view caller,
   }
   const bool is_whole =
       IsWhole(ratio) && IsWhole(options.min_diff) && IsWhole(options.max_diff);
+  // With whole numbers diff takes whole values, and the larger step of the two
+  // sides fits. Else diff may come to lie just beside both limits.
   const double least = is_whole ? std::max(1.0, ratio) : 1 + ratio;
   const double width = options.max_diff - options.min_diff;
   if (width >= least) return absl::OkStatus();
@@ -65,6 +71,8 @@ absl::StatusOr<RateLimiter::Options> RateLimiter::SampleToInsertRatio(
                absl::StrCat(">= max(1, samples_per_insert) = ", least,
                             "; less could block samples or inserts for good"));
   }
+  // diff at the moment when sampling may begin; the error is to both sides of
+  // it.
   const double start = samples_per_insert * static_cast<double>(min_size);
   const Options options = {.samples_per_insert = samples_per_insert,
                            .min_size_to_sample = min_size,
@@ -101,6 +109,7 @@ void RateLimiter::Permit::End(int64_t done) {
   absl::MutexLock lock(&limiter->mutex_);
   Count& count = is_insert_ ? limiter->inserts_ : limiter->samples_;
   count.side.in_flight -= n_;
+  // Given back and counted in one step, so nobody sees the room twice.
   count.done += std::clamp<int64_t>(done, 0, n_);
 }
 
@@ -114,6 +123,8 @@ bool RateLimiter::Can(bool is_insert, int64_t n) const {
   const double ratio = options_.samples_per_insert;
   const auto real = [](int64_t count) { return static_cast<double>(count); };
   if (is_insert) {
+    // Inserts in flight count here, but not for samples: their rows are not
+    // stored yet.
     const int64_t inserts = inserts_.done + inserts_.side.in_flight + n;
     return inserts - deletes_ <= options_.min_size_to_sample ||
            real(inserts) * ratio - real(samples_.done) <= options_.max_diff;
@@ -132,6 +143,7 @@ bool RateLimiter::CanNever(bool is_insert, int64_t n) const {
     }
     const double now = real(inserts_.done) * ratio -
                        real(samples_.done + samples_.side.in_flight);
+    // Samples bring diff down to min_diff at most, or leave it where it is.
     return std::min(options_.min_diff, now) + real(n) * ratio >
            options_.max_diff;
   }
@@ -139,6 +151,7 @@ bool RateLimiter::CanNever(bool is_insert, int64_t n) const {
   const double inserts =
       std::max(real(inserts_.done + inserts_.side.in_flight),
                real(deletes_) + real(options_.min_size_to_sample));
+  // Inserts bring diff up to max_diff, or to what the least size permits.
   const double highest =
       std::max(options_.max_diff, inserts * ratio - real(samples_.done));
   return highest - real(n) < options_.min_diff;
@@ -161,6 +174,7 @@ absl::StatusOr<RateLimiter::Permit> RateLimiter::Await(bool is_insert,
     return is_closed_ || !is_in_range() || Can(is_insert, n) ||
            CanNever(is_insert, n);
   };
+  // The clock is read only where a call may have to wait.
   if (!is_decided() && deadline > clock_.Now()) {
     ++count.side.waits;
     ++count.side.waiting;

@@ -14,6 +14,8 @@ void ReplacedLeaves::PutBack(TensorDict* batch) {
   const int rank = batch->batch_shape().rank();
   for (Leaf& leaf : leaves_) {
     Tensor tensor = std::exchange(leaf.tensor, Tensor());
+    // Put back only where nobody else holds the bytes and the rows are as many.
+    // Whether it fits a leaf is checked by the read.
     if (!tensor.is_valid() || batch->is_locked() ||
         tensor.shape().rank() < rank ||
         !(tensor.shape().Prefix(rank) == batch->batch_shape()) ||
@@ -47,6 +49,8 @@ void ReplacedLeaves::BeginTransforms(const TensorDict& batch) {
 void ReplacedLeaves::EndTransforms(const TensorDict& batch) {
   for (Leaf& leaf : leaves_) {
     const Tensor* const there = batch.Find(leaf.key);
+    // The transforms left the leaf in place, so the batch itself has the
+    // tensor.
     if (there != nullptr && there->raw_data() == leaf.tensor.raw_data()) {
       leaf.tensor = Tensor();
     }

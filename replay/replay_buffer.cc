@@ -67,6 +67,7 @@ absl::Status ReplayBuffer::Iterate(
   for (;;) {
     bool is_there = false;
     {
+      // Only while rows are read: `visit` may call the buffer.
       absl::ReaderMutexLock pause(&state_->pause_mutex);
       RILL_ASSIGN_OR_RETURN(is_there, walk->Next(&trajectory));
     }
@@ -127,6 +128,7 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> ReplayBuffer::Open(
   std::unique_ptr<ReplayBuffer> buffer;
   const auto make =
       [&](uint64_t seed) -> absl::StatusOr<const BufferCheckpoint*> {
+    // The random numbers of the saved buffer go on.
     options.seed = seed;
     RILL_ASSIGN_OR_RETURN(buffer, Create(std::move(options)));
     return buffer->state_->parts->checkpoint.get();

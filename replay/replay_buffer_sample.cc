@@ -22,6 +22,8 @@ absl::Status ReplayBuffer::State::CheckBatchSize() const {
 
 absl::Status ReplayBuffer::State::SampleInto(
     int64_t items, replay_internal::PlacedBatch* out) {
+  // Before the pause is shared: a call that waits for writers must not keep a
+  // Save or a Clear waiting.
   RILL_ASSIGN_OR_RETURN(auto permit, parts->writes->AwaitSample(items));
   absl::ReaderMutexLock pause(&pause_mutex);
   if (!parts->transforms->is_checked()) {
@@ -29,6 +31,7 @@ absl::Status ReplayBuffer::State::SampleInto(
                                                       /*is_stored=*/true));
   }
   RILL_RETURN_IF_ERROR(parts->samples->Take(items, out));
+  // Items count when they are handed out; an error gives the permit back.
   if (permit.has_value()) permit->Commit();
   return absl::OkStatus();
 }
@@ -36,6 +39,8 @@ absl::Status ReplayBuffer::State::SampleInto(
 absl::Status ReplayBuffer::State::SampleAndWait(int64_t items,
                                                 TensorDict* out) {
   replay_internal::PlacedBatch placed;
+  // The caller's tensors go in and come back, after an error too, so that they
+  // are reused.
   std::swap(placed.rows, *out);
   const absl::Status status = SampleInto(items, &placed);
   std::swap(placed.rows, *out);

@@ -23,11 +23,13 @@ absl::StatusOr<ExtendResult> ReplayBuffer::Extend(const TensorDict& batch,
                                                   std::vector<Draw>* rows) {
   State& state = *state_;
   if (rows != nullptr) rows->clear();
+  // Before the pause is shared, as for a sample.
   RILL_ASSIGN_OR_RETURN(auto permit, state.parts->writes->AwaitInsert(
                                          batch.batch_shape().num_elements()));
   absl::ReaderMutexLock pause(&state.pause_mutex);
   absl::StatusOr<ExtendResult> result = state.parts->writes->Extend(
       batch, info, state.parts->samples->batch_number(), rows);
+  // Rows count when they are stored; those that a writer dropped do not.
   if (result.ok() && permit.has_value()) permit->Commit(result->rows_written);
   return result;
 }
@@ -59,6 +61,7 @@ absl::StatusOr<PatchResult> ReplayBuffer::UpdateIfPresent(
 absl::Status ReplayBuffer::Clear() {
   State& state = *state_;
   absl::MutexLock pause(&state.pause_mutex);
+  // Workers must not gather rows while these go.
   state.parts->samples->AwaitMade();
   RILL_RETURN_IF_ERROR(state.parts->writes->Clear());
   state.parts->samples->Forget();
@@ -68,6 +71,8 @@ absl::Status ReplayBuffer::Clear() {
 absl::Status ReplayBuffer::State::InsertTransform(
     std::optional<int64_t> place, std::unique_ptr<BatchTransform> transform) {
   absl::MutexLock pause(&pause_mutex);
+  // Batches ahead go through the transforms that were there when they were
+  // drawn.
   parts->samples->AwaitMade();
   return parts->transforms->Insert(place, std::move(transform),
                                    parts->storage->spec(),

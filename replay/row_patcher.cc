@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A write in place is a replacement or a patch. After a replacement draws of
+// the old rows are stale, after a patch they are not. So UpdateIfPresent
+// changes rows of a batch that is in flight, and its priorities still arrive.
 #include "rill/replay/row_patcher.h"
 
 #include <cstddef>
@@ -17,6 +20,7 @@ namespace {
 
 constexpr absl::string_view kCaller = "ReplayBuffer::UpdateIfPresent";
 
+// The version of each of n rows, from leaf `key`.
 absl::StatusOr<std::vector<int64_t>> VersionsOf(const TensorDict& rows,
                                                 const std::string& key,
                                                 size_t n) {
@@ -50,6 +54,8 @@ absl::Status RowPatcher::KeepNewest(const PatchOptions& options,
     result->version_rejected[place] = 1;
     if (versions[place] < have[i]) continue;
     if (options.require_newer && versions[place] == have[i]) continue;
+    // The highest version wins where several patches go to one row, the last
+    // one of equal ones.
     const auto [winner, is_first] = winners.try_emplace(slots[i], place);
     if (!is_first && versions[place] >= versions[winner->second]) {
       winner->second = place;
@@ -83,6 +89,8 @@ absl::StatusOr<PatchResult> RowPatcher::PatchInTurn(
   result.updated.resize(n);
   result.version_rejected.resize(n);
   std::vector<uint8_t> is_current(n);
+  // In the turn of the gate, so no other write of this buffer retires one of
+  // the rows before this one has written it.
   sampler_->FindCurrent(draws, absl::MakeSpan(is_current));
   std::vector<int64_t> places;
   std::vector<Slot> slots;
@@ -110,6 +118,8 @@ absl::StatusOr<PatchResult> RowPatcher::PatchInTurn(
 absl::StatusOr<PatchResult> RowPatcher::Patch(const TensorDict& patch,
                                               const PatchOptions& options) {
   absl::MutexLock lock(&mutex_);
+  // The lock before the turn: a patch that waits for another one must not hold
+  // the turn.
   gate_->BeginWrite();
   absl::StatusOr<PatchResult> result = PatchInTurn(patch, options);
   gate_->EndWrite(0);

@@ -21,6 +21,8 @@ Origins::Origins(absl::Span<const absl::string_view> keys,
 }
 
 absl::Status Origins::PutBack(TensorDict* batch) const {
+  // A transform that changes the number of rows makes other rows, which have no
+  // such origin.
   if (!(batch->batch_shape() == shape_)) return absl::OkStatus();
   for (size_t i = 0; i < keys_.size(); ++i) {
     if (!leaves_[i].is_valid()) continue;
@@ -30,6 +32,7 @@ absl::Status Origins::PutBack(TensorDict* batch) const {
                          leaves_[i].dtype() == DType::kInt64;
     if (batch->Contains(keys_[i]) && !is_cast) continue;
     Tensor leaf = leaves_[i];
+    // Where a transform has moved the batch, the leaf follows.
     if (batch->device().has_value()) {
       RILL_ASSIGN_OR_RETURN(leaf, leaf.To(*batch->device()));
     }

@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// With `prefetch` N batch k + N is drawn inside the call that hands out batch
+// k. Draws so depend on the order of calls alone, and on nothing that runs in
+// the background. Workers gather and transform what is drawn; a caller whose
+// batch nobody has begun makes it itself.
+//
+// Waking a thread costs the caller about 10 us, so workers are woken when at
+// most half of the N batches are made. A thread that waits for a batch that may
+// not have been begun wakes them first: a write that would overwrite its rows,
+// Save, Clear, a transform that is added.
 #include "rill/replay/sample_queue.h"
 
 #include <algorithm>
@@ -40,6 +49,7 @@ SampleQueue::~SampleQueue() {
   options_.wake->Ring();
   for (std::thread& worker : workers_) worker.join();
   absl::MutexLock lock(&mutex_);
+  // A writer to this storage may wait for a gather that nobody will do.
   for (const auto& job : ahead_) options_.gate->Release(&job->drawn.plan);
 }
 
@@ -60,6 +70,8 @@ absl::StatusOr<std::unique_ptr<SampleQueue::Job>> SampleQueue::Draw(
     spare_.pop_back();
   }
   DrawnBatch& drawn = job->drawn;
+  // Before the plan: a clear from here on shows, whether the plan has seen it
+  // or not.
   drawn.clears = options_.writes->clears();
   const absl::Status status =
       options_.sampler->Plan({.batch_size = items,
@@ -70,8 +82,10 @@ absl::StatusOr<std::unique_ptr<SampleQueue::Job>> SampleQueue::Draw(
     spare_.push_back(std::move(job));
     return status;
   }
+  // In the turn of the draw, so no write has retired a row since the plan.
   options_.gate->Hold(&drawn.plan);
   drawn.epoch = options_.sampler->LastEpoch().value_or(0);
+  // A draw that failed has returned above and uses up no number.
   drawn.number = batch_number_++;
   drawn.items = items;
   job->progress = Job::Progress::kDrawn;
@@ -119,7 +133,9 @@ void SampleQueue::Make(Job* job) const {
       &job->staging, &gathered, [&](TensorDict* rows) {
         return job->reader.Read(*options_.storage, job->drawn.plan, rows);
       });
+  // A count says whether the rows are gone, not the status code of the read.
   const bool is_cleared = options_.writes->clears() != job->drawn.clears;
+  // Released as soon as the rows are copied: transforms keep no writer waiting.
   options_.gate->Release(&job->drawn.plan);
   if (!job->status.ok()) {
     job->outcome = is_cleared ? Outcome::kCleared : Outcome::kFailed;
@@ -152,6 +168,7 @@ void SampleQueue::Work() {
         });
     Job* const job = next == ahead_.end() ? nullptr : next->get();
     if (job != nullptr) job->progress = Job::Progress::kRunning;
+    // A batch is made without the lock; kRunning keeps others from it.
     mutex_.Unlock();
     if (job != nullptr) {
       Make(job);
@@ -167,12 +184,15 @@ absl::Status SampleQueue::TakeOnce(int64_t items, PlacedBatch* out,
                                    Outcome* outcome) {
   *outcome = Outcome::kFailed;
   bool is_mine = false;
+  // The turn before the lock: a write may have the turn and wait for a gather,
+  // and workers need the lock to begin one.
   options_.gate->BeginDraw();
   mutex_.Lock();
   absl::StatusOr<std::unique_ptr<Job>> taken = TakeNext(items, &is_mine);
   const int64_t to_make = NumToMake();
   mutex_.Unlock();
   options_.gate->EndDraw();
+  // Behind the turn, since waking takes longer than a draw.
   if (to_make > 0) options_.wake->Ring(to_make);
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Job> job, std::move(taken));
   if (is_mine) {
@@ -207,7 +227,9 @@ absl::Status SampleQueue::TakeOnce(int64_t items, PlacedBatch* out,
 }
 
 absl::Status SampleQueue::Take(int64_t items, PlacedBatch* out) {
-  // Another buffer on this storage may clear it again and again.
+  // All batches ahead may be of cleared rows: one attempt for each of them, and
+  // some more. There is an end, since another buffer on this storage may clear
+  // it again and again.
   const int64_t attempts = options_.prefetch + 4;
   absl::Status status;
   for (int64_t attempt = 0; attempt < attempts; ++attempt) {
@@ -243,6 +265,8 @@ absl::StatusOr<int64_t> SampleQueue::BatchesLeft() const {
                                      .seed = options_.seed,
                                      .batch_number = batch_number_}));
   if (ahead_.empty()) return rest.plans;
+  // The next batch is the first of those ahead; batches count up to the first
+  // of another epoch.
   const uint64_t epoch = ahead_.front()->drawn.epoch;
   int64_t left = 0;
   for (const auto& job : ahead_) {

@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// A reader learns the rows once: which leaves go where, which the unit's
+// arithmetic reads apart, and what a chain of transforms does on the way. After
+// that a batch is bound, gathered and given its origins without look-ups or
+// allocations.
+//
+// A UnitTransform names the leaves that it needs of each list of rows in a plan
+// (slots/sample_plan.h), and just those are gathered. A list with one row for
+// each of the batch goes straight into the batch. So n-step never reads the
+// batch's own next observation, and that of the window's last row once.
 #include "rill/replay/sample_reader.h"
 
 #include <algorithm>
@@ -153,6 +162,8 @@ SampleReader::Gather SampleReader::GatherOf(absl::Span<const std::string> keys,
     const LeafSpec* const to = batch.Find(key);
     if (is_ragged_ || from == nullptr || to == nullptr ||
         from->dtype != to->dtype || !(from->shape == to->shape)) {
+      // Such a leaf is read into a tensor of its own, from which the arithmetic
+      // makes the batch's.
       gather.keys.push_back(key);
       continue;
     }
@@ -186,6 +197,7 @@ std::vector<BoundRows::Leaf> SampleReader::LeavesOf(
 }
 
 void SampleReader::SetChain(std::shared_ptr<const GatherPlan> chain) {
+  // The leaves of a batch change with the chain, so they are learned anew.
   if (chain == chain_) return;
   chain_ = std::move(chain);
   is_learned_ = false;
@@ -218,6 +230,7 @@ absl::StatusOr<std::vector<FusedGather::Shown>> SampleReader::FindShown(
         break;
       }
       leaf.parts.push_back(NumberOf(rows, key));
+      // A call without slots says whether the storage shows the leaf.
       RILL_ASSIGN_OR_RETURN(is_shown,
                             storage.ShowRows({}, leaf.parts.back(), nothing));
     }
@@ -253,11 +266,15 @@ absl::Status SampleReader::Learn(const Storage& storage) {
     TensorDictSpec part = batch;
     if (options_.unit != nullptr) {
       Options options = options_;
+      // Joined leaves come straight from the storage, so the unit of a part
+      // leaves them out.
       part_unit_ = joined_.empty() ? nullptr : options_.unit->WithoutJoined();
       if (part_unit_ != nullptr) {
         options.unit = part_unit_.get();
         RILL_ASSIGN_OR_RETURN(part, part_unit_->BatchSpec(rows));
       }
+      // A reader of its own makes a few draws at a time, whose rows fit the
+      // second cache, for the chain to map.
       part_ = std::make_unique<SampleReader>(options);
     }
     part_bytes_ = 0;
@@ -307,6 +324,8 @@ absl::Status SampleReader::Learn(const Storage& storage) {
             "SampleReader::Read", std::move(room),
             {.memory = device.is_cpu() ? Tensor::Options() : rules.memory}));
   }
+  // Before the first write a storage may not know its rows; the next Read asks
+  // again.
   is_learned_ = !rows.empty();
   return absl::OkStatus();
 }
@@ -325,11 +344,15 @@ absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
   }
   // SetDevice may have named the place of an earlier batch.
   out->ClearDevice();
+  // Leaves that transforms added to an earlier batch go first: a sample has
+  // just its own.
   for (const std::string& key : others_) {
     if (out->Find(key) == nullptr) continue;
     RILL_RETURN_IF_ERROR(out->Delete(key));
   }
   RILL_RETURN_IF_ERROR(batch_.Bind(out));
+  // Others are noted when they are met first, and the batch is made anew
+  // without them.
   if (!batch_.has_others()) return absl::OkStatus();
   others_ = out->LeafKeys();
   std::erase_if(others_, [this](const std::string& key) {
@@ -373,6 +396,7 @@ absl::Status SampleReader::ReadApart(const Storage& storage,
     *out = TensorDict({static_cast<int64_t>(std::bit_ceil(slots.size()))});
   }
   RILL_RETURN_IF_ERROR(apart->room.Bind(out));
+  // The room is larger than the list, so only its first rows are read into.
   apart->places.assign(apart->room.leaves().begin(),
                        apart->room.leaves().end());
   for (BoundLeaf& place : apart->places) place.rows = n;
@@ -455,6 +479,7 @@ absl::Status SampleReader::ReadFused(const Storage& storage,
   RILL_RETURN_IF_ERROR(CheckOrder(plan));
   const auto draws = static_cast<int64_t>(plan.draws.size());
   const auto rows = static_cast<int64_t>(slots.size());
+  // As many draws as fit the second cache, one at least.
   const int64_t draw_bytes = part_bytes_ * (rows / std::max<int64_t>(1, draws));
   const int64_t step =
       std::max<int64_t>(1, kPartBytes / std::max<int64_t>(1, draw_bytes));
@@ -473,6 +498,7 @@ absl::Status SampleReader::ReadFused(const Storage& storage,
     RILL_RETURN_IF_ERROR(
         fused_->ReadShown(storage, joined.key, joined_slots_, places));
   }
+  // Stores past the caches are fenced once, behind the whole batch.
   RowPipeline::EndStreams();
   return absl::OkStatus();
 }
@@ -494,6 +520,7 @@ absl::Status SampleReader::WriteOrigins(const SamplePlan& plan,
   if (options_.is_weighted) {
     const auto weights = batch_[num_rows_leaves_ + 2].As<float>();
     for (int64_t i = 0; i < n; ++i) {
+      // All rows of a pick have its weight.
       weights[i] = plan.draws[PickOf(plan, i)].weight;
     }
   }

@@ -72,6 +72,7 @@ absl::StatusOr<SampleUnit> MakeSequences(const SequencesOptions& options) {
                                  .frames = options.frames};
   RILL_RETURN_IF_ERROR(RowArithmetic::Create(made).status());
   SequenceUnitOptions sequences = options.sequences;
+  // Both halves get their numbers from one place, so they cannot differ.
   sequences.windows = WindowsOf(made);
   absl::StatusOr<std::unique_ptr<Unit>> rows = MakeSequenceUnit(sequences);
   if (options.has_marks) {

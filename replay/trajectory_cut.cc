@@ -80,6 +80,8 @@ absl::StatusOr<TrajectoryCut> TrajectoryCut::Plan(const Storage& storage,
 
   const TensorDictSpec spec = storage.spec();
   if (!HasFlag(spec, kTruncatedKey)) {
+    // With ids the next trajectory differs by its id; without a need of order
+    // nobody looks at ends.
     if (!needs_order || HasTrajectoryIds(spec)) return cut;
     return absl::FailedPreconditionError(absl::StrCat(
         kCaller, ": rows: got neither a bool \"", kTruncatedKey,
@@ -94,6 +96,7 @@ absl::StatusOr<TrajectoryCut> TrajectoryCut::Plan(const Storage& storage,
   RILL_ASSIGN_OR_RETURN(const std::vector<uint8_t> ended,
                         FindEnded(flags, keys, newest.size()));
   for (size_t i = 0; i < newest.size(); ++i) {
+    // A row that ends its trajectory stays as it is.
     if (ended[i] == 0) cut.slots.push_back(newest[i]);
   }
   const Shape n = {static_cast<int64_t>(cut.slots.size())};

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The index of trajectories is registered for as long as the walk runs, so it
+// costs nothing while nobody iterates. One trajectory is read at a time with
+// its rows held at the gate, so none mixes two moments.
 #include "rill/replay/trajectory_walk.h"
 
 #include <cstdint>
@@ -25,6 +28,8 @@ absl::StatusOr<std::unique_ptr<TrajectoryWalk>> TrajectoryWalk::Begin(
       new TrajectoryWalk(filter, storage, gate));
   RILL_RETURN_IF_ERROR(storage->AddObserver(&walk->watch_))
       << "ReplayBuffer::Iterate";
+  // Trajectories are known by their newest row, since eviction takes the first
+  // ones.
   walk->newest_ = walk->watch_.List();
   return walk;
 }
@@ -45,6 +50,8 @@ absl::StatusOr<bool> TrajectoryWalk::Next(StoredTrajectory* trajectory) {
 absl::StatusOr<TrajectoryWalk::Found> TrajectoryWalk::Read(
     Slot newest, StoredTrajectory* trajectory) {
   SamplePlan plan;
+  // The read is held at the gate as a batch is: writes of this buffer wait
+  // until the rows are copied.
   gate_->BeginDraw();
   const bool is_wanted =
       watch_.Find(newest, trajectory) && IsWanted(filter_, *trajectory);

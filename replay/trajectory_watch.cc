@@ -17,6 +17,8 @@ std::vector<Slot> TrajectoryWatch::List() {
     index_.AppendLane(lane, std::numeric_limits<int64_t>::max(), &pieces);
     for (const TrajectoryIndex::Piece& piece : pieces) {
       const TrajectoryIndex::Handle handle = piece.place.trajectory;
+      // A trajectory may lie in several pieces; the first one gives its place
+      // in the order.
       if (!seen.insert(handle).second) continue;
       newest.push_back(index_.At(handle, index_.Get(handle).rows - 1));
     }
@@ -68,6 +70,7 @@ void TrajectoryWatch::OnRetire(const WriteEvent& event) {
   for (const SlotRange& range : event.retired) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
       listed_.erase(slot);
+      // Rows that are being read are about to change.
       if (found_.contains(slot)) is_there_ = false;
     }
   }

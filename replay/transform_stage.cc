@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A chain without a state needs no lock: batches and writes go through it at
+// once. With a state, batches call in the order of their numbers, each with a
+// copy of the state. The copy becomes the state only where the batch succeeds,
+// so a failed batch teaches nothing.
 #include "rill/replay/transform_stage.h"
 
 #include <array>
@@ -56,6 +60,7 @@ absl::Status TransformStage::CheckRows(const TensorDictSpec& rows,
   if (!is_stored) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(auto chain, MakeChain(rows));
   absl::MutexLock lock(&mutex_);
+  // Another thread may have been first; the spec of a storage does not change.
   if (!is_checked_) Adopt(rows, std::move(chain));
   return absl::OkStatus();
 }
@@ -89,6 +94,7 @@ absl::StatusOr<std::shared_ptr<const GatherPlan>> TransformStage::MakeChain(
 }
 
 std::shared_ptr<const GatherPlan> TransformStage::chain() const {
+  // A state needs the order of batches, which gathers do not have.
   if (is_empty_ || is_stateful_) return nullptr;
   absl::MutexLock lock(&mutex_);
   return chain_;
@@ -100,6 +106,7 @@ void TransformStage::AwaitBatchesBelow(uint64_t number) {
     return next_ >= number;
   };
   if (have_called()) return;
+  // The batches below may be drawn and not begun, so workers are woken.
   if (before_waiting_ != nullptr) before_waiting_();
   mutex_.Await(absl::Condition(&have_called));
 }
@@ -113,6 +120,7 @@ absl::Status TransformStage::Forward(uint64_t number, TensorDict* batch,
   }
   absl::MutexLock lock(&mutex_);
   AwaitBatchesBelow(number);
+  // Also where the batch fails below: those behind it must not wait for ever.
   ++next_;
   ++changes_;
   TensorDict state = state_;
@@ -150,6 +158,7 @@ absl::StatusOr<TransformStage::Undo> TransformStage::Inverse(uint64_t drawn,
     return Undo();
   }
   absl::MutexLock lock(&mutex_);
+  // Batches that were drawn before the write teach first.
   AwaitBatchesBelow(drawn);
   Undo undo = {.before = state_};
   TensorDict state = state_;
@@ -162,6 +171,7 @@ absl::StatusOr<TransformStage::Undo> TransformStage::Inverse(uint64_t drawn,
 void TransformStage::TakeBack(const Undo& undo) {
   if (!is_stateful_) return;
   absl::MutexLock lock(&mutex_);
+  // Only where nothing has built on it since.
   if (undo.change == changes_) state_ = undo.before;
 }
 
@@ -180,6 +190,8 @@ absl::Status TransformStage::Insert(std::optional<int64_t> place,
     status = chain.status();
   }
   if (!status.ok()) {
+    // It was put in so that the whole chain could be asked; without success it
+    // goes again.
     transforms_->Remove(at).IgnoreError();
     return status;
   }

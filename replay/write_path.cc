@@ -46,6 +46,8 @@ absl::Status WritePath::Attach() {
   }
   RILL_RETURN_IF_ERROR(writer_->Attach(storage_))
       << "ReplayBuffer::Create: writer";
+  // The sampler before the counter: when the counter lets the gate go on, the
+  // sampler has been notified.
   RILL_RETURN_IF_ERROR(storage_->AddObserver(sampler_->observer()))
       << "ReplayBuffer::Create: sampler";
   is_sampler_attached_ = true;
@@ -87,12 +89,15 @@ absl::StatusOr<ExtendResult> WritePath::TransformAndStore(
   RILL_ASSIGN_OR_RETURN(const TransformStage::Undo undo,
                         transforms_->Inverse(batches_drawn, &rows));
   const TensorDictSpec spec = storage_->spec();
+  // A storage without a spec takes that of these rows only if they get stored,
+  // so nothing is adopted yet.
   const absl::Status checked =
       spec.empty() ? transforms_->CheckRows(TensorDictSpec::Of(rows),
                                             /*is_stored=*/false)
                    : transforms_->CheckRows(spec, /*is_stored=*/true);
   absl::StatusOr<ExtendResult> result =
       checked.ok() ? Store(rows, info) : checked;
+  // All or nothing includes what the inverses learned.
   if (!result.ok()) transforms_->TakeBack(undo);
   return result;
 }
@@ -113,11 +118,15 @@ absl::StatusOr<ExtendResult> WritePath::Store(const TensorDict& rows,
                      : std::min(shape[is_flat ? 0 : 1], window.lanes.capacity);
   int64_t steps_in_window = 0;
   gate_->BeginWrite();
+  // Rows that such a writer replaces are not known before, so it waits for all
+  // gathers and keeps the turn.
   if (!writer_->appends_all()) {
     gate_->WaitForAll();
   } else if (storage_->asks_before_overwriting()) {
+    // The storage asks for each window, behind the turn.
     gate_->WillRetire(window.rows());
   } else {
+    // Read after BeginWrite, so that cursors count all that had ended by then.
     if (gate_->HoldsAny()) window.cursors = storage_->cursors();
     steps_in_window = window.steps;
     gate_->WaitForRows(std::move(window));
@@ -135,6 +144,8 @@ absl::StatusOr<ExtendResult> WritePath::Extend(const TensorDict& batch,
   std::optional<WriteCapture> capture;
   if (rows != nullptr) {
     rows->clear();
+    // A storage notifies observers on the thread that writes, so this sees the
+    // events of this write alone.
     capture.emplace(&counter_, sampler_, rows);
   }
   absl::StatusOr<ExtendResult> result =
@@ -164,6 +175,7 @@ absl::Status WritePath::CutInTurn(LaneRange lanes) {
 }
 
 absl::Status WritePath::Cut(LaneRange lanes) {
+  // Rows in no order of time have no trajectories to cut.
   if (!writer_->keeps_order()) return absl::OkStatus();
   gate_->BeginWrite();
   const absl::Status status = CutInTurn(lanes);

@@ -31,6 +31,7 @@ absl::Status CheckPriorities(absl::string_view sampler,
         sampler, "::UpdatePriorities: priorities: got ", priorities.size(),
         " of them, want one for each of ", draws.size(), " draws"));
   }
+  // All are checked before any is taken. NaN fails the comparison too.
   for (size_t i = 0; i < priorities.size(); ++i) {
     if (std::isfinite(priorities[i]) && priorities[i] >= 0) continue;
     return absl::InvalidArgumentError(absl::StrCat(

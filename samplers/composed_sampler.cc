@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The two halves of a sampler behind one mutex. Plan lets both check first, so
+// that nothing fails once the plan changes. Then the selector picks anchors,
+// the unit makes rows of them, and the generations of both are set. Events go
+// to the rows, the selector and the unit in the order that selector.h promises.
 #include "rill/samplers/composed_sampler.h"
 
 #include <cstdint>
@@ -38,6 +42,8 @@ class ComposedSampler final : public Sampler, private WriteObserver {
  public:
   ComposedSampler(std::unique_ptr<Selector> selector, SampleUnit unit,
                   absl::string_view name)
+      // Constants of the parts are copied, so that they are read without the
+      // mutex.
       : name_(name),
         is_weighted_(selector->is_weighted()),
         is_row_(unit.rows->is_row()),
@@ -67,6 +73,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   }
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
     PatientLock lock(&mutex_);
+    // A slice's first row may be used up while others still need it.
     return is_row_ ? selector_->AddUsedUp(most, slots) : 0;
   }
 
@@ -123,6 +130,8 @@ absl::StatusOr<Selector::Request> ComposedSampler::Prepare(
     const Request& request) {
   RILL_ASSIGN_OR_RETURN(const int64_t count,
                         unit_->NumAnchors(request.batch_size));
+  // The unit before the selector: its error says why there is no anchor, and a
+  // selector may suppose that there is one.
   RILL_RETURN_IF_ERROR(unit_->CheckAnchors());
   const Selector::Request select = {.count = count,
                                     .seed = request.seed,
@@ -148,6 +157,8 @@ absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
   plan->context.resize(layout_.context.size());
   unit_->Expand(Rng(request.seed, RngStream::kSampler, kUnitSubstream),
                 request.batch_number, plan);
+  // Draws and rows get generations of one moment, since no write is published
+  // while the mutex is held.
   plan->generations.resize(plan->rows.size());
   rows_.GenerationsOf(plan->rows, plan->generations.data());
   return absl::OkStatus();
@@ -229,6 +240,8 @@ absl::Status ComposedSampler::LoadChangedState(
   reader.SetChangedOptions(changed);
   PatientLock lock(&mutex_);
   if (moved != nullptr) return LoadMoved(&reader, *moved);
+  // Read first and restored last: the generations cannot be taken back once the
+  // parts have been loaded.
   RILL_ASSIGN_OR_RETURN(Generations generations, rows_.Load(&reader));
   // A part that loaded before another one failed takes back what it was.
   StateWriter writer(name(), kStateVersion);
@@ -246,6 +259,8 @@ absl::Status ComposedSampler::LoadChangedState(
 
 absl::Status ComposedSampler::LoadMoved(StateReader* reader,
                                         const MovedRows& moved) {
+  // Generations and the unit's state name slots of the old lanes. Only the
+  // selector's values can follow their rows.
   RILL_RETURN_IF_ERROR(LiveRows::Skip(reader, moved.from));
   RILL_RETURN_IF_ERROR(unit_->SkipState(reader));
   const StateReader::InPart selector(reader, kSelector);
@@ -295,6 +310,7 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(
         : unit.rows == nullptr ? "unit: got null, want a unit"
                                : "name: got an empty one, want one"));
   }
+  // The rule would be lost without a word: nothing else would call it.
   if (unit.rows->picks_by_rule() && !selector->picks_by_unit()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "MakeSampler: selector: got ", selector->name(), ", which picks ",

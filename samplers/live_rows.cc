@@ -11,6 +11,8 @@ namespace rill::samplers_internal {
 
 void LiveRows::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
   // Attached again, all rows count as new ones: what was drawn is stale.
+  // Generations go on counting over a load of the storage. Had they begun anew,
+  // a draw from before could fit a row that came after.
   const bool is_again = lanes == live_.lanes();
   live_.OnAttach(lanes, cursors);
   if (is_again) {
@@ -57,6 +59,8 @@ void LiveRows::GenerationsOf(absl::Span<const Slot> slots,
 }
 
 void LiveRows::Save(StateWriter* writer) const {
+  // Generations are equal over long stretches of a ring, so runs of them take
+  // little. Slots that were never written have no memory and are jumped over.
   std::vector<std::pair<int64_t, int64_t>> runs;  // Length, generation.
   const auto add = [&runs](int64_t length, int64_t value) {
     if (length == 0) return;

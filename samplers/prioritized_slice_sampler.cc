@@ -13,6 +13,8 @@ namespace rill {
 absl::StatusOr<std::unique_ptr<Sampler>> MakePrioritizedSliceSampler(
     const PrioritizedOptions& priorities, const SliceUnitOptions& slices,
     PrioritizedSelector** selector) {
+  // A prioritized selector never asks the unit to pick, so a rule for that
+  // would have no effect.
   if (slices.starts != SliceStarts::kTrajectories &&
       slices.starts != SliceStarts::kEpisodeStarts) {
     return absl::InvalidArgumentError(

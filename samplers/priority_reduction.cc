@@ -15,6 +15,8 @@ namespace {
 
 // `row` may be reordered.
 float Reduce(absl::Span<float> row, PriorityReduction reduction) {
+  // NaN compares with nothing, so none of the algorithms below gives a defined
+  // result for it.
   for (const float priority : row) {
     if (std::isnan(priority)) return priority;
   }

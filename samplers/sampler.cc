@@ -18,6 +18,7 @@ MovedRows MovedRows::Of(const Lanes& from, const Lanes& to,
     while (step < end) {
       const int64_t was = step % from.capacity;
       const int64_t is = step % to.capacity;
+      // As many steps as wrap around in neither ring.
       const int64_t count =
           std::min({end - step, from.capacity - was, to.capacity - is});
       moved.ranges.push_back({.from = from.SlotOf(lane, was),

@@ -33,6 +33,8 @@ absl::StatusOr<Schedule> LinearSchedule(double first, double last,
     if (step >= steps) return last;
     const double share = static_cast<double>(std::max<int64_t>(step, 0)) /
                          static_cast<double>(steps);
+    // Exact at both ends. first + (last - first) * share is not, and its
+    // difference may overflow.
     return first * (1 - share) + last * share;
   };
 }

@@ -79,6 +79,7 @@ absl::StatusOr<StateReader> StateReader::Open(absl::string_view sampler,
   }
   const absl::string_view content =
       bytes.substr(0, bytes.size() - kChecksumBytes);
+  // The checksum comes before any field is believed.
   const uint32_t stored =
       static_cast<uint32_t>(ReadUint(bytes.substr(content.size())));
   if (stored != Checksum(content)) {
@@ -122,6 +123,7 @@ absl::StatusOr<double> StateReader::Double() {
 absl::Status StateReader::SkipList(int64_t ints) {
   const absl::StatusOr<int64_t> count = Int();
   if (!count.ok()) return count.status();
+  // Bounded by the bytes that are left, so the product below does not overflow.
   const auto room = static_cast<int64_t>(rest_.size() / sizeof(int64_t)) / ints;
   if (*count < 0 || *count > room) {
     return Damaged(
@@ -148,6 +150,8 @@ absl::Status StateReader::DoesNotFit(absl::string_view what) const {
 
 void StateReader::SetChangedOptions(absl::Span<const std::string> names) {
   changed_.assign(names.begin(), names.end());
+  // Names below are looked up with the unit's prefix, so this asks for any
+  // option of the unit.
   const InPart unit(this, "unit");
   has_other_anchors_ = HasChanges();
 }

@@ -20,6 +20,8 @@ class LiveAnchors final : public Anchors {
 
   void PickMany(absl::Span<const Rng::Block> bits,
                 absl::Span<Slot> slots) const override {
+    // First all numbers, then their slots in one call, which searches the lanes
+    // once for all.
     const int64_t size = live.size();
     for (size_t i = 0; i < bits.size(); ++i) {
       slots[i] = BoundedInt(LowBits64(bits[i]), size);

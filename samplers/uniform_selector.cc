@@ -18,6 +18,8 @@ class UniformSelector final : public Selector {
               std::vector<Draw>* draws) override {
     const Rng rng(request.seed, RngStream::kSampler);
     draws->reserve(draws->size() + request.count);
+    // Random numbers and picks come in blocks that fit the stack: the first are
+    // made several at a time, and the loads of the second overlap.
     constexpr int64_t kAtOnce = 64;
     std::array<Rng::Block, kAtOnce> bits;
     std::array<Slot, kAtOnce> slots;

@@ -31,6 +31,8 @@ void CollectStrangers(const TensorDictSpec& spec, const TensorDict& dict,
   }
 }
 
+// The error for a batch whose keys do not fit: unknown entries, leaves that are
+// missing, and the keys that the spec has.
 absl::Status WrongKeys(absl::string_view caller, const TensorDictSpec& spec,
                        const TensorDict& dict, bool allow_part) {
   std::vector<std::string> missing;
@@ -88,6 +90,8 @@ absl::Status BatchLeaves::Bind(absl::string_view caller,
                                const TensorDict& batch, bool allow_part) {
   Clear();
   const int batch_rank = batch.batch_shape().rank();
+  // Keys are judged last: their message lists all of them, so the search for
+  // unknown entries runs only where there is an error.
   const bool holds_nothing_else = tree.Find(batch, &found_);
   for (size_t i = 0; i < spec.leaves().size(); ++i) {
     const TensorDictSpec::Leaf& leaf = spec.leaves()[i];
@@ -125,6 +129,8 @@ absl::Status BatchLeaves::Prepare(
     absl::FunctionRef<bool(const Tensor&)> is_own) {
   for (BatchLeaf& leaf : leaves_) {
     if (leaf.given->num_elements() == 0) continue;
+    // A tensor of a lease lies in the table itself: a copy from there could
+    // read rows that the same call has overwritten.
     const bool is_reached = device.is_cpu() ? leaf.given->is_host()
                                             : leaf.given->device() == device;
     if (is_reached && HasDenseRows(*leaf.given, batch_rank) &&
@@ -132,6 +138,7 @@ absl::Status BatchLeaves::Prepare(
       continue;
     }
     Tensor copy = *leaf.given;
+    // To would give a tensor that is reached back as it is, with its gaps.
     if (!is_reached) {
       RILL_ASSIGN_OR_RETURN(copy, copy.To(device));
     } else {

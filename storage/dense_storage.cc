@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// The reading side of DenseStorage, and what a spec decides: table, window
+// sizes, and how readers find them.
+//
+// A read takes no lock where it can. Inside an epoch it loads the table and the
+// slot below which all rows are live, copies a bounded number of bytes, and
+// leaves. Writes are in dense_storage_write.cc, the order between both in
+// sharing/epoch_windows.cc.
 #include "rill/storage/dense_storage.h"
 
 #include <algorithm>
@@ -66,6 +73,8 @@ DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
     return std::max<int64_t>(of / std::max<int64_t>(row_bytes, 1), 1);
   };
   const int64_t stored_row_bytes = table->layout().stored_row_bytes();
+  // A window lasts as long as its bytes are stored, so leaves that dedup_next
+  // does not store do not count. A read copies all leaves.
   window_rows = most(std::clamp(kWindowRows * stored_row_bytes, kMinWindowBytes,
                                 kMaxWindowBytes),
                      stored_row_bytes);
@@ -77,6 +86,16 @@ DenseStorageImpl::Rows::Rows(std::unique_ptr<RowTable> rows)
 }
 
 bool DenseStorageImpl::Rows::PassesCaches(int64_t count) const {
+  // A copy past the caches moves two bytes for each byte of rows: it reads the
+  // batch and stores the row. Through the caches it moves three, as each line
+  // of the table is read before it is overwritten.
+  //
+  // x86 does not order such stores with later ones, so the row copy ends with a
+  // store fence in the thread that made them. A mutex, a release store or the
+  // commit record then publishes the rows like plain bytes. No fence is needed
+  // before the copy: no store overtakes an older load, and such a load saw that
+  // the last reader of the rows had left. A race detector takes these stores
+  // for plain ones and does not report a fence that is missing.
   // Smaller tables may stay in a cache, and fewer bytes take less time than the
   // fence behind them.
   constexpr int64_t kTableBytes = int64_t{64} << 20;
@@ -110,6 +129,13 @@ absl::Status DenseStorageImpl::MakeRowsFromOptions() {
 
 void DenseStorageImpl::Publish() {
   if (rows_ == nullptr) return;
+  // Only what changed is stored: all readers load these words, and each store
+  // takes the cache line from them. The count comes before the table, so that a
+  // reader of the new table finds it.
+  //
+  // Sequential consistency: WaitForReaders looks at the readers' counters after
+  // these stores. A reader that it does not wait for entered later, and so
+  // loads what is stored here.
   if (rows_->live_below.load(std::memory_order_relaxed) !=
       rings_.live_below()) {
     rows_->live_below.store(rings_.live_below());
@@ -126,6 +152,8 @@ DenseStorageImpl::MakeRows(const TensorDictSpec& spec) const {
                         EventLeaves::Find(spec, options_.event_keys));
   RILL_ASSIGN_OR_RETURN(
       RowLayout layout,
+      // Columns begin on cache lines, in files on pages, since each file is
+      // mapped by itself.
       RowLayout::Create(spec, lanes_, options_.layout, options_.order,
                         directory_ == nullptr ? 64 : AddressRange::PageBytes(),
                         options_.dedup_next ? PairsOf(spec, events)
@@ -166,6 +194,7 @@ TensorDictSpec DenseStorageImpl::spec() const {
 
 StorageUsage DenseStorageImpl::MemoryUsage() const {
   StorageUsage usage;
+  // A system call, so it comes before the lock.
   if (directory_ != nullptr) usage.disk_free = directory_->FreeDiskBytes();
   absl::ReaderMutexLock lock(&state_mutex_);
   if (rows_ == nullptr) return usage;
@@ -187,6 +216,9 @@ StorageUsage DenseStorageImpl::MemoryUsage() const {
 
 absl::StatusOr<const DenseStorageImpl::Rows*> DenseStorageImpl::FindLive(
     absl::string_view caller, absl::Span<const Slot> slots) const {
+  // Where lanes are partly filled, and for errors, the rings decide. A table
+  // that a Load replaces lives until the readers that are inside have left, so
+  // the result outlasts the lock.
   const Rows* const shown = shown_rows_.load();
   if (shown != nullptr && AllInRange(slots, shown->live_below.load())) {
     return shown;
@@ -212,6 +244,9 @@ absl::Status DenseStorageImpl::ReadRows(absl::Span<const Slot> slots,
   }
   RILL_RETURN_IF_ERROR(places.Find(rows->source(), n, request));
   absl::Span<const Slot> batch = slots;  // Until the disk has heard of it.
+  // A writer waits for this reader until it leaves, so no stay copies more than
+  // `step` rows. The table may be another one after each stay. Its spec is the
+  // same, so the places still fit.
   while (slots.size() > step) {
     RILL_RETURN_IF_ERROR(rows->Read(next(), batch, places.leaves));
     batch = {};
@@ -257,12 +292,15 @@ absl::StatusOr<bool> DenseStorageImpl::ShowRows(absl::Span<const Slot> slots,
   // A writer waits as long as so many calls take.
   constexpr size_t kShownRows = 8;
   size_t first = 0;
+  // Once even without slots: the result says whether the leaf can be shown.
   do {
     const absl::Span<const Slot> next =
         slots.subspan(first, std::min(kShownRows, slots.size() - first));
     const EpochWindows::Reading reading = windows_.Enter(next);
     RILL_ASSIGN_OR_RETURN(const Rows* rows,
                           FindLive("Storage::ShowRows", next));
+    // A row in a file may fault while fn reads it, with a writer waiting.
+    // ReadInto announces the rows to the kernel first.
     if (rows == nullptr || rows->ahead || !rows->table->Shows(leaf)) {
       return false;
     }
@@ -280,6 +318,8 @@ absl::StatusOr<Event> DenseStorageImpl::EnqueueRead(
   RILL_RETURN_IF_ERROR(CheckStream(stream));
   const ReadRequest request = {.caller = "Storage::EnqueueRead", .out = out};
   RILL_RETURN_IF_ERROR(CheckOut(request.caller, out));
+  // No window is ever open on a device: its stream orders the copies. The epoch
+  // keeps a Load from freeing the table.
   const EpochWindows::Reading reading = windows_.Enter(slots);
   RILL_ASSIGN_OR_RETURN(const Rows* rows, FindLive(request.caller, slots));
   if (rows == nullptr) {
@@ -298,6 +338,7 @@ absl::StatusOr<Event> DenseStorageImpl::EnqueueRead(
 absl::StatusOr<SlotLease> DenseStorageImpl::Lease(SlotRange range) const {
   absl::MutexLock lock(&state_mutex_);
   RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::Lease", range));
+  // Checked again after each wait, which gives the lock up.
   // Rows that are being written are no rows to lend.
   WritesInFlight::Write wanted = {.ranges = absl::MakeConstSpan(&range, 1)};
   while (!writes_.empty() && writes_.Meets(&wanted)) {

@@ -29,6 +29,8 @@ absl::StatusOr<std::unique_ptr<DenseStorageImpl::Rows>>
 DenseStorageImpl::LoadInto(const StoredRows& stored, WriteScratch* scratch) {
   std::unique_ptr<Rows> fresh;
   Rows* rows = HeldRows();
+  // A table without live rows is filled where it lies, so memory for both
+  // contents is needed only where rows are live.
   // Rows that are live stay whole until everything has been read.
   const TensorDictSpec spec = rows == nullptr ? stored.spec : rows->spec();
   if (!spec.empty() && (rows == nullptr || HeldRings().size() > 0)) {
@@ -60,8 +62,12 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
   stored.rings.LiveRanges(&scratch->plan.written);
   ExpandRanges(scratch->plan.written, &scratch->slots);
   if (!scratch->slots.empty()) {
+    // The last step that fails without a change on the disk.
     RILL_RETURN_IF_ERROR(directory_->Reserve(scratch->plan.written));
   }
+  // Before the record changes. After a kill in between, a position may be
+  // refused whose rows are all there; none is ever taken for one of the loaded
+  // rows.
   RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes_));
   // Half of the rows are not a storage: none is live while they change.
   RILL_RETURN_IF_ERROR(
@@ -73,6 +79,7 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
     rings_.Clear();
     Publish();
   }
+  // Readers that found the old rows live copy them up to here.
   windows_.WaitForReaders();
   absl::Status filled;
   if (!scratch->slots.empty()) {
@@ -83,6 +90,7 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
     rings_ = stored.rings;
     Publish();
   }
+  // After an error too: no row is live then, and all are zeroed.
   directory_->EndDiscard(HeldRings());
   AttachAllAgain(scratch);
   return filled;
@@ -111,6 +119,8 @@ absl::Status DenseStorageImpl::Take(const StoredRows& stored,
   if (directory_ != nullptr) return LoadOver(stored, scratch);
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Rows> fresh, LoadInto(stored, scratch));
 
+  // Nothing fails from here on. Samplers forget the old rows before a reader
+  // can find others in their slots.
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
     absl::MutexLock lock(&state_mutex_);
@@ -170,6 +180,9 @@ absl::Status DenseStorageImpl::LoadPosition(absl::string_view position,
   }
   if (rows.missing > 0 || found.is_here) return accept(rows);
   WriteScratch scratch;  // As large as all rows, so not the thread's.
+  // `accept` decides with observers that see the rows of the position, so these
+  // are published in memory first. Bytes of the rows that go stay as they are
+  // until EndDiscard; after an error `before` is published again.
   const LaneRings before = HeldRings();
   Show(found.rings, &scratch);
   absl::Status status = accept(rows);

@@ -1,6 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // The writing side of DenseStorage: check and stage everything that may fail,
 // retire, copy in windows, publish.
+//
+// Writers share alone_mutex_, and each write goes through these steps:
+//
+// - It checks and stages its batch: keys, dtypes, shapes, lanes, memory.
+// - With state_mutex_ it plans, reserves, retires, and notes its rows as in
+//   flight.
+// - Without that lock it copies, a window at a time.
+// - With it again it publishes cursors and the commit record and notifies the
+//   observers, which so receive one event at a time.
+//
+// A write with a row that is in flight waits for that row's writer, so no two
+// copy to one row. Appends to one lane are planned one behind the other, copied
+// together, and published in the order of their plans, so a lane's events are
+// in order. Between a write's OnRetire and its OnWrite there may be events of
+// others. No deadlock can form: a write that waits for rows has begun nothing,
+// and one that waits to publish waits for an earlier one.
+//
+// Two kinds of writers hold alone_mutex_ exclusively. A device's copies are
+// serialised on one stream, and with dedup_next the bytes of a row lie in its
+// neighbours.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -35,6 +55,8 @@ bool IsFlat(absl::Span<const BatchLeaf> leaves, const BatchRows& extent) {
   });
 }
 
+// The event of a write in place. Rows are replaced only where all leaves are
+// given; else age and priority stay those of the old rows.
 WriteEvent InPlaceEvent(const TensorDictSpec& spec,
                         const WriteScratch& scratch) {
   const std::vector<SlotRange>& slots = scratch.plan.written;
@@ -60,6 +82,7 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Extend(const TensorDict& batch,
       return Append(batch, append, extent, rows, /*fresh=*/nullptr, &*scratch);
     }
   }
+  // Also for the first write, which makes the table.
   absl::MutexLock alone(&alone_mutex_);
   auto result = AppendAlone(batch, append, extent, &*scratch);
   if (scratch->has_failed) AttachAllAgain(&*scratch);
@@ -69,9 +92,11 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Extend(const TensorDict& batch,
 absl::StatusOr<ExtendResult> DenseStorageImpl::AppendAlone(
     const TensorDict& batch, const LaneSteps& append, const BatchRows& extent,
     WriteScratch* scratch) {
+  // Another writer may have made the table before this one got the lock.
   if (Rows* const rows = HeldRows()) {
     return Append(batch, append, extent, rows, /*fresh=*/nullptr, scratch);
   }
+  // A batch without rows must not decide the spec.
   if (append.count * append.steps == 0) return ExtendResult();
   const TensorDictSpec spec = TensorDictSpec::Of(batch);
   if (spec.empty()) {
@@ -99,6 +124,8 @@ absl::Status DenseStorageImpl::StageBatch(
   if (kept.steps == extent.steps) {
     return scratch->leaves.Prepare(*rows.table, kept.batch_rank);
   }
+  // The event is made of the whole batch and then cut: whether a kept row is
+  // the beginning of its trajectory depends on the rows before it.
   if (!observers_.empty()) scratch->event.DropAllBut(kept.steps, extent);
   RILL_ASSIGN_OR_RETURN(
       *newest, batch.Slice(extent.batch_rank - 1, extent.steps - kept.steps,
@@ -114,6 +141,7 @@ absl::Status DenseStorageImpl::BeginAppend(const LaneSteps& append,
                                            WriteScratch* scratch) {
   AppendPlan& plan = scratch->plan;
   WritesInFlight::Write& write = scratch->write;
+  // The plan depends on what is in flight, so it is made anew after each wait.
   for (;; write_ended_.Wait(&state_mutex_)) {
     RILL_RETURN_IF_ERROR(
         rings_.CheckAppend("Storage::Extend", append, writes_.appends()));
@@ -122,12 +150,16 @@ absl::Status DenseStorageImpl::BeginAppend(const LaneSteps& append,
     write.ranges = plan.written;
     write.slots = {};
     if (writes_.empty()) break;
+    // The commit record names each append in flight and has room for three; a
+    // fourth waits here.
     const bool has_room =
         directory_ == nullptr ||
         writes_.appends().size() < directory_->max_appends_in_flight();
     if (has_room && !writes_.Meets(&write)) break;
   }
   ExpandRanges(plan.written, &scratch->slots);
+  // Steps that may still fail come before the announcement and OnRetire. Behind
+  // them only a device's copy can fail.
   if (NextRows* const next = rows->table->next()) {
     RILL_RETURN_IF_ERROR(next->PlanAppend(
         scratch->slots, kept.num_lanes, kept.steps,
@@ -173,12 +205,16 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Append(
   }
   const absl::Status copied = CopyBatch(kept, rows, scratch);
   absl::MutexLock state(&state_mutex_);
+  // The cursor counts steps without gaps, so a later plan of the lane must not
+  // be published first.
   while (writes_.HasEarlier(scratch->write)) write_ended_.Wait(&state_mutex_);
   EndWrite(scratch);
   scratch->has_failed = !copied.ok();
   RILL_RETURN_IF_ERROR(copied);
   if (fresh != nullptr) rows_ = std::move(*fresh);
   rings_.Append(append);
+  // Before Publish: a row that others can read is not lost where the process is
+  // killed next.
   if (directory_ != nullptr) directory_->Commit(append);
   Publish();
   const WriteEvent event = scratch->event.Event(
@@ -197,9 +233,13 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
   std::vector<SlotRange>& announced = scratch->announced;
   if (!table.device().is_cpu()) return table.Write(slots, places);
   const bool has_next = table.next() != nullptr;
+  // Each range is announced with the slots before it.
   const size_t max_ranges =
       has_next ? EpochWindows::kMaxRanges / kRangesWithPredecessors
                : EpochWindows::kMaxRanges;
+  // The windows of an announcement open in ascending order. Slots in any order,
+  // and slots that are announced with their predecessors, are therefore
+  // announced one window at a time.
   // Else what is announced is one window.
   const bool is_ascending = runs != nullptr && !has_next;
   const int64_t most = is_ascending ? rows->announced_rows : rows->window_rows;
@@ -230,6 +270,8 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
       if (left == 0) break;
       may_change -= static_cast<int64_t>(count);
       if (may_change <= 0) {
+        // While observers wait no window is open. The gather that they wait for
+        // could else wait for this window.
         open.Close();
         may_change = AskObservers(announced, all - left);
       }
@@ -256,6 +298,8 @@ absl::Status DenseStorageImpl::CopyBatch(const BatchRows& kept, Rows* rows,
   std::vector<LeafBatch>& places = scratch->places;
   const absl::Span<const BatchLeaf> leaves = scratch->leaves.leaves();
   const bool is_flat = IsFlat(leaves, kept);
+  // Where one stride does not reach all rows, one copy a lane; scratch->slots
+  // has the lanes in this order.
   const int64_t pieces = is_flat ? 1 : kept.num_lanes;
   const int64_t rows_each = kept.num_lanes * kept.steps / pieces;
   const bool past_caches = rows->PassesCaches(pieces * rows_each);
@@ -310,6 +354,8 @@ absl::Status DenseStorageImpl::BeginOverwrite(absl::Span<const Slot> slots,
   write.append = {};
   write.ranges = {};
   write.slots = slots;
+  // The record lets only a few changes join one that is under way, so that
+  // readers in other processes find an even generation in time.
   for (;; write_ended_.Wait(&state_mutex_)) {
     RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::WriteAt", slots));
     if (writes_.empty()) break;
@@ -331,6 +377,8 @@ absl::Status DenseStorageImpl::BeginOverwrite(absl::Span<const Slot> slots,
   writes_.Begin(&write);
   if (directory_ != nullptr) directory_->BeginInPlace();
   scratch->event.Clear();
+  // Nobody asks which runs are written, and joining them takes a pass over all
+  // slots.
   if (observers_.empty() && !leases_.any()) {
     scratch->plan.written.clear();
     return absl::OkStatus();
@@ -374,11 +422,15 @@ absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
   absl::Status written =
       WriteInWindows(stored, slots, /*runs=*/nullptr, scratch);
   if (written.ok() && !observers_.empty()) {
+    // From the table, not from `rows`: of a slot that is named twice both
+    // values are then the one that stays.
     written = scratch->event.FromTable(stored->events, *stored->table, slots,
                                        &leaves);
   }
   absl::MutexLock state(&state_mutex_);
   if (directory_ != nullptr) directory_->EndInPlace();
+  // After an error too: some rows may be others, and the next save must not
+  // link their chunks.
   stored->overwrites.Add(slots);
   if (leases_.any()) JoinSlots(lanes_, slots, &scratch->plan.written);
   EndWrite(scratch);
@@ -406,6 +458,7 @@ absl::Status DenseStorageImpl::Clear() {
   last_save_.reset();
   const Rows* const rows = HeldRows();
   NextRows* const next = rows == nullptr ? nullptr : rows->table->next();
+  // In plain memory the bytes stay, so readers need not have left.
   if (next == nullptr && directory_ == nullptr) return absl::OkStatus();
   windows_.WaitForReaders();  // Of rows that were live.
   if (next != nullptr) next->Clear();

@@ -11,6 +11,9 @@
 namespace rill::storage_internal {
 
 bool AllInRange(absl::Span<const Slot> slots, int64_t limit) {
+  // slot | (last - slot) has its sign bit set where slot < 0 or slot > last.
+  // Without a branch the loop runs at the speed of its loads; one test at the
+  // end decides.
   // A sign bit tells, of the slot or of its distance. Four at once.
   const uint64_t last = static_cast<uint64_t>(limit) - 1;
   uint64_t signs[4] = {limit > 0 || slots.empty() ? 0 : ~uint64_t{0}, 0, 0, 0};
@@ -36,6 +39,7 @@ int64_t LaneRings::live(int64_t lane) const {
 bool LaneRings::IsLiveSlow(Slot slot) const {
   if (slot >= lanes_.num_slots()) return false;
   const int64_t lane = lanes_.LaneOf(slot);
+  // How many steps of the lane are older, counted around the ring.
   const int64_t age = lanes_.PositionOf(slot) - OldestPosition(lane);
   return (age < 0 ? age + lanes_.capacity : age) < live(lane);
 }
@@ -129,12 +133,16 @@ void LaneRings::PlanAppend(const LaneSteps& append,
   plan->written.clear();
   for (int64_t lane = append.first; lane < append.first + append.count;
        ++lane) {
+    // Where the cursor will be once the appends in flight are published. A ring
+    // has no other state, so they need no further care.
     const int64_t written =
         cursors_[lane].written + StepsInFlight(in_flight, lane);
     const int64_t gone = first_live_.empty() ? 0 : first_live_[lane];
     const int64_t live = std::min(written - gone, capacity);
     const int64_t retired = std::max<int64_t>(live + plan->kept - capacity, 0);
     AddRing(lane, (written - live) % capacity, retired, &plan->retired);
+    // Dropped steps take no slot, but they move the position of those that
+    // stay.
     AddRing(lane, (written + plan->dropped) % capacity, plan->kept,
             &plan->written);
   }
@@ -155,6 +163,8 @@ void LaneRings::AdvanceLiveBelow() {
   int64_t lane = live_below_ / lanes_.capacity;
   while (lane < lanes_.count && live(lane) == lanes_.capacity) ++lane;
   live_below_ = lane * lanes_.capacity;
+  // The first lane that is not full counts where its live rows begin at its
+  // first slot.
   if (lane < lanes_.count && OldestPosition(lane) == 0) {
     live_below_ += live(lane);
   }

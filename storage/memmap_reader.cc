@@ -179,6 +179,7 @@ class MemmapReader final : public Storage {
   CommitView Seen() const {
     absl::MutexLock lock(&mutex_);
     CommitView now;
+    // Until a look has succeeded the lanes are reported as empty.
     if (directory_->Look(&now).ok() || seen_.state.marks.empty()) {
       now.state.marks.resize(lanes().count);
       seen_ = std::move(now);
@@ -209,6 +210,7 @@ absl::Status MemmapReader::CheckLive(absl::Span<const Slot> slots,
     if (slot >= 0 && slot < capacity() && StepIn(view, lanes(), slot) >= 0) {
       continue;
     }
+    // The rings give the error, in the words of any storage.
     return RingsOf(lanes(), view.state.marks)
         .CheckLive("Storage::Read", absl::MakeConstSpan(&slot, 1));
   }
@@ -225,6 +227,7 @@ absl::Status MemmapReader::Copy(absl::Span<const Slot> slots,
     while (i + count < copied.size() && copied[i + count] == first + count) {
       ++count;
     }
+    // Places that follow one another are one read.
     scratch->leaves.assign(leaves.begin(), leaves.end());
     for (LeafBatch& leaf : scratch->leaves) {
       leaf.data += static_cast<int64_t>(first) * leaf.stride;
@@ -240,14 +243,18 @@ absl::Status MemmapReader::Turn(absl::Span<const Slot> slots,
                                 absl::Span<const LeafBatch> leaves,
                                 Scratch* scratch) const {
   CommitView& view = scratch->view;
+  // The record serves as a sequence lock over rows: look, copy, look again.
   RILL_RETURN_IF_ERROR(directory_->Look(&view));
   RILL_RETURN_IF_ERROR(CheckLive(slots, view));
+  // Any live row may be half written. The next turn looks again.
   if (view.is_in_place()) return absl::OkStatus();
   std::vector<size_t>& pending = scratch->pending;
   const auto is_whole = [&](size_t place, const CommitView& in) {
     return scratch->steps[place] >=
            FirstWhole(in, lanes(), lanes().LaneOf(slots[place]));
   };
+  // A row of a step that an append in flight retires may be half overwritten;
+  // it stays pending until the append is over.
   scratch->copied.clear();
   for (const size_t place : pending) {
     scratch->steps[place] = StepIn(view, lanes(), slots[place]);
@@ -255,6 +262,8 @@ absl::Status MemmapReader::Turn(absl::Span<const Slot> slots,
   }
   if (scratch->copied.empty()) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(Copy(slots, leaves, scratch));
+  // No newer state: nothing that was copied has changed. This is the common
+  // case, and costs one more look at two headers.
   const bool is_same = directory_->IsNewest(view.number);
   if (is_same && scratch->copied.size() == pending.size()) {
     pending.clear();
@@ -262,7 +271,10 @@ absl::Status MemmapReader::Turn(absl::Span<const Slot> slots,
   }
   CommitView& after = scratch->after;
   RILL_RETURN_IF_ERROR(directory_->Look(&after));
+  // Rows were written in place, cleared or loaded: no copy of this turn counts.
   if (after.generation != view.generation) return absl::OkStatus();
+  // Only appends came between. They overwrite the oldest steps, so a row is
+  // whole where its step is whole before the copy and after it.
   const auto is_done = [&](size_t place) {
     return is_whole(place, view) && is_whole(place, after);
   };

@@ -43,6 +43,8 @@ absl::StatusOr<std::unique_ptr<Storage>> Make(
   return storage;
 }
 
+// FAILED_PRECONDITION where options that are given are not the directory's:
+// then the caller has another storage in mind than the one it names.
 absl::Status CheckAgrees(absl::string_view caller,
                          const MemmapStorage::Options& options,
                          const StorageDescription& found) {

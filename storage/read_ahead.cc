@@ -37,12 +37,15 @@ absl::Status ReadAhead::Read(absl::Span<const Slot> slots,
                              absl::Span<const LeafBatch> leaves) const {
   thread_local int turn = 0;
   const int left = from_disk_.load(std::memory_order_relaxed);
+  // Rows are in memory: one read in kPeriod of a thread pays for the check.
   if (left == 0 && ++turn % kPeriod != 0) return table_->Read(slots, leaves);
   if (left > 0 && batch.size() > 1) {
     for (const RowField& piece : pieces_) Announce(batch.subspan(1), piece);
   }
   const int64_t before = MajorFaults();
   const absl::Status status = table_->Read(slots, leaves);
+  // Announcements stop after kPeriod batches in a row without a fault. Later
+  // pieces of a batch, which come without it, do not count.
   if (MajorFaults() != before) {
     from_disk_.store(kPeriod, std::memory_order_relaxed);
   } else if (left > 0 && !batch.empty()) {
@@ -84,6 +87,9 @@ void ReadAhead::BeforeRuns(absl::Span<const SlotRange> runs) const {
     for (const RowField& piece : pieces_) {
       const int64_t begin = piece.offset + first * piece.stride;
       const int64_t end = piece.offset + (last + 1) * piece.stride;
+      // [from, to) are the blocks of kAheadBytes that begin within the run. The
+      // blocks behind those are announced, so that each block is announced
+      // once, while the one before it is written.
       const int64_t from = (begin + kAheadBytes - 1) & -kAheadBytes;
       if (from >= end) continue;
       const int64_t to = ((end - 1) & -kAheadBytes) + kAheadBytes;

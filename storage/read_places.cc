@@ -16,6 +16,8 @@
 namespace rill::storage_internal {
 namespace {
 
+// The leaf numbers of `keys`, in their order. Linear in keys times leaves: a
+// read names few.
 absl::Status NumbersOf(const TensorDictSpec& spec,
                        absl::Span<const std::string> keys,
                        std::vector<size_t>* numbers) {
@@ -52,6 +54,7 @@ bool Takes(const BoundLeaf& leaf, DType dtype, int64_t width, int64_t n,
          (leaf.is_flat || leaf.strides[1] == 0);
 }
 
+// The error where a bound place cannot take a leaf: both sides in full.
 absl::Status Unfit(const BoundLeaf& got, const TensorDictSpec::Leaf& leaf,
                    int64_t width, int64_t n, Device device) {
   return absl::InvalidArgumentError(absl::StrCat(
@@ -106,11 +109,14 @@ bool ReadPlaces::UseTensors(const Source& source, const Shape& batch_shape,
         !MayReuse(*tensor, want.dtype, batch_shape, want.shape, rules)) {
       return false;
     }
+    // The caller's rows may lie at any distance, so the copy goes by this
+    // stride.
     const ByteExtent extent = ByteExtent::Of(*tensor, 1);
     Add(leaf, tensor->raw_data(), extent.stride, extent.width);
     extents_.push_back(extent);
   }
   PassCaches(batch_shape[0]);
+  // Rows of two leaves that overlap would overwrite each other in the copy.
   return LieApart(extents_);
 }
 
@@ -228,6 +234,8 @@ void ReadPlaces::FindNone() {
 }
 
 void ReadPlaces::Finish(const ReadRequest& request) {
+  // A new batch is handed out here only, so after an error `out` still has its
+  // own.
   if (fresh_ && request.out != nullptr) *request.out = *std::move(fresh_);
   fresh_.reset();
 }

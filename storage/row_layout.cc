@@ -89,6 +89,8 @@ absl::StatusOr<RowLayout> RowLayout::Create(
     result.leaf_bytes_.push_back(width);
     result.fields_.push_back({.width = width});
   }
+  // A leaf that shares its bytes keeps its number in the spec; width 0 leaves
+  // it out of records, columns and copies.
   result.stored_row_bytes_ = result.row_bytes_;
   for (const NextPair& pair : pairs) {
     result.stored_row_bytes_ -= result.fields_[pair.next].width;
@@ -110,6 +112,9 @@ absl::StatusOr<RowLayout> RowLayout::Create(
 
 absl::Status RowLayout::PlaceRecords() {
   const auto& leaves = spec_.leaves();
+  // Widths are multiples of their alignment. In descending order each field so
+  // ends where the next may begin, without padding. Stable, as the format fixes
+  // the offsets of leaves of one alignment (docs/formats/storage_directory.md).
   std::vector<size_t> by_alignment(leaves.size());
   std::iota(by_alignment.begin(), by_alignment.end(), size_t{0});
   std::stable_sort(by_alignment.begin(), by_alignment.end(),

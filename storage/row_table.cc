@@ -69,6 +69,8 @@ RowTable::RowCopy RowTable::MakeCopy(absl::Span<const Slot> slots,
                        .width = field.width,
                        .past_caches = leaf.past_caches});
   }
+  // No byte of a row has to stay, so the copy may overwrite the padding too and
+  // store whole cache lines.
   if (kIsWrite && columns.size() == num_stored_) {
     for (RowColumn& column : columns) column.whole_rows = true;
   }
@@ -121,6 +123,8 @@ void RowTable::AwaitReads(absl::Span<const int64_t> rows) const {
   };
   for (;;) {
     ForgetReadsThatEnded();
+    // Looks anew after each wait: while the lock is free others enqueue reads,
+    // and the list may move. The event is shared so that it outlives its entry.
     const auto found =
         std::find_if(pending_.begin(), pending_.end(), reads_some);
     if (found == pending_.end()) return;
@@ -141,6 +145,7 @@ absl::StatusOr<Event> RowTable::EnqueueRead(absl::Span<const Slot> slots,
   ForgetReadsThatEnded();
   absl::Status status =
       slots.empty() ? absl::OkStatus() : Run</*kIsWrite=*/false>(copy, stream);
+  // One event is the caller's, who may destroy it; writes wait for the other.
   absl::StatusOr<Event> end = Event::Record(stream);
   absl::StatusOr<Event> end_for_writes = Event::Record(stream);
   status.Update(end.status());
@@ -176,6 +181,8 @@ absl::Status RowTable::Show(
 absl::Status RowTable::Write(absl::Span<const Slot> slots,
                              absl::Span<const LeafBatch> leaves) {
   if (next_ == nullptr) return Copy</*kIsWrite=*/true>(slots, leaves);
+  // Rows whose next/K is about to be overwritten get a copy of their own first.
+  // After the copy rows that are equal share again.
   RILL_RETURN_IF_ERROR(next_->BeforeWrite(slots, leaves));
   RILL_RETURN_IF_ERROR(Copy</*kIsWrite=*/true>(slots, leaves));
   return next_->AfterWrite(slots, leaves);

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// How live rows become files and come back. A save cuts them into chunks, links
+// those that the last save still has, and writes the others. A load maps the
+// chunks read-only and tells which rows of them are live; the storage then
+// copies these into its table.
 #include "rill/storage/stored_rows.h"
 
 #include <algorithm>
@@ -39,6 +43,7 @@ constexpr char kRaggedDirectory[] = "ragged";
 constexpr size_t kMostChunks = 4096;
 // Saves by others that one load may meet.
 constexpr int kMostReads = 10;
+// Rows that are copied into a table at a time.
 constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
 // Calls fn(begin, end) for pieces of [0, n) of about kPieceBytes each.
@@ -85,6 +90,7 @@ int64_t RowBytes(const TensorDictSpec& spec) {
   return bytes;
 }
 
+// Writes the live rows of a chunk, lane after lane, oldest first.
 absl::Status WriteChunk(const LaneRings& rings, ReadRowsFn read,
                         const ChunkShape& shape, const Chunk& chunk,
                         const std::string& path) {
@@ -262,6 +268,7 @@ absl::Status LoadChunk(const std::string& directory, const Chunk& chunk,
        .first_lane = lane,
        .end_lane = std::min(lane + shape.lanes, stored->saved.lanes().count),
        .first_step = step,
+       // Without overflow where one chunk has the steps of all times.
        .end_step = step + std::min(shape.steps, kMaxWritten - step)});
   return absl::OkStatus();
 }
@@ -277,6 +284,8 @@ absl::Status LoadChunks(const std::string& directory, const Manifest& manifest,
       stored->shape.lanes,
       ParseChunkField(manifest, "chunk_lanes", stored->saved.lanes().count));
   stored->chunks =
+      // More chunks than the manifest has files cannot be there. The limit
+      // bounds what damaged cursors can cost.
       LiveChunks(stored->saved, stored->shape, stored->sums.size());
   if (stored->chunks.empty()) stored->chunks.push_back(Chunk());
   for (const Chunk& chunk : stored->chunks) {
@@ -362,6 +371,7 @@ absl::Status SaveChunks(const std::string& directory, const LaneRings& rings,
                         std::optional<ChunkShape> wanted, ReadRowsFn read,
                         const ChunkLinks* links, const RaggedFn& ragged) {
   RILL_RETURN_IF_ERROR(
+      // Refuses a directory of other files before anything is written.
       CheckReplaceable("Storage::Save", directory, kManifestFile));
   Manifest manifest = ManifestOf(rings);
   if (ragged != nullptr) manifest.version = kRaggedVersion;
@@ -394,12 +404,15 @@ absl::Status SaveChunks(const std::string& directory, const LaneRings& rings,
         }
         RILL_RETURN_IF_ERROR(WriteManifest(manifest, fresh, &sums));
         if (!may_link) return absl::OkStatus();
+        // Opened under its present name; the descriptor follows the directory
+        // through the rename.
         saved = std::make_unique<SavedChunks>(folder, rings, shape);
         for (const Chunk& chunk : chunks) {
           saved->Add(chunk, links->overwrites.Of(chunk), sums[PathOf(chunk)]);
         }
         return absl::OkStatus();
       }));
+  // After a failed save the chunks of the one before are still known.
   if (links != nullptr) *links->last = std::move(saved);
   return absl::OkStatus();
 }
@@ -486,6 +499,8 @@ absl::Status ForEachRun(const StoredRows& stored, const StoredRows::Part& part,
     const int64_t begin =
         std::max(part.first_step, written - stored.saved.live(lane));
     const int64_t end = std::max(begin, std::min(part.end_step, written));
+    // `row` counts the rows that the part holds; of these `kept` is the first
+    // that the loading rings, which may be smaller, still have.
     const int64_t kept =
         std::clamp(written - stored.rings.live(lane), begin, end);
     if (kept < end) {
@@ -545,6 +560,8 @@ absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,
                                           const StorageLoadOptions& options,
                                           bool has_ragged) {
   for (int i = 0; i < kMostReads; ++i) {
+    // Another process may exchange the directory between two files. The
+    // mapped files count only where the path still leads to the same one.
     const HeldDirectory held(directory);
     absl::StatusOr<StoredRows> stored =
         LoadSave(directory, lanes, spec, options, has_ragged);
@@ -584,6 +601,9 @@ absl::StatusOr<TensorDict> ReadStored(const StoredRows& stored,
     };
     auto next = lane_at(part.first_lane);
     const auto end_of_part = lane_at(part.end_lane);
+    // `wanted` is sorted by lane, so the runs of a part's lanes are one span. A
+    // part of which no step is wanted is passed over without a look at its
+    // rows.
     const bool is_wanted =
         std::any_of(next, end_of_part, [&](const WantedRun& run) {
           return run.first_step < part.end_step &&
@@ -619,6 +639,8 @@ absl::Status FillTable(const StoredRows& stored, RowTable* table) {
     std::vector<Slot> slots;  // Of rows [begin, ...) of the part.
     int64_t begin = 0;
     const auto add = [&](const StoredRun& run) -> absl::Status {
+      // Runs that lie one behind the other in the part are one copy, so many
+      // short lanes cost no more than a long one.
       if (run.row != begin + static_cast<int64_t>(slots.size())) {
         RILL_RETURN_IF_ERROR(filler.Fill(part.rows, begin, slots));
         slots.clear();

@@ -15,6 +15,8 @@
 namespace rill::storage_internal {
 namespace {
 
+// The number of leaf `key`; none where the spec has no such leaf.
+// INVALID_ARGUMENT where it has one that cannot be reported.
 absl::StatusOr<std::optional<size_t>> FindLeaf(const TensorDictSpec& spec,
                                                const std::string& key,
                                                absl::string_view option,
@@ -133,6 +135,7 @@ absl::Status WriteEventBuilder::Fill(const EventLeaves& leaves,
 absl::Status WriteEventBuilder::FromBatch(const EventLeaves& leaves,
                                           const BatchLeaves& batch,
                                           const BatchRows& rows) {
+  // From `given`: `ready` may lie on a device.
   return Fill(leaves, rows, [&](size_t leaf) -> absl::StatusOr<Tensor> {
     const BatchLeaf* const found = batch.Find(leaf);
     if (found == nullptr) return Tensor();
@@ -156,6 +159,8 @@ absl::Status WriteEventBuilder::FromStored(const EventLeaves& leaves,
   const auto is_wanted = [&](size_t leaf) {
     return written == nullptr || written->Find(leaf) != nullptr;
   };
+  // A row's end flag is the OR of all end leaves. Where one of them was written
+  // the others are read too.
   const bool wants_ends =
       std::any_of(leaves.ends.begin(), leaves.ends.end(), is_wanted);
   const auto is_end = [&](size_t leaf) {
@@ -173,6 +178,9 @@ absl::Status WriteEventBuilder::FromStored(const EventLeaves& leaves,
 
 void WriteEventBuilder::DropAllBut(int64_t kept, const BatchRows& rows) {
   const int64_t dropped = rows.steps - kept;
+  // Walks each lane from its first step. `open` has the ids of trajectories
+  // that began in dropped steps and did not end there; the first kept row of
+  // each is cut.
   begins_cut_.assign(static_cast<size_t>(rows.num_lanes * kept), 0);
   absl::flat_hash_set<int64_t> open;  // Ids that go on behind dropped rows.
   for (int64_t lane = 0; lane < rows.num_lanes; ++lane) {
@@ -194,6 +202,8 @@ void WriteEventBuilder::DropAllBut(int64_t kept, const BatchRows& rows) {
     if (values->empty()) return;
     for (int64_t lane = 0; lane < rows.num_lanes; ++lane) {
       const auto end = values->begin() + (lane + 1) * rows.steps;
+      // In place: a lane's rows move towards the front, never over rows that
+      // are still to move.
       std::copy(end - kept, end, values->begin() + lane * kept);
     }
     values->resize(begins_cut_.size());

@@ -25,6 +25,7 @@ ThreadWriteScratch::ThreadWriteScratch() {
 }
 
 ThreadWriteScratch::~ThreadWriteScratch() {
+  // The caller's tensors and copies of them go at once, other memory stays.
   scratch_->leaves.Clear();
   scratch_->has_failed = false;
   Spare().push_back(std::move(scratch_));

@@ -64,6 +64,8 @@ OfflineToOnlineReplayBuffer::OfflineToOnlineReplayBuffer(
       min_online_rows_(min_online_rows) {}
 
 absl::Status OfflineToOnlineReplayBuffer::SetShares() {
+  // A batch that fails to be drawn uses up no number, so the schedule goes by
+  // batches that were drawn.
   const int64_t batches = ensemble_->GetStats().batches;
   const double offline_share = offline_fraction_(batches);
   if (!(offline_share >= 0 && offline_share <= 1)) {
@@ -77,6 +79,7 @@ absl::Status OfflineToOnlineReplayBuffer::SetShares() {
 
 absl::Status OfflineToOnlineReplayBuffer::SampleInto(int64_t batch_size,
                                                      TensorDict* out) {
+  // Shares are set for this very batch, so no other may come between.
   absl::MutexLock lock(&mutex_);
   RILL_RETURN_IF_ERROR(SetShares());
   return ensemble_->SampleInto(batch_size, out);

@@ -20,6 +20,7 @@ namespace {
 
 constexpr absl::string_view kCaller = "ReplayBufferEnsemble::Sample";
 
+// Where the leaves lie; all of a sample lie on one device.
 Device DeviceOf(const TensorDict& batch) {
   Device device = Device::Cpu();
   batch.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
@@ -80,6 +81,7 @@ absl::Status SetBufferIds(absl::Span<const BatchPart> parts, Tensor reused,
                           TensorDict* out) {
   const Shape& shape = out->batch_shape();
   const Device device = DeviceOf(*out);
+  // The ids of the batch before are filled anew where they fit.
   const bool fits = reused.is_valid() && reused.dtype() == DType::kInt64 &&
                     reused.shape() == shape && reused.is_contiguous() &&
                     reused.is_writable() && reused.device().is_cpu() &&
@@ -121,8 +123,10 @@ absl::Status MergeParts(absl::Span<const BatchPart> parts, bool stacked,
     std::vector<TensorDict> rows;
     for (const BatchPart& part : parts) rows.push_back(*part.rows);
     status = Join(rows, stacked, out);
+    // Pairs are joined again only after an error, to name two members.
     if (!status.ok()) status = ErrorOfTwo(parts, rows, stacked, status);
   }
+  // The parts go back as they came, so that their members can reuse them.
   for (const auto& [rows, key] : filled) rows->Delete(key).IgnoreError();
   RILL_RETURN_IF_ERROR(status);
   return SetBufferIds(parts, std::move(ids), out);

@@ -121,6 +121,8 @@ std::vector<size_t> ReplayBufferEnsemble::State::DrawMembers() const {
   for (int64_t draw = 0; draw < buffers_sampled; ++draw) {
     double total = 0;
     for (const double share : left) total += share;
+    // Without replacement: a member that was drawn has no share in the next
+    // draw. The number of the batch is the counter, so the draw needs no state.
     double at = total * rng.UniformDouble(static_cast<uint64_t>(batches),
                                           static_cast<uint32_t>(draw));
     // The last one > 0 where rounding leads beyond it.
@@ -144,6 +146,7 @@ absl::Status ReplayBufferEnsemble::State::Split(
     return Refuse(kSample, "batch_size", count,
                   absl::StrCat("[1, ", Sampler::kMaxBatchSize, "]"));
   }
+  // A copy: what parts are due changes only once all members have drawn.
   *owed = carry;
   if (!has_equal_parts()) {
     replay_internal::SplitByShares(count, shares, absl::MakeSpan(*owed),
@@ -169,6 +172,8 @@ absl::Status ReplayBufferEnsemble::State::DrawParts(
     if (counts[i] == 0) continue;
     ReplayBuffer& buffer = *members[i].buffer;
     const int64_t clears = buffer.clears();
+    // Items that a member drew before another one failed are used first. Those
+    // of rows that were cleared since are drawn anew.
     if (held[i].items == counts[i] && held[i].clears == clears) continue;
     held[i].items = 0;
     held[i].clears = clears;
@@ -191,6 +196,8 @@ absl::Status ReplayBufferEnsemble::State::SampleInto(int64_t count,
   std::vector<int64_t> counts;
   RILL_RETURN_IF_ERROR(Split(count, &owed, &counts));
   RILL_RETURN_IF_ERROR(DrawParts(count, counts));
+  // Every member has drawn. From here on the batch has its number, and an error
+  // costs it alone.
   carry = std::move(owed);
   ++batches;
   std::vector<BatchPart> parts;
@@ -212,6 +219,7 @@ absl::Status ReplayBufferEnsemble::State::ApplyTransforms(TensorDict* out) {
       replay_internal::kBufferIdsKey, replay_internal::kIndexKey,
       replay_internal::kGenerationKey, replay_internal::kWeightKey};
   const replay_internal::Origins origins(kOrigins, *out);
+  // A copy, so that a batch that fails teaches the transforms nothing.
   TensorDict learned = transform_state;
   RILL_RETURN_IF_ERROR(transforms->Forward(out, &learned)) << kSample;
   RILL_RETURN_IF_ERROR(origins.PutBack(out));

@@ -78,6 +78,8 @@ struct Routed {
   std::vector<float> priorities;
 };
 
+// The rows of a batch by member. All of it is checked before a member is
+// updated.
 absl::StatusOr<std::vector<Routed>> Route(const TensorDict& batch,
                                           absl::Span<const float> priorities,
                                           int64_t members) {
@@ -214,6 +216,8 @@ absl::Status ReplayBufferEnsemble::LoadState(
       std::any_of(changes.begin(), changes.end(), [](const auto& change) {
         return absl::StartsWith(change.option, "members.");
       });
+  // Shares that SetShares has set are state. Where those of the options
+  // changed, these count from here on.
   if (has_other_shares) {
     std::vector<double> given;
     for (const Member& member : state.members) given.push_back(member.share);
@@ -229,6 +233,7 @@ absl::Status ReplayBufferEnsemble::LoadState(
   state.items = std::move(items);
   state.batches = numbers[0];
   state.seed = static_cast<uint64_t>(numbers[1]);
+  // Items that were held belong to the run before the load.
   for (State::Held& held : state.held) held.items = 0;
   return absl::OkStatus();
 }

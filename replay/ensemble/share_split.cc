@@ -28,6 +28,8 @@ size_t NextPart(absl::Span<const double> shares,
       most = i;
     }
     if (carry[i] < due - kNoise) continue;
+    // After so many more items without this one the part lags by more than the
+    // bound of carry. The earliest deadline comes first.
     const double deadline = (1 - due - carry[i]) / shares[i];
     if (deadline < earliest - kNoise || earliest == kNever) {
       earliest = deadline;
@@ -43,6 +45,7 @@ size_t NextPart(absl::Span<const double> shares,
 void SplitByShares(int64_t items, absl::Span<const double> shares,
                    absl::Span<double> carry, std::vector<int64_t>* counts) {
   counts->assign(shares.size(), 0);
+  // The rule divides by 2n - 2.
   if (shares.size() == 1) {
     (*counts)[0] = items;
     return;
@@ -53,6 +56,8 @@ void SplitByShares(int64_t items, absl::Span<const double> shares,
     carry[part] -= 1;
     ++(*counts)[part];
   }
+  // Where a split is even, rounding is swept out, so that it does not add up
+  // over a run.
   for (double& owed : carry) {
     if (std::abs(owed) < kNoise) owed = 0;
   }

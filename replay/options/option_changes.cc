@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A saved buffer names every option of its parts, as a text. Open compares
+// these with its own and never guesses which side is meant. Values that change
+// while a buffer runs are no options but state of the part that has them.
 #include "rill/replay/options/option_changes.h"
 
 #include <cstdint>
@@ -67,6 +70,7 @@ void SaveOptions(const OptionValues& values, Manifest* manifest) {
 absl::StatusOr<std::vector<OptionChange>> CompareOptions(
     const Manifest& manifest, const OptionValues& values) {
   std::vector<OptionChange> changes;
+  // A save of a version without options says nothing of them.
   if (!manifest.fields.contains(kCountField)) return changes;
   RILL_ASSIGN_OR_RETURN(auto saved, SavedOptions(manifest));
   std::map<std::string, std::string, std::less<>> kinds;
@@ -80,6 +84,7 @@ absl::StatusOr<std::vector<OptionChange>> CompareOptions(
                        std::move(before), std::move(now)});
   };
   for (const OptionValues::Value& value : values.values()) {
+    // Taken out, so that only options that this side lacks are left below.
     const auto found = saved.extract(value.name);
     const std::string before = found.empty() ? "" : found.mapped();
     add(value.name, before, value.text);
@@ -96,6 +101,8 @@ absl::Status CheckChanges(absl::string_view caller,
                           const OptionValues& values, bool accepts) {
   absl::flat_hash_set<absl::string_view> kinds;
   for (const OptionValues::Value& value : values.values()) {
+    // Another writer can take over any rows, so its kind is no reason to
+    // refuse.
     if (value.is_kind && value.name != kWriter) kinds.insert(value.name);
   }
   std::vector<std::string> texts;

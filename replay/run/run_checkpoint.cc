@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// All buffers are paused together, so that storages, buffers and dictionaries
+// are of one moment. Each storage is saved once, then every buffer without its
+// rows, then the dictionaries. The manifest comes last, with checksums of all
+// that was written.
 #include "rill/replay/run/run_checkpoint.h"
 
 #include <algorithm>
@@ -108,6 +112,7 @@ absl::Status RunCheckpoint::SaveTo(const std::string& directory,
   Numbers numbers;
   std::vector<int64_t> writes;
   for (const auto& [name, buffer] : contents.buffers) {
+    // Each storage has one number, however many buffers share it.
     numbers.Of(buffer->state_->parts->storage.get());
     writes.push_back(buffer->state_->parts->writes->events());
   }
@@ -143,6 +148,8 @@ absl::Status RunCheckpoint::SaveTo(const std::string& directory,
     manifest.fields[StateField(i)] = name;
     ++i;
   }
+  // A writer that is none of the buffers may have written. Equal counts of
+  // events say that all parts are of one moment.
   auto before = writes.begin();
   for (const auto& [name, buffer] : contents.buffers) {
     const int64_t events = buffer->state_->parts->writes->events() - *before++;
@@ -161,7 +168,9 @@ absl::Status RunCheckpoint::Save(const std::string& directory,
     return absl::InvalidArgumentError(absl::StrCat(
         kSave, ": buffers and states: got none, want one at least"));
   }
-  // Several are always locked in the order of their addresses.
+  // Several are always locked in the order of their addresses, so savers never
+  // wait for each other in a circle. A write that waits for another buffer's
+  // gather goes on meanwhile, as workers need no pause.
   std::map<ReplayBuffer::State*, std::string, std::less<>> states;
   for (const auto& [name, buffer] : contents.buffers) {
     if (buffer == nullptr) {
@@ -220,6 +229,8 @@ absl::StatusOr<std::vector<RunCheckpoint::Part>> RunCheckpoint::FindParts(
     const Storage* const storage = options.buffers.at(name).storage.get();
     const int64_t same =
         std::find(storages.begin(), storages.end(), storage) - storages.begin();
+    // Storages must be shared as they were: else rows would be loaded twice
+    // into one, or once into two.
     if (same != part.storage) {
       // One that comes first, or one that shares where it did not, or not with
       // that one.
@@ -265,6 +276,8 @@ absl::Status RunCheckpoint::LoadRows(const std::string& directory,
                                      const OpenOptions& options,
                                      const HeldDirectory& held,
                                      std::vector<Part>* parts) {
+  // Rows of all storages first, since a sampler's state is checked against
+  // them.
   std::set<int64_t> loaded;
   for (const Part& part : *parts) {
     if (!loaded.insert(part.storage).second) continue;
@@ -321,6 +334,7 @@ absl::StatusOr<RunCheckpoint::Opened> RunCheckpoint::OpenHeld(
   }
   if (const absl::Status status = LoadRows(directory, options, held, &parts);
       !status.ok()) {
+    // Rows without all of their states must not stay.
     for (const Part& part : parts) {
       part.buffer->state_->parts->storage->Clear().IgnoreError();
     }

@@ -34,6 +34,8 @@ constexpr int64_t kMaxCount = int64_t{1} << 40;
 // with as many.
 int64_t StepsBefore(const TorchRlReplayBuffer& saved, const Lanes& lanes) {
   if (!saved.is_full() || lanes.capacity != saved.capacity) return 0;
+  // A count that contradicts the cursor is left aside: the cursor says where
+  // the next write goes.
   const int64_t gone = saved.write_count - saved.capacity;
   const bool is_sound =
       gone >= 0 && gone <= kMaxCount && gone % saved.capacity == saved.cursor;
@@ -154,6 +156,8 @@ absl::Status GivePriorities(const TorchRlReplayBuffer& saved,
   std::vector<float> given;
   for (int64_t row = 0; row < saved.steps() * saved.lanes(); ++row) {
     const int64_t age = AgeOf(saved, row / saved.lanes());
+    // Checked for every row, also for those that a smaller storage does not
+    // take.
     RILL_ASSIGN_OR_RETURN(const float priority, PriorityOf(priorities, row));
     if (age < gone) continue;
     slots.push_back(
@@ -215,10 +219,14 @@ absl::Status FillFromTorchRl(const TorchRlReplayBuffer& saved,
   if (saved.steps() == 0) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(const TensorDict rows, LaneRows(saved));
   const int64_t before = StepsBefore(saved, storage->lanes());
+  // Rows of earlier rounds are not saved. The first step stands in for them, so
+  // that cursors and positions are TorchRL's; the saved rows overwrite all of
+  // them.
   if (before > 0) {
     RILL_ASSIGN_OR_RETURN(const TensorDict gone, Repeated(rows, before));
     RILL_RETURN_IF_ERROR(storage->Extend(gone).status());
   }
+  // In a full ring the oldest row is at the cursor, so rows come in two runs.
   const int64_t oldest = saved.is_full() ? saved.cursor : 0;
   const std::pair<int64_t, int64_t> runs[] = {{oldest, saved.steps()},
                                               {0, oldest}};
@@ -326,6 +334,8 @@ absl::StatusOr<std::unique_ptr<ReplayBuffer>> OpenTorchRl(
   RILL_RETURN_IF_ERROR(CheckEmpty(saved, *options.storage));
   const std::shared_ptr<Storage> storage = options.storage;
   auto buffer = Filled(saved, std::move(options));
+  // The storage outlives a buffer that could not be made, and is to be empty as
+  // before.
   if (!buffer.ok()) storage->Clear().IgnoreError();
   return buffer;
 }

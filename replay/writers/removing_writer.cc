@@ -119,12 +119,16 @@ absl::Status RemovingWriter::Choose(int64_t count, int64_t capacity) {
           status.code(),
           absl::StrCat("RemovingWriter::Extend: ", status.message()));
     }
+    // Some removers draw with replacement, so rows that are named twice are
+    // asked for anew.
     for (const Draw& draw : plan_.draws) {
       if (!chosen_.insert(draw.slot).second) continue;
       victims_.push_back(draw.slot);
       --left;
     }
   }
+  // Priorities that differ by many orders of magnitude may name the same rows
+  // for ever.
   for (Slot slot = 0; slot < capacity && left > 0; ++slot) {
     if (!chosen_.insert(slot).second) continue;
     victims_.push_back(slot);
@@ -138,6 +142,8 @@ absl::Status RemovingWriter::Replace(const TensorDict& rows, int64_t first,
   RILL_ASSIGN_OR_RETURN(
       const TensorDict some,
       rows.Slice(0, first, first + static_cast<int64_t>(victims_.size())));
+  // A set: a batch larger than the storage overwrites its own rows, which then
+  // did not stay.
   written_.insert(victims_.begin(), victims_.end());
   return storage->WriteAt(victims_, some);
 }
@@ -194,6 +200,7 @@ absl::StatusOr<ExtendResult> RemovingWriter::Extend(const TensorDict& batch,
   int64_t done = 0;
   if (used_up_by_ != nullptr && count > 0) {
     victims_.clear();
+    // Used-up rows go first, whether the storage is full or not.
     used_up_by_->AddUsedUp(count, &victims_);
     if (!victims_.empty()) {
       RILL_RETURN_IF_ERROR(Replace(rows, done, storage));

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// kept_ is a heap of the ranks of all stored rows, the lowest on top. A batch
+// is planned on it first: each row takes a free slot, replaces the lowest kept
+// row, or is dropped. Then the plan is carried out in at most two writes.
+// Writes of others, and errors, make the heap unknown; it is then ranked anew
+// from the storage.
 #include "rill/replay/writers/top_k_writer.h"
 
 #include <algorithm>
@@ -130,6 +135,8 @@ class Watch final : public WriteObserver {
   // Writes of this thread are the watcher's own until End.
   void Begin() {
     absl::MutexLock lock(&mutex_);
+    // Storages notify on the thread that writes, which tells own events from
+    // others'.
     own_thread_ = std::this_thread::get_id();
   }
   void End() {
@@ -291,7 +298,9 @@ TopKWriterImpl::Plan TopKWriterImpl::PlanOf(absl::Span<const Rank> ranks,
   // that accepts another capacity) or lost rows to a killed writer.
   const int64_t room =
       std::max<int64_t>(k - static_cast<int64_t>(kept_.size()), 0);
-  std::map<Slot, int64_t> rows;  // The last one that goes to each slot.
+  // A later row of the batch may replace an earlier one, so only the last one
+  // of each slot is written.
+  std::map<Slot, int64_t> rows;
   int64_t appended = 0;
   for (size_t row = 0; row < ranks.size(); ++row) {
     Slot slot = 0;
@@ -310,6 +319,7 @@ TopKWriterImpl::Plan TopKWriterImpl::PlanOf(absl::Span<const Rank> ranks,
   }
   Plan plan;
   for (int64_t i = 0; i < appended; ++i) {
+    // Appended slots follow the cursor, so they are written in this order.
     plan.appended.push_back(rows.extract((written + i) % capacity).mapped());
   }
   for (const auto& [slot, row] : rows) {

@@ -37,6 +37,7 @@ HWY_INLINE V Series(const double* c, const V (&powers)[4]) {
   }
 }
 
+// At most 16 coefficients, since four powers of x are made.
 template <size_t kCount>
 HWY_INLINE V Polynomial(const double (&c)[kCount], V x) {
   static_assert(kCount <= 16);
@@ -54,12 +55,16 @@ HWY_INLINE V Log2(V x) {
       0x1.a61762a7aded9p-2, 0x1.484b13d7c02a9p-2, 0x1.0c9a84994022dp-2,
       0x1.c68f568d31760p-3, 0x1.89f3b1694cffep-3, 0x1.5b9ac9b743f0dp-3,
       0x1.3703c1f4d0ffep-3};
+  // Adding the bias less the bits of sqrt(1/2) moves the border of an exponent
+  // from 1 to sqrt(1/2). So m lies around 1, where the series is short.
   constexpr uint64_t kRootOfHalf = 0x3FE6A09E667F3BCD;
   constexpr uint64_t kBias = 1024;   // Keeps exponents above 0.
   constexpr double kShift = 0x1p52;  // Whose last bits are whole numbers.
   const VU bits = hn::BitCast(U(), x);
   const VU biased = hn::ShiftRight<52>(
       hn::Add(bits, hn::Set(U(), (kBias << 52) - kRootOfHalf)));
+  // An integer below 2^52 in the last bits of 2^52 becomes a double by one
+  // subtraction, on processors that cannot convert 64-bit integers too.
   const V exponent = hn::Sub(
       hn::BitCast(D(), hn::Or(biased, hn::BitCast(U(), hn::Set(D(), kShift)))),
       hn::Set(D(), kShift + kBias));
@@ -81,6 +86,8 @@ HWY_INLINE V Exp2(V y) {
       0x1.b5253d395e7c4p-24, 0x1.e4cf5158b8ecap-28, 0x1.e8cac7351bb25p-32,
       0x1.c3bd650fc2986p-36, 0x1.816193166d0f9p-40};
   constexpr double kShift = 0x1.8p52;  // Its last bits are n, also below 0.
+  // Adding 1.5 * 2^52 rounds y to a whole number n. Its bits, moved by 52, add
+  // n to the exponent of 2^f.
   const V shift = hn::Set(D(), kShift);
   const V shifted = hn::Add(y, shift);
   const V f = hn::Sub(y, hn::Sub(shifted, shift));
@@ -96,6 +103,8 @@ void PowerImpl(const double* bases, double exponent, double* powers,
     const size_t left = count - i;
     const V base = left < lanes ? hn::LoadN(D(), bases + i, left)
                                 : hn::LoadU(D(), bases + i);
+    // y is limited before Exp2, which adds it to exponent bits and knows
+    // neither overflow nor subnormal numbers.
     const V y = hn::Mul(Log2(base), hn::Set(D(), exponent));
     const V power =
         Exp2(hn::Min(hn::Max(y, hn::Set(D(), -1000.0)), hn::Set(D(), 960.0)));
@@ -118,6 +127,7 @@ HWY_EXPORT(PowerImpl);
 
 void Power(absl::Span<const double> bases, double exponent,
            absl::Span<double> powers) {
+  // Exact, where a logarithm and its power would round.
   if (exponent == 1) {
     std::transform(bases.begin(), bases.end(), powers.begin(), [](double base) {
       return std::clamp(base, kMinPower, kMaxPower);

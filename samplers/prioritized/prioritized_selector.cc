@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Two structures hold the priorities:
+// - rows_ has each row's as it was given, whether the row is an anchor (is on),
+//   and the extremes of those that are.
+// - tree_ has (priority + epsilon) ^ alpha of rows that are on, and 0 for all
+//   others.
+//
+// A change goes to rows_ at once and into a queue. FlushWeights raises the
+// queue to alpha, many at a time, and sets the tree. Every call ends with an
+// empty queue.
 #include "rill/samplers/prioritized/prioritized_selector.h"
 
 #include <algorithm>
@@ -33,6 +42,8 @@ using samplers_internal::SumTree;
 
 constexpr double kMaxEpsilon = 1e30;
 constexpr double kMaxDouble = std::numeric_limits<double>::max();
+// Slots of a flush: enough for vectors and for loads that overlap, and few
+// enough for the first cache.
 constexpr size_t kChunk = 256;
 
 absl::Status CheckInRange(absl::string_view call, absl::string_view what,
@@ -160,6 +171,8 @@ void SelectorImpl::FlushWeights() {
   weights_.resize(bases_.size());
   Power(bases_, weighed_alpha_, absl::MakeSpan(weights_));
   for (size_t i = 0; i < bases_.size(); ++i) {
+    // Power keeps its results above 0, but a base of 0 is a row that is not to
+    // be drawn.
     if (bases_[i] == 0) weights_[i] = 0;
   }
   tree_.Set(queue_, weights_);
@@ -189,6 +202,8 @@ absl::Status SelectorImpl::SetBeta(double beta) {
 
 absl::Status SelectorImpl::Prepare(const Request& /*request*/,
                                    const Anchors& anchors) {
+  // Other threads set alpha at any time. It is taken over here, so all weights
+  // of a plan are of one alpha.
   if (alpha() != weighed_alpha_) ReweighAll();
   if (tree_.total() > 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -201,6 +216,8 @@ void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,
   const double total = tree_.total();
   const Rng rng(request.seed, RngStream::kSampler);
   const auto count = static_cast<size_t>(request.count);
+  // Random numbers, targets, slots and weights are made in passes over the
+  // batch, each of which overlaps its own loads or fills whole vectors.
   values_.resize(count);
   slots_.resize(count);
   blocks_.resize(count);
@@ -209,6 +226,8 @@ void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,
                absl::MakeSpan(blocks_));
   for (size_t i = 0; i < count; ++i) {
     const double u = UnitDouble(LowBits64(blocks_[i]));
+    // With strata draw i comes from the i-th of `count` equal shares (Schaul et
+    // al., appendix B.2.1).
     values_[i] = total * (options_.stratified ? (static_cast<double>(i) + u) /
                                                     static_cast<double>(count)
                                               : u);
@@ -216,6 +235,9 @@ void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,
   tree_.Find(values_, absl::MakeSpan(slots_));
   // Their new priorities may come next.
   for (const Slot slot : slots_) rows_.Prefetch(slot);
+  // Weights are relative to the smallest value of all anchors, not of the
+  // batch, so a draw's weight does not depend on the other draws. The value is
+  // made by the same function as the tree's.
   double smallest = *rows_.Min() + options_.epsilon;
   Power({&smallest, 1}, weighed_alpha_, {&smallest, 1});
   for (size_t i = 0; i < count; ++i) {
@@ -224,7 +246,8 @@ void SelectorImpl::Select(const Request& request, const Anchors& /*anchors*/,
   Power(values_, -beta(), absl::MakeSpan(values_));
   draws->reserve(draws->size() + count);
   for (size_t i = 0; i < count; ++i) {
-    // Powers may be out of order by their last bit.
+    // Powers may be out of order by their last bit. Nor may a weight become 0,
+    // which would take the row out of the loss.
     const float weight = std::clamp(static_cast<float>(values_[i]),
                                     std::numeric_limits<float>::min(), 1.0f);
     draws->push_back({.slot = slots_[i], .weight = weight});
@@ -271,6 +294,8 @@ void SelectorImpl::Reset(int64_t num_slots) {
 }
 
 void SelectorImpl::HoldLargest(const WriteEvent& event) {
+  // Rows that this append overwrites count up to its OnWrite (kMaxInBuffer),
+  // and by then their priorities are gone.
   std::optional<float> max;
   for (const SlotRange& range : event.retired) {
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
@@ -313,7 +338,9 @@ float SelectorImpl::DefaultPriority() const {
 void SelectorImpl::OnWrite(const WriteEvent& event) {
   used_.OnWrite(event);
   const bool is_new = event.is_append || event.is_replacement;
+  // A part of the keys was written in place without a priority: all stay.
   if (!is_new && event.priorities.empty()) return;
+  // As it is before this write: all its rows get the same.
   const float unknown = DefaultPriority();
   if (event.is_append && !event.retired.empty()) {
     std::erase_if(overwritten_, [&](const Overwritten& rows) {
@@ -328,12 +355,15 @@ void SelectorImpl::OnWrite(const WriteEvent& event) {
       if (!event.priorities.empty()) {
         const double given = event.priorities[i++];
         if (std::isfinite(given) && given >= 0) {
+          // A double may lie above what float32 holds.
           const auto known = static_cast<float>(
               std::min<double>(given, std::numeric_limits<float>::max()));
           max_ever_ = std::max(max_ever_.value_or(0.0f), known);
           if (takes_given) priority = known;
         }
       }
+      // Under the other rules the priority that a patch names counts for the
+      // largest one only.
       if (!is_new && !takes_given) continue;
       SetPriority(slot, priority);
     }
@@ -348,6 +378,7 @@ void SelectorImpl::OnClear() {
 
 void SelectorImpl::Turn(absl::Span<const SlotRange> slots, bool on) {
   for (const SlotRange& range : slots) {
+    // Rows that stay as they are cost no power and no way up the tree.
     bool has_changed = false;
     for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
       if (rows_.IsOn(slot) == on) continue;
@@ -368,6 +399,7 @@ void SelectorImpl::OnAnchorsRemoved(absl::Span<const SlotRange> slots) {
 }
 
 void SelectorImpl::OnAnchorsCleared() {
+  // Collected first: Turn changes what ForEachOn walks over.
   std::vector<SlotRange> on;
   rows_.ForEachOn([&on](Slot slot) {
     const bool joins = !on.empty() && on.back().first + on.back().count == slot;
@@ -375,6 +407,7 @@ void SelectorImpl::OnAnchorsCleared() {
     ++on.back().count;
   });
   for (const SlotRange& range : on) rows_.Turn(range, false);
+  // A new tree is all zeros without memory; setting every leaf would touch it.
   tree_ = SumTree(tree_.size());
 }
 
@@ -416,6 +449,7 @@ void SelectorImpl::Take(const Values& values, const StateReader& reader) {
   beta_ = reader.HasChanged("beta") ? options_.beta : values.beta;
   max_ever_.reset();
   if (values.max_ever >= 0) max_ever_ = static_cast<float>(values.max_ever);
+  // The tree is not saved, as it is a function of the priorities and alpha.
   alpha_ = reader.HasChanged("alpha") ? options_.alpha : values.alpha;
   ReweighAll();
 }

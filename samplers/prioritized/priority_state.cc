@@ -29,6 +29,8 @@ Slot EndOfRun(const RowPriorities& rows, const UsedSlots& used, Slot slot) {
   const bool is_used = used.Next(slot) == slot;
   const float priority = is_used ? rows.Get(slot) : 0;
   for (Slot end = is_used ? slot + 1 : slot;; ++end) {
+    // Slots that never held a row have 0 too. They are jumped over, since a
+    // capacity may be far above the rows that were written.
     if (priority == 0) end = used.Next(end);
     if (end >= num_slots || rows.Get(end) != priority) return end;
   }
@@ -47,6 +49,8 @@ absl::Status ReadBlocks(StateReader* reader, int64_t num_slots, Set set) {
                        " of them, want 1 to ", room, ", or -1 to ", -room));
     }
     const Slot end = slot + std::abs(length);
+    // Two priorities share 8 bytes; a run has one of them and counts as one
+    // turn.
     const int64_t count = length > 0 ? 1 : -length;  // Slots of a priority.
     int64_t bits = 0;
     for (int64_t i = 0; slot < end; slot += count, ++i) {
@@ -101,6 +105,7 @@ absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
     return reader->DoesNotFit(absl::StrCat(
         "priorities: got those of ", saved_slots, " slots, want ", num_slots));
   }
+  // Reads everything twice: the first pass finds damage before a row changes.
   StateReader check = *reader;
   Slot unused = -1;
   RILL_RETURN_IF_ERROR(
@@ -119,6 +124,7 @@ absl::Status LoadPriorities(StateReader* reader, const UsedSlots& used,
     const Slot end = slots.first + slots.count;
     for (Slot slot = used.Next(slots.first); slot < end;
          slot = used.Next(slot + 1)) {
+      // Equal ones are not written: groups of zeros stay without memory.
       if (rows->Get(slot) != priority) rows->Set(slot, priority);
     }
   });
@@ -132,12 +138,14 @@ absl::Status LoadMovedPriorities(StateReader* reader, const MovedRows& moved,
     return reader->DoesNotFit(absl::StrCat(
         "priorities: got those of ", saved_slots, " slots, want ", num_slots));
   }
+  // As above: no row is set where the bytes are damaged.
   StateReader check = *reader;
   RILL_RETURN_IF_ERROR(ReadBlocks(&check, num_slots, [](SlotRange, float) {}));
   size_t at = 0;  // The first range that is not behind.
   return ReadBlocks(reader, num_slots, [&](SlotRange slots, float priority) {
     const Slot end = slots.first + slots.count;
     for (; at < moved.ranges.size(); ++at) {
+      // Blocks and ranges are both ascending, so each is passed once.
       const MovedRows::Range& range = moved.ranges[at];
       const Slot range_end = range.from + range.count;
       for (Slot slot = std::max(slots.first, range.from);

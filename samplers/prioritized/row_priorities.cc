@@ -13,6 +13,8 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 RowPriorities::RowPriorities(int64_t num_slots, bool zero_counts)
     : smallest_(zero_counts ? kOn : kOn + 1) {
   int64_t nodes = std::max<int64_t>(CeilDiv(num_slots, kGroup), 1);
+  // Padded to whole nodes: a node's children are always there, and zeros are
+  // neutral in both extremes.
   groups_ = ZeroedArray<Group>(CeilDiv(nodes, kFanout) * kFanout);
   while (nodes > 1) {
     nodes = CeilDiv(nodes, kFanout);
@@ -25,6 +27,8 @@ void RowPriorities::Turn(SlotRange slots, bool on) {
     uint32_t& word = groups_[slot / kGroup].words[slot % kGroup];
     word = (word & ~kOn) | (on ? kOn : 0);
   }
+  // Extremes once a group, behind all words: rows are turned on and off in
+  // runs.
   if (slots.count > 0) {
     Refresh(slots.first / kGroup, (slots.first + slots.count - 1) / kGroup);
   }
@@ -69,6 +73,7 @@ void RowPriorities::Rise(int64_t group, Extremes before, Extremes after) {
       place.max = std::max(was.max, after.max);
       place.not_min = std::max(was.not_min, after.not_min);
     }
+    // Nodes above see no change. Most changes end here, in the lowest level.
     if (place == was) return;
     before = was;
     after = place;
@@ -85,6 +90,7 @@ void RowPriorities::Refresh(int64_t first_group, int64_t last_group) {
   for (int64_t group = first_group; group <= last_group; ++group) {
     store(ExtremesOfGroup(groups_[group]), groups_[group].extremes);
   }
+  // Level by level over the range, so each node above is computed once.
   for (size_t level = 1; level <= levels_.size() && has_changed; ++level) {
     has_changed = false;
     first_group /= kFanout;
@@ -98,6 +104,9 @@ void RowPriorities::Refresh(int64_t first_group, int64_t last_group) {
 std::optional<float> RowPriorities::Min() const {
   const uint32_t not_min = At(levels_.size(), 0).not_min;
   if (not_min == 0) return std::nullopt;
+  // The bits of floats >= 0 are in the order of their values, so words are
+  // compared as integers. The smallest is kept as its complement, where 0 means
+  // "none", as memory of zeros does.
   return std::bit_cast<float>(~not_min & ~kOn);
 }
 

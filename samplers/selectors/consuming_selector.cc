@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The unit's anchors are in two groups: those left and those consumed. The
+// inner selector knows the first group only, as anchors that come and go. A
+// draw may take its row out of that group, so a batch is made one draw at a
+// time.
 #include "rill/samplers/selectors/consuming_selector.h"
 
 #include <cstddef>
@@ -64,6 +68,7 @@ class ConsumingSelector final : public Selector {
   void Select(const Request& request, const Anchors& /*anchors*/,
               std::vector<Draw>* draws) override {
     // No more than are left will come.
+    // Divided, as the product of both may overflow.
     const int64_t count = request.count / most_ < anchors_.size()
                               ? request.count
                               : anchors_.size() * most_;
@@ -118,6 +123,8 @@ class ConsumingSelector final : public Selector {
       return reader->Damaged(absl::StrCat("draws of slot ", slot, ": got ",
                                           counts.Get(slot), ", want >= 0"));
     }
+    // The inner selector knows the anchors that were left before; it is
+    // notified of the difference.
     const std::map<int64_t, std::vector<Slot>> before = anchors_.all.groups();
     if (reader->has_other_anchors()) {
       RILL_RETURN_IF_ERROR(SlotGroups::Skip(reader));
@@ -126,6 +133,7 @@ class ConsumingSelector final : public Selector {
     }
     counts_ = std::move(counts);
     if (most != most_ || reader->has_other_anchors()) {
+      // Groups are a function of the counts; only the order in them is lost.
       anchors_.all.Regroup([this](Slot slot) {
         return counts_.Get(slot) < most_ ? kLeft : kConsumed;
       });
@@ -168,6 +176,8 @@ class ConsumingSelector final : public Selector {
         event.is_patch ? absl::Span<const SlotRange>() : event.written;
     for (const SlotRange& range : fresh) {
       for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        // Before the unit reports these rows as anchors again, which groups
+        // them by their counts.
         if (counts_.Get(slot) != 0) counts_.At(slot) = 0;
       }
     }
@@ -225,6 +235,7 @@ class ConsumingSelector final : public Selector {
   }
   void Count(Slot slot) {
     if (++counts_.At(slot) < most_) return;
+    // Out of the group first: the inner selector may look at the anchors.
     anchors_.all.Put(slot, kConsumed);
     TellRemoved(slot);
   }

@@ -21,12 +21,15 @@ void KeyedPermutation::Set(uint64_t seed, uint64_t number, int64_t size) {
   size_ = size;
   list_.clear();
   if (size > kListed) {
+    // Nearly square, so that rows_ * columns_ is less than `size` + rows_. Few
+    // values leave [0, size), and the loop of At seldom runs twice.
     rows_ = static_cast<int64_t>(std::ceil(std::sqrt(size)));
     columns_ = (size + rows_ - 1) / rows_;
     return;
   }
   list_.resize(size);
   std::iota(list_.begin(), list_.end(), 0);
+  // Fisher and Yates: each order has the same probability.
   for (int64_t i = size - 1; i > 0; --i) {
     std::swap(list_[i],
               list_[rng_.UniformInt(number, static_cast<uint32_t>(i), i + 1)]);
@@ -41,6 +44,9 @@ int64_t KeyedPermutation::Round(int64_t round, int64_t half,
 
 int64_t KeyedPermutation::At(int64_t place) const {
   if (!list_.empty()) return list_[place];
+  // Walking on from a value outside leads back into [0, size), and to another
+  // value for each place, since the network is a permutation. Sums modulo the
+  // sides stand in for xor, as the sides are no powers of two.
   int64_t value = place;
   do {
     int64_t row = value / columns_;

@@ -36,11 +36,14 @@ class MixtureSelector final : public Selector {
       given_shares_.push_back(part.share);
       total += part.share;
     }
+    // The given ones are kept for option_values, where a rounded quotient would
+    // differ from what the caller wrote.
     for (MixturePart& part : parts_) part.share /= total;
   }
 
   absl::Status Prepare(const Request& request,
                        const Anchors& anchors) override {
+    // Select asks for the same shares: they are a function of the request.
     const std::vector<Request> requests = RequestsOf(request);
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (requests[i].count == 0) continue;
@@ -115,9 +118,11 @@ class MixtureSelector final : public Selector {
     }
     if (!uses_up_) return absl::OkStatus();
     used_up_.Clear();
+    // Slots that all parts have used up are among those of the first.
     std::vector<Slot> of_first;
     parts_[0].selector->AddUsedUp(std::numeric_limits<int64_t>::max(),
                                   &of_first);
+    // Rebuilt from the parts; what was saved gives the order only.
     for (const Slot slot : of_first) Regard(slot);
     if (reader->HasChanges() || reader->has_other_anchors()) {
       return SlotGroups::Skip(reader);
@@ -209,6 +214,8 @@ class MixtureSelector final : public Selector {
       counts[i] = static_cast<int64_t>(std::floor(wanted + 1e-12 * count));
       counts[i] = std::min(counts[i], left);
       left -= counts[i];
+      // Rounded to units, so that the order does not hang on the last bits of
+      // products. Equal ones go by the number of the part.
       remainders.emplace_back(
           std::round((static_cast<double>(counts[i]) - wanted) / unit), i);
     }

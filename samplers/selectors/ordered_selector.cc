@@ -40,6 +40,7 @@ class OrderedSelector final : public Selector {
     first_.clear();
     heap_.First(request.count, &first_);
     for (int64_t i = 0; i < request.count; ++i) {
+      // A batch that is larger than the anchors begins again with the first.
       draws->push_back({.slot = first_[i % first_.size()]});
     }
   }
@@ -49,6 +50,8 @@ class OrderedSelector final : public Selector {
                         const LiveRows& rows) override {
     if (is_by_age()) return;
     for (size_t i = 0; i < draws.size(); ++i) {
+      // A priority of a row that is gone must not go to the row that came after
+      // it.
       if (!rows.IsCurrent(draws[i])) continue;
       SetKey(draws[i].slot, Key(priorities[i]));
     }
@@ -74,6 +77,8 @@ class OrderedSelector final : public Selector {
     }
     RILL_ASSIGN_OR_RETURN(
         auto keys, samplers_internal::LoadSlotArray<double>(used_, reader));
+    // Keys by age are whole steps that were counted. Any finite key is a
+    // priority.
     for (Slot slot = is_by_age() ? keys.NextValue(0) : keys.num_slots();
          slot < keys.num_slots(); slot = keys.NextValue(slot + 1)) {
       const double step = Key(keys.Get(slot));
@@ -87,6 +92,7 @@ class OrderedSelector final : public Selector {
     }
     steps_ = steps;
     keys_ = std::move(keys);
+    // The order of the heap is a function of the keys, so only they are saved.
     std::vector<Slot> members;
     heap_.First(heap_.size(), &members);
     heap_.Clear();
@@ -173,6 +179,7 @@ class OrderedSelector final : public Selector {
     int64_t step = 0;  // In its lane.
     int64_t most = 0;
     for (const SlotRange& range : event.written) {
+      // Rows of one time step in several lanes get the same number.
       if (lanes_.LaneOf(range.first) != lane) {
         lane = lanes_.LaneOf(range.first);
         step = 0;
@@ -187,6 +194,7 @@ class OrderedSelector final : public Selector {
 
   void SetPriorities(const WriteEvent& event) {
     const bool is_new = event.is_append || event.is_replacement;
+    // A part of a row that is written in place leaves the row's priority.
     if (!is_new && event.priorities.empty()) return;
     size_t row = 0;
     for (const SlotRange& range : event.written) {

@@ -24,6 +24,8 @@ class RecentSelector final : public Selector {
     const Rng second(request.seed, RngStream::kSampler, kSubstream);
     for (int64_t i = 0; i < request.count; ++i) {
       const auto draw = static_cast<uint32_t>(request.first_draw + i);
+      // Two streams of one draw number, so that selectors that share a batch
+      // still share no random number.
       const Slot a = anchors.Pick(first.Bits(request.batch_number, draw));
       const Slot b = anchors.Pick(second.Bits(request.batch_number, draw));
       draws->push_back({.slot = AgeOf(b) < AgeOf(a) ? b : a});

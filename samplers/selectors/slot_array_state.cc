@@ -18,12 +18,14 @@ struct Run {
   T value = T();
   int64_t step = 0;  // -1, 0 or 1: then a double is exact on every machine.
 
+  // Never a sum along the run, which would round.
   T At(int64_t i) const {
     return step == 0 ? value : value + static_cast<T>(i * step);
   }
 
   bool Add(Slot slot, T next) {
     if (slot != first + count) return false;
+    // The second value says whether the run counts, and in which direction.
     if (count == 1 && IsCounting()) {
       step = next == value + 1 ? 1 : next == value - 1 ? -1 : 0;
     }
@@ -62,6 +64,7 @@ void SaveSlotArray(const SlotArray<T>& array, StateWriter* writer) {
   for (Slot slot = array.NextValue(0); slot < array.num_slots();
        slot = array.NextValue(slot + 1)) {
     const T value = array.Get(slot);
+    // Values of 0 are those of slots without memory and are not saved.
     if (value == T()) continue;
     if (!runs.empty() && runs.back().Add(slot, value)) continue;
     runs.push_back({.first = slot, .count = 1, .value = value, .step = 0});
@@ -97,6 +100,7 @@ absl::StatusOr<SlotArray<T>> LoadSlotArray(const UsedSlots& used,
       return reader->Damaged(absl::StrCat("run ", i, " of values: got a step ",
                                           "of ", run.step, ", want 0"));
     }
+    // Checked before anything takes memory for a number that a file names.
     if (run.first < end || run.count < 1 || run.first > num_slots ||
         run.count > num_slots - run.first) {
       return reader->Damaged(absl::StrCat(

@@ -27,6 +27,7 @@ void SlotGroups::Put(Slot slot, int64_t group) {
   Remove(slot);
   std::vector<Slot>& members = groups_[group];
   members.push_back(slot);
+  // Numbers count from 1: 0 says that the slot is in no group.
   places_.At(slot) = {.group = group,
                       .number = static_cast<int64_t>(members.size())};
   ++size_;
@@ -37,6 +38,9 @@ void SlotGroups::Remove(Slot slot) {
   if (place.number == 0) return;
   const auto group = groups_.find(place.group);
   std::vector<Slot>& members = group->second;
+  // The last member takes the place of the one that goes: O(1), and an order
+  // that is a function of the history. `last` may be the slot itself, so its
+  // own place is cleared behind.
   const Slot last = members.back();
   members[place.number - 1] = last;
   places_.At(last).number = place.number;
@@ -55,12 +59,15 @@ bool SlotGroups::IsIn(Slot slot, int64_t group) const {
 }
 
 const std::vector<Slot>& SlotGroups::Members(int64_t group) const {
+  // Never destroyed, so that it outlives every other static object.
   static const auto& none = *new std::vector<Slot>();
   const auto found = groups_.find(group);
   return found == groups_.end() ? none : found->second;
 }
 
 void SlotGroups::Regroup(absl::FunctionRef<int64_t(Slot)> group_of) {
+  // All leave before the first comes back, so that the new order depends on the
+  // old one alone.
   const std::map<int64_t, std::vector<Slot>> before = groups_;
   for (const auto& [group, slots] : before) {
     for (const Slot slot : slots) Remove(slot);
@@ -84,6 +91,8 @@ int64_t SlotGroups::AddMembers(int64_t group, int64_t most,
 void SlotGroups::Save(StateWriter* writer) const {
   writer->Int(static_cast<int64_t>(groups_.size()));
   for (const auto& [group, members] : groups_) {
+    // The order in a group is state, so members are saved in it. Slots that
+    // follow one another are one run.
     std::vector<SlotRange> runs;
     for (const Slot slot : members) {
       if (runs.empty() || runs.back().first + runs.back().count != slot) {
@@ -134,6 +143,8 @@ absl::StatusOr<SlotGroups> SlotGroups::Load(StateReader* reader) const {
       }
     }
   }
+  // Each loaded slot is a member now and comes once, so equal sizes say that
+  // the sets are equal.
   if (loaded.size() == size()) return loaded;
   return reader->DoesNotFit(
       absl::StrCat("slots that can be selected: got the state of ",

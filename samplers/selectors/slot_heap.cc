@@ -56,6 +56,9 @@ void SlotHeap::Sift(int64_t n, const Entry& entry) {
 }
 
 void SlotHeap::First(int64_t count, std::vector<Slot>* slots) {
+  // The next in order is always the root or a child of one that was taken. So a
+  // second heap, of those candidates, finds the first `count` without a change
+  // of the members.
   const auto is_after = [this](int64_t a, int64_t b) {
     return entries_[b].IsBefore(entries_[a]);
   };

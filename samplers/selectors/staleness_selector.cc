@@ -27,6 +27,7 @@ using samplers_internal::StateWriter;
 constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
 constexpr double kTwoToMinus53 = 1.0 / (uint64_t{1} << 53);
 
+// A learner may report any version, so the distance may need 64 bits.
 // Without overflow.
 int64_t Staleness(int64_t current, int64_t version) {
   if (version >= current) return 0;
@@ -50,6 +51,8 @@ class StalenessSelector final : public Selector {
     for (int64_t i = 0; i < request.count; ++i) {
       const Rng::Block bits = rng.Bits(
           request.batch_number, static_cast<uint32_t>(request.first_draw + i));
+      // One block a draw: its low half picks the version, its high half the
+      // row.
       const uint64_t low = LowBits64(bits);
       const uint64_t high = HighBits64(bits);
       const double point =
@@ -84,6 +87,8 @@ class StalenessSelector final : public Selector {
       return absl::OkStatus();
     }
     RILL_ASSIGN_OR_RETURN(SlotGroups anchors, anchors_.Load(reader));
+    // Groups are by version: one that does not agree would draw rows under the
+    // weight of another.
     for (const auto& [group, slots] : anchors.groups()) {
       for (const Slot slot : slots) {
         if (versions.Get(slot) == group) continue;
@@ -138,6 +143,8 @@ class StalenessSelector final : public Selector {
   void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
     for (const SlotRange& range : slots) {
       for (Slot slot = range.first; slot < range.first + range.count; ++slot) {
+        // The version was noted by OnWrite of this selector, which comes before
+        // that of the unit.
         anchors_.Put(slot, versions_.Get(slot));
       }
     }
@@ -185,8 +192,11 @@ absl::Status StalenessSelector::Prepare(const Request& /*request*/,
           absl::StrCat("weight of staleness ", staleness, ": got ", weight,
                        ", want a finite one >= 0"));
     }
+    // Such a version has no share, so that no point can fall on it.
     if (weight == 0) continue;
     total += weight * static_cast<double>(slots.size());
+    // Rows of one version have one weight, so a plan looks at versions, not
+    // rows. The pointer holds: Select follows before the groups change.
     shares_.push_back({.end = total, .slots = &slots});
   }
   if (total > 0 && std::isfinite(total)) return absl::OkStatus();

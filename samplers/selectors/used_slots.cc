@@ -22,6 +22,8 @@ bool UsedSlots::OnWrite(const WriteEvent& event) {
     int64_t& used = used_[lanes_.LaneOf(range.first)];
     const int64_t end = lanes_.PositionOf(range.first) + range.count;
     grows = grows || end > used;
+    // Positions are written in order from 0, so the used ones have no gap, and
+    // a wrapped range is used already.
     used = std::max(used, end);
   }
   if (grows) UpdateEnds();
@@ -44,6 +46,7 @@ bool UsedSlots::Contains(const SlotRange& slots) const {
   for (Slot slot = slots.first; slot < end;) {
     const auto lane = static_cast<size_t>(lanes_.LaneOf(slot));
     const Slot lane_end = lanes_.SlotOf(static_cast<int64_t>(lane) + 1, 0);
+    // A lane's used slots are its first ones, so the last position decides.
     const int64_t last = lanes_.PositionOf(std::min(end, lane_end) - 1);
     if (lane >= used_.size() || last >= used_[lane]) return false;
     slot = lane_end;
@@ -63,6 +66,7 @@ Slot UsedSlots::Next(Slot slot) const {
 }
 
 void UsedSlots::UpdateEnds() {
+  // Sums over the lanes, for At to search.
   ends_.resize(used_.size());
   int64_t end = 0;
   for (size_t lane = 0; lane < used_.size(); ++lane) {

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// An epoch is a keyed permutation of the slots that have held a row. It is
+// computed where it is asked, so an epoch over 600 million rows takes no
+// memory. Turns whose slot is no anchor are passed over. Where that would be
+// half of them or more, the plan that begins the epoch lists the anchors
+// instead.
 #include "rill/samplers/selectors/without_replacement.h"
 
 #include <algorithm>
@@ -40,8 +45,11 @@ class WithoutReplacementSelector final : public Selector {
               std::vector<Draw>* draws) override {
     const size_t begin = draws->size();
     Take(request, anchors, draws);
-    // Takes the rest of this epoch. A rest that is too small is passed over.
+    // Takes the rest of this epoch. Take has then begun the next one, from
+    // which the second call draws. A rest that is too small is passed over.
     const size_t taken = draws->size() - begin;
+    // With drop_last a rest that is less than a batch is no batch; without it,
+    // any draw is one.
     const bool is_enough = options_.drop_last
                                ? taken == static_cast<size_t>(request.count)
                                : taken > 0;
@@ -54,6 +62,8 @@ class WithoutReplacementSelector final : public Selector {
     writer->Int(static_cast<int64_t>(epoch_));
     writer->Int(place_);
     writer->Int(used_.size());
+    // One number tells the kind: -1 no list, n a list of n slots, -2 - n one in
+    // an order of its own.
     const auto listed = static_cast<int64_t>(list_.size());
     writer->Int(!is_listed_ ? -1 : is_ordered_ ? -2 - listed : listed);
     for (const Slot slot : list_) writer->Int(slot);
@@ -120,6 +130,8 @@ class WithoutReplacementSelector final : public Selector {
   void OnRetire(const WriteEvent& /*event*/) override {}
   void OnWrite(const WriteEvent& event) override {
     if (!used_.OnWrite(event)) return;
+    // A permutation of more slots is another one, so an epoch by it starts
+    // anew.
     // A list would have to be made again: it goes on as it is.
     if (is_listed_ ? is_ordered_ : place_ > 0) Restart();
     TakeUpRest();
@@ -145,6 +157,8 @@ class WithoutReplacementSelector final : public Selector {
     if (!rest_.has_value() || rest_->num_slots != used_.size()) return;
     is_listed_ = is_ordered_ = true;
     absl::flat_hash_set<Slot> seen;
+    // The list is the caller's: slots that never held a row, and repeats, are
+    // left out.
     for (const Slot slot : rest_->slots) {
       if (IsUsed(slot) && seen.insert(slot).second) list_.push_back(slot);
     }
@@ -159,6 +173,8 @@ class WithoutReplacementSelector final : public Selector {
     is_listed_ = anchors.size() <= used_.size() / 2;
     if (!is_listed_) return;
     for (int64_t n = 0; n < anchors.size(); ++n) list_.push_back(anchors.At(n));
+    // Ascending, so that the epoch depends on which anchors there are, and not
+    // on the order in which the unit numbers them.
     std::sort(list_.begin(), list_.end());
   }
 
@@ -170,11 +186,14 @@ class WithoutReplacementSelector final : public Selector {
   }
 
   int64_t ItemsLeft(const Request& request, const Anchors& anchors) const {
+    // The two cases without a walk: nothing was taken, or every turn has an
+    // item.
     if (place_ == 0 && !is_listed_) return anchors.size();
     const int64_t turns =
         is_listed_ ? static_cast<int64_t>(list_.size()) : used_.size();
     if (!is_listed_ && anchors.size() == turns) return turns - place_;
     const bool is_shuffled = options_.shuffle && !is_ordered_;
+    // Not order_, which the next Take goes on with.
     samplers_internal::KeyedPermutation order;
     if (is_shuffled) order.Set(request.seed, NumberOf(request), turns);
     int64_t items = 0;

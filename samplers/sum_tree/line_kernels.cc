@@ -48,6 +48,8 @@ struct Children {
 
 // The sums before the children, in the order of `Children`.
 struct Starts {
+  // The sums of line_kernels.h in the very same order of additions as the plain
+  // code below, so that both give the same bits.
   HWY_INLINE explicit Starts(const Children& children) {
     const VHalf base =
         hn::InterleaveLower(DHalf(), hn::Zero(DHalf()), children.halves);
@@ -97,6 +99,8 @@ HWY_INLINE int Bits(hn::Mask<D> mask) {
   return bits[0];
 }
 
+// Takes the last child that fits, without a branch: which one it is is random,
+// and a wrong guess costs more than looking at all eight.
 HWY_INLINE int64_t Step(const double* line, double* target) {
   const Children children(line);
   const Starts starts(children);
@@ -120,6 +124,7 @@ HWY_INLINE void StoreStarts(const double* line, double* out) {
   const Children children(line);
   const Starts starts(children);
   const V zero = hn::Zero(D());
+  // A child of 0 must not be found: no target reaches infinity.
   const V never = hn::Inf(D());
   const V even =
       hn::IfThenElse(hn::Gt(children.even, zero), starts.even, never);

@@ -98,6 +98,8 @@ void SumTree::SetChunk(absl::Span<const int64_t> slots,
   // A line that comes twice is summed twice, to the same value: rarer than
   // looking for it is dear. Levels of fewer lines than that are summed whole.
   size_t level = 0;
+  // Parents are summed anew from their children, never changed by a difference:
+  // rounding does not depend on the history.
   for (; levels_[level].lines > static_cast<int64_t>(lines.size()); ++level) {
     SumLines(levels_[level].values,
              absl::MakeConstSpan(lines.data(), lines.size()),
@@ -120,6 +122,7 @@ void SumTree::Find(absl::Span<const double> targets,
     const size_t count = std::min(kChunk, targets.size() - at);
     for (size_t i = 0; i < count; ++i) {
       const double target = targets[at + i];
+      // NaN becomes 0. Infinity would reach the starts that mean "never".
       rests[i] = target > 0 ? std::min(target, kMaxDouble) : 0;
     }
     const auto chunk = absl::MakeSpan(rests.data(), count);
@@ -128,6 +131,8 @@ void SumTree::Find(absl::Span<const double> targets,
     for (size_t i = levels_.size() - 1; i-- > 0;) {
       const Level& level = levels_[i];
       const double* const below = i > 0 ? levels_[i - 1].values : nullptr;
+      // Each line is visited more than once on average, so its sums are added
+      // up once.
       if (level.lines <= static_cast<int64_t>(count)) {
         StartsOfLines(level.values, level.lines, starts.data());
         DescendByStarts(starts.data(), below, chunk, nodes);

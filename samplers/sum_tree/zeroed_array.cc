@@ -24,6 +24,8 @@ ZeroedBytes AllocateZeroed(int64_t bytes, void** aligned) {
   ABSL_CHECK(memory != nullptr) << "out of memory: " << size << " bytes";
   const auto address = reinterpret_cast<uintptr_t>(memory.get());
   *aligned = reinterpret_cast<void*>((address + align - 1) / align * align);
+  // Leaves are visited at random: with small pages most visits miss the TLB
+  // too.
   if (align == kHugePage) madvise(*aligned, size, MADV_HUGEPAGE);
   return memory;
 }

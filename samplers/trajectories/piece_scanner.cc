@@ -15,6 +15,7 @@ int64_t FindFlag(absl::Span<const uint8_t> flags, int64_t begin) {
   uint64_t words[kWords];
   for (; i + 8 * kWords <= size; i += 8 * kWords) {
     std::memcpy(words, flags.data() + i, sizeof(words));
+    // Flags are nearly all 0, so whole lines are tested at once.
     uint64_t any = 0;
     for (const uint64_t word : words) any |= word;
     if (any == 0) continue;
@@ -43,6 +44,8 @@ int64_t FindChange(absl::Span<const int64_t> ids, int64_t begin) {
 }  // namespace
 
 PieceScanner::Piece PieceScanner::Next(int64_t first, int64_t limit) {
+  // Positions of the next end and the next change are kept between calls, so
+  // each flag is read once.
   int64_t end = first + limit;
   if (!ids_.empty()) {
     if (next_change_ <= first) next_change_ = FindChange(ids_, first);

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// The index follows the writes. A row joins the open trajectory of its lane and
+// id, an end flag closes it, and eviction takes rows from the front. Rows are
+// kept as pieces, consecutive rows of one trajectory, in one ordered list for
+// each lane. So rows of several producers may alternate in a ring. Steps are
+// counted without end, so the place where the ring wraps does not matter.
+// Nothing is kept for a row and nothing is ever scanned. Trajectories with
+// starts by a rule lie in an array of their own, which a draw indexes.
 #include "rill/samplers/trajectories/trajectory_index.h"
 
 #include <algorithm>
@@ -22,7 +29,10 @@ void TrajectoryIndex::OnAttach(const Lanes& lanes,
     // The live rows come with the OnWrite that follows.
     const int64_t written = cursors[lane].written;
     const int64_t before = written - std::min(written, lanes.capacity);
+    // Steps are those of the cursors, so a slot says its step.
     runs_.Skip(static_cast<int64_t>(lane), before);
+    // Rows before the live ones are gone, so the first row may continue any of
+    // them.
     if (before > 0) by_lane_[lane].tail = Tail::kUnknown;
   }
 }
@@ -42,6 +52,7 @@ void TrajectoryIndex::ForgetRows() {
 
 void TrajectoryIndex::OnRetire(const WriteEvent& event) {
   if (!event.is_append) return;
+  // In whatever order a lane's rows are named, they are its oldest.
   for (const SlotRange& range : event.retired) {
     Evict(lanes().LaneOf(range.first), range.count);
   }
@@ -87,6 +98,8 @@ void TrajectoryIndex::SkipTo(const SlotRange& range) {
   int64_t skipped =
       lanes().PositionOf(range.first) - runs_.end(lane) % capacity;
   if (skipped < 0) skipped += capacity;
+  // Rows that the storage has not retired by now are overwritten by this batch;
+  // with skipped steps between, none of the old ones is a neighbour.
   const int64_t live = runs_.end(lane) - runs_.begin(lane);
   const int64_t too_many = live + range.count - capacity;
   Evict(lane, skipped > 0 ? live : std::max<int64_t>(too_many, 0));
@@ -110,6 +123,8 @@ bool TrajectoryIndex::IsCutHere(const Lane& lane, const Key& key) const {
 
 void TrajectoryIndex::Append(int64_t lane, int64_t rows, const Key& key,
                              bool is_end, bool is_cut_if_new) {
+  // A row without an open trajectory of its key opens one. It is cut where rows
+  // of the same trajectory are known, or may be, to have gone before.
   Handle trajectory = FindOpen(lane, key);
   const bool is_new = trajectory < 0;
   if (is_new) {
@@ -119,6 +134,8 @@ void TrajectoryIndex::Append(int64_t lane, int64_t rows, const Key& key,
     record.id = key.id;
     record.is_cut = is_cut_if_new;
     record.is_closed = is_end;
+    // A row with an end flag closes its trajectory at once, so it never is in
+    // open_.
     if (!is_end) Open(trajectory);
   } else if (is_end) {
     Shut(trajectory);
@@ -137,8 +154,10 @@ void TrajectoryIndex::Evict(int64_t lane, int64_t rows) {
     const Runs::Taken taken = runs_.TakeFront(lane, rows);
     rows -= taken.rows;
     Runs::Record& record = runs_.at(taken.trajectory);
+    // Before the sets are updated: a rule may ask for the beginning.
     record.is_cut = true;
     UpdateSets(taken.trajectory);
+    // Behind UpdateSets, which takes a trajectory without rows out of the sets.
     if (record.rows == 0) Free(taken.trajectory);
   }
 }
@@ -151,6 +170,7 @@ void TrajectoryIndex::Free(Handle trajectory) {
 TrajectoryIndex::Handle TrajectoryIndex::FindOpen(int64_t lane,
                                                   const Key& key) const {
   if (!key.has_id) return by_lane_[lane].open_without_id;
+  // By lane and id: different lanes may use the same id.
   const auto found = open_.find(OpenKey{lane, key.id});
   return found == open_.end() ? -1 : *found;
 }
@@ -178,6 +198,8 @@ void TrajectoryIndex::Shut(Handle trajectory) {
 void TrajectoryIndex::UpdateSets(Handle trajectory) {
   const Runs::Record& record = runs_.at(trajectory);
   for (size_t i = 0; i < rules_.size(); ++i) {
+    // A rule is asked for each change of a trajectory; the sets change only
+    // where the number of its starts does.
     const int64_t starts =
         rules_[i].Count(record.rows, record.is_cut, record.is_closed);
     sets_[i].Set(trajectory, starts);
@@ -212,6 +234,7 @@ void TrajectoryIndex::AppendSlots(Handle trajectory, int64_t offset,
   const int64_t lane = runs_.at(trajectory).lane;
   const int64_t capacity = lanes().capacity;
   runs_.ForEachRun(trajectory, offset, count, [&](int64_t step, int64_t rows) {
+    // One division a run, not one a row: a slice is mostly one run.
     const Slot lane_end = (lane + 1) * capacity;
     Slot slot = runs_.SlotOf(lane, step);
     const size_t at = slots->size();

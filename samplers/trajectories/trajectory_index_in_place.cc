@@ -26,6 +26,7 @@ void TrajectoryIndex::CollectChanges(const WriteEvent& event,
     }
   }
   const auto place = [](const Change& c) { return std::pair(c.lane, c.step); };
+  // Stable: of two changes to one row the later one of the call counts.
   std::stable_sort(
       changes->begin(), changes->end(),
       [&](const Change& a, const Change& b) { return place(a) < place(b); });
@@ -61,6 +62,8 @@ bool TrajectoryIndex::IsChange(const WriteEvent& event) const {
 // `changes` are of one lane.
 void TrajectoryIndex::Rewrite(absl::Span<const Change> changes) {
   const int64_t lane = changes[0].lane;
+  // Ends and ids decide only about their own rows and those behind. Rows before
+  // the first change so stay as they are.
   TakeOff(lane, changes[0].step);
   for (auto cutting = cuttings_.rbegin(); cutting != cuttings_.rend();
        ++cutting) {
@@ -84,7 +87,11 @@ void TrajectoryIndex::TakeOff(int64_t lane, int64_t first_step) {
                          .rows = taken.rows,
                          .key = {.has_id = record.has_id, .id = record.id},
                          .is_end = record.is_closed,
+                         // Only the piece that has the first row carries the
+                         // cut.
                          .is_cut = record.rows == 0 && record.is_cut});
+    // Its end flag was on the rows that were taken off, so the rest is open
+    // again.
     if (record.rows > 0 && record.is_closed) Open(taken.trajectory);
     UpdateSets(taken.trajectory);
     if (record.rows == 0) Free(taken.trajectory);
@@ -94,6 +101,7 @@ void TrajectoryIndex::TakeOff(int64_t lane, int64_t first_step) {
 void TrajectoryIndex::PutBack(int64_t lane, const Cutting& cutting,
                               absl::Span<const Change> changes) {
   const int64_t end = cutting.step + cutting.rows;
+  // Rows between changes go back in one piece, each changed row by itself.
   bool is_cut = cutting.is_cut;  // Of the next row only.
   int64_t step = cutting.step;
   for (const Change& change : changes) {

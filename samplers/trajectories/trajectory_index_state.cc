@@ -24,6 +24,8 @@ absl::Status OtherRows(const samplers_internal::StateReader& reader,
 }  // namespace
 
 void TrajectoryIndex::Save(samplers_internal::StateWriter* writer) const {
+  // Handles depend on a history that an index attached to the same rows has not
+  // seen. The first slot names a trajectory in both.
   const auto first_slot = [&](Handle handle) {
     return runs_.SlotOf(runs_.at(handle).lane, runs_.FirstStep(handle));
   };
@@ -102,9 +104,11 @@ absl::Status TrajectoryIndex::Load(samplers_internal::StateReader* reader) {
   if (num_sets != want_sets) {
     return OtherRows(*reader, "sets", num_sets, absl::StrCat(want_sets));
   }
+  // Everything is read and checked before the first change.
   std::vector<std::optional<std::vector<Handle>>> orders;
   for (const StartRule& rule : rules_) {
     RILL_ASSIGN_OR_RETURN(std::vector<Handle> order, ReadTrajectories(reader));
+    // By the cuts of the save, which the index takes over only below.
     const auto has_start = [&](Handle handle) {
       const Runs::Record& record = runs_.at(handle);
       return rule.Count(record.rows, is_cut[handle], record.is_closed) > 0;

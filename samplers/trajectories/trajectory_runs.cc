@@ -21,6 +21,7 @@ void TrajectoryRuns::Reset(const Lanes& lanes, int64_t num_lanes) {
 
 void TrajectoryRuns::Skip(int64_t lane, int64_t steps) {
   by_lane_[lane].end += steps;
+  // The lane has no rows here, so begin and end stay together.
   by_lane_[lane].begin = by_lane_[lane].end;
 }
 
@@ -46,6 +47,7 @@ void TrajectoryRuns::Extend(Handle trajectory, int64_t rows) {
   ++work_;
   Record& record = records_[trajectory];
   Lane& lane = by_lane_[record.lane];
+  // Rows that follow on the lane's newest row, of one trajectory, join its run.
   if (lane.runs.empty() || lane.runs.back().trajectory != trajectory) {
     AddRun(trajectory);
   }
@@ -63,6 +65,8 @@ void TrajectoryRuns::AddRun(Handle trajectory) {
     record.first_step = lane.end;
     return;
   }
+  // Runs of a trajectory are linked forwards only. A finger at every 32nd lets
+  // a search by offset begin near its row.
   lane.runs[IndexOf(lane, record.last_run)].next = number;
   record.last_run = number;
   if (++record.runs_since_finger < kRunsPerFinger) return;
@@ -85,6 +89,7 @@ TrajectoryRuns::Taken TrajectoryRuns::TakeFront(int64_t lane_number,
   run.step += taken.rows;
   record.first_step = run.step;
   if (run.step == EndOf(lane, 0)) {
+    // Valid only while rows are left; else the owner frees the record.
     record.first_run = run.next;
     lane.runs.pop_front();
     ++lane.first_run;
@@ -95,11 +100,14 @@ TrajectoryRuns::Taken TrajectoryRuns::TakeFront(int64_t lane_number,
   if (record.has_fingers && record.rows > 0) {
     // The first run needs no finger.
     Fingers& fingers = fingers_[taken.trajectory];
+    // Offsets of fingers count from the row that was first once, so eviction
+    // changes this one number and no finger.
     fingers.gone += taken.rows;
     while (fingers.head < fingers.list.size() &&
            fingers.list[fingers.head].offset <= fingers.gone) {
       ++fingers.head;
     }
+    // Erased by halves, so that a finger is moved once on average.
     if (2 * fingers.head > fingers.list.size()) {
       fingers.list.erase(fingers.list.begin(),
                          fingers.list.begin() + fingers.head);
@@ -120,6 +128,7 @@ TrajectoryRuns::Taken TrajectoryRuns::TakeBack(int64_t lane_number,
   record.rows -= taken.rows;
   lane.end -= taken.rows;
   if (lane.end > run.step) return taken;
+  // A run without rows goes; its trajectory may have others before it.
   const uint32_t number = record.last_run;
   lane.runs.pop_back();
   if (record.rows == 0) return taken;
@@ -133,6 +142,8 @@ TrajectoryRuns::Taken TrajectoryRuns::TakeBack(int64_t lane_number,
   }
   // Its runs before the first finger may be fewer, where some were evicted.
   if (record.runs_since_finger > 0) --record.runs_since_finger;
+  // The run before the last is not linked from it: found from the last finger
+  // on, in at most as many steps as there are runs between fingers.
   RunPlace at =
       FingerBefore(taken.trajectory, [](const Finger&) { return true; });
   while (RunOf(lane, at.run).next != number) at = Next(lane, at);
@@ -260,6 +271,8 @@ int64_t TrajectoryRuns::OffsetOf(Handle trajectory, uint32_t run) const {
   const Record& record = records_[trajectory];
   if (run == record.first_run) return 0;
   const Lane& lane = by_lane_[record.lane];
+  // Run numbers wrap around at 2^32, so they are compared as indices in the
+  // lane.
   const size_t index = IndexOf(lane, run);
   RunPlace at = FingerBefore(trajectory, [&](const Finger& finger) {
     return IndexOf(lane, finger.run) <= index;

@@ -23,6 +23,8 @@ void WeighedSet::Set(int32_t member, int64_t weight) {
     AddAt(position, change);
     return;
   }
+  // The last member takes the place, with its weight, before the end is cut
+  // off. Sums above stay right at each step.
   const int64_t last = size() - 1;
   if (position != last) {
     AddAt(position, levels_[0][last] - levels_[0][position]);
@@ -45,6 +47,8 @@ WeighedSet::Hit WeighedSet::Find(int64_t n) const {
   for (size_t level = levels_.size(); level-- > 0;) {
     at <<= kLogFanOut;
     const std::vector<int64_t>& sums = levels_[level];
+    // At most 16 numbers, two cache lines. Sums are integers, so n always ends
+    // within one of them.
     while (n >= sums[at]) n -= sums[at++];
   }
   return {.member = members_[at], .rest = n};
@@ -52,6 +56,7 @@ WeighedSet::Hit WeighedSet::Find(int64_t n) const {
 
 void WeighedSet::Reorder(absl::Span<const int32_t> order) {
   std::vector<int64_t> weights;
+  // Weights first: Clear forgets them.
   weights.reserve(order.size());
   for (const int32_t member : order) weights.push_back(WeightOf(member));
   Clear();
@@ -74,6 +79,7 @@ int64_t WeighedSet::memory_bytes() const {
 void WeighedSet::AddAt(int64_t position, int64_t change) {
   total_ += change;
   for (std::vector<int64_t>& level : levels_) {
+    // A change, not a sum of children: integers do not drift.
     level[position] += change;
     position >>= kLogFanOut;
   }
@@ -104,6 +110,7 @@ void WeighedSet::PopBack() {
     level.resize(size);
     size = (size + kFanOut - 1) >> kLogFanOut;
   }
+  // The number of levels is a function of the size, as in PushBack.
   while (levels_.size() > 1 && levels_[levels_.size() - 2].size() <= kFanOut) {
     levels_.pop_back();
   }

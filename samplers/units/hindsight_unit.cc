@@ -57,6 +57,7 @@ Slot HindsightUnit::GoalOf(Slot slot, uint64_t bits) const {
     return anchors().At(BoundedInt(bits, anchors().size()));
   }
   const Row row = RowOf(slot);
+  // The goal is one of rows [first, rows). For kFinal that is the last one.
   int64_t first = row.rows - 1;
   if (options_.strategy == HindsightStrategy::kFuture) first = row.offset;
   if (options_.strategy == HindsightStrategy::kEpisode) first = 0;
@@ -67,6 +68,8 @@ void HindsightUnit::Expand(const Rng& rng, uint64_t batch_number,
                            SamplePlan* plan) const {
   SamplePlan::Context& goals = plan->context[0];
   for (size_t i = 0; i < plan->draws.size(); ++i) {
+    // One block a draw: the low half says whether, the high half which goal. A
+    // draw's goal does not depend on the others'.
     const Rng::Block bits = rng.Bits(batch_number, static_cast<uint32_t>(i));
     if (UnitDouble(LowBits64(bits)) >= options_.ratio) continue;
     goals.rows.push_back(GoalOf(plan->draws[i].slot, HighBits64(bits)));

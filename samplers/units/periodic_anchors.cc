@@ -44,12 +44,14 @@ int64_t PeriodicAnchors::NextOffset(int64_t offset, int64_t phase) const {
 }
 
 int64_t PeriodicAnchors::Count(int64_t rows, int64_t phase) const {
+  // Anchors are first, first + period, ... below end.
   const int64_t first = NextOffset(rule_.before, phase);
   const int64_t end = rows - rule_.after;
   return end <= first ? 0 : (end - 1 - first) / rule_.period + 1;
 }
 
 void PeriodicAnchors::Set(Handle trajectory, int64_t rows, int64_t phase) {
+  // Most phases are 0 and take no memory.
   if (rows > 0 && phase > 0) {
     phases_[trajectory] = phase;
   } else {
@@ -114,13 +116,18 @@ void PeriodicAnchors::OnWrite(const WriteEvent& event) {
   added_.clear();
   for (const Share& share : shares_.Written(index_, event)) {
     const TrajectoryIndex::Trajectory now = index_.Get(share.trajectory);
+    // All its rows are of this write: it is new, or goes on with one whose rows
+    // are all gone (tails_). Where a batch dropped rows its count is not known.
     const bool may_go_on = now.rows == share.rows && event.begins_cut.empty();
     Set(share.trajectory, now.rows,
         may_go_on ? PhaseOfNew(now) : PhaseOf(share.trajectory));
+    // A row becomes an anchor when `after` rows follow, so new anchors lie that
+    // far before the new rows.
     AppendAnchors(share.trajectory, now.rows - share.rows - rule_.after,
                   now.rows - rule_.after, &added_);
   }
   for (const SlotRange& range : event.written) {
+    // Another row is the lane's newest now.
     tails_.erase(index_.lanes().LaneOf(range.first));
   }
   Tell();
@@ -146,13 +153,18 @@ void PeriodicAnchors::Evict(const WriteEvent& event) {
   added_.clear();
   for (const Share& share : shares_.Retired(index_, event)) {
     const TrajectoryIndex::Trajectory now = index_.Get(share.trajectory);
+    // Anchors that go are the rows themselves and those behind that lose the
+    // `before` rows they need.
     AppendAnchors(share.trajectory, 0,
                   std::min(share.rows + rule_.before, now.rows - rule_.after),
                   &removed_);
     const int64_t phase =
+        // Eviction moves the first row, not the count.
         (PhaseOf(share.trajectory) + share.rows) % rule_.period;
     if (share.rows == now.rows && !now.is_closed &&
         index_.AgeOf(index_.At(share.trajectory, now.rows - 1)) == 0) {
+      // Its newest row was the lane's newest too: a row that comes next may
+      // continue the count.
       tails_[now.lane] = {.id = now.id, .phase = phase};
     }
     Set(share.trajectory, now.rows - share.rows, phase);
@@ -163,6 +175,8 @@ void PeriodicAnchors::Evict(const WriteEvent& event) {
 
 void PeriodicAnchors::WriteInPlace(const WriteEvent& event) {
   const std::vector<SlotRange> written = Merged(event.written);
+  // Trajectories stay: only rows that are anchors are reported, as gone and
+  // come again.
   if (!index_.IsChange(event)) {
     index_.OnWrite(event);
     std::vector<SlotRange> anchors;
@@ -181,6 +195,7 @@ void PeriodicAnchors::WriteInPlace(const WriteEvent& event) {
   }
   std::vector<Handle> trajectories = TrajectoriesOf(lanes);
   const std::vector<SlotRange> before = AnchorsOf(trajectories);
+  // The write may free handles and make others, so counts are kept by slot.
   absl::flat_hash_map<Slot, int64_t> phases;  // By the first row.
   for (const Handle trajectory : trajectories) {
     const int64_t phase = PhaseOf(trajectory);
@@ -193,6 +208,7 @@ void PeriodicAnchors::WriteInPlace(const WriteEvent& event) {
     const TrajectoryIndex::Trajectory now = index_.Get(trajectory);
     const auto phase = phases.find(index_.At(trajectory, 0));
     Set(trajectory, now.rows,
+        // A trajectory whose beginning is there counts from it.
         now.is_cut && phase != phases.end() ? phase->second : 0);
   }
   TellOfDifference(before, AnchorsOf(trajectories), written);
@@ -225,6 +241,8 @@ std::vector<SlotRange> PeriodicAnchors::AnchorsOf(
 void PeriodicAnchors::TellOfDifference(absl::Span<const SlotRange> before,
                                        absl::Span<const SlotRange> after,
                                        absl::Span<const SlotRange> written) {
+  // Anchors before and after that were not written stay what they are and are
+  // not reported.
   std::vector<SlotRange> stay_before;
   std::vector<SlotRange> stay_after;
   Subtract(before, written, &stay_before);
@@ -277,6 +295,7 @@ absl::Status PeriodicAnchors::Load(StateReader* reader) {
   RILL_RETURN_IF_ERROR(index_.Load(reader));
   absl::Status status = ReadPhases(reader);
   if (status.ok()) status = ReadOrder(reader);
+  // After an error too: the listener has to know the anchors that there are.
   TellOfDifference(before, AnchorsOf(TrajectoriesOf(lanes)), {});
   return status;
 }

@@ -17,6 +17,7 @@ void Subtract(absl::Span<const SlotRange> ranges,
            others[other].first + others[other].count <= at) {
       ++other;
     }
+    // From `other` on again: one of them may reach into the next range.
     for (size_t i = other; i < others.size() && others[i].first < end; ++i) {
       if (others[i].first > at) {
         result->push_back({.first = at, .count = others[i].first - at});

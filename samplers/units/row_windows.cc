@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Windows compose, because all that a draw needs is one run of its trajectory:
+// frames - 1 rows before its rows, the rows, and steps - 1 behind them. Each
+// row of the run is in one list and so is read once. Rainbow is a run around
+// one row, R2D2 one around a sequence. Only the last rows of the windows are a
+// list of their own, as they go straight into the batch.
 #include "rill/samplers/units/row_windows.h"
 
 #include <algorithm>
@@ -48,6 +53,8 @@ void WindowPlanner::AppendFrames(const TrajectoryIndex& index, const Run& run,
                                  SamplePlan::Context* before) const {
   const int64_t there = std::min(windows_.frames - 1, run.offset);
   if (const int64_t missing = windows_.frames - 1 - there; missing > 0) {
+    // The mask is empty while no row is missing; the first one that is fills it
+    // up to here.
     before->mask.resize(before->rows.size(), 1);
     before->rows.resize(before->rows.size() + missing,
                         index.At(run.trajectory, 0));
@@ -66,6 +73,8 @@ void WindowPlanner::AppendSteps(const TrajectoryIndex& index, const Run& run,
                     std::min(windows_.steps - 1, rows - end), &behind->rows);
   behind->segments.resize(behind->rows.size(), static_cast<int64_t>(draw));
 
+  // The window of row i ends at row min(i + steps, rows) - 1. It moves with i
+  // until it meets the trajectory's last row, and stays there.
   const int64_t first = std::min(run.offset + windows_.steps, rows) - 1;
   ends->rows.resize(ends->rows.size() + run.pads_before,
                     run.pads_before > 0 ? index.At(run.trajectory, first) : 0);

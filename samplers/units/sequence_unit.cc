@@ -29,10 +29,12 @@ using samplers_internal::PeriodicAnchors;
 using samplers_internal::StateReader;
 using samplers_internal::StateWriter;
 
+// How many rows of its trajectory an anchor needs before and behind it.
 PeriodicAnchors::Rule RuleOf(const SequenceUnitOptions& options) {
   PeriodicAnchors::Rule rule = {.period = options.period};
   if (options.needs_burn_in) rule.before = options.burn_in * options.dilation;
   if (options.end == SequenceEnd::kStrict) {
+    // The last step of a whole sequence lies so many rows behind its anchor.
     rule.after = (options.length + options.bootstrap - 1) * options.dilation;
   }
   return rule;
@@ -151,6 +153,8 @@ void SequenceUnit::AppendSteps(TrajectoryIndex::Handle trajectory,
 
 void SequenceUnit::Pad(Slot row, int64_t count, SamplePlan* plan) {
   if (count == 0) return;
+  // The mask is empty until the first row pads. Rows that it does not reach yet
+  // are real.
   plan->mask.resize(plan->rows.size(), 1);
   plan->rows.insert(plan->rows.end(), count, row);
   plan->mask.resize(plan->rows.size(), 0);
@@ -162,6 +166,8 @@ void SequenceUnit::ExpandInTrajectory(const TrajectoryIndex::Place& anchor,
   const int64_t wanted = options_.length + options_.bootstrap;
   const int64_t rows = index().Get(anchor.trajectory).rows;
   int64_t offset = anchor.offset;
+  // Goes back by as many rows as steps to learn from are missing. It stops at
+  // the first row, or where the burn-in that has to be there begins.
   if (options_.end == SequenceEnd::kShift) {
     const int64_t missing =
         (options_.length - 1) * dilation - (rows - 1 - offset);
@@ -170,6 +176,8 @@ void SequenceUnit::ExpandInTrajectory(const TrajectoryIndex::Place& anchor,
     offset -=
         std::clamp<int64_t>(missing, 0, std::max<int64_t>(offset - kept, 0));
   }
+  // With a dilation, burn-in and steps lie on one grid through the first step
+  // to learn from.
   const int64_t before = std::min(options_.burn_in, offset / dilation);
   const int64_t steps = std::min(wanted, (rows - 1 - offset) / dilation + 1);
   const int64_t first = offset - before * dilation;
@@ -189,12 +197,15 @@ void SequenceUnit::ExpandInTrajectory(const TrajectoryIndex::Place& anchor,
 void SequenceUnit::ExpandInLane(Slot anchor, SamplePlan* plan) const {
   const Lanes& lanes = index().lanes();
   const int64_t lane = lanes.LaneOf(anchor);
+  // Steps of the lane relative to the anchor that are live.
   const int64_t oldest = -index().StepsBefore(anchor);
   const int64_t newest = index().AgeOf(anchor);
   const int64_t wanted = options_.length + options_.bootstrap;
   for (int64_t i = -options_.burn_in; i < wanted; ++i) {
     const int64_t step = i * options_.dilation;
+    // Beyond the lane's live rows the nearest one is repeated.
     const int64_t there = std::clamp(step, oldest, newest);
+    // `there` is above -capacity, so one capacity more makes the sum positive.
     const Slot row =
         lanes.SlotOf(lane, (lanes.PositionOf(anchor) + there + lanes.capacity) %
                                lanes.capacity);
@@ -218,6 +229,7 @@ void SequenceUnit::Expand(const Rng& /*rng*/, uint64_t /*batch_number*/,
       ExpandInTrajectory(*place, i, plan);
     }
     plan->segments.resize(plan->rows.size(), static_cast<int64_t>(i));
+    // Once a row pads, every row has its place in the mask.
     if (!plan->mask.empty()) plan->mask.resize(plan->rows.size(), 1);
   }
   windows_.Finish(plan);
@@ -235,6 +247,8 @@ absl::Status CheckRange(absl::string_view option, int64_t value, int64_t least,
 
 absl::StatusOr<std::unique_ptr<Unit>> MakeSequenceUnit(
     const SequenceUnitOptions& options) {
+  // Each bound leaves out what the options before it take, so the rows of one
+  // sequence fit a batch and no sum overflows.
   constexpr int64_t kMost = Sampler::kMaxBatchSize;
   RILL_RETURN_IF_ERROR(CheckRange("length", options.length, 1, kMost));
   RILL_RETURN_IF_ERROR(

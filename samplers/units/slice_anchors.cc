@@ -45,6 +45,8 @@ bool SliceAnchors::Contains(Slot slot) const {
 }
 
 absl::Status SliceAnchors::Load(StateReader* reader) {
+  // The state says which trajectories are cut. Only a rule that asks for
+  // beginnings has other anchors by that.
   if (listener_ == nullptr || !rule_.needs_beginning) {
     return index_.Load(reader);
   }
@@ -75,6 +77,7 @@ void SliceAnchors::Evict(const WriteEvent& event) {
     const int64_t b =
         n + rule_.Count(old.rows - n, /*is_cut=*/true, old.is_closed);
     CollectAnchors(share.trajectory, 0, std::min(a, n), &removed_);
+    // Where the rule needs the beginning, anchors that stay rows cease too.
     CollectAnchors(share.trajectory, b, a, &removed_);
     CollectAnchors(share.trajectory, std::max(a, n), b, &added_);
   }
@@ -97,6 +100,8 @@ void SliceAnchors::TellOfNewRows(const WriteEvent& event) {
 }
 
 void SliceAnchors::WriteInPlace(const WriteEvent& event) {
+  // Rows that were written are reported as gone and come again, whether they
+  // stay anchors or not. So the selector takes them for other rows.
   std::vector<SlotRange> written_before = AnchorsAmong(event.written);
   if (!index_.IsChange(event)) {
     index_.OnWrite(event);
@@ -113,6 +118,7 @@ void SliceAnchors::WriteInPlace(const WriteEvent& event) {
   lanes.erase(std::unique(lanes.begin(), lanes.end()), lanes.end());
   std::vector<SlotRange> before;
   Subtract(AnchorsOfLanes(lanes), written_before, &before);
+  // Before the index changes; those that others become or cease to be follow.
   if (!written_before.empty()) listener_->OnAnchorsRemoved(written_before);
   index_.OnWrite(event);
   TellOfDifference(before, AnchorsOfLanes(lanes));
@@ -126,6 +132,8 @@ std::vector<SlotRange> SliceAnchors::AnchorsOfLanes(
   }
   std::vector<SlotRange> ranges;
   for (const TrajectoryIndex::Piece& piece : pieces) {
+    // Anchors are a trajectory's first rows, so a piece has those before that
+    // offset.
     const int64_t anchors = trajectories().WeightOf(piece.place.trajectory);
     const int64_t count =
         std::min(piece.slots.count, anchors - piece.place.offset);

@@ -135,6 +135,7 @@ Slot SliceUnit::Pick(const Rng::Block& bits) const {
     case SliceStarts::kRows:
       return PickByRow(LowBits64(bits));
     case SliceStarts::kRecent: {
+      // The two halves of a block are independent.
       const Slot a = PickByRow(LowBits64(bits));
       const Slot b = PickByRow(HighBits64(bits));
       return index().AgeOf(b) < index().AgeOf(a) ? b : a;
@@ -178,6 +179,8 @@ TrajectoryIndex::Place SliceUnit::PlaceByTrajectory(
 
 Slot SliceUnit::PickByRow(uint64_t bits) const {
   const int64_t rows = trajectories().total();
+  // Numbers from `rows` on are slices that begin before a trajectory: span_left
+  // of each, which its first row stands for.
   const int64_t before = options_.span_left * trajectories().size();
   const int64_t n = BoundedInt(bits, rows + before);
   if (n < rows) return At(n);
@@ -192,12 +195,16 @@ WindowPlanner::Run SliceUnit::RunOf(const TrajectoryIndex::Place& place,
   int64_t offset = place.offset;
   const TrajectoryIndex::Trajectory trajectory = index().Get(place.trajectory);
   if (options_.starts == SliceStarts::kOnePerTrajectory) {
+    // The unit's own rule makes only the first row a start, as trajectories are
+    // the anchors. This one counts the starts of a slice in it.
     const StartRule all = {.length = options_.length,
                            .is_strict = options_.is_strict};
     offset = rng.UniformInt(
         batch_number, draw,
         all.Count(trajectory.rows, trajectory.is_cut, trajectory.is_closed));
   }
+  // The pick says only that the slice begins at the first row or before it.
+  // kOnePerTrajectory takes the same random number, but allows no span.
   if (options_.span_left > 0 && place.offset == 0) {
     count -= rng.UniformInt(batch_number, draw, options_.span_left + 1);
   }
@@ -208,12 +215,15 @@ WindowPlanner::Run SliceUnit::RunOf(const TrajectoryIndex::Place& place,
 
 void SliceUnit::Expand(const Rng& rng, uint64_t batch_number,
                        SamplePlan* plan) const {
+  // Once for the batch, as slices are appended one by one.
   const size_t most = plan->draws.size() * options_.length;
   plan->rows.reserve(most);
   plan->segments.reserve(most);
   auto picked = picked_.begin();
   for (size_t i = 0; i < plan->draws.size(); ++i) {
     std::optional<TrajectoryIndex::Place> place;
+    // Draws of a uniform selector come in the order of PickMany. Those of
+    // others, or of another part of a mixture, are looked up.
     if (picked != picked_.end() && picked->slot == plan->draws[i].slot) {
       place = picked++->place;
     } else {

@@ -14,6 +14,7 @@ absl::Status CheckTrajectories(const TrajectoryIndex& index,
     return absl::FailedPreconditionError(
         "live rows: got 0, want >= 1; write more rows first");
   }
+  // Looks at all trajectories, for the message only.
   const auto [shortest, longest] = index.RangeOfRows();
   return absl::FailedPreconditionError(
       absl::StrCat("trajectories: got ", index.num_trajectories(), " of ",

@@ -35,6 +35,7 @@ absl::Span<const TrajectoryShares::Share> TrajectoryShares::Collect() {
   shares_.clear();
   share_of_.clear();
   for (const TrajectoryIndex::Piece& piece : pieces_) {
+    // A trajectory may have several pieces, and its rows count together.
     const auto [found, is_new] =
         share_of_.insert({piece.place.trajectory, shares_.size()});
     if (is_new) shares_.push_back({.trajectory = piece.place.trajectory});

@@ -55,6 +55,8 @@ class TrajectoryUnit final : public StartsUnit {
 };
 
 absl::StatusOr<int64_t> TrajectoryUnit::NumAnchors(int64_t batch_size) const {
+  // Before anything is drawn: the longest trajectory bounds every batch, so
+  // that a plan never fails by chance.
   const int64_t most = Sampler::kMaxBatchSize / batch_size;
   const int64_t longest =
       std::min(index().LongestWithStarts(/*rule=*/0), options_.max_rows);
@@ -79,6 +81,8 @@ void TrajectoryUnit::Expand(const Rng& /*rng*/, uint64_t /*batch_number*/,
     const std::optional<TrajectoryIndex::Place> place =
         index().Find(plan->draws[i].slot);
     if (!place.has_value()) continue;  // No anchor: a selector's mistake.
+    // An anchor is the first live row of its trajectory, so the item is all
+    // that is stored of it, up to max_rows.
     const int64_t rows = index().Get(place->trajectory).rows - place->offset;
     index().AppendSlots(place->trajectory, place->offset,
                         std::min(rows, options_.max_rows), &plan->rows);

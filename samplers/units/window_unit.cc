@@ -45,6 +45,7 @@ class WindowUnit final : public samplers_internal::RowsUnit {
 void WindowUnit::Expand(const Rng& /*rng*/, uint64_t /*batch_number*/,
                         SamplePlan* plan) const {
   for (size_t i = 0; i < plan->draws.size(); ++i) {
+    // Every anchor is a live row, so it has a place.
     const TrajectoryIndex::Place place = *index().Find(plan->draws[i].slot);
     planner_.Append(
         index(),

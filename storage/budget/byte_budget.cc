@@ -58,6 +58,8 @@ absl::StatusOr<int64_t> CapacityForBytes(const TensorDictSpec& spec,
                   absl::StrCat(">= ", one.size_bytes(), ", for one row in ",
                                "each of ", options.lanes, " lanes"));
   }
+  // Gaps between records and columns make a formula of the layout's own rules;
+  // a search by halves asks the layout instead.
   // Bytes grow with the rows, and are never less than the rows' own.
   int64_t fits = 1;
   int64_t too_many =
@@ -65,6 +67,7 @@ absl::StatusOr<int64_t> CapacityForBytes(const TensorDictSpec& spec,
   while (too_many - fits > 1) {
     const int64_t middle = fits + (too_many - fits) / 2;
     const auto layout = LayoutOf(spec, options, middle);
+    // A layout that int64 cannot count has too many rows.
     (layout.ok() && layout->size_bytes() <= bytes ? fits : too_many) = middle;
   }
   return fits * options.lanes;

@@ -13,6 +13,9 @@
 namespace rill::storage_internal {
 namespace {
 
+// Chunks of at least 4 MiB, and at most about 1024 of them: a save of little
+// makes few files, one of much writes few of them anew. A 16th of a lane at
+// most, so that the chunk that a cursor is in is a small part of it.
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
 constexpr int64_t kChunksOfAll = 1024;
 constexpr int64_t kChunksOfALane = 16;
@@ -42,6 +45,7 @@ StepSpan LiveSteps(const LaneRings& rings, int64_t lane,
   const int64_t written = rings.cursors()[lane].written;
   const int64_t begin = number * shape.steps;
   const int64_t first = std::max(written - rings.live(lane), begin);
+  // Not min(written, begin + steps): a chunk of all steps would overflow.
   const int64_t end = std::min(written - begin, shape.steps) + begin;
   return first < end ? StepSpan{first, end} : StepSpan{};
 }
@@ -61,6 +65,8 @@ std::vector<Chunk> LiveChunks(const LaneRings& rings, const ChunkShape& shape,
       numbers.push_back({(written - rings.live(lane)) / shape.steps,
                          (written - 1) / shape.steps + 1});
     }
+    // The union of the lanes' ranges of numbers. Cursors may lie far apart, so
+    // the numbers between ranges are not visited.
     std::sort(
         numbers.begin(), numbers.end(),
         [](const StepSpan& a, const StepSpan& b) { return a.first < b.first; });
@@ -105,6 +111,8 @@ void OverwriteCounts::Add(absl::Span<const Slot> slots) {
 }
 
 uint64_t OverwriteCounts::Of(const Chunk& chunk) const {
+  // Counts only grow, so two equal sums of the same blocks mean that none of
+  // them has changed.
   const int64_t position = chunk.number * shape_.steps % lanes_.capacity;
   const uint64_t* const blocks = counts_.data() + chunk.group * blocks_;
   uint64_t sum = 0;
@@ -120,6 +128,8 @@ uint64_t OverwriteCounts::Of(const Chunk& chunk) const {
 
 SavedChunks::SavedChunks(const std::string& directory, const LaneRings& rings,
                          const ChunkShape& shape)
+    // O_PATH: only names below it are looked up, and it stays valid through
+    // renames.
     : directory_(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
       rings_(rings),
       shape_(shape) {}
@@ -157,6 +167,8 @@ const FileSum* SavedChunks::Link(const Chunk& chunk, const LaneRings& rings,
   const auto found = files_.find(name);
   if (found == files_.end() || !(overwrites.shape() == shape_)) return nullptr;
   const File& file = found->second;
+  // Rows are the same where nothing was written in place and every lane has the
+  // same steps live: a step is one row within a lineage.
   if (file.overwrites != overwrites.Of(chunk)) return nullptr;
   const int64_t first_lane = chunk.group * shape_.lanes;
   const int64_t end_lane =
@@ -167,6 +179,8 @@ const FileSum* SavedChunks::Link(const Chunk& chunk, const LaneRings& rings,
       return nullptr;
     }
   }
+  // A hard link shares the file, so what somebody else has changed is written
+  // anew instead.
   if (!IsAt(name, file) || !FaultPoint("file.link", path).ok()) return nullptr;
   return linkat(directory_.get(), name.c_str(), AT_FDCWD, path.c_str(),
                 /*flags=*/0) == 0

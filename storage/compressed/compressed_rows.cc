@@ -71,6 +71,7 @@ absl::StatusOr<std::unique_ptr<CompressedRows>> CompressedRows::Create(
       RowLayout layout,
       RowLayout::Create(spec, {lanes.count, block_rows},
                         StorageLayout::kColumns, StorageOrder::kLaneMajor));
+  // GetUsage multiplies them.
   // All rows have to be countable, plain ones too.
   RILL_RETURN_IF_ERROR(RowLayout::Create(spec, lanes, StorageLayout::kColumns,
                                          StorageOrder::kLaneMajor)
@@ -110,6 +111,9 @@ absl::Status CompressedRows::StageAppend(const LaneRun& run,
   int64_t position = run.position;
   int64_t first = 0;  // Of the places.
   while (first < run.steps) {
+    // A block that becomes full is sealed from the open rows and the batch,
+    // without a pass through the open memory. Rows of a block that is not full
+    // are copied there by Commit, as readers still see the old open rows.
     const int64_t block = position / block_rows_;
     const int64_t offset = position % block_rows_;
     const int64_t end = std::min((block + 1) * block_rows_, lanes_.capacity);
@@ -135,6 +139,7 @@ absl::Status CompressedRows::StageAppend(const LaneRun& run,
     first += count;
     position += count;
   }
+  // The end of the lane counts as its beginning: the next block is the first.
   staged_ends_.push_back({run.lane, position % lanes_.capacity});
   return absl::OkStatus();
 }
@@ -151,6 +156,7 @@ absl::Status CompressedRows::StageSealed(int64_t lane, int64_t block,
   for (const LeafBatch& place : places) {
     const int64_t bytes = width(place.leaf);
     const std::byte* const from = place.data + first * place.stride;
+    // The whole column lies in the batch without gaps and is compressed there.
     if (offset == 0 && place.stride == bytes) {
       columns[place.leaf] = View(from, rows * bytes);
       continue;
@@ -183,6 +189,8 @@ absl::Status CompressedRows::StagePatch(absl::Span<const Slot> slots,
       sealed.push_back({BlockOf(slots[i]), OffsetOf(slots[i]), place});
     }
   }
+  // Each block is opened and sealed once. Within it rows are in the order of
+  // places, so the later of two for one slot wins.
   std::sort(sealed.begin(), sealed.end());
   std::vector<std::pair<int64_t, int64_t>> rows;
   for (size_t i = 0; i < sealed.size(); ++i) {
@@ -201,6 +209,7 @@ absl::Status CompressedRows::StagePatched(
     absl::Span<const LeafBatch> places) {
   const SealedBlock& old = *blocks_[block];
   RILL_ASSIGN_OR_RETURN(std::byte * next, columns_.Get(old.open_bytes()));
+  // Only the leaves that are named are decompressed.
   // Those without data stay as they are.
   std::vector<absl::string_view> columns(open_layout_.fields().size());
   ScratchBytes unpacked;
@@ -239,6 +248,7 @@ void CompressedRows::Commit() {
     }
     sealed_bytes_ += sealed->memory_bytes();
     unsealed_bytes_ += sealed->open_bytes();
+    // A reader that has taken the old block holds it until it has copied.
     place = std::move(sealed);
   }
   for (const OpenCopy& copy : staged_copies_) {
@@ -282,6 +292,7 @@ absl::Status CompressedRows::Read(absl::Span<const Slot> slots,
                   width(to.leaf));
     }
   }
+  // Rows of one block together, so that each column is decompressed once.
   std::sort(scratch.wanted.begin(), scratch.wanted.end());
   scratch.blocks.clear();
   int64_t last = -1;
@@ -301,6 +312,8 @@ absl::Status CompressedRows::Read(absl::Span<const Slot> slots,
     }
     for (const LeafBatch& to : places) {
       const int64_t bytes = width(to.leaf);
+      // After an error only the count of rows goes on: blocks must be let go
+      // below.
       if (bytes == 0 || !status.ok()) continue;
       const auto column = block->Open(to.leaf, &scratch.column);
       status = column.status();

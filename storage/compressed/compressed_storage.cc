@@ -36,6 +36,8 @@ class CompressedStorageImpl final : public TurnStorage {
       const TensorDictSpec& spec) const override {
     int64_t block_rows = block_rows_;
     if (block_rows == 0) {
+      // Each open block is a whole block of plain rows for each lane. So a
+      // block is at most an eighth of a lane, however narrow the rows.
       int64_t row_bytes = 0;
       for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
         const int64_t bytes = DTypeSize(leaf.spec.dtype);

@@ -86,6 +86,8 @@ absl::StatusOr<BlockSealer> BlockSealer::Create(int level) {
 
 absl::StatusOr<std::shared_ptr<const SealedBlock>> BlockSealer::Seal(
     absl::Span<const absl::string_view> columns, const SealedBlock* old) {
+  // Packed into scratch memory of the largest possible size, then copied to as
+  // many bytes as it took.
   size_t most = 0;
   for (size_t i = 0; i < columns.size(); ++i) {
     most += columns[i].data() == nullptr && old != nullptr
@@ -114,6 +116,7 @@ absl::StatusOr<std::shared_ptr<const SealedBlock>> BlockSealer::Seal(
                          ZSTD_getErrorName(column.size), ", want it packed"));
       }
       if (ZSTD_isError(column.size)) return NoMemory("packing");
+      // Equal sizes mark a column that is kept plain (Open).
       if (column.size >= column.bytes) {
         column.size = column.bytes;
         std::memcpy(to, columns[i].data(), column.bytes);

@@ -18,11 +18,13 @@ constexpr int64_t kMostCells = int64_t{1} << 30;
 
 CellPool::CellPool(int64_t width, int64_t max_cells)
     : width_(width), max_cells_(max_cells) {
+  // Chunks have a power of two of cells, so that At takes a shift and a mask.
   const int64_t most = std::min(max_cells, kMostCells);
   while ((int64_t{2} << shift_) * width_ <= kChunkBytes &&
          (int64_t{1} << shift_) < most) {
     ++shift_;
   }
+  // In full at once: readers index it while a chunk is added.
   chunks_.resize(static_cast<size_t>(((most - 1) >> shift_) + 1));
 }
 
@@ -39,10 +41,12 @@ absl::Status CellPool::Grow() {
   chunks_[chunk] = buffer->data();
   buffers_.push_back(std::move(buffer));
   bytes_.fetch_add(cells * width_, std::memory_order_relaxed);
+  // GiveBack must not allocate, as it runs where nothing may fail.
   if (free_.capacity() < static_cast<size_t>(num_cells())) {
     free_.reserve(2 * static_cast<size_t>(num_cells()));
   }
   const int64_t first = static_cast<int64_t>(chunk) << shift_;
+  // The lowest cell is taken first, so that memory is touched in order.
   for (int64_t i = cells - 1; i >= 0; --i) {
     free_.push_back(static_cast<int32_t>(first + i));
   }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bytes decide which rows share their next/K, so every write keeps one
+// invariant. A place says kInSuccessor only while K of the slot behind has the
+// bytes that the row is to read as. next_rows.h argues why readers beside a
+// writer are safe.
 #include "rill/storage/dedup/next_rows.h"
 
 #include <algorithm>
@@ -40,6 +44,8 @@ void AddPredecessors(const Lanes& lanes, std::vector<SlotRange>* ranges) {
     ranges->push_back(
         {is_at_start ? lanes.SlotOf(first_lane + 1, 0) - 1 : range.first - 1,
          1});
+    // A range of slots in no order may reach over several lanes; of the first
+    // and the last of them it has a part.
     // Lanes between are in the range from end to end.
     if (last_lane != first_lane) {
       ranges->push_back({lanes.SlotOf(last_lane + 1, 0) - 1, 1});
@@ -83,6 +89,10 @@ absl::Status NextRows::PlanAppend(absl::Span<const Slot> slots,
                                   absl::FunctionRef<Steps(size_t leaf)> batch) {
   planned_ = 0;
   for (Pair& pair : pairs_) {
+    // The batch is compared once, before it is written: a window sees only a
+    // part of it. `own` is an upper bound of the cells that get taken at a
+    // time. These are for rows that differ, the last row of each lane and of a
+    // window, and the row before each lane's first, whose K goes.
     const Steps values = batch(pair.leaf);
     const Steps nexts = batch(pair.next);
     pair.is_shared.assign(slots.size(), 0);
@@ -145,6 +155,8 @@ absl::Status NextRows::BeforeWrite(absl::Span<const Slot> slots,
                                    absl::Span<const LeafBatch> leaves) {
   for (Pair& pair : pairs_) {
     if (Find(leaves, pair.leaf) == nullptr) continue;
+    // First the rows whose next/K is replaced: they give their cells back. A
+    // predecessor among them needs no copy of a K that it is about to lose.
     if (Find(leaves, pair.next) != nullptr) {
       for (const Slot slot : slots) {
         Share(slot, &pair);
@@ -154,6 +166,7 @@ absl::Status NextRows::BeforeWrite(absl::Span<const Slot> slots,
     for (const Slot slot : slots) {
       const Slot before = SlotBefore(slot);
       if (pair.places[before] != kInSuccessor) continue;
+      // The old K is still there and is what `before` has to read as.
       RILL_RETURN_IF_ERROR(Own(before, StoredAt(pair, slot), &pair));
     }
   }
@@ -171,6 +184,7 @@ absl::Status NextRows::PlaceNext(absl::Span<const Slot> slots,
       is_shared = i + 1 < slots.size() && pair->is_shared[done_ + i] != 0;
     } else {
       const Slot after = SlotAfter(slot);
+      // Bytes of a slot that was never written are not initialised.
       is_shared = pair->places[after] != kNowhere &&
                   std::memcmp(value, StoredAt(*pair, after), pair->width) == 0;
     }
@@ -192,6 +206,8 @@ absl::Status NextRows::AfterWrite(absl::Span<const Slot> slots,
     if (Find(leaves, pair.leaf) == nullptr) continue;
     for (const Slot slot : slots) {
       const Slot before = SlotBefore(slot);
+      // A copy that equals the new K is given back. The newest row of a lane so
+      // shares as soon as its successor is there.
       const int32_t place = pair.places[before];
       if (place >= 0 && std::memcmp(pair.cells->At(place), StoredAt(pair, slot),
                                     pair.width) == 0) {
@@ -218,6 +234,9 @@ void NextRows::Read(absl::Span<const Slot> slots,
       const std::byte* const from = place >= 0
                                         ? pair.cells->At(place)
                                         : StoredAt(pair, SlotAfter(slots[i]));
+      // One gather for both kinds of places: cells are reached by offsets that
+      // lead out of the table. As integers, since pointers into two buffers
+      // have no difference.
       offsets[i] = static_cast<int64_t>(reinterpret_cast<uintptr_t>(from) -
                                         reinterpret_cast<uintptr_t>(rows_));
     }

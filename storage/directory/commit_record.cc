@@ -56,6 +56,8 @@ uint32_t CrcOf(const Header& header) {
   return static_cast<uint32_t>(crc);
 }
 
+// A mix of 64 bits that the format fixes. Sums of it change in O(1) with a
+// lane.
 uint64_t HashOf(int64_t lane, const LaneMark& mark) {
   uint64_t x = static_cast<uint64_t>(mark.written) * 0x9E3779B97F4A7C15u +
                std::rotl(static_cast<uint64_t>(mark.first_live), 32) *
@@ -73,6 +75,7 @@ uint64_t SumOf(absl::Span<const LaneMark> marks) {
   return sum;
 }
 
+// Also for appends that a damaged file names: no sum overflows.
 bool IsWithin(const LaneSteps& append, const CommitState& state) {
   const int64_t lanes = static_cast<int64_t>(state.marks.size());
   return append.steps > 0 && append.first >= 0 && append.first <= lanes &&
@@ -122,6 +125,8 @@ bool IsLater(uint64_t number, uint64_t than) {
   return than == 0 || (number != 0 && static_cast<int64_t>(number - than) > 0);
 }
 
+// A header whose CRC fits may still be that of other lanes, where a file was
+// copied.
 bool IsHeaderWhole(const Header& header, const Lanes& lanes) {
   return std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0 &&
          header.num_more <= kMaxAppendsInFlight - 1 &&
@@ -131,6 +136,8 @@ bool IsHeaderWhole(const Header& header, const Lanes& lanes) {
 
 // Reads a slot; its number is 0 where the slot is not whole.
 void ReadSlot(const std::byte* slot, const Lanes& lanes, CommitView* view) {
+  // 0 until everything fits, as the bytes may be of a slot that is half
+  // written.
   view->number = 0;
   Header header;
   std::memcpy(&header, slot, sizeof(header));
@@ -144,6 +151,8 @@ void ReadSlot(const std::byte* slot, const Lanes& lanes, CommitView* view) {
   if (header.in_flight.steps != 0) state.in_flight.push_back(header.in_flight);
   state.in_flight.insert(state.in_flight.end(), header.more.begin(),
                          header.more.begin() + header.num_more);
+  // Marks are checked by value before their sum: the CRC covers the header
+  // only, and a sum can fit by chance.
   const bool are_marks_sound = std::all_of(
       state.marks.begin(), state.marks.end(), [](const LaneMark& mark) {
         return mark.first_live >= 0 && mark.first_live <= mark.written &&
@@ -244,6 +253,7 @@ CommitState CommitRecord::Settle(CommitState state, const Lanes& lanes) {
     const int64_t steps = StepsInFlight(appends, lane);
     if (steps == 0) continue;
     LaneMark& mark = state.marks[lane];
+    // The appends would have taken the slots of all steps before that one.
     mark.first_live = std::clamp(mark.written + steps - lanes.capacity,
                                  mark.first_live, mark.written);
   }
@@ -287,12 +297,18 @@ void CommitRecord::Publish() {
     std::copy(in_flight_.begin() + 1, in_flight_.end(), header.more.begin());
   }
   header.crc = CrcOf(header);
+  // A process that is killed leaves its stores in program order, which the
+  // fences keep the compiler from changing. For a reader in another process
+  // they order the CPU's stores too. The header itself needs no order: its CRC
+  // does not fit before all of it is there.
   Fence();  // Marks, and rows, before the header that tells of them.
   std::memcpy(Slot(next), &header, CountingBytes(header));
   Fence();  // And it before what follows.
   current_ = next;
 }
 
+// Gives the other slot, which counts next, the marks that the last commit moved
+// in this one only. All other marks are the same in both.
 void CommitRecord::CatchUp() {
   std::copy_n(Marks(current_) + behind_first_, behind_count_,
               Marks(1 - current_) + behind_first_);
@@ -314,6 +330,7 @@ void CommitRecord::Commit(const LaneSteps& append) {
     LaneMark& mark = marks[lane];
     sum_ -= HashOf(lane, mark);
     mark.written += append.steps;
+    // The ring alone excludes those steps from here on.
     if (mark.first_live <= mark.written - lanes_.capacity) mark.first_live = 0;
     sum_ += HashOf(lane, mark);
   }
@@ -323,10 +340,12 @@ void CommitRecord::Commit(const LaneSteps& append) {
 }
 
 void CommitRecord::StartGeneration(bool is_odd) {
+  // Always a new number: readers compare it for equality.
   generation_ += (generation_ % 2 != 0) == is_odd ? 2 : 1;
 }
 
 void CommitRecord::BeginInPlace() {
+  // Changes that overlap share one odd generation.
   if (++in_place_ > 1) {
     ++joined_;
     return;
@@ -347,6 +366,7 @@ void CommitRecord::EndInPlace() {
 void CommitRecord::Set(absl::Span<const LaneMark> marks) {
   StartGeneration(/*is_odd=*/in_place_ > 0);
   in_flight_.clear();
+  // All marks are stored here, so the slot need not catch up first.
   std::copy(marks.begin(), marks.end(), Marks(1 - current_));
   sum_ = SumOf(marks);
   behind_first_ = 0;

@@ -44,6 +44,8 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(
     absl::string_view caller, const std::string& directory) {
   const std::string path = JoinPath(directory, kLockFile);
   RILL_RETURN_IF_ERROR(FaultPoint("file.lock", path));
+  // No symbolic link is followed out of the directory, and a FIFO in the place
+  // of the file does not block the open.
   const int fd =
       open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
            0666);
@@ -51,6 +53,9 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(
   std::unique_ptr<DirectoryLock> lock(new DirectoryLock(fd));
   RILL_RETURN_IF_ERROR(
       base_internal::RegularFileSize(fd, caller, path).status());
+  // flock, not fcntl: its lock is of this open file. Closing another descriptor
+  // of the file does not release it, and a second owner in the same process is
+  // refused.
   int error;
   do {
     error = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;

@@ -34,6 +34,9 @@ absl::StatusOr<std::unique_ptr<DirectoryReader>> DirectoryReader::Open(
     absl::string_view caller, const std::string& path) {
   RILL_RETURN_IF_ERROR(CheckDescriptionExists(caller, path));
   std::unique_ptr<DirectoryReader> reader(new DirectoryReader(path));
+  // rill.json is written last and never changed. Where it is the same before
+  // the first file and after the last, all files are of one storage. Inode
+  // numbers are used again, so the time counts too.
   const Identity identity = IdentityOf(path);
   RILL_ASSIGN_OR_RETURN(reader->description_, ReadDescription(caller, path));
   const StorageDescription& found = reader->description_;
@@ -52,6 +55,7 @@ absl::StatusOr<std::unique_ptr<DirectoryReader>> DirectoryReader::Open(
         caller, ": \"", path,
         "\": got another directory while it was opened, want one; try again"));
   }
+  // A damaged record is an error of Open, not of the first read.
   CommitView view;
   RILL_RETURN_IF_ERROR(reader->Look(&view));
   return reader;

@@ -30,6 +30,7 @@ int ChunkShift(int64_t bytes) {
                          kSmallestChunkShift, kLargestChunkShift);
 }
 
+// The batch shape that the memmap directory of columns shows.
 Shape BatchShape(const RowLayout& layout, const Lanes& lanes) {
   if (lanes.count == 1) return {lanes.capacity};
   if (layout.order() == StorageOrder::kTimeMajor) {
@@ -65,6 +66,8 @@ absl::Status WriteTexts(const std::string& directory,
   return absl::OkStatus();
 }
 
+// DATA_LOSS unless each file has these very bytes. Sizes come first, so that a
+// file of any size is not read.
 absl::Status CheckTexts(const std::string& directory,
                         absl::Span<const MemmapDirectoryPlan::Text> texts) {
   for (const MemmapDirectoryPlan::Text& text : texts) {
@@ -101,6 +104,7 @@ absl::StatusOr<std::unique_ptr<RowFiles>> RowFiles::Map(
         JoinPath(directory, kRecordsFile), 0, layout.size_bytes(),
         layout.size_bytes() / lanes.num_slots(), *range, mode));
   }
+  // The buffer shares the range: files stay mapped as long as any tensor does.
   files->buffer_ = Buffer::Wrap(range->data(), range->size_bytes(),
                                 Device::Cpu(), MemoryKind::kMappedFile, range);
   files->range_ = std::move(range);
@@ -178,9 +182,12 @@ absl::Status RowFiles::ReserveChunk(int64_t chunk, int64_t begin, int64_t end,
       file->reserved[chunk] = true;
       --unreserved_;
     }
+    // Success, or an error that single pages would meet too.
     if (!absl::IsResourceExhausted(status)) return status;
     found = file->pages.emplace(chunk, (bytes + page - 1) / page).first;
   }
+  // Little space is left: only the pages that these rows touch, run by run.
+  // Pages that an error leaves reserved are noted: none is asked for twice.
   std::vector<bool>& pages = found->second;
   const int64_t last = (std::min(end - start, bytes) - 1) / page;
   for (int64_t i = std::max<int64_t>(begin - start, 0) / page; i <= last;) {
@@ -227,6 +234,7 @@ void RowFiles::ZeroAllBut(const LaneRings& live) {
   if (live.size() == 0) return ZeroRows(0, lanes_.num_slots() - 1);
   if (live.size() == lanes_.num_slots()) return;
   int64_t begin = 0;  // Of the run of rows that are not live.
+  // Zeroes the rows from the last live one to `row`, as one run.
   const auto end_run = [&](int64_t row) {
     if (begin < row) ZeroRows(begin, row - 1);
     begin = row + 1;
@@ -241,6 +249,7 @@ void RowFiles::ZeroAllBut(const LaneRings& live) {
       begin = range.first + range.count;
     }
   } else {
+    // In the order of the file, so that runs are as long as they can be.
     for (int64_t position = 0; position < lanes_.capacity; ++position) {
       for (int64_t lane = 0; lane < lanes_.count; ++lane) {
         const Slot slot = lanes_.SlotOf(lane, position);

@@ -130,6 +130,8 @@ absl::StatusOr<std::vector<RowLine>> DecodeLines(absl::string_view what,
         absl::StrCat(what, ": got that of ", lane_count, " lanes of ", capacity,
                      " slots, want ", lanes.count, " of ", lanes.capacity));
   }
+  // The number of lines is compared with the bytes that are there before any
+  // memory is taken for it.
   const size_t line_bytes = sizeof(RowLine::name) +
                             sizeof(LaneMark) * static_cast<size_t>(lane_count);
   const size_t rest = bytes.size() - kHeadBytes;
@@ -172,6 +174,8 @@ absl::StatusOr<FoundPosition> FindPosition(absl::string_view what,
   for (int64_t lane = 0; lane < lanes.count; ++lane) {
     const int64_t written = position.marks[lane].written;
     const int64_t end = now.cursors()[lane].written;
+    // Left of the position are steps [first, last): those that were live in it,
+    // still belong to its line, and are live in the ring now.
     const int64_t last = std::min({written, line->marks[lane].written, end});
     const int64_t first =
         std::max(written - found.rings.live(lane), end - now.live(lane));
@@ -183,8 +187,11 @@ absl::StatusOr<FoundPosition> FindPosition(absl::string_view what,
   found.missing = found.rings.size() - kept;
   std::sort(found.kept.begin(), found.kept.end(),
             [](SlotRange a, SlotRange b) { return a.first < b.first; });
+  // Lines behind the position's are of rows that go.
   found.history.assign(history.begin(), line + 1);
+  // The line ends at the position, so its later steps are nobody's.
   found.history.back().marks = position.marks;
+  // WriteHistory adds a new line behind these.
   if (found.history.size() == kMaxLines) {
     found.history.erase(found.history.begin());
   }

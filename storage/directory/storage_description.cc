@@ -103,6 +103,8 @@ absl::StatusOr<StorageDescription> ParseDescription(absl::string_view caller,
   RILL_ASSIGN_OR_RETURN(found.spec, SpecFromJson(spec));
   RILL_ASSIGN_OR_RETURN(const RowLayout layout, LayoutOf(found));
   RILL_ASSIGN_OR_RETURN(const std::string record, manifest.Text("record"));
+  // The spec decides where leaves lie. A program with other rules of packing
+  // wrote this text differently, and its rows would be read wrongly.
   if (record != RecordText(layout)) {
     return BadField(caller, path, "record", record,
                     absl::StrCat("\"", RecordText(layout), "\""));

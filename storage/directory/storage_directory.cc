@@ -44,6 +44,7 @@ absl::StatusOr<std::unique_ptr<StorageDirectory>> StorageDirectory::Create(
   RILL_RETURN_IF_ERROR(check());
   RILL_ASSIGN_OR_RETURN(directory->lock_, DirectoryLock::Acquire(caller, path));
   RILL_ASSIGN_OR_RETURN(names, ListDirectory(path));
+  // With the lock, as another owner may have made a storage meanwhile.
   RILL_RETURN_IF_ERROR(check());
   return directory;
 }
@@ -85,6 +86,8 @@ absl::Status StorageDirectory::MakeFiles(const RowLayout& layout,
   if (!PathExists(unfinished)) {
     RILL_RETURN_IF_ERROR(FileWriter::Create(unfinished, 0).status());
   }
+  // From here until rill.json is written a kill leaves a directory that Open
+  // does not take for a storage and that Create clears.
   RILL_RETURN_IF_ERROR(RemoveAll(JoinPath(path_, kManifestFile)));
   for (const std::string& name : names) {
     if (name == kLockFile || name == kUnfinishedFile) continue;
@@ -119,6 +122,8 @@ absl::Status StorageDirectory::OpenFiles(const RowLayout& layout,
   std::vector<SlotRange> live;
   rings.LiveRanges(&live);
   RILL_RETURN_IF_ERROR(rows_->Reserve(live));
+  // The settled marks under an even generation. They come after the zeros:
+  // killed before, the next owner finds the old state and zeroes again.
   record_.emplace(RecordBytes(), lanes, marks_);
   return absl::OkStatus();
 }
@@ -142,6 +147,12 @@ absl::Span<std::byte> StorageDirectory::RecordBytes() const {
 absl::Status StorageDirectory::BeginDiscard(const LaneRings& now,
                                             const LaneRings& kept) {
   if (!record_) return absl::OkStatus();
+  // The order is what a kill and a loss of power allow. The record leaves the
+  // rows first, with an odd generation, and is synced. The storage waits until
+  // no reader is inside, and EndDiscard zeroes them and begins the even
+  // generation. The next owner after a kill in between finds the odd one and
+  // zeroes what is not live. Zeroed space stays reserved, so neither a writer
+  // nor a reader meets a hole.
   record_->BeginInPlace();
   record_->Set(MarksOf(kept));
   // Zeros must not come to the disk before the record that expects them.
@@ -155,6 +166,8 @@ absl::Status StorageDirectory::BeginDiscard(const LaneRings& now,
 
 void StorageDirectory::EndDiscard(const LaneRings& live) {
   if (!record_) return;
+  // Zeros before the marks: rows that are not live must not look like some to
+  // programs that open the files without the record.
   rows_->ZeroAllBut(live);
   record_->Set(MarksOf(live));
   record_->EndInPlace();
@@ -198,6 +211,8 @@ absl::StatusOr<std::string> StorageDirectory::SavePosition(
   constexpr absl::string_view kCaller = "Storage::SavePosition";
   RILL_RETURN_IF_ERROR(Sync());
   RILL_ASSIGN_OR_RETURN(auto history, ReadHistory(kCaller, now.lanes()));
+  // The first position begins the history. Without one Clear and Load write
+  // none.
   if (history.empty()) {
     RILL_RETURN_IF_ERROR(WriteHistory(now.lanes(), {}));
     RILL_ASSIGN_OR_RETURN(history, ReadHistory(kCaller, now.lanes()));

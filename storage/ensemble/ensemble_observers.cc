@@ -106,11 +106,14 @@ void EnsembleObservers::Break() {
 
 void EnsembleObservers::MemberAttached() {
   absl::MutexLock lock(&mutex_);
+  // In Clear and Load members attach their observers anew as a part of the
+  // call.
   if (!is_muted_) is_broken_ = true;
 }
 
 const WriteEvent& EnsembleObservers::Moved(Slot first,
                                            const WriteEvent& event) {
+  // Events are passed on one at a time, so their ranges share this memory.
   retired_.clear();
   written_.clear();
   MoveUp(first, event.retired, &retired_);

@@ -31,6 +31,8 @@ absl::Status BadMember(size_t member, const absl::AlphaNum& got,
       kCreate, ": members[", member, "]: got ", got, ", want ", want));
 }
 
+// The lanes of all members side by side. INVALID_ARGUMENT names the first
+// member that cannot be joined.
 absl::StatusOr<Lanes> JoinedLanes(
     const std::vector<std::unique_ptr<Storage>>& members) {
   Lanes lanes = {.count = 0};
@@ -132,6 +134,7 @@ absl::Status EnsembleStorage::State::LearnSpec() {
   if (all_know_spec) return absl::OkStatus();
   const TensorDictSpec spec = members[KnownMember()]->spec();
   if (spec.empty()) return absl::OkStatus();
+  // Made once and shared: readers hold it without alone_mutex.
   if (Assembly() == nullptr) {
     RILL_ASSIGN_OR_RETURN(auto made,
                           BatchAssembly::Create(spec, members[0]->device()));
@@ -184,6 +187,9 @@ absl::Status EnsembleStorage::State::CheckSlots(
 absl::Status EnsembleStorage::State::CheckLive(absl::string_view caller,
                                                absl::Span<const Slot> slots,
                                                const Parts& parts) const {
+  // A read of no leaves checks slots and copies nothing. Member by member
+  // first; only after an error slot by slot, to name the first one that was
+  // asked for.
   TensorDict nothing;
   bool is_live = true;
   for (size_t i = 0; i < size() && is_live; ++i) {
@@ -275,6 +281,8 @@ absl::Status EnsembleStorage::State::ReadParts(absl::Span<const Slot> slots,
                                                Parts* parts) const {
   const auto n = static_cast<int64_t>(slots.size());
   size_t only = 0;
+  // Rows of one member go straight to the caller's places. Those of several are
+  // read into batches of their own and scattered from there.
   const bool is_whole = Split(slots, parts, &only) == 1;
   std::shared_ptr<const BatchAssembly> known;
   if (!is_whole) {
@@ -291,6 +299,7 @@ absl::Status EnsembleStorage::State::ReadParts(absl::Span<const Slot> slots,
     const absl::Status status =
         ReadFrom(*members[i], part.slots, is_whole ? request : of_part);
     if (status.ok()) continue;
+    // The member's error names its own slot; the caller's is to be named.
     if (absl::IsOutOfRange(status)) {
       RILL_RETURN_IF_ERROR(CheckLive(request.caller, slots, *parts));
     }
@@ -384,6 +393,7 @@ StorageUsage EnsembleStorage::MemoryUsage() const {
       all.disk_free = std::min(*usages[i].disk_free,
                                all.disk_free.value_or(*usages[i].disk_free));
     }
+    // An estimate: rows of the members that know, without gaps.
     // Members that do not know their rows yet will.
     all.full += usages[i].row == 0 ? all.row * state_->members[i]->capacity()
                                    : usages[i].full;

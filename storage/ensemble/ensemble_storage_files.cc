@@ -38,6 +38,7 @@ absl::StatusOr<LiveRows> EnsembleStorage::State::Collect() const {
   LiveRows rows;
   for (size_t i = 0; i < size(); ++i) {
     rows.set_first_slot(FirstSlot(i));
+    // Adding an observer is what reports all live rows, with ends and ids.
     RILL_RETURN_IF_ERROR(members[i]->AddObserver(&rows)) << Label(i);
     members[i]->RemoveObserver(&rows);
   }
@@ -108,6 +109,8 @@ absl::Status EnsembleStorage::Save(const std::string& directory) const {
   absl::MutexLock alone(&state.alone_mutex);
   RILL_ASSIGN_OR_RETURN(const LiveRows live, state.Collect());
   const Lanes& lanes = state.lanes;
+  // A lane may have lost its oldest rows, which its cursor does not tell. The
+  // number of rows that were reported does.
   std::vector<int64_t> first_live(static_cast<size_t>(lanes.count));
   std::vector<int64_t> rows_of_lane(first_live.size());
   for (const SlotRange& range : live.ranges()) {
@@ -191,6 +194,8 @@ absl::Status EnsembleStorage::Load(const std::string& directory,
   RILL_ASSIGN_OR_RETURN(const StoredRows stored,
                         storage_internal::LoadStoredRows(directory, state.lanes,
                                                          spec(), options));
+  // Members load from files, each all or nothing, so each gets a save of its
+  // own part.
   const std::string work = WorkDirectory(directory);
   RILL_RETURN_IF_ERROR(RemoveAll(work));  // Of a process that was killed.
   absl::Status status = state.WriteMemberSaves(stored, work);

@@ -68,6 +68,8 @@ absl::StatusOr<ExtendResult> EnsembleStorage::State::Append(
     if (!result.ok()) return Explained(first, result.status());
     return result;
   }
+  // Rows that lie in a lease of a member would change under the write to it,
+  // before the members behind it have read theirs.
   RILL_ASSIGN_OR_RETURN(const TensorDict rows, lent.OwnRows(batch));
   ExtendResult all;
   int64_t lane = 0;  // Of the batch.
@@ -100,6 +102,8 @@ absl::StatusOr<ExtendResult> EnsembleStorage::Extend(const TensorDict& batch,
       storage_internal::BatchRows::Find(state.lanes, batch, info));
   const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
   absl::StatusOr<ExtendResult> result;
+  // Until every member knows its spec a write may teach it to one, which must
+  // then hold for all: such writes come one at a time.
   if (state.all_know_spec) {
     absl::ReaderMutexLock together(&state.alone_mutex);
     result = state.Append(batch, append, info);

@@ -71,7 +71,10 @@ void ListRows::LearnRagged(std::vector<RaggedLeaf> leaves) {
 absl::StatusOr<ListRowPtr> ListRows::NewRow(const ListRow* old, int64_t number,
                                             absl::Span<const LeafBatch> places,
                                             int64_t place) const {
+  // A row never changes, so a patch makes another from the old bytes and the
+  // new ones. Readers that hold the old row need no lock.
   auto row = std::make_shared<ListRow>();
+  // First the size of all: one allocation a row.
   int64_t size = Aligned(record_.size_bytes());
   const auto given = [&](size_t leaf) -> const Tensor* {
     const bool is_given =
@@ -124,6 +127,8 @@ absl::Status ListRows::StageAppend(const LaneRun& run,
 
 absl::Status ListRows::StagePatch(absl::Span<const Slot> slots,
                                   absl::Span<const LeafBatch> places) {
+  // Both rows are made of the stored one. They give the same leaves, so nothing
+  // of the earlier one is missed.
   // Where a slot is named twice, the later row wins.
   for (size_t i = 0; i < slots.size(); ++i) {
     const auto place = static_cast<int64_t>(i);
@@ -170,6 +175,7 @@ void ListRows::Clear() {
 RowKeeper::Usage ListRows::GetUsage() const {
   const int64_t list =
       lanes_.num_slots() * static_cast<int64_t>(sizeof(ListRowPtr));
+  // The largest row so far, but at least one whose ragged leaves are empty.
   ListRow even;
   even.shapes.resize(ragged_.size());
   const int64_t row = std::max(largest_row_bytes_,

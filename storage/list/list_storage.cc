@@ -261,6 +261,8 @@ absl::Status ListStorage::CheckRagged(absl::string_view caller,
           DTypeName(want.dtype), " of rank ", want.rank));
     }
   }
+  // Room is checked for all rows together, the stored ones included: a padded
+  // batch may take any of them.
   std::vector<Shape> largest =
       keeper->ragged().empty() ? NoRoom(leaves) : keeper->largest();
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -268,6 +270,7 @@ absl::Status ListStorage::CheckRagged(absl::string_view caller,
       MakeRoom(row.shape().sizes(), &largest[i]);
   }
   RILL_RETURN_IF_ERROR(CheckRoom(caller, leaves, largest, *keeper));
+  // Learned only where all rows fit, so that an error leaves nothing behind.
   if (!leaves.empty() && keeper->ragged().empty()) {
     keeper->LearnRagged(std::move(leaves));
   }

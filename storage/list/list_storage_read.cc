@@ -37,6 +37,7 @@ struct Wanted {
   std::vector<size_t> ragged;
 };
 
+// The numbers of `keys`, in the order of the leaves. Errors as ReadLeaves.
 absl::StatusOr<Wanted> FindWanted(const ListRows& list, const LeafKeys& keys) {
   std::vector<std::string> known;
   for (const TensorDictSpec::Leaf& leaf : list.even().leaves()) {
@@ -71,6 +72,7 @@ absl::StatusOr<Wanted> FindWanted(const ListRows& list, const LeafKeys& keys) {
   return wanted;
 }
 
+// The rows of a ragged leaf, padded to the longest of them, and their mask.
 absl::StatusOr<Padded> PadLeaf(const ListRows& list, size_t leaf,
                                absl::Span<const ListRowPtr> rows) {
   if (rows.empty()) {
@@ -163,6 +165,7 @@ class RaggedRuns {
     int64_t row = 0;
     const LaneRings& saved = stored.saved;
     for (int64_t lane = 0; lane < saved.lanes().count; ++lane) {
+      // Row r + step is then the row of a step, without a search.
       const int64_t first_step =
           saved.cursors()[lane].written - saved.live(lane);
       rows_of_step_0_.push_back(row - first_step);

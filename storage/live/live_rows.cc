@@ -27,6 +27,7 @@ Slot SlotOf(const Lanes& lanes, int64_t lane, int64_t step) {
 // cursor does not tell. The live steps are the newest ones: halves find them.
 absl::Status FindFirst(const Storage& storage, int64_t lane, Window* window) {
   const Lanes& lanes = storage.lanes();
+  // A read of no leaves says whether a slot is live, of any kind of storage.
   TensorDict none;
   int64_t end = window->end;
   while (window->first < end) {
@@ -53,6 +54,7 @@ absl::StatusOr<std::vector<Window>> LiveWindows(const Storage& storage) {
     windows.push_back({cursor.written - live, cursor.written});
     rows += live;
   }
+  // Each lane has what its cursor implies; else some lane has lost rows.
   if (rows == storage.size()) return windows;
   for (size_t lane = 0; lane < windows.size(); ++lane) {
     RILL_RETURN_IF_ERROR(

@@ -70,7 +70,7 @@ class RunCutter {
 // in a window to come says so and goes on; before the next window the writer
 // then waits once more for readers inside. So a batch costs one grace period
 // where readers have other rows. Why no reader meets half a row:
-// docs/design.md, Storage.
+// epoch_windows.cc.
 //
 // Each writer has an announcement of its own, kWriters of them at a time; that
 // they write different rows is theirs to see to.
@@ -233,9 +233,6 @@ class BasicEpochWindows {
 };
 
 using EpochWindows = BasicEpochWindows<EpochSync>;
-
-// --- Implementation
-// ----------------------------------------------------------
 
 // Sequential consistency is needed between two sides below. A reader takes a
 // cell and then looks at the numbers. A writer stores a new number and then

@@ -28,10 +28,12 @@ void LeaseList::DropReturned() {
   };
   leases_.erase(std::remove_if(leases_.begin(), leases_.end(), is_returned),
                 leases_.end());
+  // A sweep comes when the list has doubled, so Add is O(1) amortised.
   drop_at_ = std::max<size_t>(16, 2 * leases_.size());
 }
 
 void LeaseList::End(absl::Span<const SlotRange> ranges) {
+  // One load: every write comes here.
   if (!any()) return;
   absl::MutexLock lock(&mutex_);
   const auto is_over = [ranges](const Lease& lease) {

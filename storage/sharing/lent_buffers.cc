@@ -9,6 +9,8 @@
 namespace rill::storage_internal {
 namespace {
 
+// Addresses are compared, never followed: a buffer may be gone. One that was
+// made at the same address costs a copy, nothing else.
 bool Has(const std::vector<const Buffer*>& buffers, const Tensor& leaf) {
   return std::find(buffers.begin(), buffers.end(), leaf.buffer().get()) !=
          buffers.end();

@@ -40,12 +40,14 @@ absl::Span<const SlotRange> WritesInFlight::RowsOf(Write* write) {
 
 bool WritesInFlight::Meets(Write* write) const {
   write->is_joined = false;
+  // Rows are sorted here, where a second write is in flight, and only once.
   return std::any_of(writes_.begin(), writes_.end(), [&](Write* other) {
     return Overlap(RowsOf(write), RowsOf(other));
   });
 }
 
 void WritesInFlight::Begin(Write* write) {
+  // Meets was not called then, and `joined` is of an earlier write.
   if (writes_.empty()) write->is_joined = false;
   writes_.push_back(write);
   if (write->append.steps > 0) appends_.push_back(write->append);

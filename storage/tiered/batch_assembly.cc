@@ -44,6 +44,7 @@ TensorDict BatchAssembly::HostRows(int64_t n, const LeafKeys& keys,
     const Tensor::Options memory = {device_, device_.is_cpu()
                                                  ? MemoryKind::kPageable
                                                  : MemoryKind::kPinned};
+    // Doubles, so that growing batches do not allocate each time.
     const int64_t capacity = std::max(n, 2 * staging->capacity);
     auto rows = spec_.Empty({capacity}, memory);
     if (!rows.ok()) return {};
@@ -61,9 +62,11 @@ TensorDict BatchAssembly::HostRows(int64_t n, const LeafKeys& keys,
 absl::Status BatchAssembly::Put(const TensorDict& rows,
                                 absl::Span<const int64_t> places,
                                 absl::Span<const LeafBatch> batch) const {
+  // A scatter whose table is the caller's batch: its row places[i] gets row i.
   thread_local std::vector<RowColumn> columns;
   TensorDict moved;
   const TensorDict* source = &rows;
+  // A device's kernel reads pinned memory itself; other memory is moved first.
   if (!device_.is_cpu() && !rows.is_pinned()) {
     RILL_ASSIGN_OR_RETURN(moved, rows.To(device_));
     source = &moved;

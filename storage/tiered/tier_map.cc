@@ -26,6 +26,8 @@ void TierMap::SplitRead(absl::Span<const Slot> slots, Split* split) const {
           below_.count == 1 ? 0 : static_cast<int64_t>(below_.LaneOf(slot));
       const Lane& lane = lanes_[number];
       // How many steps of the lane are newer.
+      // Counted around the ring. A slot that was never written has at least as
+      // many newer ones as there are rows, so it is missing.
       int64_t newer = lane.next - 1 - (slot - number * below_.capacity);
       if (newer < 0) newer += below_.capacity;
       if (newer < lane.rows) {
@@ -40,6 +42,8 @@ void TierMap::SplitRead(absl::Span<const Slot> slots, Split* split) const {
     split->missing_slots.push_back(slot);
   }
   if (split->hits.empty()) return;
+  // The whole batch is read from the fast tier in one call. Places of missing
+  // rows get some live row there, and their own afterwards.
   const Slot some = split->fast_slots[split->hits[0].place];
   for (const int64_t place : split->missing) split->fast_slots[place] = some;
 }
@@ -48,6 +52,8 @@ void TierMap::FindLost(Split* split, bool all) const {
   split->missing.clear();
   split->missing_slots.clear();
   absl::ReaderMutexLock lock(&mutex_);
+  // Before the fast tier overwrites a row BeginAppend has taken it out of
+  // `rows`. A patch or a restart changes the version instead.
   all = all || version_ != split->version_;
   for (const Split::Hit& hit : split->hits) {
     const Lane& lane = lanes_[hit.lane];
@@ -60,6 +66,8 @@ void TierMap::FindLost(Split* split, bool all) const {
 void TierMap::BeginAppend(int64_t first, int64_t count, int64_t steps) {
   absl::MutexLock lock(&mutex_);
   rows_before_.clear();
+  // Rows that the fast tier is about to overwrite are given up now. Readers
+  // that copy them meanwhile find them lost.
   const int64_t stay = std::max(fast_.capacity - steps, int64_t{0});
   for (int64_t i = first; i < first + count; ++i) {
     rows_before_.push_back(lanes_[i].rows);

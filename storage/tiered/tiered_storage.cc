@@ -55,6 +55,8 @@ absl::Status CheckOptions(const TieredStorage::Options& options) {
         absl::StrCat("a multiple of lanes = ", lanes.count, " in [",
                      lanes.count, ", ", lanes.num_slots(), "]"));
   }
+  // A write of no rows: only a storage that takes no writes refuses it with
+  // this code.
   const absl::Status probe = options.below->WriteAt({}, TensorDict({0}));
   if (!absl::IsFailedPrecondition(probe)) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -70,6 +72,7 @@ absl::StatusOr<std::unique_ptr<TieredStorage>> TieredStorage::Create(
     Options options) {
   RILL_RETURN_IF_ERROR(CheckOptions(options));
   absl::StatusOr<std::unique_ptr<Storage>> fast =
+      // The storage below reports events; the fast tier has no observers.
       DenseStorage::Create({.capacity = options.fast_capacity,
                             .lanes = options.below->lanes().count,
                             .layout = options.layout,
@@ -145,6 +148,8 @@ absl::Status TieredStorage::State::ReadSplit(const BatchAssembly& known,
   }
   const auto n = static_cast<int64_t>(slots.size());
   RILL_RETURN_IF_ERROR(scratch->places.Find(known.source(), n, request));
+  // The fast tier reads straight into the batch; rows from below are scattered
+  // between its rows.
   scratch->places.Bind(known.source(), n, &scratch->bound);
   RILL_RETURN_IF_ERROR(Assemble(known, request, scratch));
   scratch->places.Finish(request);
@@ -176,6 +181,8 @@ absl::Status TieredStorage::State::Assemble(const BatchAssembly& known,
   if (has_missing) {
     RILL_RETURN_IF_ERROR(known.Put(rows, split->missing, places));
   }
+  // Rows that the fast tier lost while they were copied are read from below,
+  // which still has them or refuses the slot.
   map.FindLost(split, /*all=*/!read.ok());
   fast_rows += static_cast<int64_t>(split->hits.size() - split->missing.size());
   if (split->missing.empty()) return absl::OkStatus();

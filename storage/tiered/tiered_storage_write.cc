@@ -51,6 +51,7 @@ absl::Status TieredStorage::State::LearnSpec() {
 }
 
 absl::Status TieredStorage::State::StartAnew() {
+  // A reader that is between SplitRead and FindLost then finds its rows lost.
   map.Forget();
   RILL_RETURN_IF_ERROR(fast->Clear());
   map.Restart(below->cursors());
@@ -79,6 +80,9 @@ absl::StatusOr<ExtendResult> TieredStorage::Extend(const TensorDict& batch,
   const std::optional<Append> append =
       AppendOf(state.lanes, batch.batch_shape(), info.first_lane);
   if (!append.has_value()) return state.below->Extend(rows, info);
+  // The storage below publishes and notifies first. Until EndAppend a read
+  // takes the new rows from there, so it finds them as soon as observers know
+  // of them.
   state.map.BeginAppend(append->first, append->lanes, append->steps);
   absl::StatusOr<ExtendResult> result = state.below->Extend(rows, info);
   if (!result.ok()) {
@@ -121,6 +125,7 @@ absl::Status TieredStorage::WriteInPlace(absl::Span<const Slot> slots,
   RILL_ASSIGN_OR_RETURN(const TensorDict rows, state.lent.OwnRows(given));
   TierMap::Split split;
   state.map.SplitRead(slots, &split);
+  // Readers take both tiers' rows from below while they may differ.
   state.map.BeginPatch();
   absl::Status status = state.below->WriteInPlace(slots, rows, kind);
   if (status.ok()) {

@@ -102,6 +102,8 @@ absl::Status TurnStorage::ReadRows(absl::Span<const Slot> slots,
   // Whatever a Load does, these rows stay until they have been read.
   std::shared_ptr<Rows> rows;
   ReaderTurn turn(&state_mutex_);
+  // Rows and rings under one lock: slots are checked against the rings of the
+  // very rows that are read.
   const auto find = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
     rows = rows_;
     return rings_.CheckLive(request.caller, slots);
@@ -268,6 +270,7 @@ absl::Status TurnStorage::Load(const std::string& directory,
                           PrepareLoad(stored, old.get(), rows.get()));
     RILL_RETURN_IF_ERROR(FillWith(stored, prepare, rows.get()));
   }
+  // Nothing fails from here on.
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
     absl::MutexLock state(&state_mutex_);
@@ -302,6 +305,7 @@ absl::Status TurnStorage::FillWith(const StoredRows& stored,
       return StageStored(run, leaves, rows);
     };
     RILL_RETURN_IF_ERROR(ForEachRun(stored, part, stage));
+    // A part at a time, so that no more than a part is staged.
     rows->keeper->Commit();
   }
   return absl::OkStatus();
@@ -323,6 +327,7 @@ absl::Status TurnStorage::StageStored(const StoredRun& run,
                         stride});
     }
     const int64_t position = step % lanes_.capacity;
+    // A run of a save may go around the end of the ring; a LaneRun does not.
     next = std::min(run.end_step - step, lanes_.capacity - position);
     RILL_RETURN_IF_ERROR(rows->keeper->StageAppend({.lane = run.lane,
                                                     .position = position,

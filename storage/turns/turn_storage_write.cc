@@ -45,6 +45,8 @@ absl::StatusOr<ExtendResult> TurnStorage::Append(
     const std::shared_ptr<Rows>& rows, PrepareFn prepare,
     WriteScratch* scratch) {
   AppendPlan& plan = scratch->plan;
+  // Whatever fails, nothing stays staged. After Commit there is nothing to
+  // drop.
   const auto drop = absl::MakeCleanup([&rows] { rows->keeper->Drop(); });
   RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows->spec,
                                             rows->tree, batch,
@@ -54,6 +56,8 @@ absl::StatusOr<ExtendResult> TurnStorage::Append(
   if (append.count * append.steps == 0) return ExtendResult();
   RILL_RETURN_IF_ERROR(HeldRings().CheckAppend("Storage::Extend", append));
   HeldRings().PlanAppend(append, {}, &plan);
+  // `newest` holds the tensors that the leaves point to until Commit has
+  // copied.
   TensorDict newest;  // Of a batch that is longer than a lane.
   BatchRows kept = extent;
   kept.steps = plan.kept;
@@ -95,6 +99,8 @@ absl::Status TurnStorage::StageRuns(const BatchRows& kept, Rows* rows,
   const int64_t dropped = scratch->plan.dropped;
   int64_t lane = 0;  // Of the batch; of its steps so many are staged.
   int64_t step = 0;
+  // The plan has the ranges lane after lane, one or two each; `lane` and `step`
+  // follow them through the batch.
   for (const SlotRange& range : scratch->plan.written) {
     places.clear();
     for (const BatchLeaf& leaf : scratch->leaves.leaves()) {
@@ -182,6 +188,7 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
         leaves.leaves().size() == stored->spec.leaves().size();
     return event;
   };
+  // Without values: observers receive those with the write.
   const WriteEvent retire = make_event();
   for (WriteObserver* observer : observers_) observer->OnRetire(retire);
   {
@@ -189,6 +196,8 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
     keeper.Commit();
   }
   if (observers_.empty()) return absl::OkStatus();
+  // Values are read after the commit: of a slot that is named twice both are
+  // then the one that stays.
   if (!BuildEvent(slots, &leaves, scratch).ok()) {
     // The rows are written; observers start anew.
     AttachAllAgain(scratch);

@@ -94,6 +94,14 @@ absl::Status LaneRings::CheckLive(absl::string_view caller,
                      "), want slots of one lane of ", lanes_.capacity));
   }
   if (!IsLive(last)) return NotLive(caller, last);
+  // Both ends of a window that wraps may be live around a gap, which begins at
+  // the cursor.
+  const int64_t lane = lanes_.LaneOf(range.first);
+  const Slot next =
+      lanes_.SlotOf(lane, cursors_[lane].written % lanes_.capacity);
+  if (range.first < next && next < last && !IsLive(next)) {
+    return NotLive(caller, next);
+  }
   return absl::OkStatus();
 }
 

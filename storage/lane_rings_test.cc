@@ -98,6 +98,18 @@ TEST(LaneRingsTest, ErrorsNameTheLiveSlotsAroundAGap) {
   RILL_EXPECT_OK(rings.CheckLive("X", std::vector<Slot>{0, 1, 2, 3, 4, 5}));
 }
 
+TEST(LaneRingsTest, ARangeWithAGapBetweenLiveEndsIsRefused) {
+  LaneRings rings({.count = 2, .capacity = 10});
+  const std::vector<Cursor> cursors = {{.written = 10}, {.written = 13}};
+  // Of lane 1 the steps 8 to 12 are left, at positions 8, 9, 0, 1 and 2.
+  rings.Restore(cursors, std::vector<int64_t>{0, 8});
+  EXPECT_THAT(rings.CheckLive("X", SlotRange{12, 7}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("got 13")));
+  RILL_EXPECT_OK(rings.CheckLive("X", SlotRange{10, 3}));
+  RILL_EXPECT_OK(rings.CheckLive("X", SlotRange{18, 2}));
+  RILL_EXPECT_OK(rings.CheckLive("X", SlotRange{0, 10}));
+}
+
 TEST(LaneRingsTest, JoinedSlotsNeverLeaveTheirLane) {
   std::vector<SlotRange> ranges;
   JoinSlots({.count = 2, .capacity = 3}, std::vector<Slot>{1, 2, 3, 4, 0},

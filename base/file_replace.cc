@@ -64,6 +64,8 @@ absl::Status ListTree(const std::string& path,
     for (const std::string& name : names) {
       RILL_RETURN_IF_ERROR(ListTree(JoinPath(path, name), paths));
     }
+  // A link, a pipe or a socket has no bytes of its own: the sync of the
+  // directory that names it is enough.
   } else if (!S_ISREG(info.st_mode)) {
     return absl::OkStatus();
   }
@@ -76,6 +78,8 @@ absl::Status ListTree(const std::string& path,
 absl::Status SyncTree(const std::string& path) {
   std::vector<std::string> paths;
   RILL_RETURN_IF_ERROR(ListTree(path, &paths));
+  // All points first, in the order of the tree and from this thread, so that a
+  // test can say which of them fails.
   for (const std::string& each : paths) {
     RILL_RETURN_IF_ERROR(FaultPoint("file.sync", each));
   }
@@ -108,6 +112,8 @@ absl::Status Exchange(absl::string_view function, const std::string& fresh,
       error = Rename(path, aside, 0);
       if (error == 0) {
         error = Rename(fresh, path, 0);
+        // `fresh` then names the old tree, as after an exchange; on failure the
+        // old tree goes back to its name.
         Rename(aside, error == 0 ? fresh : path, 0);
       }
     } else {
@@ -120,6 +126,11 @@ absl::Status Exchange(absl::string_view function, const std::string& fresh,
 
 // Puts the synced `fresh` in the place of `path`. On failure `path` is as
 // before. The caller removes what `fresh` names afterwards.
+//
+// The order matters: content is synced before its name changes, else a crash
+// could leave the new name with missing bytes. OK means that the directory is
+// synced too. Where that sync fails, the names are exchanged back, so that a
+// caller who is told of a failure finds the old content.
 absl::Status PutInPlace(absl::string_view function, const std::string& fresh,
                         const std::string& path) {
   RILL_RETURN_IF_ERROR(FaultPoint("file.rename", path));
@@ -141,6 +152,7 @@ absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.is_open()) return FileError(errno, kFunction, "open", path);
   size_t done = 0;
+  // Also once for empty content, so that the fault point is reached.
   do {
     RILL_RETURN_IF_ERROR(FaultPoint("file.write", path));
     const ssize_t n =
@@ -195,6 +207,7 @@ absl::Status ReplaceDirectory(
   auto remove = absl::MakeCleanup([&] { RemoveAll(fresh).IgnoreError(); });
   RILL_RETURN_IF_ERROR(fill(fresh));
   RILL_RETURN_IF_ERROR(SyncTree(fresh));
+  // With a slash at its end, lstat would follow a link instead of seeing it.
   std::string target = path;
   while (target.size() > 1 && target.back() == '/') target.pop_back();
   return PutInPlace("ReplaceDirectory", fresh, target);

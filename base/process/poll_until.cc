@@ -9,6 +9,8 @@ namespace rill {
 
 int PollUntil(absl::Span<pollfd> entries, absl::Time deadline) {
   while (true) {
+    // Cut to an hour, since poll takes an int of milliseconds and the deadline
+    // may be infinite.
     const absl::Duration left = std::clamp(
         deadline - Clock::Steady().Now(), absl::ZeroDuration(), absl::Hours(1));
     // Rounded up: else it would turn round and round before the deadline.

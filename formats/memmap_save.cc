@@ -59,6 +59,7 @@ absl::Status Save(absl::string_view caller, const T& what,
 }
 
 // Single elements stand for the leaves: only their shapes are looked at.
+// Expanded, they have any shape and take no memory.
 absl::StatusOr<TensorDict> LikeFiles(const TensorDictSpec& spec,
                                      const Shape& batch_shape) {
   TensorDict like(batch_shape);
@@ -112,6 +113,8 @@ absl::StatusOr<MemmapDirectoryPlan> PlanMemmapDirectory(
                         ListMemmapFiles("PlanMemmapDirectory", like));
   MemmapDirectoryPlan plan;
   plan.leaves.resize(spec.leaves().size());
+  // Files come by name, leaves in the spec's order. Each stand-in has a buffer
+  // of its own, which tells whose file it is.
   absl::flat_hash_map<const Buffer*, size_t> leaf_of;
   for (size_t i = 0; i < plan.leaves.size(); ++i) {
     leaf_of[like.Find(spec.leaves()[i].key)->buffer().get()] = i;

@@ -35,6 +35,8 @@ absl::Status Broken(absl::string_view where, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(where, ": ", what));
 }
 
+// One entry of a dictionary. Of a folder only the name counts: its own
+// meta.json says what it is.
 absl::StatusOr<MemmapMeta::Entry> ParseEntry(absl::string_view where,
                                              const std::string& name,
                                              const Json& json) {
@@ -76,6 +78,7 @@ absl::StatusOr<MemmapMeta::Entry> ParseEntry(absl::string_view where,
   return entry;
 }
 
+// Members that are no objects, and the three reserved names, are no entries.
 absl::StatusOr<MemmapMeta> ParseDict(absl::string_view where,
                                      const Json& json) {
   MemmapMeta meta;
@@ -115,6 +118,8 @@ absl::StatusOr<int> ParseStackDim(absl::string_view where, const Json& json) {
   return dim->get<int>();
 }
 
+// Values of rows. The name of a pickle in place of the list is kept, for the
+// refusal.
 absl::StatusOr<MemmapMeta> ParseValueStack(absl::string_view where,
                                            const Json& json) {
   MemmapMeta meta;
@@ -135,6 +140,8 @@ absl::StatusOr<MemmapMeta> ParseValueStack(absl::string_view where,
   return meta;
 }
 
+// A class that is not known: its fields are kept as JSON, in case a folder of
+// tensors is beside them (ReadOther decides).
 MemmapMeta ParseOther(const Json& json) {
   MemmapMeta meta;
   meta.kind = MemmapMeta::Kind::kOther;
@@ -181,6 +188,7 @@ absl::StatusOr<Json> DictJson(absl::string_view caller,
       value["type"] = entry.type;
       continue;
     }
+    // In this order: the text is the one that TorchRL writes, byte for byte.
     value["device"] = "cpu";
     value["shape"] = ShapeJson(entry.shape);
     value["dtype"] = absl::StrCat("torch.", DTypeName(entry.dtype));

@@ -25,6 +25,12 @@
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
 
+// A walk from meta.json to meta.json. A folder's own meta.json says what it is;
+// the entry in the one above only names it. Three kinds of trouble are kept
+// apart: what contradicts itself or is missing is DATA_LOSS, what is too deep
+// or too large is INVALID_ARGUMENT, and what is whole but has no form here goes
+// through Refuse, so that the rest can be loaded.
+
 namespace rill::formats_internal {
 namespace {
 
@@ -46,7 +52,8 @@ struct Place {
   }
 };
 
-// Elements of all rows that a table of shapes has.
+// Elements of all rows that a table of shapes has. The table is from outside:
+// each product and the sum are checked for overflow.
 absl::StatusOr<int64_t> CountElements(absl::string_view where,
                                       const Tensor& table) {
   const int64_t rows = table.shape()[0];
@@ -84,6 +91,8 @@ class Reader {
                       absl::string_view reason) const {
     return RefuseEntry(options_, key, where, reason);
   }
+  // `missing` is the code where there is none: NOT_FOUND at the top, where a
+  // user gave a wrong path; DATA_LOSS below it.
   absl::StatusOr<MemmapMeta> ReadMeta(const std::string& folder,
                                       absl::StatusCode missing) const;
   absl::StatusOr<std::string> FindEntry(const std::string& folder,
@@ -228,6 +237,8 @@ absl::Status Flatten(absl::string_view where,
   return absl::OkStatus();
 }
 
+// `batch_shape` is that of the dictionary around it: it says how deep the lists
+// of a stack are. No pickle is opened, as that would run its code.
 absl::StatusOr<Folder> Reader::ReadValue(const Place& place,
                                          const MemmapMeta& meta,
                                          const Shape& batch_shape) {
@@ -264,6 +275,7 @@ absl::StatusOr<Folder> Reader::ReadLazyStack(const Place& place,
     if (kind != PathKind::kDirectory) break;
     RILL_ASSIGN_OR_RETURN(const MemmapMeta inner_meta,
                           ReadMeta(inner.path, absl::StatusCode::kDataLoss));
+    // Before the member is read: its tensors would be mapped for nothing.
     if (inner_meta.kind == Kind::kLazyStack) {
       RILL_RETURN_IF_ERROR(
           Refuse(place.key, source_.Where(place.path),
@@ -332,6 +344,7 @@ absl::StatusOr<Folder> Reader::ReadOther(const Place& place,
   return Folder(std::move(dict));
 }
 
+// Bounds the depth of the recursion: what a folder holds comes through here.
 absl::StatusOr<Folder> Reader::ReadFolder(const Place& place,
                                           const MemmapMeta& meta,
                                           const Shape& batch_shape) {

@@ -52,6 +52,8 @@ void RingModel::Begin(const std::vector<int64_t>& counts) {
     const int64_t lost =
         std::max<int64_t>(live + begun_[lane] + counts[lane] - capacity, 0);
     const int64_t kept = std::min(counts[lane], capacity);
+    // An append may be longer than the ring: it then loses rows of its own too,
+    // which were never live.
     for (const SlotRange& r : Ranges(lane, first, std::min(lost, live))) {
       append.retired.push_back(r);
     }
@@ -73,6 +75,7 @@ void RingModel::Begin(const std::vector<int64_t>& counts) {
 }
 
 void RingModel::Publish() {
+  // In the order in which they were begun, as WriteObserver promises.
   const OpenAppend append = std::move(open_.front());
   open_.pop_front();
   WriteEvent event;

@@ -22,8 +22,8 @@ struct Stat {
   uint32_t start = 0;
 };
 
-// One read, so that all fields are of one moment. 1024 bytes hold the line: the
-// name has at most 64, 50 numbers follow.
+// One read, so that all fields are of one moment. 1024 bytes hold more than the
+// 22 fields that are looked at.
 Stat StatOf(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   const base_internal::FileDescriptor file(

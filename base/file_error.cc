@@ -17,8 +17,8 @@ namespace rill::base_internal {
 namespace {
 
 // The codes that file.h promises; Abseil's mapping decides on the rest. It
-// gives ALREADY_EXISTS for EEXIST and knows several others as UNKNOWN or
-// UNAVAILABLE.
+// gives ALREADY_EXISTS for EEXIST, OUT_OF_RANGE for EFBIG, UNKNOWN for EIO and
+// ELOOP.
 absl::StatusCode CodeOf(int error) {
   switch (error) {
     case ENOENT:

@@ -64,9 +64,9 @@ absl::Status ListTree(const std::string& path,
     for (const std::string& name : names) {
       RILL_RETURN_IF_ERROR(ListTree(JoinPath(path, name), paths));
     }
-  // A link, a pipe or a socket has no bytes of its own: the sync of the
-  // directory that names it is enough.
   } else if (!S_ISREG(info.st_mode)) {
+    // A link, a pipe or a socket has no bytes of its own: the sync of the
+    // directory that names it is enough.
     return absl::OkStatus();
   }
   paths->push_back(path);
@@ -129,8 +129,8 @@ absl::Status Exchange(absl::string_view function, const std::string& fresh,
 //
 // The order matters: content is synced before its name changes, else a crash
 // could leave the new name with missing bytes. OK means that the directory is
-// synced too. Where that sync fails, the names are exchanged back, so that a
-// caller who is told of a failure finds the old content.
+// synced too. Where that sync fails, the names are exchanged back, so that the
+// old content is there after an error.
 absl::Status PutInPlace(absl::string_view function, const std::string& fresh,
                         const std::string& path) {
   RILL_RETURN_IF_ERROR(FaultPoint("file.rename", path));

@@ -24,9 +24,9 @@ constexpr int64_t kMaxInlineBytes = 16 * 1024;
 // shared_ptr.
 constexpr size_t kInlineHeader = 128;
 
-// Gives out memory that is there already, once. The node of allocate_shared
-// stands at the beginning of the block. Freeing it therefore frees the bytes
-// too, when the last shared_ptr and weak_ptr are gone.
+// Gives out memory that is there already, once. The node of allocate_shared is
+// at the beginning of the block. Freeing it therefore frees the bytes too, when
+// the last shared_ptr and weak_ptr are gone.
 template <typename T>
 struct PlacedAllocator {
   using value_type = T;

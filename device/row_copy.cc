@@ -165,8 +165,8 @@ inline void EndStreaming() {
 // memory idle. Lines to be read are fetched ahead, on into the next row.
 //
 // Past the caches a copy moves two bytes for each byte of the batch, not three,
-// as the lines to write are not read before. What would leave the caches before
-// it is used evicts nothing.
+// as the lines to write are not read before. Bytes that would leave the caches
+// before they are used evict nothing.
 template <typename Direction, bool kPastCaches>
 void CopyWide(const RowColumn& column, const int64_t* offsets, int64_t count) {
   constexpr int64_t kRows = Direction::kRowsAtOnce;

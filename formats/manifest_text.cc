@@ -102,7 +102,7 @@ absl::StatusOr<std::vector<ManifestFile>> ParseFiles(
         !absl::SimpleHexAtoi(*crc, &entry.crc)) {
       return Broken(path, "files: want \"path\", \"bytes\" and \"crc32c\"");
     }
-    // The seal is no signature: whoever wrote the text could list "../x", and a
+    // The seal is no signature. A text from elsewhere could list "../x", and a
     // reader would look at files outside.
     if (!IsPlainRelativePath(*name)) {
       return Broken(path, absl::StrCat("files: got path \"", *name,

@@ -24,10 +24,10 @@
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 
-// Written by hand, as equal specs must have equal texts and numbers must read
-// back exactly; read with a parser, as texts come from outside. The form is
-// strict: a member that is missing, unknown or there twice is an error, so that
-// a misspelt one is not taken for its default.
+// The text is put together here, as equal specs must have equal texts and
+// numbers must read back exactly. It is read with a parser, as texts come from
+// outside. The form is strict: a member that is missing, unknown or there twice
+// is an error, so that a misspelt one is not taken for its default.
 
 namespace rill {
 namespace {

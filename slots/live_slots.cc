@@ -4,8 +4,8 @@
 #include <algorithm>
 
 // A lane's live rows are a window of steps, so two numbers a lane suffice, and
-// no slot is listed. starts_ holds the sums of the windows' sizes before each
-// lane: the n-th live slot is found by a binary search for its lane.
+// no slot is listed. The sums of the windows' sizes before each lane are in
+// starts_: a binary search there finds the lane of the n-th live slot.
 
 namespace rill {
 
@@ -15,8 +15,8 @@ void LiveSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
   starts_.assign(cursors.size() + 1, 0);
   size_ = 0;
   for (size_t lane = 0; lane < cursors.size(); ++lane) {
-    // The live rows come with the OnWrite that follows. Its first range tells
-    // how many of the steps between were not live, as `skipped` there.
+    // The live rows come with the OnWrite that follows. A lane's first range
+    // there tells how many of the steps between were not live (`skipped`).
     const int64_t written = cursors[lane].written;
     windows_[lane].written = written - std::min(written, lanes.capacity);
   }

@@ -43,7 +43,7 @@ Axis MakeAxis(double min, double max, int most_ticks, double first_pixel,
   max = std::max(max, min + 1);
   const double rough = (max - min) / most_ticks;
   const double power = std::pow(10, std::floor(std::log10(rough)));
-  // power <= rough < 10 power, so one of 1, 2, 5 and 10 powers is the first
+  // As power <= rough < 10 power, one of 1, 2, 5 and 10 powers is the smallest
   // that is large enough.
   double tick = 10 * power;
   for (double factor : {5.0, 2.0, 1.0}) {

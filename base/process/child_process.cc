@@ -82,10 +82,10 @@ std::vector<char*> EnvironmentWith(const std::vector<std::string>& changes) {
   return entries;
 }
 
-// Starts the program; 0 or the errno. `copies` are of options.descriptors and,
-// where there is one, of options.output at their end. posix_spawn runs none of
-// this program's code in the child, so locks that other threads hold do not
-// matter. fork would copy the page tables besides.
+// Starts the program; returns 0 or the errno. The copies are of
+// options.descriptors, then of options.output where there is one. None of this
+// program's code runs in the child before the exec (posix_spawn), so locks that
+// other threads hold do not matter. A fork would copy the page tables besides.
 int Spawn(const ChildProcess::Options& options, const std::vector<int>& copies,
           pid_t* pid) {
   std::vector<char*> argv = {const_cast<char*>(options.program.c_str())};

@@ -22,7 +22,7 @@ struct Columns {
   Column column[kMaxColumns];
 };
 
-// One word a turn; each thread strides by the whole grid, so neighbouring
+// Each thread copies a word and goes on by the whole grid, so neighbouring
 // threads have neighbouring words of a row. `num_rows * words` is 64 bits wide:
 // tables may have more than 2^31 words.
 template <typename Word>

@@ -53,7 +53,7 @@ std::unique_ptr<AnonymousMemory> AnonymousMemory::Adopt(int fd) {
   std::unique_ptr<AnonymousMemory> memory(new AnonymousMemory(fd, 0));
   struct stat info;
   const int seals = fcntl(fd, F_GET_SEALS);
-  // Without the seal the maker could shorten it under this process's mapping,
+  // Without the seal another process could shorten it under this one's mapping,
   // whose next access would be SIGBUS.
   if (fstat(fd, &info) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     return nullptr;

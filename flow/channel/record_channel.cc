@@ -21,15 +21,15 @@
 // producer's ring. It counts once Commit has moved the ring's position past it,
 // in one store: a producer that is killed before has sent nothing of it.
 //
-// Whatever a producer's process left in the memory is taken for foreign bytes.
+// All that a producer's process left in the memory is taken for foreign bytes.
 // The header is copied before it is checked, as the process might change it
-// between check and use. What it says must be exactly what the spec makes of
+// between check and use. Its bytes must be exactly those that the spec makes of
 // its sizes, so a view never leaves the ring.
 //
-// Cuts. The channel remembers which lanes each producer wrote since its last
-// cut. They are cut when the producer's process is found dead and its ring is
-// empty, or when its successor's first record comes, which says so itself
-// (follows_dead): the death may have been missed.
+// The channel remembers which lanes each producer wrote since its last cut.
+// They are cut when the producer's process is found dead and its ring is empty.
+// The death may be missed, so a successor's first record says that they are due
+// (follows_dead).
 
 namespace rill {
 namespace {
@@ -41,7 +41,7 @@ using flow_internal::PackedBytes;
 using flow_internal::PackLeaves;
 using flow_internal::ViewPackedLeaves;
 
-// Keeps products of sizes far from overflow where foreign numbers are checked.
+// No batch has more: a foreign number above is refused before it is used.
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 
 // In front of a batch's leaves, each of which starts at a multiple of 64. With
@@ -378,8 +378,9 @@ absl::StatusOr<int64_t> RecordChannel::Drain(Sink* sink) {
     int64_t producer;
     absl::Span<const std::byte> bytes;
   };
-  // What is there now and no more: a fast producer cannot keep the call from
-  // its end. In turns, so that none of them waits behind all of another's.
+  // The records that are there now and no more: a fast producer cannot keep the
+  // call from its end. Producers alternate, so that none waits behind all
+  // records of another.
   std::vector<Part> parts;
   std::vector<uint8_t> has_sent(open_.size());
   for (int64_t i = 0; i < producers(); ++i) {
@@ -435,7 +436,7 @@ absl::Status RecordChannel::CheckProducer(absl::string_view caller,
 
 absl::StatusOr<bool> RecordChannel::Discard(int64_t producer) {
   RILL_RETURN_IF_ERROR(CheckProducer("RecordChannel::Discard", producer));
-  // The cut that is due stands before the next record.
+  // A cut that is due comes before the next record.
   if (Open& open = open_[producer]; open.has_ended && !open.lanes.empty()) {
     open = Open();
     return true;

@@ -20,8 +20,8 @@
 // before it to the acquire load that finds it.
 //
 // A caller that dies before its store has asked nothing. After it, the server
-// answers into the place all the same, and the next holder of the place waits
-// for that (Open): else it would take the answer for its own.
+// answers into the place all the same. The next holder of the place waits for
+// that (Open), else it would take the answer for its own.
 
 namespace rill::channel_internal {
 namespace {
@@ -166,13 +166,14 @@ absl::Status SharedCalls::Open(int64_t caller) {
   Slot& slot = *places_[caller].slot;
   const uint64_t mine = ProcessId::Mine().word();
   uint64_t holder = slot.caller.load();
+  // Where the exchange fails, `holder` is the one that came first, and is
+  // looked at next.
   do {
     if (holder != kNobody && ProcessId::OfWord(holder).IsAlive()) {
       return absl::FailedPreconditionError(
           absl::StrCat(kOpen, ": caller ", caller, " is open in process ",
                        ProcessId::OfWord(holder).pid(), "; use another"));
     }
-  // On failure `holder` is whoever came first, and is asked about in turn.
   } while (!slot.caller.compare_exchange_strong(holder, mine));
   const absl::Status answered = AwaitAnswer(slot);
   if (!answered.ok()) CloseCaller(caller);

@@ -11,12 +11,12 @@
 #include "rill/flow/channel/process_id.h"
 #include "rill/flow/channel/shared_signal.h"
 
-// Positions are bytes since the beginning, 64 bits that never wrap in practice:
-// a ring is empty where they are equal and full where they differ by its size,
-// so no byte is left unused to tell the two apart. The writer alone moves
-// `committed`, the reader alone `released`. A commit is one release store,
-// which the reader acquires. The same the other way hands space back. There is
-// no lock that a dead process could hold.
+// Positions are bytes since the beginning, in 64 bits, which never wrap in
+// practice. A ring is empty where they are equal and full where they differ by
+// its size, so no byte is left unused to tell the two apart. The writer alone
+// moves `committed`, the reader alone `released`. A commit is one release
+// store, which the reader acquires; space is handed back in the same way. There
+// is no lock that a dead process could hold.
 //
 // The memory: a page for Shared, one for each RingHeader, then the rings. In a
 // process's addresses each ring comes twice, the second time right behind the

@@ -263,9 +263,9 @@ absl::StatusOr<std::unique_ptr<WeightStore>> WeightStore::Create(
 
 absl::Status WeightStore::Store(const TensorDict& weights, int64_t version) {
   const Sizes& sizes = shared_->sizes();
+  // By current_, this process's own copy: the word in the memory might have
+  // been written over.
   const size_t buffer =
-      // current_ is this process's own copy: the word in the memory might have
-      // been written over.
       FreeBuffer(shared_->slots(), current_, absl::MakeSpan(is_used_));
   if (is_reserved_[buffer] == 0) {
     RILL_RETURN_IF_ERROR(shared_->memory().Reserve(

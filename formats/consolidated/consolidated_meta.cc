@@ -20,9 +20,9 @@
 
 // The text is parsed into nlohmann's tree first (bounded_json.h keeps that
 // cheap), then walked by Parser, which checks each number before it becomes
-// part of the result. What is wrong is DATA_LOSS. What is well formed but has
-// no form here becomes an entry of kRefused: the caller decides whether the
-// rest is loaded.
+// part of the result. A contradiction is DATA_LOSS. An entry that is well
+// formed but has no form here is kRefused: the caller decides whether the rest
+// is loaded.
 
 namespace rill::formats_internal {
 namespace {

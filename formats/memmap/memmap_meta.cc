@@ -35,8 +35,8 @@ absl::Status Broken(absl::string_view where, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(where, ": ", what));
 }
 
-// One entry of a dictionary. Of a folder only the name counts: its own
-// meta.json says what it is.
+// One entry of a dictionary. A folder's entry only names it: its own meta.json
+// says what it is.
 absl::StatusOr<MemmapMeta::Entry> ParseEntry(absl::string_view where,
                                              const std::string& name,
                                              const Json& json) {

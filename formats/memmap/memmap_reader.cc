@@ -26,10 +26,10 @@
 #include "rill/tensordict/ragged_tensor.h"
 
 // A walk from meta.json to meta.json. A folder's own meta.json says what it is;
-// the entry in the one above only names it. Three kinds of trouble are kept
-// apart: what contradicts itself or is missing is DATA_LOSS, what is too deep
-// or too large is INVALID_ARGUMENT, and what is whole but has no form here goes
-// through Refuse, so that the rest can be loaded.
+// the entry in the one above only names it. Three kinds of errors are kept
+// apart. Contradictions and missing files are DATA_LOSS; depths and sizes that
+// are too large are INVALID_ARGUMENT. An entry that is whole but has no form
+// here goes through Refuse, so that the rest can be loaded.
 
 namespace rill::formats_internal {
 namespace {

@@ -133,7 +133,8 @@ absl::Status ReadPytree(const SavedTorchRl& saved,
 // --- Flat and nested ---------------------------------------------------------
 
 // The rows of all trajectories one after the other. They lie so in the file
-// already, and differ in their number only, so the tensor is a view.
+// already, and trajectories differ in the number of rows only, so the tensor is
+// a view.
 absl::StatusOr<Tensor> JoinedRows(absl::string_view where,
                                   const RaggedTensor& ragged) {
   const Tensor& shapes = ragged.shapes();

@@ -15,9 +15,10 @@
 
 // Three orders of the same steps. Rows of the places: step by step, each with
 // all lanes, as the buffer holds them. Plain: lane after lane, in each from the
-// oldest step on. Expanded: as plain, with one row more behind each end. In the
-// last, a step's own row and the row behind it are its root and its "next":
-// inside a trajectory the row behind is the next step's root, so equal values
+// oldest step on. Expanded: as plain, with one row more behind each end.
+//
+// In the expanded order a step's own row is its root, and the row behind it its
+// "next". Inside a trajectory that row is the next step's root, so equal values
 // are there once. FindSources makes the maps from the first order to the other
 // two. Reading gathers by them, writing scatters.
 
@@ -291,8 +292,8 @@ absl::StatusOr<FlatTed> FlattenTed(absl::string_view where,
                                    const TorchRlFlatKeys& keys) {
   FlatTed flat{.storage_shape = rows.batch_shape().WithSize(0, capacity),
                .steps = rows.batch_shape()[0]};
-  // Never 0, which would tell a reader that the newest step is at the last
-  // place.
+  // Never 0, which stands for a buffer that was loaded and not written to
+  // since.
   flat.shift = !flat.is_full() ? flat.steps : cursor == 0 ? capacity : cursor;
   const int64_t lanes = flat.storage_shape.Suffix(1).num_elements();
   const Tensor* done = rows.Find("next/done");

@@ -48,8 +48,7 @@ class Fields {
                      ", want ", want));
   }
 
-  // TorchRL writes some integers as floats, of numbers that NumPy or torch
-  // made.
+  // TorchRL writes some integers as floats.
   absl::StatusOr<std::optional<int64_t>> MaybeInt(
       absl::string_view name) const {
     const Json* got = Find(name);

@@ -23,7 +23,7 @@ constexpr char kWriter[] = "writer/metadata.json";
 constexpr char kPickle[] = "a pickle, which would run code";
 
 // The pickle of a queue that holds nothing, byte for byte. Every buffer has
-// one, so it is told from others by its bytes: no pickle is opened.
+// one. Its bytes alone tell it from others: no pickle is opened.
 constexpr absl::string_view kEmptyPrefetch(
     "\x80\x04\x95\x27\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x07version\x94K\x01"
     "\x8c\x08"

@@ -42,7 +42,7 @@ absl::Status CheckLeaf(absl::string_view what, const Tensor& tensor,
              absl::StrCat(DTypeName(dtype), " of rank ", rank));
 }
 
-// What ReadTorchRlReplayBuffer would refuse, refused before a file is made.
+// Refuses, before a file is made, what ReadTorchRlReplayBuffer would refuse.
 absl::Status CheckBuffer(const TorchRlReplayBuffer& buffer) {
   const Shape& shape = buffer.rows.batch_shape();
   if (shape.rank() == 0 || shape.Suffix(1).num_elements() == 0) {

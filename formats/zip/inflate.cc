@@ -11,10 +11,10 @@
 #include "rill/formats/zip/crc32.h"
 #include "zlib.h"
 
-// Every size in the directory was written by whoever made the file. So the
-// stream alone decides: it is inflated to its own end, in pieces, with the sum
-// taken on the way. What does not fit `out` goes to a buffer that is thrown
-// away. The loop ends as soon as there is more than the directory has promised.
+// The sizes in the directory are from outside. So the stream alone decides: it
+// is inflated to its own end, in pieces, with the sum taken on the way. Bytes
+// that do not fit `out` go to a buffer that is thrown away. The loop ends as
+// soon as there is more than the directory has promised.
 
 namespace rill::formats_internal {
 namespace {

@@ -293,8 +293,9 @@ absl::StatusOr<Header> Parser::ParseLocal(const Header& central) const {
   return header;
 }
 
-// What is refused for what it is, by the directory alone; and what contradicts
-// itself there. Folders' names end with a slash.
+// Refuses an entry for its name, its method or its flags, and one whose sizes
+// contradict each other. Looks at the directory alone. Folders' names end with
+// a slash.
 absl::Status Parser::CheckCentral(const Header& central) const {
   const absl::string_view plain = absl::StripSuffix(central.name, "/");
   if (!IsUtf8(central.name) || !IsPlainRelativePath(plain)) {

@@ -10,8 +10,7 @@
 #include "rill/formats/zip/zip_record.h"
 
 // Follows Python's zipfile, with which TorchRL writes: which fields are wide,
-// in what order the extra fields come, and from which size on. Equal bytes are
-// what the tests compare.
+// in what order the extra fields come, and from which size on.
 
 namespace rill::formats_internal {
 namespace {

@@ -218,8 +218,8 @@ absl::StatusOr<std::unique_ptr<Exported<Managed>>> Export(
 
 // --- Import ------------------------------------------------------------------
 
-template <typename Managed>
 // Calls the deleter once, when the last tensor goes or on the first error.
+template <typename Managed>
 std::shared_ptr<const void> Own(Managed* managed) {
   return std::shared_ptr<const void>(managed, [](Managed* self) {
     if (self->deleter != nullptr) self->deleter(self);
@@ -231,7 +231,7 @@ absl::Status NullError() {
       "FromDLPack: managed tensor: got null, want one");
 }
 
-// `ndim` and the pointer come from outside and are checked before a size is
+// The rank and the pointer come from outside and are checked before a size is
 // read.
 absl::StatusOr<Shape> ShapeOf(const DLTensor& from) {
   if (from.ndim < 0 || from.ndim > Shape::kMaxRank) {

@@ -33,8 +33,8 @@ namespace {
 
 using Form = TorchRlReplayBuffer::Form;
 
-// What a ReplayBuffer made of `saved` gives back. What it has no place for is
-// taken over from `saved`, so that the two can be compared whole.
+// A ReplayBuffer is made of `saved` and saved again. Parts that it has no place
+// for are taken over from `saved`, so that the two can be compared whole.
 absl::StatusOr<TorchRlReplayBuffer> Reloaded(const TorchRlReplayBuffer& saved) {
   PrioritizedSelector* selector = nullptr;
   RILL_ASSIGN_OR_RETURN(auto sampler, MakeTorchRlSampler(saved, &selector));

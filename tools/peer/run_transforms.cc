@@ -416,8 +416,8 @@ absl::StatusOr<Case> FindCase(absl::string_view name) {
                    "\", want one of those in tools/peer/run_transforms.cc"));
 }
 
-// The same for transforms that work on actions alone, which have no batch form
-// and keep no state between batches.
+// Runs a transform that works on actions alone, which has no batch form and
+// keeps no state between batches.
 absl::Status RunBesideEnv(const ActionCase& actions,
                           const std::vector<std::string>& paths) {
   for (size_t i = 0; i < paths.size(); i += 2) {

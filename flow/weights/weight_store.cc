@@ -25,10 +25,12 @@
 #include "rill/tensordict/spec.h"
 
 // snapshot_pins.h has the algorithm and its proof; here is the memory, and who
-// may have which place in it. Two others were rejected. The readers of a
+// may have which place in it. Three others were rejected. The readers of a
 // sequence lock copy, and begin again while a fast writer overtakes them. A
 // count of readers in each buffer stays too high for ever when a reader is
-// killed.
+// killed. A plain pin races: between a reader's look at the latest and its pin,
+// the writer may come round to that buffer. So the pin first says that it is
+// being taken, and the writer sets it to the latest itself.
 //
 // The number of buffers is for the worst case, each reader at another snapshot.
 // FreeBuffer takes the first that is free, and memory is reserved at a buffer's

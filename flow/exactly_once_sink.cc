@@ -46,7 +46,8 @@ absl::Status ExactlyOnceSink::Write(const TensorDict& batch,
   const auto found = newest_.find(info.producer);
   if (found != newest_.end()) {
     if (info.sequence <= found->second) return absl::OkStatus();
-    // Not found->second + 1, which may overflow.
+    // A gap is refused: the batches between would be dropped as repeats when
+    // they come. The sum found->second + 1 may overflow.
     if (info.sequence - 1 > found->second) {
       return absl::FailedPreconditionError(absl::StrCat(
           "ExactlyOnceSink::Write: sequence of producer ", info.producer,

@@ -71,6 +71,8 @@ absl::StatusOr<NonTensorStack> Loader::LoadValues(
   std::vector<NonTensorStack> parts;
   int64_t total = 0;
   for (const Entry& entry : meta.entries) {
+    // Filled expands one element and takes no memory for rows, so the bound
+    // below comes before Stack makes them.
     auto part = entry.kind == Kind::kInner
                     ? LoadValues(entry.inner[0])
                     : NonTensorStack::Filled(entry.shape, {entry.json});
@@ -163,6 +165,8 @@ absl::Status Loader::LoadEntry(const Entry& entry, absl::string_view prefix,
         options_, whole, where,
         entry.refusal.empty() ? "name: got none" : entry.refusal);
   }
+  // Tensors, values and dictionaries are in objects of their own, so a name may
+  // come twice.
   if (dict->Contains(key)) {
     return absl::DataLossError(absl::StrCat(where, ": got it twice"));
   }
@@ -222,6 +226,7 @@ absl::StatusOr<TensorDict> Loader::LoadDict(const ConsolidatedMeta& meta,
           absl::StrCat(where_, ": names: ", status.message()));
     }
   }
+  // Last, as a locked dictionary takes no entries.
   if (meta.is_locked) dict.Lock();
   return dict;
 }

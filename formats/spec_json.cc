@@ -308,6 +308,7 @@ absl::Status CheckLeafMembers(absl::string_view where, const Json& json,
 absl::StatusOr<LeafSpec> SpecOfMembers(absl::string_view where, Domain domain,
                                        DType dtype, const Shape& shape,
                                        const Json& json) {
+  // One-hot and multi specs make the last dimension themselves, of the choices.
   const Shape lead = shape.Prefix(std::max(shape.rank() - 1, 0));
   std::vector<int64_t> sizes;
   if (HasNvec(domain)) {
@@ -416,6 +417,7 @@ absl::StatusOr<std::string> SpecToJson(const TensorDictSpec& spec) {
                    "\",\"version\":", kSpecJsonVersion, ",\"leaves\":[");
   const size_t leaves = spec.leaves().size() + spec.non_tensors().size();
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    // Behind "[" there is the first element; behind "}" another.
     if (text.back() == '}') text.push_back(',');
     RILL_RETURN_IF_ERROR(AppendLeaf(leaf, &text));
   }

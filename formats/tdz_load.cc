@@ -73,6 +73,7 @@ class ArchiveSource : public MemmapSource {
   absl::StatusOr<std::string> ReadText(const std::string& path,
                                        int64_t max_bytes) const override {
     const ZipEntry& entry = entries_.at(path);
+    // Before memory is taken: the size is what the archive says.
     if (entry.size > max_bytes) {
       return absl::InvalidArgumentError(
           absl::StrCat(Where(path), ": size: got ", entry.size,

@@ -83,6 +83,8 @@ absl::Status TakeLeaf(absl::string_view* bytes, WeightLayout* layout) {
   return layout->spec.Set(key, LeafSpec::Unbounded(dtype, shape));
 }
 
+// Reads what ToBytes writes, in the same order. The codes of errors are those
+// of shapes, dtypes and specs; FromBytes makes DATA_LOSS of all.
 absl::StatusOr<WeightLayout> Take(absl::string_view bytes) {
   WeightLayout layout;
   RILL_ASSIGN_OR_RETURN(layout.batch_shape, TakeShape(&bytes));

@@ -19,6 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Python's texts of the classes: nothing else in a file says what it is.
 constexpr char kTensorDictType[] = "<class 'tensordict._td.TensorDict'>";
 constexpr char kNonTensorType[] =
     "<class 'tensordict.tensorclass.NonTensorData'>";
@@ -106,6 +107,7 @@ MemmapMeta ParseValue(const Json& json) {
   return meta;
 }
 
+// A number of 2^63 and more reads as a negative one, and is refused as such.
 absl::StatusOr<int> ParseStackDim(absl::string_view where, const Json& json) {
   const auto dim = json.find("stack_dim");
   if (dim == json.end() || !dim->is_number_integer() ||
@@ -162,6 +164,7 @@ absl::Status CheckName(absl::string_view caller, absl::string_view name) {
                    ", want UTF-8"));
 }
 
+// Parsed, as a text that is no JSON would break the file around it.
 absl::StatusOr<Json> ValueJson(absl::string_view caller,
                                absl::string_view text) {
   auto json = ParseBoundedJson(absl::StrCat(caller, ": value"), text);

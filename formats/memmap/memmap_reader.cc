@@ -328,6 +328,7 @@ absl::StatusOr<Folder> Reader::ReadOther(const Place& place,
         source_.Where(inner.path), ": got something else, want a TensorDict"));
   }
   RILL_ASSIGN_OR_RETURN(TensorDict dict, ReadDict(inner, inner_meta));
+  // The tensors' entries come first: a field of the same name is left out.
   for (const auto& [name, json] : meta.fields) {
     const std::string key = EscapeKeyComponent(name);
     if (name.empty() || dict.Contains(key)) continue;

@@ -235,6 +235,7 @@ absl::StatusOr<TorchRlPrioritiesJson> ParseTorchRlPriorities(
   }
   RILL_ASSIGN_OR_RETURN(const std::optional<int64_t> version,
                         fields.MaybeInt("_schema_version"));
+  // Older saves have no such number.
   json.version = version.value_or(0);
   if (json.version < 0 || json.version > 1) {
     return fields.Broken("_schema_version", "0 or 1");

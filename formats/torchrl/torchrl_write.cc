@@ -103,6 +103,8 @@ absl::Status WriteSampler(const std::monostate&, const TorchRlReplayBuffer&,
   return absl::OkStatus();
 }
 
+// One overload for each state, chosen by std::visit. Files are those that
+// TorchRL's sampler of that name writes.
 absl::Status WriteSampler(const TorchRlPriorities& priorities,
                           const TorchRlReplayBuffer& buffer,
                           const std::string& directory) {

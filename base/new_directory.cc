@@ -35,7 +35,8 @@ absl::Status CheckWritable(absl::string_view head,
                    "\": ", std::strerror(errno)));
 }
 
-// One that another process made in the meantime is as good.
+// One that is there already is as good, also where another process has just
+// made it.
 absl::Status MakeOne(absl::string_view head, const std::string& directory) {
   if (mkdir(directory.c_str(), 0777) == 0 || IsDirectory(directory)) {
     return absl::OkStatus();

@@ -29,7 +29,8 @@
 // The channel remembers which lanes each producer wrote since its last cut.
 // They are cut when the producer's process is found dead and its ring is empty.
 // The death may be missed, so a successor's first record says that they are due
-// (follows_dead).
+// (follows_dead). A successor that closes without a record leaves them to the
+// next one, or to the reader.
 
 namespace rill {
 namespace {

@@ -181,13 +181,16 @@ absl::StatusOr<SharedRings::WriterState> SharedRings::OpenWriter(int64_t ring) {
         absl::StrCat(kOpen, ": ring ", ring, " has a writer, process ",
                      ProcessId::OfWord(holder).pid(), "; use another"));
   }
-  if (holder == kNobody) return WriterState::kNone;
-  return holder == kClosed ? WriterState::kClosed : WriterState::kDied;
+  const bool has_died = holder != kNobody && holder != kClosed;
+  rings_[ring].closed_as = has_died ? holder : kClosed;
+  if (has_died) return WriterState::kDied;
+  return holder == kClosed ? WriterState::kClosed : WriterState::kNone;
 }
 
 void SharedRings::CloseWriter(int64_t ring) {
   uint64_t mine = ProcessId::Mine().word();  // Not that of a forked copy.
-  rings_[ring].header->writer.compare_exchange_strong(mine, kClosed);
+  rings_[ring].header->writer.compare_exchange_strong(mine,
+                                                      rings_[ring].closed_as);
   shared_->data.Raise();
 }
 
@@ -220,6 +223,7 @@ absl::StatusOr<std::byte*> SharedRings::Reserve(int64_t ring, int64_t bytes,
 
 void SharedRings::Commit(int64_t ring, int64_t bytes) {
   std::atomic<uint64_t>& committed = rings_[ring].header->committed;
+  rings_[ring].closed_as = kClosed;
   committed.store(committed.load(std::memory_order_relaxed) + bytes,
                   std::memory_order_release);
   shared_->data.Raise();

@@ -58,6 +58,8 @@ absl::StatusOr<int64_t> CountElements(absl::string_view where,
                                       const Tensor& table) {
   const int64_t rows = table.shape()[0];
   const int64_t rank = table.shape()[1];
+  // An element a row. Such a table has no bytes, so nothing bounds `rows`.
+  if (rank == 0) return rows;
   const int64_t* const sizes = table.data<int64_t>();
   int64_t total = 0;
   for (int64_t row = 0; row < rows; ++row) {

@@ -2,6 +2,7 @@
 #include "rill/base/process/poll_until.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "rill/base/clock.h"
 
@@ -17,7 +18,7 @@ int PollUntil(absl::Span<pollfd> entries, absl::Time deadline) {
     const int found = poll(entries.data(), entries.size(),
                            static_cast<int>(absl::ToInt64Milliseconds(
                                absl::Ceil(left, absl::Milliseconds(1)))));
-    if (found > 0) return found;
+    if (found > 0 || (found < 0 && errno != EINTR)) return found;
     if (Clock::Steady().Now() >= deadline) return 0;
   }
 }

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/file.h"
 #include "rill/base/file_writer.h"
@@ -92,15 +94,16 @@ absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
                         ListMemmapFiles("CreateMemmapDirectory", like));
   RILL_RETURN_IF_ERROR(
       CheckNewDirectory("CreateMemmapDirectory", "directory", directory));
-  // meta.json last: what is there already is found before anything changes.
-  for (const bool is_leaf : {true, false}) {
-    for (const MemmapFile& file : files) {
-      if (file.leaf.has_value() != is_leaf) continue;
-      RILL_RETURN_IF_ERROR(
-          CreateDirectories(JoinPath(directory, file.folder())));
-      RILL_RETURN_IF_ERROR(
-          WriteEmptyFile(file, JoinPath(directory, file.path)));
-    }
+  for (const MemmapFile& file : files) {
+    const std::string path = JoinPath(directory, file.path);
+    if (!PathExists(path)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "CreateMemmapDirectory: \"", path,
+        "\": got a file, want none; remove it or name another directory"));
+  }
+  for (const MemmapFile& file : files) {
+    RILL_RETURN_IF_ERROR(CreateDirectories(JoinPath(directory, file.folder())));
+    RILL_RETURN_IF_ERROR(WriteEmptyFile(file, JoinPath(directory, file.path)));
   }
   return LoadMemmapDirectory(directory,
                              {.mode = LoadMemmapOptions::Mode::kMapShared});

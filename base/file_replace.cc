@@ -100,6 +100,29 @@ int Rename(const std::string& from, const std::string& to, unsigned int flags) {
              : errno;
 }
 
+// Exchange where the file system has no such call. A file gets a second name
+// first, so that `path` always names the old or the new one; a directory, which
+// cannot have two, is moved aside. Where a file cannot either, the old content
+// is lost.
+int ExchangeInSteps(const std::string& fresh, const std::string& path) {
+  const std::string aside = TemporaryName(path);
+  const bool is_directory = IsDirectory(path);
+  if (is_directory) {
+    if (const int error = Rename(path, aside, 0); error != 0) return error;
+  } else if (link(path.c_str(), aside.c_str()) != 0) {
+    return Rename(fresh, path, 0);
+  }
+  const int error = Rename(fresh, path, 0);
+  if (error == 0) {
+    Rename(aside, fresh, 0);
+  } else if (is_directory) {
+    Rename(aside, path, 0);
+  } else {
+    unlink(aside.c_str());
+  }
+  return error;
+}
+
 // Exchanges `fresh` and `path`, or moves `fresh` to `path` where nothing is
 // there. Afterwards `fresh` names the old content, if any.
 absl::Status Exchange(absl::string_view function, const std::string& fresh,
@@ -107,18 +130,7 @@ absl::Status Exchange(absl::string_view function, const std::string& fresh,
   int error =
       Rename(fresh, path, replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE);
   if (error == EINVAL) {  // A file system without these flags.
-    if (replaces && IsDirectory(path)) {
-      const std::string aside = TemporaryName(path);
-      error = Rename(path, aside, 0);
-      if (error == 0) {
-        error = Rename(fresh, path, 0);
-        // `fresh` then names the old tree, as after an exchange; on failure the
-        // old tree goes back to its name.
-        Rename(aside, error == 0 ? fresh : path, 0);
-      }
-    } else {
-      error = Rename(fresh, path, 0);
-    }
+    error = replaces ? ExchangeInSteps(fresh, path) : Rename(fresh, path, 0);
   }
   if (error != 0) return FileError(error, function, "rename to", path);
   return absl::OkStatus();
@@ -130,19 +142,22 @@ absl::Status Exchange(absl::string_view function, const std::string& fresh,
 // The order matters: content is synced before its name changes, else a crash
 // could leave the new name with missing bytes. OK means that the directory is
 // synced too. Where that sync fails, the names are exchanged back, so that the
-// old content is there after an error.
+// old content is there after an error; the text says where it is not.
 absl::Status PutInPlace(absl::string_view function, const std::string& fresh,
                         const std::string& path) {
   RILL_RETURN_IF_ERROR(FaultPoint("file.rename", path));
   struct stat info;
   const bool replaces = lstat(path.c_str(), &info) == 0;
   RILL_RETURN_IF_ERROR(Exchange(function, fresh, path, replaces));
-  absl::Status synced = SyncPath(function, ParentDirectory(path));
-  if (!synced.ok()) {
-    Rename(path, fresh, replaces ? RENAME_EXCHANGE : 0);
-    return synced;
-  }
-  return absl::OkStatus();
+  const absl::Status synced = SyncPath(function, ParentDirectory(path));
+  if (synced.ok()) return synced;
+  const absl::Status undone =
+      replaces ? Exchange(function, fresh, path, /*replaces=*/true)
+               : Exchange(function, path, fresh, /*replaces=*/false);
+  if (undone.ok()) return synced;
+  return absl::Status(
+      synced.code(), absl::StrCat(synced.message(), "; the new content stays: ",
+                                  undone.message()));
 }
 
 absl::Status WriteNewFile(const std::string& path, absl::string_view content) {

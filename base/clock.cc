@@ -18,6 +18,8 @@ class SteadyClock final : public Clock {
  public:
   absl::Time Now() const override {
     const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    // The epoch stands for the clock's own origin: differences of two readings
+    // mean something, a reading alone does not.
     return absl::UnixEpoch() + absl::FromChrono(since);
   }
 };
@@ -25,6 +27,7 @@ class SteadyClock final : public Clock {
 }  // namespace
 
 const Clock& Clock::Steady() {
+  // Never destroyed: threads that outlive main may still ask for the time.
   static const Clock* const clock = new SteadyClock;
   return *clock;
 }

@@ -8,6 +8,8 @@ namespace rill {
 std::optional<int64_t> FreeDiskBytes(const std::string& path) {
   struct statvfs fs;
   if (statvfs(path.c_str(), &fs) != 0) return std::nullopt;
+  // f_bavail leaves out the blocks kept for root. Its unit is f_frsize; f_bsize
+  // is only the preferred size of a transfer.
   return static_cast<int64_t>(fs.f_bavail) * static_cast<int64_t>(fs.f_frsize);
 }
 

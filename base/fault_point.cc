@@ -12,12 +12,15 @@ namespace {
 
 absl::Mutex hook_mutex(absl::kConstInit);
 const FaultHook* hook ABSL_GUARDED_BY(hook_mutex) = nullptr;
+// Keeps a hook that itself reads or writes files from being called again, and
+// from taking hook_mutex a second time in one thread.
 thread_local bool inside_hook = false;
 
 }  // namespace
 
 namespace base_internal {
 
+// A hint only, hence relaxed: ReachFaultPoint looks again under the mutex.
 std::atomic<bool> fault_hook_set{false};
 
 absl::Status ReachFaultPoint(absl::string_view point,

@@ -84,6 +84,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
     RILL_RETURN_IF_ERROR(
         ReadUpTo(file.get(), path, info.st_size, limit, &content));
   }
+  // The file may have grown between fstat and the last read.
   const int64_t size =
       std::max<int64_t>(info.st_size, static_cast<int64_t>(content.size()));
   if (size > max_bytes) {

@@ -16,6 +16,9 @@
 namespace rill::base_internal {
 namespace {
 
+// The codes that file.h promises; Abseil's mapping decides on the rest. It
+// gives ALREADY_EXISTS for EEXIST, OUT_OF_RANGE for EFBIG, UNKNOWN for EIO and
+// ELOOP.
 absl::StatusCode CodeOf(int error) {
   switch (error) {
     case ENOENT:
@@ -50,6 +53,7 @@ absl::StatusCode CodeOf(int error) {
 // Free bytes for ordinary users where `path` lies or would lie; -1: unknown.
 int64_t FreeBytes(const std::string& path) {
   std::optional<int64_t> bytes = FreeDiskBytes(path);
+  // A file that could not be made has no file system; its directory has one.
   if (!bytes.has_value()) bytes = FreeDiskBytes(ParentDirectory(path));
   return bytes.value_or(-1);
 }
@@ -105,6 +109,8 @@ int Fallocate(int fd, int mode, int64_t offset, int64_t bytes) {
 
 int ReserveBlocks(int fd, int mode, int64_t offset, int64_t bytes) {
   const int error = Fallocate(fd, mode, offset, bytes);
+  // posix_fallocate has no mode and may lengthen the file. A piece inside the
+  // file, all that FALLOC_FL_KEEP_SIZE is used for, does not.
   return error == EOPNOTSUPP ? posix_fallocate(fd, offset, bytes) : error;
 }
 

@@ -65,6 +65,8 @@ absl::Status ListTree(const std::string& path,
       RILL_RETURN_IF_ERROR(ListTree(JoinPath(path, name), paths));
     }
   } else if (!S_ISREG(info.st_mode)) {
+    // A link, a pipe or a socket has no bytes of its own: the sync of the
+    // directory that names it is enough.
     return absl::OkStatus();
   }
   paths->push_back(path);
@@ -76,6 +78,8 @@ absl::Status ListTree(const std::string& path,
 absl::Status SyncTree(const std::string& path) {
   std::vector<std::string> paths;
   RILL_RETURN_IF_ERROR(ListTree(path, &paths));
+  // All points first, in the order of the tree and from this thread, so that a
+  // test can say which of them fails.
   for (const std::string& each : paths) {
     RILL_RETURN_IF_ERROR(FaultPoint("file.sync", each));
   }
@@ -96,6 +100,29 @@ int Rename(const std::string& from, const std::string& to, unsigned int flags) {
              : errno;
 }
 
+// Exchange where the file system has no such call. A file gets a second name
+// first, so that `path` always names the old or the new one; a directory, which
+// cannot have two, is moved aside. Where a file cannot either, the old content
+// is lost.
+int ExchangeInSteps(const std::string& fresh, const std::string& path) {
+  const std::string aside = TemporaryName(path);
+  const bool is_directory = IsDirectory(path);
+  if (is_directory) {
+    if (const int error = Rename(path, aside, 0); error != 0) return error;
+  } else if (link(path.c_str(), aside.c_str()) != 0) {
+    return Rename(fresh, path, 0);
+  }
+  const int error = Rename(fresh, path, 0);
+  if (error == 0) {
+    Rename(aside, fresh, 0);
+  } else if (is_directory) {
+    Rename(aside, path, 0);
+  } else {
+    unlink(aside.c_str());
+  }
+  return error;
+}
+
 // Exchanges `fresh` and `path`, or moves `fresh` to `path` where nothing is
 // there. Afterwards `fresh` names the old content, if any.
 absl::Status Exchange(absl::string_view function, const std::string& fresh,
@@ -103,16 +130,7 @@ absl::Status Exchange(absl::string_view function, const std::string& fresh,
   int error =
       Rename(fresh, path, replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE);
   if (error == EINVAL) {  // A file system without these flags.
-    if (replaces && IsDirectory(path)) {
-      const std::string aside = TemporaryName(path);
-      error = Rename(path, aside, 0);
-      if (error == 0) {
-        error = Rename(fresh, path, 0);
-        Rename(aside, error == 0 ? fresh : path, 0);
-      }
-    } else {
-      error = Rename(fresh, path, 0);
-    }
+    error = replaces ? ExchangeInSteps(fresh, path) : Rename(fresh, path, 0);
   }
   if (error != 0) return FileError(error, function, "rename to", path);
   return absl::OkStatus();
@@ -120,18 +138,26 @@ absl::Status Exchange(absl::string_view function, const std::string& fresh,
 
 // Puts the synced `fresh` in the place of `path`. On failure `path` is as
 // before. The caller removes what `fresh` names afterwards.
+//
+// The order matters: content is synced before its name changes, else a crash
+// could leave the new name with missing bytes. OK means that the directory is
+// synced too. Where that sync fails, the names are exchanged back, so that the
+// old content is there after an error; the text says where it is not.
 absl::Status PutInPlace(absl::string_view function, const std::string& fresh,
                         const std::string& path) {
   RILL_RETURN_IF_ERROR(FaultPoint("file.rename", path));
   struct stat info;
   const bool replaces = lstat(path.c_str(), &info) == 0;
   RILL_RETURN_IF_ERROR(Exchange(function, fresh, path, replaces));
-  absl::Status synced = SyncPath(function, ParentDirectory(path));
-  if (!synced.ok()) {
-    Rename(path, fresh, replaces ? RENAME_EXCHANGE : 0);
-    return synced;
-  }
-  return absl::OkStatus();
+  const absl::Status synced = SyncPath(function, ParentDirectory(path));
+  if (synced.ok()) return synced;
+  const absl::Status undone =
+      replaces ? Exchange(function, fresh, path, /*replaces=*/true)
+               : Exchange(function, path, fresh, /*replaces=*/false);
+  if (undone.ok()) return synced;
+  return absl::Status(
+      synced.code(), absl::StrCat(synced.message(), "; the new content stays: ",
+                                  undone.message()));
 }
 
 absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
@@ -141,6 +167,7 @@ absl::Status WriteNewFile(const std::string& path, absl::string_view content) {
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.is_open()) return FileError(errno, kFunction, "open", path);
   size_t done = 0;
+  // Also once for empty content, so that the fault point is reached.
   do {
     RILL_RETURN_IF_ERROR(FaultPoint("file.write", path));
     const ssize_t n =
@@ -195,6 +222,7 @@ absl::Status ReplaceDirectory(
   auto remove = absl::MakeCleanup([&] { RemoveAll(fresh).IgnoreError(); });
   RILL_RETURN_IF_ERROR(fill(fresh));
   RILL_RETURN_IF_ERROR(SyncTree(fresh));
+  // With a slash at its end, lstat would follow a link instead of seeing it.
   std::string target = path;
   while (target.size() > 1 && target.back() == '/') target.pop_back();
   return PutInPlace("ReplaceDirectory", fresh, target);

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReplaceDirectory and ReplaceFile of file.h.
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,15 +21,45 @@
 #include "rill/base/status_macros.h"
 #include "rill/testing/status_matchers.h"
 
+namespace {
+
+// What the file system can do besides a plain rename.
+std::atomic<bool> has_rename_flags = true;
+std::atomic<bool> has_links = true;
+
+}  // namespace
+
+// Both in the place of libc's.
+extern "C" int renameat2(int from_directory, const char* from, int to_directory,
+                         const char* to, unsigned int flags) noexcept {
+  if (flags != 0 && !has_rename_flags) {
+    errno = EINVAL;
+    return -1;
+  }
+  return static_cast<int>(
+      syscall(SYS_renameat2, from_directory, from, to_directory, to, flags));
+}
+
+extern "C" int link(const char* from, const char* to) noexcept {
+  if (!has_links) {
+    errno = EPERM;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
 namespace rill {
 namespace {
 
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class ReplaceDirectoryTest : public ::testing::Test {
+// The parameter: whether the file system can exchange two names.
+class ReplaceDirectoryTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
+    has_rename_flags = GetParam();
     root_ = JoinPath(
         ::testing::TempDir(),
         ::testing::UnitTest::GetInstance()->current_test_info()->name());
@@ -31,7 +67,11 @@ class ReplaceDirectoryTest : public ::testing::Test {
     RILL_ASSERT_OK(CreateDirectories(root_));
     path_ = JoinPath(root_, "d");
   }
-  void TearDown() override { RILL_EXPECT_OK(RemoveAll(root_)); }
+  void TearDown() override {
+    has_rename_flags = true;
+    has_links = true;
+    RILL_EXPECT_OK(RemoveAll(root_));
+  }
 
   // Both files say `text`.
   absl::Status Replace(absl::string_view text) {
@@ -50,7 +90,7 @@ class ReplaceDirectoryTest : public ::testing::Test {
   std::string root_, path_;
 };
 
-TEST_F(ReplaceDirectoryTest, MakesAndReplacesAWholeTree) {
+TEST_P(ReplaceDirectoryTest, MakesAndReplacesAWholeTree) {
   for (const char* text : {"one", "two"}) {
     RILL_ASSERT_OK(Replace(text));
     EXPECT_EQ(Text("f"), text);
@@ -59,7 +99,7 @@ TEST_F(ReplaceDirectoryTest, MakesAndReplacesAWholeTree) {
   }
 }
 
-TEST_F(ReplaceDirectoryTest, SlashAtTheEndChangesNothing) {
+TEST_P(ReplaceDirectoryTest, SlashAtTheEndChangesNothing) {
   path_ += "/";
   RILL_ASSERT_OK(Replace("one"));
   RILL_ASSERT_OK(Replace("two"));
@@ -67,7 +107,7 @@ TEST_F(ReplaceDirectoryTest, SlashAtTheEndChangesNothing) {
   EXPECT_THAT(ListDirectory(root_), IsOkAndHolds(ElementsAre("d")));
 }
 
-TEST_F(ReplaceDirectoryTest, FailedFillLeavesTheOldTree) {
+TEST_P(ReplaceDirectoryTest, FailedFillLeavesTheOldTree) {
   RILL_ASSERT_OK(Replace("old"));
   EXPECT_THAT(ReplaceDirectory(path_,
                                [](const std::string& fresh) {
@@ -80,7 +120,7 @@ TEST_F(ReplaceDirectoryTest, FailedFillLeavesTheOldTree) {
 }
 
 // Every fault point that a replacement reaches, one after the other.
-TEST_F(ReplaceDirectoryTest, AnyFaultLeavesTheOldTreeAndNothingElse) {
+TEST_P(ReplaceDirectoryTest, AnyFaultLeavesTheOldTreeAndNothingElse) {
   RILL_ASSERT_OK(Replace("old"));
   int reached = 0;
   for (int fail_at = 1;; ++fail_at) {
@@ -107,13 +147,14 @@ TEST_F(ReplaceDirectoryTest, AnyFaultLeavesTheOldTreeAndNothingElse) {
   EXPECT_GE(reached, 15);  // Two files, their syncs and renames, the tree's.
 }
 
-TEST_F(ReplaceDirectoryTest, FileInItsPlaceIsRefused) {
+TEST_P(ReplaceDirectoryTest, FileInItsPlaceIsRefused) {
   RILL_ASSERT_OK(WriteFileAtomically(path_, "file"));
   EXPECT_THAT(Replace("new"), StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(ReadFile(path_), IsOkAndHolds("file"));
 }
 
-TEST_F(ReplaceDirectoryTest, ReaderAlwaysFindsAWholeTree) {
+TEST_P(ReplaceDirectoryTest, ReaderAlwaysFindsAWholeTree) {
+  if (!GetParam()) GTEST_SKIP() << "without an exchange there is a gap";
   RILL_ASSERT_OK(Replace("one"));
   std::atomic<bool> stop = false;
   std::thread writer([&] {
@@ -128,7 +169,7 @@ TEST_F(ReplaceDirectoryTest, ReaderAlwaysFindsAWholeTree) {
 }
 
 // Every fault point on the way of a file, one after the other.
-TEST_F(ReplaceDirectoryTest, AFileIsReplacedWholeOrNotAtAll) {
+TEST_P(ReplaceDirectoryTest, AFileIsReplacedWholeOrNotAtAll) {
   const auto replace = [&](absl::string_view text) {
     return ReplaceFile(path_, [&](const std::string& fresh) -> absl::Status {
       RILL_ASSIGN_OR_RETURN(const auto file,
@@ -162,6 +203,27 @@ TEST_F(ReplaceDirectoryTest, AFileIsReplacedWholeOrNotAtAll) {
   RILL_ASSERT_OK(CreateDirectories(path_));
   EXPECT_THAT(replace("new"), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
+
+// Nothing keeps the old content there.
+TEST_P(ReplaceDirectoryTest, AFileWithoutAWayBackSaysWhichContentIsThere) {
+  has_links = false;
+  RILL_ASSERT_OK(WriteFileAtomically(path_, "old"));
+  const ScopedFaultHook hook(
+      [&](absl::string_view point, absl::string_view object) {
+        return point == "file.sync" && object == root_
+                   ? absl::DataLossError("planted")
+                   : absl::OkStatus();
+      });
+  const absl::Status status = WriteFileAtomically(path_, "new");
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss,
+                               HasSubstr(GetParam() ? "planted"
+                                                    : "new content stays")));
+  EXPECT_THAT(ReadFile(path_), IsOkAndHolds(GetParam() ? "old" : "new"));
+  EXPECT_THAT(ListDirectory(root_), IsOkAndHolds(ElementsAre("d")));
+}
+
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutExchange, ReplaceDirectoryTest,
+                         ::testing::Bool());
 
 }  // namespace
 }  // namespace rill

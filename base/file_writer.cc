@@ -23,7 +23,8 @@ using base_internal::FileError;
 // hook of a test is met soon.
 constexpr int64_t kMaxWrite = int64_t{64} << 20;
 
-// Blocks for all `bytes`; writing would find them one by one.
+// Blocks for all `bytes`; writing would find them one by one. Mode 0 also sets
+// the file's length. Returns 0 or the errno.
 int Reserve(int fd, int64_t bytes) {
   if (bytes == 0) return 0;
   if (base_internal::LacksSpaceFor(fd, bytes)) return ENOSPC;

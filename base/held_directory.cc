@@ -13,6 +13,7 @@ HeldDirectory::HeldDirectory(const std::string& path)
 bool HeldDirectory::IsStillThere() const {
   struct stat now;
   const bool is_there = stat(path_.c_str(), &now) == 0 && S_ISDIR(now.st_mode);
+  // Nothing there both times counts as unchanged.
   if (!directory_.is_open() || !is_there) {
     return directory_.is_open() == is_there;
   }

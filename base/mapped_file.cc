@@ -19,6 +19,8 @@ namespace {
 using base_internal::FileDescriptor;
 using base_internal::FileError;
 
+// Shared pages of the first `bytes` of the file, null for none: mmap refuses a
+// length of 0. The mapping outlives the descriptor.
 absl::StatusOr<std::byte*> Map(absl::string_view function, int fd,
                                const std::string& path, int64_t bytes,
                                bool writable) {
@@ -36,6 +38,8 @@ absl::StatusOr<std::shared_ptr<MappedFile>> MappedFile::Open(
     const std::string& path, Mode mode, int64_t expected_bytes) {
   const bool writable = mode == Mode::kReadWrite;
   RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
+  // Without O_NONBLOCK the open of a FIFO would wait for a writer. It is
+  // refused below, like all that is no regular file.
   FileDescriptor file(open(
       path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK));
   if (!file.is_open()) {

@@ -19,6 +19,8 @@ namespace {
 using base_internal::FileError;
 using base_internal::ParentDirectory;
 
+// OK where this process may make an entry in `directory`. Asked of the
+// effective user, as mkdir and open are; access(2) would ask of the real one.
 absl::Status CheckWritable(absl::string_view head,
                            const std::string& directory) {
   if (!IsDirectory(directory)) {
@@ -33,6 +35,8 @@ absl::Status CheckWritable(absl::string_view head,
                    "\": ", std::strerror(errno)));
 }
 
+// One that is there already is as good, also where another process has just
+// made it.
 absl::Status MakeOne(absl::string_view head, const std::string& directory) {
   if (mkdir(directory.c_str(), 0777) == 0 || IsDirectory(directory)) {
     return absl::OkStatus();

@@ -37,6 +37,8 @@ OptionValues& OptionValues::Unsigned(absl::string_view name, uint64_t value) {
 
 OptionValues& OptionValues::Double(absl::string_view name, double value) {
   char text[32];  // The longest has 24 characters.
+  // The shortest text that reads back as the value, in every locale; printf
+  // gives neither.
   const std::to_chars_result end =
       std::to_chars(text, text + sizeof(text), value);
   return Add(name, std::string(text, end.ptr));

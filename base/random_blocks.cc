@@ -30,6 +30,8 @@ size_t FillBlocks(uint64_t seed, uint32_t stream, uint64_t batch,
   const auto product = [&](V multiplier, V word) HWY_ATTR {
     return hn::MulEven(hn::BitCast(d32, multiplier), hn::BitCast(d32, word));
   };
+  // The multipliers, the order of words and the steps of the keys (below) are
+  // those of Philox4x32 in the paper that rng.h names.
   const V m0 = hn::Set(d, 0xD2511F53u);
   const V m1 = hn::Set(d, 0xCD9E8D57u);
   const auto turn = [&](V key0, V key1, V& c0, V& c1, V& c2, V& c3) HWY_ATTR {
@@ -40,6 +42,8 @@ size_t FillBlocks(uint64_t seed, uint32_t stream, uint64_t batch,
     c2 = hn::Xor3(hn::ShiftRight<32>(p0), c3, key1);
     c3 = p0;
   };
+  // Words 0 and 1 of a block make one 64-bit number, 2 and 3 the next:
+  // little-endian, that is the order of the four words in memory.
   const V low_half = hn::Set(d, 0xFFFFFFFFu);
   const auto store = [&](V c0, V c1, V c2, V c3, size_t at) HWY_ATTR {
     const V low = hn::OrAnd(hn::ShiftLeft<32>(c1), c0, low_half);
@@ -97,6 +101,7 @@ void RandomBlocks(const Rng& rng, uint64_t batch, uint32_t first_draw,
                   absl::Span<Rng::Block> blocks) {
   size_t done = base_internal::FillMost(rng, batch, first_draw, blocks);
   for (; done < blocks.size(); ++done) {
+    // Fewer than a vector's lanes: the scalar code gives the same bits.
     blocks[done] = rng.Bits(batch, first_draw + static_cast<uint32_t>(done));
   }
 }

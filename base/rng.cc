@@ -33,6 +33,7 @@ double Rng::UniformDouble(uint64_t batch, uint32_t draw) const {
 }
 
 float Rng::UniformFloat(uint64_t batch, uint32_t draw) const {
+  // A float holds 24 bits exactly. More would be rounded, some of them to 1.
   return static_cast<float>(Bits64(batch, draw) >> 40) * kTwoToMinus24;
 }
 

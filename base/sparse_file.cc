@@ -45,7 +45,8 @@ int WriteZeros(int fd, int64_t offset, int64_t bytes) {
 }
 
 // The same of bytes that are data, without writing them where that is worth it
-// and the file system can.
+// and the file system can. FALLOC_FL_ZERO_RANGE keeps the blocks and marks them
+// as unwritten. For few bytes this update of metadata costs more than writing.
 int ZeroData(int fd, int64_t offset, int64_t bytes) {
   constexpr int64_t kFewBytes = 1 << 16;
   if (bytes > kFewBytes &&
@@ -73,6 +74,7 @@ absl::StatusOr<std::shared_ptr<AddressRange>> AddressRange::Create(
   }
   void* data = nullptr;
   if (bytes > 0) {
+    // No access and no reservation: addresses only, neither memory nor swap.
     data = mmap(nullptr, bytes, PROT_NONE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) {
@@ -96,6 +98,7 @@ int64_t AddressRange::PageBytes() {
 }
 
 void AddressRange::Advise(int64_t offset, int64_t bytes, Hint hint) const {
+  // madvise wants the beginning of a page, but takes any length.
   const int64_t begin = std::max<int64_t>(offset, 0) & -PageBytes();
   const int64_t end = std::min(offset + bytes, size_bytes_);
   if (begin >= end) return;
@@ -130,6 +133,8 @@ absl::StatusOr<std::unique_ptr<SparseFile>> SparseFile::Open(
   constexpr absl::string_view kOpen = "SparseFile::Open";
   const bool is_writable = mode == Mode::kReadWrite;
   RILL_RETURN_IF_ERROR(FaultPoint("file.open", path));
+  // O_NOFOLLOW refuses a link; without O_NONBLOCK the open of a FIFO would
+  // wait.
   const int fd = open(path.c_str(), (is_writable ? O_RDWR : O_RDONLY) |
                                         O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (fd < 0) return FileError(errno, kOpen, "open", path);
@@ -148,6 +153,8 @@ absl::StatusOr<std::unique_ptr<SparseFile>> SparseFile::Open(
 absl::Status SparseFile::Map(const AddressRange& range, int64_t offset) const {
   constexpr absl::string_view kMap = "SparseFile::Map";
   RILL_RETURN_IF_ERROR(FaultPoint("file.map", path_));
+  // MAP_FIXED replaces whatever is mapped there, without an error. So the check
+  // is in whole pages: the file's last one must not reach behind the range.
   if (offset < 0 || offset % AddressRange::PageBytes() != 0 ||
       offset > range.size_bytes() ||
       size_bytes_ > range.size_bytes() - offset ||
@@ -244,6 +251,8 @@ absl::Status SparseFile::Sync() const {
   RILL_RETURN_IF_ERROR(FaultPoint("file.sync", path_));
   int error;
   do {
+    // Includes the pages that shared mappings have changed: they are the file's
+    // page cache. msync would need each mapping's address.
     error = fdatasync(file_.get()) == 0 ? 0 : errno;
   } while (error == EINTR);
   if (error != 0) return FileError(error, "SparseFile::Sync", "sync", path_);

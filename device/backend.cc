@@ -40,6 +40,7 @@ absl::Status NotLinked(Device device) {
 void RegisterBackend(std::unique_ptr<Backend> backend) {
   absl::MutexLock lock(&registration_mutex);
   const size_t type = static_cast<size_t>(backend->type());
+  // The one before may go: it has no live buffers (backend.h).
   delete backends[type].exchange(backend.release(), std::memory_order_acq_rel);
 }
 
@@ -49,6 +50,8 @@ absl::StatusOr<Backend*> GetBackend(Device device) {
       return absl::InvalidArgumentError(absl::StrCat(
           "GetBackend: index of cpu: got ", device.index, ", want 0"));
     }
+    // Made on demand, not registered, so that it is there for whatever runs
+    // before main.
     static Backend* const host = MakeHostBackend().release();
     return host;
   }

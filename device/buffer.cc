@@ -24,7 +24,9 @@ constexpr int64_t kMaxInlineBytes = 16 * 1024;
 // shared_ptr.
 constexpr size_t kInlineHeader = 128;
 
-// Gives out memory that is there already, once.
+// Gives out memory that is there already, once. The node of allocate_shared is
+// at the beginning of the block. Freeing it therefore frees the bytes too, when
+// the last shared_ptr and weak_ptr are gone.
 template <typename T>
 struct PlacedAllocator {
   using value_type = T;
@@ -55,6 +57,8 @@ std::shared_ptr<Buffer> Buffer::AllocateInline(int64_t bytes) {
   if (memory == nullptr) return nullptr;
   std::shared_ptr<Buffer> buffer =
       std::allocate_shared<Inline>(PlacedAllocator<Inline>(memory));
+  // malloc aligns to 16 only; the block has the bytes to round up. backend_
+  // stays null: the destructor has nothing to free.
   std::byte* const end = static_cast<std::byte*>(memory) + kInlineHeader;
   buffer->data_ = end + (-reinterpret_cast<uintptr_t>(end) & (kAlignment - 1));
   buffer->size_bytes_ = bytes;
@@ -80,6 +84,8 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(int64_t bytes,
   }
   if (kind == MemoryKind::kPageable && bytes > 0 && bytes <= kMaxInlineBytes) {
     RILL_RETURN_IF_ERROR(FaultPoint("host.allocate", "cpu"));
+    // Without memory the backend below fails as well, and says how much is
+    // free.
     if (std::shared_ptr<Buffer> buffer = AllocateInline(bytes)) return buffer;
   }
   const Device maker = kind == MemoryKind::kPageable ? Device::Cpu() : device;
@@ -91,6 +97,8 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(int64_t bytes,
     buffer->data_ = static_cast<std::byte*>(data);
   }
   buffer->size_bytes_ = bytes;
+  // Pinned memory is the host's, but only the backend that pinned it can free
+  // it.
   buffer->device_ = kind == MemoryKind::kDevice ? device : Device::Cpu();
   buffer->kind_ = kind;
   buffer->backend_ = backend;

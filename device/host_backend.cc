@@ -26,6 +26,7 @@ struct HostMemory {
 
 HostMemory MeasureHostMemory() {
   struct sysinfo info;
+  // A system that does not tell refuses nothing.
   if (sysinfo(&info) != 0) return {INT64_MAX, -1};
   const int64_t unit = info.mem_unit;
   return {static_cast<int64_t>(info.totalram + info.totalswap) * unit,
@@ -73,6 +74,8 @@ class HostBackend final : public Backend {
       return OutOfMemory(bytes, MeasureHostMemory());
     }
     void* data = nullptr;
+    // A huge page begins at a multiple of its size. Aligned so, the first bytes
+    // are in one too.
     if (posix_memalign(&data, is_big ? kHugePage : kAlignment, bytes) != 0) {
       return OutOfMemory(bytes, MeasureHostMemory());
     }

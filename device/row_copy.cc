@@ -12,6 +12,14 @@
 #include <emmintrin.h>
 #endif
 
+// How a copy goes. Columns that lie in one record are a group (FirstRecord), as
+// one prefetch then serves all of them. Rows come in blocks: the lines of the
+// next block are prefetched, then each column of this block is copied by a
+// kernel for its width (CopyRecord). Wide rows go line by line instead
+// (CopyWide). Records that are written whole and past the caches are put
+// together line by line, so that no line is read before it is written
+// (StreamRecord).
+
 namespace rill {
 namespace {
 
@@ -138,7 +146,14 @@ inline void CopyLine(std::byte* to, const std::byte* from) {
 }
 
 // Such stores are in no order with others until this: they must not be seen
-// after the store that says that they are there.
+// after the store that says that they are there. The thread that made them ends
+// each copy with it. A mutex, a release store or a commit record then publishes
+// their bytes like any others.
+//
+// No fence is needed before the copy. No store overtakes an older load, and
+// such a load saw that the memory was handed over, or the last reader gone. A
+// race detector takes these stores for plain ones, so it does not see a fence
+// that is missing.
 inline void EndStreaming() {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -148,6 +163,10 @@ inline void EndStreaming() {
 // Line by line, and several rows in turns where they are read at random: the
 // hardware's prefetchers stop at every page's end, so one row alone leaves the
 // memory idle. Lines to be read are fetched ahead, on into the next row.
+//
+// Past the caches a copy moves two bytes for each byte of the batch, not three,
+// as the lines to write are not read before. Bytes that would leave the caches
+// before they are used evict nothing.
 template <typename Direction, bool kPastCaches>
 void CopyWide(const RowColumn& column, const int64_t* offsets, int64_t count) {
   constexpr int64_t kRows = Direction::kRowsAtOnce;
@@ -177,6 +196,8 @@ void CopyWide(const RowColumn& column, const int64_t* offsets, int64_t count) {
       const int64_t next = begin + n + i;
       if (next < count) row.to_next += row_at(next).from - row.from;
       if constexpr (kPastCaches) {
+        // Streaming stores need an aligned line; the bytes before it go the
+        // plain way.
         const int64_t head = static_cast<int64_t>(
             -reinterpret_cast<uintptr_t>(row.to) & (kLineBytes - 1));
         std::memcpy(row.to, row.from, head);
@@ -293,6 +314,7 @@ inline void Approach(const Record& record, const int64_t* rows, int64_t begin,
     for (int64_t at = 0; at < bytes; at += kLineBytes) {
       __builtin_prefetch(row + at, Direction::kWillWrite);
     }
+    // The row need not begin with a line, so its last byte may lie on one more.
     __builtin_prefetch(row + bytes - 1, Direction::kWillWrite);
   }
 }
@@ -313,6 +335,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ApproachRuns(
   for (int64_t i = 0; i < n;) {
     const std::byte* const low = record.low + rows[i] * record.stride;
     const int64_t first = i;
+    // A guess in steps of kSkip: rows between that are no neighbours cost a
+    // useless prefetch, never a wrong byte.
     while (i + kSkip < n && rows[i + kSkip] == rows[i] + kSkip) i += kSkip;
     do {
       ++i;
@@ -338,6 +362,8 @@ void CopyRecord(const Record& record, absl::Span<const RowColumn> columns,
     }
     const int64_t n = static_cast<int64_t>(rows.size());
     const bool is_read = Direction::kWillWrite == 0;
+    // As many rows as the first-level cache holds ahead. Rows that are gathered
+    // by lines fetch for themselves, so their blocks may be large.
     const int64_t step =
         is_read && record.has_wide
             ? kMaxBlockRows

@@ -31,6 +31,7 @@ Stream::~Stream() {
   if (owned_) backend_->DestroyStream(device_.index, handle_);
 }
 
+// Exchanged: what this one owned is destroyed with `other`.
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(backend_, other.backend_);
@@ -52,6 +53,7 @@ absl::StatusOr<Event> Event::Record(const Stream& stream) {
   RILL_ASSIGN_OR_RETURN(event.handle_,
                         stream.backend()->CreateEvent(stream.device().index));
   event.device_ = stream.device();
+  // Set before Record, so that the event is destroyed where that fails.
   event.backend_ = stream.backend();
   RILL_RETURN_IF_ERROR(event.backend_->Record(event.device_.index,
                                               event.handle_, stream.handle()));

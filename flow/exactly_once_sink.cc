@@ -46,6 +46,8 @@ absl::Status ExactlyOnceSink::Write(const TensorDict& batch,
   const auto found = newest_.find(info.producer);
   if (found != newest_.end()) {
     if (info.sequence <= found->second) return absl::OkStatus();
+    // A gap is refused: the batches between would be dropped as repeats when
+    // they come. The sum found->second + 1 may overflow.
     if (info.sequence - 1 > found->second) {
       return absl::FailedPreconditionError(absl::StrCat(
           "ExactlyOnceSink::Write: sequence of producer ", info.producer,
@@ -53,6 +55,8 @@ absl::Status ExactlyOnceSink::Write(const TensorDict& batch,
           "; offer the batches between again, or Forget the producer"));
     }
   }
+  // Under the lock: of two offers of one batch at once, the second must find
+  // the number that the first leaves.
   RILL_RETURN_IF_ERROR(target_->Write(batch, info));
   newest_[info.producer] = info.sequence;
   return absl::OkStatus();
@@ -103,6 +107,7 @@ absl::Status ExactlyOnceSink::LoadState(const TensorDict& state) {
         absl::StrCat("ExactlyOnceSink::LoadState: \"newest\": got ",
                      newest.size(), " numbers, want ", producers.size()));
   }
+  // Apart first, so that a state that does not fit changes nothing.
   std::map<int64_t, int64_t> loaded;
   for (size_t i = 0; i < producers.size(); ++i) {
     if (newest[i] >= 1 && loaded.emplace(producers[i], newest[i]).second) {

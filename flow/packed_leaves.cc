@@ -35,6 +35,8 @@ absl::Status CheckKinds(absl::string_view caller, const TensorDict& dict,
   return status;
 }
 
+// Row-major to `to`: at once where the tensor is that already; strides and
+// devices go through a tensor over the place.
 absl::Status CopyTo(const Tensor& tensor, std::byte* to) {
   const int64_t bytes = tensor.size_bytes();
   if (bytes == 0) return absl::OkStatus();
@@ -79,6 +81,9 @@ absl::Status PackLeaves(absl::string_view caller, const TensorDictSpec& spec,
       begin + PackedBytes(spec, batch.batch_shape().num_elements());
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     const Tensor& tensor = *batch.Find(leaf.key);
+    // A leaf from ViewPackedLeaves is in its place. One that lies elsewhere in
+    // the same memory, say a slice of such a batch, would be overwritten by a
+    // leaf before it is copied.
     const bool lies_here = tensor.size_bytes() > 0 && tensor.is_host() &&
                            tensor.raw_data() >= begin &&
                            tensor.raw_data() < end;

@@ -34,6 +34,8 @@ constexpr int64_t kLengthBytes = 8;  // Of the JSON's length at the end.
 // Values of one stack, of which a JSON may ask for more than it has bytes.
 constexpr int64_t kMaxValues = kMaxConsolidatedJsonBytes;
 
+// Makes the dictionaries that a checked JSON describes. `prefix` and `whole`
+// are keys from the top of the file, for messages and refusals.
 class Loader {
  public:
   Loader(std::string where, std::shared_ptr<MappedFile> file,
@@ -69,6 +71,8 @@ absl::StatusOr<NonTensorStack> Loader::LoadValues(
   std::vector<NonTensorStack> parts;
   int64_t total = 0;
   for (const Entry& entry : meta.entries) {
+    // Filled expands one element and takes no memory for rows, so the bound
+    // below comes before Stack makes them.
     auto part = entry.kind == Kind::kInner
                     ? LoadValues(entry.inner[0])
                     : NonTensorStack::Filled(entry.shape, {entry.json});
@@ -88,6 +92,8 @@ absl::StatusOr<NonTensorStack> Loader::LoadValues(
       absl::StrCat(where_, ": ", stack.status().message()));
 }
 
+// Offsets and lengths are copied in any mode, as they are checked once and must
+// not change afterwards. A file mapped shared could.
 absl::StatusOr<RaggedTensor> Loader::LoadJagged(const std::string& where,
                                                 const Entry& entry) const {
   std::vector<int64_t> numbers[2];
@@ -110,6 +116,7 @@ absl::StatusOr<RaggedTensor> Loader::LoadJagged(const std::string& where,
     return absl::DataLossError(
         absl::StrCat(where, ": ", rows.status().message()));
   }
+  // Rows that had to be copied would take writes that never reach the file.
   if (options_.mode == Mode::kMapShared && values.num_elements() > 0 &&
       rows->values().raw_data() != values.raw_data()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -158,6 +165,8 @@ absl::Status Loader::LoadEntry(const Entry& entry, absl::string_view prefix,
         options_, whole, where,
         entry.refusal.empty() ? "name: got none" : entry.refusal);
   }
+  // Tensors, values and dictionaries are in objects of their own, so a name may
+  // come twice.
   if (dict->Contains(key)) {
     return absl::DataLossError(absl::StrCat(where, ": got it twice"));
   }
@@ -217,6 +226,7 @@ absl::StatusOr<TensorDict> Loader::LoadDict(const ConsolidatedMeta& meta,
           absl::StrCat(where_, ": names: ", status.message()));
     }
   }
+  // Last, as a locked dictionary takes no entries.
   if (meta.is_locked) dict.Lock();
   return dict;
 }
@@ -241,6 +251,8 @@ absl::StatusOr<ConsolidatedMeta> Loader::ReadMeta() const {
         absl::StrCat(where_, ": length of the JSON at the end: got ",
                      json_bytes, ", want <= ", kMaxConsolidatedJsonBytes));
   }
+  // From the end: length, JSON, and what is before them are the tensors. So the
+  // file can be written in one pass, and read with one look at its end.
   const int64_t data_bytes = size - kLengthBytes - json_bytes;
   return formats_internal::ParseConsolidatedMeta(
       where_, absl::string_view(bytes + data_bytes, json_bytes), data_bytes);

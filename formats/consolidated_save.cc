@@ -36,7 +36,9 @@ using Type = ConsolidatedMeta::Type;
 // open its own file where a complex128 lies behind 8 bytes of something else.
 constexpr int64_t kAlignment = 8;
 
-// Where the leaves go, and which they are.
+// Where the leaves go, and which they are. All offsets are known before a byte
+// is written. So the file is made with its space reserved, and a name or a
+// shape that cannot be saved costs nothing.
 class Layout {
  public:
   explicit Layout(int64_t alignment)
@@ -71,6 +73,7 @@ void Layout::PlaceLeaf(const Tensor& leaf, Entry* entry) {
   widest_ = std::max(widest_, DTypeSize(leaf.dtype()));
   entry->dtype = leaf.dtype();
   entry->shape = leaf.shape();
+  // Behind the leaf, and part of its range: that is where TorchRL counts it.
   entry->pad = (alignment_ - leaf.size_bytes() % alignment_) % alignment_;
   entry->start = end_;
   entry->stop = end_ += leaf.size_bytes() + entry->pad;
@@ -187,6 +190,7 @@ absl::StatusOr<ConsolidatedMeta> Layout::Place(const LazyStack& stack,
   return meta;
 }
 
+// The leaves, each with its padding, then the JSON and its length.
 absl::Status WriteAll(const Layout& layout, absl::string_view json,
                       const std::string& path) {
   std::string tail(json);
@@ -211,6 +215,8 @@ absl::Status Save(absl::string_view caller, const T& saved,
   Layout layout(kAlignment);
   RILL_ASSIGN_OR_RETURN(ConsolidatedMeta meta,
                         layout.Place(saved, /*is_locked=*/false));
+  // A wider element was met on the way, and offsets before it depend on it too:
+  // once more from the start.
   if (layout.widest() > kAlignment) {
     layout = Layout(layout.widest());
     RILL_ASSIGN_OR_RETURN(meta, layout.Place(saved, /*is_locked=*/false));

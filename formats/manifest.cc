@@ -29,6 +29,8 @@ using formats_internal::PathKind;
 constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 constexpr int kMaxDepth = 64;
 
+// Mapped, not read: a file may be larger than memory. One that has shrunk since
+// its size was taken is DATA_LOSS.
 absl::StatusOr<uint32_t> FileCrc(const std::string& path, int64_t bytes) {
   RILL_ASSIGN_OR_RETURN(
       const std::shared_ptr<MappedFile> file,
@@ -39,6 +41,9 @@ absl::StatusOr<uint32_t> FileCrc(const std::string& path, int64_t bytes) {
 
 // --- Writing -----------------------------------------------------------------
 
+// All files below root/below into `files`, by paths relative to `root`, without
+// the manifest itself. A file whose size `known` has is not read: a save that
+// links unchanged files need not sum them again.
 absl::Status ListTree(const std::string& root, const std::string& below,
                       int depth, const FileSums& known,
                       std::vector<ManifestFile>* files) {
@@ -77,6 +82,7 @@ absl::Status ListTree(const std::string& root, const std::string& below,
   return absl::OkStatus();
 }
 
+// A text that is not UTF-8 would make the manifest no JSON.
 absl::Status CheckTexts(const Manifest& manifest) {
   bool is_utf8 = formats_internal::IsUtf8(manifest.kind);
   for (const auto& [name, value] : manifest.fields) {
@@ -104,6 +110,7 @@ FileSum SumOf(const ManifestFile& file) {
   return {.bytes = file.bytes, .crc32c = file.crc};
 }
 
+// Size before checksum: a file that was cut short is found without reading it.
 absl::Status CheckFile(const std::string& directory, const ManifestFile& want,
                        const FileSums& known) {
   const std::string path = JoinPath(directory, want.path);
@@ -136,6 +143,7 @@ absl::Status CheckFile(const std::string& directory, const ManifestFile& want,
   return absl::OkStatus();
 }
 
+// Without a `kind`, `max_version` is not looked at.
 absl::StatusOr<ManifestText> ReadText(const std::string& directory,
                                       std::optional<absl::string_view> kind,
                                       int64_t max_version) {
@@ -206,6 +214,8 @@ absl::Status WriteManifest(const Manifest& manifest,
   ManifestText text = {manifest.kind, manifest.version, manifest.fields, {}};
   RILL_RETURN_IF_ERROR(
       ListTree(directory, "", /*depth=*/1, *sums, &text.files));
+  // The walk goes through folders where they stand among the names, "a/b"
+  // before "a.c". By whole paths the order does not depend on that.
   std::sort(text.files.begin(), text.files.end(),
             [](const ManifestFile& a, const ManifestFile& b) {
               return a.path < b.path;

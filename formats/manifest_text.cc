@@ -16,7 +16,9 @@
 namespace rill::formats_internal {
 namespace {
 
-// How the file ends: the checksum of all bytes before.
+// How the file ends: the checksum of all bytes before. At the end, so that it
+// is checked on the raw text, before a parser sees a byte. A text that was cut
+// short has lost it.
 constexpr absl::string_view kSealStart = ",\"crc32c\":\"";
 constexpr absl::string_view kSealEnd = "\"}\n";
 constexpr size_t kSealBytes = kSealStart.size() + 8 + kSealEnd.size();
@@ -60,6 +62,8 @@ absl::StatusOr<nlohmann::json> ParseSealed(absl::string_view path,
   return json;
 }
 
+// Kind, version and fields, which every version of the format has: enough to
+// say that a newer program wrote it. The files come after that check.
 absl::StatusOr<ManifestText> ParseHead(absl::string_view path,
                                        const nlohmann::json& json) {
   using Json = nlohmann::json;
@@ -98,6 +102,8 @@ absl::StatusOr<std::vector<ManifestFile>> ParseFiles(
         !absl::SimpleHexAtoi(*crc, &entry.crc)) {
       return Broken(path, "files: want \"path\", \"bytes\" and \"crc32c\"");
     }
+    // The seal is no signature. A text from elsewhere could list "../x", and a
+    // reader would look at files outside.
     if (!IsPlainRelativePath(*name)) {
       return Broken(path, absl::StrCat("files: got path \"", *name,
                                        "\", want one below the directory"));

@@ -247,6 +247,23 @@ TEST(MemmapDirectoryTest, CreatedFilesAreZeroReservedAndWritable) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+// Leaves without bytes have no file that would be found.
+TEST(MemmapDirectoryTest, CreatedFilesReplaceNone) {
+  const std::string directory = FreshPath("created_twice");
+  RILL_ASSERT_OK(SaveMemmapDirectory(Sample(), directory));
+  const std::string meta = JoinPath(directory, "meta.json");
+  RILL_ASSERT_OK_AND_ASSIGN(const std::string before, ReadFile(meta));
+  for (const int64_t size : {0, 2}) {
+    TensorDictSpec spec;
+    RILL_ASSERT_OK(spec.Set("x", {.dtype = DType::kInt32, .shape = {size}}));
+    EXPECT_THAT(CreateMemmapDirectory(spec, {3}, directory),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr("meta.json")));
+    EXPECT_THAT(ReadFile(meta), IsOkAndHolds(before));
+    EXPECT_FALSE(PathExists(JoinPath(directory, "x.memmap")));
+  }
+}
+
 // --- What may be wrong on the disk
 // ----------------------------------------------
 

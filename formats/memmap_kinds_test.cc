@@ -243,6 +243,7 @@ TEST(MemmapKindsTest, TablesOfShapesAreChecked) {
   RILL_EXPECT_OK(LoadMemmapDirectory(WriteRagged({2, 3}, 2, 1, 5)));
   RILL_EXPECT_OK(LoadMemmapDirectory(WriteRagged({2, 3}, 2, 1, 64)));  // Slack.
   RILL_EXPECT_OK(LoadMemmapDirectory(WriteRagged({0, 0}, 2, 1, 0)));
+  RILL_EXPECT_OK(LoadMemmapDirectory(WriteRagged({}, 3, 0, 3)));
   const auto broken = StatusIs(absl::StatusCode::kDataLoss);
   EXPECT_THAT(LoadMemmapDirectory(WriteRagged({2, 3}, 2, 1, 4)), broken);
   EXPECT_THAT(LoadMemmapDirectory(WriteRagged({2, -1}, 2, 1, 64)), broken);
@@ -253,6 +254,12 @@ TEST(MemmapKindsTest, TablesOfShapesAreChecked) {
               broken);
   EXPECT_THAT(LoadMemmapDirectory(WriteRagged({1, 1}, 1000000000, 1, 64)),
               broken);
+  // Rows without sizes: the table has no bytes, so no file bounds their number.
+  const std::string scalars = WriteRagged({}, int64_t{1} << 59, 0, 5);
+  EXPECT_THAT(LoadMemmapDirectory(scalars), broken);
+  RILL_ASSERT_OK(RemoveAll(JoinPath(scalars, "r.memmap")));
+  EXPECT_THAT(LoadMemmapDirectory(scalars),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("entry \"r\"")));
   const std::string missing = WriteRagged({2, 3}, 2, 1, 5);
   RILL_ASSERT_OK(RemoveAll(JoinPath(missing, "r.shape.memmap")));
   EXPECT_THAT(LoadMemmapDirectory(missing), broken);

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/file.h"
 #include "rill/base/file_writer.h"
@@ -59,6 +61,7 @@ absl::Status Save(absl::string_view caller, const T& what,
 }
 
 // Single elements stand for the leaves: only their shapes are looked at.
+// Expanded, they have any shape and take no memory.
 absl::StatusOr<TensorDict> LikeFiles(const TensorDictSpec& spec,
                                      const Shape& batch_shape) {
   TensorDict like(batch_shape);
@@ -91,15 +94,16 @@ absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
                         ListMemmapFiles("CreateMemmapDirectory", like));
   RILL_RETURN_IF_ERROR(
       CheckNewDirectory("CreateMemmapDirectory", "directory", directory));
-  // meta.json last: what is there already is found before anything changes.
-  for (const bool is_leaf : {true, false}) {
-    for (const MemmapFile& file : files) {
-      if (file.leaf.has_value() != is_leaf) continue;
-      RILL_RETURN_IF_ERROR(
-          CreateDirectories(JoinPath(directory, file.folder())));
-      RILL_RETURN_IF_ERROR(
-          WriteEmptyFile(file, JoinPath(directory, file.path)));
-    }
+  for (const MemmapFile& file : files) {
+    const std::string path = JoinPath(directory, file.path);
+    if (!PathExists(path)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "CreateMemmapDirectory: \"", path,
+        "\": got a file, want none; remove it or name another directory"));
+  }
+  for (const MemmapFile& file : files) {
+    RILL_RETURN_IF_ERROR(CreateDirectories(JoinPath(directory, file.folder())));
+    RILL_RETURN_IF_ERROR(WriteEmptyFile(file, JoinPath(directory, file.path)));
   }
   return LoadMemmapDirectory(directory,
                              {.mode = LoadMemmapOptions::Mode::kMapShared});
@@ -112,6 +116,8 @@ absl::StatusOr<MemmapDirectoryPlan> PlanMemmapDirectory(
                         ListMemmapFiles("PlanMemmapDirectory", like));
   MemmapDirectoryPlan plan;
   plan.leaves.resize(spec.leaves().size());
+  // Files come by name, leaves in the spec's order. Each stand-in has a buffer
+  // of its own, which tells whose file it is.
   absl::flat_hash_map<const Buffer*, size_t> leaf_of;
   for (size_t i = 0; i < plan.leaves.size(); ++i) {
     leaf_of[like.Find(spec.leaves()[i].key)->buffer().get()] = i;

@@ -15,6 +15,7 @@ namespace rill::formats_internal {
 absl::StatusOr<PathKind> LookAt(absl::string_view caller,
                                 const std::string& path) {
   struct stat info;
+  // The system would see the part before the NUL, and find another file.
   if (path.find('\0') != std::string::npos) return PathKind::kMissing;
   if (lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) {

@@ -24,6 +24,11 @@
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 
+// The text is put together here, as equal specs must have equal texts and
+// numbers must read back exactly. It is read with a parser, as texts come from
+// outside. The form is strict: a member that is missing, unknown or there twice
+// is an error, so that a misspelt one is not taken for its default.
+
 namespace rill {
 namespace {
 
@@ -88,6 +93,8 @@ absl::StatusOr<std::string> Bounds(const Tensor& tensor) {
   return join(values, [](int64_t value) { return absl::StrCat(value); });
 }
 
+// The members in a fixed order, those of the leaf's domain behind the common
+// ones. One bound for all elements is a number, several are a list.
 absl::Status AppendLeaf(const TensorDictSpec::Leaf& leaf, std::string* out) {
   const LeafSpec& spec = leaf.spec;
   RILL_ASSIGN_OR_RETURN(const std::string key, Quoted(leaf.key));
@@ -129,7 +136,9 @@ absl::Status Unfit(absl::string_view where, const Json& got,
   return Broken(absl::StrCat(where, ": got ", ShownJson(got), ", want ", want));
 }
 
-// Parses, with few members in an object and none twice.
+// Parses, with few members in an object and none twice. The parser would keep
+// one of two members of a name in silence, so names are seen as they come. Few,
+// as each is compared with all before it.
 absl::StatusOr<Json> Parse(absl::string_view text) {
   if (static_cast<int64_t>(text.size()) > kMaxSpecJsonBytes) {
     return absl::ResourceExhaustedError(
@@ -166,6 +175,8 @@ absl::StatusOr<Json> Parse(absl::string_view text) {
   return json;
 }
 
+// Exactly these names. None is there twice (Parse), so equal counts suffice
+// once each was found.
 absl::Status CheckMembers(absl::string_view where, const Json& json,
                           std::initializer_list<const char*> names) {
   if (!json.is_object()) return Unfit(where, json, "an object");
@@ -205,6 +216,7 @@ absl::StatusOr<std::vector<int64_t>> Ints(absl::string_view where,
   return values;
 }
 
+// JSON has no infinities; NaN is no bound.
 absl::StatusOr<double> Real(absl::string_view where, const Json& json) {
   if (json.is_number()) return json.get<double>();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -272,6 +284,7 @@ absl::StatusOr<LeafSpec> MaskedFrom(absl::string_view where,
 
 absl::Status CheckLeafMembers(absl::string_view where, const Json& json,
                               Domain domain) {
+  // The mask is the one member that may be missing, where choices have one.
   const Json bare = [&] {
     Json without = json;
     if (HasN(domain) || HasNvec(domain)) without.erase("mask");
@@ -295,6 +308,7 @@ absl::Status CheckLeafMembers(absl::string_view where, const Json& json,
 absl::StatusOr<LeafSpec> SpecOfMembers(absl::string_view where, Domain domain,
                                        DType dtype, const Shape& shape,
                                        const Json& json) {
+  // One-hot and multi specs make the last dimension themselves, of the choices.
   const Shape lead = shape.Prefix(std::max(shape.rank() - 1, 0));
   std::vector<int64_t> sizes;
   if (HasNvec(domain)) {
@@ -340,6 +354,8 @@ absl::Status SetLeaf(absl::string_view where, const Json& json,
   RILL_ASSIGN_OR_RETURN(const Shape shape, ShapeFrom(where, json["shape"]));
   RILL_ASSIGN_OR_RETURN(LeafSpec leaf,
                         SpecOfMembers(where, domain, dtype, shape, json));
+  // One-hot domains give their own last size, and those of several choices too:
+  // the text must say the same.
   if (leaf.shape != shape) {
     return Unfit(where, json["shape"], "the shape of the choices");
   }
@@ -401,6 +417,7 @@ absl::StatusOr<std::string> SpecToJson(const TensorDictSpec& spec) {
                    "\",\"version\":", kSpecJsonVersion, ",\"leaves\":[");
   const size_t leaves = spec.leaves().size() + spec.non_tensors().size();
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    // Behind "[" there is the first element; behind "}" another.
     if (text.back() == '}') text.push_back(',');
     RILL_RETURN_IF_ERROR(AppendLeaf(leaf, &text));
   }

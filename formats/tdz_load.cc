@@ -34,6 +34,9 @@ using formats_internal::PathKind;
 using formats_internal::ZipEntry;
 using Mode = LoadMemmapOptions::Mode;
 
+// The files of an archive, by name. The map is sorted, so whether a folder is
+// there is one look-up: the first name behind "folder/" begins with it, or none
+// does. Archives need no entries for folders.
 class ArchiveSource : public MemmapSource {
  public:
   static absl::StatusOr<ArchiveSource> Open(const std::string& path,
@@ -70,6 +73,7 @@ class ArchiveSource : public MemmapSource {
   absl::StatusOr<std::string> ReadText(const std::string& path,
                                        int64_t max_bytes) const override {
     const ZipEntry& entry = entries_.at(path);
+    // Before memory is taken: the size is what the archive says.
     if (entry.size > max_bytes) {
       return absl::InvalidArgumentError(
           absl::StrCat(Where(path), ": size: got ", entry.size,
@@ -99,6 +103,8 @@ class ArchiveSource : public MemmapSource {
       return absl::DataLossError(absl::StrCat(Where(path), ": got ", entry.size,
                                               " bytes, want ", bytes));
     }
+    // The checksum of a stored tensor is not looked at: that would read all of
+    // it, and writes through a shared mapping leave it out of date.
     if (entry.is_deflated) return InflatedLeaf(path, entry, dtype, shape);
     return formats_internal::MappedLeaf(Where(path), file_, entry.offset, dtype,
                                         shape, mode_);

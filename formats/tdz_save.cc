@@ -56,6 +56,9 @@ absl::Status Save(absl::string_view caller, const T& what,
                   const std::string& path) {
   RILL_ASSIGN_OR_RETURN(const std::vector<MemmapFile> files,
                         ListMemmapFiles(caller, what));
+  // All offsets first, then the bytes in one pass. A header holds its content's
+  // checksum and stands before it. Its length does not depend on that, so it is
+  // written twice, and no content is read twice.
   ZipLayout layout;
   for (const MemmapFile& file : files) {
     RILL_RETURN_IF_ERROR(

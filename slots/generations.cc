@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/slots/generations.h"
 
+// One number a slot holds both the count of writes and whether a row is there,
+// so that Get is one load and a draw is checked by one comparison. Retiring
+// changes the sign alone, and only once: a slot that is named twice, or by
+// OnRetire and OnClear, is counted once.
+
 namespace rill {
 namespace {
 
@@ -11,6 +16,8 @@ constexpr auto kWritten = [](int64_t next) {
   return next > 0 ? next : 1 - next;
 };
 
+// Replaces each value of `ranges` by next(value), a page at a time: one look-up
+// serves up to 4096 slots.
 template <typename Next>
 void Advance(absl::Span<const SlotRange> ranges, Next next,
              SlotArray<int64_t>* values) {

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+// A lane's live rows are a window of steps, so two numbers a lane suffice, and
+// no slot is listed. The sums of the windows' sizes before each lane are in
+// starts_: a binary search there finds the lane of the n-th live slot.
+
 namespace rill {
 
 void LiveSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
@@ -11,13 +15,15 @@ void LiveSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
   starts_.assign(cursors.size() + 1, 0);
   size_ = 0;
   for (size_t lane = 0; lane < cursors.size(); ++lane) {
-    // The live rows come with the OnWrite that follows.
+    // The live rows come with the OnWrite that follows. A lane's first range
+    // there tells how many of the steps between were not live (`skipped`).
     const int64_t written = cursors[lane].written;
     windows_[lane].written = written - std::min(written, lanes.capacity);
   }
 }
 
 void LiveSlots::OnRetire(const WriteEvent& event) {
+  // Rows that are written over in place stay live.
   if (!event.is_append) return;
   for (const SlotRange& range : event.retired) {
     Window& window = windows_[lanes_.LaneOf(range.first)];
@@ -47,6 +53,8 @@ void LiveSlots::OnClear() {
 }
 
 int64_t LiveSlots::LaneOfNth(int64_t n) const {
+  // The last lane that starts at or before n: one without rows shares its start
+  // with the next and is passed over.
   return std::upper_bound(starts_.begin(), starts_.end(), n) - starts_.begin() -
          1;
 }

@@ -53,6 +53,7 @@ absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Reopen(
   if (fd < 0) return file->ErrnoStatus("open");
   struct stat info;
   if (fstat(fd, &info) != 0) return file->ErrnoStatus("examine");
+  // Checked before anything is cut: a file that is too short is left as it is.
   if (info.st_size < size_bytes) {
     return absl::DataLossError(
         absl::StrCat(who, "::Reopen: \"", path, "\" has ", info.st_size,
@@ -65,6 +66,9 @@ absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Reopen(
 absl::Status AppendFile::Append(absl::string_view record) {
   const int64_t size = static_cast<int64_t>(record.size());
   for (int64_t done = 0; done < size;) {
+    // At the file's own end as this object knows it, not by O_APPEND. Bytes of
+    // a record that failed are so written over, even where cutting them off
+    // failed.
     const ssize_t n =
         pwrite(fd_, record.data() + done, size - done, size_bytes_ + done);
     if (n < 0 && errno == EINTR) continue;

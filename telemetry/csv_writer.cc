@@ -30,6 +30,7 @@ void AppendCsvHeader(absl::Span<const absl::string_view> columns,
                      std::string* csv) {
   for (size_t i = 0; i < columns.size(); ++i) {
     if (i > 0) *csv += ',';
+    // RFC 4180: quoted where a reader would split it, with quotes doubled.
     if (columns[i].find_first_of(",\"\r\n") == absl::string_view::npos) {
       absl::StrAppend(csv, columns[i]);
     } else {
@@ -43,6 +44,7 @@ void AppendCsvHeader(absl::Span<const absl::string_view> columns,
 void AppendCsvRow(absl::Span<const double> values, std::string* csv) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (i > 0) *csv += ',';
+    // The comma is there: an empty cell.
     if (std::isnan(values[i])) continue;
     absl::StrAppendFormat(csv, "%.10g", values[i]);
   }

@@ -16,6 +16,8 @@ std::vector<CurvePoint> RunningMean(const std::vector<CurvePoint>& points,
   means.reserve(points.size());
   double sum = 0;
   for (int64_t i = 0; i < static_cast<int64_t>(points.size()); ++i) {
+    // A running sum, O(n) for any window. Its rounding errors add up, which a
+    // picture does not show.
     sum += points[i].value;
     if (i >= window) sum -= points[i - window].value;
     means.push_back({points[i].step, sum / std::min(i + 1, window)});

@@ -12,6 +12,7 @@ namespace rill {
 
 std::string FormatPhaseTimes(absl::Span<const PhaseTime> phases,
                              double total_seconds) {
+  // A run of no time has shares of 0 and not NaN.
   const double total = std::max(total_seconds, 1e-9);
   std::string table =
       absl::StrFormat("%-12s %9s %7s\n", "", "seconds", "share");

@@ -39,6 +39,7 @@ std::string FormatProgress(const Progress& progress) {
     absl::StrAppendFormat(&line, " | mean return %.1f", progress.mean_return);
   }
   if (rate > 0) {
+    // Cut at 1e9 seconds: a rate near 0 would overflow the integer.
     const int64_t left = std::llround(std::min(
         static_cast<double>(progress.max_steps - progress.steps) / rate, 1e9));
     absl::StrAppendFormat(&line, " | at most %d:%02d left", left / 60,
@@ -57,6 +58,7 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::Clear() {
+  // ECMA-48: to the line's beginning, and erase to its end.
   if (line_is_open_) std::fputs("\r\033[K", out_);
   line_is_open_ = false;
 }

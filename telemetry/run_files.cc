@@ -43,6 +43,7 @@ absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Create(
 absl::Status RunFiles::Write(absl::Span<const double> row, absl::Time now) {
   RILL_RETURN_IF_ERROR(csv_->WriteRow(row));
   std::vector<TensorBoardWriter::Scalar> scalars;
+  // WriteRow has checked that there is a value for each column.
   for (size_t i = 1; i < columns_.size(); ++i) {
     if (std::isnan(row[i])) continue;
     scalars.push_back({columns_[i].tag, row[i]});

@@ -43,10 +43,13 @@ Axis MakeAxis(double min, double max, int most_ticks, double first_pixel,
   max = std::max(max, min + 1);
   const double rough = (max - min) / most_ticks;
   const double power = std::pow(10, std::floor(std::log10(rough)));
+  // As power <= rough < 10 power, one of 1, 2, 5 and 10 powers is the smallest
+  // that is large enough.
   double tick = 10 * power;
   for (double factor : {5.0, 2.0, 1.0}) {
     if (factor * power >= rough) tick = factor * power;
   }
+  // 1e-9 of a tick keeps a bound that rounding left just off a tick on it.
   return {std::floor(min / tick + 1e-9) * tick,
           std::ceil(max / tick - 1e-9) * tick, tick, first_pixel, last_pixel};
 }
@@ -54,6 +57,8 @@ Axis MakeAxis(double min, double max, int most_ticks, double first_pixel,
 // Calls `draw` for each tick of the axis.
 template <typename Draw>
 void ForEachTick(const Axis& axis, Draw draw) {
+  // Counted in whole ticks: adding up tick by tick would drift, and show
+  // "0.30000000000000004".
   const int64_t first = std::llround(axis.min / axis.tick);
   const int64_t last = std::llround(axis.max / axis.tick);
   for (int64_t i = first; i <= last; ++i) {
@@ -120,6 +125,7 @@ template <typename Draw>
 void ForEachShown(const std::vector<CurvePoint>& points, Draw draw) {
   const int64_t size = static_cast<int64_t>(points.size());
   const int64_t stride = (size + kShownPoints - 1) / kShownPoints;
+  // From the back, so that the last point is one of them whatever the stride.
   for (int64_t i = size - 1; i >= 0; i -= stride) {
     if (IsFinite(points[i])) draw(points[i]);
   }
@@ -178,6 +184,8 @@ void AppendSeries(std::string* svg, const SvgSeries& series, const Axis& x,
 void AppendLegend(std::string* svg, const std::vector<SvgSeries>& series) {
   // Bold sans-serif letters of this size are 7 wide at most, on average.
   constexpr double kLetterWidth = 7, kGap = 26;
+  // From right to left, the last name outermost: no text is measured, so each
+  // name's width is an estimate.
   double right = kRight;
   for (auto it = series.rbegin(); it != series.rend(); ++it) {
     if (it->name.empty()) continue;
@@ -202,6 +210,7 @@ std::string RenderSvg(const SvgPlot& plot) {
     }
   }
   const Axis x = MakeAxis(0, last_step, 8, kLeft, kRight);
+  // The pixels run from bottom to top: in SVG y grows downwards.
   const Axis y = MakeAxis(lowest, highest, 6, kBottom, kTop);
   std::string svg = absl::StrFormat(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" "

@@ -40,6 +40,7 @@ void AppendRaw(std::string* out, T value) {  // x86-64 is little-endian.
   out->append(bytes, sizeof(T));
 }
 
+// Base 128, the lowest seven bits first; the top bit says that more follow.
 void AppendVarint(std::string* out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) {
     out->push_back(static_cast<char>(value | 0x80));
@@ -47,6 +48,7 @@ void AppendVarint(std::string* out, uint64_t value) {
   out->push_back(static_cast<char>(value));
 }
 
+// In front of each field: its number, and how long its value is.
 void AppendTag(std::string* out, int field, int wire_type) {
   AppendVarint(out, static_cast<uint64_t>(field << 3 | wire_type));
 }
@@ -65,6 +67,7 @@ std::string EventAt(absl::Time now) {
   return event;
 }
 
+// TFRecord's mask: a CRC of bytes that hold CRCs themselves would be weak.
 uint32_t MaskedCrc(absl::string_view bytes) {
   const uint32_t crc = static_cast<uint32_t>(absl::ComputeCrc32c(bytes));
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;

@@ -28,8 +28,8 @@ absl::Status StartError(absl::string_view program, int error) {
                                              "\": ", std::strerror(error)));
 }
 
-// Copies of descriptors above those that the child gets, so that none of them
-// is overwritten before it is copied.
+// Copies of descriptors above those that the child gets. With the originals, a
+// dup2 to 3 + i could overwrite one that is still to be copied.
 class Copies {
  public:
   explicit Copies(const std::vector<int>& descriptors) {
@@ -59,7 +59,9 @@ absl::string_view NameOf(absl::string_view entry) {
   return entry.substr(0, entry.find('='));
 }
 
-// This process's environment, with `changes`.
+// This process's environment, with `changes`. A later entry replaces one of its
+// name, as programs differ in which of two they take. Points into `environ` and
+// `changes`. O(n^2) in the number of entries.
 std::vector<char*> EnvironmentWith(const std::vector<std::string>& changes) {
   std::vector<char*> entries;
   const auto set = [&entries](char* entry) {
@@ -80,6 +82,10 @@ std::vector<char*> EnvironmentWith(const std::vector<std::string>& changes) {
   return entries;
 }
 
+// Starts the program; returns 0 or the errno. The copies are of
+// options.descriptors, then of options.output where there is one. None of this
+// program's code runs in the child before the exec (posix_spawn), so locks that
+// other threads hold do not matter. A fork would copy the page tables besides.
 int Spawn(const ChildProcess::Options& options, const std::vector<int>& copies,
           pid_t* pid) {
   std::vector<char*> argv = {const_cast<char*>(options.program.c_str())};
@@ -100,6 +106,8 @@ int Spawn(const ChildProcess::Options& options, const std::vector<int>& copies,
   }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
+  // The calling thread may block signals; the child would inherit that. A group
+  // of its own lets Kill reach what the child has started.
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
@@ -126,8 +134,12 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   if (const int error = Spawn(options, copies.copies(), &pid); error != 0) {
     return StartError(options.program, error);
   }
+  // The child is not waited for yet, so its number cannot be another's. A pidfd
+  // can be polled beside sockets. SIGCHLD would need a handler for the whole
+  // process.
   const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   const int error = errno;
+  // Before the check, so that an early return kills the child.
   auto child = absl::WrapUnique(new ChildProcess(pid, pidfd));
   if (pidfd < 0) return StartError(options.program, error);
   return child;
@@ -147,6 +159,8 @@ bool ChildProcess::WaitForEnd(absl::Time deadline) const {
 const std::string& ChildProcess::Kill() {
   if (!end_.empty()) return end_;
   siginfo_t info = {};
+  // WNOWAIT only looks: the number stays the child's until waitpid below, so
+  // neither kill can hit another process or group.
   const bool ended =
       waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
       info.si_pid == pid_;

@@ -2,6 +2,7 @@
 #include "rill/base/process/poll_until.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "rill/base/clock.h"
 
@@ -9,13 +10,15 @@ namespace rill {
 
 int PollUntil(absl::Span<pollfd> entries, absl::Time deadline) {
   while (true) {
+    // Cut to an hour, since poll takes an int of milliseconds and the deadline
+    // may be infinite.
     const absl::Duration left = std::clamp(
         deadline - Clock::Steady().Now(), absl::ZeroDuration(), absl::Hours(1));
     // Rounded up: else it would turn round and round before the deadline.
     const int found = poll(entries.data(), entries.size(),
                            static_cast<int>(absl::ToInt64Milliseconds(
                                absl::Ceil(left, absl::Milliseconds(1)))));
-    if (found > 0) return found;
+    if (found > 0 || (found < 0 && errno != EINTR)) return found;
     if (Clock::Steady().Now() >= deadline) return 0;
   }
 }

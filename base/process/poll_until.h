@@ -11,7 +11,8 @@ namespace rill {
 
 // poll(2), which signals do not interrupt, until `deadline` (base/clock.h's
 // Steady); one in the past asks only. The number of entries with events, 0
-// where there were none. Thread-safety: thread-safe.
+// where there were none; -1 where poll fails, at once, and errno says why.
+// Thread-safety: thread-safe.
 int PollUntil(absl::Span<pollfd> entries, absl::Time deadline);
 
 }  // namespace rill

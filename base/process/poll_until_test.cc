@@ -2,7 +2,10 @@
 #include "rill/base/process/poll_until.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -25,6 +28,20 @@ TEST(PollUntilTest, CountsEntriesWithEventsAndEndsAtTheDeadline) {
   EXPECT_EQ(entries[0].revents, POLLIN);
   close(ends[0]);
   close(ends[1]);
+}
+
+TEST(PollUntilTest, AnErrorOfTheSystemComesBackAtOnce) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit one = {.rlim_cur = 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one), 0);
+  pollfd entries[2] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}};
+  const int found =
+      PollUntil(entries, Clock::Steady().Now() + absl::Milliseconds(3));
+  const int error = errno;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(found, -1);
+  EXPECT_EQ(error, EINVAL);
 }
 
 }  // namespace

@@ -402,8 +402,11 @@ absl::Status WorkerTeam::Wait(absl::Time until) {
     deadline = std::min(deadline, workers_[i].deadline);
   }
   if (entries.empty()) return absl::OkStatus();
-  PollUntil(absl::MakeSpan(entries), deadline);
   absl::Status first;
+  if (PollUntil(absl::MakeSpan(entries), deadline) < 0) {
+    first = absl::ResourceExhaustedError(absl::StrCat(
+        "poll of ", entries.size(), " sockets: ", std::strerror(errno)));
+  }
   for (size_t i = 0; i < entries.size(); ++i) {
     if (entries[i].revents != 0) first.Update(ReadAll(indices[i]));
   }

@@ -10,6 +10,11 @@
 #include "rill/device/cuda/row_copy_kernels.h"
 #include "rill/device/cuda/row_list.h"
 
+// Each call makes the device of `index` current for its own time
+// (ScopedDevice): the runtime keeps the current device by thread, and the
+// caller's must stay. Entering also starts the driver, and is what a forked
+// child is refused by.
+
 namespace rill {
 namespace {
 
@@ -41,6 +46,7 @@ absl::Status OutOfMemory(int index, MemoryKind kind, int64_t bytes,
                          cudaError_t error) {
   const absl::Status status = CudaStatus(error, "Allocate");
   size_t free = 0, total = 0;
+  // Where this fails too, both numbers stay 0.
   cudaMemGetInfo(&free, &total);
   return absl::Status(
       status.code(), absl::StrCat("Buffer::Allocate: ", MemoryKindName(kind),
@@ -64,6 +70,8 @@ class CudaBackend final : public Backend {
     cudaStream_t stream = nullptr;
     RILL_CUDA_RETURN_IF_ERROR(
         "CreateStream",
+        // Not ordered with the legacy default stream: an implicit order would
+        // make unrelated work wait.
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     return StreamHandle{stream};
   }
@@ -76,6 +84,7 @@ class CudaBackend final : public Backend {
     cudaEvent_t event = nullptr;
     RILL_CUDA_RETURN_IF_ERROR(
         "CreateEvent",
+        // Nobody reads the time of an event, and taking it costs.
         cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     return EventHandle{event};
   }
@@ -146,6 +155,8 @@ class CudaBackend final : public Backend {
     RILL_RETURN_IF_ERROR(device.Enter(index));
     const cudaError_t error = cudaEventQuery(Native(event));
     if (error == cudaErrorNotReady) {
+      // "Not ready" is kept as the last error as well, where the next check of
+      // somebody else would find it.
       cudaGetLastError();
       return false;
     }
@@ -191,6 +202,7 @@ absl::Status CudaBackend::GatherRows(int index,
   ScopedDevice device;
   RILL_RETURN_IF_ERROR(device.Enter(index));
   if (columns.empty() || rows.empty()) return absl::OkStatus();
+  // The list is freed on the stream, behind the kernel that reads it.
   DeviceNumbers on_device(Native(stream));
   RILL_RETURN_IF_ERROR(on_device.Upload(rows));
   RILL_CUDA_RETURN_IF_ERROR(
@@ -207,6 +219,8 @@ absl::Status CudaBackend::ScatterRows(int index,
   ScopedDevice device;
   RILL_RETURN_IF_ERROR(device.Enter(index));
   if (columns.empty() || rows.empty()) return absl::OkStatus();
+  // Host kernels let the later place of a row win; threads have no order, so
+  // the places that lose are left out.
   const LastPlaces last = KeepLastPlaces(rows);
   DeviceNumbers kept_rows(Native(stream)), kept_places(Native(stream));
   RILL_RETURN_IF_ERROR(kept_rows.Upload(last.rows));
@@ -218,6 +232,8 @@ absl::Status CudaBackend::ScatterRows(int index,
   return absl::OkStatus();
 }
 
+// Constructs an object without a call of the runtime, so a program that stays
+// on the CPU does not start the driver.
 [[maybe_unused]] const bool registered = [] {
   RegisterBackend(MakeCudaBackend());
   return true;

@@ -32,10 +32,13 @@ absl::StatusOr<int> StartCuda() {
         "and a driver does not survive a fork; start workers as new processes, "
         "or before the first use of CUDA");
   }
+  // Only a success is kept; a failure is asked for again. Two threads that come
+  // here first both ask, and store the same number.
   if (const int count = num_devices.load(std::memory_order_relaxed);
       count > 0) {
     return count;
   }
+  // Before the driver is touched, so that no fork after the touch is missed.
   [[maybe_unused]] static const int watching =
       pthread_atfork(nullptr, nullptr, AfterForkInChild);
   driver_touched.store(true, std::memory_order_relaxed);

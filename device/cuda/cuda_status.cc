@@ -11,6 +11,7 @@ struct Meaning {
   absl::string_view what_to_do;
 };
 
+// The code, and what a user can do about it; empty where that is unknown.
 Meaning MeaningOf(cudaError_t error) {
   switch (error) {
     case cudaErrorNoDevice:

@@ -12,6 +12,8 @@ constexpr int kThreads = 256;
 constexpr int64_t kMaxBlocks = 4096;  // Enough for any GPU; threads loop.
 constexpr int kMaxColumns = 64;       // Of one launch: its parameters' space.
 
+// Columns go as a parameter of the kernel, which saves a copy to the device. 64
+// columns of 56 bytes stay below 4 KiB, which every driver takes as parameters.
 struct Column {
   RowColumn place;
   int word_bytes;
@@ -20,6 +22,9 @@ struct Columns {
   Column column[kMaxColumns];
 };
 
+// Each thread copies a word and goes on by the whole grid, so neighbouring
+// threads have neighbouring words of a row. `num_rows * words` is 64 bits wide:
+// tables may have more than 2^31 words.
 template <typename Word>
 __device__ void CopyWords(const RowColumn& column, const int64_t* rows,
                           const int64_t* places, int64_t num_rows,
@@ -60,6 +65,8 @@ __global__ void CopyRows(const __grid_constant__ Columns columns,
   }
 }
 
+// The widest word that divides all addresses and strides: the lowest bit that
+// is set in any of them says which.
 int WordBytes(const RowColumn& column) {
   const uint64_t all = reinterpret_cast<uint64_t>(column.table) |
                        reinterpret_cast<uint64_t>(column.batch) |
@@ -77,6 +84,8 @@ int Launch(const RowColumn* columns, int64_t num_columns, const int64_t* rows,
     const int64_t count =
         num_columns - first < kMaxColumns ? num_columns - first : kMaxColumns;
     Columns group = {};
+    // The grid is as wide as the column with the most words needs. Threads that
+    // a narrower column has no words for end at once.
     int64_t most_words = 1;
     for (int64_t c = 0; c < count; ++c) {
       const RowColumn& column = columns[first + c];

@@ -12,6 +12,7 @@ LastPlaces KeepLastPlaces(absl::Span<const int64_t> rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     last[rows[i]] = static_cast<int64_t>(i);
   }
+  // As many rows as entries: none repeats, and no places need to be sent.
   if (last.size() == rows.size()) return {{rows.begin(), rows.end()}, {}};
   LastPlaces kept;
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -102,7 +102,7 @@ void PythonChild::WaitForEnds(absl::Span<PythonChild* const> children) {
       fds.push_back({child->process_->pidfd(), POLLIN, 0});
       fds.push_back({child->log_fd_, POLLIN, 0});
     }
-    PollUntil(absl::MakeSpan(fds), deadline);
+    if (PollUntil(absl::MakeSpan(fds), deadline) < 0) return;
     for (size_t i = running.size(); i-- > 0;) {
       if (fds[2 * i + 1].revents != 0) running[i]->DrainLog();
       if (fds[2 * i].revents != 0) running.erase(running.begin() + i);
@@ -212,7 +212,7 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
       fds.push_back({is_over[i] ? -1 : child.log_fd_, POLLIN, 0});
       fds.push_back({is_over[i] ? -1 : child.process_->pidfd(), POLLIN, 0});
     }
-    const bool is_late = PollUntil(absl::MakeSpan(fds), deadline) == 0;
+    const bool is_late = PollUntil(absl::MakeSpan(fds), deadline) <= 0;
     const bool is_past = is_late || Clock::Steady().Now() >= deadline;
     for (size_t i = 0; i < children.size(); ++i) {
       if (is_over[i]) continue;

@@ -40,6 +40,8 @@ absl::StatusOr<std::unique_ptr<AnonymousMemory>> AnonymousMemory::Create(
   const int fd = memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return FileError(errno, caller, "make", kWhat);
   std::unique_ptr<AnonymousMemory> memory(new AnonymousMemory(fd, bytes));
+  // F_SEAL_SEAL keeps anybody from adding F_SEAL_WRITE, after which no process
+  // could map the memory to write.
   if (ftruncate(fd, bytes) != 0 ||
       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return FileError(errno, caller, "size", kWhat);
@@ -51,6 +53,8 @@ std::unique_ptr<AnonymousMemory> AnonymousMemory::Adopt(int fd) {
   std::unique_ptr<AnonymousMemory> memory(new AnonymousMemory(fd, 0));
   struct stat info;
   const int seals = fcntl(fd, F_GET_SEALS);
+  // Without the seal another process could shorten it under this one's mapping,
+  // whose next access would be SIGBUS.
   if (fstat(fd, &info) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     return nullptr;
   }

@@ -22,6 +22,8 @@ struct Stat {
   uint32_t start = 0;
 };
 
+// One read, so that all fields are of one moment. 1024 bytes hold more than the
+// 22 fields that are looked at.
 Stat StatOf(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   const base_internal::FileDescriptor file(
@@ -57,8 +59,10 @@ ProcessId ProcessId::Mine() {
 
 bool ProcessId::IsAlive() const {
   if (pid() <= 0) return false;
+  // The cheap question first. EPERM: there is such a process, of another user.
   if (kill(pid(), 0) != 0 && errno != EPERM) return false;
   const Stat stat = StatOf(pid());
+  // It may have ended since, or there is no /proc and kill's answer has to do.
   if (!stat.is_known) return access("/proc/self/stat", F_OK) != 0;
   // A first thread that ended is a zombie too while others run.
   const bool has_ended =

@@ -17,6 +17,21 @@
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor_dict.h"
 
+// A record is a header and the leaves of one batch, contiguous in its
+// producer's ring. It counts once Commit has moved the ring's position past it,
+// in one store: a producer that is killed before has sent nothing of it.
+//
+// All that a producer's process left in the memory is taken for foreign bytes.
+// The header is copied before it is checked, as the process might change it
+// between check and use. Its bytes must be exactly those that the spec makes of
+// its sizes, so a view never leaves the ring.
+//
+// The channel remembers which lanes each producer wrote since its last cut.
+// They are cut when the producer's process is found dead and its ring is empty.
+// The death may be missed, so a successor's first record says that they are due
+// (follows_dead). A successor that closes without a record leaves them to the
+// next one, or to the reader.
+
 namespace rill {
 namespace {
 
@@ -27,6 +42,7 @@ using flow_internal::PackedBytes;
 using flow_internal::PackLeaves;
 using flow_internal::ViewPackedLeaves;
 
+// No batch has more: a foreign number above is refused before it is used.
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 
 // In front of a batch's leaves, each of which starts at a multiple of 64. With
@@ -115,6 +131,8 @@ class ProducerSink final : public Sink {
     RILL_ASSIGN_OR_RETURN(
         std::byte* const record,
         rings_->Reserve(producer_, header.bytes, options_.timeout));
+    // Nothing is committed: the next Reserve of the ring gives the same place,
+    // and Write finds the leaves where they belong and copies none.
     return ViewPackedLeaves(options_.spec, shape, record + sizeof(header),
                             rings_, /*is_writable=*/true);
   }
@@ -190,6 +208,9 @@ absl::StatusOr<std::unique_ptr<Sink>> MakeProducer(
       options, rings, producer, before == SharedRings::WriterState::kDied);
 }
 
+// The header of the first record of `bytes`, checked against the spec and
+// against what is there. DATA_LOSS without the producer's name (Broken adds
+// it).
 absl::StatusOr<RecordHeader> ReadHeader(const TensorDictSpec& spec,
                                         absl::Span<const std::byte> bytes) {
   RecordHeader header;
@@ -247,6 +268,8 @@ absl::StatusOr<std::unique_ptr<Sink>> RecordChannel::AttachProducer(
   return MakeProducer(options, rings, producer);
 }
 
+// UNAVAILABLE is for the caller to stop on, so cuts that are still due come
+// first: Drain makes them.
 absl::Status RecordChannel::Wait(absl::Duration timeout) {
   const absl::Status status = rings_->WaitForData(timeout);
   if (!absl::IsUnavailable(status)) return status;
@@ -259,6 +282,7 @@ absl::Status RecordChannel::Wait(absl::Duration timeout) {
   return status;
 }
 
+// Ended for good: its lanes are cut by the next Drain.
 absl::Status RecordChannel::Broken(int64_t producer, const absl::Status& why) {
   rings_->Abandon(producer);
   open_[producer].has_ended = true;
@@ -277,6 +301,8 @@ void RecordChannel::NoteOpen(int64_t producer, LaneRange lanes) {
 
 absl::Status RecordChannel::CutOpen(int64_t producer, Sink* sink) {
   Open& open = open_[producer];
+  // One by one: after an error of the sink the next call goes on with those
+  // left.
   while (!open.lanes.empty()) {
     RILL_RETURN_IF_ERROR(sink->Cut(producer, open.lanes.back()))
         << "from producer " << producer;
@@ -287,12 +313,16 @@ absl::Status RecordChannel::CutOpen(int64_t producer, Sink* sink) {
 }
 
 bool RecordChannel::HasEnded(int64_t producer) const {
-  // It commits first, then dies.
+  // The state is asked first. A process commits before it dies, so a ring that
+  // is found empty after the death stays so; the other way round a last batch
+  // could come between.
   const bool has_died = producer_state(producer) == ProducerState::kDied;
   const auto bytes = rings_->Readable(producer);
   return has_died && bytes.ok() && bytes->empty();
 }
 
+// A question to the kernel costs microseconds, so a call asks about one
+// producer, in turn. One that has just sent something need not be asked.
 absl::Status RecordChannel::CutWhatEnded(absl::Span<const uint8_t> has_sent,
                                          Sink* sink) {
   int64_t looked_at = -1;
@@ -337,6 +367,8 @@ absl::StatusOr<bool> RecordChannel::DeliverFirst(
         << "from producer " << producer;
     std::erase(open_[producer].lanes, lanes);
   }
+  // Only now may the producer overwrite the bytes. With an error above, the
+  // record stays the first of its ring and is handed on again.
   rings_->Release(producer, header->bytes);
   *bytes = bytes->subspan(header->bytes);
   return is_batch;
@@ -347,6 +379,9 @@ absl::StatusOr<int64_t> RecordChannel::Drain(Sink* sink) {
     int64_t producer;
     absl::Span<const std::byte> bytes;
   };
+  // The records that are there now and no more: a fast producer cannot keep the
+  // call from its end. Producers alternate, so that none waits behind all
+  // records of another.
   std::vector<Part> parts;
   std::vector<uint8_t> has_sent(open_.size());
   for (int64_t i = 0; i < producers(); ++i) {
@@ -402,6 +437,7 @@ absl::Status RecordChannel::CheckProducer(absl::string_view caller,
 
 absl::StatusOr<bool> RecordChannel::Discard(int64_t producer) {
   RILL_RETURN_IF_ERROR(CheckProducer("RecordChannel::Discard", producer));
+  // A cut that is due comes before the next record.
   if (Open& open = open_[producer]; open.has_ended && !open.lanes.empty()) {
     open = Open();
     return true;

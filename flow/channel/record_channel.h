@@ -67,7 +67,9 @@ class RecordChannel {
     kNone,  // Not opened yet.
     kAlive,
     kClosed,  // Its sink was destroyed.
-    kDied,    // Its process ended without that.
+    // Its process ended without that. Stays where a sink that follows it is
+    // destroyed and has written nothing.
+    kDied,
   };
 
   ~RecordChannel() { rings_->CloseReader(); }

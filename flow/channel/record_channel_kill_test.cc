@@ -221,6 +221,29 @@ TEST(RecordChannelKillTest, TheCutComesThoughTheBatchBehindItIsDiscarded) {
   EXPECT_EQ(checker.cuts, 1);
 }
 
+TEST(RecordChannelKillTest, TheCutOutlivesASuccessorThatWritesNothing) {
+  for (const bool has_third : {false, true}) {
+    RILL_ASSERT_OK_AND_ASSIGN(const auto channel,
+                              RecordChannel::Create(Options(1)));
+    RunAndDie(channel.get(), /*cuts=*/false);
+    Checker checker(1);
+    EXPECT_THAT(channel->DrainOne(0, &checker), IsOkAndHolds(true));
+    RILL_ASSERT_OK(channel->OpenProducer(0).status());
+    std::unique_ptr<Sink> third;
+    if (has_third) {
+      RILL_ASSERT_OK_AND_ASSIGN(third, channel->OpenProducer(0));
+      RILL_ASSERT_OK(third->Write(Batch(1), {}));
+    }
+    RILL_EXPECT_OK(channel->Wait(absl::InfiniteDuration()));
+    EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(has_third ? 1 : 0));
+    EXPECT_EQ(checker.cuts, 1);
+    // What the third one leaves is its own.
+    third.reset();
+    EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(0));
+    EXPECT_EQ(checker.cuts, 1);
+  }
+}
+
 // The others go on.
 TEST(RecordChannelKillTest, ACutThatTheSinkRefusesCanBeDiscarded) {
   RILL_ASSERT_OK_AND_ASSIGN(const auto channel,

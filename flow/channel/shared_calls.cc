@@ -13,6 +13,16 @@
 #include "rill/flow/channel/process_id.h"
 #include "rill/flow/channel/shared_signal.h"
 
+// A call is a number. The caller writes its question, then counts `asked` up
+// and raises the server's signal. The server writes the answer, sets `answered`
+// to the number it took, and raises the caller's signal. Each number has one
+// writer at a time. The release store of a number publishes the bytes written
+// before it to the acquire load that finds it.
+//
+// A caller that dies before its store has asked nothing. After it, the server
+// answers into the place all the same. The next holder of the place waits for
+// that (Open), else it would take the answer for its own.
+
 namespace rill::channel_internal {
 namespace {
 
@@ -76,6 +86,7 @@ absl::StatusOr<std::shared_ptr<SharedCalls>> SharedCalls::Create(
 
 absl::StatusOr<std::shared_ptr<SharedCalls>> SharedCalls::Attach(
     int fd, const Sizes& sizes) {
+  // Read, not mapped: sizes are checked before anything depends on them.
   auto memory = AnonymousMemory::Adopt(fd);
   struct {
     uint64_t magic;
@@ -127,6 +138,8 @@ absl::Status SharedCalls::Map(const Sizes& sizes) {
   return absl::OkStatus();
 }
 
+// Closed is looked at first: a closed server's places are nobody's, whatever
+// the numbers say.
 absl::Status SharedCalls::AwaitAnswer(Slot& slot) const {
   return slot.has_answered.Await(
       absl::InfiniteDuration(), [&](bool look) -> absl::StatusOr<bool> {
@@ -153,6 +166,8 @@ absl::Status SharedCalls::Open(int64_t caller) {
   Slot& slot = *places_[caller].slot;
   const uint64_t mine = ProcessId::Mine().word();
   uint64_t holder = slot.caller.load();
+  // Where the exchange fails, `holder` is the one that came first, and is
+  // looked at next.
   do {
     if (holder != kNobody && ProcessId::OfWord(holder).IsAlive()) {
       return absl::FailedPreconditionError(
@@ -183,6 +198,8 @@ bool SharedCalls::HasAsked(const Place& place) {
   return place.slot->asked.load() != place.answered;
 }
 
+// A dead caller's question counts, as it will be answered, but its place is not
+// waited for. compare_exchange: a new caller may have taken it meanwhile.
 bool SharedCalls::HaveEnoughAsked(int64_t least, bool look) const {
   int64_t open = 0;
   int64_t asked = 0;
@@ -211,6 +228,7 @@ absl::Status SharedCalls::AwaitQuestions(int64_t least, absl::Duration max_wait,
           return is_over(look);
         });
   };
+  // Two waits, since max_wait counts from the first question.
   RILL_RETURN_IF_ERROR(await(absl::InfiniteDuration(), [&](bool /*look*/) {
     return std::any_of(places_.begin(), places_.end(), HasAsked);
   }));
@@ -220,6 +238,7 @@ absl::Status SharedCalls::AwaitQuestions(int64_t least, absl::Duration max_wait,
   who->clear();
   for (int64_t i = 0; i < callers_; ++i) {
     Place& place = places_[i];
+    // Kept here: the caller's process could change the number before Answer.
     place.taken = place.slot->asked.load(std::memory_order_acquire);
     if (place.taken != place.answered) who->push_back(i);
   }

@@ -11,6 +11,17 @@
 #include "rill/flow/channel/process_id.h"
 #include "rill/flow/channel/shared_signal.h"
 
+// Positions are bytes since the beginning, in 64 bits, which never wrap in
+// practice. A ring is empty where they are equal and full where they differ by
+// its size, so no byte is left unused to tell the two apart. The writer alone
+// moves `committed`, the reader alone `released`. A commit is one release
+// store, which the reader acquires; space is handed back in the same way. There
+// is no lock that a dead process could hold.
+//
+// The memory: a page for Shared, one for each RingHeader, then the rings. In a
+// process's addresses each ring comes twice, the second time right behind the
+// first, so a record that begins near the end runs on into the copy.
+
 namespace rill::channel_internal {
 namespace {
 
@@ -97,6 +108,8 @@ absl::StatusOr<std::shared_ptr<SharedRings>> SharedRings::Attach(int fd,
       memory->size_bytes() != page + num_rings * (page + ring_bytes)) {
     return wrong("numbers that cannot be");
   }
+  // Both sides lay the leaves out by the spec, and nothing else says where they
+  // are.
   if (first.tag != tag) return wrong("another spec's");
   std::shared_ptr<SharedRings> rings(new SharedRings(std::move(memory)));
   RILL_RETURN_IF_ERROR(rings->Map(num_rings, ring_bytes));
@@ -129,6 +142,7 @@ absl::Status SharedRings::Map(int64_t num_rings, int64_t ring_bytes) {
 }
 
 void SharedRings::CloseReader() {
+  // A forked child destroys its copy of the object too; the parent reads on.
   if (ProcessId::OfWord(shared_->reader.load()) != ProcessId::Mine()) return;
   shared_->is_closed.store(true);
   for (const Ring& ring : rings_) ring.header->space.Raise();
@@ -157,6 +171,8 @@ absl::StatusOr<SharedRings::WriterState> SharedRings::OpenWriter(int64_t ring) {
         kOpen, ": ring ", ring, " was abandoned by its reader; use another"));
   }
   uint64_t holder = header.writer.load();
+  // compare_exchange, as two new writers may come at once: one of them gets the
+  // ring.
   if ((holder != kNobody && holder != kClosed &&
        ProcessId::OfWord(holder).IsAlive()) ||
       !header.writer.compare_exchange_strong(holder,
@@ -165,13 +181,16 @@ absl::StatusOr<SharedRings::WriterState> SharedRings::OpenWriter(int64_t ring) {
         absl::StrCat(kOpen, ": ring ", ring, " has a writer, process ",
                      ProcessId::OfWord(holder).pid(), "; use another"));
   }
-  if (holder == kNobody) return WriterState::kNone;
-  return holder == kClosed ? WriterState::kClosed : WriterState::kDied;
+  const bool has_died = holder != kNobody && holder != kClosed;
+  rings_[ring].closed_as = has_died ? holder : kClosed;
+  if (has_died) return WriterState::kDied;
+  return holder == kClosed ? WriterState::kClosed : WriterState::kNone;
 }
 
 void SharedRings::CloseWriter(int64_t ring) {
   uint64_t mine = ProcessId::Mine().word();  // Not that of a forked copy.
-  rings_[ring].header->writer.compare_exchange_strong(mine, kClosed);
+  rings_[ring].header->writer.compare_exchange_strong(mine,
+                                                      rings_[ring].closed_as);
   shared_->data.Raise();
 }
 
@@ -183,6 +202,8 @@ absl::StatusOr<std::byte*> SharedRings::Reserve(int64_t ring, int64_t bytes,
                      ring_bytes_, ", which is what a ring holds"));
   }
   RingHeader& header = *rings_[ring].header;
+  // Its own, hence relaxed. `released` is acquired: the reader's loads from the
+  // space come before this process's stores to it.
   const uint64_t committed = header.committed.load(std::memory_order_relaxed);
   const auto has_space = [&] {
     return committed - header.released.load(std::memory_order_acquire) +
@@ -202,6 +223,7 @@ absl::StatusOr<std::byte*> SharedRings::Reserve(int64_t ring, int64_t bytes,
 
 void SharedRings::Commit(int64_t ring, int64_t bytes) {
   std::atomic<uint64_t>& committed = rings_[ring].header->committed;
+  rings_[ring].closed_as = kClosed;
   committed.store(committed.load(std::memory_order_relaxed) + bytes,
                   std::memory_order_release);
   shared_->data.Raise();
@@ -226,6 +248,8 @@ absl::StatusOr<absl::Span<const std::byte>> SharedRings::Readable(
   if (ring.is_abandoned) return absl::Span<const std::byte>();
   const uint64_t bytes =
       ring.header->committed.load(std::memory_order_acquire) - ring.released;
+  // The reader's own position cannot be written over, so this bounds every span
+  // by the mapping, whatever the writer's process has stored.
   if (bytes > static_cast<uint64_t>(ring_bytes_)) {
     return absl::DataLossError(
         absl::StrCat(bytes, " bytes in a ring of ", ring_bytes_));
@@ -256,6 +280,8 @@ absl::Status SharedRings::WaitForData(absl::Duration timeout) {
     for (const Ring& ring : rings_) {
       const uint64_t writer = ring.header->writer.load();
       if (ring.is_abandoned || writer == kClosed) continue;
+      // A ring without a writer may still get one. Alive is asked only when a
+      // look is due: the kernel's answer costs microseconds.
       if (writer == kNobody || !look || ProcessId::OfWord(writer).IsAlive()) {
         return false;
       }

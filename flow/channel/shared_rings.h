@@ -59,6 +59,8 @@ class SharedRings {
   // goes on behind what that one committed. FAILED_PRECONDITION where somebody
   // alive has it, with the process, or it was abandoned.
   absl::StatusOr<WriterState> OpenWriter(int64_t ring);
+  // A writer that followed one that died, and committed nothing, leaves the
+  // state kDied behind, so that the next one is told too.
   void CloseWriter(int64_t ring);
   // A place for `bytes` (<= ring_bytes()) behind what was committed, when there
   // is one. DEADLINE_EXCEEDED; UNAVAILABLE where the reader has gone or has
@@ -92,6 +94,7 @@ class SharedRings {
     std::byte* data;
     uint64_t released = 0;  // The reader's own, which no writer can change.
     bool is_abandoned = false;
+    uint64_t closed_as = 0;  // The writer's own: what CloseWriter leaves.
   };
 
   explicit SharedRings(std::unique_ptr<AnonymousMemory> memory)

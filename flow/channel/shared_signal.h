@@ -49,7 +49,7 @@ struct SharedSignal {
   absl::Status Await(absl::Duration timeout, IsOver is_over) {
     is_awaited.store(1);
     absl::StatusOr<bool> over = false;
-    const Clock& clock = Clock::System();
+    const Clock& clock = Clock::Steady();
     const absl::Time deadline = clock.Now() + timeout;
     absl::Time next_look = clock.Now() + kLookAfter;
     while (true) {

@@ -36,6 +36,8 @@ absl::Status Broken(absl::string_view what, int64_t got) {
       absl::StrCat("the description of the weights has ", what, " ", got));
 }
 
+// Each Take reads one item, removes it from `bytes`, and checks it: another
+// process may have written over the memory.
 absl::StatusOr<int64_t> TakeNumber(absl::string_view* bytes) {
   int64_t number;
   if (bytes->size() < sizeof(number)) return Broken("an end at", bytes->size());
@@ -72,6 +74,7 @@ absl::Status TakeLeaf(absl::string_view* bytes, WeightLayout* layout) {
   RILL_ASSIGN_OR_RETURN(const Shape shape, TakeShape(bytes));
   const int rank = layout->batch_shape.rank() + shape.rank();
   if (rank > Shape::kMaxRank) return Broken("a leaf of rank", rank);
+  // Refuses sizes whose product with the batch's overflows.
   RILL_RETURN_IF_ERROR(
       Shape::Create(layout->batch_shape.Concat(shape).sizes()).status());
   if (layout->spec.Find(key) != nullptr) {
@@ -80,6 +83,8 @@ absl::Status TakeLeaf(absl::string_view* bytes, WeightLayout* layout) {
   return layout->spec.Set(key, LeafSpec::Unbounded(dtype, shape));
 }
 
+// Reads what ToBytes writes, in the same order. The codes of errors are those
+// of shapes, dtypes and specs; FromBytes makes DATA_LOSS of all.
 absl::StatusOr<WeightLayout> Take(absl::string_view bytes) {
   WeightLayout layout;
   RILL_ASSIGN_OR_RETURN(layout.batch_shape, TakeShape(&bytes));

@@ -24,6 +24,18 @@
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 
+// snapshot_pins.h has the algorithm and its proof; here is the memory, and who
+// may have which place in it. Three others were rejected. The readers of a
+// sequence lock copy, and begin again while a fast writer overtakes them. A
+// count of readers in each buffer stays too high for ever when a reader is
+// killed. A plain pin races: between a reader's look at the latest and its pin,
+// the writer may come round to that buffer. So the pin first says that it is
+// being taken, and the writer sets it to the latest itself.
+//
+// The number of buffers is for the worst case, each reader at another snapshot.
+// FreeBuffer takes the first that is free, and memory is reserved at a buffer's
+// first use, so readers that keep up cost two or three.
+
 namespace rill {
 namespace {
 
@@ -180,6 +192,9 @@ class WeightStore::Shared {
       }
       return -1;
     };
+    // Free places first: to ask whether a process lives costs microseconds. A
+    // dead reader's pin stays until the new Reader pins, so its buffer is kept
+    // for no longer than that.
     int64_t slot = take(/*of_the_dead=*/false);
     if (slot < 0) slot = take(/*of_the_dead=*/true);
     if (slot < 0) {
@@ -250,6 +265,8 @@ absl::StatusOr<std::unique_ptr<WeightStore>> WeightStore::Create(
 
 absl::Status WeightStore::Store(const TensorDict& weights, int64_t version) {
   const Sizes& sizes = shared_->sizes();
+  // By current_, this process's own copy: the word in the memory might have
+  // been written over.
   const size_t buffer =
       FreeBuffer(shared_->slots(), current_, absl::MakeSpan(is_used_));
   if (is_reserved_[buffer] == 0) {
@@ -262,11 +279,15 @@ absl::Status WeightStore::Store(const TensorDict& weights, int64_t version) {
                                 weights, shared_->buffer(buffer)));
   RILL_RETURN_IF_ERROR(FaultPoint("weights.publish", "snapshot"));
   current_ = SnapshotWord(version, buffer);
+  // The one store that makes the snapshot the latest. A writer that is killed
+  // before it has changed nothing that a reader looks at.
   shared_->current().store(current_);
   return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> WeightStore::Publish(const TensorDict& weights) {
+  // A forked child has its own current_, so two writers would choose one
+  // buffer.
   if (getpid() != writer_) {
     return absl::FailedPreconditionError(
         absl::StrCat(kPublish, ": got process ", getpid(), ", want ", writer_,
@@ -342,6 +363,7 @@ WeightStore::Reader::~Reader() {
   // Not in a forked child, whose parent reads on.
   Slot& slot = shared_->slots()[slot_];
   if (slot.holder.load() != ProcessId::Mine().word()) return;
+  // Before the place is free: afterwards the pin may be another reader's.
   slot.pin.store(kNoSnapshot);
   slot.holder.store(kNobody);
 }

@@ -18,6 +18,12 @@
 #include "rill/formats/memmap/leaf_bytes.h"
 #include "rill/formats/memmap/memmap_meta.h"
 
+// The text is parsed into nlohmann's tree first (bounded_json.h keeps that
+// cheap), then walked by Parser, which checks each number before it becomes
+// part of the result. A contradiction is DATA_LOSS. An entry that is well
+// formed but has no form here is kRefused: the caller decides whether the rest
+// is loaded.
+
 namespace rill::formats_internal {
 namespace {
 
@@ -44,6 +50,8 @@ bool IsReserved(absl::string_view name) {
          std::end(kReserved);
 }
 
+// One walk over one JSON. ranges_ collects the bytes of all leaves on the way,
+// for CheckOverlaps at its end.
 class Parser {
  public:
   Parser(absl::string_view where, int64_t data_bytes)
@@ -80,6 +88,7 @@ class Parser {
   std::vector<std::pair<int64_t, int64_t>> ranges_;  // Of leaves with bytes.
 };
 
+// The member `name` of an object, of this type exactly; DATA_LOSS without.
 absl::StatusOr<const Json*> Parser::Field(const Json& json,
                                           absl::string_view name,
                                           Json::value_t type) const {
@@ -109,7 +118,10 @@ absl::StatusOr<std::vector<std::string>> Parser::ParseNames(const Json& about,
       absl::StrCat("names: got ", ShownJson(*field), ", want ", rank));
 }
 
-// [dtype, shape, start, stop, pad].
+// [dtype, shape, start, stop, pad]. The bytes must be those of dtype and shape
+// exactly, so that a leaf can be mapped without a further check. The order of
+// the checks keeps the differences from overflowing: all three are >= 0, and
+// start <= stop, before one is taken.
 absl::Status Parser::ParseRange(absl::string_view what, const Json& json,
                                 Entry* leaf) const {
   for (int i = 2; i < 5; ++i) {
@@ -141,6 +153,8 @@ absl::Status Parser::ParseRange(absl::string_view what, const Json& json,
   return absl::OkStatus();
 }
 
+// A leaf of a dtype that is not here is refused, not broken: its numbers are
+// then not looked at, as its size is not known.
 absl::StatusOr<Entry> Parser::ParseLeaf(const std::string& name,
                                         const Json& json) {
   Entry leaf{.name = name};
@@ -181,6 +195,7 @@ absl::StatusOr<Entry> Parser::ParseJagged(const std::string& name,
     if (found == leaves.end()) {
       return Broken(absl::StrCat(what, ": got no \"", part, "\", want one"));
     }
+    // A copy, from which the sixth number is taken: ParseLeaf wants five.
     Json leaf = *found;
     if (part == kJaggedOffsets && leaf.is_array() && leaf.size() == 6) {
       if (!leaf[5].is_number_integer()) {
@@ -203,6 +218,8 @@ absl::StatusOr<Entry> Parser::ParseJagged(const std::string& name,
     }
   }
   if (jagged.kind == Kind::kRefused) return jagged;
+  // FromJagged checks the offsets' values, once they are mapped; here only how
+  // many there are.
   const int64_t rows = parts[0].shape.num_elements() - 1;
   for (const Entry& part : parts) {
     const int64_t want = rows + (&part == &parts[0] ? 1 : 0);
@@ -239,6 +256,8 @@ absl::StatusOr<Entry> Parser::ParseValue(const std::string& name,
   return value;
 }
 
+// A dictionary or stack inside. A refusal of it as a whole becomes the entry's,
+// so that the dictionary around it can be loaded without it.
 absl::StatusOr<Entry> Parser::ParseInner(const std::string& name,
                                          const Json& json, int depth) {
   Entry entry{.name = name, .kind = Kind::kInner};
@@ -259,6 +278,8 @@ int64_t FirstByte(const Entry& entry) {
   if (entry.kind == Kind::kLeaf || entry.kind == Kind::kJagged) {
     return entry.start;
   }
+  // A dictionary's own entries are sorted when this is called, so its first one
+  // has the answer. A stack's stand by their numbers, so all are asked.
   int64_t first = kNoBytes;
   if (entry.kind != Kind::kInner) return first;
   for (const Entry& inner : entry.inner[0].entries) {
@@ -269,7 +290,9 @@ int64_t FirstByte(const Entry& entry) {
 }
 
 // The order that TorchRL's dictionary had is that of the bytes. Entries without
-// bytes come last, but dictionaries and stacks keep their order in the JSON.
+// bytes come last, but dictionaries and stacks keep their order in the JSON. So
+// each of those gets the smallest key of its own and of those behind it. The
+// walk is from the back for that, and the sort is stable.
 void SortByBytes(std::vector<Entry>* entries) {
   std::vector<std::pair<int64_t, Entry>> sorted;
   int64_t next = kNoBytes;
@@ -317,6 +340,8 @@ absl::Status Parser::ParseDict(const Json& json, const Json& about,
                         ParseNames(about, meta->batch_shape.rank()));
   RILL_ASSIGN_OR_RETURN(const Json* const leaves,
                         Field(json, "leaves", Json::value_t::object));
+  // Tensors before dictionaries and values: among entries of equal keys the
+  // stable sort keeps this order.
   std::vector<Entry> inner = std::exchange(meta->entries, {});
   RILL_RETURN_IF_ERROR(ParseLeaves(*leaves, meta));
   std::move(inner.begin(), inner.end(), std::back_inserter(meta->entries));
@@ -344,6 +369,8 @@ absl::Status Parser::ParseStack(const Json& json, const Json& about,
   size_t num_values = 0;
   for (Entry& entry : meta->entries) {
     size_t at;
+    // SimpleAtoi takes signs, blanks and leading zeros; the comparison does
+    // not.
     if (!absl::SimpleAtoi(entry.name, &at) || at >= size ||
         entry.name != absl::StrCat(at) || !members[at].name.empty()) {
       return Broken(absl::StrCat("member of a stack: got ",
@@ -379,6 +406,8 @@ absl::Status Parser::ParseStack(const Json& json, const Json& about,
   return absl::OkStatus();
 }
 
+// Members first, then what is said of the whole: ParseStack tells the type of a
+// stack from its members.
 absl::StatusOr<ConsolidatedMeta> Parser::ParseObject(const Json& json,
                                                      int depth) {
   if (depth > kMaxMemmapDepth) {
@@ -421,7 +450,8 @@ absl::StatusOr<ConsolidatedMeta> Parser::ParseObject(const Json& json,
 }
 
 // No two leaves share bytes: no writer does that, and a file whose leaves do
-// could ask for much more memory than it has.
+// could ask for much more memory than it has. After sorting by their
+// beginnings, only neighbours need to be compared.
 absl::Status Parser::CheckOverlaps() {
   std::sort(ranges_.begin(), ranges_.end());
   for (size_t i = 1; i < ranges_.size(); ++i) {
@@ -434,6 +464,8 @@ absl::Status Parser::CheckOverlaps() {
   return absl::OkStatus();
 }
 
+// Leaves and values are in objects of their own, so reserved names are free
+// there.
 absl::Status CheckName(absl::string_view caller, const Entry& entry) {
   if (IsUtf8(entry.name) && !absl::StartsWith(entry.name, kJaggedPrefix) &&
       !(entry.kind == Kind::kInner && IsReserved(entry.name))) {
@@ -456,6 +488,7 @@ Json LeafJson(const Entry& leaf) {
                       ShapeJson(leaf.shape), leaf.start, leaf.stop, leaf.pad});
 }
 
+// Values, lengths, offsets: the order in which TorchRL writes them.
 void AddJagged(const Entry& entry, Json* leaves) {
   (*leaves)[absl::StrCat(kJaggedValues, entry.name)] = LeafJson(entry);
   if (entry.parts.size() > 1) {

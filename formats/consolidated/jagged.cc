@@ -14,6 +14,12 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 
+// A ragged tensor has its rows one behind the other, each row-major. A jagged
+// one has them joined along one dimension. Where that is the first of a row,
+// both are the same bytes in the same order, hence the views. In any other
+// dimension each row's bytes are spread over the joined tensor, in `outer` runs
+// of length x `inner` bytes.
+
 namespace rill::formats_internal {
 namespace {
 
@@ -70,6 +76,8 @@ absl::StatusOr<Tensor> TableOf(const Shape& values, int dim,
   return table;
 }
 
+// Offsets ascend within [0, size], and each length fits between two of them:
+// ForEachRun relies on that for every byte it touches.
 absl::Status CheckRows(int64_t size, absl::Span<const int64_t> offsets,
                        absl::Span<const int64_t> lengths) {
   int64_t end = 0;
@@ -103,6 +111,7 @@ absl::StatusOr<Jagged> ToJagged(const RaggedTensor& rows) {
   const int64_t* const table = rows.shapes().data<int64_t>();
   std::vector<int64_t> sizes(static_cast<size_t>(rank));
   if (n > 0) sizes.assign(table, table + rank);
+  // Dimension 0 where all rows are equal: that gives a view.
   int num_differing = 0;
   for (int d = 0; d < rank; ++d) {
     for (size_t i = 1; i < n; ++i) {

@@ -14,7 +14,8 @@ namespace rill::formats_internal {
 using Json = nlohmann::ordered_json;
 
 // Objects keep their order, and for that look a key up one by one: no object
-// may have very many.
+// may have very many, or n keys would cost n^2. Depth is bounded as the
+// library's copies and its writer recurse.
 absl::StatusOr<Json> ParseBoundedJson(absl::string_view where,
                                       absl::string_view text) {
   if (const int depth = JsonDepth(text); depth > kMaxJsonDepth) {
@@ -22,6 +23,8 @@ absl::StatusOr<Json> ParseBoundedJson(absl::string_view where,
         absl::StrCat(where, ": brackets: got a depth of ", depth,
                      ", want at most ", kMaxJsonDepth));
   }
+  // The library gives an object's start the depth of what is around it, and its
+  // keys one more.
   std::vector<int64_t> keys(kMaxJsonDepth + 2, 0);  // Of the open objects.
   bool has_too_many = false;
   const auto count = [&](int depth, Json::parse_event_t event, Json&) {

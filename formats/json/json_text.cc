@@ -5,6 +5,8 @@
 
 namespace rill::formats_internal {
 
+// A text that closes more than it opened is undercounted. No parser goes past
+// the bracket that is too many, so the depth before it is what counts.
 int JsonDepth(absl::string_view text) {
   int depth = 0;
   int deepest = 0;

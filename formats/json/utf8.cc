@@ -13,6 +13,8 @@ struct Form {
   int tail;        // Bytes behind the lead.
   uint32_t least;  // Smaller code points have a shorter form.
 };
+// Lead bytes by the number of bytes that follow. Continuation bytes, and those
+// from 0xF8 on, match none.
 constexpr Form kForms[] = {
     {0x80, 0x00, 0, 0},
     {0xE0, 0xC0, 1, 0x80},

@@ -11,6 +11,10 @@ namespace {
 
 constexpr int64_t kMaxCopyBytes = int64_t{8} << 20;
 
+// Splits along the first dimension until a part is contiguous, or small enough
+// to be copied: at most kMaxCopyBytes are in memory twice. A part of several
+// rows is small enough. One row alone has a dimension less, so the recursion
+// ends.
 absl::Status HostPieces(
     const Tensor& tensor,
     absl::FunctionRef<absl::Status(absl::string_view)> sink) {

@@ -18,6 +18,7 @@ absl::StatusOr<Tensor> MappedLeaf(absl::string_view where,
   using Mode = LoadMemmapOptions::Mode;
   if (shape.num_elements() == 0) return Tensor::Empty(dtype, shape);
   const int64_t bytes = shape.num_elements() * DTypeSize(dtype);
+  // Relative to the file, whose mapping begins at a page.
   const bool is_aligned = offset % DTypeSize(dtype) == 0;
   if (!is_aligned && mode == Mode::kMapShared) {
     return absl::InvalidArgumentError(

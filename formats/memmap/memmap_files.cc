@@ -20,6 +20,9 @@
 namespace rill::formats_internal {
 namespace {
 
+// Walks a dictionary and collects the files of its tree, in the order in which
+// TorchRL's archive has them. Nothing is written here, so that every reason to
+// refuse a save is met before the first byte.
 class Lister {
  public:
   explicit Lister(absl::string_view caller) : caller_(caller) {}
@@ -67,6 +70,9 @@ class Lister {
   std::vector<MemmapFile> files_;
 };
 
+// The entry of `key` in meta.json. Puts its files into `level`, and refuses it
+// where another entry has one of them: "a" and a dictionary "a.memmap", or a
+// ragged "a" and a tensor "a.shape".
 absl::StatusOr<MemmapMeta::Entry> Lister::Describe(const TensorDict& dict,
                                                    const std::string& key,
                                                    const std::string& name,
@@ -164,6 +170,7 @@ absl::Status Lister::AddDict(const TensorDict& dict, const std::string& folder,
   }
   RILL_RETURN_IF_ERROR(AddMeta(meta, folder));
   for (const auto& [file, leaf] : level.leaves) {
+    // TorchRL has no file for these.
     if (leaf.num_elements() == 0) continue;
     files_.push_back({.path = JoinPath(folder, file), .leaf = leaf});
   }

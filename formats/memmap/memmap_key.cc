@@ -17,6 +17,8 @@ bool IsEncoded(char c) {
 
 }  // namespace
 
+// '%' is encoded too, so that no two components have one name. Slashes, "." and
+// ".." never come through, so a name cannot leave its folder.
 std::string MemmapFileName(absl::string_view component) {
   if (component.empty()) return "%";
   if (component == ".") return "%2E";
@@ -34,6 +36,8 @@ std::string MemmapFileName(absl::string_view component) {
   return name;
 }
 
+// Older files bear the component unencoded. One that could lead out of the
+// folder, here or on another system, is not looked for.
 bool MayNameFileItself(absl::string_view component) {
   const bool is_drive = component.size() >= 2 && component[1] == ':' &&
                         absl::ascii_isalpha(component[0]);

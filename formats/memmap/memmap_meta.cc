@@ -19,6 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Python's texts of the classes: nothing else in a file says what it is.
 constexpr char kTensorDictType[] = "<class 'tensordict._td.TensorDict'>";
 constexpr char kNonTensorType[] =
     "<class 'tensordict.tensorclass.NonTensorData'>";
@@ -35,6 +36,8 @@ absl::Status Broken(absl::string_view where, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(where, ": ", what));
 }
 
+// One entry of a dictionary. A folder's entry only names it: its own meta.json
+// says what it is.
 absl::StatusOr<MemmapMeta::Entry> ParseEntry(absl::string_view where,
                                              const std::string& name,
                                              const Json& json) {
@@ -76,6 +79,7 @@ absl::StatusOr<MemmapMeta::Entry> ParseEntry(absl::string_view where,
   return entry;
 }
 
+// Members that are no objects, and the three reserved names, are no entries.
 absl::StatusOr<MemmapMeta> ParseDict(absl::string_view where,
                                      const Json& json) {
   MemmapMeta meta;
@@ -103,6 +107,7 @@ MemmapMeta ParseValue(const Json& json) {
   return meta;
 }
 
+// A number of 2^63 and more reads as a negative one, and is refused as such.
 absl::StatusOr<int> ParseStackDim(absl::string_view where, const Json& json) {
   const auto dim = json.find("stack_dim");
   if (dim == json.end() || !dim->is_number_integer() ||
@@ -115,6 +120,8 @@ absl::StatusOr<int> ParseStackDim(absl::string_view where, const Json& json) {
   return dim->get<int>();
 }
 
+// Values of rows. The name of a pickle in place of the list is kept, for the
+// refusal.
 absl::StatusOr<MemmapMeta> ParseValueStack(absl::string_view where,
                                            const Json& json) {
   MemmapMeta meta;
@@ -135,6 +142,8 @@ absl::StatusOr<MemmapMeta> ParseValueStack(absl::string_view where,
   return meta;
 }
 
+// A class that is not known: its fields are kept as JSON, in case a folder of
+// tensors is beside them (ReadOther decides).
 MemmapMeta ParseOther(const Json& json) {
   MemmapMeta meta;
   meta.kind = MemmapMeta::Kind::kOther;
@@ -155,6 +164,7 @@ absl::Status CheckName(absl::string_view caller, absl::string_view name) {
                    ", want UTF-8"));
 }
 
+// Parsed, as a text that is no JSON would break the file around it.
 absl::StatusOr<Json> ValueJson(absl::string_view caller,
                                absl::string_view text) {
   auto json = ParseBoundedJson(absl::StrCat(caller, ": value"), text);
@@ -181,6 +191,7 @@ absl::StatusOr<Json> DictJson(absl::string_view caller,
       value["type"] = entry.type;
       continue;
     }
+    // In this order: the text is the one that TorchRL writes, byte for byte.
     value["device"] = "cpu";
     value["shape"] = ShapeJson(entry.shape);
     value["dtype"] = absl::StrCat("torch.", DTypeName(entry.dtype));

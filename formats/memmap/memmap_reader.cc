@@ -25,6 +25,12 @@
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
 
+// A walk from meta.json to meta.json. A folder's own meta.json says what it is;
+// the entry in the one above only names it. Three kinds of errors are kept
+// apart. Contradictions and missing files are DATA_LOSS; depths and sizes that
+// are too large are INVALID_ARGUMENT. An entry that is whole but has no form
+// here goes through Refuse, so that the rest can be loaded.
+
 namespace rill::formats_internal {
 namespace {
 
@@ -46,11 +52,14 @@ struct Place {
   }
 };
 
-// Elements of all rows that a table of shapes has.
+// Elements of all rows that a table of shapes has. The table is from outside:
+// each product and the sum are checked for overflow.
 absl::StatusOr<int64_t> CountElements(absl::string_view where,
                                       const Tensor& table) {
   const int64_t rows = table.shape()[0];
   const int64_t rank = table.shape()[1];
+  // An element a row. Such a table has no bytes, so nothing bounds `rows`.
+  if (rank == 0) return rows;
   const int64_t* const sizes = table.data<int64_t>();
   int64_t total = 0;
   for (int64_t row = 0; row < rows; ++row) {
@@ -84,6 +93,8 @@ class Reader {
                       absl::string_view reason) const {
     return RefuseEntry(options_, key, where, reason);
   }
+  // `missing` is the code where there is none: NOT_FOUND at the top, where a
+  // user gave a wrong path; DATA_LOSS below it.
   absl::StatusOr<MemmapMeta> ReadMeta(const std::string& folder,
                                       absl::StatusCode missing) const;
   absl::StatusOr<std::string> FindEntry(const std::string& folder,
@@ -228,6 +239,8 @@ absl::Status Flatten(absl::string_view where,
   return absl::OkStatus();
 }
 
+// `batch_shape` is that of the dictionary around it: it says how deep the lists
+// of a stack are. No pickle is opened, as that would run its code.
 absl::StatusOr<Folder> Reader::ReadValue(const Place& place,
                                          const MemmapMeta& meta,
                                          const Shape& batch_shape) {
@@ -264,6 +277,7 @@ absl::StatusOr<Folder> Reader::ReadLazyStack(const Place& place,
     if (kind != PathKind::kDirectory) break;
     RILL_ASSIGN_OR_RETURN(const MemmapMeta inner_meta,
                           ReadMeta(inner.path, absl::StatusCode::kDataLoss));
+    // Before the member is read: its tensors would be mapped for nothing.
     if (inner_meta.kind == Kind::kLazyStack) {
       RILL_RETURN_IF_ERROR(
           Refuse(place.key, source_.Where(place.path),
@@ -316,6 +330,7 @@ absl::StatusOr<Folder> Reader::ReadOther(const Place& place,
         source_.Where(inner.path), ": got something else, want a TensorDict"));
   }
   RILL_ASSIGN_OR_RETURN(TensorDict dict, ReadDict(inner, inner_meta));
+  // The tensors' entries come first: a field of the same name is left out.
   for (const auto& [name, json] : meta.fields) {
     const std::string key = EscapeKeyComponent(name);
     if (name.empty() || dict.Contains(key)) continue;
@@ -332,6 +347,7 @@ absl::StatusOr<Folder> Reader::ReadOther(const Place& place,
   return Folder(std::move(dict));
 }
 
+// Bounds the depth of the recursion: what a folder holds comes through here.
 absl::StatusOr<Folder> Reader::ReadFolder(const Place& place,
                                           const MemmapMeta& meta,
                                           const Shape& batch_shape) {

@@ -25,6 +25,8 @@ using Form = TorchRlReplayBuffer::Form;
 
 constexpr absl::string_view kStorage = "storage";
 constexpr absl::string_view kMetadata = "storage/storage_metadata.json";
+// Bounds on the folders and files of a tree of rows: a directory from elsewhere
+// may have any number, and each costs system calls.
 constexpr int kMaxDepth = 32;
 constexpr size_t kMaxLeaves = 4096;
 
@@ -72,6 +74,9 @@ absl::Status FindLeafFiles(const SavedTorchRl& saved, const std::string& folder,
   return absl::OkStatus();
 }
 
+// Rows of a tree of tensors. The first leaf says how many places there are, and
+// the others must say the same. Only the rows that were written are kept, as a
+// view of each file's beginning.
 absl::Status ReadPytree(const SavedTorchRl& saved,
                         const TorchRlStorageJson& json,
                         TorchRlReplayBuffer* buffer) {
@@ -84,7 +89,8 @@ absl::Status ReadPytree(const SavedTorchRl& saved,
   buffer->form = Form::kPytree;
   for (const TorchRlStorageJson::Leaf& leaf : json.leaves) {
     const std::string shown = EscapeKeyComponent(leaf.path);
-    // There may be none of what has no bytes.
+    // There may be none of what has no bytes. Else the name must lead to one
+    // file exactly: "a.b" could be "a/b" and "a.b".
     const bool has_file =
         leaf.shape.num_elements() > 0 || files.contains(leaf.path);
     if (has_file && files.count(leaf.path) != 1) {
@@ -126,7 +132,9 @@ absl::Status ReadPytree(const SavedTorchRl& saved,
 
 // --- Flat and nested ---------------------------------------------------------
 
-// The rows of all trajectories one after the other.
+// The rows of all trajectories one after the other. They lie so in the file
+// already, and trajectories differ in the number of rows only, so the tensor is
+// a view.
 absl::StatusOr<Tensor> JoinedRows(absl::string_view where,
                                   const RaggedTensor& ragged) {
   const Tensor& shapes = ragged.shapes();
@@ -182,6 +190,8 @@ absl::Status CollectLeaves(const SavedTorchRl& saved, const TensorDict& dict,
   return absl::OkStatus();
 }
 
+// Rows of the flat and nested checkpointers. Three values beside the leaves say
+// how they lie, and must agree with each other and with `len`.
 absl::Status ReadTed(const SavedTorchRl& saved, TensorDict dict, int64_t len,
                      TorchRlReplayBuffer* buffer) {
   const auto value = [&](const char* name) -> absl::StatusOr<std::string> {
@@ -210,6 +220,7 @@ absl::Status ReadTed(const SavedTorchRl& saved, TensorDict dict, int64_t len,
                      is_full ? "true" : "false", ", want what fits ",
                      flat.steps, " of ", flat.storage_shape[0], " steps"));
   }
+  // They are no leaves of a step.
   for (const char* name : {"_storage_shape", "is_full", "shift"}) {
     RILL_RETURN_IF_ERROR(dict.Delete(name));
   }
@@ -253,6 +264,7 @@ absl::Status ReadTorchRlRows(const SavedTorchRl& saved,
   // Flat rows are put in order, and copied for that.
   RILL_ASSIGN_OR_RETURN(TensorDict dict,
                         saved.ReadDict(kStorage, saved.options().mode));
+  // Only those checkpointers leave this value; the metadata does not name them.
   if (dict.Kind("_storage_shape") == EntryKind::kNonTensor) {
     return ReadTed(saved, std::move(dict), json.len, buffer);
   }

@@ -17,7 +17,9 @@ namespace {
 
 constexpr absl::string_view kMetadata = "sampler/sampler_metadata.json";
 
-// The largest value, back to a priority, and where it is.
+// The largest value, back to a priority, and where it is. A value is (priority
+// + epsilon) ^ alpha, so the inverse is that to the power 1 / alpha less
+// epsilon, cut at 0 where rounding leads below it.
 void RecomputeMax(TorchRlPriorities* priorities) {
   const Tensor& values = priorities->values;
   const absl::Span<const double> all(values.data<double>(),
@@ -34,6 +36,7 @@ void RecomputeMax(TorchRlPriorities* priorities) {
   priorities->max_row = max - all.begin();
 }
 
+// The sum tree alone: its leaves are the values, and the min tree has the same.
 absl::Status ReadPriorities(const SavedTorchRl& saved,
                             TorchRlReplayBuffer* buffer) {
   RILL_ASSIGN_OR_RETURN(const std::string text, saved.ReadText(kMetadata));
@@ -53,6 +56,8 @@ absl::Status ReadPriorities(const SavedTorchRl& saved,
   RILL_ASSIGN_OR_RETURN(priorities.values,
                         saved.ReadLeaf("sampler/sumtree.memmap",
                                        DType::kFloat64, {json.capacity}));
+  // Old saves wrote a value of the tree there. Whether they did depends on an
+  // option of the sampler, which is not saved: the caller has to know.
   if (json.version < 1 && saved.options().max_priority_within_buffer) {
     RecomputeMax(&priorities);
   }
@@ -60,6 +65,8 @@ absl::Status ReadPriorities(const SavedTorchRl& saved,
   return absl::OkStatus();
 }
 
+// A leaf of the sampler's dictionary, contiguous; DATA_LOSS where it is missing
+// or of another dtype or rank.
 absl::StatusOr<Tensor> Leaf(const SavedTorchRl& saved, const TensorDict& dict,
                             const char* name, DType dtype, int rank) {
   const Tensor* leaf = dict.Find(name);
@@ -99,6 +106,7 @@ absl::Status ReadEpoch(const SavedTorchRl& saved, const TensorDict& dict,
         absl::StrCat(saved.Where("sampler"), ": len_storage: got ",
                      epoch.num_rows, ", want at most the ", rows, " rows"));
   }
+  // A value in its place is null: no batch was drawn yet.
   if (dict.Kind("_sample_list") != EntryKind::kNonTensor) {
     RILL_ASSIGN_OR_RETURN(epoch.remaining,
                           Leaf(saved, dict, "_sample_list", DType::kInt64, 1));
@@ -132,6 +140,7 @@ absl::Status ReadTorchRlSampler(const SavedTorchRl& saved,
                                 TorchRlReplayBuffer* buffer) {
   RILL_ASSIGN_OR_RETURN(const PathKind kind, saved.LookAt("sampler"));
   if (kind == PathKind::kMissing) return absl::OkStatus();
+  // No file names the class of the sampler, so what is there tells it.
   RILL_ASSIGN_OR_RETURN(const PathKind values,
                         saved.LookAt("sampler/sumtree.memmap"));
   RILL_ASSIGN_OR_RETURN(const PathKind metadata, saved.LookAt(kMetadata));

@@ -44,6 +44,8 @@ absl::StatusOr<std::string> SavedTorchRl::ReadText(
   return ReadFile(Path(path), kMaxTorchRlJsonBytes);
 }
 
+// Looked at before it is opened: the open would follow a link out of the
+// directory.
 absl::StatusOr<Tensor> SavedTorchRl::ReadLeaf(absl::string_view path,
                                               DType dtype,
                                               const Shape& shape) const {
@@ -74,6 +76,7 @@ absl::StatusOr<TensorDict> SavedTorchRl::ReadDict(
     return absl::DataLossError(
         absl::StrCat(Where(path), ": got no meta.json; the save broke off"));
   }
+  // Kept apart, as their keys begin at `path` and the buffer's at the top.
   std::vector<RefusedEntry> refused;
   RILL_ASSIGN_OR_RETURN(
       TensorDict dict,

@@ -13,6 +13,15 @@
 #include "rill/device/device.h"
 #include "rill/tensordict/dtype.h"
 
+// Three orders of the same steps. Rows of the places: step by step, each with
+// all lanes, as the buffer holds them. Plain: lane after lane, in each from the
+// oldest step on. Expanded: as plain, with one row more behind each end.
+//
+// In the expanded order a step's own row is its root, and the row behind it its
+// "next". Inside a trajectory that row is the next step's root, so equal values
+// are there once. FindSources makes the maps from the first order to the other
+// two. Reading gathers by them, writing scatters.
+
 namespace rill::formats_internal {
 namespace {
 
@@ -21,6 +30,7 @@ constexpr absl::string_view kNext = "next/";
 bool IsIn(absl::string_view key, const std::vector<std::string>& keys) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
+// Stored for "next" alone, under the name without it.
 bool IsApart(absl::string_view key, const TorchRlFlatKeys& keys) {
   return IsIn(key, keys.done) || IsIn(key, keys.reward);
 }
@@ -49,9 +59,8 @@ absl::StatusOr<Tensor> Numbers(int64_t count) {
 }
 
 // `ends`: of all places, lane after lane, oldest first; those that were not
-// written count for nothing.
-// A file may tell of any number of trajectories, so their lengths come only
-// where they are wanted.
+// written count for nothing. A file may tell of any number of trajectories, so
+// their lengths come only where they are wanted. O(places).
 absl::StatusOr<Sources> FindSources(const Places& places, const uint8_t* ends,
                                     bool tells_lengths) {
   Sources sources;
@@ -78,6 +87,8 @@ absl::StatusOr<Sources> FindSources(const Places& places, const uint8_t* ends,
       ++length;
       const bool is_end = ends[from] != 0 || t == last;
       if (is_end) ++at;
+      // The places of a lane that were not written are a trajectory of their
+      // own, which has no end and so no row more.
       if (is_end || t == places.capacity - 1) {
         if (tells_lengths) {
           sources.lengths.push_back(length);
@@ -95,6 +106,8 @@ absl::Span<const int64_t> Span(const Tensor& numbers) {
   return {numbers.data<int64_t>(), static_cast<size_t>(numbers.num_elements())};
 }
 
+// Row rows[i] of `from` as row i, through the dictionary's own gather, which
+// knows strides and dtypes.
 absl::StatusOr<Tensor> GatherRows(const Tensor& from, const Tensor& rows) {
   TensorDict dict({from.shape()[0]});
   RILL_RETURN_IF_ERROR(dict.Set("x", from));
@@ -133,6 +146,8 @@ const Tensor* FindLeaf(const std::vector<FlatTed::Leaf>& leaves,
   return nullptr;
 }
 
+// One leaf of the layout as one or two leaves of the rows. How many rows it has
+// says which kind it is.
 absl::Status AddLeaf(absl::string_view where, const FlatTed::Leaf& leaf,
                      const Sources& sources, int64_t places,
                      const TorchRlFlatKeys& keys, TensorDict* rows) {
@@ -153,6 +168,7 @@ absl::Status AddLeaf(absl::string_view where, const FlatTed::Leaf& leaf,
   RILL_ASSIGN_OR_RETURN(Tensor plain, GatherRows(tensor, sources.plain));
   if (!IsApart(key, keys)) return rows->Set(key, std::move(plain));
   if (IsIn(key, keys.done)) {
+    // The layout has no ends of the step itself; TorchRL makes zeros of them.
     RILL_ASSIGN_OR_RETURN(Tensor none,
                           Tensor::Zeros(plain.dtype(), plain.shape()));
     RILL_RETURN_IF_ERROR(rows->Set(key, std::move(none)));
@@ -207,6 +223,7 @@ absl::StatusOr<Tensor> Flat(const Tensor& tensor, const Shape& batch) {
       Shape({batch.num_elements()}).Concat(host.shape().Suffix(batch.rank())));
 }
 
+// `places` rows, zero where none of `rows` goes.
 absl::StatusOr<Tensor> PlacedRows(const Tensor& rows, const Tensor& to,
                                   int64_t places) {
   RILL_ASSIGN_OR_RETURN(
@@ -259,6 +276,8 @@ absl::Status AddFlatLeaves(absl::string_view where, const TensorDict& rows,
     RILL_ASSIGN_OR_RETURN(const Tensor behind, Flat(*next, batch));
     RILL_ASSIGN_OR_RETURN(
         Tensor out, PlacedRows(behind, sources.next, sources.expanded_rows));
+    // Last: where a step's root lies on the row behind the one before it, the
+    // root's bytes stay. FlattenTed finds out whether they differ.
     ScatterRows(from, sources.root, out);
     flat->expanded.emplace_back(key, std::move(out));
   }
@@ -273,6 +292,8 @@ absl::StatusOr<FlatTed> FlattenTed(absl::string_view where,
                                    const TorchRlFlatKeys& keys) {
   FlatTed flat{.storage_shape = rows.batch_shape().WithSize(0, capacity),
                .steps = rows.batch_shape()[0]};
+  // Never 0, which stands for a buffer that was loaded and not written to
+  // since.
   flat.shift = !flat.is_full() ? flat.steps : cursor == 0 ? capacity : cursor;
   const int64_t lanes = flat.storage_shape.Suffix(1).num_elements();
   const Tensor* done = rows.Find("next/done");
@@ -289,6 +310,7 @@ absl::StatusOr<FlatTed> FlattenTed(absl::string_view where,
                          .lanes = lanes,
                          .shift = flat.shift % capacity,
                          .is_full = flat.is_full()};
+  // From the order of the places to that of the layout.
   RILL_ASSIGN_OR_RETURN(const Tensor in_order,
                         Tensor::Zeros(DType::kUInt8, {capacity * lanes}));
   for (int64_t lane = 0; lane < lanes; ++lane) {

@@ -48,6 +48,7 @@ class Fields {
                      ", want ", want));
   }
 
+  // TorchRL writes some integers as floats.
   absl::StatusOr<std::optional<int64_t>> MaybeInt(
       absl::string_view name) const {
     const Json* got = Find(name);
@@ -147,6 +148,7 @@ absl::StatusOr<std::string> ParseKey(const Fields& fields,
       std::vector<absl::string_view>(components.begin(), components.end()));
 }
 
+// As TorchRL: a name, or a list where the key is nested.
 Json KeyJson(absl::string_view key) {
   const auto components = SplitKey(key);
   if (!components.ok()) return Json(std::string(key));
@@ -233,6 +235,7 @@ absl::StatusOr<TorchRlPrioritiesJson> ParseTorchRlPriorities(
   }
   RILL_ASSIGN_OR_RETURN(const std::optional<int64_t> version,
                         fields.MaybeInt("_schema_version"));
+  // Older saves have no such number.
   json.version = version.value_or(0);
   if (json.version < 0 || json.version > 1) {
     return fields.Broken("_schema_version", "0 or 1");
@@ -243,12 +246,15 @@ absl::StatusOr<TorchRlPrioritiesJson> ParseTorchRlPriorities(
   }
   const Json& priority = (*max)[0];
   const Json& row = (*max)[1];
+  // No row was ever written.
   if (priority.is_null() && row.is_null()) return json;
   if (!priority.is_number() || !(priority.get<double>() >= 0)) {
     return fields.Broken("_max_priority", "a priority >= 0");
   }
   json.max_priority = priority.get<double>();
   if (row.is_null()) return json;
+  // A float in the file, hence the checks for a whole number and for 2^53. NaN
+  // fails the first comparison.
   const double at = row.is_number() ? row.get<double>() : -1;
   if (!(at >= 0 && at < static_cast<double>(json.capacity)) ||
       at != std::trunc(at) || at > kMaxExact) {
@@ -261,6 +267,7 @@ absl::StatusOr<TorchRlPrioritiesJson> ParseTorchRlPriorities(
 std::string FormatTorchRlPriorities(const TorchRlPrioritiesJson& json) {
   Json max = Json::array({nullptr, nullptr});
   if (json.max_priority) {
+    // As floats, which is how TorchRL writes them.
     max = Json::array({*json.max_priority, static_cast<double>(json.max_row)});
   }
   Json all = {{"_alpha", json.alpha},

@@ -22,7 +22,8 @@ constexpr char kMetadata[] = "buffer_metadata.json";
 constexpr char kWriter[] = "writer/metadata.json";
 constexpr char kPickle[] = "a pickle, which would run code";
 
-// The pickle of a queue that holds nothing.
+// The pickle of a queue that holds nothing, byte for byte. Every buffer has
+// one. Its bytes alone tell it from others: no pickle is opened.
 constexpr absl::string_view kEmptyPrefetch(
     "\x80\x04\x95\x27\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x07version\x94K\x01"
     "\x8c\x08"
@@ -40,6 +41,8 @@ absl::Status ReadMetadata(const SavedTorchRl& saved,
   return absl::OkStatus();
 }
 
+// The heap of a writer of largest values: rank and row of each kept row. Rows
+// are numbers of the rank's dtype.
 absl::Status ReadTopK(const SavedTorchRl& saved, const TorchRlWriterJson& json,
                       TorchRlReplayBuffer* buffer) {
   TorchRlTopK top_k = {.rank_key = *json.rank_key};
@@ -69,7 +72,8 @@ absl::Status ReadTopK(const SavedTorchRl& saved, const TorchRlWriterJson& json,
   return absl::OkStatus();
 }
 
-// A writer of a dataset has no state.
+// A writer of a dataset has no state: its rows were all written in order. Comes
+// after the rows, whose number and capacity the cursor must fit.
 absl::Status ReadWriter(const SavedTorchRl& saved,
                         TorchRlReplayBuffer* buffer) {
   RILL_ASSIGN_OR_RETURN(const PathKind kind, saved.LookAt("writer"));
@@ -129,6 +133,7 @@ absl::Status ReadRngState(const SavedTorchRl& saved,
   return absl::OkStatus();
 }
 
+// 51 bytes would be another file: ReadFile refuses more than 50.
 absl::Status NamePickles(const SavedTorchRl& saved) {
   RILL_ASSIGN_OR_RETURN(const PathKind prefetch, saved.LookAt("prefetch.pkl"));
   if (prefetch != PathKind::kMissing) {
@@ -152,6 +157,8 @@ absl::StatusOr<TorchRlReplayBuffer> ReadTorchRlReplayBuffer(
   }
   TorchRlReplayBuffer buffer;
   const SavedTorchRl saved(directory, options, &buffer);
+  // A save without metadata broke off. Rows come before what is checked against
+  // them.
   RILL_RETURN_IF_ERROR(ReadMetadata(saved, &buffer));
   RILL_RETURN_IF_ERROR(ReadTorchRlRows(saved, &buffer));
   RILL_RETURN_IF_ERROR(ReadWriter(saved, &buffer));

@@ -42,6 +42,7 @@ absl::Status CheckLeaf(absl::string_view what, const Tensor& tensor,
              absl::StrCat(DTypeName(dtype), " of rank ", rank));
 }
 
+// Refuses, before a file is made, what ReadTorchRlReplayBuffer would refuse.
 absl::Status CheckBuffer(const TorchRlReplayBuffer& buffer) {
   const Shape& shape = buffer.rows.batch_shape();
   if (shape.rank() == 0 || shape.Suffix(1).num_elements() == 0) {
@@ -102,6 +103,8 @@ absl::Status WriteSampler(const std::monostate&, const TorchRlReplayBuffer&,
   return absl::OkStatus();
 }
 
+// One overload for each state, chosen by std::visit. Files are those that
+// TorchRL's sampler of that name writes.
 absl::Status WriteSampler(const TorchRlPriorities& priorities,
                           const TorchRlReplayBuffer& buffer,
                           const std::string& directory) {
@@ -125,6 +128,8 @@ absl::Status WriteSampler(const TorchRlPriorities& priorities,
     return Bad("max_row", absl::StrCat(priorities.max_row),
                absl::StrCat("in [0, ", capacity, ")"));
   }
+  // TorchRL's min tree is the same leaves, with the largest float where none
+  // is: it must not win a minimum.
   RILL_ASSIGN_OR_RETURN(const Tensor smallest, values.Clone());
   for (int64_t i = 0; i < capacity; ++i) {
     if (i >= rows) smallest.data<double>()[i] = kNeverWritten;
@@ -202,6 +207,8 @@ absl::Status WriteWriter(const TorchRlReplayBuffer& buffer,
                              FormatTorchRlWriter(json));
 }
 
+// Into a new directory that replaces the old one whole (ReplaceDirectory), so
+// the order of the parts does not matter.
 absl::Status WriteAll(const TorchRlReplayBuffer& buffer,
                       const WriteTorchRlOptions& options,
                       const std::string& directory) {

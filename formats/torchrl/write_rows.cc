@@ -49,6 +49,8 @@ absl::Status WriteSparse(const Tensor& tensor, int64_t bytes,
   return ForEachPiece(tensor, [&](absl::string_view piece) -> absl::Status {
     while (!piece.empty()) {
       const absl::string_view block = piece.substr(0, kBlock - at % kBlock);
+      // Reserved before the copy: a store to a hole of a full disk would be
+      // SIGBUS.
       if (!IsZero(block)) {
         const int64_t size = static_cast<int64_t>(block.size());
         RILL_RETURN_IF_ERROR(file->Reserve(at, size));
@@ -73,6 +75,8 @@ absl::Status WriteFiles(const TensorDict& dict, const std::string& directory) {
   return absl::OkStatus();
 }
 
+// A memmap directory of all places. Its files are planned for the capacity and
+// hold the rows at their beginning, so nothing is copied to be longer.
 absl::Status WriteDict(const TorchRlReplayBuffer& buffer,
                        const TensorDict& rows, const std::string& directory) {
   const TensorDictSpec spec = TensorDictSpec::Of(rows);
@@ -106,6 +110,7 @@ absl::Status CheckName(absl::string_view key, absl::string_view component) {
                    "\": want names without dots and slashes"));
 }
 
+// A file a leaf, and the leaves' names, dtypes and shapes in `json`.
 absl::Status WritePytree(const TorchRlReplayBuffer& buffer,
                          const std::string& directory,
                          TorchRlStorageJson* json) {
@@ -151,6 +156,7 @@ absl::StatusOr<RaggedTensor> Trajectories(const Tensor& rows,
   return RaggedTensor::Create(values, shapes);
 }
 
+// The layout of ted_layout.h; nested, each leaf ragged by trajectories.
 absl::Status WriteTed(const TorchRlReplayBuffer& buffer,
                       const TorchRlFlatKeys& keys,
                       const std::string& directory) {
@@ -220,6 +226,7 @@ absl::Status WriteTorchRlRows(const TorchRlReplayBuffer& buffer,
   RILL_RETURN_IF_ERROR(CheckTensorsOnly(buffer.rows));
   TorchRlStorageJson json = {.len = buffer.rows.batch_shape().num_elements()};
   RILL_RETURN_IF_ERROR(CreateDirectories(storage));
+  // A copy of the struct, whose tensors share their bytes.
   TorchRlReplayBuffer indexed;
   const TorchRlReplayBuffer* from = &buffer;
   if (options.add_index) {

@@ -48,8 +48,12 @@ size_t FoldBytes(uint32_t crc, const char* bytes, size_t size, char* rest) {
     return hn::Xor(
         next, hn::Xor(hn::CLMulLower(value, by), hn::CLMulUpper(value, by)));
   };
+  // Constants of the paper for this polynomial: k1 and k2, which move 512 bits
+  // on, and k3 and k4, which move 128.
   const V by_512 = hn::Dup128VecFromValues(d, 0x0154442BD4, 0x01C6E41596);
   const V by_128 = hn::Dup128VecFromValues(d, 0x01751997D0, 0x00CCAA009E);
+  // Four accumulators, so that the multiplications of one step do not wait for
+  // one another. The CRC so far goes into the first 32 bits.
   V a = hn::Xor(load(0), hn::Dup128VecFromValues(d, crc, 0));
   V b = load(16);
   V c = load(32);
@@ -113,6 +117,8 @@ uint32_t Four(uint32_t word, int after) {
          kTables[after + 1][(word >> 16) & 0xFF] ^ kTables[after][word >> 24];
 }
 
+// Slicing by 16: the tables for 16 bytes are looked up independently. Byte by
+// byte each look-up would wait for the one before.
 uint32_t WithTables(uint32_t crc, absl::string_view bytes) {
   const char* at = bytes.data();
   size_t left = bytes.size();
@@ -131,6 +137,8 @@ uint32_t WithTables(uint32_t crc, absl::string_view bytes) {
 }  // namespace
 
 uint32_t ExtendCrc32(uint32_t crc, absl::string_view bytes) {
+  // The CRC of zip files is inverted before and after; in between it is a plain
+  // remainder, which the parts share.
   crc = ~crc;
   char rest[16];
   const size_t folded =

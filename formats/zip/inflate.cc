@@ -11,6 +11,11 @@
 #include "rill/formats/zip/crc32.h"
 #include "zlib.h"
 
+// The sizes in the directory are from outside. So the stream alone decides: it
+// is inflated to its own end, in pieces, with the sum taken on the way. Bytes
+// that do not fit `out` go to a buffer that is thrown away. The loop ends as
+// soon as there is more than the directory has promised.
+
 namespace rill::formats_internal {
 namespace {
 

@@ -17,6 +17,15 @@
 #include "rill/formats/zip/little_endian.h"
 #include "rill/formats/zip/zip_record.h"
 
+// A zip file says most things twice, and readers differ in which of the two
+// they believe. Here both must agree: the header before a content with its
+// record in the central directory, and the end record with its wide form. The
+// directory ends where the end record begins, and contents lie before it
+// without overlap. So no byte has two meanings.
+//
+// Numbers are 64 bits wide and unsigned; each is compared with the bytes that
+// are there before it is added to another.
+
 namespace rill::formats_internal {
 namespace {
 
@@ -118,7 +127,9 @@ class Parser {
   uint64_t central_ = 0;  // Where the contents end.
 };
 
-// The end record is the last thing in the file, behind it a comment only.
+// The end record is the last thing in the file, behind it a comment only, of at
+// most 64 KiB. From the end backwards. A record counts only if its comment
+// reaches to the end of the file exactly, so one inside a comment is not taken.
 absl::StatusOr<uint64_t> Parser::FindEnd() const {
   if (zip_.size() >= kZipEndBytes) {
     const uint64_t last = zip_.size() - kZipEndBytes;
@@ -146,6 +157,7 @@ absl::StatusOr<Parser::End> Parser::ParseEnd() const {
   end.count = LoadLittle<uint16_t>(record + 10);
   end.size = LoadLittle<uint32_t>(record + 12);
   end.offset = LoadLittle<uint32_t>(record + 16);
+  // Where the central directory must end: at the first of the end records.
   uint64_t limit = at;
   if (at >= kZip64LocatorBytes &&
       LoadLittle<uint32_t>(record - kZip64LocatorBytes) ==
@@ -162,6 +174,7 @@ absl::StatusOr<Parser::End> Parser::ParseEnd() const {
                                " bytes at ", end.offset, ", want it to end at ",
                                limit));
   }
+  // Bounds the loop over the records by the bytes that there are.
   if (end.count > end.size / kZipCentralBytes) {
     return Broken(absl::StrCat(
         "central directory: got ", end.count, " entries in ", end.size,
@@ -214,6 +227,7 @@ absl::Status Parser::Widen(absl::string_view extra, bool is_local,
   if (!is_local && header->local_offset == kSaturated32) {
     wanted.push_back(&header->local_offset);
   }
+  // A field that nobody asks for, or a second one, is passed over.
   bool is_found = wanted.empty();
   while (!extra.empty()) {
     const auto head = Bytes(extra, 0, 4);
@@ -238,6 +252,7 @@ absl::Status Parser::Widen(absl::string_view extra, bool is_local,
   return BrokenEntry(header->name, "got no zip64 field, want the sizes in it");
 }
 
+// The record at the beginning of `rest`, with its fields widened.
 absl::StatusOr<Header> Parser::ParseCentral(absl::string_view rest) const {
   const auto record = Bytes(rest, 0, kZipCentralBytes);
   if (!record || LoadLittle<uint32_t>(record->data()) != kZipCentralSignature) {
@@ -259,6 +274,8 @@ absl::StatusOr<Header> Parser::ParseCentral(absl::string_view rest) const {
   return header;
 }
 
+// The header in front of an entry's content. It must lie before the central
+// directory, all of it.
 absl::StatusOr<Header> Parser::ParseLocal(const Header& central) const {
   const absl::string_view contents = zip_.substr(0, central_);
   const auto record = Bytes(contents, central.local_offset, kZipLocalBytes);
@@ -276,6 +293,9 @@ absl::StatusOr<Header> Parser::ParseLocal(const Header& central) const {
   return header;
 }
 
+// Refuses an entry for its name, its method or its flags, and one whose sizes
+// contradict each other. Looks at the directory alone. Folders' names end with
+// a slash.
 absl::Status Parser::CheckCentral(const Header& central) const {
   const absl::string_view plain = absl::StripSuffix(central.name, "/");
   if (!IsUtf8(central.name) || !IsPlainRelativePath(plain)) {
@@ -302,9 +322,13 @@ absl::Status Parser::CheckCentral(const Header& central) const {
   return absl::OkStatus();
 }
 
+// That both records of an entry agree, and its content lies before the central
+// directory. ParseLocal has checked that the header does, so `room` is not
+// below 0.
 absl::Status Parser::CheckLocal(const Header& central,
                                 const Header& local) const {
-  // Behind the content there may be a record of what is zero here.
+  // A writer that did not know the sizes leaves zeros here and a record of them
+  // behind the content. That record is not looked at: the directory has them.
   const bool may_be_zero = (central.flags & kFlagSizesBehind) != 0 &&
                            local.crc == 0 && local.size == 0 &&
                            local.packed_size == 0;
@@ -342,6 +366,7 @@ absl::Status Parser::CheckLocal(const Header& central,
   return absl::OkStatus();
 }
 
+// Headers count too. After sorting, an overlap is one of neighbours.
 absl::Status Parser::CheckOverlaps(std::vector<Placed> placed,
                                    const std::vector<Header>& headers) const {
   std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {

@@ -9,6 +9,9 @@
 #include "rill/formats/zip/little_endian.h"
 #include "rill/formats/zip/zip_record.h"
 
+// Follows Python's zipfile, with which TorchRL writes: which fields are wide,
+// in what order the extra fields come, and from which size on.
+
 namespace rill::formats_internal {
 namespace {
 
@@ -64,6 +67,9 @@ absl::Status ZipLayout::Add(absl::string_view name, int64_t size,
   int64_t content = end_ + kZipLocalBytes + name.size() + kWideFieldBytes;
   if (is_aligned) {
     content += 4;
+    // The padding is an extra field of the header, whose own head takes 4
+    // bytes. So no bytes lie between header and content, which readers would
+    // not expect.
     file.padding = (kZipAlignment - content % kZipAlignment) % kZipAlignment;
     content += file.padding;
   }
@@ -92,6 +98,8 @@ void ZipLayout::AppendShared(const File& file, uint32_t shown,
   AppendLittle<uint16_t>(static_cast<uint16_t>(extra_bytes), out);
 }
 
+// Always with the wide sizes, so that its length, and with it every offset, is
+// known before the content.
 std::string ZipLayout::Header(int i) const {
   const File& file = files_[i];
   const std::string extra =
@@ -129,6 +137,7 @@ std::string ZipLayout::End() const {
   if (count > 0xFFFF || end_ > kNarrowLimit || central_bytes > kNarrowLimit) {
     const int64_t end64 = end_ + central_bytes;
     AppendLittle<uint32_t>(kZip64EndSignature, &out);
+    // Its own size, without signature and this number.
     AppendLittle<uint64_t>(kZip64EndBytes - 12, &out);
     AppendLittle<uint16_t>(kVersion, &out);
     AppendLittle<uint16_t>(kVersion, &out);

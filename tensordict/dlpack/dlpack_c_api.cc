@@ -23,6 +23,7 @@
 namespace rill {
 namespace {
 
+// Not atomic: the test has one thread.
 int64_t live_buffers = 0;
 
 std::string& LastError() {

@@ -35,6 +35,7 @@ struct DTypeRow {
   uint8_t bits;
 };
 
+// One table for both directions, so that they cannot differ.
 constexpr DTypeRow kDTypes[] = {
     {DType::kBool, kDLBool, 8},
     {DType::kUInt8, kDLUInt, 8},
@@ -86,6 +87,7 @@ std::string DLDataTypeName(const DLDataType& dtype) {
     return absl::StrCat("type code ", dtype.code, " of ", dtype.bits, " bits");
   }
   const absl::string_view name = kNames[dtype.code];
+  // The names of these have the bits already.
   if (dtype.code >= kDLFloat8_e3m4) return std::string(name);
   return absl::StrCat(name, dtype.bits);
 }
@@ -160,7 +162,8 @@ absl::StatusOr<Place> FromDLDevice(const DLDevice& device) {
 // --- Export ------------------------------------------------------------------
 
 // The data that a managed tensor of type Managed points to, in one piece with
-// it.
+// it: one allocation, which the deleter frees. The tensor in it keeps the bytes
+// alive. Managed is either version of the struct.
 template <typename Managed>
 struct Exported {
   Managed managed = {};
@@ -184,6 +187,8 @@ absl::StatusOr<std::unique_ptr<Exported<Managed>>> Export(
   exported->strides = RowMajorStrides(shape, /*item_bytes=*/1);
   for (int d = 0; d < shape.rank(); ++d) {
     exported->shape[d] = shape[d];
+    // No step is ever taken along such a dimension. Consumers that check for
+    // row-major strides then find them.
     if (tensor.num_elements() == 0 || shape[d] == 1) continue;
     const int64_t stride = tensor.strides_bytes()[d];
     if (stride % item_bytes != 0) {
@@ -213,6 +218,7 @@ absl::StatusOr<std::unique_ptr<Exported<Managed>>> Export(
 
 // --- Import ------------------------------------------------------------------
 
+// Calls the deleter once, when the last tensor goes or on the first error.
 template <typename Managed>
 std::shared_ptr<const void> Own(Managed* managed) {
   return std::shared_ptr<const void>(managed, [](Managed* self) {
@@ -225,6 +231,8 @@ absl::Status NullError() {
       "FromDLPack: managed tensor: got null, want one");
 }
 
+// The rank and the pointer come from outside and are checked before a size is
+// read.
 absl::StatusOr<Shape> ShapeOf(const DLTensor& from) {
   if (from.ndim < 0 || from.ndim > Shape::kMaxRank) {
     return absl::InvalidArgumentError(absl::StrCat("FromDLPack: ndim: got ",
@@ -259,6 +267,8 @@ bool FindBytes(const DLTensor& from, const Shape& shape, int64_t item_bytes,
   int64_t low;
   int64_t high;
   uintptr_t end;
+  // Negative strides reach below the first element, so low may be below 0. All
+  // sums are checked: what wraps around would look like a small buffer.
   if (__builtin_add_overflow(reinterpret_cast<uintptr_t>(from.data),
                              from.byte_offset, &first) ||
       !ReachOf(shape, strides, item_bytes, &low, &high) ||
@@ -303,6 +313,8 @@ absl::StatusOr<Tensor> Import(const DLTensor& from, bool is_writable,
                  &offset)) {
     return ReachError(from, dtype, shape);
   }
+  // A complex number needs the alignment of its parts only, as in C++ and
+  // NumPy.
   const bool is_complex = from.dtype.code == kDLComplex;
   const int64_t alignment = is_complex ? item_bytes / 2 : item_bytes;
   if ((begin + offset) % alignment != 0) {
@@ -348,6 +360,7 @@ absl::StatusOr<Tensor> FromDLPack(DLManagedTensor* managed) {
 
 absl::StatusOr<Tensor> FromDLPack(DLManagedTensorVersioned* managed) {
   if (managed == nullptr) return NullError();
+  // Before the check, so that a version that is refused is deleted too.
   std::shared_ptr<const void> owner = Own(managed);
   // All that other majors share with this one is where the deleter is.
   if (managed->version.major != kDLPackMajorVersion) {

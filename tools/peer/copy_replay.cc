@@ -33,6 +33,8 @@ namespace {
 
 using Form = TorchRlReplayBuffer::Form;
 
+// A ReplayBuffer is made of `saved` and saved again. Parts that it has no place
+// for are taken over from `saved`, so that the two can be compared whole.
 absl::StatusOr<TorchRlReplayBuffer> Reloaded(const TorchRlReplayBuffer& saved) {
   PrioritizedSelector* selector = nullptr;
   RILL_ASSIGN_OR_RETURN(auto sampler, MakeTorchRlSampler(saved, &selector));
@@ -120,6 +122,8 @@ absl::Status Make(const std::string& to) {
                           Steps(kind.lanes, 0, kind.steps));
     RILL_RETURN_IF_ERROR(buffer->Extend(steps).status());
     RILL_ASSIGN_OR_RETURN(const TensorDict batch, buffer->Sample(64));
+    // Only rows that were drawn get a priority of their own: replay.py knows it
+    // by the slot, and takes the others for new ones.
     RILL_ASSIGN_OR_RETURN(const auto index, batch.Flat<int64_t>("index"));
     std::vector<float> priorities;
     for (const int64_t slot : index) {

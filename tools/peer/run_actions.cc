@@ -19,11 +19,13 @@ namespace {
 using Made = absl::StatusOr<std::unique_ptr<StepTransform>>;
 using Sampling = ActionDiscretizer::Sampling;
 
+// Two dimensions of different width, so that a mistake in their order shows.
 LeafSpec Bounds() {
   return *LeafSpec::Bounded(*Tensor::From<float>({-2, 0.5f}, {2}),
                             *Tensor::From<float>({3, 0.75f}, {2}));
 }
 
+// A function without captures, one for each rule: the cases hold pointers.
 template <Sampling kSampling>
 Made Discretize(const LeafSpec& inner) {
   return ActionDiscretizer::Create(

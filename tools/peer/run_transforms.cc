@@ -340,6 +340,7 @@ constexpr Case kImages[] = {
      }},
 };
 
+// SplitTrajectories is a function of a batch, no transform: here as one.
 absl::Status SplitInPlace(TensorDict* batch) {
   RILL_ASSIGN_OR_RETURN(
       *batch, SplitTrajectories(
@@ -415,6 +416,8 @@ absl::StatusOr<Case> FindCase(absl::string_view name) {
                    "\", want one of those in tools/peer/run_transforms.cc"));
 }
 
+// Runs a transform that works on actions alone, which has no batch form and
+// keeps no state between batches.
 absl::Status RunBesideEnv(const ActionCase& actions,
                           const std::vector<std::string>& paths) {
   for (size_t i = 0; i < paths.size(); i += 2) {

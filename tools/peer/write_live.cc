@@ -65,6 +65,7 @@ absl::Status Run(const std::string& directory, const std::string& order,
                                           ? StorageOrder::kTimeMajor
                                           : StorageOrder::kLaneMajor,
                              .spec = spec}));
+  // Into a pipe, stdout would be buffered, and the reader wait for its line.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("0\n");
   for (int64_t steps; std::scanf("%" SCNd64, &steps) == 1;) {

@@ -89,7 +89,10 @@ absl::StatusOr<TensorDict> Nested() {
   RILL_ASSIGN_OR_RETURN(Tensor x, Counted<float>({2, 2, 3}, count));
   RILL_ASSIGN_OR_RETURN(const Tensor transposed, x.Permute({1, 0, 2}));
   RILL_RETURN_IF_ERROR(dict.Set("observation", x));
+  // Strides that are not row-major.
   RILL_RETURN_IF_ERROR(dict.Set("next/observation", transposed));
+  // Components with a slash, a blank and a dot, which file names encode or
+  // keep.
   RILL_RETURN_IF_ERROR(dict.Set("a\\/b c/d.e", x));
   RILL_RETURN_IF_ERROR(dict.Set("none", TensorDict({2, 2, 5})));
   RILL_ASSIGN_OR_RETURN(Tensor empty, Tensor::Zeros(DType::kInt64, {2, 2, 0}));
@@ -125,6 +128,7 @@ absl::StatusOr<LazyStack> UnevenEpisodes() {
   return LazyStack::Create(std::move(episodes));
 }
 
+// Each kind of entry that is neither a tensor nor a dictionary.
 absl::StatusOr<TensorDict> RareEntries() {
   TensorDict dict({2});
   RILL_ASSIGN_OR_RETURN(

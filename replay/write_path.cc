@@ -115,7 +115,7 @@ absl::StatusOr<ExtendResult> WritePath::Store(const TensorDict& rows,
   gate_->BeginWrite();
   if (!writer_->appends_all()) {
     gate_->WaitForAll();
-  } else if (storage_->asks_before_overwriting()) {
+  } else if (storage_->traits().asks_before_overwriting) {
     gate_->WillRetire(window.rows());
   } else {
     if (gate_->HoldsAny()) window.cursors = storage_->cursors();

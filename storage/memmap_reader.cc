@@ -73,9 +73,6 @@ class MemmapReader final : public Storage {
         new MemmapReader(std::move(directory), std::move(table)));
   }
 
-  const Lanes& lanes() const override {
-    return directory_->description().lanes;
-  }
   int64_t size() const override {
     const CommitView view = Seen();
     int64_t size = 0;
@@ -97,7 +94,6 @@ class MemmapReader final : public Storage {
   TensorDictSpec spec() const override {
     return directory_->description().spec;
   }
-  Device device() const override { return Device::Cpu(); }
   StorageUsage MemoryUsage() const override {
     const RowLayout& layout = table_->layout();
     return {.row = layout.row_bytes(),
@@ -107,18 +103,6 @@ class MemmapReader final : public Storage {
             .disk_free = FreeDiskBytes(directory_->path())};
   }
 
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override {
-    RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
-    return ReadRows(slots, {.caller = "Storage::Read", .out = out});
-  }
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override {
-    RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
-    return ReadRows(
-        slots, {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
-  }
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override {
@@ -161,11 +145,16 @@ class MemmapReader final : public Storage {
  private:
   MemmapReader(std::unique_ptr<DirectoryReader> directory,
                std::unique_ptr<RowTable> table)
-      : directory_(std::move(directory)),
+      : Storage({.lanes = directory->description().lanes}),
+        directory_(std::move(directory)),
         table_(std::move(table)),
         tree_(table_->spec()),
         ahead_(table_.get(), directory_->rows().range()) {}
 
+  absl::Status ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
+                        TensorDict* out) const override {
+    return ReadRows(slots, ReadRequest::Of(keys, out));
+  }
   absl::Status ReadRows(absl::Span<const Slot> slots,
                         const ReadRequest& request) const;
   absl::Status Refuse(absl::string_view call) const {

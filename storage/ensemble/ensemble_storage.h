@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rill/device/device.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/bound_rows.h"
 
@@ -75,21 +75,14 @@ class EnsembleStorage final : public Storage {
   int64_t MemberOfSlot(Slot slot) const;
   int64_t MemberOfLane(int64_t lane) const;
 
-  const Lanes& lanes() const override;
   int64_t size() const override;
   std::vector<Cursor> cursors() const override;
   TensorDictSpec spec() const override;
-  Device device() const override;
   StorageUsage MemoryUsage() const override;
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {}) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override;
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override;
@@ -104,6 +97,10 @@ class EnsembleStorage final : public Storage {
 
  private:
   struct State;
+
+  absl::Status ReadKeys(absl::Span<const Slot> slots,
+                        std::optional<absl::Span<const std::string>> keys,
+                        TensorDict* out) const override;
   explicit EnsembleStorage(std::unique_ptr<State> state);
   const std::unique_ptr<State> state_;
 };

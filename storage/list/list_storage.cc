@@ -112,7 +112,8 @@ absl::StatusOr<std::unique_ptr<ListStorage>> ListStorage::Create(
 
 ListStorage::ListStorage(Options options)
     : TurnStorage({options.lanes, options.capacity / options.lanes},
-                  options.event_keys),
+                  options.event_keys,
+                  /*ragged_leaves=*/!options.ragged_leaves.empty()),
       options_(std::move(options)) {
   if (options_.spec.empty()) return;
   for (const std::string& key : options_.ragged_leaves) {

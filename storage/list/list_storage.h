@@ -67,7 +67,7 @@ class ListStorage final : public storage_internal::TurnStorage {
   struct Options {
     // Slots in all, in [1, 2^40]; a multiple of `lanes`.
     int64_t capacity = 0;
-    int64_t lanes = 1;     // In [1, 2^24].
+    int64_t lanes = 1;  // In [1, 2^24].
     // Keys of leaves whose shapes may differ from row to row.
     std::vector<std::string> ragged_leaves = {};
     // No leaf lies at it, below it, or above it.
@@ -93,25 +93,21 @@ class ListStorage final : public storage_internal::TurnStorage {
   absl::StatusOr<LazyStack> ReadStack(absl::Span<const Slot> slots) const;
 
   TensorDictSpec spec() const override;
-  bool has_ragged_leaves() const override {
-    return !options_.ragged_leaves.empty();
-  }
   StorageUsage MemoryUsage() const override;
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {}) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override;
 
  private:
   using RaggedLeaf = storage_internal::RaggedLeaf;
   using RaggedRows = storage_internal::RaggedRows;
 
   explicit ListStorage(Options options);
+
+  absl::Status ReadKeys(absl::Span<const Slot> slots,
+                        storage_internal::LeafKeys keys,
+                        TensorDict* out) const override;
 
   absl::StatusOr<std::unique_ptr<storage_internal::RowKeeper>> MakeKeeper(
       const TensorDictSpec& spec) const override;
@@ -141,9 +137,6 @@ class ListStorage final : public storage_internal::TurnStorage {
                                 absl::Span<const RaggedLeaf> leaves,
                                 absl::Span<const Shape> largest,
                                 const storage_internal::ListRows& keeper);
-  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
-                        const storage_internal::LeafKeys& keys,
-                        TensorDict* out) const;
 
   const Options options_;
   std::vector<RaggedLeaf> given_ragged_;  // Of the options' spec, or none.

@@ -20,6 +20,7 @@ using storage_internal::LeafKeys;
 using storage_internal::ListRowPtr;
 using storage_internal::ListRows;
 using storage_internal::RaggedRows;
+using storage_internal::ReadRequest;
 using storage_internal::RowKeeper;
 using storage_internal::StoredRows;
 using storage_internal::StoredRun;
@@ -191,11 +192,12 @@ class RaggedRuns {
 
 }  // namespace
 
-absl::Status ListStorage::ReadSome(absl::string_view caller,
-                                   absl::Span<const Slot> slots,
-                                   const LeafKeys& keys,
+absl::Status ListStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
                                    TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
+  if (options_.ragged_leaves.empty()) {
+    return TurnStorage::ReadKeys(slots, keys, out);
+  }
+  const absl::string_view caller = ReadRequest::Of(keys, out).caller;
   std::shared_ptr<Rows> rows;
   std::vector<ListRowPtr> picked;
   RILL_RETURN_IF_ERROR(
@@ -220,21 +222,6 @@ absl::Status ListStorage::ReadSome(absl::string_view caller,
   }
   *out = std::move(batch);
   return absl::OkStatus();
-}
-
-absl::Status ListStorage::Read(absl::Span<const Slot> slots,
-                               TensorDict* out) const {
-  if (options_.ragged_leaves.empty()) return TurnStorage::Read(slots, out);
-  return ReadSome("Storage::Read", slots, std::nullopt, out);
-}
-
-absl::Status ListStorage::ReadLeaves(absl::Span<const Slot> slots,
-                                     absl::Span<const std::string> keys,
-                                     TensorDict* out) const {
-  if (options_.ragged_leaves.empty()) {
-    return TurnStorage::ReadLeaves(slots, keys, out);
-  }
-  return ReadSome("Storage::ReadLeaves", slots, keys, out);
 }
 
 absl::StatusOr<LazyStack> ListStorage::ReadStack(

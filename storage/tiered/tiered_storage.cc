@@ -42,7 +42,7 @@ absl::Status CheckOptions(const TieredStorage::Options& options) {
         absl::StrCat("a storage on ", options.below->device().ToString()),
         "one in host memory or in files");
   }
-  if (options.below->has_ragged_leaves()) {
+  if (options.below->traits().ragged_leaves) {
     return BadOption("below", "a storage of rows with ragged leaves",
                      "one of rows of one shape; use it without tiers, or pad "
                      "the rows before they are stored");
@@ -94,7 +94,8 @@ absl::StatusOr<std::unique_ptr<TieredStorage>> TieredStorage::Create(
 }
 
 TieredStorage::TieredStorage(std::unique_ptr<State> state)
-    : state_(std::move(state)) {}
+    : Storage({.lanes = state->lanes, .device = state->fast->device()}),
+      state_(std::move(state)) {}
 
 TieredStorage::~TieredStorage() = default;
 
@@ -183,18 +184,10 @@ absl::Status TieredStorage::State::Assemble(const BatchAssembly& known,
   return known.Put(rows, split->missing, places);
 }
 
-absl::Status TieredStorage::Read(absl::Span<const Slot> slots,
-                                 TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
-  return state_->ReadRows(slots, {.caller = "Storage::Read", .out = out});
-}
-
-absl::Status TieredStorage::ReadLeaves(absl::Span<const Slot> slots,
-                                       absl::Span<const std::string> keys,
-                                       TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
-  return state_->ReadRows(
-      slots, {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+absl::Status TieredStorage::ReadKeys(
+    absl::Span<const Slot> slots,
+    std::optional<absl::Span<const std::string>> keys, TensorDict* out) const {
+  return state_->ReadRows(slots, ReadRequest::Of(keys, out));
 }
 
 absl::Status TieredStorage::ReadInto(absl::Span<const Slot> slots,
@@ -224,8 +217,6 @@ TieredStorage::Stats TieredStorage::GetStats() const {
           .last_failure = state.last_failure};
 }
 
-const Lanes& TieredStorage::lanes() const { return state_->lanes; }
-
 int64_t TieredStorage::size() const { return state_->below->size(); }
 
 std::vector<Cursor> TieredStorage::cursors() const {
@@ -233,8 +224,6 @@ std::vector<Cursor> TieredStorage::cursors() const {
 }
 
 TensorDictSpec TieredStorage::spec() const { return state_->below->spec(); }
-
-Device TieredStorage::device() const { return state_->fast->device(); }
 
 StorageUsage TieredStorage::MemoryUsage() const {
   StorageUsage usage = state_->below->MemoryUsage();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/storage/read_places.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/spec.h"
@@ -121,24 +122,15 @@ absl::Status TurnStorage::ReadRows(absl::Span<const Slot> slots,
   return absl::OkStatus();
 }
 
-absl::Status TurnStorage::Read(absl::Span<const Slot> slots,
-                               TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
-  return ReadRows(slots, {.caller = "Storage::Read", .out = out});
-}
-
-absl::Status TurnStorage::ReadLeaves(absl::Span<const Slot> slots,
-                                     absl::Span<const std::string> keys,
-                                     TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
-  return ReadRows(slots,
-                  {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+absl::Status TurnStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
+                                   TensorDict* out) const {
+  return ReadRows(slots, ReadRequest::Of(keys, out));
 }
 
 absl::Status TurnStorage::ReadInto(absl::Span<const Slot> slots,
                                    absl::Span<const size_t> leaves,
                                    absl::Span<const BoundLeaf> places) const {
-  if (has_ragged_leaves()) {
+  if (traits().ragged_leaves) {
     return absl::FailedPreconditionError(
         "Storage::ReadInto: rows: got ones with ragged leaves, want rows of "
         "one shape; Read them");
@@ -188,7 +180,7 @@ absl::Status TurnStorage::BuildLiveEvent(WriteScratch* scratch) const {
 
 void TurnStorage::Attach(WriteObserver* observer,
                          const WriteScratch& scratch) const {
-  observer->OnAttach(lanes_, HeldRings().cursors());
+  observer->OnAttach(lanes(), HeldRings().cursors());
   if (scratch.plan.written.empty()) return;
   observer->OnWrite(
       scratch.event.Event(/*is_append=*/true, {}, scratch.plan.written));
@@ -283,7 +275,7 @@ absl::Status TurnStorage::Load(const std::string& directory,
 absl::StatusOr<StoredRows> TurnStorage::LoadRows(
     const std::string& directory, const TensorDictSpec& spec,
     const StorageLoadOptions& options) const {
-  return LoadStoredRows(directory, lanes_, spec, options);
+  return LoadStoredRows(directory, lanes(), spec, options);
 }
 
 absl::Status TurnStorage::FillWith(const StoredRows& stored,
@@ -322,8 +314,8 @@ absl::Status TurnStorage::StageStored(const StoredRun& run,
                         leaf.ready->raw_data() + (run.row + first) * stride,
                         stride});
     }
-    const int64_t position = step % lanes_.capacity;
-    next = std::min(run.end_step - step, lanes_.capacity - position);
+    const int64_t position = step % lanes().capacity;
+    next = std::min(run.end_step - step, lanes().capacity - position);
     RILL_RETURN_IF_ERROR(rows->keeper->StageAppend({.lane = run.lane,
                                                     .position = position,
                                                     .steps = next,

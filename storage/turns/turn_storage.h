@@ -17,7 +17,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "rill/device/device.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/read_places.h"
@@ -41,21 +40,14 @@ namespace rill::storage_internal {
 // Thread-safety: thread-safe.
 class TurnStorage : public Storage {
  public:
-  const Lanes& lanes() const override { return lanes_; }
   int64_t size() const override;
   std::vector<Cursor> cursors() const override;
   TensorDictSpec spec() const override;
-  Device device() const override { return Device::Cpu(); }
   StorageUsage MemoryUsage() const override;
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override;
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override;
@@ -80,10 +72,17 @@ class TurnStorage : public Storage {
     std::unique_ptr<RowKeeper> keeper;
   };
 
-  TurnStorage(const Lanes& lanes, EventKeys event_keys)
-      : lanes_(lanes), event_keys_(std::move(event_keys)), rings_(lanes) {}
+  // Rows in host memory.
+  TurnStorage(const Lanes& lanes, EventKeys event_keys,
+              bool ragged_leaves = false)
+      : Storage({.lanes = lanes, .ragged_leaves = ragged_leaves}),
+        event_keys_(std::move(event_keys)),
+        rings_(lanes) {}
   // Before anybody else has the storage. No effect where `spec` is empty.
   absl::Status Init(const TensorDictSpec& spec);
+
+  absl::Status ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
+                        TensorDict* out) const override;
 
   // The rows there are, `slots` of which are live; null: none so far. Nobody
   // commits meanwhile. OUT_OF_RANGE.
@@ -177,7 +176,6 @@ class TurnStorage : public Storage {
   void AttachAllAgain(WriteScratch* scratch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
-  const Lanes lanes_;
   const EventKeys event_keys_;
 
   mutable absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(state_mutex_);

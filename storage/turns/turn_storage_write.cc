@@ -23,7 +23,7 @@ absl::StatusOr<ExtendResult> TurnStorage::ExtendWith(const TensorDict& batch,
                                                      const WriteInfo& info,
                                                      PrepareFn prepare) {
   RILL_ASSIGN_OR_RETURN(const BatchRows extent,
-                        BatchRows::Find(lanes_, batch, info));
+                        BatchRows::Find(lanes(), batch, info));
   const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
   absl::MutexLock turn(&write_mutex_);
   ThreadWriteScratch scratch;
@@ -108,8 +108,8 @@ absl::Status TurnStorage::StageRuns(const BatchRows& kept, Rows* rows,
            step_stride});
     }
     RILL_RETURN_IF_ERROR(rows->keeper->StageAppend(
-        {.lane = lanes_.LaneOf(range.first),
-         .position = lanes_.PositionOf(range.first),
+        {.lane = lanes().LaneOf(range.first),
+         .position = lanes().PositionOf(range.first),
          .steps = range.count,
          .first_row = lane * (dropped + kept.steps) + dropped + step},
         places));
@@ -171,7 +171,7 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
   }
   RILL_RETURN_IF_ERROR(keeper.StagePatch(slots, places));
   std::vector<SlotRange>& written = scratch->plan.written;
-  JoinSlots(lanes_, slots, &written);
+  JoinSlots(lanes(), slots, &written);
   scratch->event.Clear();
   const auto make_event = [&] {
     WriteEvent event =

@@ -13,7 +13,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "rill/base/disk_space.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/directory/commit_record.h"
@@ -61,15 +60,15 @@ struct Scratch {
   std::vector<LeafBatch> leaves;
 };
 
-class MemmapReader final : public Storage {
+class MemmapReader final : public RowReader {
  public:
-  static absl::StatusOr<std::unique_ptr<Storage>> Make(
+  static absl::StatusOr<std::unique_ptr<RowReader>> Make(
       std::unique_ptr<DirectoryReader> directory) {
     RILL_ASSIGN_OR_RETURN(RowLayout layout, LayoutOf(directory->description()));
     RILL_ASSIGN_OR_RETURN(
         auto table,
         RowTable::Create(std::move(layout), directory->rows().buffer()));
-    return std::unique_ptr<Storage>(
+    return std::unique_ptr<RowReader>(
         new MemmapReader(std::move(directory), std::move(table)));
   }
 
@@ -94,15 +93,6 @@ class MemmapReader final : public Storage {
   TensorDictSpec spec() const override {
     return directory_->description().spec;
   }
-  StorageUsage MemoryUsage() const override {
-    const RowLayout& layout = table_->layout();
-    return {.row = layout.row_bytes(),
-            .memory = 0,
-            .disk = directory_->rows().DiskBytes(),
-            .full = layout.size_bytes(),
-            .disk_free = FreeDiskBytes(directory_->path())};
-  }
-
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override {
@@ -111,41 +101,20 @@ class MemmapReader final : public Storage {
         {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
   }
 
-  absl::StatusOr<ExtendResult> Extend(const TensorDict&,
-                                      const WriteInfo&) override {
-    return Refuse("Extend");
+  // Nobody tells a reader of writes, so it would not know when one ends.
+  absl::StatusOr<SlotLease> Lease(SlotRange range) const override {
+    RILL_RETURN_IF_ERROR(RingsOf(lanes(), Seen().state.marks)
+                             .CheckLive("Storage::Lease", range));
+    return absl::FailedPreconditionError(
+        absl::StrCat("Storage::Lease: got a reader of \"", directory_->path(),
+                     "\", want its owner, ", OwnerOf(directory_->path()),
+                     ", which knows when a lease ends; Read the rows"));
   }
-  absl::Status WriteInPlace(absl::Span<const Slot>, const TensorDict&,
-                            InPlace) override {
-    return Refuse("WriteAt");
-  }
-  absl::Status Clear() override { return Refuse("Clear"); }
-  absl::Status Sync() override { return Refuse("Sync"); }
-  absl::Status Save(const std::string&) const override {
-    return Refuse("Save");
-  }
-  absl::Status Load(const std::string&, const StorageLoadOptions&) override {
-    return Refuse("Load");
-  }
-  absl::StatusOr<std::string> SavePosition() override {
-    return Refuse("SavePosition");
-  }
-  absl::Status LoadPosition(absl::string_view, bool, AcceptPosition) override {
-    return Refuse("LoadPosition");
-  }
-  // Nobody tells a reader of writes.
-  absl::StatusOr<SlotLease> Lease(SlotRange) const override {
-    return Refuse("Lease");
-  }
-  absl::Status AddObserver(WriteObserver*) override {
-    return Refuse("AddObserver");
-  }
-  void RemoveObserver(WriteObserver*) override {}
 
  private:
   MemmapReader(std::unique_ptr<DirectoryReader> directory,
                std::unique_ptr<RowTable> table)
-      : Storage({.lanes = directory->description().lanes}),
+      : RowReader({.lanes = directory->description().lanes}),
         directory_(std::move(directory)),
         table_(std::move(table)),
         tree_(table_->spec()),
@@ -157,12 +126,6 @@ class MemmapReader final : public Storage {
   }
   absl::Status ReadRows(absl::Span<const Slot> slots,
                         const ReadRequest& request) const;
-  absl::Status Refuse(absl::string_view call) const {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Storage::", call, ": got a reader of \"",
-                     directory_->path(), "\", want its owner, ",
-                     OwnerOf(directory_->path()), "; a reader only reads"));
-  }
 
   // The record as it is now, or as it was last where the writer is too fast.
   CommitView Seen() const {
@@ -289,7 +252,7 @@ absl::Status MemmapReader::ReadRows(absl::Span<const Slot> slots,
 }  // namespace
 }  // namespace storage_internal
 
-absl::StatusOr<std::unique_ptr<Storage>> MemmapStorage::OpenReader(
+absl::StatusOr<std::unique_ptr<RowReader>> MemmapStorage::OpenReader(
     const std::string& directory) {
   RILL_ASSIGN_OR_RETURN(auto reader,
                         storage_internal::DirectoryReader::Open(

@@ -26,7 +26,8 @@
 
 namespace rill {
 
-// The rows of a storage, for those who only read them.
+// The rows of a storage, for those who only read them: every Storage, and a
+// reader of rows that another process writes (MemmapStorage::OpenReader).
 //
 // Shapes: rows are [n].
 // Errors name the calls as Storage's.

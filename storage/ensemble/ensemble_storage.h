@@ -62,8 +62,7 @@ namespace rill {
 //   RILL_RETURN_IF_ERROR(storage->Read({0, 5, 10}, &rows));
 class EnsembleStorage final : public Storage {
  public:
-  // INVALID_ARGUMENT names the member and both sides; FAILED_PRECONDITION where
-  // one takes no observers (a reader of another process' directory).
+  // INVALID_ARGUMENT names the member and both sides.
   static absl::StatusOr<std::unique_ptr<EnsembleStorage>> Create(
       std::vector<std::unique_ptr<Storage>> members);
   ~EnsembleStorage() override;

@@ -76,9 +76,8 @@ class TieredStorage final : public Storage {
     absl::Status last_failure;  // and why, the last time.
   };
 
-  // INVALID_ARGUMENT names the option; FAILED_PRECONDITION where `below` takes
-  // no writes; RESOURCE_EXHAUSTED where its spec is known and the fast tier
-  // does not fit.
+  // INVALID_ARGUMENT names the option; RESOURCE_EXHAUSTED where the spec of
+  // `below` is known and the fast tier does not fit.
   static absl::StatusOr<std::unique_ptr<TieredStorage>> Create(Options options);
   ~TieredStorage() override;
 

@@ -138,13 +138,13 @@ class MemmapReader final : public RowReader {
     return seen_;
   }
 
-  absl::Status CheckLive(absl::Span<const Slot> slots,
+  absl::Status CheckLive(absl::string_view caller, absl::Span<const Slot> slots,
                          const CommitView& view) const;
   // Copies the rows of `scratch->copied`.
   absl::Status Copy(absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> leaves, Scratch* scratch) const;
   // One turn: copies what is pending and whole, keeps what is not.
-  absl::Status Turn(absl::Span<const Slot> slots,
+  absl::Status Turn(absl::string_view caller, absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> leaves, Scratch* scratch) const;
 
   const std::unique_ptr<DirectoryReader> directory_;
@@ -155,14 +155,15 @@ class MemmapReader final : public RowReader {
   mutable CommitView seen_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::Status MemmapReader::CheckLive(absl::Span<const Slot> slots,
+absl::Status MemmapReader::CheckLive(absl::string_view caller,
+                                     absl::Span<const Slot> slots,
                                      const CommitView& view) const {
   for (const Slot slot : slots) {
     if (slot >= 0 && slot < capacity() && StepIn(view, lanes(), slot) >= 0) {
       continue;
     }
     return RingsOf(lanes(), view.state.marks)
-        .CheckLive("Storage::Read", absl::MakeConstSpan(&slot, 1));
+        .CheckLive(caller, absl::MakeConstSpan(&slot, 1));
   }
   return absl::OkStatus();
 }
@@ -188,12 +189,13 @@ absl::Status MemmapReader::Copy(absl::Span<const Slot> slots,
   return absl::OkStatus();
 }
 
-absl::Status MemmapReader::Turn(absl::Span<const Slot> slots,
+absl::Status MemmapReader::Turn(absl::string_view caller,
+                                absl::Span<const Slot> slots,
                                 absl::Span<const LeafBatch> leaves,
                                 Scratch* scratch) const {
   CommitView& view = scratch->view;
   RILL_RETURN_IF_ERROR(directory_->Look(&view));
-  RILL_RETURN_IF_ERROR(CheckLive(slots, view));
+  RILL_RETURN_IF_ERROR(CheckLive(caller, slots, view));
   if (view.is_in_place()) return absl::OkStatus();
   std::vector<size_t>& pending = scratch->pending;
   const auto is_whole = [&](size_t place, const CommitView& in) {
@@ -242,7 +244,7 @@ absl::Status MemmapReader::ReadRows(absl::Span<const Slot> slots,
           " is writing over, or was when it died, want rows that are whole; "
           "draw again"));
     }
-    RILL_RETURN_IF_ERROR(Turn(slots, places.leaves, &scratch));
+    RILL_RETURN_IF_ERROR(Turn(request.caller, slots, places.leaves, &scratch));
     if (!scratch.pending.empty()) EpochSync::Wait(round);
   }
   places.Finish(request);

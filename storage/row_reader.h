@@ -32,7 +32,7 @@ namespace rill {
 // Shapes: rows are [n].
 // Errors name the calls as Storage's.
 // Thread-safety: thread-safe. A Read never returns half a row.
-// Implementations pass storage/conformance.
+// Implementations pass RowReaderConformanceTest (storage/conformance).
 class RowReader {
  public:
   virtual ~RowReader() = default;

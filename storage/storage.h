@@ -14,7 +14,7 @@ namespace rill {
 //
 // Who needs a part of it takes that part: RowReader, RowWriter or Durable.
 // Thread-safety: thread-safe.
-// Implementations pass storage/conformance.
+// Implementations pass both suites of storage/conformance.
 class Storage : public RowReader, public RowWriter, public Durable {
  protected:
   explicit Storage(const StorageTraits& traits) : RowReader(traits) {}

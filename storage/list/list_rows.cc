@@ -167,7 +167,7 @@ void ListRows::Clear() {
   rows_bytes_ = 0;
 }
 
-RowKeeper::Usage ListRows::GetUsage() const {
+RowStore::Usage ListRows::GetUsage() const {
   const int64_t list =
       lanes_.num_slots() * static_cast<int64_t>(sizeof(ListRowPtr));
   ListRow even;

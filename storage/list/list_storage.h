@@ -109,7 +109,7 @@ class ListStorage final : public storage_internal::TurnStorage {
                         storage_internal::LeafKeys keys,
                         TensorDict* out) const override;
 
-  absl::StatusOr<std::unique_ptr<storage_internal::RowKeeper>> MakeKeeper(
+  absl::StatusOr<std::unique_ptr<storage_internal::RowStore>> MakeStore(
       const TensorDictSpec& spec) const override;
   absl::string_view kind_of_rows() const override { return "listed"; }
   absl::Status SaveRows(const std::string& directory,
@@ -127,16 +127,16 @@ class ListStorage final : public storage_internal::TurnStorage {
   absl::StatusOr<RaggedRows> RaggedPart(absl::string_view caller,
                                         const TensorDict& rows,
                                         bool allow_part) const;
-  // Teaches a keeper that knows none yet the ragged leaves that these are;
+  // Teaches a store that knows none yet the ragged leaves that these are;
   // INVALID_ARGUMENT where they are not its own, or need too much room.
   absl::Status CheckRagged(absl::string_view caller, const RaggedRows& rows,
-                           storage_internal::ListRows* keeper) const;
+                           storage_internal::ListRows* store) const;
   // INVALID_ARGUMENT where a row that has the largest shape of each leaf has
   // more bytes than can be counted.
   static absl::Status CheckRoom(absl::string_view caller,
                                 absl::Span<const RaggedLeaf> leaves,
                                 absl::Span<const Shape> largest,
-                                const storage_internal::ListRows& keeper);
+                                const storage_internal::ListRows& store);
 
   const Options options_;
   std::vector<RaggedLeaf> given_ragged_;  // Of the options' spec, or none.

@@ -56,10 +56,10 @@ absl::StatusOr<std::shared_ptr<TurnStorage::Rows>> TurnStorage::MakeRows(
     const TensorDictSpec& spec) const {
   RILL_ASSIGN_OR_RETURN(EventLeaves events,
                         EventLeaves::Find(spec, event_keys_));
-  RILL_ASSIGN_OR_RETURN(auto keeper, MakeKeeper(spec));
+  RILL_ASSIGN_OR_RETURN(auto store, MakeStore(spec));
   auto rows = std::make_shared<Rows>(spec);
   rows->events = std::move(events);
-  rows->keeper = std::move(keeper);
+  rows->store = std::move(store);
   return rows;
 }
 
@@ -81,7 +81,7 @@ TensorDictSpec TurnStorage::spec() const {
 StorageUsage TurnStorage::MemoryUsage() const {
   absl::ReaderMutexLock state(&state_mutex_);
   if (rows_ == nullptr) return {};
-  const RowKeeper::Usage usage = rows_->keeper->GetUsage();
+  const RowStore::Usage usage = rows_->store->GetUsage();
   return {.row = rows_->row_bytes,
           .memory = usage.memory,
           .full = usage.full,
@@ -116,7 +116,7 @@ absl::Status TurnStorage::ReadRows(absl::Span<const Slot> slots,
                                      static_cast<int64_t>(slots.size()),
                                      request));
     RILL_RETURN_IF_ERROR(
-        rows->keeper->Read(slots, places.leaves, [&turn] { turn.Release(); }));
+        rows->store->Read(slots, places.leaves, [&turn] { turn.Release(); }));
   }
   places.Finish(request);
   return absl::OkStatus();
@@ -166,7 +166,7 @@ absl::Status TurnStorage::BuildEvent(absl::Span<const Slot> slots,
         RILL_ASSIGN_OR_RETURN(Tensor values, Tensor::Empty(spec.dtype, shape));
         const LeafBatch place = {leaf, values.raw_data(),
                                  DTypeSize(spec.dtype)};
-        RILL_RETURN_IF_ERROR(rows->keeper->Read(slots, {place}, [] {}));
+        RILL_RETURN_IF_ERROR(rows->store->Read(slots, {place}, [] {}));
         return values;
       },
       written);
@@ -236,7 +236,7 @@ absl::Status TurnStorage::SaveRowsWith(const std::string& directory,
             TensorDict read,
             MakeHostRows(rows->spec, static_cast<int64_t>(slots.size()),
                          &places));
-        RILL_RETURN_IF_ERROR(rows->keeper->Read(slots, places, [] {}));
+        RILL_RETURN_IF_ERROR(rows->store->Read(slots, places, [] {}));
         return read;
       },
       ragged);
@@ -294,7 +294,7 @@ absl::Status TurnStorage::FillWith(const StoredRows& stored,
       return StageStored(run, leaves, rows);
     };
     RILL_RETURN_IF_ERROR(ForEachRun(stored, part, stage));
-    rows->keeper->Commit();
+    rows->store->Commit();
   }
   return absl::OkStatus();
 }
@@ -316,11 +316,11 @@ absl::Status TurnStorage::StageStored(const StoredRun& run,
     }
     const int64_t position = step % lanes().capacity;
     next = std::min(run.end_step - step, lanes().capacity - position);
-    RILL_RETURN_IF_ERROR(rows->keeper->StageAppend({.lane = run.lane,
-                                                    .position = position,
-                                                    .steps = next,
-                                                    .first_row = first},
-                                                   places));
+    RILL_RETURN_IF_ERROR(rows->store->StageAppend({.lane = run.lane,
+                                                   .position = position,
+                                                   .steps = next,
+                                                   .first_row = first},
+                                                  places));
   }
   return absl::OkStatus();
 }

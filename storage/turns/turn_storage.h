@@ -22,7 +22,7 @@
 #include "rill/storage/read_places.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/stored_rows.h"
-#include "rill/storage/turns/row_keeper.h"
+#include "rill/storage/turns/row_store.h"
 #include "rill/storage/write_event_builder.h"
 #include "rill/storage/write_scratch.h"
 #include "rill/tensordict/bound_rows.h"
@@ -30,13 +30,13 @@
 namespace rill::storage_internal {
 
 // A Storage in host memory whose writers take turns: rings, observers, checks
-// and files over a RowKeeper, which has the bytes. For kinds whose rows cost
+// and files over a RowStore, which has the bytes. For kinds whose rows cost
 // more than a copy, so that writers side by side would gain little.
 //
 // write_mutex_: one write at a time, from its checks until observers are
 //   notified. They are called under it alone.
 // state_mutex_: which rows are live and where; writers hold it to commit,
-//   readers to find their rows (RowKeeper::Read). Second of the two.
+//   readers to find their rows (RowStore::Read). Second of the two.
 // Thread-safety: thread-safe.
 class TurnStorage : public Storage {
  public:
@@ -69,7 +69,7 @@ class TurnStorage : public Storage {
     const SpecTree tree;
     int64_t row_bytes = 0;
     EventLeaves events;
-    std::unique_ptr<RowKeeper> keeper;
+    std::unique_ptr<RowStore> store;
   };
 
   // Rows in host memory.
@@ -91,9 +91,9 @@ class TurnStorage : public Storage {
       absl::FunctionRef<absl::Status(const std::shared_ptr<Rows>&)> fn) const;
 
   // Extend and WriteInPlace of rows that hold more than the leaves of the spec.
-  // `prepare` gives that to the RowKeeper, which is about to be asked to stage
+  // `prepare` gives that to the RowStore, which is about to be asked to stage
   // them.
-  using PrepareFn = absl::FunctionRef<absl::Status(RowKeeper*)>;
+  using PrepareFn = absl::FunctionRef<absl::Status(RowStore*)>;
   absl::StatusOr<ExtendResult> ExtendWith(const TensorDict& batch,
                                           const WriteInfo& info,
                                           PrepareFn prepare);
@@ -124,7 +124,7 @@ class TurnStorage : public Storage {
     return PrepareRunFn();
   }
 
-  virtual absl::StatusOr<std::unique_ptr<RowKeeper>> MakeKeeper(
+  virtual absl::StatusOr<std::unique_ptr<RowStore>> MakeStore(
       const TensorDictSpec& spec) const = 0;
   // The kind of rows that do not lie in place: "compressed".
   virtual absl::string_view kind_of_rows() const = 0;

@@ -149,7 +149,7 @@ bool FusedGather::IsMapped(size_t i) const {
                         [i](const Mapped& mapped) { return mapped.into == i; });
 }
 
-absl::Status FusedGather::ReadBlock(const Storage& storage,
+absl::Status FusedGather::ReadBlock(const RowReader& storage,
                                     absl::Span<const Slot> slots, int64_t first,
                                     absl::Span<const BoundLeaf> places) {
   const auto count = static_cast<int64_t>(slots.size());
@@ -169,7 +169,7 @@ absl::Status FusedGather::ReadBlock(const Storage& storage,
 }
 
 // One leaf of the storage after the other.
-absl::Status FusedGather::ReadShown(const Storage& storage,
+absl::Status FusedGather::ReadShown(const RowReader& storage,
                                     const Mapped& mapped,
                                     absl::Span<const Slot> slots,
                                     const BoundLeaf& to) {
@@ -208,7 +208,7 @@ absl::Status FusedGather::ReadShown(const Storage& storage,
   return absl::OkStatus();
 }
 
-absl::Status FusedGather::ReadShown(const Storage& storage,
+absl::Status FusedGather::ReadShown(const RowReader& storage,
                                     absl::string_view key,
                                     absl::Span<const Slot> slots,
                                     absl::Span<const BoundLeaf> places) {
@@ -220,7 +220,7 @@ absl::Status FusedGather::ReadShown(const Storage& storage,
   return absl::OkStatus();
 }
 
-absl::Status FusedGather::Read(const Storage& storage,
+absl::Status FusedGather::Read(const RowReader& storage,
                                absl::Span<const Slot> slots,
                                absl::Span<const BoundLeaf> places) {
   for (Gather& copied : copied_) {

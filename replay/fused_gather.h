@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/storage.h"
+#include "rill/storage/row_reader.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -56,11 +56,11 @@ class FusedGather {
   // The rows at `slots` into one place for each leaf of spec(), in that order,
   // which hold as many rows, on the host. Errors as
   // Storage::ReadInto, and of the maps, which name the leaf.
-  absl::Status Read(const Storage& storage, absl::Span<const Slot> slots,
+  absl::Status Read(const RowReader& storage, absl::Span<const Slot> slots,
                     absl::Span<const BoundLeaf> places);
 
   // Leaf `key` of Shown alone: slots[r * parts + i] is part i of row r.
-  absl::Status ReadShown(const Storage& storage, absl::string_view key,
+  absl::Status ReadShown(const RowReader& storage, absl::string_view key,
                          absl::Span<const Slot> slots,
                          absl::Span<const BoundLeaf> places);
   // The leaves that are not Shown, of rows that are gathered: `rows`, [n], lie
@@ -87,9 +87,9 @@ class FusedGather {
 
   FusedGather() = default;
 
-  absl::Status ReadShown(const Storage& storage, const Mapped& mapped,
+  absl::Status ReadShown(const RowReader& storage, const Mapped& mapped,
                          absl::Span<const Slot> slots, const BoundLeaf& to);
-  absl::Status ReadBlock(const Storage& storage, absl::Span<const Slot> slots,
+  absl::Status ReadBlock(const RowReader& storage, absl::Span<const Slot> slots,
                          int64_t first, absl::Span<const BoundLeaf> places);
 
   TensorDictSpec spec_;

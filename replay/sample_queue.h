@@ -23,7 +23,7 @@
 #include "rill/replay/transform_stage.h"
 #include "rill/replay/write_counter.h"
 #include "rill/samplers/sampler.h"
-#include "rill/storage/storage.h"
+#include "rill/storage/row_reader.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::replay_internal {
@@ -49,7 +49,7 @@ class SampleQueue {
  public:
   // All pointers are required and outlive this.
   struct Options {
-    const Storage* storage = nullptr;
+    const RowReader* storage = nullptr;
     Sampler* sampler = nullptr;
     const WriteCounter* writes = nullptr;
     DrawGate* gate = nullptr;

@@ -204,7 +204,7 @@ void SampleReader::SetChain(std::shared_ptr<const GatherPlan> chain) {
 }
 
 absl::StatusOr<std::vector<FusedGather::Shown>> SampleReader::FindShown(
-    const Storage& storage, const TensorDictSpec& rows) {
+    const RowReader& storage, const TensorDictSpec& rows) {
   const auto& leaves = rows.leaves();
   std::vector<FusedGather::Shown> shown;
   const auto nothing = [](size_t, const std::byte*) {
@@ -243,7 +243,7 @@ absl::StatusOr<std::vector<FusedGather::Shown>> SampleReader::FindShown(
   return shown;
 }
 
-absl::Status SampleReader::Learn(const Storage& storage) {
+absl::Status SampleReader::Learn(const RowReader& storage) {
   if (is_learned_) return absl::OkStatus();
   const TensorDictSpec rows = storage.spec();
   TensorDictSpec batch = rows;
@@ -256,7 +256,7 @@ absl::Status SampleReader::Learn(const Storage& storage) {
     RILL_ASSIGN_OR_RETURN(batch, options_.unit->BatchSpec(rows));
     keys = reads_.rows.batch;
   }
-  is_ragged_ = storage.has_ragged_leaves();
+  is_ragged_ = storage.traits().ragged_leaves;
   fused_.reset();
   if (chain_ != nullptr && !rows.empty()) {
     RILL_ASSIGN_OR_RETURN(std::vector<FusedGather::Shown> shown,
@@ -366,7 +366,7 @@ absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
   return absl::OkStatus();
 }
 
-absl::Status SampleReader::ReadGather(const Storage& storage,
+absl::Status SampleReader::ReadGather(const RowReader& storage,
                                       absl::Span<const Slot> slots,
                                       Gather* gather, TensorDict* out) {
   if (!gather->leaves.empty()) {
@@ -388,7 +388,7 @@ absl::Status SampleReader::ReadGather(const Storage& storage,
 
 // Lists grow and shrink from batch to batch: `out` has room for the longest so
 // far, and more.
-absl::Status SampleReader::ReadApart(const Storage& storage,
+absl::Status SampleReader::ReadApart(const RowReader& storage,
                                      absl::Span<const Slot> slots, Apart* apart,
                                      TensorDict* out) {
   const auto n = static_cast<int64_t>(slots.size());
@@ -403,7 +403,7 @@ absl::Status SampleReader::ReadApart(const Storage& storage,
   return storage.ReadInto(slots, apart->leaves, apart->places);
 }
 
-absl::Status SampleReader::ReadForUnit(const Storage& storage,
+absl::Status SampleReader::ReadForUnit(const RowReader& storage,
                                        absl::Span<const Slot> slots,
                                        const SamplePlan& plan,
                                        TensorDict* out) {
@@ -435,8 +435,8 @@ absl::Status SampleReader::ReadForUnit(const Storage& storage,
   return absl::OkStatus();
 }
 
-absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
-                                TensorDict* out) {
+absl::Status SampleReader::Read(const RowReader& storage,
+                                const SamplePlan& plan, TensorDict* out) {
   RILL_RETURN_IF_ERROR(CheckPlan(plan));
   RILL_RETURN_IF_ERROR(Learn(storage));
   const absl::Span<const Slot> slots = SlotsOf(plan);
@@ -454,7 +454,7 @@ absl::Status SampleReader::Read(const Storage& storage, const SamplePlan& plan,
   return WriteOrigins(plan, slots, out);
 }
 
-absl::Status SampleReader::ReadRows(const Storage& storage,
+absl::Status SampleReader::ReadRows(const RowReader& storage,
                                     absl::Span<const Slot> slots,
                                     const SamplePlan& plan, TensorDict* out) {
   if (options_.unit == nullptr) {
@@ -467,7 +467,7 @@ absl::Status SampleReader::ReadRows(const Storage& storage,
   return absl::OkStatus();
 }
 
-absl::Status SampleReader::ReadFused(const Storage& storage,
+absl::Status SampleReader::ReadFused(const RowReader& storage,
                                      absl::Span<const Slot> slots,
                                      const SamplePlan& plan) {
   const auto places = batch_.leaves().first(num_rows_leaves_);

@@ -15,7 +15,7 @@
 #include "rill/replay/fused_gather.h"
 #include "rill/samplers/sampler.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/storage.h"
+#include "rill/storage/row_reader.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -54,7 +54,7 @@ class SampleReader {
 
   // OUT_OF_RANGE where a row was cleared since the plan. With an error `out` is
   // unspecified.
-  absl::Status Read(const Storage& storage, const SamplePlan& plan,
+  absl::Status Read(const RowReader& storage, const SamplePlan& plan,
                     TensorDict* out);
 
   // From the next Read on the transforms of `chain` are done on the way; null:
@@ -63,9 +63,9 @@ class SampleReader {
   // Whether a read of these rows can do a chain of transforms on the way. It
   // can where rows lie in host memory and have one shape each, and the unit
   // makes each draw of itself alone.
-  static bool CanFuse(const Storage& storage, const UnitTransform* unit) {
+  static bool CanFuse(const RowReader& storage, const UnitTransform* unit) {
     return (unit == nullptr || unit->is_drawwise()) &&
-           storage.device().is_cpu() && !storage.has_ragged_leaves();
+           storage.device().is_cpu() && !storage.traits().ragged_leaves;
   }
 
  private:
@@ -85,10 +85,10 @@ class SampleReader {
     std::vector<BoundLeaf> places;  // Those, of the list that is being read.
   };
 
-  absl::Status Learn(const Storage& storage);
+  absl::Status Learn(const RowReader& storage);
   // Leaves of the rows, or of their unit, that the chain reads where they lie.
   absl::StatusOr<std::vector<FusedGather::Shown>> FindShown(
-      const Storage& storage, const TensorDictSpec& rows);
+      const RowReader& storage, const TensorDictSpec& rows);
   // The leaves of a batch, and those that a sample adds.
   std::vector<BoundRows::Leaf> LeavesOf(const TensorDictSpec& batch) const;
   Gather GatherOf(absl::Span<const std::string> keys,
@@ -96,17 +96,19 @@ class SampleReader {
                   const TensorDictSpec& batch) const;
   // Brings `out` to the leaves of a sample of n rows, which are batch_ then.
   absl::Status BindBatch(int64_t n, TensorDict* out);
-  absl::Status ReadGather(const Storage& storage, absl::Span<const Slot> slots,
-                          Gather* gather, TensorDict* out);
-  absl::Status ReadApart(const Storage& storage, absl::Span<const Slot> slots,
+  absl::Status ReadGather(const RowReader& storage,
+                          absl::Span<const Slot> slots, Gather* gather,
+                          TensorDict* out);
+  absl::Status ReadApart(const RowReader& storage, absl::Span<const Slot> slots,
                          Apart* apart, TensorDict* out);
-  absl::Status ReadForUnit(const Storage& storage, absl::Span<const Slot> slots,
-                           const SamplePlan& plan, TensorDict* out);
+  absl::Status ReadForUnit(const RowReader& storage,
+                           absl::Span<const Slot> slots, const SamplePlan& plan,
+                           TensorDict* out);
   // The rows of the plan with what the unit makes of them, without origins.
-  absl::Status ReadRows(const Storage& storage, absl::Span<const Slot> slots,
+  absl::Status ReadRows(const RowReader& storage, absl::Span<const Slot> slots,
                         const SamplePlan& plan, TensorDict* out);
   // The same through the chain, a few draws at a time.
-  absl::Status ReadFused(const Storage& storage, absl::Span<const Slot> slots,
+  absl::Status ReadFused(const RowReader& storage, absl::Span<const Slot> slots,
                          const SamplePlan& plan);
   absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
   absl::Status WriteOrigins(const SamplePlan& plan,

@@ -14,7 +14,7 @@
 namespace rill {
 
 // The stored steps of one episode, as ends and ids tell them apart
-// (EventKeys, storage/storage.h): those that a slice sampler cuts its slices
+// (EventKeys, storage/row_writer.h): those that a slice sampler cuts its slices
 // from.
 struct StoredTrajectory {
   int64_t lane = 0;

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
+#include "rill/device/device.h"
+#include "rill/storage/row_writer.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -59,7 +61,7 @@ absl::StatusOr<std::vector<uint8_t>> FindEnded(
 
 }  // namespace
 
-absl::StatusOr<TrajectoryCut> TrajectoryCut::Plan(const Storage& storage,
+absl::StatusOr<TrajectoryCut> TrajectoryCut::Plan(const RowReader& storage,
                                                   LaneRange lanes,
                                                   bool needs_order) {
   const Lanes there = storage.lanes();

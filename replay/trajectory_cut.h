@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "rill/flow/sink.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/storage.h"
+#include "rill/storage/row_reader.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill::replay_internal {
@@ -30,7 +30,7 @@ struct TrajectoryCut {
   // trajectory id, and `needs_order`.
   // Thread-safety: thread-safe, as long as nobody appends to the lanes.
   // Cost: O(lanes), and a read of the flags of their newest rows.
-  static absl::StatusOr<TrajectoryCut> Plan(const Storage& storage,
+  static absl::StatusOr<TrajectoryCut> Plan(const RowReader& storage,
                                             LaneRange lanes, bool needs_order);
 };
 

@@ -122,7 +122,7 @@ absl::StatusOr<ExtendResult> WritePath::Store(const TensorDict& rows,
   // gathers and keeps the turn.
   if (!writer_->appends_all()) {
     gate_->WaitForAll();
-  } else if (storage_->asks_before_overwriting()) {
+  } else if (storage_->traits().asks_before_overwriting) {
     // The storage asks for each window, behind the turn.
     gate_->WillRetire(window.rows());
   } else {

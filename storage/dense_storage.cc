@@ -33,6 +33,19 @@ MemoryKind KindOf(const DenseStorage::Options& options) {
              : options.memory_kind;
 }
 
+bool WritesAlone(const DenseStorage::Options& options) {
+  return KindOf(options) == MemoryKind::kDevice || options.dedup_next;
+}
+
+StorageTraits TraitsOf(const DenseStorage::Options& options, bool in_files) {
+  return {.lanes = {options.lanes, options.capacity / options.lanes},
+          .device = KindOf(options) == MemoryKind::kDevice ? options.device
+                                                           : Device::Cpu(),
+          // Files have announced an append by the time that observers would be
+          // asked, and their readers would wait for it.
+          .asks_before_overwriting = !WritesAlone(options) && !in_files};
+}
+
 // The window that a reader waits for at most: so many rows within these bounds.
 // Behind each window that is written past the caches a fence waits for the
 // memory, and the wider rows are the longer a batch of them takes to read
@@ -107,15 +120,13 @@ bool DenseStorageImpl::Rows::PassesCaches(int64_t count) const {
 
 DenseStorageImpl::DenseStorageImpl(const DenseStorage::Options& options,
                                    std::unique_ptr<RowsOnDisk> directory)
-    : lanes_{options.lanes, options.capacity / options.lanes},
+    : Storage(TraitsOf(options, /*in_files=*/directory != nullptr)),
       options_(options),
-      device_(KindOf(options) == MemoryKind::kDevice ? options.device
-                                                     : Device::Cpu()),
       directory_(std::move(directory)),
-      writes_alone_(!device_.is_cpu() || options.dedup_next),
-      rings_(lanes_) {
+      writes_alone_(WritesAlone(options)),
+      rings_(lanes()) {
   if (directory_ == nullptr) return;
-  if (auto found = directory_->FoundRings(lanes_)) rings_ = *std::move(found);
+  if (auto found = directory_->FoundRings(lanes())) rings_ = *std::move(found);
 }
 
 absl::Status DenseStorageImpl::MakeRowsFromOptions() {
@@ -154,7 +165,7 @@ DenseStorageImpl::MakeRows(const TensorDictSpec& spec) const {
       RowLayout layout,
       // Columns begin on cache lines, in files on pages, since each file is
       // mapped by itself.
-      RowLayout::Create(spec, lanes_, options_.layout, options_.order,
+      RowLayout::Create(spec, lanes(), options_.layout, options_.order,
                         directory_ == nullptr ? 64 : AddressRange::PageBytes(),
                         options_.dedup_next ? PairsOf(spec, events)
                                             : std::vector<NextPair>()));
@@ -165,7 +176,7 @@ DenseStorageImpl::MakeRows(const TensorDictSpec& spec) const {
         RowTable::Create(std::move(layout), options_.device, KindOf(options_)));
   } else {
     RILL_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> files,
-                          directory_->MapRows(layout, lanes_));
+                          directory_->MapRows(layout, lanes()));
     RILL_ASSIGN_OR_RETURN(
         table, RowTable::Create(std::move(layout), std::move(files)));
   }
@@ -208,7 +219,7 @@ StorageUsage DenseStorageImpl::MemoryUsage() const {
     usage.disk = directory_->DiskBytes();
   } else {
     usage.memory = bytes;
-    if (!device_.is_cpu()) usage.device = bytes;
+    if (!device().is_cpu()) usage.device = bytes;
   }
   if (next != nullptr) usage.saved = next->saved_bytes();
   return usage;
@@ -264,18 +275,9 @@ absl::Status DenseStorageImpl::ReadRows(absl::Span<const Slot> slots,
   return absl::OkStatus();
 }
 
-absl::Status DenseStorageImpl::Read(absl::Span<const Slot> slots,
-                                    TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
-  return ReadRows(slots, {.caller = "Storage::Read", .out = out});
-}
-
-absl::Status DenseStorageImpl::ReadLeaves(absl::Span<const Slot> slots,
-                                          absl::Span<const std::string> keys,
-                                          TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
-  return ReadRows(slots,
-                  {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+absl::Status DenseStorageImpl::ReadKeys(absl::Span<const Slot> slots,
+                                        LeafKeys keys, TensorDict* out) const {
+  return ReadRows(slots, ReadRequest::Of(keys, out));
 }
 
 absl::Status DenseStorageImpl::ReadInto(
@@ -314,7 +316,7 @@ absl::StatusOr<bool> DenseStorageImpl::ShowRows(absl::Span<const Slot> slots,
 
 absl::StatusOr<Event> DenseStorageImpl::EnqueueRead(
     absl::Span<const Slot> slots, const Stream& stream, TensorDict* out) const {
-  if (device_.is_cpu()) return Storage::EnqueueRead(slots, stream, out);
+  if (device().is_cpu()) return Storage::EnqueueRead(slots, stream, out);
   RILL_RETURN_IF_ERROR(CheckStream(stream));
   const ReadRequest request = {.caller = "Storage::EnqueueRead", .out = out};
   RILL_RETURN_IF_ERROR(CheckOut(request.caller, out));

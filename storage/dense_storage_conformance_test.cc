@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DenseStorage in every form passes the storage suite.
+// DenseStorage in every form passes both suites.
 #include <string>
 #include <vector>
 
@@ -53,6 +53,8 @@ std::vector<StorageCase> DenseCases() {
   return cases;
 }
 
+INSTANTIATE_TEST_SUITE_P(Dense, RowReaderConformanceTest,
+                         ::testing::ValuesIn(DenseCases()), StorageCaseName);
 INSTANTIATE_TEST_SUITE_P(Dense, StorageConformanceTest,
                          ::testing::ValuesIn(DenseCases()), StorageCaseName);
 

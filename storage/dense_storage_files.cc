@@ -68,10 +68,10 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
   // Before the record changes. After a kill in between, a position may be
   // refused whose rows are all there; none is ever taken for one of the loaded
   // rows.
-  RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes_));
+  RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes()));
   // Half of the rows are not a storage: none is live while they change.
   RILL_RETURN_IF_ERROR(
-      directory_->BeginDiscard(HeldRings(), LaneRings(lanes_)));
+      directory_->BeginDiscard(HeldRings(), LaneRings(lanes())));
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
     absl::MutexLock lock(&state_mutex_);
@@ -102,7 +102,7 @@ absl::Status DenseStorageImpl::Load(const std::string& directory,
   const Rows* const rows = HeldRows();
   RILL_ASSIGN_OR_RETURN(
       StoredRows stored,
-      LoadStoredRows(directory, lanes_,
+      LoadStoredRows(directory, lanes(),
                      rows == nullptr ? TensorDictSpec() : rows->spec(),
                      options));
   WriteScratch scratch;  // As large as all rows, so not the thread's.

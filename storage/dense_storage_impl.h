@@ -96,22 +96,15 @@ class DenseStorageImpl final : public Storage {
                             std::unique_ptr<RowsOnDisk> directory = nullptr);
   absl::Status MakeRowsFromOptions();
 
-  const Lanes& lanes() const override { return lanes_; }
   int64_t size() const override;
   std::vector<Cursor> cursors() const override;
   TensorDictSpec spec() const override;
-  Device device() const override { return device_; }
   StorageUsage MemoryUsage() const override;
 
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override;
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override;
@@ -123,10 +116,6 @@ class DenseStorageImpl final : public Storage {
   absl::StatusOr<SlotLease> Lease(SlotRange range) const override;
   absl::Status Clear() override;
   absl::Status Sync() override;
-  // Files have announced an append by then, which their readers would wait for.
-  bool asks_before_overwriting() const override {
-    return !writes_alone_ && directory_ == nullptr;
-  }
   absl::Status AddObserver(WriteObserver* observer) override;
   void RemoveObserver(WriteObserver* observer) override;
   absl::Status Save(const std::string& directory) const override;
@@ -137,6 +126,8 @@ class DenseStorageImpl final : public Storage {
                             AcceptPosition accept) override;
 
  private:
+  absl::Status ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
+                        TensorDict* out) const override;
   absl::Status ReadRows(absl::Span<const Slot> slots,
                         const ReadRequest& request) const;
 
@@ -237,9 +228,7 @@ class DenseStorageImpl final : public Storage {
   void AttachAllAgain(WriteScratch* scratch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(alone_mutex_);
 
-  const Lanes lanes_;
   const DenseStorage::Options options_;
-  const Device device_;
   const std::unique_ptr<RowsOnDisk> directory_;  // Null: in memory.
   // Writers take turns.
   const bool writes_alone_;

@@ -115,7 +115,7 @@ class AskedObserver final : public WriteObserver {
 TEST(DenseStorageTest, AnAppendAsksBeforeItOverwritesRows) {
   RILL_ASSERT_OK_AND_ASSIGN(auto storage,
                             DenseStorage::Create({.capacity = 20}));
-  ASSERT_TRUE(storage->asks_before_overwriting());
+  ASSERT_TRUE(storage->traits().asks_before_overwriting);
   RILL_ASSERT_OK(storage->Extend(Count(0, 33)));
   RILL_ASSERT_OK_AND_ASSIGN(const SlotLease all,
                             storage->Lease({.first = 0, .count = 20}));

@@ -72,7 +72,7 @@ WriteEvent InPlaceEvent(const TensorDictSpec& spec,
 absl::StatusOr<ExtendResult> DenseStorageImpl::Extend(const TensorDict& batch,
                                                       const WriteInfo& info) {
   RILL_ASSIGN_OR_RETURN(const BatchRows extent,
-                        BatchRows::Find(lanes_, batch, info));
+                        BatchRows::Find(lanes(), batch, info));
   const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
   ThreadWriteScratch scratch;
   if (!writes_alone_) {
@@ -194,7 +194,7 @@ absl::StatusOr<ExtendResult> DenseStorageImpl::Append(
     Rows* rows, std::unique_ptr<Rows>* fresh, WriteScratch* scratch) {
   const AppendPlan& plan = scratch->plan;
   BatchRows kept = extent;
-  kept.steps = std::min(extent.steps, lanes_.capacity);
+  kept.steps = std::min(extent.steps, lanes().capacity);
   TensorDict newest;  // Of a batch that is longer than a lane.
   RILL_RETURN_IF_ERROR(
       StageBatch(batch, extent, kept, *rows, scratch, &newest));
@@ -249,7 +249,7 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
     size_t left = runs != nullptr
                       ? runs->Cut(cut, max_ranges, &announced)
                       : CutWindow(slots, cut, max_ranges, &announced);
-    if (has_next) AddPredecessors(lanes_, &announced);
+    if (has_next) AddPredecessors(lanes(), &announced);
     if (rows->ahead) rows->ahead->BeforeRuns(announced);
     const size_t all = left;
     int64_t may_change = is_ascending ? AskObservers(announced, 0) : cut;
@@ -285,7 +285,7 @@ absl::Status DenseStorageImpl::WriteInWindows(Rows* rows,
 int64_t DenseStorageImpl::AskObservers(absl::Span<const SlotRange> ranges,
                                        size_t done) const {
   int64_t rows = std::numeric_limits<int64_t>::max();
-  if (!asks_before_overwriting()) return rows;
+  if (!traits().asks_before_overwriting) return rows;
   for (WriteObserver* observer : observers_) {
     rows = std::min(
         rows, observer->BeforeOverwrite(ranges, static_cast<int64_t>(done)));
@@ -383,7 +383,7 @@ absl::Status DenseStorageImpl::BeginOverwrite(absl::Span<const Slot> slots,
     scratch->plan.written.clear();
     return absl::OkStatus();
   }
-  JoinSlots(lanes_, slots, &scratch->plan.written);
+  JoinSlots(lanes(), slots, &scratch->plan.written);
   const WriteEvent event = InPlaceEvent(rows->spec(), *scratch);
   for (WriteObserver* observer : observers_) observer->OnRetire(event);
   leases_.End(scratch->plan.written);
@@ -432,7 +432,7 @@ absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
   // After an error too: some rows may be others, and the next save must not
   // link their chunks.
   stored->overwrites.Add(slots);
-  if (leases_.any()) JoinSlots(lanes_, slots, &scratch->plan.written);
+  if (leases_.any()) JoinSlots(lanes(), slots, &scratch->plan.written);
   EndWrite(scratch);
   scratch->has_failed = !written.ok();
   RILL_RETURN_IF_ERROR(written);
@@ -444,9 +444,9 @@ absl::Status DenseStorageImpl::Overwrite(absl::Span<const Slot> slots,
 absl::Status DenseStorageImpl::Clear() {
   absl::MutexLock alone(&alone_mutex_);
   if (directory_ != nullptr) {
-    RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes_));
+    RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes()));
     RILL_RETURN_IF_ERROR(
-        directory_->BeginDiscard(HeldRings(), LaneRings(lanes_)));
+        directory_->BeginDiscard(HeldRings(), LaneRings(lanes())));
   }
   for (WriteObserver* observer : observers_) observer->OnClear();
   {
@@ -485,7 +485,7 @@ absl::Status DenseStorageImpl::BuildLiveEvent(const LaneRings& rings,
 
 void DenseStorageImpl::Attach(WriteObserver* observer,
                               const WriteScratch& scratch) {
-  observer->OnAttach(lanes_, HeldRings().cursors());
+  observer->OnAttach(lanes(), HeldRings().cursors());
   if (scratch.plan.written.empty()) return;
   observer->OnWrite(
       scratch.event.Event(/*is_append=*/true, {}, scratch.plan.written));

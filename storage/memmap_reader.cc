@@ -13,7 +13,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "rill/base/disk_space.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/directory/commit_record.h"
@@ -61,21 +60,18 @@ struct Scratch {
   std::vector<LeafBatch> leaves;
 };
 
-class MemmapReader final : public Storage {
+class MemmapReader final : public RowReader {
  public:
-  static absl::StatusOr<std::unique_ptr<Storage>> Make(
+  static absl::StatusOr<std::unique_ptr<RowReader>> Make(
       std::unique_ptr<DirectoryReader> directory) {
     RILL_ASSIGN_OR_RETURN(RowLayout layout, LayoutOf(directory->description()));
     RILL_ASSIGN_OR_RETURN(
         auto table,
         RowTable::Create(std::move(layout), directory->rows().buffer()));
-    return std::unique_ptr<Storage>(
+    return std::unique_ptr<RowReader>(
         new MemmapReader(std::move(directory), std::move(table)));
   }
 
-  const Lanes& lanes() const override {
-    return directory_->description().lanes;
-  }
   int64_t size() const override {
     const CommitView view = Seen();
     int64_t size = 0;
@@ -97,28 +93,6 @@ class MemmapReader final : public Storage {
   TensorDictSpec spec() const override {
     return directory_->description().spec;
   }
-  Device device() const override { return Device::Cpu(); }
-  StorageUsage MemoryUsage() const override {
-    const RowLayout& layout = table_->layout();
-    return {.row = layout.row_bytes(),
-            .memory = 0,
-            .disk = directory_->rows().DiskBytes(),
-            .full = layout.size_bytes(),
-            .disk_free = FreeDiskBytes(directory_->path())};
-  }
-
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override {
-    RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
-    return ReadRows(slots, {.caller = "Storage::Read", .out = out});
-  }
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override {
-    RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
-    return ReadRows(
-        slots, {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
-  }
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override {
@@ -127,53 +101,31 @@ class MemmapReader final : public Storage {
         {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
   }
 
-  absl::StatusOr<ExtendResult> Extend(const TensorDict&,
-                                      const WriteInfo&) override {
-    return Refuse("Extend");
+  // Nobody tells a reader of writes, so it would not know when one ends.
+  absl::StatusOr<SlotLease> Lease(SlotRange range) const override {
+    RILL_RETURN_IF_ERROR(RingsOf(lanes(), Seen().state.marks)
+                             .CheckLive("Storage::Lease", range));
+    return absl::FailedPreconditionError(
+        absl::StrCat("Storage::Lease: got a reader of \"", directory_->path(),
+                     "\", want its owner, ", OwnerOf(directory_->path()),
+                     ", which knows when a lease ends; Read the rows"));
   }
-  absl::Status WriteInPlace(absl::Span<const Slot>, const TensorDict&,
-                            InPlace) override {
-    return Refuse("WriteAt");
-  }
-  absl::Status Clear() override { return Refuse("Clear"); }
-  absl::Status Sync() override { return Refuse("Sync"); }
-  absl::Status Save(const std::string&) const override {
-    return Refuse("Save");
-  }
-  absl::Status Load(const std::string&, const StorageLoadOptions&) override {
-    return Refuse("Load");
-  }
-  absl::StatusOr<std::string> SavePosition() override {
-    return Refuse("SavePosition");
-  }
-  absl::Status LoadPosition(absl::string_view, bool, AcceptPosition) override {
-    return Refuse("LoadPosition");
-  }
-  // Nobody tells a reader of writes.
-  absl::StatusOr<SlotLease> Lease(SlotRange) const override {
-    return Refuse("Lease");
-  }
-  absl::Status AddObserver(WriteObserver*) override {
-    return Refuse("AddObserver");
-  }
-  void RemoveObserver(WriteObserver*) override {}
 
  private:
   MemmapReader(std::unique_ptr<DirectoryReader> directory,
                std::unique_ptr<RowTable> table)
-      : directory_(std::move(directory)),
+      : RowReader({.lanes = directory->description().lanes}),
+        directory_(std::move(directory)),
         table_(std::move(table)),
         tree_(table_->spec()),
         ahead_(table_.get(), directory_->rows().range()) {}
 
+  absl::Status ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
+                        TensorDict* out) const override {
+    return ReadRows(slots, ReadRequest::Of(keys, out));
+  }
   absl::Status ReadRows(absl::Span<const Slot> slots,
                         const ReadRequest& request) const;
-  absl::Status Refuse(absl::string_view call) const {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Storage::", call, ": got a reader of \"",
-                     directory_->path(), "\", want its owner, ",
-                     OwnerOf(directory_->path()), "; a reader only reads"));
-  }
 
   // The record as it is now, or as it was last where the writer is too fast.
   CommitView Seen() const {
@@ -187,13 +139,13 @@ class MemmapReader final : public Storage {
     return seen_;
   }
 
-  absl::Status CheckLive(absl::Span<const Slot> slots,
+  absl::Status CheckLive(absl::string_view caller, absl::Span<const Slot> slots,
                          const CommitView& view) const;
   // Copies the rows of `scratch->copied`.
   absl::Status Copy(absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> leaves, Scratch* scratch) const;
   // One turn: copies what is pending and whole, keeps what is not.
-  absl::Status Turn(absl::Span<const Slot> slots,
+  absl::Status Turn(absl::string_view caller, absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> leaves, Scratch* scratch) const;
 
   const std::unique_ptr<DirectoryReader> directory_;
@@ -204,7 +156,8 @@ class MemmapReader final : public Storage {
   mutable CommitView seen_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::Status MemmapReader::CheckLive(absl::Span<const Slot> slots,
+absl::Status MemmapReader::CheckLive(absl::string_view caller,
+                                     absl::Span<const Slot> slots,
                                      const CommitView& view) const {
   for (const Slot slot : slots) {
     if (slot >= 0 && slot < capacity() && StepIn(view, lanes(), slot) >= 0) {
@@ -212,7 +165,7 @@ absl::Status MemmapReader::CheckLive(absl::Span<const Slot> slots,
     }
     // The rings give the error, in the words of any storage.
     return RingsOf(lanes(), view.state.marks)
-        .CheckLive("Storage::Read", absl::MakeConstSpan(&slot, 1));
+        .CheckLive(caller, absl::MakeConstSpan(&slot, 1));
   }
   return absl::OkStatus();
 }
@@ -239,13 +192,14 @@ absl::Status MemmapReader::Copy(absl::Span<const Slot> slots,
   return absl::OkStatus();
 }
 
-absl::Status MemmapReader::Turn(absl::Span<const Slot> slots,
+absl::Status MemmapReader::Turn(absl::string_view caller,
+                                absl::Span<const Slot> slots,
                                 absl::Span<const LeafBatch> leaves,
                                 Scratch* scratch) const {
   CommitView& view = scratch->view;
   // The record serves as a sequence lock over rows: look, copy, look again.
   RILL_RETURN_IF_ERROR(directory_->Look(&view));
-  RILL_RETURN_IF_ERROR(CheckLive(slots, view));
+  RILL_RETURN_IF_ERROR(CheckLive(caller, slots, view));
   // Any live row may be half written. The next turn looks again.
   if (view.is_in_place()) return absl::OkStatus();
   std::vector<size_t>& pending = scratch->pending;
@@ -302,7 +256,7 @@ absl::Status MemmapReader::ReadRows(absl::Span<const Slot> slots,
           " is writing over, or was when it died, want rows that are whole; "
           "draw again"));
     }
-    RILL_RETURN_IF_ERROR(Turn(slots, places.leaves, &scratch));
+    RILL_RETURN_IF_ERROR(Turn(request.caller, slots, places.leaves, &scratch));
     if (!scratch.pending.empty()) EpochSync::Wait(round);
   }
   places.Finish(request);
@@ -312,7 +266,7 @@ absl::Status MemmapReader::ReadRows(absl::Span<const Slot> slots,
 }  // namespace
 }  // namespace storage_internal
 
-absl::StatusOr<std::unique_ptr<Storage>> MemmapStorage::OpenReader(
+absl::StatusOr<std::unique_ptr<RowReader>> MemmapStorage::OpenReader(
     const std::string& directory) {
   RILL_ASSIGN_OR_RETURN(auto reader,
                         storage_internal::DirectoryReader::Open(

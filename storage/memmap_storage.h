@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "rill/device/device.h"
+#include "rill/storage/row_reader.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/spec.h"
@@ -97,13 +98,13 @@ class MemmapStorage {
   //   that a killed Extend had begun to overwrite (they are not live). So for
   //   all while a WriteAt is in flight or rows are discarded, or where the
   //   writer was killed in the middle of that.
-  // - Everything that writes, leases or observes is FAILED_PRECONDITION and
-  //   names the owner. Directories that are removed and made anew are others:
-  //   a reader goes on with what it has opened.
+  // - Lease is FAILED_PRECONDITION and names the owner. Directories that are
+  //   removed and made anew are others: a reader goes on with what it has
+  //   opened.
   // Needs no right to write there. NOT_FOUND before the rows' spec is known;
   // DATA_LOSS as Open.
   // Cost: Read as of a storage, and two looks at the record, O(lanes).
-  static absl::StatusOr<std::unique_ptr<Storage>> OpenReader(
+  static absl::StatusOr<std::unique_ptr<RowReader>> OpenReader(
       const std::string& directory);
 };
 

@@ -240,13 +240,13 @@ void ReadPlaces::Finish(const ReadRequest& request) {
   fresh_.reset();
 }
 
-absl::Status ReadFrom(const Storage& storage, absl::Span<const Slot> slots,
+absl::Status ReadFrom(const RowReader& reader, absl::Span<const Slot> slots,
                       const ReadRequest& request) {
   if (request.out == nullptr) {
-    return storage.ReadInto(slots, request.leaves, request.places);
+    return reader.ReadInto(slots, request.leaves, request.places);
   }
-  return request.keys ? storage.ReadLeaves(slots, *request.keys, request.out)
-                      : storage.Read(slots, request.out);
+  return request.keys ? reader.ReadLeaves(slots, *request.keys, request.out)
+                      : reader.Read(slots, request.out);
 }
 
 }  // namespace rill::storage_internal

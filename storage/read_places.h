@@ -15,7 +15,7 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/row_layout.h"
-#include "rill/storage/storage.h"
+#include "rill/storage/row_reader.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/spec_tree.h"
@@ -31,6 +31,13 @@ struct ReadRequest {
   LeafKeys keys = std::nullopt;          // Of `out`; without them all leaves.
   absl::Span<const size_t> leaves = {};  // Storage::ReadInto's.
   absl::Span<const BoundLeaf> places = {};
+
+  // RowReader::ReadKeys's.
+  static ReadRequest Of(LeafKeys keys, TensorDict* out) {
+    return {.caller = keys ? "Storage::ReadLeaves" : "Storage::Read",
+            .out = out,
+            .keys = keys};
+  }
 };
 
 // Leaves that are bound, as Storage::ReadInto takes them.
@@ -94,8 +101,8 @@ struct ReadPlaces {
   std::vector<size_t> numbers_;         // Of the leaves of `keys`.
 };
 
-// Reads from a storage what the request asks for.
-absl::Status ReadFrom(const Storage& storage, absl::Span<const Slot> slots,
+// Reads what the request asks for.
+absl::Status ReadFrom(const RowReader& reader, absl::Span<const Slot> slots,
                       const ReadRequest& request);
 
 }  // namespace rill::storage_internal

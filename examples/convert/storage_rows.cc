@@ -17,7 +17,7 @@
 #include "rill/slots/live_slots.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/memmap_storage.h"
-#include "rill/storage/storage.h"
+#include "rill/storage/row_reader.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 
@@ -49,8 +49,9 @@ absl::Status SaveAs(const TensorDict& dict, const std::string& out, Form to) {
   return to == Form::kTdz ? SaveTdz(dict, out) : SaveConsolidated(dict, out);
 }
 
-absl::Status FillDirectory(const Storage& storage, absl::Span<const Slot> slots,
-                           const Shape& shape, const std::string& directory) {
+absl::Status FillDirectory(const RowReader& storage,
+                           absl::Span<const Slot> slots, const Shape& shape,
+                           const std::string& directory) {
   RILL_ASSIGN_OR_RETURN(
       const TensorDict files,
       CreateMemmapDirectory(storage.spec(), shape, directory));

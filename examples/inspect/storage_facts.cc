@@ -28,7 +28,7 @@
 #include "rill/storage/directory/commit_record.h"
 #include "rill/storage/directory/storage_description.h"
 #include "rill/storage/memmap_storage.h"
-#include "rill/storage/storage.h"
+#include "rill/storage/row_reader.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -163,7 +163,7 @@ absl::Status CutToLive(const std::string& path, const Lanes& lanes,
 }
 
 // Reads a piece, less the rows that are overwritten meanwhile.
-absl::Status ReadPiece(const std::string& path, const Storage& storage,
+absl::Status ReadPiece(const std::string& path, const RowReader& storage,
                        absl::Span<const std::string> keys,
                        std::vector<LanePart>* piece, TensorDict* rows) {
   const Lanes& lanes = storage.lanes();
@@ -187,7 +187,7 @@ absl::Status ReadPiece(const std::string& path, const Storage& storage,
 
 absl::Status ScanDirectory(const std::string& path, int64_t max_rows,
                            Facts* facts) {
-  RILL_ASSIGN_OR_RETURN(const std::unique_ptr<Storage> storage,
+  RILL_ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> storage,
                         MemmapStorage::OpenReader(path));
   const TensorDictSpec spec = storage->spec();
   RowScan scan(

@@ -58,22 +58,20 @@ void WatchedStorage::Note(absl::Span<const Slot> slots,
   --held_;
 }
 
-absl::Status WatchedStorage::Read(absl::Span<const Slot> slots,
-                                  TensorDict* out) const {
-  std::vector<std::string> keys;
+absl::Status WatchedStorage::ReadKeys(
+    absl::Span<const Slot> slots,
+    std::optional<absl::Span<const std::string>> keys, TensorDict* out) const {
+  if (keys.has_value()) {
+    Note(slots, {keys->begin(), keys->end()});
+    return inner_->ReadLeaves(slots, *keys, out);
+  }
+  std::vector<std::string> all;
   const TensorDictSpec rows = spec();
   for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
-    keys.push_back(leaf.key);
+    all.push_back(leaf.key);
   }
-  Note(slots, std::move(keys));
+  Note(slots, std::move(all));
   return inner_->Read(slots, out);
-}
-
-absl::Status WatchedStorage::ReadLeaves(absl::Span<const Slot> slots,
-                                        absl::Span<const std::string> keys,
-                                        TensorDict* out) const {
-  Note(slots, {keys.begin(), keys.end()});
-  return inner_->ReadLeaves(slots, keys, out);
 }
 
 absl::Status WatchedStorage::ReadInto(

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "rill/device/device.h"
 #include "rill/flow/sink.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
@@ -36,7 +36,10 @@ class WatchedStorage final : public Storage {
 
   // `asks`: as the inner one does, before it overwrites rows.
   explicit WatchedStorage(std::shared_ptr<Storage> inner, bool asks = false)
-      : inner_(std::move(inner)), asks_(asks) {}
+      : Storage({.lanes = inner->lanes(),
+                 .device = inner->device(),
+                 .asks_before_overwriting = asks}),
+        inner_(std::move(inner)) {}
 
   // From here on reads wait at their beginning until LetReads.
   void HoldReads();
@@ -48,11 +51,9 @@ class WatchedStorage final : public Storage {
   // Those since the last call.
   std::vector<ReadCall> TakeReads();
 
-  const Lanes& lanes() const override { return inner_->lanes(); }
   int64_t size() const override { return inner_->size(); }
   std::vector<Cursor> cursors() const override;
   TensorDictSpec spec() const override { return inner_->spec(); }
-  Device device() const override { return inner_->device(); }
   StorageUsage MemoryUsage() const override { return inner_->MemoryUsage(); }
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override {
@@ -62,11 +63,6 @@ class WatchedStorage final : public Storage {
                             const TensorDict& rows, InPlace kind) override {
     return inner_->WriteInPlace(slots, rows, kind);
   }
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override;
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override;
@@ -74,7 +70,6 @@ class WatchedStorage final : public Storage {
     return inner_->Lease(range);
   }
   absl::Status Clear() override { return inner_->Clear(); }
-  bool asks_before_overwriting() const override { return asks_; }
   absl::Status AddObserver(WriteObserver* observer) override {
     return inner_->AddObserver(observer);
   }
@@ -90,10 +85,12 @@ class WatchedStorage final : public Storage {
   }
 
  private:
+  absl::Status ReadKeys(absl::Span<const Slot> slots,
+                        std::optional<absl::Span<const std::string>> keys,
+                        TensorDict* out) const override;
   void Note(absl::Span<const Slot> slots, std::vector<std::string> keys) const;
 
   const std::shared_ptr<Storage> inner_;
-  const bool asks_;
   mutable absl::Mutex mutex_;
   bool is_holding_ ABSL_GUARDED_BY(mutex_) = false;
   mutable int64_t held_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -101,7 +101,7 @@ TEST(ReplayBufferPrefetchThreadsTest, AppendWaitsForTheRowsThatItOverwrites) {
 
 TEST(ReplayBufferPrefetchThreadsTest,
      AppendWaitsWhereItComesToARowThatIsDrawn) {
-  ASSERT_TRUE(MakeStorage(16)->asks_before_overwriting());
+  ASSERT_TRUE(MakeStorage(16)->traits().asks_before_overwriting);
   HeldGathers held(nullptr, /*asks=*/true);
   RILL_EXPECT_OK(held.buffer().Extend(NumberedSteps(1, 7, 50)));
   RILL_ASSERT_OK_AND_ASSIGN(const SlotLease last,

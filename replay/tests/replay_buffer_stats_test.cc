@@ -141,9 +141,6 @@ TEST(ReplayBufferStatsTest, FreeDiskIsThatOfTheRowsFiles) {
   RILL_ASSERT_OK(buffer->Extend(NumberedSteps(1, 3)));
   EXPECT_GT(buffer->GetStats().usage.disk_free, 0);
   EXPECT_EQ(buffer->GetStats().usage.row, in_memory->GetStats().usage.row);
-  RILL_ASSERT_OK_AND_ASSIGN(const auto reader,
-                            MemmapStorage::OpenReader(directory));
-  EXPECT_GT(reader->MemoryUsage().disk_free, 0);
 }
 
 TEST(ReplayBufferStatsTest, LimitersCountsAndWaitsAreThere) {

@@ -71,7 +71,7 @@ absl::StatusOr<TensorDict> Repeated(const TensorDict& rows, int64_t times) {
 }
 
 absl::Status CheckEmpty(const TorchRlReplayBuffer& saved,
-                        const Storage& storage) {
+                        const RowReader& storage) {
   for (const Cursor& cursor : storage.cursors()) {
     if (cursor.written == 0) continue;
     return absl::FailedPreconditionError(
@@ -347,7 +347,7 @@ absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const ReplayBuffer& buffer,
   return ToTorchRl(buffer.storage(), completed);
 }
 
-absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const Storage& storage,
+absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const RowReader& storage,
                                               const ToTorchRlOptions& options) {
   if (options.batch_size <= 0) {
     return absl::InvalidArgumentError(absl::StrCat(

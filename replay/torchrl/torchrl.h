@@ -10,6 +10,7 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/samplers/prioritized/prioritized_selector.h"
 #include "rill/samplers/sampler.h"
+#include "rill/storage/row_reader.h"
 #include "rill/storage/storage.h"
 
 namespace rill {
@@ -88,7 +89,7 @@ struct ToTorchRlOptions {
 // Nobody writes, samples or updates meanwhile.
 absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(
     const ReplayBuffer& buffer, const ToTorchRlOptions& options = {});
-absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const Storage& storage,
+absl::StatusOr<TorchRlReplayBuffer> ToTorchRl(const RowReader& storage,
                                               const ToTorchRlOptions& options);
 
 }  // namespace rill

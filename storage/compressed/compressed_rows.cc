@@ -329,7 +329,7 @@ absl::Status CompressedRows::Read(absl::Span<const Slot> slots,
   return status;
 }
 
-RowKeeper::Usage CompressedRows::GetUsage() const {
+RowStore::Usage CompressedRows::GetUsage() const {
   const int64_t fixed = open_layout_.size_bytes() +
                         num_blocks() * static_cast<int64_t>(sizeof(Sealed));
   const int64_t blocks_full =

@@ -16,7 +16,7 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/compressed/sealed_block.h"
 #include "rill/storage/row_layout.h"
-#include "rill/storage/turns/row_keeper.h"
+#include "rill/storage/turns/row_store.h"
 
 namespace rill::storage_internal {
 
@@ -25,8 +25,8 @@ namespace rill::storage_internal {
 // step, lie open; all others are in sealed blocks. So the block of an older
 // round stays until the one that takes its place is full.
 //
-// Thread-safety: RowKeeper's.
-class CompressedRows final : public RowKeeper {
+// Thread-safety: RowStore's.
+class CompressedRows final : public RowStore {
  public:
   // RESOURCE_EXHAUSTED where there is no memory for the open blocks.
   static absl::StatusOr<std::unique_ptr<CompressedRows>> Create(

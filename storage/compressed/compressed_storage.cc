@@ -32,7 +32,7 @@ class CompressedStorageImpl final : public TurnStorage {
   using TurnStorage::Init;
 
  protected:
-  absl::StatusOr<std::unique_ptr<RowKeeper>> MakeKeeper(
+  absl::StatusOr<std::unique_ptr<RowStore>> MakeStore(
       const TensorDictSpec& spec) const override {
     int64_t block_rows = block_rows_;
     if (block_rows == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CompressedStorage passes the storage suite.
+// CompressedStorage passes both suites.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -33,12 +33,18 @@ StorageCase Case(std::string name, bool is_lazy, int64_t block_rows,
   return one;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Compressed, StorageConformanceTest,
-    ::testing::Values(Case("DefaultBlocks", false, 0, 3),
-                      Case("BlocksOfThreeLazy", true, 3, 1),
-                      Case("ABlockALane", false, INT64_MAX, -1)),
-    StorageCaseName);
+std::vector<StorageCase> CompressedCases() {
+  return {Case("DefaultBlocks", false, 0, 3),
+          Case("BlocksOfThreeLazy", true, 3, 1),
+          Case("ABlockALane", false, INT64_MAX, -1)};
+}
+
+INSTANTIATE_TEST_SUITE_P(Compressed, RowReaderConformanceTest,
+                         ::testing::ValuesIn(CompressedCases()),
+                         StorageCaseName);
+INSTANTIATE_TEST_SUITE_P(Compressed, StorageConformanceTest,
+                         ::testing::ValuesIn(CompressedCases()),
+                         StorageCaseName);
 
 }  // namespace
 }  // namespace rill

@@ -14,8 +14,10 @@ namespace rill {
 using ::testing::HasSubstr;
 
 StorageSubject::StorageSubject(std::unique_ptr<Storage> storage,
-                               const Lanes& lanes)
+                               const Lanes& lanes,
+                               std::unique_ptr<RowReader> reader)
     : storage_(std::move(storage)),
+      reader_(std::move(reader)),
       oracle_(lanes),
       mirror_(std::make_unique<MirrorObserver>()) {
   RILL_EXPECT_OK(storage_->AddObserver(mirror_.get()));
@@ -66,12 +68,12 @@ void StorageSubject::Clear() {
 
 void StorageSubject::Check(const std::string& when) {
   const std::vector<Slot> live = oracle_.LiveSlots();
-  ASSERT_EQ(storage_->size(), static_cast<int64_t>(live.size())) << when;
-  ASSERT_EQ(storage_->cursors(), oracle_.cursors()) << when;
+  ASSERT_EQ(reader().size(), static_cast<int64_t>(live.size())) << when;
+  ASSERT_EQ(reader().cursors(), oracle_.cursors()) << when;
   ASSERT_EQ(mirror_->Compare(oracle_), "") << when;
   if (live.empty()) return;
   TensorDict rows;
-  RILL_ASSERT_OK(storage_->Read(live, &rows)) << when;
+  RILL_ASSERT_OK(reader().Read(live, &rows)) << when;
   RILL_ASSERT_OK(rows.CheckEqual(oracle_.Rows(live))) << when;
 }
 
@@ -81,15 +83,23 @@ std::unique_ptr<StorageSubject> StorageConformanceTest::Make(int64_t capacity,
       capacity, lanes,
       GetParam().is_lazy ? TensorDictSpec() : ConformanceSpec());
   EXPECT_THAT(storage, IsOk());
+  std::unique_ptr<RowReader> reader;
+  if (GetParam().open_reader != nullptr) {
+    auto opened = GetParam().open_reader();
+    EXPECT_THAT(opened, IsOk());
+    reader = *std::move(opened);
+  }
   const Lanes want = {.count = lanes, .capacity = capacity / lanes};
-  EXPECT_EQ((*storage)->lanes(), want);
-  EXPECT_EQ((*storage)->capacity(), capacity);
-  return std::make_unique<StorageSubject>(*std::move(storage), want);
+  auto subject = std::make_unique<StorageSubject>(*std::move(storage), want,
+                                                  std::move(reader));
+  EXPECT_EQ(subject->reader().lanes(), want);
+  EXPECT_EQ(subject->reader().capacity(), capacity);
+  return subject;
 }
 
-std::optional<SlotLease> StorageConformanceTest::Lease(const Storage& storage,
+std::optional<SlotLease> StorageConformanceTest::Lease(const RowReader& reader,
                                                        SlotRange range) {
-  auto lease = storage.Lease(range);
+  auto lease = reader.Lease(range);
   const std::string& no_leases = GetParam().no_leases;
   if (!GetParam().has_leases || !no_leases.empty()) {
     EXPECT_THAT(lease, StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -101,7 +111,9 @@ std::optional<SlotLease> StorageConformanceTest::Lease(const Storage& storage,
   return lease.ok() ? std::optional(*std::move(lease)) : std::nullopt;
 }
 
-// Every conformance test links all of the suite; none may be left out of it.
+// A test that links the suites may run one of them, as a reader's does, or take
+// the subject alone.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StorageConformanceTest);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RowReaderConformanceTest);
 
 }  // namespace rill

@@ -16,17 +16,24 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/conformance/mirror_observer.h"
 #include "rill/storage/conformance/storage_oracle.h"
+#include "rill/storage/row_reader.h"
+#include "rill/storage/slot_lease.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 
-// The test suite of every Storage. A storage's own test links this library and
-// says
+// The test suites of every RowReader and of every Storage. A storage's own test
+// links this library and says
+//   INSTANTIATE_TEST_SUITE_P(Dense, RowReaderConformanceTest,
+//                            ::testing::ValuesIn(DenseCases()),
+//                            StorageCaseName);
 //   INSTANTIATE_TEST_SUITE_P(Dense, StorageConformanceTest,
 //                            ::testing::ValuesIn(DenseCases()),
 //                            StorageCaseName);
+// The test of another reader of a storage's rows says the first, with
+// `open_reader` in its cases.
 struct StorageCase {
   std::string name;  // Letters, digits and underscores.
   // A new storage of this capacity in all. `spec` is empty where the storage
@@ -34,6 +41,9 @@ struct StorageCase {
   std::function<absl::StatusOr<std::unique_ptr<Storage>>(
       int64_t capacity, int64_t lanes, const TensorDictSpec& spec)>
       create;
+  // Opens a reader of the rows of the storage that was created last; null: the
+  // storage is read itself.
+  std::function<absl::StatusOr<std::unique_ptr<RowReader>>()> open_reader;
   bool is_lazy = false;  // Create without a spec.
   // False: all leaves do not lie in place, and Lease says so.
   bool has_leases = true;
@@ -57,10 +67,16 @@ inline std::string StorageCaseName(
 // Every operation goes to storage and oracle.
 class StorageSubject {
  public:
-  StorageSubject(std::unique_ptr<Storage> storage, const Lanes& lanes);
+  // `reader` null: the storage itself.
+  StorageSubject(std::unique_ptr<Storage> storage, const Lanes& lanes,
+                 std::unique_ptr<RowReader> reader = nullptr);
   ~StorageSubject();
 
   Storage& storage() { return *storage_; }
+  // The one to be tested.
+  const RowReader& reader() const {
+    return reader_ == nullptr ? *storage_ : *reader_;
+  }
   StorageOracle& oracle() { return oracle_; }
   MirrorObserver& mirror() { return *mirror_; }
 
@@ -78,11 +94,13 @@ class StorageSubject {
                InPlace kind = InPlace::kReplace);
   void Clear();
 
-  // Rows, sizes, cursors and the mirror are the oracle's.
+  // What the reader says of rows, sizes and cursors, and the mirror, are the
+  // oracle's.
   void Check(const std::string& when = "");
 
  private:
   std::unique_ptr<Storage> storage_;
+  std::unique_ptr<RowReader> reader_;
   StorageOracle oracle_;
   std::unique_ptr<MirrorObserver> mirror_;
   int64_t next_id_ = 1;
@@ -93,8 +111,11 @@ class StorageConformanceTest : public ::testing::TestWithParam<StorageCase> {
   std::unique_ptr<StorageSubject> Make(int64_t capacity, int64_t lanes = 1);
   // A lease of live slots, or, where there are none, empty and the error is as
   // it must be.
-  std::optional<SlotLease> Lease(const Storage& storage, SlotRange range);
+  std::optional<SlotLease> Lease(const RowReader& reader, SlotRange range);
 };
+
+// What concerns reading alone.
+class RowReaderConformanceTest : public StorageConformanceTest {};
 
 }  // namespace rill
 

@@ -148,22 +148,5 @@ TEST_P(StorageConformanceTest, WriteAtRefusesWhatDoesNotFit) {
   EXPECT_EQ(subject->mirror().num_calls(), calls);
 }
 
-TEST_P(StorageConformanceTest, DeadSlotsAreOutOfRangeAndOutIsUntouched) {
-  auto subject = Make(8, 2);
-  TensorDict out = Good({2});
-  EXPECT_THAT(
-      subject->storage().Read({0}, &out),
-      StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("no row is stored")));
-  subject->ExtendAll(3);
-  for (const Slot slot : {Slot{-1}, Slot{3}, Slot{7}, Slot{8}, INT64_MIN}) {
-    EXPECT_THAT(subject->storage().Read({0, slot}, &out),
-                StatusIs(absl::StatusCode::kOutOfRange,
-                         HasSubstr(std::to_string(slot))));
-  }
-  RILL_EXPECT_OK(out.CheckEqual(Good({2})));
-  EXPECT_THAT(subject->storage().Read({0}, nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument));
-}
-
 }  // namespace
 }  // namespace rill

@@ -40,7 +40,7 @@ absl::StatusOr<Lanes> JoinedLanes(
   for (size_t i = 0; i < members.size(); ++i) {
     if (members[i] == nullptr) return BadMember(i, "null", "a storage");
     const Storage& member = *members[i];
-    if (member.has_ragged_leaves()) {
+    if (member.traits().ragged_leaves) {
       return BadMember(i, "rows with ragged leaves",
                        "rows of one shape; join buffers over such storages in "
                        "a ReplayBufferEnsemble, or pad the rows before they "
@@ -126,7 +126,8 @@ absl::StatusOr<std::unique_ptr<EnsembleStorage>> EnsembleStorage::Create(
 }
 
 EnsembleStorage::EnsembleStorage(std::unique_ptr<State> state)
-    : state_(std::move(state)) {}
+    : Storage({.lanes = state->lanes, .device = state->members[0]->device()}),
+      state_(std::move(state)) {}
 
 EnsembleStorage::~EnsembleStorage() = default;
 
@@ -315,18 +316,10 @@ absl::Status EnsembleStorage::State::ReadParts(absl::Span<const Slot> slots,
   return absl::OkStatus();
 }
 
-absl::Status EnsembleStorage::Read(absl::Span<const Slot> slots,
-                                   TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
-  return state_->ReadRows(slots, {.caller = "Storage::Read", .out = out});
-}
-
-absl::Status EnsembleStorage::ReadLeaves(absl::Span<const Slot> slots,
-                                         absl::Span<const std::string> keys,
-                                         TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
-  return state_->ReadRows(
-      slots, {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+absl::Status EnsembleStorage::ReadKeys(
+    absl::Span<const Slot> slots,
+    std::optional<absl::Span<const std::string>> keys, TensorDict* out) const {
+  return state_->ReadRows(slots, ReadRequest::Of(keys, out));
 }
 
 absl::Status EnsembleStorage::ReadInto(
@@ -355,8 +348,6 @@ absl::StatusOr<SlotLease> EnsembleStorage::Lease(SlotRange range) const {
 
 // --- What the members say ----------------------------------------------------
 
-const Lanes& EnsembleStorage::lanes() const { return state_->lanes; }
-
 int64_t EnsembleStorage::size() const {
   int64_t rows = 0;
   for (const auto& member : state_->members) rows += member->size();
@@ -375,8 +366,6 @@ std::vector<Cursor> EnsembleStorage::cursors() const {
 TensorDictSpec EnsembleStorage::spec() const {
   return state_->members[state_->KnownMember()]->spec();
 }
-
-Device EnsembleStorage::device() const { return state_->members[0]->device(); }
 
 StorageUsage EnsembleStorage::MemoryUsage() const {
   StorageUsage all;

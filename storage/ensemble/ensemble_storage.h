@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rill/device/device.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/bound_rows.h"
 
@@ -62,8 +62,7 @@ namespace rill {
 //   RILL_RETURN_IF_ERROR(storage->Read({0, 5, 10}, &rows));
 class EnsembleStorage final : public Storage {
  public:
-  // INVALID_ARGUMENT names the member and both sides; FAILED_PRECONDITION where
-  // one takes no observers (a reader of another process' directory).
+  // INVALID_ARGUMENT names the member and both sides.
   static absl::StatusOr<std::unique_ptr<EnsembleStorage>> Create(
       std::vector<std::unique_ptr<Storage>> members);
   ~EnsembleStorage() override;
@@ -75,21 +74,14 @@ class EnsembleStorage final : public Storage {
   int64_t MemberOfSlot(Slot slot) const;
   int64_t MemberOfLane(int64_t lane) const;
 
-  const Lanes& lanes() const override;
   int64_t size() const override;
   std::vector<Cursor> cursors() const override;
   TensorDictSpec spec() const override;
-  Device device() const override;
   StorageUsage MemoryUsage() const override;
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {}) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override;
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override;
@@ -104,6 +96,10 @@ class EnsembleStorage final : public Storage {
 
  private:
   struct State;
+
+  absl::Status ReadKeys(absl::Span<const Slot> slots,
+                        std::optional<absl::Span<const std::string>> keys,
+                        TensorDict* out) const override;
   explicit EnsembleStorage(std::unique_ptr<State> state);
   const std::unique_ptr<State> state_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EnsembleStorage of several kinds of members passes the storage suite.
+// EnsembleStorage of several kinds of members passes both suites.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -85,6 +85,8 @@ std::vector<StorageCase> EnsembleCases() {
           Case({.name = "ALaneEachOnFake", .device = Device::Fake(0)})};
 }
 
+INSTANTIATE_TEST_SUITE_P(Ensemble, RowReaderConformanceTest,
+                         ::testing::ValuesIn(EnsembleCases()), StorageCaseName);
 INSTANTIATE_TEST_SUITE_P(Ensemble, StorageConformanceTest,
                          ::testing::ValuesIn(EnsembleCases()), StorageCaseName);
 

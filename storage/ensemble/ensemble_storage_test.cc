@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -370,13 +371,12 @@ TEST(EnsembleStorageTest, WritersOfDifferentMembersReachOneObserverInTurn) {
 class FailingMember final : public Storage {
  public:
   enum class Failure { kNone, kLoad, kLoadThatEmpties, kClear };
-  explicit FailingMember(Failure failure) : failure_(failure) {}
+  explicit FailingMember(Failure failure)
+      : Storage({.lanes = {.count = 1, .capacity = 4}}), failure_(failure) {}
 
-  const Lanes& lanes() const override { return rows_->lanes(); }
   int64_t size() const override { return rows_->size(); }
   std::vector<Cursor> cursors() const override { return rows_->cursors(); }
   TensorDictSpec spec() const override { return rows_->spec(); }
-  Device device() const override { return rows_->device(); }
   StorageUsage MemoryUsage() const override { return rows_->MemoryUsage(); }
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override {
@@ -385,15 +385,6 @@ class FailingMember final : public Storage {
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override {
     return rows_->WriteInPlace(slots, rows, kind);
-  }
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override {
-    return rows_->Read(slots, out);
-  }
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override {
-    return rows_->ReadLeaves(slots, keys, out);
   }
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
@@ -427,6 +418,13 @@ class FailingMember final : public Storage {
   }
 
  private:
+  absl::Status ReadKeys(absl::Span<const Slot> slots,
+                        std::optional<absl::Span<const std::string>> keys,
+                        TensorDict* out) const override {
+    return keys ? rows_->ReadLeaves(slots, *keys, out)
+                : rows_->Read(slots, out);
+  }
+
   const Failure failure_;
   const std::unique_ptr<Storage> rows_ = MakeDense({.capacity = 4});
 };

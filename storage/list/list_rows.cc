@@ -172,7 +172,7 @@ void ListRows::Clear() {
   rows_bytes_ = 0;
 }
 
-RowKeeper::Usage ListRows::GetUsage() const {
+RowStore::Usage ListRows::GetUsage() const {
   const int64_t list =
       lanes_.num_slots() * static_cast<int64_t>(sizeof(ListRowPtr));
   // The largest row so far, but at least one whose ragged leaves are empty.

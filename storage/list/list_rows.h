@@ -16,7 +16,7 @@
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/row_layout.h"
-#include "rill/storage/turns/row_keeper.h"
+#include "rill/storage/turns/row_store.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -56,8 +56,8 @@ using RaggedRows = std::vector<std::vector<Tensor>>;
 // Rows as a list of what each holds. A write makes new rows; a holder of an old
 // one keeps its content.
 //
-// Thread-safety: RowKeeper's; Pick and largest() run beside Stage* and Drop.
-class ListRows final : public RowKeeper {
+// Thread-safety: RowStore's; Pick and largest() run beside Stage* and Drop.
+class ListRows final : public RowStore {
  public:
   // RESOURCE_EXHAUSTED where there is no memory for the list.
   static absl::StatusOr<std::unique_ptr<ListRows>> Create(

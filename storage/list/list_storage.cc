@@ -18,12 +18,12 @@ using storage_internal::LeafKeys;
 using storage_internal::ListRows;
 using storage_internal::MakeRoom;
 using storage_internal::NoRoom;
-using storage_internal::RowKeeper;
+using storage_internal::RowStore;
 
 namespace {
 
-ListRows* ListOf(const std::unique_ptr<RowKeeper>& keeper) {
-  return static_cast<ListRows*>(keeper.get());
+ListRows* ListOf(const std::unique_ptr<RowStore>& store) {
+  return static_cast<ListRows*>(store.get());
 }
 
 bool IsAtOrBelow(absl::string_view key, absl::string_view above) {
@@ -112,7 +112,8 @@ absl::StatusOr<std::unique_ptr<ListStorage>> ListStorage::Create(
 
 ListStorage::ListStorage(Options options)
     : TurnStorage({options.lanes, options.capacity / options.lanes},
-                  options.event_keys),
+                  options.event_keys,
+                  /*ragged_leaves=*/!options.ragged_leaves.empty()),
       options_(std::move(options)) {
   if (options_.spec.empty()) return;
   for (const std::string& key : options_.ragged_leaves) {
@@ -121,7 +122,7 @@ ListStorage::ListStorage(Options options)
   }
 }
 
-absl::StatusOr<std::unique_ptr<RowKeeper>> ListStorage::MakeKeeper(
+absl::StatusOr<std::unique_ptr<RowStore>> ListStorage::MakeStore(
     const TensorDictSpec& spec) const {
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     if (options_.ragged_leaves.empty() ||
@@ -133,16 +134,16 @@ absl::StatusOr<std::unique_ptr<RowKeeper>> ListStorage::MakeKeeper(
         "\": got one at, above or below mask_key \"", options_.mask_key,
         "\", want nothing there; rename the leaf or the option"));
   }
-  RILL_ASSIGN_OR_RETURN(auto keeper, ListRows::Create(spec, lanes()));
-  keeper->LearnRagged(given_ragged_);
-  return keeper;
+  RILL_ASSIGN_OR_RETURN(auto store, ListRows::Create(spec, lanes()));
+  store->LearnRagged(given_ragged_);
+  return store;
 }
 
 TensorDictSpec ListStorage::spec() const {
   TensorDictSpec spec;
   WithLive("", {}, [&](const std::shared_ptr<Rows>& rows) -> absl::Status {
     if (rows == nullptr) return absl::OkStatus();
-    const ListRows& list = *ListOf(rows->keeper);
+    const ListRows& list = *ListOf(rows->store);
     spec = rows->spec;
     for (size_t i = 0; i < list.ragged().size(); ++i) {
       RILL_RETURN_IF_ERROR(spec.Set(
@@ -220,8 +221,8 @@ absl::StatusOr<storage_internal::RaggedRows> ListStorage::RaggedPart(
 absl::Status ListStorage::CheckRoom(absl::string_view caller,
                                     absl::Span<const RaggedLeaf> leaves,
                                     absl::Span<const Shape> largest,
-                                    const ListRows& keeper) {
-  int64_t row = keeper.even_bytes();
+                                    const ListRows& store) {
+  int64_t row = store.even_bytes();
   for (size_t i = 0; i < leaves.size(); ++i) {
     int64_t bytes = DTypeSize(leaves[i].dtype);
     bool is_too_large = false;
@@ -241,8 +242,8 @@ absl::Status ListStorage::CheckRoom(absl::string_view caller,
 
 absl::Status ListStorage::CheckRagged(absl::string_view caller,
                                       const RaggedRows& rows,
-                                      ListRows* keeper) const {
-  std::vector<RaggedLeaf> leaves = keeper->ragged();
+                                      ListRows* store) const {
+  std::vector<RaggedLeaf> leaves = store->ragged();
   if (leaves.empty()) {
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].empty()) return absl::OkStatus();  // No rows.
@@ -264,15 +265,15 @@ absl::Status ListStorage::CheckRagged(absl::string_view caller,
   // Room is checked for all rows together, the stored ones included: a padded
   // batch may take any of them.
   std::vector<Shape> largest =
-      keeper->ragged().empty() ? NoRoom(leaves) : keeper->largest();
+      store->ragged().empty() ? NoRoom(leaves) : store->largest();
   for (size_t i = 0; i < rows.size(); ++i) {
     for (const Tensor& row : rows[i])
       MakeRoom(row.shape().sizes(), &largest[i]);
   }
-  RILL_RETURN_IF_ERROR(CheckRoom(caller, leaves, largest, *keeper));
+  RILL_RETURN_IF_ERROR(CheckRoom(caller, leaves, largest, *store));
   // Learned only where all rows fit, so that an error leaves nothing behind.
-  if (!leaves.empty() && keeper->ragged().empty()) {
-    keeper->LearnRagged(std::move(leaves));
+  if (!leaves.empty() && store->ragged().empty()) {
+    store->LearnRagged(std::move(leaves));
   }
   return absl::OkStatus();
 }
@@ -283,8 +284,8 @@ absl::StatusOr<ExtendResult> ListStorage::Extend(const TensorDict& batch,
   RILL_ASSIGN_OR_RETURN(const TensorDict even, EvenPart(batch));
   RILL_ASSIGN_OR_RETURN(RaggedRows ragged, RaggedPart(kCaller, batch,
                                                       /*allow_part=*/false));
-  return ExtendWith(even, info, [&](RowKeeper* keeper) -> absl::Status {
-    auto* const list = static_cast<ListRows*>(keeper);
+  return ExtendWith(even, info, [&](RowStore* store) -> absl::Status {
+    auto* const list = static_cast<ListRows*>(store);
     RILL_RETURN_IF_ERROR(CheckRagged(kCaller, ragged, list));
     list->SetRagged(std::move(ragged));
     return absl::OkStatus();
@@ -315,8 +316,8 @@ absl::StatusOr<ExtendResult> ListStorage::ExtendRagged(
   RILL_RETURN_IF_ERROR(batch.status())
       << kCaller << ": leaves that are not in ragged_leaves";
   RILL_ASSIGN_OR_RETURN(batch, batch->Unsqueeze(0));
-  return ExtendWith(*batch, info, [&](RowKeeper* keeper) -> absl::Status {
-    auto* const list = static_cast<ListRows*>(keeper);
+  return ExtendWith(*batch, info, [&](RowStore* store) -> absl::Status {
+    auto* const list = static_cast<ListRows*>(store);
     RILL_RETURN_IF_ERROR(CheckRagged(kCaller, ragged, list));
     list->SetRagged(std::move(ragged));
     return absl::OkStatus();
@@ -339,8 +340,8 @@ absl::Status ListStorage::WriteInPlace(absl::Span<const Slot> slots,
       std::count_if(keys.begin(), keys.end(),
                     [&](const std::string& key) { return rows.Contains(key); });
   const bool is_whole = given == static_cast<int64_t>(keys.size());
-  const auto prepare = [&](RowKeeper* keeper) -> absl::Status {
-    auto* const list = static_cast<ListRows*>(keeper);
+  const auto prepare = [&](RowStore* store) -> absl::Status {
+    auto* const list = static_cast<ListRows*>(store);
     RILL_RETURN_IF_ERROR(CheckRagged(kCaller, ragged, list));
     list->SetRagged(std::move(ragged));
     return absl::OkStatus();

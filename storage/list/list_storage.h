@@ -67,7 +67,7 @@ class ListStorage final : public storage_internal::TurnStorage {
   struct Options {
     // Slots in all, in [1, 2^40]; a multiple of `lanes`.
     int64_t capacity = 0;
-    int64_t lanes = 1;     // In [1, 2^24].
+    int64_t lanes = 1;  // In [1, 2^24].
     // Keys of leaves whose shapes may differ from row to row.
     std::vector<std::string> ragged_leaves = {};
     // No leaf lies at it, below it, or above it.
@@ -93,19 +93,11 @@ class ListStorage final : public storage_internal::TurnStorage {
   absl::StatusOr<LazyStack> ReadStack(absl::Span<const Slot> slots) const;
 
   TensorDictSpec spec() const override;
-  bool has_ragged_leaves() const override {
-    return !options_.ragged_leaves.empty();
-  }
   StorageUsage MemoryUsage() const override;
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {}) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override;
 
  private:
   using RaggedLeaf = storage_internal::RaggedLeaf;
@@ -113,7 +105,11 @@ class ListStorage final : public storage_internal::TurnStorage {
 
   explicit ListStorage(Options options);
 
-  absl::StatusOr<std::unique_ptr<storage_internal::RowKeeper>> MakeKeeper(
+  absl::Status ReadKeys(absl::Span<const Slot> slots,
+                        storage_internal::LeafKeys keys,
+                        TensorDict* out) const override;
+
+  absl::StatusOr<std::unique_ptr<storage_internal::RowStore>> MakeStore(
       const TensorDictSpec& spec) const override;
   absl::string_view kind_of_rows() const override { return "listed"; }
   absl::Status SaveRows(const std::string& directory,
@@ -131,19 +127,16 @@ class ListStorage final : public storage_internal::TurnStorage {
   absl::StatusOr<RaggedRows> RaggedPart(absl::string_view caller,
                                         const TensorDict& rows,
                                         bool allow_part) const;
-  // Teaches a keeper that knows none yet the ragged leaves that these are;
+  // Teaches a store that knows none yet the ragged leaves that these are;
   // INVALID_ARGUMENT where they are not its own, or need too much room.
   absl::Status CheckRagged(absl::string_view caller, const RaggedRows& rows,
-                           storage_internal::ListRows* keeper) const;
+                           storage_internal::ListRows* store) const;
   // INVALID_ARGUMENT where a row that has the largest shape of each leaf has
   // more bytes than can be counted.
   static absl::Status CheckRoom(absl::string_view caller,
                                 absl::Span<const RaggedLeaf> leaves,
                                 absl::Span<const Shape> largest,
-                                const storage_internal::ListRows& keeper);
-  absl::Status ReadSome(absl::string_view caller, absl::Span<const Slot> slots,
-                        const storage_internal::LeafKeys& keys,
-                        TensorDict* out) const;
+                                const storage_internal::ListRows& store);
 
   const Options options_;
   std::vector<RaggedLeaf> given_ragged_;  // Of the options' spec, or none.

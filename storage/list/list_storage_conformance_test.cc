@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ListStorage without ragged leaves passes the storage suite.
+// ListStorage without ragged leaves passes both suites.
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "rill/storage/conformance/storage_conformance.h"
@@ -24,10 +25,14 @@ StorageCase Case(std::string name, bool is_lazy) {
   return one;
 }
 
+std::vector<StorageCase> ListCases() {
+  return {Case("Given", false), Case("Lazy", true)};
+}
+
+INSTANTIATE_TEST_SUITE_P(List, RowReaderConformanceTest,
+                         ::testing::ValuesIn(ListCases()), StorageCaseName);
 INSTANTIATE_TEST_SUITE_P(List, StorageConformanceTest,
-                         ::testing::Values(Case("Given", false),
-                                           Case("Lazy", true)),
-                         StorageCaseName);
+                         ::testing::ValuesIn(ListCases()), StorageCaseName);
 
 }  // namespace
 }  // namespace rill

@@ -20,15 +20,16 @@ using storage_internal::LeafKeys;
 using storage_internal::ListRowPtr;
 using storage_internal::ListRows;
 using storage_internal::RaggedRows;
-using storage_internal::RowKeeper;
+using storage_internal::ReadRequest;
+using storage_internal::RowStore;
 using storage_internal::StoredRows;
 using storage_internal::StoredRun;
 using storage_internal::TurnStorage;
 
 namespace {
 
-ListRows* ListOf(const std::unique_ptr<RowKeeper>& keeper) {
-  return static_cast<ListRows*>(keeper.get());
+ListRows* ListOf(const std::unique_ptr<RowStore>& store) {
+  return static_cast<ListRows*>(store.get());
 }
 
 // Numbers of the leaves that are wanted.
@@ -194,24 +195,25 @@ class RaggedRuns {
 
 }  // namespace
 
-absl::Status ListStorage::ReadSome(absl::string_view caller,
-                                   absl::Span<const Slot> slots,
-                                   const LeafKeys& keys,
+absl::Status ListStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
                                    TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut(caller, out));
+  if (options_.ragged_leaves.empty()) {
+    return TurnStorage::ReadKeys(slots, keys, out);
+  }
+  const absl::string_view caller = ReadRequest::Of(keys, out).caller;
   std::shared_ptr<Rows> rows;
   std::vector<ListRowPtr> picked;
   RILL_RETURN_IF_ERROR(
       WithLive(caller, slots, [&](const std::shared_ptr<Rows>& now) {
         rows = now;
-        if (rows != nullptr) ListOf(rows->keeper)->Pick(slots, &picked);
+        if (rows != nullptr) ListOf(rows->store)->Pick(slots, &picked);
         return absl::OkStatus();
       }));
   if (rows == nullptr) {
     *out = TensorDict({0});
     return absl::OkStatus();
   }
-  const ListRows& list = *ListOf(rows->keeper);
+  const ListRows& list = *ListOf(rows->store);
   RILL_ASSIGN_OR_RETURN(const Wanted wanted, FindWanted(list, keys));
   RILL_ASSIGN_OR_RETURN(TensorDict batch, StackEven(list, wanted.even, picked));
   for (const size_t i : wanted.ragged) {
@@ -225,21 +227,6 @@ absl::Status ListStorage::ReadSome(absl::string_view caller,
   return absl::OkStatus();
 }
 
-absl::Status ListStorage::Read(absl::Span<const Slot> slots,
-                               TensorDict* out) const {
-  if (options_.ragged_leaves.empty()) return TurnStorage::Read(slots, out);
-  return ReadSome("Storage::Read", slots, std::nullopt, out);
-}
-
-absl::Status ListStorage::ReadLeaves(absl::Span<const Slot> slots,
-                                     absl::Span<const std::string> keys,
-                                     TensorDict* out) const {
-  if (options_.ragged_leaves.empty()) {
-    return TurnStorage::ReadLeaves(slots, keys, out);
-  }
-  return ReadSome("Storage::ReadLeaves", slots, keys, out);
-}
-
 absl::StatusOr<LazyStack> ListStorage::ReadStack(
     absl::Span<const Slot> slots) const {
   std::shared_ptr<Rows> rows;
@@ -248,12 +235,12 @@ absl::StatusOr<LazyStack> ListStorage::ReadStack(
                                 [&](const std::shared_ptr<Rows>& now) {
                                   rows = now;
                                   if (rows != nullptr)
-                                    ListOf(rows->keeper)->Pick(slots, &picked);
+                                    ListOf(rows->store)->Pick(slots, &picked);
                                   return absl::OkStatus();
                                 }));
   std::vector<TensorDict> members;
   for (const ListRowPtr& row : picked) {
-    const ListRows& list = *ListOf(rows->keeper);
+    const ListRows& list = *ListOf(rows->store);
     TensorDict member;
     for (size_t i = 0; i < list.even().leaves().size(); ++i) {
       RILL_ASSIGN_OR_RETURN(Tensor leaf, list.EvenLeaf(row, i));
@@ -290,8 +277,8 @@ absl::Status ListStorage::SaveRows(const std::string& directory,
         rings.LiveRanges(&ranges);
         storage_internal::ExpandRanges(ranges, &slots);
         std::vector<ListRowPtr> picked;
-        ListOf(rows->keeper)->Pick(slots, &picked);
-        return WriteRagged(*ListOf(rows->keeper), picked, ragged);
+        ListOf(rows->store)->Pick(slots, &picked);
+        return WriteRagged(*ListOf(rows->store), picked, ragged);
       });
 }
 
@@ -306,9 +293,9 @@ absl::StatusOr<StoredRows> ListStorage::LoadRows(
 absl::StatusOr<TurnStorage::PrepareRunFn> ListStorage::PrepareLoad(
     const StoredRows& stored, const Rows* old, Rows* fresh) const {
   if (options_.ragged_leaves.empty()) return PrepareRunFn();
-  ListRows& list = *ListOf(fresh->keeper);
+  ListRows& list = *ListOf(fresh->store);
   std::vector<RaggedLeaf> known = list.ragged();
-  if (old != nullptr) known = ListOf(old->keeper)->ragged();
+  if (old != nullptr) known = ListOf(old->store)->ragged();
   if (stored.spec.empty()) {  // Nothing was ever written there.
     list.LearnRagged(std::move(known));
     return PrepareRunFn();

@@ -25,7 +25,7 @@ Slot SlotOf(const Lanes& lanes, int64_t lane, int64_t step) {
 
 // A process that was killed may have lost the oldest steps of a lane, which the
 // cursor does not tell. The live steps are the newest ones: halves find them.
-absl::Status FindFirst(const Storage& storage, int64_t lane, Window* window) {
+absl::Status FindFirst(const RowReader& storage, int64_t lane, Window* window) {
   const Lanes& lanes = storage.lanes();
   // A read of no leaves says whether a slot is live, of any kind of storage.
   TensorDict none;
@@ -45,7 +45,7 @@ absl::Status FindFirst(const Storage& storage, int64_t lane, Window* window) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Window>> LiveWindows(const Storage& storage) {
+absl::StatusOr<std::vector<Window>> LiveWindows(const RowReader& storage) {
   const Lanes& lanes = storage.lanes();
   std::vector<Window> windows;
   int64_t rows = 0;
@@ -78,7 +78,7 @@ absl::StatusOr<int64_t> StepsOfAll(const std::vector<Window>& windows) {
 
 }  // namespace
 
-absl::StatusOr<TensorDict> ReadLiveRows(const Storage& storage,
+absl::StatusOr<TensorDict> ReadLiveRows(const RowReader& storage,
                                         LiveRowsShape shape) {
   const Lanes& lanes = storage.lanes();
   RILL_ASSIGN_OR_RETURN(const std::vector<Window> windows,

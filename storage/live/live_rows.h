@@ -3,7 +3,7 @@
 #define RILL_STORAGE_LIVE_LIVE_ROWS_H_
 
 #include "absl/status/statusor.h"
-#include "rill/storage/storage.h"
+#include "rill/storage/row_reader.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
@@ -28,7 +28,7 @@ enum class LiveRowsShape {
 // Example (LiveRowsTest.Example runs it):
 //   RILL_ASSIGN_OR_RETURN(TensorDict rows, ReadLiveRows(*storage));
 absl::StatusOr<TensorDict> ReadLiveRows(
-    const Storage& storage, LiveRowsShape shape = LiveRowsShape::kLanesTime);
+    const RowReader& storage, LiveRowsShape shape = LiveRowsShape::kLanesTime);
 
 }  // namespace rill
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MemmapStorage in every form passes the storage suite.
+// MemmapStorage in every form passes both suites.
 #include <string>
 #include <vector>
 
@@ -55,6 +55,8 @@ std::vector<StorageCase> MemmapCases() {
   return cases;
 }
 
+INSTANTIATE_TEST_SUITE_P(Memmap, RowReaderConformanceTest,
+                         ::testing::ValuesIn(MemmapCases()), StorageCaseName);
 INSTANTIATE_TEST_SUITE_P(Memmap, StorageConformanceTest,
                          ::testing::ValuesIn(MemmapCases()), StorageCaseName);
 

@@ -42,7 +42,7 @@ absl::Status CheckOptions(const TieredStorage::Options& options) {
         absl::StrCat("a storage on ", options.below->device().ToString()),
         "one in host memory or in files");
   }
-  if (options.below->has_ragged_leaves()) {
+  if (options.below->traits().ragged_leaves) {
     return BadOption("below", "a storage of rows with ragged leaves",
                      "one of rows of one shape; use it without tiers, or pad "
                      "the rows before they are stored");
@@ -55,15 +55,7 @@ absl::Status CheckOptions(const TieredStorage::Options& options) {
         absl::StrCat("a multiple of lanes = ", lanes.count, " in [",
                      lanes.count, ", ", lanes.num_slots(), "]"));
   }
-  // A write of no rows: only a storage that takes no writes refuses it with
-  // this code.
-  const absl::Status probe = options.below->WriteAt({}, TensorDict({0}));
-  if (!absl::IsFailedPrecondition(probe)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(kCreate,
-                   ": Options::below: got a storage that takes no "
-                   "writes, want one that does: ",
-                   probe.message()));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -97,7 +89,8 @@ absl::StatusOr<std::unique_ptr<TieredStorage>> TieredStorage::Create(
 }
 
 TieredStorage::TieredStorage(std::unique_ptr<State> state)
-    : state_(std::move(state)) {}
+    : Storage({.lanes = state->lanes, .device = state->fast->device()}),
+      state_(std::move(state)) {}
 
 TieredStorage::~TieredStorage() = default;
 
@@ -190,18 +183,10 @@ absl::Status TieredStorage::State::Assemble(const BatchAssembly& known,
   return known.Put(rows, split->missing, places);
 }
 
-absl::Status TieredStorage::Read(absl::Span<const Slot> slots,
-                                 TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
-  return state_->ReadRows(slots, {.caller = "Storage::Read", .out = out});
-}
-
-absl::Status TieredStorage::ReadLeaves(absl::Span<const Slot> slots,
-                                       absl::Span<const std::string> keys,
-                                       TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
-  return state_->ReadRows(
-      slots, {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+absl::Status TieredStorage::ReadKeys(
+    absl::Span<const Slot> slots,
+    std::optional<absl::Span<const std::string>> keys, TensorDict* out) const {
+  return state_->ReadRows(slots, ReadRequest::Of(keys, out));
 }
 
 absl::Status TieredStorage::ReadInto(absl::Span<const Slot> slots,
@@ -231,8 +216,6 @@ TieredStorage::Stats TieredStorage::GetStats() const {
           .last_failure = state.last_failure};
 }
 
-const Lanes& TieredStorage::lanes() const { return state_->lanes; }
-
 int64_t TieredStorage::size() const { return state_->below->size(); }
 
 std::vector<Cursor> TieredStorage::cursors() const {
@@ -240,8 +223,6 @@ std::vector<Cursor> TieredStorage::cursors() const {
 }
 
 TensorDictSpec TieredStorage::spec() const { return state_->below->spec(); }
-
-Device TieredStorage::device() const { return state_->fast->device(); }
 
 StorageUsage TieredStorage::MemoryUsage() const {
   StorageUsage usage = state_->below->MemoryUsage();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,30 +76,22 @@ class TieredStorage final : public Storage {
     absl::Status last_failure;  // and why, the last time.
   };
 
-  // INVALID_ARGUMENT names the option; FAILED_PRECONDITION where `below` takes
-  // no writes; RESOURCE_EXHAUSTED where its spec is known and the fast tier
-  // does not fit.
+  // INVALID_ARGUMENT names the option; RESOURCE_EXHAUSTED where the spec of
+  // `below` is known and the fast tier does not fit.
   static absl::StatusOr<std::unique_ptr<TieredStorage>> Create(Options options);
   ~TieredStorage() override;
 
   // Since the start. Each of its own moment.
   Stats GetStats() const;
 
-  const Lanes& lanes() const override;
   int64_t size() const override;
   std::vector<Cursor> cursors() const override;
   TensorDictSpec spec() const override;
-  Device device() const override;             // The fast tier's.
   StorageUsage MemoryUsage() const override;  // Of both.
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info = {}) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override;
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override;
@@ -117,6 +110,11 @@ class TieredStorage final : public Storage {
  private:
   struct State;
 
+  absl::Status ReadKeys(absl::Span<const Slot> slots,
+                        std::optional<absl::Span<const std::string>> keys,
+                        TensorDict* out) const override;
+
+  // On the device of the fast tier.
   explicit TieredStorage(std::unique_ptr<State> state);
 
   const std::unique_ptr<State> state_;

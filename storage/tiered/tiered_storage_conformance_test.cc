@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TieredStorage in every form passes the storage suite.
+// TieredStorage in every form passes both suites.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -71,6 +71,8 @@ std::vector<StorageCase> TieredCases() {
           Case("AllOnFakeOverDense", fake, false, false, 1)};
 }
 
+INSTANTIATE_TEST_SUITE_P(Tiered, RowReaderConformanceTest,
+                         ::testing::ValuesIn(TieredCases()), StorageCaseName);
 INSTANTIATE_TEST_SUITE_P(Tiered, StorageConformanceTest,
                          ::testing::ValuesIn(TieredCases()), StorageCaseName);
 

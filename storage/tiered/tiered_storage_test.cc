@@ -304,19 +304,6 @@ TEST(TieredStorageTest, OptionsThatCannotBeAreRefused) {
           "memory_kind");
 }
 
-TEST(TieredStorageTest, AStorageThatTakesNoWritesIsRefused) {
-  const std::string directory = FreshDirectory("reader");
-  RILL_ASSERT_OK_AND_ASSIGN(
-      auto files,
-      MemmapStorage::Create({.directory = directory, .capacity = 8}));
-  RILL_ASSERT_OK(files->Extend(RowsFrom(0, 3)));
-  RILL_ASSERT_OK_AND_ASSIGN(auto reader, MemmapStorage::OpenReader(directory));
-  EXPECT_THAT(
-      TieredStorage::Create({.below = std::move(reader), .fast_capacity = 4}),
-      StatusIs(kFailedPrecondition, AllOf(HasSubstr("takes no writes"),
-                                          HasSubstr("got a reader of"))));
-}
-
 // TorchRL's memory-mapped storage met a GPU and failed obscurely.
 TEST(TieredStorageTest, AMemmapAskedForADeviceNamesTheWayOut) {
   EXPECT_THAT(

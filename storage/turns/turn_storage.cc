@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/device/device.h"
 #include "rill/storage/read_places.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/spec.h"
@@ -55,10 +56,10 @@ absl::StatusOr<std::shared_ptr<TurnStorage::Rows>> TurnStorage::MakeRows(
     const TensorDictSpec& spec) const {
   RILL_ASSIGN_OR_RETURN(EventLeaves events,
                         EventLeaves::Find(spec, event_keys_));
-  RILL_ASSIGN_OR_RETURN(auto keeper, MakeKeeper(spec));
+  RILL_ASSIGN_OR_RETURN(auto store, MakeStore(spec));
   auto rows = std::make_shared<Rows>(spec);
   rows->events = std::move(events);
-  rows->keeper = std::move(keeper);
+  rows->store = std::move(store);
   return rows;
 }
 
@@ -80,7 +81,7 @@ TensorDictSpec TurnStorage::spec() const {
 StorageUsage TurnStorage::MemoryUsage() const {
   absl::ReaderMutexLock state(&state_mutex_);
   if (rows_ == nullptr) return {};
-  const RowKeeper::Usage usage = rows_->keeper->GetUsage();
+  const RowStore::Usage usage = rows_->store->GetUsage();
   return {.row = rows_->row_bytes,
           .memory = usage.memory,
           .full = usage.full,
@@ -117,30 +118,21 @@ absl::Status TurnStorage::ReadRows(absl::Span<const Slot> slots,
                                      static_cast<int64_t>(slots.size()),
                                      request));
     RILL_RETURN_IF_ERROR(
-        rows->keeper->Read(slots, places.leaves, [&turn] { turn.Release(); }));
+        rows->store->Read(slots, places.leaves, [&turn] { turn.Release(); }));
   }
   places.Finish(request);
   return absl::OkStatus();
 }
 
-absl::Status TurnStorage::Read(absl::Span<const Slot> slots,
-                               TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::Read", out));
-  return ReadRows(slots, {.caller = "Storage::Read", .out = out});
-}
-
-absl::Status TurnStorage::ReadLeaves(absl::Span<const Slot> slots,
-                                     absl::Span<const std::string> keys,
-                                     TensorDict* out) const {
-  RILL_RETURN_IF_ERROR(CheckOut("Storage::ReadLeaves", out));
-  return ReadRows(slots,
-                  {.caller = "Storage::ReadLeaves", .out = out, .keys = keys});
+absl::Status TurnStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
+                                   TensorDict* out) const {
+  return ReadRows(slots, ReadRequest::Of(keys, out));
 }
 
 absl::Status TurnStorage::ReadInto(absl::Span<const Slot> slots,
                                    absl::Span<const size_t> leaves,
                                    absl::Span<const BoundLeaf> places) const {
-  if (has_ragged_leaves()) {
+  if (traits().ragged_leaves) {
     return absl::FailedPreconditionError(
         "Storage::ReadInto: rows: got ones with ragged leaves, want rows of "
         "one shape; Read them");
@@ -176,7 +168,7 @@ absl::Status TurnStorage::BuildEvent(absl::Span<const Slot> slots,
         RILL_ASSIGN_OR_RETURN(Tensor values, Tensor::Empty(spec.dtype, shape));
         const LeafBatch place = {leaf, values.raw_data(),
                                  DTypeSize(spec.dtype)};
-        RILL_RETURN_IF_ERROR(rows->keeper->Read(slots, {place}, [] {}));
+        RILL_RETURN_IF_ERROR(rows->store->Read(slots, {place}, [] {}));
         return values;
       },
       written);
@@ -190,7 +182,7 @@ absl::Status TurnStorage::BuildLiveEvent(WriteScratch* scratch) const {
 
 void TurnStorage::Attach(WriteObserver* observer,
                          const WriteScratch& scratch) const {
-  observer->OnAttach(lanes_, HeldRings().cursors());
+  observer->OnAttach(lanes(), HeldRings().cursors());
   if (scratch.plan.written.empty()) return;
   observer->OnWrite(
       scratch.event.Event(/*is_append=*/true, {}, scratch.plan.written));
@@ -246,7 +238,7 @@ absl::Status TurnStorage::SaveRowsWith(const std::string& directory,
             TensorDict read,
             MakeHostRows(rows->spec, static_cast<int64_t>(slots.size()),
                          &places));
-        RILL_RETURN_IF_ERROR(rows->keeper->Read(slots, places, [] {}));
+        RILL_RETURN_IF_ERROR(rows->store->Read(slots, places, [] {}));
         return read;
       },
       ragged);
@@ -286,7 +278,7 @@ absl::Status TurnStorage::Load(const std::string& directory,
 absl::StatusOr<StoredRows> TurnStorage::LoadRows(
     const std::string& directory, const TensorDictSpec& spec,
     const StorageLoadOptions& options) const {
-  return LoadStoredRows(directory, lanes_, spec, options);
+  return LoadStoredRows(directory, lanes(), spec, options);
 }
 
 absl::Status TurnStorage::FillWith(const StoredRows& stored,
@@ -306,7 +298,7 @@ absl::Status TurnStorage::FillWith(const StoredRows& stored,
     };
     RILL_RETURN_IF_ERROR(ForEachRun(stored, part, stage));
     // A part at a time, so that no more than a part is staged.
-    rows->keeper->Commit();
+    rows->store->Commit();
   }
   return absl::OkStatus();
 }
@@ -326,14 +318,14 @@ absl::Status TurnStorage::StageStored(const StoredRun& run,
                         leaf.ready->raw_data() + (run.row + first) * stride,
                         stride});
     }
-    const int64_t position = step % lanes_.capacity;
+    const int64_t position = step % lanes().capacity;
     // A run of a save may go around the end of the ring; a LaneRun does not.
-    next = std::min(run.end_step - step, lanes_.capacity - position);
-    RILL_RETURN_IF_ERROR(rows->keeper->StageAppend({.lane = run.lane,
-                                                    .position = position,
-                                                    .steps = next,
-                                                    .first_row = first},
-                                                   places));
+    next = std::min(run.end_step - step, lanes().capacity - position);
+    RILL_RETURN_IF_ERROR(rows->store->StageAppend({.lane = run.lane,
+                                                   .position = position,
+                                                   .steps = next,
+                                                   .first_row = first},
+                                                  places));
   }
   return absl::OkStatus();
 }

@@ -17,13 +17,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "rill/device/device.h"
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/read_places.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/stored_rows.h"
-#include "rill/storage/turns/row_keeper.h"
+#include "rill/storage/turns/row_store.h"
 #include "rill/storage/write_event_builder.h"
 #include "rill/storage/write_scratch.h"
 #include "rill/tensordict/bound_rows.h"
@@ -31,31 +30,24 @@
 namespace rill::storage_internal {
 
 // A Storage in host memory whose writers take turns: rings, observers, checks
-// and files over a RowKeeper, which has the bytes. For kinds whose rows cost
+// and files over a RowStore, which has the bytes. For kinds whose rows cost
 // more than a copy, so that writers side by side would gain little.
 //
 // write_mutex_: one write at a time, from its checks until observers are
 //   notified. They are called under it alone.
 // state_mutex_: which rows are live and where; writers hold it to commit,
-//   readers to find their rows (RowKeeper::Read). Second of the two.
+//   readers to find their rows (RowStore::Read). Second of the two.
 // Thread-safety: thread-safe.
 class TurnStorage : public Storage {
  public:
-  const Lanes& lanes() const override { return lanes_; }
   int64_t size() const override;
   std::vector<Cursor> cursors() const override;
   TensorDictSpec spec() const override;
-  Device device() const override { return Device::Cpu(); }
   StorageUsage MemoryUsage() const override;
   absl::StatusOr<ExtendResult> Extend(const TensorDict& batch,
                                       const WriteInfo& info) override;
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override;
-  absl::Status Read(absl::Span<const Slot> slots,
-                    TensorDict* out) const override;
-  absl::Status ReadLeaves(absl::Span<const Slot> slots,
-                          absl::Span<const std::string> keys,
-                          TensorDict* out) const override;
   absl::Status ReadInto(absl::Span<const Slot> slots,
                         absl::Span<const size_t> leaves,
                         absl::Span<const BoundLeaf> places) const override;
@@ -77,13 +69,20 @@ class TurnStorage : public Storage {
     const SpecTree tree;
     int64_t row_bytes = 0;
     EventLeaves events;
-    std::unique_ptr<RowKeeper> keeper;
+    std::unique_ptr<RowStore> store;
   };
 
-  TurnStorage(const Lanes& lanes, EventKeys event_keys)
-      : lanes_(lanes), event_keys_(std::move(event_keys)), rings_(lanes) {}
+  // Rows in host memory.
+  TurnStorage(const Lanes& lanes, EventKeys event_keys,
+              bool ragged_leaves = false)
+      : Storage({.lanes = lanes, .ragged_leaves = ragged_leaves}),
+        event_keys_(std::move(event_keys)),
+        rings_(lanes) {}
   // Before anybody else has the storage. No effect where `spec` is empty.
   absl::Status Init(const TensorDictSpec& spec);
+
+  absl::Status ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
+                        TensorDict* out) const override;
 
   // The rows there are, `slots` of which are live; null: none so far. Nobody
   // commits meanwhile. OUT_OF_RANGE.
@@ -92,9 +91,9 @@ class TurnStorage : public Storage {
       absl::FunctionRef<absl::Status(const std::shared_ptr<Rows>&)> fn) const;
 
   // Extend and WriteInPlace of rows that hold more than the leaves of the spec.
-  // `prepare` gives that to the RowKeeper, which is about to be asked to stage
+  // `prepare` gives that to the RowStore, which is about to be asked to stage
   // them.
-  using PrepareFn = absl::FunctionRef<absl::Status(RowKeeper*)>;
+  using PrepareFn = absl::FunctionRef<absl::Status(RowStore*)>;
   absl::StatusOr<ExtendResult> ExtendWith(const TensorDict& batch,
                                           const WriteInfo& info,
                                           PrepareFn prepare);
@@ -125,7 +124,7 @@ class TurnStorage : public Storage {
     return PrepareRunFn();
   }
 
-  virtual absl::StatusOr<std::unique_ptr<RowKeeper>> MakeKeeper(
+  virtual absl::StatusOr<std::unique_ptr<RowStore>> MakeStore(
       const TensorDictSpec& spec) const = 0;
   // The kind of rows that do not lie in place: "compressed".
   virtual absl::string_view kind_of_rows() const = 0;
@@ -177,7 +176,6 @@ class TurnStorage : public Storage {
   void AttachAllAgain(WriteScratch* scratch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
-  const Lanes lanes_;
   const EventKeys event_keys_;
 
   mutable absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(state_mutex_);

@@ -16,14 +16,14 @@ namespace rill::storage_internal {
 
 absl::StatusOr<ExtendResult> TurnStorage::Extend(const TensorDict& batch,
                                                  const WriteInfo& info) {
-  return ExtendWith(batch, info, [](RowKeeper*) { return absl::OkStatus(); });
+  return ExtendWith(batch, info, [](RowStore*) { return absl::OkStatus(); });
 }
 
 absl::StatusOr<ExtendResult> TurnStorage::ExtendWith(const TensorDict& batch,
                                                      const WriteInfo& info,
                                                      PrepareFn prepare) {
   RILL_ASSIGN_OR_RETURN(const BatchRows extent,
-                        BatchRows::Find(lanes_, batch, info));
+                        BatchRows::Find(lanes(), batch, info));
   const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
   absl::MutexLock turn(&write_mutex_);
   ThreadWriteScratch scratch;
@@ -47,11 +47,11 @@ absl::StatusOr<ExtendResult> TurnStorage::Append(
   AppendPlan& plan = scratch->plan;
   // Whatever fails, nothing stays staged. After Commit there is nothing to
   // drop.
-  const auto drop = absl::MakeCleanup([&rows] { rows->keeper->Drop(); });
+  const auto drop = absl::MakeCleanup([&rows] { rows->store->Drop(); });
   RILL_RETURN_IF_ERROR(scratch->leaves.Bind("Storage::Extend", rows->spec,
                                             rows->tree, batch,
                                             /*allow_part=*/false));
-  RILL_RETURN_IF_ERROR(prepare(rows->keeper.get()));
+  RILL_RETURN_IF_ERROR(prepare(rows->store.get()));
   // Nothing to write, but what does not fit is still an error.
   if (append.count * append.steps == 0) return ExtendResult();
   RILL_RETURN_IF_ERROR(HeldRings().CheckAppend("Storage::Extend", append));
@@ -84,7 +84,7 @@ absl::StatusOr<ExtendResult> TurnStorage::Append(
   }
   {
     absl::MutexLock state(&state_mutex_);
-    rows->keeper->Commit();
+    rows->store->Commit();
     rows_ = rows;
     rings_.Append(append);
   }
@@ -113,9 +113,9 @@ absl::Status TurnStorage::StageRuns(const BatchRows& kept, Rows* rows,
            leaf.ready->raw_data() + lane * lane_stride + step * step_stride,
            step_stride});
     }
-    RILL_RETURN_IF_ERROR(rows->keeper->StageAppend(
-        {.lane = lanes_.LaneOf(range.first),
-         .position = lanes_.PositionOf(range.first),
+    RILL_RETURN_IF_ERROR(rows->store->StageAppend(
+        {.lane = lanes().LaneOf(range.first),
+         .position = lanes().PositionOf(range.first),
          .steps = range.count,
          .first_row = lane * (dropped + kept.steps) + dropped + step},
         places));
@@ -155,8 +155,8 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
   Rows* const stored = HeldRows().get();
   RILL_RETURN_IF_ERROR(HeldRings().CheckLive("Storage::WriteAt", slots));
   if (stored == nullptr) return absl::OkStatus();  // No slots, no keys yet.
-  RowKeeper& keeper = *stored->keeper;
-  const auto drop = absl::MakeCleanup([&keeper] { keeper.Drop(); });
+  RowStore& store = *stored->store;
+  const auto drop = absl::MakeCleanup([&store] { store.Drop(); });
   BatchLeaves& leaves = scratch->leaves;
   leaves.Clear();
   if (!prepare.has_value() || !rows.empty()) {
@@ -164,7 +164,7 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
                                      stored->tree, rows, /*allow_part=*/true));
   }
   if (prepare.has_value()) {
-    RILL_RETURN_IF_ERROR((*prepare)(&keeper));
+    RILL_RETURN_IF_ERROR((*prepare)(&store));
   }
   if (slots.empty()) return absl::OkStatus();
   RILL_RETURN_IF_ERROR(leaves.PrepareOnHost(/*batch_rank=*/1));
@@ -175,9 +175,9 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
     places.push_back(
         {leaf.leaf, leaf.ready->raw_data(), leaf.ready->strides_bytes()[0]});
   }
-  RILL_RETURN_IF_ERROR(keeper.StagePatch(slots, places));
+  RILL_RETURN_IF_ERROR(store.StagePatch(slots, places));
   std::vector<SlotRange>& written = scratch->plan.written;
-  JoinSlots(lanes_, slots, &written);
+  JoinSlots(lanes(), slots, &written);
   scratch->event.Clear();
   const auto make_event = [&] {
     WriteEvent event =
@@ -193,7 +193,7 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
   for (WriteObserver* observer : observers_) observer->OnRetire(retire);
   {
     absl::MutexLock state(&state_mutex_);
-    keeper.Commit();
+    store.Commit();
   }
   if (observers_.empty()) return absl::OkStatus();
   // Values are read after the commit: of a slot that is named twice both are
@@ -213,7 +213,7 @@ absl::Status TurnStorage::Clear() {
   for (WriteObserver* observer : observers_) observer->OnClear();
   absl::MutexLock state(&state_mutex_);
   rings_.Clear();
-  if (rows_ != nullptr) rows_->keeper->Clear();
+  if (rows_ != nullptr) rows_->store->Clear();
   return absl::OkStatus();
 }
 

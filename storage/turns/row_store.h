@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_TURNS_ROW_KEEPER_H_
-#define RILL_STORAGE_TURNS_ROW_KEEPER_H_
+#ifndef RILL_STORAGE_TURNS_ROW_STORE_H_
+#define RILL_STORAGE_TURNS_ROW_STORE_H_
 
 #include <cstdint>
 
@@ -31,7 +31,7 @@ struct LaneRun {
 // Thread-safety: Stage*, Drop and Commit come from one thread at a time. Read
 //   runs beside Stage* and Drop; beside Commit and Clear only once it has
 //   called `release`.
-class RowKeeper {
+class RowStore {
  public:
   struct Usage {
     int64_t memory = 0;
@@ -39,7 +39,7 @@ class RowKeeper {
     int64_t saved = 0;  // What the rows it holds would take beyond `memory`.
   };
 
-  virtual ~RowKeeper() = default;
+  virtual ~RowStore() = default;
 
   // Step i of leaf `place.leaf` is at place i, and stays there until the write
   // is over. A write stages its runs one by one, those of a lane in its order:
@@ -67,4 +67,4 @@ class RowKeeper {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_TURNS_ROW_KEEPER_H_
+#endif  // RILL_STORAGE_TURNS_ROW_STORE_H_

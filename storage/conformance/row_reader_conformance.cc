@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read and Lease.
+// What reads rows, and changes none.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,45 +34,60 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST_P(StorageConformanceTest, ReadTakesSlotsInAnyOrderAndTwice) {
+TEST_P(RowReaderConformanceTest, SeesEveryWrite) {
+  auto subject = Make(8, 2);
+  subject->Check("nothing");
+  subject->Extend(1, 1, 3);
+  subject->Check("a lane");
+  subject->ExtendAll(6);
+  subject->Check("around the ring");
+  subject->WriteAt({0, 5, 0}, {ConformanceLeafNumber("action")});
+  subject->Check("in place");
+  subject->Clear();
+  subject->Check("cleared");
+  subject->ExtendAll(1);
+  subject->Check("again");
+}
+
+TEST_P(RowReaderConformanceTest, ReadTakesSlotsInAnyOrderAndTwice) {
   auto subject = Make(9, 3);
   subject->ExtendAll(5);
   const std::vector<Slot> slots = {8, 0, 4, 4, 2, 8, 8};
   TensorDict rows;
-  RILL_ASSERT_OK(subject->storage().Read(slots, &rows));
+  RILL_ASSERT_OK(subject->reader().Read(slots, &rows));
   RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows(slots)));
 }
 
-TEST_P(StorageConformanceTest, ReadGivesOneContiguousArrayALeaf) {
+TEST_P(RowReaderConformanceTest, ReadGivesOneContiguousArrayALeaf) {
   auto subject = Make(4);
   subject->ExtendAll(4);
   TensorDict rows;
-  RILL_ASSERT_OK(subject->storage().Read({3, 1}, &rows));
+  RILL_ASSERT_OK(subject->reader().Read({3, 1}, &rows));
   rows.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
     EXPECT_TRUE(leaf.is_contiguous()) << key;
-    EXPECT_EQ(leaf.device(), subject->storage().device()) << key;
+    EXPECT_EQ(leaf.device(), subject->reader().device()) << key;
   });
 }
 
-TEST_P(StorageConformanceTest, EnqueuedReadsGiveWhatReadGives) {
+TEST_P(RowReaderConformanceTest, EnqueuedReadsGiveWhatReadGives) {
   auto subject = Make(9, 3);
   subject->ExtendAll(5);
-  const Storage& storage = subject->storage();
+  const RowReader& reader = subject->reader();
   RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
-                            Stream::Create(storage.device()));
+                            Stream::Create(reader.device()));
   TensorDict rows;
   for (const std::vector<Slot>& slots :
        std::vector<std::vector<Slot>>{{8, 0, 4, 4}, {2, 8, 8, 1}, {}}) {
     RILL_ASSERT_OK_AND_ASSIGN(const Event event,
-                              storage.EnqueueRead(slots, stream, &rows));
+                              reader.EnqueueRead(slots, stream, &rows));
     RILL_ASSERT_OK(event.Synchronize());
     RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows(slots)));
   }
-  EXPECT_THAT(storage.EnqueueRead({9}, stream, &rows),
+  EXPECT_THAT(reader.EnqueueRead({9}, stream, &rows),
               StatusIs(absl::StatusCode::kOutOfRange));
 }
 
-TEST_P(StorageConformanceTest, ReadLeavesGivesJustThose) {
+TEST_P(RowReaderConformanceTest, ReadLeavesGivesJustThose) {
   auto subject = Make(9, 3);
   subject->ExtendAll(5);
   const std::vector<Slot> slots = {8, 0, 4, 4, 2, 8};
@@ -81,7 +96,7 @@ TEST_P(StorageConformanceTest, ReadLeavesGivesJustThose) {
   TensorDict rows;
   for (const std::vector<std::string>& keys : choices) {
     for (int i = 0; i < 2; ++i) {
-      RILL_ASSERT_OK(subject->storage().ReadLeaves(slots, keys, &rows));
+      RILL_ASSERT_OK(subject->reader().ReadLeaves(slots, keys, &rows));
       EXPECT_EQ(rows.num_leaves(), static_cast<int64_t>(keys.size()));
       EXPECT_EQ(rows.batch_shape(), Shape({6}));
       TensorDict want({6});
@@ -95,44 +110,44 @@ TEST_P(StorageConformanceTest, ReadLeavesGivesJustThose) {
   }
 }
 
-TEST_P(StorageConformanceTest, ReadLeavesReusesTensorsThatFit) {
+TEST_P(RowReaderConformanceTest, ReadLeavesReusesTensorsThatFit) {
   auto subject = Make(6, 2);
   subject->ExtendAll(3);
   const std::vector<std::string> keys = {"next/observation", "action"};
   TensorDict rows;
-  RILL_ASSERT_OK(subject->storage().ReadLeaves({0, 1, 2}, keys, &rows));
+  RILL_ASSERT_OK(subject->reader().ReadLeaves({0, 1, 2}, keys, &rows));
   const std::byte* const data = rows.Find("next/observation")->raw_data();
-  RILL_ASSERT_OK(subject->storage().ReadLeaves({5, 4, 0}, keys, &rows));
+  RILL_ASSERT_OK(subject->reader().ReadLeaves({5, 4, 0}, keys, &rows));
   EXPECT_EQ(rows.Find("next/observation")->raw_data(), data);
-  RILL_ASSERT_OK(subject->storage().Read({5, 4, 0}, &rows));
+  RILL_ASSERT_OK(subject->reader().Read({5, 4, 0}, &rows));
   RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows({5, 4, 0})));
 }
 
-TEST_P(StorageConformanceTest, ReadLeavesRefusesKeysThatAreNone) {
+TEST_P(RowReaderConformanceTest, ReadLeavesRefusesKeysThatAreNone) {
   auto subject = Make(4);
   subject->ExtendAll(2);
   TensorDict rows;
   EXPECT_THAT(
-      subject->storage().ReadLeaves({0}, {"action", "velocity"}, &rows),
+      subject->reader().ReadLeaves({0}, {"action", "velocity"}, &rows),
       StatusIs(absl::StatusCode::kNotFound,
                AllOf(HasSubstr("\"velocity\""), HasSubstr("action, "))));
-  EXPECT_THAT(subject->storage().ReadLeaves({0}, {"action", "action"}, &rows),
+  EXPECT_THAT(subject->reader().ReadLeaves({0}, {"action", "action"}, &rows),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"action\" twice")));
-  EXPECT_THAT(subject->storage().ReadLeaves({3}, {"action"}, &rows),
+  EXPECT_THAT(subject->reader().ReadLeaves({3}, {"action"}, &rows),
               StatusIs(absl::StatusCode::kOutOfRange,
                        HasSubstr("Storage::ReadLeaves")));
 }
 
-TEST_P(StorageConformanceTest, ReadReusesTensorsThatFit) {
+TEST_P(RowReaderConformanceTest, ReadReusesTensorsThatFit) {
   auto subject = Make(6, 2);
   subject->ExtendAll(3);
   TensorDict rows;
-  RILL_ASSERT_OK(subject->storage().Read({0, 1, 2}, &rows));
+  RILL_ASSERT_OK(subject->reader().Read({0, 1, 2}, &rows));
   const Tensor* const kept = rows.Find("next/observation");
   const std::byte* const data = kept->raw_data();
   const std::vector<Slot> slots = {5, 4, 0};
-  RILL_ASSERT_OK(subject->storage().Read(slots, &rows));
+  RILL_ASSERT_OK(subject->reader().Read(slots, &rows));
   EXPECT_EQ(rows.Find("next/observation")->raw_data(), data);
   RILL_EXPECT_OK(rows.CheckEqual(subject->oracle().Rows(slots)));
 }
@@ -180,22 +195,22 @@ TensorDict FramesLike(const TensorDict& like, Device device) {
   return rows;
 }
 
-TEST_P(StorageConformanceTest, ReadWritesRowsAtAnyDistance) {
+TEST_P(RowReaderConformanceTest, ReadWritesRowsAtAnyDistance) {
   auto subject = Make(6, 2);
   subject->ExtendAll(3);
   const std::vector<Slot> slots = {5, 4, 0, 4};
   const TensorDict want = subject->oracle().Rows(slots);
-  const Device device = subject->storage().device();
+  const Device device = subject->reader().device();
   for (const TensorDict& given :
        {ColumnsLike(want, device), FramesLike(want, device)}) {
     TensorDict out = given;
-    RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+    RILL_ASSERT_OK(subject->reader().Read(slots, &out));
     RILL_EXPECT_OK(out.CheckEqual(want));
     given.ForEachLeaf([&](absl::string_view key, const Tensor& leaf) {
       EXPECT_EQ(out.Find(key)->raw_data(), leaf.raw_data()) << key;
     });
     TensorDict some = *given.Select({"action", "next/observation"});
-    RILL_ASSERT_OK(subject->storage().ReadLeaves(
+    RILL_ASSERT_OK(subject->reader().ReadLeaves(
         {1, 2, 3, 0}, {"next/observation", "action"}, &some));
     EXPECT_EQ(some.Find("action")->raw_data(),
               given.Find("action")->raw_data());
@@ -229,23 +244,23 @@ std::vector<size_t> AllLeaves(const TensorDictSpec& spec) {
   return leaves;
 }
 
-TEST_P(StorageConformanceTest, ReadIntoFillsLeavesThatAreBound) {
+TEST_P(RowReaderConformanceTest, ReadIntoFillsLeavesThatAreBound) {
   auto subject = Make(6, 2);
   subject->ExtendAll(3);
-  const Storage& storage = subject->storage();
-  const TensorDictSpec spec = storage.spec();
+  const RowReader& reader = subject->reader();
+  const TensorDictSpec spec = reader.spec();
   const std::vector<Slot> slots = {5, 4, 0, 4};
   const TensorDict want = subject->oracle().Rows(slots);
-  for (TensorDict out : {ColumnsLike(want, storage.device()),
-                         FramesLike(want, storage.device()), TensorDict({4})}) {
+  for (TensorDict out : {ColumnsLike(want, reader.device()),
+                         FramesLike(want, reader.device()), TensorDict({4})}) {
     RILL_ASSERT_OK_AND_ASSIGN(const BoundRows bound,
-                              BindRows(spec, storage.device(), &out));
-    RILL_ASSERT_OK(storage.ReadInto(slots, AllLeaves(spec), bound.leaves()));
+                              BindRows(spec, reader.device(), &out));
+    RILL_ASSERT_OK(reader.ReadInto(slots, AllLeaves(spec), bound.leaves()));
     RILL_EXPECT_OK(out.CheckEqual(want));
     // Some of them, in another order.
     const std::vector<size_t> some = {2, 0};
     const std::vector<Slot> others = {1, 2, 3, 0};
-    RILL_ASSERT_OK(storage.ReadInto(others, some, {{bound[2], bound[0]}}));
+    RILL_ASSERT_OK(reader.ReadInto(others, some, {{bound[2], bound[0]}}));
     TensorDict after = want;
     for (const size_t leaf : some) {
       const std::string& key = spec.leaves()[leaf].key;
@@ -253,22 +268,22 @@ TEST_P(StorageConformanceTest, ReadIntoFillsLeavesThatAreBound) {
     }
     RILL_EXPECT_OK(out.CheckEqual(after));
   }
-  RILL_EXPECT_OK(storage.ReadInto(slots, {}, {}));
+  RILL_EXPECT_OK(reader.ReadInto(slots, {}, {}));
 }
 
-TEST_P(StorageConformanceTest, ReadIntoRefusesLeavesThatDoNotFit) {
+TEST_P(RowReaderConformanceTest, ReadIntoRefusesLeavesThatDoNotFit) {
   auto subject = Make(6, 2);
   subject->ExtendAll(3);
-  const Storage& storage = subject->storage();
-  const TensorDictSpec spec = storage.spec();
+  const RowReader& reader = subject->reader();
+  const TensorDictSpec spec = reader.spec();
   TensorDict out({2});
   RILL_ASSERT_OK_AND_ASSIGN(const BoundRows bound,
-                            BindRows(spec, storage.device(), &out));
+                            BindRows(spec, reader.device(), &out));
   const std::string& first = spec.leaves()[0].key;
   const auto refuses = [&](std::vector<Slot> slots, std::vector<size_t> leaves,
                            std::vector<BoundLeaf> places,
                            const std::string& text) {
-    EXPECT_THAT(storage.ReadInto(slots, leaves, places),
+    EXPECT_THAT(reader.ReadInto(slots, leaves, places),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
   };
   BoundLeaf leaf = bound[0];
@@ -290,17 +305,17 @@ TEST_P(StorageConformanceTest, ReadIntoRefusesLeavesThatDoNotFit) {
   leaf.is_flat = false;
   leaf.strides[1] = 8;
   refuses({0, 1}, {0}, {leaf}, "in two dimensions");
-  EXPECT_THAT(storage.ReadInto({0, 6}, {0}, {bound[0]}),
+  EXPECT_THAT(reader.ReadInto({0, 6}, {0}, {bound[0]}),
               StatusIs(absl::StatusCode::kOutOfRange));
 }
 
-TEST_P(StorageConformanceTest, ShownRowsAreThoseThatAreRead) {
+TEST_P(RowReaderConformanceTest, ShownRowsAreThoseThatAreRead) {
   auto subject = Make(24, 2);
   subject->ExtendAll(15);
-  const Storage& storage = subject->storage();
+  const RowReader& reader = subject->reader();
   const std::vector<Slot> slots = SlotsFrom(0, 24);
   const TensorDict want = subject->oracle().Rows(slots);
-  const TensorDictSpec rows_spec = storage.spec();
+  const TensorDictSpec rows_spec = reader.spec();
   const auto& leaves = rows_spec.leaves();
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     const Tensor& rows = *want.Find(leaves[leaf].key);
@@ -313,14 +328,14 @@ TEST_P(StorageConformanceTest, ShownRowsAreThoseThatAreRead) {
       return absl::OkStatus();
     };
     RILL_ASSERT_OK_AND_ASSIGN(const bool is_shown,
-                              storage.ShowRows(slots, leaf, show));
+                              reader.ShowRows(slots, leaf, show));
     EXPECT_EQ(next, is_shown ? slots.size() : 0);
-    EXPECT_THAT(storage.ShowRows({}, leaf, show), IsOkAndHolds(is_shown));
+    EXPECT_THAT(reader.ShowRows({}, leaf, show), IsOkAndHolds(is_shown));
     if (!is_shown) continue;
-    EXPECT_THAT(storage.ShowRows({0, 24}, leaf, show).status(),
+    EXPECT_THAT(reader.ShowRows({0, 24}, leaf, show).status(),
                 StatusIs(absl::StatusCode::kOutOfRange));
     int calls = 0;
-    EXPECT_THAT(storage
+    EXPECT_THAT(reader
                     .ShowRows(slots, leaf,
                               [&](size_t, const std::byte*) {
                                 ++calls;
@@ -332,14 +347,14 @@ TEST_P(StorageConformanceTest, ShownRowsAreThoseThatAreRead) {
   }
 }
 
-TEST_P(StorageConformanceTest, ReadReplacesTensorsWhoseRowsOverlap) {
+TEST_P(RowReaderConformanceTest, ReadReplacesTensorsWhoseRowsOverlap) {
   auto subject = Make(6, 2);
   subject->ExtendAll(3);
   const std::vector<Slot> slots = {5, 4, 0};
   const TensorDict want = subject->oracle().Rows(slots);
   const Tensor& like = *want.Find("next/observation");
   for (const bool of_one_leaf : {true, false}) {
-    TensorDict out = FramesLike(want, subject->storage().device());
+    TensorDict out = FramesLike(want, subject->reader().device());
     const Tensor& first = *out.Find("next/observation");
     std::vector<int64_t> strides(first.strides_bytes().begin(),
                                  first.strides_bytes().end());
@@ -352,14 +367,14 @@ TEST_P(StorageConformanceTest, ReadReplacesTensorsWhoseRowsOverlap) {
     } else {
       RILL_ASSERT_OK(out.Set("observation", first));
     }
-    RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+    RILL_ASSERT_OK(subject->reader().Read(slots, &out));
     RILL_EXPECT_OK(out.CheckEqual(want));
   }
   // Without gaps, in one buffer and in two over the same bytes.
   TensorDict out;
-  RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+  RILL_ASSERT_OK(subject->reader().Read(slots, &out));
   RILL_ASSERT_OK(out.Set("observation", *out.Find("next/observation")));
-  RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+  RILL_ASSERT_OK(subject->reader().Read(slots, &out));
   RILL_EXPECT_OK(out.CheckEqual(want));
   const Tensor& lent = *out.Find("next/observation");
   const auto again =
@@ -369,11 +384,11 @@ TEST_P(StorageConformanceTest, ReadReplacesTensorsWhoseRowsOverlap) {
       const Tensor twin,
       Tensor::View(again, lent.dtype(), lent.shape(), 0, lent.strides_bytes()));
   RILL_ASSERT_OK(out.Set("observation", twin));
-  RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+  RILL_ASSERT_OK(subject->reader().Read(slots, &out));
   RILL_EXPECT_OK(out.CheckEqual(want));
 }
 
-TEST_P(StorageConformanceTest, ReadMakesTensorsThatDoNotFitAnew) {
+TEST_P(RowReaderConformanceTest, ReadMakesTensorsThatDoNotFitAnew) {
   auto subject = Make(6, 2);
   subject->ExtendAll(3);
   const std::vector<Slot> slots = {1, 2};
@@ -391,123 +406,63 @@ TEST_P(StorageConformanceTest, ReadMakesTensorsThatDoNotFitAnew) {
                             Tensor::Zeros(DType::kFloat64, {2, 3}));
   RILL_ASSERT_OK(outs[4].Set("observation", wrong));
   for (TensorDict& out : outs) {
-    RILL_ASSERT_OK(subject->storage().Read(slots, &out));
+    RILL_ASSERT_OK(subject->reader().Read(slots, &out));
     RILL_EXPECT_OK(out.CheckEqual(want));
   }
 }
 
-TEST_P(StorageConformanceTest, ReadNeverWritesIntoTheStorageItself) {
-  auto subject = Make(6);
-  subject->ExtendAll(6);
-  const auto lease = Lease(subject->storage(), {0, 2});
-  if (!lease.has_value()) return;
-  TensorDict out = lease->rows();
-  RILL_ASSERT_OK(subject->storage().Read({4, 5}, &out));
-  RILL_EXPECT_OK(out.CheckEqual(subject->oracle().Rows({4, 5})));
-  subject->Check();
-}
-
-TEST_P(StorageConformanceTest, ReadOfNoSlotsGivesNoRows) {
+TEST_P(RowReaderConformanceTest, ReadOfNoSlotsGivesNoRows) {
   auto subject = Make(4);
   TensorDict rows;
-  RILL_ASSERT_OK(subject->storage().Read({}, &rows));
+  RILL_ASSERT_OK(subject->reader().Read({}, &rows));
   EXPECT_EQ(rows.batch_shape(), Shape({0}));
   subject->ExtendAll(1);
-  RILL_ASSERT_OK(subject->storage().Read({}, &rows));
+  RILL_ASSERT_OK(subject->reader().Read({}, &rows));
   EXPECT_EQ(rows.num_leaves(),
             static_cast<int64_t>(ConformanceSpec().leaves().size()));
 }
 
-TEST_P(StorageConformanceTest, RowsThatWereReadDoNotChange) {
+TEST_P(RowReaderConformanceTest, RowsThatWereReadDoNotChange) {
   auto subject = Make(4);
   subject->ExtendAll(4);
   TensorDict rows;
-  RILL_ASSERT_OK(subject->storage().Read({0, 1}, &rows));
+  RILL_ASSERT_OK(subject->reader().Read({0, 1}, &rows));
   const TensorDict before = subject->oracle().Rows({0, 1});
   subject->ExtendAll(4);
   RILL_EXPECT_OK(rows.CheckEqual(before));
 }
 
-TEST_P(StorageConformanceTest, MemoryUsageTellsWhatToPlanFor) {
-  int64_t row_bytes = 0;
-  for (const TensorDictSpec::Leaf& leaf : ConformanceSpec().leaves()) {
-    row_bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
-  }
-  constexpr int64_t kCapacity = 3000;
-  auto subject = Make(kCapacity, 3);
-  Storage& storage = subject->storage();
-  EXPECT_EQ(storage.MemoryUsage().row, GetParam().is_lazy ? 0 : row_bytes);
-  for (int round = 0; round < 3; ++round) {
-    subject->ExtendAll(500);
-    const StorageUsage usage = storage.MemoryUsage();
-    EXPECT_EQ(usage.row, row_bytes);
-    EXPECT_GE(usage.memory + usage.disk + usage.saved,
-              storage.size() * row_bytes);
-    EXPECT_GE(usage.full + usage.saved, kCapacity * row_bytes);
-    EXPECT_EQ(usage.memory == 0 || usage.disk == 0, GetParam().is_in_one_place);
-  }
-  if (!GetParam().has_fixed_memory) {
-    EXPECT_LE(storage.MemoryUsage().memory, storage.MemoryUsage().full);
-    return;
-  }
-  const StorageUsage full = storage.MemoryUsage();
-  subject->ExtendAll(500);  // Nothing grows any more.
-  EXPECT_EQ(storage.MemoryUsage().memory, full.memory);
-  EXPECT_EQ(storage.MemoryUsage().disk, full.disk);
-  EXPECT_EQ(storage.MemoryUsage().full, full.full);
-  subject->Clear();
-  EXPECT_EQ(storage.MemoryUsage().memory, full.memory);
-}
-
-TEST_P(StorageConformanceTest, LeasesShowRowsUntilTheirSlotsAreWritten) {
-  auto subject = Make(10, 2);
-  subject->ExtendAll(4);
-  Storage& storage = subject->storage();
-  const auto early = Lease(storage, {5, 2});
-  if (!early.has_value()) return;
-  const auto late = Lease(storage, {7, 2});
-  ASSERT_TRUE(late.has_value());
-  const auto none = Lease(storage, {0, 0});
-  ASSERT_TRUE(none.has_value());
-  RILL_EXPECT_OK(early->rows().CheckEqual(subject->oracle().Rows({5, 6})));
-  RILL_EXPECT_OK(late->rows().CheckEqual(subject->oracle().Rows({7, 8})));
-  EXPECT_EQ(none->rows().batch_shape(), Shape({0}));
-  subject->Extend(1, 1, 2);  // Slots 9 and 5.
-  EXPECT_FALSE(early->valid());
-  EXPECT_TRUE(late->valid());
-  RILL_EXPECT_OK(late->rows().CheckEqual(subject->oracle().Rows({7, 8})));
-  subject->WriteAt({7}, {ConformanceLeafNumber("action")});
-  EXPECT_FALSE(late->valid());
-  const auto last = Lease(storage, {0, 1});
-  ASSERT_TRUE(last.has_value());
-  EXPECT_TRUE(last->valid());
-  subject->Clear();
-  EXPECT_FALSE(last->valid());
-}
-
-TEST_P(StorageConformanceTest, LeasesStayInOneLaneAndAmongLiveRows) {
+TEST_P(RowReaderConformanceTest, LeasesStayInOneLaneAndAmongLiveRows) {
   auto subject = Make(10, 2);
   subject->Extend(0, 1, 5);
   subject->Extend(1, 1, 3);
-  Storage& storage = subject->storage();
-  EXPECT_THAT(storage.Lease({4, 2}),
+  const RowReader& reader = subject->reader();
+  EXPECT_THAT(reader.Lease({4, 2}),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("one lane")));
   for (const SlotRange range :
        {SlotRange{7, 2}, SlotRange{-1, 2}, SlotRange{9, 2}, SlotRange{0, -1},
         SlotRange{5, INT64_MAX}, SlotRange{INT64_MAX, 1}}) {
-    EXPECT_THAT(storage.Lease(range), StatusIs(absl::StatusCode::kOutOfRange))
+    EXPECT_THAT(reader.Lease(range), StatusIs(absl::StatusCode::kOutOfRange))
         << range.first;
   }
 }
 
-TEST_P(StorageConformanceTest, LeasedRowsOutliveTheStorage) {
-  auto subject = Make(4);
-  subject->ExtendAll(4);
-  const auto lease = Lease(subject->storage(), {1, 3});
-  if (!lease.has_value()) return;
-  const TensorDict want = subject->oracle().Rows({1, 2, 3});
-  subject.reset();
-  RILL_EXPECT_OK(lease->rows().CheckEqual(want));
+TEST_P(RowReaderConformanceTest, DeadSlotsAreOutOfRangeAndOutIsUntouched) {
+  auto subject = Make(8, 2);
+  const TensorDict before = ConformanceRows({2}, {1000, 1000});
+  TensorDict out = before;
+  EXPECT_THAT(
+      subject->reader().Read({0}, &out),
+      StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("no row is stored")));
+  subject->ExtendAll(3);
+  for (const Slot slot : {Slot{-1}, Slot{3}, Slot{7}, Slot{8}, INT64_MIN}) {
+    EXPECT_THAT(subject->reader().Read({0, slot}, &out),
+                StatusIs(absl::StatusCode::kOutOfRange,
+                         HasSubstr(std::to_string(slot))));
+  }
+  RILL_EXPECT_OK(out.CheckEqual(before));
+  EXPECT_THAT(subject->reader().Read({0}, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_STORAGE_STORAGE_TRAITS_H_
+#define RILL_STORAGE_STORAGE_TRAITS_H_
+
+#include "rill/device/device.h"
+#include "rill/slots/slot.h"
+
+namespace rill {
+
+// What is fixed of a storage's rows once it has been made.
+struct StorageTraits {
+  Lanes lanes;
+  Device device = Device::Cpu();  // Where the rows lie.
+  // Rows may differ in shape, so that batches are padded and hold more than
+  // spec() names (ListStorage).
+  bool ragged_leaves = false;
+  // Extend asks observers before it overwrites rows, and waits as long as they
+  // do (WriteObserver::BeforeOverwrite): a replay buffer until it has gathered
+  // the batches that it has drawn.
+  bool asks_before_overwriting = false;
+};
+
+}  // namespace rill
+
+#endif  // RILL_STORAGE_STORAGE_TRAITS_H_

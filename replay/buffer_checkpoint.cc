@@ -321,14 +321,8 @@ absl::Status BufferCheckpoint::LoadOfRows(const std::string& directory,
                                           const HeldDirectory& held) const {
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
                         ReadState(directory, kSamplerFile));
-  if (!saved.changed_sampler.empty()) {
-    RILL_RETURN_IF_ERROR(parts_.sampler->LoadChangedState(
-        sampler_state, saved.changed_sampler, moved));
-  } else if (moved != nullptr) {
-    RILL_RETURN_IF_ERROR(parts_.sampler->LoadMovedState(sampler_state, *moved));
-  } else {
-    RILL_RETURN_IF_ERROR(parts_.sampler->LoadState(sampler_state));
-  }
+  RILL_RETURN_IF_ERROR(parts_.sampler->LoadState(
+      sampler_state, {.moved = moved, .changed = saved.changed_sampler}));
   if (moved == nullptr && !saved.drops_ahead) {
     RILL_RETURN_IF_ERROR(LoadAhead(directory, manifest));
   }

@@ -139,7 +139,7 @@ absl::Status BufferCheckpoint::Replace(absl::string_view caller,
 OptionValues BufferCheckpoint::PartOptions() const {
   OptionValues values;
   values.Part("sampler", parts_.sampler->name(),
-              parts_.sampler->option_values());
+              parts_.sampler->traits().options);
   if (parts_.unit != nullptr) {
     values.Part("unit_transform", parts_.unit->name(),
                 parts_.unit->option_values());

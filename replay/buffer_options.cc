@@ -42,9 +42,9 @@ absl::Status CheckPrefetch(const BufferOptions& options) {
 
 // The two halves of the sampler's unit belong together.
 absl::Status CheckUnit(const Sampler& sampler) {
-  const PlanLayout plans = sampler.layout();
-  if (const auto arithmetic = sampler.arithmetic(); arithmetic != nullptr) {
-    RILL_RETURN_IF_ERROR(arithmetic->CheckLayout(plans))
+  const PlanLayout& plans = sampler.traits().layout;
+  if (sampler.traits().arithmetic != nullptr) {
+    RILL_RETURN_IF_ERROR(sampler.traits().arithmetic->CheckLayout(plans))
         << "ReplayBuffer::Create: sampler: " << sampler.name();
     return absl::OkStatus();
   }

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<WritePath>> WritePath::Create(Options options) {
 }
 
 absl::Status WritePath::Attach() {
-  if (sampler_->needs_order() && !writer_->keeps_order()) {
+  if (sampler_->traits().needs_order && !writer_->keeps_order()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "ReplayBuffer::Create: writer: got ", writer_->name(), " with ",
         sampler_->name(),
@@ -157,7 +157,7 @@ absl::Status WritePath::WriteAt(absl::Span<const Slot> slots,
 absl::Status WritePath::CutInTurn(LaneRange lanes) {
   RILL_ASSIGN_OR_RETURN(
       const TrajectoryCut cut,
-      TrajectoryCut::Plan(*storage_, lanes, sampler_->needs_order()));
+      TrajectoryCut::Plan(*storage_, lanes, sampler_->traits().needs_order));
   if (cut.slots.empty()) return absl::OkStatus();
   gate_->WaitForRows(cut.slots);
   return writer_->WriteInPlace(cut.slots, cut.rows, InPlace::kPatch);

@@ -2,7 +2,6 @@
 #include "rill/samplers/composed_sampler.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,37 +33,33 @@ constexpr uint16_t kUnitSubstream = 1;
 constexpr absl::string_view kSelector = "selector";
 constexpr absl::string_view kUnit = "unit";
 
-class ComposedSampler final : public Sampler, private WriteObserver {
+SamplerTraits TraitsOf(const Selector& selector, const SampleUnit& unit,
+                       absl::string_view name) {
+  OptionValues options;
+  options.Part(kSelector, selector.name(), selector.option_values());
+  options.Part(kUnit, unit.rows->name(), unit.rows->option_values());
+  return {.name = std::string(name),
+          .options = std::move(options),
+          .is_weighted = selector.is_weighted(),
+          .needs_order = !unit.rows->is_row() || selector.needs_order(),
+          .has_epochs = selector.has_epochs(),
+          .loads_moved_rows = true,
+          .loads_changed_options = true,
+          .layout = unit.rows->layout(),
+          .arithmetic = unit.arithmetic};
+}
+
+class ComposedSampler final : public Sampler {
  public:
   ComposedSampler(std::unique_ptr<Selector> selector, SampleUnit unit,
                   absl::string_view name)
-      : name_(name),
-        is_weighted_(selector->is_weighted()),
+      : Sampler(TraitsOf(*selector, unit, name)),
         is_row_(unit.rows->is_row()),
-        needs_order_(!unit.rows->is_row() || selector->needs_order()),
-        has_epochs_(selector->has_epochs()),
-        layout_(unit.rows->layout()),
-        arithmetic_(std::move(unit.arithmetic)),
         selector_(std::move(selector)),
         unit_(std::move(unit.rows)) {
     if (selector_->hears_anchors()) unit_->SetListener(selector_.get());
   }
 
-  WriteObserver* observer() override { return this; }
-  bool is_weighted() const override { return is_weighted_; }
-  absl::string_view name() const override { return name_; }
-  OptionValues option_values() const override {
-    PatientLock lock(&mutex_);
-    OptionValues values;
-    values.Part(kSelector, selector_->name(), selector_->option_values());
-    values.Part(kUnit, unit_->name(), unit_->option_values());
-    return values;
-  }
-  bool needs_order() const override { return needs_order_; }
-  PlanLayout layout() const override { return layout_; }
-  std::shared_ptr<const UnitTransform> arithmetic() const override {
-    return arithmetic_;
-  }
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
     PatientLock lock(&mutex_);
     return is_row_ ? selector_->AddUsedUp(most, slots) : 0;
@@ -77,25 +72,17 @@ class ComposedSampler final : public Sampler, private WriteObserver {
                    absl::Span<uint8_t> is_current) const override;
   void GetGenerations(absl::Span<const Slot> slots,
                       absl::Span<int64_t> generations) const override;
-  std::optional<uint64_t> LastEpoch() const override;
   absl::StatusOr<EpochRest> RestOfEpoch(const Request& request) const override;
   absl::StatusOr<std::string> SaveState() const override;
-  absl::Status LoadState(absl::string_view state) override {
-    return LoadChangedState(state, {}, nullptr);
-  }
-  absl::Status LoadMovedState(absl::string_view state,
-                              const MovedRows& moved) override {
-    return LoadChangedState(state, {}, &moved);
-  }
-  absl::Status LoadChangedState(absl::string_view state,
-                                absl::Span<const std::string> changed,
-                                const MovedRows* moved) override;
 
- private:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
   void OnWrite(const WriteEvent& event) override;
   void OnClear() override;
+
+ private:
+  absl::Status DoLoadState(absl::string_view state,
+                           const LoadOptions& options) override;
 
   absl::StatusOr<Selector::Request> Prepare(const Request& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -106,13 +93,7 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   absl::Status LoadMoved(StateReader* reader, const MovedRows& moved)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::string name_;
-  const bool is_weighted_;
   const bool is_row_;
-  const bool needs_order_;
-  const bool has_epochs_;
-  const PlanLayout layout_;
-  const std::shared_ptr<const UnitTransform> arithmetic_;
   mutable absl::Mutex mutex_;
   LiveRows rows_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<Selector> selector_ ABSL_PT_GUARDED_BY(mutex_);
@@ -145,11 +126,12 @@ absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
   plan->Clear();
   selector_->Select(*select, unit_->anchors(), &plan->draws);
   rows_.SetGenerations(absl::MakeSpan(plan->draws));
-  plan->context.resize(layout_.context.size());
+  plan->context.resize(traits().layout.context.size());
   unit_->Expand(Rng(request.seed, RngStream::kSampler, kUnitSubstream),
                 request.batch_number, plan);
   plan->generations.resize(plan->rows.size());
   rows_.GenerationsOf(plan->rows, plan->generations.data());
+  plan->epoch = selector_->last_epoch();
   return absl::OkStatus();
 }
 
@@ -176,15 +158,9 @@ void ComposedSampler::GetGenerations(absl::Span<const Slot> slots,
   rows_.GetGenerations(slots, generations.data());
 }
 
-std::optional<uint64_t> ComposedSampler::LastEpoch() const {
-  if (!has_epochs_) return std::nullopt;
-  PatientLock lock(&mutex_);
-  return selector_->last_epoch();
-}
-
 absl::StatusOr<Sampler::EpochRest> ComposedSampler::RestOfEpoch(
     const Request& request) const {
-  if (!has_epochs_) return Sampler::RestOfEpoch(request);
+  if (!traits().has_epochs) return Sampler::RestOfEpoch(request);
   RILL_RETURN_IF_ERROR(samplers_internal::CheckBatchSize(
       name(), request.batch_size, kMaxBatchSize));
   PatientLock lock(&mutex_);
@@ -221,14 +197,13 @@ absl::StatusOr<std::string> ComposedSampler::SaveState() const {
   return std::move(writer).Finish();
 }
 
-absl::Status ComposedSampler::LoadChangedState(
-    absl::string_view state, absl::Span<const std::string> changed,
-    const MovedRows* moved) {
+absl::Status ComposedSampler::DoLoadState(absl::string_view state,
+                                          const LoadOptions& options) {
   RILL_ASSIGN_OR_RETURN(StateReader reader,
                         StateReader::Open(name(), kStateVersion, state));
-  reader.SetChangedOptions(changed);
+  reader.SetChangedOptions(options.changed);
   PatientLock lock(&mutex_);
-  if (moved != nullptr) return LoadMoved(&reader, *moved);
+  if (options.moved != nullptr) return LoadMoved(&reader, *options.moved);
   RILL_ASSIGN_OR_RETURN(Generations generations, rows_.Load(&reader));
   // A part that loaded before another one failed takes back what it was.
   StateWriter writer(name(), kStateVersion);

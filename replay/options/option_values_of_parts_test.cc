@@ -247,7 +247,8 @@ TEST(OptionValuesOfPartsTest, SamplerHasThoseOfBothParts) {
   const auto of = [](double alpha, int64_t steps) {
     return (*MakeSampler(*PrioritizedSelector::Create({.alpha = alpha}),
                          *MakeWindowUnit({.steps = steps}), "Mine"))
-        ->option_values();
+        ->traits()
+        .options;
   };
   const auto alpha = Compare(of(0.6, 3), of(0.7, 3));
   ASSERT_EQ(alpha.size(), 1u);

@@ -64,7 +64,7 @@ class RemovingWriter final : public Writer {
   absl::string_view name() const override { return "RemovingWriter"; }
   OptionValues option_values() const override {
     OptionValues values;
-    values.Part("remover", remover_->name(), remover_->option_values());
+    values.Part("remover", remover_->name(), remover_->traits().options);
     values.Unsigned("seed", seed_);
     values.Choice("used_up_by", used_up_by_ == nullptr
                                     ? absl::string_view("none")
@@ -166,7 +166,7 @@ absl::Status RemovingWriter::LoadChangedState(
     if (absl::ConsumePrefix(&name, "remover.")) of_remover.emplace_back(name);
   }
   RILL_RETURN_IF_ERROR(
-      remover_->LoadChangedState(state.substr(line + 1), of_remover, nullptr))
+      remover_->LoadState(state.substr(line + 1), {.changed = of_remover}))
       << "RemovingWriter::LoadState";
   number_ = number;
   return absl::OkStatus();

@@ -36,17 +36,28 @@ constexpr absl::string_view kUnit = "unit";
 SamplerTraits TraitsOf(const Selector& selector, const SampleUnit& unit,
                        absl::string_view name) {
   OptionValues options;
-  options.Part(kSelector, selector.name(), selector.option_values());
-  options.Part(kUnit, unit.rows->name(), unit.rows->option_values());
+  options.Part(kSelector, selector.name(), selector.traits().options);
+  options.Part(kUnit, unit.rows->name(), unit.rows->traits().options);
   return {.name = std::string(name),
           .options = std::move(options),
-          .is_weighted = selector.is_weighted(),
-          .needs_order = !unit.rows->is_row() || selector.needs_order(),
-          .has_epochs = selector.has_epochs(),
+          .is_weighted = selector.traits().is_weighted,
+          .needs_order =
+              !unit.rows->traits().is_row || selector.traits().needs_order,
+          .has_epochs = selector.epochs() != nullptr,
           .loads_moved_rows = true,
           .loads_changed_options = true,
-          .layout = unit.rows->layout(),
+          .layout = unit.rows->traits().layout,
           .arithmetic = unit.arithmetic};
+}
+
+// The table in composed_sampler.h.
+absl::Status CheckFit(const SelectorTraits& selector, const UnitTraits& unit) {
+  if (!unit.picks_by_rule || selector.picks_by_unit) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "MakeSampler: selector: got ", selector.name, ", which picks ",
+      "anchors itself, want one that leaves it to the unit, as uniform does, "
+      "where ",
+      unit.name, " has a rule of its own for that (starts)"));
 }
 
 class ComposedSampler final : public Sampler {
@@ -54,15 +65,18 @@ class ComposedSampler final : public Sampler {
   ComposedSampler(std::unique_ptr<Selector> selector, SampleUnit unit,
                   absl::string_view name)
       : Sampler(TraitsOf(*selector, unit, name)),
-        is_row_(unit.rows->is_row()),
+        epochs_(selector->epochs()),
+        used_up_(unit.rows->traits().is_row ? selector->used_up() : nullptr),
         selector_(std::move(selector)),
         unit_(std::move(unit.rows)) {
-    if (selector_->hears_anchors()) unit_->SetListener(selector_.get());
+    if (selector_->traits().needs_anchor_events) {
+      unit_->SetListener(selector_.get());
+    }
   }
 
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
     PatientLock lock(&mutex_);
-    return is_row_ ? selector_->AddUsedUp(most, slots) : 0;
+    return used_up_ == nullptr ? 0 : used_up_->AddUsedUp(most, slots);
   }
 
   absl::Status Plan(const Request& request, SamplePlan* plan) override;
@@ -93,8 +107,11 @@ class ComposedSampler final : public Sampler {
   absl::Status LoadMoved(StateReader* reader, const MovedRows& moved)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const bool is_row_;
   mutable absl::Mutex mutex_;
+  // The selector's, null where it has none. Slots that are used up are none
+  // where an item is more than a row.
+  const Selector::Epochs* const epochs_ ABSL_PT_GUARDED_BY(mutex_);
+  const Selector::UsedUp* const used_up_ ABSL_PT_GUARDED_BY(mutex_);
   LiveRows rows_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<Selector> selector_ ABSL_PT_GUARDED_BY(mutex_);
   const std::unique_ptr<Unit> unit_ ABSL_PT_GUARDED_BY(mutex_);
@@ -131,7 +148,7 @@ absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
                 request.batch_number, plan);
   plan->generations.resize(plan->rows.size());
   rows_.GenerationsOf(plan->rows, plan->generations.data());
-  plan->epoch = selector_->last_epoch();
+  if (epochs_ != nullptr) plan->epoch = epochs_->LastEpoch();
   return absl::OkStatus();
 }
 
@@ -160,16 +177,16 @@ void ComposedSampler::GetGenerations(absl::Span<const Slot> slots,
 
 absl::StatusOr<Sampler::EpochRest> ComposedSampler::RestOfEpoch(
     const Request& request) const {
-  if (!traits().has_epochs) return Sampler::RestOfEpoch(request);
+  if (epochs_ == nullptr) return Sampler::RestOfEpoch(request);
   RILL_RETURN_IF_ERROR(samplers_internal::CheckBatchSize(
       name(), request.batch_size, kMaxBatchSize));
   PatientLock lock(&mutex_);
   RILL_ASSIGN_OR_RETURN(const int64_t count,
                         unit_->NumAnchors(request.batch_size));
-  return selector_->RestOfEpoch({.count = count,
-                                 .seed = request.seed,
-                                 .batch_number = request.batch_number},
-                                unit_->anchors());
+  return epochs_->RestOfEpoch({.count = count,
+                               .seed = request.seed,
+                               .batch_number = request.batch_number},
+                              unit_->anchors());
 }
 
 // --- State -------------------------------------------------------------------
@@ -185,7 +202,7 @@ absl::Status ComposedSampler::LoadParts(StateReader* reader) {
     RILL_RETURN_IF_ERROR(unit_->LoadState(reader));
   }
   const StateReader::InPart selector(reader, kSelector);
-  RILL_RETURN_IF_ERROR(selector_->LoadState(reader));
+  RILL_RETURN_IF_ERROR(selector_->LoadState(reader, {}));
   return reader->Finish();
 }
 
@@ -223,8 +240,9 @@ absl::Status ComposedSampler::LoadMoved(StateReader* reader,
                                         const MovedRows& moved) {
   RILL_RETURN_IF_ERROR(LiveRows::Skip(reader, moved.from));
   RILL_RETURN_IF_ERROR(unit_->SkipState(reader));
+  if (!selector_->traits().loads_moved_rows) return absl::OkStatus();
   const StateReader::InPart selector(reader, kSelector);
-  return selector_->LoadMovedState(reader, moved, rows_);
+  return selector_->LoadState(reader, {.moved = &moved, .rows = &rows_});
 }
 
 // --- Events: the order that selector.h promises ------------------------------
@@ -270,13 +288,7 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(
         : unit.rows == nullptr ? "unit: got null, want a unit"
                                : "name: got an empty one, want one"));
   }
-  if (unit.rows->picks_by_rule() && !selector->picks_by_unit()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "MakeSampler: selector: got ", selector->name(), ", which picks ",
-        "anchors itself, want one that leaves it to the unit, as uniform does, "
-        "where ",
-        unit.rows->name(), " has a rule of its own for that (starts)"));
-  }
+  RILL_RETURN_IF_ERROR(CheckFit(selector->traits(), unit.rows->traits()));
   return std::make_unique<ComposedSampler>(std::move(selector), std::move(unit),
                                            name);
 }

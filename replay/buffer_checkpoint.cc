@@ -131,8 +131,7 @@ absl::Status LoadWriter(const std::string& directory, const Manifest& manifest,
   if (name != writer->name()) return Mismatch(field, name, writer->name());
   RILL_ASSIGN_OR_RETURN(const std::string state,
                         ReadState(directory, kWriterFile));
-  return changed.empty() ? writer->LoadState(state)
-                         : writer->LoadChangedState(state, changed);
+  return writer->LoadState(state, changed);
 }
 
 // The number that the next draw has, where the batches that were made ahead are
@@ -216,7 +215,7 @@ absl::StatusOr<BufferCheckpoint::Saved> BufferCheckpoint::Prepare(
                  saved.is_position ? BufferOpenOptions() : options));
   const bool has_moved = saved.lanes != parts_.storage->lanes();
   if ((has_moved || saved.is_position) &&
-      (!parts_.writes->writer().keeps_order() ||
+      (!parts_.writes->writer().traits().keeps_order ||
        manifest.fields.contains(std::string(kWriterField)))) {
     return Mismatch(
         absl::StrCat(saved.is_position ? "position" : "capacity",

@@ -124,7 +124,7 @@ absl::Status BufferCheckpoint::Replace(absl::string_view caller,
                                        const std::string& directory,
                                        Rows rows) const {
   const Writer& writer = parts_.writes->writer();
-  if (rows == Rows::kInPlace && !writer.keeps_order()) {
+  if (rows == Rows::kInPlace && !writer.traits().keeps_order) {
     return absl::FailedPreconditionError(absl::StrCat(
         caller, ": writer: got ", writer.name(),
         ", want one that appends: what is written in place of other rows ",
@@ -146,7 +146,7 @@ OptionValues BufferCheckpoint::PartOptions() const {
   }
   parts_.transforms->AddOptions(&values);
   values.Part("writer", parts_.writes->writer().name(),
-              parts_.writes->writer().option_values());
+              parts_.writes->writer().traits().options);
   return values;
 }
 

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<WritePath>> WritePath::Create(Options options) {
 }
 
 absl::Status WritePath::Attach() {
-  if (sampler_->traits().needs_order && !writer_->keeps_order()) {
+  if (sampler_->traits().needs_order && !writer_->traits().keeps_order) {
     return absl::InvalidArgumentError(absl::StrCat(
         "ReplayBuffer::Create: writer: got ", writer_->name(), " with ",
         sampler_->name(),
@@ -113,7 +113,7 @@ absl::StatusOr<ExtendResult> WritePath::Store(const TensorDict& rows,
                      : std::min(shape[is_flat ? 0 : 1], window.lanes.capacity);
   int64_t steps_in_window = 0;
   gate_->BeginWrite();
-  if (!writer_->appends_all()) {
+  if (!writer_->traits().appends_all) {
     gate_->WaitForAll();
   } else if (storage_->asks_before_overwriting()) {
     gate_->WillRetire(window.rows());
@@ -164,7 +164,7 @@ absl::Status WritePath::CutInTurn(LaneRange lanes) {
 }
 
 absl::Status WritePath::Cut(LaneRange lanes) {
-  if (!writer_->keeps_order()) return absl::OkStatus();
+  if (!writer_->traits().keeps_order) return absl::OkStatus();
   gate_->BeginWrite();
   const absl::Status status = CutInTurn(lanes);
   gate_->EndWrite(0);

@@ -571,7 +571,7 @@ TEST(OptionValuesOfPartsTest, RemovingWriter) {
         return options;
       },
       [](Options o) {
-        return MakeRemovingWriter(std::move(o))->option_values();
+        return MakeRemovingWriter(std::move(o))->traits().options;
       },
       {{"remover.selector.new_priority",
         [](Options& o) {
@@ -582,8 +582,8 @@ TEST(OptionValuesOfPartsTest, RemovingWriter) {
 }
 
 TEST(OptionValuesOfPartsTest, WritersWithoutOptionsHaveNone) {
-  EXPECT_THAT(MakeRoundRobinWriter()->option_values().values(), IsEmpty());
-  EXPECT_THAT(MakeImmutableWriter()->option_values().values(), IsEmpty());
+  EXPECT_THAT(MakeRoundRobinWriter()->traits().options.values(), IsEmpty());
+  EXPECT_THAT(MakeImmutableWriter()->traits().options.values(), IsEmpty());
 }
 
 }  // namespace

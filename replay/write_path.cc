@@ -37,13 +37,6 @@ absl::StatusOr<std::unique_ptr<WritePath>> WritePath::Create(Options options) {
 }
 
 absl::Status WritePath::Attach() {
-  if (sampler_->traits().needs_order && !writer_->traits().keeps_order) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ReplayBuffer::Create: writer: got ", writer_->name(), " with ",
-        sampler_->name(),
-        ", want one that appends, or a sampler of single rows: a row in "
-        "another's place tears trajectories"));
-  }
   RILL_RETURN_IF_ERROR(writer_->Attach(storage_))
       << "ReplayBuffer::Create: writer";
   RILL_RETURN_IF_ERROR(storage_->AddObserver(sampler_->observer()))

@@ -142,7 +142,7 @@ OptionValues BufferCheckpoint::PartOptions() const {
               parts_.sampler->traits().options);
   if (parts_.unit != nullptr) {
     values.Part("unit_transform", parts_.unit->name(),
-                parts_.unit->option_values());
+                parts_.unit->traits().options);
   }
   parts_.transforms->AddOptions(&values);
   values.Part("writer", parts_.writes->writer().name(),

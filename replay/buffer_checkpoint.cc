@@ -139,8 +139,7 @@ absl::Status LoadWriter(const std::string& directory, const Manifest& manifest,
   if (name != writer->name()) return Mismatch(field, name, writer->name());
   RILL_ASSIGN_OR_RETURN(const std::string state,
                         ReadState(directory, kWriterFile));
-  return changed.empty() ? writer->LoadState(state)
-                         : writer->LoadChangedState(state, changed);
+  return writer->LoadState(state, changed);
 }
 
 // The number that the next draw has, where the batches that were made ahead are
@@ -230,7 +229,7 @@ absl::StatusOr<BufferCheckpoint::Saved> BufferCheckpoint::Prepare(
   // that puts rows in the places of others keeps no such order.
   const bool has_moved = saved.lanes != parts_.storage->lanes();
   if ((has_moved || saved.is_position) &&
-      (!parts_.writes->writer().keeps_order() ||
+      (!parts_.writes->writer().traits().keeps_order ||
        manifest.fields.contains(std::string(kWriterField)))) {
     return Mismatch(
         absl::StrCat(saved.is_position ? "position" : "capacity",
@@ -338,14 +337,8 @@ absl::Status BufferCheckpoint::LoadOfRows(const std::string& directory,
                                           const HeldDirectory& held) const {
   RILL_ASSIGN_OR_RETURN(const std::string sampler_state,
                         ReadState(directory, kSamplerFile));
-  if (!saved.changed_sampler.empty()) {
-    RILL_RETURN_IF_ERROR(parts_.sampler->LoadChangedState(
-        sampler_state, saved.changed_sampler, moved));
-  } else if (moved != nullptr) {
-    RILL_RETURN_IF_ERROR(parts_.sampler->LoadMovedState(sampler_state, *moved));
-  } else {
-    RILL_RETURN_IF_ERROR(parts_.sampler->LoadState(sampler_state));
-  }
+  RILL_RETURN_IF_ERROR(parts_.sampler->LoadState(
+      sampler_state, {.moved = moved, .changed = saved.changed_sampler}));
   // Batches that were made ahead name slots of the save, so they fit only rows
   // that have not moved.
   if (moved == nullptr && !saved.drops_ahead) {

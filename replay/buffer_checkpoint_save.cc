@@ -129,7 +129,7 @@ absl::Status BufferCheckpoint::Replace(absl::string_view caller,
                                        const std::string& directory,
                                        Rows rows) const {
   const Writer& writer = parts_.writes->writer();
-  if (rows == Rows::kInPlace && !writer.keeps_order()) {
+  if (rows == Rows::kInPlace && !writer.traits().keeps_order) {
     return absl::FailedPreconditionError(absl::StrCat(
         caller, ": writer: got ", writer.name(),
         ", want one that appends: what is written in place of other rows ",
@@ -144,14 +144,14 @@ absl::Status BufferCheckpoint::Replace(absl::string_view caller,
 OptionValues BufferCheckpoint::PartOptions() const {
   OptionValues values;
   values.Part("sampler", parts_.sampler->name(),
-              parts_.sampler->option_values());
+              parts_.sampler->traits().options);
   if (parts_.unit != nullptr) {
     values.Part("unit_transform", parts_.unit->name(),
-                parts_.unit->option_values());
+                parts_.unit->traits().options);
   }
   parts_.transforms->AddOptions(&values);
   values.Part("writer", parts_.writes->writer().name(),
-              parts_.writes->writer().option_values());
+              parts_.writes->writer().traits().options);
   return values;
 }
 

@@ -5,8 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
-#include "rill/slots/plan_layout.h"
-#include "rill/transforms/unit_transform.h"
+#include "rill/replay/part_fit.h"
 
 namespace rill::replay_internal {
 namespace {
@@ -40,23 +39,6 @@ absl::Status CheckPrefetch(const BufferOptions& options) {
   return absl::OkStatus();
 }
 
-// The two halves of the sampler's unit belong together.
-absl::Status CheckUnit(const Sampler& sampler) {
-  const PlanLayout plans = sampler.layout();
-  if (const auto arithmetic = sampler.arithmetic(); arithmetic != nullptr) {
-    RILL_RETURN_IF_ERROR(arithmetic->CheckLayout(plans))
-        << "ReplayBuffer::Create: sampler: " << sampler.name();
-    return absl::OkStatus();
-  }
-  // A unit without lists beside its rows needs no arithmetic.
-  if (plans.context.empty()) return absl::OkStatus();
-  return BadOption(
-      "sampler",
-      absl::StrCat(sampler.name(), ", whose unit plans ", plans.ContextString(),
-                   " beside its rows and has no arithmetic for them"),
-      "a unit with both halves (replay/sample_units.h)");
-}
-
 }  // namespace
 
 absl::Status CheckBufferOptions(const BufferOptions& options) {
@@ -78,7 +60,10 @@ absl::Status CheckBufferOptions(const BufferOptions& options) {
     return BadOption("batch_size", absl::StrCat(options.batch_size),
                      absl::StrCat("[0, ", Sampler::kMaxBatchSize, "]"));
   }
-  RILL_RETURN_IF_ERROR(CheckUnit(*options.sampler));
+  RILL_RETURN_IF_ERROR(CheckFit(options.sampler->traits(),
+                                options.writer != nullptr
+                                    ? options.writer->traits()
+                                    : MakeRoundRobinWriter()->traits()));
   RILL_RETURN_IF_ERROR(CheckPrefetch(options));
   if (options.device.has_value()) {
     RILL_RETURN_IF_ERROR(GetBackend(*options.device).status())

@@ -7,7 +7,9 @@
 #include "gtest/gtest.h"
 #include "rill/device/device.h"
 #include "rill/replay/testing/numbered_steps.h"
+#include "rill/replay/writers/removing_writer.h"
 #include "rill/samplers/sampler.h"
+#include "rill/samplers/slice_sampler.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/testing/status_matchers.h"
 
@@ -77,6 +79,17 @@ TEST(BufferOptionsTest, WhatIsMissingOrOutOfRangeIsNamed) {
     EXPECT_THAT(Check(test.change), StatusIs(absl::StatusCode::kInvalidArgument,
                                              HasSubstr(test.message)));
   }
+}
+
+TEST(BufferOptionsTest, PartsThatDoNotFitAreRefused) {
+  EXPECT_THAT(
+      Check([](BufferOptions& o) {
+        o.sampler = *MakeSliceSampler({.length = 2});
+        o.writer = MakeRemovingWriter();
+      }),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("writer: got RemovingWriter with SliceSampler, "
+                         "want one that appends")));
 }
 
 // No fake device is registered here.

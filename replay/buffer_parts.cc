@@ -17,7 +17,7 @@ SampleReader::Options ReaderOptions(const Sampler& sampler,
                                     const UnitTransform* unit,
                                     const Tensor::Options& memory) {
   SampleReader::Options options;
-  options.is_weighted = sampler.is_weighted();
+  options.is_weighted = sampler.traits().is_weighted;
   options.unit = unit;
   options.sampler = std::string(sampler.name());
   options.memory = memory;
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<BufferParts>> BufferParts::Create(
 BufferParts::BufferParts(BufferOptions* options)
     : storage(std::move(options->storage)),
       sampler(std::move(options->sampler)),
-      unit_transform(sampler->arithmetic()),
+      unit_transform(sampler->traits().arithmetic),
       clock(*options->clock),
       made_at(clock.Now()),
       wake(options->prefetch_threads) {}

@@ -13,7 +13,7 @@ struct BufferOpenOptions {
   // A storage of another capacity, which is FAILED_PRECONDITION otherwise,
   // does: each lane keeps its newest rows, as many as it has slots
   // (StorageLoadOptions). Priorities follow their rows; what else the sampler
-  // knows starts as if these rows were new (Sampler::LoadMovedState). Batches
+  // knows starts as if these rows were new (Sampler::LoadOptions). Batches
   // that were made ahead are of slots that are no more, and are left out:
   // their numbers are not drawn again.
   bool accept_other_capacity = false;
@@ -25,7 +25,7 @@ struct BufferOpenOptions {
   bool accept_newer = false;
   // Other options of sampler, unit, transforms and writer, which are
   // FAILED_PRECONDITION otherwise, do: they take the values of `options`, and
-  // all else of the state is as saved (Sampler::LoadChangedState). Batches
+  // all else of the state is as saved (Sampler::LoadOptions). Batches
   // that were made ahead are drawn anew then, with their numbers, unless it
   // is the writer alone that changed; what was used up or learned for them
   // stays so. A part of another kind is refused all the same, but for a

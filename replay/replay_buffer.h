@@ -81,15 +81,15 @@ class ReplayBuffer : public Sink {
   using Rates = BufferStats::Rates;
   using OpenOptions = BufferOpenOptions;
 
-  // INVALID_ARGUMENT names the option, the unit whose arithmetic is missing or
-  // of another one, or the transform that cannot work on the storage's rows.
+  // INVALID_ARGUMENT names the option, the parts that do not fit each other
+  // (part_fit.h), or the transform that cannot work on the storage's rows.
   // Rows are checked here, or before the first write where the storage has no
   // spec yet. FAILED_PRECONDITION where `device` or `pin_for` has no backend in
   // this build.
   static absl::StatusOr<std::unique_ptr<ReplayBuffer>> Create(Options options);
   // Makes those checks of Create that need no more than the options, with
-  // nothing taken or attached. Only Create knows whether storage, sampler,
-  // writer and transforms go together.
+  // nothing taken or attached. Only Create knows whether writer and transforms
+  // take the storage.
   static absl::Status CheckOptions(const Options& options);
   ~ReplayBuffer() override;
 

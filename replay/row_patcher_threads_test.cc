@@ -37,7 +37,8 @@ using ::testing::ElementsAre;
 // then wait as long as the test holds them.
 class HeldWriter final : public Writer {
  public:
-  explicit HeldWriter(DrawGate* gate) : gate_(gate) {}
+  explicit HeldWriter(DrawGate* gate)
+      : Writer({.name = "HeldWriter"}), gate_(gate) {}
 
   void Hold() { is_holding_ = true; }
   void LetGo() { is_holding_ = false; }
@@ -58,7 +59,6 @@ class HeldWriter final : public Writer {
     for (++held_; is_holding_;) std::this_thread::yield();
     return inner_->WriteInPlace(slots, rows, kind);
   }
-  absl::string_view name() const override { return "HeldWriter"; }
 
  private:
   DrawGate* const gate_;

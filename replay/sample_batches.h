@@ -18,7 +18,7 @@ namespace rill::replay_internal {
 struct DrawnBatch {
   uint64_t number = 0;
   int64_t items = 0;
-  uint64_t epoch = 0;  // Sampler::LastEpoch; 0 where the sampler has none.
+  uint64_t epoch = 0;  // SamplePlan::epoch.
   // WriteCounter::clears before the draw: where it is another now, the rows
   // may be gone.
   int64_t clears = 0;

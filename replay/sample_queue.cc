@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<SampleQueue::Job>> SampleQueue::Draw(
   }
   // In the turn of the draw, so no write has retired a row since the plan.
   options_.gate->Hold(&drawn.plan);
-  drawn.epoch = options_.sampler->LastEpoch().value_or(0);
+  drawn.epoch = drawn.plan.epoch;
   // A draw that failed has returned above and uses up no number.
   drawn.number = batch_number_++;
   drawn.items = items;
@@ -303,8 +303,7 @@ absl::StatusOr<std::vector<SampleQueue::Made>> SampleQueue::SaveAhead() const {
         << "ReplayBuffer::Save: batch " << job->drawn.number
         << ", made ahead; sample it first";
     Made made{.number = job->drawn.number, .items = job->drawn.items};
-    if (options_.sampler->LastEpoch().has_value())
-      made.epoch = job->drawn.epoch;
+    if (options_.sampler->traits().has_epochs) made.epoch = job->drawn.epoch;
     const PlacedBatch& placed = job->placed;
     if (placed.copied != nullptr) {
       RILL_RETURN_IF_ERROR(placed.copied->Synchronize());

@@ -64,7 +64,7 @@ class SampleReader {
   // can where rows lie in host memory and have one shape each, and the unit
   // makes each draw of itself alone.
   static bool CanFuse(const RowReader& storage, const UnitTransform* unit) {
-    return (unit == nullptr || unit->is_drawwise()) &&
+    return (unit == nullptr || unit->traits().is_drawwise) &&
            storage.device().is_cpu() && !storage.traits().ragged_leaves;
   }
 

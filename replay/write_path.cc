@@ -37,13 +37,6 @@ absl::StatusOr<std::unique_ptr<WritePath>> WritePath::Create(Options options) {
 }
 
 absl::Status WritePath::Attach() {
-  if (sampler_->needs_order() && !writer_->keeps_order()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "ReplayBuffer::Create: writer: got ", writer_->name(), " with ",
-        sampler_->name(),
-        ", want one that appends, or a sampler of single rows: a row in "
-        "another's place tears trajectories"));
-  }
   RILL_RETURN_IF_ERROR(writer_->Attach(storage_))
       << "ReplayBuffer::Create: writer";
   // The sampler before the counter: when the counter lets the gate go on, the
@@ -120,7 +113,7 @@ absl::StatusOr<ExtendResult> WritePath::Store(const TensorDict& rows,
   gate_->BeginWrite();
   // Rows that such a writer replaces are not known before, so it waits for all
   // gathers and keeps the turn.
-  if (!writer_->appends_all()) {
+  if (!writer_->traits().appends_all) {
     gate_->WaitForAll();
   } else if (storage_->traits().asks_before_overwriting) {
     // The storage asks for each window, behind the turn.
@@ -168,7 +161,7 @@ absl::Status WritePath::WriteAt(absl::Span<const Slot> slots,
 absl::Status WritePath::CutInTurn(LaneRange lanes) {
   RILL_ASSIGN_OR_RETURN(
       const TrajectoryCut cut,
-      TrajectoryCut::Plan(*storage_, lanes, sampler_->needs_order()));
+      TrajectoryCut::Plan(*storage_, lanes, sampler_->traits().needs_order));
   if (cut.slots.empty()) return absl::OkStatus();
   gate_->WaitForRows(cut.slots);
   return writer_->WriteInPlace(cut.slots, cut.rows, InPlace::kPatch);
@@ -176,7 +169,7 @@ absl::Status WritePath::CutInTurn(LaneRange lanes) {
 
 absl::Status WritePath::Cut(LaneRange lanes) {
   // Rows in no order of time have no trajectories to cut.
-  if (!writer_->keeps_order()) return absl::OkStatus();
+  if (!writer_->traits().keeps_order) return absl::OkStatus();
   gate_->BeginWrite();
   const absl::Status status = CutInTurn(lanes);
   gate_->EndWrite(0);

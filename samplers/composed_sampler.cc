@@ -6,7 +6,6 @@
 #include "rill/samplers/composed_sampler.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,43 +37,51 @@ constexpr uint16_t kUnitSubstream = 1;
 constexpr absl::string_view kSelector = "selector";
 constexpr absl::string_view kUnit = "unit";
 
-class ComposedSampler final : public Sampler, private WriteObserver {
+SamplerTraits TraitsOf(const Selector& selector, const SampleUnit& unit,
+                       absl::string_view name) {
+  OptionValues options;
+  options.Part(kSelector, selector.name(), selector.traits().options);
+  options.Part(kUnit, unit.rows->name(), unit.rows->traits().options);
+  return {.name = std::string(name),
+          .options = std::move(options),
+          .is_weighted = selector.traits().is_weighted,
+          .needs_order =
+              !unit.rows->traits().is_row || selector.traits().needs_order,
+          .has_epochs = selector.epochs() != nullptr,
+          .loads_moved_rows = true,
+          .loads_changed_options = true,
+          .layout = unit.rows->traits().layout,
+          .arithmetic = unit.arithmetic};
+}
+
+// The table in composed_sampler.h.
+absl::Status CheckFit(const SelectorTraits& selector, const UnitTraits& unit) {
+  if (!unit.picks_by_rule || selector.picks_by_unit) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "MakeSampler: selector: got ", selector.name, ", which picks ",
+      "anchors itself, want one that leaves it to the unit, as uniform does, "
+      "where ",
+      unit.name, " has a rule of its own for that (starts)"));
+}
+
+class ComposedSampler final : public Sampler {
  public:
   ComposedSampler(std::unique_ptr<Selector> selector, SampleUnit unit,
                   absl::string_view name)
-      // Constants of the parts are copied, so that they are read without the
-      // mutex.
-      : name_(name),
-        is_weighted_(selector->is_weighted()),
-        is_row_(unit.rows->is_row()),
-        needs_order_(!unit.rows->is_row() || selector->needs_order()),
-        has_epochs_(selector->has_epochs()),
-        layout_(unit.rows->layout()),
-        arithmetic_(std::move(unit.arithmetic)),
+      : Sampler(TraitsOf(*selector, unit, name)),
+        epochs_(selector->epochs()),
+        used_up_(unit.rows->traits().is_row ? selector->used_up() : nullptr),
         selector_(std::move(selector)),
         unit_(std::move(unit.rows)) {
-    if (selector_->hears_anchors()) unit_->SetListener(selector_.get());
+    if (selector_->traits().needs_anchor_events) {
+      unit_->SetListener(selector_.get());
+    }
   }
 
-  WriteObserver* observer() override { return this; }
-  bool is_weighted() const override { return is_weighted_; }
-  absl::string_view name() const override { return name_; }
-  OptionValues option_values() const override {
-    PatientLock lock(&mutex_);
-    OptionValues values;
-    values.Part(kSelector, selector_->name(), selector_->option_values());
-    values.Part(kUnit, unit_->name(), unit_->option_values());
-    return values;
-  }
-  bool needs_order() const override { return needs_order_; }
-  PlanLayout layout() const override { return layout_; }
-  std::shared_ptr<const UnitTransform> arithmetic() const override {
-    return arithmetic_;
-  }
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
     PatientLock lock(&mutex_);
     // A slice's first row may be used up while others still need it.
-    return is_row_ ? selector_->AddUsedUp(most, slots) : 0;
+    return used_up_ == nullptr ? 0 : used_up_->AddUsedUp(most, slots);
   }
 
   absl::Status Plan(const Request& request, SamplePlan* plan) override;
@@ -84,25 +91,17 @@ class ComposedSampler final : public Sampler, private WriteObserver {
                    absl::Span<uint8_t> is_current) const override;
   void GetGenerations(absl::Span<const Slot> slots,
                       absl::Span<int64_t> generations) const override;
-  std::optional<uint64_t> LastEpoch() const override;
   absl::StatusOr<EpochRest> RestOfEpoch(const Request& request) const override;
   absl::StatusOr<std::string> SaveState() const override;
-  absl::Status LoadState(absl::string_view state) override {
-    return LoadChangedState(state, {}, nullptr);
-  }
-  absl::Status LoadMovedState(absl::string_view state,
-                              const MovedRows& moved) override {
-    return LoadChangedState(state, {}, &moved);
-  }
-  absl::Status LoadChangedState(absl::string_view state,
-                                absl::Span<const std::string> changed,
-                                const MovedRows* moved) override;
 
- private:
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
   void OnWrite(const WriteEvent& event) override;
   void OnClear() override;
+
+ private:
+  absl::Status DoLoadState(absl::string_view state,
+                           const LoadOptions& options) override;
 
   absl::StatusOr<Selector::Request> Prepare(const Request& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -113,14 +112,11 @@ class ComposedSampler final : public Sampler, private WriteObserver {
   absl::Status LoadMoved(StateReader* reader, const MovedRows& moved)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::string name_;
-  const bool is_weighted_;
-  const bool is_row_;
-  const bool needs_order_;
-  const bool has_epochs_;
-  const PlanLayout layout_;
-  const std::shared_ptr<const UnitTransform> arithmetic_;
   mutable absl::Mutex mutex_;
+  // The selector's, null where it has none. Slots that are used up are none
+  // where an item is more than a row.
+  const Selector::Epochs* const epochs_ ABSL_PT_GUARDED_BY(mutex_);
+  const Selector::UsedUp* const used_up_ ABSL_PT_GUARDED_BY(mutex_);
   LiveRows rows_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<Selector> selector_ ABSL_PT_GUARDED_BY(mutex_);
   const std::unique_ptr<Unit> unit_ ABSL_PT_GUARDED_BY(mutex_);
@@ -154,13 +150,14 @@ absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
   plan->Clear();
   selector_->Select(*select, unit_->anchors(), &plan->draws);
   rows_.SetGenerations(absl::MakeSpan(plan->draws));
-  plan->context.resize(layout_.context.size());
+  plan->context.resize(traits().layout.context.size());
   unit_->Expand(Rng(request.seed, RngStream::kSampler, kUnitSubstream),
                 request.batch_number, plan);
   // Draws and rows get generations of one moment, since no write is published
   // while the mutex is held.
   plan->generations.resize(plan->rows.size());
   rows_.GenerationsOf(plan->rows, plan->generations.data());
+  if (epochs_ != nullptr) plan->epoch = epochs_->LastEpoch();
   return absl::OkStatus();
 }
 
@@ -187,24 +184,18 @@ void ComposedSampler::GetGenerations(absl::Span<const Slot> slots,
   rows_.GetGenerations(slots, generations.data());
 }
 
-std::optional<uint64_t> ComposedSampler::LastEpoch() const {
-  if (!has_epochs_) return std::nullopt;
-  PatientLock lock(&mutex_);
-  return selector_->last_epoch();
-}
-
 absl::StatusOr<Sampler::EpochRest> ComposedSampler::RestOfEpoch(
     const Request& request) const {
-  if (!has_epochs_) return Sampler::RestOfEpoch(request);
+  if (epochs_ == nullptr) return Sampler::RestOfEpoch(request);
   RILL_RETURN_IF_ERROR(samplers_internal::CheckBatchSize(
       name(), request.batch_size, kMaxBatchSize));
   PatientLock lock(&mutex_);
   RILL_ASSIGN_OR_RETURN(const int64_t count,
                         unit_->NumAnchors(request.batch_size));
-  return selector_->RestOfEpoch({.count = count,
-                                 .seed = request.seed,
-                                 .batch_number = request.batch_number},
-                                unit_->anchors());
+  return epochs_->RestOfEpoch({.count = count,
+                               .seed = request.seed,
+                               .batch_number = request.batch_number},
+                              unit_->anchors());
 }
 
 // --- State -------------------------------------------------------------------
@@ -220,7 +211,7 @@ absl::Status ComposedSampler::LoadParts(StateReader* reader) {
     RILL_RETURN_IF_ERROR(unit_->LoadState(reader));
   }
   const StateReader::InPart selector(reader, kSelector);
-  RILL_RETURN_IF_ERROR(selector_->LoadState(reader));
+  RILL_RETURN_IF_ERROR(selector_->LoadState(reader, {}));
   return reader->Finish();
 }
 
@@ -232,16 +223,15 @@ absl::StatusOr<std::string> ComposedSampler::SaveState() const {
   return std::move(writer).Finish();
 }
 
-absl::Status ComposedSampler::LoadChangedState(
-    absl::string_view state, absl::Span<const std::string> changed,
-    const MovedRows* moved) {
+absl::Status ComposedSampler::DoLoadState(absl::string_view state,
+                                          const LoadOptions& options) {
   RILL_ASSIGN_OR_RETURN(StateReader reader,
                         StateReader::Open(name(), kStateVersion, state));
-  reader.SetChangedOptions(changed);
+  reader.SetChangedOptions(options.changed);
   PatientLock lock(&mutex_);
-  if (moved != nullptr) return LoadMoved(&reader, *moved);
   // Read first and restored last: the generations cannot be taken back once the
   // parts have been loaded.
+  if (options.moved != nullptr) return LoadMoved(&reader, *options.moved);
   RILL_ASSIGN_OR_RETURN(Generations generations, rows_.Load(&reader));
   // A part that loaded before another one failed takes back what it was.
   StateWriter writer(name(), kStateVersion);
@@ -263,8 +253,9 @@ absl::Status ComposedSampler::LoadMoved(StateReader* reader,
   // selector's values can follow their rows.
   RILL_RETURN_IF_ERROR(LiveRows::Skip(reader, moved.from));
   RILL_RETURN_IF_ERROR(unit_->SkipState(reader));
+  if (!selector_->traits().loads_moved_rows) return absl::OkStatus();
   const StateReader::InPart selector(reader, kSelector);
-  return selector_->LoadMovedState(reader, moved, rows_);
+  return selector_->LoadState(reader, {.moved = &moved, .rows = &rows_});
 }
 
 // --- Events: the order that selector.h promises ------------------------------
@@ -310,14 +301,7 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(
         : unit.rows == nullptr ? "unit: got null, want a unit"
                                : "name: got an empty one, want one"));
   }
-  // The rule would be lost without a word: nothing else would call it.
-  if (unit.rows->picks_by_rule() && !selector->picks_by_unit()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "MakeSampler: selector: got ", selector->name(), ", which picks ",
-        "anchors itself, want one that leaves it to the unit, as uniform does, "
-        "where ",
-        unit.rows->name(), " has a rule of its own for that (starts)"));
-  }
+  RILL_RETURN_IF_ERROR(CheckFit(selector->traits(), unit.rows->traits()));
   return std::make_unique<ComposedSampler>(std::move(selector), std::move(unit),
                                            name);
 }

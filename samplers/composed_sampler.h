@@ -17,9 +17,12 @@ namespace rill {
 // its rows). `name` is Sampler::name(): a state is loaded only into a sampler
 // of the same name.
 //
-// INVALID_ARGUMENT where one of the three is missing, or the unit was given a
-// rule by which to pick (SliceStarts::kRows, kRecent) and the selector never
-// asks for it.
+// INVALID_ARGUMENT where one of the three is missing, or the two do not fit:
+//
+//   unit           selector wants   else
+//   picks_by_rule  picks_by_unit    the unit's rule (SliceStarts::kRows,
+//                                   kRecent) would be lost without notice
+//   any other      nothing
 //
 // Thread-safety: the sampler is thread-safe, its parts are behind one mutex.
 // Cost: that of the parts, and O(rows) of a plan or an event for generations; a

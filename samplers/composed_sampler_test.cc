@@ -36,10 +36,12 @@ constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 // Items of two rows that follow one another in a lane; an anchor is the first.
-class PairUnit : public Unit, public Anchors {
+class PairUnit final : public Unit, public Anchors {
  public:
   // Events of the unit and of its selector go to `log`.
-  explicit PairUnit(std::vector<std::string>* log = nullptr) : log_(log) {}
+  explicit PairUnit(std::vector<std::string>* log = nullptr,
+                    bool picks_by_rule = false)
+      : Unit({.name = "Pair", .picks_by_rule = picks_by_rule}), log_(log) {}
 
   const Anchors& anchors() const override { return *this; }
   void SetListener(AnchorListener* /*listener*/) override {}
@@ -70,7 +72,6 @@ class PairUnit : public Unit, public Anchors {
   absl::Status SkipState(StateReader* reader) const override {
     return reader->Int().status();
   }
-  absl::string_view name() const override { return "Pair"; }
 
   int64_t size() const override { return static_cast<int64_t>(All().size()); }
   Slot At(int64_t n) const override { return All()[n]; }
@@ -128,7 +129,8 @@ class PairUnit : public Unit, public Anchors {
 // Takes the first anchor for every draw. Saves a number that must be >= 0.
 class FirstSelector final : public Selector {
  public:
-  explicit FirstSelector(std::vector<std::string>* log = nullptr) : log_(log) {}
+  explicit FirstSelector(std::vector<std::string>* log = nullptr)
+      : Selector({.name = "First"}), log_(log) {}
 
   absl::Status Prepare(const Request& /*request*/,
                        const Anchors& /*anchors*/) override {
@@ -140,13 +142,13 @@ class FirstSelector final : public Selector {
     draws->assign(request.count, {.slot = anchors.At(0)});
   }
   void SaveState(StateWriter* writer) const override { writer->Int(value_); }
-  absl::Status LoadState(StateReader* reader) override {
+  absl::Status LoadState(StateReader* reader,
+                         const LoadOptions& /*options*/) override {
     RILL_ASSIGN_OR_RETURN(const int64_t value, reader->Int());
     if (value == kBad) return reader->Damaged("value");
     value_ = value;
     return absl::OkStatus();
   }
-  absl::string_view name() const override { return "First"; }
 
   void OnAttach(const Lanes& /*lanes*/,
                 absl::Span<const Cursor> /*cursors*/) override {
@@ -212,26 +214,23 @@ TEST(ComposedSamplerTest, WantsAllThree) {
 }
 
 // A unit that was given a rule by which to pick.
-class RuledUnit final : public PairUnit {
- public:
-  bool picks_by_rule() const override { return true; }
-};
+std::unique_ptr<Unit> MakeRuledUnit() {
+  return std::make_unique<PairUnit>(/*log=*/nullptr, /*picks_by_rule=*/true);
+}
 
 TEST(ComposedSamplerTest, RuleThatTheSelectorNeverAsksForIsRefused) {
   EXPECT_THAT(
-      MakeSampler(std::make_unique<FirstSelector>(),
-                  std::make_unique<RuledUnit>(), "Mine"),
+      MakeSampler(std::make_unique<FirstSelector>(), MakeRuledUnit(), "Mine"),
       StatusIs(kInvalidArgument,
                HasSubstr("MakeSampler: selector: got First, which picks "
                          "anchors itself, want one that leaves it to "
                          "the unit, as uniform does, where Pair has a "
                          "rule of its own")));
   RILL_EXPECT_OK(
-      MakeSampler(MakeUniformSelector(), std::make_unique<RuledUnit>(), "Mine")
-          .status());
+      MakeSampler(MakeUniformSelector(), MakeRuledUnit(), "Mine").status());
 }
 
-TEST(ComposedSamplerTest, PartsHearEventsInThePromisedOrder) {
+TEST(ComposedSamplerTest, PartsAreNotifiedInThePromisedOrder) {
   std::vector<std::string> log;
   RILL_ASSERT_OK_AND_ASSIGN(
       std::unique_ptr<Sampler> sampler,

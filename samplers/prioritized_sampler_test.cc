@@ -551,9 +551,10 @@ TEST(PrioritizedSamplerTest, PrioritiesFollowRowsToOtherSlots) {
   for (const int64_t capacity : {1, 4, 9, 10, 11, 16, 100}) {
     Buffer moved(0, {}, capacity);
     moved.storage.Append(17);
-    RILL_ASSERT_OK(moved.sampler->LoadMovedState(
-        state, MovedRows::Of(saved.storage.lanes(), moved.storage.lanes(),
-                             std::vector<Cursor>{{.written = 17}})));
+    const MovedRows rows =
+        MovedRows::Of(saved.storage.lanes(), moved.storage.lanes(),
+                      std::vector<Cursor>{{.written = 17}});
+    RILL_ASSERT_OK(moved.sampler->LoadState(state, {.moved = &rows}));
     EXPECT_EQ(moved.selector->alpha(), 0.25);
     // A sampler that was given the same.
     Buffer want(0, {.alpha = 0.25, .beta = 1}, capacity);
@@ -585,9 +586,20 @@ TEST(PrioritizedSamplerTest, PrioritiesFollowRowsToOtherSlots) {
 
 TEST(PrioritizedSamplerTest, SamplerThatCannotMoveItsStateSaysSo) {
   auto sampler = MakeFakePrioritizedSampler();
-  EXPECT_THAT(sampler->LoadMovedState("", {}),
+  const MovedRows rows;
+  EXPECT_THAT(
+      sampler->LoadState("", {.moved = &rows}),
+      StatusIs(kFailedPrecondition,
+               HasSubstr("FakePrioritizedSampler::LoadState: moved rows: ")));
+}
+
+TEST(PrioritizedSamplerTest, SamplerThatCannotTakeOtherOptionsSaysSo) {
+  auto sampler = MakeFakePrioritizedSampler();
+  const std::vector<std::string> changed = {"alpha", "beta"};
+  EXPECT_THAT(sampler->LoadState("", {.changed = changed}),
               StatusIs(kFailedPrecondition,
-                       HasSubstr("FakePrioritizedSampler::LoadMovedState")));
+                       HasSubstr("FakePrioritizedSampler::LoadState: other "
+                                 "options: got alpha, beta, want none")));
 }
 
 }  // namespace

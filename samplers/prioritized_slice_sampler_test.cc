@@ -43,7 +43,7 @@ TEST(PrioritizedSliceSamplerTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(
       std::unique_ptr<Sampler> sampler,
       MakePrioritizedSliceSampler({.alpha = 0.7}, {.length = 4}));
-  EXPECT_TRUE(sampler->is_weighted());
+  EXPECT_TRUE(sampler->traits().is_weighted);
   EXPECT_THAT(MakePrioritizedSliceSampler(
                   {}, {.length = 4, .starts = SliceStarts::kRecent})
                   .status(),

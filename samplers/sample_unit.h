@@ -34,7 +34,7 @@ struct SampleUnit {
   // The name of a preset's sampler over this unit: states of one are not those
   // of another. "UniformSampler" over single rows, "UniformSampler over Slice".
   std::string SamplerName(absl::string_view preset) const {
-    if (rows == nullptr || rows->is_row()) return std::string(preset);
+    if (rows == nullptr || rows->traits().is_row) return std::string(preset);
     return absl::StrCat(preset, " over ", rows->name());
   }
 

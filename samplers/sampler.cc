@@ -37,14 +37,6 @@ absl::Status Sampler::UpdatePriorities(absl::Span<const Draw> draws,
   return samplers_internal::CheckPriorities(name(), draws, priorities);
 }
 
-absl::Status Sampler::LoadMovedState(absl::string_view /*state*/,
-                                     const MovedRows& /*moved*/) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      name(),
-      "::LoadMovedState: got the state of other slots, want that of "
-      "these; load into a storage of the same capacity"));
-}
-
 absl::StatusOr<Sampler::EpochRest> Sampler::RestOfEpoch(
     const Request& /*request*/) const {
   return absl::FailedPreconditionError(absl::StrCat(
@@ -53,13 +45,21 @@ absl::StatusOr<Sampler::EpochRest> Sampler::RestOfEpoch(
       "goes through its items, as SamplerWithoutReplacement"));
 }
 
-absl::Status Sampler::LoadChangedState(absl::string_view /*state*/,
-                                       absl::Span<const std::string> changed,
-                                       const MovedRows* /*moved*/) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      name(), "::LoadChangedState: other options: got ",
-      absl::StrJoin(changed, ", "),
-      ", want none: this sampler cannot take over its state with others"));
+absl::Status Sampler::LoadState(absl::string_view state,
+                                const LoadOptions& options) {
+  if (!options.changed.empty() && !traits_.loads_changed_options) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name(), "::LoadState: other options: got ",
+        absl::StrJoin(options.changed, ", "),
+        ", want none: this sampler cannot take over its state with others"));
+  }
+  if (options.moved != nullptr && !traits_.loads_moved_rows) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name(),
+        "::LoadState: moved rows: got the state of other slots, want that of "
+        "these; load into a storage of the same capacity"));
+  }
+  return DoLoadState(state, options);
 }
 
 }  // namespace rill

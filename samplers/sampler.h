@@ -3,24 +3,20 @@
 #define RILL_SAMPLERS_SAMPLER_H_
 
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "rill/base/option_values.h"  // IWYU pragma: export
-#include "rill/slots/plan_layout.h"
-#include "rill/slots/sample_plan.h"  // IWYU pragma: export
+#include "rill/samplers/sampler_traits.h"  // IWYU pragma: export
+#include "rill/slots/sample_plan.h"        // IWYU pragma: export
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
 namespace rill {
-
-class UnitTransform;  // transforms/unit_transform.h
 
 // Rows that lie in other slots than they did when a sampler's state was saved:
 // those of a storage that was loaded into lanes of another capacity.
@@ -47,10 +43,14 @@ struct MovedRows {
 // history of writes and priorities. Equal runs give equal batches on every
 // machine, and there is no generator to save.
 //
-// Thread-safety: thread-safe. The observer is called under the storage's lock
-//   while other threads plan, so an implementation guards its state itself.
+// It is registered with the storage (Storage::AddObserver) before the first
+// Plan. Attached again to equal lanes (a storage that was loaded), it takes all
+// rows for new ones: what was drawn before is stale.
+//
+// Thread-safety: thread-safe. Events come under the storage's lock while other
+//   threads plan, so an implementation guards its state itself.
 // Implementations pass samplers/conformance.
-class Sampler {
+class Sampler : public WriteObserver {
  public:
   static constexpr int64_t kMaxBatchSize = int64_t{1} << 24;
 
@@ -60,13 +60,10 @@ class Sampler {
     uint64_t batch_number = 0;  // Counts the batches of one buffer.
   };
 
-  virtual ~Sampler() = default;
-
-  // To be registered with the storage (Storage::AddObserver), which must be
-  // done before the first Plan. Lives as long as the sampler. Attached again to
-  // equal lanes (a storage that was loaded), it takes all rows for new ones:
-  // what was drawn before is stale.
-  virtual WriteObserver* observer() = 0;
+  const SamplerTraits& traits() const { return traits_; }
+  absl::string_view name() const { return traits_.name; }
+  // What is registered with the storage.
+  WriteObserver* observer() { return this; }
 
   // Fills `plan`, reusing its memory. Only live slots are drawn, each with the
   // generation of the row that a read will find there. That is the slot's own,
@@ -93,10 +90,6 @@ class Sampler {
   virtual void GetGenerations(absl::Span<const Slot> slots,
                               absl::Span<int64_t> generations) const = 0;
 
-  // The number of the last plan's epoch, which tells epochs apart; 0 before the
-  // first. A sampler that does not go through its items epoch by epoch returns
-  // nullopt, at no cost.
-  virtual std::optional<uint64_t> LastEpoch() const { return std::nullopt; }
   // How many plans like `request` are left in the epoch of the next one, that
   // one among them, as rows are now; 0 where there are no items.
   // FAILED_PRECONDITION of a sampler without epochs, else errors as Plan.
@@ -106,9 +99,6 @@ class Sampler {
     int64_t plans = 0;
   };
   virtual absl::StatusOr<EpochRest> RestOfEpoch(const Request& request) const;
-
-  // Whether Draw::weight is other than 1.
-  virtual bool is_weighted() const { return false; }
 
   // Rows that are stored and will not be drawn again, so that new rows may have
   // their slots. In a consuming sampler these were drawn as often as may be.
@@ -120,55 +110,46 @@ class Sampler {
     return 0;
   }
 
-  // True: an item is rows of consecutive steps, or reads some, so that a row in
-  // another's place would tear them.
-  virtual bool needs_order() const { return false; }
+  // The state that a plan depends on beside the request and the stored rows, as
+  // opaque bytes.
+  virtual absl::StatusOr<std::string> SaveState() const = 0;
 
-  // The layout of every plan.
-  virtual PlanLayout layout() const { return {}; }
-  // The arithmetic on the values of a plan's rows (samplers/sample_unit.h), for
-  // a reader of them: a ReplayBuffer. Null: rows are the batch as they are.
-  virtual std::shared_ptr<const UnitTransform> arithmetic() const {
-    return nullptr;
+  struct LoadOptions {
+    // The rows have moved since the save, or are gone; null: they have not.
+    // The priorities of a prioritized selector that stands alone follow their
+    // rows; alpha, beta and the largest priority come along. All else starts as
+    // if the rows were new. That is keys of heaps, the inner selector of a
+    // consuming one, generations, cuts of trajectories and all of a mixture. So
+    // do the order of an epoch, orders of arrival and counts of draws.
+    const MovedRows* moved = nullptr;
+    // Options, by their names in traits().options, that had other values: they
+    // keep those of this sampler. The rest of the state follows them:
+    // - Anchors are those of the new unit, in the order of the rows where the
+    //   saved order does not fit.
+    // - An epoch begins anew where `shuffle` changed.
+    // - How often a row was drawn says whether it is used up.
+    // - A trajectory has lost 0 steps where the old `period` is no multiple of
+    //   the new one.
+    absl::Span<const std::string> changed = {};
+  };
+  // Follows the registration with a storage that holds the same rows as at the
+  // time of the save, but for those that `options` name. DATA_LOSS or
+  // FAILED_PRECONDITION, state unchanged, where the bytes do not fit;
+  // FAILED_PRECONDITION of a sampler whose traits do not take these options.
+  absl::Status LoadState(absl::string_view state, const LoadOptions& options);
+  absl::Status LoadState(absl::string_view state) {
+    return LoadState(state, LoadOptions());
   }
 
-  // The state that a plan depends on beside the request and the stored rows, as
-  // opaque bytes. Load follows the registration with a storage that holds the
-  // same rows as at the time of the save; DATA_LOSS or FAILED_PRECONDITION,
-  // state unchanged, where the bytes do not fit.
-  virtual absl::StatusOr<std::string> SaveState() const = 0;
-  virtual absl::Status LoadState(absl::string_view state) = 0;
-  // The same where rows have moved, or gone. The priorities of a prioritized
-  // selector that stands alone follow their rows; alpha, beta and the largest
-  // priority come along. All else starts as if the rows were new. That is keys
-  // of heaps, the inner selector of a consuming one, generations, cuts of
-  // trajectories and all of a mixture. So do the order of an epoch, orders of
-  // arrival and counts of draws. Errors as LoadState, and FAILED_PRECONDITION
-  // of a sampler that cannot do this, as one that does not override it.
-  virtual absl::Status LoadMovedState(absl::string_view state,
-                                      const MovedRows& moved);
+ protected:
+  explicit Sampler(SamplerTraits traits) : traits_(std::move(traits)) {}
 
-  // Loads the state of a sampler with other options: those `changed`, by their
-  // names in option_values(), keep the values of this sampler. All else is
-  // loaded as by LoadState or, where `moved` is not null, by LoadMovedState.
-  // The rest of the state follows the new options:
-  // - Anchors are those of the new unit, in the order of the rows where the
-  //   saved order does not fit.
-  // - An epoch begins anew where `shuffle` changed.
-  // - How often a row was drawn says whether it is used up.
-  // - A trajectory has lost 0 steps where the old `period` is no multiple of
-  //   the new one.
-  // FAILED_PRECONDITION of a sampler that does not override it.
-  virtual absl::Status LoadChangedState(absl::string_view state,
-                                        absl::Span<const std::string> changed,
-                                        const MovedRows* moved);
+ private:
+  // LoadState with options that the traits take.
+  virtual absl::Status DoLoadState(absl::string_view state,
+                                   const LoadOptions& options) = 0;
 
-  // "UniformSampler": stored in checkpoints and named in errors.
-  virtual absl::string_view name() const = 0;
-
-  // The options that it was made with, for checkpoints to compare.
-  // One that does not say is taken to be as it was.
-  virtual OptionValues option_values() const { return {}; }
+  const SamplerTraits traits_;
 };
 
 }  // namespace rill

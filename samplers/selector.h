@@ -3,15 +3,16 @@
 #define RILL_SAMPLERS_SELECTOR_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "rill/base/option_values.h"  // IWYU pragma: export
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/live_rows.h"
 #include "rill/samplers/sampler.h"
+#include "rill/samplers/selector_traits.h"  // IWYU pragma: export
 #include "rill/samplers/state_bytes.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
@@ -57,6 +58,31 @@ class Selector : public WriteObserver, public AnchorListener {
     uint64_t part = 0;
   };
 
+  // The epochs of a selector that goes through its anchors one by one.
+  class Epochs {
+   public:
+    virtual ~Epochs() = default;
+    // SamplePlan::epoch of the last Select; 0 before the first.
+    virtual uint64_t LastEpoch() const = 0;
+    // As Sampler::RestOfEpoch, of anchors: `request` as the next Select's.
+    virtual Sampler::EpochRest RestOfEpoch(const Request& request,
+                                           const Anchors& anchors) const = 0;
+  };
+
+  // The anchors that a selector will not draw again. An anchor becomes one by
+  // Select, or when it is added, and ceases to be one when it is removed.
+  class UsedUp {
+   public:
+    virtual ~UsedUp() = default;
+    // As Sampler::AddUsedUp, of anchors.
+    virtual int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const = 0;
+    // Whether the slot is among those; O(1).
+    virtual bool IsUsedUp(Slot slot) const = 0;
+  };
+
+  const SelectorTraits& traits() const { return traits_; }
+  absl::string_view name() const { return traits_.name; }
+
   // Comes right before each Select, with its arguments: finds out whether that
   // can select, and what it needs (weights, versions) once. Only this fails, so
   // that of two selectors that share a batch none moves on where the other
@@ -79,57 +105,31 @@ class Selector : public WriteObserver, public AnchorListener {
                                 absl::Span<const float> /*priorities*/,
                                 const samplers_internal::LiveRows& /*rows*/) {}
 
-  virtual bool is_weighted() const { return false; }
+  // Null where it has none. Always the same; lives as long as the selector.
+  virtual const Epochs* epochs() const { return nullptr; }
+  virtual const UsedUp* used_up() const { return nullptr; }
 
-  // Sampler::LastEpoch and RestOfEpoch, of anchors: `request` as the next
-  // Select's. Only where has_epochs().
-  virtual bool has_epochs() const { return false; }
-  virtual uint64_t last_epoch() const { return 0; }
-  virtual Sampler::EpochRest RestOfEpoch(const Request& /*request*/,
-                                         const Anchors& /*anchors*/) const {
-    return {};
-  }
-
-  // True: it leaves the choice to the unit's own rule (Anchors::Pick).
-  virtual bool picks_by_unit() const { return false; }
-
-  // As Sampler::AddUsedUp, of anchors.
-  virtual int64_t AddUsedUp(int64_t /*most*/,
-                            std::vector<Slot>* /*slots*/) const {
-    return 0;
-  }
-  // Whether the slot is among those; O(1). An anchor becomes one by Select, or
-  // when it is added, and ceases to be one when it is removed.
-  virtual bool IsUsedUp(Slot /*slot*/) const { return false; }
-  // False: there are never any.
-  virtual bool uses_up() const { return false; }
-
-  // True: it goes by the order in which rows were appended, so that a row in
-  // another's place misleads it.
-  virtual bool needs_order() const { return false; }
-
-  // False: it does without hearing which rows are anchors, so that the unit
-  // need not find out.
-  virtual bool hears_anchors() const { return true; }
-
-  // A part of the sampler's state. LoadState follows the attaching to equal
-  // rows and the unit's LoadState; with an error nothing has changed that
-  // loading what was saved before does not put right.
+  // A part of the sampler's state.
   virtual void SaveState(samplers_internal::StateWriter* writer) const = 0;
-  virtual absl::Status LoadState(samplers_internal::StateReader* reader) = 0;
-  // The same after attaching to rows that have moved (Sampler::LoadMovedState),
-  // which `rows` tells live or not; an error changes nothing. State that is
-  // left unread starts as if the rows were new. This default leaves all unread.
-  virtual absl::Status LoadMovedState(
-      samplers_internal::StateReader* /*reader*/, const MovedRows& /*moved*/,
-      const samplers_internal::LiveRows& /*rows*/) {
-    return absl::OkStatus();
-  }
 
-  // "Uniform".
-  virtual absl::string_view name() const = 0;
-  // As Sampler::option_values.
-  virtual OptionValues option_values() const { return {}; }
+  struct LoadOptions {
+    // Sampler::LoadOptions::moved, and which rows are live now. Both or none;
+    // none where the traits do not take them.
+    const MovedRows* moved = nullptr;
+    const samplers_internal::LiveRows* rows = nullptr;
+  };
+  // Follows the attaching and the unit's LoadState. With an error nothing has
+  // changed that loading what was saved before does not put right. Of rows that
+  // have moved an error changes nothing, and state that is left unread starts
+  // as if they were new.
+  virtual absl::Status LoadState(samplers_internal::StateReader* reader,
+                                 const LoadOptions& options) = 0;
+
+ protected:
+  explicit Selector(SelectorTraits traits) : traits_(std::move(traits)) {}
+
+ private:
+  const SelectorTraits traits_;
 };
 
 }  // namespace rill

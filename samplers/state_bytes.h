@@ -53,7 +53,7 @@ class StateReader {
   absl::Status DoesNotFit(absl::string_view what) const;
 
   // Options of the sampler that had other values when it was saved
-  // (Sampler::LoadChangedState), by name; none until this.
+  // (Sampler::LoadOptions::changed), by name; none until this.
   void SetChangedOptions(absl::Span<const std::string> names);
   // The part, "selector" or "parts.0", that reads from here on until the object
   // goes: names below are of its options.

@@ -34,6 +34,8 @@ class LiveAnchors final : public Anchors {
 
 class TransitionUnit final : public Unit {
  public:
+  TransitionUnit() : Unit({.name = "Transition", .is_row = true}) {}
+
   const Anchors& anchors() const override { return anchors_; }
   void SetListener(AnchorListener* listener) override { listener_ = listener; }
 
@@ -58,9 +60,6 @@ class TransitionUnit final : public Unit {
       samplers_internal::StateReader* /*reader*/) const override {
     return absl::OkStatus();
   }
-
-  bool is_row() const override { return true; }
-  absl::string_view name() const override { return "Transition"; }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     anchors_.live.OnAttach(lanes, cursors);

@@ -14,6 +14,11 @@ namespace {
 
 class UniformSelector final : public Selector {
  public:
+  UniformSelector()
+      : Selector({.name = "Uniform",
+                  .picks_by_unit = true,
+                  .needs_anchor_events = false}) {}
+
   void Select(const Request& request, const Anchors& anchors,
               std::vector<Draw>* draws) override {
     const Rng rng(request.seed, RngStream::kSampler);
@@ -38,13 +43,10 @@ class UniformSelector final : public Selector {
   }
 
   void SaveState(samplers_internal::StateWriter* /*writer*/) const override {}
-  absl::Status LoadState(samplers_internal::StateReader* /*reader*/) override {
+  absl::Status LoadState(samplers_internal::StateReader* /*reader*/,
+                         const LoadOptions& /*options*/) override {
     return absl::OkStatus();
   }
-
-  bool picks_by_unit() const override { return true; }
-  bool hears_anchors() const override { return false; }
-  absl::string_view name() const override { return "Uniform"; }
 
   void OnAttach(const Lanes& /*lanes*/,
                 absl::Span<const Cursor> /*cursors*/) override {}

@@ -3,16 +3,16 @@
 #define RILL_SAMPLERS_UNIT_H_
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "rill/base/option_values.h"  // IWYU pragma: export
 #include "rill/base/rng.h"
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/sampler.h"
 #include "rill/samplers/state_bytes.h"
-#include "rill/slots/plan_layout.h"
+#include "rill/samplers/unit_traits.h"  // IWYU pragma: export
 #include "rill/slots/write_observer.h"
 
 namespace rill {
@@ -28,6 +28,9 @@ namespace rill {
 // Thread-safety: thread-compatible; the sampler's mutex guards it.
 class Unit : public WriteObserver {
  public:
+  const UnitTraits& traits() const { return traits_; }
+  absl::string_view name() const { return traits_.name; }
+
   virtual const Anchors& anchors() const = 0;
   // The listener is notified of them; set once, before the first event. Not
   // owned.
@@ -42,21 +45,11 @@ class Unit : public WriteObserver {
   // the unit wants ("trajectories of 2 to 10 rows, want one of 20").
   virtual absl::Status CheckAnchors() const = 0;
 
-  // True: it was given a rule by which anchors().Pick picks, so that a selector
-  // that never calls it would make nothing of that.
-  virtual bool picks_by_rule() const { return false; }
-
-  // True: an item is its anchor's row, and nothing but that is read.
-  virtual bool is_row() const { return false; }
-
-  // The layout of every plan of this unit.
-  virtual PlanLayout layout() const { return {}; }
-
   // Fills plan->rows, segments and mask with what plan->draws become; leaves
   // them empty where each draw is one row. Fills the lists of plan->context,
-  // which are as many as layout() has. All of these are empty before. The
-  // sampler fills in the rows' generations. May need random numbers of its own:
-  // all of (rng, batch_number) are the unit's.
+  // which are as many as the traits' layout has. All of these are empty before.
+  // The sampler fills in the rows' generations. May need random numbers of its
+  // own: all of (rng, batch_number) are the unit's.
   virtual void Expand(const Rng& rng, uint64_t batch_number,
                       SamplePlan* plan) const = 0;
 
@@ -71,10 +64,11 @@ class Unit : public WriteObserver {
   virtual absl::Status SkipState(
       samplers_internal::StateReader* reader) const = 0;
 
-  // "Transition".
-  virtual absl::string_view name() const = 0;
-  // As Sampler::option_values.
-  virtual OptionValues option_values() const { return {}; }
+ protected:
+  explicit Unit(UnitTraits traits) : traits_(std::move(traits)) {}
+
+ private:
+  const UnitTraits traits_;
 };
 
 }  // namespace rill

@@ -41,6 +41,9 @@ struct SamplePlan {
   // 0 where a row only pads its segment; empty where none does. [R]
   std::vector<uint8_t> mask;
   std::vector<Context> context;
+  // Tells the epochs of a sampler apart that goes through its items epoch by
+  // epoch; else 0.
+  uint64_t epoch = 0;
 
   // Keeps the memory, that of the lists of `context` too: a unit sets how many
   // there are.
@@ -51,6 +54,7 @@ struct SamplePlan {
     generations.clear();
     mask.clear();
     for (Context& list : context) list.Clear();
+    epoch = 0;
   }
 };
 

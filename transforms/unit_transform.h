@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +29,16 @@ namespace rill {
 // Implementations pass transforms/conformance:unit_transform_conformance.
 class UnitTransform {
  public:
+  // What it says about itself, fixed when it is made.
+  struct Traits {
+    std::string name;  // "NStepReturns": named in errors and checkpoints.
+    // The options that it was made with, for checkpoints to compare.
+    OptionValues options = {};
+    // What is made of a draw is the same whatever draws a plan has beside it,
+    // so that a batch may be made of parts of its plan.
+    bool is_drawwise = false;
+  };
+
   // Keys of leaves of the stored rows. A leaf that is not named is not read.
   struct Reads {
     // Of one list of rows.
@@ -47,14 +58,8 @@ class UnitTransform {
 
   virtual ~UnitTransform() = default;
 
-  // "NStepReturns": named in errors and checkpoints.
-  virtual absl::string_view name() const = 0;
-  // As Transform::option_values.
-  virtual OptionValues option_values() const { return {}; }
-
-  // What is made of a draw is the same whatever draws a plan has beside it, so
-  // that a batch may be made of parts of its plan.
-  virtual bool is_drawwise() const { return false; }
+  const Traits& traits() const { return traits_; }
+  absl::string_view name() const { return traits_.name; }
 
   // Whether plans of this layout are those that it works on: INVALID_ARGUMENT
   // names what differs otherwise.
@@ -107,6 +112,12 @@ class UnitTransform {
   virtual absl::Status Apply(const SamplePlan& plan, const TensorDict& rows,
                              absl::Span<const TensorDict> context,
                              TensorDict* batch) const = 0;
+
+ protected:
+  explicit UnitTransform(Traits traits) : traits_(std::move(traits)) {}
+
+ private:
+  const Traits traits_;
 };
 
 }  // namespace rill

@@ -96,15 +96,17 @@ void ExpectEachReported(const std::function<Options()>& options,
 template <typename Made>
 OptionValues ValuesOf(absl::StatusOr<Made> made) {
   RILL_EXPECT_OK(made);
-  return (*made)->option_values();
+  if constexpr (requires { (*made)->traits(); }) {
+    return (*made)->traits().options;
+  } else {
+    return (*made)->option_values();
+  }
 }
 OptionValues ValuesOfSelector(absl::StatusOr<std::unique_ptr<Selector>> made) {
-  RILL_EXPECT_OK(made);
-  return (*made)->option_values();
+  return ValuesOf(std::move(made));
 }
 OptionValues ValuesOfUnit(absl::StatusOr<std::unique_ptr<Unit>> made) {
-  RILL_EXPECT_OK(made);
-  return (*made)->option_values();
+  return ValuesOf(std::move(made));
 }
 
 template <typename Part>
@@ -200,7 +202,7 @@ TEST(OptionValuesOfPartsTest, WithoutReplacement) {
   ExpectEachReported<Options>(
       [] { return Options(); },
       [](const Options& o) {
-        return MakeWithoutReplacementSelector(o)->option_values();
+        return MakeWithoutReplacementSelector(o)->traits().options;
       },
       {{"shuffle", [](Options& o) { o.shuffle = false; }},
        {"drop_last", [](Options& o) { o.drop_last = true; }}});
@@ -227,7 +229,7 @@ TEST(OptionValuesOfPartsTest, Staleness) {
   ExpectEachReported<Options>(
       [] { return Options(); },
       [](const Options& o) {
-        return MakeStalenessSelector(o)->option_values();
+        return MakeStalenessSelector(o)->traits().options;
       },
       {{"max_staleness", [](Options& o) { o.max_staleness = 3; }},
        {"weight", [](Options& o) { o.weight = [](int64_t) { return 1.0; }; }},
@@ -238,16 +240,17 @@ TEST(OptionValuesOfPartsTest, Staleness) {
 TEST(OptionValuesOfPartsTest, SelectorsAndUnitsWithoutOptionsHaveNone) {
   for (const auto& selector : {MakeUniformSelector, MakeRecentSelector,
                                MakeFifoSelector, MakeLifoSelector}) {
-    EXPECT_THAT(selector()->option_values().values(), IsEmpty());
+    EXPECT_THAT(selector()->traits().options.values(), IsEmpty());
   }
-  EXPECT_THAT(MakeTransitionUnit()->option_values().values(), IsEmpty());
+  EXPECT_THAT(MakeTransitionUnit()->traits().options.values(), IsEmpty());
 }
 
 TEST(OptionValuesOfPartsTest, SamplerHasThoseOfBothParts) {
   const auto of = [](double alpha, int64_t steps) {
     return (*MakeSampler(*PrioritizedSelector::Create({.alpha = alpha}),
                          *MakeWindowUnit({.steps = steps}), "Mine"))
-        ->option_values();
+        ->traits()
+        .options;
   };
   const auto alpha = Compare(of(0.6, 3), of(0.7, 3));
   ASSERT_EQ(alpha.size(), 1u);
@@ -568,7 +571,7 @@ TEST(OptionValuesOfPartsTest, RemovingWriter) {
         return options;
       },
       [](Options o) {
-        return MakeRemovingWriter(std::move(o))->option_values();
+        return MakeRemovingWriter(std::move(o))->traits().options;
       },
       {{"remover.selector.new_priority",
         [](Options& o) {
@@ -579,8 +582,8 @@ TEST(OptionValuesOfPartsTest, RemovingWriter) {
 }
 
 TEST(OptionValuesOfPartsTest, WritersWithoutOptionsHaveNone) {
-  EXPECT_THAT(MakeRoundRobinWriter()->option_values().values(), IsEmpty());
-  EXPECT_THAT(MakeImmutableWriter()->option_values().values(), IsEmpty());
+  EXPECT_THAT(MakeRoundRobinWriter()->traits().options.values(), IsEmpty());
+  EXPECT_THAT(MakeImmutableWriter()->traits().options.values(), IsEmpty());
 }
 
 }  // namespace

@@ -388,8 +388,8 @@ TEST(ReplayBufferUnitsTest, RowsWithAnotherUnitsArithmeticAreRefused) {
       const bool has_marks =
           units[j].name == "sequences" || units[j].name == "R2D2";
       const bool fits =
-          i == j || (!has_marks && unit.rows->layout().context ==
-                                       other.rows->layout().context);
+          i == j || (!has_marks && unit.rows->traits().layout.context ==
+                                       other.rows->traits().layout.context);
       const std::string name(unit.arithmetic->name());
       const absl::Status status = CreateWith(std::move(unit));
       if (fits) {
@@ -419,7 +419,7 @@ TEST(ReplayBufferUnitsTest, RowsThatNeedArithmeticAreRefusedWithout) {
     SCOPED_TRACE(test.name);
     SampleUnit unit = *test.make();
     unit.arithmetic = nullptr;
-    const bool is_plain = unit.rows->layout().context.empty();
+    const bool is_plain = unit.rows->traits().layout.context.empty();
     const absl::Status status = CreateWith(std::move(unit));
     if (is_plain) {
       RILL_EXPECT_OK(status);

@@ -274,8 +274,8 @@ absl::Status CheckSampler(const TorchRlReplayBuffer& saved,
       "selector.max_staleness", "selector.max_times_sampled"};
   RILL_ASSIGN_OR_RETURN(const auto theirs, MakeTorchRlSampler(saved));
   if (theirs->name() != sampler.name()) return absl::OkStatus();
-  const OptionValues values = sampler.option_values();
-  const OptionValues saved_values = theirs->option_values();
+  const OptionValues& values = sampler.traits().options;
+  const OptionValues& saved_values = theirs->traits().options;
   std::vector<OptionChange> changes;
   std::string kind;
   for (const OptionValues::Value& was : saved_values.values()) {

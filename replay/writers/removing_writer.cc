@@ -29,18 +29,32 @@ namespace {
 
 // Its name tells states of different removers apart.
 std::unique_ptr<Sampler> RemoverOf(std::unique_ptr<Selector> selector) {
+  if (selector == nullptr) selector = MakeFifoSelector();
   const std::string name = absl::StrCat(selector->name(), "Remover");
   return *MakeSampler(std::move(selector), MakeTransitionUnit(), name);
 }
 
+WriterTraits TraitsOf(const Sampler& remover, uint64_t seed,
+                      const Sampler* used_up_by) {
+  return {
+      .name = "RemovingWriter",
+      .options = OptionValues()
+                     .Part("remover", remover.name(), remover.traits().options)
+                     .Unsigned("seed", seed)
+                     .Choice("used_up_by", used_up_by == nullptr
+                                               ? absl::string_view("none")
+                                               : used_up_by->name()),
+      .keeps_order = false};
+}
+
 class RemovingWriter final : public Writer {
  public:
-  explicit RemovingWriter(RemovingWriterOptions options)
-      : seed_(options.seed),
-        used_up_by_(options.used_up_by),
-        remover_(RemoverOf(options.remover != nullptr
-                               ? std::move(options.remover)
-                               : MakeFifoSelector())) {}
+  RemovingWriter(std::unique_ptr<Sampler> remover, uint64_t seed,
+                 const Sampler* used_up_by)
+      : Writer(TraitsOf(*remover, seed, used_up_by)),
+        seed_(seed),
+        used_up_by_(used_up_by),
+        remover_(std::move(remover)) {}
   ~RemovingWriter() override {
     if (storage_.is_attached()) {
       (*storage_.Get(name()))->RemoveObserver(remover_->observer());
@@ -54,23 +68,9 @@ class RemovingWriter final : public Writer {
                             const TensorDict& rows, InPlace kind) override {
     return storage_.WriteInPlace(name(), slots, rows, kind);
   }
-  bool keeps_order() const override { return false; }
   absl::StatusOr<std::string> SaveState() const override;
-  absl::Status LoadState(absl::string_view state) override {
-    return LoadChangedState(state, {});
-  }
-  absl::Status LoadChangedState(absl::string_view state,
-                                absl::Span<const std::string> changed) override;
-  absl::string_view name() const override { return "RemovingWriter"; }
-  OptionValues option_values() const override {
-    OptionValues values;
-    values.Part("remover", remover_->name(), remover_->option_values());
-    values.Unsigned("seed", seed_);
-    values.Choice("used_up_by", used_up_by_ == nullptr
-                                    ? absl::string_view("none")
-                                    : used_up_by_->name());
-    return values;
-  }
+  absl::Status LoadState(absl::string_view state,
+                         absl::Span<const std::string> changed) override;
 
  private:
   // Rows of a batch that go to slots in place.
@@ -155,8 +155,8 @@ absl::StatusOr<std::string> RemovingWriter::SaveState() const {
   return absl::StrCat(number_, "\n", remover);
 }
 
-absl::Status RemovingWriter::LoadChangedState(
-    absl::string_view state, absl::Span<const std::string> changed) {
+absl::Status RemovingWriter::LoadState(absl::string_view state,
+                                       absl::Span<const std::string> changed) {
   absl::MutexLock lock(&mutex_);
   const size_t line = state.find('\n');
   uint64_t number = 0;
@@ -172,7 +172,7 @@ absl::Status RemovingWriter::LoadChangedState(
     if (absl::ConsumePrefix(&name, "remover.")) of_remover.emplace_back(name);
   }
   RILL_RETURN_IF_ERROR(
-      remover_->LoadChangedState(state.substr(line + 1), of_remover, nullptr))
+      remover_->LoadState(state.substr(line + 1), {.changed = of_remover}))
       << "RemovingWriter::LoadState";
   number_ = number;
   return absl::OkStatus();
@@ -231,7 +231,8 @@ absl::StatusOr<ExtendResult> RemovingWriter::Extend(const TensorDict& batch,
 }  // namespace
 
 std::unique_ptr<Writer> MakeRemovingWriter(RemovingWriterOptions options) {
-  return std::make_unique<RemovingWriter>(std::move(options));
+  return std::make_unique<RemovingWriter>(RemoverOf(std::move(options.remover)),
+                                          options.seed, options.used_up_by);
 }
 
 }  // namespace rill

@@ -45,7 +45,8 @@ struct RemovingWriterOptions {
 //
 // For storages of one lane, and for samplers of single rows. A row in another's
 // place is no neighbour of those around it, so that trajectories would be torn.
-// So keeps_order() is false, and ReplayBuffer::Create refuses other samplers.
+// So its traits have keeps_order false, and ReplayBuffer::Create refuses other
+// samplers.
 //
 // Attach: INVALID_ARGUMENT where the storage has several lanes. Extend:
 // FAILED_PRECONDITION where the remover cannot name a row (all priorities are

@@ -170,7 +170,13 @@ class Watch final : public WriteObserver {
 class TopKWriterImpl final : public Writer {
  public:
   explicit TopKWriterImpl(const TopKWriter::Options& options)
-      : options_(options) {}
+      : Writer({.name = "TopKWriter",
+                .options = OptionValues()
+                               .Text("rank_key", options.rank_key)
+                               .Choice("reduction", NameOf(options.reduction))
+                               .Int("k", options.k),
+                .keeps_order = false}),
+        options_(options) {}
   ~TopKWriterImpl() override {
     if (storage_.is_attached())
       (*storage_.Get(name()))->RemoveObserver(&watch_);
@@ -182,14 +188,6 @@ class TopKWriterImpl final : public Writer {
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override {
     return storage_.WriteInPlace(name(), slots, rows, kind);
-  }
-  bool keeps_order() const override { return false; }
-  absl::string_view name() const override { return "TopKWriter"; }
-  OptionValues option_values() const override {
-    return OptionValues()
-        .Text("rank_key", options_.rank_key)
-        .Choice("reduction", NameOf(options_.reduction))
-        .Int("k", options_.k);
   }
 
  private:

@@ -14,6 +14,9 @@ using replay_internal::AttachedStorage;
 
 class RoundRobinWriter final : public Writer {
  public:
+  RoundRobinWriter()
+      : Writer({.name = "RoundRobinWriter", .appends_all = true}) {}
+
   absl::Status Attach(std::shared_ptr<Storage> storage) override {
     return storage_.Attach(name(), std::move(storage));
   }
@@ -26,8 +29,6 @@ class RoundRobinWriter final : public Writer {
                             const TensorDict& rows, InPlace kind) override {
     return storage_.WriteInPlace(name(), slots, rows, kind);
   }
-  bool appends_all() const override { return true; }
-  absl::string_view name() const override { return "RoundRobinWriter"; }
 
  private:
   AttachedStorage storage_;
@@ -35,6 +36,8 @@ class RoundRobinWriter final : public Writer {
 
 class ImmutableWriter final : public Writer {
  public:
+  ImmutableWriter() : Writer({.name = "ImmutableWriter"}) {}
+
   absl::Status Attach(std::shared_ptr<Storage> storage) override {
     return storage_.Attach(name(), std::move(storage));
   }
@@ -47,7 +50,6 @@ class ImmutableWriter final : public Writer {
                             InPlace /*kind*/) override {
     return Refuse("WriteAt");
   }
-  absl::string_view name() const override { return "ImmutableWriter"; }
 
  private:
   static absl::Status Refuse(absl::string_view call) {

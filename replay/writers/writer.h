@@ -4,13 +4,14 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "rill/base/option_values.h"  // IWYU pragma: export
 #include "rill/flow/sink.h"
+#include "rill/replay/writers/writer_traits.h"  // IWYU pragma: export
 #include "rill/slots/slot.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -29,6 +30,9 @@ class Writer {
  public:
   virtual ~Writer() = default;
 
+  const WriterTraits& traits() const { return traits_; }
+  absl::string_view name() const { return traits_.name; }
+
   // Before anything else, once: FAILED_PRECONDITION the second time.
   // INVALID_ARGUMENT where this is no storage for the writer.
   virtual absl::Status Attach(std::shared_ptr<Storage> storage) = 0;
@@ -44,36 +48,25 @@ class Writer {
   virtual absl::Status WriteInPlace(absl::Span<const Slot> slots,
                                     const TensorDict& rows, InPlace kind) = 0;
 
-  // Extend is just Storage::Extend of the whole batch.
-  virtual bool appends_all() const { return false; }
-
-  // False: new rows may take the places of others, so that slots do not tell
-  // which step came after which.
-  virtual bool keeps_order() const { return true; }
-
   // The state that its storage does not hold, as opaque bytes; none where there
-  // is none. Load follows the storage's own and restores what was saved;
-  // DATA_LOSS or FAILED_PRECONDITION where the bytes do not fit.
+  // is none.
   virtual absl::StatusOr<std::string> SaveState() const {
     return std::string();
   }
-  virtual absl::Status LoadState(absl::string_view /*state*/) {
+  // Follows the storage's own Load and restores what was saved, but for the
+  // options `changed`, by their names in traits().options: those keep the
+  // values that this writer was made with. DATA_LOSS or FAILED_PRECONDITION
+  // where the bytes do not fit.
+  virtual absl::Status LoadState(absl::string_view /*state*/,
+                                 absl::Span<const std::string> /*changed*/) {
     return absl::OkStatus();
   }
 
-  // LoadState of a writer whose options `changed`, by their names in
-  // option_values(), had other values: those have the values that this one was
-  // made with.
-  virtual absl::Status LoadChangedState(
-      absl::string_view state, absl::Span<const std::string> /*changed*/) {
-    return LoadState(state);
-  }
+ protected:
+  explicit Writer(WriterTraits traits) : traits_(std::move(traits)) {}
 
-  // "RoundRobinWriter": named in errors and in checkpoints.
-  virtual absl::string_view name() const = 0;
-  // The options that it was made with, for checkpoints to compare.
-  // One that does not say is taken to be as it was.
-  virtual OptionValues option_values() const { return {}; }
+ private:
+  const WriterTraits traits_;
 };
 
 // Takes every row, in the place of the oldest: what Storage::Extend does.

@@ -60,6 +60,7 @@ SamplePlan SentinelPlan() {
   plan.generations = {-4, -5, -6};
   plan.mask = {3, 3, 3, 3};
   plan.context = {{.rows = {-1}, .segments = {4, 4}, .mask = {2, 2, 2}}};
+  plan.epoch = 5;
   return plan;
 }
 
@@ -69,6 +70,7 @@ void ExpectEqualPlans(const SamplePlan& a, const SamplePlan& b) {
   EXPECT_EQ(a.segments, b.segments);
   EXPECT_EQ(a.generations, b.generations);
   EXPECT_EQ(a.mask, b.mask);
+  EXPECT_EQ(a.epoch, b.epoch);
   ASSERT_EQ(a.context.size(), b.context.size());
   for (size_t i = 0; i < a.context.size(); ++i) {
     EXPECT_EQ(a.context[i].rows, b.context[i].rows);
@@ -89,7 +91,7 @@ void ExpectValidPlan(const StorageSimulator& storage, const Sampler& sampler,
         << "slot " << draw.slot;
     EXPECT_GT(draw.weight, 0.0f);
     EXPECT_LE(draw.weight, 1.0f);
-    if (!sampler.is_weighted()) {
+    if (!sampler.traits().is_weighted) {
       EXPECT_EQ(draw.weight, 1.0f);
     }
   }

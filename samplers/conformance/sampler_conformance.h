@@ -23,7 +23,7 @@ struct SamplerUnderTest {
   // request gives another plan the second time.
   bool is_stateful = false;
   PlanForm plans = {};
-  // It has no LoadMovedState: refuses, and says so.
+  // Its LoadState takes no moved rows: refuses, and says so.
   bool refuses_moved_rows = false;
 };
 

@@ -126,7 +126,7 @@ TEST_P(SamplerConformanceTest, StateOfRowsThatMovedIsTaken) {
     other.Append(12);
     const MovedRows rows = MovedRows::Of(
         lanes, other.lanes(), std::vector<Cursor>(2, {.written = 12}));
-    const absl::Status status = moved->LoadMovedState(state, rows);
+    const absl::Status status = moved->LoadState(state, {.moved = &rows});
     if (GetParam().refuses_moved_rows) {
       EXPECT_THAT(status, StatusIs(kFailedPrecondition));
       ExpectValid(other, *moved, 2, kSeed);
@@ -164,15 +164,15 @@ TEST_P(SamplerConformanceTest, DamagedStateOfRowsThatMovedChangesNothing) {
     std::string flipped = good;
     flipped[i] = static_cast<char>(flipped[i] ^ 0x41);
     for (const std::string& bad : {flipped, good.substr(0, i)}) {
-      EXPECT_THAT(moved->LoadMovedState(bad, rows),
+      EXPECT_THAT(moved->LoadState(bad, {.moved = &rows}),
                   StatusIs(AnyOf(kDataLoss, kFailedPrecondition)))
           << "byte " << i;
     }
   }
-  EXPECT_THAT(
-      moved->LoadMovedState(good, MovedRows::Of({.count = 2, .capacity = 10},
-                                                other.lanes(), cursors)),
-      StatusIs(kFailedPrecondition));
+  const MovedRows of_others =
+      MovedRows::Of({.count = 2, .capacity = 10}, other.lanes(), cursors);
+  EXPECT_THAT(moved->LoadState(good, {.moved = &of_others}),
+              StatusIs(kFailedPrecondition));
   EXPECT_THAT(moved->SaveState(), IsOkAndHolds(before));
 }
 

@@ -169,11 +169,11 @@ void Try(FuzzInput* input) {
   const std::string changed = Changed(before, input);
   std::vector<std::string> others;
   if (input->TakeSmall(0, 1) > 0) {
-    const OptionValues options = sampler->option_values();
-    for (const auto& value : options.values()) others.push_back(value.name);
+    for (const auto& value : sampler->traits().options.values()) {
+      others.push_back(value.name);
+    }
   }
-  const absl::Status status =
-      sampler->LoadChangedState(changed, others, /*moved=*/nullptr);
+  const absl::Status status = sampler->LoadState(changed, {.changed = others});
   const std::string after = *sampler->SaveState();
   if (!status.ok()) {
     RILL_FUZZ_CHECK(absl::IsDataLoss(status) ||

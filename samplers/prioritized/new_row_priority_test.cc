@@ -34,7 +34,8 @@ std::unique_ptr<Unit> SlicesOfThree() { return *MakeSliceUnit({.length = 3}); }
 class Spy final : public Selector {
  public:
   Spy(std::set<Slot>* drawable, PrioritizedSelector** selector)
-      : inner_(*PrioritizedSelector::Create(
+      : Selector({.name = "Spy"}),
+        inner_(*PrioritizedSelector::Create(
             {.new_rows = NewRowPriority::kMaxInBuffer})),
         drawable_(drawable) {
     *selector = inner_.get();
@@ -56,10 +57,10 @@ class Spy final : public Selector {
   void SaveState(samplers_internal::StateWriter* writer) const override {
     inner_->SaveState(writer);
   }
-  absl::Status LoadState(samplers_internal::StateReader* reader) override {
-    return inner_->LoadState(reader);
+  absl::Status LoadState(samplers_internal::StateReader* reader,
+                         const LoadOptions& options) override {
+    return inner_->LoadState(reader, options);
   }
-  absl::string_view name() const override { return "Spy"; }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     inner_->OnAttach(lanes, cursors);

@@ -69,10 +69,24 @@ absl::string_view NameOf(NewRowPriority rule) {
   return "";
 }
 
+SelectorTraits TraitsOf(const PrioritizedOptions& options) {
+  return {.name = "Prioritized",
+          .options = OptionValues()
+                         .Double("alpha", options.alpha)
+                         .Double("beta", options.beta)
+                         .Double("epsilon", options.epsilon)
+                         .Choice("new_rows", NameOf(options.new_rows))
+                         .Double("new_row_priority", options.new_row_priority)
+                         .Bool("stratified", options.stratified),
+          .is_weighted = true,
+          .loads_moved_rows = true};
+}
+
 class SelectorImpl final : public PrioritizedSelector {
  public:
   explicit SelectorImpl(const PrioritizedOptions& options)
-      : options_(options),
+      : PrioritizedSelector(TraitsOf(options)),
+        options_(options),
         alpha_(options.alpha),
         beta_(options.beta),
         weighed_alpha_(options.alpha) {}
@@ -83,9 +97,6 @@ class SelectorImpl final : public PrioritizedSelector {
   void UpdatePriorities(absl::Span<const Draw> draws,
                         absl::Span<const float> priorities,
                         const LiveRows& rows) override;
-  bool is_weighted() const override { return true; }
-  absl::string_view name() const override { return "Prioritized"; }
-  OptionValues option_values() const override;
 
   absl::Status SetAlpha(double alpha) override;
   absl::Status SetBeta(double beta) override;
@@ -96,9 +107,8 @@ class SelectorImpl final : public PrioritizedSelector {
   float DefaultPriority() const override;
 
   void SaveState(StateWriter* writer) const override;
-  absl::Status LoadState(StateReader* reader) override;
-  absl::Status LoadMovedState(StateReader* reader, const MovedRows& moved,
-                              const LiveRows& rows) override;
+  absl::Status LoadState(StateReader* reader,
+                         const LoadOptions& options) override;
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
   void OnRetire(const WriteEvent& event) override;
@@ -154,16 +164,6 @@ class SelectorImpl final : public PrioritizedSelector {
   std::vector<Slot> slots_;
   std::vector<Rng::Block> blocks_;
 };
-
-OptionValues SelectorImpl::option_values() const {
-  OptionValues values;
-  values.Double("alpha", options_.alpha).Double("beta", options_.beta);
-  values.Double("epsilon", options_.epsilon);
-  values.Choice("new_rows", NameOf(options_.new_rows));
-  values.Double("new_row_priority", options_.new_row_priority);
-  values.Bool("stratified", options_.stratified);
-  return values;
-}
 
 // --- Weights -----------------------------------------------------------------
 
@@ -454,22 +454,18 @@ void SelectorImpl::Take(const Values& values, const StateReader& reader) {
   ReweighAll();
 }
 
-absl::Status SelectorImpl::LoadState(StateReader* reader) {
+absl::Status SelectorImpl::LoadState(StateReader* reader,
+                                     const LoadOptions& options) {
   RILL_ASSIGN_OR_RETURN(const Values values, ReadValues(reader));
-  RILL_RETURN_IF_ERROR(
-      samplers_internal::LoadPriorities(reader, used_, &rows_));
-  Take(values, *reader);
-  return absl::OkStatus();
-}
-
-absl::Status SelectorImpl::LoadMovedState(StateReader* reader,
-                                          const MovedRows& moved,
-                                          const LiveRows& rows) {
-  RILL_ASSIGN_OR_RETURN(const Values values, ReadValues(reader));
-  RILL_RETURN_IF_ERROR(samplers_internal::LoadMovedPriorities(
-      reader, moved, [&](Slot slot, float priority) {
-        if (rows.IsLive(slot)) rows_.Set(slot, priority);
-      }));
+  if (options.moved == nullptr) {
+    RILL_RETURN_IF_ERROR(
+        samplers_internal::LoadPriorities(reader, used_, &rows_));
+  } else {
+    RILL_RETURN_IF_ERROR(samplers_internal::LoadMovedPriorities(
+        reader, *options.moved, [&](Slot slot, float priority) {
+          if (options.rows->IsLive(slot)) rows_.Set(slot, priority);
+        }));
+  }
   Take(values, *reader);
   return absl::OkStatus();
 }

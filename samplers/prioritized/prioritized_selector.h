@@ -82,6 +82,9 @@ class PrioritizedSelector : public Selector {
   virtual std::vector<float> Priorities() const = 0;
   // The priority of a row that comes without one.
   virtual float DefaultPriority() const = 0;
+
+ protected:
+  using Selector::Selector;
 };
 
 }  // namespace rill

@@ -48,10 +48,22 @@ class AnchorsLeft final : public Anchors {
   SlotGroups all;
 };
 
-class ConsumingSelector final : public Selector {
+SelectorTraits TraitsOf(const ConsumingOptions& options) {
+  const SelectorTraits& inner = options.inner->traits();
+  return {.name = "Consuming",
+          .options = OptionValues()
+                         .Int("max_times_sampled", options.max_times_sampled)
+                         .Part("inner", inner.name, inner.options),
+          .is_weighted = inner.is_weighted,
+          .needs_order = inner.needs_order};
+}
+
+class ConsumingSelector final : public Selector, private Selector::UsedUp {
  public:
   explicit ConsumingSelector(ConsumingOptions options)
-      : most_(options.max_times_sampled), inner_(std::move(options.inner)) {}
+      : Selector(TraitsOf(options)),
+        most_(options.max_times_sampled),
+        inner_(std::move(options.inner)) {}
 
   absl::Status Prepare(const Request& request,
                        const Anchors& /*anchors*/) override {
@@ -92,15 +104,7 @@ class ConsumingSelector final : public Selector {
                         const LiveRows& rows) override {
     inner_->UpdatePriorities(draws, priorities, rows);
   }
-  bool is_weighted() const override { return inner_->is_weighted(); }
-  bool needs_order() const override { return inner_->needs_order(); }
-  int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
-    return anchors_.all.AddMembers(kConsumed, most, slots);
-  }
-  bool IsUsedUp(Slot slot) const override {
-    return anchors_.all.IsIn(slot, kConsumed);
-  }
-  bool uses_up() const override { return true; }
+  const Selector::UsedUp* used_up() const override { return this; }
 
   void SaveState(StateWriter* writer) const override {
     writer->Int(most_);
@@ -109,7 +113,8 @@ class ConsumingSelector final : public Selector {
     inner_->SaveState(writer);
   }
 
-  absl::Status LoadState(StateReader* reader) override {
+  absl::Status LoadState(StateReader* reader,
+                         const LoadOptions& /*options*/) override {
     RILL_ASSIGN_OR_RETURN(const int64_t most, reader->Int());
     if (most != most_ && !reader->HasChanged("max_times_sampled")) {
       return reader->DoesNotFit(
@@ -151,15 +156,7 @@ class ConsumingSelector final : public Selector {
       }
     }
     const StateReader::InPart inner(reader, "inner");
-    return inner_->LoadState(reader);
-  }
-
-  absl::string_view name() const override { return "Consuming"; }
-  OptionValues option_values() const override {
-    OptionValues values;
-    values.Int("max_times_sampled", most_);
-    values.Part("inner", inner_->name(), inner_->option_values());
-    return values;
+    return inner_->LoadState(reader, {});
   }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
@@ -212,6 +209,13 @@ class ConsumingSelector final : public Selector {
   }
 
  private:
+  int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
+    return anchors_.all.AddMembers(kConsumed, most, slots);
+  }
+  bool IsUsedUp(Slot slot) const override {
+    return anchors_.all.IsIn(slot, kConsumed);
+  }
+
   // Loads groups of rows that were drawn so often and may be drawn `most`
   // times.
   absl::StatusOr<SlotGroups> LoadGroups(StateReader* reader,

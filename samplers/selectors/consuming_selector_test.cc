@@ -93,7 +93,7 @@ TEST(ConsumingSelectorTest, CountsThatMakeNoSenseAreDamage) {
     }
     const std::string bytes = std::move(writer).Finish();
     auto reader = StateReader::Open("Test", 1, bytes);
-    return (*selector)->LoadState(&*reader);
+    return (*selector)->LoadState(&*reader, {});
   };
   RILL_EXPECT_OK(load(1, 0));
   RILL_EXPECT_OK(load(kMost, 1));
@@ -124,7 +124,7 @@ TEST(ConsumingSelectorTest, CountsOfRowsThatAreNoAnchorsAreCheckedToo) {
   const std::string bytes = std::move(writer).Finish();
   RILL_ASSERT_OK_AND_ASSIGN(StateReader reader,
                             StateReader::Open("Test", 1, bytes));
-  EXPECT_THAT(selector->LoadState(&reader),
+  EXPECT_THAT(selector->LoadState(&reader, {}),
               StatusIs(absl::StatusCode::kDataLoss,
                        HasSubstr("draws of slot 1: got -5, want >= 0")));
   EXPECT_EQ(saved(), before);

@@ -24,20 +24,33 @@ using samplers_internal::StateWriter;
 
 constexpr int64_t kUsedUp = 0;  // The only group of them.
 
-class MixtureSelector final : public Selector {
+SelectorTraits TraitsOf(const std::vector<MixturePart>& parts) {
+  SelectorTraits traits = {.name = "Mixture", .needs_anchor_events = false};
+  traits.options.Part("parts", absl::StrCat(parts.size()), {});
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const SelectorTraits& part = parts[i].selector->traits();
+    const std::string name = absl::StrCat("parts.", i);
+    traits.options.Part(name, part.name, part.options);
+    traits.options.Double(absl::StrCat(name, ".share"), parts[i].share);
+    traits.is_weighted |= part.is_weighted;
+    traits.picks_by_unit |= part.picks_by_unit;
+    traits.needs_order |= part.needs_order;
+    traits.needs_anchor_events |= part.needs_anchor_events;
+  }
+  return traits;
+}
+
+class MixtureSelector final : public Selector, private Selector::UsedUp {
  public:
   explicit MixtureSelector(std::vector<MixturePart> parts)
-      : parts_(std::move(parts)),
-        uses_up_(std::all_of(
-            parts_.begin(), parts_.end(),
-            [](const auto& part) { return part.selector->uses_up(); })) {
+      : Selector(TraitsOf(parts)),
+        parts_(std::move(parts)),
+        uses_up_(
+            std::all_of(parts_.begin(), parts_.end(), [](const auto& part) {
+              return part.selector->used_up() != nullptr;
+            })) {
     double total = 0;
-    for (const MixturePart& part : parts_) {
-      given_shares_.push_back(part.share);
-      total += part.share;
-    }
-    // The given ones are kept for option_values, where a rounded quotient would
-    // differ from what the caller wrote.
+    for (const MixturePart& part : parts_) total += part.share;
     for (MixturePart& part : parts_) part.share /= total;
   }
 
@@ -73,32 +86,8 @@ class MixtureSelector final : public Selector {
     }
   }
   // A row that one part has used up may still be drawn by another.
-  int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
-    return used_up_.AddMembers(kUsedUp, most, slots);
-  }
-  bool IsUsedUp(Slot slot) const override {
-    return used_up_.IsIn(slot, kUsedUp);
-  }
-  bool uses_up() const override { return uses_up_; }
-  bool is_weighted() const override {
-    return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
-      return part.selector->is_weighted();
-    });
-  }
-  bool picks_by_unit() const override {
-    return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
-      return part.selector->picks_by_unit();
-    });
-  }
-  bool needs_order() const override {
-    return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
-      return part.selector->needs_order();
-    });
-  }
-  bool hears_anchors() const override {
-    return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) {
-      return part.selector->hears_anchors();
-    });
+  const Selector::UsedUp* used_up() const override {
+    return uses_up_ ? this : nullptr;
   }
 
   void SaveState(StateWriter* writer) const override {
@@ -106,7 +95,8 @@ class MixtureSelector final : public Selector {
     for (const MixturePart& part : parts_) part.selector->SaveState(writer);
     if (uses_up_) used_up_.Save(writer);  // For their order.
   }
-  absl::Status LoadState(StateReader* reader) override {
+  absl::Status LoadState(StateReader* reader,
+                         const LoadOptions& /*options*/) override {
     RILL_ASSIGN_OR_RETURN(const int64_t parts, reader->Int());
     if (parts != static_cast<int64_t>(parts_.size())) {
       return reader->DoesNotFit(absl::StrCat("parts of the mixture: got ",
@@ -114,14 +104,14 @@ class MixtureSelector final : public Selector {
     }
     for (size_t i = 0; i < parts_.size(); ++i) {
       const StateReader::InPart part(reader, absl::StrCat("parts.", i));
-      RILL_RETURN_IF_ERROR(parts_[i].selector->LoadState(reader));
+      RILL_RETURN_IF_ERROR(parts_[i].selector->LoadState(reader, {}));
     }
     if (!uses_up_) return absl::OkStatus();
     used_up_.Clear();
     // Slots that all parts have used up are among those of the first.
     std::vector<Slot> of_first;
-    parts_[0].selector->AddUsedUp(std::numeric_limits<int64_t>::max(),
-                                  &of_first);
+    parts_[0].selector->used_up()->AddUsedUp(
+        std::numeric_limits<int64_t>::max(), &of_first);
     // Rebuilt from the parts; what was saved gives the order only.
     for (const Slot slot : of_first) Regard(slot);
     if (reader->HasChanges() || reader->has_other_anchors()) {
@@ -136,19 +126,6 @@ class MixtureSelector final : public Selector {
     }
     used_up_ = std::move(loaded);
     return absl::OkStatus();
-  }
-
-  absl::string_view name() const override { return "Mixture"; }
-  OptionValues option_values() const override {
-    OptionValues values;
-    values.Part("parts", absl::StrCat(parts_.size()), {});
-    for (size_t i = 0; i < parts_.size(); ++i) {
-      const std::string part = absl::StrCat("parts.", i);
-      const Selector& selector = *parts_[i].selector;
-      values.Part(part, selector.name(), selector.option_values());
-      values.Double(absl::StrCat(part, ".share"), given_shares_[i]);
-    }
-    return values;
   }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
@@ -183,6 +160,13 @@ class MixtureSelector final : public Selector {
   }
 
  private:
+  int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
+    return used_up_.AddMembers(kUsedUp, most, slots);
+  }
+  bool IsUsedUp(Slot slot) const override {
+    return used_up_.IsIn(slot, kUsedUp);
+  }
+
   // One a part.
   std::vector<Request> RequestsOf(const Request& request) const {
     const std::vector<int64_t> counts = Counts(request.count);
@@ -226,10 +210,10 @@ class MixtureSelector final : public Selector {
     return counts;
   }
 
-  // Finds out whether all parts have used up a slot.
+  // Finds out whether all parts have used up a slot. Only where they do.
   void Regard(Slot slot) {
     for (const MixturePart& part : parts_) {
-      if (part.selector->IsUsedUp(slot)) continue;
+      if (part.selector->used_up()->IsUsedUp(slot)) continue;
       used_up_.Remove(slot);
       return;
     }
@@ -245,9 +229,8 @@ class MixtureSelector final : public Selector {
   }
 
   std::vector<MixturePart> parts_;  // Shares sum to 1.
-  std::vector<double> given_shares_;
-  const bool uses_up_;  // All parts do.
-  SlotGroups used_up_;  // By all parts.
+  const bool uses_up_;              // All parts do.
+  SlotGroups used_up_;              // By all parts.
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,10 +24,36 @@ using samplers_internal::StateWriter;
 
 enum class Order { kFifo = 0, kLifo = 1, kMinHeap = 2, kMaxHeap = 3 };
 
+bool IsByAge(Order order) {
+  return order == Order::kFifo || order == Order::kLifo;
+}
+
+absl::string_view NameOf(Order order) {
+  switch (order) {
+    case Order::kFifo:
+      return "Fifo";
+    case Order::kLifo:
+      return "Lifo";
+    case Order::kMinHeap:
+      return "MinHeap";
+    case Order::kMaxHeap:
+      return "MaxHeap";
+  }
+  return "";
+}
+
+SelectorTraits TraitsOf(Order order, double new_priority) {
+  SelectorTraits traits = {.name = std::string(NameOf(order))};
+  if (!IsByAge(order)) traits.options.Double("new_priority", new_priority);
+  return traits;
+}
+
 class OrderedSelector final : public Selector {
  public:
   OrderedSelector(Order order, double new_priority)
-      : order_(order), new_priority_(new_priority) {}
+      : Selector(TraitsOf(order, new_priority)),
+        order_(order),
+        new_priority_(new_priority) {}
 
   absl::Status Prepare(const Request& /*request*/,
                        const Anchors& /*anchors*/) override {
@@ -63,7 +90,8 @@ class OrderedSelector final : public Selector {
     samplers_internal::SaveSlotArray(keys_, writer);
   }
 
-  absl::Status LoadState(StateReader* reader) override {
+  absl::Status LoadState(StateReader* reader,
+                         const LoadOptions& /*options*/) override {
     RILL_ASSIGN_OR_RETURN(const int64_t order, reader->Int());
     RILL_ASSIGN_OR_RETURN(const int64_t steps, reader->Int());
     if (order != static_cast<int64_t>(order_)) {
@@ -98,26 +126,6 @@ class OrderedSelector final : public Selector {
     heap_.Clear();
     for (const Slot slot : members) heap_.Put(slot, keys_.Get(slot));
     return absl::OkStatus();
-  }
-
-  absl::string_view name() const override {
-    switch (order_) {
-      case Order::kFifo:
-        return "Fifo";
-      case Order::kLifo:
-        return "Lifo";
-      case Order::kMinHeap:
-        return "MinHeap";
-      case Order::kMaxHeap:
-        return "MaxHeap";
-    }
-    return "";
-  }
-
-  OptionValues option_values() const override {
-    OptionValues values;
-    if (!is_by_age()) values.Double("new_priority", new_priority_);
-    return values;
   }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
@@ -158,9 +166,7 @@ class OrderedSelector final : public Selector {
   void OnAnchorsCleared() override { heap_.Clear(); }
 
  private:
-  bool is_by_age() const {
-    return order_ == Order::kFifo || order_ == Order::kLifo;
-  }
+  bool is_by_age() const { return IsByAge(order_); }
   // The first anchor has the lowest key. Never -0.
   double Key(double value) const {
     const bool is_reversed =

@@ -163,7 +163,7 @@ TEST(OrderedSelectorTest, AgesThatNoAppendMakesAreDamage) {
       writer.Int(0);
       const std::string bytes = std::move(writer).Finish();
       auto reader = StateReader::Open("Test", 1, bytes);
-      return selector->LoadState(&*reader);
+      return selector->LoadState(&*reader, {});
     };
     for (const double step : {5.0, -1.0, 0.5, 1e300}) {
       EXPECT_THAT(load(step), StatusIs(absl::StatusCode::kDataLoss,

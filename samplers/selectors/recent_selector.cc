@@ -17,7 +17,12 @@ constexpr uint16_t kSubstream = 3;
 
 class RecentSelector final : public Selector {
  public:
-  bool needs_order() const override { return true; }
+  RecentSelector()
+      : Selector({.name = "Recent",
+                  .picks_by_unit = true,
+                  .needs_order = true,
+                  .needs_anchor_events = false}) {}
+
   void Select(const Request& request, const Anchors& anchors,
               std::vector<Draw>* draws) override {
     const Rng first(request.seed, RngStream::kSampler);
@@ -33,13 +38,10 @@ class RecentSelector final : public Selector {
   }
 
   void SaveState(samplers_internal::StateWriter* /*writer*/) const override {}
-  absl::Status LoadState(samplers_internal::StateReader* /*reader*/) override {
+  absl::Status LoadState(samplers_internal::StateReader* /*reader*/,
+                         const LoadOptions& /*options*/) override {
     return absl::OkStatus();
   }
-
-  bool picks_by_unit() const override { return true; }
-  bool hears_anchors() const override { return false; }
-  absl::string_view name() const override { return "Recent"; }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     lanes_ = lanes;

@@ -51,14 +51,15 @@ TEST(RecentSelectorTest, Example) {
 // however the lanes differ.
 // A writer that puts rows in others' places would mislead it.
 TEST(RecentSelectorTest, WhatHoldsOneNeedsTheOrderOfRowsToo) {
-  EXPECT_TRUE(MakeRecentSelector()->needs_order());
+  EXPECT_TRUE(MakeRecentSelector()->traits().needs_order);
   std::vector<MixturePart> parts;
   parts.push_back({.selector = MakeUniformSelector(), .share = 1});
   parts.push_back({.selector = MakeRecentSelector(), .share = 1});
-  EXPECT_TRUE((*MakeMixtureSelector(std::move(parts)))->needs_order());
-  EXPECT_TRUE(
-      (*MakeConsumingSelector({.inner = MakeRecentSelector()}))->needs_order());
-  EXPECT_FALSE((*MakeConsumingSelector())->needs_order());
+  EXPECT_TRUE((*MakeMixtureSelector(std::move(parts)))->traits().needs_order);
+  EXPECT_TRUE((*MakeConsumingSelector({.inner = MakeRecentSelector()}))
+                  ->traits()
+                  .needs_order);
+  EXPECT_FALSE((*MakeConsumingSelector())->traits().needs_order);
 }
 
 TEST(RecentSelectorTest, TheYoungerOfTwoIsDrawn) {

@@ -40,7 +40,14 @@ int64_t Staleness(int64_t current, int64_t version) {
 class StalenessSelector final : public Selector {
  public:
   explicit StalenessSelector(const StalenessOptions& options)
-      : options_(options) {}
+      : Selector(
+            {.name = "Staleness",
+             .options = OptionValues()
+                            .Int("max_staleness", options.max_staleness)
+                            .Function("weight", options.weight != nullptr)
+                            .Function("current_version",
+                                      options.current_version != nullptr)}),
+        options_(options) {}
 
   absl::Status Prepare(const Request& request, const Anchors& anchors) override;
 
@@ -74,7 +81,8 @@ class StalenessSelector final : public Selector {
     anchors_.Save(writer);
   }
 
-  absl::Status LoadState(StateReader* reader) override {
+  absl::Status LoadState(StateReader* reader,
+                         const LoadOptions& /*options*/) override {
     RILL_ASSIGN_OR_RETURN(const int64_t highest, reader->Int());
     RILL_ASSIGN_OR_RETURN(
         auto versions,
@@ -101,15 +109,6 @@ class StalenessSelector final : public Selector {
     versions_ = std::move(versions);
     anchors_ = std::move(anchors);
     return absl::OkStatus();
-  }
-
-  absl::string_view name() const override { return "Staleness"; }
-  OptionValues option_values() const override {
-    OptionValues values;
-    values.Int("max_staleness", options_.max_staleness);
-    values.Function("weight", options_.weight != nullptr);
-    values.Function("current_version", options_.current_version != nullptr);
-    return values;
   }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {

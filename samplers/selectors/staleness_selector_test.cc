@@ -225,7 +225,7 @@ TEST_F(StalenessSelectorTest, AnchorsUnderOtherVersionsAreDamage) {
     }
     const std::string bytes = std::move(writer).Finish();
     auto reader = StateReader::Open("Test", 1, bytes);
-    return selector->LoadState(&*reader);
+    return selector->LoadState(&*reader, {});
   };
   RILL_EXPECT_OK(load(5, 5));
   EXPECT_THAT(load(5, 8),

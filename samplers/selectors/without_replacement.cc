@@ -26,10 +26,18 @@ namespace {
 using samplers_internal::StateReader;
 using samplers_internal::StateWriter;
 
-class WithoutReplacementSelector final : public Selector {
+class WithoutReplacementSelector final : public Selector,
+                                         private Selector::Epochs {
  public:
+  // Its option values are without first_epoch, where the state begins.
   explicit WithoutReplacementSelector(const WithoutReplacementOptions& options)
-      : options_(options), rest_(options.first_epoch) {}
+      : Selector({.name = "WithoutReplacement",
+                  .options = OptionValues()
+                                 .Bool("shuffle", options.shuffle)
+                                 .Bool("drop_last", options.drop_last),
+                  .needs_anchor_events = false}),
+        options_(options),
+        rest_(options.first_epoch) {}
 
   absl::Status Prepare(const Request& request,
                        const Anchors& anchors) override {
@@ -69,7 +77,8 @@ class WithoutReplacementSelector final : public Selector {
     for (const Slot slot : list_) writer->Int(slot);
   }
 
-  absl::Status LoadState(StateReader* reader) override {
+  absl::Status LoadState(StateReader* reader,
+                         const LoadOptions& /*options*/) override {
     RILL_ASSIGN_OR_RETURN(const int64_t epoch, reader->Int());
     RILL_ASSIGN_OR_RETURN(const int64_t place, reader->Int());
     RILL_ASSIGN_OR_RETURN(const int64_t slots, reader->Int());
@@ -97,29 +106,7 @@ class WithoutReplacementSelector final : public Selector {
     return absl::OkStatus();
   }
 
-  bool has_epochs() const override { return true; }
-  uint64_t last_epoch() const override { return last_epoch_; }
-  Sampler::EpochRest RestOfEpoch(const Request& request,
-                                 const Anchors& anchors) const override {
-    const auto plans_of = [&](int64_t items) {
-      return items / request.count +
-             (!options_.drop_last && items % request.count != 0 ? 1 : 0);
-    };
-    const int64_t left = plans_of(ItemsLeft(request, anchors));
-    // The rest may be less than a batch, or no items any more.
-    if (left > 0) return {.epoch = epoch_, .plans = left};
-    return {.epoch = epoch_ + 1, .plans = plans_of(anchors.size())};
-  }
-
-  bool hears_anchors() const override { return false; }
-  absl::string_view name() const override { return "WithoutReplacement"; }
-  // Without first_epoch, where the state begins.
-  OptionValues option_values() const override {
-    OptionValues values;
-    values.Bool("shuffle", options_.shuffle);
-    values.Bool("drop_last", options_.drop_last);
-    return values;
-  }
+  const Selector::Epochs* epochs() const override { return this; }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {
     used_.OnAttach(lanes, cursors);
@@ -146,6 +133,19 @@ class WithoutReplacementSelector final : public Selector {
   void OnAnchorsCleared() override {}
 
  private:
+  uint64_t LastEpoch() const override { return last_epoch_; }
+  Sampler::EpochRest RestOfEpoch(const Request& request,
+                                 const Anchors& anchors) const override {
+    const auto plans_of = [&](int64_t items) {
+      return items / request.count +
+             (!options_.drop_last && items % request.count != 0 ? 1 : 0);
+    };
+    const int64_t left = plans_of(ItemsLeft(request, anchors));
+    // The rest may be less than a batch, or no items any more.
+    if (left > 0) return {.epoch = epoch_, .plans = left};
+    return {.epoch = epoch_ + 1, .plans = plans_of(anchors.size())};
+  }
+
   void Restart() {
     ++epoch_;
     place_ = 0;

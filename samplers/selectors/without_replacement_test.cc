@@ -81,6 +81,23 @@ TEST(WithoutReplacementTest, U3_EveryRowOnceAnEpochWithWhatIsLeftLast) {
   EXPECT_NE(epochs[1], epochs[2]);
 }
 
+TEST(WithoutReplacementTest, PlansOfAnEpochHaveItsNumber) {
+  StorageSimulator storage({.count = 1, .capacity = 5});
+  auto sampler = MakeSamplerWithoutReplacement();
+  EXPECT_TRUE(sampler->traits().has_epochs);
+  storage.AddObserver(sampler->observer());
+  storage.Append(5);
+  std::vector<uint64_t> epochs;
+  for (int plan = 0; plan < 6; ++plan) {
+    epochs.push_back(PlanOf(*sampler, 2, kSeed, 0).epoch);
+  }
+  EXPECT_EQ(epochs[1], epochs[0]);
+  EXPECT_EQ(epochs[2], epochs[0]);
+  EXPECT_NE(epochs[3], epochs[0]);
+  EXPECT_EQ(epochs[4], epochs[3]);
+  EXPECT_EQ(epochs[5], epochs[3]);
+}
+
 TEST(WithoutReplacementTest, U3_DropLastPassesOverWhatIsLessThanABatch) {
   StorageSimulator storage({.count = 1, .capacity = 20});
   auto sampler = MakeSamplerWithoutReplacement({.drop_last = true});

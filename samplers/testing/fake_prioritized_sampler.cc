@@ -26,14 +26,11 @@ using samplers_internal::StateWriter;
 
 constexpr uint32_t kStateVersion = 1;
 
-class FakePrioritizedSampler final : public Sampler, private WriteObserver {
+class FakePrioritizedSampler final : public Sampler {
  public:
   explicit FakePrioritizedSampler(const FakePrioritizedSamplerOptions& options)
-      : options_(options) {}
-
-  WriteObserver* observer() override { return this; }
-  bool is_weighted() const override { return true; }
-  absl::string_view name() const override { return "FakePrioritizedSampler"; }
+      : Sampler({.name = "FakePrioritizedSampler", .is_weighted = true}),
+        options_(options) {}
 
   absl::Status Plan(const Request& request, SamplePlan* plan) override;
   absl::Status UpdatePriorities(absl::Span<const Draw> draws,
@@ -46,7 +43,11 @@ class FakePrioritizedSampler final : public Sampler, private WriteObserver {
     state_.rows.GetGenerations(slots, generations.data());
   }
   absl::StatusOr<std::string> SaveState() const override;
-  absl::Status LoadState(absl::string_view state) override;
+
+  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
+  void OnRetire(const WriteEvent& event) override;
+  void OnWrite(const WriteEvent& event) override;
+  void OnClear() override;
 
  private:
   struct State {
@@ -55,10 +56,8 @@ class FakePrioritizedSampler final : public Sampler, private WriteObserver {
     double max_priority = 1.0;       // Ever given.
   };
 
-  void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override;
-  void OnRetire(const WriteEvent& event) override;
-  void OnWrite(const WriteEvent& event) override;
-  void OnClear() override;
+  absl::Status DoLoadState(absl::string_view state,
+                           const LoadOptions& options) override;
 
   double Mass(Slot slot) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const double priority = state_.priorities[slot];
@@ -140,7 +139,8 @@ absl::StatusOr<std::string> FakePrioritizedSampler::SaveState() const {
   return std::move(writer).Finish();
 }
 
-absl::Status FakePrioritizedSampler::LoadState(absl::string_view state) {
+absl::Status FakePrioritizedSampler::DoLoadState(
+    absl::string_view state, const LoadOptions& /*options*/) {
   RILL_ASSIGN_OR_RETURN(StateReader reader,
                         StateReader::Open(name(), kStateVersion, state));
   absl::MutexLock lock(&mutex_);

@@ -32,19 +32,15 @@ absl::string_view NameOf(HindsightStrategy strategy) {
 class HindsightUnit final : public samplers_internal::RowsUnit {
  public:
   explicit HindsightUnit(const HindsightUnitOptions& options)
-      : options_(options) {}
+      : RowsUnit({.name = "Hindsight",
+                  .options = OptionValues()
+                                 .Choice("strategy", NameOf(options.strategy))
+                                 .Double("ratio", options.ratio),
+                  .layout = {.context = {{PlanLayout::kGoals, 1}}}}),
+        options_(options) {}
 
-  PlanLayout layout() const override {
-    return {.context = {{PlanLayout::kGoals, 1}}};
-  }
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
-  absl::string_view name() const override { return "Hindsight"; }
-  OptionValues option_values() const override {
-    return OptionValues()
-        .Choice("strategy", NameOf(options_.strategy))
-        .Double("ratio", options_.ratio);
-  }
 
  private:
   Slot GoalOf(Slot slot, uint64_t bits) const;

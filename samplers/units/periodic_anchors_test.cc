@@ -15,7 +15,7 @@
 #include "rill/samplers/anchors.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
-#include "rill/samplers/units/anchor_believer.h"
+#include "rill/samplers/units/anchor_recorder.h"
 #include "rill/slots/testing/storage_model.h"
 #include "rill/testing/status_matchers.h"
 
@@ -96,15 +96,15 @@ TEST(PeriodicAnchorsTest, AreThoseOfTheRuleWhateverIsWritten) {
     StepCounter counter(&history.model());
     PeriodicAnchors anchors(rule);
     PeriodicAnchors unheard(rule);
-    AnchorBeliever believer;
-    anchors.SetListener(&believer);
+    AnchorRecorder recorder;
+    anchors.SetListener(&recorder);
     history.model().AddObserver(&counter);
     history.model().AddObserver(&anchors);
     history.model().AddObserver(&unheard);
     for (int step = 0; step < 100; ++step) {
       history.Step();
       const std::set<Slot> want = counter.AnchorsBy(rule);
-      ASSERT_EQ(believer.anchors, want)
+      ASSERT_EQ(recorder.anchors, want)
           << "history " << number << " step " << step;
       ASSERT_EQ(anchors.size(), static_cast<int64_t>(want.size()));
       std::set<Slot> numbered;
@@ -123,29 +123,29 @@ TEST(PeriodicAnchorsTest, AreThoseOfTheRuleWhateverIsWritten) {
 TEST(PeriodicAnchorsTest, CountGoesOnWhereAnAppendReplacesAllRows) {
   StorageModel model({.count = 1, .capacity = 4}, {});
   PeriodicAnchors anchors({.period = 3});
-  AnchorBeliever believer;
-  anchors.SetListener(&believer);
+  AnchorRecorder recorder;
+  anchors.SetListener(&recorder);
   model.AddObserver(&anchors);
   model.Append(0, {{.id = 1}, {.id = 1}, {.id = 1}, {.id = 1}});
-  EXPECT_THAT(believer.anchors, ElementsAre(0, 3));
+  EXPECT_THAT(recorder.anchors, ElementsAre(0, 3));
   model.Append(0, {{.id = 1}, {.id = 1}, {.id = 1}, {.id = 1}});
-  EXPECT_THAT(believer.anchors, ElementsAre(2));  // Step 6.
+  EXPECT_THAT(recorder.anchors, ElementsAre(2));  // Step 6.
   model.Append(0, {{.id = 2}, {.id = 2}, {.id = 2}, {.id = 2}});
-  EXPECT_THAT(believer.anchors, ElementsAre(0, 3));
+  EXPECT_THAT(recorder.anchors, ElementsAre(0, 3));
 }
 
 TEST(PeriodicAnchorsTest, NeighboursOfTwoLanesChangeBoth) {
   StorageModel model({.count = 2, .capacity = 4}, {.ids = false});
   PeriodicAnchors anchors({.after = 1});
-  AnchorBeliever believer;
-  anchors.SetListener(&believer);
+  AnchorRecorder recorder;
+  anchors.SetListener(&recorder);
   model.AddObserver(&anchors);
   model.Append(0, {{}, {}, {}, {}});
   model.Append(1, {{}, {}, {}, {}});
-  EXPECT_THAT(believer.anchors, ElementsAre(0, 1, 2, 4, 5, 6));
+  EXPECT_THAT(recorder.anchors, ElementsAre(0, 1, 2, 4, 5, 6));
   model.WriteInPlace({3, 4}, {{.is_end = true}, {.is_end = true}},
                      {.ids = false});
-  EXPECT_THAT(believer.anchors, ElementsAre(0, 1, 2, 5, 6));
+  EXPECT_THAT(recorder.anchors, ElementsAre(0, 1, 2, 5, 6));
 }
 
 // Counts the ranges that it receives, and the rows in them.
@@ -232,18 +232,18 @@ TEST(PeriodicAnchorsTest, StateTellsWhatAttachingDoesNot) {
   for (int i = 0; i < 10; ++i) model.Append(0, {{}});
   EXPECT_TRUE(saved.Contains(0));  // Step 6.
   PeriodicAnchors loaded({.period = 3});
-  AnchorBeliever believer;
-  loaded.SetListener(&believer);
+  AnchorRecorder recorder;
+  loaded.SetListener(&recorder);
   model.AddObserver(&loaded);
-  EXPECT_THAT(believer.anchors, ElementsAre(1, 4));
+  EXPECT_THAT(recorder.anchors, ElementsAre(1, 4));
   const std::string bytes = Saved(saved);
   RILL_ASSERT_OK_AND_ASSIGN(StateReader reader,
                             StateReader::Open("Test", 1, bytes));
   RILL_ASSERT_OK(loaded.Load(&reader));
-  EXPECT_THAT(believer.anchors, ElementsAre(0, 3));
+  EXPECT_THAT(recorder.anchors, ElementsAre(0, 3));
   EXPECT_EQ(Saved(loaded), bytes);
   model.Append(0, {{}, {}, {}});
-  EXPECT_THAT(believer.anchors, ElementsAre(0, 3));
+  EXPECT_THAT(recorder.anchors, ElementsAre(0, 3));
   EXPECT_EQ(Saved(loaded), Saved(saved));
 
   PeriodicAnchors other({.period = 2});

@@ -202,10 +202,10 @@ TEST(RowWindowsTest, TheRowsOfAPlanDoNotDependOnThoseBesideThem) {
 TEST(RowWindowsTest, UnitsSayWhichListsTheyPlan) {
   for (const UnitCase& unit : Units()) {
     SCOPED_TRACE(unit.name);
-    EXPECT_EQ((*unit.make(kWindows))->layout().ContextString(),
+    EXPECT_EQ((*unit.make(kWindows))->traits().layout.ContextString(),
               "frames before (2 rows), steps behind (3 rows), window ends (1 "
               "row)");
-    EXPECT_EQ((*unit.make({.steps = 2}))->layout().ContextString(),
+    EXPECT_EQ((*unit.make({.steps = 2}))->traits().layout.ContextString(),
               "steps behind (1 row), window ends (1 row)");
   }
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -62,7 +63,8 @@ class RowsUnit : public Unit {
   }
 
  protected:
-  RowsUnit() : index_({}), rows_(MakeTransitionUnit()) {}
+  explicit RowsUnit(UnitTraits traits)
+      : Unit(std::move(traits)), index_({}), rows_(MakeTransitionUnit()) {}
 
   const TrajectoryIndex& index() const { return index_; }
 

@@ -18,7 +18,6 @@
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/periodic_anchors.h"
 #include "rill/samplers/units/starts_unit.h"
-#include "rill/slots/plan_layout.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
 
@@ -56,10 +55,29 @@ absl::string_view NameOf(SequenceEnd end) {
   return "";
 }
 
+UnitTraits TraitsOf(const SequenceUnitOptions& options) {
+  return {.name = "Sequence",
+          .options = OptionValues()
+                         .Int("length", options.length)
+                         .Int("burn_in", options.burn_in)
+                         .Int("bootstrap", options.bootstrap)
+                         .Int("dilation", options.dilation)
+                         .Int("period", options.period)
+                         .Choice("end", NameOf(options.end))
+                         .Bool("needs_burn_in", options.needs_burn_in)
+                         .Int("windows.frames", options.windows.frames)
+                         .Int("windows.steps", options.windows.steps),
+          .layout = samplers_internal::WindowPlanner(options.windows)
+                        .Extend({.burn_in = options.burn_in,
+                                 .length = options.length,
+                                 .bootstrap = options.bootstrap})};
+}
+
 class SequenceUnit final : public Unit {
  public:
   explicit SequenceUnit(const SequenceUnitOptions& options)
-      : options_(options),
+      : Unit(TraitsOf(options)),
+        options_(options),
         windows_(options.windows),
         anchors_(RuleOf(options)) {}
 
@@ -77,11 +95,6 @@ class SequenceUnit final : public Unit {
         "batch size: got ", batch_size, ", want a multiple of ", rows,
         ", the rows of a sequence (burn_in + length + bootstrap)"));
   }
-  PlanLayout layout() const override {
-    return windows_.Extend({.burn_in = options_.burn_in,
-                            .length = options_.length,
-                            .bootstrap = options_.bootstrap});
-  }
   absl::Status CheckAnchors() const override;
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
@@ -92,19 +105,6 @@ class SequenceUnit final : public Unit {
   }
   absl::Status SkipState(StateReader* reader) const override {
     return PeriodicAnchors::Skip(reader);
-  }
-  absl::string_view name() const override { return "Sequence"; }
-  OptionValues option_values() const override {
-    return OptionValues()
-        .Int("length", options_.length)
-        .Int("burn_in", options_.burn_in)
-        .Int("bootstrap", options_.bootstrap)
-        .Int("dilation", options_.dilation)
-        .Int("period", options_.period)
-        .Choice("end", NameOf(options_.end))
-        .Bool("needs_burn_in", options_.needs_burn_in)
-        .Int("windows.frames", options_.windows.frames)
-        .Int("windows.steps", options_.windows.steps);
   }
 
   void OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) override {

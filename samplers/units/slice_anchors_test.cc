@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
-#include "rill/samplers/units/anchor_believer.h"
+#include "rill/samplers/units/anchor_recorder.h"
 #include "rill/slots/testing/storage_model.h"
 #include "rill/testing/status_matchers.h"
 
@@ -42,13 +42,13 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
     const StartRule& rule = rules[number / 6 % rules.size()];
     TrajectoryHistory history(number, /*max_capacity=*/20);
     SliceAnchors anchors(rule);
-    AnchorBeliever believer;
-    anchors.SetListener(&believer);
+    AnchorRecorder recorder;
+    anchors.SetListener(&recorder);
     history.model().AddObserver(&anchors);
     for (int step = 0; step < 100; ++step) {
       history.Step();
       const std::set<Slot> want = AnchorsOf(history.model(), rule);
-      ASSERT_EQ(believer.anchors, want)
+      ASSERT_EQ(recorder.anchors, want)
           << "history " << number << " step " << step;
       for (Slot slot = 0; slot < history.model().lanes().num_slots(); ++slot) {
         ASSERT_EQ(anchors.Contains(slot), want.count(slot) == 1);
@@ -71,32 +71,32 @@ TEST(SliceAnchorsTest, ListenerHearsWhatALoadedStateChanges) {
   const std::string bytes = std::move(writer).Finish();
 
   SliceAnchors loaded(rule);
-  AnchorBeliever believer;
-  loaded.SetListener(&believer);
+  AnchorRecorder recorder;
+  loaded.SetListener(&recorder);
   model.AddObserver(&loaded);
-  EXPECT_THAT(believer.anchors, ::testing::ElementsAre(0, 3));
+  EXPECT_THAT(recorder.anchors, ::testing::ElementsAre(0, 3));
   RILL_ASSERT_OK_AND_ASSIGN(StateReader reader,
                             StateReader::Open("Test", 1, bytes));
   RILL_ASSERT_OK(loaded.Load(&reader));
-  EXPECT_THAT(believer.anchors, ::testing::ElementsAre(0));
+  EXPECT_THAT(recorder.anchors, ::testing::ElementsAre(0));
 }
 
 TEST(SliceAnchorsTest, RowWrittenInPlaceCeasesAndBecomesOneAgain) {
   StorageModel model({.count = 1, .capacity = 8}, {});
   SliceAnchors anchors({.length = 2});
-  AnchorBeliever believer;
-  anchors.SetListener(&believer);
+  AnchorRecorder recorder;
+  anchors.SetListener(&recorder);
   model.AddObserver(&anchors);
   model.Append(0, {{}, {}, {}, {}, {}});
   model.WriteInPlace({1, 4}, {{}, {}}, {.ends = false, .ids = false});
-  EXPECT_THAT(believer.removed, ::testing::ElementsAre(1));
-  EXPECT_THAT(believer.anchors, ::testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(recorder.removed, ::testing::ElementsAre(1));
+  EXPECT_THAT(recorder.anchors, ::testing::ElementsAre(0, 1, 2, 3));
   // An end splits: the row with it starts nothing any more, others stay as
   // they were.
-  believer.removed.clear();
+  recorder.removed.clear();
   model.WriteInPlace({2}, {{.is_end = true}}, {.ids = false});
-  EXPECT_THAT(believer.removed, ::testing::ElementsAre(2));
-  EXPECT_THAT(believer.anchors, ::testing::ElementsAre(0, 1, 3));
+  EXPECT_THAT(recorder.removed, ::testing::ElementsAre(2));
+  EXPECT_THAT(recorder.anchors, ::testing::ElementsAre(0, 1, 3));
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/starts_unit.h"
-#include "rill/slots/plan_layout.h"
 
 namespace rill {
 namespace {
@@ -47,10 +46,30 @@ absl::string_view NameOf(SliceStarts starts) {
   return "";
 }
 
+// Its option values are without num_slices and batch_size, which are another
+// way to give `length`.
+UnitTraits TraitsOf(const SliceUnitOptions& options) {
+  return {
+      .name = "Slice",
+      .options = OptionValues()
+                     .Int("length", options.length)
+                     .Bool("is_strict", options.is_strict)
+                     .Bool("is_padded", options.is_padded)
+                     .Int("span_left", options.span_left)
+                     .Int("span_right", options.span_right)
+                     .Choice("starts", NameOf(options.starts))
+                     .Int("windows.frames", options.windows.frames)
+                     .Int("windows.steps", options.windows.steps),
+      .picks_by_rule = options.starts == SliceStarts::kRows ||
+                       options.starts == SliceStarts::kRecent,
+      .layout =
+          WindowPlanner(options.windows).Extend({.length = options.length})};
+}
+
 class SliceUnit final : public StartsUnit {
  public:
   explicit SliceUnit(const SliceUnitOptions& options)
-      : StartsUnit(RuleOf(options)),
+      : StartsUnit(TraitsOf(options), RuleOf(options)),
         options_(options),
         windows_(options.windows) {}
 
@@ -62,30 +81,9 @@ class SliceUnit final : public StartsUnit {
     }
     return windows_.CheckRows(batch_size / options_.length, options_.length);
   }
-  PlanLayout layout() const override {
-    return windows_.Extend({.length = options_.length});
-  }
   absl::Status CheckAnchors() const override;
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
-
-  bool picks_by_rule() const override {
-    return options_.starts == SliceStarts::kRows ||
-           options_.starts == SliceStarts::kRecent;
-  }
-  absl::string_view name() const override { return "Slice"; }
-  // Without num_slices and batch_size, which are another way to give `length`.
-  OptionValues option_values() const override {
-    return OptionValues()
-        .Int("length", options_.length)
-        .Bool("is_strict", options_.is_strict)
-        .Bool("is_padded", options_.is_padded)
-        .Int("span_left", options_.span_left)
-        .Int("span_right", options_.span_right)
-        .Choice("starts", NameOf(options_.starts))
-        .Int("windows.frames", options_.windows.frames)
-        .Int("windows.steps", options_.windows.steps);
-  }
 
  private:
   // Anchors.
@@ -149,7 +147,7 @@ Slot SliceUnit::Pick(const Rng::Block& bits) const {
 // for link by link.
 void SliceUnit::PickMany(absl::Span<const Rng::Block> bits,
                          absl::Span<Slot> slots) const {
-  if (picks_by_rule()) {
+  if (traits().picks_by_rule) {
     for (size_t i = 0; i < bits.size(); ++i) slots[i] = Pick(bits[i]);
     return;
   }

@@ -3,6 +3,7 @@
 #define RILL_SAMPLERS_UNITS_STARTS_UNIT_H_
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -56,7 +57,8 @@ class StartsUnit : public Unit, protected Anchors {
   void OnClear() override { starts_.OnClear(); }
 
  protected:
-  explicit StartsUnit(const StartRule& rule) : starts_(rule) {}
+  StartsUnit(UnitTraits traits, const StartRule& rule)
+      : Unit(std::move(traits)), starts_(rule) {}
 
   bool Contains(Slot slot) const override { return starts_.Contains(slot); }
 

@@ -10,36 +10,35 @@
 #include "rill/samplers/trajectories/start_rule.h"
 #include "rill/samplers/trajectories/trajectory_index.h"
 #include "rill/samplers/units/starts_unit.h"
-#include "rill/slots/plan_layout.h"
 
 namespace rill {
 namespace {
 
 using samplers_internal::StartsUnit;
 
+UnitTraits TraitsOf(const TrajectoryUnitOptions& options) {
+  return {.name = "Trajectory",
+          .options = OptionValues()
+                         .Int("min_rows", options.min_rows)
+                         .Int("max_rows", options.max_rows)
+                         .Bool("only_complete", options.only_complete),
+          .layout = {.length = options.max_rows}};
+}
+
 class TrajectoryUnit final : public StartsUnit {
  public:
   explicit TrajectoryUnit(const TrajectoryUnitOptions& options)
-      : StartsUnit({.length = options.min_rows,
-                    .only_first = true,
-                    .needs_beginning = options.only_complete,
-                    .needs_end = options.only_complete,
-                    .keeps_longest = true}),
+      : StartsUnit(TraitsOf(options), {.length = options.min_rows,
+                                       .only_first = true,
+                                       .needs_beginning = options.only_complete,
+                                       .needs_end = options.only_complete,
+                                       .keeps_longest = true}),
         options_(options) {}
 
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override;
   absl::Status CheckAnchors() const override;
-  PlanLayout layout() const override { return {.length = options_.max_rows}; }
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
-
-  absl::string_view name() const override { return "Trajectory"; }
-  OptionValues option_values() const override {
-    return OptionValues()
-        .Int("min_rows", options_.min_rows)
-        .Int("max_rows", options_.max_rows)
-        .Bool("only_complete", options_.only_complete);
-  }
 
  private:
   // Anchors.

@@ -3,42 +3,44 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/units/rows_unit.h"
-#include "rill/slots/plan_layout.h"
 
 namespace rill {
 namespace {
 
 using samplers_internal::WindowPlanner;
 
+absl::string_view NameOf(const RowWindows& windows) {
+  if (windows.frames == 0) return "NStep";
+  return windows.steps == 0 ? "FrameStack" : "FrameStackNStep";
+}
+
+UnitTraits TraitsOf(const RowWindows& windows) {
+  return {.name = std::string(NameOf(windows)),
+          .options = OptionValues()
+                         .Int("frames", windows.frames)
+                         .Int("steps", windows.steps),
+          .layout = WindowPlanner(windows).Extend({})};
+}
+
 class WindowUnit final : public samplers_internal::RowsUnit {
  public:
   explicit WindowUnit(const RowWindows& windows)
-      : windows_(windows), planner_(windows) {}
+      : RowsUnit(TraitsOf(windows)), planner_(windows) {}
 
   absl::StatusOr<int64_t> NumAnchors(int64_t batch_size) const override {
     return planner_.CheckRows(batch_size, 1);
   }
-  PlanLayout layout() const override { return planner_.Extend({}); }
   void Expand(const Rng& rng, uint64_t batch_number,
               SamplePlan* plan) const override;
-  OptionValues option_values() const override {
-    return OptionValues()
-        .Int("frames", windows_.frames)
-        .Int("steps", windows_.steps);
-  }
-  absl::string_view name() const override {
-    if (windows_.frames == 0) return "NStep";
-    return windows_.steps == 0 ? "FrameStack" : "FrameStackNStep";
-  }
 
  private:
-  const RowWindows windows_;
   const WindowPlanner planner_;
 };
 

@@ -70,7 +70,7 @@ std::map<Slot, std::vector<Slot>> WindowsOf(const SamplePlan& plan) {
 TEST(WindowUnitTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Unit> unit,
                             MakeWindowUnit({.frames = 4, .steps = 3}));
-  EXPECT_EQ(unit->layout().ContextString(),
+  EXPECT_EQ(unit->traits().layout.ContextString(),
             "frames before (3 rows), steps behind (2 rows), window ends (1 "
             "row)");
   RILL_ASSERT_OK_AND_ASSIGN(

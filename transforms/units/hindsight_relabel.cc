@@ -53,23 +53,24 @@ absl::StatusOr<Tensor> TakeRows(const Tensor& batch,
   return rows;
 }
 
+UnitTransform::Traits TraitsOf(const HindsightRelabel::Options& options) {
+  return {.name = "HindsightRelabel",
+          .options = OptionValues()
+                         .Text("achieved_key", options.achieved_key)
+                         .Text("desired_key", options.desired_key)
+                         .Text("reward_key", options.reward_key)
+                         .Function("terminated", options.terminated != nullptr)
+                         .Text("terminated_key", options.terminated_key)
+                         .Text("truncated_key", options.truncated_key)
+                         .Text("done_key", options.done_key)};
+}
+
 class HindsightRelabelTransform final : public UnitTransform {
  public:
   explicit HindsightRelabelTransform(const HindsightRelabel::Options& options)
-      : options_(options),
+      : UnitTransform(TraitsOf(options)),
+        options_(options),
         next_desired_key_(absl::StrCat("next/", options.desired_key)) {}
-
-  absl::string_view name() const override { return "HindsightRelabel"; }
-  OptionValues option_values() const override {
-    return OptionValues()
-        .Text("achieved_key", options_.achieved_key)
-        .Text("desired_key", options_.desired_key)
-        .Text("reward_key", options_.reward_key)
-        .Function("terminated", options_.terminated != nullptr)
-        .Text("terminated_key", options_.terminated_key)
-        .Text("truncated_key", options_.truncated_key)
-        .Text("done_key", options_.done_key);
-  }
 
   absl::Status CheckLayout(const PlanLayout& plans) const override {
     // Single rows, and one list of goals: what the unit of hindsight plans.

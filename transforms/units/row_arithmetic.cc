@@ -72,20 +72,39 @@ Lists ListsOf(const Parts& parts) {
   return lists;
 }
 
+UnitTransform::Traits TraitsOf(const Parts& parts) {
+  OptionValues options;
+  if (parts.n_step.has_value()) {
+    options.Part("n_step", "NStepReturns", parts.n_step->option_values());
+  }
+  if (parts.frames.has_value()) {
+    options.Part("frames", "StackFrames", parts.frames->option_values());
+  }
+  if (parts.slice_marks.has_value()) {
+    options.Part("slice_marks", "SliceMarks",
+                 parts.slice_marks->option_values());
+  }
+  if (parts.sequence_marks.has_value()) {
+    options.Part("sequence_marks", "SequenceMarks",
+                 parts.sequence_marks->option_values());
+  }
+  return {.name = NameOf(parts),
+          .options = std::move(options),
+          // A sequence's number is that of its draw.
+          .is_drawwise = !parts.sequence_marks.has_value()};
+}
+
 class RowArithmeticTransform final : public UnitTransform {
  public:
   explicit RowArithmeticTransform(Parts parts, bool makes_stacks = true)
-      : parts_(std::move(parts)),
+      : UnitTransform(TraitsOf(parts)),
+        parts_(std::move(parts)),
         makes_stacks_(makes_stacks),
         lists_(ListsOf(parts_)),
-        name_(NameOf(parts_)),
-        plan_reads_(absl::StrCat(name_, "::PlanReads")),
-        batch_spec_(absl::StrCat(name_, "::BatchSpec")),
-        apply_(absl::StrCat(name_, "::Apply")) {}
+        plan_reads_(absl::StrCat(name(), "::PlanReads")),
+        batch_spec_(absl::StrCat(name(), "::BatchSpec")),
+        apply_(absl::StrCat(name(), "::Apply")) {}
 
-  absl::string_view name() const override { return name_; }
-  OptionValues option_values() const override;
-  bool is_drawwise() const override;
   std::vector<Joined> JoinedLeaves(const TensorDictSpec& rows) const override;
   absl::Status JoinedSlots(const SamplePlan& plan, const Joined& joined,
                            std::vector<Slot>* slots) const override;
@@ -125,17 +144,10 @@ class RowArithmeticTransform final : public UnitTransform {
   const Parts parts_;
   const bool makes_stacks_;
   const Lists lists_;
-  const std::string name_;
   const std::string plan_reads_;  // How messages begin.
   const std::string batch_spec_;
   const std::string apply_;
 };
-
-// A sequence's number is that of its draw in the whole batch, so a batch made
-// of parts of a plan would number them anew.
-bool RowArithmeticTransform::is_drawwise() const {
-  return !parts_.sequence_marks.has_value();
-}
 
 std::vector<UnitTransform::Joined> RowArithmeticTransform::JoinedLeaves(
     const TensorDictSpec& rows) const {
@@ -175,25 +187,6 @@ std::unique_ptr<UnitTransform> RowArithmeticTransform::WithoutJoined() const {
                                                   /*makes_stacks=*/false);
 }
 
-OptionValues RowArithmeticTransform::option_values() const {
-  OptionValues values;
-  if (parts_.n_step.has_value()) {
-    values.Part("n_step", "NStepReturns", parts_.n_step->option_values());
-  }
-  if (parts_.frames.has_value()) {
-    values.Part("frames", "StackFrames", parts_.frames->option_values());
-  }
-  if (parts_.slice_marks.has_value()) {
-    values.Part("slice_marks", "SliceMarks",
-                parts_.slice_marks->option_values());
-  }
-  if (parts_.sequence_marks.has_value()) {
-    values.Part("sequence_marks", "SequenceMarks",
-                parts_.sequence_marks->option_values());
-  }
-  return values;
-}
-
 // The layout has to be the parts' own: a unit with other numbers of frames or
 // steps would be read at wrong places.
 absl::Status RowArithmeticTransform::CheckLayout(
@@ -208,11 +201,11 @@ absl::Status RowArithmeticTransform::CheckLayout(
   }
   if (plans.context != wanted.context) {
     return absl::InvalidArgumentError(absl::StrCat(
-        name_, ": rows beside those of the batch: got a unit that plans ",
+        name(), ": rows beside those of the batch: got a unit that plans ",
         plans.ContextString(), ", want ", wanted.ContextString()));
   }
   if (!parts_.sequence_marks.has_value()) return absl::OkStatus();
-  return parts_.sequence_marks->CheckLayout(name_, plans);
+  return parts_.sequence_marks->CheckLayout(name(), plans);
 }
 
 absl::Status RowArithmeticTransform::CheckRows(

@@ -94,7 +94,7 @@ TEST_P(WriterConformanceTest, EveryRowIsStoredOrCountedAsDropped) {
 
 TEST_P(WriterConformanceTest, WhoAppendsAllIsTheStoragesOwnExtend) {
   const Attached attached(GetParam());
-  if (!attached.writer->appends_all()) GTEST_SKIP() << "chooses rows";
+  if (!attached.writer->traits().appends_all) GTEST_SKIP() << "chooses rows";
   RILL_ASSERT_OK_AND_ASSIGN(const auto plain,
                             DenseStorage::Create({.capacity = kCapacity}));
   for (int64_t first = 0; first < 30; first += 5) {
@@ -104,7 +104,7 @@ TEST_P(WriterConformanceTest, WhoAppendsAllIsTheStoragesOwnExtend) {
     RILL_ASSERT_OK(plain->Extend(steps));
     EXPECT_EQ(attached.storage->cursors(), plain->cursors());
   }
-  EXPECT_TRUE(attached.writer->keeps_order());
+  EXPECT_TRUE(attached.writer->traits().keeps_order);
 }
 
 TEST_P(WriterConformanceTest, ARefusedBatchLeavesNothing) {
@@ -143,7 +143,7 @@ TEST_P(WriterConformanceTest, ALoadedWriterGoesOnAsTheSavedOne) {
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, saved.writer->SaveState());
   const Attached loaded(GetParam());
   RILL_ASSERT_OK(loaded.storage->Load(directory));
-  RILL_ASSERT_OK(loaded.writer->LoadState(state));
+  RILL_ASSERT_OK(loaded.writer->LoadState(state, /*changed=*/{}));
   for (const int64_t value : {11, 0, 10, 12}) {
     RILL_ASSERT_OK(saved.writer->Extend(Steps({value})));
     RILL_ASSERT_OK(loaded.writer->Extend(Steps({value})));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_SAMPLERS_UNITS_ANCHOR_BELIEVER_H_
-#define RILL_SAMPLERS_UNITS_ANCHOR_BELIEVER_H_
+#ifndef RILL_SAMPLERS_UNITS_ANCHOR_RECORDER_H_
+#define RILL_SAMPLERS_UNITS_ANCHOR_RECORDER_H_
 
 #include <set>
 
@@ -15,7 +15,7 @@ namespace rill::samplers_internal {
 // not fit.
 //
 // Thread-safety: thread-compatible.
-class AnchorBeliever final : public AnchorListener {
+class AnchorRecorder final : public AnchorListener {
  public:
   void OnAnchorsAdded(absl::Span<const SlotRange> slots) override {
     for (const SlotRange& range : slots) {
@@ -40,4 +40,4 @@ class AnchorBeliever final : public AnchorListener {
 
 }  // namespace rill::samplers_internal
 
-#endif  // RILL_SAMPLERS_UNITS_ANCHOR_BELIEVER_H_
+#endif  // RILL_SAMPLERS_UNITS_ANCHOR_RECORDER_H_

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_SAMPLERS_SELECTOR_TRAITS_H_
+#define RILL_SAMPLERS_SELECTOR_TRAITS_H_
+
+#include <string>
+
+#include "rill/base/option_values.h"
+
+namespace rill {
+
+// What a selector says about itself, fixed when it is made. A sampler checks it
+// against the unit, and makes its own traits of both (composed_sampler.h).
+//
+// Thread-safety: a value.
+struct SelectorTraits {
+  std::string name;  // "Uniform".
+  // The options that it was made with, as SamplerTraits::options.
+  OptionValues options = {};
+  // Draw::weight is other than 1.
+  bool is_weighted = false;
+  // It leaves the choice to the unit's own rule (Anchors::Pick).
+  bool picks_by_unit = false;
+  // It goes by the order in which rows were appended, so that a row in
+  // another's place misleads it.
+  bool needs_order = false;
+  // It is notified which rows are anchors. False: the unit need not find out.
+  bool needs_anchor_events = true;
+  // Selector::LoadState takes rows that have moved. False: its state is not
+  // loaded then, and starts as if the rows were new.
+  bool loads_moved_rows = false;
+};
+
+}  // namespace rill
+
+#endif  // RILL_SAMPLERS_SELECTOR_TRAITS_H_

@@ -62,7 +62,7 @@ ENDS_PROGRAM = re.compile(r"\b(throw\b|(?:std::)?(?:quick_exit|exit|abort|termin
 SLEEPS = re.compile(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep|sleep)\s*\(")
 READS_CLOCK = re.compile(
     r"\b(random_device|(?:system|steady|high_resolution)_clock|absl::Now|GetCurrentTimeNanos|"
-    r"gettimeofday|clock_gettime|getrandom|getentropy|s?rand\s*\(|time\s*\(\s*(?:nullptr|NULL|0)\s*\))")
+    r"gettimeofday|(?<!int )clock_gettime|getrandom|getentropy|s?rand\s*\(|time\s*\(\s*(?:nullptr|NULL|0)\s*\))")
 CUDA_CONDITION = re.compile(r"^\s*#\s*(?:el)?if(?!ndef RILL_\w+_H_$).*CUDA", re.M)
 TEST = re.compile(r"\b(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
 # In documents in backticks, in headers where a test runs an example.

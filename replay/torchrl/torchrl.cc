@@ -64,10 +64,7 @@ absl::StatusOr<TensorDict> LaneRows(const TorchRlReplayBuffer& saved) {
 // The first step, `times` over: what stood in places before.
 absl::StatusOr<TensorDict> Repeated(const TensorDict& rows, int64_t times) {
   RILL_ASSIGN_OR_RETURN(const TensorDict first, rows.Slice(1, 0, 1));
-  return first.MapShape({rows.batch_shape()[0], times},
-                        [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
-                          return leaf.Expand(leaf.shape().WithSize(1, times));
-                        });
+  return ops::Expand(first, {rows.batch_shape()[0], times});
 }
 
 absl::Status CheckEmpty(const TorchRlReplayBuffer& saved,

@@ -14,7 +14,6 @@
 #include "rill/tensordict/eigen_view.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/leaf_spec.h"
-#include "rill/tensordict/ops/arithmetic.h"
 #include "rill/tensordict/schema.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/struct_schema.h"
@@ -36,10 +35,6 @@ extern const TensorDict dict;
 extern const TensorDict first;
 extern const TensorDict second;
 extern const TensorDict step;
-extern const TensorDict a;
-extern const TensorDict b;
-extern const TensorDict update;
-extern TensorDict gradients;
 extern const TensorDictSpec spec;
 extern const TensorDictSpec scout;
 extern const TensorDictSpec tank;

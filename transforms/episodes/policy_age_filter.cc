@@ -2,10 +2,8 @@
 #include "rill/transforms/episodes/policy_age_filter.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +12,7 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/ops/masked_select.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -120,19 +119,19 @@ class PolicyAgeFilterTransform final : public BatchTransform {
                                : current - options_.max_policy_lag;
     const int64_t rows = batch->batch_shape()[0];
     const int64_t width = versions.num_elements() / rows;
-    std::vector<int64_t> kept;
+    RILL_ASSIGN_OR_RETURN(const Tensor stays,
+                          Tensor::Empty(DType::kBool, {rows}));
+    bool all_stay = true;
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t* const begin = versions.data<int64_t>() + row * width;
       // The oldest version of a row counts: a sequence is as old as its first
       // step.
-      if (*std::min_element(begin, begin + width) >= oldest) {
-        kept.push_back(row);
-      }
+      stays.data<bool>()[row] =
+          *std::min_element(begin, begin + width) >= oldest;
+      all_stay = all_stay && stays.data<bool>()[row];
     }
-    // Without a drop the batch keeps its tensors.
-    if (static_cast<int64_t>(kept.size()) == rows) return absl::OkStatus();
-    RILL_ASSIGN_OR_RETURN(TensorDict filtered, batch->Gather(kept));
-    *batch = std::move(filtered);
+    if (all_stay) return absl::OkStatus();
+    RILL_ASSIGN_OR_RETURN(*batch, ops::MaskedSelect(*batch, stays));
     return absl::OkStatus();
   }
 

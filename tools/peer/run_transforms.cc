@@ -5,7 +5,9 @@
 // saves the result at TO. A state goes on from one batch to the next.
 // transforms.py has the same cases.
 
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -21,7 +23,9 @@
 #include "rill/estimators/reward_to_go.h"
 #include "rill/estimators/value_estimators.h"
 #include "rill/formats/memmap_directory.h"
+#include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tools/peer/run_actions.h"
@@ -30,6 +34,8 @@
 #include "rill/transforms/actions/flatten_action.h"
 #include "rill/transforms/batch_transform.h"
 #include "rill/transforms/episodes/multi_step.h"
+#include "rill/transforms/episodes/next_observation_delta.h"
+#include "rill/transforms/episodes/policy_age_filter.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/images/cat_frames.h"
 #include "rill/transforms/images/crop.h"
@@ -48,6 +54,7 @@
 #include "rill/transforms/structure/select.h"
 #include "rill/transforms/values/hash.h"
 #include "rill/transforms/values/observation_norm.h"
+#include "rill/transforms/values/unary.h"
 #include "rill/transforms/values/value_clips.h"
 
 namespace rill {
@@ -191,6 +198,28 @@ constexpr Case kStructure[] = {
      }},
 };
 
+absl::Status SquareLessHalf(const BoundLeaf& from, const BoundLeaf& to) {
+  for (size_t i = 0; i < to.As<float>().size(); ++i) {
+    const float x = from.As<float>()[i];
+    to.As<float>()[i] = x * x - 0.5f;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Floor(const BoundLeaf& from, const BoundLeaf& to) {
+  for (size_t i = 0; i < to.As<int64_t>().size(); ++i) {
+    to.As<int64_t>()[i] = static_cast<int64_t>(std::floor(from.As<float>()[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Halve(const BoundLeaf& from, const BoundLeaf& to) {
+  for (size_t i = 0; i < to.As<float>().size(); ++i) {
+    to.As<float>()[i] = from.As<float>()[i] / 2;
+  }
+  return absl::OkStatus();
+}
+
 constexpr Case kValues[] = {
     {"ObservationNorm",
      [](const TensorDict&) -> Made {
@@ -245,6 +274,27 @@ constexpr Case kValues[] = {
      [](const TensorDict&) -> Made {
        return Hash::Create({.in_keys = {"action"}, .out_keys = {"hash"}});
      }},
+    {"Unary",
+     [](const TensorDict&) -> Made {
+       return Unary::Create({.in_keys = {"observation"}, .fn = SquareLessHalf});
+     }},
+    {"Unary/dtype",
+     [](const TensorDict&) -> Made {
+       return Unary::Create(
+           {.in_keys = {"observation"},
+            .out_keys = {"whole"},
+            .fn = Floor,
+            .spec_fn = [](const LeafSpec& leaf) -> absl::StatusOr<LeafSpec> {
+              return LeafSpec::Unbounded(DType::kInt64, leaf.shape);
+            }});
+     }},
+    {"Unary/inverse",
+     [](const TensorDict&) -> Made {
+       return Unary::Create({.in_keys_inv = {"observation"},
+                             .fn = SquareLessHalf,
+                             .inv_fn = Halve});
+     },
+     true},
 };
 
 constexpr Case kActions[] = {
@@ -340,6 +390,26 @@ constexpr Case kImages[] = {
      }},
 };
 
+constexpr Case kEpisodes[] = {
+    {"NextObservationDelta",
+     [](const TensorDict&) -> Made {
+       return NextObservationDelta::Create({});
+     }},
+    {"NextObservationDelta/kept",
+     [](const TensorDict&) -> Made {
+       return NextObservationDelta::Create(
+           {.delta_dtype = DType::kBFloat16, .drop_delta = false});
+     }},
+    {"NextObservationDelta/inverse",
+     [](const TensorDict&) -> Made { return NextObservationDelta::Create({}); },
+     true},
+    {"PolicyAgeFilter",
+     [](const TensorDict&) -> Made {
+       return PolicyAgeFilter::Create(
+           {.max_policy_lag = 4, .current_version = [] { return 9; }});
+     }},
+};
+
 // SplitTrajectories is a function of a batch, no transform: here as one.
 absl::Status SplitInPlace(TensorDict* batch) {
   RILL_ASSIGN_OR_RETURN(
@@ -406,7 +476,7 @@ absl::StatusOr<Case> FindCase(absl::string_view name) {
   for (const absl::Span<const Case> cases :
        {absl::Span<const Case>(kStructure), absl::Span<const Case>(kValues),
         absl::Span<const Case>(kActions), absl::Span<const Case>(kImages),
-        absl::Span<const Case>(kReturns)}) {
+        absl::Span<const Case>(kEpisodes), absl::Span<const Case>(kReturns)}) {
     for (const Case& found : cases) {
       if (found.name == name) return found;
     }

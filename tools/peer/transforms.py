@@ -64,6 +64,20 @@ def numbered(*shape):
     return td
 
 
+def differences(*shape, dtype=torch.float16):
+    """Steps whose next observations are stored as differences."""
+    td = steps(*shape)
+    td["next", "delta", "observation"] = (td["next", "observation"] - td["observation"]).to(dtype)
+    return td.exclude(("next", "observation"))
+
+
+def versioned(*shape):
+    """Steps that say which version of the policy made them."""
+    td = steps(*shape)
+    td["policy_version"] = torch.randint(0, 10, (*shape, 1))
+    return td
+
+
 def images(*shape):
     """Images with the colours behind and in front."""
     pixels = torch.randint(0, 256, (*shape, 9, 7, 3), dtype=torch.uint8)
@@ -171,6 +185,27 @@ Case("Hash", lambda td: classes(td.set("hash", torch.stack([rl.Hash.reproducible
      make=lambda *shape: steps(*shape).update({"action": torch.randint(0, 3, (*shape, 2))}),
      shapes=((24,), (4, 6)), reduce=classes)
 
+
+moves("NextObservationDelta", lambda: rl.NextObservationDelta(["observation"]), make=differences)
+moves("NextObservationDelta/kept",
+      lambda: rl.NextObservationDelta(["observation"], delta_dtype=torch.bfloat16, drop_delta=False),
+      make=lambda *shape: differences(*shape, dtype=torch.bfloat16))
+
+
+def written_as_difference(td):
+    # TorchRL's does that beside the environment.
+    transform = rl.NextObservationDelta(["observation"])
+    transform._step(td, td["next"])
+    transform._post_step_mdp_hooks(td, None)
+    return td
+
+
+Case("NextObservationDelta/inverse", written_as_difference)
+moves("PolicyAgeFilter", lambda: rl.PolicyAgeFilter(9, 4), make=versioned, shapes=((40,), (40, 2)))
+computes("Unary", lambda: rl.UnaryTransform(["observation"], ["observation"], fn=lambda x: x * x - 0.5))
+moves("Unary/dtype", lambda: rl.UnaryTransform(["observation"], ["whole"], fn=lambda x: x.floor().long()))
+moves_back("Unary/inverse", lambda: rl.UnaryTransform([], [], ["observation"], ["observation"], fn=torch.square,
+                                                      inv_fn=lambda x: x / 2))
 
 computes("ActionScaling", lambda: rl.ActionScaling(loc=LOC, scale=torch.tensor([2, 0.75, -1, 0.1]),
                                                    in_keys=["observation"]))

@@ -61,7 +61,7 @@ absl::Status BufferParts::Make(BufferOptions* options) {
   };
   // A batch may wait for one that no worker has begun, since workers sleep
   // until several are drawn.
-  stage.before_waiting = [this] { wake.Ring(); };
+  stage.before_waiting = [this] { wake.Notify(); };
   RILL_ASSIGN_OR_RETURN(transforms, TransformStage::Create(std::move(stage)));
   RILL_RETURN_IF_ERROR(
       transforms->CheckRows(storage->spec(), /*is_stored=*/true));
@@ -73,14 +73,14 @@ absl::Status BufferParts::Make(BufferOptions* options) {
                                        : MakeRoundRobinWriter(),
                          .sampler = sampler.get(),
                          .transforms = transforms.get(),
-                         .gate = &gate,
+                         .drawn_rows = &drawn_rows,
                          .rate_limiter = std::move(options->rate_limiter),
                          .rate_limit_timeout = options->rate_limit_timeout}));
   samples = std::make_unique<SampleQueue>(
       SampleQueue::Options{.storage = storage.get(),
                            .sampler = sampler.get(),
                            .writes = &writes->counter(),
-                           .gate = &gate,
+                           .drawn_rows = &drawn_rows,
                            .transforms = transforms.get(),
                            .placement = placement.get(),
                            .clock = &clock,

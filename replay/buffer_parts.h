@@ -7,11 +7,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
-#include "rill/base/doorbell.h"
+#include "rill/base/wake_signal.h"
 #include "rill/replay/buffer_checkpoint.h"
 #include "rill/replay/buffer_options.h"
 #include "rill/replay/buffer_stats.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 #include "rill/replay/placement.h"
 #include "rill/replay/sample_queue.h"
 #include "rill/replay/transform_stage.h"
@@ -26,8 +26,8 @@ namespace rill::replay_internal {
 // its own thread-safety; the buffer passes calls on to them.
 //
 // Order of locks. A part takes no lock of another while it holds its own, but:
-//   RowPatcher's, then a turn of the gate;
-//   a turn of the gate, then the queue's;
+//   RowPatcher's, then a ticket of DrawnRows;
+//   a ticket of DrawnRows, then the queue's;
 //   the transforms', then the placement's (TransformStage::Forward's `finish`).
 // The storage's and the sampler's are taken under any of them.
 struct BufferParts {
@@ -48,8 +48,8 @@ struct BufferParts {
   // Wakes the queue's workers. Drawn batches may lie until half of `prefetch`
   // has come together, so that a caller seldom has to wake a worker. A caller
   // that waits for a batch that may not have been begun wakes them.
-  Doorbell wake;
-  DrawGate gate{[this] { wake.Ring(); }};
+  WakeSignal wake;
+  DrawnRows drawn_rows{[this] { wake.Notify(); }};
   std::unique_ptr<TransformStage> transforms;
   std::unique_ptr<WritePath> writes;
   std::unique_ptr<Placement> placement;

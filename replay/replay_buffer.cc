@@ -62,7 +62,7 @@ absl::Status ReplayBuffer::Iterate(
   RILL_ASSIGN_OR_RETURN(
       const auto walk,
       replay_internal::TrajectoryWalk::Begin(
-          &filter, state_->parts->storage.get(), &state_->parts->gate));
+          &filter, state_->parts->storage.get(), &state_->parts->drawn_rows));
   StoredTrajectory trajectory;
   for (;;) {
     bool is_there = false;

@@ -68,7 +68,7 @@ absl::Status RowPatcher::KeepNewest(const PatchOptions& options,
   return absl::OkStatus();
 }
 
-absl::StatusOr<PatchResult> RowPatcher::PatchInTurn(
+absl::StatusOr<PatchResult> RowPatcher::PatchWithTicket(
     const TensorDict& patch, const PatchOptions& options) const {
   RILL_ASSIGN_OR_RETURN(const std::vector<Draw> draws, DrawsOf(kCaller, patch));
   const size_t n = draws.size();
@@ -89,7 +89,7 @@ absl::StatusOr<PatchResult> RowPatcher::PatchInTurn(
   result.updated.resize(n);
   result.version_rejected.resize(n);
   std::vector<uint8_t> is_current(n);
-  // In the turn of the gate, so no other write of this buffer retires one of
+  // In the ticket of DrawnRows, so no other write of this buffer retires one of
   // the rows before this one has written it.
   sampler_->FindCurrent(draws, absl::MakeSpan(is_current));
   std::vector<int64_t> places;
@@ -108,7 +108,7 @@ absl::StatusOr<PatchResult> RowPatcher::PatchInTurn(
   // Also with no row: an error of the patch is reported whichever rows are
   // there.
   RILL_ASSIGN_OR_RETURN(const TensorDict kept, rows.Gather(places));
-  gate_->WaitForRows(slots);
+  drawn_rows_->WaitForRows(slots);
   RILL_RETURN_IF_ERROR(writer_->WriteInPlace(slots, kept, InPlace::kPatch));
   for (const int64_t place : places) result.updated[place] = 1;
   result.num_updated = static_cast<int64_t>(places.size());
@@ -118,11 +118,11 @@ absl::StatusOr<PatchResult> RowPatcher::PatchInTurn(
 absl::StatusOr<PatchResult> RowPatcher::Patch(const TensorDict& patch,
                                               const PatchOptions& options) {
   absl::MutexLock lock(&mutex_);
-  // The lock before the turn: a patch that waits for another one must not hold
-  // the turn.
-  gate_->BeginWrite();
-  absl::StatusOr<PatchResult> result = PatchInTurn(patch, options);
-  gate_->EndWrite(0);
+  // The lock before the ticket: a patch that waits for another one must not
+  // hold the ticket.
+  drawn_rows_->BeginWrite();
+  absl::StatusOr<PatchResult> result = PatchWithTicket(patch, options);
+  drawn_rows_->EndWrite(0);
   return result;
 }
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 #include "rill/replay/row_patch.h"
 #include "rill/replay/writers/writer.h"
 #include "rill/samplers/sampler.h"
@@ -23,15 +23,18 @@ namespace rill::replay_internal {
 // Conditional writes to rows that were sampled: ReplayBuffer::UpdateIfPresent.
 //
 // Thread-safety: thread-safe. Patches go one at a time, so that two that patch
-//   one row compare versions in turn. Its lock is taken before the gate's turn,
+//   one row compare versions one after the other. Its lock is taken before the ticket,
 //   and held while the write waits for gathers.
 // Cost: O(rows), and a read of their versions.
 class RowPatcher {
  public:
   // All of them outlive this.
   RowPatcher(const Storage* storage, const Sampler* sampler, Writer* writer,
-             DrawGate* gate)
-      : storage_(storage), sampler_(sampler), writer_(writer), gate_(gate) {}
+             DrawnRows* drawn_rows)
+      : storage_(storage),
+        sampler_(sampler),
+        writer_(writer),
+        drawn_rows_(drawn_rows) {}
 
   // `patch` is [n] with `index` and `index_generation` and some of the stored
   // leaves. All or nothing; errors as Writer::WriteInPlace, and NOT_FOUND where
@@ -41,9 +44,9 @@ class RowPatcher {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // In a turn of the gate.
-  absl::StatusOr<PatchResult> PatchInTurn(const TensorDict& patch,
-                                          const PatchOptions& options) const
+  // With a ticket of DrawnRows.
+  absl::StatusOr<PatchResult> PatchWithTicket(const TensorDict& patch,
+                                              const PatchOptions& options) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Keeps in `places` those of the rows whose versions win.
   absl::Status KeepNewest(const PatchOptions& options,
@@ -55,7 +58,7 @@ class RowPatcher {
   const Storage* const storage_;
   const Sampler* const sampler_;
   Writer* const writer_;
-  DrawGate* const gate_;
+  DrawnRows* const drawn_rows_;
   absl::Mutex mutex_;
 };
 

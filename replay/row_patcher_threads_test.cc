@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
 #include "rill/flow/sink.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 #include "rill/replay/row_patcher.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/replay/testing/watched_storage.h"
@@ -37,8 +37,8 @@ using ::testing::ElementsAre;
 // then wait as long as the test holds them.
 class HeldWriter final : public Writer {
  public:
-  explicit HeldWriter(DrawGate* gate)
-      : Writer({.name = "HeldWriter"}), gate_(gate) {}
+  explicit HeldWriter(DrawnRows* drawn_rows)
+      : Writer({.name = "HeldWriter"}), drawn_rows_(drawn_rows) {}
 
   void Hold() { is_holding_ = true; }
   void LetGo() { is_holding_ = false; }
@@ -55,13 +55,13 @@ class HeldWriter final : public Writer {
   }
   absl::Status WriteInPlace(absl::Span<const Slot> slots,
                             const TensorDict& rows, InPlace kind) override {
-    gate_->Retired(static_cast<int64_t>(slots.size()));
+    drawn_rows_->Retired(static_cast<int64_t>(slots.size()));
     for (++held_; is_holding_;) std::this_thread::yield();
     return inner_->WriteInPlace(slots, rows, kind);
   }
 
  private:
-  DrawGate* const gate_;
+  DrawnRows* const drawn_rows_;
   const std::unique_ptr<Writer> inner_ = MakeRoundRobinWriter();
   std::atomic<bool> is_holding_ = false;
   std::atomic<int> held_ = 0;
@@ -98,9 +98,9 @@ class RowPatcherTest : public ::testing::Test {
   const std::shared_ptr<WatchedStorage> storage_ =
       std::make_shared<WatchedStorage>(MakeStorage(4));
   const std::unique_ptr<Sampler> sampler_ = MakeUniformSampler();
-  DrawGate gate_;
-  HeldWriter writer_{&gate_};
-  RowPatcher patcher_{storage_.get(), sampler_.get(), &writer_, &gate_};
+  DrawnRows drawn_rows_;
+  HeldWriter writer_{&drawn_rows_};
+  RowPatcher patcher_{storage_.get(), sampler_.get(), &writer_, &drawn_rows_};
 };
 
 // An older one that comes meanwhile would else see the version of before.

@@ -14,7 +14,7 @@ namespace rill::replay_internal {
 // A batch on its way out of a replay buffer has the type of how far it has
 // come: it is drawn, then gathered, then placed. Thread-compatible all three.
 
-// Its rows are chosen, and held at the gate until they are gathered.
+// Its rows are chosen, and held in DrawnRows until they are gathered.
 struct DrawnBatch {
   uint64_t number = 0;
   int64_t items = 0;

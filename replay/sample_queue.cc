@@ -46,11 +46,11 @@ SampleQueue::~SampleQueue() {
     absl::MutexLock lock(&mutex_);
     is_stopping_ = true;
   }
-  options_.wake->Ring();
+  options_.wake->Notify();
   for (std::thread& worker : workers_) worker.join();
   absl::MutexLock lock(&mutex_);
   // A writer to this storage may wait for a gather that nobody will do.
-  for (const auto& job : ahead_) options_.gate->Release(&job->drawn.plan);
+  for (const auto& job : ahead_) options_.drawn_rows->Release(&job->drawn.plan);
 }
 
 void SampleQueue::StartWorkers(int threads) {
@@ -82,8 +82,8 @@ absl::StatusOr<std::unique_ptr<SampleQueue::Job>> SampleQueue::Draw(
     spare_.push_back(std::move(job));
     return status;
   }
-  // In the turn of the draw, so no write has retired a row since the plan.
-  options_.gate->Hold(&drawn.plan);
+  // In the ticket of the draw, so no write has retired a row since the plan.
+  options_.drawn_rows->Hold(&drawn.plan);
   drawn.epoch = drawn.plan.epoch;
   // A draw that failed has returned above and uses up no number.
   drawn.number = batch_number_++;
@@ -106,7 +106,7 @@ absl::StatusOr<std::unique_ptr<SampleQueue::Job>> SampleQueue::TakeNext(
   if (items != options_.batch_size) return job;
   while (static_cast<int64_t>(ahead_.size()) < options_.prefetch) {
     absl::StatusOr<std::unique_ptr<Job>> next = Draw(items);
-    // Its turn comes with a later call, which says so if it is still so.
+    // It comes up with a later call, which says so if it is still so.
     if (!next.ok()) break;
     ahead_.push_back(*std::move(next));
   }
@@ -136,7 +136,7 @@ void SampleQueue::Make(Job* job) const {
   // A count says whether the rows are gone, not the status code of the read.
   const bool is_cleared = options_.writes->clears() != job->drawn.clears;
   // Released as soon as the rows are copied: transforms keep no writer waiting.
-  options_.gate->Release(&job->drawn.plan);
+  options_.drawn_rows->Release(&job->drawn.plan);
   if (!job->status.ok()) {
     job->outcome = is_cleared ? Outcome::kCleared : Outcome::kFailed;
     options_.transforms->Skip(job->drawn.number);
@@ -184,16 +184,16 @@ absl::Status SampleQueue::TakeOnce(int64_t items, PlacedBatch* out,
                                    Outcome* outcome) {
   *outcome = Outcome::kFailed;
   bool is_mine = false;
-  // The turn before the lock: a write may have the turn and wait for a gather,
-  // and workers need the lock to begin one.
-  options_.gate->BeginDraw();
+  // The ticket before the lock: a write may have the ticket and wait for a
+  // gather, and workers need the lock to begin one.
+  options_.drawn_rows->BeginDraw();
   mutex_.Lock();
   absl::StatusOr<std::unique_ptr<Job>> taken = TakeNext(items, &is_mine);
   const int64_t to_make = NumToMake();
   mutex_.Unlock();
-  options_.gate->EndDraw();
-  // Behind the turn, since waking takes longer than a draw.
-  if (to_make > 0) options_.wake->Ring(to_make);
+  options_.drawn_rows->EndDraw();
+  // Behind the ticket, since waking takes longer than a draw.
+  if (to_make > 0) options_.wake->Notify(to_make);
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Job> job, std::move(taken));
   if (is_mine) {
     // The caller's own memory.
@@ -241,7 +241,7 @@ absl::Status SampleQueue::Take(int64_t items, PlacedBatch* out) {
 }
 
 void SampleQueue::AwaitMade() {
-  options_.wake->Ring();
+  options_.wake->Notify();
   const auto is_made = [this] {
     mutex_.AssertReaderHeld();
     return std::all_of(ahead_.begin(), ahead_.end(), [](const auto& job) {

@@ -15,8 +15,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "rill/base/clock.h"
-#include "rill/base/doorbell.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/base/wake_signal.h"
+#include "rill/replay/drawn_rows.h"
 #include "rill/replay/placement.h"
 #include "rill/replay/sample_batches.h"
 #include "rill/replay/sample_reader.h"
@@ -38,8 +38,8 @@ namespace rill::replay_internal {
 // anew.
 //
 // Thread-safety: Take, counts, BatchesLeft and batch_number are thread-safe;
-//   the others go alone. A turn of the gate is taken before the lock, so that
-//   nobody waits for the turn with it held. A write may have the turn and wait
+//   the others go alone. A ticket of DrawnRows is taken before the lock, so that
+//   nobody waits for the ticket with it held. A write may have the ticket and wait
 //   for a gather, and workers need the lock to begin one. Under the lock only
 //   the sampler is called.
 // Cost: without prefetch a Take of a batch that fits allocates nothing where
@@ -52,13 +52,13 @@ class SampleQueue {
     const RowReader* storage = nullptr;
     Sampler* sampler = nullptr;
     const WriteCounter* writes = nullptr;
-    DrawGate* gate = nullptr;
+    DrawnRows* drawn_rows = nullptr;
     TransformStage* transforms = nullptr;
     const Placement* placement = nullptr;
     const Clock* clock = nullptr;
     // Wakes idle workers. A thread that waits for a batch that may not have
-    // been begun rings it: gate and transforms are made with it too.
-    Doorbell* wake = nullptr;
+    // been begun notifies it: drawn rows and transforms are made with it too.
+    WakeSignal* wake = nullptr;
     SampleReader::Options reader = {};
     int64_t batch_size = 0;  // Of batches that are drawn ahead.
     int64_t prefetch = 0;
@@ -127,7 +127,7 @@ class SampleQueue {
 
   absl::StatusOr<std::unique_ptr<Job>> Draw(int64_t items)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The batch that is next, and draws those ahead; in a turn of the gate.
+  // The batch that is next, and draws those ahead; with a ticket of DrawnRows.
   absl::StatusOr<std::unique_ptr<Job>> TakeNext(int64_t items, bool* is_mine)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Batches for which workers are to be woken: those that are drawn, where no

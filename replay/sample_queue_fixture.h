@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "rill/base/clock.h"
-#include "rill/base/doorbell.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/base/wake_signal.h"
+#include "rill/replay/drawn_rows.h"
 #include "rill/replay/placement.h"
 #include "rill/replay/sample_batches.h"
 #include "rill/replay/sample_queue.h"
@@ -37,7 +37,7 @@ struct QueueFixture {
                         FunctionTransform::Function forward = nullptr) {
     TransformStage::Options options;
     options.sample_spec = [](const TensorDictSpec& rows) { return rows; };
-    options.before_waiting = [this] { wake.Ring(); };
+    options.before_waiting = [this] { wake.Notify(); };
     if (forward != nullptr) {
       options.transforms.push_back(
           *FunctionTransform::Create({.forward = std::move(forward)}));
@@ -49,7 +49,7 @@ struct QueueFixture {
         SampleQueue::Options{.storage = storage.get(),
                              .sampler = sampler.get(),
                              .writes = &writes,
-                             .gate = &gate,
+                             .drawn_rows = &drawn_rows,
                              .transforms = transforms.get(),
                              .placement = placement.get(),
                              .clock = &Clock::Steady(),
@@ -74,9 +74,9 @@ struct QueueFixture {
 
   std::shared_ptr<Storage> storage = MakeStorage(8);
   std::unique_ptr<Sampler> sampler = MakeUniformSampler();
-  Doorbell wake{4};
-  DrawGate gate{[this] { wake.Ring(); }};
-  WriteCounter writes{&gate};
+  WakeSignal wake{4};
+  DrawnRows drawn_rows{[this] { wake.Notify(); }};
+  WriteCounter writes{&drawn_rows};
   std::unique_ptr<TransformStage> transforms;
   std::unique_ptr<Placement> placement = *Placement::Create({});
   std::unique_ptr<SampleQueue> queue;

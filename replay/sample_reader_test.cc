@@ -222,7 +222,7 @@ TEST(SampleReaderTest, ReaderHoldsNoSampleThatWasHandedOut) {
   EXPECT_THAT(first.Flat<int64_t>("action"), IsOkAndHolds(ElementsAre(1, 2)));
 }
 
-TEST(SampleReaderTest, BatchesThatTakeTurnsKeepTheirBytes) {
+TEST(SampleReaderTest, BatchesThatTakeTicketsKeepTheirBytes) {
   auto storage = FilledStorage();
   SampleReader reader({});
   TensorDict first;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The index of trajectories is registered for as long as the walk runs, so it
 // costs nothing while nobody iterates. One trajectory is read at a time with
-// its rows held at the gate, so none mixes two moments.
+// its rows held at the drawn_rows, so none mixes two moments.
 #include "rill/replay/trajectory_walk.h"
 
 #include <cstdint>
@@ -23,9 +23,9 @@ bool IsWanted(const TrajectoryFilter& filter,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrajectoryWalk>> TrajectoryWalk::Begin(
-    const TrajectoryFilter* filter, Storage* storage, DrawGate* gate) {
+    const TrajectoryFilter* filter, Storage* storage, DrawnRows* drawn_rows) {
   auto walk = std::unique_ptr<TrajectoryWalk>(
-      new TrajectoryWalk(filter, storage, gate));
+      new TrajectoryWalk(filter, storage, drawn_rows));
   RILL_RETURN_IF_ERROR(storage->AddObserver(&walk->watch_))
       << "ReplayBuffer::Iterate";
   // Trajectories are known by their newest row, since eviction takes the first
@@ -50,23 +50,23 @@ absl::StatusOr<bool> TrajectoryWalk::Next(StoredTrajectory* trajectory) {
 absl::StatusOr<TrajectoryWalk::Found> TrajectoryWalk::Read(
     Slot newest, StoredTrajectory* trajectory) {
   SamplePlan plan;
-  // The read is held at the gate as a batch is: writes of this buffer wait
+  // The read is held in DrawnRows as a batch is: writes of this buffer wait
   // until the rows are copied.
-  gate_->BeginDraw();
+  drawn_rows_->BeginDraw();
   const bool is_wanted =
       watch_.Find(newest, trajectory) && IsWanted(filter_, *trajectory);
   if (is_wanted) {
     plan.rows = trajectory->slots;
-    gate_->Hold(&plan);
+    drawn_rows_->Hold(&plan);
   }
-  gate_->EndDraw();
+  drawn_rows_->EndDraw();
   if (!is_wanted) return Found::kUnwanted;
   trajectory->rows = TensorDict();
   const absl::Status status =
       filter_.keys.empty()
           ? storage_->Read(plan.rows, &trajectory->rows)
           : storage_->ReadLeaves(plan.rows, filter_.keys, &trajectory->rows);
-  gate_->Release(&plan);
+  drawn_rows_->Release(&plan);
   // Rows that another buffer on this storage has cleared meanwhile are no
   // error.
   if (!watch_.IsStillThere()) return Found::kChanged;

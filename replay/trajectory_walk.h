@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 #include "rill/replay/stored_trajectory.h"
 #include "rill/replay/trajectory_watch.h"
 #include "rill/slots/slot.h"
@@ -22,13 +22,13 @@ namespace rill::replay_internal {
 // it is when it is its turn.
 //
 // Thread-safety: thread-compatible. It has no lock of its own: rows are read in
-//   a hold of the gate, so that writes of this buffer wait for the read.
+//   a hold of the drawn_rows, so that writes of this buffer wait for the read.
 // Cost: that of TrajectoryWatch, and of reading.
 class TrajectoryWalk {
  public:
   // All outlive the walk. Errors of Storage::AddObserver.
   static absl::StatusOr<std::unique_ptr<TrajectoryWalk>> Begin(
-      const TrajectoryFilter* filter, Storage* storage, DrawGate* gate);
+      const TrajectoryFilter* filter, Storage* storage, DrawnRows* drawn_rows);
   ~TrajectoryWalk() { storage_->RemoveObserver(&watch_); }
   TrajectoryWalk(const TrajectoryWalk&) = delete;
   TrajectoryWalk& operator=(const TrajectoryWalk&) = delete;
@@ -42,14 +42,14 @@ class TrajectoryWalk {
   enum class Found { kRead, kUnwanted, kChanged };
 
   TrajectoryWalk(const TrajectoryFilter* filter, Storage* storage,
-                 DrawGate* gate)
-      : filter_(*filter), storage_(storage), gate_(gate) {}
+                 DrawnRows* drawn_rows)
+      : filter_(*filter), storage_(storage), drawn_rows_(drawn_rows) {}
 
   absl::StatusOr<Found> Read(Slot newest, StoredTrajectory* trajectory);
 
   const TrajectoryFilter& filter_;
   Storage* const storage_;
-  DrawGate* const gate_;
+  DrawnRows* const drawn_rows_;
   TrajectoryWatch watch_;
   std::vector<Slot> newest_;  // Of each trajectory.
   size_t next_ = 0;

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 #include "rill/replay/stored_trajectory.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/replay/testing/watched_storage.h"
@@ -37,29 +37,29 @@ std::vector<int64_t> Rest(TrajectoryWalk* walk) {
 
 TEST(TrajectoryWalkTest, GivesThoseThatTheFilterWantsOldestFirst) {
   const auto storage = MakeStorage(20);
-  DrawGate gate;
+  DrawnRows drawn_rows;
   for (const int64_t rows : {4, 2, 5}) {
     RILL_ASSERT_OK(storage->Extend(NumberedSteps(1, rows)));
   }
   const TrajectoryFilter all;
-  RILL_ASSERT_OK_AND_ASSIGN(const auto walk,
-                            TrajectoryWalk::Begin(&all, storage.get(), &gate));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto walk, TrajectoryWalk::Begin(&all, storage.get(), &drawn_rows));
   EXPECT_THAT(Rest(walk.get()), ElementsAre(4, 2, 5));
   const TrajectoryFilter long_ones = {.min_rows = 3};
   RILL_ASSERT_OK_AND_ASSIGN(
       const auto other,
-      TrajectoryWalk::Begin(&long_ones, storage.get(), &gate));
+      TrajectoryWalk::Begin(&long_ones, storage.get(), &drawn_rows));
   EXPECT_THAT(Rest(other.get()), ElementsAre(4, 5));
 }
 
 TEST(TrajectoryWalkTest, RowsThatAreClearedOnTheWayAreNoError) {
   const auto storage = MakeStorage(20);
-  DrawGate gate;
+  DrawnRows drawn_rows;
   RILL_ASSERT_OK(storage->Extend(NumberedSteps(1, 4)));
   RILL_ASSERT_OK(storage->Extend(NumberedSteps(1, 4)));
   const TrajectoryFilter all;
-  RILL_ASSERT_OK_AND_ASSIGN(const auto walk,
-                            TrajectoryWalk::Begin(&all, storage.get(), &gate));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto walk, TrajectoryWalk::Begin(&all, storage.get(), &drawn_rows));
   StoredTrajectory trajectory;
   EXPECT_THAT(walk->Next(&trajectory), IsOk());
   RILL_ASSERT_OK(storage->Clear());
@@ -69,11 +69,11 @@ TEST(TrajectoryWalkTest, RowsThatAreClearedOnTheWayAreNoError) {
 // The read fails then: nobody asks with which code.
 TEST(TrajectoryWalkTest, RowsThatAreClearedDuringTheirReadAreNoError) {
   WatchedStorage storage(MakeStorage(20));
-  DrawGate gate;
+  DrawnRows drawn_rows;
   RILL_ASSERT_OK(storage.Extend(NumberedSteps(1, 4), {}));
   const TrajectoryFilter all;
   RILL_ASSERT_OK_AND_ASSIGN(const auto walk,
-                            TrajectoryWalk::Begin(&all, &storage, &gate));
+                            TrajectoryWalk::Begin(&all, &storage, &drawn_rows));
   storage.HoldReads();
   std::thread reader([&] { EXPECT_THAT(Rest(walk.get()), IsEmpty()); });
   storage.AwaitHeldReads(1);
@@ -84,23 +84,24 @@ TEST(TrajectoryWalkTest, RowsThatAreClearedDuringTheirReadAreNoError) {
 
 TEST(TrajectoryWalkTest, AnOverwrittenTrajectoryIsGivenAsItIsThen) {
   const auto storage = MakeStorage(8);
-  DrawGate gate;
+  DrawnRows drawn_rows;
   RILL_ASSERT_OK(storage->Extend(NumberedSteps(1, 4)));
   RILL_ASSERT_OK(storage->Extend(NumberedSteps(1, 4)));
   const TrajectoryFilter all;
-  RILL_ASSERT_OK_AND_ASSIGN(const auto walk,
-                            TrajectoryWalk::Begin(&all, storage.get(), &gate));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const auto walk, TrajectoryWalk::Begin(&all, storage.get(), &drawn_rows));
   RILL_ASSERT_OK(storage->Extend(NumberedSteps(1, 2)));
   EXPECT_THAT(Rest(walk.get()), ElementsAre(2, 4));
 }
 
 TEST(TrajectoryWalkTest, AMissingKeyIsAnError) {
   const auto storage = MakeStorage(8);
-  DrawGate gate;
+  DrawnRows drawn_rows;
   RILL_ASSERT_OK(storage->Extend(NumberedSteps(1, 4)));
   const TrajectoryFilter missing = {.keys = {"missing"}};
   RILL_ASSERT_OK_AND_ASSIGN(
-      const auto walk, TrajectoryWalk::Begin(&missing, storage.get(), &gate));
+      const auto walk,
+      TrajectoryWalk::Begin(&missing, storage.get(), &drawn_rows));
   StoredTrajectory trajectory;
   EXPECT_THAT(walk->Next(&trajectory), StatusIs(absl::StatusCode::kNotFound));
 }

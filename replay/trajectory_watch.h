@@ -36,7 +36,7 @@ class TrajectoryWatch final : public WriteObserver {
   bool Find(Slot newest, StoredTrajectory* trajectory);
   // Whether an append has retired none of its rows since. Else what was read of
   // them may be of other steps, and Find tells what is left. This is notified
-  // of a write after a gate that lets readers go on (write_counter.h), but
+  // of a write after DrawnRows, which lets readers go on (write_counter.h), but
   // before its bytes change.
   bool IsStillThere() const;
   // That trajectory comes no more.

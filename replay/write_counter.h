@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "absl/types/span.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 #include "rill/replay/write_capture.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
@@ -15,13 +15,13 @@
 namespace rill::replay_internal {
 
 // Counts a storage's events: two equal counts have no write between them, nor
-// one that was in flight at the first. Tells a gate (draw_gate.h) when a
+// one that was in flight at the first. Tells DrawnRows (drawn_rows.h) when a
 // write's rows are retired; a sampler that was registered before has already
 // been notified.
 // Thread-safety: thread-safe.
 class WriteCounter final : public WriteObserver {
  public:
-  explicit WriteCounter(DrawGate* gate) : gate_(gate) {}
+  explicit WriteCounter(DrawnRows* drawn_rows) : drawn_rows_(drawn_rows) {}
 
   int64_t count() const { return count_; }
   // How many of these are events in which all rows went.
@@ -33,22 +33,22 @@ class WriteCounter final : public WriteObserver {
   }
   void OnRetire(const WriteEvent& event) override {
     ++count_;
-    gate_->Retired(RowsOf(event));
+    drawn_rows_->Retired(RowsOf(event));
   }
   int64_t BeforeOverwrite(absl::Span<const SlotRange> rows,
                           int64_t done) override {
-    return gate_->BeforeOverwrite(rows, done);
+    return drawn_rows_->BeforeOverwrite(rows, done);
   }
   void OnWrite(const WriteEvent& event) override {
     ++count_;
     WriteCapture::Note(this, event);
     // Else OnRetire has told of it.
-    if (event.retired.empty()) gate_->Retired(RowsOf(event));
+    if (event.retired.empty()) drawn_rows_->Retired(RowsOf(event));
   }
   void OnClear() override {
     ++count_;
     ++clears_;
-    gate_->Retired(std::numeric_limits<int64_t>::max());
+    drawn_rows_->Retired(std::numeric_limits<int64_t>::max());
   }
 
  private:
@@ -58,7 +58,7 @@ class WriteCounter final : public WriteObserver {
     return rows;
   }
 
-  DrawGate* const gate_;
+  DrawnRows* const drawn_rows_;
   std::atomic<int64_t> count_ = 0;
   std::atomic<int64_t> clears_ = 0;
 };

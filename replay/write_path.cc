@@ -19,11 +19,11 @@ WritePath::WritePath(Options options)
       writer_(std::move(options.writer)),
       sampler_(options.sampler),
       transforms_(options.transforms),
-      gate_(options.gate),
+      drawn_rows_(options.drawn_rows),
       rate_limiter_(std::move(options.rate_limiter)),
       rate_limit_timeout_(options.rate_limit_timeout),
-      counter_(gate_),
-      patcher_(storage_.get(), sampler_, writer_.get(), gate_) {}
+      counter_(drawn_rows_),
+      patcher_(storage_.get(), sampler_, writer_.get(), drawn_rows_) {}
 
 WritePath::~WritePath() {
   if (is_sampler_attached_) storage_->RemoveObserver(sampler_->observer());
@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<WritePath>> WritePath::Create(Options options) {
 absl::Status WritePath::Attach() {
   RILL_RETURN_IF_ERROR(writer_->Attach(storage_))
       << "ReplayBuffer::Create: writer";
-  // The sampler before the counter: when the counter lets the gate go on, the
+  // The sampler before the counter: when the counter lets DrawnRows go on, the
   // sampler has been notified.
   RILL_RETURN_IF_ERROR(storage_->AddObserver(sampler_->observer()))
       << "ReplayBuffer::Create: sampler";
@@ -110,22 +110,22 @@ absl::StatusOr<ExtendResult> WritePath::Store(const TensorDict& rows,
                      ? 0
                      : std::min(shape[is_flat ? 0 : 1], window.lanes.capacity);
   int64_t steps_in_window = 0;
-  gate_->BeginWrite();
+  drawn_rows_->BeginWrite();
   // Rows that such a writer replaces are not known before, so it waits for all
-  // gathers and keeps the turn.
+  // gathers and keeps the ticket.
   if (!writer_->traits().appends_all) {
-    gate_->WaitForAll();
+    drawn_rows_->WaitForAll();
   } else if (storage_->traits().asks_before_overwriting) {
-    // The storage asks for each window, behind the turn.
-    gate_->WillRetire(window.rows());
+    // The storage asks for each window, behind the ticket.
+    drawn_rows_->WillRetire(window.rows());
   } else {
     // Read after BeginWrite, so that cursors count all that had ended by then.
-    if (gate_->HoldsAny()) window.cursors = storage_->cursors();
+    if (drawn_rows_->HoldsAny()) window.cursors = storage_->cursors();
     steps_in_window = window.steps;
-    gate_->WaitForRows(std::move(window));
+    drawn_rows_->WaitForRows(std::move(window));
   }
   absl::StatusOr<ExtendResult> result = writer_->Extend(rows, info);
-  gate_->EndWrite(steps_in_window);
+  drawn_rows_->EndWrite(steps_in_window);
   if (result.ok()) rows_written_ += result->rows_written;
   return result;
 }
@@ -151,28 +151,28 @@ absl::StatusOr<ExtendResult> WritePath::Extend(const TensorDict& batch,
 
 absl::Status WritePath::WriteAt(absl::Span<const Slot> slots,
                                 const TensorDict& rows) {
-  gate_->BeginWrite();
-  gate_->WaitForRows(slots);
+  drawn_rows_->BeginWrite();
+  drawn_rows_->WaitForRows(slots);
   const absl::Status status = writer_->WriteAt(slots, rows);
-  gate_->EndWrite(0);
+  drawn_rows_->EndWrite(0);
   return status;
 }
 
-absl::Status WritePath::CutInTurn(LaneRange lanes) {
+absl::Status WritePath::CutWithTicket(LaneRange lanes) {
   RILL_ASSIGN_OR_RETURN(
       const TrajectoryCut cut,
       TrajectoryCut::Plan(*storage_, lanes, sampler_->traits().needs_order));
   if (cut.slots.empty()) return absl::OkStatus();
-  gate_->WaitForRows(cut.slots);
+  drawn_rows_->WaitForRows(cut.slots);
   return writer_->WriteInPlace(cut.slots, cut.rows, InPlace::kPatch);
 }
 
 absl::Status WritePath::Cut(LaneRange lanes) {
   // Rows in no order of time have no trajectories to cut.
   if (!writer_->traits().keeps_order) return absl::OkStatus();
-  gate_->BeginWrite();
-  const absl::Status status = CutInTurn(lanes);
-  gate_->EndWrite(0);
+  drawn_rows_->BeginWrite();
+  const absl::Status status = CutWithTicket(lanes);
+  drawn_rows_->EndWrite(0);
   return status;
 }
 

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rill/flow/sink.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/row_patch.h"
 #include "rill/replay/row_patcher.h"
@@ -28,11 +28,11 @@
 namespace rill::replay_internal {
 
 // The way of a batch into a replay buffer: rate limiter, inverse transforms,
-// gate, writer. From Create on, the storage's events reach the sampler and the
-// counts here; the destructor takes both off the storage.
+// drawn_rows, writer. From Create on, the storage's events reach the sampler
+// and the counts here; the destructor takes both off the storage.
 //
 // Thread-safety: thread-safe, but Clear, which goes alone. It has no lock of
-//   its own: writes take turns at the gate, patches in RowPatcher.
+//   its own: writes take tickets of DrawnRows, patches in RowPatcher.
 // Cost: that of the writer; without transforms nothing is copied or allocated.
 class WritePath {
  public:
@@ -42,7 +42,7 @@ class WritePath {
     std::unique_ptr<Writer> writer = nullptr;
     Sampler* sampler = nullptr;
     TransformStage* transforms = nullptr;
-    DrawGate* gate = nullptr;
+    DrawnRows* drawn_rows = nullptr;
     std::shared_ptr<RateLimiter> rate_limiter = nullptr;  // Null: none.
     absl::Duration rate_limit_timeout = absl::InfiniteDuration();
   };
@@ -101,14 +101,14 @@ class WritePath {
                                                  uint64_t batches_drawn);
   absl::StatusOr<ExtendResult> Store(const TensorDict& rows,
                                      const WriteInfo& info);
-  // In a turn of the gate.
-  absl::Status CutInTurn(LaneRange lanes);
+  // With a ticket of DrawnRows.
+  absl::Status CutWithTicket(LaneRange lanes);
 
   const std::shared_ptr<Storage> storage_;
   const std::unique_ptr<Writer> writer_;
   Sampler* const sampler_;
   TransformStage* const transforms_;
-  DrawGate* const gate_;
+  DrawnRows* const drawn_rows_;
   const std::shared_ptr<RateLimiter> rate_limiter_;
   const absl::Duration rate_limit_timeout_;
   WriteCounter counter_;

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 #include "rill/replay/rate_limiter.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/replay/transform_stage.h"
@@ -51,14 +51,14 @@ struct Fixture {
                                .writer = MakeRoundRobinWriter(),
                                .sampler = sampler.get(),
                                .transforms = transforms.get(),
-                               .gate = &gate,
+                               .drawn_rows = &drawn_rows,
                                .rate_limiter = std::move(limiter),
                                .rate_limit_timeout = absl::ZeroDuration()});
   }
 
   std::shared_ptr<Storage> storage = MakeStorage(8);
   std::unique_ptr<Sampler> sampler = MakeUniformSampler();
-  DrawGate gate;
+  DrawnRows drawn_rows;
   std::unique_ptr<TransformStage> transforms;
   std::unique_ptr<WritePath> path;
 };

@@ -13,8 +13,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "rill/base/patient_lock.h"
 #include "rill/base/rng.h"
+#include "rill/base/spin_then_block_lock.h"
 #include "rill/base/status_macros.h"
 #include "rill/samplers/arguments.h"
 #include "rill/samplers/live_rows.h"
@@ -79,7 +79,7 @@ class ComposedSampler final : public Sampler {
   }
 
   int64_t AddUsedUp(int64_t most, std::vector<Slot>* slots) const override {
-    PatientLock lock(&mutex_);
+    SpinThenBlockLock lock(&mutex_);
     // A slice's first row may be used up while others still need it.
     return used_up_ == nullptr ? 0 : used_up_->AddUsedUp(most, slots);
   }
@@ -139,7 +139,7 @@ absl::StatusOr<Selector::Request> ComposedSampler::Prepare(
 absl::Status ComposedSampler::Plan(const Request& request, SamplePlan* plan) {
   RILL_RETURN_IF_ERROR(samplers_internal::CheckBatchSize(
       name(), request.batch_size, kMaxBatchSize));
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   const absl::StatusOr<Selector::Request> select = Prepare(request);
   if (!select.ok()) {
     return absl::Status(
@@ -165,14 +165,14 @@ absl::Status ComposedSampler::UpdatePriorities(
     absl::Span<const Draw> draws, absl::Span<const float> priorities) {
   RILL_RETURN_IF_ERROR(
       samplers_internal::CheckPriorities(name(), draws, priorities));
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   selector_->UpdatePriorities(draws, priorities, rows_);
   return absl::OkStatus();
 }
 
 void ComposedSampler::FindCurrent(absl::Span<const Draw> draws,
                                   absl::Span<uint8_t> is_current) const {
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   for (size_t i = 0; i < draws.size(); ++i) {
     is_current[i] = rows_.IsCurrent(draws[i]) ? 1 : 0;
   }
@@ -180,7 +180,7 @@ void ComposedSampler::FindCurrent(absl::Span<const Draw> draws,
 
 void ComposedSampler::GetGenerations(absl::Span<const Slot> slots,
                                      absl::Span<int64_t> generations) const {
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   rows_.GetGenerations(slots, generations.data());
 }
 
@@ -189,7 +189,7 @@ absl::StatusOr<Sampler::EpochRest> ComposedSampler::RestOfEpoch(
   if (epochs_ == nullptr) return Sampler::RestOfEpoch(request);
   RILL_RETURN_IF_ERROR(samplers_internal::CheckBatchSize(
       name(), request.batch_size, kMaxBatchSize));
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   RILL_ASSIGN_OR_RETURN(const int64_t count,
                         unit_->NumAnchors(request.batch_size));
   return epochs_->RestOfEpoch({.count = count,
@@ -217,7 +217,7 @@ absl::Status ComposedSampler::LoadParts(StateReader* reader) {
 
 absl::StatusOr<std::string> ComposedSampler::SaveState() const {
   StateWriter writer(name(), kStateVersion);
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   rows_.Save(&writer);
   SaveParts(&writer);
   return std::move(writer).Finish();
@@ -228,7 +228,7 @@ absl::Status ComposedSampler::DoLoadState(absl::string_view state,
   RILL_ASSIGN_OR_RETURN(StateReader reader,
                         StateReader::Open(name(), kStateVersion, state));
   reader.SetChangedOptions(options.changed);
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   // Read first and restored last: the generations cannot be taken back once the
   // parts have been loaded.
   if (options.moved != nullptr) return LoadMoved(&reader, *options.moved);
@@ -262,28 +262,28 @@ absl::Status ComposedSampler::LoadMoved(StateReader* reader,
 
 void ComposedSampler::OnAttach(const Lanes& lanes,
                                absl::Span<const Cursor> cursors) {
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   rows_.OnAttach(lanes, cursors);
   selector_->OnAttach(lanes, cursors);
   unit_->OnAttach(lanes, cursors);
 }
 
 void ComposedSampler::OnRetire(const WriteEvent& event) {
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   rows_.OnRetire(event);
   selector_->OnRetire(event);
   unit_->OnRetire(event);
 }
 
 void ComposedSampler::OnWrite(const WriteEvent& event) {
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   rows_.OnWrite(event);
   selector_->OnWrite(event);
   unit_->OnWrite(event);
 }
 
 void ComposedSampler::OnClear() {
-  PatientLock lock(&mutex_);
+  SpinThenBlockLock lock(&mutex_);
   rows_.OnClear();
   unit_->OnClear();
   selector_->OnClear();

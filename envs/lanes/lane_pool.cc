@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<LanePool>> LanePool::Create(
 
 LanePool::~LanePool() {
   stops_.store(true, std::memory_order_relaxed);
-  work_.Ring();
+  work_.Notify();
   for (const pthread_t thread : others_) pthread_join(thread, nullptr);
 }
 
@@ -65,7 +65,7 @@ void LanePool::Publish(int64_t count, int64_t wanted_threads) {
   unfinished_.store(count, std::memory_order_relaxed);
   left_.store(count, std::memory_order_release);
   const int64_t wake = std::min<int64_t>(wanted_threads, threads_ - 1);
-  if (wake > 0) work_.Ring(wake);
+  if (wake > 0) work_.Notify(wake);
 }
 
 // Large pieces first, so that threads seldom meet, and single calls last, so
@@ -84,7 +84,7 @@ bool LanePool::TakeSome() {
     for (int64_t i = begin; i < begin + size; ++i) call_(i);
     if (unfinished_.fetch_sub(size, std::memory_order_acq_rel) == size &&
         threads_ > 1) {
-      end_.Ring();
+      end_.Notify();
     }
     return true;
   }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rill/base/doorbell.h"
+#include "rill/base/wake_signal.h"
 
 namespace rill::envs_internal {
 
@@ -58,8 +58,8 @@ class LanePool {
   // Written between rounds; who takes calls may read it.
   int64_t count_ = 0;
   std::atomic<bool> stops_ = false;
-  Doorbell work_;
-  Doorbell end_{1};
+  WakeSignal work_;
+  WakeSignal end_{1};
   alignas(64) std::atomic<int64_t> left_ = 0;  // Calls that nobody has taken.
   alignas(64) std::atomic<int64_t> unfinished_ = 0;
 };

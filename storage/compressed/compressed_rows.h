@@ -16,7 +16,7 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/compressed/sealed_block.h"
 #include "rill/storage/row_layout.h"
-#include "rill/storage/turns/row_store.h"
+#include "rill/storage/serialized/row_store.h"
 
 namespace rill::storage_internal {
 

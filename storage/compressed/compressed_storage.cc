@@ -11,7 +11,7 @@
 #include "rill/storage/compressed/compressed_rows.h"
 #include "rill/storage/compressed/sealed_block.h"
 #include "rill/storage/ring_options.h"
-#include "rill/storage/turns/turn_storage.h"
+#include "rill/storage/serialized/serialized_storage.h"
 #include "rill/tensordict/dtype.h"
 
 namespace rill {
@@ -21,15 +21,15 @@ namespace {
 constexpr int64_t kBlockBytes = int64_t{64} << 10;
 constexpr int64_t kLeastLaneBlocks = 8;
 
-class CompressedStorageImpl final : public TurnStorage {
+class CompressedStorageImpl final : public SerializedStorage {
  public:
   explicit CompressedStorageImpl(const CompressedStorage::Options& options)
-      : TurnStorage({options.lanes, options.capacity / options.lanes},
-                    options.event_keys),
+      : SerializedStorage({options.lanes, options.capacity / options.lanes},
+                          options.event_keys),
         block_rows_(options.block_rows),
         level_(options.level) {}
 
-  using TurnStorage::Init;
+  using SerializedStorage::Init;
 
  protected:
   absl::StatusOr<std::unique_ptr<RowStore>> MakeStore(

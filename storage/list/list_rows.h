@@ -16,7 +16,7 @@
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/row_layout.h"
-#include "rill/storage/turns/row_store.h"
+#include "rill/storage/serialized/row_store.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"

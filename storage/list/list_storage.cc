@@ -111,9 +111,9 @@ absl::StatusOr<std::unique_ptr<ListStorage>> ListStorage::Create(
 }
 
 ListStorage::ListStorage(Options options)
-    : TurnStorage({options.lanes, options.capacity / options.lanes},
-                  options.event_keys,
-                  /*ragged_leaves=*/!options.ragged_leaves.empty()),
+    : SerializedStorage({options.lanes, options.capacity / options.lanes},
+                        options.event_keys,
+                        /*ragged_leaves=*/!options.ragged_leaves.empty()),
       options_(std::move(options)) {
   if (options_.spec.empty()) return;
   for (const std::string& key : options_.ragged_leaves) {
@@ -156,7 +156,7 @@ TensorDictSpec ListStorage::spec() const {
 }
 
 StorageUsage ListStorage::MemoryUsage() const {
-  StorageUsage usage = TurnStorage::MemoryUsage();
+  StorageUsage usage = SerializedStorage::MemoryUsage();
   const TensorDictSpec now = spec();
   usage.row = 0;
   for (const TensorDictSpec::Leaf& leaf : now.leaves()) {

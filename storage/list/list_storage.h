@@ -13,8 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/storage/list/list_rows.h"
+#include "rill/storage/serialized/serialized_storage.h"
 #include "rill/storage/storage.h"
-#include "rill/storage/turns/turn_storage.h"
 #include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -62,7 +62,7 @@ namespace rill {
 //   TensorDict rows;  // tokens [2, longest], mask/tokens [2, longest]
 //   RILL_RETURN_IF_ERROR(storage->Read({0, 1}, &rows));
 //   RILL_ASSIGN_OR_RETURN(LazyStack stack, storage->ReadStack({0, 1}));
-class ListStorage final : public storage_internal::TurnStorage {
+class ListStorage final : public storage_internal::SerializedStorage {
  public:
   struct Options {
     // Slots in all, in [1, 2^40]; a multiple of `lanes`.

@@ -22,9 +22,9 @@ using storage_internal::ListRows;
 using storage_internal::RaggedRows;
 using storage_internal::ReadRequest;
 using storage_internal::RowStore;
+using storage_internal::SerializedStorage;
 using storage_internal::StoredRows;
 using storage_internal::StoredRun;
-using storage_internal::TurnStorage;
 
 namespace {
 
@@ -198,7 +198,7 @@ class RaggedRuns {
 absl::Status ListStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
                                    TensorDict* out) const {
   if (options_.ragged_leaves.empty()) {
-    return TurnStorage::ReadKeys(slots, keys, out);
+    return SerializedStorage::ReadKeys(slots, keys, out);
   }
   const absl::string_view caller = ReadRequest::Of(keys, out).caller;
   std::shared_ptr<Rows> rows;
@@ -264,7 +264,7 @@ absl::Status ListStorage::SaveRows(const std::string& directory,
                                    const LaneRings& rings,
                                    const Rows* rows) const {
   if (options_.ragged_leaves.empty()) {
-    return TurnStorage::SaveRows(directory, rings, rows);
+    return SerializedStorage::SaveRows(directory, rings, rows);
   }
   return SaveRowsWith(
       directory, rings, rows,
@@ -290,7 +290,7 @@ absl::StatusOr<StoredRows> ListStorage::LoadRows(
       /*has_ragged=*/!options_.ragged_leaves.empty());
 }
 
-absl::StatusOr<TurnStorage::PrepareRunFn> ListStorage::PrepareLoad(
+absl::StatusOr<SerializedStorage::PrepareRunFn> ListStorage::PrepareLoad(
     const StoredRows& stored, const Rows* old, Rows* fresh) const {
   if (options_.ragged_leaves.empty()) return PrepareRunFn();
   ListRows& list = *ListOf(fresh->store);

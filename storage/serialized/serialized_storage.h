@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_TURNS_TURN_STORAGE_H_
-#define RILL_STORAGE_TURNS_TURN_STORAGE_H_
+#ifndef RILL_STORAGE_SERIALIZED_SERIALIZED_STORAGE_H_
+#define RILL_STORAGE_SERIALIZED_SERIALIZED_STORAGE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -20,25 +20,25 @@
 #include "rill/storage/batch_leaves.h"
 #include "rill/storage/lane_rings.h"
 #include "rill/storage/read_places.h"
+#include "rill/storage/serialized/row_store.h"
 #include "rill/storage/storage.h"
 #include "rill/storage/stored_rows.h"
-#include "rill/storage/turns/row_store.h"
 #include "rill/storage/write_event_builder.h"
 #include "rill/storage/write_scratch.h"
 #include "rill/tensordict/bound_rows.h"
 
 namespace rill::storage_internal {
 
-// A Storage in host memory whose writers take turns: rings, observers, checks
-// and files over a RowStore, which has the bytes. For kinds whose rows cost
-// more than a copy, so that writers side by side would gain little.
+// A Storage in host memory that takes one write at a time: rings, observers,
+// checks and files over a RowStore, which has the bytes. For kinds whose rows
+// cost more than a copy, so that writers side by side would gain little.
 //
 // write_mutex_: one write at a time, from its checks until observers are
 //   notified. They are called under it alone.
 // state_mutex_: which rows are live and where; writers hold it to commit,
 //   readers to find their rows (RowStore::Read). Second of the two.
 // Thread-safety: thread-safe.
-class TurnStorage : public Storage {
+class SerializedStorage : public Storage {
  public:
   int64_t size() const override;
   std::vector<Cursor> cursors() const override;
@@ -73,8 +73,8 @@ class TurnStorage : public Storage {
   };
 
   // Rows in host memory.
-  TurnStorage(const Lanes& lanes, EventKeys event_keys,
-              bool ragged_leaves = false)
+  SerializedStorage(const Lanes& lanes, EventKeys event_keys,
+                    bool ragged_leaves = false)
       : Storage({.lanes = lanes, .ragged_leaves = ragged_leaves}),
         event_keys_(std::move(event_keys)),
         rings_(lanes) {}
@@ -188,4 +188,4 @@ class TurnStorage : public Storage {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_TURNS_TURN_STORAGE_H_
+#endif  // RILL_STORAGE_SERIALIZED_SERIALIZED_STORAGE_H_

@@ -6,12 +6,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "gtest/gtest.h"
-#include "rill/base/patient_lock.h"
+#include "rill/base/spin_then_block_lock.h"
 
 namespace rill {
 namespace {
 
-TEST(PatientLockThreadsTest, OneHolderAtATime) {
+TEST(SpinThenBlockLockThreadsTest, OneHolderAtATime) {
   struct {
     absl::Mutex mutex;
     int count ABSL_GUARDED_BY(mutex) = 0;
@@ -22,23 +22,23 @@ TEST(PatientLockThreadsTest, OneHolderAtATime) {
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       for (int turn = 0; turn < kTurns; ++turn) {
-        PatientLock lock(&guarded.mutex);
+        SpinThenBlockLock lock(&guarded.mutex);
         ++guarded.count;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  PatientLock lock(&guarded.mutex);
+  SpinThenBlockLock lock(&guarded.mutex);
   EXPECT_EQ(guarded.count, kThreads * kTurns);
 }
 
 // Longer than anybody looks.
-TEST(PatientLockThreadsTest, SleepsWhereTheHolderTakesLong) {
+TEST(SpinThenBlockLockThreadsTest, SleepsWhereTheHolderTakesLong) {
   absl::Mutex mutex;
   std::atomic<bool> has_lock = false;
   mutex.Lock();
   std::thread waiter([&] {
-    PatientLock lock(&mutex);
+    SpinThenBlockLock lock(&mutex);
     has_lock = true;
   });
   for (int i = 0; i < 2'000; ++i) std::this_thread::yield();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_BASE_PATIENT_LOCK_H_
-#define RILL_BASE_PATIENT_LOCK_H_
+#ifndef RILL_BASE_SPIN_THEN_BLOCK_LOCK_H_
+#define RILL_BASE_SPIN_THEN_BLOCK_LOCK_H_
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -11,9 +11,10 @@ namespace rill {
 // absl::MutexLock where others hold the mutex for a few microseconds. absl
 // spins for about one before it sleeps. To sleep and be woken takes the two
 // threads tens of them. This spins for about ten first, on x86-64.
-class ABSL_SCOPED_LOCKABLE PatientLock {
+class ABSL_SCOPED_LOCKABLE SpinThenBlockLock {
  public:
-  explicit PatientLock(absl::Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex)
+  explicit SpinThenBlockLock(absl::Mutex* mutex)
+      ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex)
       : mutex_(mutex) {
     constexpr int kLooks = 100;
     constexpr int kPauses = 4;
@@ -23,9 +24,9 @@ class ABSL_SCOPED_LOCKABLE PatientLock {
     }
     mutex->Lock();
   }
-  ~PatientLock() ABSL_UNLOCK_FUNCTION() { mutex_->Unlock(); }
-  PatientLock(const PatientLock&) = delete;
-  PatientLock& operator=(const PatientLock&) = delete;
+  ~SpinThenBlockLock() ABSL_UNLOCK_FUNCTION() { mutex_->Unlock(); }
+  SpinThenBlockLock(const SpinThenBlockLock&) = delete;
+  SpinThenBlockLock& operator=(const SpinThenBlockLock&) = delete;
 
  private:
   absl::Mutex* const mutex_;
@@ -33,4 +34,4 @@ class ABSL_SCOPED_LOCKABLE PatientLock {
 
 }  // namespace rill
 
-#endif  // RILL_BASE_PATIENT_LOCK_H_
+#endif  // RILL_BASE_SPIN_THEN_BLOCK_LOCK_H_

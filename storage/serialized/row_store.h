@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_TURNS_ROW_STORE_H_
-#define RILL_STORAGE_TURNS_ROW_STORE_H_
+#ifndef RILL_STORAGE_SERIALIZED_ROW_STORE_H_
+#define RILL_STORAGE_SERIALIZED_ROW_STORE_H_
 
 #include <cstdint>
 
@@ -22,8 +22,8 @@ struct LaneRun {
   int64_t first_row = 0;
 };
 
-// Holds the rows of a TurnStorage. A write is staged first, with all that can
-// fail, then committed or dropped as a whole.
+// Holds the rows of a SerializedStorage. A write is staged first, with all that
+// can fail, then committed or dropped as a whole.
 //
 // Rows lie in host memory. The place of a leaf without bytes may have any
 // address.
@@ -67,4 +67,4 @@ class RowStore {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_TURNS_ROW_STORE_H_
+#endif  // RILL_STORAGE_SERIALIZED_ROW_STORE_H_

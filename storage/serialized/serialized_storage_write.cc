@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writing side of TurnStorage: check and stage all that may fail, retire,
-// commit, tell.
+// The writing side of SerializedStorage: check and stage all that may fail,
+// retire, commit, tell.
 #include <algorithm>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/storage/turns/turn_storage.h"
+#include "rill/storage/serialized/serialized_storage.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
 
 namespace rill::storage_internal {
 
-absl::StatusOr<ExtendResult> TurnStorage::Extend(const TensorDict& batch,
-                                                 const WriteInfo& info) {
+absl::StatusOr<ExtendResult> SerializedStorage::Extend(const TensorDict& batch,
+                                                       const WriteInfo& info) {
   return ExtendWith(batch, info, [](RowStore*) { return absl::OkStatus(); });
 }
 
-absl::StatusOr<ExtendResult> TurnStorage::ExtendWith(const TensorDict& batch,
-                                                     const WriteInfo& info,
-                                                     PrepareFn prepare) {
+absl::StatusOr<ExtendResult> SerializedStorage::ExtendWith(
+    const TensorDict& batch, const WriteInfo& info, PrepareFn prepare) {
   RILL_ASSIGN_OR_RETURN(const BatchRows extent,
                         BatchRows::Find(lanes(), batch, info));
   const LaneSteps append = {info.first_lane, extent.num_lanes, extent.steps};
-  absl::MutexLock turn(&write_mutex_);
+  absl::MutexLock write_lock(&write_mutex_);
   ThreadWriteScratch scratch;
   std::shared_ptr<Rows> rows = HeldRows();
   if (rows == nullptr) {
@@ -40,7 +39,7 @@ absl::StatusOr<ExtendResult> TurnStorage::ExtendWith(const TensorDict& batch,
   return Append(batch, append, extent, rows, prepare, &*scratch);
 }
 
-absl::StatusOr<ExtendResult> TurnStorage::Append(
+absl::StatusOr<ExtendResult> SerializedStorage::Append(
     const TensorDict& batch, const LaneSteps& append, const BatchRows& extent,
     const std::shared_ptr<Rows>& rows, PrepareFn prepare,
     WriteScratch* scratch) {
@@ -93,8 +92,8 @@ absl::StatusOr<ExtendResult> TurnStorage::Append(
                       .rows_dropped = extent.num_lanes * plan.dropped};
 }
 
-absl::Status TurnStorage::StageRuns(const BatchRows& kept, Rows* rows,
-                                    WriteScratch* scratch) const {
+absl::Status SerializedStorage::StageRuns(const BatchRows& kept, Rows* rows,
+                                          WriteScratch* scratch) const {
   std::vector<LeafBatch>& places = scratch->places;
   const int64_t dropped = scratch->plan.dropped;
   int64_t lane = 0;  // Of the batch; of its steps so many are staged.
@@ -127,31 +126,31 @@ absl::Status TurnStorage::StageRuns(const BatchRows& kept, Rows* rows,
   return absl::OkStatus();
 }
 
-absl::Status TurnStorage::WriteInPlace(absl::Span<const Slot> slots,
-                                       const TensorDict& rows, InPlace kind) {
+absl::Status SerializedStorage::WriteInPlace(absl::Span<const Slot> slots,
+                                             const TensorDict& rows,
+                                             InPlace kind) {
   return WriteInPlaceWith(slots, rows, kind, /*is_whole=*/true);
 }
 
-absl::Status TurnStorage::WriteInPlaceWith(absl::Span<const Slot> slots,
-                                           const TensorDict& rows, InPlace kind,
-                                           bool is_whole,
-                                           std::optional<PrepareFn> prepare) {
+absl::Status SerializedStorage::WriteInPlaceWith(
+    absl::Span<const Slot> slots, const TensorDict& rows, InPlace kind,
+    bool is_whole, std::optional<PrepareFn> prepare) {
   const Shape want = {static_cast<int64_t>(slots.size())};
   if (!(rows.batch_shape() == want)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Storage::WriteAt: batch shape: got ", rows.batch_shape().ToString(),
         ", want ", want.ToString(), ", one row a slot"));
   }
-  absl::MutexLock turn(&write_mutex_);
+  absl::MutexLock write_lock(&write_mutex_);
   ThreadWriteScratch scratch;
   scratch->in_place = kind;
   return Overwrite(slots, rows, is_whole, prepare, &*scratch);
 }
 
-absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
-                                    const TensorDict& rows, bool is_whole,
-                                    std::optional<PrepareFn> prepare,
-                                    WriteScratch* scratch) {
+absl::Status SerializedStorage::Overwrite(absl::Span<const Slot> slots,
+                                          const TensorDict& rows, bool is_whole,
+                                          std::optional<PrepareFn> prepare,
+                                          WriteScratch* scratch) {
   Rows* const stored = HeldRows().get();
   RILL_RETURN_IF_ERROR(HeldRings().CheckLive("Storage::WriteAt", slots));
   if (stored == nullptr) return absl::OkStatus();  // No slots, no keys yet.
@@ -208,8 +207,8 @@ absl::Status TurnStorage::Overwrite(absl::Span<const Slot> slots,
   return absl::OkStatus();
 }
 
-absl::Status TurnStorage::Clear() {
-  absl::MutexLock turn(&write_mutex_);
+absl::Status SerializedStorage::Clear() {
+  absl::MutexLock write_lock(&write_mutex_);
   for (WriteObserver* observer : observers_) observer->OnClear();
   absl::MutexLock state(&state_mutex_);
   rings_.Clear();

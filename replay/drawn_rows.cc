@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws and the beginnings of writes take turns, in the order in which they
-// come. A write gives its turn on from the storage's retire event, when the
+// Draws and the beginnings of writes take tickets, in the order in which they
+// come. A write gives its ticket on from the storage's retire event, when the
 // sampler has been notified that its rows are gone. No batch that is drawn from
 // then on has one of them.
 //
 // - A dense storage in host memory then asks, window by window, which rows it
-//   may overwrite (BeforeOverwrite). The gate lets it go up to the first row of
+//   may overwrite (BeforeOverwrite). DrawnRows lets it go up to the first row of
 //   a batch whose gather is not over. By the time a write comes to that row the
 //   gather mostly is. While the write waits none of its windows is open, so the
 //   gather waits for nobody.
-// - Other storages wait within their turn, before they retire, for all rows
+// - Other storages wait within their ticket, before they retire, for all rows
 //   that they will overwrite. That is arithmetic on cursors, without a set of
 //   rows.
 //
@@ -17,7 +17,7 @@
 // write of another buffer to the same storage waits for the gather too. Where
 // it comes between plan and hold it does not, and the batch may have rows that
 // are newer than its draw.
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 
 #include <algorithm>
 #include <limits>
@@ -64,27 +64,27 @@ bool AnyHasRow(const std::vector<const SamplePlan*>& plans,
 
 }  // namespace
 
-// Others hold the turn for microseconds; to sleep and be woken takes fifty. So
-// a thread looks for a while before it sleeps.
-void DrawGate::TakeTurn() {
+// Others hold the ticket for microseconds; to sleep and be woken takes fifty.
+// So a thread looks for a while before it sleeps.
+void DrawnRows::TakeTicket() {
   constexpr int kLooks = 2000;
-  // A ticket: turns go in the order of arrival, so neither draws nor writes
+  // A ticket: tickets go in the order of arrival, so neither draws nor writes
   // starve.
-  const uint64_t mine = next_turn_.fetch_add(1);
+  const uint64_t mine = next_ticket_.fetch_add(1);
   for (int i = 0; i < kLooks; ++i) {
-    if (turn_.load(std::memory_order_acquire) == mine) return;
+    if (serving_.load(std::memory_order_acquire) == mine) return;
     if (i % 64 == 63) std::this_thread::yield();
   }
   absl::MutexLock lock(&mutex_);
-  const auto is_mine = [this, mine] { return turn_.load() == mine; };
+  const auto is_mine = [this, mine] { return serving_.load() == mine; };
   mutex_.Await(absl::Condition(&is_mine));
 }
 
 // A gather of narrow rows takes microseconds too, and one of rows of some KiB
-// is over in a hundred. A thread that yields with the turn would keep it for
+// is over in a hundred. A thread that yields with the ticket would keep it for
 // long where there are more threads than cores.
 template <typename IsFree>
-void DrawGate::AwaitGathers(const IsFree& is_free) {
+void DrawnRows::AwaitGathers(const IsFree& is_free) {
   constexpr int kLooks = 500;
   constexpr int kYields = 100;
   if (is_free()) return;
@@ -107,17 +107,17 @@ void DrawGate::AwaitGathers(const IsFree& is_free) {
   mutex_.Await(absl::Condition(&is_free));
 }
 
-void DrawGate::Hold(const SamplePlan* drawn) {
+void DrawnRows::Hold(const SamplePlan* drawn) {
   absl::MutexLock lock(&mutex_);
   held_.push_back(drawn);
 }
 
-void DrawGate::EndDraw() {
+void DrawnRows::EndDraw() {
   absl::MutexLock lock(&mutex_);
-  ++turn_;
+  ++serving_;
 }
 
-void DrawGate::Release(const SamplePlan* drawn) {
+void DrawnRows::Release(const SamplePlan* drawn) {
   absl::MutexLock lock(&mutex_);
   const auto place = std::find(held_.begin(), held_.end(), drawn);
   if (place == held_.end()) return;
@@ -127,23 +127,23 @@ void DrawGate::Release(const SamplePlan* drawn) {
   releases_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void DrawGate::BeginWrite() {
-  TakeTurn();
+void DrawnRows::BeginWrite() {
+  TakeTicket();
   absl::MutexLock lock(&mutex_);
   writer_ = std::this_thread::get_id();
   // Writes that had begun may publish later. Cursors that are read from here on
   // may lack their steps, so these count into the window.
-  steps_before_turn_ = steps_in_flight_;
+  steps_before_ticket_ = steps_in_flight_;
 }
 
-bool DrawGate::HoldsAny() const {
+bool DrawnRows::HoldsAny() const {
   absl::MutexLock lock(&mutex_);
   return !held_.empty();
 }
 
-void DrawGate::WaitForRows(AppendWindow window) {
+void DrawnRows::WaitForRows(AppendWindow window) {
   absl::MutexLock lock(&mutex_);
-  const int64_t steps = window.steps + steps_before_turn_;
+  const int64_t steps = window.steps + steps_before_ticket_;
   steps_in_flight_ += window.steps;
   rows_to_retire_ = window.rows();
   // No plan is held, and `cursors` may be empty.
@@ -173,7 +173,7 @@ void DrawGate::WaitForRows(AppendWindow window) {
   });
 }
 
-void DrawGate::WaitForRows(absl::Span<const Slot> slots) {
+void DrawnRows::WaitForRows(absl::Span<const Slot> slots) {
   absl::MutexLock lock(&mutex_);
   rows_to_retire_ = static_cast<int64_t>(slots.size());
   if (held_.empty()) return;
@@ -184,13 +184,13 @@ void DrawGate::WaitForRows(absl::Span<const Slot> slots) {
   });
 }
 
-void DrawGate::WillRetire(int64_t rows) {
+void DrawnRows::WillRetire(int64_t rows) {
   absl::MutexLock lock(&mutex_);
   rows_to_retire_ = rows;
 }
 
-int64_t DrawGate::BeforeOverwrite(absl::Span<const SlotRange> rows,
-                                  int64_t done) {
+int64_t DrawnRows::BeforeOverwrite(absl::Span<const SlotRange> rows,
+                                   int64_t done) {
   absl::MutexLock lock(&mutex_);
   if (held_.empty()) return std::numeric_limits<int64_t>::max();
   int64_t count = 0;
@@ -222,37 +222,37 @@ int64_t DrawGate::BeforeOverwrite(absl::Span<const SlotRange> rows,
   }
 }
 
-void DrawGate::WaitForAll() {
+void DrawnRows::WaitForAll() {
   absl::MutexLock lock(&mutex_);
-  // The write may retire several times, and the turn must not go on with the
+  // The write may retire several times, and the ticket must not go on with the
   // first.
-  keeps_turn_ = true;
+  keeps_ticket_ = true;
   AwaitGathers([this] {
     mutex_.AssertReaderHeld();
     return held_.empty();
   });
 }
 
-void DrawGate::Retired(int64_t rows) {
+void DrawnRows::Retired(int64_t rows) {
   absl::MutexLock lock(&mutex_);
-  // Events of other buffers' writes come on other threads and have no turn
+  // Events of other buffers' writes come on other threads and have no ticket
   // here.
-  if (keeps_turn_ || writer_ != std::this_thread::get_id()) return;
+  if (keeps_ticket_ || writer_ != std::this_thread::get_id()) return;
   rows_to_retire_ -= rows;
   if (rows_to_retire_ > 0) return;
   writer_ = std::thread::id();
-  ++turn_;
+  ++serving_;
 }
 
-void DrawGate::EndWrite(int64_t steps) {
+void DrawnRows::EndWrite(int64_t steps) {
   absl::MutexLock lock(&mutex_);
   steps_in_flight_ -= steps;
-  // The turn mostly went on with the last row that was retired. It goes on here
-  // after an error and after WaitForAll.
+  // The ticket mostly went on with the last row that was retired. It goes on
+  // here after an error and after WaitForAll.
   if (writer_ != std::this_thread::get_id()) return;
-  keeps_turn_ = false;
+  keeps_ticket_ = false;
   writer_ = std::thread::id();
-  ++turn_;
+  ++serving_;
 }
 
 }  // namespace rill::replay_internal

@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "rill/base/doorbell.h"
+#include "rill/base/wake_signal.h"
 
 namespace rill {
 namespace {
 
 // Each piece of work is put there while somebody is about to sleep, or does.
-TEST(DoorbellThreadsTest, RingThatComesBetweenTheLookAndTheSleepIsNotMissed) {
+TEST(WakeSignalThreadsTest, RingThatComesBetweenTheLookAndTheSleepIsNotMissed) {
   for (const int workers : {1, 3}) {
-    Doorbell bell(workers);
+    WakeSignal signal(workers);
     std::atomic<int> work = 0;
     std::atomic<int> done = 0;
     std::atomic<bool> is_over = false;
@@ -25,30 +25,30 @@ TEST(DoorbellThreadsTest, RingThatComesBetweenTheLookAndTheSleepIsNotMissed) {
           if (work.exchange(0) > 0) {
             ++done;
           } else {
-            bell.Await();
+            signal.Await();
           }
         }
       });
     }
     for (int piece = 0; piece < kPieces; ++piece) {
       work = 1;
-      bell.Ring(1);
+      signal.Notify(1);
       while (done <= piece) std::this_thread::yield();
     }
     is_over = true;
-    bell.Ring();
+    signal.Notify();
     for (std::thread& thread : threads) thread.join();
   }
 }
 
-TEST(DoorbellThreadsTest, RingWakesAsManyAsItIsForAndNoMore) {
+TEST(WakeSignalThreadsTest, RingWakesAsManyAsItIsForAndNoMore) {
   constexpr int kSleepers = 4;
-  Doorbell bell(kSleepers);
+  WakeSignal signal(kSleepers);
   std::atomic<int> awake = 0;
   std::vector<std::thread> sleepers;
   for (int i = 0; i < kSleepers; ++i) {
     sleepers.emplace_back([&] {
-      bell.Await();
+      signal.Await();
       ++awake;
     });
   }
@@ -58,9 +58,9 @@ TEST(DoorbellThreadsTest, RingWakesAsManyAsItIsForAndNoMore) {
     EXPECT_EQ(awake, count);
   };
   expect_awake(0);
-  bell.Ring(1);
+  signal.Notify(1);
   expect_awake(1);
-  bell.Ring();
+  signal.Notify();
   for (std::thread& sleeper : sleepers) sleeper.join();
   EXPECT_EQ(awake, kSleepers);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 
 #include <algorithm>
 #include <atomic>
@@ -15,10 +15,10 @@
 namespace rill::replay_internal {
 namespace {
 
-void Draw(const SamplePlan* plan, DrawGate& gate) {
-  gate.BeginDraw();
-  gate.Hold(plan);
-  gate.EndDraw();
+void Draw(const SamplePlan* plan, DrawnRows& drawn_rows) {
+  drawn_rows.BeginDraw();
+  drawn_rows.Hold(plan);
+  drawn_rows.EndDraw();
 }
 
 void GiveOthersTime() {
@@ -27,27 +27,27 @@ void GiveOthersTime() {
 
 // Whether `wait`, of a write on another thread, is over before the plan is
 // released. Where it should be it is called here, and a wait has no end.
-bool Waits(bool is_expected, const SamplePlan& plan, DrawGate& gate,
+bool Waits(bool is_expected, const SamplePlan& plan, DrawnRows& drawn_rows,
            const std::function<void()>& wait) {
   if (!is_expected) {
-    gate.BeginWrite();
+    drawn_rows.BeginWrite();
     wait();
-    gate.EndWrite(0);
+    drawn_rows.EndWrite(0);
     return false;
   }
   std::atomic<bool> has_turn = false;
   std::atomic<bool> is_over = false;
   std::thread writer([&] {
-    gate.BeginWrite();
+    drawn_rows.BeginWrite();
     has_turn = true;
     wait();
     is_over = true;
-    gate.EndWrite(0);
+    drawn_rows.EndWrite(0);
   });
   while (!has_turn) std::this_thread::yield();
   GiveOthersTime();
   const bool has_waited = !is_over;
-  gate.Release(&plan);
+  drawn_rows.Release(&plan);
   writer.join();
   return has_waited;
 }
@@ -66,15 +66,15 @@ SamplePlan PlanWith(Slot slot, int64_t place) {
   return plan;
 }
 
-// Whether a draw that comes now has its turn before `end` is called.
-bool DrawComesFirst(DrawGate& gate, const std::function<void()>& end) {
+// Whether a draw that comes now has its ticket before `end` is called.
+bool DrawComesFirst(DrawnRows& drawn_rows, const std::function<void()>& end) {
   std::atomic<bool> has_begun = false;
   std::atomic<bool> is_drawn = false;
   std::thread drawer([&] {
     has_begun = true;
-    gate.BeginDraw();
+    drawn_rows.BeginDraw();
     is_drawn = true;
-    gate.EndDraw();
+    drawn_rows.EndDraw();
   });
   while (!has_begun) std::this_thread::yield();
   GiveOthersTime();
@@ -84,7 +84,7 @@ bool DrawComesFirst(DrawGate& gate, const std::function<void()>& end) {
   return came_first;
 }
 
-TEST(DrawGateTest, AppendWaitsForTheRowsOfItsWindowAndNoOthers) {
+TEST(DrawnRowsTest, AppendWaitsForTheRowsOfItsWindowAndNoOthers) {
   const Rng rng(/*seed=*/5, RngStream::kUser);
   constexpr Lanes kLanes = {.count = 3, .capacity = 7};
   int64_t waits = 0;
@@ -101,12 +101,12 @@ TEST(DrawGateTest, AppendWaitsForTheRowsOfItsWindowAndNoOthers) {
     const Slot slot = rng.UniformInt(i, 6, kLanes.num_slots());
     const SamplePlan plan =
         PlanWith(slot, rng.UniformInt(i, 7, has_context ? 3 : 2));
-    DrawGate gate;
+    DrawnRows drawn_rows;
     const int64_t in_flight = rng.UniformInt(i, 8, 3);
-    gate.BeginWrite();
-    gate.WaitForRows({.lanes = kLanes, .steps = in_flight});
-    gate.Retired(0);
-    Draw(&plan, gate);
+    drawn_rows.BeginWrite();
+    drawn_rows.WaitForRows({.lanes = kLanes, .steps = in_flight});
+    drawn_rows.Retired(0);
+    Draw(&plan, drawn_rows);
     bool is_overwritten = false;
     for (int64_t lane = 0; lane < window.num_lanes; ++lane) {
       for (int64_t step = 0; step < window.steps + in_flight; ++step) {
@@ -116,19 +116,19 @@ TEST(DrawGateTest, AppendWaitsForTheRowsOfItsWindowAndNoOthers) {
                                           kLanes.capacity);
       }
     }
-    EXPECT_EQ(
-        Waits(is_overwritten, plan, gate, [&] { gate.WaitForRows(window); }),
-        is_overwritten)
+    EXPECT_EQ(Waits(is_overwritten, plan, drawn_rows,
+                    [&] { drawn_rows.WaitForRows(window); }),
+              is_overwritten)
         << "case " << i;
     waits += is_overwritten ? 1 : 0;
-    gate.EndWrite(in_flight);
+    drawn_rows.EndWrite(in_flight);
     if (HasFailure()) return;
   }
   EXPECT_GT(waits, 50);
   EXPECT_LT(waits, 350);
 }
 
-TEST(DrawGateTest, RowsUpToTheFirstHeldOneMayBeOverwritten) {
+TEST(DrawnRowsTest, RowsUpToTheFirstHeldOneMayBeOverwritten) {
   const Rng rng(/*seed=*/6, RngStream::kUser);
   int64_t waits = 0;
   for (uint64_t i = 0; i < 400; ++i) {
@@ -144,18 +144,18 @@ TEST(DrawGateTest, RowsUpToTheFirstHeldOneMayBeOverwritten) {
     }
     const auto size = static_cast<int64_t>(rows.size());
     const int64_t done = below(size);
-    DrawGate gate;
+    DrawnRows drawn_rows;
     const SamplePlan first = PlanWith(below(at), below(2));
     const SamplePlan second = PlanWith(below(at), below(2));
-    Draw(&first, gate);
-    Draw(&second, gate);
+    Draw(&first, drawn_rows);
+    Draw(&second, drawn_rows);
     const auto before = [&](const SamplePlan& plan) {
       int64_t row = done;
       while (row < size && rows[row] != plan.draws[0].slot) ++row;
       return row - done;
     };
     int64_t got = 0;
-    const auto wait = [&] { got = gate.BeforeOverwrite(ranges, done); };
+    const auto wait = [&] { got = drawn_rows.BeforeOverwrite(ranges, done); };
     if (before(first) > 0 && before(second) > 0) {
       wait();
       EXPECT_EQ(got, std::min(before(first), before(second))) << "case " << i;
@@ -163,8 +163,8 @@ TEST(DrawGateTest, RowsUpToTheFirstHeldOneMayBeOverwritten) {
     }
     ++waits;
     const SamplePlan& in_the_way = before(first) == 0 ? first : second;
-    gate.Release(before(first) == 0 ? &second : &first);
-    EXPECT_TRUE(Waits(true, in_the_way, gate, wait));
+    drawn_rows.Release(before(first) == 0 ? &second : &first);
+    EXPECT_TRUE(Waits(true, in_the_way, drawn_rows, wait));
     EXPECT_EQ(got, size - done) << "case " << i;
     if (HasFailure()) return;
   }
@@ -172,139 +172,143 @@ TEST(DrawGateTest, RowsUpToTheFirstHeldOneMayBeOverwritten) {
 }
 
 // Its rows are retired, so that no batch to come has one.
-TEST(DrawGateTest, DrawsGoOnWhileAWriteWaitsForRowsThatItOverwrites) {
-  DrawGate gate;
+TEST(DrawnRowsTest, DrawsGoOnWhileAWriteWaitsForRowsThatItOverwrites) {
+  DrawnRows drawn_rows;
   const SamplePlan plan = PlanWith(5, 0);
-  Draw(&plan, gate);
-  gate.BeginWrite();
-  gate.WillRetire(3);
-  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.Retired(3); }));
+  Draw(&plan, drawn_rows);
+  drawn_rows.BeginWrite();
+  drawn_rows.WillRetire(3);
+  EXPECT_FALSE(DrawComesFirst(drawn_rows, [&] { drawn_rows.Retired(3); }));
   const std::vector<SlotRange> rows = {{4, 3}};
-  EXPECT_EQ(gate.BeforeOverwrite(rows, 0), 1);
+  EXPECT_EQ(drawn_rows.BeforeOverwrite(rows, 0), 1);
   std::atomic<int64_t> may_change = 0;
-  std::thread writer([&] { may_change = gate.BeforeOverwrite(rows, 1); });
+  std::thread writer([&] { may_change = drawn_rows.BeforeOverwrite(rows, 1); });
   const SamplePlan next = PlanWith(8, 0);
-  Draw(&next, gate);
+  Draw(&next, drawn_rows);
   EXPECT_EQ(may_change, 0);
-  gate.Release(&plan);
+  drawn_rows.Release(&plan);
   writer.join();
   EXPECT_EQ(may_change, 2);
-  gate.EndWrite(0);
+  drawn_rows.EndWrite(0);
 }
 
-TEST(DrawGateTest, AppendThatEndsAfterTheCursorsWereReadStillCounts) {
-  DrawGate gate;
+TEST(DrawnRowsTest, AppendThatEndsAfterTheCursorsWereReadStillCounts) {
+  DrawnRows drawn_rows;
   const SamplePlan plan = PlanWith(5, 0);  // Of the second append's rows.
-  Draw(&plan, gate);
-  gate.BeginWrite();
+  Draw(&plan, drawn_rows);
+  drawn_rows.BeginWrite();
   AppendWindow first = {.lanes = {.count = 1, .capacity = 9},
                         .num_lanes = 1,
                         .steps = 4,
                         .cursors = {{9}}};
-  gate.WaitForRows(first);
-  gate.Retired(4);
-  EXPECT_TRUE(Waits(true, plan, gate, [&] {
+  drawn_rows.WaitForRows(first);
+  drawn_rows.Retired(4);
+  EXPECT_TRUE(Waits(true, plan, drawn_rows, [&] {
     AppendWindow second = first;  // With the cursors of before the first.
-    std::thread([&] { gate.EndWrite(4); }).join();
-    gate.WaitForRows(second);
+    std::thread([&] { drawn_rows.EndWrite(4); }).join();
+    drawn_rows.WaitForRows(second);
   }));
 }
 
-TEST(DrawGateTest, WriteInPlaceWaitsForItsSlotsAndNoOthers) {
+TEST(DrawnRowsTest, WriteInPlaceWaitsForItsSlotsAndNoOthers) {
   for (int64_t place = 0; place < 3; ++place) {
-    DrawGate gate;
+    DrawnRows drawn_rows;
     const SamplePlan plan = PlanWith(5, place);
-    Draw(&plan, gate);
+    Draw(&plan, drawn_rows);
     const std::vector<Slot> others = {1, 4, 6};
     const std::vector<Slot> slots = {4, 5};
-    EXPECT_FALSE(Waits(false, plan, gate, [&] { gate.WaitForRows(others); }));
-    EXPECT_TRUE(Waits(true, plan, gate, [&] { gate.WaitForRows(slots); }));
-    EXPECT_FALSE(gate.HoldsAny());
+    EXPECT_FALSE(Waits(false, plan, drawn_rows,
+                       [&] { drawn_rows.WaitForRows(others); }));
+    EXPECT_TRUE(
+        Waits(true, plan, drawn_rows, [&] { drawn_rows.WaitForRows(slots); }));
+    EXPECT_FALSE(drawn_rows.HoldsAny());
   }
 }
 
 // The draws' own slots are no rows of a plan that lists its rows.
-TEST(DrawGateTest, DrawsOfAPlanThatListsItsRowsAreNotHeld) {
-  DrawGate gate;
+TEST(DrawnRowsTest, DrawsOfAPlanThatListsItsRowsAreNotHeld) {
+  DrawnRows drawn_rows;
   SamplePlan plan;
   plan.draws = {{.slot = 3}};
   plan.rows = {8, 9};
-  Draw(&plan, gate);
+  Draw(&plan, drawn_rows);
   const std::vector<Slot> slots = {3};
-  EXPECT_FALSE(Waits(false, plan, gate, [&] { gate.WaitForRows(slots); }));
+  EXPECT_FALSE(
+      Waits(false, plan, drawn_rows, [&] { drawn_rows.WaitForRows(slots); }));
 }
 
-TEST(DrawGateTest, WaitForAllWaitsForTheLastPlan) {
-  DrawGate gate;
+TEST(DrawnRowsTest, WaitForAllWaitsForTheLastPlan) {
+  DrawnRows drawn_rows;
   const SamplePlan first = PlanWith(1, 0);
   const SamplePlan second = PlanWith(2, 0);
-  gate.BeginDraw();
-  gate.Hold(&first);
-  gate.Hold(&second);
-  gate.EndDraw();
-  gate.Release(&first);
-  EXPECT_TRUE(Waits(true, second, gate, [&] { gate.WaitForAll(); }));
+  drawn_rows.BeginDraw();
+  drawn_rows.Hold(&first);
+  drawn_rows.Hold(&second);
+  drawn_rows.EndDraw();
+  drawn_rows.Release(&first);
+  EXPECT_TRUE(
+      Waits(true, second, drawn_rows, [&] { drawn_rows.WaitForAll(); }));
 }
 
-TEST(DrawGateTest, DrawsWaitUntilTheWriteHasRetiredItsRows) {
-  DrawGate gate;
-  gate.BeginWrite();
-  gate.WaitForRows(
+TEST(DrawnRowsTest, DrawsWaitUntilTheWriteHasRetiredItsRows) {
+  DrawnRows drawn_rows;
+  drawn_rows.BeginWrite();
+  drawn_rows.WaitForRows(
       {.lanes = {.count = 1, .capacity = 4}, .num_lanes = 1, .steps = 2});
   // An event of another write on the storage, on another thread.
-  std::thread([&] { gate.Retired(2); }).join();
-  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.Retired(2); }));
+  std::thread([&] { drawn_rows.Retired(2); }).join();
+  EXPECT_FALSE(DrawComesFirst(drawn_rows, [&] { drawn_rows.Retired(2); }));
   // Copying of rows, still a write.
-  gate.BeginDraw();
-  gate.EndDraw();
-  gate.Retired(2);  // A second event changes nothing.
-  gate.EndWrite(2);
-  gate.BeginWrite();
-  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.EndWrite(0); }));
+  drawn_rows.BeginDraw();
+  drawn_rows.EndDraw();
+  drawn_rows.Retired(2);  // A second event changes nothing.
+  drawn_rows.EndWrite(2);
+  drawn_rows.BeginWrite();
+  EXPECT_FALSE(DrawComesFirst(drawn_rows, [&] { drawn_rows.EndWrite(0); }));
 }
 
-TEST(DrawGateTest, DrawsWaitForTheLastOfSeveralEventsOfAWrite) {
-  DrawGate gate;
-  gate.BeginWrite();
-  gate.WaitForRows({.lanes = {.count = 3, .capacity = 4},
-                    .num_lanes = 3,
-                    .steps = 7});  // Four of them stay.
-  gate.Retired(8);
-  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.Retired(4); }));
-  gate.EndWrite(7);
-  gate.BeginWrite();
+TEST(DrawnRowsTest, DrawsWaitForTheLastOfSeveralEventsOfAWrite) {
+  DrawnRows drawn_rows;
+  drawn_rows.BeginWrite();
+  drawn_rows.WaitForRows({.lanes = {.count = 3, .capacity = 4},
+                          .num_lanes = 3,
+                          .steps = 7});  // Four of them stay.
+  drawn_rows.Retired(8);
+  EXPECT_FALSE(DrawComesFirst(drawn_rows, [&] { drawn_rows.Retired(4); }));
+  drawn_rows.EndWrite(7);
+  drawn_rows.BeginWrite();
   const std::vector<Slot> slots = {2, 9, 9};
-  gate.WaitForRows(slots);
-  gate.Retired(1);
-  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.Retired(2); }));
-  gate.EndWrite(0);
+  drawn_rows.WaitForRows(slots);
+  drawn_rows.Retired(1);
+  EXPECT_FALSE(DrawComesFirst(drawn_rows, [&] { drawn_rows.Retired(2); }));
+  drawn_rows.EndWrite(0);
 }
 
 // One whose rows are not known before.
-TEST(DrawGateTest, DrawsWaitUntilTheEndOfAWriteThatWaitsForAll) {
-  DrawGate gate;
-  gate.BeginWrite();
-  gate.WaitForAll();
-  gate.Retired(3);
-  EXPECT_FALSE(DrawComesFirst(gate, [&] { gate.EndWrite(0); }));
+TEST(DrawnRowsTest, DrawsWaitUntilTheEndOfAWriteThatWaitsForAll) {
+  DrawnRows drawn_rows;
+  drawn_rows.BeginWrite();
+  drawn_rows.WaitForAll();
+  drawn_rows.Retired(3);
+  EXPECT_FALSE(DrawComesFirst(drawn_rows, [&] { drawn_rows.EndWrite(0); }));
   // The next one is an ordinary one.
-  gate.BeginWrite();
-  gate.Retired(1);
-  gate.BeginDraw();
-  gate.EndDraw();
-  gate.EndWrite(0);
+  drawn_rows.BeginWrite();
+  drawn_rows.Retired(1);
+  drawn_rows.BeginDraw();
+  drawn_rows.EndDraw();
+  drawn_rows.EndWrite(0);
 }
 
-TEST(DrawGateTest, ReleaseOfWhatIsNotHeldDoesNothing) {
-  DrawGate gate;
+TEST(DrawnRowsTest, ReleaseOfWhatIsNotHeldDoesNothing) {
+  DrawnRows drawn_rows;
   const SamplePlan held = PlanWith(1, 0);
   const SamplePlan other = PlanWith(1, 0);
-  Draw(&held, gate);
-  gate.Release(&other);
-  EXPECT_TRUE(gate.HoldsAny());
-  gate.Release(&held);
-  gate.Release(&held);
-  EXPECT_FALSE(gate.HoldsAny());
+  Draw(&held, drawn_rows);
+  drawn_rows.Release(&other);
+  EXPECT_TRUE(drawn_rows.HoldsAny());
+  drawn_rows.Release(&held);
+  drawn_rows.Release(&held);
+  EXPECT_FALSE(drawn_rows.HoldsAny());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/turns/turn_storage.h"
+#include "rill/storage/serialized/serialized_storage.h"
 
 #include <algorithm>
 #include <optional>
@@ -17,15 +17,15 @@ namespace rill::storage_internal {
 namespace {
 
 // A lock that its holder may end early.
-class ReaderTurn {
+class ReaderLock {
  public:
-  explicit ReaderTurn(absl::Mutex* mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS
+  explicit ReaderLock(absl::Mutex* mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS
       : mutex_(mutex) {
     mutex_->ReaderLock();
   }
-  ~ReaderTurn() { Release(); }
-  ReaderTurn(const ReaderTurn&) = delete;
-  ReaderTurn& operator=(const ReaderTurn&) = delete;
+  ~ReaderLock() { Release(); }
+  ReaderLock(const ReaderLock&) = delete;
+  ReaderLock& operator=(const ReaderLock&) = delete;
 
   void Release() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (mutex_ != nullptr) std::exchange(mutex_, nullptr)->ReaderUnlock();
@@ -37,14 +37,14 @@ class ReaderTurn {
 
 }  // namespace
 
-TurnStorage::Rows::Rows(const TensorDictSpec& rows_spec)
+SerializedStorage::Rows::Rows(const TensorDictSpec& rows_spec)
     : spec(rows_spec), tree(spec) {
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     row_bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
   }
 }
 
-absl::Status TurnStorage::Init(const TensorDictSpec& spec) {
+absl::Status SerializedStorage::Init(const TensorDictSpec& spec) {
   if (spec.empty()) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(auto rows, MakeRows(spec));
   absl::MutexLock state(&state_mutex_);
@@ -52,8 +52,8 @@ absl::Status TurnStorage::Init(const TensorDictSpec& spec) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<TurnStorage::Rows>> TurnStorage::MakeRows(
-    const TensorDictSpec& spec) const {
+absl::StatusOr<std::shared_ptr<SerializedStorage::Rows>>
+SerializedStorage::MakeRows(const TensorDictSpec& spec) const {
   RILL_ASSIGN_OR_RETURN(EventLeaves events,
                         EventLeaves::Find(spec, event_keys_));
   RILL_ASSIGN_OR_RETURN(auto store, MakeStore(spec));
@@ -63,22 +63,22 @@ absl::StatusOr<std::shared_ptr<TurnStorage::Rows>> TurnStorage::MakeRows(
   return rows;
 }
 
-int64_t TurnStorage::size() const {
+int64_t SerializedStorage::size() const {
   absl::ReaderMutexLock state(&state_mutex_);
   return rings_.size();
 }
 
-std::vector<Cursor> TurnStorage::cursors() const {
+std::vector<Cursor> SerializedStorage::cursors() const {
   absl::ReaderMutexLock state(&state_mutex_);
   return rings_.cursors();
 }
 
-TensorDictSpec TurnStorage::spec() const {
+TensorDictSpec SerializedStorage::spec() const {
   absl::ReaderMutexLock state(&state_mutex_);
   return rows_ == nullptr ? TensorDictSpec() : rows_->spec;
 }
 
-StorageUsage TurnStorage::MemoryUsage() const {
+StorageUsage SerializedStorage::MemoryUsage() const {
   absl::ReaderMutexLock state(&state_mutex_);
   if (rows_ == nullptr) return {};
   const RowStore::Usage usage = rows_->store->GetUsage();
@@ -88,7 +88,7 @@ StorageUsage TurnStorage::MemoryUsage() const {
           .saved = usage.saved};
 }
 
-absl::Status TurnStorage::WithLive(
+absl::Status SerializedStorage::WithLive(
     absl::string_view caller, absl::Span<const Slot> slots,
     absl::FunctionRef<absl::Status(const std::shared_ptr<Rows>&)> fn) const {
   absl::ReaderMutexLock state(&state_mutex_);
@@ -98,11 +98,11 @@ absl::Status TurnStorage::WithLive(
 
 // --- Reading -----------------------------------------------------------------
 
-absl::Status TurnStorage::ReadRows(absl::Span<const Slot> slots,
-                                   const ReadRequest& request) const {
+absl::Status SerializedStorage::ReadRows(absl::Span<const Slot> slots,
+                                         const ReadRequest& request) const {
   // Whatever a Load does, these rows stay until they have been read.
   std::shared_ptr<Rows> rows;
-  ReaderTurn turn(&state_mutex_);
+  ReaderLock lock(&state_mutex_);
   // Rows and rings under one lock: slots are checked against the rings of the
   // very rows that are read.
   const auto find = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
@@ -118,20 +118,20 @@ absl::Status TurnStorage::ReadRows(absl::Span<const Slot> slots,
                                      static_cast<int64_t>(slots.size()),
                                      request));
     RILL_RETURN_IF_ERROR(
-        rows->store->Read(slots, places.leaves, [&turn] { turn.Release(); }));
+        rows->store->Read(slots, places.leaves, [&lock] { lock.Release(); }));
   }
   places.Finish(request);
   return absl::OkStatus();
 }
 
-absl::Status TurnStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
-                                   TensorDict* out) const {
+absl::Status SerializedStorage::ReadKeys(absl::Span<const Slot> slots,
+                                         LeafKeys keys, TensorDict* out) const {
   return ReadRows(slots, ReadRequest::Of(keys, out));
 }
 
-absl::Status TurnStorage::ReadInto(absl::Span<const Slot> slots,
-                                   absl::Span<const size_t> leaves,
-                                   absl::Span<const BoundLeaf> places) const {
+absl::Status SerializedStorage::ReadInto(
+    absl::Span<const Slot> slots, absl::Span<const size_t> leaves,
+    absl::Span<const BoundLeaf> places) const {
   if (traits().ragged_leaves) {
     return absl::FailedPreconditionError(
         "Storage::ReadInto: rows: got ones with ragged leaves, want rows of "
@@ -142,7 +142,7 @@ absl::Status TurnStorage::ReadInto(absl::Span<const Slot> slots,
       {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
 }
 
-absl::StatusOr<SlotLease> TurnStorage::Lease(SlotRange range) const {
+absl::StatusOr<SlotLease> SerializedStorage::Lease(SlotRange range) const {
   absl::ReaderMutexLock state(&state_mutex_);
   RILL_RETURN_IF_ERROR(rings_.CheckLive("Storage::Lease", range));
   return absl::FailedPreconditionError(
@@ -153,9 +153,9 @@ absl::StatusOr<SlotLease> TurnStorage::Lease(SlotRange range) const {
 
 // --- Observers ---------------------------------------------------------------
 
-absl::Status TurnStorage::BuildEvent(absl::Span<const Slot> slots,
-                                     const BatchLeaves* written,
-                                     WriteScratch* scratch) const {
+absl::Status SerializedStorage::BuildEvent(absl::Span<const Slot> slots,
+                                           const BatchLeaves* written,
+                                           WriteScratch* scratch) const {
   scratch->event.Clear();
   const Rows* const rows = HeldRows().get();
   if (rows == nullptr) return absl::OkStatus();
@@ -174,32 +174,32 @@ absl::Status TurnStorage::BuildEvent(absl::Span<const Slot> slots,
       written);
 }
 
-absl::Status TurnStorage::BuildLiveEvent(WriteScratch* scratch) const {
+absl::Status SerializedStorage::BuildLiveEvent(WriteScratch* scratch) const {
   HeldRings().LiveRanges(&scratch->plan.written);
   ExpandRanges(scratch->plan.written, &scratch->slots);
   return BuildEvent(scratch->slots, /*written=*/nullptr, scratch);
 }
 
-void TurnStorage::Attach(WriteObserver* observer,
-                         const WriteScratch& scratch) const {
+void SerializedStorage::Attach(WriteObserver* observer,
+                               const WriteScratch& scratch) const {
   observer->OnAttach(lanes(), HeldRings().cursors());
   if (scratch.plan.written.empty()) return;
   observer->OnWrite(
       scratch.event.Event(/*is_append=*/true, {}, scratch.plan.written));
 }
 
-void TurnStorage::AttachAllAgain(WriteScratch* scratch) const {
+void SerializedStorage::AttachAllAgain(WriteScratch* scratch) const {
   // Where there is no memory for the values, observers learn of the slots only.
   if (!BuildLiveEvent(scratch).ok()) scratch->event.Clear();
   for (WriteObserver* observer : observers_) Attach(observer, *scratch);
 }
 
-absl::Status TurnStorage::AddObserver(WriteObserver* observer) {
+absl::Status SerializedStorage::AddObserver(WriteObserver* observer) {
   if (observer == nullptr) {
     return absl::InvalidArgumentError(
         "Storage::AddObserver: observer: got null, want an observer");
   }
-  absl::MutexLock turn(&write_mutex_);
+  absl::MutexLock write_lock(&write_mutex_);
   if (std::find(observers_.begin(), observers_.end(), observer) !=
       observers_.end()) {
     return absl::FailedPreconditionError(
@@ -213,23 +213,24 @@ absl::Status TurnStorage::AddObserver(WriteObserver* observer) {
   return absl::OkStatus();
 }
 
-void TurnStorage::RemoveObserver(WriteObserver* observer) {
-  absl::MutexLock turn(&write_mutex_);
+void SerializedStorage::RemoveObserver(WriteObserver* observer) {
+  absl::MutexLock write_lock(&write_mutex_);
   observers_.erase(std::remove(observers_.begin(), observers_.end(), observer),
                    observers_.end());
 }
 
 // --- Files -------------------------------------------------------------------
 
-absl::Status TurnStorage::Save(const std::string& directory) const {
-  absl::MutexLock turn(&write_mutex_);
+absl::Status SerializedStorage::Save(const std::string& directory) const {
+  absl::MutexLock write_lock(&write_mutex_);
   const Rows* const rows = HeldRows().get();
   return SaveRows(directory, HeldRings(), rows);
 }
 
-absl::Status TurnStorage::SaveRowsWith(const std::string& directory,
-                                       const LaneRings& rings, const Rows* rows,
-                                       const RaggedFn& ragged) const {
+absl::Status SerializedStorage::SaveRowsWith(const std::string& directory,
+                                             const LaneRings& rings,
+                                             const Rows* rows,
+                                             const RaggedFn& ragged) const {
   return SaveStoredRows(
       directory, rings, rows == nullptr ? TensorDictSpec() : rows->spec,
       [rows](absl::Span<const Slot> slots) -> absl::StatusOr<TensorDict> {
@@ -244,9 +245,9 @@ absl::Status TurnStorage::SaveRowsWith(const std::string& directory,
       ragged);
 }
 
-absl::Status TurnStorage::Load(const std::string& directory,
-                               const StorageLoadOptions& options) {
-  absl::MutexLock turn(&write_mutex_);
+absl::Status SerializedStorage::Load(const std::string& directory,
+                                     const StorageLoadOptions& options) {
+  absl::MutexLock write_lock(&write_mutex_);
   std::shared_ptr<Rows> rows = HeldRows();
   RILL_ASSIGN_OR_RETURN(
       const StoredRows stored,
@@ -275,15 +276,15 @@ absl::Status TurnStorage::Load(const std::string& directory,
   return absl::OkStatus();
 }
 
-absl::StatusOr<StoredRows> TurnStorage::LoadRows(
+absl::StatusOr<StoredRows> SerializedStorage::LoadRows(
     const std::string& directory, const TensorDictSpec& spec,
     const StorageLoadOptions& options) const {
   return LoadStoredRows(directory, lanes(), spec, options);
 }
 
-absl::Status TurnStorage::FillWith(const StoredRows& stored,
-                                   const PrepareRunFn& prepare,
-                                   Rows* rows) const {
+absl::Status SerializedStorage::FillWith(const StoredRows& stored,
+                                         const PrepareRunFn& prepare,
+                                         Rows* rows) const {
   BatchLeaves leaves;
   for (const StoredRows::Part& part : stored.parts) {
     if (part.rows.batch_shape()[0] == 0) continue;
@@ -303,9 +304,9 @@ absl::Status TurnStorage::FillWith(const StoredRows& stored,
   return absl::OkStatus();
 }
 
-absl::Status TurnStorage::StageStored(const StoredRun& run,
-                                      const BatchLeaves& leaves,
-                                      Rows* rows) const {
+absl::Status SerializedStorage::StageStored(const StoredRun& run,
+                                            const BatchLeaves& leaves,
+                                            Rows* rows) const {
   std::vector<LeafBatch> places;
   int64_t next = 0;
   for (int64_t step = run.first_step; step < run.end_step; step += next) {

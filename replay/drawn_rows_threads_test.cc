@@ -11,15 +11,15 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
-#include "rill/replay/draw_gate.h"
+#include "rill/replay/drawn_rows.h"
 
 namespace rill::replay_internal {
 namespace {
 
 constexpr Lanes kLanes = {.count = 2, .capacity = 6};
 
-// A storage as the gate sees it. Steps [reserved - capacity, published) of each
-// lane are live.
+// A storage as DrawnRows sees it. Steps [reserved - capacity, published) of
+// each lane are live.
 class PlainRing {
  public:
   PlainRing() {
@@ -72,22 +72,22 @@ class PlainRing {
 };
 
 // Writes ask before each row, or wait for all of theirs first.
-class DrawGateThreadsTest : public ::testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Asks, DrawGateThreadsTest, ::testing::Bool());
+class DrawnRowsThreadsTest : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Asks, DrawnRowsThreadsTest, ::testing::Bool());
 
-TEST_P(DrawGateThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
+TEST_P(DrawnRowsThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
   const bool asks = GetParam();
   constexpr uint64_t kRounds = 400;
   PlainRing ring;
-  DrawGate gate;
+  DrawnRows drawn_rows;
   std::atomic<int64_t> changed = 0;
   std::atomic<int64_t> drawn = 0;
   auto draw = [&](uint64_t seed) {
     const Rng rng(seed, RngStream::kUser);
     for (uint64_t round = 0; round < kRounds; ++round) {
-      std::array<SamplePlan, 2> plans;  // Two in one turn.
+      std::array<SamplePlan, 2> plans;  // Two with one ticket.
       std::vector<int64_t> values;
-      gate.BeginDraw();
+      drawn_rows.BeginDraw();
       for (uint32_t i = 0; i < 2; ++i) {
         const std::vector<Slot> live = ring.LiveSlots();
         for (uint32_t row = 0; row < 3 && !live.empty(); ++row) {
@@ -96,9 +96,9 @@ TEST_P(DrawGateThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
           plans[i].draws.push_back({.slot = slot});
           values.push_back(ring.value(slot));
         }
-        gate.Hold(&plans[i]);
+        drawn_rows.Hold(&plans[i]);
       }
-      gate.EndDraw();
+      drawn_rows.EndDraw();
       size_t at = 0;
       for (const SamplePlan& plan : plans) {
         for (const ::rill::Draw& each : plan.draws) {
@@ -106,7 +106,7 @@ TEST_P(DrawGateThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
           ++drawn;
           if (ring.value(each.slot) != values[at++]) ++changed;
         }
-        gate.Release(&plan);
+        drawn_rows.Release(&plan);
       }
     }
   };
@@ -115,26 +115,26 @@ TEST_P(DrawGateThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
     for (uint64_t round = 0; round < kRounds; ++round) {
       const int64_t lane = rng.UniformInt(round, 0, kLanes.count);
       const int64_t steps = 1 + rng.UniformInt(round, 1, 2);
-      gate.BeginWrite();
+      drawn_rows.BeginWrite();
       if (asks) {
-        gate.WillRetire(steps);
+        drawn_rows.WillRetire(steps);
       } else {
         AppendWindow window = {.lanes = kLanes,
                                .first_lane = lane,
                                .num_lanes = 1,
                                .steps = steps};
-        if (gate.HoldsAny()) window.cursors = ring.cursors();
-        gate.WaitForRows(std::move(window));
+        if (drawn_rows.HoldsAny()) window.cursors = ring.cursors();
+        drawn_rows.WaitForRows(std::move(window));
       }
       const int64_t first = ring.Retire(lane, steps);
-      gate.Retired(steps);
+      drawn_rows.Retired(steps);
       for (int64_t step = first; step < first + steps; ++step) {
         const SlotRange row = {kLanes.SlotOf(lane, step % kLanes.capacity), 1};
-        if (asks) gate.BeforeOverwrite({row}, 0);
+        if (asks) drawn_rows.BeforeOverwrite({row}, 0);
         ring.Copy(lane, step, 1);
       }
       ring.Publish(lane, first, steps);
-      gate.EndWrite(asks ? 0 : steps);
+      drawn_rows.EndWrite(asks ? 0 : steps);
     }
   };
   std::vector<std::thread> threads;
@@ -145,25 +145,25 @@ TEST_P(DrawGateThreadsTest, RowsThatWereDrawnStayUntilTheyAreReleased) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(changed, 0);
   EXPECT_GT(drawn, 100);
-  EXPECT_FALSE(gate.HoldsAny());
+  EXPECT_FALSE(drawn_rows.HoldsAny());
 }
 
-TEST(DrawGateTurnsTest, OneThreadsTurnsLoseNoWakeUp) {
-  DrawGate gate;
-  int64_t turns = 0;  // Guarded by the turn.
+TEST(DrawnRowsTicketsTest, OneThreadsTicketsLoseNoWakeUp) {
+  DrawnRows drawn_rows;
+  int64_t tickets = 0;  // Guarded by the ticket.
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < 500; ++i) {
         const bool is_write = (i + thread) % 2 == 0;
-        is_write ? gate.BeginWrite() : gate.BeginDraw();
-        ++turns;
-        is_write ? gate.EndWrite(0) : gate.EndDraw();
+        is_write ? drawn_rows.BeginWrite() : drawn_rows.BeginDraw();
+        ++tickets;
+        is_write ? drawn_rows.EndWrite(0) : drawn_rows.EndDraw();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(turns, 2000);
+  EXPECT_EQ(tickets, 2000);
 }
 
 }  // namespace

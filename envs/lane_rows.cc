@@ -79,6 +79,8 @@ absl::Status CutOffLane(const EnvSpec& spec, const TensorDict& step,
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec flags, FlagSpec(spec));
   for (const TensorDictSpec::Leaf& leaf : flags.leaves()) {
     RILL_ASSIGN_OR_RETURN(Tensor to, next_row(leaf.key));
+    // `done` and `truncated` are set. `terminated` is not: the value of the
+    // state is not known to be 0.
     RILL_ASSIGN_OR_RETURN(const Tensor flag,
                           absl::EndsWith(leaf.key, "terminated")
                               ? leaf.spec.Zero({})

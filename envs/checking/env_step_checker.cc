@@ -47,6 +47,7 @@ absl::Status EnvStepChecker::CheckSpecs() {
 absl::Status EnvStepChecker::CheckStepValues(int64_t t,
                                              const TensorDict& before,
                                              const StepDriver& driver) {
+  // An Env owns its leaves, so nothing else keeps it from writing the root.
   RILL_ASSIGN_OR_RETURN(const TensorDict root, driver.step().Exclude({"next"}));
   if (absl::Status same = root.CheckEqual(before); !same.ok()) {
     return BrokenPromise(env_, "Step writes below next only",
@@ -110,6 +111,8 @@ absl::Status EnvStepChecker::CheckPartialReset(int64_t t, StepDriver& driver) {
         env_, "Reset leaves other lanes alone",
         absl::StrCat("step ", t, ", empty mask: ", same.message()));
   }
+  // An empty mask came first: a Reset that ignores its mask is found here too
+  // where there is one lane.
   mask[0] = 1;
   if (absl::Status status = driver.Reset(mask); !status.ok()) {
     return FailedCall(env_, status);
@@ -168,6 +171,7 @@ absl::Status EnvStepChecker::CheckSteps() {
       return FailedCall(env_, status);
     }
     if (t % 8 != 7) continue;
+    // Every eighth step: it costs a clone of the root and a comparison of rows.
     RILL_RETURN_IF_ERROR(CheckPartialReset(t, driver));
   }
   return absl::OkStatus();

@@ -23,6 +23,7 @@ using envs_internal::ControlCost;
 using envs_internal::IsInside;
 using envs_internal::TaskModel;
 
+// The state is looked at without x and z: qpos[2] on, and all velocities.
 bool IsHealthy(const HopperOptions& options, const mjModel& model,
                const mjData& data) {
   const auto in_range = [&options](double value) {

@@ -42,6 +42,7 @@ absl::Status HostMirror::Update(const Stream* stream) const {
   for (const Copy& copy : copies_) {
     if (status.ok()) status = copy.to.CopyFromAsync(copy.from, *stream);
   }
+  // Also after an error: copies that were enqueued still write to `to`.
   const absl::Status done = stream->Synchronize();
   return status.ok() ? done : status;
 }

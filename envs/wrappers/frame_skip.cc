@@ -102,12 +102,15 @@ absl::Status FrameSkip::BeginStep() {
       RILL_RETURN_IF_ERROR(env_->Reset(resets_)) << "in " << kStep;
     }
     RILL_RETURN_IF_ERROR(env_->Step());
+    // Behind the first step, as a refused one changes nothing.
     if (i == 0) {
       for (const BoundLeaf& reward : outer_.rewards) {
         std::memset(reward.data, 0, reward.rows * reward.width);
       }
     }
     for (size_t lane = 0; lane < done_.size(); ++lane) {
+      // Also where the lane was taken: it is stepped along, and a step of a
+      // lane that is done is refused.
       resets_[lane] = done[lane];
       if (taken_[lane] != 0) continue;
       AddRewards(static_cast<int64_t>(lane));

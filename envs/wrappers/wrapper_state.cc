@@ -66,6 +66,8 @@ absl::Status CopyLanesOfState(const Env& env, const std::vector<uint8_t>& mask,
         }
         continue;
       }
+      // A leaf that is not of lanes has to be the same in both: it cannot be
+      // taken for some lanes only.
       RILL_ASSIGN_OR_RETURN(const bool is_equal, a->BitEquals(*b));
       if (is_equal) continue;
     }

@@ -20,6 +20,7 @@ absl::StatusOr<std::unique_ptr<DeviceBatch>> DeviceBatch::Create(
                         Stream::Borrow(stream.device(), stream.handle()));
   auto made = absl::WrapUnique(new DeviceBatch(
       step.batch_shape()[0], options.time, std::move(borrowed)));
+  // One leaf on the device is enough; BindSteps refuses others in host memory.
   bool steps_on_device = false;
   step.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
     steps_on_device = steps_on_device || !leaf.is_host();
@@ -37,6 +38,8 @@ absl::Status DeviceBatch::MakeLeaves(const Options& options,
                                      bool steps_on_device) {
   const Shape shape = {lanes_, time_};
   const Tensor::Options pinned = {stream_.device(), MemoryKind::kPinned};
+  // Pinned where batches are in host memory: the device scatters straight into
+  // them.
   const Tensor::Options stored =
       options.storing_device.is_cpu()
           ? pinned
@@ -80,6 +83,8 @@ absl::Status DeviceBatch::BindSteps(const Options& options,
                              .batch_stride = width,
                              .width = width});
   }
+  // Rows of a whole lane: these leaves are complete at the end of a batch, so
+  // one scatter of `lanes` wide rows moves all of them.
   written_.ForEachLeaf([&](absl::string_view key, const Tensor& from) {
     const int64_t width = from.size_bytes() / lanes_;
     if (width == 0) return;
@@ -131,6 +136,8 @@ absl::Status DeviceBatch::Truncate(int64_t t, absl::Span<const bool> done) {
   return Scatter(end_columns_);
 }
 
+// From written_ to batch_: one row copy, or with steps in host memory a copy a
+// leaf.
 absl::Status DeviceBatch::EnqueueWritten() {
   if (records_on_device()) {
     rows_.resize(lanes_);
@@ -160,6 +167,7 @@ absl::StatusOr<std::shared_ptr<const Event>> DeviceBatch::End() {
 }
 
 absl::Status DeviceBatch::Await() {
+  // All of the stream is done, the copies with it.
   written_read_ = nullptr;
   return stream_.Synchronize();
 }

@@ -68,7 +68,9 @@ InferenceClient::~InferenceClient() { calls_->CloseCaller(client_); }
 absl::StatusOr<int64_t> InferenceClient::Act(const TensorDict& root,
                                              const ActContext& context,
                                              TensorDict* step) {
+  // A server that has gone does not come back.
   RILL_RETURN_IF_ERROR(gone_);
+  // At each call: a caller may alternate between environments.
   RILL_RETURN_IF_ERROR(asked_.Bind(root));
   RILL_RETURN_IF_ERROR(answered_.Bind(step));
   for (const BoundRows* rows : {&asked_, &answered_}) {
@@ -92,6 +94,7 @@ absl::StatusOr<int64_t> InferenceClient::Act(const TensorDict& root,
   if (head.code != 0) {
     return absl::Status(
         static_cast<absl::StatusCode>(head.code),
+        // The memory is another process's too: its length is not believed.
         std::string(head.text, std::min<size_t>(head.text_bytes,
                                                 AnswerHead::kMaxTextBytes)));
   }

@@ -14,6 +14,7 @@
 namespace rill::inference_internal {
 namespace {
 
+// Leaves begin at cache lines.
 constexpr int64_t kAlignment = 64;
 
 int64_t RoundUp(int64_t bytes) {
@@ -54,6 +55,7 @@ absl::StatusOr<InferenceLayout> InferenceLayout::Create(
     RILL_RETURN_IF_ERROR(CheckIsNew(key, layout.asked_));
     RILL_RETURN_IF_ERROR(layout.asked_.Set(key, leaf.spec));
   }
+  // The server has both in one step, so no key may be in both.
   for (const TensorDictSpec::Leaf& leaf : layout.answered_.leaves()) {
     RILL_RETURN_IF_ERROR(CheckIsNew(leaf.key, layout.asked_));
   }
@@ -75,6 +77,7 @@ absl::StatusOr<std::vector<InferenceLayout::Leaf>> InferenceLayout::Place(
                    .shape = leaf.spec.shape,
                    .offset = RoundUp(*bytes),
                    .bytes = 0};
+    // Sizes come from users and from other processes: every product is checked.
     if (__builtin_mul_overflow(leaf.spec.shape.num_elements(),
                                DTypeSize(leaf.spec.dtype), &placed.bytes) ||
         __builtin_mul_overflow(lanes_, placed.bytes, &placed.bytes) ||

@@ -21,6 +21,7 @@
 namespace rill::workers_internal {
 namespace {
 
+// The reader recurses, so bytes must not choose the depth of the stack.
 constexpr int kMaxDepth = 32;
 
 void AppendInt(int64_t value, std::string* bytes) {
@@ -49,6 +50,7 @@ absl::Status AppendTensor(const Tensor& tensor, std::string* bytes) {
 absl::Status AppendDict(const TensorDict& dict, std::string* bytes) {
   AppendShape(dict.batch_shape(), bytes);
   std::vector<std::pair<std::string, EntryKind>> entries;
+  // The number of entries comes before them.
   dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
     entries.emplace_back(key, kind);
   });
@@ -111,6 +113,7 @@ class Reader {
 
  private:
   absl::StatusOr<absl::string_view> Take(int64_t size) {
+    // The only place that moves on: nothing is read behind the end.
     if (size < 0 || static_cast<uint64_t>(size) > left_.size()) {
       return Broken(
           absl::StrCat("a part of ", size, " bytes of ", left_.size()));
@@ -134,6 +137,7 @@ class Reader {
 
   absl::StatusOr<Shape> ReadShape() {
     RILL_ASSIGN_OR_RETURN(const int64_t rank, Int());
+    // Bounds the vector below by the bytes that there are.
     if (rank < 0 || rank > static_cast<int64_t>(left_.size())) {
       return Broken("a rank");
     }

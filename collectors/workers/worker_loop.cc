@@ -60,6 +60,7 @@ class Worker {
                 Pack(static_cast<int64_t>(error.code()), error.message()));
   }
 
+  // An error of a command is the answer; one of the socket ends the loop.
   absl::Status Answer(WorkerSocket::Message message) {
     const absl::Status done = Do(std::move(message));
     return done.ok() ? done : SendError(MessageKind::kRefused, done);
@@ -88,6 +89,7 @@ class Worker {
         RILL_ASSIGN_OR_RETURN(const auto parts,
                               Unpack<WorkerAsk>(message.bytes));
         batches_ += parts.first.batches;
+        // Also of batches that were asked for before and are not begun.
         round_ = parts.first.round;
         return absl::OkStatus();
       }
@@ -187,6 +189,8 @@ class Worker {
       batches_ = 0;
       return SendError(MessageKind::kFailed, collected);
     }
+    // The batch is in the channel before the message: a collector that has read
+    // it finds the batch.
     --batches_;
     const Source::Times& times = collector_->times();
     return Send(

@@ -52,6 +52,7 @@ absl::Status WorkerSocket::Send(MessageKind kind, absl::string_view bytes,
     to.msg_iov = &part;
     to.msg_iovlen = 1;
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    // With the first bytes that are sent, and only those.
     if (descriptor >= 0) {
       to.msg_control = control;
       to.msg_controllen = sizeof(control);
@@ -61,6 +62,8 @@ absl::Status WorkerSocket::Send(MessageKind kind, absl::string_view bytes,
       rights->cmsg_len = CMSG_LEN(sizeof(int));
       std::memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
     }
+    // Never blocks in the call, so that the deadline holds. MSG_NOSIGNAL: an
+    // end that has gone is an error here, no signal.
     const ssize_t sent = sendmsg(fd(), &to, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
       left.remove_prefix(static_cast<size_t>(sent));
@@ -104,6 +107,7 @@ absl::StatusOr<bool> WorkerSocket::ReadSome(absl::Time deadline) {
       if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
         int descriptor;
         std::memcpy(&descriptor, CMSG_DATA(rights), sizeof(int));
+        // The kernel ends a read behind the bytes that a descriptor came with.
         descriptor_ =
             std::make_unique<base_internal::FileDescriptor>(descriptor);
       }

@@ -26,6 +26,16 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 
+// How it works. A worker, thread or process, runs one loop (worker_loop.h).
+// Commands and answers go over its pair of sockets, batches through its ring of
+// the channel. The collector's thread waits for sockets only: a message or the
+// end of a process makes one readable.
+//
+// A worker that ended keeps its entry until all that it sent is delivered
+// (Deliver); then it is cut and replaced. The new one is a producer of another
+// number, whose batches and trajectories begin anew, so no sink takes them for
+// repeats.
+
 namespace rill::workers_internal {
 namespace {
 
@@ -35,6 +45,7 @@ constexpr int64_t kRecordBytes = 4096;
 
 absl::Time In(absl::Duration time) { return Clock::Steady().Now() + time; }
 
+// Rounded up.
 int64_t Share(int64_t all, int64_t workers) {
   return (all + workers - 1) / workers;
 }
@@ -173,6 +184,7 @@ absl::Status WorkerTeam::StartAll() {
   for (int64_t i = 0; i < size(); ++i) {
     RILL_RETURN_IF_ERROR(Start(i));
   }
+  // All are started before the first is waited for.
   for (int64_t i = 0; i < size(); ++i) {
     while (!workers_[i].is_ready) {
       RILL_RETURN_IF_ERROR(Wait());
@@ -232,6 +244,8 @@ absl::Status WorkerTeam::Start(int64_t index) {
       .worker = index,
       .workers = size(),
       .restarts = worker.restarts,
+      // Another seed after a restart: the same one would repeat the episodes of
+      // the worker that is replaced.
       .seed = worker.restarts == 0
                   ? seed
                   : Rng(seed, RngStream::kInit)
@@ -268,6 +282,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
 
 void WorkerTeam::End(Worker& worker, absl::string_view why) {
   worker.socket.reset();
+  // A thread ends after its batch at hand; it cannot be killed.
   if (worker.thread.joinable()) worker.thread.join();
   if (worker.process != nullptr) {
     if (why.empty()) worker.process->WaitForEnd(In(kEndTimeout));
@@ -294,6 +309,8 @@ absl::Status WorkerTeam::Replace(int64_t index) {
 absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
   RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(bytes));
   const auto& [lanes, spec] = parts;
+  // The first that is ready says what all must have. Its size of a batch is
+  // only known now, and with it that of the rings.
   if (channel_ == nullptr) {
     RILL_ASSIGN_OR_RETURN(spec_, SpecFromJson(spec));
     spec_text_ = std::string(spec);
@@ -308,6 +325,8 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
             {.spec = spec_,
              .producers = size(),
              .bytes =
+                 // Room for kDepth whole batches: a worker never waits for
+                 // space. Each leaf of a record begins at a multiple of 64 bytes.
                  kDepth * (RowBytes(spec_) * most + kRecordBytes +
                            64 * static_cast<int64_t>(spec_.leaves().size()))}));
   } else if (spec != spec_text_ || lanes != lanes_) {
@@ -347,6 +366,8 @@ absl::Status WorkerTeam::Ask(int64_t index, int64_t batches) {
   if (more <= 0) return absl::OkStatus();
   worker.asked += more;
   worker.round = round_.load(std::memory_order_relaxed);
+  // ReadReady of the worker, or of the one that replaces it, sends what was
+  // asked by then.
   if (!worker.socket.has_value() || !worker.is_ready) return absl::OkStatus();
   return SendAsked(index, more);
 }
@@ -380,6 +401,8 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
     return true;
   }
   if (!worker.socket.has_value()) {
+    // Nothing is left in the ring, so what the sink holds open stays so for
+    // ever.
     RILL_RETURN_IF_ERROR(channel_->CutIfDead(index, &named));
     RILL_RETURN_IF_ERROR(Replace(index));
   }
@@ -422,6 +445,7 @@ absl::Status WorkerTeam::Wait(absl::Time until) {
       End(worker, why);
     } else {
       worker.deadline = absl::InfiniteFuture();
+      // A thread cannot be ended, so it goes on, and so does its batch.
       first.Update(Error(index, absl::DeadlineExceededError(why)));
     }
   }
@@ -454,6 +478,7 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
       RILL_ASSIGN_OR_RETURN(const auto parts,
                             Unpack<WorkerTimes>(message.bytes));
       const WorkerTimes& now = parts.first;
+      // Workers tell their sums since their start; this one adds what is new.
       times_.env += absl::Nanoseconds(now.env_ns - worker.times.env_ns);
       times_.policy +=
           absl::Nanoseconds(now.policy_ns - worker.times.policy_ns);
@@ -477,6 +502,7 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
                              parts.second);
       worker.deadline = absl::InfiniteFuture();
       if (message.kind == MessageKind::kFailed) {
+        // The worker has dropped what it was asked for and has not made.
         worker.asked = worker.arrived;
       } else if (worker.is_ready) {
         worker.answer = std::move(message);

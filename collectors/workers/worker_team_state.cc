@@ -58,6 +58,7 @@ absl::StatusOr<std::vector<int64_t>> Numbers(const TensorDict& state,
 absl::Status WorkerTeam::AskAll(MessageKind kind,
                                 const std::vector<std::string>& bytes) {
   for (int64_t i = 0; i < size(); ++i) {
+    // A command may come only behind the answer to kStart.
     while (workers_[i].socket.has_value() && !workers_[i].is_ready) {
       RILL_RETURN_IF_ERROR(Wait());
     }
@@ -75,6 +76,8 @@ absl::Status WorkerTeam::AskAll(MessageKind kind,
   for (int64_t i = 0; i < size(); ++i) {
     Worker& worker = workers_[i];
     while (!worker.answer.has_value() && worker.socket.has_value()) {
+      // Goes on after an error of one worker: the answers of all must be read,
+      // or the next command would take them for its own.
       first.Update(Wait());
     }
     if (!worker.socket.has_value()) {
@@ -86,6 +89,8 @@ absl::Status WorkerTeam::AskAll(MessageKind kind,
   return first;
 }
 
+// Takes what is in the rings into `held`, behind what is there. Called when all
+// workers have answered, so that no batch is on its way.
 absl::Status WorkerTeam::HoldAll() {
   for (int64_t i = 0; i < size(); ++i) {
     std::deque<Held> fresh;
@@ -96,6 +101,7 @@ absl::Status WorkerTeam::HoldAll() {
           return absl::OkStatus();
         });
     std::deque<Held> before;
+    // Deliver takes held batches first, and here those of the ring are wanted.
     std::swap(before, workers_[i].held);
     absl::StatusOr<bool> held = true;
     while (held.ok() && *held && workers_[i].socket.has_value()) {
@@ -162,6 +168,7 @@ absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
 absl::StatusOr<std::deque<WorkerTeam::Held>> WorkerTeam::HeldOf(
     const TensorDict& state, int64_t index) const {
   const int64_t most_steps = frames_per_batch(index) / lanes_;
+  // Only batches that may be interrupted are shorter.
   const int64_t least_steps = interruptor_ == nullptr ? most_steps : 1;
   std::deque<Held> held;
   while (true) {
@@ -207,6 +214,7 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
   for (int64_t i = 0; i < size(); ++i) {
     const TensorDict* const of_worker =
         state.FindDict(absl::StrCat("worker/", i));
+    // So that producer + i + workers * restarts fits.
     const int64_t most =
         (kMaxTrajectoryProducer - options_.producer - i) / size();
     if (of_worker == nullptr || restarts[i] < 0 || restarts[i] > most) {
@@ -229,6 +237,7 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
   }
   if (const absl::Status loaded = AskAll(MessageKind::kLoad, states);
       !loaded.ok()) {
+    // Some workers may have loaded: all go back to where they were.
     RILL_RETURN_IF_ERROR(AskAll(MessageKind::kLoad, before));
     return absl::FailedPreconditionError(loaded.message());
   }

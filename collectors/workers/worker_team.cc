@@ -326,7 +326,8 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
              .producers = size(),
              .bytes =
                  // Room for kDepth whole batches: a worker never waits for
-                 // space. Each leaf of a record begins at a multiple of 64 bytes.
+                 // space. Each leaf of a record begins at a multiple of 64
+                 // bytes.
                  kDepth * (RowBytes(spec_) * most + kRecordBytes +
                            64 * static_cast<int64_t>(spec_.leaves().size()))}));
   } else if (spec != spec_text_ || lanes != lanes_) {

@@ -76,6 +76,7 @@ class Loop {
     RILL_RETURN_IF_ERROR(loop->recorder_.Bind(loop->driver_.step()));
     RILL_ASSIGN_OR_RETURN(loop->action_, env.step().Get("action"));
     for (int64_t t = 0; t < kTime; ++t) {
+      // Drawn before: what random numbers cost is no part of a step.
       RILL_ASSIGN_OR_RETURN(const TensorDict drawn,
                             env.spec().action.Random({env.lanes()}, Rng(1), t));
       RILL_ASSIGN_OR_RETURN(loop->actions_.emplace_back(), drawn.Get("action"));
@@ -110,6 +111,8 @@ class Loop {
   int64_t lanes() const { return env_->lanes(); }
 
  private:
+  // Without Carry, which only readers of the root need: a simulator has its own
+  // state.
   absl::Status ResetDone() {
     const auto done = driver_.done();
     std::copy(done.begin(), done.end(), mask_.begin());
@@ -242,6 +245,7 @@ absl::Status Between(bool is_quick) {
         MakeCase(std::move(name), std::move(env), 1024, {.policy = with}));
     return absl::OkStatus();
   };
+  // The first is what the others are compared with.
   RILL_RETURN_IF_ERROR(add("nothing", MakeCartPole({.lanes = 64})));
   RILL_RETURN_IF_ERROR(
       add("a policy that does nothing", MakeCartPole({.lanes = 64}), &policy));
@@ -275,6 +279,8 @@ absl::Status Gymnasium(bool is_quick) {
       options.python_path = {path};
     }
     auto env = MakeGymnasiumEnv(options);
+    // Most machines have no Gymnasium; RILL_GYMNASIUM_PATH tells of one that is
+    // not on Python's path.
     if (!env.ok()) {
       absl::PrintF("GymnasiumEnv: skipped: %s\n", env.status().message());
       return absl::OkStatus();

@@ -154,6 +154,8 @@ absl::Status CheckSlices(const TensorDict& rows, int64_t length) {
   return absl::OkStatus();
 }
 
+// A median: samples that page in memory, or that the system interrupts, are
+// slower by orders of magnitude.
 double MedianOf(std::vector<double> seconds) {
   const auto middle =
       seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
@@ -212,6 +214,7 @@ class Demonstration {
       const double written = Now();
       RILL_RETURN_IF_ERROR(Sample());
       const double sampled = Now();
+      // Every batch is checked, outside of what is timed.
       RILL_RETURN_IF_ERROR(CheckSlices(rows_, flags_.length));
       if (i < 0) continue;
       writes.push_back(written - begin);
@@ -246,6 +249,8 @@ class Demonstration {
     RILL_RETURN_IF_ERROR(
         sampler_->Plan({.batch_size = flags_.slices * flags_.length,
                         .seed = 1,
+                        // A number of its own for each sample: equal ones draw
+                        // equal slices, which the caches would then have.
                         .batch_number = batch_number_++},
                        &plan_));
     return storage_->Read(plan_.rows, &rows_);

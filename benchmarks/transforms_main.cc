@@ -148,6 +148,7 @@ absl::Status Atari(bool is_quick) {
   RILL_RETURN_IF_ERROR(
       spec.Set("pixels", LeafSpec::Unbounded(DType::kUInt8, {kSide, kSide})));
   RILL_RETURN_IF_ERROR(
+      // Never done: one trajectory, in which stacks are whole.
       spec.Set("next/done", LeafSpec::Bounded(DType::kBool, {1}, 0, 0)));
   RILL_ASSIGN_OR_RETURN(const auto storage,
                         Filled(is_quick ? 10'000 : 100'000, spec));
@@ -243,6 +244,7 @@ absl::Status FiveTransforms(bool is_quick) {
         MakeBuffer(storage, 256, MakeUniformSampler(), std::move(transforms)));
     cases.push_back(Samples(name, std::move(buffer)));
   }
+  // A run takes microseconds, so the least of many more is looked for.
   return Compare("256 rows of CartPole", cases, is_quick ? 1001 : 20001);
 }
 
@@ -258,6 +260,7 @@ absl::Status GaeOfABatch(bool is_quick) {
   RILL_ASSIGN_OR_RETURN(steps.done, flag.Random(shape, rng, 3));
   RILL_ASSIGN_OR_RETURN(steps.terminated, flag.Random(shape, rng, 4));
   RILL_ASSIGN_OR_RETURN(const Tensor copy, steps.reward.Clone());
+  // Made by the first run and reused by the others.
   const auto made = std::make_shared<Advantages>();
   return Compare(
       "advantages of 256 lanes of 128 steps",

@@ -33,6 +33,8 @@ int64_t EntriesOf(const std::string& folder) {
 
 }  // namespace
 
+// The kernel lists children by the thread that started them, so all threads are
+// asked.
 std::vector<pid_t> ChildProcesses() {
   std::vector<pid_t> children;
   for (const auto& thread :

@@ -18,6 +18,7 @@
 namespace rill::dqn_cartpole {
 namespace {
 
+// Bounds are far beyond use: they catch slips, and keep products in 64 bits.
 constexpr double kMany = 1'000'000'000;
 constexpr double kTiny = 1e-12;  // "> 0" as a closed range.
 
@@ -44,6 +45,7 @@ constexpr ConfigField kFields[] = {
     {"checkpoint_every", &Config::checkpoint_every, 1, 1e15, false},
 };
 
+// For the comparison with a range; not exact beyond 2^53.
 double ValueOf(const Config& config, const ConfigField& field) {
   return std::visit(
       [&](auto member) { return static_cast<double>(config.*member); },
@@ -132,6 +134,7 @@ absl::StatusOr<Config> MergeForResume(const Config& wanted,
     if (given.count(field.name) == 0) continue;
     const std::string now = TextOf(wanted, field);
     const std::string then = TextOf(saved, field);
+    // By text: that is exact for both types.
     if (field.bends_the_curve && now != then) {
       return absl::FailedPreconditionError(
           absl::StrCat("--resume: got --", field.name, "=", now,

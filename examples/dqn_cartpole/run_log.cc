@@ -26,6 +26,7 @@ struct ColumnText {
   const char* name;
   const char* tag;
 };
+// In the order of Column.
 constexpr ColumnText kColumns[kNumColumns] = {
     {"steps", "progress/steps"},
     {"episodes", "progress/episodes"},
@@ -105,6 +106,8 @@ absl::StatusOr<TensorDict> RunLog::ToDict() const {
   const auto add = [&dict](absl::string_view key,
                            const std::vector<double>& flat,
                            int64_t width) -> absl::Status {
+    // An array without elements is left out; FromDict takes a missing one for
+    // it.
     if (flat.empty()) return absl::OkStatus();
     const int64_t height = static_cast<int64_t>(flat.size()) / width;
     RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::From(absl::MakeConstSpan(flat),

@@ -27,6 +27,7 @@ std::string ShapeJson(const RaggedShape& shape) {
   return absl::StrCat("[", absl::StrJoin(shape.sizes(), ","), "]");
 }
 
+// Dimensions without a name are null.
 std::string NamesJson(absl::Span<const std::string> names) {
   std::string json = "[";
   for (const std::string& name : names) {
@@ -115,6 +116,7 @@ class DictReport {
       }
       case EntryKind::kNonTensor: {
         RILL_ASSIGN_OR_RETURN(const NonTensor value, dict.GetNonTensor(name));
+        // A non-tensor is JSON already.
         non_tensors_.Add(key, value.json);
         return absl::OkStatus();
       }
@@ -174,6 +176,8 @@ class DictReport {
   }
 
   const JsonOptions& options_;
+  // Entries of one kind are one flat object by whole key, however deep they are
+  // nested: a reader needs no recursion.
   Members leaves_, dicts_, non_tensors_, stacks_, lazy_stacks_, ragged_;
 };
 

@@ -24,6 +24,7 @@ using formats_internal::ManifestText;
 absl::StatusOr<ManifestText> ReadText(const std::string& directory) {
   const std::string path = JoinPath(directory, kManifestFile);
   RILL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  // Any kind and version: people want to see what is there.
   return formats_internal::ParseManifestText(path, text, std::nullopt,
                                              /*max_version=*/0);
 }
@@ -34,6 +35,7 @@ absl::Status CheckFile(const std::string& path, const ManifestFile& want) {
     return absl::DataLossError(absl::StrCat("\"", path, "\": size: got ", bytes,
                                             ", want ", want.bytes, " bytes"));
   }
+  // Nothing can be mapped of it, and its size was all it had.
   if (bytes == 0) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(
       const std::shared_ptr<MappedFile> file,

@@ -37,6 +37,7 @@ std::string Shortened(std::string text) {
   return text;
 }
 
+// "1 row", "2 rows".
 std::string Counted(int64_t count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
@@ -55,6 +56,7 @@ class Table {
     std::vector<size_t> widths;
     for (const Row& row : rows_) {
       widths.resize(std::max(widths.size(), row.size()));
+      // The last cell of a row sets no width: nothing stands behind it.
       for (size_t i = 0; i + 1 < row.size(); ++i) {
         widths[i] = std::max(widths[i], Width(row[i]));
       }
@@ -123,6 +125,7 @@ class DictTable {
       }
       case EntryKind::kDict: {
         const TensorDict& inner = *dict.FindDict(name);
+        // Else its leaves show it, and its batch shape is that of this one.
         if (inner.empty() || inner.batch_shape() != dict.batch_shape()) {
           table_.Add({key + "/", "", inner.batch_shape().ToString(), "",
                       "a dictionary of this batch shape"});

@@ -103,6 +103,7 @@ absl::Status ReadWord(absl::string_view word, CommandLine* line) {
     return absl::InvalidArgumentError(absl::StrCat(
         "got \"", word, "\", want --name=value; --help explains the flags"));
   }
+  // `equals` counts the two dashes, which `rest` has not.
   const absl::string_view name = rest.substr(0, equals - 2);
   const absl::string_view value = word.substr(equals + 1);
   if (name == "run_dir") {
@@ -134,6 +135,7 @@ absl::Status ValidateConfig(const Config& config) {
     }
   }
   const int64_t steps = config.lanes * config.steps_per_round;
+  // Two at least: advantages are divided by their deviation, with count - 1.
   if (steps % config.minibatches != 0 || steps < 2 * config.minibatches) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--minibatches: got ", config.minibatches, ", want a divisor of the ",

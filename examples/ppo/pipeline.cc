@@ -90,6 +90,7 @@ absl::Status AddClip(Transforms* to) {
 absl::StatusOr<std::unique_ptr<ObservationNorm>> FixedNorm(
     const Source& source) {
   RILL_ASSIGN_OR_RETURN(TensorDict state, source.SaveState());
+  // A collector with workers saves theirs below; there is one here.
   if (const TensorDict* of_worker = state.FindDict("worker/0");
       of_worker != nullptr) {
     state = TensorDict(*of_worker);
@@ -111,6 +112,7 @@ absl::StatusOr<std::unique_ptr<ObservationNorm>> FixedNorm(
                           moments.scale.Flat<double>());
     std::vector<double> scale;
     for (double d : deviation) {
+      // As VecNorm divides: at least by eps.
       scale.push_back(std::max(d, VecNorm::Options().eps));
     }
     return ObservationNorm::Create({.loc = {loc.begin(), loc.end()},
@@ -164,6 +166,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeSource(const Task& task,
   const auto seed = static_cast<uint64_t>(config.seed);
   if (config.in_worker) {
     MultiCollectorOptions options;
+    // A thread: the policy is the learner's own, and no weights are copied.
     options.worker = [=](const WorkerContext&) -> absl::StatusOr<WorkerParts> {
       RILL_ASSIGN_OR_RETURN(WorkerParts parts, MakeParts(task, config));
       parts.policy = std::make_unique<OtherPolicy>(policy);
@@ -186,6 +189,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeSource(const Task& task,
 }  // namespace
 
 absl::StatusOr<Pipeline> MakePipeline(const Task& task, const Config& config) {
+  // For its spec alone.
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, task.make_env(1, 0));
   RILL_ASSIGN_OR_RETURN(const Sizes sizes, SizesOf(env->spec()));
   Pipeline pipeline;

@@ -56,6 +56,7 @@ absl::StatusOr<int64_t> PpoPolicy::Act(const TensorDict& root,
         absl::MakeConstSpan(heads_).subspan(lane * kind.size, kind.size);
     const auto action = absl::MakeSpan(actions_).subspan(lane * width, width);
     if (context.explore) {
+      // Numbered by step and element: a lane's draws are its own.
       SampleAction(kind, head, networks.log_std(), rng_, context.step,
                    static_cast<uint32_t>(lane * width), action);
     } else {
@@ -72,6 +73,8 @@ absl::StatusOr<int64_t> PpoPolicy::Act(const TensorDict& root,
     RILL_ASSIGN_OR_RETURN(absl::Span<float> drawn,
                           step->Flat<float>("drawn_action"));
     RILL_ASSIGN_OR_RETURN(absl::Span<float> to, step->Flat<float>("action"));
+    // The ratio of probabilities is of what was drawn. The environment gets it
+    // inside the bounds.
     std::copy(actions_.begin(), actions_.end(), drawn.begin());
     std::transform(actions_.begin(), actions_.end(), to.begin(),
                    [&kind](float action) {

@@ -32,6 +32,7 @@ extern "C" void RequestStop(int) {
 void CatchSignals() {
   struct sigaction action = {};
   action.sa_handler = RequestStop;
+  // The handler is gone after the first signal.
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);

@@ -137,6 +137,7 @@ absl::StatusOr<RunResult> Trainer::Run(ProgressLine& progress) {
 absl::Status Trainer::DoRound() {
   const Config& config = options_.config;
   RILL_ASSIGN_OR_RETURN(TensorDict batch, pipeline_.source->Next());
+  // By the steps before this round: the first one has the whole rate.
   const double learning_rate = LearningRate();
   {
     PhaseTimer timer(*options_.clock, &result_.times.advantages);
@@ -187,6 +188,7 @@ absl::Status Trainer::CountEpisodes(const TensorDict& batch,
 
 absl::Status Trainer::AddRow() {
   PhaseTimer timer(*options_.clock, &result_.times.report);
+  // A row comes behind a round, so there is one at least.
   const double share = 1.0 / static_cast<double>(summed_);
   RunRow row;
   row[kSteps] = static_cast<double>(result_.steps);

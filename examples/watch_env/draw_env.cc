@@ -71,6 +71,7 @@ Scene DrawMountainCarContinuous(absl::Span<const float> seen) {
 // from the first. Links are 1 long.
 Scene DrawAcrobot(absl::Span<const float> seen) {
   const double cos1 = seen[0], sin1 = seen[1], cos2 = seen[2], sin2 = seen[3];
+  // Sums of angles by the addition formulas: an observation has no angles.
   const Point joint = {sin1, -cos1};
   const Point tip = {joint.x + sin1 * cos2 + cos1 * sin2,
                      joint.y - (cos1 * cos2 - sin1 * sin2)};

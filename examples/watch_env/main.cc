@@ -167,6 +167,7 @@ absl::Status Show(const EnvSpec& spec, const std::vector<Scene>& scenes,
   const bool is_terminal = isatty(STDOUT_FILENO) == 1;
   for (size_t t = 0; t < scenes.size(); ++t) {
     RILL_RETURN_IF_ERROR(
+        // Cursor home, and the screen cleared from there.
         Print(absl::StrCat(is_terminal ? "\033[H\033[J" : "", spec.name,
                            ", step ", t, "\n", DrawText(scenes[t], kColumns))));
     if (is_terminal) absl::SleepFor(kPerFrame);
@@ -194,6 +195,7 @@ absl::Status Watch(const Flags& flags) {
       return Show(spec, scenes, facts[0]);
     }
   }
+  // Where the first episode was drawn, the rollout begins with it again.
   RILL_RETURN_IF_ERROR(env->Seed(flags.seed));
   RILL_ASSIGN_OR_RETURN(
       const TensorDict batch,

@@ -29,6 +29,7 @@ absl::StatusOr<std::vector<double>> SumRewards(const EnvSpec& spec,
   for (const TensorDictSpec::Leaf& leaf : rewards.leaves()) {
     RILL_ASSIGN_OR_RETURN(const auto reward,
                           batch.Flat<float>(absl::StrCat("next/", leaf.key)));
+    // Rewards of several agents are summed: the lane has one return.
     const size_t width = reward.size() / std::max<size_t>(sums.size(), 1);
     for (size_t i = 0; i < reward.size(); ++i) sums[i / width] += reward[i];
   }
@@ -87,6 +88,7 @@ absl::StatusOr<std::vector<EpisodeFacts>> FindEpisodes(
       now.reward += rewards[i];
       if (terminated[i] || truncated[i]) {
         now.end = terminated[i] ? "terminated" : "truncated";
+      // The last episode of a lane is shown though it goes on.
       } else if (t + 1 < steps) {
         continue;
       }

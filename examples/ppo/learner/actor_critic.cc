@@ -28,6 +28,7 @@ ActorCritic<Scalar>::ActorCritic(int64_t inputs, const ActionKind& kind,
 
 template <typename Scalar>
 int64_t ActorCritic<Scalar>::critic_begin() const {
+  // The critic's part begins at a block as well: Eigen reads it as aligned.
   return log_std_begin() + (kind_.is_discrete ? 0 : RoundUpToBlock(kind_.size));
 }
 
@@ -97,6 +98,8 @@ void ActorCritic<Scalar>::AddPolicyLoss(const PpoBatch<Scalar>& batch,
     const ActionTerms terms =
         EvaluateAction<Scalar>(kind_, output, log_std(), action);
     const double log_ratio = terms.log_prob - batch.log_prob[i];
+    // From the logarithms: the probability of a Gaussian's action may
+    // underflow.
     const double ratio = std::exp(log_ratio);
     const double clamped =
         std::clamp(ratio, 1 - options.clip, 1 + options.clip);
@@ -158,6 +161,7 @@ PpoStats ActorCritic<Scalar>::Loss(const PpoBatch<Scalar>& batch,
                   gradient.first(actor_.num_parameters()));
   const absl::Span<Scalar> log_std_part =
       gradient.subspan(log_std_begin(), critic_begin() - log_std_begin());
+  // The padding too: Adam steps over all elements.
   std::fill(log_std_part.begin(), log_std_part.end(), Scalar{0});
   for (size_t i = 0; i < log_std().size(); ++i) {
     log_std_part[i] = static_cast<Scalar>(log_std_gradient_[i]);

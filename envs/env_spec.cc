@@ -28,6 +28,7 @@ absl::Status AddLeaves(const EnvSpec& env, absl::string_view prefix,
   for (const TensorDictSpec::Leaf& leaf : from.leaves()) {
     const std::string key = absl::StrCat(prefix, leaf.key);
     absl::string_view head, rest;
+    // "next/x" of an observation would be taken for the state after the step.
     SplitKeyHead(leaf.key, &head, &rest);
     if (head == "next" || to->Find(key) != nullptr) {
       return Refuse(env, "specs", absl::StrCat("key \"", leaf.key, "\""),
@@ -86,6 +87,7 @@ absl::StatusOr<TensorDictSpec> RewardSpec(const EnvSpec& spec) {
   return reward;
 }
 
+// The lane's three first: code that resolves flags finds `done` as leaf 0.
 absl::StatusOr<TensorDictSpec> FlagSpec(const EnvSpec& spec) {
   TensorDictSpec flags;
   for (const absl::string_view flag : kFlags) {

@@ -100,6 +100,7 @@ absl::Status LaneEnv::Bind(const LaneFactory& make_lane) {
   RILL_ASSIGN_OR_RETURN(flags_, FindLaneFlags(step()));
   RILL_ASSIGN_OR_RETURN(next_flags_, FindLaneFlags(step(), "next/"));
   for (int64_t lane = 0; lane < lanes(); ++lane) {
+    // Views of one row: a simulator writes the leaves of the batch in place.
     RILL_ASSIGN_OR_RETURN(const TensorDict row, step().Index(lane));
     absl::StatusOr<std::unique_ptr<Lane>> simulator = make_lane(lane, row);
     RILL_RETURN_IF_ERROR(simulator.status())
@@ -185,6 +186,7 @@ void LaneEnv::StepLane(int64_t lane) {
     status_[lane] = result.status();
     return;
   }
+  // A NaN in a replay spoils every batch that has it.
   if (!std::isfinite(result->reward)) {
     status_[lane] = absl::InternalError(
         absl::StrCat("reward: got ", result->reward, ", want a finite number"));

@@ -36,6 +36,8 @@ absl::Status EnvStepChecker::CheckSpecs() {
   if (absl::Status same = spec_.CheckLayout("step", env_.step()); !same.ok()) {
     return BrokenPromise(env_, kPromise, same.message());
   }
+  // A spec that has no member, such as one whose masks leave nothing, is found
+  // here and not in the middle of a run.
   const absl::StatusOr<TensorDict> action = env_.spec().action.Random(
       {env_.lanes()}, Rng(seed_, RngStream::kSpec), 0);
   if (!action.ok()) {
@@ -72,6 +74,7 @@ absl::Status EnvStepChecker::CheckFlags(int64_t t, const StepDriver& driver) {
     return absl::StrCat("step ", t, ", lane ", i / width, ", \"", key, "\": ");
   };
   for (const TensorDictSpec::Leaf& flag : flags.leaves()) {
+    // "done" of the lane gives "", "agents/done" gives "agents/".
     absl::string_view group = flag.key;
     if (!absl::ConsumeSuffix(&group, "done")) continue;
     RILL_ASSIGN_OR_RETURN(const auto done, host.Flat<bool>(flag.key));

@@ -79,6 +79,7 @@ class ClassicEnv final : public Env {
   }
 
   absl::Status Bind();
+  // Unsigned: a negative number is large. A NaN fails both comparisons.
   bool IsAction(int64_t lane) const {
     return choices_ != nullptr
                ? static_cast<uint64_t>(choices_[lane]) <
@@ -246,6 +247,7 @@ absl::Status ClassicEnv::CheckState(absl::string_view caller,
       return refuse(value, "[", task_.low[i], ", ", task_.high[i],
                     "] in element ", i);
     }
+    // Such a state was never made by a step, and the next one would round it.
     if (task_.has_float_states && steps > 0 &&
         static_cast<double>(static_cast<float>(value)) != value) {
       return refuse(value, "a float32 after the first step");

@@ -56,6 +56,7 @@ absl::StatusOr<Tensor> FindLent(const TensorDict& lent, absl::string_view key,
                      DTypeName(found->dtype()), found->shape().ToString()),
         "a contiguous array; copy it to one in the simulator");
   }
+  // Contiguous, so [lanes] and [lanes, 1] are the same bytes.
   return found->ViewAs(shape);
 }
 

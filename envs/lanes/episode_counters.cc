@@ -29,6 +29,7 @@ template <typename T>
 absl::Status GetColumn(absl::string_view key, const TensorDict& state,
                        std::vector<T>* column) {
   RILL_ASSIGN_OR_RETURN(Tensor tensor, state.Get(key));
+  // A state that was sliced or loaded may have gaps.
   RILL_ASSIGN_OR_RETURN(tensor, tensor.Contiguous());
   column->assign(tensor.data<T>(), tensor.data<T>() + tensor.num_elements());
   return absl::OkStatus();

@@ -34,6 +34,7 @@ double ContactForce(const AntOptions& options, double raw) {
 }
 
 MujocoOutcome Outcome(const AntOptions& options, const MujocoStep& step) {
+  // The torso's: its free joint comes first, as x, y, z and a quaternion.
   const double z = step.data.qpos[2];
   const bool is_healthy =
       options.healthy_z_range.first <= z && z <= options.healthy_z_range.second;

@@ -61,6 +61,8 @@ absl::StatusOr<std::unique_ptr<Env>> MakeHopper(const HopperOptions& options) {
       .observe =
           [skipped](const mjModel& model, const mjData& data,
                     absl::Span<double> out) {
+            // Gymnasium clips velocities in what is observed, not in the
+            // simulation.
             AppendState(model, data, skipped, 10, out.data());
           },
       .observation_size = model->nq + model->nv - skipped,

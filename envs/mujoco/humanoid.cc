@@ -52,6 +52,8 @@ MujocoOutcome Outcome(const HumanoidOptions& options, const MujocoStep& step) {
   const double contact_cost =
       options.contact_cost_weight *
       SquaredSum(step.data.cfrc_ext, kForces * step.model.nbody);
+  // min and max, not std::clamp: the options may have them in any order, as
+  // NumPy's clip takes them.
   const double clipped =
       std::min(std::max(contact_cost, options.contact_cost_range.first),
                options.contact_cost_range.second);

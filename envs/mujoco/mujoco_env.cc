@@ -106,6 +106,8 @@ absl::StatusOr<LaneStep> MujocoLane::Step() {
   // After such a warning MuJoCo resets the state by itself, or sets the
   // controls to 0: the reward would be of a state that no action led to.
   RILL_RETURN_IF_ERROR(CheckSimulation());
+  // The difference of two positions over the time of a step: Gymnasium's
+  // velocity, which is not qvel.
   const double before = std::exchange(position_, Position());
   Observe(next_observation_);
   const double seconds = model().opt.timestep * shared_->frame_skip;
@@ -189,6 +191,7 @@ absl::StatusOr<LeafSpec> ActionSpec(const mjModel& model) {
                         Tensor::Empty(DType::kFloat32, {model.nu}));
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (int64_t i = 0; i < model.nu; ++i) {
+    // A range of an actuator that is not limited is not meant.
     const bool is_limited = model.actuator_ctrllimited[i] != 0;
     const double* range = model.actuator_ctrlrange + 2 * i;
     low.data<float>()[i] =

@@ -80,6 +80,7 @@ struct Annealed {
 
   double At(int64_t frame) const {
     const double way =
+        // Behind the last frame the value stays.
         std::min(1.0, static_cast<double>(frame) / static_cast<double>(frames));
     return init + (end - init) * way;
   }
@@ -126,6 +127,7 @@ class EGreedy final : public Policy {
     RILL_ASSIGN_OR_RETURN(const int64_t version,
                           policy_.Act(root, context, step));
     if (!context.explore) return version;
+    // Made once for environments of one size.
     if (!(drawn_.batch_shape() == step->batch_shape()) || drawn_.empty()) {
       RILL_ASSIGN_OR_RETURN(drawn_, action_.Zero(step->batch_shape()));
     }
@@ -185,6 +187,8 @@ class NoisePolicy final : public Policy {
       const Annealed& scale, uint64_t seed, bool is_recurrent, Noise noise) {
     auto result = std::make_unique<NoisePolicy>(policy, action, scale, seed,
                                                 std::move(noise));
+    // The wrapped policy's, and below next the noise, which the driver carries
+    // to the root.
     result->outputs_ = policy->output_spec();
     for (const TensorDictSpec::Leaf& leaf : action.leaves()) {
       if (leaf.spec.dtype != DType::kFloat32 &&

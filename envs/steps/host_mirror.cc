@@ -14,6 +14,7 @@ namespace rill {
 
 absl::StatusOr<Tensor> HostMirror::Add(const Tensor& leaf) {
   if (leaf.is_host()) return leaf;
+  // One device: all copies are on one stream.
   const Device device =
       copies_.empty() ? leaf.device() : copies_.front().from.device();
   if (leaf.device() != device || !leaf.is_contiguous()) {

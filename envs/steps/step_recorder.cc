@@ -56,6 +56,7 @@ absl::StatusOr<StepRecorder> StepRecorder::Create(const TensorDictSpec& spec,
     RILL_RETURN_IF_ERROR(
         leaf.spec.CheckLayout(leaf.key, batch.batch_shape(), tensor))
         << "StepRecorder::Create";
+    // Passed in: the caller holds the tensor too, and wants its bytes written.
     if (!MayReuse(tensor, leaf.spec.dtype, batch.batch_shape(), leaf.spec.shape,
                   {.is_passed_in = true})) {
       return absl::InvalidArgumentError(

@@ -28,6 +28,7 @@ class FrameSkip final : public Env {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       std::unique_ptr<Env> env, const FrameSkipOptions& options) {
+    // Leaves of its own: those of the environment change on the way.
     RILL_ASSIGN_OR_RETURN(TensorDict step, MakeStep(env->spec()));
     RILL_ASSIGN_OR_RETURN(
         LaneLeaves inner,
@@ -95,6 +96,7 @@ absl::Status FrameSkip::BeginStep() {
     CopyLane(outer_.actions, inner_.actions, lane);
   }
   const absl::Span<const bool> done = inner_.done.As<bool>();
+  // A lane is taken once a step: at its end, or at the last frame.
   std::fill(taken_.begin(), taken_.end(), 0);
   // The first step refuses what is wrong before a lane has moved.
   for (int64_t i = 0; i < options_.frame_skip; ++i) {

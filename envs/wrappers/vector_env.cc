@@ -149,6 +149,7 @@ bool VectorEnv::TakeMask(const ResetMask& mask, Part& part) const {
   };
   take(mask.lanes.data(), part.mask.data());
   std::fill(part.group_mask.begin(), part.group_mask.end(), 0);
+  // [groups, lanes]: the part's lanes are a piece of each row.
   const size_t groups = mask.groups.size() / running_.size();
   for (size_t g = 0; g < groups; ++g) {
     take(mask.groups.data() + g * running_.size(),
@@ -172,6 +173,8 @@ absl::Status VectorEnv::Reset(const ResetMask& mask) {
   for (const size_t p : to_reset_) {
     const Part& part = parts_[p];
     for (size_t lane = 0; lane < part.mask.size(); ++lane) {
+      // A part that could not reset some lanes says so with one error, and all
+      // that were to begin wait for another reset.
       if (part.mask[lane] != 0) running_[part.first + lane] = part.status.ok();
     }
   }
@@ -332,6 +335,7 @@ absl::Status CheckLeaves(absl::string_view what, const TensorDictSpec& got,
         absl::StrCat(what, ": \"", key, "\": got ", text(a), ", want ", text(b),
                      text(a) == text(b) ? " with its bounds and masks" : ""));
   };
+  // Both: either may have a leaf that the other lacks.
   for (const TensorDictSpec* spec : {&want, &got}) {
     for (const TensorDictSpec::Leaf& leaf : spec->leaves()) {
       RILL_RETURN_IF_ERROR(check(leaf.key));

@@ -125,6 +125,7 @@ absl::Status SyncCollector::MakeLoop() {
   spec_ = loop.driver.spec();
   loop.root_spec = TensorDictSpec::Of(loop.driver.root());
   loop.lanes = loop.env->lanes();
+  // Rounded up: a batch has at least the frames that were asked for.
   loop.time = (options_.frames_per_batch + loop.lanes - 1) / loop.lanes;
   frames_per_batch_ = loop.lanes * loop.time;
   loop.seed = options_.seed;
@@ -136,6 +137,7 @@ absl::Status SyncCollector::MakeLoop() {
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kTrajectoryKey, {}, &spec_));
   RILL_RETURN_IF_ERROR(MakeBatch());
   RILL_RETURN_IF_ERROR(RecordInto(loop.own_batch, /*is_lent=*/false));
+  // Whatever seed the environment was made with.
   return loop.env->Seed(options_.seed);
 }
 
@@ -369,6 +371,7 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
         options_.total_frames, "; raise it to go on"));
   }
   loop_->mark = Clock::System().Now();
+  // Also after an error, and before the first batch.
   loop_->reset_all = loop_->reset_all || options_.reset_at_each_batch;
   loop_->trajectory_since.assign(loop_->lanes, 0);
   loop_->steps = loop_->time;
@@ -380,6 +383,7 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
   for (int64_t t = 0; t < loop_->steps; ++t) {
     const absl::Status status = CollectStep(t);
     if (status.ok()) {
+      // Not behind the last step, which ends the batch anyway.
       if (t + 1 < loop_->steps && IsInterrupted()) loop_->steps = t + 1;
       continue;
     }

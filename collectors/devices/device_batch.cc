@@ -51,6 +51,7 @@ absl::Status DeviceBatch::MakeLeaves(const Options& options,
     RILL_ASSIGN_OR_RETURN(Tensor stored_leaf,
                           Tensor::Empty(leaf.spec.dtype, whole, stored));
     RILL_RETURN_IF_ERROR(batch_.Set(leaf.key, std::move(stored_leaf)));
+    // Rows of steps never pass through written_.
     if (steps_on_device && options.step_spec.Find(leaf.key) != nullptr) {
       continue;
     }
@@ -97,6 +98,7 @@ absl::Status DeviceBatch::BindSteps(const Options& options,
   RILL_ASSIGN_OR_RETURN(ones_,
                         Tensor::Empty(DType::kBool, {lanes_},
                                       {stream_.device(), MemoryKind::kPinned}));
+  // The flag true for as many rows as a scatter may have.
   std::memset(ones_.raw_data(), 1, static_cast<size_t>(lanes_));
   for (const absl::string_view key : {"next/truncated", "next/done"}) {
     RILL_ASSIGN_OR_RETURN(const Tensor to, batch_.Get(key));

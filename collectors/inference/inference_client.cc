@@ -74,6 +74,7 @@ absl::StatusOr<int64_t> InferenceClient::Act(const TensorDict& root,
   RILL_RETURN_IF_ERROR(asked_.Bind(root));
   RILL_RETURN_IF_ERROR(answered_.Bind(step));
   for (const BoundRows* rows : {&asked_, &answered_}) {
+    // The place of a client has room for just so many.
     if (rows->rows() == layout_.lanes()) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         kCaller, ": lanes: got ", rows->rows(), ", want ", layout_.lanes()));
@@ -91,6 +92,7 @@ absl::StatusOr<int64_t> InferenceClient::Act(const TensorDict& root,
   }
   const std::byte* const answer = calls_->answer(client_);
   const auto& head = *reinterpret_cast<const AnswerHead*>(answer);
+  // The policy's error: the call itself went well, and the next may, too.
   if (head.code != 0) {
     return absl::Status(
         static_cast<absl::StatusCode>(head.code),

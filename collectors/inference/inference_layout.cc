@@ -50,6 +50,8 @@ absl::StatusOr<InferenceLayout> InferenceLayout::Create(
   for (const TensorDictSpec::Leaf& leaf : outputs.leaves()) {
     RILL_RETURN_IF_ERROR(CheckIsNew(leaf.key, layout.answered_));
     RILL_RETURN_IF_ERROR(layout.answered_.Set(leaf.key, leaf.spec));
+    // The server knows no lanes' past: recurrent state comes with each question
+    // and goes back with the answer.
     absl::string_view key = leaf.key;
     if (!absl::ConsumePrefix(&key, "next/")) continue;
     RILL_RETURN_IF_ERROR(CheckIsNew(key, layout.asked_));
@@ -108,6 +110,7 @@ absl::StatusOr<InferenceLayout> InferenceLayout::FromBytes(
   const std::vector<absl::string_view> lines = absl::StrSplit(bytes, '\n');
   int64_t lanes = 0;
   if (lines.size() != 4 || !absl::SimpleAtoi(lines[0], &lanes)) {
+    // Written and read by the same program.
     return absl::InternalError("a layout of other lines");
   }
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec root, SpecFromJson(lines[1]));

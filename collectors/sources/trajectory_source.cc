@@ -112,6 +112,8 @@ absl::Status TrajectorySource::Bind() {
         "\" of the source: got an entry that is no tensor, want tensors"));
   }
   for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
+    // Bytes alone: steps are kept and joined without a look at their values,
+    // but for done and id.
     leaves_.push_back({leaf.key, leaf.spec.shape.num_elements() *
                                      DTypeSize(leaf.spec.dtype)});
     step_bytes_ += leaves_.back().row_bytes;
@@ -311,6 +313,7 @@ absl::StatusOr<TensorDict> TrajectorySource::Join(
   if (is_padded && adds_mask_) {
     bool* mask = batch.Find(kMaskKey)->data<bool>();
     for (const Trajectory* one : trajectories) {
+      // Zero before: batches are made new.
       std::fill_n(mask, one->steps, true);
       mask += longest;
     }
@@ -361,6 +364,7 @@ absl::StatusOr<TensorDict> TrajectorySource::Save(
 
 absl::StatusOr<TensorDict> TrajectorySource::SaveState() const {
   TensorDict state;
+  // First: a source that cannot save refuses before anything is copied.
   RILL_ASSIGN_OR_RETURN(TensorDict source, options_.source->SaveState());
   RILL_RETURN_IF_ERROR(state.Set("source", std::move(source)));
   RILL_RETURN_IF_ERROR(SetNumbers("frames", {frames_}, &state));

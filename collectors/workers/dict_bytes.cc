@@ -68,6 +68,7 @@ absl::Status AppendDict(const TensorDict& dict, std::string* bytes) {
       AppendInt(2, bytes);
       AppendText(value.json, bytes);
     } else {
+      // States of collectors and environments have none.
       return absl::UnimplementedError(
           absl::StrCat("DictToBytes: \"", key,
                        "\": got an entry of another kind, want tensors, "
@@ -112,6 +113,7 @@ class Reader {
   }
 
  private:
+  // The next `size` bytes.
   absl::StatusOr<absl::string_view> Take(int64_t size) {
     // The only place that moves on: nothing is read behind the end.
     if (size < 0 || static_cast<uint64_t>(size) > left_.size()) {

@@ -69,6 +69,7 @@ absl::StatusOr<TensorDict> JoinedBatch::Add(int64_t worker,
         "JoinedBatch::Add: batch of worker ", worker, ": got ",
         shape.ToString(), ", want [", lanes_, ", 1 to ", most_[worker], "]"));
   }
+  // A joined batch begins; along time its parts follow one another from 0.
   if (worker == 0) end_ = 0;
   const int64_t steps = shape[1];
   const int64_t lane = is_padded() ? worker * lanes_ : 0;

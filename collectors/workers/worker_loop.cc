@@ -122,6 +122,7 @@ class Worker {
   absl::Status Start(WorkerSocket::Message message) {
     RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<WorkerStart>(message.bytes));
     const auto& [start, argument] = parts;
+    // None: the collector has no weights.
     if (message.descriptor != nullptr) {
       RILL_ASSIGN_OR_RETURN(weights_, WeightStore::AttachReader(Keep(message)));
     }
@@ -136,6 +137,7 @@ class Worker {
       return absl::InvalidArgumentError(
           "WorkerFunction: env: got null, want an environment");
     }
+    // The environment moves to the collector below.
     const int64_t lanes = made.env->lanes();
     policy_ = std::move(made.policy);
     before_batch_ = std::move(made.before_batch);
@@ -151,6 +153,7 @@ class Worker {
     options.reset_at_each_batch = start.reset_at_each_batch;
     options.set_truncated = start.set_truncated;
     options.seed = start.seed;
+    // first_lane stays 0: the team adds the worker's own (Deliver).
     options.producer = start.producer;
     if (interruptor_ != nullptr) {
       options.is_interrupted = [this] {
@@ -170,6 +173,7 @@ class Worker {
       return absl::InternalError("a channel without descriptor or collector");
     }
     RecordChannel::Options options;
+    // The channel checks that both ends mean the same layout.
     options.spec = collector_->spec();
     RILL_ASSIGN_OR_RETURN(sink_, RecordChannel::AttachProducer(
                                      Keep(message), parts.first, options));

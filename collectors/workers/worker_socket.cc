@@ -17,6 +17,7 @@ namespace {
 struct Header {
   uint64_t bytes;  // Behind it.
   MessageKind kind;
+  // Named, so that no byte of a message is undefined.
   uint32_t padding = 0;
 };
 
@@ -123,6 +124,7 @@ std::optional<WorkerSocket::Message> WorkerSocket::TakeFirst() {
   Header header;
   if (inbox_.size() < sizeof(header)) return std::nullopt;
   inbox_.copy(reinterpret_cast<char*>(&header), sizeof(header));
+  // Subtracted, not added: a size from outside may overflow.
   if (inbox_.size() - sizeof(header) < header.bytes) return std::nullopt;
   Message message = {.kind = header.kind,
                      .bytes = inbox_.substr(sizeof(header), header.bytes),

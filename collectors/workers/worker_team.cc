@@ -137,6 +137,7 @@ absl::Status WorkerTeam::CheckOptions() const {
 
 absl::Status WorkerTeam::CheckFrames() const {
   const std::vector<int64_t>& frames = options_.frames_per_worker;
+  // Either the list or the one number, never both.
   const bool is_list = !frames.empty();
   const int64_t least = is_list
                             ? *std::min_element(frames.begin(), frames.end())
@@ -238,6 +239,7 @@ absl::Status WorkerTeam::Start(int64_t index) {
   worker.end.clear();
   worker.arrived = 0;
   worker.times = {};
+  // Until kReady comes; then that of a batch.
   worker.deadline = In(options_.start_timeout);
   const uint64_t seed = options_.seed + static_cast<uint64_t>(index);
   const WorkerStart start = {
@@ -284,6 +286,8 @@ void WorkerTeam::End(Worker& worker, absl::string_view why) {
   worker.socket.reset();
   // A thread ends after its batch at hand; it cannot be killed.
   if (worker.thread.joinable()) worker.thread.join();
+  // A process is given time to end, then killed; one that hung (`why`) is
+  // killed with its object.
   if (worker.process != nullptr) {
     if (why.empty()) worker.process->WaitForEnd(In(kEndTimeout));
     worker.end = why.empty() ? worker.process->Kill() : std::string(why);
@@ -425,6 +429,7 @@ absl::Status WorkerTeam::Wait(absl::Time until) {
     indices.push_back(i);
     deadline = std::min(deadline, workers_[i].deadline);
   }
+  // All have ended: Deliver replaces them or says how.
   if (entries.empty()) return absl::OkStatus();
   PollUntil(absl::MakeSpan(entries), deadline);
   absl::Status first;
@@ -486,6 +491,7 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
       times_.other += absl::Nanoseconds(now.other_ns - worker.times.other_ns);
       worker.times = now;
       ++worker.arrived;
+      // For each batch anew: one that is made must not shorten the next one's.
       worker.deadline = worker.arrived < worker.asked
                             ? In(options_.batch_timeout)
                             : absl::InfiniteFuture();

@@ -83,6 +83,7 @@ absl::Status WorkerTeam::AskAll(MessageKind kind,
     if (!worker.socket.has_value()) {
       first.Update(Error(i, absl::UnavailableError(worker.end)));
     }
+    // A worker drops what it has not begun when it answers.
     worker.asked = 0;
     worker.deadline = absl::InfiniteFuture();
   }
@@ -145,6 +146,7 @@ absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
     int64_t number = 0;
     for (const Held& held : workers_[i].held) {
       const std::string key = absl::StrCat("held/", i, "/", number++);
+      // The state must not change when these are delivered.
       RILL_ASSIGN_OR_RETURN(TensorDict batch, held.batch.Clone());
       RILL_RETURN_IF_ERROR(state.Set(key + "/batch", std::move(batch)));
       RILL_ASSIGN_OR_RETURN(

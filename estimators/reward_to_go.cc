@@ -42,6 +42,8 @@ class RewardsToGo final : public BatchTransform {
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
+    // Reward2Go works before writes, DensifyReward after reads; the other way
+    // nothing happens.
     return parts_.is_inverse ? absl::OkStatus() : Sum(batch);
   }
   absl::Status Inverse(TensorDict* batch,
@@ -115,6 +117,7 @@ class RewardsToGo final : public BatchTransform {
   const Parts parts_;
 };
 
+// NaN is refused too: no comparison with it holds.
 absl::Status CheckFactor(absl::string_view option, double got) {
   if (got >= 0 && got <= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -165,9 +165,12 @@ void VTraceLine(const StepArrays<T>& arrays, const T* log_pi, const T* log_mu,
   double correction = 0;   // Target - value of the step behind.
   double next_target = 0;  // Rounded nowhere.
   for (int64_t i = begin + arrays.steps; i-- > begin;) {
+    // Behind the last step of a line nothing is known but next_value.
     const bool is_end = arrays.done[i] != 0 || i == begin + arrays.steps - 1;
     const double ratio = std::exp(static_cast<double>(log_pi[i]) -
                                   static_cast<double>(log_mu[i]));
+    // rho decides which policy's values the targets tend to, c only how soon
+    // (Espeholt et al., 2018).
     const double rho = std::min(ratio, options.rho_thresh);
     const double c = std::min(ratio, options.c_thresh);
     const double reward = static_cast<double>(arrays.reward[i]);

@@ -89,6 +89,7 @@ class ValueEstimator final : public BatchTransform {
         parts.keys.value_target};
     keys.insert(keys.end(), parts.more_keys.begin(), parts.more_keys.end());
     for (const std::string& key : keys) {
+      // A key twice would be read after it was written, or written twice.
       RILL_RETURN_IF_ERROR(CheckKey(key)) << caller << ": keys";
       // A transition without truncation may have one flag for both.
       const bool may_repeat = key == parts.keys.terminated &&
@@ -172,6 +173,7 @@ class ValueEstimator final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(steps.reward, transforms_internal::ReadLeaf(
                                             caller, keys.reward, *batch));
     const DType dtype = steps.reward.dtype();
+    // The reward says the dtype; all other numbers have to follow it.
     RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
         caller, keys.reward, steps.reward, dtype, shape));
     RILL_ASSIGN_OR_RETURN(
@@ -224,6 +226,8 @@ Estimate OfReturns(
       [returns = std::move(returns)](const EstimatorSteps& steps, More /*more*/,
                                      Advantages* out) -> absl::Status {
         RILL_RETURN_IF_ERROR(returns(steps, &out->value_target));
+        // The target is the return; the advantage is what it is above the
+        // value.
         const Tensor& target = out->value_target;
         if (!out->advantage.is_valid()) {
           RILL_ASSIGN_OR_RETURN(out->advantage,

@@ -108,6 +108,7 @@ absl::StatusOr<std::shared_ptr<Source>> OneThread(bool has_transforms) {
 
 absl::Status Alone(bool is_quick) {
   std::vector<FramesCase> cases;
+  // A source and a buffer for each case: no one warms the caches of another.
   RILL_ASSIGN_OR_RETURN(const auto plain, OneThread(false));
   cases.push_back(MakeCase("to nowhere", kLanes * kTime, plain, &Nowhere()));
   RILL_ASSIGN_OR_RETURN(const auto into_buffer, OneThread(false));

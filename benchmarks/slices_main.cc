@@ -118,6 +118,7 @@ class Episodes {
     bool* const done = batch_.Find("next/done")->data<bool>();
     for (int64_t i = 0; i < rows_; ++i, ++step_) {
       const int64_t at = step_ % episode_;
+      // Episode and step in it: CheckSlices reads them off a sampled row.
       observation[2 * i] = static_cast<float>(step_ / episode_);
       observation[2 * i + 1] = static_cast<float>(at);
       reward[i] = 1.0f;
@@ -179,6 +180,7 @@ class Demonstration {
   ~Demonstration() { storage_->RemoveObserver(sampler_->observer()); }
 
   absl::Status Fill() {
+    // Large: filling hundreds of millions of rows is not what is measured.
     constexpr int64_t kBatch = 100'000;
     RILL_ASSIGN_OR_RETURN(
         Episodes episodes,

@@ -52,6 +52,7 @@ Resources ReadResources() {
     children_kb +=
         NumberIn(absl::StrCat("/proc/", pid, "/smaps_rollup"), "Pss:");
   }
+  // The kernel counts in KiB.
   return {.resident_mb = NumberIn("/proc/self/status", "VmRSS:") / 1024.0,
           .children_mb = children_kb / 1024.0,
           .descriptors = EntriesOf("/proc/self/fd"),

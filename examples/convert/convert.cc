@@ -83,6 +83,7 @@ absl::Status CheckComplete(const std::string& in, const Saved& saved) {
   return absl::OkStatus();
 }
 
+// Each writer puts its result beside `out` and renames it.
 absl::Status Save(const Saved& saved, const std::string& out, Form to) {
   if (saved.stack) {
     if (to == Form::kTdz) return SaveTdzLazyStack(*saved.stack, out);
@@ -94,6 +95,7 @@ absl::Status Save(const Saved& saved, const std::string& out, Form to) {
   return SaveMemmapDirectory(saved.dict, out);
 }
 
+// In words, for the line that the program prints.
 std::string Holds(const Saved& saved) {
   if (saved.stack) {
     return absl::StrCat("lazy stack of batch ",
@@ -132,6 +134,7 @@ absl::StatusOr<Form> FormFromPath(absl::string_view path) {
 absl::StatusOr<std::string> Convert(const std::string& in,
                                     const std::string& out, Form to) {
   RILL_RETURN_IF_ERROR(CheckApart(in, out));
+  // Asked before anything is written.
   const bool replaces = PathExists(out);
   std::string from, holds;
   if (IsStorage(in)) {

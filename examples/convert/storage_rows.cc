@@ -48,6 +48,7 @@ Shape ShapeOf(const Lanes& lanes, absl::Span<const Slot> slots) {
   return Shape({lanes.count, steps});
 }
 
+// For forms that are one file.
 absl::Status SaveAs(const TensorDict& dict, const std::string& out, Form to) {
   return to == Form::kTdz ? SaveTdz(dict, out) : SaveConsolidated(dict, out);
 }
@@ -131,6 +132,7 @@ absl::Status MakeStorage(const TensorDict& steps, const std::string& out,
     RILL_RETURN_IF_ERROR(storage->Extend(steps).status());
     return storage->Sync();
   }();
+  // Nothing was there before, so all of it is this call's.
   if (!status.ok()) RemoveAll(out).IgnoreError();
   return status;
 }

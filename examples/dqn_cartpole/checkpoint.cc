@@ -131,6 +131,7 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(
   RILL_ASSIGN_OR_RETURN(Config saved, ConfigFromText(manifest.fields));
   RILL_ASSIGN_OR_RETURN(loaded.state.config,
                         MergeForResume(wanted, given, saved));
+  // A damaged value is refused before memory is made by it.
   RILL_RETURN_IF_ERROR(ValidateConfig(loaded.state.config));
   RILL_RETURN_IF_ERROR(ReadCounters(manifest.fields, &loaded.state));
   RILL_ASSIGN_OR_RETURN(loaded.events.file, manifest.Text("events_file"));

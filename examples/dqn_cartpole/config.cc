@@ -77,11 +77,13 @@ absl::Status ValidateConfig(const Config& config) {
                           TextOf(config, field), field.min, field.max));
     }
   }
+  // A storage has as many slots for each lane.
   if (config.capacity % config.lanes != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--capacity: got ", config.capacity,
                      ", want a multiple of --lanes=", config.lanes));
   }
+  // The collector would round up, and the flag would not say what happens.
   if (config.frames_per_batch % config.lanes != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--frames_per_batch: got ", config.frames_per_batch,

@@ -48,6 +48,8 @@ absl::StatusOr<int64_t> EpsilonGreedyPolicy::Act(const TensorDict& root,
                                                  const ActContext& context,
                                                  TensorDict* step) {
   RILL_ASSIGN_OR_RETURN(Tensor action, step->Get("action"));
+  // For all lanes, also those that act at random: one call, whatever epsilon
+  // is.
   RILL_RETURN_IF_ERROR(ActGreedily(*learner_, root, &action));
   if (!context.explore) return 0;
   RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> actions, action.Flat<int64_t>());

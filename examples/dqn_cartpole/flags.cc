@@ -174,6 +174,8 @@ absl::StatusOr<CommandLine> ParseFlags(int argc, char** argv) {
     if (word == "--help" || word == "-help" || word == "-h") PrintHelpAndExit();
   }
   // Abseil's own usage text, shown behind some of its messages.
+  // Abseil ends the program when it is set twice, as tests that parse often
+  // would.
   static const bool once = [] {
     absl::SetProgramUsageMessage(kUsage);
     return true;

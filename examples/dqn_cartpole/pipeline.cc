@@ -69,6 +69,8 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(
   options.transforms.push_back(std::move(sum));
   options.transforms.push_back(std::move(scaling));
   options.frames_per_batch = config.frames_per_batch;
+  // The collector draws these actions; epsilon counts their frames all the
+  // same.
   options.init_random_frames = config.init_random_frames;
   options.seed = config.seed;
   return SyncCollector::Create(std::move(options));
@@ -114,6 +116,7 @@ struct NamedArray {
   absl::string_view name;
   absl::Span<float> values;
 };
+// The one list that saving and loading share.
 std::array<NamedArray, 4> Arrays(DoubleDqn& learner) {
   return {{{"online", learner.online_parameters()},
            {"target", learner.target_parameters()},

@@ -93,6 +93,7 @@ LearningCurve RunLog::Curve(std::string title, double threshold) const {
   curve.window = kWindow;
   curve.threshold = threshold;
   for (const RunRow& row : rows_) {
+    // In one row both are of one step, the probe first.
     for (Column column : {kProbeReturn, kEvaluationReturn}) {
       if (std::isnan(row[column])) continue;
       curve.evaluations.push_back({row[kSteps], row[column]});
@@ -114,6 +115,7 @@ absl::StatusOr<TensorDict> RunLog::ToDict() const {
                                                       Shape{height, width}));
     return dict.Set(key, std::move(tensor));
   };
+  // Flat arrays of doubles: integers up to 2^53 are exact in them.
   std::vector<double> rows, episodes;
   for (const RunRow& row : rows_) {
     rows.insert(rows.end(), row.values.begin(), row.values.end());

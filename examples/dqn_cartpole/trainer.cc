@@ -216,6 +216,8 @@ absl::Status Trainer::AddRow(ProgressLine& progress) {
   state_.log.AddRow(row);
 
   PhaseTimer timer(clock_, &state_.times.seconds[kSave]);
+  // Events are appended, the table is written anew: after a crash the
+  // checkpoint says where the events end.
   RILL_RETURN_IF_ERROR(folder_.WriteEvents(row, clock_.Now()));
   return folder_.WriteCsv(state_.log);
 }
@@ -236,6 +238,8 @@ void Trainer::UpdateTimes() {
   const SyncCollector::Times& times = pipeline_.collector->times();
   const auto set = [this](Phase phase, absl::Duration spent) {
     state_.times.seconds[phase] =
+        // The collector counts from its making, which is this session's
+        // beginning.
         times_at_start_.seconds[phase] + absl::ToDoubleSeconds(spent);
   };
   set(kEnvironment, times.env);
@@ -244,6 +248,8 @@ void Trainer::UpdateTimes() {
 }
 
 Progress Trainer::CurrentProgress() {
+  // The mean of this session: one with earlier sessions would hide how fast it
+  // goes at present.
   const double seconds = absl::ToDoubleSeconds(clock_.Now() - start_);
   return {.steps = state_.steps,
           .max_steps = state_.config.max_steps,

@@ -142,6 +142,7 @@ Summary SummarizeSpan(absl::Span<const T> elements) {
                     Shown(Plain(element)));
   }
   if (elements.size() > kShownFirst) summary.first += " ...";
+  // No order, so no smallest and largest.
   if constexpr (std::is_same_v<P, std::complex<double>>) {
     for (const T& element : elements) summary.nans += IsNan(Plain(element));
   } else {
@@ -156,6 +157,7 @@ Summary SummarizeSpan(absl::Span<const T> elements) {
       }
       if (!min || value < *min) min = value;
       if (!max || value > *max) max = value;
+      // A sum of doubles is near enough for a mean that people read.
       sum += static_cast<double>(value);
     }
     if (min) {

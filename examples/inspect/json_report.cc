@@ -83,6 +83,7 @@ class DictReport {
     if (!dict.dim_names().empty()) {
       members.Add("dim_names", NamesJson(dict.dim_names()));
     }
+    // Only what there is: most dictionaries have leaves alone.
     for (const auto& [name, entries] :
          {std::pair("dicts", &dicts_), std::pair("non_tensors", &non_tensors_),
           std::pair("stacks", &stacks_),
@@ -241,6 +242,7 @@ Members SpreadReport(const Spread& spread) {
 void AddFactsReport(const Facts& facts, Members* members) {
   Members rows, age;
   if (!facts.written.empty()) rows.Add("live", absl::StrCat(facts.live()));
+  // 0 where only counts are known (AddDamagedTorchRl).
   if (facts.lanes.capacity > 0) {
     rows.Add("slots", absl::StrCat(facts.lanes.num_slots()));
     rows.Add("lanes", absl::StrCat(facts.lanes.count));
@@ -300,6 +302,7 @@ absl::StatusOr<std::string> JsonReport(const Saved& saved,
   if (!saved.damage.empty()) {
     members->Name("damage");
     for (const std::string& text : saved.damage) {
+      // The first opens the list.
       members->text()->push_back(&text == &saved.damage[0] ? '[' : ',');
       AppendJsonString(text, members->text());
     }

@@ -39,6 +39,7 @@ absl::Status CheckFile(const std::string& path, const ManifestFile& want) {
   if (bytes == 0) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(
       const std::shared_ptr<MappedFile> file,
+      // Mapped: a file of any size is checked without memory for it.
       MappedFile::Open(path, MappedFile::Mode::kReadOnly, bytes));
   const auto crc = static_cast<uint32_t>(absl::ComputeCrc32c(
       absl::string_view(reinterpret_cast<const char*>(file->data()),

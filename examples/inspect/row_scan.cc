@@ -19,6 +19,7 @@ struct Flag {
   uint8_t byte;
 };
 template <typename T>
+// The dtype that a column is read as; Flag is read as bool.
 constexpr DType kColumn = DTypeOf<T>;
 template <>
 constexpr DType kColumn<Flag> = DType::kBool;
@@ -142,6 +143,7 @@ absl::Status RowScan::Add(const TensorDict& rows) {
     if (!rewards.empty()) episode.reward += rewards[i];
     last_id_ = id;
     bool is_end = false;
+    // Any of the flags: buffers may have one, two or all of them.
     for (const auto& end : ends) is_end = is_end || end[i].byte != 0;
     if (!is_end) continue;
     End(episode);

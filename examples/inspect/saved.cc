@@ -51,6 +51,7 @@ absl::Status ListParts(const std::string& top, const std::string& below,
     if (!IsDirectory(path)) {
       if (part == kManifestFile) continue;
       const absl::StatusOr<int64_t> bytes = FileSize(path);
+      // A file that went meanwhile is left out.
       if (bytes.ok()) saved->files[part] = *bytes;
     } else if (depth >= kMaxDepth) {
       return absl::InvalidArgumentError(
@@ -110,6 +111,7 @@ absl::Status Load(
                                             const LoadMemmapOptions&),
     Saved* saved) {
   LoadMemmapOptions options;
+  // With this, what cannot be loaded is listed and does not fail the rest.
   options.refused = &saved->refused;
   absl::StatusOr<TensorDict> dict = load_dict(path, options);
   if (dict.ok()) {

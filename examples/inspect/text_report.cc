@@ -27,6 +27,7 @@ namespace {
 
 constexpr size_t kMaxShownValue = 60;
 
+// At most kMaxShownValue bytes, and "..." where something is left out.
 std::string Shortened(std::string text) {
   if (text.size() > kMaxShownValue) {
     size_t end = kMaxShownValue;
@@ -48,6 +49,7 @@ class Table {
   using Row = std::vector<std::string>;
 
   void Add(Row row) {
+    // Names and values come from files, and must not move a terminal's cursor.
     for (std::string& cell : row) cell = OneLine(cell);
     rows_.push_back(std::move(row));
   }
@@ -231,6 +233,7 @@ std::string FactsText(const Saved& saved) {
     if (!facts.writer.empty()) {
       table.Add({"writer", absl::StrCat(facts.writer, " has it open")});
     }
+    // The lines below are then of a part of the rows only, and say so.
     if (facts.rows_read > 0 && facts.rows_read < facts.live()) {
       table.Add(
           {"looked at", absl::StrCat("the newest ", facts.rows_read,
@@ -321,6 +324,7 @@ absl::StatusOr<std::string> RillText(const Saved& saved, absl::string_view path,
   }
   AddFiles(saved, &table);
   text += table.Text();
+  // Parts follow one below the other under whole paths, however deep they are.
   for (const auto& [name, part] : saved.parts) {
     RILL_ASSIGN_OR_RETURN(const std::string below,
                           TextReport(part, JoinPath(path, name), options));

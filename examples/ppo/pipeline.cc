@@ -38,6 +38,7 @@ struct Sizes {
   ActionKind kind = {};
 };
 
+// Refuses what the networks cannot read or choose.
 absl::StatusOr<Sizes> SizesOf(const EnvSpec& spec) {
   const LeafSpec* observation = spec.observation.Find("observation");
   const LeafSpec* action = spec.action.Find("action");
@@ -73,6 +74,7 @@ absl::Status Add(absl::StatusOr<std::unique_ptr<T>> made, Transforms* to) {
 
 // Before the normalisation of observations, if there is one.
 absl::Status AddFirst(const EnvSpec& spec, Transforms* to) {
+  // MuJoCo's observations; the networks are float32.
   if (spec.observation.Find("observation")->dtype == DType::kFloat64) {
     RILL_RETURN_IF_ERROR(
         Add(DoubleToFloat::Create({.in_keys = {"observation"}}), to));
@@ -82,6 +84,7 @@ absl::Status AddFirst(const EnvSpec& spec, Transforms* to) {
 
 // Behind it.
 absl::Status AddClip(Transforms* to) {
+  // CleanRL's bounds, in deviations.
   return Add(Clip::Create({.in_keys = {"observation"}, .low = -10, .high = 10}),
              to);
 }
@@ -138,6 +141,7 @@ absl::StatusOr<WorkerParts> MakeParts(const Task& task, const Config& config) {
             &parts.transforms));
     RILL_RETURN_IF_ERROR(AddClip(&parts.transforms));
   }
+  // Sums rewards as they are: scaling comes in Round.
   RILL_RETURN_IF_ERROR(Add(RewardSum::Create({}), &parts.transforms));
   return parts;
 }

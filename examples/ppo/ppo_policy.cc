@@ -47,6 +47,7 @@ absl::StatusOr<int64_t> PpoPolicy::Act(const TensorDict& root,
         "PpoPolicy::Act: \"observation\": got ", observation.size(),
         " values, want ", networks.inputs(), " for each of ", lanes, " lanes"));
   }
+  // An evaluation has other lanes than the collector.
   heads_.resize(lanes * kind.size);
   actions_.resize(lanes * width);
   networks.Act(observation, absl::MakeSpan(heads_));
@@ -62,6 +63,8 @@ absl::StatusOr<int64_t> PpoPolicy::Act(const TensorDict& root,
     } else {
       BestAction(kind, head, action);
     }
+    // By the function of the loss, so that the ratio of an unchanged network is
+    // 1 but for rounding.
     log_prob[lane] = static_cast<float>(
         EvaluateAction<float>(kind, head, networks.log_std(), action).log_prob);
   }

@@ -20,6 +20,7 @@
 namespace rill::ppo {
 namespace {
 
+// The handler does nothing but set it: little else is allowed there.
 std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free,
               "set in a signal handler");
@@ -44,6 +45,8 @@ void PrintReport(const Task& task, const Config& config,
   absl::PrintF("\n%s\n", FormatTimeSplit(result.times));
   absl::PrintF("%d steps, %d episodes, %.2f s for 10,000 steps\n", result.steps,
                result.episodes.size(),
+               // Without the evaluation, whose length does not follow from the
+               // steps.
                result.steps > 0 ? (result.times.total - result.times.evaluate) *
                                       10'000 / result.steps
                                 : 0.0);

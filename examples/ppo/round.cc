@@ -84,6 +84,7 @@ absl::Status Round::FillActions(const TensorDict& batch,
   RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> action,
                         batch.Flat<int64_t>("action"));
   action_.assign(action.begin(), action.end());
+  // As float: a batch has one type for both kinds of actions.
   batch_.action = action_;
   return absl::OkStatus();
 }
@@ -91,6 +92,7 @@ absl::Status Round::FillActions(const TensorDict& batch,
 absl::Status Round::Fill(const TensorDict& batch, const Options& options,
                          ActorCritic<float>* networks) {
   const Shape shape = batch.batch_shape().Concat(Shape{1});
+  // The same in every round but the first.
   if (!(next_value_.shape() == shape)) {
     RILL_ASSIGN_OR_RETURN(next_value_, Tensor::Zeros(DType::kFloat32, shape));
     RILL_ASSIGN_OR_RETURN(reward_, Tensor::Zeros(DType::kFloat32, shape));

@@ -78,6 +78,7 @@ absl::StatusOr<std::optional<Flags>> ParseFlags(
   Flags flags;
   for (absl::string_view word : words) {
     if (word == "--help" || word == "-h") return std::nullopt;
+    // is() takes the name off `word`; errors show the whole.
     const absl::string_view whole = word;
     const auto is = [&word](absl::string_view name) {
       return absl::ConsumePrefix(&word, name);
@@ -170,6 +171,7 @@ absl::Status Show(const EnvSpec& spec, const std::vector<Scene>& scenes,
         // Cursor home, and the screen cleared from there.
         Print(absl::StrCat(is_terminal ? "\033[H\033[J" : "", spec.name,
                            ", step ", t, "\n", DrawText(scenes[t], kColumns))));
+    // At the speed of the SVG; a file gets all at once.
     if (is_terminal) absl::SleepFor(kPerFrame);
   }
   return Print(absl::StrFormat("%d steps, return %.6g, %s\n", facts.steps,

@@ -38,6 +38,7 @@ absl::StatusOr<std::vector<double>> SumRewards(const EnvSpec& spec,
 
 // The first elements of a row as text.
 absl::StatusOr<std::string> RowText(const Tensor& row) {
+  // One format for every dtype.
   RILL_ASSIGN_OR_RETURN(const Tensor doubles, Cast(row, DType::kFloat64));
   RILL_ASSIGN_OR_RETURN(const Tensor whole, doubles.Contiguous());
   const int64_t shown = std::min(kElements, whole.num_elements());
@@ -87,6 +88,7 @@ absl::StatusOr<std::vector<EpisodeFacts>> FindEpisodes(
       ++now.steps;
       now.reward += rewards[i];
       if (terminated[i] || truncated[i]) {
+        // Both at once is an end of the task.
         now.end = terminated[i] ? "terminated" : "truncated";
       // The last episode of a lane is shown though it goes on.
       } else if (t + 1 < steps) {

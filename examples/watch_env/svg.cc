@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kWidth = 480;  // Pixels.
 
+// Pixels a unit of length, the same both ways.
 double Scale(const Scene& scene) {
   return kWidth / (scene.high.x - scene.low.x);
 }

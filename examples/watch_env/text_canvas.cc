@@ -20,6 +20,8 @@ class Canvas {
         cell_((high_.x - low_.x) / columns),
         columns_(columns),
         lines_(std::max(1, static_cast<int>(
+                               // A cell is twice as high as wide, in the scene
+                               // as on a terminal.
                                std::lround((high_.y - low_.y) / (2 * cell_)))),
                std::string(static_cast<size_t>(columns), ' ')) {}
 

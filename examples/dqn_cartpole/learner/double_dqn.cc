@@ -33,6 +33,7 @@ DoubleDqn::DoubleDqn(int64_t max_batch, const Options& options)
 
 void DoubleDqn::Initialize(absl::Span<const double> uniforms) {
   online_.Initialize(uniforms);
+  // The same draws: both networks begin equal.
   target_.Initialize(uniforms);
 }
 
@@ -63,6 +64,7 @@ DoubleDqn::UpdateStats DoubleDqn::Update(const TransitionBatch& batch,
   CHECK_EQ(static_cast<int64_t>(batch.reward.size()), size);
   CHECK_EQ(static_cast<int64_t>(batch.terminated.size()), size);
   CHECK_EQ(static_cast<int64_t>(td_errors.size()), size);
+  // Before the Forward below, since it runs both networks.
   ComputeTargets(batch);
 
   const absl::Span<float> values =

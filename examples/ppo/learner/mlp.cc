@@ -141,6 +141,7 @@ void Mlp<Scalar>::Forward(absl::Span<const Scalar> parameters,
   h2 = (h2.colwise() + bias2).array().tanh().matrix();
   y.noalias() = weights3.transpose() * h2;
   y.colwise() += bias3;
+  // The caller's span may have any alignment.
   std::copy_n(output_.begin(), output.size(), output.begin());
 }
 
@@ -152,6 +153,7 @@ void Mlp<Scalar>::Backward(absl::Span<const Scalar> parameters,
   CHECK_EQ(static_cast<int64_t>(output_gradient.size()), batch_ * outputs_);
   CHECK_EQ(static_cast<int64_t>(parameters.size()), num_parameters());
   CHECK_EQ(static_cast<int64_t>(gradient.size()), num_parameters());
+  // output_ is free by now: its values are with the caller.
   std::copy(output_gradient.begin(), output_gradient.end(), output_.begin());
 
   const Scalar* flat = parameters.data();

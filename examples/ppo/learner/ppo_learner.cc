@@ -71,6 +71,7 @@ PpoBatch<float> PpoLearner::Gather(const PpoBatch<float>& batch, int64_t begin,
 PpoLearner::UpdateStats PpoLearner::Update(const PpoBatch<float>& batch,
                                            double learning_rate) {
   CHECK_EQ(batch.size() % options_.minibatches, 0);
+  // Minibatches are equal, so means over them are means over all steps.
   const int64_t size = batch.size() / options_.minibatches;
   const double share =
       1.0 / static_cast<double>(options_.epochs * options_.minibatches);

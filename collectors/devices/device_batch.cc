@@ -124,6 +124,7 @@ absl::Status DeviceBatch::Begin() {
   return done;
 }
 
+// Step by step, so that a batch in pinned memory takes none of the device's.
 absl::Status DeviceBatch::Record(int64_t t) {
   rows_.resize(lanes_);
   for (int64_t lane = 0; lane < lanes_; ++lane) rows_[lane] = lane * time_ + t;

@@ -44,8 +44,9 @@ Names& KnownNames() {
 
 // Whatever the worker does meanwhile.
 void EndWithParent() {
-  // PDEATHSIG would not do: it is sent when the thread that started the process
-  // ends, not the parent.
+  // The pipe's other end is open in the parent alone, so poll returns when that
+  // has ended. PDEATHSIG would not do: it is sent when the thread that started
+  // the process ends, not the parent.
   std::thread([] {
     pollfd life = {kLife, 0, 0};
     while (poll(&life, 1, -1) < 0 && errno == EINTR) {

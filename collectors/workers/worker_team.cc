@@ -28,8 +28,10 @@
 
 // How it works. A worker, thread or process, runs one loop (worker_loop.h).
 // Commands and answers go over its pair of sockets, batches through its ring of
-// the channel. The collector's thread waits for sockets only: a message or the
-// end of a process makes one readable.
+// the channel. A worker is asked for kDepth batches at most, for which its ring
+// has room: it never waits for space, and answers a command after the batch at
+// hand. The collector's thread waits for sockets only: a message or the end of
+// a process makes one readable.
 //
 // A worker that ended keeps its entry until all that it sent is delivered
 // (Deliver); then it is cut and replaced. The new one is a producer of another

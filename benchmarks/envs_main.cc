@@ -272,7 +272,7 @@ absl::Status Between(bool is_quick) {
 }
 
 absl::Status Gymnasium(bool is_quick) {
-  // A step is a round trip to Python, thousands of times as slow.
+  // A step is a round trip to Python, so few of them are enough.
   constexpr int64_t kSteps = 16;
   std::vector<FramesCase> cases;
   for (const int children : {1, 2}) {

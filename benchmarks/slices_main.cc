@@ -247,12 +247,12 @@ class Demonstration {
         storage_(std::move(storage)),
         sampler_(std::move(sampler)) {}
 
+  // Each sample has a number of its own: equal ones draw equal slices, which
+  // the caches would have by then.
   absl::Status Sample() {
     RILL_RETURN_IF_ERROR(
         sampler_->Plan({.batch_size = flags_.slices * flags_.length,
                         .seed = 1,
-                        // A number of its own for each sample: equal ones draw
-                        // equal slices, which the caches would then have.
                         .batch_number = batch_number_++},
                        &plan_));
     return storage_->Read(plan_.rows, &rows_);

@@ -315,8 +315,10 @@ absl::Status WorkerTeam::Replace(int64_t index) {
 absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
   RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(bytes));
   const auto& [lanes, spec] = parts;
-  // The first that is ready says what all must have. Its size of a batch is
-  // only known now, and with it that of the rings.
+  // The first that is ready says what all must have. The size of a batch is
+  // only known now, and with it that of the rings: kDepth whole batches, whose
+  // leaves begin at multiples of 64 bytes each. So a worker never waits for
+  // space.
   if (channel_ == nullptr) {
     RILL_ASSIGN_OR_RETURN(spec_, SpecFromJson(spec));
     spec_text_ = std::string(spec);
@@ -331,9 +333,6 @@ absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
             {.spec = spec_,
              .producers = size(),
              .bytes =
-                 // Room for kDepth whole batches: a worker never waits for
-                 // space. Each leaf of a record begins at a multiple of 64
-                 // bytes.
                  kDepth * (RowBytes(spec_) * most + kRecordBytes +
                            64 * static_cast<int64_t>(spec_.leaves().size()))}));
   } else if (spec != spec_text_ || lanes != lanes_) {

@@ -79,11 +79,10 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(
 absl::StatusOr<ReplayBuffer::Options> MakeReplayOptions(
     const Config& config, const SyncCollector& collector) {
   ReplayBuffer::Options options;
+  // With the spec: the layout is known before the first batch.
   RILL_ASSIGN_OR_RETURN(options.storage,
                         DenseStorage::Create({.capacity = config.capacity,
                                               .lanes = config.lanes,
-                                              // The layout is known before the
-                                              // first batch.
                                               .spec = collector.spec()}));
   options.sampler = MakeUniformSampler();
   options.batch_size = config.batch_size;

@@ -19,7 +19,6 @@ absl::Status Run() {
                                   .batch_size = 32}));
   RILL_ASSIGN_OR_RETURN(auto env, rill::MakeCartPole({.lanes = 4}));
   RILL_ASSIGN_OR_RETURN(
-      // No policy: actions are random.
       auto collector, rill::SyncCollector::Create(
                           {.env = std::move(env), .frames_per_batch = 256}));
   RILL_RETURN_IF_ERROR(collector->CollectInto(*buffer));

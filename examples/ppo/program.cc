@@ -43,10 +43,9 @@ void CatchSignals() {
 void PrintReport(const Task& task, const Config& config,
                  const RunResult& result) {
   absl::PrintF("\n%s\n", FormatTimeSplit(result.times));
+  // Without the evaluation, whose length does not follow from the steps.
   absl::PrintF("%d steps, %d episodes, %.2f s for 10,000 steps\n", result.steps,
                result.episodes.size(),
-               // Without the evaluation, whose length does not follow from the
-               // steps.
                result.steps > 0 ? (result.times.total - result.times.evaluate) *
                                       10'000 / result.steps
                                 : 0.0);

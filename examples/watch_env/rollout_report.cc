@@ -87,10 +87,10 @@ absl::StatusOr<std::vector<EpisodeFacts>> FindEpisodes(
       const auto i = static_cast<size_t>(lane * steps + t);
       ++now.steps;
       now.reward += rewards[i];
+      // The last episode of a lane is listed though it goes on.
       if (terminated[i] || truncated[i]) {
         // Both at once is an end of the task.
         now.end = terminated[i] ? "terminated" : "truncated";
-      // The last episode of a lane is shown though it goes on.
       } else if (t + 1 < steps) {
         continue;
       }

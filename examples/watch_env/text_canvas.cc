@@ -12,6 +12,7 @@
 namespace rill::watch_env {
 namespace {
 
+// A cell is twice as high as wide, in the scene as on a terminal.
 class Canvas {
  public:
   Canvas(const Scene& scene, int columns)
@@ -20,8 +21,6 @@ class Canvas {
         cell_((high_.x - low_.x) / columns),
         columns_(columns),
         lines_(std::max(1, static_cast<int>(
-                               // A cell is twice as high as wide, in the scene
-                               // as on a terminal.
                                std::lround((high_.y - low_.y) / (2 * cell_)))),
                std::string(static_cast<size_t>(columns), ' ')) {}
 

@@ -210,8 +210,9 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   loop_->trajectory.assign(ids.begin(), ids.end());
   loop_->seed = seed;
   loop_->reset_all = reset_all;
-  // A sink of the saved run holds trajectories that the reset leaves open.
-  loop_->is_cut_due = reset_all && sequence > 0;
+  // A sink of the saved run holds trajectories that a reset leaves open.
+  loop_->is_cut_due =
+      (reset_all || options_.reset_at_each_batch) && sequence > 0;
   return absl::OkStatus();
 }
 

@@ -72,6 +72,11 @@ absl::StatusOr<std::unique_ptr<WorkerTeam>> WorkerTeam::Create(
   return team;
 }
 
+int64_t WorkerTeam::Worker::HeldBatches() const {
+  return std::count_if(held.begin(), held.end(),
+                       [](const Held& one) { return one.batch.has_value(); });
+}
+
 WorkerTeam::~WorkerTeam() {
   // All at once: each sees the end of its socket.
   for (Worker& worker : workers_) worker.socket.reset();
@@ -367,8 +372,7 @@ void WorkerTeam::Interrupt() {
 
 absl::Status WorkerTeam::Ask(int64_t index, int64_t batches) {
   Worker& worker = workers_[index];
-  const int64_t more =
-      batches - worker.asked - static_cast<int64_t>(worker.held.size());
+  const int64_t more = batches - worker.asked - worker.HeldBatches();
   if (more <= 0) return absl::OkStatus();
   worker.asked += more;
   worker.round = round_.load(std::memory_order_relaxed);
@@ -380,11 +384,14 @@ absl::Status WorkerTeam::Ask(int64_t index, int64_t batches) {
 
 absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
   Worker& worker = workers_[index];
-  if (!worker.held.empty()) {
-    const Held& held = worker.held.front();
-    RILL_RETURN_IF_ERROR(sink.Write(held.batch, held.info));
+  while (!worker.held.empty()) {
+    const auto& [batch, info] = worker.held.front();
+    const bool is_batch = batch.has_value();
+    RILL_RETURN_IF_ERROR(
+        is_batch ? sink.Write(*batch, info)
+                 : sink.Cut(info.producer, {info.first_lane, lanes()}));
     worker.held.pop_front();
-    return true;
+    if (is_batch) return true;
   }
   const int64_t first_lane = options_.first_lane + index * lanes();
   const int64_t producer = ProducerOf(index);

@@ -3,11 +3,13 @@
 // - `place`, int64 [2]: frames and next worker.
 // - `restarts`, int64 [workers].
 // - `worker/I`: the state of worker I's SyncCollector.
-// - `held/I/N`: a batch that worker I has made and nobody has taken yet, in
-//   order. It is `batch`, and `info`, int64 [4]: producer, first lane, policy
-//   version, sequence.
+// - `held/I/N`: what worker I has made and nobody has taken yet, in order. A
+//   batch is `batch`, and `info`, int64 [4]: producer, first lane, policy
+//   version, sequence. A cut of its lanes is `cut`, int64 [2]: producer, first
+//   lane.
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +102,11 @@ absl::Status WorkerTeam::HoldAll() {
           RILL_ASSIGN_OR_RETURN(TensorDict copy, batch.Clone());
           fresh.push_back({std::move(copy), info});
           return absl::OkStatus();
+        },
+        [&](int64_t producer, LaneRange lanes) {
+          fresh.push_back({std::nullopt,
+                           {.producer = producer, .first_lane = lanes.first}});
+          return absl::OkStatus();
         });
     std::deque<Held> before;
     // Deliver takes held batches first, and here those of the ring are wanted.
@@ -146,8 +153,15 @@ absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
     int64_t number = 0;
     for (const Held& held : workers_[i].held) {
       const std::string key = absl::StrCat("held/", i, "/", number++);
+      if (!held.batch.has_value()) {
+        RILL_ASSIGN_OR_RETURN(
+            Tensor cut, Tensor::From<int64_t>(
+                            {held.info.producer, held.info.first_lane}, {2}));
+        RILL_RETURN_IF_ERROR(state.Set(key + "/cut", std::move(cut)));
+        continue;
+      }
       // The state must not change when these are delivered.
-      RILL_ASSIGN_OR_RETURN(TensorDict batch, held.batch.Clone());
+      RILL_ASSIGN_OR_RETURN(TensorDict batch, held.batch->Clone());
       RILL_RETURN_IF_ERROR(state.Set(key + "/batch", std::move(batch)));
       RILL_ASSIGN_OR_RETURN(
           Tensor info,
@@ -175,6 +189,13 @@ absl::StatusOr<std::deque<WorkerTeam::Held>> WorkerTeam::HeldOf(
   std::deque<Held> held;
   while (true) {
     const std::string key = absl::StrCat("held/", index, "/", held.size());
+    if (state.Find(key + "/cut") != nullptr) {
+      RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> cut,
+                            Numbers(state, key + "/cut", 2));
+      held.push_back(
+          {std::nullopt, {.producer = cut[0], .first_lane = cut[1]}});
+      continue;
+    }
     const TensorDict* const batch = state.FindDict(key + "/batch");
     if (batch == nullptr) return held;
     if (!spec_.CheckLayout("LoadState", *batch).ok()) {

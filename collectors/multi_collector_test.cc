@@ -3,6 +3,7 @@
 // processes.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -398,6 +399,10 @@ TEST(MultiCollectorTest, CreateNamesTheWrongOption) {
               names("max_restarts"));
   EXPECT_THAT(refused([](auto* o) { o->producer = 1 << 23; }),
               names("producer"));
+  EXPECT_THAT(refused([](auto* o) {
+                o->max_restarts = std::numeric_limits<int64_t>::max();
+              }),
+              names("max_restarts"));
   EXPECT_THAT(refused([](auto* o) { o->first_lane = -1; }),
               names("first_lane"));
 }

@@ -129,12 +129,15 @@ absl::Status WorkerTeam::CheckOptions() const {
   if (options_.max_restarts < 0) {
     return refuse("max_restarts", options_.max_restarts, ">= 0");
   }
+  // Divided, not multiplied: max_restarts may be any number.
   if (options_.producer < 0 ||
-      options_.producer + options_.workers * (1 + options_.max_restarts) - 1 >
-          kMaxTrajectoryProducer) {
-    return refuse("producer", options_.producer,
-                  "that of every worker and of those started anew in [0, "
-                  "2^23)");
+      options_.max_restarts >
+          (kMaxTrajectoryProducer - options_.producer + 1) / options_.workers -
+              1) {
+    return refuse("producer, max_restarts",
+                  absl::StrCat(options_.producer, ", ", options_.max_restarts),
+                  "the producer of every worker and of those started anew in "
+                  "[0, 2^23)");
   }
   if (options_.first_lane < 0) {
     return refuse("first_lane", options_.first_lane, ">= 0");

@@ -531,6 +531,39 @@ TEST(MultiAsyncCollectorTest, ACutThatWasHeldAloneComes) {
   }
 }
 
+// The state's number of restarts has worker 0 begin anew before worker 1
+// refuses.
+TEST(MultiCollectorTest, ALoadThatFailsLeavesProducersAndRestarts) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(CartPoles(2, 40)));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto plain,
+                            MultiSyncCollector::Create(CartPoles(2, 40)));
+  Arrivals got;
+  Arrivals want;
+  RILL_ASSERT_OK(collector->CollectInto(got.sink));
+  RILL_ASSERT_OK(plain->CollectInto(want.sink));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, collector->SaveState());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict bad, before.Clone());
+  bad.Find("restarts")->data<int64_t>()[0] = 1;
+  RILL_ASSERT_OK(bad.Delete("worker/1"));
+  RILL_ASSERT_OK(bad.Set("worker/1", TensorDict()));
+  EXPECT_THAT(
+      collector->LoadState(bad),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("worker 1")));
+  EXPECT_THAT(collector->SaveState(), IsOkAndHolds(BitEqualTo(before)));
+  for (int i = 0; i < 2; ++i) {
+    RILL_ASSERT_OK(collector->CollectInto(got.sink));
+    RILL_ASSERT_OK(plain->CollectInto(want.sink));
+  }
+  for (int64_t w = 0; w < 2; ++w) {
+    ASSERT_EQ(got.batches[w].size(), 3);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_THAT(got.batches[w][i], BitEqualTo(want.batches[w][i]));
+    }
+  }
+  EXPECT_THAT(got.cuts, ElementsAre());
+}
+
 // Pushes left where the weight is negative. All of its weights must be equal.
 class WeightPolicy final : public Policy {
  public:

@@ -147,7 +147,10 @@ class WorkerTeam {
   absl::Status AskAll(MessageKind kind, const std::vector<std::string>& bytes);
   absl::Status HoldAll();
   absl::StatusOr<std::vector<std::string>> WorkerStates();
-  // The held batches of a worker in a state.
+  // Has all workers load, those of other `restarts` anew.
+  absl::Status LoadWorkers(const std::vector<int64_t>& restarts,
+                           const std::vector<std::string>& states);
+  // What is held of a worker in a state.
   absl::StatusOr<std::deque<Held>> HeldOf(const TensorDict& state,
                                           int64_t index) const;
 

@@ -219,6 +219,18 @@ absl::StatusOr<std::deque<WorkerTeam::Held>> WorkerTeam::HeldOf(
   }
 }
 
+absl::Status WorkerTeam::LoadWorkers(const std::vector<int64_t>& restarts,
+                                     const std::vector<std::string>& states) {
+  // Trajectories are numbered by producer, which a worker has from its start.
+  for (int64_t i = 0; i < size(); ++i) {
+    if (workers_[i].restarts == restarts[i]) continue;
+    End(workers_[i], "a state was loaded");
+    workers_[i].restarts = restarts[i];
+    RILL_RETURN_IF_ERROR(Start(i));
+  }
+  return AskAll(MessageKind::kLoad, states);
+}
+
 absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
     const TensorDict& state) {
   RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
@@ -251,17 +263,13 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
     RILL_ASSIGN_OR_RETURN(held[i], HeldOf(state, i));
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> before, WorkerStates());
-  // Trajectories are numbered by producer, which a worker has from its start.
-  for (int64_t i = 0; i < size(); ++i) {
-    if (workers_[i].restarts == restarts[i]) continue;
-    End(workers_[i], "a state was loaded");
-    workers_[i].restarts = restarts[i];
-    RILL_RETURN_IF_ERROR(Start(i));
+  std::vector<int64_t> restarts_before;
+  for (const Worker& worker : workers_) {
+    restarts_before.push_back(worker.restarts);
   }
-  if (const absl::Status loaded = AskAll(MessageKind::kLoad, states);
-      !loaded.ok()) {
+  if (const absl::Status loaded = LoadWorkers(restarts, states); !loaded.ok()) {
     // Some workers may have loaded: all go back to where they were.
-    RILL_RETURN_IF_ERROR(AskAll(MessageKind::kLoad, before));
+    RILL_RETURN_IF_ERROR(LoadWorkers(restarts_before, before));
     return absl::FailedPreconditionError(loaded.message());
   }
   for (int64_t i = 0; i < size(); ++i) workers_[i].held = std::move(held[i]);

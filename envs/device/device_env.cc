@@ -308,11 +308,14 @@ absl::Status DeviceEnv::BeginEpisodes(const ResetMask& mask) {
     RILL_ASSIGN_OR_RETURN(arrays.emplace_back(), TakeLent(leaf));
   }
   for (size_t i = 0; i < rows.size(); ++i) {
-    Episodes& episodes = episodes_[i];
-    for (size_t k = 0; k < episodes.leaves.size(); ++k) {
-      episodes.begin.SetFrom(k, arrays[episodes.leaves[k]]);
+    if (rows[i].empty()) continue;
+    const std::vector<size_t>& leaves = episodes_[i].leaves;
+    // A copy: only lent_ keeps the arrays until the stream has read them.
+    RowMoves begin = episodes_[i].begin;
+    for (size_t k = 0; k < leaves.size(); ++k) {
+      begin.SetFrom(k, arrays[leaves[k]]);
     }
-    RILL_RETURN_IF_ERROR(episodes.begin.Run(rows[i], stream_));
+    RILL_RETURN_IF_ERROR(begin.Run(rows[i], stream_));
   }
   return absl::OkStatus();
 }

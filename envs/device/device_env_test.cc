@@ -328,6 +328,15 @@ TEST_F(ScriptedEnvTest, NewArraysAreCopiedAndGivenBack) {
   EXPECT_THAT(Read<float>("next/reward"), ElementsAre(5, 6));
 }
 
+TEST_F(ScriptedEnvTest, AResetGivesItsNewArraysBack) {
+  RILL_ASSERT_OK(MakeAndReset({.fills_in_place = false}));
+  const std::weak_ptr<Buffer> array =
+      script_.lent.Find("observation")->buffer();
+  script_.lent = TensorDict();
+  EXPECT_TRUE(array.expired());
+  EXPECT_THAT(Read<float>("observation"), ElementsAre(1, 2, 3, 4));
+}
+
 TEST_F(ScriptedEnvTest, ResetWritesRowsOfTheMaskOnly) {
   RILL_ASSERT_OK(Make());
   RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{0, 1}));

@@ -447,13 +447,17 @@ absl::Status DeviceEnv::LoadState(const TensorDict& state) {
         caller, ": got batch shape ", state.batch_shape().ToString(), ", want ",
         now.batch_shape().ToString()));
   }
+  // A state may come from a file, a slice or a device. What can fail comes
+  // before the simulator changes.
+  RILL_ASSIGN_OR_RETURN(Tensor flags, state.Find(kRunning)->To(Device::Cpu()));
+  RILL_ASSIGN_OR_RETURN(flags, flags.Contiguous());
+  RILL_ASSIGN_OR_RETURN(const auto running, flags.Flat<bool>());
   RILL_ASSIGN_OR_RETURN(const TensorDict simulator,
                         state.FindDict(kSimulator)->To(spec().device));
   RILL_RETURN_IF_ERROR(WaitForCaller());
   absl::Status status = simulator_->LoadState(simulator);
   status.Update(stream_.Synchronize());
   RILL_RETURN_IF_ERROR(status) << "in " << caller;
-  RILL_ASSIGN_OR_RETURN(const auto running, state.Flat<bool>(kRunning));
   running_.assign(running.begin(), running.end());
   return absl::OkStatus();
 }

@@ -605,6 +605,21 @@ TEST_F(DeviceEnvTest, AStateOfAnotherLayoutIsRefusedByName) {
   RILL_EXPECT_OK(env->EndStep());
 }
 
+TEST_F(DeviceEnvTest, AStateMayHaveGaps) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env,
+                            OnFakeDevice(CartPole(), {.saves_state = true}));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, env->SaveState());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Tensor wide,
+      Tensor::From<bool>({true, false, false, true, true, false}, {kLanes, 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor running, wide.Slice(1, 0, 1));
+  RILL_ASSERT_OK(state.Set("running", running));
+  RILL_ASSERT_OK(env->LoadState(state));
+  EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                    HasSubstr("lane 1")));
+}
+
 TEST_F(ScriptedEnvTest, ASimulatorThatCannotSaveSaysSo) {
   RILL_ASSERT_OK(MakeAndReset());
   const auto refused = StatusIs(absl::StatusCode::kUnimplemented,

@@ -97,9 +97,11 @@ class Reader {
       } else if (kind == 1) {
         RILL_ASSIGN_OR_RETURN(TensorDict nested, Dict(depth + 1));
         set = dict.Set(key, std::move(nested));
-      } else {
+      } else if (kind == 2) {
         RILL_ASSIGN_OR_RETURN(const absl::string_view text, Text());
         set = dict.Set(key, NonTensor{std::string(text)});
+      } else {
+        return Broken("a kind");
       }
       if (!set.ok()) return Broken(set.message());
     }

@@ -351,8 +351,12 @@ absl::StatusOr<std::unique_ptr<Policy>> MakeOrnsteinUhlenbeck(
   if (!(std::isfinite(options.dt) && options.dt > 0)) {
     return Refuse(kCaller, "dt", options.dt, "a finite number > 0");
   }
-  if (!std::isfinite(options.theta) || !std::isfinite(options.mu)) {
-    return Refuse(kCaller, "theta, mu", options.theta, "finite numbers");
+  for (const auto& [name, value] :
+       {std::pair<const char*, double>{"theta", options.theta},
+        {"mu", options.mu}}) {
+    if (!std::isfinite(value)) {
+      return Refuse(kCaller, name, value, "a finite number");
+    }
   }
   return NoisePolicy::Create(
       kCaller, policy, action,

@@ -108,6 +108,7 @@ absl::StatusOr<std::shared_ptr<Source>> OneThread(bool has_transforms) {
 
 absl::Status Alone(bool is_quick) {
   std::vector<FramesCase> cases;
+  // A source and a buffer for each case: no one warms the caches of another.
   RILL_ASSIGN_OR_RETURN(const auto plain, OneThread(false));
   cases.push_back(MakeCase("to nowhere", kLanes * kTime, plain, &Nowhere()));
   RILL_ASSIGN_OR_RETURN(const auto into_buffer, OneThread(false));
@@ -162,6 +163,8 @@ absl::Duration CpuTime() {
 // The cost in the collector's process of a row that a worker process made.
 absl::Status Processes(bool is_quick) {
   absl::PrintF("MultiAsyncCollector, eight processes, batches of 64 x 64\n");
+  // CPU time of this process: wall time would be that of eight workers on the
+  // cores that there are. RUSAGE_SELF leaves out child processes.
   for (const bool is_stored : {false, true}) {
     MultiCollectorOptions options;
     options.workers = 8;
@@ -171,6 +174,7 @@ absl::Status Processes(bool is_quick) {
                           MultiAsyncCollector::Create(options));
     RILL_ASSIGN_OR_RETURN(const auto buffer, MakeBuffer(8 * kLanes));
     Sink& sink = is_stored ? static_cast<Sink&>(*buffer) : Nowhere();
+    // The first batch makes memory that the others reuse.
     RILL_RETURN_IF_ERROR(collector->CollectInto(sink));
     double least = 1e9;
     for (int turn = 0; turn < (is_quick ? 5 : 50); ++turn) {
@@ -205,6 +209,8 @@ class CostlyPolicy final : public Policy {
   absl::StatusOr<int64_t> Act(const TensorDict& /*root*/,
                               const ActContext& context,
                               TensorDict* step) override {
+    // Time on a core and not wall time: policies that share a core would else
+    // do their work at the same time.
     const absl::Duration end = ThreadTime() + kCost;
     while (ThreadTime() < end) {
     }
@@ -230,6 +236,7 @@ absl::Status Inference(bool is_quick) {
   constexpr int64_t kWorkers = 8;
   CostlyPolicy policy;
   RILL_ASSIGN_OR_RETURN(const auto env, MakeCartPole({.lanes = kFewLanes}));
+  // Before the cases, whose collectors must not outlive the servers.
   std::vector<std::unique_ptr<InferenceServer>> servers;
   std::vector<FramesCase> cases;
   struct Case {

@@ -76,6 +76,7 @@ class Loop {
     RILL_RETURN_IF_ERROR(loop->recorder_.Bind(loop->driver_.step()));
     RILL_ASSIGN_OR_RETURN(loop->action_, env.step().Get("action"));
     for (int64_t t = 0; t < kTime; ++t) {
+      // Drawn before: what random numbers cost is no part of a step.
       RILL_ASSIGN_OR_RETURN(const TensorDict drawn,
                             env.spec().action.Random({env.lanes()}, Rng(1), t));
       RILL_ASSIGN_OR_RETURN(loop->actions_.emplace_back(), drawn.Get("action"));
@@ -110,6 +111,8 @@ class Loop {
   int64_t lanes() const { return env_->lanes(); }
 
  private:
+  // Without Carry, which only readers of the root need: a simulator has its own
+  // state.
   absl::Status ResetDone() {
     const auto done = driver_.done();
     std::copy(done.begin(), done.end(), mask_.begin());
@@ -155,6 +158,7 @@ absl::Status AddClassic(const std::string& name, bool into_batch,
 absl::Status Classics(bool is_quick) {
   constexpr int64_t kLanes = 64;
   std::vector<FramesCase> cases;
+  // Steps alone say what the simulator costs; into a batch, what a user pays.
   for (const bool into_batch : {false, true}) {
     const auto add = [&](const std::string& name, auto env) {
       return AddClassic(name, into_batch, std::move(env), &cases);
@@ -231,6 +235,7 @@ absl::StatusOr<std::unique_ptr<Env>> InFourParts() {
 
 // Costs of what stands between CartPole and its caller.
 absl::Status Between(bool is_quick) {
+  // Writes nothing, so the ready action stays: the call is all that it adds.
   FunctionPolicy policy([](const TensorDict&, const ActContext&, Tensor*) {
     return absl::OkStatus();
   });
@@ -242,6 +247,7 @@ absl::Status Between(bool is_quick) {
         MakeCase(std::move(name), std::move(env), 1024, {.policy = with}));
     return absl::OkStatus();
   };
+  // The first is what the others are compared with.
   RILL_RETURN_IF_ERROR(add("nothing", MakeCartPole({.lanes = 64})));
   RILL_RETURN_IF_ERROR(
       add("a policy that does nothing", MakeCartPole({.lanes = 64}), &policy));
@@ -266,6 +272,7 @@ absl::Status Between(bool is_quick) {
 }
 
 absl::Status Gymnasium(bool is_quick) {
+  // A step is a round trip to Python, so few of them are enough.
   constexpr int64_t kSteps = 16;
   std::vector<FramesCase> cases;
   for (const int children : {1, 2}) {
@@ -275,6 +282,8 @@ absl::Status Gymnasium(bool is_quick) {
       options.python_path = {path};
     }
     auto env = MakeGymnasiumEnv(options);
+    // Most machines have no Gymnasium; RILL_GYMNASIUM_PATH tells of one that is
+    // not on Python's path.
     if (!env.ok()) {
       absl::PrintF("GymnasiumEnv: skipped: %s\n", env.status().message());
       return absl::OkStatus();

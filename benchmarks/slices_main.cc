@@ -118,6 +118,7 @@ class Episodes {
     bool* const done = batch_.Find("next/done")->data<bool>();
     for (int64_t i = 0; i < rows_; ++i, ++step_) {
       const int64_t at = step_ % episode_;
+      // Episode and step in it: CheckSlices reads them off a sampled row.
       observation[2 * i] = static_cast<float>(step_ / episode_);
       observation[2 * i + 1] = static_cast<float>(at);
       reward[i] = 1.0f;
@@ -154,6 +155,8 @@ absl::Status CheckSlices(const TensorDict& rows, int64_t length) {
   return absl::OkStatus();
 }
 
+// A median: samples that page in memory, or that the system interrupts, are
+// slower by orders of magnitude.
 double MedianOf(std::vector<double> seconds) {
   const auto middle =
       seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
@@ -177,6 +180,7 @@ class Demonstration {
   ~Demonstration() { storage_->RemoveObserver(sampler_->observer()); }
 
   absl::Status Fill() {
+    // Large: filling hundreds of millions of rows is not what is measured.
     constexpr int64_t kBatch = 100'000;
     RILL_ASSIGN_OR_RETURN(
         Episodes episodes,
@@ -212,6 +216,7 @@ class Demonstration {
       const double written = Now();
       RILL_RETURN_IF_ERROR(Sample());
       const double sampled = Now();
+      // Every batch is checked, outside of what is timed.
       RILL_RETURN_IF_ERROR(CheckSlices(rows_, flags_.length));
       if (i < 0) continue;
       writes.push_back(written - begin);
@@ -242,6 +247,8 @@ class Demonstration {
         storage_(std::move(storage)),
         sampler_(std::move(sampler)) {}
 
+  // Each sample has a number of its own: equal ones draw equal slices, which
+  // the caches would have by then.
   absl::Status Sample() {
     RILL_RETURN_IF_ERROR(
         sampler_->Plan({.batch_size = flags_.slices * flags_.length,

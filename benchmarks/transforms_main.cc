@@ -66,6 +66,7 @@ absl::Status Compare(absl::string_view title,
   return absl::OkStatus();
 }
 
+// A transform of one map of rows, for one leaf.
 class OneStep final : public RowwiseTransform {
  public:
   OneStep(std::shared_ptr<const RowMap> map, std::string key)
@@ -117,6 +118,8 @@ absl::StatusOr<std::shared_ptr<Storage>> Filled(int64_t rows,
   constexpr int64_t kPiece = 1000;
   RILL_ASSIGN_OR_RETURN(const TensorDict piece,
                         spec.Random({1, kPiece}, Rng(1), 0));
+  // The same random rows again and again: drawing them would take longer than
+  // all that is measured.
   for (int64_t row = 0; row < rows; row += kPiece) {
     RILL_RETURN_IF_ERROR(storage->Extend(piece).status());
   }
@@ -148,6 +151,7 @@ absl::Status Atari(bool is_quick) {
   RILL_RETURN_IF_ERROR(
       spec.Set("pixels", LeafSpec::Unbounded(DType::kUInt8, {kSide, kSide})));
   RILL_RETURN_IF_ERROR(
+      // Never done: one trajectory, in which stacks are whole.
       spec.Set("next/done", LeafSpec::Bounded(DType::kBool, {1}, 0, 0)));
   RILL_ASSIGN_OR_RETURN(const auto storage,
                         Filled(is_quick ? 10'000 : 100'000, spec));
@@ -188,6 +192,7 @@ absl::Status Normalised(bool is_quick) {
       spec.Set("observation", LeafSpec::Unbounded(DType::kFloat32, {kWidth})));
   RILL_ASSIGN_OR_RETURN(const auto storage,
                         Filled(is_quick ? 20'000 : 1'000'000, spec));
+  // As observations of Humanoid are wide: one factor and one shift an element.
   std::vector<RowStep> steps(1);
   for (int64_t i = 0; i < kWidth; ++i) {
     steps[0].scale.resize(kWidth, 1.5);
@@ -243,6 +248,7 @@ absl::Status FiveTransforms(bool is_quick) {
         MakeBuffer(storage, 256, MakeUniformSampler(), std::move(transforms)));
     cases.push_back(Samples(name, std::move(buffer)));
   }
+  // A run takes microseconds, so the least of many more is looked for.
   return Compare("256 rows of CartPole", cases, is_quick ? 1001 : 20001);
 }
 
@@ -257,7 +263,9 @@ absl::Status GaeOfABatch(bool is_quick) {
   RILL_ASSIGN_OR_RETURN(steps.next_value, number.Random(shape, rng, 2));
   RILL_ASSIGN_OR_RETURN(steps.done, flag.Random(shape, rng, 3));
   RILL_ASSIGN_OR_RETURN(steps.terminated, flag.Random(shape, rng, 4));
+  // The cost of memory alone, for one of the five arrays.
   RILL_ASSIGN_OR_RETURN(const Tensor copy, steps.reward.Clone());
+  // Made by the first run and reused by the others.
   const auto made = std::make_shared<Advantages>();
   return Compare(
       "advantages of 256 lanes of 128 steps",

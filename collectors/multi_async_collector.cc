@@ -34,6 +34,8 @@ int64_t MultiAsyncCollector::frames_per_batch() const {
   return most;
 }
 
+// By the newest version in the batch: frames of it were made with older
+// weights, never with newer ones.
 bool MultiAsyncCollector::IsStale(const WriteInfo& info) const {
   const MultiCollectorOptions& options = team_->options();
   return options.max_staleness >= 0 &&
@@ -50,6 +52,8 @@ absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
   FunctionSink fresh(
       [&](const TensorDict& batch, const WriteInfo& info) {
         if (!IsStale(info)) return sink.Write(batch, info);
+        // The batch is dropped, so its lanes' trajectories have a gap: the sink
+        // ends them where they are.
         const LaneRange lanes = {.first = info.first_lane,
                                  .count = batch.batch_shape()[0]};
         const absl::Status cut = sink.Cut(info.producer, lanes);
@@ -62,6 +66,8 @@ absl::Status MultiAsyncCollector::CollectInto(Sink& sink) {
   // A worker that has ended is found, however many batches others have.
   RILL_RETURN_IF_ERROR(team_->Wait(absl::InfinitePast()));
   while (true) {
+    // Workers are looked at in turn, beginning behind the one that was
+    // delivered last: a fast worker cannot keep the batches of others back.
     for (int64_t i = 0; i < team_->size(); ++i) {
       const int64_t worker = (place_.next_worker + i) % team_->size();
       RILL_ASSIGN_OR_RETURN(const bool is_there, team_->Deliver(worker, fresh));

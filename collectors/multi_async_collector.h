@@ -68,7 +68,7 @@ class MultiAsyncCollector final : public Source {
   // batches that they have made come first then. UNAVAILABLE where a worker has
   // ended: collect on first.
   absl::Status Pause() { return team_->Pause(); }
-  // Pauses too. The state has the batches that the workers are ahead.
+  // Pauses too. The state has the batches that the workers are ahead, and cuts.
   absl::StatusOr<TensorDict> SaveState() const override;
   absl::Status LoadState(const TensorDict& state) override;
 

@@ -3,6 +3,7 @@
 // processes.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -398,6 +399,10 @@ TEST(MultiCollectorTest, CreateNamesTheWrongOption) {
               names("max_restarts"));
   EXPECT_THAT(refused([](auto* o) { o->producer = 1 << 23; }),
               names("producer"));
+  EXPECT_THAT(refused([](auto* o) {
+                o->max_restarts = std::numeric_limits<int64_t>::max();
+              }),
+              names("max_restarts"));
   EXPECT_THAT(refused([](auto* o) { o->first_lane = -1; }),
               names("first_lane"));
 }
@@ -448,6 +453,115 @@ TEST(MultiAsyncCollectorTest, AStateGoesOnWithTheSameBatchesOfEachWorker) {
       EXPECT_THAT(batches[i], BitEqualTo(want.batches[worker][start + i]));
     }
   }
+}
+
+// Three batches are made, and one of them is delivered, before the pause. The
+// loaded collector makes the last one of this test anew.
+TEST(MultiAsyncCollectorTest, BatchesThatWereHeldComeWithTheirCuts) {
+  absl::Notification third;
+  MultiCollectorOptions options = CartPoles(1, 20);
+  options.reset_at_each_batch = true;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto second,
+                            MultiAsyncCollector::Create(options));
+  options.worker =
+      [&](const WorkerContext& context) -> absl::StatusOr<WorkerParts> {
+    RILL_ASSIGN_OR_RETURN(WorkerParts parts, CartPoleWorker(context));
+    parts.before_batch = [&third, batches = 0]() mutable {
+      if (++batches == 3) third.Notify();
+      return absl::OkStatus();
+    };
+    return parts;
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(const auto first,
+                            MultiAsyncCollector::Create(options));
+  Arrivals want;
+  RILL_ASSERT_OK(first->CollectInto(want.sink));
+  third.WaitForNotification();
+  RILL_ASSERT_OK(first->Pause());
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict state, first->SaveState());
+  RILL_ASSERT_OK(second->LoadState(state));
+  Arrivals got;
+  for (int i = 1; i <= 3; ++i) {
+    RILL_ASSERT_OK(first->CollectInto(want.sink));
+    RILL_ASSERT_OK(second->CollectInto(got.sink));
+    const std::vector<std::pair<int64_t, LaneRange>> cuts(
+        i, {0, {.first = 0, .count = kLanes}});
+    EXPECT_EQ(want.cuts, cuts);
+    EXPECT_EQ(got.cuts, cuts);
+    EXPECT_EQ(want.infos[i].sequence, i + 1);
+    EXPECT_EQ(got.infos[i - 1].sequence, i + 1);
+    EXPECT_THAT(got.batches[0][i - 1], BitEqualTo(want.batches[0][i]));
+  }
+}
+
+// A worker that fails cuts at once, with no batch behind the cut. Its second
+// batch fails, and Pause is sent when it has begun.
+TEST(MultiAsyncCollectorTest, ACutThatWasHeldAloneComes) {
+  absl::Notification begun;
+  absl::Notification go_on;
+  MultiCollectorOptions options;
+  options.frames_per_batch = 4 * kLanes;
+  options.worker =
+      [&](const WorkerContext& /*context*/) -> absl::StatusOr<WorkerParts> {
+    WorkerParts parts;
+    RILL_ASSIGN_OR_RETURN(parts.env, MakeCountingEnv({.lanes = kLanes}));
+    parts.env = std::make_unique<FaultyEnv>(std::move(parts.env),
+                                            FaultyEnv::Options{.fail_step = 5});
+    parts.before_batch = [&begun, &go_on, batches = 0]() mutable {
+      if (++batches == 2) {
+        begun.Notify();
+        go_on.WaitForNotification();
+      }
+      return absl::OkStatus();
+    };
+    return parts;
+  };
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiAsyncCollector::Create(options));
+  Arrivals arrivals;
+  RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
+  begun.WaitForNotification();
+  go_on.Notify();
+  EXPECT_THAT(collector->Pause(), StatusIs(absl::StatusCode::kUnavailable));
+  RILL_ASSERT_OK(collector->Pause());
+  for (int i = 0; i < 2; ++i) {
+    RILL_ASSERT_OK(collector->CollectInto(arrivals.sink));
+    EXPECT_THAT(arrivals.cuts, ElementsAre(std::make_pair(
+                                   0, LaneRange{.first = 0, .count = kLanes})));
+  }
+}
+
+// The state's number of restarts has worker 0 begin anew before worker 1
+// refuses.
+TEST(MultiCollectorTest, ALoadThatFailsLeavesProducersAndRestarts) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(CartPoles(2, 40)));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto plain,
+                            MultiSyncCollector::Create(CartPoles(2, 40)));
+  Arrivals got;
+  Arrivals want;
+  RILL_ASSERT_OK(collector->CollectInto(got.sink));
+  RILL_ASSERT_OK(plain->CollectInto(want.sink));
+  RILL_ASSERT_OK_AND_ASSIGN(const TensorDict before, collector->SaveState());
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict bad, before.Clone());
+  bad.Find("restarts")->data<int64_t>()[0] = 1;
+  RILL_ASSERT_OK(bad.Delete("worker/1"));
+  RILL_ASSERT_OK(bad.Set("worker/1", TensorDict()));
+  EXPECT_THAT(
+      collector->LoadState(bad),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("worker 1")));
+  EXPECT_THAT(collector->SaveState(), IsOkAndHolds(BitEqualTo(before)));
+  for (int i = 0; i < 2; ++i) {
+    RILL_ASSERT_OK(collector->CollectInto(got.sink));
+    RILL_ASSERT_OK(plain->CollectInto(want.sink));
+  }
+  for (int64_t w = 0; w < 2; ++w) {
+    ASSERT_EQ(got.batches[w].size(), 3);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_THAT(got.batches[w][i], BitEqualTo(want.batches[w][i]));
+    }
+  }
+  EXPECT_THAT(got.cuts, ElementsAre());
 }
 
 // Pushes left where the weight is negative. All of its weights must be equal.

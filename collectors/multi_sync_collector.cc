@@ -65,6 +65,7 @@ absl::Status MultiSyncCollector::Interrupt() {
 
 void MultiSyncCollector::PreemptIfDue(int64_t first) {
   if (enough_ == 0) return;
+  // Workers before `first` have delivered theirs in this round.
   int64_t made = first;
   for (int64_t i = first; i < team_->size(); ++i) {
     if (team_->HasMade(i)) ++made;
@@ -74,6 +75,8 @@ void MultiSyncCollector::PreemptIfDue(int64_t first) {
 
 absl::Status MultiSyncCollector::DeliverRound(Sink& sink) {
   team_->BeginRound();
+  // All that the round still lacks are asked before the first is waited for. A
+  // round that a sink stopped goes on where it was.
   for (int64_t i = place_.next_worker; i < team_->size(); ++i) {
     RILL_RETURN_IF_ERROR(team_->Ask(i, 1));
   }
@@ -111,6 +114,7 @@ absl::Status MultiSyncCollector::CollectInto(Sink& sink) {
 absl::StatusOr<TensorDict> MultiSyncCollector::Next() {
   RILL_RETURN_IF_ERROR(team_->CheckGoesOn(place_));
   RILL_RETURN_IF_ERROR(MakeJoined());
+  // The joined batch has every worker's part, so it begins with worker 0.
   place_.next_worker = 0;
   struct Part {
     TensorDict rows;
@@ -126,6 +130,8 @@ absl::StatusOr<TensorDict> MultiSyncCollector::Next() {
       });
   const absl::Status status = DeliverRound(join);
   if (status.ok()) return joined_->Finish();
+  // The call has failed, and the caller gets nothing: what was joined comes
+  // again. A copy of it, since the next Next writes that memory.
   for (size_t i = 0; i < parts.size(); ++i) {
     RILL_ASSIGN_OR_RETURN(const TensorDict rows, parts[i].rows.Clone());
     team_->PutBack(static_cast<int64_t>(i), rows, parts[i].info);

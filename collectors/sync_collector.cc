@@ -17,6 +17,17 @@
 #include "rill/envs/wrappers/time_limit.h"
 #include "rill/flow/trajectory_id.h"
 
+// A batch is, for each time step, ResetLanes, Act, Step, Record and Carry.
+// Behind the last step come the leaves that the collector writes itself,
+// truncation of the end, and the copies to a device.
+//
+// Frames count when a whole batch is made. After an error in one its steps are
+// lost: all lanes are reset before the next, and the sink cuts what it holds of
+// them.
+//
+// A batch that a sink refused is kept (is_refused) and is offered again under
+// its number before anything else is collected.
+
 namespace rill {
 namespace {
 
@@ -94,6 +105,8 @@ absl::Status SyncCollector::CheckOptions() const {
 
 absl::Status SyncCollector::MakeLoop() {
   Loop& loop = *loop_;
+  // Below the transforms: those count and reset with the episodes that the
+  // limit makes.
   if (options_.max_frames_per_traj != -1 && options_.env != nullptr) {
     RILL_ASSIGN_OR_RETURN(
         options_.env,
@@ -112,6 +125,7 @@ absl::Status SyncCollector::MakeLoop() {
   spec_ = loop.driver.spec();
   loop.root_spec = TensorDictSpec::Of(loop.driver.root());
   loop.lanes = loop.env->lanes();
+  // Rounded up: a batch has at least the frames that were asked for.
   loop.time = (options_.frames_per_batch + loop.lanes - 1) / loop.lanes;
   frames_per_batch_ = loop.lanes * loop.time;
   loop.seed = options_.seed;
@@ -123,6 +137,7 @@ absl::Status SyncCollector::MakeLoop() {
   RILL_RETURN_IF_ERROR(AddOwnLeaf(kTrajectoryKey, {}, &spec_));
   RILL_RETURN_IF_ERROR(MakeBatch());
   RILL_RETURN_IF_ERROR(RecordInto(loop.own_batch, /*is_lent=*/false));
+  // Whatever seed the environment was made with.
   return loop.env->Seed(options_.seed);
 }
 
@@ -132,6 +147,8 @@ absl::Status SyncCollector::PlanDevices() {
   const Device acting =
       options_.policy == nullptr ? env : options_.policy_device.value_or(env);
   Device device = env;
+  // Parts are in host memory or on the one device; the first that is on a
+  // device says which.
   const auto add = [&device](absl::string_view option, Device place) {
     if (device.is_cpu()) device = place;
     if (place.is_cpu() || place == device) return absl::OkStatus();
@@ -152,6 +169,8 @@ absl::Status SyncCollector::PlanDevices() {
       loop.stream, Stream::Borrow(device, options_.stream == nullptr
                                               ? StreamHandle()
                                               : options_.stream->handle()));
+  // A policy that acts elsewhere is another policy to the driver, which knows
+  // nothing of devices but the environment's.
   if (acting == env) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(
       loop.moved_policy,
@@ -182,6 +201,8 @@ absl::Status SyncCollector::AwaitStream() const {
 
 absl::Status SyncCollector::RecordInto(const TensorDict& batch, bool is_lent) {
   Loop& loop = *loop_;
+  // Steps on a device are scattered there; the host then writes only the leaves
+  // that no step has.
   const bool by_host =
       loop.device_batch == nullptr || !loop.device_batch->records_on_device();
   StepRecorder recorder;
@@ -201,6 +222,8 @@ absl::Status SyncCollector::RecordInto(const TensorDict& batch, bool is_lent) {
       loop.ends.push_back(end);
     }
   }
+  // Set together, when all of them are known: an error above leaves the batch
+  // that was recorded into before.
   loop.recorder = std::move(recorder);
   loop.versions = versions;
   loop.trajectories = trajectories;
@@ -216,6 +239,7 @@ absl::Status SyncCollector::RecordIntoOwn() {
 }
 
 absl::Status SyncCollector::RecordIntoSink(Sink& sink) {
+  // A sink lends host memory, and this batch is made on the device or pinned.
   if (loop_->device_batch != nullptr) return absl::OkStatus();
   absl::StatusOr<TensorDict> lent = sink.Reserve({loop_->lanes, loop_->time});
   if (absl::IsUnimplemented(lent.status())) return RecordIntoOwn();
@@ -235,6 +259,7 @@ absl::Status SyncCollector::ResetLanes(int64_t t) {
           ", want at most ", kMaxTrajectoryNumber,
           "; collect on as another producer"));
     }
+    // The rows so far are of the old trajectory.
     WriteTrajectory(lane, t);
     loop.trajectory[lane] =
         TrajectoryId(options_.producer, loop.next_trajectory++);
@@ -259,6 +284,8 @@ absl::StatusOr<int64_t> SyncCollector::Act(const ActContext& context) {
 absl::Status SyncCollector::CollectStep(int64_t t) {
   Loop& loop = *loop_;
   RILL_RETURN_IF_ERROR(ResetLanes(t));
+  // Both numbers follow from frames_, so a loaded state draws and anneals as
+  // the run that saved it.
   const int64_t frames = frames_ + t * loop.lanes;
   RILL_ASSIGN_OR_RETURN(const int64_t version,
                         Act({.frames = frames,
@@ -274,14 +301,19 @@ absl::Status SyncCollector::CollectStep(int64_t t) {
   RILL_RETURN_IF_ERROR(by_device ? loop.device_batch->Record(t)
                                  : loop.recorder.Record(t));
   loop.step_versions[t] = version;
+  // One number for the batch (WriteInfo::policy_version): the newest.
   loop.newest_version =
       t == 0 ? version : std::max(loop.newest_version, version);
+  // Resets come at the beginning of the next step: a batch that is not followed
+  // by another begins no episode.
   RILL_RETURN_IF_ERROR(loop.driver.Carry());
   Lap(&loop.mark, &times_.other);
   return absl::OkStatus();
 }
 
 void SyncCollector::WriteTrajectory(int64_t lane, int64_t t) {
+  // Ids are written when a trajectory ends, one run of rows at a time, not row
+  // by row: a lane's rows lie side by side and a step's do not.
   int64_t& since = loop_->trajectory_since[lane];
   std::fill_n(loop_->trajectories.begin() + lane * loop_->time + since,
               t - since, loop_->trajectory[lane]);
@@ -299,6 +331,7 @@ void SyncCollector::WriteOwnLeaves() {
 absl::Status SyncCollector::TruncateEnd() {
   Loop& loop = *loop_;
   if (!options_.set_truncated) return absl::OkStatus();
+  // Rows lie on the device; the flags of the last step are read for it.
   if (loop.ends.empty()) {
     RILL_RETURN_IF_ERROR(loop.driver.ReadEnds());
     return loop.device_batch->Truncate(loop.steps - 1, loop.driver.done());
@@ -327,6 +360,7 @@ absl::Status SyncCollector::EndBatch(bool waits) {
 
 void SyncCollector::DropBatch() {
   loop_->reset_all = true;
+  // Before the first batch no sink holds anything of these lanes.
   loop_->is_cut_due = loop_->sequence > 0;
 }
 
@@ -337,6 +371,7 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
         options_.total_frames, "; raise it to go on"));
   }
   loop_->mark = Clock::System().Now();
+  // Also after an error, and before the first batch.
   loop_->reset_all = loop_->reset_all || options_.reset_at_each_batch;
   loop_->trajectory_since.assign(loop_->lanes, 0);
   loop_->steps = loop_->time;
@@ -348,9 +383,11 @@ absl::Status SyncCollector::CollectBatch(bool waits) {
   for (int64_t t = 0; t < loop_->steps; ++t) {
     const absl::Status status = CollectStep(t);
     if (status.ok()) {
+      // Not behind the last step, which ends the batch anyway.
       if (t + 1 < loop_->steps && IsInterrupted()) loop_->steps = t + 1;
       continue;
     }
+    // Empties the recorder: the next batch stages rows from its own beginning.
     loop_->recorder.Flush();
     DropBatch();
     RILL_RETURN_IF_ERROR(status)
@@ -406,6 +443,7 @@ absl::StatusOr<SyncCollector::PendingBatch> SyncCollector::NextBatch(
   RILL_RETURN_IF_ERROR(CheckStopped());
   if (loop_->is_refused) {
     loop_->is_refused = false;
+    // No sink will see this batch, and numbers have no gaps.
     --loop_->sequence;
     return PendingBatch{.batch = Made(), .copied = nullptr};
   }
@@ -436,6 +474,7 @@ absl::Status SyncCollector::CollectInto(Sink& sink) {
     }
     ++loop.sequence;
     loop.is_refused = true;
+    // The next batch begins with a reset, and episodes are left open here.
     loop.is_cut_due = options_.reset_at_each_batch;
   }
   const absl::Status written =

@@ -129,6 +129,7 @@ absl::Status SyncCollector::TakeRefused(const TensorDict& batch) {
                         batch.Find("policy_version")->Contiguous());
   RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> all,
                         versions.Flat<int64_t>());
+  // Not saved beside the batch: its rows have the versions.
   loop_->newest_version = *std::max_element(all.begin(), all.end());
   return absl::OkStatus();
 }
@@ -159,6 +160,8 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   RILL_ASSIGN_OR_RETURN(const Tensor contiguous, traj_ids->Contiguous());
   RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> ids,
                         contiguous.Flat<int64_t>());
+  // A number that is given again would join two trajectories. With a reset of
+  // all lanes the old ids are not used any more.
   int64_t newest = 0;
   for (const int64_t id : ids) newest = std::max(newest, TrajectoryNumber(id));
   if (next_traj_id < 0 || next_traj_id > kMaxTrajectoryNumber ||
@@ -181,6 +184,8 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   if (refused != nullptr) {
     RILL_RETURN_IF_ERROR(CheckRefused(*refused));
   }
+  // All that can refuse comes before the first change but for the environment's
+  // own state, which is loaded first.
   RILL_RETURN_IF_ERROR(loop_->env->CheckState(state));
   RILL_ASSIGN_OR_RETURN(const TensorDict root, RootOf(state));
   if (episodes_continue) {
@@ -205,7 +210,9 @@ absl::Status SyncCollector::LoadState(const TensorDict& state) {
   loop_->trajectory.assign(ids.begin(), ids.end());
   loop_->seed = seed;
   loop_->reset_all = reset_all;
-  loop_->is_cut_due = reset_all && sequence > 0;
+  // A sink of the saved run holds trajectories that a reset leaves open.
+  loop_->is_cut_due =
+      (reset_all || options_.reset_at_each_batch) && sequence > 0;
   return absl::OkStatus();
 }
 

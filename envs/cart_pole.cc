@@ -21,6 +21,7 @@ using envs_internal::MakeClassicEnv;
 using envs_internal::StepCartPoles;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// No range: LoadState takes every finite state, as Gymnasium's equations do.
 constexpr double kLow[kCartPoleStateSize] = {-kInfinity, -kInfinity, -kInfinity,
                                              -kInfinity};
 constexpr double kHigh[kCartPoleStateSize] = {kInfinity, kInfinity, kInfinity,

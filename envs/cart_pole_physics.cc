@@ -60,11 +60,14 @@ HWY_INLINE void StepGroup(const int64_t* actions, double* state,
                                             angle_acceleration),
                                     cosine),
                             mass));
+  // Explicit Euler: positions move with the velocities before this step.
   x = hn::Add(x, hn::Mul(tau, velocity));
   velocity = hn::Add(velocity, hn::Mul(tau, acceleration));
   angle = hn::Add(angle, hn::Mul(tau, turn));
   turn = hn::Add(turn, hn::Mul(tau, angle_acceleration));
   hn::StoreInterleaved4(x, velocity, angle, turn, D(), state);
+  // The rows that were just stored, in the order of memory: element i of the
+  // observations is element i of the states, rounded.
   const hn::Rebind<float, D> floats;
   for (size_t i = 0; i < kSize * hn::Lanes(D()); i += hn::Lanes(D())) {
     hn::StoreU(hn::DemoteTo(floats, hn::LoadU(D(), state + i)), floats,
@@ -73,6 +76,7 @@ HWY_INLINE void StepGroup(const int64_t* actions, double* state,
 
   const auto is_out = hn::Or(hn::Gt(hn::Abs(x), hn::Set(D(), 2.4)),
                              hn::Gt(hn::Abs(angle), hn::Set(D(), kMaxAngle)));
+  // An element of a mask has all bits set; a bool in memory is 0 or 1.
   const auto out = hn::VecFromMask(whole, hn::RebindMask(whole, is_out));
   const hn::Rebind<uint8_t, D> bytes;
   hn::StoreU(hn::And(hn::TruncateTo(
@@ -110,6 +114,7 @@ void InitCartPole(const Rng& rng, uint64_t episode, int64_t lane,
   constexpr double kLow = -0.05;
   constexpr double kHigh = 0.05;
   for (int64_t i = 0; i < kCartPoleStateSize; ++i) {
+    // All lanes have one seed. Numbers of draws keep their streams apart.
     const auto draw = static_cast<uint32_t>(lane * kCartPoleStateSize + i);
     state[i] = kLow + (kHigh - kLow) * rng.UniformDouble(episode, draw);
   }

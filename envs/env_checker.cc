@@ -14,6 +14,11 @@
 #include "rill/envs/checking/env_trace.h"
 #include "rill/envs/steps/step_driver.h"
 
+// How it works: runs are compared. CheckEqualSeeds records a reference run.
+// Each later check repeats that run and does something after each step that
+// must make no difference: a refused call, a reset of another lane, a save. All
+// steps are then compared bit for bit with those of the reference.
+
 namespace rill {
 namespace {
 
@@ -65,6 +70,8 @@ class EnvChecker {
 
 absl::Status EnvChecker::CheckRun(absl::string_view promise, int64_t first_lane,
                                   EnvTracer::Hook hook) {
+  // Kept apart from the trace's status: what a hook found comes back as it is,
+  // and not as a correct call that failed.
   absl::Status broken;
   const auto guarded = [&](int64_t t, StepDriver& driver) {
     return broken = hook(t, driver);
@@ -103,6 +110,8 @@ absl::Status EnvChecker::CheckWrongAction(int64_t t,
   const int64_t lane = env_.lanes() - 1;  // The others could move before it.
   const Tensor& action = *env_.step().Find(leaf.key);
   RILL_ASSIGN_OR_RETURN(const Tensor right, action.Clone());
+  // One candidate or more for each domain of a spec. Those that the dtype
+  // cannot hold are skipped, and below those that the spec allows.
   for (double value :
        {static_cast<double>(spec.num_categories), spec.high + 1, spec.low - 1,
         2.0, std::numeric_limits<double>::quiet_NaN()}) {
@@ -126,6 +135,7 @@ absl::Status EnvChecker::CheckWrongAction(int64_t t,
                        row.DebugString(), ": got ", status.ToString()));
     }
   }
+  // The next leaf is then the only wrong one.
   return action.CopyFrom(right);
 }
 
@@ -170,6 +180,7 @@ absl::Status EnvChecker::CheckReplay(const TensorDict& state,
   if (absl::Status s = env_.LoadState(state); !s.ok())
     return FailedCall(env_, s);
   RILL_ASSIGN_OR_RETURN(StepDriver driver, StepDriver::Create(&env_));
+  // LoadState restores no leaf of step(): the caller has those.
   RILL_RETURN_IF_ERROR(driver.mutable_step()->CopyFrom(reference_[saved_at]));
   absl::StatusOr<std::vector<TensorDict>> rest =
       tracer_.RunAfter(saved_at, driver);
@@ -190,6 +201,8 @@ absl::Status EnvChecker::CheckSaveAndLoad() {
     state = env_.SaveState();
     if (absl::IsUnimplemented(state.status())) return absl::OkStatus();
     if (!state.ok()) return FailedCall(env_, state.status());
+    // Steps that follow change the saved state if it shares memory with the
+    // environment; the copy shows that.
     RILL_ASSIGN_OR_RETURN(copy, state->Clone());
     return absl::OkStatus();
   };

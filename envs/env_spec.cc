@@ -28,6 +28,7 @@ absl::Status AddLeaves(const EnvSpec& env, absl::string_view prefix,
   for (const TensorDictSpec::Leaf& leaf : from.leaves()) {
     const std::string key = absl::StrCat(prefix, leaf.key);
     absl::string_view head, rest;
+    // "next/x" of an observation would be taken for the state after the step.
     SplitKeyHead(leaf.key, &head, &rest);
     if (head == "next" || to->Find(key) != nullptr) {
       return Refuse(env, "specs", absl::StrCat("key \"", leaf.key, "\""),
@@ -86,6 +87,7 @@ absl::StatusOr<TensorDictSpec> RewardSpec(const EnvSpec& spec) {
   return reward;
 }
 
+// The lane's three first: code that resolves flags finds `done` as leaf 0.
 absl::StatusOr<TensorDictSpec> FlagSpec(const EnvSpec& spec) {
   TensorDictSpec flags;
   for (const absl::string_view flag : kFlags) {
@@ -103,6 +105,8 @@ absl::StatusOr<TensorDictSpec> StepSpec(const EnvSpec& spec) {
   RILL_RETURN_IF_ERROR(AddLeaves(spec, "", spec.observation, &step));
   RILL_RETURN_IF_ERROR(AddLeaves(spec, "", flags, &step));
   RILL_RETURN_IF_ERROR(AddLeaves(spec, "", spec.action, &step));
+  // Rewards lie below next alone. StepMdp copies a leaf below next that the
+  // root has too, so a reward under an action's key would overwrite the action.
   for (const TensorDictSpec::Leaf& leaf : reward.leaves()) {
     if (step.Find(leaf.key) == nullptr) continue;
     return Refuse(spec, "reward", absl::StrCat("key \"", leaf.key, "\""),
@@ -129,6 +133,7 @@ absl::Status CheckActions(absl::string_view caller, const EnvSpec& spec,
       return absl::InvalidArgumentError(absl::StrCat(
           caller, ": leaf \"", leaf.key, "\" of the action is missing"));
     }
+    // One pass over all lanes; rows are looked at only to name the lane.
     const absl::Status all =
         leaf.spec.CheckValues(leaf.key, {spec.lanes}, *action);
     if (all.ok()) continue;
@@ -137,6 +142,7 @@ absl::Status CheckActions(absl::string_view caller, const EnvSpec& spec,
       RILL_RETURN_IF_ERROR(leaf.spec.CheckValues(leaf.key, {}, row))
           << caller << ": lane " << lane;
     }
+    // A layout that is wrong as a whole: no single row shows it.
     return all;
   }
   return absl::OkStatus();

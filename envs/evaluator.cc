@@ -40,10 +40,12 @@ absl::StatusOr<int64_t> Account(const StepDriver& driver,
   int64_t ended = 0;
   for (size_t l = 0; l < lanes->size(); ++l) {
     Lane& lane = (*lanes)[l];
+    // Its share is complete. It steps on, as lanes step together, uncounted.
     if (lane.episode >= options.episodes) continue;
     lane.episode_return += driver.reward(static_cast<int64_t>(l));
     ++lane.length;
     if (driver.done()[l]) {
+      // Episodes end in any order; each has its place by its number.
       if (lane.episode >= static_cast<int64_t>(result->returns.size())) {
         result->returns.resize(lane.episode + 1);
         result->lengths.resize(lane.episode + 1);

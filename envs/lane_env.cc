@@ -100,6 +100,7 @@ absl::Status LaneEnv::Bind(const LaneFactory& make_lane) {
   RILL_ASSIGN_OR_RETURN(flags_, FindLaneFlags(step()));
   RILL_ASSIGN_OR_RETURN(next_flags_, FindLaneFlags(step(), "next/"));
   for (int64_t lane = 0; lane < lanes(); ++lane) {
+    // Views of one row: a simulator writes the leaves of the batch in place.
     RILL_ASSIGN_OR_RETURN(const TensorDict row, step().Index(lane));
     absl::StatusOr<std::unique_ptr<Lane>> simulator = make_lane(lane, row);
     RILL_RETURN_IF_ERROR(simulator.status())
@@ -116,6 +117,7 @@ absl::Status LaneEnv::Bind(const LaneFactory& make_lane) {
 void LaneEnv::SetSeeds(uint64_t seed) {
   const Rng seeds(seed, RngStream::kEnv);
   for (int64_t lane = 0; lane < lanes(); ++lane) {
+    // A seed for each lane, so that a simulator knows nothing of its lane.
     now_.seed[lane] = seeds.Bits64(static_cast<uint64_t>(lane), 0);
     now_.episode[lane] = 0;
   }
@@ -128,6 +130,7 @@ absl::Status LaneEnv::Seed(uint64_t seed) {
 }
 
 void LaneEnv::Call(int64_t i) {
+  // The pool runs one function for both calls; the list tells which it is.
   if (to_reset_.empty()) return StepLane(i);
   ResetLane(to_reset_[i]);
 }
@@ -159,6 +162,8 @@ absl::Status LaneEnv::BeginStep() {
   RILL_RETURN_IF_ERROR(CheckIdle(name(), "BeginStep", steps_));
   RILL_RETURN_IF_ERROR(CheckActions(step_caller_, spec(), step()));
   RILL_RETURN_IF_ERROR(CheckRunning(step_caller_, now_.running));
+  // Nothing could run beside the caller: the step is made at once, and EndStep
+  // returns OK.
   if (options_.threads == 1) {
     pool_->Run(lanes());
     return EndFailedSteps();
@@ -181,6 +186,7 @@ void LaneEnv::StepLane(int64_t lane) {
     status_[lane] = result.status();
     return;
   }
+  // A NaN in a replay spoils every batch that has it.
   if (!std::isfinite(result->reward)) {
     status_[lane] = absl::InternalError(
         absl::StrCat("reward: got ", result->reward, ", want a finite number"));
@@ -193,6 +199,8 @@ void LaneEnv::StepLane(int64_t lane) {
   now_.running[lane] = !next_flags_.done[lane];
 }
 
+// Called when all lanes have stepped, so that leaves and error do not depend on
+// the order in which threads took the lanes.
 absl::Status LaneEnv::EndFailedSteps() {
   for (int64_t lane = 0; lane < lanes(); ++lane) {
     if (status_[lane].ok()) continue;
@@ -218,6 +226,8 @@ absl::StatusOr<TensorDict> LaneEnv::SaveState() const {
   return state;
 }
 
+// All lanes or none. A lane cannot check a state without loading it, so those
+// that have loaded get their old states back.
 absl::Status LaneEnv::LoadLanes(const TensorDict& lanes_state) {
   std::vector<TensorDict> before;  // Of the lanes that have loaded.
   const auto load = [&](int64_t lane) -> absl::Status {
@@ -256,6 +266,7 @@ absl::Status LaneEnv::LoadState(const TensorDict& state) {
   RILL_ASSIGN_OR_RETURN(
       EpisodeCounters counters,
       EpisodeCounters::Load(caller, state, options_.max_episode_steps));
+  // All that this class can check is checked before a lane changes.
   RILL_RETURN_IF_ERROR(LoadLanes(*lanes_state));
   now_ = std::move(counters);
   return absl::OkStatus();

@@ -59,6 +59,7 @@ absl::Status CheckIdle(absl::string_view env, absl::string_view function,
 
 absl::Status CutOffLane(const EnvSpec& spec, const TensorDict& step,
                         int64_t lane) {
+  // The lane's row of a leaf below next, as a view that is written.
   const auto next_row = [&](absl::string_view key) -> absl::StatusOr<Tensor> {
     RILL_ASSIGN_OR_RETURN(const Tensor leaf,
                           step.Get(absl::StrCat("next/", key)));
@@ -79,6 +80,8 @@ absl::Status CutOffLane(const EnvSpec& spec, const TensorDict& step,
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec flags, FlagSpec(spec));
   for (const TensorDictSpec::Leaf& leaf : flags.leaves()) {
     RILL_ASSIGN_OR_RETURN(Tensor to, next_row(leaf.key));
+    // `done` and `truncated` are set. `terminated` is not: the value of the
+    // state is not known to be 0.
     RILL_ASSIGN_OR_RETURN(const Tensor flag,
                           absl::EndsWith(leaf.key, "terminated")
                               ? leaf.spec.Zero({})

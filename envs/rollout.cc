@@ -70,6 +70,8 @@ absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
   const int64_t lanes = env.lanes();
   const TensorDictSpec& spec = driver.spec();
   Ends ends(lanes, options);
+  // Rows are allocated in blocks, since an episode may end long before
+  // max_steps. The price is one copy of more than one block at the end.
   std::vector<TensorDict> blocks;
   bool stop = false;
   for (int64_t begin = 0; begin < options.max_steps && !stop;
@@ -88,6 +90,7 @@ absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
                                .status());
       RILL_RETURN_IF_ERROR(driver.Step());
       RILL_RETURN_IF_ERROR(driver.ReadEnds());
+      // Before Advance, which overwrites the root and resets lanes.
       RILL_RETURN_IF_ERROR(recorder.Record(t++));
       stop = ends.Add(driver.done());
       RILL_RETURN_IF_ERROR(driver.Advance());
@@ -95,6 +98,7 @@ absl::StatusOr<TensorDict> Rollout(Env& env, Policy& policy,
     recorder.Flush();
     if (t < size) {
       RILL_ASSIGN_OR_RETURN(block, block.Slice(1, 0, t));
+      // Frees the rows behind the last step, which a slice would keep.
       RILL_ASSIGN_OR_RETURN(block, block.Clone());
     }
     blocks.push_back(std::move(block));

@@ -17,6 +17,11 @@
 #include "rill/envs/lanes/lane_errors.h"
 #include "rill/tensordict/tensor.h"
 
+// States. A call of the transforms works on next_states_, which begin with the
+// tensors of states_, and CommitStates swaps the two when the whole call has
+// succeeded. A call that fails so leaves states_ as they were. Dictionaries are
+// swapped and refilled, not made: steps allocate nothing.
+
 namespace rill {
 namespace {
 
@@ -43,6 +48,7 @@ void CopyLanes(absl::Span<const int64_t> lanes, int64_t width,
   }
 }
 
+// Found once: a walk over a dictionary builds its keys.
 std::vector<std::string> KeysOf(const TensorDict& state) {
   std::vector<std::string> keys;
   state.ForEachLeaf([&keys](absl::string_view key, const Tensor&) {
@@ -116,6 +122,8 @@ void TransformedEnv::CopyRows(const Steps::Link& link) {
               static_cast<size_t>(to.width * env_->lanes()));
 }
 
+// Copies a dictionary whole where its keys differ from those of InitialState: a
+// loaded state may lack a dictionary without leaves.
 void TransformedEnv::StartStates() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (!ShareTensors(state_keys_[i], states_[i], &next_states_[i])) {
@@ -146,6 +154,8 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(CheckMask("TransformedEnv::Reset", spec(), mask));
   RILL_RETURN_IF_ERROR(env_->Reset(mask));
   StartStates();
+  // Transforms run from the environment outwards. Before each, the leaves of
+  // the root that it replaces get the rows that come before it.
   absl::Span<const int64_t> lanes = FindLanes(mask.lanes, lanes_found_);
   for (size_t i = 0; i < transforms_.size(); ++i) {
     for (const Steps::Link& link : steps_.copies[i]) {
@@ -159,6 +169,9 @@ absl::Status TransformedEnv::Reset(const ResetMask& mask) {
                                             &next_states_[i])));
   }
   for (const int64_t lane : lanes) done_[lane] = 0;
+  // A group that began on its own changed rows of the root too. No transform
+  // was reset for it; the caller's copies of these lanes are renewed all the
+  // same.
   if (!mask.groups.empty()) {
     std::copy(mask.lanes.begin(), mask.lanes.end(), mask_.begin());
     for (size_t i = 0; i < mask.groups.size(); ++i) {
@@ -192,11 +205,15 @@ absl::Status TransformedEnv::BeginStep() {
   if (transforms_.empty()) return env_->BeginStep();
   RILL_RETURN_IF_ERROR(CheckStep());
   StartStates();
+  // An action comes from the caller, so the last transform is first.
   for (size_t i = transforms_.size(); i-- > 0;) {
     RILL_RETURN_IF_ERROR(Annotate(
         i, transforms_[i]->OnAction(steps_.leaves[i], &next_states_[i])));
   }
   failure_ = env_->BeginStep();
+  // A refusal moved no lane and ends the call. A simulator that failed has
+  // moved the others: the transforms must see the step, and EndStep returns the
+  // error behind them.
   return envs_internal::IsRefusal(failure_) ? failure_ : absl::OkStatus();
 }
 
@@ -210,7 +227,11 @@ absl::Status TransformedEnv::EndStep() {
     RILL_RETURN_IF_ERROR(Annotate(
         i, transforms_[i]->OnStep(steps_.leaves[i], &next_states_[i])));
   }
+  // The transforms' own root for the next step. The caller carries the leaves
+  // of step() itself, and has done so or not when that step begins.
   for (const Steps::Link& link : steps_.carried) CopyRows(link);
+  // Behind the last transform: one of them may have ended the episode, which
+  // the environment does not know.
   std::memcpy(done_.data(), steps_.buffers[steps_.done].tensor.raw_data(),
               done_.size());
   CommitStates();

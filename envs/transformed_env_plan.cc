@@ -12,6 +12,16 @@
 #include "rill/envs/env_spec.h"
 #include "rill/tensordict/dtype.h"
 
+// How it works. A leaf between two transforms is a buffer of rows; `current_`
+// has the newest buffer of each key. Stage 0 has the environment's own leaves,
+// stage i + 1 those that transform i made. A transform changes a leaf in place
+// unless somebody needs the values before it. Then it gets a buffer of its own,
+// and a copy where it updates.
+//
+// Leaves of the root outlive a step: what a transform saw at the root is next's
+// value of the last step at the same stage. So a leaf of the root that a
+// transform uses is kept, with the buffer below next that becomes it.
+
 namespace rill::envs_internal {
 namespace {
 
@@ -134,6 +144,8 @@ absl::StatusOr<TensorDictSpec> Planner::AddTransform(
       const BoundRows::Leaf& leaf = plan->leaves[k];
       if (leaf.use != use || IsAction(leaf.key)) continue;
       const LeafSpec* spec = plan->spec.Find(leaf.key);
+      // In place is right only where nobody reads the value before: neither
+      // this transform, nor an earlier one by way of its root.
       const bool is_needed = read.contains(leaf.key) ||
                              read.contains(RootOf(leaf.key)) ||
                              IsUsedRoot(leaf.key);
@@ -156,10 +168,12 @@ absl::StatusOr<TensorDictSpec> Planner::AddTransform(
   }
   ForkRoots(i + 1, *plan, &copies);
   RILL_RETURN_IF_ERROR(Annotate(i, AddAction(i + 1, *plan, &used)));
+  // Leaves that the transform takes away; those behind it cannot use them.
   for (auto at = current_.begin(); at != current_.end();) {
     at = plan->spec.Find(at->first) == nullptr ? current_.erase(at)
                                                : std::next(at);
   }
+  // The reverse: a leaf that its spec has must have come from somewhere.
   for (const TensorDictSpec::Leaf& leaf : plan->spec.leaves()) {
     const auto found = current_.find(leaf.key);
     if (found != current_.end() &&
@@ -204,6 +218,7 @@ void Planner::ForkRoots(size_t stage, const StepPlan& plan,
 // was before it, what it reads the one behind it.
 absl::Status Planner::AddAction(size_t stage, const StepPlan& plan,
                                 std::vector<size_t>* used) {
+  // The two sides of the transform: `before` is nearer to the environment.
   const Current before = current_;
   for (const BoundRows::Leaf& leaf : plan.leaves) {
     const LeafSpec* const spec = plan.spec.Find(leaf.key);
@@ -259,6 +274,8 @@ bool Planner::IsUsedRoot(absl::string_view key) const {
   return false;
 }
 
+// The place of a leaf that is written without being read: the old buffer, where
+// it fits and nobody needs its values.
 size_t Planner::WriteBuffer(const BoundRows::Leaf& leaf, const LeafSpec& spec,
                             size_t stage, bool is_needed) {
   const auto found = current_.find(leaf.key);
@@ -325,6 +342,9 @@ absl::Status Planner::CheckTwin(const TensorDictSpec& last,
                    "\" after the transforms: ", leaf.spec.ToString()));
 }
 
+// Stage 0 has the environment's own tensors. A kept leaf that the caller sees
+// is two tensors: the transforms' own, and a copy that the caller may overwrite
+// without harm to the next step.
 absl::Status Planner::MakeTensors() {
   for (const auto& [key, buffer] : current_) {
     steps_.buffers[buffer].is_last = true;

@@ -29,6 +29,7 @@ NonTensor JsonString(absl::string_view text) {
       "\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"")};
 }
 
+// Names stand for the way the environment was made: a state fits no other.
 absl::Status CheckName(const TensorDict& state, absl::string_view key,
                        absl::string_view name) {
   absl::StatusOr<NonTensor> found = state.GetNonTensor(key);
@@ -126,6 +127,9 @@ absl::Status TransformedEnv::LoadTransforms(const TensorDict& state) {
   return AdoptTransforms(state);
 }
 
+// The tensors of `state` are shared: a transform sets new ones and writes into
+// none of them. The caller's copies at the root are not touched, as step() is
+// no part of a state.
 absl::Status TransformedEnv::AdoptTransforms(const TensorDict& state) {
   for (size_t i = 0; i < transforms_.size(); ++i) {
     states_[i] = FindState(state, TransformKey(i, "state"));
@@ -145,6 +149,7 @@ absl::Status TransformedEnv::LoadState(const TensorDict& state) {
     return absl::FailedPreconditionError(absl::StrCat(
         kLoad, ": \"env/state\": got none, want the state of ", env_->name()));
   }
+  // The last that can refuse, and before anything of the transforms changes.
   const absl::Status loaded = env_->LoadState(FindState(state, "env/state"));
   if (!loaded.ok()) {
     return absl::FailedPreconditionError(

@@ -12,6 +12,15 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
+// How it works. The recursion x_t = a_t + b_t x_(t+1) is one multiplication and
+// one addition a step, each of which waits for the step before. Vectors over
+// time cannot help there. Everything else is free of it, so a_t and b_t of a
+// block of steps are made by vectors over time. Then x is followed through the
+// block in several lines at once, whose chains overlap in the processor.
+//
+// An associative scan over time would use vectors throughout. It multiplies the
+// b_t with each other, and rounds otherwise than the recursion does.
+
 namespace rill::estimators_internal {
 namespace HWY_NAMESPACE {
 
@@ -23,6 +32,8 @@ using VF64 = hn::Vec<F64>;
 using MF64 = hn::Mask<F64>;
 
 // Lines that are followed at once, and steps of each that are prepared for it.
+// Eight chains hide the latency of a multiplication and an addition; the two
+// blocks fit the first cache.
 constexpr int kLines = 8;
 constexpr int64_t kSteps = 128;
 // Lines are not a power of two apart, which would fill few sets of the cache.
@@ -90,6 +101,7 @@ struct Numbers {
 };
 
 // A kind of recursion: its a_t and b_t, and where it starts.
+// Schulman et al., 2016: a_t is the TD error, b_t is gamma lambda.
 struct Gae {
   template <typename T>
   static double Start(const StepArrays<T>& /*arrays*/, int64_t /*last*/) {
@@ -104,11 +116,14 @@ struct Gae {
     *add =
         hn::Sub(hn::Add(access.Load(arrays.reward + i), hn::Mul(gamma, next)),
                 access.Load(arrays.value + i));
+    // Done cuts the recursion, terminated the bootstrap: after a truncation the
+    // value behind it still counts.
     *carry = hn::IfThenZeroElse(access.IsSet(arrays.done + i),
                                 hn::Set(F64(), numbers.gamma * numbers.lmbda));
   }
 };
 
+// Sutton, 1988: a_t has the bootstrap's share, b_t that of the return.
 struct TdLambda {
   // So that the last step of a line is as one that is done.
   template <typename T>
@@ -160,6 +175,7 @@ void Follow(int64_t n, const double* carry, double* add, double* carried) {
 #pragma GCC unroll 8
     for (int k = 0; k < kCount; ++k) {
       const auto weight = hn::LoadU(one, carry + k * kPitch + t);
+      // Selected, not only multiplied: 0 times a NaN from behind an end is NaN.
       const auto rest = hn::IfThenElseZero(hn::Ne(weight, hn::Zero(one)),
                                            hn::Mul(weight, hn::Set(one, x[k])));
       x[k] = hn::GetLane(hn::Add(hn::LoadU(one, add + k * kPitch + t), rest));
@@ -182,6 +198,7 @@ void Run(const StepArrays<T>& arrays, const Numbers& numbers, T* out,
     for (int k = 0; k < count; ++k) {
       carried[k] = Kind::Start(arrays, (line + k + 1) * arrays.steps - 1);
     }
+    // Blocks from the last to the first; `carried` takes each line's x across.
     for (int64_t end = arrays.steps; end > 0;) {
       const int64_t begin = std::max<int64_t>(0, end - kSteps);
       const int64_t n = end - begin;
@@ -195,6 +212,8 @@ void Run(const StepArrays<T>& arrays, const Numbers& numbers, T* out,
           access.Store(b, carry + k * kPitch + i);
         });
       }
+      // A constant number of chains, which the compiler unrolls. The few lines
+      // that are left go one by one.
       if (count == kLines) {
         Follow<kLines>(n, carry, add, carried);
       } else {
@@ -205,6 +224,7 @@ void Run(const StepArrays<T>& arrays, const Numbers& numbers, T* out,
       for (int k = 0; k < count; ++k) {
         const int64_t first = (line + k) * arrays.steps + begin;
         ForVectors(n, [&](const auto& access, int64_t i) HWY_ATTR {
+          // The target is made of x in double, not of the rounded advantage.
           const VF64 x = access.Load(add + k * kPitch + i);
           access.Store(x, out + first + i);
           if (target == nullptr) return;

@@ -23,7 +23,7 @@ struct StepArrays {
 // for the widest vectors of the processor: a_t and b_t are made by vectors over
 // time, eight lines are then followed at once. All in double; results are
 // rounded once. Values behind an end are not looked at, NaN neither.
-// Thread-safety: thread-safe. Cost: O(steps); 16 KiB of the stack.
+// Thread-safety: thread-safe. Cost: O(steps); 17 KiB of the stack.
 
 // x is the advantage, and the target x + value.
 void GaeLines(const StepArrays<float>& arrays, double gamma, double lmbda,

@@ -42,6 +42,8 @@ class RewardsToGo final : public BatchTransform {
 
   absl::Status Forward(TensorDict* batch,
                        TensorDict* /*state*/) const override {
+    // Reward2Go works before writes, DensifyReward after reads; the other way
+    // nothing happens.
     return parts_.is_inverse ? absl::OkStatus() : Sum(batch);
   }
   absl::Status Inverse(TensorDict* batch,
@@ -67,6 +69,8 @@ class RewardsToGo final : public BatchTransform {
       return absl::InvalidArgumentError(absl::StrCat(
           parts_.name, ": got batch shape [], want [*B, T], in order of time"));
     }
+    // Lines along time: the last dimension of the batch, with one number a
+    // step.
     const Shape shape = batch->batch_shape().Concat({1});
     RILL_ASSIGN_OR_RETURN(const Tensor done, transforms_internal::ReadLeaf(
                                                  parts_.name, parts_.done_key,
@@ -77,6 +81,8 @@ class RewardsToGo final : public BatchTransform {
                                                      parts_.name, key, *batch));
       RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
           parts_.name, key, reward, reward.dtype(), shape));
+      // A tensor of its own: the rewards may be read under another key, or by
+      // the caller that made the batch.
       Tensor sums;
       RILL_RETURN_IF_ERROR(RewardToGo(reward, done, parts_.gamma, &sums))
           << parts_.name << ": \"" << key << "\"";
@@ -111,6 +117,7 @@ class RewardsToGo final : public BatchTransform {
   const Parts parts_;
 };
 
+// NaN is refused too: no comparison with it holds.
 absl::Status CheckFactor(absl::string_view option, double got) {
   if (got >= 0 && got <= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -131,6 +138,8 @@ absl::StatusOr<std::unique_ptr<BatchTransform>> Reward2Go::Create(
         options.out_keys.size(),
         ", want at least one in_key, and none or as many out_keys"));
   }
+  // An out key may be an in key (in place), but no key may be written twice,
+  // nor the flags.
   for (const auto* keys : {&options.in_keys, &options.out_keys}) {
     std::set<std::string> seen;
     for (const std::string& key : *keys) {

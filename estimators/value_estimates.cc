@@ -15,6 +15,11 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 
+// Each function checks all of its tensors before it makes or writes a result,
+// so that an error leaves the results as they were. GAE, TD(lambda) and sums of
+// rewards are the kernels of recursion_kernels.h. V-trace and n-step returns go
+// line by line here: their steps do more than one recursion.
+
 namespace rill {
 namespace {
 
@@ -34,6 +39,7 @@ class Inputs {
           caller, ": reward: got ", DTypeName(reward.dtype()), shape.ToString(),
           ", want float32 or float64[*B, T, 1]"));
     }
+    // [*B, T, 1] or [*B, T]: the last dimension that is not the 1 is time.
     const bool has_one = shape.rank() > 1 && shape[shape.rank() - 1] == 1;
     Inputs inputs;
     inputs.caller_ = caller;
@@ -112,6 +118,7 @@ class Inputs {
             .reward = reward_.data<T>(),
             .value = value_.data<T>(),
             .next_value = next_value_.data<T>(),
+            // Bytes and not bool: vectors load them.
             .done = done_.data<uint8_t>(),
             .terminated = terminated_.data<uint8_t>()};
   }
@@ -153,18 +160,25 @@ template <typename T>
 void VTraceLine(const StepArrays<T>& arrays, const T* log_pi, const T* log_mu,
                 const VTraceOptions& options, int64_t begin, T* advantage,
                 T* target) {
+  // Espeholt et al., 2018: target_t - v_t = delta_t + gamma c_t (target_(t+1) -
+  // v_(t+1)), from the end.
   double correction = 0;   // Target - value of the step behind.
   double next_target = 0;  // Rounded nowhere.
   for (int64_t i = begin + arrays.steps; i-- > begin;) {
+    // Behind the last step of a line nothing is known but next_value.
     const bool is_end = arrays.done[i] != 0 || i == begin + arrays.steps - 1;
     const double ratio = std::exp(static_cast<double>(log_pi[i]) -
                                   static_cast<double>(log_mu[i]));
+    // rho decides which policy's values the targets tend to, c only how soon
+    // (Espeholt et al., 2018).
     const double rho = std::min(ratio, options.rho_thresh);
     const double c = std::min(ratio, options.c_thresh);
     const double reward = static_cast<double>(arrays.reward[i]);
     const double value = static_cast<double>(arrays.value[i]);
     const double bootstrap = Bootstrap(arrays, i);
     const double delta = rho * (reward + options.gamma * bootstrap - value);
+    // The advantage takes the corrected target of the next step, where there is
+    // one in the trajectory.
     double behind = bootstrap;
     if (!is_end && arrays.terminated[i] == 0) behind = next_target;
     correction = is_end ? delta : delta + options.gamma * c * correction;
@@ -180,7 +194,10 @@ void NStepLine(const StepArrays<T>& arrays, int64_t n_steps, double gamma,
                int64_t begin, T* returns) {
   const int64_t end = begin + arrays.steps;
   for (int64_t i = begin; i < end; ++i) {
+    // Compared so, i + n_steps cannot overflow.
     const int64_t limit = n_steps < end - i ? i + n_steps : end;
+    // Each window is summed anew. A sum that slides would divide by gamma,
+    // which may be 0, and carry its rounding along.
     double sum = 0;
     double power = 1;
     int64_t last = i;
@@ -233,6 +250,7 @@ absl::Status GaeAdvantage(const EstimatorSteps& steps, double gamma,
   RILL_ASSIGN_OR_RETURN(Inputs inputs, Inputs::Create(kCaller, steps.reward));
   RILL_RETURN_IF_ERROR(inputs.ReadSteps(steps));
   RILL_RETURN_IF_ERROR(inputs.ReadValues(steps));
+  // Both are made before either is set.
   RILL_ASSIGN_OR_RETURN(Tensor advantage, inputs.MakeResult(out->advantage));
   RILL_ASSIGN_OR_RETURN(out->value_target,
                         inputs.MakeResult(out->value_target));

@@ -39,6 +39,8 @@ template <typename T>
 void Standardize(const Tensor& tensor) {
   T* const values = tensor.data<T>();
   const int64_t count = tensor.num_elements();
+  // Two passes in double: a sum of squares less the squared mean would lose the
+  // digits of a small deviation beside a large mean.
   double mean = 0;
   for (int64_t i = 0; i < count; ++i) mean += static_cast<double>(values[i]);
   mean /= static_cast<double>(count);
@@ -47,6 +49,7 @@ void Standardize(const Tensor& tensor) {
     const double x = static_cast<double>(values[i]) - mean;
     squares += x * x;
   }
+  // With count - 1, as torch.std has it.
   const double deviation = std::max(
       kMinDeviation, std::sqrt(squares / static_cast<double>(
                                              std::max<int64_t>(count - 1, 1))));
@@ -59,6 +62,7 @@ void Standardize(const Tensor& tensor) {
 template <typename T>
 void Subtract(const Tensor& a, const Tensor& b, const Tensor& out) {
   for (int64_t i = 0; i < out.num_elements(); ++i) {
+    // The target is rounded by then, as where TorchRL subtracts.
     out.data<T>()[i] = a.data<T>()[i] - b.data<T>()[i];
   }
 }
@@ -85,6 +89,7 @@ class ValueEstimator final : public BatchTransform {
         parts.keys.value_target};
     keys.insert(keys.end(), parts.more_keys.begin(), parts.more_keys.end());
     for (const std::string& key : keys) {
+      // A key twice would be read after it was written, or written twice.
       RILL_RETURN_IF_ERROR(CheckKey(key)) << caller << ": keys";
       // A transition without truncation may have one flag for both.
       const bool may_repeat = key == parts.keys.terminated &&
@@ -168,6 +173,7 @@ class ValueEstimator final : public BatchTransform {
     RILL_ASSIGN_OR_RETURN(steps.reward, transforms_internal::ReadLeaf(
                                             caller, keys.reward, *batch));
     const DType dtype = steps.reward.dtype();
+    // The reward says the dtype; all other numbers have to follow it.
     RILL_RETURN_IF_ERROR(transforms_internal::CheckLeaf(
         caller, keys.reward, steps.reward, dtype, shape));
     RILL_ASSIGN_OR_RETURN(
@@ -188,6 +194,7 @@ class ValueEstimator final : public BatchTransform {
           more.emplace_back(),
           transforms_internal::ReadLeaf(caller, key, dtype, shape, *batch));
     }
+    // Written in place where the batch has them from an earlier call.
     Advantages made;
     RILL_ASSIGN_OR_RETURN(made.advantage,
                           transforms_internal::WriteLeaf(keys.advantage, dtype,
@@ -196,6 +203,7 @@ class ValueEstimator final : public BatchTransform {
                           transforms_internal::WriteLeaf(
                               keys.value_target, dtype, shape, {}, batch));
     RILL_RETURN_IF_ERROR(parts_.estimate(steps, more, &made));
+    // A mean of nothing would be NaN.
     if (!parts_.standardizes || shape.num_elements() == 0) {
       return absl::OkStatus();
     }
@@ -218,6 +226,8 @@ Estimate OfReturns(
       [returns = std::move(returns)](const EstimatorSteps& steps, More /*more*/,
                                      Advantages* out) -> absl::Status {
         RILL_RETURN_IF_ERROR(returns(steps, &out->value_target));
+        // The target is the return; the advantage is what it is above the
+        // value.
         const Tensor& target = out->value_target;
         if (!out->advantage.is_valid()) {
           RILL_ASSIGN_OR_RETURN(out->advantage,

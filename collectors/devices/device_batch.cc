@@ -20,6 +20,7 @@ absl::StatusOr<std::unique_ptr<DeviceBatch>> DeviceBatch::Create(
                         Stream::Borrow(stream.device(), stream.handle()));
   auto made = absl::WrapUnique(new DeviceBatch(
       step.batch_shape()[0], options.time, std::move(borrowed)));
+  // One leaf on the device is enough; BindSteps refuses others in host memory.
   bool steps_on_device = false;
   step.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
     steps_on_device = steps_on_device || !leaf.is_host();
@@ -37,6 +38,8 @@ absl::Status DeviceBatch::MakeLeaves(const Options& options,
                                      bool steps_on_device) {
   const Shape shape = {lanes_, time_};
   const Tensor::Options pinned = {stream_.device(), MemoryKind::kPinned};
+  // Pinned where batches are in host memory: the device scatters straight into
+  // them.
   const Tensor::Options stored =
       options.storing_device.is_cpu()
           ? pinned
@@ -48,6 +51,7 @@ absl::Status DeviceBatch::MakeLeaves(const Options& options,
     RILL_ASSIGN_OR_RETURN(Tensor stored_leaf,
                           Tensor::Empty(leaf.spec.dtype, whole, stored));
     RILL_RETURN_IF_ERROR(batch_.Set(leaf.key, std::move(stored_leaf)));
+    // Rows of steps never pass through written_.
     if (steps_on_device && options.step_spec.Find(leaf.key) != nullptr) {
       continue;
     }
@@ -80,6 +84,8 @@ absl::Status DeviceBatch::BindSteps(const Options& options,
                              .batch_stride = width,
                              .width = width});
   }
+  // Rows of a whole lane: these leaves are complete at the end of a batch, so
+  // one scatter of `lanes` wide rows moves all of them.
   written_.ForEachLeaf([&](absl::string_view key, const Tensor& from) {
     const int64_t width = from.size_bytes() / lanes_;
     if (width == 0) return;
@@ -92,6 +98,7 @@ absl::Status DeviceBatch::BindSteps(const Options& options,
   RILL_ASSIGN_OR_RETURN(ones_,
                         Tensor::Empty(DType::kBool, {lanes_},
                                       {stream_.device(), MemoryKind::kPinned}));
+  // The flag true for as many rows as a scatter may have.
   std::memset(ones_.raw_data(), 1, static_cast<size_t>(lanes_));
   for (const absl::string_view key : {"next/truncated", "next/done"}) {
     RILL_ASSIGN_OR_RETURN(const Tensor to, batch_.Get(key));
@@ -117,6 +124,7 @@ absl::Status DeviceBatch::Begin() {
   return done;
 }
 
+// Step by step, so that a batch in pinned memory takes none of the device's.
 absl::Status DeviceBatch::Record(int64_t t) {
   rows_.resize(lanes_);
   for (int64_t lane = 0; lane < lanes_; ++lane) rows_[lane] = lane * time_ + t;
@@ -131,6 +139,8 @@ absl::Status DeviceBatch::Truncate(int64_t t, absl::Span<const bool> done) {
   return Scatter(end_columns_);
 }
 
+// From written_ to batch_: one row copy, or with steps in host memory a copy a
+// leaf.
 absl::Status DeviceBatch::EnqueueWritten() {
   if (records_on_device()) {
     rows_.resize(lanes_);
@@ -160,6 +170,7 @@ absl::StatusOr<std::shared_ptr<const Event>> DeviceBatch::End() {
 }
 
 absl::Status DeviceBatch::Await() {
+  // All of the stream is done, the copies with it.
   written_read_ = nullptr;
   return stream_.Synchronize();
 }

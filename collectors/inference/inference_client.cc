@@ -68,10 +68,13 @@ InferenceClient::~InferenceClient() { calls_->CloseCaller(client_); }
 absl::StatusOr<int64_t> InferenceClient::Act(const TensorDict& root,
                                              const ActContext& context,
                                              TensorDict* step) {
+  // A server that has gone does not come back.
   RILL_RETURN_IF_ERROR(gone_);
+  // At each call: a caller may alternate between environments.
   RILL_RETURN_IF_ERROR(asked_.Bind(root));
   RILL_RETURN_IF_ERROR(answered_.Bind(step));
   for (const BoundRows* rows : {&asked_, &answered_}) {
+    // The place of a client has room for just so many.
     if (rows->rows() == layout_.lanes()) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         kCaller, ": lanes: got ", rows->rows(), ", want ", layout_.lanes()));
@@ -89,9 +92,11 @@ absl::StatusOr<int64_t> InferenceClient::Act(const TensorDict& root,
   }
   const std::byte* const answer = calls_->answer(client_);
   const auto& head = *reinterpret_cast<const AnswerHead*>(answer);
+  // The policy's error: the call itself went well, and the next may, too.
   if (head.code != 0) {
     return absl::Status(
         static_cast<absl::StatusCode>(head.code),
+        // The memory is another process's too: its length is not believed.
         std::string(head.text, std::min<size_t>(head.text_bytes,
                                                 AnswerHead::kMaxTextBytes)));
   }

@@ -14,6 +14,7 @@
 namespace rill::inference_internal {
 namespace {
 
+// Leaves begin at cache lines.
 constexpr int64_t kAlignment = 64;
 
 int64_t RoundUp(int64_t bytes) {
@@ -49,11 +50,14 @@ absl::StatusOr<InferenceLayout> InferenceLayout::Create(
   for (const TensorDictSpec::Leaf& leaf : outputs.leaves()) {
     RILL_RETURN_IF_ERROR(CheckIsNew(leaf.key, layout.answered_));
     RILL_RETURN_IF_ERROR(layout.answered_.Set(leaf.key, leaf.spec));
+    // The server knows no lanes' past: recurrent state comes with each question
+    // and goes back with the answer.
     absl::string_view key = leaf.key;
     if (!absl::ConsumePrefix(&key, "next/")) continue;
     RILL_RETURN_IF_ERROR(CheckIsNew(key, layout.asked_));
     RILL_RETURN_IF_ERROR(layout.asked_.Set(key, leaf.spec));
   }
+  // The server has both in one step, so no key may be in both.
   for (const TensorDictSpec::Leaf& leaf : layout.answered_.leaves()) {
     RILL_RETURN_IF_ERROR(CheckIsNew(leaf.key, layout.asked_));
   }
@@ -75,6 +79,7 @@ absl::StatusOr<std::vector<InferenceLayout::Leaf>> InferenceLayout::Place(
                    .shape = leaf.spec.shape,
                    .offset = RoundUp(*bytes),
                    .bytes = 0};
+    // Sizes come from users and from other processes: every product is checked.
     if (__builtin_mul_overflow(leaf.spec.shape.num_elements(),
                                DTypeSize(leaf.spec.dtype), &placed.bytes) ||
         __builtin_mul_overflow(lanes_, placed.bytes, &placed.bytes) ||
@@ -105,6 +110,7 @@ absl::StatusOr<InferenceLayout> InferenceLayout::FromBytes(
   const std::vector<absl::string_view> lines = absl::StrSplit(bytes, '\n');
   int64_t lanes = 0;
   if (lines.size() != 4 || !absl::SimpleAtoi(lines[0], &lanes)) {
+    // Written and read by the same program.
     return absl::InternalError("a layout of other lines");
   }
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec root, SpecFromJson(lines[1]));

@@ -13,6 +13,16 @@
 #include "rill/collectors/inference/inference_client.h"
 #include "rill/tensordict/tensor.h"
 
+// How it works. Questions and answers lie in anonymous memory, each client's in
+// a place of its own (flow/channel/shared_calls.h), so threads and processes
+// ask in the same way. The server's thread waits for questions and copies the
+// roots of those that wait, in the order of their numbers, to the first rows of
+// one table. The policy acts on these rows, and each client's rows of the
+// result go to its place.
+//
+// The clients of a call are any subset. A client that dies while it writes its
+// question has not asked, so it holds no call up.
+
 namespace rill {
 namespace {
 
@@ -103,6 +113,7 @@ void InferenceServer::Run() {
   while (
       calls_->AwaitQuestions(options_.min_clients, options_.max_wait, &waiting)
           .ok()) {
+    // An ActContext has one `explore` for all of its rows.
     const auto others =
         std::stable_partition(waiting.begin(), waiting.end(), explores);
     Serve({waiting.begin(), others}, /*explore=*/true);
@@ -116,6 +127,7 @@ void InferenceServer::Serve(const std::vector<int64_t>& clients, bool explore) {
   for (size_t i = 0; i < clients.size(); ++i) {
     std::byte* const answer = calls_->answer(clients[i]);
     auto& head = *reinterpret_cast<AnswerHead*>(answer);
+    // Answer publishes what is written to the place before it.
     head.code = static_cast<int32_t>(version.status().code());
     if (version.ok()) {
       head.version = *version;
@@ -144,6 +156,8 @@ absl::StatusOr<int64_t> InferenceServer::Act(
       to += leaf.bytes;
     }
   }
+  // Views of the first rows, made once for each number of clients: a call
+  // allocates nothing then.
   std::optional<Batch>& batch = batches_[count];
   if (!batch.has_value()) {
     RILL_ASSIGN_OR_RETURN(batch, MakeBatch(count));
@@ -151,6 +165,7 @@ absl::StatusOr<int64_t> InferenceServer::Act(
   context_.explore = explore;
   const absl::StatusOr<int64_t> version =
       options_.policy->Act(batch->root, context_, &batch->step);
+  // Also after an error: the numbers that a policy draws by do not repeat.
   context_.frames += count * options_.lanes;
   ++context_.step;
   const absl::Status in_place =

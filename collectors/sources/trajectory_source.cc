@@ -112,6 +112,8 @@ absl::Status TrajectorySource::Bind() {
         "\" of the source: got an entry that is no tensor, want tensors"));
   }
   for (const TensorDictSpec::Leaf& leaf : spec_.leaves()) {
+    // Bytes alone: steps are kept and joined without a look at their values,
+    // but for done and id.
     leaves_.push_back({leaf.key, leaf.spec.shape.num_elements() *
                                      DTypeSize(leaf.spec.dtype)});
     step_bytes_ += leaves_.back().row_bytes;
@@ -139,6 +141,8 @@ void TrajectorySource::Append(const Rows& rows, int64_t begin, int64_t end,
                               Trajectory* to) const {
   if (begin == end) return;
   const int64_t steps = end - begin;
+  // One block a piece, leaf behind leaf: an open trajectory grows at its end
+  // only, whatever its leaves are.
   const size_t size = to->bytes.size();
   to->bytes.resize(size + static_cast<size_t>(steps * step_bytes_));
   std::byte* at = to->bytes.data() + size;
@@ -156,10 +160,12 @@ void TrajectorySource::TakeLane(const Rows& rows, int64_t first, int64_t time,
   const auto* const ids = reinterpret_cast<const int64_t*>(rows[id_]) + first;
   const auto* const done = reinterpret_cast<const bool*>(rows[done_]) + first;
   Trajectory* const open = &lane->open;
+  // The id of the steps in `open` and in [begin, t); kMissing: there are none.
   int64_t id = open->id;
   int64_t begin = 0;  // Steps from here on are not in `open` yet.
   for (int64_t t = 0; t < time; ++t) {
     if (ids[t] != kMissing && lane->dropped == kNext) lane->dropped = ids[t];
+    // Left out; a trajectory that is open goes on behind it.
     if (ids[t] == kMissing || ids[t] == lane->dropped) {
       Append(rows, first + begin, first + t, open);
       begin = t + 1;
@@ -205,6 +211,8 @@ absl::Status TrajectorySource::Take(const TensorDict& batch,
   // Where the source has left a batch out, episodes may have begun in it.
   bool follows = true;
   if (info.sequence > 0) {
+    // Numbers begin with 1: a source that another sink has read from is known
+    // by its first number here.
     int64_t& newest = newest_[info.producer];
     follows = info.sequence == newest + 1;
     newest = info.sequence;
@@ -214,10 +222,13 @@ absl::Status TrajectorySource::Take(const TensorDict& batch,
     const auto lane = lanes_.try_emplace(info.first_lane + i).first;
     if (!follows) lane->second = {.open = {}, .dropped = kNext};
     TakeLane(rows, i * shape[1], shape[1], &lane->second, &ended);
+    // Keeps the map, and a saved state, to lanes that have something.
     if (lane->second.open.steps == 0 && lane->second.dropped == kMissing) {
       lanes_.erase(lane);
     }
   }
+  // Lanes were taken one by one; their trajectories go out by time of the end.
+  // Equal times keep the order of lanes.
   std::stable_sort(
       ended.begin(), ended.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -231,6 +242,7 @@ void TrajectorySource::Drop(LaneRange lanes) {
   const auto end = lanes_.lower_bound(lanes.first + lanes.count);
   for (auto at = lanes_.lower_bound(lanes.first); at != end; ++at) {
     Lane& lane = at->second;
+    // A lane without open steps has nothing to end; its next id is a new one.
     if (lane.open.steps > 0) lane = {.open = {}, .dropped = lane.open.id};
   }
 }
@@ -246,6 +258,7 @@ absl::StatusOr<int64_t> TrajectorySource::Collect() {
   RILL_RETURN_IF_ERROR(CheckStopped());
   while (have() < options_.trajectories_per_batch) {
     const absl::Status collected = options_.source->CollectInto(sink);
+    // The source has come to its end: what is left is the last batch.
     if (absl::IsOutOfRange(collected) && have() > 0) return have();
     RILL_RETURN_IF_ERROR(collected);
     if (have() >= options_.trajectories_per_batch) break;
@@ -276,6 +289,7 @@ absl::StatusOr<TensorDict> TrajectorySource::Join(
         batch,
         spec_.Zero({static_cast<int64_t>(trajectories.size()), longest}));
   } else {
+    // Without the mask, which has nothing to say where no row pads.
     RILL_ASSIGN_OR_RETURN(batch, options_.source->spec().Empty({1, steps}, {}));
   }
   std::vector<std::byte*> to;
@@ -299,6 +313,7 @@ absl::StatusOr<TensorDict> TrajectorySource::Join(
   if (is_padded && adds_mask_) {
     bool* mask = batch.Find(kMaskKey)->data<bool>();
     for (const Trajectory* one : trajectories) {
+      // Zero before: batches are made new.
       std::fill_n(mask, one->steps, true);
       mask += longest;
     }
@@ -322,6 +337,7 @@ absl::StatusOr<TensorDict> TrajectorySource::Next() {
 }
 
 absl::Status TrajectorySource::CollectInto(Sink& sink) {
+  // They leave whole_ only when the sink has taken them.
   RILL_ASSIGN_OR_RETURN(const int64_t trajectories, Collect());
   RILL_ASSIGN_OR_RETURN(const TensorDict batch,
                         Join(First(trajectories), Format::kCat));
@@ -348,6 +364,7 @@ absl::StatusOr<TensorDict> TrajectorySource::Save(
 
 absl::StatusOr<TensorDict> TrajectorySource::SaveState() const {
   TensorDict state;
+  // First: a source that cannot save refuses before anything is copied.
   RILL_ASSIGN_OR_RETURN(TensorDict source, options_.source->SaveState());
   RILL_RETURN_IF_ERROR(state.Set("source", std::move(source)));
   RILL_RETURN_IF_ERROR(SetNumbers("frames", {frames_}, &state));
@@ -385,6 +402,7 @@ TrajectorySource::Load(const TensorDict& state, absl::string_view key,
   bool fits = steps != nullptr && steps->batch_shape().rank() == 2;
   const int64_t want = fits ? steps->batch_shape()[1] : 0;
   for (const int64_t length : lengths) {
+    // Compared without adding: a sum of lengths from a file may overflow.
     fits = fits && length >= min_steps && length <= want - sum;
     if (fits) sum += length;
   }
@@ -449,6 +467,7 @@ absl::Status TrajectorySource::LoadState(const TensorDict& state) {
   }
   const TensorDict* const source = state.FindDict("source");
   if (source == nullptr) return Refuse("\"source\": got none, want a state");
+  // The last that can refuse.
   RILL_RETURN_IF_ERROR(options_.source->LoadState(*source));
   lanes_ = std::move(lanes);
   newest_.clear();

@@ -24,6 +24,7 @@ absl::StatusOr<std::unique_ptr<TransformedSource>> TransformedSource::Create(
 
 absl::StatusOr<TensorDict> TransformedSource::Transform(
     const TensorDict& batch, TensorDict* state) const {
+  // The source may write its batch's memory again, or offer it again.
   RILL_ASSIGN_OR_RETURN(TensorDict own, batch.Clone());
   RILL_RETURN_IF_ERROR(transforms_->Forward(&own, state));
   return own;
@@ -44,6 +45,8 @@ absl::Status TransformedSource::CollectInto(Sink& sink) {
         RILL_ASSIGN_OR_RETURN(const TensorDict transformed,
                               Transform(batch, &state));
         RILL_RETURN_IF_ERROR(sink.Write(transformed, info));
+        // After the sink: a batch that it refused comes again and meets the
+        // same state.
         state_ = std::move(state);
         return absl::OkStatus();
       },

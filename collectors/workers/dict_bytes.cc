@@ -21,6 +21,7 @@
 namespace rill::workers_internal {
 namespace {
 
+// The reader recurses, so bytes must not choose the depth of the stack.
 constexpr int kMaxDepth = 32;
 
 void AppendInt(int64_t value, std::string* bytes) {
@@ -49,6 +50,7 @@ absl::Status AppendTensor(const Tensor& tensor, std::string* bytes) {
 absl::Status AppendDict(const TensorDict& dict, std::string* bytes) {
   AppendShape(dict.batch_shape(), bytes);
   std::vector<std::pair<std::string, EntryKind>> entries;
+  // The number of entries comes before them.
   dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
     entries.emplace_back(key, kind);
   });
@@ -66,6 +68,7 @@ absl::Status AppendDict(const TensorDict& dict, std::string* bytes) {
       AppendInt(2, bytes);
       AppendText(value.json, bytes);
     } else {
+      // States of collectors and environments have none.
       return absl::UnimplementedError(
           absl::StrCat("DictToBytes: \"", key,
                        "\": got an entry of another kind, want tensors, "
@@ -94,9 +97,11 @@ class Reader {
       } else if (kind == 1) {
         RILL_ASSIGN_OR_RETURN(TensorDict nested, Dict(depth + 1));
         set = dict.Set(key, std::move(nested));
-      } else {
+      } else if (kind == 2) {
         RILL_ASSIGN_OR_RETURN(const absl::string_view text, Text());
         set = dict.Set(key, NonTensor{std::string(text)});
+      } else {
+        return Broken("a kind");
       }
       if (!set.ok()) return Broken(set.message());
     }
@@ -110,7 +115,9 @@ class Reader {
   }
 
  private:
+  // The next `size` bytes.
   absl::StatusOr<absl::string_view> Take(int64_t size) {
+    // The only place that moves on: nothing is read behind the end.
     if (size < 0 || static_cast<uint64_t>(size) > left_.size()) {
       return Broken(
           absl::StrCat("a part of ", size, " bytes of ", left_.size()));
@@ -134,6 +141,7 @@ class Reader {
 
   absl::StatusOr<Shape> ReadShape() {
     RILL_ASSIGN_OR_RETURN(const int64_t rank, Int());
+    // Bounds the vector below by the bytes that there are.
     if (rank < 0 || rank > static_cast<int64_t>(left_.size())) {
       return Broken("a rank");
     }

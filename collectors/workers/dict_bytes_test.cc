@@ -52,6 +52,18 @@ TEST(DictBytesTest, EveryPrefixIsRefused) {
               StatusIs(absl::StatusCode::kDataLoss));
 }
 
+TEST(DictBytesTest, AKindThatIsNotWrittenIsRefused) {
+  TensorDict dict;
+  RILL_ASSERT_OK(dict.Set("name", NonTensor{"\"Reward\""}));
+  RILL_ASSERT_OK_AND_ASSIGN(std::string bytes, DictToBytes(dict));
+  // Behind rank, number of entries, and the key.
+  char& kind = bytes[8 + 8 + 8 + 4];
+  ASSERT_EQ(kind, 2);
+  kind = 3;
+  EXPECT_THAT(DictFromBytes(bytes),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("a kind")));
+}
+
 TEST(DictBytesTest, AnyBytesGiveADictionaryOrAStatus) {
   RILL_ASSERT_OK_AND_ASSIGN(const std::string bytes, DictToBytes(Nested()));
   const Rng rng(1);

@@ -50,6 +50,8 @@ absl::Status Interruptor::Map(absl::string_view caller) {
 }
 
 void Interruptor::Interrupt(int64_t round) {
+  // Relaxed: the number orders nothing else, and a worker that sees it a step
+  // later makes one step more.
   int64_t before = last_->load(std::memory_order_relaxed);
   while (before < round) {
     if (last_->compare_exchange_weak(before, round,

@@ -38,7 +38,9 @@ absl::StatusOr<JoinedBatch> JoinedBatch::Create(const Options& options) {
   RILL_ASSIGN_OR_RETURN(made.rows_, options.spec.Zero(shape));
   RILL_ASSIGN_OR_RETURN(made.trajectories_,
                         made.rows_.Flat<int64_t>(kTrajectoryKey));
+  // Shares the rows; the mask is only in what is handed out.
   made.joined_ = made.rows_;
+  // Without that every row is always a step.
   if (made.is_padded() && (options.may_be_short || *least < *most)) {
     if (made.rows_.Contains(kMaskKey)) {
       return absl::InvalidArgumentError(
@@ -67,6 +69,7 @@ absl::StatusOr<TensorDict> JoinedBatch::Add(int64_t worker,
         "JoinedBatch::Add: batch of worker ", worker, ": got ",
         shape.ToString(), ", want [", lanes_, ", 1 to ", most_[worker], "]"));
   }
+  // A joined batch begins; along time its parts follow one another from 0.
   if (worker == 0) end_ = 0;
   const int64_t steps = shape[1];
   const int64_t lane = is_padded() ? worker * lanes_ : 0;
@@ -89,6 +92,7 @@ void JoinedBatch::Pad(int64_t worker, int64_t steps) {
     }
     if (steps == time_) continue;
     const auto rows = static_cast<int64_t>(trajectories_.size());
+    // Rows behind the last step have what an earlier batch left there.
     rows_.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
       const int64_t width = leaf.size_bytes() / rows;
       if (width == 0) return;
@@ -102,6 +106,8 @@ void JoinedBatch::Pad(int64_t worker, int64_t steps) {
 absl::StatusOr<TensorDict> JoinedBatch::Finish() const {
   if (is_padded() || end_ == time_) return joined_;
   RILL_ASSIGN_OR_RETURN(const TensorDict added, joined_.Slice(1, 0, end_));
+  // Along time a short batch ends before the memory does: its lanes have gaps
+  // between them, which a copy has not.
   return added.Clone();
 }
 

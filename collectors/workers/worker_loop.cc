@@ -60,6 +60,7 @@ class Worker {
                 Pack(static_cast<int64_t>(error.code()), error.message()));
   }
 
+  // An error of a command is the answer; one of the socket ends the loop.
   absl::Status Answer(WorkerSocket::Message message) {
     const absl::Status done = Do(std::move(message));
     return done.ok() ? done : SendError(MessageKind::kRefused, done);
@@ -88,6 +89,7 @@ class Worker {
         RILL_ASSIGN_OR_RETURN(const auto parts,
                               Unpack<WorkerAsk>(message.bytes));
         batches_ += parts.first.batches;
+        // Also of batches that were asked for before and are not begun.
         round_ = parts.first.round;
         return absl::OkStatus();
       }
@@ -120,6 +122,7 @@ class Worker {
   absl::Status Start(WorkerSocket::Message message) {
     RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<WorkerStart>(message.bytes));
     const auto& [start, argument] = parts;
+    // None: the collector has no weights.
     if (message.descriptor != nullptr) {
       RILL_ASSIGN_OR_RETURN(weights_, WeightStore::AttachReader(Keep(message)));
     }
@@ -134,6 +137,7 @@ class Worker {
       return absl::InvalidArgumentError(
           "WorkerFunction: env: got null, want an environment");
     }
+    // The environment moves to the collector below.
     const int64_t lanes = made.env->lanes();
     policy_ = std::move(made.policy);
     before_batch_ = std::move(made.before_batch);
@@ -149,6 +153,7 @@ class Worker {
     options.reset_at_each_batch = start.reset_at_each_batch;
     options.set_truncated = start.set_truncated;
     options.seed = start.seed;
+    // first_lane stays 0: the team adds the worker's own (Deliver).
     options.producer = start.producer;
     if (interruptor_ != nullptr) {
       options.is_interrupted = [this] {
@@ -168,6 +173,7 @@ class Worker {
       return absl::InternalError("a channel without descriptor or collector");
     }
     RecordChannel::Options options;
+    // The channel checks that both ends mean the same layout.
     options.spec = collector_->spec();
     RILL_ASSIGN_OR_RETURN(sink_, RecordChannel::AttachProducer(
                                      Keep(message), parts.first, options));
@@ -187,6 +193,8 @@ class Worker {
       batches_ = 0;
       return SendError(MessageKind::kFailed, collected);
     }
+    // The batch is in the channel before the message: a collector that has read
+    // it finds the batch.
     --batches_;
     const Source::Times& times = collector_->times();
     return Send(

@@ -44,6 +44,9 @@ Names& KnownNames() {
 
 // Whatever the worker does meanwhile.
 void EndWithParent() {
+  // The pipe's other end is open in the parent alone, so poll returns when that
+  // has ended. PDEATHSIG would not do: it is sent when the thread that started
+  // the process ends, not the parent.
   std::thread([] {
     pollfd life = {kLife, 0, 0};
     while (poll(&life, 1, -1) < 0 && errno == EINTR) {
@@ -65,12 +68,15 @@ std::optional<int> WorkerMain(
     for (const auto& [name, function] : workers) names.known.insert(name);
     return std::nullopt;
   }
+  // Not for processes that the worker starts: with a copy of the socket they
+  // would hide its end from the collector.
   fcntl(kSocket, F_SETFD, FD_CLOEXEC);
   fcntl(kLife, F_SETFD, FD_CLOEXEC);
   EndWithParent();
   if (max_bytes > 0) {
     const rlimit limit = {static_cast<rlim_t>(max_bytes),
                           static_cast<rlim_t>(max_bytes)};
+    // Here and not in the parent, whose own limit this must not be.
     setrlimit(RLIMIT_AS, &limit);
   }
   const auto found = workers.find(argv[2]);

@@ -4,7 +4,10 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +20,7 @@ namespace {
 struct Header {
   uint64_t bytes;  // Behind it.
   MessageKind kind;
+  // Named, so that no byte of a message is undefined.
   uint32_t padding = 0;
 };
 
@@ -52,6 +56,7 @@ absl::Status WorkerSocket::Send(MessageKind kind, absl::string_view bytes,
     to.msg_iov = &part;
     to.msg_iovlen = 1;
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    // With the first bytes that are sent, and only those.
     if (descriptor >= 0) {
       to.msg_control = control;
       to.msg_controllen = sizeof(control);
@@ -61,6 +66,8 @@ absl::Status WorkerSocket::Send(MessageKind kind, absl::string_view bytes,
       rights->cmsg_len = CMSG_LEN(sizeof(int));
       std::memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
     }
+    // Never blocks in the call, so that the deadline holds. MSG_NOSIGNAL: an
+    // end that has gone is an error here, no signal.
     const ssize_t sent = sendmsg(fd(), &to, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
       left.remove_prefix(static_cast<size_t>(sent));
@@ -80,7 +87,7 @@ absl::Status WorkerSocket::Send(MessageKind kind, absl::string_view bytes,
 absl::StatusOr<std::optional<WorkerSocket::Message>> WorkerSocket::Receive(
     absl::Time deadline) {
   while (true) {
-    if (std::optional<Message> message = TakeFirst(); message.has_value()) {
+    if (std::optional<Message> message = Take(); message.has_value()) {
       return message;
     }
     RILL_ASSIGN_OR_RETURN(const bool has_read, ReadSome(deadline));
@@ -88,10 +95,21 @@ absl::StatusOr<std::optional<WorkerSocket::Message>> WorkerSocket::Receive(
   }
 }
 
+uint64_t WorkerSocket::MissingBytes() const {
+  Header header;
+  if (inbox_.size() < sizeof(header)) return sizeof(header) - inbox_.size();
+  inbox_.copy(reinterpret_cast<char*>(&header), sizeof(header));
+  // Subtracted, not added: a size from outside may overflow.
+  return header.bytes - (inbox_.size() - sizeof(header));
+}
+
 absl::StatusOr<bool> WorkerSocket::ReadSome(absl::Time deadline) {
   char bytes[16384];
+  // Never beyond the message. The kernel joins the rest of a message with the
+  // next one in one read, whose descriptor would then be taken for this one's.
+  const size_t wanted = std::min<uint64_t>(MissingBytes(), sizeof(bytes));
   while (true) {
-    iovec part = {bytes, sizeof(bytes)};
+    iovec part = {bytes, wanted};
     msghdr from = {};
     from.msg_iov = &part;
     from.msg_iovlen = 1;
@@ -115,15 +133,14 @@ absl::StatusOr<bool> WorkerSocket::ReadSome(absl::Time deadline) {
   }
 }
 
-std::optional<WorkerSocket::Message> WorkerSocket::TakeFirst() {
+std::optional<WorkerSocket::Message> WorkerSocket::Take() {
+  if (MissingBytes() > 0) return std::nullopt;
   Header header;
-  if (inbox_.size() < sizeof(header)) return std::nullopt;
   inbox_.copy(reinterpret_cast<char*>(&header), sizeof(header));
-  if (inbox_.size() - sizeof(header) < header.bytes) return std::nullopt;
   Message message = {.kind = header.kind,
-                     .bytes = inbox_.substr(sizeof(header), header.bytes),
+                     .bytes = inbox_.substr(sizeof(header)),
                      .descriptor = std::move(descriptor_)};
-  inbox_.erase(0, sizeof(header) + header.bytes);
+  inbox_.clear();
   return message;
 }
 

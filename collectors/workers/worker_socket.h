@@ -110,13 +110,16 @@ class WorkerSocket {
   absl::StatusOr<std::optional<Message>> Receive(absl::Time deadline);
 
  private:
+  // Bytes that the inbox lacks of its message, or first of the header.
+  uint64_t MissingBytes() const;
   // Whether there was something to read; waits for it until `deadline`.
   absl::StatusOr<bool> ReadSome(absl::Time deadline);
-  std::optional<Message> TakeFirst();
+  // The message, where all of it is there.
+  std::optional<Message> Take();
 
   std::unique_ptr<base_internal::FileDescriptor> fd_;
-  std::string inbox_;
-  std::unique_ptr<base_internal::FileDescriptor> descriptor_;
+  std::string inbox_;  // Of one message.
+  std::unique_ptr<base_internal::FileDescriptor> descriptor_;  // Its own.
 };
 
 }  // namespace rill::workers_internal

@@ -26,6 +26,18 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 
+// How it works. A worker, thread or process, runs one loop (worker_loop.h).
+// Commands and answers go over its pair of sockets, batches through its ring of
+// the channel. A worker is asked for kDepth batches at most, for which its ring
+// has room: it never waits for space, and answers a command after the batch at
+// hand. The collector's thread waits for sockets only: a message or the end of
+// a process makes one readable.
+//
+// A worker that ended keeps its entry until all that it sent is delivered
+// (Deliver); then it is cut and replaced. The new one is a producer of another
+// number, whose batches and trajectories begin anew, so no sink takes them for
+// repeats.
+
 namespace rill::workers_internal {
 namespace {
 
@@ -35,6 +47,7 @@ constexpr int64_t kRecordBytes = 4096;
 
 absl::Time In(absl::Duration time) { return Clock::Steady().Now() + time; }
 
+// Rounded up.
 int64_t Share(int64_t all, int64_t workers) {
   return (all + workers - 1) / workers;
 }
@@ -57,6 +70,11 @@ absl::StatusOr<std::unique_ptr<WorkerTeam>> WorkerTeam::Create(
   RILL_RETURN_IF_ERROR(team->CheckOptions());
   RILL_RETURN_IF_ERROR(team->StartAll());
   return team;
+}
+
+int64_t WorkerTeam::Worker::HeldBatches() const {
+  return std::count_if(held.begin(), held.end(),
+                       [](const Held& one) { return one.batch.has_value(); });
 }
 
 WorkerTeam::~WorkerTeam() {
@@ -111,12 +129,15 @@ absl::Status WorkerTeam::CheckOptions() const {
   if (options_.max_restarts < 0) {
     return refuse("max_restarts", options_.max_restarts, ">= 0");
   }
+  // Divided, not multiplied: max_restarts may be any number.
   if (options_.producer < 0 ||
-      options_.producer + options_.workers * (1 + options_.max_restarts) - 1 >
-          kMaxTrajectoryProducer) {
-    return refuse("producer", options_.producer,
-                  "that of every worker and of those started anew in [0, "
-                  "2^23)");
+      options_.max_restarts >
+          (kMaxTrajectoryProducer - options_.producer + 1) / options_.workers -
+              1) {
+    return refuse("producer, max_restarts",
+                  absl::StrCat(options_.producer, ", ", options_.max_restarts),
+                  "the producer of every worker and of those started anew in "
+                  "[0, 2^23)");
   }
   if (options_.first_lane < 0) {
     return refuse("first_lane", options_.first_lane, ">= 0");
@@ -126,6 +147,7 @@ absl::Status WorkerTeam::CheckOptions() const {
 
 absl::Status WorkerTeam::CheckFrames() const {
   const std::vector<int64_t>& frames = options_.frames_per_worker;
+  // Either the list or the one number, never both.
   const bool is_list = !frames.empty();
   const int64_t least = is_list
                             ? *std::min_element(frames.begin(), frames.end())
@@ -173,6 +195,7 @@ absl::Status WorkerTeam::StartAll() {
   for (int64_t i = 0; i < size(); ++i) {
     RILL_RETURN_IF_ERROR(Start(i));
   }
+  // All are started before the first is waited for.
   for (int64_t i = 0; i < size(); ++i) {
     while (!workers_[i].is_ready) {
       RILL_RETURN_IF_ERROR(Wait());
@@ -226,12 +249,15 @@ absl::Status WorkerTeam::Start(int64_t index) {
   worker.end.clear();
   worker.arrived = 0;
   worker.times = {};
+  // Until kReady comes; then that of a batch.
   worker.deadline = In(options_.start_timeout);
   const uint64_t seed = options_.seed + static_cast<uint64_t>(index);
   const WorkerStart start = {
       .worker = index,
       .workers = size(),
       .restarts = worker.restarts,
+      // Another seed after a restart: the same one would repeat the episodes of
+      // the worker that is replaced.
       .seed = worker.restarts == 0
                   ? seed
                   : Rng(seed, RngStream::kInit)
@@ -268,7 +294,10 @@ absl::Status WorkerTeam::Start(int64_t index) {
 
 void WorkerTeam::End(Worker& worker, absl::string_view why) {
   worker.socket.reset();
+  // A thread ends after its batch at hand; it cannot be killed.
   if (worker.thread.joinable()) worker.thread.join();
+  // A process is given time to end, then killed; one that hung (`why`) is
+  // killed with its object.
   if (worker.process != nullptr) {
     if (why.empty()) worker.process->WaitForEnd(In(kEndTimeout));
     worker.end = why.empty() ? worker.process->Kill() : std::string(why);
@@ -294,6 +323,10 @@ absl::Status WorkerTeam::Replace(int64_t index) {
 absl::Status WorkerTeam::ReadReady(int64_t index, absl::string_view bytes) {
   RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(bytes));
   const auto& [lanes, spec] = parts;
+  // The first that is ready says what all must have. The size of a batch is
+  // only known now, and with it that of the rings: kDepth whole batches, whose
+  // leaves begin at multiples of 64 bytes each. So a worker never waits for
+  // space.
   if (channel_ == nullptr) {
     RILL_ASSIGN_OR_RETURN(spec_, SpecFromJson(spec));
     spec_text_ = std::string(spec);
@@ -342,22 +375,26 @@ void WorkerTeam::Interrupt() {
 
 absl::Status WorkerTeam::Ask(int64_t index, int64_t batches) {
   Worker& worker = workers_[index];
-  const int64_t more =
-      batches - worker.asked - static_cast<int64_t>(worker.held.size());
+  const int64_t more = batches - worker.asked - worker.HeldBatches();
   if (more <= 0) return absl::OkStatus();
   worker.asked += more;
   worker.round = round_.load(std::memory_order_relaxed);
+  // ReadReady of the worker, or of the one that replaces it, sends what was
+  // asked by then.
   if (!worker.socket.has_value() || !worker.is_ready) return absl::OkStatus();
   return SendAsked(index, more);
 }
 
 absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
   Worker& worker = workers_[index];
-  if (!worker.held.empty()) {
-    const Held& held = worker.held.front();
-    RILL_RETURN_IF_ERROR(sink.Write(held.batch, held.info));
+  while (!worker.held.empty()) {
+    const auto& [batch, info] = worker.held.front();
+    const bool is_batch = batch.has_value();
+    RILL_RETURN_IF_ERROR(
+        is_batch ? sink.Write(*batch, info)
+                 : sink.Cut(info.producer, {info.first_lane, lanes()}));
     worker.held.pop_front();
-    return true;
+    if (is_batch) return true;
   }
   const int64_t first_lane = options_.first_lane + index * lanes();
   const int64_t producer = ProducerOf(index);
@@ -380,6 +417,8 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
     return true;
   }
   if (!worker.socket.has_value()) {
+    // Nothing is left in the ring, so what the sink holds open stays so for
+    // ever.
     RILL_RETURN_IF_ERROR(channel_->CutIfDead(index, &named));
     RILL_RETURN_IF_ERROR(Replace(index));
   }
@@ -401,6 +440,7 @@ absl::Status WorkerTeam::Wait(absl::Time until) {
     indices.push_back(i);
     deadline = std::min(deadline, workers_[i].deadline);
   }
+  // All have ended: Deliver replaces them or says how.
   if (entries.empty()) return absl::OkStatus();
   absl::Status first;
   if (PollUntil(absl::MakeSpan(entries), deadline) < 0) {
@@ -425,6 +465,7 @@ absl::Status WorkerTeam::Wait(absl::Time until) {
       End(worker, why);
     } else {
       worker.deadline = absl::InfiniteFuture();
+      // A thread cannot be ended, so it goes on, and so does its batch.
       first.Update(Error(index, absl::DeadlineExceededError(why)));
     }
   }
@@ -457,12 +498,14 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
       RILL_ASSIGN_OR_RETURN(const auto parts,
                             Unpack<WorkerTimes>(message.bytes));
       const WorkerTimes& now = parts.first;
+      // Workers tell their sums since their start; this one adds what is new.
       times_.env += absl::Nanoseconds(now.env_ns - worker.times.env_ns);
       times_.policy +=
           absl::Nanoseconds(now.policy_ns - worker.times.policy_ns);
       times_.other += absl::Nanoseconds(now.other_ns - worker.times.other_ns);
       worker.times = now;
       ++worker.arrived;
+      // For each batch anew: one that is made must not shorten the next one's.
       worker.deadline = worker.arrived < worker.asked
                             ? In(options_.batch_timeout)
                             : absl::InfiniteFuture();
@@ -480,6 +523,7 @@ absl::Status WorkerTeam::Read(int64_t index, WorkerSocket::Message message) {
                              parts.second);
       worker.deadline = absl::InfiniteFuture();
       if (message.kind == MessageKind::kFailed) {
+        // The worker has dropped what it was asked for and has not made.
         worker.asked = worker.arrived;
       } else if (worker.is_ready) {
         worker.answer = std::move(message);

@@ -76,7 +76,7 @@ class WorkerTeam {
   void Interrupt();
   // Whether the worker has told of a batch that was not delivered.
   bool HasMade(int64_t worker) const {
-    return !workers_[worker].held.empty() || workers_[worker].arrived > 0;
+    return workers_[worker].HeldBatches() + workers_[worker].arrived > 0;
   }
 
   // Until `batches` (<= kDepth) are asked for and not delivered.
@@ -102,8 +102,8 @@ class WorkerTeam {
 
  private:
   struct Held {
-    TensorDict batch;
-    WriteInfo info;
+    std::optional<TensorDict> batch;  // None: a cut of all its lanes.
+    WriteInfo info;                   // Of a cut: producer and first lane.
   };
   struct Worker {
     std::optional<WorkerSocket> socket;  // None: it has ended.
@@ -116,7 +116,9 @@ class WorkerTeam {
     int64_t arrived = 0;  // Of those, told by kBatch; may be behind.
     int64_t round = 0;    // Of what was asked last.
     absl::Time deadline = absl::InfiniteFuture();
-    std::deque<Held> held;  // Come before those in the channel.
+    std::deque<Held> held;  // Come before what is in the channel.
+
+    int64_t HeldBatches() const;
     WorkerTimes times = {};
     std::optional<WorkerSocket::Message> answer;  // To AskAll.
   };
@@ -145,7 +147,10 @@ class WorkerTeam {
   absl::Status AskAll(MessageKind kind, const std::vector<std::string>& bytes);
   absl::Status HoldAll();
   absl::StatusOr<std::vector<std::string>> WorkerStates();
-  // The held batches of a worker in a state.
+  // Has all workers load, those of other `restarts` anew.
+  absl::Status LoadWorkers(const std::vector<int64_t>& restarts,
+                           const std::vector<std::string>& states);
+  // What is held of a worker in a state.
   absl::StatusOr<std::deque<Held>> HeldOf(const TensorDict& state,
                                           int64_t index) const;
 

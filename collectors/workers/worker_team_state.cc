@@ -3,11 +3,13 @@
 // - `place`, int64 [2]: frames and next worker.
 // - `restarts`, int64 [workers].
 // - `worker/I`: the state of worker I's SyncCollector.
-// - `held/I/N`: a batch that worker I has made and nobody has taken yet, in
-//   order. It is `batch`, and `info`, int64 [4]: producer, first lane, policy
-//   version, sequence.
+// - `held/I/N`: what worker I has made and nobody has taken yet, in order. A
+//   batch is `batch`, and `info`, int64 [4]: producer, first lane, policy
+//   version, sequence. A cut of its lanes is `cut`, int64 [2]: producer, first
+//   lane.
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +60,7 @@ absl::StatusOr<std::vector<int64_t>> Numbers(const TensorDict& state,
 absl::Status WorkerTeam::AskAll(MessageKind kind,
                                 const std::vector<std::string>& bytes) {
   for (int64_t i = 0; i < size(); ++i) {
+    // A command may come only behind the answer to kStart.
     while (workers_[i].socket.has_value() && !workers_[i].is_ready) {
       RILL_RETURN_IF_ERROR(Wait());
     }
@@ -75,17 +78,22 @@ absl::Status WorkerTeam::AskAll(MessageKind kind,
   for (int64_t i = 0; i < size(); ++i) {
     Worker& worker = workers_[i];
     while (!worker.answer.has_value() && worker.socket.has_value()) {
+      // Goes on after an error of one worker: the answers of all must be read,
+      // or the next command would take them for its own.
       first.Update(Wait());
     }
     if (!worker.socket.has_value()) {
       first.Update(Error(i, absl::UnavailableError(worker.end)));
     }
+    // A worker drops what it has not begun when it answers.
     worker.asked = 0;
     worker.deadline = absl::InfiniteFuture();
   }
   return first;
 }
 
+// Takes what is in the rings into `held`, behind what is there. Called when all
+// workers have answered, so that no batch is on its way.
 absl::Status WorkerTeam::HoldAll() {
   for (int64_t i = 0; i < size(); ++i) {
     std::deque<Held> fresh;
@@ -94,8 +102,14 @@ absl::Status WorkerTeam::HoldAll() {
           RILL_ASSIGN_OR_RETURN(TensorDict copy, batch.Clone());
           fresh.push_back({std::move(copy), info});
           return absl::OkStatus();
+        },
+        [&](int64_t producer, LaneRange lanes) {
+          fresh.push_back({std::nullopt,
+                           {.producer = producer, .first_lane = lanes.first}});
+          return absl::OkStatus();
         });
     std::deque<Held> before;
+    // Deliver takes held batches first, and here those of the ring are wanted.
     std::swap(before, workers_[i].held);
     absl::StatusOr<bool> held = true;
     while (held.ok() && *held && workers_[i].socket.has_value()) {
@@ -139,7 +153,15 @@ absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
     int64_t number = 0;
     for (const Held& held : workers_[i].held) {
       const std::string key = absl::StrCat("held/", i, "/", number++);
-      RILL_ASSIGN_OR_RETURN(TensorDict batch, held.batch.Clone());
+      if (!held.batch.has_value()) {
+        RILL_ASSIGN_OR_RETURN(
+            Tensor cut, Tensor::From<int64_t>(
+                            {held.info.producer, held.info.first_lane}, {2}));
+        RILL_RETURN_IF_ERROR(state.Set(key + "/cut", std::move(cut)));
+        continue;
+      }
+      // The state must not change when these are delivered.
+      RILL_ASSIGN_OR_RETURN(TensorDict batch, held.batch->Clone());
       RILL_RETURN_IF_ERROR(state.Set(key + "/batch", std::move(batch)));
       RILL_ASSIGN_OR_RETURN(
           Tensor info,
@@ -162,10 +184,18 @@ absl::StatusOr<TensorDict> WorkerTeam::SaveState(const Place& place) {
 absl::StatusOr<std::deque<WorkerTeam::Held>> WorkerTeam::HeldOf(
     const TensorDict& state, int64_t index) const {
   const int64_t most_steps = frames_per_batch(index) / lanes_;
+  // Only batches that may be interrupted are shorter.
   const int64_t least_steps = interruptor_ == nullptr ? most_steps : 1;
   std::deque<Held> held;
   while (true) {
     const std::string key = absl::StrCat("held/", index, "/", held.size());
+    if (state.Find(key + "/cut") != nullptr) {
+      RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> cut,
+                            Numbers(state, key + "/cut", 2));
+      held.push_back(
+          {std::nullopt, {.producer = cut[0], .first_lane = cut[1]}});
+      continue;
+    }
     const TensorDict* const batch = state.FindDict(key + "/batch");
     if (batch == nullptr) return held;
     if (!spec_.CheckLayout("LoadState", *batch).ok()) {
@@ -189,6 +219,18 @@ absl::StatusOr<std::deque<WorkerTeam::Held>> WorkerTeam::HeldOf(
   }
 }
 
+absl::Status WorkerTeam::LoadWorkers(const std::vector<int64_t>& restarts,
+                                     const std::vector<std::string>& states) {
+  // Trajectories are numbered by producer, which a worker has from its start.
+  for (int64_t i = 0; i < size(); ++i) {
+    if (workers_[i].restarts == restarts[i]) continue;
+    End(workers_[i], "a state was loaded");
+    workers_[i].restarts = restarts[i];
+    RILL_RETURN_IF_ERROR(Start(i));
+  }
+  return AskAll(MessageKind::kLoad, states);
+}
+
 absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
     const TensorDict& state) {
   RILL_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
@@ -207,6 +249,7 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
   for (int64_t i = 0; i < size(); ++i) {
     const TensorDict* const of_worker =
         state.FindDict(absl::StrCat("worker/", i));
+    // So that producer + i + workers * restarts fits.
     const int64_t most =
         (kMaxTrajectoryProducer - options_.producer - i) / size();
     if (of_worker == nullptr || restarts[i] < 0 || restarts[i] > most) {
@@ -220,16 +263,13 @@ absl::StatusOr<WorkerTeam::Place> WorkerTeam::LoadState(
     RILL_ASSIGN_OR_RETURN(held[i], HeldOf(state, i));
   }
   RILL_ASSIGN_OR_RETURN(const std::vector<std::string> before, WorkerStates());
-  // Trajectories are numbered by producer, which a worker has from its start.
-  for (int64_t i = 0; i < size(); ++i) {
-    if (workers_[i].restarts == restarts[i]) continue;
-    End(workers_[i], "a state was loaded");
-    workers_[i].restarts = restarts[i];
-    RILL_RETURN_IF_ERROR(Start(i));
+  std::vector<int64_t> restarts_before;
+  for (const Worker& worker : workers_) {
+    restarts_before.push_back(worker.restarts);
   }
-  if (const absl::Status loaded = AskAll(MessageKind::kLoad, states);
-      !loaded.ok()) {
-    RILL_RETURN_IF_ERROR(AskAll(MessageKind::kLoad, before));
+  if (const absl::Status loaded = LoadWorkers(restarts, states); !loaded.ok()) {
+    // Some workers may have loaded: all go back to where they were.
+    RILL_RETURN_IF_ERROR(LoadWorkers(restarts_before, before));
     return absl::FailedPreconditionError(loaded.message());
   }
   for (int64_t i = 0; i < size(); ++i) workers_[i].held = std::move(held[i]);

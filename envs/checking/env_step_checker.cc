@@ -36,6 +36,8 @@ absl::Status EnvStepChecker::CheckSpecs() {
   if (absl::Status same = spec_.CheckLayout("step", env_.step()); !same.ok()) {
     return BrokenPromise(env_, kPromise, same.message());
   }
+  // A spec that has no member, such as one whose masks leave nothing, is found
+  // here and not in the middle of a run.
   const absl::StatusOr<TensorDict> action = env_.spec().action.Random(
       {env_.lanes()}, Rng(seed_, RngStream::kSpec), 0);
   if (!action.ok()) {
@@ -47,6 +49,7 @@ absl::Status EnvStepChecker::CheckSpecs() {
 absl::Status EnvStepChecker::CheckStepValues(int64_t t,
                                              const TensorDict& before,
                                              const StepDriver& driver) {
+  // An Env owns its leaves, so nothing else keeps it from writing the root.
   RILL_ASSIGN_OR_RETURN(const TensorDict root, driver.step().Exclude({"next"}));
   if (absl::Status same = root.CheckEqual(before); !same.ok()) {
     return BrokenPromise(env_, "Step writes below next only",
@@ -71,6 +74,7 @@ absl::Status EnvStepChecker::CheckFlags(int64_t t, const StepDriver& driver) {
     return absl::StrCat("step ", t, ", lane ", i / width, ", \"", key, "\": ");
   };
   for (const TensorDictSpec::Leaf& flag : flags.leaves()) {
+    // "done" of the lane gives "", "agents/done" gives "agents/".
     absl::string_view group = flag.key;
     if (!absl::ConsumeSuffix(&group, "done")) continue;
     RILL_ASSIGN_OR_RETURN(const auto done, host.Flat<bool>(flag.key));
@@ -110,6 +114,8 @@ absl::Status EnvStepChecker::CheckPartialReset(int64_t t, StepDriver& driver) {
         env_, "Reset leaves other lanes alone",
         absl::StrCat("step ", t, ", empty mask: ", same.message()));
   }
+  // An empty mask came first: a Reset that ignores its mask is found here too
+  // where there is one lane.
   mask[0] = 1;
   if (absl::Status status = driver.Reset(mask); !status.ok()) {
     return FailedCall(env_, status);
@@ -168,6 +174,7 @@ absl::Status EnvStepChecker::CheckSteps() {
       return FailedCall(env_, status);
     }
     if (t % 8 != 7) continue;
+    // Every eighth step: it costs a clone of the root and a comparison of rows.
     RILL_RETURN_IF_ERROR(CheckPartialReset(t, driver));
   }
   return absl::OkStatus();

@@ -26,6 +26,8 @@ absl::Status EnvTracer::Choose(int64_t t) const {
 
 absl::Status EnvTracer::Advance(int64_t t, StepDriver& driver) const {
   RILL_RETURN_IF_ERROR(driver.Advance());
+  // Behind the save of CheckEnv, at half of the steps: the steps after a load
+  // prove so that the random streams were saved as well.
   if (t != steps_ * 3 / 4) return absl::OkStatus();
   return driver.ResetAll();
 }
@@ -49,6 +51,8 @@ absl::StatusOr<std::vector<TensorDict>> EnvTracer::Run(Hook hook) {
 absl::StatusOr<std::vector<TensorDict>> EnvTracer::RunAfter(
     int64_t begin, StepDriver& driver) {
   std::vector<TensorDict> trace;
+  // A run resets what is done at time t after its hook, so a state that the
+  // hook saved is one before that reset.
   RILL_RETURN_IF_ERROR(Advance(begin, driver));
   for (int64_t t = begin + 1; t < steps_; ++t) {
     RILL_RETURN_IF_ERROR(Choose(t));
@@ -75,6 +79,7 @@ absl::StatusOr<std::string> FirstDifference(const std::vector<TensorDict>& want,
                                             int64_t begin, int64_t first_lane) {
   for (size_t i = 0; i < got.size(); ++i) {
     const TensorDict& want_step = want[begin + i];
+    // Whole steps first: rows are compared only to name the lane.
     if (got[i].CheckEqual(want_step).ok()) continue;
     const int64_t lanes = want_step.batch_shape()[0];
     for (int64_t lane = first_lane; lane < lanes; ++lane) {

@@ -24,6 +24,7 @@ constexpr double kMaxVelocity2 = envs_internal::kAcrobotMaxVelocity2;
 constexpr double kLow[] = {-kPi, -kPi, -kMaxVelocity1, -kMaxVelocity2};
 constexpr double kHigh[] = {kPi, kPi, kMaxVelocity1, kMaxVelocity2};
 
+// Rounded to float32, as Gymnasium's first state is.
 void Init(const Rng& rng, uint64_t episode, int64_t lane, double* state) {
   for (int i = 0; i < 4; ++i) {
     state[i] =
@@ -31,6 +32,7 @@ void Init(const Rng& rng, uint64_t episode, int64_t lane, double* state) {
   }
 }
 
+// After a reset only; a step writes what it sees itself (StepAcrobots).
 void Observe(const double* state, float* observation) {
   observation[0] = static_cast<float>(std::cos(state[0]));
   observation[1] = static_cast<float>(std::sin(state[0]));

@@ -26,6 +26,8 @@ namespace HWY_NAMESPACE {
 template <class D>
 class Acrobots {
  public:
+  // The columns of 64 lanes take 15 KiB: they fit the first cache and the
+  // stack.
   static constexpr size_t kMaxCount = 64;
 
   // `count` is at most kMaxCount and a multiple of the elements of D.
@@ -55,6 +57,8 @@ class Acrobots {
   // One step.
   void Step() {
     constexpr double kTau = 0.2;  // Seconds between states.
+    // y' = y + tau / 6 * (k1 + 2 k2 + 2 k3 + k4), summed from the left as
+    // Gymnasium does. `slopes_` is the sum so far.
     Derive(state_);
     ForColumns([&](size_t i) HWY_ATTR {
       hn::Store(At(slope_ + i), D(), slopes_ + i);
@@ -105,6 +109,7 @@ class Acrobots {
       row[3] = static_cast<float>(sines_[count_ + k]);
       row[4] = static_cast<float>(state_[2 * count_ + k]);
       row[5] = static_cast<float>(state_[3 * count_ + k]);
+      // Height of the free end above the joint, with links of length 1.
       const bool is_up = -cosines_[k] - sum_cosines_[k] > 1.0;
       lanes.reward[lane] = is_up ? 0 : -1;
       lanes.terminated[lane] = is_up;
@@ -187,6 +192,7 @@ class Acrobots {
     }
   }
 
+  // Gymnasium's loop of whole turns: fmod would round differently.
   static HWY_INLINE V Wrap(V angle) {
     for (auto over = hn::Gt(angle, Set(kPi)); !hn::AllFalse(D(), over);
          over = hn::Gt(angle, Set(kPi))) {

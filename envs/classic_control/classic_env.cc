@@ -79,6 +79,7 @@ class ClassicEnv final : public Env {
   }
 
   absl::Status Bind();
+  // Unsigned: a negative number is large. A NaN fails both comparisons.
   bool IsAction(int64_t lane) const {
     return choices_ != nullptr
                ? static_cast<uint64_t>(choices_[lane]) <
@@ -148,6 +149,8 @@ absl::Status ClassicEnv::Reset(const ResetMask& mask) {
   return absl::OkStatus();
 }
 
+// One pass without branches over all lanes. Which lane is wrong is looked for
+// only when one is.
 absl::Status ClassicEnv::CheckStep() const {
   // The sign of what an action outside of its range leaves here is set.
   uint64_t outside = 0;
@@ -166,6 +169,8 @@ absl::Status ClassicEnv::CheckStep() const {
   uint8_t all_run = 1;
   const uint8_t* const running = now_.running.data();
   ForBlocks(lanes_, [&](int64_t lane) { all_run &= running[lane]; });
+  // outside: `choice` has the sign bit where it is negative, `last - choice`
+  // where choice > last.
   const bool all_right = all_run != 0 && static_cast<int64_t>(outside) >= 0;
   if (all_right) return absl::OkStatus();
   for (int64_t lane = 0; lane < lanes_; ++lane) {
@@ -198,6 +203,9 @@ absl::Status ClassicEnv::BeginStep() {
 // The flags of a step whose `terminated` is written.
 void ClassicEnv::WriteFlags() {
   uint8_t* const running = now_.running.data();
+  // No lane can be truncated by this step: the flags are copies of whole
+  // columns. A reset only moves a lane away from its limit, so the count holds
+  // until the step for which it is 0.
   if (--steps_to_limit_ > 0 && lanes_ >= kBlock) {
     const auto size = static_cast<size_t>(lanes_);
     std::memset(next_flags_.truncated.data(), 0, size);
@@ -239,6 +247,7 @@ absl::Status ClassicEnv::CheckState(absl::string_view caller,
       return refuse(value, "[", task_.low[i], ", ", task_.high[i],
                     "] in element ", i);
     }
+    // Such a state was never made by a step, and the next one would round it.
     if (task_.has_float_states && steps > 0 &&
         static_cast<double>(static_cast<float>(value)) != value) {
       return refuse(value, "a float32 after the first step");
@@ -267,6 +276,7 @@ absl::Status ClassicEnv::LoadState(const TensorDict& dict) {
   }
   state_.assign(state.begin(), state.end());
   now_ = std::move(counters);
+  // The counters are others: the next step finds the limit anew.
   steps_to_limit_ = 0;
   return absl::OkStatus();
 }

@@ -26,6 +26,7 @@ void ComputeColumns(absl::Span<const double> x, const LibmBitsOfArray& to) {
     const size_t used = std::min(kMost, x.size() - i);
     const size_t group = hn::Lanes(D());
     const size_t count = (used + group - 1) / group * group;
+    // Zeros fill the last vector; their results are left out.
     double from[kMost] = {};
     double results[4][kMost];
     std::copy_n(x.data() + i, used, from);

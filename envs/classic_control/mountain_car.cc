@@ -43,7 +43,9 @@ void Step(const ClassicLanes& lanes) {
     const auto push = static_cast<double>(lanes.choice[lane] - 1);
     double speed = s[1] + (push * kForce + std::cos(3 * s[0]) * -kGravity);
     speed = std::clamp(speed, -kMaxSpeed, kMaxSpeed);
+    // With the new speed, other than CartPole's Euler step.
     const double x = std::clamp(s[0] + speed, kLow[0], kHigh[0]);
+    // The left wall takes all speed; the right end has the goal before it.
     if (x == kLow[0] && speed < 0) speed = 0;
     s[0] = x;
     s[1] = speed;

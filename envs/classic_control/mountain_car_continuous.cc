@@ -62,6 +62,7 @@ bool Move(float force, double* state) {
   if (x > kRight) x = kRight;
   if (x < kLeft) x = kLeft;
   if (x == kLeft && speed < 0) speed = 0;
+  // NumPy keeps the next state in float32 whatever the step was computed in.
   state[0] = static_cast<float>(x);
   state[1] = static_cast<float>(speed);
   return x >= static_cast<T>(kGoal) && speed >= 0;

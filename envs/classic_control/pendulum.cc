@@ -60,6 +60,7 @@ void Step(const ClassicLanes& lanes) {
   for (int64_t lane = 0; lane < lanes.lanes; ++lane) {
     double* s = lanes.state + 2 * lane;
     const float torque = lanes.force[lane];
+    // Gymnasium rewards the state before the step.
     const double cost = PowTwo(TurnsOff(s[0] + kPi) - kPi) +
                         0.1 * PowTwo(s[1]) +
                         static_cast<double>(0.001f * PowTwo(torque));

@@ -29,6 +29,16 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
+// How it works. Two rules order all work. The caller works on leaves on the
+// default stream of the device, and the simulator's stream waits for that one
+// before a call enqueues anything (WaitForCaller). The host waits for the
+// simulator's stream before Reset and EndStep return, since the caller's loop
+// needs the flags.
+//
+// A step enqueues the simulator's work in BeginStep. EndStep enqueues the
+// copies of flags and rewards to pinned memory, waits, makes the flags on the
+// host, writes them back and waits again.
+
 namespace rill {
 namespace {
 
@@ -144,6 +154,7 @@ absl::StatusOr<TensorDict> MakeLeaves(const EnvSpec& spec, bool fills_in_place,
   for (const TensorDictSpec::Leaf& leaf : leaves.leaves()) {
     absl::string_view key = leaf.key;
     const bool is_next = absl::ConsumePrefix(&key, "next/");
+    // DeviceFlags makes these: they are bool whatever the simulator lends.
     if (is_next && flags.Find(key) != nullptr) continue;
     Tensor tensor;
     if (is_next && fills_in_place) {
@@ -193,6 +204,7 @@ absl::Status DeviceEnv::Bind() {
   for (const Leaf& reward : rewards_) {
     RILL_ASSIGN_OR_RETURN(
         host_rewards_.emplace_back(),
+        // Pinned: a copy to pageable memory would block the host.
         Tensor::Empty(reward.next.dtype(), reward.next.shape(),
                       {spec().device, MemoryKind::kPinned}));
     cut_off_.Clear(reward.next);
@@ -215,6 +227,7 @@ absl::Status DeviceEnv::AddEpisodes(absl::string_view prefix,
   for (size_t i = 0; i < observations_.size(); ++i) {
     const Leaf& leaf = observations_[i];
     if (!absl::StartsWith(leaf.key, prefix)) continue;
+    // The i-th move of RowMoves has its source set anew for each reset.
     episodes.leaves.push_back(i);
     episodes.begin.Move(leaf.next, *step().Find(leaf.key));
   }
@@ -259,6 +272,8 @@ absl::Status DeviceEnv::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(CheckIdle(name(), "Reset", steps_));
   RILL_RETURN_IF_ERROR(CheckMask(Caller("Reset"), spec(), mask));
   RILL_RETURN_IF_ERROR(WaitForCaller());
+  // The stream is waited for after an error as well: it may still read what was
+  // enqueued before the error, and lent arrays are given back behind it.
   absl::Status status = BeginEpisodes(mask);
   status.Update(stream_.Synchronize());
   lent_ = TensorDict();
@@ -270,6 +285,8 @@ absl::Status DeviceEnv::Reset(const ResetMask& mask) {
 }
 
 absl::Status DeviceEnv::BeginEpisodes(const ResetMask& mask) {
+  // The lane's own episode begins all of its groups: a group's bit counts only
+  // where the lane's is not set.
   const auto lanes_of = [&](size_t i, int64_t lane) {
     if (i == 0) return mask.lanes[lane] != 0;
     return !mask.groups.empty() && mask.lanes[lane] == 0 &&
@@ -291,11 +308,14 @@ absl::Status DeviceEnv::BeginEpisodes(const ResetMask& mask) {
     RILL_ASSIGN_OR_RETURN(arrays.emplace_back(), TakeLent(leaf));
   }
   for (size_t i = 0; i < rows.size(); ++i) {
-    Episodes& episodes = episodes_[i];
-    for (size_t k = 0; k < episodes.leaves.size(); ++k) {
-      episodes.begin.SetFrom(k, arrays[episodes.leaves[k]]);
+    if (rows[i].empty()) continue;
+    const std::vector<size_t>& leaves = episodes_[i].leaves;
+    // A copy: only lent_ keeps the arrays until the stream has read them.
+    RowMoves begin = episodes_[i].begin;
+    for (size_t k = 0; k < leaves.size(); ++k) {
+      begin.SetFrom(k, arrays[leaves[k]]);
     }
-    RILL_RETURN_IF_ERROR(episodes.begin.Run(rows[i], stream_));
+    RILL_RETURN_IF_ERROR(begin.Run(rows[i], stream_));
   }
   return absl::OkStatus();
 }
@@ -307,6 +327,8 @@ absl::Status DeviceEnv::BeginStep() {
   }
   RILL_RETURN_IF_ERROR(CheckRunning(Caller("Step"), running_));
   RILL_RETURN_IF_ERROR(WaitForCaller());
+  // From here on the simulator may have moved, so its error is EndStep's:
+  // BeginStep is all or nothing.
   steps_ = true;
   begun_ = simulator_->Step(action_);
   return absl::OkStatus();
@@ -328,6 +350,7 @@ absl::Status DeviceEnv::EndStep() {
   } else {
     status = FindFailedLanes(&failed);
   }
+  // Also after an error of all lanes: flags and rows say what was cut off.
   RILL_RETURN_IF_ERROR(WriteEnds(failed));
   return status;
 }
@@ -373,6 +396,8 @@ absl::Status DeviceEnv::FindFailedLanes(std::vector<int64_t>* failed) const {
 }
 
 absl::Status DeviceEnv::WriteEnds(absl::Span<const int64_t> failed) {
+  // The rewards of failed lanes are cleared on the device by cut_off_, which
+  // also copies the root's observation below next.
   for (const int64_t lane : failed) flags_.Truncate(lane);
   for (int64_t lane = 0; lane < lanes(); ++lane) {
     running_[lane] = !flags_.done(lane);
@@ -422,13 +447,17 @@ absl::Status DeviceEnv::LoadState(const TensorDict& state) {
         caller, ": got batch shape ", state.batch_shape().ToString(), ", want ",
         now.batch_shape().ToString()));
   }
+  // A state may come from a file, a slice or a device. What can fail comes
+  // before the simulator changes.
+  RILL_ASSIGN_OR_RETURN(Tensor flags, state.Find(kRunning)->To(Device::Cpu()));
+  RILL_ASSIGN_OR_RETURN(flags, flags.Contiguous());
+  RILL_ASSIGN_OR_RETURN(const auto running, flags.Flat<bool>());
   RILL_ASSIGN_OR_RETURN(const TensorDict simulator,
                         state.FindDict(kSimulator)->To(spec().device));
   RILL_RETURN_IF_ERROR(WaitForCaller());
   absl::Status status = simulator_->LoadState(simulator);
   status.Update(stream_.Synchronize());
   RILL_RETURN_IF_ERROR(status) << "in " << caller;
-  RILL_ASSIGN_OR_RETURN(const auto running, state.Flat<bool>(kRunning));
   running_.assign(running.begin(), running.end());
   return absl::OkStatus();
 }

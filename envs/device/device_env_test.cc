@@ -328,6 +328,15 @@ TEST_F(ScriptedEnvTest, NewArraysAreCopiedAndGivenBack) {
   EXPECT_THAT(Read<float>("next/reward"), ElementsAre(5, 6));
 }
 
+TEST_F(ScriptedEnvTest, AResetGivesItsNewArraysBack) {
+  RILL_ASSERT_OK(MakeAndReset({.fills_in_place = false}));
+  const std::weak_ptr<Buffer> array =
+      script_.lent.Find("observation")->buffer();
+  script_.lent = TensorDict();
+  EXPECT_TRUE(array.expired());
+  EXPECT_THAT(Read<float>("observation"), ElementsAre(1, 2, 3, 4));
+}
+
 TEST_F(ScriptedEnvTest, ResetWritesRowsOfTheMaskOnly) {
   RILL_ASSERT_OK(Make());
   RILL_ASSERT_OK(env_->Reset(std::vector<uint8_t>{0, 1}));
@@ -594,6 +603,21 @@ TEST_F(DeviceEnvTest, AStateOfAnotherLayoutIsRefusedByName) {
   EXPECT_THAT(env->LoadState(state),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   RILL_EXPECT_OK(env->EndStep());
+}
+
+TEST_F(DeviceEnvTest, AStateMayHaveGaps) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto env,
+                            OnFakeDevice(CartPole(), {.saves_state = true}));
+  RILL_ASSERT_OK(env->Reset(std::vector<uint8_t>(kLanes, 1)));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, env->SaveState());
+  RILL_ASSERT_OK_AND_ASSIGN(
+      const Tensor wide,
+      Tensor::From<bool>({true, false, false, true, true, false}, {kLanes, 2}));
+  RILL_ASSERT_OK_AND_ASSIGN(const Tensor running, wide.Slice(1, 0, 1));
+  RILL_ASSERT_OK(state.Set("running", running));
+  RILL_ASSERT_OK(env->LoadState(state));
+  EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                    HasSubstr("lane 1")));
 }
 
 TEST_F(ScriptedEnvTest, ASimulatorThatCannotSaveSaysSo) {

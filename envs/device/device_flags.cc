@@ -15,6 +15,10 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/spec.h"
 
+// All flags lie in one buffer on the device and one in pinned memory, in the
+// same order. So all of them go to the leaves in one copy, however many groups
+// there are.
+
 namespace rill::envs_internal {
 namespace {
 
@@ -52,6 +56,7 @@ absl::StatusOr<DeviceFlags> DeviceFlags::Create(const EnvSpec& spec,
       RILL_RETURN_IF_ERROR(step->Set(
           absl::StrCat("next/", prefix, kNames[kind]), std::move(view)));
       const int64_t size = group.shape.num_elements();
+      // `step` sees the device's side, Resolve and Truncate write the host's.
       group.flags[kind] =
           absl::MakeSpan(reinterpret_cast<bool*>(flags.host_->data() + offset),
                          static_cast<size_t>(size));
@@ -82,6 +87,7 @@ absl::Status DeviceFlags::StageGroup(const TensorDict& lent,
     // A byte of a bool may be any number here.
     const DType dtype =
         array.dtype() == DType::kBool ? DType::kUInt8 : array.dtype();
+    // Kept from step to step; a simulator seldom changes the dtype of a flag.
     Tensor& staged = group->staged[kind];
     if (!staged.is_valid() || staged.dtype() != dtype) {
       RILL_ASSIGN_OR_RETURN(
@@ -111,6 +117,8 @@ absl::Status DeviceFlags::Resolve() {
     }
     const auto& [done, terminated, truncated] = group.flags;
     for (size_t i = 0; i < done.size(); ++i) {
+      // `done` is always computed, so that it is the union of the two whatever
+      // was lent.
       if (!group.is_lent[kTerminated]) {
         terminated[i] = done[i] && !truncated[i];
       } else if (!group.is_lent[kTruncated]) {

@@ -42,6 +42,7 @@ absl::StatusOr<Tensor> FindLent(const TensorDict& lent, absl::string_view key,
     return Refuse(key, absl::StrCat("shape ", found->shape().ToString()),
                   absl::StrCat(shape.ToString(), ", lanes first"));
   }
+  // Pinned memory has a device too, but a simulator's array must lie on it.
   const Device lies_on = found->is_host() ? Device::Cpu() : found->device();
   if (lies_on != device) {
     return Refuse(key, absl::StrCat("an array on ", lies_on.ToString()),
@@ -55,6 +56,7 @@ absl::StatusOr<Tensor> FindLent(const TensorDict& lent, absl::string_view key,
                      DTypeName(found->dtype()), found->shape().ToString()),
         "a contiguous array; copy it to one in the simulator");
   }
+  // Contiguous, so [lanes] and [lanes, 1] are the same bytes.
   return found->ViewAs(shape);
 }
 

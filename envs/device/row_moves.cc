@@ -8,6 +8,10 @@
 #include "rill/device/row_column.h"
 #include "rill/tensordict/dtype.h"
 
+// Backends gather rows of many tables in one call, and scatter the same way,
+// but have no move between two tables. So rows go through `between`: two
+// launches in all, where a copy for each leaf and row would be a launch each.
+
 namespace rill::envs_internal {
 
 absl::Status RowMoves::Bind(int64_t lanes, Device device) {
@@ -17,6 +21,8 @@ absl::Status RowMoves::Bind(int64_t lanes, Device device) {
         pair.between,
         Tensor::Empty(pair.to.dtype(), pair.to.shape(), {device}));
   }
+  // One block of zeros serves every leaf: a narrower one reads its beginning,
+  // with its own width as stride.
   int64_t widest = 0;
   for (const Tensor& leaf : cleared_) widest = std::max(widest, WidthOf(leaf));
   RILL_ASSIGN_OR_RETURN(const Tensor zeros,

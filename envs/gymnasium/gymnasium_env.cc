@@ -38,6 +38,17 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
+// How it works. All leaves, and the mask, the seeds and the first observations
+// of resets, lie in one memory that this process and its children map. A
+// command is one byte on a socket; an answer lists the lanes that failed.
+// Messages order all access to the memory: a child touches it between a command
+// and its answer only, this process outside of that.
+//
+// Resets ahead. Most resets follow a step that ended an episode, and would cost
+// a second round trip. So a child whose lanes have all stepped resets those
+// that ended before it answers. It takes the seeds that BeginStep left and
+// writes the observations beside the root. Reset copies them.
+
 namespace rill {
 namespace {
 
@@ -53,6 +64,8 @@ class SharedMemory {
   static absl::StatusOr<std::shared_ptr<SharedMemory>> Create(int64_t bytes) {
     auto memory = absl::WrapUnique(new SharedMemory(bytes));
     memory->fd_ = memfd_create("rill_gymnasium", MFD_CLOEXEC);
+    // Allocated, not only sized: a write to a page that the system cannot give
+    // would end the process with SIGBUS.
     if (memory->fd_ >= 0 && posix_fallocate(memory->fd_, 0, bytes) == 0) {
       void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                               MAP_SHARED, memory->fd_, 0);
@@ -83,6 +96,7 @@ class SharedMemory {
   std::byte* data_ = nullptr;
 };
 
+// The numbers of a text such as "3,84,84"; none for an empty one.
 absl::StatusOr<std::vector<int64_t>> Numbers(absl::string_view text) {
   std::vector<int64_t> numbers;
   for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
@@ -96,6 +110,8 @@ absl::StatusOr<std::vector<int64_t>> Numbers(absl::string_view text) {
   return numbers;
 }
 
+// Bounds come as the bytes of NumPy's arrays in hexadecimal: no bit is lost on
+// the way. Unbounded where all of them are infinite.
 absl::StatusOr<LeafSpec> BoxSpec(DType dtype, const Shape& shape,
                                  absl::string_view low_hex,
                                  absl::string_view high_hex) {
@@ -183,6 +199,7 @@ class GymnasiumEnv final : public Env {
         held_(options.children) {}
 
   static int64_t FirstLane(const GymnasiumEnvOptions& options, int64_t child) {
+    // Rounds down: shares differ by one lane at most, and none is empty.
     return child * options.lanes / options.children;
   }
   static absl::StatusOr<std::unique_ptr<PythonChild>> StartChild(
@@ -277,9 +294,12 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
     const GymnasiumEnvOptions& options) {
   const absl::Time deadline = Clock::Steady().Now() + options.start_timeout;
   Children children;
+  // On every error children end together, within one time limit; on success the
+  // list is empty by then.
   const absl::Cleanup end = [&children] { PythonChild::EndAll(children); };
   std::vector<PythonChild*> waiting;
   for (int64_t i = 0; i < options.children; ++i) {
+    // All are started before the first is waited for: imports take seconds.
     RILL_ASSIGN_OR_RETURN(auto child, StartChild(options, i));
     waiting.push_back(child.get());
     children.push_back(std::move(child));
@@ -298,6 +318,8 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
   const auto place = [&](absl::string_view key, int64_t size) {
     layout.push_back(absl::StrCat(key, "\t", bytes));
     offsets.push_back(bytes);
+    // Leaves begin at cache lines: children that write beside each other share
+    // one only within a leaf.
     bytes += (size + 63) / 64 * 64;
   };
   place("#mask", options.lanes);
@@ -307,6 +329,7 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
   for (const TensorDictSpec::Leaf& leaf : leaves.leaves()) {
     place(leaf.key, options.lanes * RowBytes(leaf.spec));
   }
+  // Apart from the root, which keeps the last step's state until Reset.
   for (const TensorDictSpec::Leaf& leaf : spec.observation.leaves()) {
     place(absl::StrCat("#first/", leaf.key),
           options.lanes * RowBytes(leaf.spec));
@@ -363,6 +386,8 @@ void GymnasiumEnv::FailLane(int64_t lane, const absl::Status& why) {
   running_[lane] = 0;
 }
 
+// The child is of no use: all of its lanes fail, and what they were reset to
+// ahead is lost with it.
 void GymnasiumEnv::Lose(size_t child, const absl::Status& why) {
   const int64_t end = FirstLane(options_, child + 1);
   for (int64_t lane = FirstLane(options_, child); lane < end; ++lane) {
@@ -465,12 +490,14 @@ absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
     const bool is_wanted = mask.lanes[lane] != 0;
     mask_[lane] = is_wanted && ahead_[lane] == 0;
     if (!is_wanted) continue;
+    // Taken back by FailLane where the reset fails.
     running_[lane] = 1;
     seeds_[lane] = NextSeed(lane);
     ++episodes_[lane];
   }
   std::vector<size_t> wanted, lost;
   for (size_t i = 0; i < children_.size(); ++i) {
+    // The child was lost in a reset ahead: this is the call that has its error.
     if (!held_[i].ok() && HasAny(mask.lanes.data(), i)) {
       Lose(i, std::exchange(held_[i], absl::OkStatus()));
     } else if (HasAny(mask_, i)) {
@@ -478,6 +505,7 @@ absl::Status GymnasiumEnv::Reset(const ResetMask& mask) {
       if (children_[i] == nullptr) lost.push_back(i);
     }
   }
+  // Together: a start takes as long as that of the slowest child.
   if (!lost.empty()) StartLost(lost);
   std::vector<size_t> sent;
   for (size_t i : wanted) {
@@ -516,6 +544,8 @@ absl::Status GymnasiumEnv::BeginStep() {
   RILL_RETURN_IF_ERROR(CheckActions(step_caller_, spec(), step()));
   RILL_RETURN_IF_ERROR(CheckRunning(step_caller_, running_));
   for (int64_t lane = 0; lane < lanes(); ++lane) {
+    // For the reset that a lane needs if this step ends its episode. The number
+    // of episodes is counted when Reset takes it.
     seeds_[lane] = NextSeed(lane);
     ahead_errors_[lane] = absl::OkStatus();
   }
@@ -542,6 +572,7 @@ absl::Status GymnasiumEnv::EndStep() {
                                                 ", want a finite number")));
     }
     if (errors_[lane].ok()) {
+      // The child writes two flags; `done` is made of them here.
       next_flags_.Set(lane, next_flags_.terminated[lane],
                       next_flags_.truncated[lane]);
     } else {

@@ -18,6 +18,11 @@
 #include "rill/base/process/poll_until.h"
 #include "rill/base/status_macros.h"
 
+// Descriptors. The socket carries commands and answers. The life pipe carries
+// nothing: when the end here closes, the kernel kills the child, so a parent
+// that is killed leaves none behind. The log pipe is the child's output; every
+// wait reads it, since a child that fills it would block.
+
 namespace rill::gymnasium_internal {
 namespace {
 
@@ -41,6 +46,7 @@ absl::StatusOr<std::unique_ptr<PythonChild>> PythonChild::Start(
   const bool is_made =
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0 &&
       pipe2(life, O_CLOEXEC) == 0 && pipe2(log, O_CLOEXEC) == 0;
+  // The descriptors that were made are closed by `child` and the cleanup.
   const int error = errno;
   child->socket_ = sockets[0];
   child->life_ = life[1];
@@ -55,6 +61,7 @@ absl::StatusOr<std::unique_ptr<PythonChild>> PythonChild::Start(
         "PythonChild::Start: cannot make pipes: ", std::strerror(error)));
   }
   fcntl(child->log_fd_, F_SETFL, O_NONBLOCK);
+  // -u: output that Python buffers would be lost with a killed child.
   std::vector<std::string> arguments = {"-u", "-c", script};
   arguments.insert(arguments.end(), args.begin(), args.end());
   RILL_ASSIGN_OR_RETURN(
@@ -89,6 +96,7 @@ void PythonChild::WaitForEnds(absl::Span<PythonChild* const> children) {
   std::vector<pollfd> fds;
   std::vector<PythonChild*> running;
   for (PythonChild* child : children) {
+    // Its end of file is the order to end.
     Close(&child->socket_);
     if (child->process_ != nullptr && child->end_.empty()) {
       running.push_back(child);
@@ -139,6 +147,8 @@ void PythonChild::DrainLog() {
   }
 }
 
+// Reads no further than one message and what came with it. The bound holds
+// where a child writes something else than messages to its socket.
 bool PythonChild::ReadSocket() {
   char bytes[65536];
   while (!HasMessage() && inbox_.size() <= sizeof(uint32_t) + kMaxMessage) {
@@ -168,6 +178,7 @@ std::string PythonChild::TakeMessage() {
 
 absl::Status PythonChild::Send(absl::string_view bytes) {
   while (!bytes.empty()) {
+    // Without the flag SIGPIPE would end this process.
     const ssize_t n = send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return absl::UnavailableError(absl::StrCat("child ", End()));
@@ -177,6 +188,7 @@ absl::Status PythonChild::Send(absl::string_view bytes) {
 }
 
 absl::Status PythonChild::SendWithDescriptor(absl::string_view text, int fd) {
+  // A descriptor needs a byte to go with; it goes with the length.
   uint32_t size = static_cast<uint32_t>(text.size());
   iovec part = {&size, sizeof(size)};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -201,6 +213,7 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
     absl::Span<PythonChild* const> children, absl::Time deadline) {
   std::vector<absl::StatusOr<std::string>> results(
       children.size(), absl::UnknownError("no answer"));
+  // Children whose result is known; poll skips descriptors of -1.
   std::vector<bool> is_over(children.size(), false);
   std::vector<pollfd> fds;
   size_t left = children.size();
@@ -226,6 +239,8 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
       if (child.inbox_.size() >= sizeof(size)) {
         std::memcpy(&size, child.inbox_.data(), sizeof(size));
       }
+      // In this order: an answer counts, even if its child has ended since or
+      // the deadline has passed.
       if (child.HasMessage()) {
         results[i] = child.TakeMessage();
       } else if (size > kMaxMessage) {

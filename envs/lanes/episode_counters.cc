@@ -13,6 +13,7 @@
 namespace rill::envs_internal {
 namespace {
 
+// A count below it can be added to without overflow.
 constexpr int64_t kMaxCount = int64_t{1} << 62;
 
 template <typename T>
@@ -28,6 +29,7 @@ template <typename T>
 absl::Status GetColumn(absl::string_view key, const TensorDict& state,
                        std::vector<T>* column) {
   RILL_ASSIGN_OR_RETURN(Tensor tensor, state.Get(key));
+  // A state that was sliced or loaded may have gaps.
   RILL_ASSIGN_OR_RETURN(tensor, tensor.Contiguous());
   column->assign(tensor.data<T>(), tensor.data<T>() + tensor.num_elements());
   return absl::OkStatus();
@@ -74,6 +76,8 @@ absl::StatusOr<EpisodeCounters> EpisodeCounters::Load(
     RILL_RETURN_IF_ERROR(check("running", running, 1));
     RILL_RETURN_IF_ERROR(
         check("steps", counters.steps[lane],
+              // A lane that runs is below its limit; one that is done may be at
+              // it.
               max_episode_steps > 0 ? max_episode_steps - running : kMaxCount));
     RILL_RETURN_IF_ERROR(check("episode", counters.episode[lane], kMaxCount));
   }

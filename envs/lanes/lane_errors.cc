@@ -23,6 +23,7 @@ absl::Status TakeLaneErrors(absl::string_view caller,
   std::string text;
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
     if (lanes[lane].ok()) continue;
+    // Taken out: the next call of the environment begins without errors.
     const absl::Status error = std::exchange(lanes[lane], absl::OkStatus());
     if (code == absl::StatusCode::kOk) code = CodeOfFailure(error);
     absl::StrAppend(&text, text.empty() ? "" : "; ", "lane ", lane, ": ",

@@ -9,6 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/pause_cpu.h"
 
+// A round is two counters. `left_` has the calls that no thread has taken, and
+// gives pieces of them away by compare-exchange. `unfinished_` has those that
+// have not returned; the thread that brings it to 0 ends the round. Threads
+// look for a new round for a while before they sleep: a step often follows
+// within microseconds, and a wake-up takes longer.
+
 namespace rill::envs_internal {
 namespace {
 
@@ -60,6 +66,9 @@ void* LanePool::RunThread(void* pool) {
   return nullptr;
 }
 
+// The release of `left_` publishes count_ and all that the caller wrote before;
+// the exchange in TakeSome acquires it. It comes last: a thread may take calls
+// the moment that `left_` is above 0.
 void LanePool::Publish(int64_t count, int64_t wanted_threads) {
   count_ = count;
   unfinished_.store(count, std::memory_order_relaxed);
@@ -82,6 +91,8 @@ bool LanePool::TakeSome() {
     }
     const int64_t begin = count_ - left;
     for (int64_t i = begin; i < begin + size; ++i) call_(i);
+    // Release and acquire: Finish sees what every thread wrote, through the
+    // chain of subtractions.
     if (unfinished_.fetch_sub(size, std::memory_order_acq_rel) == size &&
         threads_ > 1) {
       end_.Notify();

@@ -34,11 +34,13 @@ double ContactForce(const AntOptions& options, double raw) {
 }
 
 MujocoOutcome Outcome(const AntOptions& options, const MujocoStep& step) {
+  // The torso's: its free joint comes first, as x, y, z and a quaternion.
   const double z = step.data.qpos[2];
   const bool is_healthy =
       options.healthy_z_range.first <= z && z <= options.healthy_z_range.second;
   const double rewards = step.velocity * options.forward_reward_weight +
                          (is_healthy ? options.healthy_reward : 0);
+  // The world, body 0, is part of the cost and not of the observation.
   double squares = 0;
   for (int64_t i = 0; i < kForces * step.model.nbody; ++i) {
     const double force = ContactForce(options, step.data.cfrc_ext[i]);
@@ -92,6 +94,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeAnt(const AntOptions& options) {
           (options.include_cfrc_ext_in_observation
                ? kForces * (model->nbody - 1)
                : 0),
+      // xpos is one substep behind qpos, and Gymnasium's velocity is of it.
       .position = [body = options.main_body](
                       const mjModel&,
                       const mjData& data) { return data.xpos[3 * body]; },

@@ -36,6 +36,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeHalfCheetah(
                         TaskModel("MakeHalfCheetah", options.xml_file,
                                   gymnasium_models::kHalfCheetah,
                                   /*min_nq=*/1, /*min_nv=*/0));
+  // x itself: a policy must not depend on how far the robot has come.
   const int64_t skipped =
       options.exclude_current_positions_from_observation ? 1 : 0;
   const MujocoTask task = {

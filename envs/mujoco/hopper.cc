@@ -23,6 +23,7 @@ using envs_internal::ControlCost;
 using envs_internal::IsInside;
 using envs_internal::TaskModel;
 
+// The state is looked at without x and z: qpos[2] on, and all velocities.
 bool IsHealthy(const HopperOptions& options, const mjModel& model,
                const mjData& data) {
   const auto in_range = [&options](double value) {
@@ -60,6 +61,8 @@ absl::StatusOr<std::unique_ptr<Env>> MakeHopper(const HopperOptions& options) {
       .observe =
           [skipped](const mjModel& model, const mjData& data,
                     absl::Span<double> out) {
+            // Gymnasium clips velocities in what is observed, not in the
+            // simulation.
             AppendState(model, data, skipped, 10, out.data());
           },
       .observation_size = model->nq + model->nv - skipped,

@@ -31,6 +31,7 @@ constexpr int64_t kVelocities = 6;
 constexpr int64_t kInertias = 10;
 constexpr int64_t kRoot = 6;
 
+// Its x coordinate, over all bodies.
 double CentreOfMass(const mjModel& model, const mjData& data) {
   double sum = 0;
   double mass = 0;
@@ -45,11 +46,14 @@ MujocoOutcome Outcome(const HumanoidOptions& options, const MujocoStep& step) {
   const bool is_healthy = IsInside(step.data.qpos[2], options.healthy_z_range);
   const double rewards = options.forward_reward_weight * step.velocity +
                          (is_healthy ? options.healthy_reward : 0);
+  // From ctrl in double, where the other tasks take the float32 action.
   const double ctrl_cost =
       options.ctrl_cost_weight * SquaredSum(step.data.ctrl, step.model.nu);
   const double contact_cost =
       options.contact_cost_weight *
       SquaredSum(step.data.cfrc_ext, kForces * step.model.nbody);
+  // min and max, not std::clamp: the options may have them in any order, as
+  // NumPy's clip takes them.
   const double clipped =
       std::min(std::max(contact_cost, options.contact_cost_range.first),
                options.contact_cost_range.second);
@@ -57,6 +61,8 @@ MujocoOutcome Outcome(const HumanoidOptions& options, const MujocoStep& step) {
           .terminated = !is_healthy && options.terminate_when_unhealthy};
 }
 
+// The world has no rows in an observation. qfrc_actuator has none there for the
+// root, which no actuator moves.
 int64_t ObservationSize(const HumanoidOptions& options, const mjModel& model) {
   const int64_t bodies = model.nbody - 1;
   int64_t size = model.nq + model.nv;

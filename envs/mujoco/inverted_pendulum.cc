@@ -17,6 +17,7 @@ namespace {
 
 using envs_internal::TaskModel;
 
+// qpos is the cart's x and the pole's angle.
 MujocoOutcome Outcome(const MujocoStep& step) {
   const bool terminated = std::abs(step.data.qpos[1]) > 0.2;
   return {.reward = terminated ? 0.0 : 1.0, .terminated = terminated};

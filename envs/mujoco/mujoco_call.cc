@@ -9,6 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "mujoco/mujoco.h"
 
+// MuJoCo calls its log handler for an error and then ends the program if the
+// handler returns. The handler here does not return: it jumps back to the call.
+// The frames between are MuJoCo's, in C, and those of a function that owns
+// nothing; no destructor is skipped.
+
 namespace rill::envs_internal {
 namespace {
 
@@ -49,6 +54,8 @@ absl::Status CallMujoco(absl::FunctionRef<void()> call) {
   HandlerBefore();
   Recovery here;
   recovery = &here;
+  // Not for calls inside of calls: the inner one would leave the outer one
+  // without its place to return to.
   const bool completed = Completes(&here, call);
   recovery = nullptr;
   if (completed) return absl::OkStatus();

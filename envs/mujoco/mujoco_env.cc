@@ -85,6 +85,8 @@ absl::StatusOr<std::unique_ptr<Lane>> MujocoLane::Create(
 
 absl::Status MujocoLane::Reset(const Rng& rng, uint64_t episode) {
   mj_resetData(&model(), data_.get());
+  // mj_forward behind it: the observation may be of values that follow from
+  // qpos and qvel.
   if (task().reset) task().reset(model(), rng, episode, data_.get());
   RILL_RETURN_IF_ERROR(CallMujoco([&] { mj_forward(&model(), data_.get()); }));
   RILL_RETURN_IF_ERROR(CheckSimulation());
@@ -98,9 +100,14 @@ absl::StatusOr<LaneStep> MujocoLane::Step() {
   std::copy(action_.begin(), action_.end(), data->ctrl);
   RILL_RETURN_IF_ERROR(CallMujoco([&] {
     for (int i = 0; i < shared_->frame_skip; ++i) mj_step(&model(), data);
+    // mj_step leaves cfrc_ext out unless the model has a force sensor.
     if (task().contact_forces) mj_rnePostConstraint(&model(), data);
   }));
+  // After such a warning MuJoCo resets the state by itself, or sets the
+  // controls to 0: the reward would be of a state that no action led to.
   RILL_RETURN_IF_ERROR(CheckSimulation());
+  // The difference of two positions over the time of a step: Gymnasium's
+  // velocity, which is not qvel.
   const double before = std::exchange(position_, Position());
   Observe(next_observation_);
   const double seconds = model().opt.timestep * shared_->frame_skip;
@@ -152,6 +159,7 @@ absl::StatusOr<TensorDict> MujocoLane::SaveState() const {
   RILL_ASSIGN_OR_RETURN(auto integration, state.Flat<double>("integration"));
   RILL_ASSIGN_OR_RETURN(auto position, state.Flat<double>("position"));
   mj_getState(&model(), data_.get(), integration.data(), mjSTATE_INTEGRATION);
+  // It may be of values that the state of integration lacks (xpos).
   position[0] = position_;
   return state;
 }
@@ -183,6 +191,7 @@ absl::StatusOr<LeafSpec> ActionSpec(const mjModel& model) {
                         Tensor::Empty(DType::kFloat32, {model.nu}));
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (int64_t i = 0; i < model.nu; ++i) {
+    // A range of an actuator that is not limited is not meant.
     const bool is_limited = model.actuator_ctrllimited[i] != 0;
     const double* range = model.actuator_ctrlrange + 2 * i;
     low.data<float>()[i] =

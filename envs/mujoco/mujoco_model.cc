@@ -20,6 +20,7 @@ namespace {
 // The name of the text in MuJoCo's file system of memory.
 constexpr char kTextName[] = "model.xml";
 
+// `files` may be null: xml_file is then a path. `what` begins the error.
 absl::StatusOr<MujocoModel> Compile(absl::string_view what,
                                     const char* xml_file, const mjVFS* files) {
   mjModel* model = nullptr;

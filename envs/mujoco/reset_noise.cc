@@ -21,6 +21,7 @@ std::function<void(const mjModel&, const Rng&, uint64_t, mjData*)> ResetNoise(
     const ResetNoiseOptions& options) {
   return [options](const mjModel& model, const Rng& rng, uint64_t episode,
                    mjData* data) {
+    // One draw for each element, in the order of qpos and qvel.
     uint32_t draw = 0;
     for (int64_t i = 0; i < model.nq; ++i) {
       data->qpos[i] += options.scale * Uniform(rng, episode, draw++);

@@ -21,8 +21,10 @@ absl::StatusOr<MujocoModel> TaskModel(absl::string_view caller,
                                       const std::string& xml_file,
                                       absl::string_view built_in,
                                       int64_t min_nq, int64_t min_nv) {
+  // The built-in models are known to fit.
   if (xml_file.empty()) return ParseMujocoModel(built_in);
   RILL_ASSIGN_OR_RETURN(MujocoModel model, LoadMujocoModel(xml_file));
+  // The tasks read qpos and qvel by number.
   if (model->nq < min_nq || model->nv < min_nv) {
     return absl::InvalidArgumentError(
         absl::StrCat(caller, ": nq, nv of \"", xml_file, "\": got ", model->nq,

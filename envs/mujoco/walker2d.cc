@@ -22,6 +22,7 @@ using envs_internal::ControlCost;
 using envs_internal::IsInside;
 using envs_internal::TaskModel;
 
+// qpos is x, z, angle, then the joints.
 bool IsHealthy(const Walker2dOptions& options, const mjData& data) {
   return IsInside(data.qpos[1], options.healthy_z_range) &&
          IsInside(data.qpos[2], options.healthy_angle_range);

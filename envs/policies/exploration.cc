@@ -25,6 +25,10 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
+// Draws are numbered by step and element, not taken from a stream in order. So
+// no wrapper has a random state to save, and a resumed run draws what it would
+// have drawn. The choice of EGreedy and each leaf have substreams of their own.
+
 namespace rill {
 namespace {
 
@@ -76,6 +80,7 @@ struct Annealed {
 
   double At(int64_t frame) const {
     const double way =
+        // Behind the last frame the value stays.
         std::min(1.0, static_cast<double>(frame) / static_cast<double>(frames));
     return init + (end - init) * way;
   }
@@ -122,9 +127,12 @@ class EGreedy final : public Policy {
     RILL_ASSIGN_OR_RETURN(const int64_t version,
                           policy_.Act(root, context, step));
     if (!context.explore) return version;
+    // Made once for environments of one size.
     if (!(drawn_.batch_shape() == step->batch_shape()) || drawn_.empty()) {
       RILL_ASSIGN_OR_RETURN(drawn_, action_.Zero(step->batch_shape()));
     }
+    // Drawn for all lanes, also those that keep their action. So a draw is a
+    // function of its lane and step, whatever the others do.
     RILL_RETURN_IF_ERROR(random_.Act(root, context, &drawn_).status());
     const double epsilon = epsilon_.At(context.frames);
     const int64_t lanes = step->batch_shape().num_elements();
@@ -141,6 +149,7 @@ class EGreedy final : public Policy {
       }
       const int64_t width = drawn.size_bytes() / std::max<int64_t>(lanes, 1);
       for (int64_t lane = 0; lane < lanes; ++lane) {
+        // The same draw for every leaf: a lane's action is random as a whole.
         const double draw = choice_.UniformDouble(
             static_cast<uint64_t>(context.step), static_cast<uint32_t>(lane));
         if (draw >= epsilon) continue;
@@ -178,6 +187,8 @@ class NoisePolicy final : public Policy {
       const Annealed& scale, uint64_t seed, bool is_recurrent, Noise noise) {
     auto result = std::make_unique<NoisePolicy>(policy, action, scale, seed,
                                                 std::move(noise));
+    // The wrapped policy's, and below next the noise, which the driver carries
+    // to the root.
     result->outputs_ = policy->output_spec();
     for (const TensorDictSpec::Leaf& leaf : action.leaves()) {
       if (leaf.spec.dtype != DType::kFloat32 &&
@@ -236,6 +247,8 @@ class NoisePolicy final : public Policy {
                          before.size(), " elements, want ", action.size()));
       }
       if (!context.explore) {
+        // The noise stands still, so that the next step of exploration goes on
+        // with it.
         std::copy(before.begin(), before.end(), after.begin());
       }
     }
@@ -254,6 +267,7 @@ class NoisePolicy final : public Policy {
       T value = static_cast<T>(action[k] + scale * noise);
       if (is_bounded) {
         const size_t at = k % static_cast<size_t>(width);
+        // Bounds are one number, or one for each element of the leaf.
         const T low = leaf.spec.lows() == nullptr
                           ? static_cast<T>(leaf.spec.low)
                           : leaf.spec.lows()->template data<T>()[at];
@@ -337,14 +351,19 @@ absl::StatusOr<std::unique_ptr<Policy>> MakeOrnsteinUhlenbeck(
   if (!(std::isfinite(options.dt) && options.dt > 0)) {
     return Refuse(kCaller, "dt", options.dt, "a finite number > 0");
   }
-  if (!std::isfinite(options.theta) || !std::isfinite(options.mu)) {
-    return Refuse(kCaller, "theta, mu", options.theta, "finite numbers");
+  for (const auto& [name, value] :
+       {std::pair<const char*, double>{"theta", options.theta},
+        {"mu", options.mu}}) {
+    if (!std::isfinite(value)) {
+      return Refuse(kCaller, name, value, "a finite number");
+    }
   }
   return NoisePolicy::Create(
       kCaller, policy, action,
       {options.eps_init, options.eps_end, options.annealing_num_steps},
       options.seed, /*is_recurrent=*/true,
       [options](double normal, double before) {
+        // Euler-Maruyama step of the process.
         return before + options.theta * (options.mu - before) * options.dt +
                options.sigma * std::sqrt(options.dt) * normal;
       });

@@ -284,6 +284,11 @@ TEST(ExplorationTest, NamesWhatDoesNotFit) {
       StatusIs(kInvalid, HasSubstr("mean: got inf")));
   EXPECT_THAT(MakeOrnsteinUhlenbeck(&policy, Forces(1), {.dt = 0}).status(),
               StatusIs(kInvalid, HasSubstr("dt: got 0")));
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(MakeOrnsteinUhlenbeck(&policy, Forces(1), {.theta = inf}),
+              StatusIs(kInvalid, HasSubstr(": theta: got inf")));
+  EXPECT_THAT(MakeOrnsteinUhlenbeck(&policy, Forces(1), {.mu = inf}),
+              StatusIs(kInvalid, HasSubstr(": mu: got inf")));
   RILL_ASSERT_OK_AND_ASSIGN(auto greedy, MakeEGreedy(&policy, Choices()));
   TensorDict step({2});
   EXPECT_FALSE(greedy->Act({}, {}, &step).ok());

@@ -64,6 +64,7 @@ absl::Status MovedPolicy::MakeLeaves(const TensorDict& root,
   for (const std::string& key : step.LeafKeys()) {
     const bool is_root = root.Find(key) != nullptr;
     const bool is_output = output_spec().Find(key) != nullptr;
+    // Not copied: a policy sees nothing of the step's outcome.
     if (!is_root && !is_output && absl::StartsWith(key, "next/")) continue;
     RILL_ASSIGN_OR_RETURN(Tensor leaf,
                           ZerosLike(*step.Find(key), device_, stream_));
@@ -99,6 +100,7 @@ absl::StatusOr<int64_t> MovedPolicy::ActThere(const TensorDict& root,
                                               ActContext context,
                                               TensorDict* step) {
   RILL_RETURN_IF_ERROR(Enqueue(root_, root, root_));
+  // The policy reads the root on the host, at once.
   if (device_.is_cpu()) {
     RILL_RETURN_IF_ERROR(stream_.Synchronize());
   }
@@ -106,6 +108,8 @@ absl::StatusOr<int64_t> MovedPolicy::ActThere(const TensorDict& root,
   RILL_ASSIGN_OR_RETURN(const int64_t version,
                         policy_.Act(root_, context, &step_));
   if (!is_checked_) {
+    // Once: the copies are of the tensors made here, and a policy that sets
+    // others would have its action ignored.
     RILL_RETURN_IF_ERROR(in_place_.Check("Policy::Act", step_));
     is_checked_ = true;
   }
@@ -118,6 +122,9 @@ absl::StatusOr<int64_t> MovedPolicy::Act(const TensorDict& root,
                                          TensorDict* step) {
   RILL_RETURN_IF_ERROR(MakeLeaves(root, *step));
   absl::StatusOr<int64_t> version = ActThere(root, context, step);
+  // Copies to the device were enqueued. The environment's work there comes
+  // behind them on the stream, and this host memory is written again only after
+  // the next Synchronize.
   if (device_.is_cpu()) return version;
   // After an error too: the environment's leaves may change from here on.
   const absl::Status done = stream_.Synchronize();

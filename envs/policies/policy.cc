@@ -6,6 +6,7 @@
 namespace rill {
 
 const TensorDictSpec& Policy::output_spec() const {
+  // Never destroyed: policies of other static objects may outlive it.
   static const TensorDictSpec* const kNone = new TensorDictSpec();
   return *kNone;
 }
@@ -19,6 +20,8 @@ absl::StatusOr<int64_t> FunctionPolicy::Act(const TensorDict& root,
         "FunctionPolicy: leaf \"action\" is missing in the step; derive from "
         "Policy for other actions");
   }
+  // A copy shares the bytes; a function that sets it to another tensor is found
+  // by the address.
   Tensor action = *leaf;
   RILL_RETURN_IF_ERROR(act_(root, context, &action));
   if (action.raw_data() == leaf->raw_data()) return version_;

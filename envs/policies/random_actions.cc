@@ -16,6 +16,8 @@ absl::Status WriteRandomActions(const TensorDictSpec& action,
     RILL_ASSIGN_OR_RETURN(Tensor to, step.Get(leaf.key));
     const Rng rng(draws.seed, draws.stream,
                   static_cast<uint16_t>(draws.first_substream + i));
+    // RandomInto fills `drawn` in place where it can, and else makes another,
+    // which is copied.
     Tensor drawn = to;
     RILL_RETURN_IF_ERROR(leaf.spec.RandomInto(
         step.batch_shape(), rng, static_cast<uint64_t>(number), &drawn));

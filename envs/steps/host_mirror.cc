@@ -14,6 +14,7 @@ namespace rill {
 
 absl::StatusOr<Tensor> HostMirror::Add(const Tensor& leaf) {
   if (leaf.is_host()) return leaf;
+  // One device: all copies are on one stream.
   const Device device =
       copies_.empty() ? leaf.device() : copies_.front().from.device();
   if (leaf.device() != device || !leaf.is_contiguous()) {
@@ -42,6 +43,7 @@ absl::Status HostMirror::Update(const Stream* stream) const {
   for (const Copy& copy : copies_) {
     if (status.ok()) status = copy.to.CopyFromAsync(copy.from, *stream);
   }
+  // Also after an error: copies that were enqueued still write to `to`.
   const absl::Status done = stream->Synchronize();
   return status.ok() ? done : status;
 }

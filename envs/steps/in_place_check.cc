@@ -28,6 +28,7 @@ absl::Status InPlaceCheck::Check(absl::string_view who,
         ", want the given one filled in place; use CopyFrom or data<T>()"));
   }
   const auto num_leaves = static_cast<int64_t>(leaves_.size());
+  // All known leaves are there, so another number means more of them.
   if (step.num_leaves() != num_leaves) {
     return absl::InvalidArgumentError(
         absl::StrCat(who, ": got ", step.num_leaves(), " leaves, want the ",

@@ -7,6 +7,10 @@
 
 #include "hwy/highway.h"
 
+// Why squares. Row by row, each write goes to another lane and so to another
+// cache line, for 1 to 8 bytes. A square reads whole vectors of neighbouring
+// lanes, turns them in registers and writes 16 bytes to each lane.
+
 namespace rill {
 namespace {
 
@@ -61,6 +65,7 @@ template <typename T>
 class Squares {
  public:
   static void Transpose(RowTranspose rows) {
+    // Lanes outside: the steps of a lane follow one another in `to`.
     const int64_t whole_lanes = rows.lanes / kSide * kSide;
     const int64_t whole_steps = rows.steps / kSide * kSide;
     for (int64_t lane = 0; lane < whole_lanes; lane += kSide) {
@@ -132,6 +137,8 @@ void TransposeRows(const RowTranspose& rows) {
     default:
       break;
   }
+  // Two copies of a fixed size are a few instructions; memcpy of a size known
+  // at run time is a call.
   if (rows.width <= 8) return CopyAll<CopyHalves<4>>(rows);
   if (rows.width <= 16) return CopyAll<CopyHalves<8>>(rows);
   if (rows.width <= 32) return CopyAll<CopyHalves<16>>(rows);

@@ -55,6 +55,8 @@ absl::StatusOr<StepCarry> StepCarry::Bind(const TensorDict& step,
   StepCarry carry;
   absl::Status status;
   next->ForEachLeaf([&](absl::string_view key, const Tensor& from) {
+    // A reward at the root is not that of a state: TorchRL's step_mdp leaves it
+    // out as well.
     const Tensor* to = key == "reward" ? nullptr : root.Find(key);
     if (to == nullptr || !status.ok()) return;
     Pair pair = {.key = std::string(key), .from = {}, .to = *to};
@@ -70,6 +72,7 @@ absl::Status StepCarry::Run(const Stream* stream) const {
   absl::Status status;
   for (const Pair& pair : pairs_) {
     if (pair.plain_bytes >= 0) {
+      // memmove: both sides may be one tensor.
       std::memmove(pair.to.raw_data(), pair.from.raw_data(), pair.plain_bytes);
     } else if (pair.is_on_stream) {
       if (stream == nullptr) {

@@ -30,8 +30,12 @@ absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy,
                        stream == nullptr ? StreamHandle() : stream->handle()));
   }
   RILL_ASSIGN_OR_RETURN(driver.spec_, StepSpec(env->spec()));
+  // A dictionary of its own over the environment's tensors; outputs of the
+  // policy are added to it.
   driver.step_ = env->step();
   RILL_RETURN_IF_ERROR(driver.AddOutputs());
+  // The root is what a policy may read: observations, flags and recurrent
+  // state. Action and outputs are what it writes.
   std::vector<absl::string_view> not_root = {"next"};
   for (const TensorDictSpec::Leaf& action : env->spec().action.leaves()) {
     not_root.push_back(action.key);
@@ -46,6 +50,7 @@ absl::StatusOr<StepDriver> StepDriver::Create(Env* env, Policy* policy,
                         StepCarry::Bind(driver.step_, driver.root_));
 
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec rewards, RewardSpec(env->spec()));
+  // Done first, then the rewards: done_ and reward() count on that order.
   RILL_RETURN_IF_ERROR(driver.AddHostLeaf("next/done", &driver.host_));
   for (const TensorDictSpec::Leaf& reward : rewards.leaves()) {
     RILL_RETURN_IF_ERROR(
@@ -105,6 +110,8 @@ absl::Status StepDriver::ResetAll() {
 }
 
 absl::Status StepDriver::LetEnvironmentWait() const {
+  // Host memory, or the default stream itself, in whose order the environment's
+  // work is anyway.
   if (!stream_.has_value() || stream_->handle().value == nullptr) {
     return absl::OkStatus();
   }
@@ -117,6 +124,7 @@ absl::Status StepDriver::LetEnvironmentWait() const {
 absl::Status StepDriver::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(LetEnvironmentWait());
   RILL_RETURN_IF_ERROR(env_->Reset(mask));
+  // An environment does not know these leaves, so it cannot reset them.
   for (const Tensor& leaf : recurrent_) {
     const int64_t width = leaf.size_bytes() / env_->lanes();
     for (size_t lane = 0; lane < mask.lanes.size() && width > 0; ++lane) {
@@ -151,6 +159,7 @@ absl::Status StepDriver::Step() {
 
 double StepDriver::reward(int64_t lane) const {
   double sum = 0;
+  // Leaf 0 is done.
   for (size_t i = 1; i < host_.leaves.size(); ++i) {
     const Tensor& rewards = host_.leaves[i];
     const int64_t width = rewards.num_elements() / env_->lanes();

@@ -56,6 +56,7 @@ absl::StatusOr<StepRecorder> StepRecorder::Create(const TensorDictSpec& spec,
     RILL_RETURN_IF_ERROR(
         leaf.spec.CheckLayout(leaf.key, batch.batch_shape(), tensor))
         << "StepRecorder::Create";
+    // Passed in: the caller holds the tensor too, and wants its bytes written.
     if (!MayReuse(tensor, leaf.spec.dtype, batch.batch_shape(), leaf.spec.shape,
                   {.is_passed_in = true})) {
       return absl::InvalidArgumentError(
@@ -65,6 +66,8 @@ absl::StatusOr<StepRecorder> StepRecorder::Create(const TensorDictSpec& spec,
     To to = {.batch = tensor.raw_data(),
              .width = rows > 0 ? tensor.size_bytes() / rows : 0,
              .staged = {}};
+    // A lane alone has its steps side by side anyway; a wider row fills cache
+    // lines by itself.
     if (lanes > 1 && to.width <= kMaxStagedWidth) {
       to.staged.resize(kStagedSteps * lanes * to.width);
     }
@@ -111,6 +114,8 @@ absl::StatusOr<TensorDict> StepRecorder::Mirror(const TensorDict& step) {
 
 absl::Status StepRecorder::Record(int64_t t) {
   RILL_RETURN_IF_ERROR(mirror_.Update());
+  // Staged rows are of consecutive times. A caller that jumps, as one that
+  // begins a new batch does, has the rest written first.
   if (staged_steps_ == kStagedSteps || t != first_time_ + staged_steps_) {
     Flush();
   }

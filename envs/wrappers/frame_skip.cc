@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
 #include "rill/envs/env_spec.h"
+#include "rill/envs/lane_rows.h"
+#include "rill/envs/lanes/lane_errors.h"
 #include "rill/envs/wrappers/lane_leaves.h"
 #include "rill/envs/wrappers/wrapper_state.h"
 #include "rill/tensordict/tensor.h"
@@ -18,7 +21,9 @@
 namespace rill {
 namespace {
 
+using envs_internal::CodeOfFailure;
 using envs_internal::CopyLane;
+using envs_internal::IsRefusal;
 using envs_internal::LaneLeaves;
 
 constexpr absl::string_view kStep = "FrameSkip::BeginStep";
@@ -28,6 +33,7 @@ class FrameSkip final : public Env {
  public:
   static absl::StatusOr<std::unique_ptr<Env>> Create(
       std::unique_ptr<Env> env, const FrameSkipOptions& options) {
+    // Leaves of its own: those of the environment change on the way.
     RILL_ASSIGN_OR_RETURN(TensorDict step, MakeStep(env->spec()));
     RILL_ASSIGN_OR_RETURN(
         LaneLeaves inner,
@@ -57,6 +63,7 @@ class FrameSkip final : public Env {
 
  private:
   absl::Status CheckDone() const;
+  absl::Status CutOff(const absl::Status& why);
   void AddRewards(int64_t lane);
   void TakeLane(int64_t lane);
 
@@ -95,19 +102,24 @@ absl::Status FrameSkip::BeginStep() {
     CopyLane(outer_.actions, inner_.actions, lane);
   }
   const absl::Span<const bool> done = inner_.done.As<bool>();
+  // A lane is taken once a step: at its end, or at the last frame.
   std::fill(taken_.begin(), taken_.end(), 0);
   // The first step refuses what is wrong before a lane has moved.
   for (int64_t i = 0; i < options_.frame_skip; ++i) {
-    if (i > 0) {
-      RILL_RETURN_IF_ERROR(env_->Reset(resets_)) << "in " << kStep;
-    }
-    RILL_RETURN_IF_ERROR(env_->Step());
+    absl::Status status;
+    if (i > 0) status = env_->Reset(resets_);
+    if (status.ok()) status = env_->Step();
+    if (i == 0 && IsRefusal(status)) return status;
+    if (!status.ok()) return CutOff(status);
+    // Behind the first step, as a refused one changes nothing.
     if (i == 0) {
       for (const BoundLeaf& reward : outer_.rewards) {
         std::memset(reward.data, 0, reward.rows * reward.width);
       }
     }
     for (size_t lane = 0; lane < done_.size(); ++lane) {
+      // Also where the lane was taken: it is stepped along, and a step of a
+      // lane that is done is refused.
       resets_[lane] = done[lane];
       if (taken_[lane] != 0) continue;
       AddRewards(static_cast<int64_t>(lane));
@@ -116,6 +128,23 @@ absl::Status FrameSkip::BeginStep() {
     }
   }
   return absl::OkStatus();
+}
+
+// The environment has failed on the way. A lane whose step is not over cannot
+// be left between two frames, so all of those count as failed.
+absl::Status FrameSkip::CutOff(const absl::Status& why) {
+  std::vector<size_t> failed;
+  for (size_t lane = 0; lane < taken_.size(); ++lane) {
+    if (taken_[lane] != 0) continue;
+    RILL_RETURN_IF_ERROR(
+        CutOffLane(spec(), step(), static_cast<int64_t>(lane)));
+    done_[lane] = 1;
+    failed.push_back(lane);
+  }
+  return absl::Status(
+      CodeOfFailure(why),
+      absl::StrCat(kStep, ": lanes ", absl::StrJoin(failed, ", "), ": ",
+                   why.message()));
 }
 
 void FrameSkip::AddRewards(int64_t lane) {

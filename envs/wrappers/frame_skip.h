@@ -19,8 +19,9 @@ namespace rill {
 // unseen until the others are through. Its next episode is then another one of
 // its stream: equal seeds still give equal episodes, whatever other lanes do.
 //
-// Thread-safety: thread-compatible. After an error of Step that is not about
-//   action or leaves, all lanes are to be reset.
+// Errors. Where `env` fails on the way, all lanes whose step is not over have
+//   failed, as Env::BeginStep says: lanes do not step on without one another.
+// Thread-safety: thread-compatible.
 // Cost: frame_skip steps, and one copy of the leaves.
 //
 // Example (FrameSkipTest.Example runs it):

@@ -18,6 +18,7 @@
 #include "rill/envs/rollout.h"
 #include "rill/envs/step_mdp.h"
 #include "rill/envs/testing/counting_env.h"
+#include "rill/envs/testing/faulty_env.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -114,6 +115,48 @@ TEST(FrameSkipTest, ALanesFirstEpisodeIsThatOfTheEnvironment) {
     RILL_ASSERT_OK_AND_ASSIGN(const auto done, fast.Flat<bool>("done"));
     RILL_ASSERT_OK(
         skipping->Reset(std::vector<uint8_t>{0, done[1], done[2], done[3]}));
+  }
+}
+
+// In the second step lane 0 is done at the first frame. The second frame, or
+// the reset before it, fails.
+TEST(FrameSkipTest, AFailureOnTheWayCutsOffTheLanesWhoseStepIsNotOver) {
+  const FaultyEnv::Options faults[] = {
+      {.fail_step = 3},
+      {.fail_reset = 2},
+      {.fail_step = 3, .status = absl::InvalidArgumentError("no map")}};
+  for (const FaultyEnv::Options& fault : faults) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto counting,
+        MakeCountingEnv({.lanes = 3, .episode_steps = 3, .stagger_steps = 1}));
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto env,
+        MakeFrameSkip(std::make_unique<FaultyEnv>(std::move(counting), fault),
+                      {.frame_skip = 2}));
+    TensorDict step = env->step();
+    const std::vector<uint8_t> all = {1, 1, 1};
+    RILL_ASSERT_OK(env->Reset(all));
+    RILL_ASSERT_OK(env->Step());
+    RILL_ASSERT_OK(StepMdp(&step));
+    // No promise that nothing has happened.
+    EXPECT_THAT(env->Step(),
+                StatusIs(absl::IsInvalidArgument(fault.status)
+                             ? absl::StatusCode::kInternal
+                             : absl::StatusCode::kUnavailable,
+                         AllOf(HasSubstr("lanes 1, 2: "),
+                               HasSubstr(fault.status.message()))));
+    EXPECT_THAT(step.Flat<float>("next/observation"),
+                IsOkAndHolds(ElementsAre(3, 2, 2)));
+    EXPECT_THAT(step.Flat<float>("next/reward"),
+                IsOkAndHolds(ElementsAre(3, 0, 0)));
+    EXPECT_THAT(step.Flat<bool>("next/done"),
+                IsOkAndHolds(ElementsAre(true, true, true)));
+    EXPECT_THAT(step.Flat<bool>("next/truncated"),
+                IsOkAndHolds(ElementsAre(false, true, true)));
+    EXPECT_THAT(env->Step(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                      HasSubstr("lane 0")));
+    RILL_ASSERT_OK(env->Reset(all));
+    RILL_EXPECT_OK(env->Step());
   }
 }
 

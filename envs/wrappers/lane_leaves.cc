@@ -18,6 +18,7 @@ absl::StatusOr<std::vector<BoundLeaf>> Bind(absl::string_view caller,
                                             const TensorDictSpec& spec,
                                             absl::string_view prefix,
                                             const TensorDict& step) {
+  // Leaves `prefix` + key of the spec, in its order.
   std::vector<BoundRows::Leaf> wanted;
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     wanted.push_back({.key = absl::StrCat(prefix, leaf.key),
@@ -48,6 +49,7 @@ absl::StatusOr<LaneLeaves> LaneLeaves::Of(absl::string_view caller,
                                           const EnvSpec& spec,
                                           const TensorDict& step) {
   RILL_ASSIGN_OR_RETURN(const TensorDictSpec rewards, RewardSpec(spec));
+  // Flags before observations: `done` is then the first leaf.
   RILL_ASSIGN_OR_RETURN(TensorDictSpec state, FlagSpec(spec));
   for (const TensorDictSpec::Leaf& leaf : spec.observation.leaves()) {
     RILL_RETURN_IF_ERROR(state.Set(leaf.key, leaf.spec));

@@ -126,6 +126,7 @@ int64_t NoopReset::DrawNumber(size_t lane) {
 }
 
 absl::Status NoopReset::Reset(const ResetMask& mask) {
+  // Lanes with no actions to take are through with this.
   RILL_RETURN_IF_ERROR(env_->Reset(mask));
   std::vector<uint8_t> others(mask.lanes.size(), 0);
   bool is_on_its_way = false;
@@ -142,6 +143,7 @@ absl::Status NoopReset::Reset(const ResetMask& mask) {
   RILL_ASSIGN_OR_RETURN(const TensorDict kept, leaves.Clone());
   RILL_ASSIGN_OR_RETURN(const LaneLeaves result,
                         LaneLeaves::Of(kReset, spec(), kept));
+  // Also after an error the rows of lanes that did not begin are the caller's.
   const absl::Status status = RunAll(others, result);
   RILL_RETURN_IF_ERROR(leaves.CopyFrom(kept));
   RILL_RETURN_IF_ERROR(status) << "in " << kReset;
@@ -163,6 +165,9 @@ absl::Status NoopReset::RunAll(absl::Span<const uint8_t> others,
                      [](const Run& run) { return run.is_active(); })) {
     RILL_RETURN_IF_ERROR(StepRuns(result, &merged));
   }
+  // `merged` is the state before all steps, into which each lane that was
+  // through has put its rows. One lane alone needs none of it: no other has
+  // moved.
   return has_lanes() ? env_->LoadState(merged) : absl::OkStatus();
 }
 
@@ -172,6 +177,9 @@ absl::Status NoopReset::ChooseActions() {
   for (size_t lane = 0; lane < runs_.size(); ++lane) {
     const std::byte* from = idle_.raw_data();
     if (runs_[lane].is_active() && !options_.noop_action.has_value()) {
+      // A number of its own for each action of each lane: actions of a lane do
+      // not depend on when other lanes were reset. Room for 2^40 actions a
+      // lane.
       const uint64_t batch = (static_cast<uint64_t>(lane) << 40) +
                              static_cast<uint64_t>(actions_[lane]++);
       if (!action_.is_valid()) {
@@ -215,6 +223,8 @@ absl::Status NoopReset::StepRuns(const LaneLeaves& result, TensorDict* merged) {
     RILL_RETURN_IF_ERROR(
         envs_internal::CopyLanesOfState(*env_, through, state, merged));
   }
+  // Lanes whose run is over or that are not of the mask, too: all lanes step
+  // next time.
   return env_->Reset(ended);
 }
 

@@ -77,6 +77,7 @@ absl::Status TimeLimit::Bind() {
 absl::Status TimeLimit::Reset(const ResetMask& mask) {
   RILL_RETURN_IF_ERROR(CheckMask("TimeLimit::Reset", spec(), mask));
   const absl::Status status = env_->Reset(mask);
+  // A lane whose reset failed waits for another one.
   for (size_t lane = 0; lane < steps_.size(); ++lane) {
     if (mask.lanes[lane] != 0) steps_[lane] = status.ok() ? 0 : max_steps_;
   }
@@ -99,6 +100,8 @@ absl::Status TimeLimit::BeginStep() {
   const absl::Status begun = env_->BeginStep();
   if (envs_internal::IsRefusal(begun)) return begun;
   is_stepping_ = begun.ok();
+  // A simulator failed and no EndStep follows; the other lanes have stepped and
+  // are counted here.
   if (!begun.ok()) Count();
   return begun;
 }
@@ -112,6 +115,7 @@ absl::Status TimeLimit::EndStep() {
 void TimeLimit::Count() {
   for (size_t lane = 0; lane < steps_.size(); ++lane) {
     if (++steps_[lane] < max_steps_) {
+      // Ended before the limit.
       if (flags_[0][lane]) steps_[lane] = max_steps_;
       continue;
     }

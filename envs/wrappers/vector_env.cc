@@ -26,6 +26,12 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
+// Parts own their leaves, and this Env owns the whole ones, so rows are copied
+// both ways around each call. Without threads the steps of all parts begin
+// before one ends, so parts that work beside the caller (child processes,
+// pools) work at the same time. With threads a part's step is begun and ended
+// by one thread, which has its rows to itself.
+
 namespace rill {
 namespace {
 
@@ -143,6 +149,7 @@ bool VectorEnv::TakeMask(const ResetMask& mask, Part& part) const {
   };
   take(mask.lanes.data(), part.mask.data());
   std::fill(part.group_mask.begin(), part.group_mask.end(), 0);
+  // [groups, lanes]: the part's lanes are a piece of each row.
   const size_t groups = mask.groups.size() / running_.size();
   for (size_t g = 0; g < groups; ++g) {
     take(mask.groups.data() + g * running_.size(),
@@ -166,6 +173,8 @@ absl::Status VectorEnv::Reset(const ResetMask& mask) {
   for (const size_t p : to_reset_) {
     const Part& part = parts_[p];
     for (size_t lane = 0; lane < part.mask.size(); ++lane) {
+      // A part that could not reset some lanes says so with one error, and all
+      // that were to begin wait for another reset.
       if (part.mask[lane] != 0) running_[part.first + lane] = part.status.ok();
     }
   }
@@ -200,12 +209,15 @@ absl::Status VectorEnv::BeginStep() {
 }
 
 void VectorEnv::BeginPart(Part& part) const {
+  // The caller may have carried `next` to the root since the last call.
   CopyLanes(leaves_.root, part.first, part.leaves.root, 0, part.lanes());
   CopyLanes(leaves_.actions, part.first, part.leaves.actions, 0, part.lanes());
   part.status = part.env->BeginStep();
 }
 
 void VectorEnv::EndPart(Part& part) const {
+  // Rows are copied after an error as well: a part whose simulator failed has
+  // written which lanes are cut off.
   if (part.status.ok()) part.status = part.env->EndStep();
   CopyLanes(part.leaves.next, 0, leaves_.next, part.first, part.lanes());
   CopyLanes(part.leaves.rewards, 0, leaves_.rewards, part.first, part.lanes());
@@ -220,6 +232,8 @@ absl::Status VectorEnv::EndStep() {
   }
   is_stepping_ = false;
   for (const Part& part : parts_) {
+    // The check above has passed, so the other parts have stepped: a refusal
+    // here must become a failure of all lanes of the part, which did not step.
     if (!IsRefusal(part.status)) continue;
     for (int64_t lane = 0; lane < part.lanes(); ++lane) {
       RILL_RETURN_IF_ERROR(CutOffLane(spec(), step(), part.first + lane));
@@ -240,6 +254,7 @@ absl::Status VectorEnv::TakeErrors(absl::string_view caller) {
     const absl::Status status =
         std::exchange(parts_[p].status, absl::OkStatus());
     if (status.ok()) continue;
+    // The first error gives the code, all of them the text.
     first.Update(status);
     errors.push_back(absl::StrCat("parts[", p, "] (its lane 0 is lane ",
                                   parts_[p].first, "): ", status.message()));
@@ -320,6 +335,7 @@ absl::Status CheckLeaves(absl::string_view what, const TensorDictSpec& got,
         absl::StrCat(what, ": \"", key, "\": got ", text(a), ", want ", text(b),
                      text(a) == text(b) ? " with its bounds and masks" : ""));
   };
+  // Both: either may have a leaf that the other lacks.
   for (const TensorDictSpec* spec : {&want, &got}) {
     for (const TensorDictSpec::Leaf& leaf : spec->leaves()) {
       RILL_RETURN_IF_ERROR(check(leaf.key));

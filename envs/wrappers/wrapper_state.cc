@@ -41,6 +41,7 @@ absl::StatusOr<Tensor> ReadState(absl::string_view caller,
                                  DType dtype, const Shape& shape) {
   const Tensor* const found = state.Find(key);
   if (found != nullptr && found->dtype() == dtype && found->shape() == shape) {
+    // A state may come from a file, a slice or a device.
     RILL_ASSIGN_OR_RETURN(const Tensor on_host, found->To(Device::Cpu()));
     return on_host.Contiguous();
   }
@@ -66,6 +67,8 @@ absl::Status CopyLanesOfState(const Env& env, const std::vector<uint8_t>& mask,
         }
         continue;
       }
+      // A leaf that is not of lanes has to be the same in both: it cannot be
+      // taken for some lanes only.
       RILL_ASSIGN_OR_RETURN(const bool is_equal, a->BitEquals(*b));
       if (is_equal) continue;
     }

@@ -42,6 +42,14 @@
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
+// The loop of the learner's process takes the batch of a worker, learns as much
+// as its frames call for, and publishes the weights. Now and then it evaluates,
+// looks at resources and kills a worker. Nothing waits for workers but Collect.
+//
+// At the end two checks say whether the kills have harmed the replay.
+// Trajectories that a kill left open must be cut, and in every slice each step
+// must begin where the one before ended.
+
 namespace rill::async_dqn {
 namespace {
 
@@ -49,12 +57,14 @@ using dqn_cartpole::DoubleDqn;
 
 constexpr int64_t kBatchSize = 128;
 constexpr int64_t kStepsABatch = 16;
+// Frames before the first update.
 constexpr int64_t kWarmUpFrames = 1024;
 constexpr int64_t kProbeEvery = 4096;
 constexpr int64_t kEvaluationEpisodes = 100;
 constexpr int64_t kWindow = 100;  // Episodes of the running mean.
 constexpr int64_t kSliceLength = 8;
 
+// The initial weights are a function of the seed.
 std::unique_ptr<DoubleDqn> MakeLearner(uint64_t seed) {
   auto learner = std::make_unique<DoubleDqn>(
       kBatchSize, DoubleDqn::Options{.adam = {.max_gradient_norm = 10}});
@@ -102,6 +112,7 @@ class Run {
     curve_ = {.title = absl::StrCat("async_dqn, seed ", options_.seed),
               .window = kWindow,
               .threshold = options_.solve_return};
+    // The first row's frames a second are since the beginning.
     last_row_[kFrames] = last_row_[kSeconds] = 0;
     learner_ = MakeLearner(options_.seed);
     greedy_ = std::make_unique<dqn_cartpole::EpsilonGreedyPolicy>(
@@ -117,6 +128,7 @@ class Run {
     collector.weights = weights_.get();
     collector.frames_per_batch = options_.workers * kLanes * kStepsABatch;
     collector.seed = options_.seed;
+    // More than kills of a day: a run ends by its frames or its time.
     collector.max_restarts = 100'000;
     collector.batch_timeout = absl::Seconds(30);
     RILL_ASSIGN_OR_RETURN(collector_,
@@ -125,6 +137,8 @@ class Run {
     const int64_t lanes = options_.workers * kLanes;
     RILL_ASSIGN_OR_RETURN(
         storage_, MemmapStorage::Create({.directory = options_.replay_directory,
+                                         // A storage wants as many slots for
+                                         // each lane.
                                          .capacity = 50'000 / lanes * lanes,
                                          .lanes = lanes,
                                          .spec = collector_->spec()}));
@@ -138,10 +152,13 @@ class Run {
   absl::Status Collect() {
     FunctionSink counted(
         [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
+          // With its info, which names the producer: trajectories of workers
+          // stay apart.
           RILL_RETURN_IF_ERROR(buffer_->Write(batch, info));
           return CountEpisodes(batch);
         },
         [&](int64_t producer, LaneRange lanes) {
+          // Where a worker was killed.
           return buffer_->Cut(producer, lanes);
         });
     RILL_RETURN_IF_ERROR(collector_->CollectInto(counted));
@@ -169,6 +186,7 @@ class Run {
   // Updates that the frames so far call for; then the workers get the weights.
   absl::Status Learn() {
     if (report_.frames < kWarmUpFrames) return absl::OkStatus();
+    // By frames and not by batches: how often a call returns depends on time.
     const int64_t wanted =
         (report_.frames - kWarmUpFrames) / options_.frames_per_update;
     for (; report_.updates < wanted; ++report_.updates) {
@@ -188,6 +206,8 @@ class Run {
                           sample_.Flat<float>("next/observation"));
     RILL_ASSIGN_OR_RETURN(view.terminated,
                           sample_.Flat<bool>("next/terminated"));
+    // The importance weights of the samples are not used: the task is solved
+    // without that correction.
     std::vector<float> errors(view.action.size());
     learner_->Update(view, /*learning_rate=*/1e-3, absl::MakeSpan(errors));
     for (float& error : errors) error = std::abs(error);
@@ -211,6 +231,8 @@ class Run {
       }
     }
     next_evaluation_ =
+        // A solved run goes on for its time only, so it is evaluated less
+        // often.
         report_.frames + (report_.is_solved ? 16 * kProbeEvery : kProbeEvery);
     Say(absl::StrFormat("frames %d  updates %d  weights %d  return %.1f%s",
                         report_.frames, report_.updates, weights_->version(),
@@ -221,12 +243,14 @@ class Run {
 
   absl::Status WatchIfDue() {
     if (Clock::Steady().Now() < next_watch_) return absl::OkStatus();
+    // From the time that was due, not from now: entries keep their distance.
     next_watch_ += options_.watch_every;
     report_.resources.push_back(ReadResources());
     Say(absl::StrFormat(
         "%s  kills %d  %s",
         absl::FormatDuration(absl::Floor(Elapsed(), absl::Seconds(1))),
         report_.kills, FormatResources(report_.resources.back())));
+    // NaN is an empty cell: no evaluation belongs to this row.
     return WriteRow(std::numeric_limits<double>::quiet_NaN(),
                     report_.resources.back());
   }
@@ -294,6 +318,7 @@ class Run {
     if (Clock::Steady().Now() < next_kill_) return;
     next_kill_ += options_.kill_every;
     const std::vector<pid_t> workers = ChildProcesses();
+    // All are being replaced; the next turn kills again.
     if (workers.empty()) return;
     kill(workers[rng_.UniformInt(report_.kills, /*draw=*/1,
                                  static_cast<int64_t>(workers.size()))],
@@ -330,6 +355,8 @@ class Run {
       RILL_ASSIGN_OR_RETURN(const auto root, batch.Flat<float>("observation"));
       RILL_ASSIGN_OR_RETURN(const auto next,
                             batch.Flat<float>("next/observation"));
+      // Two rows follow one another where the first one's next observation is
+      // the second one's observation, and both are of one trajectory.
       const size_t width = root.size() / ids.size();
       for (size_t first = 0; first < ids.size(); first += kSliceLength) {
         bool is_broken = false;

@@ -32,6 +32,7 @@ ABSL_FLAG(std::string, replay, "",
           "new folder for the replay; else a temporary one that is removed");
 
 int main(int argc, char** argv) {
+  // First of all: in a worker process this call is the whole program.
   const std::optional<int> worker = rill::WorkerMain(
       argc, argv, {{"async_dqn", rill::async_dqn::MakeWorker}});
   if (worker.has_value()) return *worker;
@@ -54,6 +55,7 @@ int main(int argc, char** argv) {
   options.run_dir = absl::GetFlag(FLAGS_run_dir);
   const std::string before = FormatResources(rill::async_dqn::ReadResources());
   const auto report = [&] {
+    // It ends with this block, so that its line is complete before the report.
     rill::ProgressLine progress(stdout, isatty(STDOUT_FILENO) == 1);
     options.progress = &progress;
     return rill::async_dqn::RunAsyncDqn(options);

@@ -33,6 +33,8 @@ int64_t EntriesOf(const std::string& folder) {
 
 }  // namespace
 
+// The kernel lists children by the thread that started them, so all threads are
+// asked.
 std::vector<pid_t> ChildProcesses() {
   std::vector<pid_t> children;
   for (const auto& thread :
@@ -50,6 +52,7 @@ Resources ReadResources() {
     children_kb +=
         NumberIn(absl::StrCat("/proc/", pid, "/smaps_rollup"), "Pss:");
   }
+  // The kernel counts in KiB.
   return {.resident_mb = NumberIn("/proc/self/status", "VmRSS:") / 1024.0,
           .children_mb = children_kb / 1024.0,
           .descriptors = EntriesOf("/proc/self/fd"),

@@ -21,6 +21,8 @@ namespace {
 using dqn_cartpole::DoubleDqn;
 using dqn_cartpole::EpsilonGreedyPolicy;
 
+// Acts by a network of its own, whose target parameters are those that the
+// learner published last.
 class NewestWeightsPolicy final : public Policy {
  public:
   NewestWeightsPolicy(WeightStore::Reader* weights, uint64_t seed)
@@ -33,6 +35,8 @@ class NewestWeightsPolicy final : public Policy {
   absl::StatusOr<int64_t> Act(const TensorDict& root, const ActContext& context,
                               TensorDict* step) override {
     const WeightStore::Snapshot latest = weights_->Latest();
+    // A look at the version is all that most steps cost; weights are copied
+    // when there are new ones.
     if (latest.version != version_) {
       RILL_ASSIGN_OR_RETURN(const absl::Span<float> values,
                             latest.weights.Flat<float>("target"));
@@ -56,9 +60,12 @@ class NewestWeightsPolicy final : public Policy {
 absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
   WorkerParts parts;
   RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
+  // Before the scaling, so that the sums are returns as Gymnasium counts them.
   RILL_ASSIGN_OR_RETURN(parts.transforms.emplace_back(), RewardSum::Create({}));
   RILL_ASSIGN_OR_RETURN(parts.transforms.emplace_back(),
                         RewardScaling::Create({.scale = 0.01}));
+  // Another seed for each worker and each start: a replacement would else draw
+  // the random actions of the one before.
   const int64_t number = context.worker + context.workers * context.restarts;
   parts.policy = std::make_unique<NewestWeightsPolicy>(
       context.weights, static_cast<uint64_t>(number));

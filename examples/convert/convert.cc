@@ -27,6 +27,7 @@ using inspect::Saved;
 absl::Status CheckApart(const std::string& in, const std::string& out) {
   const auto real = [](const std::string& path) {
     std::error_code ignored;
+    // Weakly: `out` need not exist. The slash keeps "a" from being in "ab".
     return std::filesystem::weakly_canonical(path, ignored).string() + "/";
   };
   const std::string from = real(in), to = real(out);
@@ -38,6 +39,8 @@ absl::Status CheckApart(const std::string& in, const std::string& out) {
                    "\", want two paths of which none lies in the other"));
 }
 
+// Only what this program could have written is replaced: another file at that
+// path is more likely a slip.
 absl::Status CheckMayReplace(const std::string& out, Form to) {
   if (to == Form::kDirectory) {
     return CheckReplaceable("convert", out, "meta.json");
@@ -52,6 +55,7 @@ absl::Status CheckMayReplace(const std::string& out, Form to) {
       ", want nothing or a ", inspect::FormName(to), "; name another"));
 }
 
+// A conversion that left something out would be taken for the whole.
 absl::Status CheckComplete(const std::string& in, const Saved& saved) {
   if (saved.form == Form::kRill) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -79,6 +83,7 @@ absl::Status CheckComplete(const std::string& in, const Saved& saved) {
   return absl::OkStatus();
 }
 
+// Each writer puts its result beside `out` and renames it.
 absl::Status Save(const Saved& saved, const std::string& out, Form to) {
   if (saved.stack) {
     if (to == Form::kTdz) return SaveTdzLazyStack(*saved.stack, out);
@@ -90,6 +95,7 @@ absl::Status Save(const Saved& saved, const std::string& out, Form to) {
   return SaveMemmapDirectory(saved.dict, out);
 }
 
+// In words, for the line that the program prints.
 std::string Holds(const Saved& saved) {
   if (saved.stack) {
     return absl::StrCat("lazy stack of batch ",
@@ -128,9 +134,11 @@ absl::StatusOr<Form> FormFromPath(absl::string_view path) {
 absl::StatusOr<std::string> Convert(const std::string& in,
                                     const std::string& out, Form to) {
   RILL_RETURN_IF_ERROR(CheckApart(in, out));
+  // Asked before anything is written.
   const bool replaces = PathExists(out);
   std::string from, holds;
   if (IsStorage(in)) {
+    // Before rows are read: that may take long.
     RILL_RETURN_IF_ERROR(CheckMayReplace(out, to));
     RILL_ASSIGN_OR_RETURN(holds, SaveRows(in, out, to));
     from = "storage directory";

@@ -59,6 +59,8 @@ absl::StatusOr<std::string> Run(int argc, char** argv) {
                           ConvertToStorage(paths[0], paths[1], *layout));
     return absl::StrCat(inspect::OneLine(done), "\n");
   }
+  // "--to=" with nothing behind it is a name that is refused, and no --to is
+  // the ending's choice.
   RILL_ASSIGN_OR_RETURN(const inspect::Form form, to.data() != nullptr
                                                       ? FormFromName(to)
                                                       : FormFromPath(paths[1]));

@@ -26,6 +26,7 @@ namespace {
 
 using inspect::Form;
 
+// Rows in memory at once where a directory is filled.
 constexpr int64_t kPieceRows = 4096;
 
 // Lane after lane, the oldest first.
@@ -39,12 +40,15 @@ Shape ShapeOf(const Lanes& lanes, absl::Span<const Slot> slots) {
   const auto rows = static_cast<int64_t>(slots.size());
   if (lanes.count == 1 || rows % lanes.count != 0) return Shape({rows});
   const int64_t steps = rows / lanes.count;
+  // Lanes hold as many rows each only if every run of `steps` rows is of the
+  // next lane.
   for (int64_t i = 0; i < rows; ++i) {
     if (lanes.LaneOf(slots[i]) != i / steps) return Shape({rows});
   }
   return Shape({lanes.count, steps});
 }
 
+// For forms that are one file.
 absl::Status SaveAs(const TensorDict& dict, const std::string& out, Form to) {
   return to == Form::kTdz ? SaveTdz(dict, out) : SaveConsolidated(dict, out);
 }
@@ -79,6 +83,7 @@ absl::StatusOr<std::string> SaveRows(const std::string& in,
   RILL_ASSIGN_OR_RETURN(const auto storage,
                         MemmapStorage::Open({.directory = in}));
   LiveSlots live;
+  // An observer learns the live rows when it is added, in one event.
   RILL_RETURN_IF_ERROR(storage->AddObserver(&live));
   const std::vector<Slot> slots = SlotsOf(live);
   storage->RemoveObserver(&live);
@@ -124,9 +129,11 @@ absl::Status MakeStorage(const TensorDict& steps, const std::string& out,
                                .lanes = shape.rank() == 1 ? 1 : shape[0],
                                .layout = layout,
                                .spec = TensorDictSpec::Of(steps)}));
+    // A storage of just as many slots: one write fills it.
     RILL_RETURN_IF_ERROR(storage->Extend(steps).status());
     return storage->Sync();
   }();
+  // Nothing was there before, so all of it is this call's.
   if (!status.ok()) RemoveAll(out).IgnoreError();
   return status;
 }

@@ -46,6 +46,8 @@ void ForEachCounter(State& state, Visit visit) {
 
 std::string ToText(int64_t value) { return absl::StrCat(value); }
 std::string ToText(bool value) { return value ? "true" : "false"; }
+// 17 digits read back as the same double: a resumed sum goes on from the same
+// bits.
 std::string ToText(double value) { return absl::StrFormat("%.17g", value); }
 bool FromText(const std::string& text, int64_t* value) {
   return absl::SimpleAtoi(text, value);
@@ -74,6 +76,7 @@ absl::Status ReadCounters(const std::map<std::string, std::string>& fields,
 
 absl::Status LoadPart(const std::string& directory, const char* part,
                       TensorDict* dict) {
+  // Copied and not mapped: the next checkpoint replaces these files.
   RILL_ASSIGN_OR_RETURN(
       *dict, LoadMemmapDirectory(JoinPath(directory, part),
                                  {.mode = LoadMemmapOptions::Mode::kCopy}));
@@ -82,6 +85,7 @@ absl::Status LoadPart(const std::string& directory, const char* part,
 
 absl::Status WriteParts(const std::string& directory, const RunState& state,
                         const EventsPosition& events, Pipeline& pipeline) {
+  // All parts belong to one moment: nothing collects or learns meanwhile.
   RILL_RETURN_IF_ERROR(pipeline.replay->Save(JoinPath(directory, "replay")));
   RILL_ASSIGN_OR_RETURN(TensorDict learner, SaveLearner(*pipeline.learner));
   RILL_ASSIGN_OR_RETURN(TensorDict collector, pipeline.collector->SaveState());
@@ -101,6 +105,7 @@ absl::Status WriteParts(const std::string& directory, const RunState& state,
   });
   manifest.fields["events_file"] = events.file;
   manifest.SetInt("events_size_bytes", events.size_bytes);
+  // Last: it has the checksums of all files.
   return WriteManifest(manifest, directory);
 }
 
@@ -126,11 +131,13 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(
   RILL_ASSIGN_OR_RETURN(Config saved, ConfigFromText(manifest.fields));
   RILL_ASSIGN_OR_RETURN(loaded.state.config,
                         MergeForResume(wanted, given, saved));
+  // A damaged value is refused before memory is made by it.
   RILL_RETURN_IF_ERROR(ValidateConfig(loaded.state.config));
   RILL_RETURN_IF_ERROR(ReadCounters(manifest.fields, &loaded.state));
   RILL_ASSIGN_OR_RETURN(loaded.events.file, manifest.Text("events_file"));
   RILL_ASSIGN_OR_RETURN(loaded.events.size_bytes,
                         manifest.Int("events_size_bytes"));
+  // The name is joined to the run folder, and a manifest is foreign bytes.
   if (absl::StrContains(loaded.events.file, "/")) {
     return absl::DataLossError(
         absl::StrCat("LoadCheckpoint: \"events_file\" is \"",

@@ -18,6 +18,7 @@
 namespace rill::dqn_cartpole {
 namespace {
 
+// Bounds are far beyond use: they catch slips, and keep products in 64 bits.
 constexpr double kMany = 1'000'000'000;
 constexpr double kTiny = 1e-12;  // "> 0" as a closed range.
 
@@ -44,6 +45,7 @@ constexpr ConfigField kFields[] = {
     {"checkpoint_every", &Config::checkpoint_every, 1, 1e15, false},
 };
 
+// For the comparison with a range; not exact beyond 2^53.
 double ValueOf(const Config& config, const ConfigField& field) {
   return std::visit(
       [&](auto member) { return static_cast<double>(config.*member); },
@@ -75,11 +77,13 @@ absl::Status ValidateConfig(const Config& config) {
                           TextOf(config, field), field.min, field.max));
     }
   }
+  // A storage has as many slots for each lane.
   if (config.capacity % config.lanes != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--capacity: got ", config.capacity,
                      ", want a multiple of --lanes=", config.lanes));
   }
+  // The collector would round up, and the flag would not say what happens.
   if (config.frames_per_batch % config.lanes != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--frames_per_batch: got ", config.frames_per_batch,
@@ -132,6 +136,7 @@ absl::StatusOr<Config> MergeForResume(const Config& wanted,
     if (given.count(field.name) == 0) continue;
     const std::string now = TextOf(wanted, field);
     const std::string then = TextOf(saved, field);
+    // By text: that is exact for both types.
     if (field.bends_the_curve && now != then) {
       return absl::FailedPreconditionError(
           absl::StrCat("--resume: got --", field.name, "=", now,

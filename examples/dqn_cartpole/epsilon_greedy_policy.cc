@@ -48,11 +48,14 @@ absl::StatusOr<int64_t> EpsilonGreedyPolicy::Act(const TensorDict& root,
                                                  const ActContext& context,
                                                  TensorDict* step) {
   RILL_ASSIGN_OR_RETURN(Tensor action, step->Get("action"));
+  // For all lanes, also those that act at random: one call, whatever epsilon
+  // is.
   RILL_RETURN_IF_ERROR(ActGreedily(*learner_, root, &action));
   if (!context.explore) return 0;
   RILL_ASSIGN_OR_RETURN(absl::Span<int64_t> actions, action.Flat<int64_t>());
   const double epsilon = EpsilonAt(context.frames);
   for (size_t lane = 0; lane < actions.size(); ++lane) {
+    // Two draws a lane: whether the action is random, and which.
     const uint32_t draw = static_cast<uint32_t>(2 * lane);
     if (rng_.UniformDouble(context.step, draw) < epsilon) {
       actions[lane] = rng_.UniformInt(context.step, draw + 1, kActions);

@@ -92,6 +92,7 @@ namespace rill::dqn_cartpole {
 namespace {
 
 template <typename T>
+// Sets a member whose flag was given, and notes its name.
 void Take(const std::optional<T>& flag, absl::string_view name, T Config::*to,
           CommandLine* line) {
   if (!flag.has_value()) return;
@@ -143,6 +144,7 @@ constexpr char kUsage[] =
 [[noreturn]] void PrintHelpAndExit() {
   std::map<std::string, std::string> helps;
   for (const auto& [name, flag] : absl::GetAllFlags()) {
+    // Abseil's libraries have flags too, which are of no use here.
     if (absl::EndsWith(flag->Filename(), "dqn_cartpole/flags.cc")) {
       helps[std::string(name)] = flag->Help();
     }
@@ -166,16 +168,20 @@ constexpr char kUsage[] =
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseFlags(int argc, char** argv) {
+  // Before Abseil parses, whose own --help has other lines.
   for (int i = 1; i < argc; ++i) {
     const absl::string_view word = argv[i];
     if (word == "--help" || word == "-help" || word == "-h") PrintHelpAndExit();
   }
   // Abseil's own usage text, shown behind some of its messages.
+  // Abseil ends the program when it is set twice, as tests that parse often
+  // would.
   static const bool once = [] {
     absl::SetProgramUsageMessage(kUsage);
     return true;
   }();
   (void)once;
+  // rest[0] is the program.
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
   if (rest.size() > 1) {
     return absl::InvalidArgumentError(

@@ -39,6 +39,8 @@ extern "C" void RequestStop(int) {
 void CatchSignals() {
   struct sigaction action = {};
   action.sa_handler = RequestStop;
+  // SA_RESETHAND takes the handler away with the first signal, and SA_RESTART
+  // keeps that one from failing a read or write.
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
@@ -75,6 +77,7 @@ absl::StatusOr<Outcome> Main(int argc, char** argv) {
                line.resume ? absl::StrFormat(", resumed at step %d",
                                              trainer->state().steps)
                            : "");
+  // The progress line ends with its block, before anything else is printed.
   absl::StatusOr<Outcome> outcome = Outcome::kNotSolved;
   {
     ProgressLine progress(stdout, isatty(STDOUT_FILENO) == 1);

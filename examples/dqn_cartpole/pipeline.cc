@@ -33,6 +33,7 @@ constexpr int64_t kParameters = DoubleDqn::Network::kParameters;
 constexpr int64_t kActions = DoubleDqn::Network::kOutputs;
 
 std::unique_ptr<DoubleDqn> MakeLearner(const Config& config) {
+  // One network serves updates, acting and evaluations.
   const int64_t max_batch =
       std::max({config.batch_size, config.lanes, config.evaluation_episodes,
                 config.probe_episodes});
@@ -68,6 +69,8 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(
   options.transforms.push_back(std::move(sum));
   options.transforms.push_back(std::move(scaling));
   options.frames_per_batch = config.frames_per_batch;
+  // The collector draws these actions; epsilon counts their frames all the
+  // same.
   options.init_random_frames = config.init_random_frames;
   options.seed = config.seed;
   return SyncCollector::Create(std::move(options));
@@ -76,6 +79,7 @@ absl::StatusOr<std::unique_ptr<SyncCollector>> MakeCollector(
 absl::StatusOr<ReplayBuffer::Options> MakeReplayOptions(
     const Config& config, const SyncCollector& collector) {
   ReplayBuffer::Options options;
+  // With the spec: the layout is known before the first batch.
   RILL_ASSIGN_OR_RETURN(options.storage,
                         DenseStorage::Create({.capacity = config.capacity,
                                               .lanes = config.lanes,
@@ -97,6 +101,8 @@ absl::StatusOr<Pipeline> MakeWithoutReplay(const Config& config) {
                                    .final_epsilon = config.final_epsilon});
   RILL_ASSIGN_OR_RETURN(pipeline.collector,
                         MakeCollector(config, pipeline.policy.get()));
+  // A lane for each episode: all run side by side, in one call of the policy a
+  // step.
   RILL_ASSIGN_OR_RETURN(pipeline.probe_env,
                         MakeCartPole({.lanes = config.probe_episodes}));
   RILL_ASSIGN_OR_RETURN(pipeline.evaluation_env,
@@ -109,6 +115,7 @@ struct NamedArray {
   absl::string_view name;
   absl::Span<float> values;
 };
+// The one list that saving and loading share.
 std::array<NamedArray, 4> Arrays(DoubleDqn& learner) {
   return {{{"online", learner.online_parameters()},
            {"target", learner.target_parameters()},
@@ -167,6 +174,7 @@ absl::Status LoadLearner(const TensorDict& state, DoubleDqn* learner) {
     }
     saved.push_back(values);
   }
+  // All have been checked; nothing fails from here on.
   const std::array<NamedArray, 4> arrays = Arrays(*learner);
   for (size_t i = 0; i < arrays.size(); ++i) {
     std::copy(saved[i].begin(), saved[i].end(), arrays[i].values.begin());
@@ -185,6 +193,7 @@ absl::StatusOr<DoubleDqn::UpdateStats> LearnFrom(const TensorDict& batch,
   RILL_ASSIGN_OR_RETURN(view.next_observation,
                         batch.Flat<float>("next/observation"));
   RILL_ASSIGN_OR_RETURN(view.terminated, batch.Flat<bool>("next/terminated"));
+  // They index the network's outputs.
   for (int64_t action : view.action) {
     if (action < 0 || action >= kActions) {
       return absl::InvalidArgumentError(absl::StrCat(

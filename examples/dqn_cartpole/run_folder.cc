@@ -67,8 +67,10 @@ absl::StatusOr<RunFolder> RunFolder::Resume(const std::string& path,
 
 absl::Status RunFolder::WriteEvents(const RunRow& row, absl::Time now) {
   std::vector<TensorBoardWriter::Scalar> scalars;
+  // Without the steps, which are each scalar's own.
   for (int c = kEpisodes; c < kNumColumns; ++c) {
     const Column column = static_cast<Column>(c);
+    // NaN stands for no value: such a scalar is left out.
     if (!std::isnan(row[column])) {
       scalars.push_back({ColumnTag(column), row[column]});
     }

@@ -26,6 +26,7 @@ struct ColumnText {
   const char* name;
   const char* tag;
 };
+// In the order of Column.
 constexpr ColumnText kColumns[kNumColumns] = {
     {"steps", "progress/steps"},
     {"episodes", "progress/episodes"},
@@ -92,6 +93,7 @@ LearningCurve RunLog::Curve(std::string title, double threshold) const {
   curve.window = kWindow;
   curve.threshold = threshold;
   for (const RunRow& row : rows_) {
+    // In one row both are of one step, the probe first.
     for (Column column : {kProbeReturn, kEvaluationReturn}) {
       if (std::isnan(row[column])) continue;
       curve.evaluations.push_back({row[kSteps], row[column]});
@@ -105,12 +107,15 @@ absl::StatusOr<TensorDict> RunLog::ToDict() const {
   const auto add = [&dict](absl::string_view key,
                            const std::vector<double>& flat,
                            int64_t width) -> absl::Status {
+    // An array without elements is left out; FromDict takes a missing one for
+    // it.
     if (flat.empty()) return absl::OkStatus();
     const int64_t height = static_cast<int64_t>(flat.size()) / width;
     RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::From(absl::MakeConstSpan(flat),
                                                       Shape{height, width}));
     return dict.Set(key, std::move(tensor));
   };
+  // Flat arrays of doubles: integers up to 2^53 are exact in them.
   std::vector<double> rows, episodes;
   for (const RunRow& row : rows_) {
     rows.insert(rows.end(), row.values.begin(), row.values.end());

@@ -106,6 +106,8 @@ absl::Status Trainer::Round() {
     PhaseTimer timer(clock_, &state_.times.seconds[kWrite]);
     RILL_RETURN_IF_ERROR(pipeline_.replay->Write(batch, {}));
   }
+  // Steps are the collector's frames, which are in its state as well: after a
+  // resume both go on from one number.
   state_.steps = pipeline_.collector->frames();
   if (state_.steps < config.init_random_frames) return absl::OkStatus();
   for (int64_t i = 0; i < config.updates_per_batch; ++i) {
@@ -123,6 +125,8 @@ absl::Status Trainer::CountEpisodes(const TensorDict& batch,
   const int64_t time = batch.batch_shape()[1];
   for (int64_t t = 0; t < time; ++t) {
     for (int64_t lane = 0; lane < lanes; ++lane) {
+      // Step by step over all lanes: episodes are logged in the order of their
+      // ends.
       const int64_t at = lane * time + t;
       if (!done[at]) continue;
       state_.log.AddEpisode(static_cast<double>(first_frame + (t + 1) * lanes),
@@ -168,6 +172,7 @@ absl::Status Trainer::AddRow(ProgressLine& progress) {
   row[kSteps] = static_cast<double>(state_.steps);
   row[kEpisodes] = static_cast<double>(state_.log.episodes().size());
   row[kUpdates] = static_cast<double>(state_.updates);
+  // The collector draws random actions until then, and does not ask the policy.
   row[kEpsilon] = state_.steps < config.init_random_frames
                       ? 1.0
                       : pipeline_.policy->EpsilonAt(state_.steps);
@@ -178,12 +183,16 @@ absl::Status Trainer::AddRow(ProgressLine& progress) {
     row[kMeanValue] = state_.value_sum / updates;
     row[kGradientNorm] = state_.gradient_norm_sum / updates;
   }
+  // The sums go on over checkpoints (RunState), so a row is of the same updates
+  // in a resumed run.
   state_.summed_updates = 0;
   state_.loss_sum = state_.value_sum = state_.gradient_norm_sum = 0;
 
   RILL_ASSIGN_OR_RETURN(
       row[kProbeReturn],
       Evaluate(*pipeline_.probe_env, config.probe_episodes, /*purpose=*/0));
+  // Few episodes may be lucky, and the best of many probes often is: other
+  // episodes decide.
   if (row[kProbeReturn] >= config.solve_return) {
     RILL_ASSIGN_OR_RETURN(
         row[kEvaluationReturn],
@@ -207,6 +216,8 @@ absl::Status Trainer::AddRow(ProgressLine& progress) {
   state_.log.AddRow(row);
 
   PhaseTimer timer(clock_, &state_.times.seconds[kSave]);
+  // Events are appended, the table is written anew: after a crash the
+  // checkpoint says where the events end.
   RILL_RETURN_IF_ERROR(folder_.WriteEvents(row, clock_.Now()));
   return folder_.WriteCsv(state_.log);
 }
@@ -227,6 +238,8 @@ void Trainer::UpdateTimes() {
   const SyncCollector::Times& times = pipeline_.collector->times();
   const auto set = [this](Phase phase, absl::Duration spent) {
     state_.times.seconds[phase] =
+        // The collector counts from its making, which is this session's
+        // beginning.
         times_at_start_.seconds[phase] + absl::ToDoubleSeconds(spent);
   };
   set(kEnvironment, times.env);
@@ -235,6 +248,8 @@ void Trainer::UpdateTimes() {
 }
 
 Progress Trainer::CurrentProgress() {
+  // The mean of this session: one with earlier sessions would hide how fast it
+  // goes at present.
   const double seconds = absl::ToDoubleSeconds(clock_.Now() - start_);
   return {.steps = state_.steps,
           .max_steps = state_.config.max_steps,

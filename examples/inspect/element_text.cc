@@ -25,6 +25,8 @@ struct BoolByte {
 };
 
 template <typename Fn>
+// Calls fn(Span<const T>) with the C++ type of the dtype. `tensor` is
+// contiguous.
 auto VisitElements(const Tensor& tensor, Fn fn) {
   const auto visit = [&]<typename T>(const T* data) {
     return fn(absl::MakeConstSpan(data, tensor.num_elements()));
@@ -101,6 +103,7 @@ void AppendJson(double value, std::string* json) {
     json->append(std::signbit(value) ? "-0.0" : "0");
   } else {
     char text[64];
+    // The shortest text that reads back as this double.
     json->append(text, std::to_chars(text, text + 64, value).ptr);
   }
 }
@@ -139,9 +142,11 @@ Summary SummarizeSpan(absl::Span<const T> elements) {
                     Shown(Plain(element)));
   }
   if (elements.size() > kShownFirst) summary.first += " ...";
+  // No order, so no smallest and largest.
   if constexpr (std::is_same_v<P, std::complex<double>>) {
     for (const T& element : elements) summary.nans += IsNan(Plain(element));
   } else {
+    // Compared in the plain type: 64-bit integers beyond 2^53 stay exact.
     std::optional<P> min, max;
     double sum = 0;
     for (const T& element : elements) {
@@ -152,6 +157,7 @@ Summary SummarizeSpan(absl::Span<const T> elements) {
       }
       if (!min || value < *min) min = value;
       if (!max || value > *max) max = value;
+      // A sum of doubles is near enough for a mean that people read.
       sum += static_cast<double>(value);
     }
     if (min) {

@@ -21,6 +21,11 @@
 #include "rill/formats/torchrl/torchrl_replay_buffer.h"
 #include "rill/storage/directory/row_history.h"
 
+// A storage's directory and a saved storage have rows (storage_facts.h). A
+// saved buffer has priorities, and gets the facts of its storage; a run's
+// buffers get those of the storages beside them. A position has cursors only.
+// Parts come first, since what holds them takes their facts.
+
 namespace rill::inspect {
 namespace {
 
@@ -52,6 +57,7 @@ void AddBuffer(const std::string& path, Saved* saved) {
   Facts facts;
   if (const auto storage = saved->parts.find("storage");
       storage != saved->parts.end() && storage->second.facts) {
+    // Moved and not copied: the report says them once, of the buffer.
     facts = *std::exchange(storage->second.facts, std::nullopt);
   } else if (manifest.Text("rows").value_or("") == "in_place") {
     note(AddPosition(JoinPath(path, "storage.position"), *lanes, &facts));
@@ -90,7 +96,10 @@ absl::Status ScanTorchRl(const TorchRlReplayBuffer& buffer, int64_t max_rows,
   RILL_ASSIGN_OR_RETURN(TensorDict rows, buffer.rows.Select(keys));
   RILL_ASSIGN_OR_RETURN(rows, rows.Reshape({steps, lanes}));
   // In the order of age.
+  // A ring that is full begins at its cursor: its rows are [oldest, steps),
+  // then [0, oldest).
   const int64_t oldest = buffer.is_full() ? buffer.cursor : 0;
+  // Steps of each lane that are too many, the oldest.
   const int64_t skipped = std::max<int64_t>(steps - max_rows / lanes, 0);
   for (int64_t lane = 0; lane < lanes; ++lane) {
     RILL_ASSIGN_OR_RETURN(const TensorDict one, rows.SelectDim(1, lane));
@@ -134,6 +143,7 @@ void AddTorchRl(const FactOptions& options, Saved* saved) {
     for (int64_t i = 0; i < std::min(values.num_elements(), steps * lanes);
          ++i) {
       priorities.Add(
+          // TorchRL keeps (p + epsilon)^alpha; people gave p.
           std::pow(values.data<double>()[i], 1 / saved_priorities->alpha) -
           saved_priorities->epsilon);
     }

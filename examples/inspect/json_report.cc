@@ -27,6 +27,7 @@ std::string ShapeJson(const RaggedShape& shape) {
   return absl::StrCat("[", absl::StrJoin(shape.sizes(), ","), "]");
 }
 
+// Dimensions without a name are null.
 std::string NamesJson(absl::Span<const std::string> names) {
   std::string json = "[";
   for (const std::string& name : names) {
@@ -82,6 +83,7 @@ class DictReport {
     if (!dict.dim_names().empty()) {
       members.Add("dim_names", NamesJson(dict.dim_names()));
     }
+    // Only what there is: most dictionaries have leaves alone.
     for (const auto& [name, entries] :
          {std::pair("dicts", &dicts_), std::pair("non_tensors", &non_tensors_),
           std::pair("stacks", &stacks_),
@@ -115,6 +117,7 @@ class DictReport {
       }
       case EntryKind::kNonTensor: {
         RILL_ASSIGN_OR_RETURN(const NonTensor value, dict.GetNonTensor(name));
+        // A non-tensor is JSON already.
         non_tensors_.Add(key, value.json);
         return absl::OkStatus();
       }
@@ -174,6 +177,8 @@ class DictReport {
   }
 
   const JsonOptions& options_;
+  // Entries of one kind are one flat object by whole key, however deep they are
+  // nested: a reader needs no recursion.
   Members leaves_, dicts_, non_tensors_, stacks_, lazy_stacks_, ragged_;
 };
 
@@ -237,6 +242,7 @@ Members SpreadReport(const Spread& spread) {
 void AddFactsReport(const Facts& facts, Members* members) {
   Members rows, age;
   if (!facts.written.empty()) rows.Add("live", absl::StrCat(facts.live()));
+  // 0 where only counts are known (AddDamagedTorchRl).
   if (facts.lanes.capacity > 0) {
     rows.Add("slots", absl::StrCat(facts.lanes.num_slots()));
     rows.Add("lanes", absl::StrCat(facts.lanes.count));
@@ -296,6 +302,7 @@ absl::StatusOr<std::string> JsonReport(const Saved& saved,
   if (!saved.damage.empty()) {
     members->Name("damage");
     for (const std::string& text : saved.damage) {
+      // The first opens the list.
       members->text()->push_back(&text == &saved.damage[0] ? '[' : ',');
       AppendJsonString(text, members->text());
     }

@@ -24,6 +24,7 @@ using formats_internal::ManifestText;
 absl::StatusOr<ManifestText> ReadText(const std::string& directory) {
   const std::string path = JoinPath(directory, kManifestFile);
   RILL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  // Any kind and version: people want to see what is there.
   return formats_internal::ParseManifestText(path, text, std::nullopt,
                                              /*max_version=*/0);
 }
@@ -34,9 +35,11 @@ absl::Status CheckFile(const std::string& path, const ManifestFile& want) {
     return absl::DataLossError(absl::StrCat("\"", path, "\": size: got ", bytes,
                                             ", want ", want.bytes, " bytes"));
   }
+  // Nothing can be mapped of it, and its size was all it had.
   if (bytes == 0) return absl::OkStatus();
   RILL_ASSIGN_OR_RETURN(
       const std::shared_ptr<MappedFile> file,
+      // Mapped: a file of any size is checked without memory for it.
       MappedFile::Open(path, MappedFile::Mode::kReadOnly, bytes));
   const auto crc = static_cast<uint32_t>(absl::ComputeCrc32c(
       absl::string_view(reinterpret_cast<const char*>(file->data()),

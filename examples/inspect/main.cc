@@ -56,6 +56,7 @@ absl::StatusOr<std::string> Report(int argc, char** argv, std::string* damage) {
         "inspect: got no path; say \"inspect PATH\", or --help");
   }
   RILL_ASSIGN_OR_RETURN(Saved saved, OpenSaved(path));
+  // Never fails: what it cannot read is damage that is shown.
   AddFacts(path, facts, &saved);
   if (saved.is_damaged()) {
     *damage = absl::StrCat("DATA_LOSS: inspect: \"", path,
@@ -78,6 +79,7 @@ int Main(int argc, char** argv) {
                      .c_str());
     return 1;
   }
+  // A full disk or a closed pipe must not look like success.
   if (std::fwrite(report->data(), 1, report->size(), stdout) !=
           report->size() ||
       std::fflush(stdout) != 0) {

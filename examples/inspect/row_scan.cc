@@ -19,6 +19,7 @@ struct Flag {
   uint8_t byte;
 };
 template <typename T>
+// The dtype that a column is read as; Flag is read as bool.
 constexpr DType kColumn = DTypeOf<T>;
 template <>
 constexpr DType kColumn<Flag> = DType::kBool;
@@ -46,6 +47,7 @@ absl::StatusOr<absl::Span<const T>> Column(const TensorDict& rows,
 }  // namespace
 
 RowScan::RowScan(absl::FunctionRef<bool(absl::string_view)> has_leaf) {
+  // The first of these leaves that there is becomes a key.
   const auto first = [&](std::initializer_list<const char*> names) {
     for (const char* name : names) {
       if (!has_leaf(name)) continue;
@@ -94,6 +96,7 @@ void RowScan::EndLane() {
 absl::Status RowScan::Add(const TensorDict& rows) {
   const int64_t count = rows.batch_shape()[0];
   if (count == 0 || keys_.empty()) return absl::OkStatus();
+  // Owners of the columns below: the end flags, id, version, is_init, reward.
   std::vector<Tensor> keep(ends_.size() + 4);
   std::vector<absl::Span<const Flag>> ends;
   for (size_t i = 0; i < ends_.size(); ++i) {
@@ -109,6 +112,7 @@ absl::Status RowScan::Add(const TensorDict& rows) {
   absl::Span<const double> rewards;
   if (has_returns_) {
     const auto found = Column<double>(rows, reward_, &rest[3]);
+    // For good: returns of some episodes only would be taken for all.
     has_returns_ = found.ok();
     if (found.ok()) rewards = *found;
   }
@@ -121,6 +125,7 @@ absl::Status RowScan::Add(const TensorDict& rows) {
     }
     if (ends.empty() && ids.empty()) continue;
     const int64_t id = ids.empty() ? 0 : ids[i];
+    // No flag says where an episode ends, so a new id does.
     if (ends.empty() && last_id_ && *last_id_ != id) {
       End(open_[*last_id_]);
       open_.erase(*last_id_);
@@ -130,12 +135,15 @@ absl::Status RowScan::Add(const TensorDict& rows) {
     if (is_new) {
       episode.is_whole =
           next_is_whole_ || (!inits.empty() && inits[i].byte != 0);
+      // Only the first episode may have lost its beginning; others begin in
+      // rows that are seen.
       next_is_whole_ = true;
     }
     ++episode.steps;
     if (!rewards.empty()) episode.reward += rewards[i];
     last_id_ = id;
     bool is_end = false;
+    // Any of the flags: buffers may have one, two or all of them.
     for (const auto& end : ends) is_end = is_end || end[i].byte != 0;
     if (!is_end) continue;
     End(episode);

@@ -41,6 +41,8 @@ absl::StatusOr<MovedRows> ReadLiveRows(StateReader* reader,
   return rows;
 }
 
+// As docs/formats/replay_buffer.md has the parts of units; nothing of them is
+// shown.
 absl::Status SkipUnit(UnitPart part, StateReader* reader) {
   if (part == UnitPart::kNothing) return absl::OkStatus();
   for (int i = 0; i < 2; ++i) RILL_RETURN_IF_ERROR(reader->Int().status());
@@ -60,6 +62,7 @@ absl::StatusOr<Spread> ReadSelector(UnitPart part, const MovedRows& rows,
   RILL_ASSIGN_OR_RETURN(const double alpha, reader.Double());
   RILL_ASSIGN_OR_RETURN(const double beta, reader.Double());
   RILL_ASSIGN_OR_RETURN(const double largest, reader.Double());
+  // Bytes of another unit seldom look like these three numbers.
   if (!(alpha >= 0 && beta >= 0 && (largest >= 0 || largest == -1))) {
     return reader.Damaged("got no exponents and largest priority");
   }
@@ -85,6 +88,7 @@ absl::Status AddPriorities(const std::string& path, const Manifest& manifest,
   RILL_ASSIGN_OR_RETURN(const MovedRows rows, ReadLiveRows(&*reader, lanes));
   // The state does not say of which unit and selector it is: a prioritized one
   // of one of these units fits to the last byte, or it is of another.
+  // `reader` is copied for each try, and stays where the unit begins.
   for (const UnitPart part :
        {UnitPart::kNothing, UnitPart::kSets, UnitPart::kSetsAndPeriods}) {
     const absl::StatusOr<Spread> priorities = ReadSelector(part, rows, *reader);

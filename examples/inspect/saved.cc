@@ -46,10 +46,12 @@ absl::Status ListParts(const std::string& top, const std::string& below,
     const std::string part = below.empty() ? name : JoinPath(below, name);
     const std::string path = JoinPath(top, part);
     std::error_code ignored;
+    // A link may lead out of the directory, or around in it.
     if (std::filesystem::is_symlink(path, ignored)) continue;
     if (!IsDirectory(path)) {
       if (part == kManifestFile) continue;
       const absl::StatusOr<int64_t> bytes = FileSize(path);
+      // A file that went meanwhile is left out.
       if (bytes.ok()) saved->files[part] = *bytes;
     } else if (depth >= kMaxDepth) {
       return absl::InvalidArgumentError(
@@ -80,6 +82,8 @@ absl::Status Unknown(const std::string& path, absl::string_view got) {
 absl::StatusOr<Form> FormOfFile(const std::string& path) {
   RILL_ASSIGN_OR_RETURN(const int64_t bytes, FileSize(path));
   std::ifstream file(path, std::ios::binary);
+  // A .tdz begins as any ZIP file does. A consolidated file ends with its JSON
+  // and the length of that, 8 bytes, little-endian.
   char head[4] = {};
   char tail[9] = {};  // The last byte of a JSON, and how long it is.
   file.read(head, sizeof(head));
@@ -107,12 +111,14 @@ absl::Status Load(
                                             const LoadMemmapOptions&),
     Saved* saved) {
   LoadMemmapOptions options;
+  // With this, what cannot be loaded is listed and does not fail the rest.
   options.refused = &saved->refused;
   absl::StatusOr<TensorDict> dict = load_dict(path, options);
   if (dict.ok()) {
     saved->dict = *std::move(dict);
     return absl::OkStatus();
   }
+  // INVALID_ARGUMENT is also what a dictionary's loader says of a lazy stack.
   if (!absl::IsInvalidArgument(dict.status())) return dict.status();
   saved->refused.clear();
   absl::StatusOr<LazyStack> stack = load_stack(path, options);
@@ -158,6 +164,7 @@ absl::StatusOr<Saved> OpenAt(const std::string& path, int depth) {
         saved.refused = buffer->refused;
         saved.torchrl = *std::move(buffer);
       } else {
+        // Its files are shown by name and size instead.
         saved.damage.push_back(std::string(buffer.status().message()));
         RILL_RETURN_IF_ERROR(
             ListParts(path, "", depth, /*opens=*/false, &saved));

@@ -81,6 +81,8 @@ absl::StatusOr<CommitState> ReadRecord(const std::string& path,
   absl::StatusOr<CommitState> state = absl::InternalError("");
   std::string bytes, before;
   for (int i = 0; i < kLooks && !state.ok(); ++i) {
+    // A record that does not check out may be torn: it was copied while it was
+    // written. One that is the same twice is damaged.
     before.swap(bytes);
     RILL_ASSIGN_OR_RETURN(
         bytes, ReadFile(JoinPath(path, storage_internal::kRecordFile)));
@@ -103,6 +105,8 @@ absl::StatusOr<CommitState> ReadRecord(const std::string& path,
 void SetMarks(const CommitState& state, const Lanes& lanes, Facts* facts) {
   for (int64_t lane = 0; lane < lanes.count; ++lane) {
     const LaneMark& mark = state.marks[static_cast<size_t>(lane)];
+    // Rows of steps that are on their way overwrite the oldest of a full ring:
+    // those are not whole any more.
     const int64_t flight =
         storage_internal::StepsInFlight(state.in_flight, lane);
     facts->written.push_back(mark.written);
@@ -125,6 +129,7 @@ std::vector<std::vector<LanePart>> PiecesOf(const Facts& facts,
                                             int64_t max_rows) {
   std::vector<std::vector<LanePart>> pieces;
   int64_t room = 0;
+  // As many of each lane, the newest.
   const int64_t most = std::max<int64_t>(max_rows / facts.lanes.count, 1);
   for (int64_t lane = 0; lane < facts.lanes.count; ++lane) {
     const auto at = static_cast<size_t>(lane);
@@ -202,6 +207,8 @@ absl::Status ScanDirectory(const std::string& path, int64_t max_rows,
     int64_t begin = 0;
     for (LanePart& part : piece) {
       const int64_t count = part.end - part.first;
+      // A writer that has come around the ring has overwritten the steps below
+      // written - capacity, maybe while they were read.
       const int64_t whole =
           std::clamp(cursors[static_cast<size_t>(part.lane)].written -
                          facts->lanes.capacity,
@@ -286,6 +293,8 @@ class Chunks {
   // Chunk `number` of the group of `lane`. Groups come one after the other.
   const Chunk& Find(int64_t lane, int64_t number) {
     const int64_t group = lane / shape_.lanes;
+    // Lanes come in order, so a group that was left does not come again: at
+    // most the chunks of one group are open.
     if (group != group_) open_.clear();
     group_ = group;
     const auto [place, is_new] = open_.try_emplace(number);
@@ -302,6 +311,8 @@ class Chunks {
   void Open(int64_t number, Chunk* chunk) const {
     const int64_t first = group_ * shape_.lanes;
     const int64_t end = std::min(first + shape_.lanes, rings_.lanes().count);
+    // A chunk has the live rows of its lanes one after the other; where a
+    // lane's begin follows from the cursors.
     int64_t count = 0;
     for (int64_t lane = first; lane < end; ++lane) {
       chunk->begins.push_back(count);
@@ -352,6 +363,7 @@ absl::Status ScanChunks(const LaneRings& rings, const ChunkShape& shape,
         if (scan) scan->Gap();
         continue;
       }
+      // The leaves are known with the first chunk that can be read.
       if (!scan) {
         scan.emplace([&](absl::string_view key) {
           return chunk.rows->Find(key) != nullptr;
@@ -384,6 +396,7 @@ absl::StatusOr<Lanes> LanesOf(const Manifest& manifest,
   if (count >= 1 && capacity == "capacity") {
     slots = slots % count == 0 ? slots / count : 0;
   }
+  // Divided and not multiplied: numbers from a file may overflow.
   if (count >= 1 && slots >= 1 && slots <= kMaxWritten / count) {
     return Lanes{.count = count, .capacity = slots};
   }

@@ -27,6 +27,7 @@ namespace {
 
 constexpr size_t kMaxShownValue = 60;
 
+// At most kMaxShownValue bytes, and "..." where something is left out.
 std::string Shortened(std::string text) {
   if (text.size() > kMaxShownValue) {
     size_t end = kMaxShownValue;
@@ -37,6 +38,7 @@ std::string Shortened(std::string text) {
   return text;
 }
 
+// "1 row", "2 rows".
 std::string Counted(int64_t count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
@@ -47,6 +49,7 @@ class Table {
   using Row = std::vector<std::string>;
 
   void Add(Row row) {
+    // Names and values come from files, and must not move a terminal's cursor.
     for (std::string& cell : row) cell = OneLine(cell);
     rows_.push_back(std::move(row));
   }
@@ -55,6 +58,7 @@ class Table {
     std::vector<size_t> widths;
     for (const Row& row : rows_) {
       widths.resize(std::max(widths.size(), row.size()));
+      // The last cell of a row sets no width: nothing stands behind it.
       for (size_t i = 0; i + 1 < row.size(); ++i) {
         widths[i] = std::max(widths[i], Width(row[i]));
       }
@@ -123,6 +127,7 @@ class DictTable {
       }
       case EntryKind::kDict: {
         const TensorDict& inner = *dict.FindDict(name);
+        // Else its leaves show it, and its batch shape is that of this one.
         if (inner.empty() || inner.batch_shape() != dict.batch_shape()) {
           table_.Add({key + "/", "", inner.batch_shape().ToString(), "",
                       "a dictionary of this batch shape"});
@@ -228,6 +233,7 @@ std::string FactsText(const Saved& saved) {
     if (!facts.writer.empty()) {
       table.Add({"writer", absl::StrCat(facts.writer, " has it open")});
     }
+    // The lines below are then of a part of the rows only, and say so.
     if (facts.rows_read > 0 && facts.rows_read < facts.live()) {
       table.Add(
           {"looked at", absl::StrCat("the newest ", facts.rows_read,
@@ -318,6 +324,7 @@ absl::StatusOr<std::string> RillText(const Saved& saved, absl::string_view path,
   }
   AddFiles(saved, &table);
   text += table.Text();
+  // Parts follow one below the other under whole paths, however deep they are.
   for (const auto& [name, part] : saved.parts) {
     RILL_ASSIGN_OR_RETURN(const std::string below,
                           TextReport(part, JoinPath(path, name), options));

@@ -63,6 +63,7 @@ constexpr ConfigField kFields[] = {
      "Steps between two rows of the curve."},
 };
 
+// A bool is 0 or 1 here, and in range.
 double ValueOf(const Config& config, const ConfigField& field) {
   return std::visit(
       [&](auto member) { return static_cast<double>(config.*member); },
@@ -76,9 +77,11 @@ std::string TextOf(const Config& config, const ConfigField& field) {
   if (const auto* member = std::get_if<bool Config::*>(&field.member)) {
     return config.**member ? "true" : "false";
   }
+  // For people: a run is not resumed from it.
   return absl::StrFormat("%.15g", ValueOf(config, field));
 }
 
+// False where `text` is no value of the member's type.
 bool ReadValue(absl::string_view text, const ConfigField& field,
                Config* config) {
   return std::visit(
@@ -103,8 +106,10 @@ absl::Status ReadWord(absl::string_view word, CommandLine* line) {
     return absl::InvalidArgumentError(absl::StrCat(
         "got \"", word, "\", want --name=value; --help explains the flags"));
   }
+  // `equals` counts the two dashes, which `rest` has not.
   const absl::string_view name = rest.substr(0, equals - 2);
   const absl::string_view value = word.substr(equals + 1);
+  // The only flag that is no member of Config.
   if (name == "run_dir") {
     line->run_dir = std::string(value);
     return absl::OkStatus();
@@ -134,6 +139,7 @@ absl::Status ValidateConfig(const Config& config) {
     }
   }
   const int64_t steps = config.lanes * config.steps_per_round;
+  // Two at least: advantages are divided by their deviation, with count - 1.
   if (steps % config.minibatches != 0 || steps < 2 * config.minibatches) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--minibatches: got ", config.minibatches, ", want a divisor of the ",
@@ -146,6 +152,7 @@ absl::StatusOr<CommandLine> ParseFlags(absl::Span<const char* const> words,
                                        const Config& defaults) {
   CommandLine line = {.config = defaults};
   for (absl::string_view word : words) {
+    // Words behind it are not looked at.
     if (word == "--help") {
       line.help = true;
       return line;

@@ -10,6 +10,7 @@ namespace rill::ppo {
 Task HalfCheetahTask() {
   Task task;
   task.program = "ppo_half_cheetah";
+  // One lane of 2048 steps a round, as CleanRL has it.
   task.defaults = {.lanes = 1,
                    .steps_per_round = 2048,
                    .total_steps = 1'000'000,

@@ -38,6 +38,7 @@ struct Sizes {
   ActionKind kind = {};
 };
 
+// Refuses what the networks cannot read or choose.
 absl::StatusOr<Sizes> SizesOf(const EnvSpec& spec) {
   const LeafSpec* observation = spec.observation.Find("observation");
   const LeafSpec* action = spec.action.Find("action");
@@ -73,6 +74,7 @@ absl::Status Add(absl::StatusOr<std::unique_ptr<T>> made, Transforms* to) {
 
 // Before the normalisation of observations, if there is one.
 absl::Status AddFirst(const EnvSpec& spec, Transforms* to) {
+  // MuJoCo's observations; the networks are float32.
   if (spec.observation.Find("observation")->dtype == DType::kFloat64) {
     RILL_RETURN_IF_ERROR(
         Add(DoubleToFloat::Create({.in_keys = {"observation"}}), to));
@@ -82,6 +84,7 @@ absl::Status AddFirst(const EnvSpec& spec, Transforms* to) {
 
 // Behind it.
 absl::Status AddClip(Transforms* to) {
+  // CleanRL's bounds, in deviations.
   return Add(Clip::Create({.in_keys = {"observation"}, .low = -10, .high = 10}),
              to);
 }
@@ -90,6 +93,7 @@ absl::Status AddClip(Transforms* to) {
 absl::StatusOr<std::unique_ptr<ObservationNorm>> FixedNorm(
     const Source& source) {
   RILL_ASSIGN_OR_RETURN(TensorDict state, source.SaveState());
+  // A collector with workers saves theirs below; there is one here.
   if (const TensorDict* of_worker = state.FindDict("worker/0");
       of_worker != nullptr) {
     state = TensorDict(*of_worker);
@@ -111,6 +115,7 @@ absl::StatusOr<std::unique_ptr<ObservationNorm>> FixedNorm(
                           moments.scale.Flat<double>());
     std::vector<double> scale;
     for (double d : deviation) {
+      // As VecNorm divides: at least by eps.
       scale.push_back(std::max(d, VecNorm::Options().eps));
     }
     return ObservationNorm::Create({.loc = {loc.begin(), loc.end()},
@@ -136,6 +141,7 @@ absl::StatusOr<WorkerParts> MakeParts(const Task& task, const Config& config) {
             &parts.transforms));
     RILL_RETURN_IF_ERROR(AddClip(&parts.transforms));
   }
+  // Sums rewards as they are: scaling comes in Round.
   RILL_RETURN_IF_ERROR(Add(RewardSum::Create({}), &parts.transforms));
   return parts;
 }
@@ -164,6 +170,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeSource(const Task& task,
   const auto seed = static_cast<uint64_t>(config.seed);
   if (config.in_worker) {
     MultiCollectorOptions options;
+    // A thread: the policy is the learner's own, and no weights are copied.
     options.worker = [=](const WorkerContext&) -> absl::StatusOr<WorkerParts> {
       RILL_ASSIGN_OR_RETURN(WorkerParts parts, MakeParts(task, config));
       parts.policy = std::make_unique<OtherPolicy>(policy);
@@ -186,6 +193,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeSource(const Task& task,
 }  // namespace
 
 absl::StatusOr<Pipeline> MakePipeline(const Task& task, const Config& config) {
+  // For its spec alone.
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, task.make_env(1, 0));
   RILL_ASSIGN_OR_RETURN(const Sizes sizes, SizesOf(env->spec()));
   Pipeline pipeline;

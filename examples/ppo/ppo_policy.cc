@@ -47,6 +47,7 @@ absl::StatusOr<int64_t> PpoPolicy::Act(const TensorDict& root,
         "PpoPolicy::Act: \"observation\": got ", observation.size(),
         " values, want ", networks.inputs(), " for each of ", lanes, " lanes"));
   }
+  // An evaluation has other lanes than the collector.
   heads_.resize(lanes * kind.size);
   actions_.resize(lanes * width);
   networks.Act(observation, absl::MakeSpan(heads_));
@@ -56,11 +57,14 @@ absl::StatusOr<int64_t> PpoPolicy::Act(const TensorDict& root,
         absl::MakeConstSpan(heads_).subspan(lane * kind.size, kind.size);
     const auto action = absl::MakeSpan(actions_).subspan(lane * width, width);
     if (context.explore) {
+      // Numbered by step and element: a lane's draws are its own.
       SampleAction(kind, head, networks.log_std(), rng_, context.step,
                    static_cast<uint32_t>(lane * width), action);
     } else {
       BestAction(kind, head, action);
     }
+    // By the function of the loss, so that the ratio of an unchanged network is
+    // 1 but for rounding.
     log_prob[lane] = static_cast<float>(
         EvaluateAction<float>(kind, head, networks.log_std(), action).log_prob);
   }
@@ -72,6 +76,8 @@ absl::StatusOr<int64_t> PpoPolicy::Act(const TensorDict& root,
     RILL_ASSIGN_OR_RETURN(absl::Span<float> drawn,
                           step->Flat<float>("drawn_action"));
     RILL_ASSIGN_OR_RETURN(absl::Span<float> to, step->Flat<float>("action"));
+    // The ratio of probabilities is of what was drawn. The environment gets it
+    // inside the bounds.
     std::copy(actions_.begin(), actions_.end(), drawn.begin());
     std::transform(actions_.begin(), actions_.end(), to.begin(),
                    [&kind](float action) {

@@ -20,6 +20,7 @@
 namespace rill::ppo {
 namespace {
 
+// The handler does nothing but set it: little else is allowed there.
 std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free,
               "set in a signal handler");
@@ -32,6 +33,7 @@ extern "C" void RequestStop(int) {
 void CatchSignals() {
   struct sigaction action = {};
   action.sa_handler = RequestStop;
+  // The handler is gone after the first signal.
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
@@ -41,6 +43,7 @@ void CatchSignals() {
 void PrintReport(const Task& task, const Config& config,
                  const RunResult& result) {
   absl::PrintF("\n%s\n", FormatTimeSplit(result.times));
+  // Without the evaluation, whose length does not follow from the steps.
   absl::PrintF("%d steps, %d episodes, %.2f s for 10,000 steps\n", result.steps,
                result.episodes.size(),
                result.steps > 0 ? (result.times.total - result.times.evaluate) *

@@ -20,6 +20,8 @@ void ReturnScaler::Learn() {
   double mean = 0, squares = 0;
   for (double r : returns_) mean += r / lanes;
   for (double r : returns_) squares += (r - mean) * (r - mean);
+  // Chan, Golub and LeVeque, 1979: squares of both parts about their means, and
+  // the distance of the means.
   const double total = count_ + lanes;
   const double delta = mean - mean_;
   variance_ =
@@ -36,8 +38,11 @@ void ReturnScaler::Scale(absl::Span<const float> reward,
   const int64_t time = static_cast<int64_t>(reward.size()) / lanes;
   for (int64_t t = 0; t < time; ++t) {
     for (int64_t lane = 0; lane < lanes; ++lane) {
+      // The sum looks back and is no return; Gymnasium takes its deviation for
+      // that of returns.
       returns_[lane] = returns_[lane] * gamma_ + reward[lane * time + t];
     }
+    // Before the division, as in Gymnasium.
     Learn();
     const double divisor = deviation();
     for (int64_t lane = 0; lane < lanes; ++lane) {

@@ -32,6 +32,8 @@ absl::Status Round::FillNextValues(const TensorDict& batch,
   ends_.clear();
   end_observation_.clear();
   for (int64_t i = 0; i < steps; ++i) {
+    // The next state's value is that of the next row. Only behind an end, and
+    // behind the batch, the critic has to be asked.
     if (!done[i] && (i + 1) % time != 0) {
       next_value[i] = batch_.value[i + 1];
       continue;
@@ -41,6 +43,7 @@ absl::Status Round::FillNextValues(const TensorDict& batch,
     end_observation_.insert(end_observation_.end(), row, row + inputs);
   }
   end_value_.resize(ends_.size());
+  // One call for all of them. Terminated ones too: GAE does not look at theirs.
   networks->Values(end_observation_, absl::MakeSpan(end_value_));
   for (size_t i = 0; i < ends_.size(); ++i)
     next_value[ends_[i]] = end_value_[i];
@@ -59,6 +62,8 @@ absl::Status Round::FillAdvantages(const TensorDict& batch,
                           steps.reward.Flat<float>());
     RILL_ASSIGN_OR_RETURN(absl::Span<const bool> done, steps.done.Flat<bool>());
     RILL_ASSIGN_OR_RETURN(absl::Span<float> scaled, reward_.Flat<float>());
+    // Into memory of its own: the batch is the collector's, and is written
+    // again.
     options.scaler->Scale(reward, done, scaled);
     steps.reward = reward_;
   }
@@ -79,6 +84,7 @@ absl::Status Round::FillActions(const TensorDict& batch,
   RILL_ASSIGN_OR_RETURN(absl::Span<const int64_t> action,
                         batch.Flat<int64_t>("action"));
   action_.assign(action.begin(), action.end());
+  // As float: a batch has one type for both kinds of actions.
   batch_.action = action_;
   return absl::OkStatus();
 }
@@ -86,6 +92,7 @@ absl::Status Round::FillActions(const TensorDict& batch,
 absl::Status Round::Fill(const TensorDict& batch, const Options& options,
                          ActorCritic<float>* networks) {
   const Shape shape = batch.batch_shape().Concat(Shape{1});
+  // The same in every round but the first.
   if (!(next_value_.shape() == shape)) {
     RILL_ASSIGN_OR_RETURN(next_value_, Tensor::Zeros(DType::kFloat32, shape));
     RILL_ASSIGN_OR_RETURN(reward_, Tensor::Zeros(DType::kFloat32, shape));

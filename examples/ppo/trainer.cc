@@ -95,6 +95,7 @@ double Trainer::LearningRate() const {
 absl::StatusOr<RunResult> Trainer::Run(ProgressLine& progress) {
   const Config& config = options_.config;
   while (result_.steps < config.total_steps) {
+    // Between rounds only: a round is learned from as a whole.
     if (options_.stop != nullptr &&
         options_.stop->load(std::memory_order_relaxed)) {
       result_.was_interrupted = true;
@@ -102,6 +103,7 @@ absl::StatusOr<RunResult> Trainer::Run(ProgressLine& progress) {
     }
     const int64_t before = result_.steps;
     RILL_RETURN_IF_ERROR(DoRound());
+    // A multiple of log_every lies in (before, now].
     if (result_.steps / config.log_every != before / config.log_every) {
       RILL_RETURN_IF_ERROR(AddRow());
     }
@@ -137,6 +139,7 @@ absl::StatusOr<RunResult> Trainer::Run(ProgressLine& progress) {
 absl::Status Trainer::DoRound() {
   const Config& config = options_.config;
   RILL_ASSIGN_OR_RETURN(TensorDict batch, pipeline_.source->Next());
+  // By the steps before this round: the first one has the whole rate.
   const double learning_rate = LearningRate();
   {
     PhaseTimer timer(*options_.clock, &result_.times.advantages);
@@ -147,9 +150,11 @@ absl::Status Trainer::DoRound() {
                                       .scaler = pipeline_.scaler.get()},
                                      &pipeline_.learner->networks()));
   }
+  // Until the end of the function; the one above ends with its block.
   PhaseTimer timer(*options_.clock, &result_.times.learn);
   const PpoLearner::UpdateStats stats =
       pipeline_.learner->Update(round_.batch(), learning_rate);
+  // Whole rounds: the last one may go beyond total_steps.
   result_.steps = pipeline_.source->frames();
   ++summed_;
   sums_.loss.policy_loss += stats.loss.policy_loss;
@@ -169,6 +174,8 @@ absl::Status Trainer::CountEpisodes(const TensorDict& batch,
                         batch.Flat<float>("next/episode_reward"));
   const int64_t lanes = batch.batch_shape()[0];
   const int64_t time = batch.batch_shape()[1];
+  // Step by step over all lanes, so that episodes come in the order of their
+  // ends.
   for (int64_t t = 0; t < time; ++t) {
     for (int64_t lane = 0; lane < lanes; ++lane) {
       const int64_t at = lane * time + t;
@@ -176,6 +183,7 @@ absl::Status Trainer::CountEpisodes(const TensorDict& batch,
       const int64_t step = first_step + (t + 1) * lanes;
       result_.episodes.push_back({static_cast<double>(step), sum[at]});
       if (result_.solved_at < 0 &&
+          // A mean of fewer episodes would count luck at the beginning.
           static_cast<int64_t>(result_.episodes.size()) >= kWindow &&
           result_.MeanReturn() >= options_.config.solve_return) {
         result_.solved_at = step;
@@ -187,11 +195,13 @@ absl::Status Trainer::CountEpisodes(const TensorDict& batch,
 
 absl::Status Trainer::AddRow() {
   PhaseTimer timer(*options_.clock, &result_.times.report);
+  // A row comes behind a round, so there is one at least.
   const double share = 1.0 / static_cast<double>(summed_);
   RunRow row;
   row[kSteps] = static_cast<double>(result_.steps);
   row[kEpisodes] = static_cast<double>(result_.episodes.size());
   row[kMeanReturn] = result_.MeanReturn();
+  // That of the next round.
   row[kLearningRate] = LearningRate();
   row[kPolicyLoss] = share * sums_.loss.policy_loss;
   row[kValueLoss] = share * sums_.loss.value_loss;
@@ -213,6 +223,7 @@ absl::Status Trainer::Evaluate() {
   const Config& config = options_.config;
   RILL_ASSIGN_OR_RETURN(
       std::unique_ptr<Env> env,
+      // Made now: its normalisation is that of all the run has seen.
       MakeEvaluationEnv(options_.task, config, *pipeline_.source));
   // Episodes that the run has not seen.
   const uint64_t seed =

@@ -25,6 +25,7 @@ namespace {
 
 using Made = absl::StatusOr<std::unique_ptr<Env>>;
 
+// One function a row of the table: options differ, but all have a seed.
 template <typename Options, Made (*kMake)(const Options&)>
 Made Make(uint64_t seed) {
   Options options;

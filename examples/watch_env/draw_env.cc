@@ -25,6 +25,7 @@ Stroke Line(Point from, Point to, double width, const char* color) {
 // x, x', angle, angle'; a positive angle leans to the right.
 Scene DrawCartPole(absl::Span<const float> seen) {
   const double x = seen[0], angle = seen[2];
+  // The top of the cart. The pole is 1 long, twice the physics' half length.
   const double top = 0.3;
   Scene scene = {.low = {-3, -0.3}, .high = {3, 1.5}};
   scene.strokes = {Line({-2.4, 0}, {2.4, 0}, 0.03, kGround),
@@ -40,6 +41,8 @@ Scene DrawCartPole(absl::Span<const float> seen) {
   return scene;
 }
 
+// Gymnasium's curve. The force of gravity in the task goes with cos(3 x), its
+// slope.
 double Hill(double x) { return 0.45 * std::sin(3 * x) + 0.55; }
 
 // x, x'.
@@ -71,6 +74,7 @@ Scene DrawMountainCarContinuous(absl::Span<const float> seen) {
 // from the first. Links are 1 long.
 Scene DrawAcrobot(absl::Span<const float> seen) {
   const double cos1 = seen[0], sin1 = seen[1], cos2 = seen[2], sin2 = seen[3];
+  // Sums of angles by the addition formulas: an observation has no angles.
   const Point joint = {sin1, -cos1};
   const Point tip = {joint.x + sin1 * cos2 + cos1 * sin2,
                      joint.y - (cos1 * cos2 - sin1 * sin2)};

@@ -78,6 +78,7 @@ absl::StatusOr<std::optional<Flags>> ParseFlags(
   Flags flags;
   for (absl::string_view word : words) {
     if (word == "--help" || word == "-h") return std::nullopt;
+    // is() takes the name off `word`; errors show the whole.
     const absl::string_view whole = word;
     const auto is = [&word](absl::string_view name) {
       return absl::ConsumePrefix(&word, name);
@@ -167,8 +168,10 @@ absl::Status Show(const EnvSpec& spec, const std::vector<Scene>& scenes,
   const bool is_terminal = isatty(STDOUT_FILENO) == 1;
   for (size_t t = 0; t < scenes.size(); ++t) {
     RILL_RETURN_IF_ERROR(
+        // Cursor home, and the screen cleared from there.
         Print(absl::StrCat(is_terminal ? "\033[H\033[J" : "", spec.name,
                            ", step ", t, "\n", DrawText(scenes[t], kColumns))));
+    // At the speed of the SVG; a file gets all at once.
     if (is_terminal) absl::SleepFor(kPerFrame);
   }
   return Print(absl::StrFormat("%d steps, return %.6g, %s\n", facts.steps,
@@ -194,6 +197,7 @@ absl::Status Watch(const Flags& flags) {
       return Show(spec, scenes, facts[0]);
     }
   }
+  // Where the first episode was drawn, the rollout begins with it again.
   RILL_RETURN_IF_ERROR(env->Seed(flags.seed));
   RILL_ASSIGN_OR_RETURN(
       const TensorDict batch,

@@ -29,6 +29,7 @@ absl::StatusOr<std::vector<double>> SumRewards(const EnvSpec& spec,
   for (const TensorDictSpec::Leaf& leaf : rewards.leaves()) {
     RILL_ASSIGN_OR_RETURN(const auto reward,
                           batch.Flat<float>(absl::StrCat("next/", leaf.key)));
+    // Rewards of several agents are summed: the lane has one return.
     const size_t width = reward.size() / std::max<size_t>(sums.size(), 1);
     for (size_t i = 0; i < reward.size(); ++i) sums[i / width] += reward[i];
   }
@@ -37,6 +38,7 @@ absl::StatusOr<std::vector<double>> SumRewards(const EnvSpec& spec,
 
 // The first elements of a row as text.
 absl::StatusOr<std::string> RowText(const Tensor& row) {
+  // One format for every dtype.
   RILL_ASSIGN_OR_RETURN(const Tensor doubles, Cast(row, DType::kFloat64));
   RILL_ASSIGN_OR_RETURN(const Tensor whole, doubles.Contiguous());
   const int64_t shown = std::min(kElements, whole.num_elements());
@@ -85,7 +87,9 @@ absl::StatusOr<std::vector<EpisodeFacts>> FindEpisodes(
       const auto i = static_cast<size_t>(lane * steps + t);
       ++now.steps;
       now.reward += rewards[i];
+      // The last episode of a lane is listed though it goes on.
       if (terminated[i] || truncated[i]) {
+        // Both at once is an end of the task.
         now.end = terminated[i] ? "terminated" : "truncated";
       } else if (t + 1 < steps) {
         continue;

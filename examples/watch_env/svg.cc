@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kWidth = 480;  // Pixels.
 
+// Pixels a unit of length, the same both ways.
 double Scale(const Scene& scene) {
   return kWidth / (scene.high.x - scene.low.x);
 }
@@ -68,6 +69,8 @@ std::string SvgAnimation(absl::Span<const Scene> scenes,
     const auto at = static_cast<double>(i);
     absl::StrAppendFormat(
         &svg,
+        // Each scene is a group that is visible in its share of one loop: an
+        // animation of SMIL, without a script.
         "<g visibility=\"hidden\"><animate attributeName=\"visibility\" "
         "values=\"hidden;visible;hidden\" keyTimes=\"0;%.6f;%.6f\" "
         "calcMode=\"discrete\" dur=\"%.3fs\" repeatCount=\"indefinite\"/>\n",

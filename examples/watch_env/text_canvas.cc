@@ -12,6 +12,7 @@
 namespace rill::watch_env {
 namespace {
 
+// A cell is twice as high as wide, in the scene as on a terminal.
 class Canvas {
  public:
   Canvas(const Scene& scene, int columns)
@@ -46,6 +47,7 @@ class Canvas {
 
   void DrawDisc(const Disc& disc) {
     Put(disc.centre, 'o');
+    // A cell's width apart each way: no cell in the disc is missed.
     for (double x = -disc.radius; x <= disc.radius; x += cell_) {
       for (double y = -disc.radius; y <= disc.radius; y += cell_) {
         if (std::hypot(x, y) <= disc.radius) {
@@ -64,6 +66,7 @@ class Canvas {
   }
 
  private:
+  // In the scene's units, not in cells: a line at 45 degrees is a slash.
   static char Slope(double dx, double dy) {
     if (std::abs(dy) < 0.4 * std::abs(dx)) return '-';
     if (std::abs(dx) < 0.4 * std::abs(dy)) return '|';

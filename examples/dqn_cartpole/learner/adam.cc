@@ -41,6 +41,7 @@ double Adam::Step(double learning_rate, absl::Span<const float> gradient,
   CHECK_EQ(gradient.size(), first_moment_.size());
   CHECK_EQ(parameters.size(), first_moment_.size());
   const double norm = Norm(gradient);
+  // Before anything changes: one bad batch must not spoil the moments.
   if (!std::isfinite(norm)) return norm;
   ++step_count_;
   const double clip = norm > options_.max_gradient_norm
@@ -57,6 +58,7 @@ double Adam::Step(double learning_rate, absl::Span<const float> gradient,
       static_cast<float>(options_.epsilon * std::sqrt(correction2));
   const float beta1 = static_cast<float>(options_.beta1);
   const float beta2 = static_cast<float>(options_.beta2);
+  // The clip is part of the gains, so the gradient is read once.
   const float gain1 = static_cast<float>((1 - options_.beta1) * clip);
   const float gain2 = static_cast<float>((1 - options_.beta2) * clip * clip);
 

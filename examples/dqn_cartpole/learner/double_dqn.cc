@@ -33,6 +33,7 @@ DoubleDqn::DoubleDqn(int64_t max_batch, const Options& options)
 
 void DoubleDqn::Initialize(absl::Span<const double> uniforms) {
   online_.Initialize(uniforms);
+  // The same draws: both networks begin equal.
   target_.Initialize(uniforms);
 }
 
@@ -46,6 +47,8 @@ void DoubleDqn::ComputeTargets(const TransitionBatch& batch) {
   target_.Forward(batch.next_observation, next);
   const float gamma = static_cast<float>(options_.gamma);
   for (int64_t b = 0; b < size; ++b) {
+    // One network chooses and the other gives the value, so that chance errors
+    // of one of them are not maximised.
     const int64_t best = ArgMax(&online[b * kActions]);
     const float future = batch.terminated[b] ? 0 : next[b * kActions + best];
     target_values_[b] = batch.reward[b] + gamma * future;
@@ -61,12 +64,14 @@ DoubleDqn::UpdateStats DoubleDqn::Update(const TransitionBatch& batch,
   CHECK_EQ(static_cast<int64_t>(batch.reward.size()), size);
   CHECK_EQ(static_cast<int64_t>(batch.terminated.size()), size);
   CHECK_EQ(static_cast<int64_t>(td_errors.size()), size);
+  // Before the Forward below, since it runs both networks.
   ComputeTargets(batch);
 
   const absl::Span<float> values =
       absl::MakeSpan(online_values_).first(size * kActions);
   const absl::Span<float> output_gradient =
       absl::MakeSpan(output_gradient_).first(size * kActions);
+  // The last Forward of the online network: Backward is of that.
   online_.Forward(batch.observation, values);
   std::fill(output_gradient.begin(), output_gradient.end(), 0.0f);
   const float delta = static_cast<float>(options_.huber_delta);
@@ -81,6 +86,7 @@ DoubleDqn::UpdateStats DoubleDqn::Update(const TransitionBatch& batch,
     stats.loss += size_of_error <= delta
                       ? 0.5 * error * error
                       : delta * (size_of_error - 0.5 * delta);
+    // The derivative of the Huber loss, for the action that was taken alone.
     output_gradient[at] = std::clamp(error, -delta, delta) * share;
   }
   stats.mean_value *= share;
@@ -88,6 +94,7 @@ DoubleDqn::UpdateStats DoubleDqn::Update(const TransitionBatch& batch,
   online_.Backward(output_gradient, absl::MakeSpan(gradient_));
   stats.gradient_norm =
       adam_.Step(learning_rate, gradient_, online_.parameters());
+  // The online network has not moved, so the target does not either.
   if (!std::isfinite(stats.gradient_norm)) return stats;
 
   const float tau = static_cast<float>(options_.target_tau);

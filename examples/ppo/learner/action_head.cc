@@ -67,6 +67,8 @@ void ActionGradient(const ActionKind& kind, absl::Span<const Scalar> output,
     for (int64_t j = 0; j < kind.size; ++j) {
       const double log_p = output[j] - log_sum;
       const double p = std::exp(log_p);
+      // d log p_chosen / d logit_j = [j = chosen] - p_j, and d entropy / d
+      // logit_j = -p_j (log p_j + entropy).
       output_gradient[j] =
           static_cast<Scalar>(slope.log_prob * ((j == chosen ? 1.0 : 0.0) - p) -
                               slope.entropy * p * (log_p + entropy));
@@ -76,6 +78,8 @@ void ActionGradient(const ActionKind& kind, absl::Span<const Scalar> output,
   for (int64_t i = 0; i < kind.size; ++i) {
     const double precision = std::exp(-static_cast<double>(log_std[i]));
     const double z = (static_cast<double>(action[i]) - output[i]) * precision;
+    // With z = (a - mean) / std: d log p / d mean = z / std, and d log p / d
+    // log_std = z^2 - 1. The entropy grows by 1 with each log_std.
     output_gradient[i] = static_cast<Scalar>(slope.log_prob * z * precision);
     log_std_gradient[i] += slope.log_prob * (z * z - 1) + slope.entropy;
   }
@@ -95,6 +99,8 @@ void SampleAction(const ActionKind& kind, absl::Span<const float> output,
     return;
   }
   const double log_sum = LogSumExp(output);
+  // By the cumulative distribution: the action where the sum of probabilities
+  // passes the draw.
   double left = rng.UniformDouble(batch, first_draw);
   int64_t chosen = 0;
   // The last action takes what rounding leaves.

@@ -20,6 +20,7 @@ ActorCritic<Scalar>::ActorCritic(int64_t inputs, const ActionKind& kind,
   parameters_.resize(critic_begin() + critic_.num_parameters());
   advantage_.resize(max_batch);
   log_std_gradient_.resize(kind.size);
+  // All memory of Loss is made here.
   output_.resize(max_batch * kind.size);
   output_gradient_.resize(max_batch * kind.size);
   value_.resize(max_batch);
@@ -28,6 +29,7 @@ ActorCritic<Scalar>::ActorCritic(int64_t inputs, const ActionKind& kind,
 
 template <typename Scalar>
 int64_t ActorCritic<Scalar>::critic_begin() const {
+  // The critic's part begins at a block as well: Eigen reads it as aligned.
   return log_std_begin() + (kind_.is_discrete ? 0 : RoundUpToBlock(kind_.size));
 }
 
@@ -50,6 +52,7 @@ absl::Span<const Scalar> ActorCritic<Scalar>::critic_parameters() const {
 template <typename Scalar>
 void ActorCritic<Scalar>::Initialize(const Rng& rng) {
   std::fill(parameters_.begin(), parameters_.end(), Scalar{0});
+  // Outputs near zero: at first no action is preferred.
   actor_.Initialize(rng, /*stream=*/0, /*output_gain=*/0.01,
                     parameters().first(actor_.num_parameters()));
   critic_.Initialize(rng, /*stream=*/1, /*output_gain=*/1,
@@ -73,6 +76,7 @@ void ActorCritic<Scalar>::NormaliseAdvantages(
     absl::Span<const Scalar> advantage) {
   double sum = 0;
   for (Scalar a : advantage) sum += a;
+  // The mean of the minibatch, as CleanRL has it, not of the whole round.
   const double mean = sum / static_cast<double>(advantage.size());
   double squares = 0;
   for (Scalar a : advantage) squares += (a - mean) * (a - mean);
@@ -97,6 +101,8 @@ void ActorCritic<Scalar>::AddPolicyLoss(const PpoBatch<Scalar>& batch,
     const ActionTerms terms =
         EvaluateAction<Scalar>(kind_, output, log_std(), action);
     const double log_ratio = terms.log_prob - batch.log_prob[i];
+    // From the logarithms: the probability of a Gaussian's action may
+    // underflow.
     const double ratio = std::exp(log_ratio);
     const double clamped =
         std::clamp(ratio, 1 - options.clip, 1 + options.clip);
@@ -125,6 +131,7 @@ void ActorCritic<Scalar>::AddValueLoss(const PpoBatch<Scalar>& batch,
   const double share = 1.0 / static_cast<double>(batch.size());
   for (int64_t i = 0; i < batch.size(); ++i) {
     const double change = static_cast<double>(value_[i]) - batch.value[i];
+    // Without clipping both errors are the same.
     const double clamped = options.clip_value_loss
                                ? std::clamp(change, -options.clip, options.clip)
                                : change;
@@ -151,6 +158,7 @@ PpoStats ActorCritic<Scalar>::Loss(const PpoBatch<Scalar>& batch,
   const int64_t count = batch.size() * kind_.size;
   NormaliseAdvantages(batch.advantage);
 
+  // The actor's last Forward, which Backward needs.
   Act(batch.observation, absl::MakeSpan(output_).first(count));
   AddPolicyLoss(batch, options, &stats);
   actor_.Backward(actor_parameters(),
@@ -158,6 +166,7 @@ PpoStats ActorCritic<Scalar>::Loss(const PpoBatch<Scalar>& batch,
                   gradient.first(actor_.num_parameters()));
   const absl::Span<Scalar> log_std_part =
       gradient.subspan(log_std_begin(), critic_begin() - log_std_begin());
+  // The padding too: Adam steps over all elements.
   std::fill(log_std_part.begin(), log_std_part.end(), Scalar{0});
   for (size_t i = 0; i < log_std().size(); ++i) {
     log_std_part[i] = static_cast<Scalar>(log_std_gradient_[i]);

@@ -100,6 +100,8 @@ void Mlp<Scalar>::Initialize(const Rng& rng, uint64_t stream,
   CHECK_EQ(static_cast<int64_t>(parameters.size()), num_parameters());
   std::fill(parameters.begin(), parameters.end(), Scalar{0});
   const auto fill = [&](int64_t at, int64_t columns, double gain) {
+    // Draws are numbered by the place of the weights: no two matrices share
+    // one.
     FillOrthogonal<Scalar>(rng, stream, static_cast<uint32_t>(at), gain,
                            columns, parameters.subspan(at, kHidden * columns));
   };
@@ -118,6 +120,7 @@ void Mlp<Scalar>::Forward(absl::Span<const Scalar> parameters,
   CHECK_EQ(static_cast<int64_t>(input.size()), batch_ * inputs_);
   CHECK_EQ(static_cast<int64_t>(output.size()), batch_ * outputs_);
   CHECK_EQ(static_cast<int64_t>(parameters.size()), num_parameters());
+  // A copy at a known alignment, which Backward reads too.
   std::copy(input.begin(), input.end(), input_.begin());
 
   const Scalar* flat = parameters.data();
@@ -138,6 +141,7 @@ void Mlp<Scalar>::Forward(absl::Span<const Scalar> parameters,
   h2 = (h2.colwise() + bias2).array().tanh().matrix();
   y.noalias() = weights3.transpose() * h2;
   y.colwise() += bias3;
+  // The caller's span may have any alignment.
   std::copy_n(output_.begin(), output.size(), output.begin());
 }
 
@@ -149,6 +153,7 @@ void Mlp<Scalar>::Backward(absl::Span<const Scalar> parameters,
   CHECK_EQ(static_cast<int64_t>(output_gradient.size()), batch_ * outputs_);
   CHECK_EQ(static_cast<int64_t>(parameters.size()), num_parameters());
   CHECK_EQ(static_cast<int64_t>(gradient.size()), num_parameters());
+  // output_ is free by now: its values are with the caller.
   std::copy(output_gradient.begin(), output_gradient.end(), output_.begin());
 
   const Scalar* flat = parameters.data();
@@ -167,6 +172,7 @@ void Mlp<Scalar>::Backward(absl::Span<const Scalar> parameters,
   MutableMap<typename T::Vector> db2(out + b2());
   MutableMap<typename T::Columns> dw3(out + w3(), kHidden, outputs_);
   MutableMap<typename T::AnyVector> db3(out + b3(), outputs_);
+  // The padding behind b3, which nothing below writes.
   std::fill(gradient.begin() + b3(), gradient.end(), Scalar{0});
 
   dw3.noalias() = h2 * dy.transpose();

@@ -43,8 +43,10 @@ PpoLearner::PpoLearner(const Options& options)
 
 void PpoLearner::Shuffle(int64_t epoch) {
   std::iota(order_.begin(), order_.end(), 0);
+  // Each pass has a number of its own, over all rounds.
   const uint64_t batch =
       static_cast<uint64_t>(updates_ * options_.epochs + epoch);
+  // Fisher and Yates.
   for (size_t i = order_.size(); i > 1; --i) {
     const uint32_t draw = static_cast<uint32_t>(i);
     std::swap(order_[i - 1],
@@ -69,6 +71,7 @@ PpoBatch<float> PpoLearner::Gather(const PpoBatch<float>& batch, int64_t begin,
 PpoLearner::UpdateStats PpoLearner::Update(const PpoBatch<float>& batch,
                                            double learning_rate) {
   CHECK_EQ(batch.size() % options_.minibatches, 0);
+  // Minibatches are equal, so means over them are means over all steps.
   const int64_t size = batch.size() / options_.minibatches;
   const double share =
       1.0 / static_cast<double>(options_.epochs * options_.minibatches);

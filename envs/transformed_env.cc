@@ -39,9 +39,30 @@ absl::Span<const int64_t> FindLanes(absl::Span<const uint8_t> mask,
   return absl::MakeConstSpan(room).first(count);
 }
 
+// A width that is known makes a copy of one or two instructions.
+template <int64_t kWidth>
+void CopyRowsOf(absl::Span<const int64_t> lanes, const std::byte* from,
+                std::byte* to) {
+  for (const int64_t lane : lanes) {
+    std::memcpy(to + lane * kWidth, from + lane * kWidth, kWidth);
+  }
+}
+
 // Rows of `width` bytes.
 void CopyLanes(absl::Span<const int64_t> lanes, int64_t width,
                const std::byte* from, std::byte* to) {
+  switch (width) {
+    case 1:
+      return CopyRowsOf<1>(lanes, from, to);
+    case 4:
+      return CopyRowsOf<4>(lanes, from, to);
+    case 8:
+      return CopyRowsOf<8>(lanes, from, to);
+    case 16:
+      return CopyRowsOf<16>(lanes, from, to);
+    default:
+      break;
+  }
   for (const int64_t lane : lanes) {
     std::memcpy(to + lane * width, from + lane * width,
                 static_cast<size_t>(width));

@@ -83,6 +83,17 @@ size_t NumberOf(const TensorDictSpec& spec, absl::string_view key) {
       leaves.begin());
 }
 
+// Nothing but tensors and dictionaries, on all levels.
+bool HasOnlyLeaves(const TensorDict& dict) {
+  bool has_only = true;
+  dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
+    has_only = has_only &&
+               (kind == EntryKind::kDict ? HasOnlyLeaves(*dict.FindDict(key))
+                                         : kind == EntryKind::kTensor);
+  });
+  return has_only;
+}
+
 int64_t FirstOf(const std::vector<int64_t>& segments, int64_t draw) {
   return std::lower_bound(segments.begin(), segments.end(), draw) -
          segments.begin();
@@ -346,7 +357,9 @@ absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
   out->ClearDevice();
   // Leaves that transforms added to an earlier batch go first: a sample has
   // just its own.
+  bool are_there = !others_.empty();
   for (const std::string& key : others_) {
+    are_there = are_there && out->Find(key) != nullptr;
     if (out->Find(key) == nullptr) continue;
     RILL_RETURN_IF_ERROR(out->Delete(key));
   }
@@ -354,6 +367,13 @@ absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
   // Others are noted when they are met first, and the batch is made anew
   // without them.
   if (!batch_.has_others()) return absl::OkStatus();
+  // A batch of before: dictionaries that its transforms made are empty now, and
+  // are filled again.
+  if (are_there &&
+      out->num_leaves() == static_cast<int64_t>(batch_keys_.size()) &&
+      HasOnlyLeaves(*out)) {
+    return absl::OkStatus();
+  }
   others_ = out->LeafKeys();
   std::erase_if(others_, [this](const std::string& key) {
     return absl::c_linear_search(batch_keys_, key);

@@ -48,6 +48,9 @@ constexpr int kGroupBits = 3;
 // Keeps 1 + 2 n, the size of a state, far from overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 40;  // Of a row.
 
+// Rows of a few lanes with fewer elements together are packed, on the stack.
+constexpr int64_t kPacked = 512;
+
 // Calls `fn` with begin and size of each run of lanes that are masked. Runs and
 // not lanes, since the kernels take many rows at once.
 template <typename Fn>
@@ -191,21 +194,11 @@ class VecNormTransform final : public StepTransform {
     int64_t count = 0;
     // Without a masked lane `first` is the end, and MapLeaves returns at once.
     for (const uint8_t is_reset : mask) count += is_reset != 0;
-    const auto first = std::find_if(mask.begin(), mask.end(),
-                                    [](uint8_t is_reset) { return is_reset; });
-    const auto for_runs = [mask](const auto& fn) { ForRuns(mask, fn); };
-    return MapLeaves(
-        /*is_next=*/false,
-        Rows<decltype(for_runs)>{count, first - mask.begin(), for_runs}, leaves,
-        state);
+    return MapLeaves(/*is_next=*/false, count, mask, leaves, state);
   }
 
   absl::Status OnStep(Leaves leaves, TensorDict* state) const override {
-    const int64_t count = leaves[0].rows;
-    const auto for_runs = [count](const auto& fn) { fn(0, count); };
-    return MapLeaves(/*is_next=*/true,
-                     Rows<decltype(for_runs)>{count, 0, for_runs}, leaves,
-                     state);
+    return MapLeaves(/*is_next=*/true, leaves[0].rows, {}, leaves, state);
   }
 
  private:
@@ -231,10 +224,12 @@ class VecNormTransform final : public StepTransform {
          .is_in_place = in == out});
   }
 
-  template <typename R>
-  absl::Status MapLeaves(bool is_next, const R& rows, Leaves leaves,
+  // `count` rows of the leaves: those that `mask` has, or all where it is
+  // empty.
+  absl::Status MapLeaves(bool is_next, int64_t count,
+                         absl::Span<const uint8_t> mask, Leaves leaves,
                          TensorDict* state) const {
-    if (rows.count == 0) return absl::OkStatus();
+    if (count == 0) return absl::OkStatus();
     // Leaves of the other side have places too, so they are counted.
     size_t at = 0;
     for (const StepLeaf& leaf : step_leaves_) {
@@ -260,9 +255,10 @@ class VecNormTransform final : public StepTransform {
       // keeps the old state.
       const VecNormStatistics old(*before);
       const VecNormStatistics made(options_.frozen ? *before : after);
-      const bool is_finite = from.dtype == DType::kFloat32
-                                 ? MapRows<float>(from, to, rows, old, made)
-                                 : MapRows<double>(from, to, rows, old, made);
+      const bool is_finite =
+          from.dtype == DType::kFloat32
+              ? MapMasked<float>(from, to, count, mask, old, made)
+              : MapMasked<double>(from, to, count, mask, old, made);
       if (!is_finite) {
         return absl::InvalidArgumentError(
             absl::StrCat("VecNorm: \"", leaf.in,
@@ -276,12 +272,60 @@ class VecNormTransform final : public StepTransform {
   }
 
   // False where moments are not finite.
-  template <typename T, typename R>
-  bool MapRows(const BoundLeaf& from, const BoundLeaf& to, const R& rows,
-               const VecNormStatistics& before,
-               const VecNormStatistics& after) const {
+  template <typename T>
+  bool MapMasked(const BoundLeaf& from, const BoundLeaf& to, int64_t count,
+                 absl::Span<const uint8_t> mask,
+                 const VecNormStatistics& before,
+                 const VecNormStatistics& after) const {
     const T* const in = reinterpret_cast<const T*>(from.data);
     T* const out = reinterpret_cast<T*>(to.data);
+    const auto all = [count](const auto& fn) { fn(0, count); };
+    const Rows<decltype(all)> rows = {count, 0, all};
+    if (mask.empty()) return MapRows(in, out, rows, before, after);
+    if (count * std::max<int64_t>(1, before.n) <= kPacked) {
+      return MapPacked(in, out, rows, mask, before, after);
+    }
+    const auto first = std::find_if(mask.begin(), mask.end(),
+                                    [](uint8_t is_reset) { return is_reset; });
+    const auto runs = [mask](const auto& fn) { ForRuns(mask, fn); };
+    return MapRows(in, out,
+                   Rows<decltype(runs)>{count, first - mask.begin(), runs},
+                   before, after);
+  }
+
+  // Few rows here and there: one call of each kernel for all of them, and no
+  // branch that depends on the mask.
+  template <typename T, typename R>
+  bool MapPacked(const T* in, T* out, const R& rows,
+                 absl::Span<const uint8_t> mask,
+                 const VecNormStatistics& before,
+                 const VecNormStatistics& after) const {
+    size_t lanes[kPacked + 1];
+    size_t count = 0;
+    for (size_t lane = 0; lane < mask.size(); ++lane) {
+      lanes[count] = lane;
+      count += mask[lane] != 0 ? 1 : 0;
+    }
+    const auto width = static_cast<size_t>(before.n);
+    T packed[kPacked];
+    T* end = packed;
+    for (size_t i = 0; i < count; ++i) {
+      const T* const row = in + lanes[i] * width;
+      for (size_t c = 0; c < width; ++c) *end++ = row[c];
+    }
+    const bool is_finite = MapRows(packed, packed, rows, before, after);
+    const T* row = packed;
+    for (size_t i = 0; i < count; ++i) {
+      T* const to = out + lanes[i] * width;
+      for (size_t c = 0; c < width; ++c) to[c] = *row++;
+    }
+    return is_finite;
+  }
+
+  template <typename T, typename R>
+  bool MapRows(const T* in, T* out, const R& rows,
+               const VecNormStatistics& before,
+               const VecNormStatistics& after) const {
     double shift[kColumns];
     double factor[kColumns];
     Columns columns = {.width = before.n};

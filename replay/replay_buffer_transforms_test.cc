@@ -12,6 +12,11 @@
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/testing/numbered_steps.h"
 #include "rill/samplers/uniform_sampler.h"
+#include "rill/storage/compressed/compressed_storage.h"
+#include "rill/storage/dense_storage.h"
+#include "rill/storage/ensemble/ensemble_storage.h"
+#include "rill/storage/storage.h"
+#include "rill/tensordict/shape.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/function_transform.h"
 #include "rill/transforms/reward_scaling.h"
@@ -178,6 +183,31 @@ TEST(ReplayBufferTransformsTest, TransformMayChangeTheBatchShape) {
     EXPECT_EQ(batch.batch_shape(), Shape({2, 2}));
     RILL_EXPECT_OK(
         buffer->UpdatePriorities(batch, std::vector<float>(4, 1.0f)));
+  }
+}
+
+// Its blocks would be opened once for each part of a batch.
+TEST(ReplayBufferTransformsTest, ChainsOverBlocksAreNotPartOfTheGather) {
+  std::vector<std::unique_ptr<Storage>> members;
+  members.push_back(*CompressedStorage::Create({.capacity = 10}));
+  members.push_back(*DenseStorage::Create({.capacity = 10}));
+  std::shared_ptr<Storage> both = *EnsembleStorage::Create(std::move(members));
+  for (const auto& [storage, is_fused] :
+       std::vector<std::pair<std::shared_ptr<Storage>, bool>>{
+           {MakeStorage(10), true},
+           {*CompressedStorage::Create({.capacity = 10}), false},
+           {both, false}}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        auto buffer,
+        ReplayBuffer::Create(
+            {.storage = storage,
+             .sampler = MakeUniformSampler(),
+             .transforms = Listed(*RewardScaling::Create({.scale = 3})),
+             .batch_size = 4}));
+    RILL_ASSERT_OK(buffer->Extend(NumberedSteps(storage->lanes().count, 10)));
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, buffer->Sample());
+    EXPECT_EQ(buffer->GetStats().is_fused, is_fused);
+    EXPECT_EQ(batch.batch_shape(), Shape({4}));
   }
 }
 

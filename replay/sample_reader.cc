@@ -56,9 +56,9 @@ absl::Status CheckPlan(const SamplePlan& plan) {
 // Rows of a part of a plan are to be in the second cache when they are mapped.
 constexpr int64_t kPartBytes = 256 << 10;
 
-// From this width on the processor reads a row ahead by itself, and a copy of
-// it would only be one more pass.
-constexpr int64_t kShownBytes = 4 << 10;
+// From this width on a storage fetches whole rows ahead while they are shown,
+// and a copy of one would only be one more pass.
+constexpr int64_t kShownBytes = 1 << 10;
 
 // Rows and those beside them lie in the order of their draws.
 absl::Status CheckOrder(const SamplePlan& plan) {

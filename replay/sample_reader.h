@@ -61,11 +61,12 @@ class SampleReader {
   // none. For storages that CanFuse.
   void SetChain(std::shared_ptr<const GatherPlan> chain);
   // Whether a read of these rows can do a chain of transforms on the way. It
-  // can where rows lie in host memory and have one shape each, and the unit
-  // makes each draw of itself alone.
+  // can where rows lie in host memory one by one (StorageTraits::has_blocks),
+  // have one shape each, and the unit makes each draw of itself alone.
   static bool CanFuse(const RowReader& storage, const UnitTransform* unit) {
     return (unit == nullptr || unit->traits().is_drawwise) &&
-           storage.device().is_cpu() && !storage.traits().ragged_leaves;
+           storage.device().is_cpu() && !storage.traits().ragged_leaves &&
+           !storage.traits().has_blocks;
   }
 
  private:

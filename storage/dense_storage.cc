@@ -299,15 +299,18 @@ absl::StatusOr<bool> DenseStorageImpl::ShowRows(absl::Span<const Slot> slots,
     const absl::Span<const Slot> next =
         slots.subspan(first, std::min(kShownRows, slots.size() - first));
     const EpochWindows::Reading reading = windows_.Enter(next);
-    RILL_ASSIGN_OR_RETURN(const Rows* rows,
-                          FindLive("Storage::ShowRows", next));
+    // All that are left at first, so that none that is fetched ahead lies
+    // outside the table.
+    RILL_ASSIGN_OR_RETURN(
+        const Rows* rows,
+        FindLive("Storage::ShowRows", first == 0 ? slots : next));
     // A row in a file may fault while fn reads it, with a writer waiting.
     // ReadInto announces the rows to the kernel first.
     if (rows == nullptr || rows->ahead || !rows->table->Shows(leaf)) {
       return false;
     }
     RILL_RETURN_IF_ERROR(rows->table->Show(
-        next, leaf,
+        slots.subspan(first), next.size(), leaf,
         [&](size_t i, const std::byte* row) { return fn(first + i, row); }));
     first += next.size();
   } while (first < slots.size());

@@ -71,9 +71,11 @@ class RowTable {
     return device().is_cpu() && leaf < layout_.fields().size() &&
            layout_.fields()[leaf].width > 0;
   }
-  // Calls fn(i, address) for that leaf of row slots[i], in order.
+  // Calls fn(i, address) for that leaf of row slots[i], in order, for the first
+  // `count` of them. Meanwhile the rows some places further on are fetched into
+  // the caches; all are slots of the table.
   absl::Status Show(
-      absl::Span<const Slot> slots, size_t leaf,
+      absl::Span<const Slot> slots, size_t count, size_t leaf,
       absl::FunctionRef<absl::Status(size_t, const std::byte*)> fn) const;
   // A Read of a device's rows, enqueued on `stream`, of that device; the
   // event is its end. A later Write waits for the reads of its rows, and holds

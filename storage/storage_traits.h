@@ -18,6 +18,9 @@ struct StorageTraits {
   // do (WriteObserver::BeforeOverwrite): a replay buffer until it has gathered
   // the batches that it has drawn.
   bool asks_before_overwriting = false;
+  // A read opens whole blocks of rows (CompressedStorage): reads of a batch's
+  // parts, one after another, would open some of them again.
+  bool has_blocks = false;
 };
 
 }  // namespace rill

@@ -24,8 +24,10 @@ constexpr int64_t kLeastLaneBlocks = 8;
 class CompressedStorageImpl final : public SerializedStorage {
  public:
   explicit CompressedStorageImpl(const CompressedStorage::Options& options)
-      : SerializedStorage({options.lanes, options.capacity / options.lanes},
-                          options.event_keys),
+      : SerializedStorage(
+            {.lanes = {options.lanes, options.capacity / options.lanes},
+             .has_blocks = true},
+            options.event_keys),
         block_rows_(options.block_rows),
         level_(options.level) {}
 

@@ -126,7 +126,13 @@ absl::StatusOr<std::unique_ptr<EnsembleStorage>> EnsembleStorage::Create(
 }
 
 EnsembleStorage::EnsembleStorage(std::unique_ptr<State> state)
-    : Storage({.lanes = state->lanes, .device = state->members[0]->device()}),
+    : Storage({.lanes = state->lanes,
+               .device = state->members[0]->device(),
+               .has_blocks =
+                   std::any_of(state->members.begin(), state->members.end(),
+                               [](const auto& member) {
+                                 return member->traits().has_blocks;
+                               })}),
       state_(std::move(state)) {}
 
 EnsembleStorage::~EnsembleStorage() = default;

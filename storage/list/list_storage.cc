@@ -111,9 +111,10 @@ absl::StatusOr<std::unique_ptr<ListStorage>> ListStorage::Create(
 }
 
 ListStorage::ListStorage(Options options)
-    : SerializedStorage({options.lanes, options.capacity / options.lanes},
-                        options.event_keys,
-                        /*ragged_leaves=*/!options.ragged_leaves.empty()),
+    : SerializedStorage(
+          {.lanes = {options.lanes, options.capacity / options.lanes},
+           .ragged_leaves = !options.ragged_leaves.empty()},
+          options.event_keys),
       options_(std::move(options)) {
   if (options_.spec.empty()) return;
   for (const std::string& key : options_.ragged_leaves) {

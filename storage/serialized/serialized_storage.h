@@ -22,6 +22,7 @@
 #include "rill/storage/read_places.h"
 #include "rill/storage/serialized/row_store.h"
 #include "rill/storage/storage.h"
+#include "rill/storage/storage_traits.h"
 #include "rill/storage/stored_rows.h"
 #include "rill/storage/write_event_builder.h"
 #include "rill/storage/write_scratch.h"
@@ -73,11 +74,10 @@ class SerializedStorage : public Storage {
   };
 
   // Rows in host memory.
-  SerializedStorage(const Lanes& lanes, EventKeys event_keys,
-                    bool ragged_leaves = false)
-      : Storage({.lanes = lanes, .ragged_leaves = ragged_leaves}),
+  SerializedStorage(const StorageTraits& traits, EventKeys event_keys)
+      : Storage(traits),
         event_keys_(std::move(event_keys)),
-        rings_(lanes) {}
+        rings_(traits.lanes) {}
   // Before anybody else has the storage. No effect where `spec` is empty.
   absl::Status Init(const TensorDictSpec& spec);
 

@@ -41,9 +41,9 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& /*context*/) {
 // Abseil's deadlock detector takes so much in a process that locks a mutex.
 // Optimised builds have none.
 #ifdef NDEBUG
-constexpr int64_t kDetectorKilobytes = 0;
+[[maybe_unused]] constexpr int64_t kDetectorKilobytes = 0;
 #else
-constexpr int64_t kDetectorKilobytes = 1200;
+[[maybe_unused]] constexpr int64_t kDetectorKilobytes = 1200;
 #endif
 
 // A number of kilobytes in a file of /proc.

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -467,6 +468,11 @@ void RunInAParentThatIsKilled(int64_t batches) {
   EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
   int64_t orphans = 0;
   while (waitpid(-1, &how, 0) > 0) {
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
+    // LeakSanitizer looks at a worker that exits from a process beside it. That
+    // one is killed where the worker has ended before.
+    if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL) continue;
+#endif
     EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     ++orphans;
   }

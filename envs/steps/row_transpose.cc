@@ -121,6 +121,8 @@ class Squares {
 }  // namespace
 
 void TransposeRows(const RowTranspose& rows) {
+  // Without rows there may be no memory to point into.
+  if (rows.steps == 0 || rows.lanes == 0) return;
   switch (rows.width) {
     case 1:
       return Squares<uint8_t>::Transpose(rows);

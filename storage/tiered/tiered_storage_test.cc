@@ -29,7 +29,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 
 std::string FreshDirectory(absl::string_view name) {
   const std::string path =

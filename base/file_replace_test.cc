@@ -23,7 +23,7 @@
 
 namespace {
 
-// What the file system can do besides a plain rename.
+// Abilities of the file system besides a plain rename.
 std::atomic<bool> has_rename_flags = true;
 std::atomic<bool> has_links = true;
 

@@ -62,7 +62,7 @@ class Sampler : public WriteObserver {
 
   const SamplerTraits& traits() const { return traits_; }
   absl::string_view name() const { return traits_.name; }
-  // What is registered with the storage.
+  // The observer that the storage notifies.
   WriteObserver* observer() { return this; }
 
   // Fills `plan`, reusing its memory. Only live slots are drawn, each with the

@@ -12,7 +12,7 @@ namespace rill {
 
 class UnitTransform;  // transforms/unit_transform.h
 
-// What a sampler says about itself, fixed when it is made. Other parts and
+// The facts about a sampler, fixed when it is made. Other parts and
 // checkpoints are compared with it.
 //
 // Thread-safety: a value.

@@ -8,7 +8,7 @@
 
 namespace rill {
 
-// What a selector says about itself, fixed when it is made. A sampler checks it
+// The facts about a selector, fixed when it is made. A sampler checks it
 // against the unit, and makes its own traits of both (composed_sampler.h).
 //
 // Thread-safety: a value.

@@ -9,7 +9,7 @@
 
 namespace rill {
 
-// What a unit says about itself, fixed when it is made. A sampler checks it
+// The facts about a unit, fixed when it is made. A sampler checks it
 // against the selector, and makes its own traits of both (composed_sampler.h).
 //
 // Thread-safety: a value.

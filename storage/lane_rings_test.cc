@@ -101,7 +101,7 @@ TEST(LaneRingsTest, ErrorsNameTheLiveSlotsAroundAGap) {
 TEST(LaneRingsTest, ARangeWithAGapBetweenLiveEndsIsRefused) {
   LaneRings rings({.count = 2, .capacity = 10});
   const std::vector<Cursor> cursors = {{.written = 10}, {.written = 13}};
-  // Of lane 1 the steps 8 to 12 are left, at positions 8, 9, 0, 1 and 2.
+  // Lane 1 has its steps 8 to 12 left, at positions 8, 9, 0, 1 and 2.
   rings.Restore(cursors, std::vector<int64_t>{0, 8});
   EXPECT_THAT(rings.CheckLive("X", SlotRange{12, 7}),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("got 13")));

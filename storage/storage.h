@@ -12,7 +12,7 @@ namespace rill {
 // Rows of steps in a ring, or in one ring a lane. Knows where rows lie, never
 // how they are chosen: samplers learn of writes as observers.
 //
-// Who needs a part of it takes that part: RowReader, RowWriter or Durable.
+// A caller that needs a part takes that part: RowReader, RowWriter or Durable.
 // Thread-safety: thread-safe.
 // Implementations pass both suites of storage/conformance.
 class Storage : public RowReader, public RowWriter, public Durable {

@@ -7,7 +7,7 @@
 
 namespace rill {
 
-// What is fixed of a storage's rows once it has been made.
+// The facts about a storage's rows, fixed once it has been made.
 struct StorageTraits {
   Lanes lanes;
   Device device = Device::Cpu();  // Where the rows lie.

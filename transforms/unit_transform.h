@@ -29,12 +29,12 @@ namespace rill {
 // Implementations pass transforms/conformance:unit_transform_conformance.
 class UnitTransform {
  public:
-  // What it says about itself, fixed when it is made.
+  // The facts about it, fixed when it is made.
   struct Traits {
     std::string name;  // "NStepReturns": named in errors and checkpoints.
     // The options that it was made with, for checkpoints to compare.
     OptionValues options = {};
-    // What is made of a draw is the same whatever draws a plan has beside it,
+    // The result of a draw is the same whatever draws a plan has beside it,
     // so that a batch may be made of parts of its plan.
     bool is_drawwise = false;
   };

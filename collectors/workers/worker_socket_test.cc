@@ -21,7 +21,7 @@
 namespace rill::workers_internal {
 namespace {
 
-// What tells one open file from another.
+// Tells one open file from another.
 ino_t NumberOf(int fd) {
   struct stat file = {};
   EXPECT_EQ(fstat(fd, &file), 0);

@@ -150,7 +150,7 @@ class WorkerTeam {
   // Has all workers load, those of other `restarts` anew.
   absl::Status LoadWorkers(const std::vector<int64_t>& restarts,
                            const std::vector<std::string>& states);
-  // What is held of a worker in a state.
+  // The part of a worker that a state holds.
   absl::StatusOr<std::deque<Held>> HeldOf(const TensorDict& state,
                                           int64_t index) const;
 

@@ -237,7 +237,7 @@ TEST(RecordChannelKillTest, TheCutOutlivesASuccessorThatWritesNothing) {
     RILL_EXPECT_OK(channel->Wait(absl::InfiniteDuration()));
     EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(has_third ? 1 : 0));
     EXPECT_EQ(checker.cuts, 1);
-    // What the third one leaves is its own.
+    // The third one leaves rows of its own.
     third.reset();
     EXPECT_THAT(channel->Drain(&checker), IsOkAndHolds(0));
     EXPECT_EQ(checker.cuts, 1);

@@ -8,7 +8,7 @@
 
 namespace rill {
 
-// What a writer says about itself, fixed when it is made. Other parts and
+// The facts about a writer, fixed when it is made. Other parts and
 // checkpoints are compared with it.
 //
 // Thread-safety: a value.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reads rows, and changes none.
+// Tests that read rows and change none.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

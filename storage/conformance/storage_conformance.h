@@ -114,7 +114,7 @@ class StorageConformanceTest : public ::testing::TestWithParam<StorageCase> {
   std::optional<SlotLease> Lease(const RowReader& reader, SlotRange range);
 };
 
-// What concerns reading alone.
+// Tests of reading alone.
 class RowReaderConformanceTest : public StorageConformanceTest {};
 
 }  // namespace rill

@@ -452,6 +452,14 @@ void RunUntilItFails(const std::string& fault) {
   while (status.ok()) status = collector->Next().status();
 }
 
+// LeakSanitizer looks at a process that exits from one beside it. That one is
+// left, and is killed or ends with 4, where the process has ended before.
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
+constexpr bool kHasTracers = true;
+#else
+constexpr bool kHasTracers = false;
+#endif
+
 // A process with a run of its own kills itself; its workers become ours.
 void RunInAParentThatIsKilled(int64_t batches) {
   const pid_t parent = fork();
@@ -468,15 +476,15 @@ void RunInAParentThatIsKilled(int64_t batches) {
   EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
   int64_t orphans = 0;
   while (waitpid(-1, &how, 0) > 0) {
-#ifdef ABSL_HAVE_ADDRESS_SANITIZER
-    // LeakSanitizer looks at a worker that exits from a process beside it. That
-    // one is killed where the worker has ended before.
-    if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL) continue;
-#endif
-    EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     ++orphans;
+    if (kHasTracers) continue;
+    EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << how;
   }
-  EXPECT_EQ(orphans, 2);
+  if (kHasTracers) {
+    EXPECT_GE(orphans, 2);
+  } else {
+    EXPECT_EQ(orphans, 2);
+  }
 }
 
 // In a mount namespace, whose /dev/shm nobody else uses.

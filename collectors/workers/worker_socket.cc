@@ -135,7 +135,7 @@ absl::StatusOr<bool> WorkerSocket::ReadSome(absl::Time deadline) {
 
 std::optional<WorkerSocket::Message> WorkerSocket::Take() {
   if (MissingBytes() > 0) return std::nullopt;
-  Header header;
+  Header header = {};
   inbox_.copy(reinterpret_cast<char*>(&header), sizeof(header));
   Message message = {.kind = header.kind,
                      .bytes = inbox_.substr(sizeof(header)),

@@ -27,7 +27,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
 
 // Writes `path` so that a reader sees the old or the new content, never a
 // part: temporary file beside it, fsync, rename, fsync of the directory. On
-// failure the old content stays and the temporary file is gone.
+// failure the old content stays and the temporary file is gone. Where the file
+// system has neither an exchange of names nor hard links (FAT), the new content
+// stays after a failed fsync of the directory, and the error says so.
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view content);
 

@@ -22,6 +22,7 @@ namespace rill::replay_internal {
 // INVALID_ARGUMENT of ReplayBuffer::Create names both parts. What a part asks
 // of the storage it checks itself when it is attached (Writer::Attach), or when
 // the specs of rows are known (BatchTransform::ForwardSpec).
+// Thread-safety: thread-safe.
 absl::Status CheckFit(const SamplerTraits& sampler, const WriterTraits& writer);
 
 }  // namespace rill::replay_internal

@@ -8,6 +8,7 @@
 namespace rill {
 
 // The facts about a storage's rows, fixed once it has been made.
+// Thread-safety: a value.
 struct StorageTraits {
   Lanes lanes;
   Device device = Device::Cpu();  // Where the rows lie.

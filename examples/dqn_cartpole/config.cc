@@ -5,78 +5,105 @@
 #include <map>
 #include <set>
 #include <string>
-#include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
+#include "rill/examples/program/config_field.h"
 
 namespace rill::dqn_cartpole {
 namespace {
+
+using ::rill::examples::ConfigField;
 
 // Bounds are far beyond use: they catch slips, and keep products in 64 bits.
 constexpr double kMany = 1'000'000'000;
 constexpr double kTiny = 1e-12;  // "> 0" as a closed range.
 
-constexpr ConfigField kFields[] = {
-    {"seed", &Config::seed, 0, 9e18, true},
-    {"lanes", &Config::lanes, 1, 4096, true},
-    {"frames_per_batch", &Config::frames_per_batch, 1, kMany, true},
-    {"init_random_frames", &Config::init_random_frames, 1, kMany, true},
-    {"epsilon_frames", &Config::epsilon_frames, 1, kMany, true},
-    {"final_epsilon", &Config::final_epsilon, 0, 1, true},
-    {"reward_scale", &Config::reward_scale, kTiny, 1e6, true},
-    {"capacity", &Config::capacity, 1, kMany, true},
-    {"batch_size", &Config::batch_size, 1, 65536, true},
-    {"updates_per_batch", &Config::updates_per_batch, 1, kMany, true},
-    {"learning_rate", &Config::learning_rate, kTiny, 1, true},
-    {"gamma", &Config::gamma, 0, 1, true},
-    {"target_tau", &Config::target_tau, kTiny, 1, true},
-    {"max_gradient_norm", &Config::max_gradient_norm, kTiny, 1e12, true},
-    {"probe_every", &Config::probe_every, 1, kMany, true},
-    {"probe_episodes", &Config::probe_episodes, 1, 10'000, true},
-    {"evaluation_episodes", &Config::evaluation_episodes, 1, 10'000, true},
-    {"solve_return", &Config::solve_return, 0, 500, true},
-    {"max_steps", &Config::max_steps, 1, 1e15, false},
-    {"checkpoint_every", &Config::checkpoint_every, 1, 1e15, false},
-};
-
-// For the comparison with a range; not exact beyond 2^53.
-double ValueOf(const Config& config, const ConfigField& field) {
-  return std::visit(
-      [&](auto member) { return static_cast<double>(config.*member); },
-      field.member);
+// They do not bend the curve, so a resumed run may change them.
+bool MayChange(absl::string_view name) {
+  return name == "max_steps" || name == "checkpoint_every";
 }
 
-std::string TextOf(const Config& config, const ConfigField& field) {
-  if (const auto* member = std::get_if<int64_t Config::*>(&field.member)) {
-    return absl::StrCat(config.**member);
-  }
-  // 15 digits where they are enough, else the 17 that always are.
-  const double value = ValueOf(config, field);
-  const std::string text = absl::StrFormat("%.15g", value);
-  double back = 0;
-  if (absl::SimpleAtod(text, &back) && back == value) return text;
-  return absl::StrFormat("%.17g", value);
+std::vector<ConfigField> FieldsOf(CommandLine* line) {
+  std::vector<ConfigField> fields = FieldsOf(&line->config);
+  fields.insert(
+      fields.end(),
+      {{"run_dir", &line->run_dir,
+        "Folder for curve.csv, curve.svg, TensorBoard events and the "
+        "checkpoint;\n      new or empty unless --resume. Empty: the first of "
+        "runs/seed_N,\n      runs/seed_N_2, ... that does not exist."},
+       {"resume", &line->resume,
+        "Go on with the run in --run_dir from its checkpoint, to the same "
+        "curve as\n      if it had never stopped. Flags are the saved ones; "
+        "only --max_steps and\n      --checkpoint_every may be given anew."},
+       {"help", &line->help, "Explains the flags."}});
+  return fields;
 }
 
 }  // namespace
 
-absl::Span<const ConfigField> ConfigFields() { return kFields; }
+std::vector<ConfigField> FieldsOf(Config* config) {
+  return {
+      {"seed", &config->seed,
+       "Seed of everything random: equal seeds give equal runs.", 0, 9e18},
+      {"lanes", &config->lanes, "Environments that step together.", 1, 4096},
+      {"frames_per_batch", &config->frames_per_batch,
+       "Frames collected before each round of updates, over all lanes.", 1,
+       kMany},
+      {"init_random_frames", &config->init_random_frames,
+       "Frames of random actions before learning starts.", 1, kMany},
+      {"epsilon_frames", &config->epsilon_frames,
+       "Frames over which the share of random actions falls from 1 to "
+       "--final_epsilon.",
+       1, kMany},
+      {"final_epsilon", &config->final_epsilon,
+       "Share of random actions from then on.", 0, 1},
+      {"reward_scale", &config->reward_scale,
+       "Rewards are multiplied by this before they are stored.", kTiny, 1e6},
+      {"capacity", &config->capacity,
+       "Transitions that the replay buffer keeps.", 1, kMany},
+      {"batch_size", &config->batch_size, "Transitions in one update.", 1,
+       65536},
+      {"updates_per_batch", &config->updates_per_batch,
+       "Updates after each --frames_per_batch frames.", 1, kMany},
+      {"learning_rate", &config->learning_rate, "Adam's learning rate.", kTiny,
+       1},
+      {"gamma", &config->gamma, "Discount of future rewards.", 0, 1},
+      {"target_tau", &config->target_tau,
+       "Step of the target network towards the learning one after each "
+       "update.",
+       kTiny, 1},
+      {"max_gradient_norm", &config->max_gradient_norm,
+       "Longer gradients are scaled down to this norm.", kTiny, 1e12},
+      {"probe_every", &config->probe_every,
+       "Frames between two rows of the curve; each row runs a few greedy "
+       "episodes.",
+       1, kMany},
+      {"probe_episodes", &config->probe_episodes,
+       "Episodes of such a row. If their mean reaches --solve_return, the "
+       "evaluation that decides follows at once.",
+       1, 10'000},
+      {"evaluation_episodes", &config->evaluation_episodes,
+       "Fresh greedy episodes of the evaluation that decides.", 1, 10'000},
+      {"solve_return", &config->solve_return,
+       "Mean return of that evaluation from which the run is solved.", 0, 500},
+      {"max_steps", &config->max_steps, "Frames after which the run gives up.",
+       1, 1e15},
+      {"checkpoint_every", &config->checkpoint_every,
+       "Frames between two checkpoints; more are written at the start, at "
+       "the end and on Ctrl-C.",
+       1, 1e15},
+  };
+}
 
 absl::Status ValidateConfig(const Config& config) {
-  for (const ConfigField& field : kFields) {
-    const double value = ValueOf(config, field);
-    if (!(value >= field.min && value <= field.max)) {  // NaN is outside too.
-      return absl::InvalidArgumentError(
-          absl::StrFormat("--%s: got %s, want a value in [%g, %g]", field.name,
-                          TextOf(config, field), field.min, field.max));
-    }
-  }
+  Config copy = config;
+  RILL_RETURN_IF_ERROR(examples::CheckRanges(FieldsOf(&copy)));
   // A storage has as many slots for each lane.
   if (config.capacity % config.lanes != 0) {
     return absl::InvalidArgumentError(
@@ -92,10 +119,39 @@ absl::Status ValidateConfig(const Config& config) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<CommandLine> ParseFlags(absl::Span<const char* const> words) {
+  CommandLine line;
+  RILL_ASSIGN_OR_RETURN(line.given,
+                        examples::ReadFlags(words, FieldsOf(&line)));
+  if (line.help) return line;
+  if (line.resume && line.run_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "--resume: got no --run_dir, want the folder of the run to go on with");
+  }
+  // On resume the saved values join first; the trainer checks the sum.
+  if (!line.resume) {
+    RILL_RETURN_IF_ERROR(ValidateConfig(line.config));
+  }
+  return line;
+}
+
+std::string HelpText() {
+  CommandLine line;
+  return absl::StrCat(
+      "Trains CartPole-v1 with a double DQN until a greedy evaluation of 100\n"
+      "fresh episodes has a mean return of at least 475.\n\n"
+      "  dqn_cartpole --seed=7 --run_dir=/tmp/cartpole\n"
+      "  dqn_cartpole --resume --run_dir=/tmp/cartpole\n\n"
+      "Ctrl-C saves and stops. Exit code 0: solved, or stopped by Ctrl-C;\n"
+      "1: not solved, or an error.\n\nFlags:\n",
+      examples::FormatHelp(FieldsOf(&line)));
+}
+
 std::map<std::string, std::string> ConfigToText(const Config& config) {
+  Config copy = config;
   std::map<std::string, std::string> text;
-  for (const ConfigField& field : kFields) {
-    text[field.name] = TextOf(config, field);
+  for (const ConfigField& field : FieldsOf(&copy)) {
+    text[field.name] = examples::ValueText(field);
   }
   return text;
 }
@@ -103,23 +159,13 @@ std::map<std::string, std::string> ConfigToText(const Config& config) {
 absl::StatusOr<Config> ConfigFromText(
     const std::map<std::string, std::string>& text) {
   Config config;
-  for (const ConfigField& field : kFields) {
+  for (const ConfigField& field : FieldsOf(&config)) {
     const auto found = text.find(field.name);
     if (found == text.end()) {
       return absl::DataLossError(
           absl::StrCat("ConfigFromText: \"", field.name, "\" is missing"));
     }
-    const bool parsed = std::visit(
-        [&](auto member) {
-          auto& value = config.*member;
-          if constexpr (std::is_same_v<decltype(value), int64_t&>) {
-            return absl::SimpleAtoi(found->second, &value);
-          } else {
-            return absl::SimpleAtod(found->second, &value);
-          }
-        },
-        field.member);
-    if (!parsed) {
+    if (!examples::ReadValue(found->second, field)) {
       return absl::DataLossError(absl::StrCat("ConfigFromText: \"", field.name,
                                               "\" is \"", found->second,
                                               "\", want a number"));
@@ -131,20 +177,20 @@ absl::StatusOr<Config> ConfigFromText(
 absl::StatusOr<Config> MergeForResume(const Config& wanted,
                                       const std::set<std::string>& given,
                                       const Config& saved) {
+  const std::map<std::string, std::string> texts = ConfigToText(wanted);
   Config merged = saved;
-  for (const ConfigField& field : kFields) {
-    if (given.count(field.name) == 0) continue;
-    const std::string now = TextOf(wanted, field);
-    const std::string then = TextOf(saved, field);
+  for (const ConfigField& field : FieldsOf(&merged)) {
+    if (!given.contains(field.name)) continue;
     // By text: that is exact for both types.
-    if (field.bends_the_curve && now != then) {
+    const std::string& now = texts.at(field.name);
+    const std::string then = examples::ValueText(field);
+    if (!MayChange(field.name) && now != then) {
       return absl::FailedPreconditionError(
           absl::StrCat("--resume: got --", field.name, "=", now,
                        ", but the run was started with --", field.name, "=",
                        then, "; leave the flag out, or start a new run"));
     }
-    std::visit([&](auto member) { merged.*member = wanted.*member; },
-               field.member);
+    examples::ReadValue(now, field);
   }
   return merged;
 }

@@ -6,11 +6,12 @@
 #include <map>
 #include <set>
 #include <string>
-#include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/examples/program/config_field.h"
 
 namespace rill::dqn_cartpole {
 
@@ -50,19 +51,29 @@ struct Config {
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// One member of Config: its name is the flag's and the checkpoint's.
-struct ConfigField {
-  const char* name;
-  std::variant<int64_t Config::*, double Config::*> member;
-  double min;            // Inclusive.
-  double max;            // Inclusive.
-  bool bends_the_curve;  // A resumed run must keep it.
-};
-absl::Span<const ConfigField> ConfigFields();
+// All members by their flags' names, which a checkpoint uses too. `config` must
+// outlive the result.
+std::vector<examples::ConfigField> FieldsOf(Config* config);
 
 // INVALID_ARGUMENT names the flag, its value and the range; also where two
 // flags do not fit each other.
 absl::Status ValidateConfig(const Config& config);
+
+// The command line of dqn_cartpole, as the user meant it.
+struct CommandLine {
+  Config config = {};
+  std::set<std::string> given = {};  // Names of the flags that were set.
+  std::string run_dir = {};          // Empty: choose one.
+  bool resume = false;
+  bool help = false;
+};
+
+// Reads flags (examples/program/config_field.h). INVALID_ARGUMENT also for what
+// ValidateConfig refuses and for --resume without --run_dir.
+absl::StatusOr<CommandLine> ParseFlags(absl::Span<const char* const> words);
+
+// What --help prints.
+std::string HelpText();
 
 // Texts by name, exact for doubles, and back. DATA_LOSS where a field is
 // missing or not a number.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/examples/dqn_cartpole/config.h"
 
-#include <limits>
 #include <map>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/examples/program/config_field.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::dqn_cartpole {
@@ -15,21 +16,59 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 TEST(ConfigTest, DefaultsAreValid) {
   EXPECT_THAT(ValidateConfig(Config()), IsOk());
 }
 
-TEST(ConfigTest, ValueOutsideItsRangeIsRefusedWithBothSides) {
-  Config config;
-  config.gamma = 1.5;
-  EXPECT_THAT(ValidateConfig(config),
+TEST(ConfigTest, EveryFlagReachesItsMember) {
+  Config defaults;
+  for (const examples::ConfigField& field : FieldsOf(&defaults)) {
+    // 1 is in every range; lanes and frames_per_batch then fit too.
+    const std::string word = absl::StrCat("--", field.name, "=1");
+    RILL_ASSERT_OK_AND_ASSIGN(
+        CommandLine line,
+        ParseFlags({word.c_str(), "--lanes=1", "--frames_per_batch=1"}));
+    EXPECT_EQ(ConfigToText(line.config).at(field.name), "1") << field.name;
+    EXPECT_TRUE(line.given.contains(field.name));
+    EXPECT_THAT(HelpText(),
+                HasSubstr(absl::StrCat("--", field.name, "=",
+                                       examples::ValueText(field), "\n")));
+  }
+}
+
+TEST(ConfigTest, NoFlagsMeanTheDefaults) {
+  RILL_ASSERT_OK_AND_ASSIGN(CommandLine line, ParseFlags({}));
+  EXPECT_EQ(line.config, Config());
+  EXPECT_THAT(line.given, IsEmpty());
+  EXPECT_FALSE(line.resume);
+}
+
+TEST(ConfigTest, GivenFlagsAreKnownByName) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      CommandLine line,
+      ParseFlags({"--seed=0", "--run_dir=x", "--resume", "--max_steps=9"}));
+  EXPECT_THAT(line.given,
+              UnorderedElementsAre("seed", "run_dir", "resume", "max_steps"));
+  EXPECT_TRUE(line.resume);
+  EXPECT_EQ(line.run_dir, "x");
+}
+
+TEST(ConfigTest, ValueOutsideItsRangeIsRefusedUnlessHelpIsAskedFor) {
+  EXPECT_THAT(ParseFlags({"--gamma=1.5"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "--gamma: got 1.5, want a value in [0, 1]"));
-  config.gamma = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(ValidateConfig(config),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("--gamma: got nan")));
+  RILL_ASSERT_OK_AND_ASSIGN(CommandLine line,
+                            ParseFlags({"--gamma=1.5", "--help"}));
+  EXPECT_TRUE(line.help);
+}
+
+TEST(ConfigTest, ResumeNeedsAFolder) {
+  EXPECT_THAT(
+      ParseFlags({"--resume"}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no --run_dir")));
 }
 
 TEST(ConfigTest, FlagsThatDoNotFitEachOtherAreRefused) {

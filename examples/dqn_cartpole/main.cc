@@ -2,50 +2,28 @@
 //
 // dqn_cartpole: see README.md, or --help.
 
-#include <signal.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "rill/base/status_macros.h"
-#include "rill/examples/dqn_cartpole/flags.h"
+#include "rill/examples/dqn_cartpole/config.h"
 #include "rill/examples/dqn_cartpole/phases.h"
 #include "rill/examples/dqn_cartpole/run_folder.h"
 #include "rill/examples/dqn_cartpole/run_state.h"
 #include "rill/examples/dqn_cartpole/trainer.h"
+#include "rill/examples/program/stop_signal.h"
 #include "rill/telemetry/phase_times.h"
 #include "rill/telemetry/progress_line.h"
 
 namespace rill::dqn_cartpole {
 namespace {
-
-std::atomic<bool> stop_requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free,
-              "set in a signal handler");
-
-extern "C" void RequestStop(int) {
-  stop_requested.store(true, std::memory_order_relaxed);
-}
-
-// The first Ctrl-C asks the run to save and stop; a second one ends the
-// program at once, which loses nothing but the time since the last
-// checkpoint.
-void CatchSignals() {
-  struct sigaction action = {};
-  action.sa_handler = RequestStop;
-  // SA_RESETHAND takes the handler away with the first signal, and SA_RESTART
-  // keeps that one from failing a read or write.
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 void PrintReport(const Trainer& trainer) {
   const RunState& state = trainer.state();
@@ -61,15 +39,19 @@ void PrintReport(const Trainer& trainer) {
 }
 
 absl::StatusOr<Outcome> Main(int argc, char** argv) {
-  RILL_ASSIGN_OR_RETURN(CommandLine line, ParseFlags(argc, argv));
-  CatchSignals();
+  const std::vector<const char*> words(argv + 1, argv + argc);
+  RILL_ASSIGN_OR_RETURN(CommandLine line, ParseFlags(words));
+  if (line.help) {
+    absl::PrintF("%s", HelpText());
+    return Outcome::kSolved;
+  }
   Trainer::Options options;
   options.config = line.config;
   options.given = line.given;
   options.run_dir =
       line.run_dir.empty() ? ChooseRunPath(line.config.seed) : line.run_dir;
   options.resume = line.resume;
-  options.stop = &stop_requested;
+  options.stop = &examples::CatchStopSignals();
   RILL_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
                         Trainer::Create(options));
   absl::PrintF("CartPole-v1, double DQN, seed %d; run folder %s%s\n",

@@ -4,11 +4,12 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rill/examples/program/config_field.h"
 
 namespace rill::ppo {
 
@@ -40,15 +41,8 @@ struct Config {
   int64_t log_every = 2560;
 };
 
-// One member of Config: its name is the flag's.
-struct ConfigField {
-  const char* name;
-  std::variant<int64_t Config::*, double Config::*, bool Config::*> member;
-  double min;  // Inclusive.
-  double max;  // Inclusive.
-  const char* help;
-};
-absl::Span<const ConfigField> ConfigFields();
+// All members by their flags' names. `config` must outlive the result.
+std::vector<examples::ConfigField> FieldsOf(Config* config);
 
 // INVALID_ARGUMENT names the flag, its value and the range; also where two
 // flags do not fit each other.
@@ -61,8 +55,8 @@ struct CommandLine {
   bool help = false;
 };
 
-// Reads "--name=value" words over `defaults`. INVALID_ARGUMENT names the word
-// that is no flag, whose value is no number, or what ValidateConfig names.
+// Reads flags over `defaults` (examples/program/config_field.h).
+// INVALID_ARGUMENT also for what ValidateConfig refuses.
 absl::StatusOr<CommandLine> ParseFlags(absl::Span<const char* const> words,
                                        const Config& defaults);
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/examples/ppo/program.h"
 
-#include <signal.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -15,30 +13,11 @@
 #include "rill/base/status_macros.h"
 #include "rill/examples/ppo/config.h"
 #include "rill/examples/ppo/trainer.h"
+#include "rill/examples/program/stop_signal.h"
 #include "rill/telemetry/progress_line.h"
 
 namespace rill::ppo {
 namespace {
-
-// The handler does nothing but set it: little else is allowed there.
-std::atomic<bool> stop_requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free,
-              "set in a signal handler");
-
-extern "C" void RequestStop(int) {
-  stop_requested.store(true, std::memory_order_relaxed);
-}
-
-// A second Ctrl-C ends the program at once.
-void CatchSignals() {
-  struct sigaction action = {};
-  action.sa_handler = RequestStop;
-  // The handler is gone after the first signal.
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 void PrintReport(const Task& task, const Config& config,
                  const RunResult& result) {
@@ -75,12 +54,12 @@ absl::StatusOr<int> Main(int argc, char** argv, const Task& task) {
                  FormatHelp(task.defaults));
     return 0;
   }
-  CatchSignals();
-  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
-                        Trainer::Create({.task = task,
-                                         .config = line.config,
-                                         .run_dir = line.run_dir,
-                                         .stop = &stop_requested}));
+  RILL_ASSIGN_OR_RETURN(
+      std::unique_ptr<Trainer> trainer,
+      Trainer::Create({.task = task,
+                       .config = line.config,
+                       .run_dir = line.run_dir,
+                       .stop = &examples::CatchStopSignals()}));
   absl::StatusOr<RunResult> result = RunResult();
   {
     ProgressLine progress(stdout, isatty(STDOUT_FILENO) == 1);

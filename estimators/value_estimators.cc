@@ -67,6 +67,9 @@ void Subtract(const Tensor& a, const Tensor& b, const Tensor& out) {
   }
 }
 
+// The five estimators are one transform. They differ in their options, in the
+// keys that they read beside the usual ones, and in the function that makes the
+// numbers: an `Estimate` of value_estimates.h.
 class ValueEstimator final : public BatchTransform {
  public:
   struct Parts {

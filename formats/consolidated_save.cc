@@ -76,6 +76,8 @@ void Layout::PlaceLeaf(const Tensor& leaf, Entry* entry) {
   // Behind the leaf, and part of its range: that is where TorchRL counts it.
   entry->pad = (alignment_ - leaf.size_bytes() % alignment_) % alignment_;
   entry->start = end_;
+  // The next leaf begins where this one's padding ends, so starts are aligned
+  // by induction from 0.
   entry->stop = end_ += leaf.size_bytes() + entry->pad;
   leaves_.push_back(leaf);
   pads_.push_back(entry->pad);

@@ -43,6 +43,8 @@ absl::Status WriteEmptyFile(const MemmapFile& file, const std::string& path) {
   return MappedFile::Create(path, file.size()).status();
 }
 
+// Into a fresh folder that takes the place of the old one when it is whole: a
+// save that fails or is killed leaves what was there.
 template <typename T>  // TensorDict or LazyStack.
 absl::Status Save(absl::string_view caller, const T& what,
                   const std::string& directory) {
@@ -94,6 +96,8 @@ absl::StatusOr<TensorDict> CreateMemmapDirectory(const TensorDictSpec& spec,
                         ListMemmapFiles("CreateMemmapDirectory", like));
   RILL_RETURN_IF_ERROR(
       CheckNewDirectory("CreateMemmapDirectory", "directory", directory));
+  // All files are looked for before the first is made: what is refused leaves
+  // the directory as it was.
   for (const MemmapFile& file : files) {
     const std::string path = JoinPath(directory, file.path);
     if (!PathExists(path)) continue;

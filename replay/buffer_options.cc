@@ -5,7 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
-#include "rill/replay/part_fit.h"
+#include "rill/replay/parts/part_fit.h"
 
 namespace rill::replay_internal {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer_state.h"
-#include "rill/replay/trajectory_walk.h"
+#include "rill/replay/rows/trajectory_walk.h"
 
 namespace rill {
 

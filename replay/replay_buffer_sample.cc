@@ -8,8 +8,8 @@
 #include "rill/base/status_macros.h"
 #include "rill/replay/replay_buffer.h"
 #include "rill/replay/replay_buffer_state.h"
-#include "rill/replay/sample_batches.h"
-#include "rill/replay/sample_origins.h"
+#include "rill/replay/rows/sample_origins.h"
+#include "rill/replay/sampling/sample_batches.h"
 
 namespace rill {
 

@@ -12,10 +12,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "rill/replay/buffer_checkpoint.h"
-#include "rill/replay/buffer_parts.h"
+#include "rill/replay/parts/buffer_checkpoint.h"
+#include "rill/replay/parts/buffer_parts.h"
 #include "rill/replay/replay_buffer.h"
-#include "rill/replay/sample_batches.h"
+#include "rill/replay/sampling/sample_batches.h"
 
 namespace rill {
 

@@ -18,6 +18,7 @@ constexpr absl::string_view kMagic = "RILLSMPL";
 constexpr size_t kHeaderBytes = 16;
 constexpr size_t kChecksumBytes = 4;
 
+// A state moves between machines with its checkpoint.
 // Little-endian whatever the machine.
 void AppendUint(uint64_t value, int num_bytes, std::string* bytes) {
   for (int i = 0; i < num_bytes; ++i) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tools/release in a repository of three files: equal bytes, and refusals.
+# tools/release in a repository of a few files: equal bytes, refusals, and the
+# outside project that takes the archive.
 # usage: release_test.sh RELEASE LIB
 set -euo pipefail
 
@@ -47,6 +48,45 @@ git clone -q . "$work/clone"
   TZ=Asia/Tokyo tools/release "$work/two" >/dev/null
 )
 cmp "$work/one/rill-1.2.3.tar.gz" "$work/two/rill-1.2.3.tar.gz" || die "a clone makes other bytes"
+
+# The outside project, with a Bazel that passes where RILL_FAKE_STATUS is 0.
+mkdir -p testing/consumer bin
+ln -s ../../tools/lib.sh testing/consumer/linked
+printf 'local_repository(\n    name = "rill",\n    path = "../..",\n)\n\nload("@rill//x")\n' >testing/consumer/WORKSPACE
+printf 'local_path_override(\n    module_name = "rill",\n)\n\nlast()\n' >testing/consumer/MODULE.bazel
+cat >bin/bazel <<'EOF'
+#!/bin/sh
+[ "$1" != --version ] || { echo "bazel no_version"; exit; }
+cat WORKSPACE MODULE.bazel linked
+echo "$@"
+exit "$RILL_FAKE_STATUS"
+EOF
+printf '#!/bin/sh\n' >tools/setup
+chmod +x bin/bazel tools/setup
+commit "outside project"
+export PATH=$work/tree/bin:$PATH XDG_CACHE_HOME=$work/cache
+RILL_FAKE_STATUS=0 tools/release --try "$work/one" //:some >"$work/said" ||
+  die "does not pass: $(cat "$work/said")"
+# said WORD: the fake Bazel has seen it.
+said() {
+  grep -qF -- "$1" "$work/said" || die "wanted \"$1\", got: $(cat "$work/said")"
+}
+sum=$(sha256sum "$work/one/rill-1.2.3.tar.gz" | cut -d' ' -f1)
+said "    sha256 = \"$sum\","
+said "    integrity = \"sha256-$(echo "$sum" | python3 -c \
+  'import base64; print(base64.b64encode(bytes.fromhex(input())).decode())')\","
+said "/rill-1.2.3.tar.gz\"],"
+said 'load("@rill//x")'
+said "last()"
+said "# What the commands in tools/ share."
+said " -- //:some"
+! grep -qE "local_repository|local_path" "$work/said" || die "takes Rill from beside: $(cat "$work/said")"
+! RILL_FAKE_STATUS=1 tools/release --try "$work/one" >"$work/said" 2>&1 || die "a failure passes"
+said "does not pass"
+sed -i "s/^local_repository/another/" testing/consumer/WORKSPACE
+commit "another rule"
+! RILL_FAKE_STATUS=0 tools/release --try "$work/one" >"$work/said" 2>&1 || die "no rule to replace, and it passes"
+said "WORKSPACE has no local_repository"
 
 echo 'bazel_dep(name = "rill", version = "1.2.2")' >README.md
 commit "old version"

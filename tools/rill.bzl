@@ -145,3 +145,53 @@ def rill_cc_benchmark(name, srcs, deps = [], smoke = True, smoke_args = [], tags
             visibility = ["//visibility:private"],
             deps = [":" + objects],
         )
+
+def _with_own(name, deps):
+    """`deps` with ":name" where the order puts it, if they do not have it."""
+    own = ":" + name
+    if type(deps) != "list":
+        return [own] + deps  # A select cannot be read.
+    if own in deps:
+        return deps
+    before = 0
+    for dep in deps:
+        if not dep.startswith(":") or dep > own:
+            break
+        before += 1
+    return deps[:before] + [own] + deps[before:]
+
+def rill_cc_component(name, **kwargs):
+    """A library with its test, its benchmark or both.
+
+    This makes the rill_cc_library "ring", the rill_cc_test "ring_test" of
+    ring_test.cc and the rill_cc_benchmark "ring_benchmark" of ring_benchmark.cc,
+    which both depend on the library:
+
+        rill_cc_component(
+            name = "ring",
+            srcs = ["ring.cc"],
+            hdrs = ["ring.h"],
+            deps = ["//slots:slot"],
+            test_tags = ["threads"],
+            test_deps = ["//testing:status_matchers"],
+            benchmark_deps = [],
+        )
+
+    Args:
+      name: as for rill_cc_library.
+      **kwargs: test_X is the argument X of the rill_cc_test, benchmark_X that of
+        the rill_cc_benchmark; each of the two is made if one of its arguments is
+        given, be it an empty test_deps. All others are the library's.
+    """
+    parts = {"test": rill_cc_test, "benchmark": rill_cc_benchmark}
+    library = dict(kwargs)
+    for part, rule in parts.items():
+        args = {}
+        for key in kwargs:
+            if key.startswith(part + "_"):
+                args[key[len(part) + 1:]] = library.pop(key)
+        if args:
+            args["deps"] = _with_own(name, args.get("deps", []))
+            args.setdefault("srcs", ["%s_%s.cc" % (name, part)])
+            rule(name = "%s_%s" % (name, part), **args)
+    rill_cc_library(name = name, **library)

@@ -21,6 +21,8 @@ using envs_internal::UniformIn;
 constexpr double kPi = std::numbers::pi;
 constexpr double kMaxVelocity1 = envs_internal::kAcrobotMaxVelocity1;
 constexpr double kMaxVelocity2 = envs_internal::kAcrobotMaxVelocity2;
+// A state is two angles, which are wrapped, and their velocities, which are
+// clamped. One that is loaded must lie inside.
 constexpr double kLow[] = {-kPi, -kPi, -kMaxVelocity1, -kMaxVelocity2};
 constexpr double kHigh[] = {kPi, kPi, kMaxVelocity1, kMaxVelocity2};
 

@@ -38,6 +38,8 @@ struct Shared {
   TensorDictSpec state_spec;
 };
 
+// A lane has an mjData of its own; the model is read by all. mjData is what a
+// step changes, so lanes run on several threads without a lock.
 class MujocoLane final : public Lane {
  public:
   static absl::StatusOr<std::unique_ptr<Lane>> Create(

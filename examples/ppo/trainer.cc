@@ -136,6 +136,8 @@ absl::StatusOr<RunResult> Trainer::Run(ProgressLine& progress) {
   return result_;
 }
 
+// The advantages of a round are made before its update, with the networks that
+// acted, and hold for all epochs.
 absl::Status Trainer::DoRound() {
   const Config& config = options_.config;
   RILL_ASSIGN_OR_RETURN(TensorDict batch, pipeline_.source->Next());

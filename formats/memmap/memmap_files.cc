@@ -41,6 +41,7 @@ class Lister {
     std::map<std::string, std::string> folders;  // To keys.
   };
 
+  // The reader refuses deeper trees, so they are not written.
   absl::Status CheckDepth(int depth) const {
     if (depth <= kMaxMemmapDepth) return absl::OkStatus();
     return absl::InvalidArgumentError(

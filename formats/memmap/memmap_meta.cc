@@ -79,6 +79,8 @@ absl::StatusOr<MemmapMeta::Entry> ParseEntry(absl::string_view where,
   return entry;
 }
 
+// TorchRL writes the attributes of a dictionary beside its entries, in one
+// object. An entry differs from them by its form.
 // Members that are no objects, and the three reserved names, are no entries.
 absl::StatusOr<MemmapMeta> ParseDict(absl::string_view where,
                                      const Json& json) {

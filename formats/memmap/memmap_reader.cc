@@ -263,6 +263,7 @@ absl::StatusOr<Folder> Reader::ReadValue(const Place& place,
   return Folder(std::move(stack));
 }
 
+// The number of members is written nowhere.
 // Folders "0", "1", ... while there are any. Refused as a whole where a member
 // is a stack itself, which a LazyStack cannot have, or refused.
 absl::StatusOr<Folder> Reader::ReadLazyStack(const Place& place,

@@ -98,13 +98,13 @@ absl::Status SetScalar(const char* name, T value, TensorDict* dict) {
 
 // --- Samplers ----------------------------------------------------------------
 
+// One overload for each state, chosen by std::visit. Files are those that
+// TorchRL's sampler of that name writes.
 absl::Status WriteSampler(const std::monostate&, const TorchRlReplayBuffer&,
                           const std::string&) {
   return absl::OkStatus();
 }
 
-// One overload for each state, chosen by std::visit. Files are those that
-// TorchRL's sampler of that name writes.
 absl::Status WriteSampler(const TorchRlPriorities& priorities,
                           const TorchRlReplayBuffer& buffer,
                           const std::string& directory) {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
-#include "rill/replay/sample_origins.h"
+#include "rill/replay/rows/sample_origins.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"

@@ -12,7 +12,7 @@
 #include "rill/replay/ensemble/part_merge.h"
 #include "rill/replay/ensemble/replay_buffer_ensemble_state.h"
 #include "rill/replay/ensemble/share_split.h"
-#include "rill/replay/sample_origins.h"
+#include "rill/replay/rows/sample_origins.h"
 
 namespace rill {
 namespace {

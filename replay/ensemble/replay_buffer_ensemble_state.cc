@@ -13,7 +13,7 @@
 #include "rill/formats/manifest.h"
 #include "rill/replay/ensemble/part_merge.h"
 #include "rill/replay/options/option_changes.h"
-#include "rill/replay/sample_origins.h"
+#include "rill/replay/rows/sample_origins.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"

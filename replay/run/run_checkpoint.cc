@@ -20,7 +20,7 @@
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
-#include "rill/replay/buffer_checkpoint.h"
+#include "rill/replay/parts/buffer_checkpoint.h"
 #include "rill/replay/replay_buffer_state.h"
 
 namespace rill {

@@ -182,7 +182,9 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
     return requests;
   }
 
-  // By largest remainder.
+  // Draws of each part, by largest remainder: every part gets its share rounded
+  // down, and the draws that are left go where the most was cut off. So the
+  // counts are a function of the request, and no part is off by a whole draw.
   std::vector<int64_t> Counts(int64_t count) const {
     std::vector<int64_t> counts(parts_.size());
     std::vector<std::pair<double, size_t>> remainders;  // Negated, part.
@@ -210,7 +212,8 @@ class MixtureSelector final : public Selector, private Selector::UsedUp {
     return counts;
   }
 
-  // Finds out whether all parts have used up a slot. Only where they do.
+  // Finds out whether all parts have used up a slot. Only where all parts can
+  // tell (uses_up_).
   void Regard(Slot slot) {
     for (const MixturePart& part : parts_) {
       if (part.selector->used_up()->IsUsedUp(slot)) continue;

@@ -48,6 +48,9 @@ SelectorTraits TraitsOf(Order order, double new_priority) {
   return traits;
 }
 
+// All four orders are one heap of the anchors by a key: the number of the step
+// that wrote the row, or its priority, negated where the largest comes first.
+// Every row has its key, as a row may become an anchor long after its write.
 class OrderedSelector final : public Selector {
  public:
   OrderedSelector(Order order, double new_priority)

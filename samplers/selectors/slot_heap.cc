@@ -39,6 +39,8 @@ void SlotHeap::Set(int64_t n, const Entry& entry) {
 }
 
 // Puts `entry` where it belongs, from place n, which is free.
+// Only one of the two loops moves anything: an entry that goes up comes before
+// all that it passes, and so before the children of its new place.
 void SlotHeap::Sift(int64_t n, const Entry& entry) {
   while (n > 0 && entry.IsBefore(entries_[(n - 1) / 2])) {
     Set(n, entries_[(n - 1) / 2]);
@@ -59,6 +61,8 @@ void SlotHeap::First(int64_t count, std::vector<Slot>* slots) {
   // The next in order is always the root or a child of one that was taken. So a
   // second heap, of those candidates, finds the first `count` without a change
   // of the members.
+  // Each one that is taken adds two candidates at most, so there are never more
+  // than count + 1 of them, whatever the size.
   const auto is_after = [this](int64_t a, int64_t b) {
     return entries_[b].IsBefore(entries_[a]);
   };

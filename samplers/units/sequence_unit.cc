@@ -73,6 +73,9 @@ UnitTraits TraitsOf(const SequenceUnitOptions& options) {
                                  .bootstrap = options.bootstrap})};
 }
 
+// A sequence has burn_in + length + bootstrap rows, whatever its trajectory
+// has. Rows that are missing are padded and masked. Only kStop makes shorter
+// ones. An anchor is the first step to learn from, before kShift moves it.
 class SequenceUnit final : public Unit {
  public:
   explicit SequenceUnit(const SequenceUnitOptions& options)

@@ -123,7 +123,7 @@ def functions(code):
 
 
 def calls(tree, prefix):
-    """(call, {keyword: value}) of the top-level calls of functions named so."""
+    """(call, {keyword: value}) of the top-level calls of functions whose names begin so."""
     for node in tree.body:
         call = node.value if isinstance(node, ast.Expr) else None
         if isinstance(call, ast.Call) and getattr(call.func, "id", "").startswith(prefix):
@@ -131,10 +131,10 @@ def calls(tree, prefix):
 
 
 def libraries(path, tree):
-    """{label: labels of deps} of the rill_cc_library calls that are not testonly."""
+    """{label: labels of deps} of the libraries and components that are not testonly."""
     package = os.path.dirname(path)
     found = {}
-    for _, args in calls(tree, "rill_cc_library"):
+    for _, args in calls(tree, ("rill_cc_library", "rill_cc_component")):
         if "testonly" in args or not isinstance(args.get("name"), ast.Constant):
             continue
         # Every string of the deps, also those inside a select.
@@ -325,8 +325,8 @@ class Lint:
             if label.rsplit(":", 1)[1] != os.path.dirname(path).rsplit("/", 1)[-1]:
                 self.check_count(path, 1, "deps", label, len(deps))
         for call, args in calls(tree, "rill_cc_"):
-            for name in ("srcs", "hdrs", "simd_srcs", "textual_hdrs"):
-                if name in args and any(getattr(n.func, "id", "") == "glob" for n in
+            for name in args:
+                if name.endswith(("srcs", "hdrs")) and any(getattr(n.func, "id", "") == "glob" for n in
                                         ast.walk(args[name]) if isinstance(n, ast.Call)):
                     self.add(path, call.lineno, "sources are listed one by one, not by glob")
         for call, args in calls(tree, "rill_cc_"):

@@ -132,6 +132,7 @@ class LintTest(unittest.TestCase):
     def test_build_files(self):
         self.assert_finds({"base/BUILD": 'cc_library(\n    name = "x",\n)\n'}, "use the rill_ macro")
         self.assert_finds({"base/BUILD": 'rill_cc_test(\n    srcs = glob(["*.cc"]),\n)\n'}, "not by glob")
+        self.assert_finds({"base/BUILD": 'rill_cc_component(\n    test_srcs = glob(["*.cc"]),\n)\n'}, "not by glob")
         self.assert_finds({"base/BUILD": 'filegroup(\n    srcs = glob(["testdata/*"]),\n)\n'})
         self.assert_finds({"base/BUILD": "rill_cc_library(name = \n"}, "not readable")
         self.assert_finds({"base/BUILD": 'package(default_visibility = ["//visibility:public"])\n'},
@@ -155,6 +156,8 @@ class LintTest(unittest.TestCase):
         self.assert_finds(build(bundle, x, 'rill_cc_library(name = "y")'))
         self.assert_finds(build(bundle, x, 'rill_cc_library(name = "t", testonly = True)'))
         self.assert_finds(build(bundle, x, 'rill_cc_library(name = "w")'), "//base:w is in no deps")
+        component = 'rill_cc_component(name = "w", deps = [":y"], test_deps = [":z"])'
+        self.assert_finds(build(bundle, x, component), "//base:w is in no deps")
 
     def test_what_only_a_library_beside_the_bundle_needs_is_not_left_out(self):
         self.assert_finds({"base/BUILD": 'rill_cc_library(name = "base")\n'

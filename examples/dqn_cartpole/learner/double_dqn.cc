@@ -83,6 +83,7 @@ DoubleDqn::UpdateStats DoubleDqn::Update(const TransitionBatch& batch,
     const float size_of_error = std::abs(error);
     td_errors[b] = error;
     stats.mean_value += values[at];
+    // Linear beyond delta: one outlier moves the weights by a bounded step.
     stats.loss += size_of_error <= delta
                       ? 0.5 * error * error
                       : delta * (size_of_error - 0.5 * delta);

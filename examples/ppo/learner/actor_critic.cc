@@ -110,10 +110,13 @@ void ActorCritic<Scalar>::AddPolicyLoss(const PpoBatch<Scalar>& batch,
     const double clipped = -advantage_[i] * clamped;
     stats->policy_loss += share * std::max(plain, clipped);
     stats->entropy += share * terms.entropy;
+    // Schulman's estimate of the divergence: its mean is that of -log_ratio,
+    // but no term is negative, so it varies less.
     stats->approx_kl += share * ((ratio - 1) - log_ratio);
     stats->clip_fraction += share * (ratio != clamped ? 1 : 0);
     // Where the clamped one is larger it is constant; where both are equal the
-    // ratio is inside.
+    // ratio is inside. The derivative of the ratio by log_prob is the ratio
+    // itself, so the slope of the plain loss is the plain loss.
     const ActionTerms slope = {
         .log_prob = plain >= clipped ? share * plain : 0.0,
         .entropy = -share * options.entropy_coefficient};

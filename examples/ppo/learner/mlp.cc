@@ -57,7 +57,9 @@ std::vector<std::vector<double>> Orthonormal(const Rng& rng, uint64_t stream,
   return vectors;
 }
 
-// Writes a 64 x columns matrix whose shorter side is orthogonal.
+// Writes a 64 x columns matrix whose shorter side is orthogonal. Such a layer
+// keeps the lengths of what passes through it and of gradients, so that tanh
+// does not saturate at the beginning.
 template <typename Scalar>
 void FillOrthogonal(const Rng& rng, uint64_t stream, uint32_t first_draw,
                     double gain, int64_t columns, absl::Span<Scalar> to) {

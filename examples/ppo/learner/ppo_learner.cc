@@ -14,7 +14,8 @@
 namespace rill::ppo {
 namespace {
 
-// Rows order[0], order[1], ... of an array of `width` a row.
+// Rows order[0], order[1], ... of an array of `width` a row. Copied, as the
+// networks take the samples of a batch side by side.
 absl::Span<const float> GatherRows(absl::Span<const float> rows, int64_t width,
                                    absl::Span<const int32_t> order,
                                    std::vector<float>* to) {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/rows/trajectory_cut.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/device/device.h"
+#include "rill/storage/row_writer.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/shape.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+
+namespace rill::replay_internal {
+namespace {
+
+constexpr absl::string_view kCaller = "ReplayBuffer::Cut";
+constexpr absl::string_view kTruncatedKey = "next/truncated";
+constexpr absl::string_view kDoneKey = "next/done";
+
+bool HasFlag(const TensorDictSpec& spec, absl::string_view key) {
+  const LeafSpec* const leaf = spec.Find(key);
+  return leaf != nullptr && leaf->dtype == DType::kBool;
+}
+
+bool HasTrajectoryIds(const TensorDictSpec& spec) {
+  const std::vector<std::string> keys = EventKeys().trajectories;
+  return std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
+    return spec.Find(key) != nullptr;
+  });
+}
+
+absl::Status CheckLanes(LaneRange lanes, const Lanes& there) {
+  if (lanes.first >= 0 && lanes.count >= 0 && lanes.first <= there.count &&
+      lanes.count <= there.count - lanes.first) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(absl::StrCat(
+      kCaller, ": lanes: got ", lanes.count, " from ", lanes.first,
+      " on, want lanes in [0, ", there.count, "), those of the storage"));
+}
+
+// Where any of the flags is set.
+absl::StatusOr<std::vector<uint8_t>> FindEnded(
+    const TensorDict& rows, absl::Span<const std::string> keys, size_t n) {
+  std::vector<uint8_t> ended(n);
+  for (const std::string& key : keys) {
+    RILL_ASSIGN_OR_RETURN(const Tensor leaf, rows.Get(key));
+    RILL_ASSIGN_OR_RETURN(const Tensor on_host, leaf.To(Device::Cpu()));
+    RILL_ASSIGN_OR_RETURN(const Tensor flags, on_host.Contiguous());
+    const size_t width = static_cast<size_t>(flags.num_elements()) / n;
+    const uint8_t* const values = flags.data<uint8_t>();
+    for (size_t i = 0; i < n * width; ++i) ended[i / width] |= values[i];
+  }
+  return ended;
+}
+
+}  // namespace
+
+absl::StatusOr<TrajectoryCut> TrajectoryCut::Plan(const RowReader& storage,
+                                                  LaneRange lanes,
+                                                  bool needs_order) {
+  const Lanes there = storage.lanes();
+  RILL_RETURN_IF_ERROR(CheckLanes(lanes, there));
+  TrajectoryCut cut;
+  std::vector<Slot> newest;
+  const std::vector<Cursor> cursors = storage.cursors();
+  for (size_t lane = static_cast<size_t>(lanes.first);
+       lane <
+       std::min(cursors.size(), static_cast<size_t>(lanes.first + lanes.count));
+       ++lane) {
+    if (cursors[lane].written == 0) continue;
+    newest.push_back(
+        there.SlotOf(static_cast<int64_t>(lane),
+                     (cursors[lane].written - 1) % there.capacity));
+  }
+  if (newest.empty()) return cut;
+
+  const TensorDictSpec spec = storage.spec();
+  if (!HasFlag(spec, kTruncatedKey)) {
+    // With ids the next trajectory differs by its id; without a need of order
+    // nobody looks at ends.
+    if (!needs_order || HasTrajectoryIds(spec)) return cut;
+    return absl::FailedPreconditionError(absl::StrCat(
+        kCaller, ": rows: got neither a bool \"", kTruncatedKey,
+        "\" nor a trajectory id, want one of them to tell where a trajectory "
+        "was cut; write \"",
+        kTruncatedKey, "\" too"));
+  }
+  std::vector<std::string> keys = {std::string(kTruncatedKey)};
+  if (HasFlag(spec, kDoneKey)) keys.emplace_back(kDoneKey);
+  TensorDict flags;
+  RILL_RETURN_IF_ERROR(storage.ReadLeaves(newest, keys, &flags));
+  RILL_ASSIGN_OR_RETURN(const std::vector<uint8_t> ended,
+                        FindEnded(flags, keys, newest.size()));
+  for (size_t i = 0; i < newest.size(); ++i) {
+    // A row that ends its trajectory stays as it is.
+    if (ended[i] == 0) cut.slots.push_back(newest[i]);
+  }
+  const Shape n = {static_cast<int64_t>(cut.slots.size())};
+  cut.rows = TensorDict(n);
+  for (const std::string& key : keys) {
+    RILL_ASSIGN_OR_RETURN(
+        Tensor set,
+        Tensor::Empty(DType::kBool, n.Concat(spec.Find(key)->shape)));
+    std::fill_n(set.data<uint8_t>(), set.num_elements(), uint8_t{1});
+    RILL_RETURN_IF_ERROR(cut.rows.Set(key, std::move(set)));
+  }
+  return cut;
+}
+
+}  // namespace rill::replay_internal

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_ROWS_TRAJECTORY_CUT_H_
+#define RILL_REPLAY_ROWS_TRAJECTORY_CUT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/flow/sink.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/row_reader.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::replay_internal {
+
+// How the trajectories that are open in some lanes of a storage are cut
+// (Sink::Cut). The newest row of each lane gets `next/truncated` and
+// `next/done`; a flag that rows do not have is left out. Observers learn of the
+// end from the write. The marks are leaves: every storage keeps and saves them,
+// and estimators read them as any truncation.
+struct TrajectoryCut {
+  // Rows to patch; none where nothing is open.
+  std::vector<Slot> slots;
+  TensorDict rows;  // [n], the flags.
+
+  // OUT_OF_RANGE where the storage does not have the lanes. FAILED_PRECONDITION
+  // where rows cannot tell a cut: they have no `next/truncated` and no
+  // trajectory id, and `needs_order`.
+  // Thread-safety: thread-safe, as long as nobody appends to the lanes.
+  // Cost: O(lanes), and a read of the flags of their newest rows.
+  static absl::StatusOr<TrajectoryCut> Plan(const RowReader& storage,
+                                            LaneRange lanes, bool needs_order);
+};
+
+}  // namespace rill::replay_internal
+
+#endif  // RILL_REPLAY_ROWS_TRAJECTORY_CUT_H_

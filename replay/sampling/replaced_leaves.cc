@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rill/replay/sampling/replaced_leaves.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "rill/tensordict/bound_rows.h"
+
+namespace rill::replay_internal {
+
+void ReplacedLeaves::PutBack(TensorDict* batch) {
+  const int rank = batch->batch_shape().rank();
+  for (Leaf& leaf : leaves_) {
+    Tensor tensor = std::exchange(leaf.tensor, Tensor());
+    // Put back only where nobody else holds the bytes and the rows are as many.
+    // Whether it fits a leaf is checked by the read.
+    if (!tensor.is_valid() || batch->is_locked() ||
+        tensor.shape().rank() < rank ||
+        !(tensor.shape().Prefix(rank) == batch->batch_shape()) ||
+        !MayReuse(tensor, tensor.dtype(), tensor.shape(), {}, {})) {
+      continue;
+    }
+    const Tensor* const there = batch->Find(leaf.key);
+    if (there != nullptr && there->dtype() == tensor.dtype() &&
+        there->shape() == tensor.shape()) {
+      continue;
+    }
+    // A dictionary under the key stays; then the read makes a tensor.
+    batch->Set(leaf.key, std::move(tensor)).IgnoreError();
+  }
+}
+
+void ReplacedLeaves::BeginTransforms(const TensorDict& batch) {
+  bool are_known = batch.num_leaves() == static_cast<int64_t>(leaves_.size());
+  for (Leaf& leaf : leaves_) {
+    const Tensor* const there = batch.Find(leaf.key);
+    leaf.tensor = there == nullptr ? Tensor() : *there;
+    are_known = are_known && there != nullptr;
+  }
+  if (are_known) return;
+  leaves_.clear();
+  batch.ForEachLeaf([&](absl::string_view key, const Tensor& tensor) {
+    leaves_.push_back({std::string(key), tensor});
+  });
+}
+
+void ReplacedLeaves::EndTransforms(const TensorDict& batch) {
+  for (Leaf& leaf : leaves_) {
+    const Tensor* const there = batch.Find(leaf.key);
+    // The transforms left the leaf in place, so the batch itself has the
+    // tensor.
+    if (there != nullptr && there->raw_data() == leaf.tensor.raw_data()) {
+      leaf.tensor = Tensor();
+    }
+  }
+}
+
+}  // namespace rill::replay_internal

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_SAMPLING_SAMPLE_BATCHES_H_
+#define RILL_REPLAY_SAMPLING_SAMPLE_BATCHES_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "rill/device/stream.h"
+#include "rill/slots/sample_plan.h"
+#include "rill/tensordict/tensor_dict.h"
+
+namespace rill::replay_internal {
+
+// A batch on its way out of a replay buffer has the type of how far it has
+// come: it is drawn, then gathered, then placed. Thread-compatible all three.
+
+// Its rows are chosen, and held in DrawnRows until they are gathered.
+struct DrawnBatch {
+  uint64_t number = 0;
+  int64_t items = 0;
+  uint64_t epoch = 0;  // SamplePlan::epoch.
+  // WriteCounter::clears before the draw: where it is another now, the rows
+  // may be gone.
+  int64_t clears = 0;
+  SamplePlan plan = {};
+};
+
+// Its rows are read. The transforms work on them where they lie.
+struct GatheredBatch {
+  TensorDict rows = {};
+};
+
+// It lies where the buffer's options want it.
+struct PlacedBatch {
+  TensorDict rows = {};
+  // Null: it is all there. Else a copy to `rows` is under way until then.
+  std::shared_ptr<const Event> copied = nullptr;
+};
+
+}  // namespace rill::replay_internal
+
+#endif  // RILL_REPLAY_SAMPLING_SAMPLE_BATCHES_H_

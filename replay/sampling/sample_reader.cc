@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: Apache-2.0
+// A reader learns the rows once: which leaves go where, which the unit's
+// arithmetic reads apart, and what a chain of transforms does on the way. After
+// that a batch is bound, gathered and given its origins without look-ups or
+// allocations.
+//
+// A UnitTransform names the leaves that it needs of each list of rows in a plan
+// (slots/sample_plan.h), and just those are gathered. A list with one row for
+// each of the batch goes straight into the batch. So n-step never reads the
+// batch's own next observation, and that of the window's last row once.
+#include "rill/replay/sampling/sample_reader.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rill/base/status_macros.h"
+#include "rill/device/device.h"
+#include "rill/replay/rows/sample_origins.h"
+#include "rill/tensordict/dtype.h"
+#include "rill/tensordict/leaf_spec.h"
+#include "rill/tensordict/shape.h"
+#include "rill/transforms/rows/row_pipeline.h"
+
+namespace rill::replay_internal {
+namespace {
+
+// Which pick a row of the plan belongs to.
+int64_t PickOf(const SamplePlan& plan, int64_t row) {
+  return plan.rows.empty() ? row : plan.segments[row];
+}
+
+absl::Status CheckPlan(const SamplePlan& plan) {
+  const size_t rows = plan.rows.size();
+  if (rows == 0) return absl::OkStatus();
+  bool is_whole = plan.segments.size() == rows &&
+                  plan.generations.size() == rows &&
+                  (plan.mask.empty() || plan.mask.size() == rows);
+  for (int64_t segment : plan.segments) {
+    is_whole = is_whole && segment >= 0 &&
+               segment < static_cast<int64_t>(plan.draws.size());
+  }
+  if (is_whole) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "SampleReader::Read: plan: got ", rows, " rows, ", plan.segments.size(),
+      " segments, ", plan.generations.size(), " generations and ",
+      plan.mask.size(), " mask values over ", plan.draws.size(),
+      " draws, want as many of each, segments of the draws"));
+}
+
+// Rows of a part of a plan are to be in the second cache when they are mapped.
+constexpr int64_t kPartBytes = 256 << 10;
+
+// From this width on a storage fetches whole rows ahead while they are shown,
+// and a copy of one would only be one more pass.
+constexpr int64_t kShownBytes = 1 << 10;
+
+// Rows and those beside them lie in the order of their draws.
+absl::Status CheckOrder(const SamplePlan& plan) {
+  bool is_sorted = absl::c_is_sorted(plan.segments);
+  for (const SamplePlan::Context& list : plan.context) {
+    is_sorted = is_sorted && list.segments.size() == list.rows.size() &&
+                (list.mask.empty() || list.mask.size() == list.rows.size()) &&
+                absl::c_is_sorted(list.segments);
+  }
+  if (is_sorted) return absl::OkStatus();
+  return absl::InternalError(
+      "SampleReader::Read: plan: got segments that do not ascend, or fewer of "
+      "them than rows, want one a row, in the order of the draws");
+}
+
+// The place of a leaf that there is.
+size_t NumberOf(const TensorDictSpec& spec, absl::string_view key) {
+  const auto& leaves = spec.leaves();
+  return static_cast<size_t>(
+      absl::c_find_if(leaves,
+                      [&](const auto& leaf) { return leaf.key == key; }) -
+      leaves.begin());
+}
+
+// Nothing but tensors and dictionaries, on all levels.
+bool HasOnlyLeaves(const TensorDict& dict) {
+  bool has_only = true;
+  dict.ForEachEntry([&](absl::string_view key, EntryKind kind) {
+    has_only = has_only &&
+               (kind == EntryKind::kDict ? HasOnlyLeaves(*dict.FindDict(key))
+                                         : kind == EntryKind::kTensor);
+  });
+  return has_only;
+}
+
+int64_t FirstOf(const std::vector<int64_t>& segments, int64_t draw) {
+  return std::lower_bound(segments.begin(), segments.end(), draw) -
+         segments.begin();
+}
+
+template <typename T>
+void CopyPart(const std::vector<T>& from, int64_t first, int64_t last,
+              std::vector<T>* to) {
+  to->clear();
+  if (from.empty()) return;
+  // Lists grow and shrink from batch to batch; few lengths are new.
+  const auto size = static_cast<size_t>(last - first);
+  if (size > to->capacity()) to->reserve(std::bit_ceil(size));
+  to->assign(from.begin() + first, from.begin() + last);
+}
+
+void CopySegments(const std::vector<int64_t>& from, int64_t first, int64_t last,
+                  int64_t begin, std::vector<int64_t>* to) {
+  CopyPart(from, first, last, to);
+  for (int64_t& segment : *to) segment -= begin;
+}
+
+// Draws [begin, end) of a plan as a plan of their own. Gives back the place of
+// its first row in the whole.
+int64_t TakePart(const SamplePlan& plan, int64_t begin, int64_t end,
+                 SamplePlan* part) {
+  CopyPart(plan.draws, begin, end, &part->draws);
+  const bool has_rows = !plan.rows.empty();
+  const int64_t first = has_rows ? FirstOf(plan.segments, begin) : begin;
+  const int64_t last = has_rows ? FirstOf(plan.segments, end) : end;
+  CopyPart(plan.rows, first, last, &part->rows);
+  CopyPart(plan.generations, first, last, &part->generations);
+  CopyPart(plan.mask, first, last, &part->mask);
+  CopySegments(plan.segments, first, last, begin, &part->segments);
+  part->context.resize(plan.context.size());
+  for (size_t i = 0; i < plan.context.size(); ++i) {
+    const SamplePlan::Context& from = plan.context[i];
+    SamplePlan::Context& to = part->context[i];
+    const int64_t head = FirstOf(from.segments, begin);
+    const int64_t tail = FirstOf(from.segments, end);
+    CopyPart(from.rows, head, tail, &to.rows);
+    CopyPart(from.mask, head, tail, &to.mask);
+    CopySegments(from.segments, head, tail, begin, &to.segments);
+  }
+  return first;
+}
+
+}  // namespace
+
+absl::StatusOr<TensorDictSpec> SampleReader::SampleSpec(
+    const TensorDictSpec& rows) const {
+  TensorDictSpec sample = rows;
+  if (options_.unit != nullptr) {
+    RILL_ASSIGN_OR_RETURN(sample, options_.unit->BatchSpec(rows));
+  }
+  std::vector<absl::string_view> keys = {kIndexKey, kGenerationKey};
+  if (options_.is_weighted) keys.push_back(kWeightKey);
+  for (absl::string_view key : keys) {
+    if (rows.Find(key) != nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("ReplayBuffer: rows: got a leaf \"", key,
+                       "\", want none: a sample has its own; rename it"));
+    }
+    RILL_RETURN_IF_ERROR(sample.Set(
+        key, LeafSpec::Unbounded(
+                 key == kWeightKey ? DType::kFloat32 : DType::kInt64, {})));
+  }
+  return sample;
+}
+
+SampleReader::Gather SampleReader::GatherOf(absl::Span<const std::string> keys,
+                                            const TensorDictSpec& rows,
+                                            const TensorDictSpec& batch) const {
+  Gather gather;
+  for (const std::string& key : keys) {
+    const LeafSpec* const from = rows.Find(key);
+    const LeafSpec* const to = batch.Find(key);
+    if (is_ragged_ || from == nullptr || to == nullptr ||
+        from->dtype != to->dtype || !(from->shape == to->shape)) {
+      // Such a leaf is read into a tensor of its own, from which the arithmetic
+      // makes the batch's.
+      gather.keys.push_back(key);
+      continue;
+    }
+    gather.leaves.push_back(NumberOf(rows, key));
+    gather.into.push_back(NumberOf(batch, key));
+  }
+  return gather;
+}
+
+std::vector<BoundRows::Leaf> SampleReader::LeavesOf(
+    const TensorDictSpec& batch) const {
+  std::vector<BoundRows::Leaf> leaves;
+  if (!is_ragged_) {
+    for (const TensorDictSpec::Leaf& leaf : batch.leaves()) {
+      leaves.push_back(
+          {leaf.key, leaf.spec.dtype, leaf.spec.shape, LeafUse::kWrite});
+    }
+  }
+  for (absl::string_view key : {kIndexKey, kGenerationKey, kWeightKey}) {
+    const bool is_weight = key == kWeightKey;
+    if (is_weight && !options_.is_weighted) continue;
+    leaves.push_back({std::string(key),
+                      is_weight ? DType::kFloat32 : DType::kInt64,
+                      {},
+                      LeafUse::kWrite,
+                      ReuseRules{.memory = options_.memory,
+                                 .is_passed_in = true,
+                                 .keep_files = true}});
+  }
+  return leaves;
+}
+
+void SampleReader::SetChain(std::shared_ptr<const GatherPlan> chain) {
+  // The leaves of a batch change with the chain, so they are learned anew.
+  if (chain == chain_) return;
+  chain_ = std::move(chain);
+  is_learned_ = false;
+}
+
+absl::StatusOr<std::vector<FusedGather::Shown>> SampleReader::FindShown(
+    const RowReader& storage, const TensorDictSpec& rows) {
+  const auto& leaves = rows.leaves();
+  std::vector<FusedGather::Shown> shown;
+  const auto nothing = [](size_t, const std::byte*) {
+    return absl::OkStatus();
+  };
+  joined_.clear();
+  std::vector<UnitTransform::Joined> joined;
+  if (options_.unit != nullptr) {
+    joined = options_.unit->JoinedLeaves(rows);
+  } else {
+    for (const auto& leaf : leaves) joined.push_back({leaf.key, {leaf.key}});
+  }
+  for (const UnitTransform::Joined& each : joined) {
+    FusedGather::Shown& leaf = shown.emplace_back();
+    leaf.key = each.key;
+    bool is_shown =
+        FusedGather::IsShowable(*chain_, each.key, each.parts.size());
+    for (const std::string& key : each.parts) {
+      const LeafSpec& part = *rows.Find(key);
+      const int64_t bytes = part.shape.num_elements() * DTypeSize(part.dtype);
+      if (!is_shown || bytes < kShownBytes) {
+        is_shown = false;
+        break;
+      }
+      leaf.parts.push_back(NumberOf(rows, key));
+      // A call without slots says whether the storage shows the leaf.
+      RILL_ASSIGN_OR_RETURN(is_shown,
+                            storage.ShowRows({}, leaf.parts.back(), nothing));
+    }
+    if (is_shown) continue;
+    shown.pop_back();
+    // A unit leaves out all that are joined or none.
+    if (options_.unit != nullptr) return std::vector<FusedGather::Shown>();
+  }
+  if (options_.unit != nullptr) joined_ = std::move(joined);
+  return shown;
+}
+
+absl::Status SampleReader::Learn(const RowReader& storage) {
+  if (is_learned_) return absl::OkStatus();
+  const TensorDictSpec rows = storage.spec();
+  TensorDictSpec batch = rows;
+  std::vector<std::string> keys;
+  for (const TensorDictSpec::Leaf& leaf : rows.leaves()) {
+    keys.push_back(leaf.key);
+  }
+  if (options_.unit != nullptr && !rows.empty()) {
+    RILL_ASSIGN_OR_RETURN(reads_, options_.unit->PlanReads(rows));
+    RILL_ASSIGN_OR_RETURN(batch, options_.unit->BatchSpec(rows));
+    keys = reads_.rows.batch;
+  }
+  is_ragged_ = storage.traits().ragged_leaves;
+  fused_.reset();
+  if (chain_ != nullptr && !rows.empty()) {
+    RILL_ASSIGN_OR_RETURN(std::vector<FusedGather::Shown> shown,
+                          FindShown(storage, rows));
+    RILL_ASSIGN_OR_RETURN(
+        fused_, FusedGather::Create(*chain_, batch, std::move(shown)));
+    TensorDictSpec part = batch;
+    if (options_.unit != nullptr) {
+      Options options = options_;
+      // Joined leaves come straight from the storage, so the unit of a part
+      // leaves them out.
+      part_unit_ = joined_.empty() ? nullptr : options_.unit->WithoutJoined();
+      if (part_unit_ != nullptr) {
+        options.unit = part_unit_.get();
+        RILL_ASSIGN_OR_RETURN(part, part_unit_->BatchSpec(rows));
+      }
+      // A reader of its own makes a few draws at a time, whose rows fit the
+      // second cache, for the chain to map.
+      part_ = std::make_unique<SampleReader>(options);
+    }
+    part_bytes_ = 0;
+    for (const TensorDictSpec::Leaf& leaf : part.leaves()) {
+      part_bytes_ +=
+          leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
+    }
+    batch = fused_->spec();
+  }
+  has_mask_ = batch.Find(kMaskKey) != nullptr;
+  num_rows_leaves_ = is_ragged_ ? 0 : batch.leaves().size();
+  std::vector<BoundRows::Leaf> leaves = LeavesOf(batch);
+  batch_keys_.clear();
+  for (const BoundRows::Leaf& leaf : leaves) batch_keys_.push_back(leaf.key);
+  const Device device = storage.device();
+  const ReuseRules rules = {
+      .memory = device.is_cpu() ? options_.memory
+                                : Tensor::Options{device, MemoryKind::kDevice},
+      .is_passed_in = true,
+      // Storages write rows at any distance; arithmetic wants flat leaves.
+      .allow_strides = options_.unit == nullptr,
+      // A mapped file is a storage's or the user's.
+      .keep_files = true};
+  for (size_t i = 0; fused_ && i < num_rows_leaves_; ++i) {
+    if (!fused_->IsMapped(i)) continue;
+    leaves[i].rules = rules;
+    leaves[i].rules->allow_strides = false;
+  }
+  RILL_ASSIGN_OR_RETURN(batch_, BoundRows::Create("SampleReader::Read",
+                                                  std::move(leaves), rules));
+  rows_ = fused_ ? Gather() : GatherOf(keys, rows, batch);
+  context_gathers_.clear();
+  context_aparts_.clear();
+  for (const UnitTransform::Reads::List& list : reads_.context) {
+    context_gathers_.push_back(GatherOf(list.batch, rows, batch));
+    if (is_ragged_) continue;
+    Apart& apart = context_aparts_.emplace_back();
+    std::vector<BoundRows::Leaf> room;
+    for (const std::string& key : list.apart) {
+      apart.leaves.push_back(NumberOf(rows, key));
+      const LeafSpec& leaf = rows.leaves()[apart.leaves.back()].spec;
+      room.push_back({key, leaf.dtype, leaf.shape, LeafUse::kWrite});
+    }
+    RILL_ASSIGN_OR_RETURN(
+        apart.room,
+        BoundRows::Create(
+            "SampleReader::Read", std::move(room),
+            {.memory = device.is_cpu() ? Tensor::Options() : rules.memory}));
+  }
+  // Before the first write a storage may not know its rows; the next Read asks
+  // again.
+  is_learned_ = !rows.empty();
+  return absl::OkStatus();
+}
+
+absl::Span<const Slot> SampleReader::SlotsOf(const SamplePlan& plan) {
+  if (!plan.rows.empty()) return plan.rows;
+  slots_.resize(plan.draws.size());
+  std::transform(plan.draws.begin(), plan.draws.end(), slots_.begin(),
+                 [](const Draw& draw) { return draw.slot; });
+  return slots_;
+}
+
+absl::Status SampleReader::BindBatch(int64_t n, TensorDict* out) {
+  if (!(out->batch_shape() == Shape({n})) || out->is_locked()) {
+    *out = TensorDict({n});
+  }
+  // SetDevice may have named the place of an earlier batch.
+  out->ClearDevice();
+  // Leaves that transforms added to an earlier batch go first: a sample has
+  // just its own.
+  bool are_there = !others_.empty();
+  for (const std::string& key : others_) {
+    are_there = are_there && out->Find(key) != nullptr;
+    if (out->Find(key) == nullptr) continue;
+    RILL_RETURN_IF_ERROR(out->Delete(key));
+  }
+  RILL_RETURN_IF_ERROR(batch_.Bind(out));
+  // Others are noted when they are met first, and the batch is made anew
+  // without them.
+  if (!batch_.has_others()) return absl::OkStatus();
+  // A batch of before: dictionaries that its transforms made are empty now, and
+  // are filled again.
+  if (are_there &&
+      out->num_leaves() == static_cast<int64_t>(batch_keys_.size()) &&
+      HasOnlyLeaves(*out)) {
+    return absl::OkStatus();
+  }
+  others_ = out->LeafKeys();
+  std::erase_if(others_, [this](const std::string& key) {
+    return absl::c_linear_search(batch_keys_, key);
+  });
+  TensorDict just({n});
+  for (const std::string& key : batch_keys_) {
+    RILL_RETURN_IF_ERROR(just.Set(key, *out->Find(key)));
+  }
+  *out = std::move(just);
+  return absl::OkStatus();
+}
+
+absl::Status SampleReader::ReadGather(const RowReader& storage,
+                                      absl::Span<const Slot> slots,
+                                      Gather* gather, TensorDict* out) {
+  if (!gather->leaves.empty()) {
+    gather->places.clear();
+    for (const size_t leaf : gather->into) {
+      gather->places.push_back(batch_[leaf]);
+    }
+    RILL_RETURN_IF_ERROR(
+        storage.ReadInto(slots, gather->leaves, gather->places));
+  }
+  if (gather->keys.empty()) return absl::OkStatus();
+  TensorDict part;
+  RILL_RETURN_IF_ERROR(storage.ReadLeaves(slots, gather->keys, &part));
+  for (const std::string& key : gather->keys) {
+    RILL_RETURN_IF_ERROR(out->Set(key, *part.Find(key)));
+  }
+  return absl::OkStatus();
+}
+
+// Lists grow and shrink from batch to batch: `out` has room for the longest so
+// far, and more.
+absl::Status SampleReader::ReadApart(const RowReader& storage,
+                                     absl::Span<const Slot> slots, Apart* apart,
+                                     TensorDict* out) {
+  const auto n = static_cast<int64_t>(slots.size());
+  if (out->batch_shape().rank() != 1 || out->batch_shape()[0] < n) {
+    *out = TensorDict({static_cast<int64_t>(std::bit_ceil(slots.size()))});
+  }
+  RILL_RETURN_IF_ERROR(apart->room.Bind(out));
+  // The room is larger than the list, so only its first rows are read into.
+  apart->places.assign(apart->room.leaves().begin(),
+                       apart->room.leaves().end());
+  for (BoundLeaf& place : apart->places) place.rows = n;
+  return storage.ReadInto(slots, apart->leaves, apart->places);
+}
+
+absl::Status SampleReader::ReadForUnit(const RowReader& storage,
+                                       absl::Span<const Slot> slots,
+                                       const SamplePlan& plan,
+                                       TensorDict* out) {
+  if (plan.context.size() != reads_.context.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
+        ", which wants ", reads_.context.size(),
+        " lists of rows beside the batch's, want one for the unit of ",
+        options_.sampler, ", which makes ", plan.context.size()));
+  }
+  context_.resize(plan.context.size());
+  RILL_RETURN_IF_ERROR(ReadGather(storage, slots, &rows_, out));
+  RILL_RETURN_IF_ERROR(storage.ReadLeaves(slots, reads_.rows.apart, &apart_));
+  for (size_t i = 0; i < plan.context.size(); ++i) {
+    const std::vector<Slot>& rows = plan.context[i].rows;
+    if (!reads_.context[i].batch.empty() && rows.size() != slots.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "ReplayBuffer: arithmetic of the unit: got ", options_.unit->name(),
+          ", which wants one row for each of the batch's ", slots.size(),
+          " in list ", i, ", want one for the unit of ", options_.sampler,
+          ", which makes ", rows.size()));
+    }
+    RILL_RETURN_IF_ERROR(ReadGather(storage, rows, &context_gathers_[i], out));
+    RILL_RETURN_IF_ERROR(
+        is_ragged_
+            ? storage.ReadLeaves(rows, reads_.context[i].apart, &context_[i])
+            : ReadApart(storage, rows, &context_aparts_[i], &context_[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SampleReader::Read(const RowReader& storage,
+                                const SamplePlan& plan, TensorDict* out) {
+  RILL_RETURN_IF_ERROR(CheckPlan(plan));
+  RILL_RETURN_IF_ERROR(Learn(storage));
+  const absl::Span<const Slot> slots = SlotsOf(plan);
+  const int64_t n = static_cast<int64_t>(slots.size());
+  if (is_ragged_ && options_.unit == nullptr) {
+    // Beside its leaves the batch gets masks, which the storage names.
+    RILL_RETURN_IF_ERROR(storage.Read(slots, out));
+    RILL_RETURN_IF_ERROR(batch_.Bind(out));
+    return WriteOrigins(plan, slots, out);
+  }
+  if (is_ragged_) *out = TensorDict({n});
+  RILL_RETURN_IF_ERROR(BindBatch(n, out));
+  RILL_RETURN_IF_ERROR(fused_ ? ReadFused(storage, slots, plan)
+                              : ReadRows(storage, slots, plan, out));
+  return WriteOrigins(plan, slots, out);
+}
+
+absl::Status SampleReader::ReadRows(const RowReader& storage,
+                                    absl::Span<const Slot> slots,
+                                    const SamplePlan& plan, TensorDict* out) {
+  if (options_.unit == nullptr) {
+    return storage.ReadInto(slots, rows_.leaves,
+                            batch_.leaves().first(num_rows_leaves_));
+  }
+  RILL_RETURN_IF_ERROR(ReadForUnit(storage, slots, plan, out));
+  RILL_RETURN_IF_ERROR(options_.unit->Apply(plan, apart_, context_, out))
+      << "ReplayBuffer: arithmetic of the unit of " << options_.sampler;
+  return absl::OkStatus();
+}
+
+absl::Status SampleReader::ReadFused(const RowReader& storage,
+                                     absl::Span<const Slot> slots,
+                                     const SamplePlan& plan) {
+  const auto places = batch_.leaves().first(num_rows_leaves_);
+  if (options_.unit == nullptr) {
+    RILL_RETURN_IF_ERROR(fused_->Read(storage, slots, places));
+    RowPipeline::EndStreams();
+    return absl::OkStatus();
+  }
+  RILL_RETURN_IF_ERROR(CheckOrder(plan));
+  const auto draws = static_cast<int64_t>(plan.draws.size());
+  const auto rows = static_cast<int64_t>(slots.size());
+  // As many draws as fit the second cache, one at least.
+  const int64_t draw_bytes = part_bytes_ * (rows / std::max<int64_t>(1, draws));
+  const int64_t step =
+      std::max<int64_t>(1, kPartBytes / std::max<int64_t>(1, draw_bytes));
+  for (int64_t draw = 0; draw < draws; draw += step) {
+    // The last part repeats some draws, so that all have one size and memory.
+    const int64_t begin = std::max<int64_t>(0, std::min(draw, draws - step));
+    const int64_t end = std::min(begin + step, draws);
+    const int64_t first_row = TakePart(plan, begin, end, &part_plan_);
+    if (part_plan_.rows.empty() && !plan.rows.empty()) continue;
+    RILL_RETURN_IF_ERROR(part_->Read(storage, part_plan_, &part_rows_));
+    RILL_RETURN_IF_ERROR(fused_->Map(part_rows_, first_row, places));
+  }
+  for (const UnitTransform::Joined& joined : joined_) {
+    RILL_RETURN_IF_ERROR(
+        options_.unit->JoinedSlots(plan, joined, &joined_slots_));
+    RILL_RETURN_IF_ERROR(
+        fused_->ReadShown(storage, joined.key, joined_slots_, places));
+  }
+  // Stores past the caches are fenced once, behind the whole batch.
+  RowPipeline::EndStreams();
+  return absl::OkStatus();
+}
+
+absl::Status SampleReader::WriteOrigins(const SamplePlan& plan,
+                                        absl::Span<const Slot> slots,
+                                        TensorDict* out) {
+  const auto index = batch_[num_rows_leaves_].As<int64_t>();
+  const auto generations = batch_[num_rows_leaves_ + 1].As<int64_t>();
+  std::copy(slots.begin(), slots.end(), index.begin());
+  if (plan.rows.empty()) {
+    std::transform(plan.draws.begin(), plan.draws.end(), generations.begin(),
+                   [](const Draw& draw) { return draw.generation; });
+  } else {
+    std::copy(plan.generations.begin(), plan.generations.end(),
+              generations.begin());
+  }
+  const int64_t n = static_cast<int64_t>(slots.size());
+  if (options_.is_weighted) {
+    const auto weights = batch_[num_rows_leaves_ + 2].As<float>();
+    for (int64_t i = 0; i < n; ++i) {
+      // All rows of a pick have its weight.
+      weights[i] = plan.draws[PickOf(plan, i)].weight;
+    }
+  }
+  if (plan.mask.empty()) return absl::OkStatus();
+  if (has_mask_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ReplayBuffer: rows: got a leaf \"", kMaskKey,
+                     "\", want none where the sampler pads: a sample has its "
+                     "own; rename it"));
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor mask,
+                        Tensor::Empty(DType::kBool, {n}, options_.memory));
+  for (int64_t i = 0; i < n; ++i) mask.data<bool>()[i] = plan.mask[i] != 0;
+  return out->Set(kMaskKey, mask);
+}
+
+}  // namespace rill::replay_internal

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RILL_REPLAY_SAMPLING_SAMPLE_READER_H_
+#define RILL_REPLAY_SAMPLING_SAMPLE_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rill/replay/sampling/fused_gather.h"
+#include "rill/samplers/sampler.h"
+#include "rill/slots/slot.h"
+#include "rill/storage/row_reader.h"
+#include "rill/tensordict/bound_rows.h"
+#include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
+#include "rill/transforms/rows/gather_plan.h"
+#include "rill/transforms/unit_transform.h"
+
+namespace rill::replay_internal {
+
+// Turns a plan into a batch: one gather, the leaves that say where the rows
+// came from, and what the unit's transform makes of it.
+//
+// Thread-safety: thread-compatible.
+// Cost: O(rows + leaves^2). Without a unit's transform allocates nothing where
+//   `out` fits. It then holds just the leaves of a sample of this size, each
+//   writable, in the right memory, in no mapped file, and no two over the same
+//   bytes. Stored leaves may have rows at any distance, those that are added
+//   are contiguous. With a transform, each leaf that it asks for is read once,
+//   and no other.
+class SampleReader {
+ public:
+  struct Options {
+    bool is_weighted = false;
+    // Memory of new leaves, where the rows lie in host memory.
+    Tensor::Options memory = {};
+    // Null: a row's leaves are the batch's. Not owned.
+    const UnitTransform* unit = nullptr;
+    std::string sampler = "";  // Sampler::name(), for errors.
+  };
+
+  explicit SampleReader(const Options& options) : options_(options) {}
+
+  // The spec of what Read makes of rows with this spec. INVALID_ARGUMENT where
+  // the rows have one of the keys that it adds; errors of the unit's transform.
+  absl::StatusOr<TensorDictSpec> SampleSpec(const TensorDictSpec& rows) const;
+
+  // OUT_OF_RANGE where a row was cleared since the plan. With an error `out` is
+  // unspecified.
+  absl::Status Read(const RowReader& storage, const SamplePlan& plan,
+                    TensorDict* out);
+
+  // From the next Read on the transforms of `chain` are done on the way; null:
+  // none. For storages that CanFuse.
+  void SetChain(std::shared_ptr<const GatherPlan> chain);
+  // Whether a read of these rows can do a chain of transforms on the way. It
+  // can where rows lie in host memory one by one (StorageTraits::has_blocks),
+  // have one shape each, and the unit makes each draw of itself alone.
+  static bool CanFuse(const RowReader& storage, const UnitTransform* unit) {
+    return (unit == nullptr || unit->traits().is_drawwise) &&
+           storage.device().is_cpu() && !storage.traits().ragged_leaves &&
+           !storage.traits().has_blocks;
+  }
+
+ private:
+  // The leaves that go from one list of rows into the batch.
+  struct Gather {
+    // Leaves of the rows, and the leaves of batch_ that take them.
+    std::vector<size_t> leaves;
+    std::vector<size_t> into;
+    std::vector<BoundLeaf> places;  // Those, of the batch that is being read.
+    // The leaves that a batch holds in another shape than the rows do.
+    std::vector<std::string> keys;
+  };
+  // The leaves of a list of context that the arithmetic reads apart.
+  struct Apart {
+    std::vector<size_t> leaves;  // Of the rows.
+    BoundRows room;
+    std::vector<BoundLeaf> places;  // Those, of the list that is being read.
+  };
+
+  absl::Status Learn(const RowReader& storage);
+  // Leaves of the rows, or of their unit, that the chain reads where they lie.
+  absl::StatusOr<std::vector<FusedGather::Shown>> FindShown(
+      const RowReader& storage, const TensorDictSpec& rows);
+  // The leaves of a batch, and those that a sample adds.
+  std::vector<BoundRows::Leaf> LeavesOf(const TensorDictSpec& batch) const;
+  Gather GatherOf(absl::Span<const std::string> keys,
+                  const TensorDictSpec& rows,
+                  const TensorDictSpec& batch) const;
+  // Brings `out` to the leaves of a sample of n rows, which are batch_ then.
+  absl::Status BindBatch(int64_t n, TensorDict* out);
+  absl::Status ReadGather(const RowReader& storage,
+                          absl::Span<const Slot> slots, Gather* gather,
+                          TensorDict* out);
+  absl::Status ReadApart(const RowReader& storage, absl::Span<const Slot> slots,
+                         Apart* apart, TensorDict* out);
+  absl::Status ReadForUnit(const RowReader& storage,
+                           absl::Span<const Slot> slots, const SamplePlan& plan,
+                           TensorDict* out);
+  // The rows of the plan with what the unit makes of them, without origins.
+  absl::Status ReadRows(const RowReader& storage, absl::Span<const Slot> slots,
+                        const SamplePlan& plan, TensorDict* out);
+  // The same through the chain, a few draws at a time.
+  absl::Status ReadFused(const RowReader& storage, absl::Span<const Slot> slots,
+                         const SamplePlan& plan);
+  absl::Span<const Slot> SlotsOf(const SamplePlan& plan);
+  absl::Status WriteOrigins(const SamplePlan& plan,
+                            absl::Span<const Slot> slots, TensorDict* out);
+
+  const Options options_;
+  // All members down to fused_ are learnt with the rows.
+  bool is_learned_ = false;
+  bool is_ragged_ = false;
+  UnitTransform::Reads reads_;
+  bool has_mask_ = false;  // The rows have a leaf of that name.
+  // The leaves of the rows, or of their unit, with those behind that a sample
+  // adds; of ragged rows the latter alone.
+  BoundRows batch_;
+  std::vector<std::string> batch_keys_;
+  std::vector<std::string> others_;  // Leaves of earlier batches beside those.
+  size_t num_rows_leaves_ = 0;
+  Gather rows_;
+  std::vector<Gather> context_gathers_;
+  std::vector<Apart> context_aparts_;  // None of ragged rows.
+  std::shared_ptr<const GatherPlan> chain_;
+  std::optional<FusedGather> fused_;  // Of chain_, if there is one.
+  // With a unit: reads some draws, which the chain goes on from, but for leaves
+  // of joined_.
+  std::unique_ptr<SampleReader> part_;
+  std::unique_ptr<UnitTransform> part_unit_;  // Null: options_.unit.
+  std::vector<UnitTransform::Joined> joined_;
+  std::vector<Slot> joined_slots_;
+  int64_t part_bytes_ = 0;  // Of a row of a part.
+  SamplePlan part_plan_;
+  TensorDict part_rows_;
+  TensorDict apart_;
+  std::vector<TensorDict> context_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace rill::replay_internal
+
+#endif  // RILL_REPLAY_SAMPLING_SAMPLE_READER_H_

@@ -18,8 +18,8 @@
 #include "rill/base/status_macros.h"
 #include "rill/device/backend.h"
 #include "rill/storage/dense_storage_impl.h"
-#include "rill/storage/read_places.h"
-#include "rill/storage/ring_options.h"
+#include "rill/storage/ring/ring_options.h"
+#include "rill/storage/rows/read_places.h"
 
 namespace rill {
 namespace storage_internal {

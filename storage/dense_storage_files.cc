@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/dense_storage_impl.h"
-#include "rill/storage/stored_rows.h"
 
 namespace rill::storage_internal {
 

@@ -15,7 +15,7 @@
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/compressed/sealed_block.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/storage/serialized/row_store.h"
 
 namespace rill::storage_internal {

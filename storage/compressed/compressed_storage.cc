@@ -10,7 +10,7 @@
 #include "rill/base/status_macros.h"
 #include "rill/storage/compressed/compressed_rows.h"
 #include "rill/storage/compressed/sealed_block.h"
-#include "rill/storage/ring_options.h"
+#include "rill/storage/ring/ring_options.h"
 #include "rill/storage/serialized/serialized_storage.h"
 #include "rill/tensordict/dtype.h"
 

@@ -15,7 +15,7 @@
 #include "absl/types/span.h"
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/storage/serialized/row_store.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"

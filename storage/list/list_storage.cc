@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/storage/ring_options.h"
+#include "rill/storage/ring/ring_options.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/ragged_tensor.h"
 

@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/memmap_directory.h"
+#include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/list/list_storage.h"
-#include "rill/storage/stored_rows.h"
 #include "rill/tensordict/ragged_tensor.h"
 
 namespace rill {

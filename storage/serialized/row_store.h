@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/rows/row_layout.h"
 
 namespace rill::storage_internal {
 

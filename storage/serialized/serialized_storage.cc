@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
-#include "rill/storage/read_places.h"
+#include "rill/storage/rows/read_places.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"

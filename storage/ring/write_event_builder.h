@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_WRITE_EVENT_BUILDER_H_
-#define RILL_STORAGE_WRITE_EVENT_BUILDER_H_
+#ifndef RILL_STORAGE_RING_WRITE_EVENT_BUILDER_H_
+#define RILL_STORAGE_RING_WRITE_EVENT_BUILDER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
-#include "rill/storage/batch_leaves.h"
-#include "rill/storage/row_table.h"
+#include "rill/storage/rows/batch_leaves.h"
+#include "rill/storage/rows/row_table.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -90,4 +90,4 @@ class WriteEventBuilder {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_WRITE_EVENT_BUILDER_H_
+#endif  // RILL_STORAGE_RING_WRITE_EVENT_BUILDER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/batch_leaves.h"
+#include "rill/storage/rows/batch_leaves.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/write_event_builder.h"
+#include "rill/storage/ring/write_event_builder.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_BATCH_LEAVES_H_
-#define RILL_STORAGE_BATCH_LEAVES_H_
+#ifndef RILL_STORAGE_ROWS_BATCH_LEAVES_H_
+#define RILL_STORAGE_ROWS_BATCH_LEAVES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/device/device.h"
-#include "rill/storage/row_table.h"
+#include "rill/storage/rows/row_table.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/spec_tree.h"
@@ -78,4 +78,4 @@ class BatchLeaves {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_BATCH_LEAVES_H_
+#endif  // RILL_STORAGE_ROWS_BATCH_LEAVES_H_

@@ -3,7 +3,7 @@
 // those that the last save still has, and writes the others. A load maps the
 // chunks read-only and tells which rows of them are live; the storage then
 // copies these into its table.
-#include "rill/storage/stored_rows.h"
+#include "rill/storage/chunks/stored_rows.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -22,8 +22,8 @@
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
-#include "rill/storage/batch_leaves.h"
-#include "rill/storage/lane_rings.h"
+#include "rill/storage/ring/lane_rings.h"
+#include "rill/storage/rows/batch_leaves.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/layout_difference.h"
 #include "rill/tensordict/shape.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_STORED_ROWS_H_
-#define RILL_STORAGE_STORED_ROWS_H_
+#ifndef RILL_STORAGE_CHUNKS_STORED_ROWS_H_
+#define RILL_STORAGE_CHUNKS_STORED_ROWS_H_
 
 #include <cstdint>
 #include <functional>
@@ -15,9 +15,9 @@
 #include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/chunks/saved_chunks.h"
-#include "rill/storage/lane_rings.h"
-#include "rill/storage/row_layout.h"
-#include "rill/storage/row_table.h"
+#include "rill/storage/ring/lane_rings.h"
+#include "rill/storage/rows/row_layout.h"
+#include "rill/storage/rows/row_table.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -121,4 +121,4 @@ absl::Status FillTable(const StoredRows& stored, RowTable* table);
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_STORED_ROWS_H_
+#endif  // RILL_STORAGE_CHUNKS_STORED_ROWS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_ROW_TABLE_H_
-#define RILL_STORAGE_ROW_TABLE_H_
+#ifndef RILL_STORAGE_ROWS_ROW_TABLE_H_
+#define RILL_STORAGE_ROWS_ROW_TABLE_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +21,7 @@
 #include "rill/device/stream.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/dedup/next_rows.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -149,4 +149,4 @@ class RowTable {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_ROW_TABLE_H_
+#endif  // RILL_STORAGE_ROWS_ROW_TABLE_H_

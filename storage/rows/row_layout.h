@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_ROW_LAYOUT_H_
-#define RILL_STORAGE_ROW_LAYOUT_H_
+#ifndef RILL_STORAGE_ROWS_ROW_LAYOUT_H_
+#define RILL_STORAGE_ROWS_ROW_LAYOUT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -103,4 +103,4 @@ class RowLayout {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_ROW_LAYOUT_H_
+#endif  // RILL_STORAGE_ROWS_ROW_LAYOUT_H_

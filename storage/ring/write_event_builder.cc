@@ -144,15 +144,6 @@ absl::Status WriteEventBuilder::FromBatch(const EventLeaves& leaves,
   });
 }
 
-absl::Status WriteEventBuilder::FromTable(const EventLeaves& leaves,
-                                          const RowTable& table,
-                                          absl::Span<const Slot> slots,
-                                          const BatchLeaves* written) {
-  return FromStored(
-      leaves, static_cast<int64_t>(slots.size()),
-      [&](size_t leaf) { return table.ReadToHost(slots, leaf); }, written);
-}
-
 absl::Status WriteEventBuilder::FromStored(const EventLeaves& leaves,
                                            int64_t num_rows, LeafSource stored,
                                            const BatchLeaves* written) {

@@ -24,7 +24,9 @@ struct WriteScratch {
   std::vector<LeafBatch> places;
   WriteEventBuilder event;
   WritesInFlight::Write write;
-  InPlace in_place = InPlace::kReplace;
+  // Of a write in place; see WriteEvent.
+  bool is_patch = false;
+  bool is_replacement = false;
   bool has_failed = false;  // After rows were retired.
 };
 

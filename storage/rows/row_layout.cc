@@ -63,6 +63,14 @@ int64_t RecordStride(int64_t bytes, int64_t alignment) {
 
 }  // namespace
 
+int64_t RowBytes(const TensorDictSpec& spec) {
+  int64_t bytes = 0;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
+  }
+  return bytes;
+}
+
 absl::StatusOr<RowLayout> RowLayout::Create(
     TensorDictSpec spec, const Lanes& lanes, StorageLayout layout,
     StorageOrder order, int64_t column_alignment, std::vector<NextPair> pairs) {

@@ -23,6 +23,9 @@ struct RowField {
   friend bool operator==(const RowField&, const RowField&) = default;
 };
 
+// One row as it is read: the sum of its leaves.
+int64_t RowBytes(const TensorDictSpec& spec);
+
 // One side of a copy between a table and a batch: place i of leaf `leaf` is at
 // data + i * stride, in memory that the table's device reaches.
 struct LeafBatch {

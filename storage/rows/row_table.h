@@ -56,8 +56,8 @@ class RowTable {
   const TensorDictSpec& spec() const { return layout_.spec(); }
   // Where tensors must lie that rows are copied from or to.
   Device device() const { return buffer_->device(); }
-  // The tensor is of a View: it lies in the table's own bytes.
-  bool Holds(const Tensor& tensor) const { return tensor.buffer() == lent_; }
+  // The buffer of tensors of a View, which lie in the table's own bytes.
+  const Buffer* lent() const { return lent_.get(); }
 
   // Leaves that are not stored as such, or null. A Write that was not planned
   // there may be RESOURCE_EXHAUSTED.

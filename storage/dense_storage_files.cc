@@ -1,67 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// DenseStorage::Save and Load, and positions.
+// How a DenseStorage takes over other rows, and positions.
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
+#include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/dense_storage_impl.h"
-#include "rill/storage/stored_rows.h"
 
 namespace rill::storage_internal {
 
-absl::Status DenseStorageImpl::Save(const std::string& directory) const {
-  // Keeps writers out; readers go on.
-  absl::MutexLock alone(&alone_mutex_);
-  const LaneRings& rings = HeldRings();
-  const Rows* const rows = HeldRows();
-  // Others may write into columns in files, and the counts would miss it.
-  const bool hears_all = directory_ == nullptr || rows == nullptr ||
-                         rows->table->layout().layout() == StorageLayout::kRows;
-  if (!hears_all) last_save_.reset();
-  return rows == nullptr
-             ? SaveStoredRows(directory, rings, nullptr, nullptr, &last_save_)
-             : SaveStoredRows(directory, rings, rows->table.get(),
-                              &rows->overwrites, &last_save_);
-}
-
-absl::StatusOr<std::unique_ptr<DenseStorageImpl::Rows>>
-DenseStorageImpl::LoadInto(const StoredRows& stored, WriteScratch* scratch) {
-  std::unique_ptr<Rows> fresh;
-  Rows* rows = HeldRows();
+absl::StatusOr<std::shared_ptr<RingRows>> DenseStorageImpl::LoadInto(
+    const StoredRows& stored, const TensorDictSpec& spec) {
   // A table without live rows is filled where it lies, so memory for both
   // contents is needed only where rows are live.
-  // Rows that are live stay whole until everything has been read.
-  const TensorDictSpec spec = rows == nullptr ? stored.spec : rows->spec();
-  if (!spec.empty() && (rows == nullptr || HeldRings().size() > 0)) {
-    RILL_ASSIGN_OR_RETURN(fresh, MakeRows(spec));
-    rows = fresh.get();
+  std::shared_ptr<RingRows> rows = HeldRows();
+  if (rows == nullptr || HeldRings().size() > 0) {
+    RILL_ASSIGN_OR_RETURN(rows, NewRows(spec));
+  } else {
+    // Nothing in it is live, but what was may still be being read.
+    windows_.WaitForReaders();
   }
-  stored.rings.LiveRanges(&scratch->plan.written);
-  ExpandRanges(scratch->plan.written, &scratch->slots);
-  scratch->event.Clear();
-  if (rows == nullptr || scratch->slots.empty()) return fresh;
-  // In the present table nothing is live, but what was may still be being read.
-  windows_.WaitForReaders();
-  RILL_RETURN_IF_ERROR(FillTable(stored, rows->table.get()));
-  if (!observers_.empty()) {
-    RILL_RETURN_IF_ERROR(
-        scratch->event.FromTable(rows->events, *rows->table, scratch->slots));
-  }
-  return fresh;
+  RILL_RETURN_IF_ERROR(FillTable(stored, DenseOf(rows)->table()));
+  return rows;
 }
 
 absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
                                         WriteScratch* scratch) {
-  if (HeldRows() == nullptr && !stored.spec.empty()) {
-    RILL_ASSIGN_OR_RETURN(auto rows, MakeRows(stored.spec));
-    absl::MutexLock lock(&state_mutex_);
-    rows_ = std::move(rows);
-    Publish();
+  if (HeldRows() == nullptr) {
+    RILL_RETURN_IF_ERROR(Init(stored.spec));
   }
   stored.rings.LiveRanges(&scratch->plan.written);
-  ExpandRanges(scratch->plan.written, &scratch->slots);
-  if (!scratch->slots.empty()) {
+  if (!scratch->plan.written.empty()) {
     // The last step that fails without a change on the disk.
     RILL_RETURN_IF_ERROR(directory_->Reserve(scratch->plan.written));
   }
@@ -70,20 +40,14 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
   // rows.
   RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes()));
   // Half of the rows are not a storage: none is live while they change.
-  RILL_RETURN_IF_ERROR(
-      directory_->BeginDiscard(HeldRings(), LaneRings(lanes())));
-  for (WriteObserver* observer : observers_) observer->OnClear();
-  {
-    absl::MutexLock lock(&state_mutex_);
-    leases_.EndAll();
-    rings_.Clear();
-    Publish();
-  }
+  const LaneRings none(lanes());
+  RILL_RETURN_IF_ERROR(directory_->BeginDiscard(HeldRings(), none));
+  Replace(none, HeldRows());
   // Readers that found the old rows live copy them up to here.
   windows_.WaitForReaders();
   absl::Status filled;
-  if (!scratch->slots.empty()) {
-    filled = FillTable(stored, HeldRows()->table.get());
+  if (!scratch->plan.written.empty()) {
+    filled = FillTable(stored, DenseOf(HeldRows())->table());
   }
   if (filled.ok()) {
     absl::MutexLock lock(&state_mutex_);
@@ -96,63 +60,59 @@ absl::Status DenseStorageImpl::LoadOver(const StoredRows& stored,
   return filled;
 }
 
-absl::Status DenseStorageImpl::Load(const std::string& directory,
-                                    const StorageLoadOptions& options) {
-  absl::MutexLock alone(&alone_mutex_);
-  const Rows* const rows = HeldRows();
-  RILL_ASSIGN_OR_RETURN(
-      StoredRows stored,
-      LoadStoredRows(directory, lanes(),
-                     rows == nullptr ? TensorDictSpec() : rows->spec(),
-                     options));
-  WriteScratch scratch;  // As large as all rows, so not the thread's.
-  last_save_.reset();
-  RILL_RETURN_IF_ERROR(Take(stored, &scratch));
-  if (const Rows* const loaded = HeldRows(); loaded != nullptr) {
-    last_save_ = ChunksOf(std::move(stored), loaded->overwrites);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status DenseStorageImpl::Take(const StoredRows& stored,
                                     WriteScratch* scratch) {
   if (directory_ != nullptr) return LoadOver(stored, scratch);
-  RILL_ASSIGN_OR_RETURN(std::unique_ptr<Rows> fresh, LoadInto(stored, scratch));
-
-  // Nothing fails from here on. Samplers forget the old rows before a reader
-  // can find others in their slots.
-  for (WriteObserver* observer : observers_) observer->OnClear();
-  {
-    absl::MutexLock lock(&state_mutex_);
-    leases_.EndAll();
-    if (fresh != nullptr) rows_.swap(fresh);
-    rings_ = stored.rings;
-    Publish();
-  }
+  const std::shared_ptr<RingRows> before = HeldRows();
+  RILL_RETURN_IF_ERROR(RingStorage::Take(stored, scratch));
   windows_.WaitForReaders();  // Nobody is in the old table, which goes now.
-  fresh.reset();
-  for (WriteObserver* observer : observers_) Attach(observer, *scratch);
   return absl::OkStatus();
+}
+
+absl::Status DenseStorageImpl::Clear() {
+  absl::MutexLock alone(&alone_mutex_);
+  const LaneRings none(lanes());
+  if (directory_ != nullptr) {
+    RILL_RETURN_IF_ERROR(directory_->ForgetPositions(lanes()));
+    RILL_RETURN_IF_ERROR(directory_->BeginDiscard(HeldRings(), none));
+  }
+  Replace(none, HeldRows());
+  DenseRows* const rows = DenseOf(HeldRows());
+  // In plain memory the bytes stay, so readers need not have left.
+  if (directory_ == nullptr && (rows == nullptr || !rows->shares_rows())) {
+    return absl::OkStatus();
+  }
+  windows_.WaitForReaders();  // Of rows that were live.
+  if (rows != nullptr) rows->Forget();
+  if (directory_ != nullptr) directory_->EndDiscard(none);
+  return absl::OkStatus();
+}
+
+absl::Status DenseStorageImpl::Sync() {
+  if (directory_ == nullptr) return absl::OkStatus();
+  // No append may be in flight while the record goes to the disk.
+  absl::MutexLock alone(&alone_mutex_);
+  return directory_->Sync();
+}
+
+// --- Positions ---------------------------------------------------------------
+
+absl::Status DenseStorageImpl::CheckHasRows(absl::string_view caller,
+                                            absl::string_view want) const {
+  if (HeldRows() != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(caller, ": rows: got none yet, want ", want));
 }
 
 absl::StatusOr<std::string> DenseStorageImpl::SavePosition() {
   if (directory_ == nullptr) return Storage::SavePosition();
   absl::MutexLock alone(&alone_mutex_);
-  if (HeldRows() == nullptr) {
-    return absl::FailedPreconditionError(
-        "Storage::SavePosition: rows: got none yet, want one or a spec");
-  }
+  RILL_RETURN_IF_ERROR(CheckHasRows("Storage::SavePosition", "one or a spec"));
   return directory_->SavePosition(HeldRings());
 }
 
 void DenseStorageImpl::Show(const LaneRings& rings, WriteScratch* scratch) {
-  for (WriteObserver* observer : observers_) observer->OnClear();
-  {
-    absl::MutexLock lock(&state_mutex_);
-    leases_.EndAll();
-    rings_ = rings;
-    Publish();
-  }
+  Replace(rings, HeldRows());
   AttachAllAgain(scratch);
 }
 
@@ -163,11 +123,8 @@ absl::Status DenseStorageImpl::LoadPosition(absl::string_view position,
     return Storage::LoadPosition(position, accept_newer, accept);
   }
   absl::MutexLock alone(&alone_mutex_);
-  if (HeldRows() == nullptr) {
-    return absl::FailedPreconditionError(
-        "Storage::LoadPosition: rows: got none yet, want those of the "
-        "position");
-  }
+  RILL_RETURN_IF_ERROR(
+      CheckHasRows("Storage::LoadPosition", "those of the position"));
   RILL_ASSIGN_OR_RETURN(FoundPosition found,
                         directory_->FindPosition(position, HeldRings()));
   PositionRows rows = {.missing = found.missing, .kept = std::move(found.kept)};

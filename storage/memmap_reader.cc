@@ -14,14 +14,14 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
-#include "rill/storage/batch_leaves.h"
 #include "rill/storage/directory/commit_record.h"
 #include "rill/storage/directory/directory_lock.h"
 #include "rill/storage/directory/directory_reader.h"
 #include "rill/storage/directory/storage_directory.h"
 #include "rill/storage/memmap_storage.h"
-#include "rill/storage/read_ahead.h"
-#include "rill/storage/read_places.h"
+#include "rill/storage/rows/batch_leaves.h"
+#include "rill/storage/rows/read_ahead.h"
+#include "rill/storage/rows/read_places.h"
 #include "rill/storage/sharing/epoch_windows.h"
 
 namespace rill {

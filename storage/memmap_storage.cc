@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Storage>> Make(
     std::unique_ptr<StorageDirectory> directory) {
   auto storage =
       std::make_unique<DenseStorageImpl>(options, std::move(directory));
-  RILL_RETURN_IF_ERROR(storage->MakeRowsFromOptions());
+  RILL_RETURN_IF_ERROR(storage->Init(options.spec));
   return storage;
 }
 

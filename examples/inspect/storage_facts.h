@@ -10,7 +10,7 @@
 #include "rill/examples/inspect/saved.h"
 #include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/lane_rings.h"
+#include "rill/storage/ring/lane_rings.h"
 
 namespace rill::inspect {
 

@@ -8,8 +8,8 @@
 #include "rill/base/sparse_file.h"
 #include "rill/base/status_macros.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/ring_options.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/ring/ring_options.h"
+#include "rill/storage/rows/row_layout.h"
 
 namespace rill {
 namespace {

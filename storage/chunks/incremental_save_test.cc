@@ -20,7 +20,9 @@
 #include "rill/base/rng.h"
 #include "rill/formats/file_tree.h"
 #include "rill/storage/chunks/saved_chunks.h"
+#include "rill/storage/compressed/compressed_storage.h"
 #include "rill/storage/dense_storage.h"
+#include "rill/storage/list/list_storage.h"
 #include "rill/storage/memmap_storage.h"
 #include "rill/testing/status_matchers.h"
 
@@ -138,9 +140,8 @@ void ExpectBytesOfAFullSave(const Storage& storage,
   }
 }
 
-TEST(IncrementalSaveTest, ChunksThatStayAreLinkedAndTheOthersWritten) {
+void ExpectLinksAndWrites(std::unique_ptr<Storage> storage) {
   const std::string directory = FreshPath("linked");
-  auto storage = Make();
   Append(*storage, 320);
   RILL_ASSERT_OK(storage->Save(directory));
   const auto first = Inodes(directory);
@@ -163,6 +164,22 @@ TEST(IncrementalSaveTest, ChunksThatStayAreLinkedAndTheOthersWritten) {
   EXPECT_THAT(written, ::testing::Contains("0-7.bin"));
   EXPECT_LE(written.size(), 4u);
   ExpectBytesOfAFullSave(*storage, directory);
+}
+
+TEST(IncrementalSaveTest, ChunksThatStayAreLinkedAndTheOthersWritten) {
+  ExpectLinksAndWrites(Make());
+}
+
+TEST(IncrementalSaveTest, StoragesThatWriteInTurnLinkToo) {
+  constexpr int64_t kCapacity = kLanes * kLaneCapacity;
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto compressed,
+      CompressedStorage::Create({.capacity = kCapacity, .lanes = kLanes}));
+  ExpectLinksAndWrites(std::move(compressed));
+  RILL_ASSERT_OK_AND_ASSIGN(
+      auto list,
+      ListStorage::Create({.capacity = kCapacity, .lanes = kLanes}));
+  ExpectLinksAndWrites(std::move(list));
 }
 
 TEST(IncrementalSaveTest, SavesElsewhereAreOfTheLastOneToo) {

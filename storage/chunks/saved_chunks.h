@@ -15,7 +15,7 @@
 #include "rill/base/file_error.h"
 #include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/lane_rings.h"
+#include "rill/storage/ring/lane_rings.h"
 
 namespace rill::storage_internal {
 

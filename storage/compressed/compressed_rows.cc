@@ -51,12 +51,13 @@ struct ReadScratch {
 
 }  // namespace
 
-CompressedRows::CompressedRows(RowLayout open_layout, const Lanes& lanes,
-                               int64_t block_rows, std::shared_ptr<Buffer> open,
+CompressedRows::CompressedRows(RowLayout open_layout, EventLeaves events,
+                               const Lanes& lanes, int64_t block_rows,
+                               std::shared_ptr<Buffer> open,
                                std::unique_ptr<Sealed[]> blocks,
                                BlockSealer sealer)
-    : open_layout_(std::move(open_layout)),
-      lanes_(lanes),
+    : RowStore(open_layout.spec(), std::move(events), lanes),
+      open_layout_(std::move(open_layout)),
       block_rows_(block_rows),
       lane_blocks_((lanes.capacity - 1) / block_rows + 1),
       open_(std::move(open)),
@@ -65,8 +66,8 @@ CompressedRows::CompressedRows(RowLayout open_layout, const Lanes& lanes,
       sealer_(std::move(sealer)) {}
 
 absl::StatusOr<std::unique_ptr<CompressedRows>> CompressedRows::Create(
-    const TensorDictSpec& spec, const Lanes& lanes, int64_t block_rows,
-    int level) {
+    const TensorDictSpec& spec, EventLeaves events, const Lanes& lanes,
+    int64_t block_rows, int level) {
   RILL_ASSIGN_OR_RETURN(
       RowLayout layout,
       RowLayout::Create(spec, {lanes.count, block_rows},
@@ -88,9 +89,9 @@ absl::StatusOr<std::unique_ptr<CompressedRows>> CompressedRows::Create(
         absl::StrCat("CompressedStorage: memory: got none for a table of ",
                      count, " blocks"));
   }
-  return std::unique_ptr<CompressedRows>(
-      new CompressedRows(std::move(layout), lanes, block_rows, std::move(open),
-                         std::move(blocks), std::move(sealer)));
+  return std::unique_ptr<CompressedRows>(new CompressedRows(
+      std::move(layout), std::move(events), lanes, block_rows, std::move(open),
+      std::move(blocks), std::move(sealer)));
 }
 
 bool CompressedRows::IsOpen(Slot slot) const {
@@ -106,8 +107,8 @@ std::byte* CompressedRows::OpenPlace(size_t leaf, int64_t row) const {
 
 // --- Writing -----------------------------------------------------------------
 
-absl::Status CompressedRows::StageAppend(const LaneRun& run,
-                                         absl::Span<const LeafBatch> places) {
+absl::Status CompressedRows::StageRun(const LaneRun& run,
+                                      absl::Span<const LeafBatch> places) {
   int64_t position = run.position;
   int64_t first = 0;  // Of the places.
   while (first < run.steps) {
@@ -239,7 +240,7 @@ void CompressedRows::Drop() {
   staged_ends_.clear();
 }
 
-void CompressedRows::Commit() {
+void CompressedRows::Commit(const WritesInFlight::Write& /*write*/) {
   for (auto& [block, sealed] : staged_blocks_) {
     Sealed& place = blocks_[block];
     if (place != nullptr) {

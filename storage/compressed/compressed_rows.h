@@ -15,8 +15,10 @@
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/compressed/sealed_block.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/ring/write_event_builder.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/storage/serialized/row_store.h"
+#include "rill/storage/sharing/writes_in_flight.h"
 
 namespace rill::storage_internal {
 
@@ -30,15 +32,11 @@ class CompressedRows final : public RowStore {
  public:
   // RESOURCE_EXHAUSTED where there is no memory for the open blocks.
   static absl::StatusOr<std::unique_ptr<CompressedRows>> Create(
-      const TensorDictSpec& spec, const Lanes& lanes, int64_t block_rows,
-      int level);
+      const TensorDictSpec& spec, EventLeaves events, const Lanes& lanes,
+      int64_t block_rows, int level);
 
-  absl::Status StageAppend(const LaneRun& run,
-                           absl::Span<const LeafBatch> places) override;
-  absl::Status StagePatch(absl::Span<const Slot> slots,
-                          absl::Span<const LeafBatch> places) override;
   void Drop() override;
-  void Commit() override;
+  void Commit(const WritesInFlight::Write& write) override;
   void Clear() override;
   absl::Status Read(absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> places,
@@ -57,10 +55,14 @@ class CompressedRows final : public RowStore {
     size_t end = 0;
   };
 
-  CompressedRows(RowLayout open_layout, const Lanes& lanes, int64_t block_rows,
-                 std::shared_ptr<Buffer> open, std::unique_ptr<Sealed[]> blocks,
-                 BlockSealer sealer);
+  CompressedRows(RowLayout open_layout, EventLeaves events, const Lanes& lanes,
+                 int64_t block_rows, std::shared_ptr<Buffer> open,
+                 std::unique_ptr<Sealed[]> blocks, BlockSealer sealer);
 
+  absl::Status StageRun(const LaneRun& run,
+                        absl::Span<const LeafBatch> places) override;
+  absl::Status StagePatch(absl::Span<const Slot> slots,
+                          absl::Span<const LeafBatch> places) override;
   int64_t num_blocks() const { return lanes_.count * lane_blocks_; }
   int64_t BlockOf(Slot slot) const {
     return lanes_.LaneOf(slot) * lane_blocks_ +
@@ -87,7 +89,6 @@ class CompressedRows final : public RowStore {
                             absl::Span<const LeafBatch> places);
 
   const RowLayout open_layout_;  // block_rows_ of each lane, in columns.
-  const Lanes lanes_;
   const int64_t block_rows_;
   const int64_t lane_blocks_;
   const std::shared_ptr<Buffer> open_;

@@ -10,7 +10,9 @@
 #include "rill/base/status_macros.h"
 #include "rill/storage/compressed/compressed_rows.h"
 #include "rill/storage/compressed/sealed_block.h"
-#include "rill/storage/ring_options.h"
+#include "rill/storage/ring/ring_options.h"
+#include "rill/storage/ring/ring_rows.h"
+#include "rill/storage/ring/write_event_builder.h"
 #include "rill/storage/serialized/serialized_storage.h"
 #include "rill/tensordict/dtype.h"
 
@@ -27,15 +29,15 @@ class CompressedStorageImpl final : public SerializedStorage {
       : SerializedStorage(
             {.lanes = {options.lanes, options.capacity / options.lanes},
              .has_blocks = true},
-            options.event_keys),
+            options.event_keys, "compressed"),
         block_rows_(options.block_rows),
         level_(options.level) {}
 
   using SerializedStorage::Init;
 
  protected:
-  absl::StatusOr<std::unique_ptr<RowStore>> MakeStore(
-      const TensorDictSpec& spec) const override {
+  absl::StatusOr<std::shared_ptr<RingRows>> MakeRows(
+      const TensorDictSpec& spec, EventLeaves events) const override {
     int64_t block_rows = block_rows_;
     if (block_rows == 0) {
       // Each open block is a whole block of plain rows for each lane. So a
@@ -51,9 +53,9 @@ class CompressedStorageImpl final : public SerializedStorage {
           kBlockBytes / std::max<int64_t>(row_bytes, 1), 1,
           std::max<int64_t>(lanes().capacity / kLeastLaneBlocks, 1));
     }
-    return CompressedRows::Create(spec, lanes(), block_rows, level_);
+    return CompressedRows::Create(spec, std::move(events), lanes(), block_rows,
+                                  level_);
   }
-  absl::string_view kind_of_rows() const override { return "compressed"; }
 
  private:
   const int64_t block_rows_;

@@ -16,7 +16,7 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/dedup/cell_pool.h"
 #include "rill/storage/dedup/next_pairs.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/rows/row_layout.h"
 
 namespace rill::storage_internal {
 

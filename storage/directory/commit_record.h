@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/lane_rings.h"
 #include "rill/storage/on_disk/row_line.h"  // IWYU pragma: export
+#include "rill/storage/ring/lane_rings.h"
 
 namespace rill::storage_internal {
 

@@ -7,7 +7,7 @@
 #include "rill/base/file.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/manifest.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/rows/row_layout.h"
 
 namespace rill::storage_internal {
 namespace {

@@ -15,7 +15,7 @@
 #include "rill/base/file.h"
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/storage/storage_layout.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/spec.h"

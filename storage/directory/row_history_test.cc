@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/directory/commit_record.h"
-#include "rill/storage/lane_rings.h"
+#include "rill/storage/ring/lane_rings.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::storage_internal {

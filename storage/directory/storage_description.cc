@@ -9,7 +9,7 @@
 #include "rill/base/sparse_file.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/spec_json.h"
-#include "rill/storage/ring_options.h"
+#include "rill/storage/ring/ring_options.h"
 
 namespace rill::storage_internal {
 namespace {

@@ -22,9 +22,9 @@
 #include "rill/storage/directory/row_files.h"
 #include "rill/storage/directory/row_history.h"  // IWYU pragma: export
 #include "rill/storage/directory/storage_description.h"
-#include "rill/storage/lane_rings.h"
 #include "rill/storage/on_disk/rows_on_disk.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/ring/lane_rings.h"
+#include "rill/storage/rows/row_layout.h"
 
 namespace rill::storage_internal {
 

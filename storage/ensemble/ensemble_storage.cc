@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/ensemble/ensemble_storage_state.h"
-#include "rill/storage/ring_options.h"
+#include "rill/storage/ring/ring_options.h"
 #include "rill/tensordict/layout_difference.h"
 
 namespace rill {

@@ -12,13 +12,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "rill/storage/batch_leaves.h"
+#include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/ensemble/ensemble_observers.h"
 #include "rill/storage/ensemble/ensemble_storage.h"
-#include "rill/storage/lane_rings.h"
-#include "rill/storage/read_places.h"
+#include "rill/storage/ring/lane_rings.h"
+#include "rill/storage/rows/batch_leaves.h"
+#include "rill/storage/rows/read_places.h"
 #include "rill/storage/sharing/lent_buffers.h"
-#include "rill/storage/stored_rows.h"
 #include "rill/storage/tiered/batch_assembly.h"
 
 namespace rill {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/ensemble/ensemble_storage_state.h"
-#include "rill/storage/write_event_builder.h"
+#include "rill/storage/ring/write_event_builder.h"
 #include "rill/tensordict/shape.h"
 
 namespace rill {
@@ -44,8 +44,8 @@ absl::Status EnsembleStorage::State::CheckLeaves(
   const TensorDictSpec spec = members[KnownMember()]->spec();
   if (spec.empty()) return absl::OkStatus();
   storage_internal::BatchLeaves leaves;
-  return leaves.Bind("Storage::Extend", spec, SpecTree(spec),
-                     batch, /*allow_part=*/false);
+  return leaves.Bind("Storage::Extend", spec, SpecTree(spec), batch,
+                     /*allow_part=*/false);
 }
 
 absl::StatusOr<ExtendResult> EnsembleStorage::State::Append(

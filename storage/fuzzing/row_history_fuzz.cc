@@ -10,7 +10,7 @@
 #include "rill/slots/slot.h"
 #include "rill/storage/directory/commit_record.h"
 #include "rill/storage/directory/row_history.h"
-#include "rill/storage/lane_rings.h"
+#include "rill/storage/ring/lane_rings.h"
 #include "rill/tools/fuzzing/fuzz_input.h"
 
 namespace rill::storage_internal {

@@ -39,7 +39,7 @@ void MakeRoom(absl::Span<const int64_t> sizes, Shape* largest) {
 }
 
 absl::StatusOr<std::unique_ptr<ListRows>> ListRows::Create(
-    const TensorDictSpec& even, const Lanes& lanes) {
+    const TensorDictSpec& even, EventLeaves events, const Lanes& lanes) {
   RILL_ASSIGN_OR_RETURN(
       RowLayout record,
       RowLayout::Create(even, {.count = 1, .capacity = 1}, StorageLayout::kRows,
@@ -57,8 +57,8 @@ absl::StatusOr<std::unique_ptr<ListRows>> ListRows::Create(
     return absl::ResourceExhaustedError(absl::StrCat(
         "ListStorage: memory: got none for a list of ", slots, " rows"));
   }
-  return std::unique_ptr<ListRows>(
-      new ListRows(std::move(record), lanes, std::move(rows)));
+  return std::unique_ptr<ListRows>(new ListRows(
+      std::move(record), std::move(events), lanes, std::move(rows)));
 }
 
 void ListRows::LearnRagged(std::vector<RaggedLeaf> leaves) {
@@ -114,8 +114,8 @@ absl::StatusOr<ListRowPtr> ListRows::NewRow(const ListRow* old, int64_t number,
   return row;
 }
 
-absl::Status ListRows::StageAppend(const LaneRun& run,
-                                   absl::Span<const LeafBatch> places) {
+absl::Status ListRows::StageRun(const LaneRun& run,
+                                absl::Span<const LeafBatch> places) {
   for (int64_t i = 0; i < run.steps; ++i) {
     RILL_ASSIGN_OR_RETURN(
         ListRowPtr row, NewRow(/*old=*/nullptr, run.first_row + i, places, i));
@@ -152,7 +152,7 @@ int64_t ListRows::BytesOf(const ListRow& row) const {
   return fixed + (row.bytes == nullptr ? 0 : row.bytes->size_bytes());
 }
 
-void ListRows::Commit() {
+void ListRows::Commit(const WritesInFlight::Write& /*write*/) {
   for (auto& [slot, row] : staged_) {
     const int64_t bytes = BytesOf(*row);
     rows_bytes_ += bytes;
@@ -222,14 +222,14 @@ absl::Status ListRows::Read(absl::Span<const Slot> slots,
 
 absl::StatusOr<Tensor> ListRows::EvenLeaf(const ListRowPtr& row,
                                           size_t leaf) const {
-  const LeafSpec& spec = record_.spec().leaves()[leaf].spec;
+  const LeafSpec& even = spec.leaves()[leaf].spec;
   if (record_.fields()[leaf].width == 0) {
-    return Tensor::Empty(spec.dtype, spec.shape);
+    return Tensor::Empty(even.dtype, even.shape);
   }
   return Tensor::View(
       Buffer::Wrap(row->bytes->data(), row->bytes->size_bytes(), Device::Cpu(),
                    MemoryKind::kPageable, row, /*is_writable=*/false),
-      spec.dtype, spec.shape, record_.fields()[leaf].offset);
+      even.dtype, even.shape, record_.fields()[leaf].offset);
 }
 
 absl::StatusOr<Tensor> ListRows::RaggedLeafOf(const ListRowPtr& row,

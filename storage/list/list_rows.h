@@ -15,8 +15,10 @@
 #include "absl/types/span.h"
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/ring/write_event_builder.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/storage/serialized/row_store.h"
+#include "rill/storage/sharing/writes_in_flight.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
@@ -61,12 +63,10 @@ class ListRows final : public RowStore {
  public:
   // RESOURCE_EXHAUSTED where there is no memory for the list.
   static absl::StatusOr<std::unique_ptr<ListRows>> Create(
-      const TensorDictSpec& even, const Lanes& lanes);
+      const TensorDictSpec& even, EventLeaves events, const Lanes& lanes);
 
   // Once, before the first row.
   void LearnRagged(std::vector<RaggedLeaf> leaves);
-  const TensorDictSpec& even() const { return record_.spec(); }
-  int64_t even_bytes() const { return record_.row_bytes(); }  // Of a row.
   // Empty: not known yet, or there are none.
   const std::vector<RaggedLeaf>& ragged() const { return ragged_; }
   // A shape for each ragged leaf that holds every row since this was made.
@@ -76,12 +76,8 @@ class ListRows final : public RowStore {
   // ragged().
   void SetRagged(RaggedRows rows) { staged_ragged_ = std::move(rows); }
 
-  absl::Status StageAppend(const LaneRun& run,
-                           absl::Span<const LeafBatch> places) override;
-  absl::Status StagePatch(absl::Span<const Slot> slots,
-                          absl::Span<const LeafBatch> places) override;
+  void Commit(const WritesInFlight::Write& write) override;
   void Drop() override;
-  void Commit() override;
   void Clear() override;
   absl::Status Read(absl::Span<const Slot> slots,
                     absl::Span<const LeafBatch> places,
@@ -97,9 +93,16 @@ class ListRows final : public RowStore {
   absl::StatusOr<Tensor> RaggedLeafOf(const ListRowPtr& row, size_t leaf) const;
 
  private:
-  ListRows(RowLayout record, const Lanes& lanes,
+  ListRows(RowLayout record, EventLeaves events, const Lanes& lanes,
            std::unique_ptr<ListRowPtr[]> rows)
-      : record_(std::move(record)), lanes_(lanes), rows_(std::move(rows)) {}
+      : RowStore(record.spec(), std::move(events), lanes),
+        record_(std::move(record)),
+        rows_(std::move(rows)) {}
+
+  absl::Status StageRun(const LaneRun& run,
+                        absl::Span<const LeafBatch> places) override;
+  absl::Status StagePatch(absl::Span<const Slot> slots,
+                          absl::Span<const LeafBatch> places) override;
 
   // The row `old` (or none) with ragged leaves from row `number` of
   // staged_ragged_, and even ones from place `place`.
@@ -108,8 +111,7 @@ class ListRows final : public RowStore {
                                     int64_t place) const;
   int64_t BytesOf(const ListRow& row) const;
 
-  const RowLayout record_;  // Of one row's even leaves.
-  const Lanes lanes_;
+  const RowLayout record_;                    // Of one row's even leaves.
   const std::unique_ptr<ListRowPtr[]> rows_;  // Null: never written.
   std::vector<RaggedLeaf> ragged_;
   std::vector<Shape> largest_;

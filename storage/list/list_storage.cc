@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
-#include "rill/storage/ring_options.h"
+#include "rill/storage/ring/ring_options.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/ragged_tensor.h"
 
@@ -18,13 +18,9 @@ using storage_internal::LeafKeys;
 using storage_internal::ListRows;
 using storage_internal::MakeRoom;
 using storage_internal::NoRoom;
-using storage_internal::RowStore;
+using storage_internal::RingRows;
 
 namespace {
-
-ListRows* ListOf(const std::unique_ptr<RowStore>& store) {
-  return static_cast<ListRows*>(store.get());
-}
 
 bool IsAtOrBelow(absl::string_view key, absl::string_view above) {
   return key == above || absl::StartsWith(key, absl::StrCat(above, "/"));
@@ -114,7 +110,7 @@ ListStorage::ListStorage(Options options)
     : SerializedStorage(
           {.lanes = {options.lanes, options.capacity / options.lanes},
            .ragged_leaves = !options.ragged_leaves.empty()},
-          options.event_keys),
+          options.event_keys, "listed"),
       options_(std::move(options)) {
   if (options_.spec.empty()) return;
   for (const std::string& key : options_.ragged_leaves) {
@@ -123,8 +119,8 @@ ListStorage::ListStorage(Options options)
   }
 }
 
-absl::StatusOr<std::unique_ptr<RowStore>> ListStorage::MakeStore(
-    const TensorDictSpec& spec) const {
+absl::StatusOr<std::shared_ptr<RingRows>> ListStorage::MakeRows(
+    const TensorDictSpec& spec, storage_internal::EventLeaves events) const {
   for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
     if (options_.ragged_leaves.empty() ||
         !AreOnOneWay(leaf.key, options_.mask_key)) {
@@ -135,16 +131,17 @@ absl::StatusOr<std::unique_ptr<RowStore>> ListStorage::MakeStore(
         "\": got one at, above or below mask_key \"", options_.mask_key,
         "\", want nothing there; rename the leaf or the option"));
   }
-  RILL_ASSIGN_OR_RETURN(auto store, ListRows::Create(spec, lanes()));
-  store->LearnRagged(given_ragged_);
-  return store;
+  RILL_ASSIGN_OR_RETURN(auto rows,
+                        ListRows::Create(spec, std::move(events), lanes()));
+  rows->LearnRagged(given_ragged_);
+  return rows;
 }
 
 TensorDictSpec ListStorage::spec() const {
   TensorDictSpec spec;
-  WithLive("", {}, [&](const std::shared_ptr<Rows>& rows) -> absl::Status {
+  WithLive("", {}, [&](const std::shared_ptr<RingRows>& rows) -> absl::Status {
     if (rows == nullptr) return absl::OkStatus();
-    const ListRows& list = *ListOf(rows->store);
+    const ListRows& list = *ListOf(rows.get());
     spec = rows->spec;
     for (size_t i = 0; i < list.ragged().size(); ++i) {
       RILL_RETURN_IF_ERROR(spec.Set(
@@ -223,7 +220,7 @@ absl::Status ListStorage::CheckRoom(absl::string_view caller,
                                     absl::Span<const RaggedLeaf> leaves,
                                     absl::Span<const Shape> largest,
                                     const ListRows& store) {
-  int64_t row = store.even_bytes();
+  int64_t row = store.row_bytes;
   for (size_t i = 0; i < leaves.size(); ++i) {
     int64_t bytes = DTypeSize(leaves[i].dtype);
     bool is_too_large = false;
@@ -241,13 +238,15 @@ absl::Status ListStorage::CheckRoom(absl::string_view caller,
   return absl::OkStatus();
 }
 
-absl::Status ListStorage::CheckRagged(absl::string_view caller,
-                                      const RaggedRows& rows,
-                                      ListRows* store) const {
+absl::Status ListStorage::SetRagged(absl::string_view caller, RaggedRows rows,
+                                    ListRows* store) const {
   std::vector<RaggedLeaf> leaves = store->ragged();
   if (leaves.empty()) {
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].empty()) return absl::OkStatus();  // No rows.
+      if (rows[i].empty()) {  // No rows.
+        store->SetRagged(std::move(rows));
+        return absl::OkStatus();
+      }
       leaves.push_back(
           {options_.ragged_leaves[i], rows[i][0].dtype(), rows[i][0].rank()});
     }
@@ -276,6 +275,7 @@ absl::Status ListStorage::CheckRagged(absl::string_view caller,
   if (!leaves.empty() && store->ragged().empty()) {
     store->LearnRagged(std::move(leaves));
   }
+  store->SetRagged(std::move(rows));
   return absl::OkStatus();
 }
 
@@ -285,11 +285,8 @@ absl::StatusOr<ExtendResult> ListStorage::Extend(const TensorDict& batch,
   RILL_ASSIGN_OR_RETURN(const TensorDict even, EvenPart(batch));
   RILL_ASSIGN_OR_RETURN(RaggedRows ragged, RaggedPart(kCaller, batch,
                                                       /*allow_part=*/false));
-  return ExtendWith(even, info, [&](RowStore* store) -> absl::Status {
-    auto* const list = static_cast<ListRows*>(store);
-    RILL_RETURN_IF_ERROR(CheckRagged(kCaller, ragged, list));
-    list->SetRagged(std::move(ragged));
-    return absl::OkStatus();
+  return ExtendWith(even, info, [&](RingRows* store) {
+    return SetRagged(kCaller, std::move(ragged), ListOf(store));
   });
 }
 
@@ -317,11 +314,8 @@ absl::StatusOr<ExtendResult> ListStorage::ExtendRagged(
   RILL_RETURN_IF_ERROR(batch.status())
       << kCaller << ": leaves that are not in ragged_leaves";
   RILL_ASSIGN_OR_RETURN(batch, batch->Unsqueeze(0));
-  return ExtendWith(*batch, info, [&](RowStore* store) -> absl::Status {
-    auto* const list = static_cast<ListRows*>(store);
-    RILL_RETURN_IF_ERROR(CheckRagged(kCaller, ragged, list));
-    list->SetRagged(std::move(ragged));
-    return absl::OkStatus();
+  return ExtendWith(*batch, info, [&](RingRows* store) {
+    return SetRagged(kCaller, std::move(ragged), ListOf(store));
   });
 }
 
@@ -341,14 +335,11 @@ absl::Status ListStorage::WriteInPlace(absl::Span<const Slot> slots,
       std::count_if(keys.begin(), keys.end(),
                     [&](const std::string& key) { return rows.Contains(key); });
   const bool is_whole = given == static_cast<int64_t>(keys.size());
-  const auto prepare = [&](RowStore* store) -> absl::Status {
-    auto* const list = static_cast<ListRows*>(store);
-    RILL_RETURN_IF_ERROR(CheckRagged(kCaller, ragged, list));
-    list->SetRagged(std::move(ragged));
-    return absl::OkStatus();
+  const auto prepare = [&](RingRows* store) {
+    return SetRagged(kCaller, std::move(ragged), ListOf(store));
   };
-  return given == 0 ? WriteInPlaceWith(slots, even, kind, is_whole)
-                    : WriteInPlaceWith(slots, even, kind, is_whole, prepare);
+  return WriteInPlaceWith(slots, even, kind, is_whole,
+                          given == 0 ? std::optional<PrepareFn>() : prepare);
 }
 
 }  // namespace rill

@@ -13,6 +13,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/storage/list/list_rows.h"
+#include "rill/storage/ring/lane_rings.h"
+#include "rill/storage/ring/ring_rows.h"
+#include "rill/storage/ring/write_event_builder.h"
+#include "rill/storage/serialized/row_store.h"
 #include "rill/storage/serialized/serialized_storage.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/lazy_stack.h"
@@ -109,28 +113,35 @@ class ListStorage final : public storage_internal::SerializedStorage {
                         storage_internal::LeafKeys keys,
                         TensorDict* out) const override;
 
-  absl::StatusOr<std::unique_ptr<storage_internal::RowStore>> MakeStore(
-      const TensorDictSpec& spec) const override;
-  absl::string_view kind_of_rows() const override { return "listed"; }
-  absl::Status SaveRows(const std::string& directory,
-                        const storage_internal::LaneRings& rings,
-                        const Rows* rows) const override;
-  absl::StatusOr<storage_internal::StoredRows> LoadRows(
-      const std::string& directory, const TensorDictSpec& spec,
-      const StorageLoadOptions& options) const override;
+  absl::StatusOr<std::shared_ptr<storage_internal::RingRows>> MakeRows(
+      const TensorDictSpec& spec,
+      storage_internal::EventLeaves events) const override;
+  storage_internal::RaggedFn RaggedOf(
+      const storage_internal::LaneRings& rings,
+      const storage_internal::RingRows* rows) const override;
   absl::StatusOr<PrepareRunFn> PrepareLoad(
-      const storage_internal::StoredRows& stored, const Rows* old,
-      Rows* fresh) const override;
+      const storage_internal::StoredRows& stored,
+      const storage_internal::RowStore* old,
+      storage_internal::RowStore* fresh) const override;
+
+  static const storage_internal::ListRows* ListOf(
+      const storage_internal::RingRows* rows) {
+    return static_cast<const storage_internal::ListRows*>(rows);
+  }
+  static storage_internal::ListRows* ListOf(storage_internal::RingRows* rows) {
+    return static_cast<storage_internal::ListRows*>(rows);
+  }
 
   // The rows without their ragged leaves; and those, row after row.
   absl::StatusOr<TensorDict> EvenPart(const TensorDict& rows) const;
   absl::StatusOr<RaggedRows> RaggedPart(absl::string_view caller,
                                         const TensorDict& rows,
                                         bool allow_part) const;
-  // Teaches a store that knows none yet the ragged leaves that these are;
-  // INVALID_ARGUMENT where they are not its own, or need too much room.
-  absl::Status CheckRagged(absl::string_view caller, const RaggedRows& rows,
-                           storage_internal::ListRows* store) const;
+  // Gives the ragged leaves of rows that are about to be staged to a store, and
+  // teaches them to one that knows none yet. INVALID_ARGUMENT where they are
+  // not its own, or need too much room.
+  absl::Status SetRagged(absl::string_view caller, RaggedRows rows,
+                         storage_internal::ListRows* store) const;
   // INVALID_ARGUMENT where a row that has the largest shape of each leaf has
   // more bytes than can be counted.
   static absl::Status CheckRoom(absl::string_view caller,

@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "rill/base/status_macros.h"
 #include "rill/formats/memmap_directory.h"
+#include "rill/storage/chunks/stored_rows.h"
 #include "rill/storage/list/list_storage.h"
-#include "rill/storage/stored_rows.h"
 #include "rill/tensordict/ragged_tensor.h"
 
 namespace rill {
@@ -19,18 +19,16 @@ using storage_internal::LeafBatch;
 using storage_internal::LeafKeys;
 using storage_internal::ListRowPtr;
 using storage_internal::ListRows;
+using storage_internal::RaggedFn;
 using storage_internal::RaggedRows;
 using storage_internal::ReadRequest;
+using storage_internal::RingRows;
 using storage_internal::RowStore;
 using storage_internal::SerializedStorage;
 using storage_internal::StoredRows;
 using storage_internal::StoredRun;
 
 namespace {
-
-ListRows* ListOf(const std::unique_ptr<RowStore>& store) {
-  return static_cast<ListRows*>(store.get());
-}
 
 // Numbers of the leaves that are wanted.
 struct Wanted {
@@ -41,7 +39,7 @@ struct Wanted {
 // The numbers of `keys`, in the order of the leaves. Errors as ReadLeaves.
 absl::StatusOr<Wanted> FindWanted(const ListRows& list, const LeafKeys& keys) {
   std::vector<std::string> known;
-  for (const TensorDictSpec::Leaf& leaf : list.even().leaves()) {
+  for (const TensorDictSpec::Leaf& leaf : list.spec.leaves()) {
     known.push_back(leaf.key);
   }
   const size_t num_even = known.size();
@@ -100,7 +98,7 @@ absl::StatusOr<TensorDict> StackEven(const ListRows& list,
                                      absl::Span<const ListRowPtr> rows) {
   TensorDictSpec spec;
   for (const size_t i : leaves) {
-    const TensorDictSpec::Leaf& leaf = list.even().leaves()[i];
+    const TensorDictSpec::Leaf& leaf = list.spec.leaves()[i];
     RILL_RETURN_IF_ERROR(spec.Set(leaf.key, leaf.spec));
   }
   RILL_ASSIGN_OR_RETURN(TensorDict batch,
@@ -108,7 +106,7 @@ absl::StatusOr<TensorDict> StackEven(const ListRows& list,
                                    storage_internal::RowMemory(Device::Cpu())));
   std::vector<LeafBatch> places;
   for (const size_t i : leaves) {
-    const TensorDictSpec::Leaf& leaf = list.even().leaves()[i];
+    const TensorDictSpec::Leaf& leaf = list.spec.leaves()[i];
     places.push_back(
         {i, batch.Find(leaf.key)->raw_data(),
          leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype)});
@@ -201,19 +199,19 @@ absl::Status ListStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
     return SerializedStorage::ReadKeys(slots, keys, out);
   }
   const absl::string_view caller = ReadRequest::Of(keys, out).caller;
-  std::shared_ptr<Rows> rows;
+  std::shared_ptr<RingRows> rows;
   std::vector<ListRowPtr> picked;
   RILL_RETURN_IF_ERROR(
-      WithLive(caller, slots, [&](const std::shared_ptr<Rows>& now) {
+      WithLive(caller, slots, [&](const std::shared_ptr<RingRows>& now) {
         rows = now;
-        if (rows != nullptr) ListOf(rows->store)->Pick(slots, &picked);
+        if (rows != nullptr) ListOf(rows.get())->Pick(slots, &picked);
         return absl::OkStatus();
       }));
   if (rows == nullptr) {
     *out = TensorDict({0});
     return absl::OkStatus();
   }
-  const ListRows& list = *ListOf(rows->store);
+  const ListRows& list = *ListOf(rows.get());
   RILL_ASSIGN_OR_RETURN(const Wanted wanted, FindWanted(list, keys));
   RILL_ASSIGN_OR_RETURN(TensorDict batch, StackEven(list, wanted.even, picked));
   for (const size_t i : wanted.ragged) {
@@ -229,23 +227,23 @@ absl::Status ListStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
 
 absl::StatusOr<LazyStack> ListStorage::ReadStack(
     absl::Span<const Slot> slots) const {
-  std::shared_ptr<Rows> rows;
+  std::shared_ptr<RingRows> rows;
   std::vector<ListRowPtr> picked;
   RILL_RETURN_IF_ERROR(WithLive("ListStorage::ReadStack", slots,
-                                [&](const std::shared_ptr<Rows>& now) {
+                                [&](const std::shared_ptr<RingRows>& now) {
                                   rows = now;
                                   if (rows != nullptr)
-                                    ListOf(rows->store)->Pick(slots, &picked);
+                                    ListOf(rows.get())->Pick(slots, &picked);
                                   return absl::OkStatus();
                                 }));
   std::vector<TensorDict> members;
   for (const ListRowPtr& row : picked) {
-    const ListRows& list = *ListOf(rows->store);
+    const ListRows& list = *ListOf(rows.get());
     TensorDict member;
-    for (size_t i = 0; i < list.even().leaves().size(); ++i) {
+    for (size_t i = 0; i < list.spec.leaves().size(); ++i) {
       RILL_ASSIGN_OR_RETURN(Tensor leaf, list.EvenLeaf(row, i));
       RILL_RETURN_IF_ERROR(
-          member.Set(list.even().leaves()[i].key, std::move(leaf)));
+          member.Set(list.spec.leaves()[i].key, std::move(leaf)));
     }
     for (size_t i = 0; i < list.ragged().size(); ++i) {
       RILL_ASSIGN_OR_RETURN(Tensor leaf, list.RaggedLeafOf(row, i));
@@ -260,42 +258,29 @@ absl::StatusOr<LazyStack> ListStorage::ReadStack(
 
 // --- Files -------------------------------------------------------------------
 
-absl::Status ListStorage::SaveRows(const std::string& directory,
-                                   const LaneRings& rings,
-                                   const Rows* rows) const {
-  if (options_.ragged_leaves.empty()) {
-    return SerializedStorage::SaveRows(directory, rings, rows);
-  }
-  return SaveRowsWith(
-      directory, rings, rows,
-      [rows, &rings](const std::string& ragged) -> absl::Status {
-        if (rows == nullptr) {
-          return CreateMemmapDirectory(TensorDictSpec(), {}, ragged).status();
-        }
-        std::vector<SlotRange> ranges;
-        std::vector<Slot> slots;
-        rings.LiveRanges(&ranges);
-        storage_internal::ExpandRanges(ranges, &slots);
-        std::vector<ListRowPtr> picked;
-        ListOf(rows->store)->Pick(slots, &picked);
-        return WriteRagged(*ListOf(rows->store), picked, ragged);
-      });
-}
-
-absl::StatusOr<StoredRows> ListStorage::LoadRows(
-    const std::string& directory, const TensorDictSpec& spec,
-    const StorageLoadOptions& options) const {
-  return storage_internal::LoadStoredRows(
-      directory, lanes(), spec, options,
-      /*has_ragged=*/!options_.ragged_leaves.empty());
+RaggedFn ListStorage::RaggedOf(const LaneRings& rings,
+                               const RingRows* rows) const {
+  if (options_.ragged_leaves.empty()) return nullptr;
+  return [rows, &rings](const std::string& directory) -> absl::Status {
+    if (rows == nullptr) {
+      return CreateMemmapDirectory(TensorDictSpec(), {}, directory).status();
+    }
+    std::vector<SlotRange> ranges;
+    std::vector<Slot> slots;
+    rings.LiveRanges(&ranges);
+    storage_internal::ExpandRanges(ranges, &slots);
+    std::vector<ListRowPtr> picked;
+    ListOf(rows)->Pick(slots, &picked);
+    return WriteRagged(*ListOf(rows), picked, directory);
+  };
 }
 
 absl::StatusOr<SerializedStorage::PrepareRunFn> ListStorage::PrepareLoad(
-    const StoredRows& stored, const Rows* old, Rows* fresh) const {
+    const StoredRows& stored, const RowStore* old, RowStore* fresh) const {
   if (options_.ragged_leaves.empty()) return PrepareRunFn();
-  ListRows& list = *ListOf(fresh->store);
+  ListRows& list = *ListOf(fresh);
   std::vector<RaggedLeaf> known = list.ragged();
-  if (old != nullptr) known = ListOf(old->store)->ragged();
+  if (old != nullptr) known = ListOf(old)->ragged();
   if (stored.spec.empty()) {  // Nothing was ever written there.
     list.LearnRagged(std::move(known));
     return PrepareRunFn();

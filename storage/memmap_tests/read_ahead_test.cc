@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that are not in memory (storage/read_ahead.h).
+// Rows that are not in memory (storage/rows/read_ahead.h).
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -12,8 +12,8 @@
 #include "rill/base/sparse_file.h"
 #include "rill/device/buffer.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/lane_rings.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/ring/lane_rings.h"
+#include "rill/storage/rows/row_layout.h"
 
 namespace rill::storage_internal {
 

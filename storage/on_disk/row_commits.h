@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
-#include "rill/storage/lane_rings.h"
+#include "rill/storage/ring/lane_rings.h"
 
 namespace rill::storage_internal {
 

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/lane_rings.h"
 #include "rill/storage/on_disk/row_line.h"
+#include "rill/storage/ring/lane_rings.h"
 
 namespace rill::storage_internal {
 

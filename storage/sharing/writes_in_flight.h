@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/lane_rings.h"
+#include "rill/storage/ring/lane_rings.h"
 
 namespace rill::storage_internal {
 

@@ -12,7 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "rill/storage/read_places.h"
+#include "rill/storage/rows/read_places.h"
 #include "rill/storage/sharing/lent_buffers.h"
 #include "rill/storage/tiered/batch_assembly.h"
 #include "rill/storage/tiered/tier_map.h"

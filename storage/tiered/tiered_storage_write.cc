@@ -2,40 +2,18 @@
 // The writing side of TieredStorage: the storage below first, then the fast
 // tier, which starts anew where it fails.
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "rill/base/status_macros.h"
+#include "rill/storage/ring/write_event_builder.h"
 #include "rill/storage/tiered/tiered_storage_state.h"
-#include "rill/tensordict/shape.h"
 
 namespace rill {
 
 using storage_internal::BatchAssembly;
+using storage_internal::BatchRows;
 using storage_internal::TierMap;
-
-namespace {
-
-// The rows that an Extend appends; none where the storage below refuses it.
-struct Append {
-  int64_t first = 0;
-  int64_t lanes = 0;
-  int64_t steps = 0;
-};
-std::optional<Append> AppendOf(const Lanes& lanes, const Shape& shape,
-                               int64_t first) {
-  if (shape.rank() != 1 && shape.rank() != 2) return std::nullopt;
-  const int64_t count = shape.rank() == 2 ? shape[0] : 1;
-  const int64_t steps = shape[shape.rank() - 1];
-  if (first < 0 || first > lanes.count || count > lanes.count - first ||
-      shape.num_elements() == 0) {
-    return std::nullopt;
-  }
-  return Append{first, count, steps};
-}
-
-}  // namespace
 
 absl::Status TieredStorage::State::LearnSpec() {
   {
@@ -77,25 +55,28 @@ absl::StatusOr<ExtendResult> TieredStorage::Extend(const TensorDict& batch,
   State& state = *state_;
   absl::MutexLock turn(&state.write_mutex);
   RILL_ASSIGN_OR_RETURN(const TensorDict rows, state.lent.OwnRows(batch));
-  const std::optional<Append> append =
-      AppendOf(state.lanes, batch.batch_shape(), info.first_lane);
-  if (!append.has_value()) return state.below->Extend(rows, info);
+  const auto extent = BatchRows::Find(state.lanes, batch, info);
+  // The storage below refuses it, or takes nothing.
+  if (!extent.ok() || batch.batch_shape().num_elements() == 0) {
+    return state.below->Extend(rows, info);
+  }
+  const int64_t first = info.first_lane;
   // The storage below publishes and notifies first. Until EndAppend a read
   // takes the new rows from there, so it finds them as soon as observers know
   // of them.
-  state.map.BeginAppend(append->first, append->lanes, append->steps);
+  state.map.BeginAppend(first, extent->num_lanes, extent->steps);
   absl::StatusOr<ExtendResult> result = state.below->Extend(rows, info);
   if (!result.ok()) {
-    state.map.CancelAppend(append->first);
+    state.map.CancelAppend(first);
     return result;
   }
   absl::Status status = state.LearnSpec();
   if (status.ok()) status = state.fast->Extend(rows, info).status();
   if (status.ok()) {
-    state.map.EndAppend(append->first, append->lanes, append->steps);
+    state.map.EndAppend(first, extent->num_lanes, extent->steps);
   }
-  state.Note(status, append->lanes *
-                         std::min(append->steps, state.fast_lane_rows) *
+  state.Note(status, extent->num_lanes *
+                         std::min(extent->steps, state.fast_lane_rows) *
                          state.RowBytes());
   return result;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/ring_options.h"
+#include "rill/storage/ring/ring_options.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_RING_OPTIONS_H_
-#define RILL_STORAGE_RING_OPTIONS_H_
+#ifndef RILL_STORAGE_RING_RING_OPTIONS_H_
+#define RILL_STORAGE_RING_RING_OPTIONS_H_
 
 #include <cstdint>
 
@@ -23,4 +23,4 @@ absl::Status CheckRingOptions(absl::string_view caller, int64_t capacity,
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_RING_OPTIONS_H_
+#endif  // RILL_STORAGE_RING_RING_OPTIONS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_READ_AHEAD_H_
-#define RILL_STORAGE_READ_AHEAD_H_
+#ifndef RILL_STORAGE_ROWS_READ_AHEAD_H_
+#define RILL_STORAGE_ROWS_READ_AHEAD_H_
 
 #include <atomic>
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include "absl/types/span.h"
 #include "rill/base/sparse_file.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/row_layout.h"
-#include "rill/storage/row_table.h"
+#include "rill/storage/rows/row_layout.h"
+#include "rill/storage/rows/row_table.h"
 
 namespace rill::storage_internal {
 
@@ -65,4 +65,4 @@ class ReadAhead {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_READ_AHEAD_H_
+#endif  // RILL_STORAGE_ROWS_READ_AHEAD_H_

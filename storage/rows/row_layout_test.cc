@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/row_layout.h"
+#include "rill/storage/rows/row_layout.h"
 
 #include <cstdint>
 #include <set>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_ROW_LAYOUT_H_
-#define RILL_STORAGE_ROW_LAYOUT_H_
+#ifndef RILL_STORAGE_ROWS_ROW_LAYOUT_H_
+#define RILL_STORAGE_ROWS_ROW_LAYOUT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +22,9 @@ struct RowField {
   int64_t width = 0;
   friend bool operator==(const RowField&, const RowField&) = default;
 };
+
+// One row as it is read: the sum of its leaves.
+int64_t RowBytes(const TensorDictSpec& spec);
 
 // One side of a copy between a table and a batch: place i of leaf `leaf` is at
 // data + i * stride, in memory that the table's device reaches.
@@ -103,4 +106,4 @@ class RowLayout {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_ROW_LAYOUT_H_
+#endif  // RILL_STORAGE_ROWS_ROW_LAYOUT_H_

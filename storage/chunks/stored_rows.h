@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_STORED_ROWS_H_
-#define RILL_STORAGE_STORED_ROWS_H_
+#ifndef RILL_STORAGE_CHUNKS_STORED_ROWS_H_
+#define RILL_STORAGE_CHUNKS_STORED_ROWS_H_
 
 #include <cstdint>
 #include <functional>
@@ -15,9 +15,9 @@
 #include "rill/formats/manifest.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/chunks/saved_chunks.h"
-#include "rill/storage/lane_rings.h"
-#include "rill/storage/row_layout.h"
-#include "rill/storage/row_table.h"
+#include "rill/storage/ring/lane_rings.h"
+#include "rill/storage/rows/row_layout.h"
+#include "rill/storage/rows/row_table.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -66,27 +66,26 @@ using RunFn = absl::FunctionRef<absl::Status(const StoredRun& run)>;
 absl::Status ForEachRun(const StoredRows& stored, const StoredRows::Part& part,
                         RunFn fn);
 
-// Writes the rows of `table` that are live to `directory`, which is replaced. A
-// null table has no rows and no keys. Chunks that *last (which may be null)
-// still has are linked, not written; afterwards it is of this save.
-// `overwrites` is the table's.
-absl::Status SaveStoredRows(const std::string& directory,
-                            const LaneRings& rings, const RowTable* table,
-                            const OverwriteCounts* overwrites,
-                            std::unique_ptr<SavedChunks>* last);
-
 // Gives rows [slots.size()] with all leaves of a spec, in host memory.
 using ReadRowsFn =
     absl::FunctionRef<absl::StatusOr<TensorDict>(absl::Span<const Slot> slots)>;
 // Makes the memmap directory `directory` of what rows hold beside the leaves
 // of their spec: lane after lane, oldest first.
 using RaggedFn = std::function<absl::Status(const std::string& directory)>;
+// The chunks that a save need not write, and those it leaves for the next one.
+struct ChunkLinks {
+  const OverwriteCounts* overwrites;   // Of the rows.
+  std::unique_ptr<SavedChunks>* last;  // May hold null.
+};
 
-// The same of rows with this spec (without keys: none) that lie elsewhere; all
-// chunks are written. With `ragged`, only a load that asks for it reads them.
+// Writes the rows that are live to `directory`, which is replaced. Rows without
+// keys are none. Chunks that *links->last still has are linked, not written;
+// afterwards it is of this save. Null links: all is written. With `ragged`,
+// only a load that asks for it reads them.
 absl::Status SaveStoredRows(const std::string& directory,
                             const LaneRings& rings, const TensorDictSpec& spec,
-                            ReadRowsFn read, const RaggedFn& ragged = nullptr);
+                            ReadRowsFn read, const ChunkLinks* links = nullptr,
+                            const RaggedFn& ragged = nullptr);
 
 // New tensors for n rows in host memory, and where to put their leaves.
 absl::StatusOr<TensorDict> MakeHostRows(const TensorDictSpec& spec, int64_t n,
@@ -121,4 +120,4 @@ absl::Status FillTable(const StoredRows& stored, RowTable* table);
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_STORED_ROWS_H_
+#endif  // RILL_STORAGE_CHUNKS_STORED_ROWS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/row_layout.h"
+#include "rill/storage/rows/row_layout.h"
 
 #include <algorithm>
 #include <limits>
@@ -62,6 +62,14 @@ int64_t RecordStride(int64_t bytes, int64_t alignment) {
 }
 
 }  // namespace
+
+int64_t RowBytes(const TensorDictSpec& spec) {
+  int64_t bytes = 0;
+  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
+    bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
+  }
+  return bytes;
+}
 
 absl::StatusOr<RowLayout> RowLayout::Create(
     TensorDictSpec spec, const Lanes& lanes, StorageLayout layout,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/lane_rings.h"
+#include "rill/storage/ring/lane_rings.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/row_table.h"
+#include "rill/storage/rows/row_table.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_WRITE_EVENT_BUILDER_H_
-#define RILL_STORAGE_WRITE_EVENT_BUILDER_H_
+#ifndef RILL_STORAGE_RING_WRITE_EVENT_BUILDER_H_
+#define RILL_STORAGE_RING_WRITE_EVENT_BUILDER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,7 @@
 #include "absl/types/span.h"
 #include "rill/slots/slot.h"
 #include "rill/slots/write_observer.h"
-#include "rill/storage/batch_leaves.h"
-#include "rill/storage/row_table.h"
+#include "rill/storage/rows/batch_leaves.h"
 #include "rill/storage/storage.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -61,12 +60,8 @@ class WriteEventBuilder {
   // After FromBatch: of each lane only the newest `kept` < rows.steps rows
   // stay, and the event tells which trajectories lost their beginning.
   void DropAllBut(int64_t kept, const BatchRows& rows);
-  // The values of stored rows, read from the table. With `written`, only those
-  // that its leaves tell (ends: where it holds any of them).
-  absl::Status FromTable(const EventLeaves& leaves, const RowTable& table,
-                         absl::Span<const Slot> slots,
-                         const BatchLeaves* written = nullptr);
-  // The same of rows that are read elsewhere.
+  // The values of rows that are stored. With `written`, only those that its
+  // leaves tell (ends: where it holds any of them).
   absl::Status FromStored(const EventLeaves& leaves, int64_t num_rows,
                           LeafSource stored,
                           const BatchLeaves* written = nullptr);
@@ -90,4 +85,4 @@ class WriteEventBuilder {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_WRITE_EVENT_BUILDER_H_
+#endif  // RILL_STORAGE_RING_WRITE_EVENT_BUILDER_H_

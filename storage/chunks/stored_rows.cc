@@ -3,7 +3,7 @@
 // those that the last save still has, and writes the others. A load maps the
 // chunks read-only and tells which rows of them are live; the storage then
 // copies these into its table.
-#include "rill/storage/stored_rows.h"
+#include "rill/storage/chunks/stored_rows.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -22,8 +22,8 @@
 #include "rill/formats/manifest.h"
 #include "rill/formats/memmap_directory.h"
 #include "rill/formats/replaceable.h"
-#include "rill/storage/batch_leaves.h"
-#include "rill/storage/lane_rings.h"
+#include "rill/storage/ring/lane_rings.h"
+#include "rill/storage/rows/batch_leaves.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/layout_difference.h"
 #include "rill/tensordict/shape.h"
@@ -55,39 +55,6 @@ absl::Status ForEachPiece(const RowTable& table, int64_t n, Fn fn) {
     RILL_RETURN_IF_ERROR(fn(begin, std::min(begin + step, n)));
   }
   return absl::OkStatus();
-}
-
-// Rows `slots` in host memory.
-absl::StatusOr<TensorDict> ReadRows(const RowTable& table,
-                                    absl::Span<const Slot> slots) {
-  const auto n = static_cast<int64_t>(slots.size());
-  std::vector<LeafBatch> places;
-  if (table.device().is_cpu()) {
-    RILL_ASSIGN_OR_RETURN(TensorDict rows,
-                          MakeHostRows(table.spec(), n, &places));
-    RILL_RETURN_IF_ERROR(table.Read(slots, places));
-    return rows;
-  }
-  TensorDict rows({n});
-  const auto& leaves = table.spec().leaves();
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(Tensor leaf, table.ReadToHost(slots, i));
-    RILL_RETURN_IF_ERROR(rows.Set(leaves[i].key, std::move(leaf)));
-  }
-  return rows;
-}
-
-// A storage without rows has no chunk that would ask.
-absl::StatusOr<TensorDict> ReadNothing(absl::Span<const Slot> /*slots*/) {
-  return TensorDict({0});
-}
-
-int64_t RowBytes(const TensorDictSpec& spec) {
-  int64_t bytes = 0;
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    bytes += leaf.spec.shape.num_elements() * DTypeSize(leaf.spec.dtype);
-  }
-  return bytes;
 }
 
 // Writes the live rows of a chunk, lane after lane, oldest first.
@@ -360,63 +327,6 @@ std::vector<Chunk> ChunksToSave(const LaneRings& rings, ChunkShape* shape,
   return chunks;
 }
 
-// The chunks that a save need not write, and those it leaves for the next one.
-struct ChunkLinks {
-  const OverwriteCounts& overwrites;
-  std::unique_ptr<SavedChunks>* last;  // May hold null.
-};
-
-// Without a shape there are no keys, and no chunk. Null links: all is written.
-absl::Status SaveChunks(const std::string& directory, const LaneRings& rings,
-                        std::optional<ChunkShape> wanted, ReadRowsFn read,
-                        const ChunkLinks* links, const RaggedFn& ragged) {
-  RILL_RETURN_IF_ERROR(
-      // Refuses a directory of other files before anything is written.
-      CheckReplaceable("Storage::Save", directory, kManifestFile));
-  Manifest manifest = ManifestOf(rings);
-  if (ragged != nullptr) manifest.version = kRaggedVersion;
-  ChunkShape shape = wanted.value_or(ChunkShape());
-  std::vector<Chunk> chunks;
-  if (wanted.has_value()) chunks = ChunksToSave(rings, &shape, &manifest);
-  // In another shape no chunk is as it was counted.
-  const bool may_link = links != nullptr && shape == wanted;
-  const SavedChunks* const last = may_link ? links->last->get() : nullptr;
-  std::unique_ptr<SavedChunks> saved;
-  RILL_RETURN_IF_ERROR(ReplaceDirectory(
-      directory, [&](const std::string& fresh) -> absl::Status {
-        const std::string folder = JoinPath(fresh, kRowsDirectory);
-        RILL_RETURN_IF_ERROR(CreateDirectories(folder));
-        FileSums sums;
-        for (const Chunk& chunk : chunks) {
-          const std::string path = JoinPath(fresh, PathOf(chunk));
-          const FileSum* const linked =
-              last == nullptr
-                  ? nullptr
-                  : last->Link(chunk, rings, links->overwrites, path);
-          if (linked != nullptr) {
-            sums[PathOf(chunk)] = *linked;
-          } else {
-            RILL_RETURN_IF_ERROR(WriteChunk(rings, read, shape, chunk, path));
-          }
-        }
-        if (ragged != nullptr) {
-          RILL_RETURN_IF_ERROR(ragged(JoinPath(fresh, kRaggedDirectory)));
-        }
-        RILL_RETURN_IF_ERROR(WriteManifest(manifest, fresh, &sums));
-        if (!may_link) return absl::OkStatus();
-        // Opened under its present name; the descriptor follows the directory
-        // through the rename.
-        saved = std::make_unique<SavedChunks>(folder, rings, shape);
-        for (const Chunk& chunk : chunks) {
-          saved->Add(chunk, links->overwrites.Of(chunk), sums[PathOf(chunk)]);
-        }
-        return absl::OkStatus();
-      }));
-  // After a failed save the chunks of the one before are still known.
-  if (links != nullptr) *links->last = std::move(saved);
-  return absl::OkStatus();
-}
-
 class TableFiller {
  public:
   explicit TableFiller(RowTable* table) : table_(table), tree_(table->spec()) {}
@@ -438,12 +348,9 @@ class TableFiller {
                          absl::Span<const Slot> slots) {
     RILL_RETURN_IF_ERROR(leaves_.Bind("Storage::Load", table_->spec(), tree_,
                                       piece, /*allow_part=*/false));
-    RILL_RETURN_IF_ERROR(leaves_.Prepare(*table_, /*batch_rank=*/1));
-    places_.clear();
-    for (const BatchLeaf& leaf : leaves_.leaves()) {
-      places_.push_back(
-          {leaf.leaf, leaf.ready->raw_data(), leaf.ready->strides_bytes()[0]});
-    }
+    RILL_RETURN_IF_ERROR(leaves_.Prepare(table_->device(), table_->lent(),
+                                         /*batch_rank=*/1));
+    leaves_.PlaceRows(/*first=*/0, /*past_caches=*/false, &places_);
     absl::Status written = table_->Write(slots, places_);
     leaves_.Clear();
     return written;
@@ -529,29 +436,55 @@ absl::StatusOr<TensorDict> MakeHostRows(const TensorDictSpec& spec, int64_t n,
 }
 
 absl::Status SaveStoredRows(const std::string& directory,
-                            const LaneRings& rings, const RowTable* table,
-                            const OverwriteCounts* overwrites,
-                            std::unique_ptr<SavedChunks>* last) {
-  if (table == nullptr) {
-    RILL_RETURN_IF_ERROR(SaveChunks(directory, rings, std::nullopt, ReadNothing,
-                                    /*links=*/nullptr, /*ragged=*/nullptr));
-    last->reset();
-    return absl::OkStatus();
-  }
-  const ChunkLinks links = {.overwrites = *overwrites, .last = last};
-  const auto read = [table](absl::Span<const Slot> slots) {
-    return ReadRows(*table, slots);
-  };
-  return SaveChunks(directory, rings, overwrites->shape(), read, &links,
-                    /*ragged=*/nullptr);
-}
-
-absl::Status SaveStoredRows(const std::string& directory,
                             const LaneRings& rings, const TensorDictSpec& spec,
-                            ReadRowsFn read, const RaggedFn& ragged) {
-  std::optional<ChunkShape> shape;
-  if (!spec.empty()) shape = ChunkShape::Of(rings.lanes(), RowBytes(spec));
-  return SaveChunks(directory, rings, shape, read, /*links=*/nullptr, ragged);
+                            ReadRowsFn read, const ChunkLinks* links,
+                            const RaggedFn& ragged) {
+  RILL_RETURN_IF_ERROR(
+      // Refuses a directory of other files before anything is written.
+      CheckReplaceable("Storage::Save", directory, kManifestFile));
+  Manifest manifest = ManifestOf(rings);
+  if (ragged != nullptr) manifest.version = kRaggedVersion;
+  const ChunkShape wanted = ChunkShape::Of(rings.lanes(), RowBytes(spec));
+  ChunkShape shape = wanted;
+  std::vector<Chunk> chunks;  // None where there are no keys.
+  if (!spec.empty()) chunks = ChunksToSave(rings, &shape, &manifest);
+  // In another shape no chunk is as it was counted.
+  const bool may_link = links != nullptr && !spec.empty() && shape == wanted;
+  const SavedChunks* const last = may_link ? links->last->get() : nullptr;
+  std::unique_ptr<SavedChunks> saved;
+  RILL_RETURN_IF_ERROR(ReplaceDirectory(
+      directory, [&](const std::string& fresh) -> absl::Status {
+        const std::string folder = JoinPath(fresh, kRowsDirectory);
+        RILL_RETURN_IF_ERROR(CreateDirectories(folder));
+        FileSums sums;
+        for (const Chunk& chunk : chunks) {
+          const std::string path = JoinPath(fresh, PathOf(chunk));
+          const FileSum* const linked =
+              last == nullptr
+                  ? nullptr
+                  : last->Link(chunk, rings, *links->overwrites, path);
+          if (linked != nullptr) {
+            sums[PathOf(chunk)] = *linked;
+          } else {
+            RILL_RETURN_IF_ERROR(WriteChunk(rings, read, shape, chunk, path));
+          }
+        }
+        if (ragged != nullptr) {
+          RILL_RETURN_IF_ERROR(ragged(JoinPath(fresh, kRaggedDirectory)));
+        }
+        RILL_RETURN_IF_ERROR(WriteManifest(manifest, fresh, &sums));
+        if (!may_link) return absl::OkStatus();
+        // Opened under its present name; the descriptor follows the directory
+        // through the rename.
+        saved = std::make_unique<SavedChunks>(folder, rings, shape);
+        for (const Chunk& chunk : chunks) {
+          saved->Add(chunk, links->overwrites->Of(chunk), sums[PathOf(chunk)]);
+        }
+        return absl::OkStatus();
+      }));
+  // After a failed save the chunks of the one before are still known.
+  if (links != nullptr) *links->last = std::move(saved);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StoredRows> LoadStoredRows(const std::string& directory,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/batch_leaves.h"
+#include "rill/storage/rows/batch_leaves.h"
 
 #include <utility>
 
@@ -114,27 +114,16 @@ absl::Status BatchLeaves::Bind(absl::string_view caller,
   return absl::OkStatus();
 }
 
-absl::Status BatchLeaves::Prepare(const RowTable& table, int batch_rank) {
-  return Prepare(table.device(), batch_rank,
-                 [&](const Tensor& tensor) { return table.Holds(tensor); });
-}
-
-absl::Status BatchLeaves::PrepareOnHost(int batch_rank) {
-  return Prepare(Device::Cpu(), batch_rank,
-                 [](const Tensor&) { return false; });
-}
-
-absl::Status BatchLeaves::Prepare(
-    Device device, int batch_rank,
-    absl::FunctionRef<bool(const Tensor&)> is_own) {
+absl::Status BatchLeaves::Prepare(Device device, const Buffer* lent,
+                                  int batch_rank) {
   for (BatchLeaf& leaf : leaves_) {
     if (leaf.given->num_elements() == 0) continue;
-    // A tensor of a lease lies in the table itself: a copy from there could
+    // A tensor of a lease lies in the rows themselves: a copy from there could
     // read rows that the same call has overwritten.
     const bool is_reached = device.is_cpu() ? leaf.given->is_host()
                                             : leaf.given->device() == device;
     if (is_reached && HasDenseRows(*leaf.given, batch_rank) &&
-        !is_own(*leaf.given)) {
+        leaf.given->buffer().get() != lent) {
       continue;
     }
     Tensor copy = *leaf.given;
@@ -148,6 +137,17 @@ absl::Status BatchLeaves::Prepare(
     leaf.ready = &copies_.back();
   }
   return absl::OkStatus();
+}
+
+void BatchLeaves::PlaceRows(int64_t first, bool past_caches,
+                            std::vector<LeafBatch>* places) const {
+  places->clear();
+  for (const BatchLeaf& leaf : leaves_) {
+    if (leaf.ready->num_elements() == 0) continue;  // And no address.
+    const int64_t stride = leaf.ready->strides_bytes()[0];
+    places->push_back({leaf.leaf, leaf.ready->raw_data() + first * stride,
+                       stride, past_caches});
+  }
 }
 
 const BatchLeaf* BatchLeaves::Find(size_t leaf) const {

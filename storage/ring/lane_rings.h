@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_LANE_RINGS_H_
-#define RILL_STORAGE_LANE_RINGS_H_
+#ifndef RILL_STORAGE_RING_LANE_RINGS_H_
+#define RILL_STORAGE_RING_LANE_RINGS_H_
 
 #include <cstdint>
 #include <vector>
@@ -128,4 +128,4 @@ void JoinSlots(const Lanes& lanes, absl::Span<const Slot> slots,
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_LANE_RINGS_H_
+#endif  // RILL_STORAGE_RING_LANE_RINGS_H_

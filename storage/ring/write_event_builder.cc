@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/write_event_builder.h"
+#include "rill/storage/ring/write_event_builder.h"
 
 #include <algorithm>
 #include <cstring>
@@ -142,15 +142,6 @@ absl::Status WriteEventBuilder::FromBatch(const EventLeaves& leaves,
     if (found->given->is_host()) return *found->given;
     return found->given->To(Device::Cpu());
   });
-}
-
-absl::Status WriteEventBuilder::FromTable(const EventLeaves& leaves,
-                                          const RowTable& table,
-                                          absl::Span<const Slot> slots,
-                                          const BatchLeaves* written) {
-  return FromStored(
-      leaves, static_cast<int64_t>(slots.size()),
-      [&](size_t leaf) { return table.ReadToHost(slots, leaf); }, written);
 }
 
 absl::Status WriteEventBuilder::FromStored(const EventLeaves& leaves,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_WRITE_SCRATCH_H_
-#define RILL_STORAGE_WRITE_SCRATCH_H_
+#ifndef RILL_STORAGE_RING_WRITE_SCRATCH_H_
+#define RILL_STORAGE_RING_WRITE_SCRATCH_H_
 
 #include <memory>
 #include <vector>
 
 #include "rill/slots/slot.h"
-#include "rill/storage/batch_leaves.h"
-#include "rill/storage/lane_rings.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/ring/lane_rings.h"
+#include "rill/storage/ring/write_event_builder.h"
+#include "rill/storage/rows/batch_leaves.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/storage/sharing/writes_in_flight.h"
 #include "rill/storage/storage.h"
-#include "rill/storage/write_event_builder.h"
 
 namespace rill::storage_internal {
 
@@ -24,7 +24,9 @@ struct WriteScratch {
   std::vector<LeafBatch> places;
   WriteEventBuilder event;
   WritesInFlight::Write write;
-  InPlace in_place = InPlace::kReplace;
+  // Of a write in place; see WriteEvent.
+  bool is_patch = false;
+  bool is_replacement = false;
   bool has_failed = false;  // After rows were retired.
 };
 
@@ -47,4 +49,4 @@ class ThreadWriteScratch {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_WRITE_SCRATCH_H_
+#endif  // RILL_STORAGE_RING_WRITE_SCRATCH_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_BATCH_LEAVES_H_
-#define RILL_STORAGE_BATCH_LEAVES_H_
+#ifndef RILL_STORAGE_ROWS_BATCH_LEAVES_H_
+#define RILL_STORAGE_ROWS_BATCH_LEAVES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/device/buffer.h"
 #include "rill/device/device.h"
-#include "rill/storage/row_table.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/spec_tree.h"
@@ -56,11 +56,14 @@ class BatchLeaves {
   absl::Status Bind(absl::string_view caller, const TensorDictSpec& spec,
                     const SpecTree& tree, const TensorDict& batch,
                     bool allow_part);
-  // Copies what the table does not reach, what lies in the table itself, and
-  // rows with gaps inside.
-  absl::Status Prepare(const RowTable& table, int batch_rank);
-  // The same for rows of host memory that are in no table.
-  absl::Status PrepareOnHost(int batch_rank);
+  // Copies what rows on `device` cannot be copied from: tensors elsewhere,
+  // those that lie in `lent`, memory of the rows themselves, and rows with
+  // gaps.
+  absl::Status Prepare(Device device, const Buffer* lent, int batch_rank);
+  // Of a batch [n] that was prepared: where its rows from `first` on lie, for
+  // each leaf with bytes. Reuses `places`.
+  void PlaceRows(int64_t first, bool past_caches,
+                 std::vector<LeafBatch>* places) const;
 
   absl::Span<const BatchLeaf> leaves() const { return leaves_; }
   // Null where the batch does not hold it.
@@ -68,9 +71,6 @@ class BatchLeaves {
   void Clear();
 
  private:
-  absl::Status Prepare(Device device, int batch_rank,
-                       absl::FunctionRef<bool(const Tensor&)> is_own);
-
   std::vector<BatchLeaf> leaves_;
   std::vector<const Tensor*> found_;
   std::deque<Tensor> copies_;  // Stable addresses.
@@ -78,4 +78,4 @@ class BatchLeaves {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_BATCH_LEAVES_H_
+#endif  // RILL_STORAGE_ROWS_BATCH_LEAVES_H_

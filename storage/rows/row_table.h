@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_ROW_TABLE_H_
-#define RILL_STORAGE_ROW_TABLE_H_
+#ifndef RILL_STORAGE_ROWS_ROW_TABLE_H_
+#define RILL_STORAGE_ROWS_ROW_TABLE_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +21,7 @@
 #include "rill/device/stream.h"
 #include "rill/slots/slot.h"
 #include "rill/storage/dedup/next_rows.h"
-#include "rill/storage/row_layout.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
@@ -56,8 +56,8 @@ class RowTable {
   const TensorDictSpec& spec() const { return layout_.spec(); }
   // Where tensors must lie that rows are copied from or to.
   Device device() const { return buffer_->device(); }
-  // The tensor is of a View: it lies in the table's own bytes.
-  bool Holds(const Tensor& tensor) const { return tensor.buffer() == lent_; }
+  // The buffer of tensors of a View, which lie in the table's own bytes.
+  const Buffer* lent() const { return lent_.get(); }
 
   // Leaves that are not stored as such, or null. A Write that was not planned
   // there may be RESOURCE_EXHAUSTED.
@@ -149,4 +149,4 @@ class RowTable {
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_ROW_TABLE_H_
+#endif  // RILL_STORAGE_ROWS_ROW_TABLE_H_

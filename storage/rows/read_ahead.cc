@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/read_ahead.h"
+#include "rill/storage/rows/read_ahead.h"
 
 #include <sys/resource.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RILL_STORAGE_READ_PLACES_H_
-#define RILL_STORAGE_READ_PLACES_H_
+#ifndef RILL_STORAGE_ROWS_READ_PLACES_H_
+#define RILL_STORAGE_ROWS_READ_PLACES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,9 +13,9 @@
 #include "absl/types/span.h"
 #include "rill/device/device.h"
 #include "rill/slots/slot.h"
-#include "rill/storage/batch_leaves.h"
-#include "rill/storage/row_layout.h"
 #include "rill/storage/row_reader.h"
+#include "rill/storage/rows/batch_leaves.h"
+#include "rill/storage/rows/row_layout.h"
 #include "rill/tensordict/bound_rows.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/spec_tree.h"
@@ -107,4 +107,4 @@ absl::Status ReadFrom(const RowReader& reader, absl::Span<const Slot> slots,
 
 }  // namespace rill::storage_internal
 
-#endif  // RILL_STORAGE_READ_PLACES_H_
+#endif  // RILL_STORAGE_ROWS_READ_PLACES_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/write_scratch.h"
+#include "rill/storage/ring/write_scratch.h"
 
 #include <utility>
 

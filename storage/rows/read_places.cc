@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rill/storage/read_places.h"
+#include "rill/storage/rows/read_places.h"
 
 #include <algorithm>
 #include <numeric>

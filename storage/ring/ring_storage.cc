@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all storages of rings share but for writes: what they tell of
+// themselves, observers, loads.
+#include "rill/storage/ring/ring_storage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rill/base/status_macros.h"
+
+namespace rill::storage_internal {
+
+absl::Status RingStorage::Init(const TensorDictSpec& spec) {
+  if (spec.empty()) return absl::OkStatus();
+  RILL_ASSIGN_OR_RETURN(auto rows, NewRows(spec));
+  absl::MutexLock state(&state_mutex_);
+  rows_ = std::move(rows);
+  Publish();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<RingRows>> RingStorage::NewRows(
+    const TensorDictSpec& spec) const {
+  RILL_ASSIGN_OR_RETURN(EventLeaves events,
+                        EventLeaves::Find(spec, event_keys_));
+  return MakeRows(spec, std::move(events));
+}
+
+int64_t RingStorage::size() const {
+  absl::ReaderMutexLock state(&state_mutex_);
+  return rings_.size();
+}
+
+std::vector<Cursor> RingStorage::cursors() const {
+  absl::ReaderMutexLock state(&state_mutex_);
+  return rings_.cursors();
+}
+
+TensorDictSpec RingStorage::spec() const {
+  absl::ReaderMutexLock state(&state_mutex_);
+  return rows_ == nullptr ? TensorDictSpec() : rows_->spec;
+}
+
+absl::Status RingStorage::ReadKeys(absl::Span<const Slot> slots, LeafKeys keys,
+                                   TensorDict* out) const {
+  return ReadRows(slots, ReadRequest::Of(keys, out));
+}
+
+absl::Status RingStorage::ReadInto(absl::Span<const Slot> slots,
+                                   absl::Span<const size_t> leaves,
+                                   absl::Span<const BoundLeaf> places) const {
+  return ReadRows(
+      slots,
+      {.caller = "Storage::ReadInto", .leaves = leaves, .places = places});
+}
+
+// --- Observers ---------------------------------------------------------------
+
+absl::Status RingStorage::BuildLiveEvent(const LaneRings& rings,
+                                         const RingRows* rows,
+                                         WriteScratch* scratch) const {
+  scratch->event.Clear();
+  rings.LiveRanges(&scratch->plan.written);
+  ExpandRanges(scratch->plan.written, &scratch->slots);
+  if (rows == nullptr) return absl::OkStatus();
+  return scratch->event.FromStored(
+      rows->events, rings.size(),
+      [&](size_t leaf) { return rows->ReadToHost(scratch->slots, leaf); });
+}
+
+void RingStorage::Attach(WriteObserver* observer,
+                         const WriteScratch& scratch) const {
+  observer->OnAttach(lanes(), HeldRings().cursors());
+  if (scratch.plan.written.empty()) return;
+  observer->OnWrite(
+      scratch.event.Event(/*is_append=*/true, {}, scratch.plan.written));
+}
+
+void RingStorage::AttachAllAgain(WriteScratch* scratch) {
+  last_save_.reset();  // Whatever rows a device has damaged.
+  // Where the rows cannot be read, observers learn of the slots only.
+  if (!BuildLiveEvent(HeldRings(), HeldRows().get(), scratch).ok()) {
+    scratch->event.Clear();
+  }
+  for (WriteObserver* observer : observers_) Attach(observer, *scratch);
+}
+
+absl::Status RingStorage::AddObserver(WriteObserver* observer) {
+  if (observer == nullptr) {
+    return absl::InvalidArgumentError(
+        "Storage::AddObserver: observer: got null, want an observer");
+  }
+  absl::MutexLock alone(&alone_mutex_);
+  if (std::find(observers_.begin(), observers_.end(), observer) !=
+      observers_.end()) {
+    return absl::FailedPreconditionError(
+        "Storage::AddObserver: observer: got one that is there already, "
+        "want another; remove it first");
+  }
+  WriteScratch scratch;  // As large as all rows, so not the thread's.
+  RILL_RETURN_IF_ERROR(BuildLiveEvent(HeldRings(), HeldRows().get(), &scratch));
+  observers_.push_back(observer);
+  Attach(observer, scratch);
+  return absl::OkStatus();
+}
+
+void RingStorage::RemoveObserver(WriteObserver* observer) {
+  absl::MutexLock alone(&alone_mutex_);
+  observers_.erase(std::remove(observers_.begin(), observers_.end(), observer),
+                   observers_.end());
+}
+
+// --- Other rows --------------------------------------------------------------
+
+void RingStorage::Replace(const LaneRings& rings,
+                          std::shared_ptr<RingRows> rows) {
+  last_save_.reset();
+  // Samplers forget the old rows before a reader can find others in their
+  // slots.
+  for (WriteObserver* observer : observers_) observer->OnClear();
+  absl::MutexLock state(&state_mutex_);
+  leases_.EndAll();
+  rows_.swap(rows);  // Which go behind the lock.
+  rings_ = rings;
+  Publish();
+}
+
+absl::Status RingStorage::Save(const std::string& directory) const {
+  // Keeps writers out; readers go on.
+  absl::MutexLock alone(&alone_mutex_);
+  const RingRows* const rows = HeldRows().get();
+  if (rows != nullptr && !rows->hears_all) last_save_.reset();
+  const ChunkLinks links = {
+      .overwrites = rows == nullptr ? nullptr : &rows->overwrites,
+      .last = &last_save_};
+  return SaveStoredRows(
+      directory, HeldRings(), rows == nullptr ? TensorDictSpec() : rows->spec,
+      [rows](absl::Span<const Slot> slots) { return rows->ReadToHost(slots); },
+      &links, RaggedOf(HeldRings(), rows));
+}
+
+absl::Status RingStorage::Load(const std::string& directory,
+                               const StorageLoadOptions& options) {
+  absl::MutexLock alone(&alone_mutex_);
+  RILL_ASSIGN_OR_RETURN(
+      StoredRows stored,
+      LoadStoredRows(
+          directory, lanes(),
+          HeldRows() == nullptr ? TensorDictSpec() : HeldRows()->spec, options,
+          /*has_ragged=*/traits().ragged_leaves));
+  WriteScratch scratch;  // As large as all rows, so not the thread's.
+  RILL_RETURN_IF_ERROR(Take(stored, &scratch));
+  if (HeldRows() != nullptr) {
+    last_save_ = ChunksOf(std::move(stored), HeldRows()->overwrites);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RingStorage::Take(const StoredRows& stored,
+                               WriteScratch* scratch) {
+  std::shared_ptr<RingRows> rows = HeldRows();
+  // Rows that are live stay whole until all that can fail is over.
+  const TensorDictSpec spec = rows == nullptr ? stored.spec : rows->spec;
+  if (!spec.empty()) {
+    RILL_ASSIGN_OR_RETURN(rows, LoadInto(stored, spec));
+  }
+  if (!observers_.empty()) {
+    RILL_RETURN_IF_ERROR(BuildLiveEvent(stored.rings, rows.get(), scratch));
+  }
+  Replace(stored.rings, std::move(rows));
+  for (WriteObserver* observer : observers_) Attach(observer, *scratch);
+  return absl::OkStatus();
+}
+
+}  // namespace rill::storage_internal

@@ -1,87 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// LeafSpec: making, domains, texts.
+// LeafSpec: what does not depend on the domain. The factories are with the
+// domains, in domains/.
 #include "rill/tensordict/leaf_spec.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <memory>
+#include <optional>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "rill/base/rng.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/choices.h"
+#include "rill/device/device.h"
+#include "rill/tensordict/domains/choice_domain.h"
+#include "rill/tensordict/domains/domain.h"
+#include "rill/tensordict/domains/element_domain.h"
 #include "rill/tensordict/element.h"
-#include "rill/tensordict/leaf_range.h"
 
 namespace rill {
 namespace {
 
+using tensordict_internal::CheckMaskFits;
 using tensordict_internal::ChoiceSizes;
-using tensordict_internal::DispatchDType;
-using tensordict_internal::ElementText;
-using tensordict_internal::HasChoices;
-using tensordict_internal::HasRowDim;
-using tensordict_internal::HostCopy;
-using tensordict_internal::IsOneHot;
-using tensordict_internal::kHasArithmetic;
-using tensordict_internal::kIsReal;
-using tensordict_internal::LeadOf;
-using tensordict_internal::LoadElement;
-using tensordict_internal::NumOptions;
-using tensordict_internal::Range;
-using tensordict_internal::RangeOf;
-
-// The sum of sizes from outside, whatever they are; 0 where it does not fit in
-// int64. CheckDomain refuses such sizes.
-int64_t SumOf(absl::Span<const int64_t> sizes) {
-  int64_t sum = 0;
-  for (const int64_t size : sizes) {
-    if (__builtin_add_overflow(sum, size, &sum)) return 0;
-  }
-  return sum;
-}
-
-std::shared_ptr<const LeafSpec::Tables> WithNvec(
-    absl::Span<const int64_t> nvec) {
-  auto tables = std::make_shared<LeafSpec::Tables>();
-  tables->nvec.assign(nvec.begin(), nvec.end());
-  return tables;
-}
-
-std::string OptionsText(int64_t n) {
-  return n == 1 ? "{0}" : absl::StrCat("{0, ..., ", n - 1, "}");
-}
-
-std::string DomainText(const LeafSpec& spec) {
-  const char* const masked = spec.mask() == nullptr ? "" : " masked";
-  switch (spec.domain) {
-    case LeafSpec::Domain::kUnbounded:
-      return "";
-    case LeafSpec::Domain::kBounded:
-      return absl::StrCat("[", ElementText(spec.low), ", ",
-                          ElementText(spec.high), "]",
-                          spec.lows() == nullptr ? "" : " by element");
-    case LeafSpec::Domain::kCategorical:
-      return absl::StrCat("{0, ..., ", spec.num_categories - 1, "}", masked);
-    case LeafSpec::Domain::kBinary:
-      return "{0, 1}";
-    case LeafSpec::Domain::kOneHot:
-      return absl::StrCat("one-hot(", spec.num_categories, ")", masked);
-    case LeafSpec::Domain::kMultiCategorical:
-      return absl::StrCat(absl::StrJoin(spec.nvec(), " x ",
-                                        [](std::string* out, int64_t n) {
-                                          absl::StrAppend(out, OptionsText(n));
-                                        }),
-                          masked);
-    case LeafSpec::Domain::kMultiOneHot:
-      return absl::StrCat("one-hot(", absl::StrJoin(spec.nvec(), ", "), ")",
-                          masked);
-  }
-  return "";
-}
+using tensordict_internal::Digit;
+using tensordict_internal::DomainOf;
+using tensordict_internal::FromNumber;
+using tensordict_internal::TypeTag;
 
 // Both null, or of the same bits.
 bool SameTensor(const Tensor* a, const Tensor* b) {
@@ -89,207 +34,88 @@ bool SameTensor(const Tensor* a, const Tensor* b) {
   return a == b || *a->BitEquals(*b);
 }
 
-// At least one choice, each of at least one option, and a row as long as they
-// need.
-absl::Status CheckChoices(const LeafSpec& spec) {
-  const absl::Span<const int64_t> sizes = ChoiceSizes(spec);
-  if (sizes.empty()) {
-    return absl::InvalidArgumentError("number of choices: got 0, want some");
-  }
-  for (const int64_t n : sizes) {
-    if (n < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("number of categories: got ", n, ", want at least 1"));
-    }
-  }
-  if (SumOf(sizes) < 1) {
+// The batch shape that the tensor shows; empty where its rank is too low.
+Shape BatchOf(const LeafSpec& spec, const Tensor& tensor) {
+  return tensor.shape().Prefix(std::max(tensor.rank() - spec.shape.rank(), 0));
+}
+
+// Values can be made: the dtype has arithmetic, and the mask is for the batch.
+absl::Status CheckCanMake(absl::string_view caller, const LeafSpec& spec,
+                          const Shape& batch_shape) {
+  if (!tensordict_internal::HasArithmetic(spec.dtype)) {
     return absl::InvalidArgumentError(
-        "number of categories: want a sum that fits in int64");
+        absl::StrCat(caller, ": dtype: got ", DTypeName(spec.dtype),
+                     ", want one with arithmetic"));
   }
-  if (!HasRowDim(spec.domain)) return absl::OkStatus();
-  const int64_t width = IsOneHot(spec.domain)
-                            ? NumOptions(spec)
-                            : static_cast<int64_t>(sizes.size());
-  const int rank = spec.shape.rank();
-  if (rank > 0 && spec.shape[rank - 1] == width) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("shape: got ", spec.shape.ToString(),
-                   ", want a last size of ", width, " for ", DomainText(spec)));
-}
-
-// Specs that no factory makes, but a change of the public members does.
-absl::Status CheckTables(const LeafSpec& spec) {
-  if (const Tensor* lows = spec.lows();
-      lows != nullptr &&
-      (spec.domain != LeafSpec::Domain::kBounded ||
-       lows->dtype() != spec.dtype || lows->shape() != spec.shape)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "bounds by element: got ", DTypeName(lows->dtype()),
-        lows->shape().ToString(), " for a leaf of ", DTypeName(spec.dtype),
-        spec.shape.ToString(), ", want bounds of its dtype and shape"));
-  }
-  const Tensor* mask = spec.mask();
-  if (mask == nullptr) return absl::OkStatus();
-  const int rank = mask->rank();
-  // The mask's dimensions before the last are aligned to the right with the
-  // lead; the batch's, before these, are compared when a batch comes.
-  const Shape lead = LeadOf(spec);
-  bool fits = HasChoices(spec.domain) && rank > 0 &&
-              mask->shape()[rank - 1] == NumOptions(spec);
-  for (int d = 1; fits && d < rank && d <= lead.rank(); ++d) {
-    const int64_t size = mask->shape()[rank - 1 - d];
-    fits = size == 1 || size == lead[lead.rank() - d];
-  }
-  if (fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "mask: got bool", mask->shape().ToString(), " for ",
-      DTypeName(spec.dtype), spec.shape.ToString(),
-      HasChoices(spec.domain)
-          ? absl::StrCat(", want a last size of ", NumOptions(spec),
-                         " behind sizes that are 1 or end [batch, ",
-                         lead.ToString(), "]")
-          : ", want none for a domain without choices"));
-}
-
-// Each choice of each row of the mask allows an option: else drawing a member
-// would not end.
-absl::Status CheckAllowsSome(const LeafSpec& spec, const Tensor& mask) {
-  const int64_t options = NumOptions(spec);
-  const bool* at = mask.data<bool>();
-  for (int64_t row = 0; row < mask.num_elements() / options; ++row) {
-    int64_t choice = 0;
-    for (const int64_t n : ChoiceSizes(spec)) {
-      if (std::find(at, at + n, true) == at + n) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "LeafSpec::WithMask: choice ", choice, " of row ", row,
-            " of the mask: got no allowed option, want at least one"));
-      }
-      ++choice;
-      at += n;
-    }
-  }
+  RILL_RETURN_IF_ERROR(CheckMaskFits(spec, batch_shape)) << "in " << caller;
   return absl::OkStatus();
 }
 
-// The mask with sizes of 1 where it repeats, and none of them at the front: one
-// form for all masks that say the same.
-absl::StatusOr<Tensor> WithoutRepeats(Tensor mask) {
-  // Compared by bits with its own first slice repeated: O(elements) a
-  // dimension, once when a spec is made.
-  for (int d = 0; d < mask.rank() - 1; ++d) {
-    if (mask.shape()[d] < 1) continue;
-    RILL_ASSIGN_OR_RETURN(const Tensor first, mask.Slice(d, 0, 1));
-    RILL_ASSIGN_OR_RETURN(const Tensor repeated, first.Expand(mask.shape()));
-    RILL_ASSIGN_OR_RETURN(const bool repeats, mask.BitEquals(repeated));
-    if (repeats) mask = first;
-  }
-  while (mask.rank() > 1 && mask.shape()[0] == 1) {
-    RILL_ASSIGN_OR_RETURN(mask, mask.Squeeze(0));
-  }
-  return mask.Clone();
+bool CanHold(const Tensor& tensor, DType dtype, const Shape& shape) {
+  return tensor.dtype() == dtype && tensor.shape() == shape &&
+         tensor.is_host() && tensor.is_writable() && tensor.is_contiguous();
 }
 
-// Whether T has 0 .. most without a gap: floats do up to 2^digits of their
-// mantissa.
+// The result is checked against the spec at the end, which finds values outside
+// of bounds.
+absl::StatusOr<Tensor> EncodeAll(const LeafSpec& spec,
+                                 const tensordict_internal::Numbers& numbers,
+                                 const Shape& batch_shape) {
+  RILL_RETURN_IF_ERROR(spec.CheckDomain()) << "in LeafSpec::Encode";
+  RILL_RETURN_IF_ERROR(CheckCanMake("LeafSpec::Encode", spec, batch_shape));
+  RILL_ASSIGN_OR_RETURN(const Shape full, spec.FullShape(batch_shape));
+  const bool one_hot = tensordict_internal::IsOneHot(spec.domain);
+  const int64_t want =
+      one_hot ? tensordict_internal::Choices(spec, batch_shape).size()
+              : full.num_elements();
+  if (static_cast<int64_t>(numbers.size()) != want) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "LeafSpec::Encode: number of values: got ", numbers.size(), ", want ",
+        want, one_hot ? ", an option each choice" : ", a value each element",
+        " of ", full.ToString()));
+  }
+  RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(spec.dtype, full));
+  RILL_RETURN_IF_ERROR(
+      DomainOf(spec).Encode(spec, batch_shape, numbers, tensor));
+  RILL_RETURN_IF_ERROR(
+      spec.CheckValues("LeafSpec::Encode", batch_shape, tensor));
+  return tensor;
+}
+
+// Nothing where there are infinitely many members.
+std::optional<std::vector<Digit>> DigitsOf(const LeafSpec& spec) {
+  if (!spec.CheckDomain().ok() || !spec.FullShape({}).ok()) return {};
+  return DomainOf(spec).Digits(spec);
+}
+
+// Members are counted like numbers: each choice or element is a digit with
+// values of its own, and the last digit changes fastest.
 template <typename T>
-bool HoldsIndices(int64_t most) {
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    return most <= 1 << 8;
-  } else if constexpr (std::is_same_v<T, Float16>) {
-    return most <= 1 << 11;
-  } else if constexpr (kIsReal<T>) {
-    return most <= int64_t{1} << std::numeric_limits<T>::digits;
-  } else {
-    return most <= static_cast<int64_t>(std::numeric_limits<T>::max());
+void FillMembers(const std::vector<Digit>& digits, int64_t members, T* out) {
+  std::vector<uint64_t> at(digits.size());  // The values' numbers.
+  for (int64_t member = 0; member < members; ++member) {
+    for (size_t d = 0; d < digits.size(); ++d) {
+      const Digit& digit = digits[d];
+      const int64_t value = digit.allowed.empty()
+                                ? digit.low + static_cast<int64_t>(at[d])
+                                : digit.allowed[at[d]];
+      if (digit.group > 0) {
+        std::fill_n(out, digit.group, FromNumber<T>(0));
+        out[value] = FromNumber<T>(1);
+        out += digit.group;
+      } else {
+        *out++ = FromNumber<T>(value);
+      }
+    }
+    // The carry: a digit that starts again moves the one before it.
+    for (size_t d = digits.size(); d > 0 && ++at[d - 1] == digits[d - 1].count;
+         --d) {
+      at[d - 1] = 0;
+    }
   }
 }
 
 }  // namespace
-
-LeafSpec LeafSpec::Unbounded(DType dtype, const Shape& shape) {
-  return {.dtype = dtype, .shape = shape};
-}
-
-LeafSpec LeafSpec::Bounded(DType dtype, const Shape& shape, double low,
-                           double high) {
-  return {.dtype = dtype,
-          .shape = shape,
-          .domain = Domain::kBounded,
-          .low = low,
-          .high = high};
-}
-
-LeafSpec LeafSpec::Categorical(int64_t num_categories, DType dtype,
-                               const Shape& shape) {
-  return {.dtype = dtype,
-          .shape = shape,
-          .domain = Domain::kCategorical,
-          .num_categories = num_categories};
-}
-
-LeafSpec LeafSpec::Binary(const Shape& shape, DType dtype) {
-  return {.dtype = dtype, .shape = shape, .domain = Domain::kBinary};
-}
-
-LeafSpec LeafSpec::OneHot(int64_t num_categories, DType dtype,
-                          const Shape& lead) {
-  return {.dtype = dtype,
-          .shape = lead.Concat({num_categories}),
-          .domain = Domain::kOneHot,
-          .num_categories = num_categories};
-}
-
-LeafSpec LeafSpec::MultiCategorical(absl::Span<const int64_t> nvec, DType dtype,
-                                    const Shape& lead) {
-  return {.dtype = dtype,
-          .shape = lead.Concat({static_cast<int64_t>(nvec.size())}),
-          .domain = Domain::kMultiCategorical,
-          .tables = WithNvec(nvec)};
-}
-
-LeafSpec LeafSpec::MultiOneHot(absl::Span<const int64_t> nvec, DType dtype,
-                               const Shape& lead) {
-  return {.dtype = dtype,
-          .shape = lead.Concat({SumOf(nvec)}),
-          .domain = Domain::kMultiOneHot,
-          .tables = WithNvec(nvec)};
-}
-
-absl::StatusOr<LeafSpec> LeafSpec::WithMask(const Tensor& mask) const {
-  RILL_RETURN_IF_ERROR(CheckDomain());
-  if (mask.dtype() != DType::kBool) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("LeafSpec::WithMask: mask: got ", DTypeName(mask.dtype()),
-                     mask.shape().ToString(), ", want bool"));
-  }
-  // An own copy of bytes that are 0 or 1, as later comparisons look at bits.
-  RILL_ASSIGN_OR_RETURN(Tensor own, HostCopy(mask));
-  bool allows_all = true;
-  for (int64_t i = 0; i < own.num_elements(); ++i) {
-    const bool allowed = LoadElement<bool>(own.raw_data() + i);
-    own.data<bool>()[i] = allowed;
-    allows_all = allows_all && allowed;
-  }
-  RILL_ASSIGN_OR_RETURN(own, WithoutRepeats(own));
-  LeafSpec spec = *this;
-  auto changed = std::make_shared<Tables>();
-  // The other tables stay; the spec's are shared and never changed.
-  if (tables != nullptr) *changed = *tables;
-  changed->mask = own;
-  spec.tables = std::move(changed);
-  RILL_RETURN_IF_ERROR(CheckTables(spec)) << "in LeafSpec::WithMask";
-  RILL_RETURN_IF_ERROR(CheckAllowsSome(spec, own));
-  // A mask that allows everything says nothing: specs of the same members
-  // compare equal.
-  return allows_all ? WithoutMask() : spec;
-}
-
-LeafSpec LeafSpec::WithoutMask() const {
-  if (mask() == nullptr) return *this;
-  LeafSpec spec = *this;
-  spec.tables = tables->nvec.empty() ? nullptr : WithNvec(tables->nvec);
-  return spec;
-}
 
 absl::Span<const int64_t> LeafSpec::nvec() const {
   if (tables == nullptr) return {};
@@ -309,40 +135,46 @@ const Tensor* LeafSpec::highs() const {
 }
 
 absl::Status LeafSpec::CheckDomain() const {
-  if (domain == Domain::kUnbounded) return CheckTables(*this);
-  if (!tensordict_internal::HasArithmetic(dtype)) {
+  if (domain != Domain::kUnbounded &&
+      !tensordict_internal::HasArithmetic(dtype)) {
     return absl::InvalidArgumentError(
         absl::StrCat("dtype: got ", DTypeName(dtype),
                      ", want one with arithmetic for a domain"));
   }
-  if (domain == Domain::kBounded && !(low <= high)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("bounds: got [", low, ", ", high, "], want low <= high"));
+  return DomainOf(*this).CheckDomain(*this);
+}
+
+absl::Status LeafSpec::CheckLayout(absl::string_view key,
+                                   const Shape& batch_shape,
+                                   const Tensor& tensor) const {
+  if (tensor.dtype() == dtype &&
+      tensor.rank() == batch_shape.rank() + shape.rank() &&
+      tensor.shape().StartsWith(batch_shape) &&
+      tensor.shape().Suffix(batch_shape.rank()) == shape) {
+    return absl::OkStatus();
   }
-  if (HasChoices(domain)) {
-    RILL_RETURN_IF_ERROR(CheckChoices(*this));
-  }
-  RILL_RETURN_IF_ERROR(CheckTables(*this));
-  int64_t most = 0;  // The highest index of an option, where they are values.
-  // An option of a one-hot domain is a place and no value, so `most` stays 0
-  // there.
-  if (HasChoices(domain) && !IsOneHot(domain)) {
-    for (const int64_t n : ChoiceSizes(*this)) most = std::max(most, n - 1);
-  }
-  // The range cut to T is empty where T holds no member.
-  const bool has_all = DispatchDType(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      const Range<T> range = RangeOf<T>(*this);
-      return HoldsIndices<T>(most) && range.low <= range.high;
-    } else {
-      return false;
-    }
-  });
-  if (has_all) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("domain: got ", DomainText(*this),
-                   ", want one whose members ", DTypeName(dtype), " can hold"));
+      absl::StrCat("\"", key, "\": got ", DTypeName(tensor.dtype()),
+                   tensor.shape().ToString(), ", want ", DTypeName(dtype),
+                   batch_shape.Concat(shape).ToString()));
+}
+
+absl::Status LeafSpec::CheckValues(absl::string_view key,
+                                   const Shape& batch_shape,
+                                   const Tensor& tensor) const {
+  RILL_RETURN_IF_ERROR(CheckLayout(key, batch_shape, tensor));
+  // Any value is a member, so that nothing is copied to the host.
+  if (domain == Domain::kUnbounded) return absl::OkStatus();
+  RILL_RETURN_IF_ERROR(CheckDomain());
+  RILL_RETURN_IF_ERROR(CheckMaskFits(*this, batch_shape));
+  RILL_ASSIGN_OR_RETURN(Tensor host, tensor.To(Device::Cpu()));
+  RILL_ASSIGN_OR_RETURN(host, host.Contiguous());
+  return DomainOf(*this).CheckValues(key, *this, batch_shape, host);
+}
+
+bool LeafSpec::Contains(const Tensor& tensor) const {
+  return tensor.rank() >= shape.rank() &&
+         CheckValues("", BatchOf(*this, tensor), tensor).ok();
 }
 
 absl::StatusOr<Shape> LeafSpec::FullShape(const Shape& batch_shape) const {
@@ -357,10 +189,111 @@ absl::StatusOr<Shape> LeafSpec::FullShape(const Shape& batch_shape) const {
   return Shape::Create(batch_shape.Concat(shape).sizes());
 }
 
+absl::Status LeafSpec::RandomInto(const Shape& batch_shape, const Rng& rng,
+                                  uint64_t batch, Tensor* out) const {
+  RILL_RETURN_IF_ERROR(CheckDomain());
+  RILL_RETURN_IF_ERROR(CheckCanMake("LeafSpec::Random", *this, batch_shape));
+  RILL_ASSIGN_OR_RETURN(const Shape full, FullShape(batch_shape));
+  // A draw's number has 32 bits.
+  constexpr int64_t kMaxDraws = int64_t{1} << 32;
+  if (full.num_elements() > kMaxDraws) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "LeafSpec::Random: number of elements of shape ", full.ToString(),
+        ": got ", full.num_elements(), ", want at most ", kMaxDraws));
+  }
+  // The tensor is used again where it fits, so that a loop allocates nothing.
+  if (!CanHold(*out, dtype, full)) {
+    RILL_ASSIGN_OR_RETURN(*out, Tensor::Empty(dtype, full));
+  }
+  DomainOf(*this).Random(*this, batch_shape, rng, batch, *out);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> LeafSpec::Random(const Shape& batch_shape,
+                                        const Rng& rng, uint64_t batch) const {
+  Tensor tensor;
+  RILL_RETURN_IF_ERROR(RandomInto(batch_shape, rng, batch, &tensor));
+  return tensor;
+}
+
+absl::StatusOr<Tensor> LeafSpec::Zero(const Shape& batch_shape) const {
+  RILL_ASSIGN_OR_RETURN(const Shape full, FullShape(batch_shape));
+  return Tensor::Zeros(dtype, full);
+}
+
+absl::StatusOr<Tensor> LeafSpec::One(const Shape& batch_shape) const {
+  RILL_ASSIGN_OR_RETURN(const Shape full, FullShape(batch_shape));
+  RILL_ASSIGN_OR_RETURN(const Tensor ones, Tensor::Empty(dtype, full));
+  tensordict_internal::DispatchDType(dtype, [&]<typename T>(TypeTag<T>) {
+    std::fill_n(ones.data<T>(), full.num_elements(),
+                tensordict_internal::FromDouble<T>(1));
+  });
+  return ones;
+}
+
+absl::StatusOr<Tensor> LeafSpec::Project(const Tensor& tensor) const {
+  constexpr absl::string_view kCaller = "LeafSpec::Project";
+  RILL_RETURN_IF_ERROR(CheckDomain()) << "in " << kCaller;
+  const Shape batch_shape = BatchOf(*this, tensor);
+  RILL_RETURN_IF_ERROR(CheckLayout(kCaller, batch_shape, tensor));
+  RILL_RETURN_IF_ERROR(CheckMaskFits(*this, batch_shape)) << "in " << kCaller;
+  // Always a copy: the caller's tensor stays.
+  RILL_ASSIGN_OR_RETURN(Tensor host, tensordict_internal::HostCopy(tensor));
+  if (dtype == DType::kBool && domain != Domain::kUnbounded) {
+    tensordict_internal::NormaliseBools(host);
+  }
+  DomainOf(*this).Project(*this, batch_shape, host);
+  return host.To(tensor.device());
+}
+
+absl::StatusOr<Tensor> LeafSpec::Encode(absl::Span<const double> values,
+                                        const Shape& batch_shape) const {
+  return EncodeAll(*this, {.reals = values}, batch_shape);
+}
+
+absl::StatusOr<Tensor> LeafSpec::EncodeInts(absl::Span<const int64_t> values,
+                                            const Shape& batch_shape) const {
+  return EncodeAll(*this, {.ints = values}, batch_shape);
+}
+
+std::optional<int64_t> LeafSpec::Cardinality() const {
+  // Digits are a list: a large shape would take memory only to find an
+  // overflow.
+  constexpr int64_t kMaxElements = 1 << 20;
+  if (shape.num_elements() > kMaxElements) return std::nullopt;
+  const std::optional<std::vector<Digit>> digits = DigitsOf(*this);
+  if (!digits.has_value()) return std::nullopt;
+  int64_t product = 1;
+  for (const Digit& digit : *digits) {
+    if (digit.count > static_cast<uint64_t>(INT64_MAX) ||
+        __builtin_mul_overflow(product, static_cast<int64_t>(digit.count),
+                               &product)) {
+      return std::nullopt;
+    }
+  }
+  return product;
+}
+
+absl::StatusOr<Tensor> LeafSpec::Enumerate(int64_t max_members) const {
+  const std::optional<int64_t> members = Cardinality();
+  if (!members.has_value() || *members > max_members) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "LeafSpec::Enumerate: members of ", ToString(), ": got ",
+        members.has_value() ? absl::StrCat(*members) : "no finite number",
+        ", want at most ", max_members));
+  }
+  RILL_ASSIGN_OR_RETURN(const Shape full, FullShape({*members}));
+  RILL_ASSIGN_OR_RETURN(Tensor all, Tensor::Empty(dtype, full));
+  tensordict_internal::DispatchArithmetic(dtype, [&]<typename T>(TypeTag<T>) {
+    FillMembers(*DigitsOf(*this), *members, all.data<T>());
+  });
+  return all;
+}
+
 std::string LeafSpec::ToString() const {
-  const std::string layout = absl::StrCat(DTypeName(dtype), shape.ToString());
-  if (domain == Domain::kUnbounded) return layout;
-  return absl::StrCat(layout, " in ", DomainText(*this));
+  const std::string text = DomainOf(*this).ToString(*this);
+  return absl::StrCat(DTypeName(dtype), shape.ToString(),
+                      text.empty() ? "" : " in ", text);
 }
 
 bool operator==(const LeafSpec& a, const LeafSpec& b) {
@@ -373,7 +306,10 @@ bool operator==(const LeafSpec& a, const LeafSpec& b) {
       (a.low != b.low || a.high != b.high)) {
     return false;
   }
-  if (HasChoices(a.domain) && ChoiceSizes(a) != ChoiceSizes(b)) return false;
+  if (tensordict_internal::HasChoices(a.domain) &&
+      ChoiceSizes(a) != ChoiceSizes(b)) {
+    return false;
+  }
   return SameTensor(a.lows(), b.lows()) && SameTensor(a.highs(), b.highs()) &&
          SameTensor(a.mask(), b.mask());
 }

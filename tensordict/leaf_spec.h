@@ -155,13 +155,11 @@ struct LeafSpec {
   // Values as a tensor: an element each, row-major; for one-hot domains an
   // option each choice. INVALID_ARGUMENT names the value that is outside, not a
   // whole number where the dtype wants one, or the number of values. Floating
-  // point is rounded to the dtype. EncodeRows: batch shape [rows].
+  // point is rounded to the dtype.
   absl::StatusOr<Tensor> Encode(absl::Span<const double> values,
                                 const Shape& batch_shape = {}) const;
   absl::StatusOr<Tensor> EncodeInts(absl::Span<const int64_t> values,
                                     const Shape& batch_shape = {}) const;
-  absl::StatusOr<Tensor> EncodeRows(
-      absl::Span<const std::vector<double>> rows) const;
 
   // From (Multi)Categorical to (Multi)OneHot and back, masks kept; the value
   // forms check their argument. INVALID_ARGUMENT from other domains.
@@ -186,7 +184,6 @@ struct LeafSpec {
   // row's dimension stays last and as it is. INVALID_ARGUMENT names dimension
   // or shape, OUT_OF_RANGE the index.
   absl::StatusOr<LeafSpec> Index(int64_t index) const;  // Drops dimension 0.
-  absl::StatusOr<LeafSpec> Squeeze(int dim) const;      // One of size 1.
   absl::StatusOr<LeafSpec> Unsqueeze(int dim) const;
   // Sizes of 1 (or new leading dimensions) repeat.
   absl::StatusOr<LeafSpec> Expand(const Shape& to) const;

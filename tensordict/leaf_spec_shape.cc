@@ -9,24 +9,19 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/choices.h"
-#include "rill/tensordict/element.h"
-#include "rill/tensordict/leaf_range.h"
+#include "rill/tensordict/domains/choice_domain.h"
+#include "rill/tensordict/domains/domain.h"
 #include "rill/tensordict/leaf_spec.h"
 
 namespace rill {
 namespace {
 
 using tensordict_internal::ChoiceSizes;
-using tensordict_internal::DispatchDType;
-using tensordict_internal::FromNumber;
+using tensordict_internal::DomainOf;
+using tensordict_internal::ExpandsTo;
 using tensordict_internal::HasChoices;
 using tensordict_internal::HasRowDim;
-using tensordict_internal::kHasArithmetic;
 using tensordict_internal::LeadOf;
-using tensordict_internal::NumOptions;
-using tensordict_internal::Range;
-using tensordict_internal::RangeOf;
 using tensordict_internal::ShapeWithLead;
 
 // A view of `tensor` whose lead, which stands from dimension `at` on, is
@@ -46,22 +41,12 @@ Shape MaskBatch(const LeafSpec& spec) {
   return mask->shape().Prefix(std::max(rank, 0));
 }
 
-// A strided view of the mask, or of one that allows everything, of shape
-// batch + lead + options.
-absl::StatusOr<Tensor> WholeMask(const LeafSpec& spec, const Shape& batch) {
-  const int64_t options = NumOptions(spec);
-  RILL_ASSIGN_OR_RETURN(
-      const Shape whole,
-      Shape::Create(Joined(batch, LeadOf(spec), {options}).sizes()));
-  if (spec.mask() != nullptr) return spec.mask()->Expand(whole);
-  RILL_ASSIGN_OR_RETURN(Tensor all, Tensor::Empty(DType::kBool, {options}));
-  std::fill_n(all.data<bool>(), options, true);
-  return all.Expand(whole);
-}
-
-absl::Status WithCaller(absl::string_view caller, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat(caller, ": ", status.message()));
+// `spec` with these bounds or this mask, if any.
+absl::StatusOr<LeafSpec> WithParts(const LeafSpec& spec,
+                                   absl::Span<const Tensor> parts) {
+  if (parts.empty()) return spec;
+  return parts.size() == 1 ? spec.WithMask(parts[0])
+                           : LeafSpec::Bounded(parts[0], parts[1]);
 }
 
 // `spec` with another lead, its tensors taken along by `fn`.
@@ -69,20 +54,18 @@ absl::StatusOr<LeafSpec> WithLead(const LeafSpec& spec, const Shape& lead,
                                   Relayout fn) {
   LeafSpec result = spec.WithoutMask();
   result.shape = ShapeWithLead(spec, lead);
-  // Bounds by element: Bounded finds out anew whether they are all the same.
-  if (spec.lows() != nullptr) {
-    RILL_ASSIGN_OR_RETURN(const Tensor low, fn(*spec.lows(), 0));
-    RILL_ASSIGN_OR_RETURN(const Tensor high, fn(*spec.highs(), 0));
-    return LeafSpec::Bounded(low, high);
-  }
-  RILL_RETURN_IF_ERROR(result.CheckDomain());
-  if (spec.mask() == nullptr) return result;
-  // A mask of one row is of every lead.
-  if (spec.mask()->rank() == 1) return result.WithMask(*spec.mask());
+  const Tensor* const mask = spec.mask();
+  // Bounds of all elements, and a mask of one row, are of every lead.
+  if (spec.lows() == nullptr && mask == nullptr) return result;
+  if (mask != nullptr && mask->rank() == 1) return result.WithMask(*mask);
   const Shape batch = MaskBatch(spec);
-  RILL_ASSIGN_OR_RETURN(const Tensor whole, WholeMask(spec, batch));
-  RILL_ASSIGN_OR_RETURN(const Tensor mask, fn(whole, batch.rank()));
-  return result.WithMask(mask);
+  RILL_ASSIGN_OR_RETURN(std::vector<Tensor> parts,
+                        DomainOf(spec).Parts(spec, batch));
+  for (Tensor& part : parts) {
+    RILL_ASSIGN_OR_RETURN(part, fn(part, batch.rank()));
+  }
+  // Finds out anew whether they are all the same.
+  return WithParts(result, parts);
 }
 
 // The shape with a new dimension of this size.
@@ -113,29 +96,6 @@ absl::StatusOr<Shape> LeadFrom(absl::string_view caller, const LeafSpec& spec,
   return absl::InvalidArgumentError(
       absl::StrCat(caller, ": shape of ", spec.ToString(), ": got ",
                    to.ToString(), ", want a last size of ", width));
-}
-
-// The bounds of every element, also where scalars say them.
-absl::Status WholeBounds(const LeafSpec& spec, std::vector<Tensor>* lows,
-                         std::vector<Tensor>* highs) {
-  if (spec.lows() != nullptr) {
-    lows->push_back(*spec.lows());
-    highs->push_back(*spec.highs());
-    return absl::OkStatus();
-  }
-  RILL_ASSIGN_OR_RETURN(const Tensor low, Tensor::Zeros(spec.dtype, {}));
-  RILL_ASSIGN_OR_RETURN(const Tensor high, Tensor::Zeros(spec.dtype, {}));
-  DispatchDType(spec.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      const Range<T> range = RangeOf<T>(spec);
-      low.data<T>()[0] = FromNumber<T>(range.low);
-      high.data<T>()[0] = FromNumber<T>(range.high);
-    }
-  });
-  RILL_ASSIGN_OR_RETURN(lows->emplace_back(), low.Expand(spec.shape));
-  RILL_ASSIGN_OR_RETURN(highs->emplace_back(), high.Expand(spec.shape));
-  return absl::OkStatus();
 }
 
 // A new tensor, since the parts are of different specs.
@@ -191,39 +151,19 @@ absl::StatusOr<LeafSpec> LeafSpec::Index(int64_t index) const {
                   [&](const Tensor& t, int at) { return t.Select(at, index); });
 }
 
-absl::StatusOr<LeafSpec> LeafSpec::Squeeze(int dim) const {
-  constexpr absl::string_view kCaller = "LeafSpec::Squeeze";
-  const Shape lead = LeadOf(*this);
-  RILL_RETURN_IF_ERROR(CheckDim(kCaller, *this, dim, lead.rank()));
-  if (lead[dim] != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kCaller, ": size of dimension ", dim, " of ", ToString(),
-                     ": got ", lead[dim], ", want 1"));
-  }
-  return WithLead(*this, lead.WithoutDim(dim),
-                  [&](const Tensor& t, int at) { return t.Squeeze(at + dim); });
-}
-
 absl::StatusOr<LeafSpec> LeafSpec::Unsqueeze(int dim) const {
   constexpr absl::string_view kCaller = "LeafSpec::Unsqueeze";
   const Shape lead = LeadOf(*this);
   RILL_RETURN_IF_ERROR(CheckDim(kCaller, *this, dim, lead.rank() + 1));
   RILL_RETURN_IF_ERROR(FullShape({1}).status()) << "in " << kCaller;
-  return WithLead(*this, WithSize(lead, dim, 1), [&](const Tensor& t, int at) {
-    return t.Unsqueeze(at + dim);
-  });
+  return Reshape(ShapeWithLead(*this, WithSize(lead, dim, 1)));
 }
 
 absl::StatusOr<LeafSpec> LeafSpec::Expand(const Shape& to) const {
   constexpr absl::string_view kCaller = "LeafSpec::Expand";
   RILL_ASSIGN_OR_RETURN(const Shape lead, LeadFrom(kCaller, *this, to));
   const Shape from = LeadOf(*this);
-  const int more = lead.rank() - from.rank();
-  bool fits = more >= 0;
-  for (int d = 0; fits && d < from.rank(); ++d) {
-    fits = from[d] == 1 || from[d] == lead[more + d];
-  }
-  if (!fits) {
+  if (!ExpandsTo(from, lead)) {
     return absl::InvalidArgumentError(absl::StrCat(
         kCaller, ": shape of ", ToString(), ": got ", to.ToString(),
         ", want one whose last sizes are the same where not 1"));
@@ -233,7 +173,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Expand(const Shape& to) const {
         // Expand aligns to the right. New dimensions of size 1 go in behind the
         // batch's, so that these are not taken for new ones.
         Tensor wider = t;
-        for (int d = 0; d < more; ++d) {
+        for (int d = from.rank(); d < lead.rank(); ++d) {
           RILL_ASSIGN_OR_RETURN(wider, wider.Unsqueeze(at));
         }
         return wider.Expand(Joined(t.shape().Prefix(at), lead,
@@ -269,34 +209,33 @@ absl::StatusOr<LeafSpec> LeafSpec::Stack(absl::Span<const LeafSpec> specs,
     RILL_ASSIGN_OR_RETURN(const LeafSpec wider, first.Unsqueeze(dim));
     return wider.Expand(ShapeWithLead(first, lead));
   }
-  if (first.domain == Domain::kBounded) {
-    std::vector<Tensor> lows;
-    std::vector<Tensor> highs;
-    for (const LeafSpec& spec : specs) {
-      RILL_RETURN_IF_ERROR(WholeBounds(spec, &lows, &highs));
-    }
-    RILL_ASSIGN_OR_RETURN(const Tensor low, StackTensors(lows, dim));
-    RILL_ASSIGN_OR_RETURN(const Tensor high, StackTensors(highs, dim));
-    return Bounded(low, high);
-  }
-  // Only masks differ. They are brought to the largest batch shape that one of
-  // them has, and a spec without a mask takes one that allows everything.
+  // Bounds or masks differ. Masks are brought to the largest batch shape that
+  // one of them has.
   Shape batch;
   for (const LeafSpec& spec : specs) {
     const Shape other = MaskBatch(spec);
     if (other.rank() > batch.rank()) batch = other;
   }
-  std::vector<Tensor> masks;
+  std::vector<std::vector<Tensor>> parts;  // Of each kind, those of the specs.
   for (const LeafSpec& spec : specs) {
-    absl::StatusOr<Tensor> mask = WholeMask(spec, batch);
-    if (!mask.ok()) return WithCaller("LeafSpec::Stack", mask.status());
-    masks.push_back(*std::move(mask));
+    const absl::StatusOr<std::vector<Tensor>> own =
+        DomainOf(spec).Parts(spec, batch);
+    if (!own.ok()) {
+      return absl::Status(
+          own.status().code(),
+          absl::StrCat("LeafSpec::Stack: ", own.status().message()));
+    }
+    parts.resize(own->size());
+    for (size_t i = 0; i < own->size(); ++i) parts[i].push_back((*own)[i]);
   }
-  RILL_ASSIGN_OR_RETURN(const Tensor mask,
-                        StackTensors(masks, batch.rank() + dim));
+  std::vector<Tensor> stacked;
+  for (const std::vector<Tensor>& of_specs : parts) {
+    RILL_ASSIGN_OR_RETURN(stacked.emplace_back(),
+                          StackTensors(of_specs, batch.rank() + dim));
+  }
   LeafSpec result = first.WithoutMask();
   result.shape = ShapeWithLead(first, lead);
-  return result.WithMask(mask);
+  return WithParts(result, stacked);
 }
 
 }  // namespace rill

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/base/rng.h"
-#include "rill/tensordict/choices.h"
+#include "rill/tensordict/domains/choice_domain.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/shape.h"
@@ -66,14 +66,14 @@ TEST(LeafSpecShapeTest, RowsOfMembersAreMembersOfTheRows) {
   }
 }
 
-TEST(LeafSpecShapeTest, SqueezeTakesUnsqueezeBack) {
+TEST(LeafSpecShapeTest, ReshapeTakesUnsqueezeBack) {
   for (const LeafSpec& spec : SpecsWithLead()) {
     const int rank = tensordict_internal::LeadOf(spec).rank();
     RILL_ASSERT_OK_AND_ASSIGN(const Tensor member, spec.Random({}, Rng(44), 0));
     for (int dim = 0; dim <= rank; ++dim) {
       RILL_ASSERT_OK_AND_ASSIGN(const LeafSpec wider, spec.Unsqueeze(dim));
       EXPECT_TRUE(wider.Contains(*member.Unsqueeze(dim))) << spec.ToString();
-      EXPECT_THAT(wider.Squeeze(dim), IsOkAndHolds(spec)) << spec.ToString();
+      EXPECT_THAT(wider.Reshape(spec.shape), IsOkAndHolds(spec));
     }
     EXPECT_THAT(spec.Unsqueeze(rank + 1), StatusIs(kInvalid));
   }
@@ -162,7 +162,6 @@ TEST(LeafSpecShapeTest, NamesWhatDoesNotFit) {
               StatusIs(kInvalid, HasSubstr("holds choices")));
   EXPECT_THAT(LeafSpec::Unbounded(DType::kFloat32, {}).Index(0),
               StatusIs(kInvalid));
-  EXPECT_THAT(spec.Squeeze(0), StatusIs(kInvalid, HasSubstr("got 2, want 1")));
   EXPECT_THAT(spec.Reshape({6}),
               StatusIs(kInvalid, HasSubstr("want a last size of 3")));
   EXPECT_THAT(spec.Reshape({3, 3}), StatusIs(kInvalid));

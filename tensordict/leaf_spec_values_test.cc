@@ -14,7 +14,7 @@
 #include "rill/base/rng.h"
 #include "rill/device/device.h"
 #include "rill/device/testing/fake_backend.h"
-#include "rill/tensordict/choices.h"
+#include "rill/tensordict/domains/choice_domain.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_spec.h"
 #include "rill/tensordict/shape.h"
@@ -270,14 +270,12 @@ TEST(LeafSpecEncodeTest, OtherDomainsTakeElements) {
               StatusIs(kInvalid, HasSubstr("got 2, want 3")));
 }
 
-TEST(LeafSpecEncodeTest, RowsAreABatch) {
+TEST(LeafSpecEncodeTest, ValuesAreRowMajorInABatch) {
   const LeafSpec spec = LeafSpec::Unbounded(DType::kFloat32, {2});
-  EXPECT_THAT(spec.EncodeRows({{1, 2}, {3, 4}, {5, 6}}),
+  EXPECT_THAT(spec.Encode({1, 2, 3, 4, 5, 6}, {3}),
               IsOkAndHolds(AllOf(TensorIs(DType::kFloat32, Shape({3, 2})),
                                  TensorElementsAre<float>(1, 2, 3, 4, 5, 6))));
-  EXPECT_THAT(spec.EncodeRows({{1, 2}, {3}}),
-              StatusIs(kInvalid, HasSubstr("row 1: got 1 values, want 2")));
-  EXPECT_THAT(spec.EncodeRows({}),
+  EXPECT_THAT(spec.Encode({}, {0}),
               IsOkAndHolds(TensorIs(DType::kFloat32, Shape({0, 2}))));
 }
 

@@ -173,9 +173,9 @@ TEST(TierMapTest, AReaderLearnsOfEveryRowThatWentMeanwhile) {
       const bool is_lost = std::find(split.missing.begin(), split.missing.end(),
                                      hit.place) != split.missing.end();
       kept += !is_lost;
-      EXPECT_EQ(is_lost,
-                began_anew ||
-                    tiers.FastAt(split.fast_slots[hit.place]) != hit.step);
+      EXPECT_EQ(
+          is_lost,
+          began_anew || tiers.FastAt(split.fast_slots[hit.place]) != hit.step);
     }
     tiers.map.FindLost(&split, /*all=*/true);
     EXPECT_EQ(split.missing.size(), split.hits.size());

@@ -271,5 +271,15 @@ TEST_F(SparseFileTest, InjectedFailuresChangeNothing) {
   }
 }
 
+TEST_F(SparseFileTest, InjectedFailureToOpenIsReturned) {
+  RILL_ASSERT_OK(SparseFile::Create(path_, kMiB).status());
+  const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
+    return point == "file.open" ? absl::DataLossError("planted")
+                                : absl::OkStatus();
+  });
+  EXPECT_THAT(SparseFile::Open(path_, kMiB, SparseFile::Mode::kReadOnly),
+              StatusIs(absl::StatusCode::kDataLoss, "planted"));
+}
+
 }  // namespace
 }  // namespace rill

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -49,6 +50,13 @@ TEST(StepCarryTest, LeavesOnADeviceMayHaveGapsOnEitherSide) {
         step.Find(key)->BitEquals(*step.Find(absl::StrCat("next/", key))),
         IsOkAndHolds(true));
   }
+  // They wait for what the caller's stream still has to do.
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
+                            Stream::Create(Device::Fake()));
+  const Tensor later = *Tensor::From<float>({7, 8}, {2, 1})->To(Device::Fake());
+  RILL_ASSERT_OK(dense.CopyFromAsync(later, stream));
+  RILL_ASSERT_OK(carry.Run(&stream));
+  EXPECT_THAT(step.Find("x")->BitEquals(later), IsOkAndHolds(true));
 }
 
 }  // namespace

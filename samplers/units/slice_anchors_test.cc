@@ -45,6 +45,8 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
     AnchorRecorder recorder;
     anchors.SetListener(&recorder);
     history.model().AddObserver(&anchors);
+    SliceAnchors unheard(rule);  // Of which nobody is notified.
+    history.model().AddObserver(&unheard);
     for (int step = 0; step < 100; ++step) {
       history.Step();
       const std::set<Slot> want = AnchorsOf(history.model(), rule);
@@ -52,6 +54,7 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
           << "history " << number << " step " << step;
       for (Slot slot = 0; slot < history.model().lanes().num_slots(); ++slot) {
         ASSERT_EQ(anchors.Contains(slot), want.count(slot) == 1);
+        ASSERT_EQ(unheard.Contains(slot), want.count(slot) == 1);
       }
     }
   }

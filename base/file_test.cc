@@ -155,6 +155,8 @@ TEST_F(FileTest, InjectedReadFailureIsReturned) {
     const ScopedFaultHook hook(FailAt(point, 1));
     EXPECT_THAT(ReadFile(In("f")), StatusIs(absl::StatusCode::kDataLoss));
   }
+  const ScopedFaultHook hook(FailAt("file.open", 1));
+  EXPECT_THAT(ListDirectory(root_), StatusIs(absl::StatusCode::kDataLoss));
 }
 
 TEST_F(FileTest, DirectoriesAreMadeListedAndRemoved) {

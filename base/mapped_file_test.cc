@@ -159,13 +159,16 @@ TEST_F(MappedFileTest, InjectedFailureLeavesNoFile) {
   }
 }
 
-TEST_F(MappedFileTest, InjectedSyncFailureIsReturned) {
+TEST_F(MappedFileTest, InjectedFailuresToOpenAndSyncAreReturned) {
   RILL_ASSERT_OK_AND_ASSIGN(auto file, MappedFile::Create(path_, 100));
   const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
-    return point == "file.sync" ? absl::DataLossError("planted")
-                                : absl::OkStatus();
+    return point == "file.sync" || point == "file.open"
+               ? absl::DataLossError("planted")
+               : absl::OkStatus();
   });
-  EXPECT_THAT(file->Sync(), StatusIs(absl::StatusCode::kDataLoss, "planted"));
+  const auto planted = StatusIs(absl::StatusCode::kDataLoss, "planted");
+  EXPECT_THAT(file->Sync(), planted);
+  EXPECT_THAT(MappedFile::Open(path_, MappedFile::Mode::kReadOnly), planted);
 }
 
 }  // namespace

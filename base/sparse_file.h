@@ -86,7 +86,8 @@ class SparseFile {
 
   // Gives [offset, offset + bytes), within the file, space on the disk: what is
   // stored there stays, holes go on reading as zeros. On failure what this call
-  // had got is given back. Nobody writes to the holes meanwhile.
+  // had got is given back, and what an earlier one had reserved of these bytes
+  // and nobody wrote to. Nobody writes to the holes meanwhile.
   absl::Status Reserve(int64_t offset, int64_t bytes);
 
   // Makes [offset, offset + bytes), within the file, read as zeros.

@@ -117,6 +117,8 @@ TEST_F(SparseFileTest, BadSizesAndPiecesAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(AddressRange::Create(-1),
               StatusIs(absl::StatusCode::kInvalidArgument));
+  RILL_ASSERT_OK_AND_ASSIGN(const auto empty, AddressRange::Create(0));
+  EXPECT_EQ(empty->size_bytes(), 0);
   EXPECT_THAT(AddressRange::Create(INT64_MAX),
               StatusIs(absl::StatusCode::kResourceExhausted));
   RILL_ASSERT_OK_AND_ASSIGN(auto file, SparseFile::Create(path_, 100));
@@ -157,14 +159,16 @@ TEST_F(SparseFileTest, ReservingKeepsWhatIsStored) {
 
 // Short and long pieces, around holes, on a disk's file system.
 TEST_F(SparseFileTest, ZerosAreJustWhereTheyWereAskedForAndStayReserved) {
-  RILL_ASSERT_OK_AND_ASSIGN(auto range, AddressRange::Create(4 * kMiB));
-  RILL_ASSERT_OK_AND_ASSIGN(auto file, SparseFile::Create(path_, 4 * kMiB));
-  RILL_ASSERT_OK(file->Map(*range, 0));
   for (const auto& [first, bytes] : {std::pair<int64_t, int64_t>(100, 10),
                                      {5000, 123'457},
                                      {kMiB - 1, kMiB + 2},
                                      {0, 4 * kMiB},
                                      {7, 0}}) {
+    // Anew: reserved space that was read looks like data.
+    RILL_ASSERT_OK(RemoveAll(path_));
+    RILL_ASSERT_OK_AND_ASSIGN(auto range, AddressRange::Create(4 * kMiB));
+    RILL_ASSERT_OK_AND_ASSIGN(auto file, SparseFile::Create(path_, 4 * kMiB));
+    RILL_ASSERT_OK(file->Map(*range, 0));
     RILL_ASSERT_OK(file->Reserve(0, 3 * kMiB));
     std::memset(range->data(), 'a', kMiB + kMiB / 2);
     std::memset(range->data() + 2 * kMiB, 'a', kMiB);
@@ -229,6 +233,26 @@ TEST_F(SparseFileTest, FullDiskNamesBothSidesKeepsRowsAndGivesBackTheRest) {
   });
 }
 
+// Data outside of the range look like space of the range, so that the failure
+// comes with the second hole.
+TEST_F(SparseFileTest, WhatAFailedReserveHadGotIsGivenBack) {
+  RunOnSmallDisk(kMiB, [](const std::string& disk) {
+    const std::string path = JoinPath(disk, "sparse");
+    RILL_ASSERT_OK_AND_ASSIGN(auto range, AddressRange::Create(8 * kMiB));
+    RILL_ASSERT_OK_AND_ASSIGN(auto file, SparseFile::Create(path, 8 * kMiB));
+    RILL_ASSERT_OK(file->Map(*range, 0));
+    for (const auto& [at, bytes] :
+         {std::pair<int64_t, int64_t>(7 * kMiB, kMiB / 2), {kMiB / 4, 10}}) {
+      RILL_ASSERT_OK(file->Reserve(at, bytes));
+      std::memset(range->data() + at, 'a', bytes);
+    }
+    const int64_t before = BytesOnDisk(path);
+    EXPECT_THAT(file->Reserve(0, 3 * kMiB / 4),
+                StatusIs(absl::StatusCode::kResourceExhausted));
+    EXPECT_EQ(BytesOnDisk(path), before);
+  });
+}
+
 // Pages that are reserved and not written yet look like holes.
 TEST_F(SparseFileTest, WhatIsReservedIsReservedAgainOnAFullDisk) {
   RunOnSmallDisk(kMiB, [](const std::string& disk) {
@@ -269,6 +293,16 @@ TEST_F(SparseFileTest, InjectedFailuresChangeNothing) {
       EXPECT_EQ(BytesOnDisk(path_), 0);
     }
   }
+}
+
+TEST_F(SparseFileTest, InjectedFailureToOpenIsReturned) {
+  RILL_ASSERT_OK(SparseFile::Create(path_, kMiB).status());
+  const ScopedFaultHook hook([](absl::string_view point, absl::string_view) {
+    return point == "file.open" ? absl::DataLossError("planted")
+                                : absl::OkStatus();
+  });
+  EXPECT_THAT(SparseFile::Open(path_, kMiB, SparseFile::Mode::kReadOnly),
+              StatusIs(absl::StatusCode::kDataLoss, "planted"));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ constexpr int64_t kLanes = 2;
 constexpr int64_t kFaultyStep = 15;
 
 std::function<void()> FaultOf(const std::string& name) {
-  if (name == "crash") {
+  if (name == "crash" || name == "crash both") {
     return [] {
       signal(SIGSEGV, SIG_DFL);  // A sanitizer has a handler of its own.
       raise(SIGSEGV);
@@ -105,6 +105,7 @@ HookedEnv::Hook SlowWorker(const std::string& path, int64_t worker) {
 }
 
 // `context.argument` is the fault of worker 1, before it was started anew.
+// "crash both": of worker 2 too.
 absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
   WorkerParts parts;
   RILL_ASSIGN_OR_RETURN(parts.env, MakeCartPole({.lanes = kLanes}));
@@ -114,7 +115,10 @@ absl::StatusOr<WorkerParts> MakeWorker(const WorkerContext& context) {
     parts.env = std::make_unique<HookedEnv>(
         std::move(parts.env), SlowWorker(std::string(path), context.worker));
   }
-  if (context.worker != 1) return parts;
+  if (context.worker != 1 &&
+      !(context.worker == 2 && context.argument == "crash both")) {
+    return parts;
+  }
   if (context.argument == "refuse") {
     return absl::NotFoundError("no such map");
   }
@@ -287,6 +291,41 @@ TEST(MultiCollectorProcessTest, WhatNextHadOfOthersComesAfterAnError) {
   for (int i = 0; i < 2; ++i) RILL_ASSERT_OK(whole->CollectInto(want.sink));
   EXPECT_THAT(got.batches[0], ElementsAre(BitEqualTo(want.batches[0][1])));
   EXPECT_THAT(got.numbers[0], ElementsAre(2));
+}
+
+// Next replaces worker 1, whose trajectories are cut, and fails with worker 2.
+TEST(MultiCollectorProcessTest, WhatNextHadComesWithItsCutsAfterAnError) {
+  MultiCollectorOptions options = Processes(3, "crash both");
+  options.max_restarts = 1;
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(options));
+  Arrivals got(3);
+  RILL_ASSERT_OK(collector->CollectInto(got.sink));
+  EXPECT_THAT(collector->Next(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_FALSE(collector->CollectInto(got.sink).ok());
+  EXPECT_THAT(got.numbers[0], ElementsAre(1, 2));
+  EXPECT_THAT(got.numbers[1], ElementsAre(1));
+  EXPECT_THAT(got.numbers[1 + 3], ElementsAre(1));
+  EXPECT_THAT(
+      got.cuts,
+      ElementsAre(
+          std::make_pair(int64_t{1}, LaneRange{.first = 2, .count = 2}),
+          std::make_pair(int64_t{2}, LaneRange{.first = 4, .count = 2})));
+}
+
+// Worker 1 begins anew, as another producer.
+TEST(MultiCollectorProcessTest, ALoadedStateCutsNothing) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(Processes(2, "")));
+  Arrivals before(2);
+  RILL_ASSERT_OK(collector->CollectInto(before.sink));
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict state, collector->SaveState());
+  state.Find("restarts")->data<int64_t>()[1] = 1;
+  RILL_ASSERT_OK(collector->LoadState(state));
+  Arrivals after(2);
+  RILL_ASSERT_OK(collector->CollectInto(after.sink));
+  EXPECT_THAT(after.numbers[1 + 2], ElementsAre(2));
+  EXPECT_THAT(after.cuts, ElementsAre());
 }
 
 // Lets SlowWorker go on once the collector has interrupted the workers.

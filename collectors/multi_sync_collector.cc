@@ -117,7 +117,8 @@ absl::StatusOr<TensorDict> MultiSyncCollector::Next() {
   // The joined batch has every worker's part, so it begins with worker 0.
   place_.next_worker = 0;
   struct Part {
-    TensorDict rows;
+    int64_t worker;
+    std::optional<TensorDict> rows;  // None: a cut of all its lanes.
     WriteInfo info;
   };
   std::vector<Part> parts;
@@ -125,17 +126,26 @@ absl::StatusOr<TensorDict> MultiSyncCollector::Next() {
       [&](const TensorDict& batch, const WriteInfo& info) -> absl::Status {
         RILL_ASSIGN_OR_RETURN(TensorDict rows,
                               joined_->Add(place_.next_worker, batch));
-        parts.push_back({std::move(rows), info});
+        parts.push_back({place_.next_worker, std::move(rows), info});
+        return absl::OkStatus();
+      },
+      [&](int64_t producer, LaneRange lanes) {
+        parts.push_back({place_.next_worker,
+                         std::nullopt,
+                         {.producer = producer, .first_lane = lanes.first}});
         return absl::OkStatus();
       });
   const absl::Status status = DeliverRound(join);
   if (status.ok()) return joined_->Finish();
   // The call has failed, and the caller gets nothing: what was joined comes
   // again. A copy of it, since the next Next writes that memory.
-  for (size_t i = 0; i < parts.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(const TensorDict rows, parts[i].rows.Clone());
-    team_->PutBack(static_cast<int64_t>(i), rows, parts[i].info);
-    place_.frames -= rows.batch_shape().num_elements();
+  for (size_t i = parts.size(); i-- > 0;) {
+    Part& part = parts[i];
+    if (part.rows.has_value()) {
+      RILL_ASSIGN_OR_RETURN(part.rows, part.rows->Clone());
+      place_.frames -= part.rows->batch_shape().num_elements();
+    }
+    team_->PutBack(part.worker, std::move(part.rows), part.info);
   }
   place_.next_worker = 0;
   return status;

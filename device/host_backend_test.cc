@@ -32,8 +32,11 @@ TEST(HostBackendTest, InjectedFailureIsReturned) {
                    ? absl::ResourceExhaustedError("planted")
                    : absl::OkStatus();
       });
-  EXPECT_THAT(Buffer::Allocate(64),
-              StatusIs(absl::StatusCode::kResourceExhausted, "planted"));
+  // Few bytes lie beside the buffer's own; many are the backend's.
+  for (const int64_t bytes : {64, 1 << 20}) {
+    EXPECT_THAT(Buffer::Allocate(bytes),
+                StatusIs(absl::StatusCode::kResourceExhausted, "planted"));
+  }
 }
 
 }  // namespace

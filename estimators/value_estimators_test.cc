@@ -10,8 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/option_values.h"
 #include "rill/estimators/reward_to_go.h"
 #include "rill/tensordict/spec.h"
 #include "rill/tensordict/tensor.h"
@@ -137,6 +140,11 @@ TEST(ValueEstimatorsTest, AverageGaeGivesAdvantagesMeanZeroAndDeviationOne) {
   EXPECT_GT(a[0], a[1]);
   EXPECT_EQ(batch.Find("value_target")->data<float>()[0],
             other.Find("value_target")->data<float>()[0]);
+  // The deviation of n numbers has n - 1, also of two.
+  RILL_ASSERT_OK_AND_ASSIGN(TensorDict two, ThreeSteps(true).Slice(1, 0, 2));
+  RILL_ASSERT_OK(averaged->Forward(&two, &state));
+  const float* b = two.Find("advantage")->data<float>();
+  EXPECT_NEAR(b[0] * b[0] + b[1] * b[1], 1, 1e-6);
 }
 
 TEST(ValueEstimatorsTest, BadOptionsAreNamed) {
@@ -154,6 +162,61 @@ TEST(ValueEstimatorsTest, BadOptionsAreNamed) {
               StatusIs(kInvalidArgument, HasSubstr("keys")));
 }
 
+TEST(ValueEstimatorsTest, OnlyTheTwoFlagsMayBeOneKey) {
+  RILL_EXPECT_OK(GAE::Create({.keys = {.done = "next/terminated"}}));
+  EXPECT_THAT(GAE::Create({.keys = {.terminated = "state_value"}}),
+              StatusIs(kInvalidArgument, HasSubstr("\"state_value\" twice")));
+}
+
+// "name=text" of each value but the keys, which all estimators have alike.
+std::vector<std::string> Listed(
+    const absl::StatusOr<std::unique_ptr<BatchTransform>>& made) {
+  RILL_EXPECT_OK(made);
+  std::vector<std::string> listed;
+  std::vector<std::string> keys;
+  const OptionValues values = (*made)->option_values();
+  for (const OptionValues::Value& value : values.values()) {
+    (absl::StartsWith(value.name, "keys.") ? keys : listed)
+        .push_back(absl::StrCat(value.name, "=", value.text));
+  }
+  EXPECT_THAT(keys, ElementsAre("keys.reward=\"r\"", "keys.value=\"v\"",
+                                "keys.next_value=\"n\"", "keys.done=\"d\"",
+                                "keys.terminated=\"t\"", "keys.advantage=\"a\"",
+                                "keys.value_target=\"g\""));
+  return listed;
+}
+
+TEST(ValueEstimatorsTest, EachOptionIsListed) {
+  const ValueKeys keys = {.reward = "r",
+                          .value = "v",
+                          .next_value = "n",
+                          .done = "d",
+                          .terminated = "t",
+                          .advantage = "a",
+                          .value_target = "g"};
+  EXPECT_THAT(
+      Listed(GAE::Create(
+          {.gamma = .5, .lmbda = .25, .average_gae = true, .keys = keys})),
+      ElementsAre("gamma=0.5", "lmbda=0.25", "average_gae=true"));
+  EXPECT_THAT(Listed(TD0Estimator::Create({.gamma = .5, .keys = keys})),
+              ElementsAre("gamma=0.5"));
+  EXPECT_THAT(Listed(TD1Estimator::Create({.gamma = .5, .keys = keys})),
+              ElementsAre("gamma=0.5"));
+  EXPECT_THAT(Listed(TDLambdaEstimator::Create(
+                  {.gamma = .5, .lmbda = .25, .keys = keys})),
+              ElementsAre("gamma=0.5", "lmbda=0.25"));
+  EXPECT_THAT(
+      Listed(VTrace::Create({.gamma = .5,
+                             .rho_thresh = 2,
+                             .c_thresh = 3,
+                             .average_adv = true,
+                             .keys = keys,
+                             .log_prob_key = "l",
+                             .sample_log_prob_key = "s"})),
+      ElementsAre("gamma=0.5", "rho_thresh=2", "c_thresh=3", "average_adv=true",
+                  "log_prob_key=\"l\"", "sample_log_prob_key=\"s\""));
+}
+
 TEST(ValueEstimatorsTest, BatchesThatDoNotFitAreRefusedByKey) {
   RILL_ASSERT_OK_AND_ASSIGN(auto gae, GAE::Create({}));
   EXPECT_THAT(gae->ForwardSpec(TedSpec()),
@@ -166,6 +229,12 @@ TEST(ValueEstimatorsTest, BatchesThatDoNotFitAreRefusedByKey) {
   RILL_ASSERT_OK(spec.Set("next/reward", LeafSpec::Binary({1})));
   EXPECT_THAT(gae->ForwardSpec(spec),
               StatusIs(kInvalidArgument, HasSubstr("\"next/reward\"")));
+  for (const std::string flag : {"next/done", "next/terminated"}) {
+    spec = ValuedSpec();
+    RILL_ASSERT_OK(spec.Set(flag, LeafSpec::Unbounded(DType::kFloat32, {1})));
+    EXPECT_THAT(gae->ForwardSpec(spec),
+                StatusIs(kInvalidArgument, HasSubstr(flag)));
+  }
   TensorDict state;
   TensorDict batch = ThreeSteps(true);
   RILL_ASSERT_OK(

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sink::Cut of a replay buffer: nothing that is sampled goes over the place.
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -7,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/flow/sink.h"
@@ -16,6 +22,7 @@
 #include "rill/samplers/sample_unit.h"
 #include "rill/samplers/uniform_sampler.h"
 #include "rill/slots/slot.h"
+#include "rill/slots/write_observer.h"
 #include "rill/storage/dense_storage.h"
 #include "rill/storage/list/list_storage.h"
 #include "rill/storage/memmap_storage.h"
@@ -37,15 +44,17 @@ constexpr int64_t kLanes = 2;
 constexpr int64_t kCapacity = 10;  // Of a lane.
 constexpr int64_t kSteps = 4;      // A batch's.
 
-// Open trajectories, two lanes of kSteps; the flags that `keys` name.
-TensorDict Open(const std::vector<std::string>& flags = {
-                    "next/done", "next/terminated", "next/truncated"}) {
-  TensorDict batch({kLanes, kSteps});
-  RILL_EXPECT_OK(batch.Set(
-      "next/reward", *Tensor::Zeros(DType::kFloat32, {kLanes, kSteps, 1})));
+// Open trajectories, [lanes, time]; the flags that `keys` name.
+TensorDict Open(const std::vector<std::string>& flags = {"next/done",
+                                                         "next/terminated",
+                                                         "next/truncated"},
+                const Shape& shape = {kLanes, kSteps}) {
+  TensorDict batch(shape);
+  RILL_EXPECT_OK(batch.Set("next/reward",
+                           *Tensor::Zeros(DType::kFloat32, shape.Concat({1}))));
   for (const std::string& key : flags) {
     RILL_EXPECT_OK(
-        batch.Set(key, *Tensor::Zeros(DType::kBool, {kLanes, kSteps, 1})));
+        batch.Set(key, *Tensor::Zeros(DType::kBool, shape.Concat({1}))));
   }
   return batch;
 }
@@ -152,6 +161,50 @@ TEST(ReplayBufferCutTest, TheNewestStepIsTruncatedInEveryKindOfStorage) {
     EXPECT_THAT(Flags(*storage, "next/done"), ElementsAre(3, 13));
     EXPECT_THAT(Flags(*storage, "next/terminated"), IsEmpty());
   }
+}
+
+// Ends the process where an append begins to overwrite rows.
+class KillerOfWriter final : public WriteObserver {
+ public:
+  void OnAttach(const Lanes&, absl::Span<const Cursor>) override {}
+  void OnRetire(const WriteEvent&) override { raise(SIGKILL); }
+  void OnWrite(const WriteEvent&) override {}
+  void OnClear() override {}
+};
+
+TEST(ReplayBufferCutTest, ALaneThatAKilledWriterTookHasNothingOpen) {
+  const MemmapStorage::Options options = {
+      .directory = testing::TempDir() + "/cut_killed",
+      .capacity = kLanes * kCapacity,
+      .lanes = kLanes};
+  RILL_ASSERT_OK_AND_ASSIGN(std::shared_ptr<Storage> storage,
+                            MemmapStorage::Create(options));
+  for (int i = 0; i < 3; ++i) RILL_ASSERT_OK(storage->Extend(Open()).status());
+  storage.reset();
+  const pid_t writer = fork();
+  if (writer == 0) {
+    KillerOfWriter killer;
+    storage = *MemmapStorage::Open(options);
+    storage->AddObserver(&killer).IgnoreError();
+    storage
+        ->Extend(Open({"next/done", "next/terminated", "next/truncated"},
+                      {1, kCapacity}))
+        .IgnoreError();
+    _exit(1);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(writer, &how, 0), writer);
+  ASSERT_TRUE(WIFSIGNALED(how));
+  RILL_ASSERT_OK_AND_ASSIGN(storage, MemmapStorage::Open(options));
+  ASSERT_EQ(storage->size(), kCapacity);  // Of lane 1.
+  Subject subject(NoUnit(), nullptr, storage);
+  RILL_EXPECT_OK(subject.buffer->Cut(0, {.first = 0, .count = 1}));
+  RILL_ASSERT_OK(subject.buffer->Cut(0, {.first = 0, .count = kLanes}));
+  TensorDict newest;
+  RILL_ASSERT_OK(
+      storage->Read({kCapacity + (3 * kSteps - 1) % kCapacity}, &newest));
+  EXPECT_TRUE(*newest.Find("next/truncated")->data<bool>());
+  EXPECT_TRUE(*newest.Find("next/done")->data<bool>());
 }
 
 TEST(ReplayBufferCutTest, WhatHasEndedStaysAsItIs) {

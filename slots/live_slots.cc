@@ -13,13 +13,9 @@ void LiveSlots::OnAttach(const Lanes& lanes, absl::Span<const Cursor> cursors) {
   lanes_ = lanes;
   windows_.assign(cursors.size(), Window());
   starts_.assign(cursors.size() + 1, 0);
+  // The live rows come with the OnWrite that follows. A lane's first range
+  // there tells where they begin (`skipped`).
   size_ = 0;
-  for (size_t lane = 0; lane < cursors.size(); ++lane) {
-    // The live rows come with the OnWrite that follows. A lane's first range
-    // there tells how many of the steps between were not live (`skipped`).
-    const int64_t written = cursors[lane].written;
-    windows_[lane].written = written - std::min(written, lanes.capacity);
-  }
 }
 
 void LiveSlots::OnRetire(const WriteEvent& event) {

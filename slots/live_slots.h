@@ -40,7 +40,7 @@ class LiveSlots : public WriteObserver {
 
  private:
   struct Window {
-    int64_t written = 0;  // Steps ever appended.
+    int64_t written = 0;  // Steps appended, up to a multiple of the capacity.
     int64_t live = 0;     // The last `live` of them may be drawn.
     int64_t first = 0;    // Position of the first of those.
   };

@@ -115,6 +115,16 @@ TEST(LiveSlotsTest, ClearingStartsAgainAtTheFirstSlot) {
   EXPECT_THAT(All(live), ElementsAre(0, 1));
 }
 
+TEST(LiveSlotsTest, AttachedAgainKnowsNothingOfTheFirstStorage) {
+  LiveSlots live;
+  StorageModel model({.count = 1, .capacity = 4}, StorageModel::kNothing);
+  model.AddObserver(&live);
+  model.Append({3}, kNothing);
+  const Cursor empty[2];
+  live.OnAttach({.count = 2, .capacity = 4}, empty);
+  EXPECT_THAT(All(live), IsEmpty());
+}
+
 struct Shape {
   int64_t lanes, capacity;
 };
@@ -170,8 +180,8 @@ TEST_P(LiveSlotsPropertyTest, AgreesWithTheModel) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LiveSlotsPropertyTest,
                          ::testing::Values(Shape{1, 1}, Shape{1, 5},
-                                           Shape{3, 4}, Shape{5, 1},
-                                           Shape{4, 7}));
+                                           Shape{2, 3}, Shape{3, 4},
+                                           Shape{5, 1}, Shape{4, 7}));
 
 }  // namespace
 }  // namespace rill

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Breaks C++ files in small ways, one at a time, and asks their tests.
 
-usage: mutate.py [--most=N] [--seed=N] [--tests=TARGET,...] FILE ...
+usage: mutate.py [--most=N] [--seed=N] [--tests=TARGET,...] [FILE ...]
 
 A mutation that no test notices is printed as "survived": a test is missing, or
-the code is. Run by tools/mutate, in a copy of the tree, with RILL_BAZEL.
+the code is. Without FILE: the files of mutate_files.txt, each with its tests
+there. Run by tools/mutate, in a copy of the tree, with RILL_BAZEL.
 """
 import argparse
 import os
@@ -54,6 +55,22 @@ def mutations(text):
     return sorted(found)
 
 
+def chosen(text, most, seed):
+    """At most `most` of the mutations of `text`: one of those that make the same of the same line."""
+    groups = {}
+    for begin, end, new in mutations(text):
+        start = text.rfind("\n", 0, begin) + 1
+        groups.setdefault((begin - start, new, text[start:].split("\n", 1)[0]), (begin, end, new))
+    found = list(groups.values())
+    return sorted(random.Random(seed).sample(found, min(most, len(found))))
+
+
+def listed_files(text):
+    """{file: [target]} of the lines "FILE TARGET ..." of `text`."""
+    rows = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    return {row[0]: row[1:] for row in rows}
+
+
 def _closing(code, at):
     depth = 0
     for i in range(at, len(code)):
@@ -72,48 +89,62 @@ def shown(text, mutation):
     return "%d: %s  [%s -> %s]" % (line, whole, old, "nothing" if new == ";" else " ".join(new.split()))
 
 
-def ask_tests(bazel, targets):
-    """"caught", "survived", or "does not compile"."""
-    command = [bazel, "test", "--keep_going", "--noshow_progress", "--ui_event_filters=-info,-warning",
-               "--test_output=summary", "--notest_keep_going"] + os.environ.get("RILL_BAZEL_FLAGS", "").split()
+def ask_tests(bazel, path, targets):
+    """"caught", "survived", or "does not compile"; the first failing test ends it."""
+    # A mutation may loop or allocate for ever. Warnings are no verdict of tests.
+    command = [bazel, "test", "--noshow_progress", "--ui_event_filters=-info,-warning", "--test_output=summary",
+               "--notest_keep_going", "--test_env=GTEST_FAIL_FAST=1", "--test_timeout=60,60,300,600",
+               "--run_under=prlimit --data=8589934592", "--per_file_copt=^%s$@-w" % re.escape(path)]
+    command += os.environ.get("RILL_BAZEL_FLAGS", "").split()
     status = subprocess.run(command + ["--"] + targets, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                             check=False).returncode
     # Bazel's: 0 all passed, 3 tests failed, 4 none was found, 1 no build.
     return {0: "survived", 3: "caught", 1: "does not compile"}.get(status)
 
 
+def try_file(bazel, path, targets, options):
+    """{verdict: how many} of the mutations of a file, or None if it cannot be judged."""
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    verdict = ask_tests(bazel, path, targets)
+    if verdict != "survived":
+        print("mutate: %s: its tests do not pass as it is (%s)" % (", ".join(targets), verdict))
+        return None
+    counts = dict.fromkeys(("caught", "survived", "does not compile"), 0)
+    try:
+        for begin, end, new in chosen(text, options.most, options.seed):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text[:begin] + new + text[end:])
+            verdict = ask_tests(bazel, path, targets)
+            if verdict is None:
+                print("mutate: bazel failed on %s" % ", ".join(targets))
+                return None
+            counts[verdict] += 1
+            print("%s:%s: %s" % (path, shown(text, (begin, end, new)), verdict), flush=True)
+    finally:
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+    return counts
+
+
 def main(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=20, help="mutations a file")
     parser.add_argument("--seed", type=int, default=1, help="which ones")
-    parser.add_argument("--tests", default="", help="targets; else those of each file's package")
-    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--tests", default="", help="targets; else those of mutate_files.txt or the file's package")
+    parser.add_argument("files", nargs="*", metavar="FILE")
     options = parser.parse_args(argv[1:])
-    counts = dict.fromkeys(("caught", "survived", "does not compile"), 0)
-    for path in options.files:
-        with open(path, encoding="utf-8") as f:
-            text = f.read()
-        targets = options.tests.split(",") if options.tests else ["//%s/..." % os.path.dirname(path)]
-        verdict = ask_tests(os.environ["RILL_BAZEL"], targets)
-        if verdict != "survived":
-            print("mutate: %s: its tests do not pass as it is (%s)" % (", ".join(targets), verdict))
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "mutate_files.txt"), encoding="utf-8") as f:
+        listed = listed_files(f.read())
+    lines = []
+    for path in options.files or listed:
+        targets = options.tests.split(",") if options.tests else listed.get(path, ["//%s/..." % os.path.dirname(path)])
+        counts = try_file(os.environ["RILL_BAZEL"], path, targets, options)
+        if counts is None:
             return 1
-        chosen = mutations(text)
-        chosen = sorted(random.Random(options.seed).sample(chosen, min(options.most, len(chosen))))
-        try:
-            for begin, end, new in chosen:
-                with open(path, "w", encoding="utf-8") as f:
-                    f.write(text[:begin] + new + text[end:])
-                verdict = ask_tests(os.environ["RILL_BAZEL"], targets)
-                if verdict is None:
-                    print("mutate: bazel failed on %s" % ", ".join(targets))
-                    return 1
-                counts[verdict] += 1
-                print("%s:%s: %s" % (path, shown(text, (begin, end, new)), verdict), flush=True)
-        finally:
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(text)
-    print("mutate: %s" % ", ".join("%d %s" % (n, verdict) for verdict, n in counts.items()))
+        lines.append("%s: %s" % (path, ", ".join("%d %s" % (n, verdict) for verdict, n in counts.items())))
+        print("mutate: " + lines[-1], flush=True)
+    print("\n".join(lines))
     return 0
 
 

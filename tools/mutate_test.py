@@ -30,6 +30,21 @@ class MutateTest(unittest.TestCase):
     def test_condition_with_a_statement_stays(self):
         self.assertEqual(variants("if (const int n = F(); n) return;\n"), [])
 
+    def test_equal_mutations_of_equal_lines_are_one(self):
+        text = "  n += 1;\n  m = a;\n" * 3
+        self.assertEqual(len(mutate.mutations(text)), 12)
+        self.assertEqual(len(mutate.chosen(text, 100, seed=1)), 4)
+
+    def test_choice_is_of_the_seed(self):
+        text = "".join("int n%d = a + %d;\n" % (i, i) for i in range(100))
+        self.assertEqual(len(mutate.chosen(text, 5, seed=1)), 5)
+        self.assertEqual(mutate.chosen(text, 5, seed=1), mutate.chosen(text, 5, seed=1))
+        self.assertNotEqual(mutate.chosen(text, 5, seed=1), mutate.chosen(text, 5, seed=2))
+
+    def test_list_names_files_and_targets(self):
+        self.assertEqual(mutate.listed_files("# why\n\na/b.cc //a:b_test //a:c_test\n"),
+                         {"a/b.cc": ["//a:b_test", "//a:c_test"]})
+
     def test_mutation_is_shown_with_its_line(self):
         text = "int F() {\n  return a + b;\n}\n"
         self.assertEqual(mutate.shown(text, mutate.mutations(text)[0]), "2: return a + b;  [+ -> -]")

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rill/base/option_values.h"
 #include "rill/testing/status_matchers.h"
 #include "rill/transforms/conformance/fake_environment.h"
 #include "rill/transforms/conformance/step_transform_conformance.h"
@@ -17,6 +18,7 @@ namespace rill {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -55,6 +57,14 @@ TEST(StepCounterTest, Example) {
   RILL_ASSERT_OK_AND_ASSIGN(auto counter,
                             StepCounter::Create({.max_steps = 500}));
   EXPECT_EQ(counter->name(), "StepCounter");
+}
+
+TEST(StepCounterTest, TheLimitIsListed) {
+  RILL_ASSERT_OK_AND_ASSIGN(auto counter,
+                            StepCounter::Create({.max_steps = 500}));
+  const OptionValues values = counter->option_values();
+  EXPECT_THAT(values.values(),
+              Contains(OptionValues::Value{"max_steps", "500"}));
 }
 
 TEST(StepCounterTest, CountsStepsOfEachLaneFromItsReset) {

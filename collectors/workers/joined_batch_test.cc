@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Only errors; collectors/preemption_test.cc looks at joined batches.
+// collectors/preemption_test.cc looks at those of collectors.
 #include "rill/collectors/workers/joined_batch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -9,11 +13,15 @@
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/spec.h"
+#include "rill/tensordict/tensor.h"
+#include "rill/tensordict/tensor_dict.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::workers_internal {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 TensorDictSpec SpecWith(absl::string_view key, DType dtype) {
@@ -48,6 +56,60 @@ TEST(JoinedBatchTest, ABatchOfAnotherShapeIsRefused) {
                          HasSubstr("want [2, 1 to 3]")));
   }
   RILL_EXPECT_OK(joined.Add(0, *spec.Zero({2, 3})).status());
+}
+
+// Of one lane; a worker's rows and trajectory have its number.
+TensorDict StepsOf(int64_t worker, int64_t steps) {
+  TensorDict batch = *SpecWith("reward", DType::kFloat32).Zero({1, steps});
+  std::fill_n(batch.Find("reward")->data<float>(), 2 * steps, worker + 1);
+  std::fill_n(batch.Find("collector/traj_ids")->data<int64_t>(), steps,
+              worker + 1);
+  return batch;
+}
+
+TEST(JoinedBatchTest, StepsThatAreMissingAreZerosAndMarked) {
+  for (const CatResults cat : {CatResults::kLanes, CatResults::kStack}) {
+    RILL_ASSERT_OK_AND_ASSIGN(
+        JoinedBatch joined,
+        JoinedBatch::Create({.spec = SpecWith("reward", DType::kFloat32),
+                             .cat = cat,
+                             .steps = {3, 2}}));
+    // What the longer batch leaves behind is not seen again.
+    for (const int64_t steps : {3, 1}) {
+      RILL_ASSERT_OK(joined.Add(0, StepsOf(0, steps)).status());
+      RILL_ASSERT_OK(joined.Add(1, StepsOf(1, 2)).status());
+    }
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, joined.Finish());
+    EXPECT_EQ(batch.batch_shape(),
+              cat == CatResults::kLanes ? Shape({2, 3}) : Shape({2, 1, 3}));
+    EXPECT_THAT(
+        batch.Flat<bool>("collector/mask"),
+        IsOkAndHolds(ElementsAre(true, false, false, true, true, false)));
+    EXPECT_THAT(batch.Flat<int64_t>("collector/traj_ids"),
+                IsOkAndHolds(ElementsAre(1, -1, -1, 2, 2, -1)));
+    EXPECT_THAT(batch.Flat<float>("reward"),
+                IsOkAndHolds(ElementsAre(1, 1, 0, 0, 0, 0, 2, 2, 2, 2, 0, 0)));
+  }
+}
+
+TEST(JoinedBatchTest, AlongTimeNothingIsMissing) {
+  RILL_ASSERT_OK_AND_ASSIGN(
+      JoinedBatch joined,
+      JoinedBatch::Create({.spec = SpecWith("reward", DType::kFloat32),
+                           .cat = CatResults::kTime,
+                           .steps = {3, 2},
+                           .may_be_short = true}));
+  for (const int64_t steps : {3, 1}) {
+    RILL_ASSERT_OK(joined.Add(0, StepsOf(0, steps)).status());
+    RILL_ASSERT_OK(joined.Add(1, StepsOf(1, 2)).status());
+    RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, joined.Finish());
+    EXPECT_EQ(batch.batch_shape(), Shape({1, steps + 2}));
+    EXPECT_FALSE(batch.Contains("collector/mask"));
+    std::vector<int64_t> ids(steps, 1);
+    ids.insert(ids.end(), 2, 2);
+    EXPECT_THAT(batch.Flat<int64_t>("collector/traj_ids"),
+                IsOkAndHolds(ElementsAreArray(ids)));
+  }
 }
 
 }  // namespace

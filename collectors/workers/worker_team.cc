@@ -293,17 +293,17 @@ absl::Status WorkerTeam::Start(int64_t index) {
 }
 
 void WorkerTeam::End(Worker& worker, absl::string_view why) {
+  // A process that hung or that nobody wants any more (`why`) is killed before
+  // it can see the end of its socket; another is given time.
+  if (!why.empty()) worker.process.reset();
   worker.socket.reset();
   // A thread ends after its batch at hand; it cannot be killed.
   if (worker.thread.joinable()) worker.thread.join();
-  // A process is given time to end, then killed; one that hung (`why`) is
-  // killed with its object.
+  worker.end = why.empty() ? "its thread has ended" : std::string(why);
   if (worker.process != nullptr) {
-    if (why.empty()) worker.process->WaitForEnd(In(kEndTimeout));
-    worker.end = why.empty() ? worker.process->Kill() : std::string(why);
+    worker.process->WaitForEnd(In(kEndTimeout));
+    worker.end = worker.process->Kill();
     worker.process.reset();
-  } else {
-    worker.end = why.empty() ? "its thread has ended" : std::string(why);
   }
   worker.deadline = absl::InfiniteFuture();
 }
@@ -425,9 +425,9 @@ absl::StatusOr<bool> WorkerTeam::Deliver(int64_t index, Sink& sink) {
   return false;
 }
 
-void WorkerTeam::PutBack(int64_t index, const TensorDict& batch,
+void WorkerTeam::PutBack(int64_t index, std::optional<TensorDict> batch,
                          const WriteInfo& info) {
-  workers_[index].held.push_front({batch, info});
+  workers_[index].held.push_front({std::move(batch), info});
 }
 
 absl::Status WorkerTeam::Wait(absl::Time until) {

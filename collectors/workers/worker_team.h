@@ -86,8 +86,9 @@ class WorkerTeam {
   // Replaces a worker that died when all that it sent was delivered:
   // UNAVAILABLE says how it ended where max_restarts are used up.
   absl::StatusOr<bool> Deliver(int64_t worker, Sink& sink);
-  // The next batch of the worker to be delivered.
-  void PutBack(int64_t worker, const TensorDict& batch, const WriteInfo& info);
+  // The next batch, or without one the next cut, of the worker to be delivered.
+  void PutBack(int64_t worker, std::optional<TensorDict> batch,
+               const WriteInfo& info);
   // Until there is news of a worker: a batch, an end; not after `until`. The
   // error of a worker comes back, and takes back what was asked of it; so does
   // DEADLINE_EXCEEDED of a thread that takes longer than batch_timeout.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/envs/steps/step_carry.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rill/device/device.h"
+#include "rill/device/stream.h"
 #include "rill/device/testing/fake_backend.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -29,6 +31,32 @@ TEST(StepCarryTest, LeavesOnADeviceAreCompleteWhenRunReturns) {
               IsOkAndHolds(true));
   EXPECT_THAT(step.Find("done")->BitEquals(*step.Find("next/done")),
               IsOkAndHolds(true));
+}
+
+TEST(StepCarryTest, LeavesOnADeviceMayHaveGapsOnEitherSide) {
+  FakeBackend::Install({});
+  const Tensor wide =
+      *Tensor::From<float>({1, 2, 3, 4}, {2, 2})->To(Device::Fake());
+  const Tensor dense = *Tensor::From<float>({5, 6}, {2, 1})->To(Device::Fake());
+  TensorDict step({2});
+  RILL_ASSERT_OK(step.Set("x", *wide.Slice(1, 0, 1)));
+  RILL_ASSERT_OK(step.Set("next/x", dense));
+  RILL_ASSERT_OK(step.Set("y", *dense.Clone()));
+  RILL_ASSERT_OK(step.Set("next/y", *wide.Slice(1, 1, 2)));
+  RILL_ASSERT_OK_AND_ASSIGN(const StepCarry carry, StepCarry::Bind(step, step));
+  RILL_ASSERT_OK(carry.Run());
+  for (const char* key : {"x", "y"}) {
+    EXPECT_THAT(
+        step.Find(key)->BitEquals(*step.Find(absl::StrCat("next/", key))),
+        IsOkAndHolds(true));
+  }
+  // They wait for what the caller's stream still has to do.
+  RILL_ASSERT_OK_AND_ASSIGN(const Stream stream,
+                            Stream::Create(Device::Fake()));
+  const Tensor later = *Tensor::From<float>({7, 8}, {2, 1})->To(Device::Fake());
+  RILL_ASSERT_OK(dense.CopyFromAsync(later, stream));
+  RILL_ASSERT_OK(carry.Run(&stream));
+  EXPECT_THAT(step.Find("x")->BitEquals(later), IsOkAndHolds(true));
 }
 
 }  // namespace

@@ -68,6 +68,22 @@ TEST(WeightLayoutTest, NumbersThatCannotBeAreDataLoss) {
   EXPECT_GT(refused, 200);
 }
 
+TEST(WeightLayoutTest, TheLargestRanksAndBytesAreTaken) {
+  const auto read = [](const Shape& batch, DType dtype, const Shape& leaf) {
+    WeightLayout layout{.batch_shape = batch};
+    RILL_EXPECT_OK(layout.spec.Set("w", LeafSpec::Unbounded(dtype, leaf)));
+    return WeightLayout::FromBytes(layout.ToBytes()).status();
+  };
+  const Shape eight = {1, 1, 1, 1, 1, 1, 1, 1};
+  RILL_EXPECT_OK(read({}, DType::kInt64, eight));
+  RILL_EXPECT_OK(read(eight, DType::kInt64, {}));
+  EXPECT_THAT(read({1}, DType::kInt64, eight),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("rank 9")));
+  RILL_EXPECT_OK(read({}, DType::kUInt8, {WeightLayout::kMaxBytes}));
+  EXPECT_THAT(read({}, DType::kUInt8, {WeightLayout::kMaxBytes + 1}),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("snapshots")));
+}
+
 TEST(WeightLayoutTest, AKeyTwiceIsDataLoss) {
   std::string bytes = Layout().ToBytes();
   const auto replace = [&](const std::string& from, const std::string& to) {

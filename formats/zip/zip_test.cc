@@ -135,6 +135,37 @@ TEST(ZipTest, WideSizesAndOffsetsGoThrough) {
   EXPECT_GT((*entries)[2].offset, 2 * kBig);
 }
 
+// As Python's zipfile has them: above 2^31 - 1, not from there on.
+TEST(ZipTest, FieldsAreWideAboveTheLimitOnly) {
+  constexpr int64_t kLimit = (int64_t{1} << 31) - 1;
+  constexpr int64_t kCentral = kZipCentralBytes + 1;       // A name of a byte.
+  constexpr int64_t kLocal = kZipLocalBytes + 1 + 4 + 16;  // Always wide.
+  constexpr int64_t kWideEnd = kZip64EndBytes + kZip64LocatorBytes;
+  for (const int64_t above : {0, 1}) {
+    ZipLayout sizes;
+    RILL_ASSERT_OK(sizes.Add("a", kLimit + above, false));
+    EXPECT_EQ(sizes.End().size(),
+              kCentral + above * (4 + 16) + kWideEnd + kZipEndBytes);
+    ZipLayout offsets;
+    RILL_ASSERT_OK(offsets.Add("a", kLimit - kLocal + above, false));
+    EXPECT_EQ(offsets.End().size(), kCentral + above * kWideEnd + kZipEndBytes);
+    RILL_ASSERT_OK(offsets.Add("b", 0, false));
+    EXPECT_EQ(offsets.End().size(),
+              2 * kCentral + above * (4 + 8) + kWideEnd + kZipEndBytes);
+    const std::string end = offsets.End();
+    // Volumes.
+    EXPECT_EQ(LoadLittle<uint32_t>(end.data() + end.size() - kZipEndBytes - 4),
+              1);
+    ZipLayout counts;
+    const int64_t count = 65535 + above;
+    for (int64_t i = 0; i < count; ++i) {
+      RILL_ASSERT_OK(counts.Add("a", 0, false));
+    }
+    EXPECT_EQ(counts.End().size(),
+              count * kCentral + above * kWideEnd + kZipEndBytes);
+  }
+}
+
 TEST(ZipTest, MoreThan65535FilesGoThrough) {
   std::vector<File> files;
   for (int i = 0; i < 66000; ++i) files.push_back({absl::StrCat(i), ""});
@@ -145,6 +176,7 @@ TEST(ZipTest, MoreThan65535FilesGoThrough) {
 TEST(ZipTest, SizesThatNoFileHasAreRefusedWhenLaidOut) {
   ZipLayout layout;
   EXPECT_THAT(layout.Add(std::string(65536, 'a'), 1, true), Refused("name"));
+  RILL_EXPECT_OK(layout.Add(std::string(65535, 'a'), 1, true));
   EXPECT_THAT(layout.Add("a", INT64_MAX - 10, true), Refused("size"));
   RILL_ASSERT_OK(layout.Add("a", int64_t{1} << 61, true));
   EXPECT_THAT(layout.Add("b", int64_t{1} << 61, true), Refused("size"));

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
-#include "rill/device/device.h"
 #include "rill/storage/row_writer.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/shape.h"
@@ -94,7 +93,17 @@ absl::StatusOr<TrajectoryCut> TrajectoryCut::Plan(const RowReader& storage,
   std::vector<std::string> keys = {std::string(kTruncatedKey)};
   if (HasFlag(spec, kDoneKey)) keys.emplace_back(kDoneKey);
   TensorDict flags;
-  RILL_RETURN_IF_ERROR(storage.ReadLeaves(newest, keys, &flags));
+  absl::Status read = storage.ReadLeaves(newest, keys, &flags);
+  if (absl::IsOutOfRange(read)) {
+    // A killed writer may have taken all rows of a lane with it, and its cursor
+    // stays.
+    std::erase_if(newest, [&](Slot slot) {
+      return absl::IsOutOfRange(storage.ReadLeaves({&slot, 1}, keys, &flags));
+    });
+    if (newest.empty()) return cut;
+    read = storage.ReadLeaves(newest, keys, &flags);
+  }
+  RILL_RETURN_IF_ERROR(read);
   RILL_ASSIGN_OR_RETURN(const std::vector<uint8_t> ended,
                         FindEnded(flags, keys, newest.size()));
   for (size_t i = 0; i < newest.size(); ++i) {

@@ -12,7 +12,9 @@
 #include "rill/samplers/state_bytes.h"
 #include "rill/samplers/trajectories/trajectory_history.h"
 #include "rill/samplers/units/anchor_recorder.h"
+#include "rill/slots/slot.h"
 #include "rill/slots/testing/storage_model.h"
+#include "rill/slots/write_observer.h"
 #include "rill/testing/status_matchers.h"
 
 namespace rill::samplers_internal {
@@ -45,6 +47,8 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
     AnchorRecorder recorder;
     anchors.SetListener(&recorder);
     history.model().AddObserver(&anchors);
+    SliceAnchors unheard(rule);  // Of which nobody is notified.
+    history.model().AddObserver(&unheard);
     for (int step = 0; step < 100; ++step) {
       history.Step();
       const std::set<Slot> want = AnchorsOf(history.model(), rule);
@@ -52,6 +56,7 @@ TEST(SliceAnchorsTest, ListenerHearsOfExactlyThoseThatComeAndGo) {
           << "history " << number << " step " << step;
       for (Slot slot = 0; slot < history.model().lanes().num_slots(); ++slot) {
         ASSERT_EQ(anchors.Contains(slot), want.count(slot) == 1);
+        ASSERT_EQ(unheard.Contains(slot), want.count(slot) == 1);
       }
     }
   }
@@ -96,6 +101,16 @@ TEST(SliceAnchorsTest, RowWrittenInPlaceCeasesAndBecomesOneAgain) {
   recorder.removed.clear();
   model.WriteInPlace({2}, {{.is_end = true}}, {.ids = false});
   EXPECT_THAT(recorder.removed, ::testing::ElementsAre(2));
+  EXPECT_THAT(recorder.anchors, ::testing::ElementsAre(0, 1, 3));
+  // The model names each row, storages name a run of rows as one range.
+  recorder.removed.clear();
+  const SlotRange run = {0, 3};
+  WriteEvent event;
+  event.is_append = false;
+  event.retired = event.written = {&run, 1};
+  anchors.OnRetire(event);
+  anchors.OnWrite(event);
+  EXPECT_THAT(recorder.removed, ::testing::ElementsAre(0, 1));
   EXPECT_THAT(recorder.anchors, ::testing::ElementsAre(0, 1, 3));
 }
 

@@ -17,6 +17,7 @@ namespace rill::storage_internal {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -96,6 +97,18 @@ TEST(LaneRingsTest, ErrorsNameTheLiveSlotsAroundAGap) {
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("[1, 6)")));
   rings.Append({0, 1, 1});
   RILL_EXPECT_OK(rings.CheckLive("X", std::vector<Slot>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(LaneRingsTest, ErrorsNameBothPartsOfAWindowThatWraps) {
+  LaneRings rings({.count = 1, .capacity = 6});
+  const std::vector<Cursor> cursors = {{.written = 12}};
+  rings.Restore(cursors, std::vector<int64_t>{9});  // Up to the last slot.
+  EXPECT_THAT(rings.CheckLive("X", std::vector<Slot>{1}),
+              StatusIs(absl::StatusCode::kOutOfRange, EndsWith("in [3, 6)")));
+  rings.Append({0, 1, 1});
+  EXPECT_THAT(
+      rings.CheckLive("X", std::vector<Slot>{1}),
+      StatusIs(absl::StatusCode::kOutOfRange, EndsWith("in [3, 6) or [0, 1)")));
 }
 
 TEST(LaneRingsTest, ARangeWithAGapBetweenLiveEndsIsRefused) {

@@ -71,6 +71,11 @@ NAMED_TEST = {".md": re.compile(r"`(\w+Test\.\w+)`"), ".h": re.compile(r"\((\w+T
 NAMES_TABLE = "docs/torchrl_names.md"
 NAMES_ROW = re.compile(r"^\| [^|]+ \| ([^|]+) \| [^|]*\|$", re.M)
 FAULT_POINT = re.compile(r'\bFaultPoint\(\s*("[\w.]+")')
+# Interfaces, and the suite that all their implementations pass: instantiated
+# under the name of the class, without "Storage" or "Impl" at its end.
+SUITES = {"RowReader": "RowReaderConformanceTest", "Storage": "StorageConformanceTest"}
+DERIVED = re.compile(r"\bclass (\w+)(?: final)?\s*:\s*public (?:\w+::)*(\w+)")
+INSTANTIATED = re.compile(r"\bINSTANTIATE_TEST_SUITE_P\(\s*(\w+),\s*(\w+)")
 PLAIN_RULE = re.compile(r"^(cc_library|cc_test|cc_binary)\(", re.M)
 PUBLIC_BY_DEFAULT = re.compile(r"default_visibility\s*=\s*\[\s*\"//visibility:public\"")
 
@@ -161,6 +166,8 @@ class Lint:
         self.libraries = {}
         self.fault_points = {}  # (package, name in quotes): (path, line)
         self.texts_of_tests = collections.defaultdict(str)  # By package.
+        self.derived = {}  # class: (its first base, path, line)
+        self.instantiated = set()  # (name, suite)
         self.class_bodies = collections.Counter()  # (folder, class): lines
         self.class_lines = {}  # (folder, class): (path, line)
         self.tests = set()
@@ -277,13 +284,27 @@ class Lint:
             if name not in self.texts_of_tests[package]:
                 self.add(path, line, "no test of %s/ makes the fault point %s fail" % (package, name))
 
+    def check_suites(self):
+        """Each implementation passes the conformance suite of its interface."""
+        bases = {base for base, _, _ in self.derived.values()}
+        for name, (base, path, line) in sorted(self.derived.items()):
+            subject = re.sub("(Storage)?(Impl)?$", "", name)
+            while name not in bases and base is not None:
+                if base in SUITES and (subject, SUITES[base]) not in self.instantiated:
+                    self.add(path, line, "%s wants INSTANTIATE_TEST_SUITE_P(%s, %s, ...)" %
+                             (name, subject, SUITES[base]))
+                base = self.derived.get(base, (None,))[0]
+
     def check_cpp(self, path, text):
         code = strip_code(text)
         package = path.split("/", 1)[0]
         is_test = path.endswith("_test.cc") or bool(TEST_FOLDER.search(path))
         if is_test:
             self.texts_of_tests[package] += text
+            self.instantiated.update(INSTANTIATED.findall(code))
         else:
+            for match in DERIVED.finditer(code):
+                self.derived[match.group(1)] = (match.group(2), path, line_of(code, match.start()))
             for match in FAULT_POINT.finditer(text):
                 self.fault_points.setdefault((package, match.group(1)), (path, line_of(text, match.start())))
         self.check_spdx(path, text)
@@ -452,6 +473,7 @@ class Lint:
         self.check_layers()
         self.check_class_bodies()
         self.check_fault_points()
+        self.check_suites()
         self.check_named_tests()
         self.check_named_words()
         self.check_public()

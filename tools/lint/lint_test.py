@@ -219,6 +219,16 @@ class LintTest(unittest.TestCase):
         self.assert_finds(dict(files, **test))
         self.assert_finds(files, r'x.cc:2: no test of base/ makes the fault point "file.x" fail')
 
+    def test_implementations_without_their_suite_are_found(self):
+        files = {"storage/storage.cc": SPDX + "class Storage : public RowReader {};\n"
+                                              "class Rows : public n::Storage {};\n"
+                                              "class FastStorageImpl final\n    : public Rows {};\n"}
+        test = (SPDX + "INSTANTIATE_TEST_SUITE_P(Fast, RowReaderConformanceTest,\n    Values(1));\n"
+                "INSTANTIATE_TEST_SUITE_P(%s, StorageConformanceTest, Values(1));\n")
+        self.assert_finds(dict(files, **{"storage/fast_test.cc": test % "Fast"}))
+        self.assert_finds(dict(files, **{"storage/fast_test.cc": test % "Slow"}),
+                          r"storage.cc:4: FastStorageImpl wants INSTANTIATE_TEST_SUITE_P\(Fast, StorageConf")
+
     def test_long_files_warn_before_they_fail(self):
         self.assertRegex(self.findings({"base/x.cc": SPDX + "int a;\n" * 500}, "warning")[0], "aim <= 450")
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectors whose workers are threads; multi_collector_process_test.cc has
 // processes.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -427,6 +429,25 @@ TEST(MultiCollectorTest, AThreadThatTakesTooLongIsDeadlineExceeded) {
                                           HasSubstr("batch_timeout = 1ms")));
   go_on.Notify();
   RILL_EXPECT_OK(collector->Next().status());
+}
+
+// The limit leaves each thread its poll of one socket.
+TEST(MultiSyncCollectorTest, ASaveWhoseAnswersCannotBeWaitedForIsAnError) {
+  RILL_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            MultiSyncCollector::Create(CartPoles(2, 40)));
+  RILL_ASSERT_OK(collector->Next().status());
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit one = {.rlim_cur = 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one), 0);
+  const absl::Status status = collector->SaveState().status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               HasSubstr("poll of 2 sockets")));
+  // No later command takes the answers for its own.
+  EXPECT_THAT(collector->Next(),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("its answer could not be waited for")));
 }
 
 TEST(MultiAsyncCollectorTest, AStateGoesOnWithTheSameBatchesOfEachWorker) {

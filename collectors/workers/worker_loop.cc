@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rill/base/status_macros.h"
@@ -71,16 +74,17 @@ class Worker {
     switch (message.kind) {
       case MessageKind::kInference: {
         RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
-        RILL_ASSIGN_OR_RETURN(
-            inference_,
-            inference_internal::InferenceClient::Attach(
-                Keep(message), parts.second, /*client=*/parts.first));
+        RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
+        RILL_ASSIGN_OR_RETURN(inference_,
+                              inference_internal::InferenceClient::Attach(
+                                  fd, parts.second, /*client=*/parts.first));
         return absl::OkStatus();
       }
       case MessageKind::kStart:
         return Start(std::move(message));
       case MessageKind::kInterruptor: {
-        RILL_ASSIGN_OR_RETURN(interruptor_, Interruptor::Attach(Keep(message)));
+        RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
+        RILL_ASSIGN_OR_RETURN(interruptor_, Interruptor::Attach(fd));
         return absl::OkStatus();
       }
       case MessageKind::kChannel:
@@ -115,8 +119,16 @@ class Worker {
   }
 
   // A descriptor of its own, which outlives the message.
-  static int Keep(const WorkerSocket::Message& message) {
-    return fcntl(message.descriptor->get(), F_DUPFD_CLOEXEC, 0);
+  static absl::StatusOr<int> Keep(const WorkerSocket::Message& message) {
+    if (message.descriptor == nullptr) {
+      return absl::InternalError("a message without its descriptor");
+    }
+    const int fd = fcntl(message.descriptor->get(), F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("fcntl: ", std::strerror(errno)));
+    }
+    return fd;
   }
 
   absl::Status Start(WorkerSocket::Message message) {
@@ -124,7 +136,8 @@ class Worker {
     const auto& [start, argument] = parts;
     // None: the collector has no weights.
     if (message.descriptor != nullptr) {
-      RILL_ASSIGN_OR_RETURN(weights_, WeightStore::AttachReader(Keep(message)));
+      RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
+      RILL_ASSIGN_OR_RETURN(weights_, WeightStore::AttachReader(fd));
     }
     RILL_ASSIGN_OR_RETURN(WorkerParts made,
                           make_({.worker = start.worker,
@@ -169,14 +182,15 @@ class Worker {
 
   absl::Status Attach(WorkerSocket::Message message) {
     RILL_ASSIGN_OR_RETURN(const auto parts, Unpack<int64_t>(message.bytes));
-    if (collector_ == nullptr || message.descriptor == nullptr) {
-      return absl::InternalError("a channel without descriptor or collector");
+    if (collector_ == nullptr) {
+      return absl::InternalError("a channel without a collector");
     }
+    RILL_ASSIGN_OR_RETURN(const int fd, Keep(message));
     RecordChannel::Options options;
     // The channel checks that both ends mean the same layout.
     options.spec = collector_->spec();
-    RILL_ASSIGN_OR_RETURN(sink_, RecordChannel::AttachProducer(
-                                     Keep(message), parts.first, options));
+    RILL_ASSIGN_OR_RETURN(
+        sink_, RecordChannel::AttachProducer(fd, parts.first, options));
     return absl::OkStatus();
   }
 

@@ -430,7 +430,7 @@ void WorkerTeam::PutBack(int64_t index, std::optional<TensorDict> batch,
   workers_[index].held.push_front({std::move(batch), info});
 }
 
-absl::Status WorkerTeam::Wait(absl::Time until) {
+absl::Status WorkerTeam::Wait(absl::Time until, bool* has_failed) {
   std::vector<pollfd> entries;
   std::vector<int64_t> indices;
   absl::Time deadline = until;
@@ -446,6 +446,7 @@ absl::Status WorkerTeam::Wait(absl::Time until) {
   if (PollUntil(absl::MakeSpan(entries), deadline) < 0) {
     first = absl::ResourceExhaustedError(absl::StrCat(
         "poll of ", entries.size(), " sockets: ", std::strerror(errno)));
+    if (has_failed != nullptr) *has_failed = true;
   }
   for (size_t i = 0; i < entries.size(); ++i) {
     if (entries[i].revents != 0) first.Update(ReadAll(indices[i]));

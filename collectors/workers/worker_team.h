@@ -92,7 +92,9 @@ class WorkerTeam {
   // Until there is news of a worker: a batch, an end; not after `until`. The
   // error of a worker comes back, and takes back what was asked of it; so does
   // DEADLINE_EXCEEDED of a thread that takes longer than batch_timeout.
-  absl::Status Wait(absl::Time until = absl::InfiniteFuture());
+  // RESOURCE_EXHAUSTED, and `*has_failed`, where the system cannot wait.
+  absl::Status Wait(absl::Time until = absl::InfiniteFuture(),
+                    bool* has_failed = nullptr);
 
   // Takes back what was asked of the workers, after the batches at hand.
   absl::Status Pause();
@@ -144,7 +146,7 @@ class WorkerTeam {
   absl::Status Error(int64_t index, const absl::Status& why) const;
   int64_t ProducerOf(int64_t index) const;
   // Sends to all, and waits for all answers. One worker's error, or its end, is
-  // that of all.
+  // that of all; those whose answers cannot be waited for are ended.
   absl::Status AskAll(MessageKind kind, const std::vector<std::string>& bytes);
   absl::Status HoldAll();
   absl::StatusOr<std::vector<std::string>> WorkerStates();

@@ -80,7 +80,9 @@ absl::Status WorkerTeam::AskAll(MessageKind kind,
     while (!worker.answer.has_value() && worker.socket.has_value()) {
       // Goes on after an error of one worker: the answers of all must be read,
       // or the next command would take them for its own.
-      first.Update(Wait());
+      bool has_failed = false;
+      first.Update(Wait(absl::InfiniteFuture(), &has_failed));
+      if (has_failed) End(worker, "its answer could not be waited for");
     }
     if (!worker.socket.has_value()) {
       first.Update(Error(i, absl::UnavailableError(worker.end)));

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python side of GymnasiumEnv: steps the lanes of one child process.
 
-argv: id, kwargs as JSON, number of lanes, first lane, modules to import.
+argv: id, kwargs as JSON, number of lanes, first lane, modules to import, number
+of this child, number of children.
 Descriptor 3 is the socket of commands. Descriptor 4 is a pipe that nobody
 writes to: when its other end closes, the kernel kills this process.
 """
@@ -14,6 +15,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 import traceback
 
 F_SETSIG = 10
@@ -218,6 +220,12 @@ SEEDS = memoryview(rows_of("#seed", np.dtype(np.uint64)))
 REWARD = memoryview(rows_of("next/reward", np.dtype(np.float32)))
 TERMINATED = memoryview(rows_of("next/terminated", np.dtype(np.bool_)))
 TRUNCATED = memoryview(rows_of("next/truncated", np.dtype(np.bool_)))
+# child_watch.h: the states of all children, and the host.
+CHILD, CHILDREN = int(sys.argv[6]), int(sys.argv[7])
+WATCH = memoryview(MEMORY)[OFFSETS["#watch"] :][: 4 * (CHILDREN + 1)].cast("i")
+WORKS, ANSWERS, DONE = 1, 2, 3
+OFF = -2
+LOOK_NS = 50000
 RESETS = [env.reset for env in ENVS]
 PUT_ROOT = [OBSERVATION.writer(leaf_rows, "", lane) for lane in range(LANES)]
 PUT_FIRST = [OBSERVATION.writer(leaf_rows, "#first/", lane) for lane in range(LANES)]
@@ -260,13 +268,36 @@ def answer(errors):
         CONN.send(FINE)
 
 
+def next_command(errors):
+    """Answers, and waits for the next command; empty at the end.
+
+    The parent goes on where the host has ended. So the host sleeps at once. Others
+    answer after it, and look for the command before they sleep; each for a while.
+    """
+    WATCH[CHILD] = ANSWERS
+    host, now = WATCH[CHILDREN], time.monotonic_ns
+    if host in (CHILD, OFF):
+        answer(errors)
+        WATCH[CHILD] = DONE
+        return CONN.recv(1)
+    if host >= 0:
+        end = now() + LOOK_NS
+        while WORKS <= WATCH[host] < DONE and WATCH[CHILDREN] == host and now() < end:
+            pass
+    answer(errors)
+    end = now() + LOOK_NS
+    while now() < end:
+        try:
+            return CONN.recv(1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
+    return CONN.recv(1)
+
+
 def serve():
-    get = CONN.recv
-    answer([])
-    while True:
-        command = get(1)
-        if not command:
-            return
+    command = next_command([])
+    while command:
+        WATCH[CHILD] = WORKS
         errors = []
         if command == b"S":
             ended = step(errors)
@@ -279,7 +310,7 @@ def serve():
                 reset(ended, PUT_FIRST, errors)
         else:
             reset([lane for lane in range(LANES) if MASK[lane]], PUT_ROOT, errors)
-        answer(errors)
+        command = next_command(errors)
 
 
 try:

@@ -28,6 +28,7 @@
 #include "rill/device/buffer.h"
 #include "rill/device/device.h"
 #include "rill/envs/env_spec.h"
+#include "rill/envs/gymnasium/child_watch.h"
 #include "rill/envs/gymnasium/gymnasium_child.h"
 #include "rill/envs/gymnasium/python_child.h"
 #include "rill/envs/lane_rows.h"
@@ -48,11 +49,15 @@
 // a second round trip. So a child whose lanes have all stepped resets those
 // that ended before it answers. It takes the seeds that BeginStep left and
 // writes the observations beside the root. Reset copies them.
+//
+// Several children have processors of their own. They and this process wait
+// awake for each other, for a while (child_watch.h).
 
 namespace rill {
 namespace {
 
 using envs_internal::TakeLaneErrors;
+using gymnasium_internal::ChildWatch;
 using gymnasium_internal::kGymnasiumChild;
 using gymnasium_internal::PythonChild;
 
@@ -195,6 +200,7 @@ class GymnasiumEnv final : public Env {
         episodes_(options.lanes, 0),
         running_(options.lanes, 0),
         errors_(options.lanes),
+        watch_(options.children),
         ahead_errors_(options.lanes),
         held_(options.children) {}
 
@@ -246,6 +252,7 @@ class GymnasiumEnv final : public Env {
   // A child that has stepped all of its lanes sets those that ended, and resets
   // them into first_rows_ before it answers.
   uint8_t* ahead_ = nullptr;
+  ChildWatch watch_;
   std::vector<FirstRows> first_rows_;
   std::vector<absl::Status> ahead_errors_;  // A lane's, of its reset ahead.
   std::vector<absl::Status> held_;          // A child's that was lost in one.
@@ -265,12 +272,18 @@ absl::StatusOr<std::unique_ptr<PythonChild>> GymnasiumEnv::StartChild(
     environment.push_back(absl::StrCat("PYTHONPATH=", path));
   }
   const int64_t first = FirstLane(options, child);
-  return PythonChild::Start(
-      options.python, kGymnasiumChild,
-      {options.id, options.kwargs,
-       absl::StrCat(FirstLane(options, child + 1) - first), absl::StrCat(first),
-       absl::StrJoin(options.imports, ",")},
-      environment);
+  RILL_ASSIGN_OR_RETURN(
+      auto started,
+      PythonChild::Start(
+          options.python, kGymnasiumChild,
+          {options.id, options.kwargs,
+           absl::StrCat(FirstLane(options, child + 1) - first),
+           absl::StrCat(first), absl::StrJoin(options.imports, ","),
+           absl::StrCat(child), absl::StrCat(options.children)},
+          environment));
+  // Before it has threads, which inherit its processors.
+  ChildWatch(options.children).Place(child, started->pid());
+  return started;
 }
 
 int64_t RowBytes(const LeafSpec& leaf) {
@@ -325,6 +338,7 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
   place("#mask", options.lanes);
   place("#seed", options.lanes * 8);
   place("#ahead", options.lanes);
+  place("#watch", ChildWatch(options.children).bytes());
   const size_t num_own = offsets.size();
   for (const TensorDictSpec::Leaf& leaf : leaves.leaves()) {
     place(leaf.key, options.lanes * RowBytes(leaf.spec));
@@ -362,6 +376,7 @@ absl::StatusOr<std::unique_ptr<Env>> GymnasiumEnv::Create(
   env->mask_ = reinterpret_cast<uint8_t*>(memory->data() + offsets[0]);
   env->seeds_ = reinterpret_cast<uint64_t*>(memory->data() + offsets[1]);
   env->ahead_ = reinterpret_cast<uint8_t*>(memory->data() + offsets[2]);
+  env->watch_.Bind(memory->data() + offsets[3]);
   env->first_rows_ = std::move(first_rows);
   env->memory_ = std::move(memory);
   env->layout_ = absl::StrJoin(layout, "\n");
@@ -416,7 +431,8 @@ void GymnasiumEnv::Collect(const std::vector<size_t>& which,
                            absl::Time deadline) {
   std::vector<PythonChild*> waiting;
   for (size_t i : which) waiting.push_back(children_[i].get());
-  const auto answers = PythonChild::Receive(waiting, deadline);
+  const auto answers = PythonChild::Receive(
+      waiting, deadline, [this] { return is_stepping_ && watch_.IsNear(); });
   for (size_t k = 0; k < which.size(); ++k) {
     if (!answers[k].ok()) {
       if (is_stepping_ && HasAny(ahead_, which[k])) {
@@ -549,6 +565,7 @@ absl::Status GymnasiumEnv::BeginStep() {
     seeds_[lane] = NextSeed(lane);
     ahead_errors_[lane] = absl::OkStatus();
   }
+  watch_.BeginStep();
   for (size_t i = 0; i < children_.size(); ++i) {
     const absl::Status status = children_[i]->Send("S");
     if (!status.ok()) Lose(i, status);

@@ -210,7 +210,8 @@ absl::Status PythonChild::SendWithDescriptor(absl::string_view text, int fd) {
 }
 
 std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
-    absl::Span<PythonChild* const> children, absl::Time deadline) {
+    absl::Span<PythonChild* const> children, absl::Time deadline,
+    absl::FunctionRef<bool()> is_near) {
   std::vector<absl::StatusOr<std::string>> results(
       children.size(), absl::UnknownError("no answer"));
   // Children whose result is known; poll skips descriptors of -1.
@@ -225,7 +226,11 @@ std::vector<absl::StatusOr<std::string>> PythonChild::Receive(
       fds.push_back({is_over[i] ? -1 : child.log_fd_, POLLIN, 0});
       fds.push_back({is_over[i] ? -1 : child.process_->pidfd(), POLLIN, 0});
     }
-    const bool is_late = PollUntil(absl::MakeSpan(fds), deadline) <= 0;
+    const absl::Time until =
+        is_near() ? absl::InfinitePast() : deadline;  // Past: asks only.
+    const int found = PollUntil(absl::MakeSpan(fds), until);
+    if (found == 0 && until != deadline) continue;
+    const bool is_late = found <= 0;
     const bool is_past = is_late || Clock::Steady().Now() >= deadline;
     for (size_t i = 0; i < children.size(); ++i) {
       if (is_over[i]) continue;

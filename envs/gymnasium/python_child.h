@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -42,9 +43,11 @@ class PythonChild {
 
   // Waits for one message of each child. A child that ends, or sends nothing
   // until `deadline`, is killed: UNAVAILABLE or DEADLINE_EXCEEDED with its last
-  // output. One result for each of `children`.
+  // output. One result for each of `children`. It does not sleep, but looks
+  // again, while `is_near` is true.
   static std::vector<absl::StatusOr<std::string>> Receive(
-      absl::Span<PythonChild* const> children, absl::Time deadline);
+      absl::Span<PythonChild* const> children, absl::Time deadline,
+      absl::FunctionRef<bool()> is_near = [] { return false; });
 
   pid_t pid() const { return process_->pid(); }
 

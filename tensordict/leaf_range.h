@@ -27,6 +27,16 @@ struct Range {
   Number high;
 };
 
+// Exact.
+template <typename T>
+typename Range<T>::Number AsNumber(T value) {
+  if constexpr (kIsReal<T>) {
+    return AsDouble(value);
+  } else {
+    return static_cast<int64_t>(value);
+  }
+}
+
 inline int64_t ToInt64(double value) {
   constexpr double kTwoTo63 = 9223372036854775808.0;
   if (value >= kTwoTo63) return std::numeric_limits<int64_t>::max();
@@ -98,15 +108,9 @@ class Ranges {
   // The bounds of element `i` of batches of rows of the spec's shape.
   Range<T> operator[](int64_t i) const {
     if (lows_ == nullptr) return all_;
-    using Number = typename Range<T>::Number;
     const int64_t at = i % period_ * static_cast<int64_t>(sizeof(T));
-    if constexpr (kIsReal<T>) {
-      return {AsDouble(LoadElement<T>(lows_ + at)),
-              AsDouble(LoadElement<T>(highs_ + at))};
-    } else {
-      return {static_cast<Number>(LoadElement<T>(lows_ + at)),
-              static_cast<Number>(LoadElement<T>(highs_ + at))};
-    }
+    return {AsNumber(LoadElement<T>(lows_ + at)),
+            AsNumber(LoadElement<T>(highs_ + at))};
   }
 
  private:

@@ -20,13 +20,12 @@ namespace rill {
 namespace {
 
 using tensordict_internal::ChoiceSizes;
-using tensordict_internal::DispatchDType;
+using tensordict_internal::DispatchArithmetic;
 using tensordict_internal::ElementText;
 using tensordict_internal::HasChoices;
 using tensordict_internal::HasRowDim;
 using tensordict_internal::HostCopy;
 using tensordict_internal::IsOneHot;
-using tensordict_internal::kHasArithmetic;
 using tensordict_internal::kIsReal;
 using tensordict_internal::LeadOf;
 using tensordict_internal::LoadElement;
@@ -330,14 +329,10 @@ absl::Status LeafSpec::CheckDomain() const {
     for (const int64_t n : ChoiceSizes(*this)) most = std::max(most, n - 1);
   }
   // The range cut to T is empty where T holds no member.
-  const bool has_all = DispatchDType(dtype, [&](auto tag) {
+  const bool has_all = DispatchArithmetic(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      const Range<T> range = RangeOf<T>(*this);
-      return HoldsIndices<T>(most) && range.low <= range.high;
-    } else {
-      return false;
-    }
+    const Range<T> range = RangeOf<T>(*this);
+    return HoldsIndices<T>(most) && range.low <= range.high;
   });
   if (has_all) return absl::OkStatus();
   return absl::InvalidArgumentError(

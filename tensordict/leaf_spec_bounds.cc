@@ -15,13 +15,12 @@
 namespace rill {
 namespace {
 
-using tensordict_internal::DispatchDType;
+using tensordict_internal::AsNumber;
+using tensordict_internal::DispatchArithmetic;
 using tensordict_internal::ElementText;
 using tensordict_internal::FromDouble;
 using tensordict_internal::FromNumber;
 using tensordict_internal::HostCopy;
-using tensordict_internal::kHasArithmetic;
-using tensordict_internal::kIsReal;
 using tensordict_internal::LoadElement;
 using tensordict_internal::Range;
 using tensordict_internal::RangeOf;
@@ -42,34 +41,27 @@ absl::StatusOr<bool> ScanBounds(const Tensor& lows, const Tensor& highs,
   const T first_high = lows.num_elements() > 0
                            ? LoadElement<T>(highs.raw_data())
                            : FromDouble<T>(0);
-  // Comparisons in the type of Range: int64 is not rounded to double.
-  const auto number = [](T value) {
-    if constexpr (kIsReal<T>) {
-      return tensordict_internal::AsDouble(value);
-    } else {
-      return static_cast<int64_t>(value);
-    }
-  };
   for (int64_t i = 0; i < lows.num_elements(); ++i) {
     const T low = LoadElement<T>(lows.raw_data() + i * sizeof(T));
     const T high = LoadElement<T>(highs.raw_data() + i * sizeof(T));
-    // Written so that NaN fails.
-    if (!(number(low) <= number(high))) {
+    // Numbers of a Range: int64 is not rounded to double. Written so that NaN
+    // fails.
+    if (!(AsNumber(low) <= AsNumber(high))) {
       return absl::InvalidArgumentError(
           absl::StrCat("LeafSpec::Bounded: element ", i, " of ",
                        lows.shape().ToString(), ": got [", ElementText(low),
                        ", ", ElementText(high), "], want low <= high"));
     }
     same = same && low == first_low && high == first_high;
-    spec->low = std::min(spec->low, static_cast<double>(number(low)));
-    spec->high = std::max(spec->high, static_cast<double>(number(high)));
+    spec->low = std::min(spec->low, static_cast<double>(AsNumber(low)));
+    spec->high = std::max(spec->high, static_cast<double>(AsNumber(high)));
   }
   if (lows.num_elements() == 0) spec->low = spec->high = 0;
   if (!same) return false;
   // All are the same. Scalars serve only where doubles hold the bounds exactly,
   // which is not so for large int64.
   const Range<T> range = RangeOf<T>(*spec);
-  return range.low == number(first_low) && range.high == number(first_high);
+  return range.low == AsNumber(first_low) && range.high == AsNumber(first_high);
 }
 
 // fn of the bounds of each element, in the spec's dtype.
@@ -111,15 +103,9 @@ absl::StatusOr<LeafSpec> LeafSpec::Bounded(const Tensor& low,
   RILL_ASSIGN_OR_RETURN(const Tensor lows, HostCopy(low));
   RILL_ASSIGN_OR_RETURN(const Tensor highs, HostCopy(high));
   LeafSpec spec = Bounded(low.dtype(), low.shape(), 0, 0);
-  absl::StatusOr<bool> same =
-      DispatchDType(low.dtype(), [&](auto tag) -> absl::StatusOr<bool> {
-        using T = typename decltype(tag)::type;
-        if constexpr (kHasArithmetic<T>) {
-          return ScanBounds<T>(lows, highs, &spec);
-        } else {
-          return false;
-        }
-      });
+  absl::StatusOr<bool> same = DispatchArithmetic(low.dtype(), [&](auto tag) {
+    return ScanBounds<typename decltype(tag)::type>(lows, highs, &spec);
+  });
   if (!same.ok()) return same.status();
   // Scalars: the tables would say the same thing element by element.
   if (*same) return spec;
@@ -144,13 +130,9 @@ absl::StatusOr<LeafSpec> LeafSpec::MapBounds(
   }
   RILL_ASSIGN_OR_RETURN(const Tensor least, lows()->Clone());
   RILL_ASSIGN_OR_RETURN(const Tensor most, highs()->Clone());
-  RILL_RETURN_IF_ERROR(DispatchDType(dtype, [&](auto tag) {
+  RILL_RETURN_IF_ERROR(DispatchArithmetic(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      return MapEach<T>(*this, fn, least.data<T>(), most.data<T>());
-    } else {
-      return absl::OkStatus();
-    }
+    return MapEach<T>(*this, fn, least.data<T>(), most.data<T>());
   }));
   return Bounded(least, most);
 }

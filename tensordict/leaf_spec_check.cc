@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LeafSpec: layouts and values against it.
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -16,13 +15,12 @@
 namespace rill {
 namespace {
 
-using tensordict_internal::AsDouble;
+using tensordict_internal::AsNumber;
 using tensordict_internal::Choices;
-using tensordict_internal::DispatchDType;
+using tensordict_internal::DispatchArithmetic;
 using tensordict_internal::ElementText;
 using tensordict_internal::HasChoices;
 using tensordict_internal::IsDiscrete;
-using tensordict_internal::kHasArithmetic;
 using tensordict_internal::kIsReal;
 using tensordict_internal::LoadElement;
 using tensordict_internal::Range;
@@ -47,15 +45,11 @@ std::string Element(const Tensor& host, int64_t i) {
 // In the range, and a whole number where the domain is `discrete`.
 template <typename T>
 bool IsMember(T value, const Range<T>& range, bool discrete) {
-  if constexpr (kIsReal<T>) {
-    const double number = AsDouble(value);
-    // Not the other way round: NaN is no member.
-    return number >= range.low && number <= range.high &&
-           (!discrete || number == std::floor(number));
-  } else {
-    const auto number = static_cast<int64_t>(value);
-    return number >= range.low && number <= range.high;
-  }
+  const auto number = AsNumber(value);
+  // Not the other way round: NaN is no member.
+  if (!(number >= range.low && number <= range.high)) return false;
+  if constexpr (kIsReal<T>) return !discrete || number == std::floor(number);
+  return true;
 }
 
 // The domain's part of the spec's text.
@@ -135,11 +129,7 @@ absl::Status CheckChoices(absl::string_view where, const LeafSpec& spec,
           return Outside(where, Element(host, at), ElementText(value),
                          absl::StrCat("a value in {0, ..., ", n - 1, "}"));
         }
-        if constexpr (kIsReal<T>) {
-          option = static_cast<int64_t>(AsDouble(value));
-        } else {
-          option = static_cast<int64_t>(value);
-        }
+        option = static_cast<int64_t>(AsNumber(value));
       }
       if (mask != nullptr) {
         if (!mask[option]) {
@@ -183,18 +173,14 @@ absl::Status LeafSpec::CheckValues(absl::string_view key,
   RILL_ASSIGN_OR_RETURN(Tensor host, tensor.To(Device::Cpu()));
   RILL_ASSIGN_OR_RETURN(host, host.Contiguous());
   const std::string where = absl::StrCat("\"", key, "\"");
-  return DispatchDType(dtype, [&](auto tag) {
+  return DispatchArithmetic(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      // The plain loop serves categories too, where all are allowed.
-      if (!HasChoices(domain) ||
-          (domain == Domain::kCategorical && mask() == nullptr)) {
-        return CheckElements<T>(where, *this, host);
-      }
-      return CheckChoices<T>(where, *this, Choices(*this, batch_shape), host);
-    } else {
-      return absl::OkStatus();
+    // The plain loop serves categories too, where all are allowed.
+    if (!HasChoices(domain) ||
+        (domain == Domain::kCategorical && mask() == nullptr)) {
+      return CheckElements<T>(where, *this, host);
     }
+    return CheckChoices<T>(where, *this, Choices(*this, batch_shape), host);
   });
 }
 

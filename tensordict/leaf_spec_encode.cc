@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // LeafSpec: values from numbers, and choices as one-hot and back.
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,15 +16,14 @@
 namespace rill {
 namespace {
 
-using tensordict_internal::AsDouble;
 using tensordict_internal::Choices;
+using tensordict_internal::DispatchArithmetic;
 using tensordict_internal::DispatchDType;
 using tensordict_internal::ElementText;
 using tensordict_internal::FromDouble;
 using tensordict_internal::FromInt;
 using tensordict_internal::HasChoices;
 using tensordict_internal::IsOneHot;
-using tensordict_internal::kHasArithmetic;
 using tensordict_internal::kIsReal;
 using tensordict_internal::LeadOf;
 using tensordict_internal::LoadElement;
@@ -130,16 +127,11 @@ absl::StatusOr<Tensor> EncodeAll(const LeafSpec& spec,
         " of ", full.ToString()));
   }
   RILL_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Empty(spec.dtype, full));
-  RILL_RETURN_IF_ERROR(DispatchDType(spec.dtype, [&](auto tag) -> absl::Status {
+  RILL_RETURN_IF_ERROR(DispatchArithmetic(spec.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      if (one_hot) {
-        return FillOneHot(Choices(spec, batch_shape), values, tensor.data<T>());
-      }
-      return FillElements(values, tensor.data<T>());
-    } else {
-      return absl::OkStatus();
-    }
+    return one_hot ? FillOneHot(Choices(spec, batch_shape), values,
+                                tensor.data<T>())
+                   : FillElements(values, tensor.data<T>());
   }));
   RILL_RETURN_IF_ERROR(
       spec.CheckValues("LeafSpec::Encode", batch_shape, tensor));
@@ -174,11 +166,7 @@ std::vector<int64_t> OptionsOf(const Choices& choices, const Tensor& tensor) {
   const auto next = [&] {
     const T value = LoadElement<T>(at);
     at += sizeof(T);
-    if constexpr (kIsReal<T>) {
-      return static_cast<int64_t>(AsDouble(value));
-    } else {
-      return static_cast<int64_t>(value);
-    }
+    return static_cast<int64_t>(tensordict_internal::AsNumber(value));
   };
   for (int64_t row = 0; row < choices.rows(); ++row) {
     for (const int64_t n : choices.sizes()) {
@@ -201,14 +189,10 @@ absl::StatusOr<Tensor> Converted(absl::string_view caller, const LeafSpec& from,
   RILL_ASSIGN_OR_RETURN(const HostValues values,
                         CheckedValues(caller, from, tensor));
   const Choices choices(from, values.batch_shape);
-  const std::vector<int64_t> options = DispatchDType(from.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      return OptionsOf<T>(choices, values.tensor);
-    } else {
-      return std::vector<int64_t>();
-    }
-  });
+  const std::vector<int64_t> options =
+      DispatchArithmetic(from.dtype, [&](auto tag) {
+        return OptionsOf<typename decltype(tag)::type>(choices, values.tensor);
+      });
   RILL_ASSIGN_OR_RETURN(Tensor result,
                         to.EncodeInts(options, values.batch_shape));
   return result.To(tensor.device());

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,12 +19,11 @@ namespace {
 
 using tensordict_internal::CheckMaskFits;
 using tensordict_internal::Choices;
-using tensordict_internal::DispatchDType;
+using tensordict_internal::DispatchArithmetic;
 using tensordict_internal::FromInt;
 using tensordict_internal::HasChoices;
 using tensordict_internal::IsDiscrete;
 using tensordict_internal::IsOneHot;
-using tensordict_internal::kHasArithmetic;
 using tensordict_internal::kIsReal;
 using tensordict_internal::Ranges;
 
@@ -59,28 +57,24 @@ std::optional<std::vector<Digit>> DigitsOf(const LeafSpec& spec) {
     if (!CheckMaskFits(spec, {}).ok()) return {};
     return DigitsOfChoices(Choices(spec, {}));
   }
-  return DispatchDType(
+  return DispatchArithmetic(
       spec.dtype, [&](auto tag) -> std::optional<std::vector<Digit>> {
         using T = typename decltype(tag)::type;
-        if constexpr (!kHasArithmetic<T>) {
-          return {};
-        } else {
-          // Real numbers have too many members to list.
-          if (kIsReal<T> && !IsDiscrete(spec.domain)) return {};
-          const Ranges<T> ranges(spec);
-          std::vector<Digit> digits;
-          for (int64_t i = 0; i < spec.shape.num_elements(); ++i) {
-            const auto low = static_cast<int64_t>(ranges[i].low);
-            const auto high = static_cast<int64_t>(ranges[i].high);
-            // Unsigned, since high - low may exceed int64.
-            const uint64_t span =
-                static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-            // The count is span + 1; where that is 2^64 it stays 2^64 - 1,
-            // which Product refuses as well.
-            digits.push_back({low, span + (span != ~uint64_t{0}), nullptr, 0});
-          }
-          return digits;
+        // Real numbers have too many members to list.
+        if (kIsReal<T> && !IsDiscrete(spec.domain)) return {};
+        const Ranges<T> ranges(spec);
+        std::vector<Digit> digits;
+        for (int64_t i = 0; i < spec.shape.num_elements(); ++i) {
+          const auto low = static_cast<int64_t>(ranges[i].low);
+          const auto high = static_cast<int64_t>(ranges[i].high);
+          // Unsigned, since high - low may exceed int64.
+          const uint64_t span =
+              static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+          // The count is span + 1; where that is 2^64 it stays 2^64 - 1, which
+          // Product refuses as well.
+          digits.push_back({low, span + (span != ~uint64_t{0}), nullptr, 0});
         }
+        return digits;
       });
 }
 
@@ -146,24 +140,22 @@ absl::StatusOr<Tensor> LeafSpec::Enumerate(int64_t max_members) const {
   for (const Digit& digit : digits) {
     values.push_back(First(digit));
   }
-  DispatchDType(dtype, [&](auto tag) {
+  DispatchArithmetic(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      T* out = all.data<T>();
-      for (int64_t member = 0; member < *members; ++member) {
-        for (size_t d = 0; d < digits.size(); ++d) {
-          if (IsOneHot(domain)) {
-            std::fill_n(out, digits[d].n, FromInt<T>(0));
-            out[values[d]] = FromInt<T>(1);
-            out += digits[d].n;
-          } else {
-            *out++ = FromInt<T>(values[d]);
-          }
+    T* out = all.data<T>();
+    for (int64_t member = 0; member < *members; ++member) {
+      for (size_t d = 0; d < digits.size(); ++d) {
+        if (IsOneHot(domain)) {
+          std::fill_n(out, digits[d].n, FromInt<T>(0));
+          out[values[d]] = FromInt<T>(1);
+          out += digits[d].n;
+        } else {
+          *out++ = FromInt<T>(values[d]);
         }
-        // The carry: a digit that starts again moves the one before it.
-        for (size_t d = digits.size(); d > 0; --d) {
-          if (Advance(digits[d - 1], &values[d - 1])) break;
-        }
+      }
+      // The carry: a digit that starts again moves the one before it.
+      for (size_t d = digits.size(); d > 0; --d) {
+        if (Advance(digits[d - 1], &values[d - 1])) break;
       }
     }
   });

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/choices.h"
 #include "rill/tensordict/element.h"
@@ -15,13 +14,13 @@ namespace rill {
 namespace {
 
 using tensordict_internal::AsDouble;
+using tensordict_internal::AsNumber;
 using tensordict_internal::Choices;
-using tensordict_internal::DispatchDType;
+using tensordict_internal::DispatchArithmetic;
 using tensordict_internal::FromDouble;
 using tensordict_internal::FromInt;
 using tensordict_internal::HasChoices;
 using tensordict_internal::IsDiscrete;
-using tensordict_internal::kHasArithmetic;
 using tensordict_internal::kIsReal;
 using tensordict_internal::LoadElement;
 using tensordict_internal::Range;
@@ -89,12 +88,7 @@ void ProjectChoices(const Choices& choices, T* at) {
         using Number = typename Range<T>::Number;
         const T value = Clamped<T>(*at, {0, static_cast<Number>(n - 1)},
                                    /*discrete=*/true);
-        int64_t option = 0;
-        if constexpr (kIsReal<T>) {
-          option = static_cast<int64_t>(AsDouble(value));
-        } else {
-          option = static_cast<int64_t>(value);
-        }
+        const auto option = static_cast<int64_t>(AsNumber(value));
         *at++ = FromInt<T>(NearestAllowed(option, mask, n));
       }
       if (mask != nullptr) mask += n;
@@ -123,17 +117,15 @@ absl::StatusOr<Tensor> LeafSpec::Project(const Tensor& tensor) const {
   RILL_ASSIGN_OR_RETURN(Tensor host, tensordict_internal::HostCopy(tensor));
   if (domain == Domain::kUnbounded) return host.To(tensor.device());
   if (dtype == DType::kBool) Normalise(host);
-  DispatchDType(dtype, [&](auto tag) {
+  DispatchArithmetic(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      if (HasChoices(domain)) {
-        return ProjectChoices(Choices(*this, batch_shape), host.data<T>());
-      }
-      const Ranges<T> ranges(*this);
-      for (int64_t i = 0; i < host.num_elements(); ++i) {
-        T& value = host.data<T>()[i];
-        value = Clamped<T>(value, ranges[i], IsDiscrete(domain));
-      }
+    if (HasChoices(domain)) {
+      return ProjectChoices(Choices(*this, batch_shape), host.data<T>());
+    }
+    const Ranges<T> ranges(*this);
+    for (int64_t i = 0; i < host.num_elements(); ++i) {
+      T& value = host.data<T>()[i];
+      value = Clamped<T>(value, ranges[i], IsDiscrete(domain));
     }
   });
   return host.To(tensor.device());

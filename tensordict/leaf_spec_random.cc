@@ -26,12 +26,11 @@ namespace {
 
 using tensordict_internal::CheckMaskFits;
 using tensordict_internal::Choices;
-using tensordict_internal::DispatchDType;
+using tensordict_internal::DispatchArithmetic;
 using tensordict_internal::FromDouble;
 using tensordict_internal::FromInt;
 using tensordict_internal::HasChoices;
 using tensordict_internal::IsDiscrete;
-using tensordict_internal::kHasArithmetic;
 using tensordict_internal::kIsReal;
 using tensordict_internal::Range;
 using tensordict_internal::Ranges;
@@ -201,18 +200,16 @@ absl::Status LeafSpec::RandomInto(const Shape& batch_shape, const Rng& rng,
   if (!CanHold(*out, dtype, full)) {
     RILL_ASSIGN_OR_RETURN(*out, Tensor::Empty(dtype, full));
   }
-  DispatchDType(dtype, [&](auto tag) {
+  DispatchArithmetic(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      if (HasChoices(domain)) {
-        return FillChoices<T>(Choices(*this, batch_shape), rng, batch,
-                              out->data<T>());
-      }
-      const Ranges<T> ranges(*this);
-      for (int64_t i = 0; i < full.num_elements(); ++i) {
-        out->data<T>()[i] = RandomMember<T>(*this, ranges[i], rng, batch,
-                                            static_cast<uint32_t>(i));
-      }
+    if (HasChoices(domain)) {
+      return FillChoices<T>(Choices(*this, batch_shape), rng, batch,
+                            out->data<T>());
+    }
+    const Ranges<T> ranges(*this);
+    for (int64_t i = 0; i < full.num_elements(); ++i) {
+      out->data<T>()[i] = RandomMember<T>(*this, ranges[i], rng, batch,
+                                          static_cast<uint32_t>(i));
     }
   });
   return absl::OkStatus();

@@ -18,11 +18,10 @@ namespace rill {
 namespace {
 
 using tensordict_internal::ChoiceSizes;
-using tensordict_internal::DispatchDType;
+using tensordict_internal::DispatchArithmetic;
 using tensordict_internal::FromNumber;
 using tensordict_internal::HasChoices;
 using tensordict_internal::HasRowDim;
-using tensordict_internal::kHasArithmetic;
 using tensordict_internal::LeadOf;
 using tensordict_internal::NumOptions;
 using tensordict_internal::Range;
@@ -59,11 +58,6 @@ absl::StatusOr<Tensor> WholeMask(const LeafSpec& spec, const Shape& batch) {
   return all.Expand(whole);
 }
 
-absl::Status WithCaller(absl::string_view caller, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat(caller, ": ", status.message()));
-}
-
 // `spec` with another lead, its tensors taken along by `fn`.
 absl::StatusOr<LeafSpec> WithLead(const LeafSpec& spec, const Shape& lead,
                                   Relayout fn) {
@@ -83,11 +77,6 @@ absl::StatusOr<LeafSpec> WithLead(const LeafSpec& spec, const Shape& lead,
   RILL_ASSIGN_OR_RETURN(const Tensor whole, WholeMask(spec, batch));
   RILL_ASSIGN_OR_RETURN(const Tensor mask, fn(whole, batch.rank()));
   return result.WithMask(mask);
-}
-
-// The shape with a new dimension of this size.
-Shape WithSize(const Shape& shape, int dim, int64_t size) {
-  return Joined(shape.Prefix(dim), {size}, shape.Suffix(dim));
 }
 
 // The dimensions of the lead can be changed; that of a row's choices cannot.
@@ -125,31 +114,15 @@ absl::Status WholeBounds(const LeafSpec& spec, std::vector<Tensor>* lows,
   }
   RILL_ASSIGN_OR_RETURN(const Tensor low, Tensor::Zeros(spec.dtype, {}));
   RILL_ASSIGN_OR_RETURN(const Tensor high, Tensor::Zeros(spec.dtype, {}));
-  DispatchDType(spec.dtype, [&](auto tag) {
+  DispatchArithmetic(spec.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (kHasArithmetic<T>) {
-      const Range<T> range = RangeOf<T>(spec);
-      low.data<T>()[0] = FromNumber<T>(range.low);
-      high.data<T>()[0] = FromNumber<T>(range.high);
-    }
+    const Range<T> range = RangeOf<T>(spec);
+    low.data<T>()[0] = FromNumber<T>(range.low);
+    high.data<T>()[0] = FromNumber<T>(range.high);
   });
   RILL_ASSIGN_OR_RETURN(lows->emplace_back(), low.Expand(spec.shape));
   RILL_ASSIGN_OR_RETURN(highs->emplace_back(), high.Expand(spec.shape));
   return absl::OkStatus();
-}
-
-// A new tensor, since the parts are of different specs.
-absl::StatusOr<Tensor> StackTensors(absl::Span<const Tensor> tensors, int dim) {
-  const Shape shape =
-      WithSize(tensors[0].shape(), dim, static_cast<int64_t>(tensors.size()));
-  RILL_RETURN_IF_ERROR(Shape::Create(shape.sizes()).status());
-  RILL_ASSIGN_OR_RETURN(Tensor all, Tensor::Empty(tensors[0].dtype(), shape));
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(const Tensor part,
-                          all.Select(dim, static_cast<int64_t>(i)));
-    RILL_RETURN_IF_ERROR(part.CopyFrom(tensors[i]));
-  }
-  return all;
 }
 
 // Specs may differ in bounds and masks, which become tensors; not in the rest.
@@ -209,7 +182,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Unsqueeze(int dim) const {
   const Shape lead = LeadOf(*this);
   RILL_RETURN_IF_ERROR(CheckDim(kCaller, *this, dim, lead.rank() + 1));
   RILL_RETURN_IF_ERROR(FullShape({1}).status()) << "in " << kCaller;
-  return WithLead(*this, WithSize(lead, dim, 1), [&](const Tensor& t, int at) {
+  return WithLead(*this, lead.WithDim(dim, 1), [&](const Tensor& t, int at) {
     return t.Unsqueeze(at + dim);
   });
 }
@@ -262,7 +235,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Stack(absl::Span<const LeafSpec> specs,
   RILL_RETURN_IF_ERROR(CheckAlike(specs, dim));
   const LeafSpec& first = specs[0];
   const int64_t size = static_cast<int64_t>(specs.size());
-  const Shape lead = WithSize(LeadOf(first), dim, size);
+  const Shape lead = LeadOf(first).WithDim(dim, size);
   // All specs are equal: no tensors need to be made.
   if (std::all_of(specs.begin(), specs.end(),
                   [&](const LeafSpec& spec) { return spec == first; })) {
@@ -275,8 +248,8 @@ absl::StatusOr<LeafSpec> LeafSpec::Stack(absl::Span<const LeafSpec> specs,
     for (const LeafSpec& spec : specs) {
       RILL_RETURN_IF_ERROR(WholeBounds(spec, &lows, &highs));
     }
-    RILL_ASSIGN_OR_RETURN(const Tensor low, StackTensors(lows, dim));
-    RILL_ASSIGN_OR_RETURN(const Tensor high, StackTensors(highs, dim));
+    RILL_ASSIGN_OR_RETURN(const Tensor low, StackLeaves(lows, dim));
+    RILL_ASSIGN_OR_RETURN(const Tensor high, StackLeaves(highs, dim));
     return Bounded(low, high);
   }
   // Only masks differ. They are brought to the largest batch shape that one of
@@ -289,11 +262,11 @@ absl::StatusOr<LeafSpec> LeafSpec::Stack(absl::Span<const LeafSpec> specs,
   std::vector<Tensor> masks;
   for (const LeafSpec& spec : specs) {
     absl::StatusOr<Tensor> mask = WholeMask(spec, batch);
-    if (!mask.ok()) return WithCaller("LeafSpec::Stack", mask.status());
+    RILL_RETURN_IF_ERROR(mask.status()) << "in LeafSpec::Stack";
     masks.push_back(*std::move(mask));
   }
   RILL_ASSIGN_OR_RETURN(const Tensor mask,
-                        StackTensors(masks, batch.rank() + dim));
+                        StackLeaves(masks, batch.rank() + dim));
   LeafSpec result = first.WithoutMask();
   result.shape = ShapeWithLead(first, lead);
   return result.WithMask(mask);

@@ -76,6 +76,19 @@ constexpr bool HasArithmetic(DType dtype) { return dtype <= DType::kFloat64; }
 template <typename T>
 inline constexpr bool kHasArithmetic = HasArithmetic(DTypeOf<T>);
 
+// DispatchDType of dtypes with arithmetic; for others a value of the result.
+template <typename Fn>
+auto DispatchArithmetic(DType dtype, Fn&& fn) {
+  return DispatchDType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (kHasArithmetic<T>) {
+      return fn(tag);
+    } else {
+      return std::invoke_result_t<Fn, TypeTag<float>>();
+    }
+  });
+}
+
 // A bool is read as a byte: one from a file may be neither 0 nor 1.
 template <typename T>
 T LoadElement(const std::byte* at) {

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -111,6 +112,15 @@ absl::StatusOr<std::vector<std::string>> SplitKey(absl::string_view key) {
     components.back().push_back(key[i]);
   }
   return components;
+}
+
+std::string ListKeys(absl::Span<const std::string> keys) {
+  constexpr size_t kMaxKeys = 40;
+  if (keys.empty()) return "none";
+  return absl::StrCat(
+      "\"", absl::StrJoin(keys.subspan(0, kMaxKeys), "\", \""), "\"",
+      keys.size() > kMaxKeys ? absl::StrCat(", ... (", keys.size(), " in all)")
+                             : "");
 }
 
 }  // namespace rill

@@ -44,6 +44,9 @@ inline bool IsPlainKey(absl::string_view key) {
 void SplitKeyHead(absl::string_view key, absl::string_view* head,
                   absl::string_view* rest);
 
+// At most 40 of these keys, quoted, for a message; "none" without any.
+std::string ListKeys(absl::Span<const std::string> keys);
+
 }  // namespace rill
 
 #endif  // RILL_TENSORDICT_KEY_H_

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +16,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
@@ -34,18 +32,6 @@
 
 namespace rill {
 namespace {
-
-// At most 40 keys, quoted, for a message.
-std::string ListKeys(const std::vector<std::string>& keys) {
-  constexpr size_t kMaxKeys = 40;
-  if (keys.empty()) return "none";
-  std::vector<std::string> shown(
-      keys.begin(), keys.begin() + std::min(keys.size(), kMaxKeys));
-  return absl::StrCat("\"", absl::StrJoin(shown, "\", \""), "\"",
-                      keys.size() > kMaxKeys
-                          ? absl::StrCat(", ... (", keys.size(), " in all)")
-                          : "");
-}
 
 std::string LeafText(const Tensor& leaf) {
   return absl::StrCat(DTypeName(leaf.dtype()), leaf.shape().ToString(),
@@ -81,10 +67,6 @@ Differences FindDifferences(absl::Span<const TensorDict> members) {
     });
   }
   return found;
-}
-
-Shape Inserted(const Shape& shape, int dim, int64_t size) {
-  return shape.Prefix(dim).Concat({size}).Concat(shape.Suffix(dim));
 }
 
 }  // namespace
@@ -217,18 +199,8 @@ absl::StatusOr<Tensor> LazyStack::Get(absl::string_view key) const {
         absl::StrCat(kCaller, ": rank of \"", key, "\": got ", first.rank(),
                      ", want less than ", Shape::kMaxRank));
   }
-  // Stacked by copies into slices of a new tensor, after all parts have been
-  // compared: nothing is allocated for parts that do not fit.
-  RILL_ASSIGN_OR_RETURN(
-      Tensor whole,
-      Tensor::Empty(first.dtype(), Inserted(first.shape(), stack_dim_, size()),
-                    {.device = first.device()}));
-  for (size_t i = 0; i < parts.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(const Tensor place,
-                          whole.Select(stack_dim_, static_cast<int64_t>(i)));
-    RILL_RETURN_IF_ERROR(place.CopyFrom(parts[i]));
-  }
-  return whole;
+  // After all parts have been compared: nothing is allocated for others.
+  return StackLeaves(parts, stack_dim_);
 }
 
 absl::StatusOr<LazyStack> LazyStack::GetDict(absl::string_view key) const {
@@ -432,7 +404,7 @@ absl::StatusOr<LazyStack> LazyStack::Gather(
 
 absl::StatusOr<TensorDict> LazyStack::ToDense() const {
   if (size() == 0) {
-    return TensorDict(Inserted(member_shape(), stack_dim_, 0));
+    return TensorDict(member_shape().WithDim(stack_dim_, 0));
   }
   // Stack itself refuses what does not fit; the reasons are looked for
   // afterwards, as they are costly and rarely wanted.

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,10 @@
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
+
+namespace tensordict_internal {
+class LazyStackEntry;  // lazy_stack_entry.cc
+}  // namespace tensordict_internal
 
 // Dictionaries of one batch rank, seen as if they were stacked along a new
 // batch dimension, but kept apart. Leaves and batch shapes may have different
@@ -131,14 +134,13 @@ class LazyStack {
   std::string DebugString() const;
 
  private:
-  friend class TensorDict;
+  friend class tensordict_internal::LazyStackEntry;
   using Members = std::vector<TensorDict>;
 
   // `member_shape` is that of a stack without members.
   LazyStack(Members members, const Shape& member_shape, int stack_dim);
   // For that: 0 in a dimension that is ragged.
   Shape member_shape() const;
-  LazyStack WithDevice(std::optional<Device> device) const;
   absl::Status CheckTensor(absl::string_view caller, absl::string_view key,
                            const Tensor& tensor) const;
   absl::Status MissingKey(absl::string_view caller,

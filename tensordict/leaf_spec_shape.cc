@@ -68,11 +68,6 @@ absl::StatusOr<LeafSpec> WithLead(const LeafSpec& spec, const Shape& lead,
   return WithParts(result, parts);
 }
 
-// The shape with a new dimension of this size.
-Shape WithSize(const Shape& shape, int dim, int64_t size) {
-  return Joined(shape.Prefix(dim), {size}, shape.Suffix(dim));
-}
-
 // The dimensions of the lead can be changed; that of a row's choices cannot.
 absl::Status CheckDim(absl::string_view caller, const LeafSpec& spec, int dim,
                       int end) {
@@ -96,20 +91,6 @@ absl::StatusOr<Shape> LeadFrom(absl::string_view caller, const LeafSpec& spec,
   return absl::InvalidArgumentError(
       absl::StrCat(caller, ": shape of ", spec.ToString(), ": got ",
                    to.ToString(), ", want a last size of ", width));
-}
-
-// A new tensor, since the parts are of different specs.
-absl::StatusOr<Tensor> StackTensors(absl::Span<const Tensor> tensors, int dim) {
-  const Shape shape =
-      WithSize(tensors[0].shape(), dim, static_cast<int64_t>(tensors.size()));
-  RILL_RETURN_IF_ERROR(Shape::Create(shape.sizes()).status());
-  RILL_ASSIGN_OR_RETURN(Tensor all, Tensor::Empty(tensors[0].dtype(), shape));
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    RILL_ASSIGN_OR_RETURN(const Tensor part,
-                          all.Select(dim, static_cast<int64_t>(i)));
-    RILL_RETURN_IF_ERROR(part.CopyFrom(tensors[i]));
-  }
-  return all;
 }
 
 // Specs may differ in bounds and masks, which become tensors; not in the rest.
@@ -156,7 +137,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Unsqueeze(int dim) const {
   const Shape lead = LeadOf(*this);
   RILL_RETURN_IF_ERROR(CheckDim(kCaller, *this, dim, lead.rank() + 1));
   RILL_RETURN_IF_ERROR(FullShape({1}).status()) << "in " << kCaller;
-  return Reshape(ShapeWithLead(*this, WithSize(lead, dim, 1)));
+  return Reshape(ShapeWithLead(*this, lead.WithDim(dim, 1)));
 }
 
 absl::StatusOr<LeafSpec> LeafSpec::Expand(const Shape& to) const {
@@ -202,7 +183,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Stack(absl::Span<const LeafSpec> specs,
   RILL_RETURN_IF_ERROR(CheckAlike(specs, dim));
   const LeafSpec& first = specs[0];
   const int64_t size = static_cast<int64_t>(specs.size());
-  const Shape lead = WithSize(LeadOf(first), dim, size);
+  const Shape lead = LeadOf(first).WithDim(dim, size);
   // All specs are equal: no tensors need to be made.
   if (std::all_of(specs.begin(), specs.end(),
                   [&](const LeafSpec& spec) { return spec == first; })) {
@@ -231,7 +212,7 @@ absl::StatusOr<LeafSpec> LeafSpec::Stack(absl::Span<const LeafSpec> specs,
   std::vector<Tensor> stacked;
   for (const std::vector<Tensor>& of_specs : parts) {
     RILL_ASSIGN_OR_RETURN(stacked.emplace_back(),
-                          StackTensors(of_specs, batch.rank() + dim));
+                          StackLeaves(of_specs, batch.rank() + dim));
   }
   LeafSpec result = first.WithoutMask();
   result.shape = ShapeWithLead(first, lead);

@@ -209,11 +209,9 @@ absl::StatusOr<NonTensorStack> NonTensorStack::Join(
 absl::StatusOr<NonTensorStack> NonTensorStack::Stack(
     absl::Span<const NonTensorStack> parts, int dim) {
   RILL_RETURN_IF_ERROR(CheckParts("NonTensorStack::Stack", parts, dim, true));
-  const Shape& part = parts[0].shape();
-  return Join(parts, dim,
-              part.Prefix(dim)
-                  .Concat({static_cast<int64_t>(parts.size())})
-                  .Concat(part.Suffix(dim)));
+  return Join(
+      parts, dim,
+      parts[0].shape().WithDim(dim, static_cast<int64_t>(parts.size())));
 }
 
 absl::StatusOr<NonTensorStack> NonTensorStack::Cat(
@@ -226,10 +224,9 @@ absl::StatusOr<NonTensorStack> NonTensorStack::Cat(
           "NonTensorStack::Cat: the sum of the sizes does not fit in int64");
     }
   }
-  std::vector<int64_t> sizes(parts[0].shape().sizes().begin(),
-                             parts[0].shape().sizes().end());
-  sizes[static_cast<size_t>(dim)] = size;
-  RILL_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
+  RILL_ASSIGN_OR_RETURN(
+      const Shape shape,
+      Shape::Create(parts[0].shape().WithSize(dim, size).sizes()));
   return Join(parts, dim, shape);
 }
 

@@ -5,7 +5,6 @@
 #include "rill/tensordict/pad_members.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,7 +14,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rill/base/status_macros.h"
-#include "rill/tensordict/dtype.h"
 #include "rill/tensordict/non_tensor.h"
 #include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
@@ -74,9 +72,8 @@ class Padder {
   absl::StatusOr<TensorDict> Level(absl::Span<const TensorDict> level,
                                    const std::string& prefix) {
     RILL_ASSIGN_OR_RETURN(const Shape largest, Largest(level));
-    TensorDict padded(largest.Prefix(stack_dim_)
-                          .Concat({static_cast<int64_t>(level.size())})
-                          .Concat(largest.Suffix(stack_dim_)));
+    TensorDict padded(
+        largest.WithDim(stack_dim_, static_cast<int64_t>(level.size())));
     for (const std::string& name : level[0].Keys()) {
       RILL_RETURN_IF_ERROR(
           Entry(level, largest, name, absl::StrCat(prefix, name), &padded));

@@ -189,14 +189,14 @@ TEST(RaggedEntryTest, ApplySeesTheValues) {
   RILL_ASSERT_OK(dict.Set("words", ThreeRows()));
   RILL_ASSERT_OK_AND_ASSIGN(
       const TensorDict cast,
-      dict.Apply({3}, [](absl::string_view, const Tensor& leaf) {
+      dict.Apply([](absl::string_view, const Tensor& leaf) {
         return Cast(leaf, DType::kInt64);
       }));
   EXPECT_EQ(cast.GetRagged("words")->dtype(), DType::kInt64);
-  EXPECT_THAT(
-      dict.Apply({3}, [](absl::string_view,
-                         const Tensor& leaf) { return leaf.Slice(0, 0, 3); }),
-      StatusIs(kInvalid, HasSubstr("\"words\"")));
+  EXPECT_THAT(dict.Apply([](absl::string_view, const Tensor& leaf) {
+    return leaf.Slice(0, 0, 3);
+  }),
+              StatusIs(kInvalid, HasSubstr("\"words\"")));
 }
 
 // Random Slice, Gather and Cat against a plain list of rows.

@@ -72,6 +72,10 @@ class Shape {
     changed.sizes_[dim] = size;
     return changed;
   }
+  // With a new dimension `dim` of this size; `dim` in [0, rank()].
+  Shape WithDim(int dim, int64_t size) const {
+    return Prefix(dim).Concat({size}).Concat(Suffix(dim));
+  }
   Shape WithoutDim(int dim) const {
     Shape changed = *this;
     --changed.rank_;

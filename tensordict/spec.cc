@@ -15,17 +15,11 @@
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
-#include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 
 namespace rill {
 namespace {
-
-std::string QuotedKeys(const std::vector<std::string>& keys) {
-  if (keys.empty()) return "none";
-  return absl::StrCat("\"", absl::StrJoin(keys, "\", \""), "\"");
-}
 
 // Whether `key` is below the dictionary `above`.
 bool IsBelow(absl::string_view key, absl::string_view above) {
@@ -54,17 +48,14 @@ absl::Status CheckKeys(absl::string_view caller, const TensorDictSpec& spec,
     });
   }
   if (missing.empty() && extra.empty()) return absl::OkStatus();
-  std::vector<std::string> want;
-  for (const TensorDictSpec::Leaf& leaf : spec.leaves()) {
-    want.push_back(leaf.key);
-  }
+  std::vector<std::string> want = spec.LeafKeys();
   for (const TensorDictSpec::NonTensorLeaf& leaf : spec.non_tensors()) {
     want.push_back(absl::StrCat(leaf.key, " (not a tensor)"));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": keys: missing ", QuotedKeys(missing),
-                   ", too many ", QuotedKeys(extra), "; got ",
-                   QuotedKeys(dict.LeafKeys()), ", want ", QuotedKeys(want)));
+      absl::StrCat(caller, ": keys: missing ", ListKeys(missing), ", too many ",
+                   ListKeys(extra), "; got ", ListKeys(dict.LeafKeys()),
+                   ", want ", ListKeys(want)));
 }
 
 absl::Status WithCaller(absl::string_view caller, const absl::Status& status) {
@@ -90,17 +81,11 @@ TensorDictSpec TensorDictSpec::Of(const TensorDict& dict) {
 absl::Status TensorDictSpec::CheckKeyIsFree(absl::string_view caller,
                                             absl::string_view key) const {
   RILL_RETURN_IF_ERROR(CheckKey(key));
-  const auto check = [&](absl::string_view other) -> absl::Status {
-    if (!IsBelow(other, key) && !IsBelow(key, other)) return absl::OkStatus();
+  for (const std::string& other : AllKeys()) {
+    if (!IsBelow(other, key) && !IsBelow(key, other)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         caller, ": key: got \"", key, "\" beside \"", other,
         "\", want each key to be a leaf or a dictionary, not both"));
-  };
-  for (const Leaf& leaf : leaves_) {
-    RILL_RETURN_IF_ERROR(check(leaf.key));
-  }
-  for (const NonTensorLeaf& leaf : non_tensors_) {
-    RILL_RETURN_IF_ERROR(check(leaf.key));
   }
   return absl::OkStatus();
 }
@@ -167,7 +152,7 @@ absl::Status TensorDictSpec::SetMask(absl::string_view key,
   }
   return absl::NotFoundError(
       absl::StrCat("TensorDictSpec::SetMask: key: got \"", key,
-                   "\", want one of ", QuotedKeys(AllKeys())));
+                   "\", want one of ", ListKeys(AllKeys())));
 }
 
 std::vector<std::string> TensorDictSpec::LeafKeys() const {
@@ -200,7 +185,7 @@ absl::StatusOr<TensorDictSpec> TensorDictSpec::Nested(
   if (!nested.empty()) return nested;
   return absl::NotFoundError(absl::StrCat("TensorDictSpec::Nested: key: got \"",
                                           key, "\", want a dictionary of ",
-                                          QuotedKeys(AllKeys())));
+                                          ListKeys(AllKeys())));
 }
 
 void TensorDictSpec::Erase(absl::string_view key) {

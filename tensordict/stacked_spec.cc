@@ -199,10 +199,9 @@ absl::StatusOr<std::vector<TensorDict>> StackedSpec::Unstack(
   for (int64_t i = 0; i < size_; ++i) {
     RILL_ASSIGN_OR_RETURN(
         dicts.emplace_back(),
-        dict.Apply(dict.batch_shape(),
-                   [&](absl::string_view, const Tensor& leaf) {
-                     return leaf.Select(at, i);
-                   }));
+        dict.Apply([&](absl::string_view, const Tensor& leaf) {
+          return leaf.Select(at, i);
+        }));
   }
   return dicts;
 }
@@ -215,13 +214,13 @@ absl::StatusOr<TensorDict> StackedSpec::StackValues(
   RILL_ASSIGN_OR_RETURN(const TensorDict stacked, Stack(dicts, batch_rank));
   // Stack puts the new dimension behind the batch's; here it moves to its place
   // among the leaf's own. The batch shape is that of the members.
-  return stacked.Apply(
+  return stacked.MapShape(
       dicts[0].batch_shape(),
-      [&](absl::string_view key, const Tensor& leaf) -> absl::StatusOr<Tensor> {
+      [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
         if (batch_rank + dim_ >= leaf.rank()) {
-          return absl::InvalidArgumentError(absl::StrCat(
-              kCaller, ": \"", key, "\": got shape ", leaf.shape().ToString(),
-              ", want room for dimension ", batch_rank + dim_));
+          return absl::InvalidArgumentError(
+              absl::StrCat(kCaller, ": got shape ", leaf.shape().ToString(),
+                           ", want room for dimension ", batch_rank + dim_));
         }
         std::vector<int> order;
         for (int d = 0; d < leaf.rank(); ++d) order.push_back(d);

@@ -219,6 +219,10 @@ class Tensor {
   DType dtype_ = DType::kFloat32;
 };
 
+// A new tensor with these, at least one of one dtype, shape and device, along a
+// new dimension `dim`. INVALID_ARGUMENT past the limits of Shape.
+absl::StatusOr<Tensor> StackLeaves(absl::Span<const Tensor> leaves, int dim);
+
 // Element-wise cast between dtypes with arithmetic, bool included; like a C++
 // static_cast; the same dtype gives the tensor itself. Nothing saturates:
 // integers wrap, a float outside int64 or NaN becomes the lowest int64 first.

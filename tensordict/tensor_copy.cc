@@ -157,6 +157,21 @@ absl::StatusOr<Tensor> Tensor::Clone() const {
   return copy;
 }
 
+absl::StatusOr<Tensor> StackLeaves(absl::Span<const Tensor> leaves, int dim) {
+  const Shape shape =
+      leaves[0].shape().WithDim(dim, static_cast<int64_t>(leaves.size()));
+  RILL_RETURN_IF_ERROR(Shape::Create(shape.sizes()).status());
+  RILL_ASSIGN_OR_RETURN(
+      Tensor all,
+      Tensor::Empty(leaves[0].dtype(), shape, {.device = leaves[0].device()}));
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    RILL_ASSIGN_OR_RETURN(const Tensor part,
+                          all.Select(dim, static_cast<int64_t>(i)));
+    RILL_RETURN_IF_ERROR(part.CopyFrom(leaves[i]));
+  }
+  return all;
+}
+
 absl::StatusOr<Tensor> Tensor::Contiguous() const {
   if (is_contiguous()) return *this;
   return Clone();

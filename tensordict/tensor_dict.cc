@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -20,14 +21,32 @@
 #include "rill/device/device.h"
 #include "rill/tensordict/key.h"
 #include "rill/tensordict/lazy_stack.h"
-#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/ragged_shape.h"
-#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict_entry.h"
 
 namespace rill {
+
+namespace tensordict_internal {
+
+absl::Status WithKey(const absl::Status& status, const EntryPath& path) {
+  if (status.ok()) return status;
+  return absl::Status(
+      status.code(),
+      absl::StrCat(status.message(), "; at key \"", path.ToString(), "\""));
+}
+
+}  // namespace tensordict_internal
+
+absl::string_view TensorDict::Entry::KindText(EntryKind kind) {
+  static constexpr absl::string_view kTexts[] = {
+      "a tensor",           "a dictionary",
+      "a non-tensor value", "a stack of non-tensor values",
+      "a lazy stack",       "a ragged tensor"};
+  return kTexts[static_cast<size_t>(kind)];
+}
 
 TensorDict::TensorDict() = default;
 TensorDict::TensorDict(const Shape& batch_shape) : batch_shape_(batch_shape) {}
@@ -89,29 +108,21 @@ const TensorDict::Entry* TensorDict::Internal::FindEntry(
   return nullptr;
 }
 
-// The keys of all levels; at most 40 are shown.
+// The keys of all levels.
 std::string TensorDict::Internal::KeysText(const TensorDict& dict) {
-  constexpr int kMaxKeys = 40;
-  std::string text;
-  int count = 0;
+  std::vector<std::string> keys;
   const auto add = [&](auto&& self, const TensorDict& level,
                        const std::string& prefix) -> void {
     for (const Entry& entry : level.entries_) {
-      const std::string key = absl::StrCat(prefix, entry.name);
-      if (entry.dict() != nullptr && !entry.dict()->empty()) {
-        self(self, *entry.dict(), key + "/");
-        continue;
-      }
-      if (count < kMaxKeys) {
-        absl::StrAppend(&text, count == 0 ? "" : ", ", "\"", key, "\"");
-      }
-      ++count;
+      keys.push_back(absl::StrCat(prefix, entry.name));
+      if (entry.dict() == nullptr || entry.dict()->empty()) continue;
+      const std::string below = absl::StrCat(keys.back(), "/");
+      keys.pop_back();
+      self(self, *entry.dict(), below);
     }
   };
   add(add, dict, "");
-  if (count == 0) return "none";
-  if (count > kMaxKeys) absl::StrAppend(&text, ", ... (", count, " in all)");
-  return text;
+  return ListKeys(keys);
 }
 
 absl::Status TensorDict::Internal::MissingKey(const TensorDict& dict,
@@ -152,8 +163,9 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
     if (entry == nullptr || rest.empty()) break;
     if (entry->dict() == nullptr) {
       // A key below a lazy stack is one of its members'.
-      if (entry->lazy_stack() != nullptr && tensor != nullptr) {
-        LazyStack changed = *entry->lazy_stack();
+      const LazyStack* stack = StackOf(*entry);
+      if (stack != nullptr && tensor != nullptr) {
+        LazyStack changed = *stack;
         RILL_RETURN_IF_ERROR(changed.Set(rest, *tensor))
             << "at key \"" << whole << "\"";
         entry->value = ValueOf(std::move(changed));
@@ -198,94 +210,76 @@ absl::Status TensorDict::Internal::SetValue(TensorDict* dict,
 }
 
 // That `shape` starts with the batch shape.
-absl::Status TensorDict::Internal::CheckStart(const TensorDict& dict,
+absl::Status TensorDict::Internal::CheckStart(const Shape& batch_shape,
                                               absl::string_view what,
                                               absl::string_view key,
                                               const RaggedShape& shape) {
-  if (shape.StartsWith(dict.batch_shape_)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "TensorDict::Set: ", what, " of \"", key, "\": got ", shape.ToString(),
-      ", want one that starts with the batch shape ",
-      dict.batch_shape_.ToString()));
+  if (shape.StartsWith(batch_shape)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("TensorDict::Set: ", what, " of \"", key, "\": got ",
+                   shape.ToString(), ", want one that starts with the batch ",
+                   "shape ", batch_shape.ToString()));
 }
 
-// The batch shape and the device of what is to be set, kind by kind.
 absl::Status TensorDict::Internal::CheckFits(
     const TensorDict& dict, const std::optional<Device>& device,
     absl::string_view key, const Entry::Value& value) {
-  const auto check_device = [&](const Tensor& tensor) {
-    if (!device.has_value() || tensor.device() == *device) {
-      return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError(
+  absl::Status status;
+  if (const Tensor* tensor = std::get_if<0>(&value)) {
+    status = CheckStart(dict.batch_shape_, "shape", key, tensor->shape());
+  } else if (const auto* nested = std::get_if<1>(&value)) {
+    status = CheckStart(dict.batch_shape_, "batch shape", key,
+                        (*nested)->batch_shape_);
+  } else {
+    status = std::get<2>(value)->CheckFits(key, dict.batch_shape_);
+  }
+  if (!device.has_value()) return status;
+  VisitTensors(value, [&](const Tensor& tensor) {
+    if (!status.ok() || tensor.device() == *device) return;
+    status = absl::InvalidArgumentError(
         absl::StrCat("TensorDict::Set: device of \"", key, "\": got ",
                      tensor.device().ToString(), ", want ", device->ToString(),
                      " as the dictionary's; use Tensor::To, or ClearDevice"));
-  };
-  absl::Status status;
-  const auto check_all = [&](const TensorDict& all) {
-    VisitTensors(all, [&](const Tensor& tensor) {
-      if (status.ok()) status = check_device(tensor);
-    });
-  };
-  switch (Entry::KindOf(value)) {
-    case EntryKind::kTensor: {
-      const Tensor& tensor = std::get<0>(value);
-      RILL_RETURN_IF_ERROR(CheckStart(dict, "shape", key, tensor.shape()));
-      return check_device(tensor);
-    }
-    case EntryKind::kNonTensor:
-      break;
-    case EntryKind::kDict: {
-      const TensorDict& nested = *std::get<1>(value);
-      RILL_RETURN_IF_ERROR(
-          CheckStart(dict, "batch shape", key, nested.batch_shape_));
-      check_all(nested);
-      break;
-    }
-    case EntryKind::kNonTensorStack: {
-      const Shape& shape = std::get<3>(value)->shape();
-      if (shape == dict.batch_shape_) break;
-      return absl::InvalidArgumentError(
-          absl::StrCat("TensorDict::Set: shape of \"", key, "\": got ",
-                       shape.ToString(), ", want the batch shape ",
-                       dict.batch_shape_.ToString(), " for a value a row"));
-    }
-    case EntryKind::kLazyStack: {
-      const LazyStack& stack = *std::get<4>(value);
-      RILL_RETURN_IF_ERROR(
-          CheckStart(dict, "batch shape", key, stack.batch_shape()));
-      for (const TensorDict& member : stack.members()) check_all(member);
-      break;
-    }
-    case EntryKind::kRagged: {
-      const RaggedTensor& rows = *std::get<5>(value);
-      if (dict.batch_shape_ == Shape({rows.num_rows()})) {
-        return check_device(rows.values());
-      }
-      return absl::InvalidArgumentError(absl::StrCat(
-          "TensorDict::Set: rows of \"", key, "\": got ", rows.num_rows(),
-          ", want a batch shape of just that size, not ",
-          dict.batch_shape_.ToString()));
-    }
-  }
+  });
   return status;
 }
 
+absl::Status TensorDict::Internal::CheckAndSet(TensorDict* dict,
+                                               absl::string_view key,
+                                               Entry::Value&& value) {
+  RILL_RETURN_IF_ERROR(CheckUnlocked(*dict, "TensorDict::Set"));
+  return SetValue(dict, key, std::move(value));
+}
+
 absl::Status TensorDict::Set(absl::string_view key, Tensor tensor) {
-  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Set"));
-  return Internal::SetValue(this, key, std::move(tensor));
+  return Internal::CheckAndSet(this, key, std::move(tensor));
 }
 
 absl::Status TensorDict::Set(absl::string_view key, TensorDict dict) {
-  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Set"));
-  return Internal::SetValue(this, key,
-                            std::make_unique<TensorDict>(std::move(dict)));
+  return Internal::CheckAndSet(this, key,
+                               std::make_unique<TensorDict>(std::move(dict)));
 }
 
-absl::Status TensorDict::Set(absl::string_view key, NonTensor value) {
-  RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Set"));
-  return Internal::SetValue(this, key, std::move(value));
+void TensorDict::Internal::VisitTensors(
+    const Entry::Value& value, absl::FunctionRef<void(const Tensor&)> fn) {
+  if (const Tensor* tensor = std::get_if<0>(&value)) {
+    fn(*tensor);
+  } else if (const auto* nested = std::get_if<1>(&value)) {
+    VisitTensors(**nested, fn);
+  } else {
+    std::get<2>(value)->VisitTensors(fn);
+  }
+}
+
+void TensorDict::Internal::VisitTensors(
+    const TensorDict& dict, absl::FunctionRef<void(const Tensor&)> fn) {
+  for (const Entry& entry : dict.entries_) {
+    if (const Tensor* tensor = entry.tensor()) {
+      fn(*tensor);  // Here too, as most are tensors.
+    } else {
+      VisitTensors(entry.value, fn);
+    }
+  }
 }
 
 }  // namespace rill

@@ -177,12 +177,10 @@ class TensorDict {
   // layout does not allow a view.
   absl::StatusOr<TensorDict> Reshape(const Shape& batch_shape) const;
   // Applies `fn` to every leaf; the results keep the keys and must start with
-  // `batch_shape` (a nested dictionary's longer batch shape keeps its tail).
-  // NonTensor values are kept, the device is unset. A lazy stack's members'
-  // leaves are leaves here, a ragged tensor's values are one of shape [total].
-  // INVALID_ARGUMENT where something cannot follow another batch shape.
-  absl::StatusOr<TensorDict> Apply(const Shape& batch_shape,
-                                   absl::FunctionRef<absl::StatusOr<Tensor>(
+  // the batch shape. NonTensor values are kept, the device is unset. A lazy
+  // stack's members' leaves are leaves here, a ragged tensor's values are one
+  // of shape [total].
+  absl::StatusOr<TensorDict> Apply(absl::FunctionRef<absl::StatusOr<Tensor>(
                                        absl::string_view key, const Tensor&)>
                                        fn) const;
   // Operations on shapes are made of this: `fn` on every leaf, where it turns
@@ -192,6 +190,7 @@ class TensorDict {
   // NonTensorStack's indices too (NonTensorStack::MapIndex); a lazy stack along
   // one of these dimensions becomes a dictionary (LazyStack::ToDense); a ragged
   // tensor is refused. Dimension names are dropped: SetDimNames the result's.
+  // INVALID_ARGUMENT where a result does not start with the batch shape.
   absl::StatusOr<TensorDict> MapShape(
       const Shape& batch_shape,
       absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn) const;
@@ -232,8 +231,8 @@ class TensorDict {
   // --- Names of batch dimensions --------------------------------------------
   // One a batch dimension, "" for none; INVALID_ARGUMENT for another number or
   // a name twice. Copies and operations carry them: a new dimension has none,
-  // Stack and Cat take dictionary 0's, Reshape and MapShape drop all, and so
-  // does Apply with another batch shape. They are not compared.
+  // Stack and Cat take dictionary 0's, Reshape and MapShape drop all. They are
+  // not compared.
   absl::Status SetDimNames(std::vector<std::string> names);
   void ClearDimNames() { dim_names_ = nullptr; }
   // Empty where no dimension has a name.
@@ -265,15 +264,10 @@ class TensorDict {
   std::string DebugString() const;
   friend std::ostream& operator<<(std::ostream& os, const TensorDict& dict);
 
+  struct Internal;  // Helpers of this package's .cc files.
+
  private:
   struct Entry;
-  struct ShapeOp;
-  struct Internal;  // Helpers of the .cc files.
-  friend class LazyStack;
-  friend absl::Status StackInto(absl::Span<const TensorDict> dicts, int dim,
-                                TensorDict* out);
-  friend absl::Status CatInto(absl::Span<const TensorDict> dicts, int dim,
-                              TensorDict* out);
 
   Shape batch_shape_;
   std::vector<Entry> entries_;

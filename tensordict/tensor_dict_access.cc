@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorDict's reading access and changes of whole entries.
+// TensorDict's reading access, changes of whole entries, and of bytes where
+// they lie.
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,9 +14,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
+#include "rill/tensordict/lazy_stack.h"
+#include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
@@ -33,6 +36,12 @@ void SplitKeyTail(absl::string_view key, absl::string_view* parent,
   *parent = key.substr(0, key.size() - tail->size());
 }
 
+absl::Status Differs(absl::string_view what, absl::string_view got,
+                     absl::string_view want) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "TensorDict::CopyFrom: ", what, ": got ", got, ", want ", want));
+}
+
 }  // namespace
 
 const Tensor* TensorDict::Find(absl::string_view key) const {
@@ -49,8 +58,8 @@ bool TensorDict::Contains(absl::string_view key) const {
   if (Internal::FindEntry(*this, key) != nullptr) return true;
   // Not an entry of a dictionary, but perhaps one of a lazy stack's members.
   absl::string_view rest;
-  const Entry* entry = Internal::FindLazyStack(*this, key, &rest);
-  return entry != nullptr && entry->lazy_stack()->Contains(rest);
+  const LazyStack* stack = Internal::FindLazyStack(*this, key, &rest);
+  return stack != nullptr && stack->Contains(rest);
 }
 
 std::optional<EntryKind> TensorDict::Kind(absl::string_view key) const {
@@ -64,8 +73,8 @@ absl::StatusOr<const TensorDict::Entry*> TensorDict::Internal::FindKind(
     EntryKind kind) {
   const Entry* entry = FindEntry(dict, key);
   if (entry == nullptr) return MissingKey(dict, caller, key);
-  if (entry->kind() == kind ||
-      (kind == EntryKind::kNonTensorStack && entry->is_non_tensor())) {
+  if (entry->kind() == kind || (kind == EntryKind::kNonTensorStack &&
+                                entry->kind() == EntryKind::kNonTensor)) {
     return entry;
   }
   return absl::InvalidArgumentError(absl::StrCat(
@@ -89,8 +98,8 @@ const TensorDict* TensorDict::Internal::LevelOf(const TensorDict& dict,
 absl::StatusOr<Tensor> TensorDict::Get(absl::string_view key) const {
   if (const Tensor* tensor = Find(key)) return *tensor;
   absl::string_view rest;
-  if (const Entry* entry = Internal::FindLazyStack(*this, key, &rest)) {
-    return entry->lazy_stack()->Get(rest);
+  if (const LazyStack* stack = Internal::FindLazyStack(*this, key, &rest)) {
+    return stack->Get(rest);
   }
   return Internal::FindKind(*this, "TensorDict::Get", key, EntryKind::kTensor)
       .status();
@@ -142,21 +151,16 @@ absl::StatusOr<TensorDict> TensorDict::GetDict(absl::string_view key) const {
   return dict;
 }
 
-absl::StatusOr<NonTensor> TensorDict::GetNonTensor(
-    absl::string_view key) const {
-  RILL_ASSIGN_OR_RETURN(const Entry* entry,
-                        Internal::FindKind(*this, "TensorDict::GetNonTensor",
-                                           key, EntryKind::kNonTensor));
-  return *entry->non_tensor();
-}
-
 absl::Status TensorDict::Delete(absl::string_view key) {
   RILL_RETURN_IF_ERROR(Internal::CheckUnlocked(*this, "TensorDict::Delete"));
   absl::string_view rest;
-  if (Entry* stacked = Internal::FindLazyStack(*this, key, &rest)) {
-    LazyStack changed = *stacked->lazy_stack();
+  if (const LazyStack* stack = Internal::FindLazyStack(*this, key, &rest)) {
+    LazyStack changed = *stack;
     RILL_RETURN_IF_ERROR(changed.Delete(rest));
-    stacked->value = Internal::ValueOf(std::move(changed));
+    const absl::string_view holder =
+        key.substr(0, key.size() - rest.size() - 1);
+    const_cast<Entry*>(Internal::FindEntry(*this, holder))->value =
+        Internal::ValueOf(std::move(changed));
     return absl::OkStatus();
   }
   const Entry* entry = Internal::FindEntry(*this, key);
@@ -259,6 +263,99 @@ std::vector<std::string> TensorDict::Keys() const {
   keys.reserve(entries_.size());
   for (const Entry& entry : entries_) keys.push_back(entry.name);
   return keys;
+}
+
+// Walks both dictionaries. It is called twice: without `copies` it checks
+// everything and collects the values to be replaced, then it copies. So an
+// error leaves all bytes as they were. `changes` is null inside a lazy stack,
+// whose members cannot get other values.
+absl::Status TensorDict::Internal::CopyElements(const TensorDict& from,
+                                                const TensorDict& to,
+                                                const Path* up, bool copies,
+                                                Changes* changes) {
+  for (size_t i = 0; i < from.entries_.size(); ++i) {
+    const Entry& entry = from.entries_[i];
+    const Path path = {up, entry.name};
+    Entry* const target = const_cast<Entry*>(FindHere(to, entry.name, i));
+    if (target == nullptr) {
+      return absl::NotFoundError(absl::StrCat(
+          "TensorDict::CopyFrom: no key \"", path.ToString(), "\", ",
+          up == nullptr ? "" : absl::StrCat("in \"", up->ToString(), "\" "),
+          "there are: ", KeysText(to)));
+    }
+    absl::Status status;
+    if (entry.family() != target->family()) {
+      status = Differs("kind", Entry::KindText(entry.kind()),
+                       Entry::KindText(target->kind()));
+    } else if (const Tensor* leaf = entry.tensor()) {
+      status = copies ? target->tensor()->CopyFrom(*leaf)
+                      : target->tensor()->CheckCopyFrom(*leaf);
+    } else if (const TensorDict* nested = entry.dict()) {
+      RILL_RETURN_IF_ERROR(
+          CopyElements(*nested, *target->dict(), &path, copies, changes));
+    } else {
+      RILL_ASSIGN_OR_RETURN(const bool replaces,
+                            target->other()->CopyFrom(
+                                *entry.other(), to.batch_shape_, copies, path));
+      if (replaces && changes != nullptr && !copies) {
+        changes->push_back({target, entry.other()->shared_from_this()});
+      } else if (replaces && changes == nullptr &&
+                 !CompareEntries(entry, *target, path, {}).ok()) {
+        status = Differs("value inside a lazy stack", EntryText(entry),
+                         EntryText(*target));
+      }
+    }
+    if (!status.ok()) return WithKey(status, path);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TensorDict::CopyFrom(const TensorDict& other) {
+  Internal::Changes changes;
+  // The first call checks, the second copies and cannot be refused.
+  RILL_RETURN_IF_ERROR(
+      Internal::CopyElements(other, *this, nullptr, false, &changes));
+  RILL_RETURN_IF_ERROR(
+      Internal::CopyElements(other, *this, nullptr, true, &changes));
+  if (!changes.empty()) Internal::Commit(std::move(changes));
+  return absl::OkStatus();
+}
+
+absl::Status TensorDict::SetInPlace(absl::string_view key,
+                                    const Tensor& tensor) const {
+  absl::string_view rest;
+  if (const LazyStack* stack = Internal::FindLazyStack(*this, key, &rest)) {
+    return stack->SetInPlace(rest, tensor);
+  }
+  RILL_ASSIGN_OR_RETURN(const Entry* entry,
+                        Internal::FindKind(*this, "TensorDict::SetInPlace", key,
+                                           EntryKind::kTensor));
+  RILL_RETURN_IF_ERROR(entry->tensor()->CopyFrom(tensor))
+      << "at key \"" << key << "\"";
+  return absl::OkStatus();
+}
+
+absl::Status TensorDict::SetAt(absl::string_view key, int64_t row,
+                               const Tensor& tensor) const {
+  if (batch_shape_.rank() == 0) {
+    return absl::InvalidArgumentError(
+        "TensorDict::SetAt: rank of the batch shape: got 0, want at least 1");
+  }
+  absl::string_view rest;
+  if (const LazyStack* stack = Internal::FindLazyStack(*this, key, &rest)) {
+    if (stack->stack_dim() == 0) {
+      RILL_ASSIGN_OR_RETURN(const TensorDict member, stack->Member(row));
+      return member.SetInPlace(rest, tensor);
+    }
+    RILL_ASSIGN_OR_RETURN(const LazyStack rows, stack->SelectDim(0, row));
+    return rows.SetInPlace(rest, tensor);
+  }
+  RILL_ASSIGN_OR_RETURN(
+      const Entry* entry,
+      Internal::FindKind(*this, "TensorDict::SetAt", key, EntryKind::kTensor));
+  RILL_ASSIGN_OR_RETURN(const Tensor place, entry->tensor()->Index(row));
+  RILL_RETURN_IF_ERROR(place.CopyFrom(tensor)) << "at key \"" << key << "\"";
+  return absl::OkStatus();
 }
 
 }  // namespace rill

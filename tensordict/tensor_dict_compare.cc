@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -19,9 +18,7 @@
 #include "rill/device/device.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/element.h"
-#include "rill/tensordict/lazy_stack.h"
-#include "rill/tensordict/non_tensor.h"
-#include "rill/tensordict/ragged_tensor.h"
+#include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -36,10 +33,7 @@ using tensordict_internal::kIsComplex;
 using tensordict_internal::kIsReal;
 using tensordict_internal::LoadElement;
 
-struct Tolerance {
-  double absolute = 0;
-  double relative = 0;
-};
+using Tolerance = tensordict_internal::Comparison::Tolerance;
 
 // Elements whose bits differ.
 template <typename T>
@@ -58,14 +52,6 @@ bool AreClose(T a, T b, const Tolerance& tolerance) {
   }
 }
 
-absl::Status CheckTolerances(absl::string_view caller, double absolute,
-                             double relative) {
-  if (absolute >= 0 && relative >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(caller, ": tolerances: got absolute ", absolute,
-                   " and relative ", relative, ", want both >= 0"));
-}
-
 std::string IndexText(const Shape& shape, int64_t flat) {
   std::vector<int64_t> index(shape.rank());
   for (int d = shape.rank() - 1; d >= 0; --d) {
@@ -75,43 +61,40 @@ std::string IndexText(const Shape& shape, int64_t flat) {
   return absl::StrCat("[", absl::StrJoin(index, ", "), "]");
 }
 
-// OK, or the first difference of two contiguous host tensors of one layout.
-// Without `tolerance` bits count.
-absl::Status CompareElements(absl::string_view caller, absl::string_view key,
-                             const Tensor& got, const Tensor& want,
-                             const Tolerance* tolerance) {
-  int64_t differing = 0;
-  int64_t first = -1;
-  std::string values;
-  DispatchDType(got.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < got.num_elements(); ++i) {
-      const std::byte* a = got.raw_data() + i * sizeof(T);
-      const std::byte* b = want.raw_data() + i * sizeof(T);
-      if (std::memcmp(a, b, sizeof(T)) == 0) continue;
-      const T x = LoadElement<T>(a);
-      const T y = LoadElement<T>(b);
-      if (tolerance != nullptr && AreClose(x, y, *tolerance)) continue;
-      if (differing++ > 0) continue;
-      first = i;
-      values = absl::StrCat("got ", ElementText(x), ", want ", ElementText(y));
-    }
-  });
-  if (differing == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(caller, ": \"", key, "\" differs first at ",
-                   IndexText(got.shape(), first), ": ", values, " (", differing,
-                   " of ", got.num_elements(), " elements differ)"));
+}  // namespace
+
+namespace tensordict_internal {
+
+absl::StatusOr<Comparison> Comparison::Close(absl::string_view caller,
+                                             double absolute, double relative) {
+  if (absolute >= 0 && relative >= 0) {
+    return Comparison{caller, Tolerance{absolute, relative}};
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(caller, ": tolerances: got absolute ", absolute,
+                   " and relative ", relative, ", want both >= 0"));
 }
 
-absl::Status CompareLeaves(absl::string_view caller, absl::string_view key,
-                           const Tensor& got, const Tensor& want,
-                           const Tolerance* tolerance) {
+absl::Status Comparison::Differs(const EntryPath& path, absl::string_view got,
+                                 absl::string_view want) const {
+  return absl::FailedPreconditionError(absl::StrCat(
+      caller, ": \"", path.ToString(), "\": got ", got, ", want ", want));
+}
+
+absl::Status Comparison::DiffersAt(const EntryPath& path, const Shape& shape,
+                                   int64_t flat, absl::string_view text) const {
+  return absl::FailedPreconditionError(
+      absl::StrCat(caller, ": \"", path.ToString(), "\" differs first at ",
+                   IndexText(shape, flat), ": ", text));
+}
+
+absl::Status Comparison::Tensors(const Tensor& got, const Tensor& want,
+                                 const EntryPath& path) const {
   if (got.dtype() != want.dtype() || !(got.shape() == want.shape())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(caller, ": \"", key, "\": got ", DTypeName(got.dtype()),
-                     got.shape().ToString(), ", want ", DTypeName(want.dtype()),
-                     want.shape().ToString()));
+    const auto text = [](const Tensor& tensor) {
+      return absl::StrCat(DTypeName(tensor.dtype()), tensor.shape().ToString());
+    };
+    return Differs(path, text(got), text(want));
   }
   // The fast way: a comparison of runs. Only a difference is looked for element
   // by element.
@@ -121,154 +104,87 @@ absl::Status CompareLeaves(absl::string_view caller, absl::string_view key,
   RILL_ASSIGN_OR_RETURN(a, a.Contiguous());
   RILL_ASSIGN_OR_RETURN(Tensor b, want.To(Device::Cpu()));
   RILL_ASSIGN_OR_RETURN(b, b.Contiguous());
-  return CompareElements(caller, key, a, b, tolerance);
+  int64_t differing = 0;
+  int64_t first = -1;
+  std::string values;
+  DispatchDType(a.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < a.num_elements(); ++i) {
+      const std::byte* at_a = a.raw_data() + i * sizeof(T);
+      const std::byte* at_b = b.raw_data() + i * sizeof(T);
+      if (std::memcmp(at_a, at_b, sizeof(T)) == 0) continue;
+      const T x = LoadElement<T>(at_a);
+      const T y = LoadElement<T>(at_b);
+      if (tolerance.has_value() && AreClose(x, y, *tolerance)) continue;
+      if (differing++ > 0) continue;
+      first = i;
+      values = absl::StrCat("got ", ElementText(x), ", want ", ElementText(y));
+    }
+  });
+  if (differing == 0) return absl::OkStatus();
+  return DiffersAt(path, a.shape(), first,
+                   absl::StrCat(values, " (", differing, " of ",
+                                a.num_elements(), " elements differ)"));
 }
 
-}  // namespace
+}  // namespace tensordict_internal
 
-struct TensorDict::Internal::Comparison {
-  absl::string_view caller;
-  const Tolerance* tolerance = nullptr;
-
-  absl::Status Run(const TensorDict& got, const TensorDict& want,
-                   const Path* up) const {
-    const std::string at =
-        up == nullptr ? "" : absl::StrCat(" of \"", up->ToString(), "\"");
-    if (!(got.batch_shape_ == want.batch_shape_)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          caller, ": batch shape", at, ": got ", got.batch_shape_.ToString(),
-          ", want ", want.batch_shape_.ToString()));
-    }
-    bool same_keys = got.entries_.size() == want.entries_.size();
-    // The order of entries does not matter; FindHere tries the same place
-    // first.
-    for (size_t i = 0; same_keys && i < want.entries_.size(); ++i) {
-      same_keys = FindHere(got, want.entries_[i].name, i) != nullptr;
-    }
-    if (!same_keys) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(caller, ": keys", at, ": got ", KeysText(got), ", want ",
-                       KeysText(want)));
-    }
-    for (size_t i = 0; i < want.entries_.size(); ++i) {
-      const Entry& entry = want.entries_[i];
-      const Path path = {up, entry.name};
-      RILL_RETURN_IF_ERROR(
-          RunEntry(*FindHere(got, entry.name, i), entry, path));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status RunEntry(const Entry& got, const Entry& want,
-                        const Path& path) const {
-    if (got.kind() != want.kind()) {
-      return Differs(path, Entry::KindText(got.kind()),
-                     Entry::KindText(want.kind()));
-    }
-    if (const Tensor* leaf = got.tensor()) {
-      return CompareLeaves(caller, path.ToString(), *leaf, *want.tensor(),
-                           tolerance);
-    }
-    switch (got.kind()) {
-      case EntryKind::kTensor:
-        break;
-      case EntryKind::kDict:
-        return Run(*got.dict(), *want.dict(), &path);
-      case EntryKind::kNonTensor:
-        if (*got.non_tensor() == *want.non_tensor()) break;
-        return Differs(path, got.non_tensor()->json, want.non_tensor()->json);
-      case EntryKind::kNonTensorStack:
-        return RunValues(*got.non_tensor_stack(), *want.non_tensor_stack(),
-                         path);
-      case EntryKind::kLazyStack:
-        return RunStacks(*got.lazy_stack(), *want.lazy_stack(), path);
-      case EntryKind::kRagged:
-        return RunRows(*got.ragged(), *want.ragged(), path);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status RunValues(const NonTensorStack& got, const NonTensorStack& want,
-                         const Path& path) const {
-    if (!(got.shape() == want.shape())) {
-      return Differs(path, got.shape().ToString(), want.shape().ToString());
-    }
-    for (int64_t i = 0; i < got.size(); ++i) {
-      RILL_ASSIGN_OR_RETURN(const NonTensor a, got.At(i));
-      RILL_ASSIGN_OR_RETURN(const NonTensor b, want.At(i));
-      if (a == b) continue;
-      return absl::FailedPreconditionError(absl::StrCat(
-          caller, ": \"", path.ToString(), "\" differs first at ",
-          IndexText(got.shape(), i), ": got ", a.json, ", want ", b.json));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status RunStacks(const LazyStack& got, const LazyStack& want,
-                         const Path& path) const {
-    if (got.size() != want.size() || got.stack_dim() != want.stack_dim()) {
-      const auto text = [](const LazyStack& stack) {
-        return absl::StrCat(stack.size(), " members along ", stack.stack_dim());
-      };
-      return Differs(path, text(got), text(want));
-    }
-    for (size_t i = 0; i < want.members().size(); ++i) {
-      const std::string number = absl::StrCat("[", i, "]");
-      const Path member = {&path, number};
-      RILL_RETURN_IF_ERROR(Run(got.members()[i], want.members()[i], &member));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status RunRows(const RaggedTensor& got, const RaggedTensor& want,
-                       const Path& path) const {
-    if (got.num_rows() != want.num_rows() || got.dtype() != want.dtype()) {
-      return Differs(path, got.DebugString(), want.DebugString());
-    }
-    for (int64_t i = 0; i < want.num_rows(); ++i) {
-      RILL_ASSIGN_OR_RETURN(const Tensor a, got.Row(i));
-      RILL_ASSIGN_OR_RETURN(const Tensor b, want.Row(i));
-      const std::string number = absl::StrCat("[", i, "]");
-      const Path row = {&path, number};
-      RILL_RETURN_IF_ERROR(
-          CompareLeaves(caller, row.ToString(), a, b, tolerance));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Differs(const Path& path, absl::string_view got,
-                       absl::string_view want) const {
+absl::Status TensorDict::Internal::CompareDicts(const TensorDict& got,
+                                                const TensorDict& want,
+                                                const Path* up,
+                                                const Comparison& comparison) {
+  const auto differs = [&](absl::string_view what, absl::string_view text,
+                           absl::string_view want_text) {
     return absl::FailedPreconditionError(absl::StrCat(
-        caller, ": \"", path.ToString(), "\": got ", got, ", want ", want));
+        comparison.caller, ": ", what,
+        up == nullptr ? "" : absl::StrCat(" of \"", up->ToString(), "\""),
+        ": got ", text, ", want ", want_text));
+  };
+  if (!(got.batch_shape_ == want.batch_shape_)) {
+    return differs("batch shape", got.batch_shape_.ToString(),
+                   want.batch_shape_.ToString());
   }
-};
-
-absl::Status LazyStack::CheckEqual(const LazyStack& other) const {
-  return TensorDict::Internal::Comparison{"LazyStack::CheckEqual"}.RunStacks(
-      *this, other, {nullptr, "members"});
+  bool same_keys = got.entries_.size() == want.entries_.size();
+  // The order of entries does not matter; FindHere tries the same place first.
+  for (size_t i = 0; same_keys && i < want.entries_.size(); ++i) {
+    same_keys = FindHere(got, want.entries_[i].name, i) != nullptr;
+  }
+  if (!same_keys) return differs("keys", KeysText(got), KeysText(want));
+  for (size_t i = 0; i < want.entries_.size(); ++i) {
+    const Entry& entry = want.entries_[i];
+    RILL_RETURN_IF_ERROR(CompareEntries(*FindHere(got, entry.name, i), entry,
+                                        {up, entry.name}, comparison));
+  }
+  return absl::OkStatus();
 }
 
-absl::Status LazyStack::CheckClose(const LazyStack& other, double absolute,
-                                   double relative) const {
-  RILL_RETURN_IF_ERROR(
-      CheckTolerances("LazyStack::CheckClose", absolute, relative));
-  const Tolerance tolerance = {absolute, relative};
-  return TensorDict::Internal::Comparison{"LazyStack::CheckClose", &tolerance}
-      .RunStacks(*this, other, {nullptr, "members"});
+absl::Status TensorDict::Internal::CompareEntries(
+    const Entry& got, const Entry& want, const Path& path,
+    const Comparison& comparison) {
+  if (got.kind() != want.kind()) {
+    return comparison.Differs(path, Entry::KindText(got.kind()),
+                              Entry::KindText(want.kind()));
+  }
+  if (const Tensor* leaf = got.tensor()) {
+    return comparison.Tensors(*leaf, *want.tensor(), path);
+  }
+  if (const TensorDict* nested = got.dict()) {
+    return CompareDicts(*nested, *want.dict(), &path, comparison);
+  }
+  return got.other()->Compare(*want.other(), comparison, path);
 }
 
 absl::Status TensorDict::CheckEqual(const TensorDict& other) const {
-  return Internal::Comparison{"TensorDict::CheckEqual"}.Run(*this, other,
-                                                            nullptr);
+  return Internal::CompareDicts(*this, other, nullptr,
+                                {"TensorDict::CheckEqual"});
 }
 
 absl::Status TensorDict::CheckClose(const TensorDict& other, double absolute,
                                     double relative) const {
-  RILL_RETURN_IF_ERROR(
-      CheckTolerances("TensorDict::CheckClose", absolute, relative));
-  const Tolerance tolerance = {absolute, relative};
-  return Internal::Comparison{"TensorDict::CheckClose", &tolerance}.Run(
-      *this, other, nullptr);
+  RILL_ASSIGN_OR_RETURN(const auto close,
+                        tensordict_internal::Comparison::Close(
+                            "TensorDict::CheckClose", absolute, relative));
+  return Internal::CompareDicts(*this, other, nullptr, close);
 }
 
 bool TensorDict::AllClose(const TensorDict& other, double absolute,
@@ -277,21 +193,9 @@ bool TensorDict::AllClose(const TensorDict& other, double absolute,
 }
 
 std::string TensorDict::Internal::EntryText(const Entry& entry) {
-  switch (entry.kind()) {
-    case EntryKind::kTensor:
-      return entry.tensor()->DebugString();
-    case EntryKind::kDict:
-      return entry.dict()->DebugString();
-    case EntryKind::kNonTensor:
-      return entry.non_tensor()->json;
-    case EntryKind::kNonTensorStack:
-      return entry.non_tensor_stack()->DebugString();
-    case EntryKind::kLazyStack:
-      return entry.lazy_stack()->DebugString();
-    case EntryKind::kRagged:
-      break;
-  }
-  return entry.ragged()->DebugString();
+  if (const Tensor* tensor = entry.tensor()) return tensor->DebugString();
+  if (const TensorDict* nested = entry.dict()) return nested->DebugString();
+  return entry.other()->DebugString();
 }
 
 std::string TensorDict::DebugString() const {

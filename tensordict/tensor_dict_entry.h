@@ -8,22 +8,20 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rill/base/status_macros.h"
 #include "rill/device/device.h"
-#include "rill/tensordict/lazy_stack.h"
-#include "rill/tensordict/non_tensor.h"
+#include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/ragged_shape.h"
-#include "rill/tensordict/ragged_tensor.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -32,11 +30,7 @@
 namespace rill {
 
 struct TensorDict::Entry {
-  // In the order of EntryKind.
-  using Value = std::variant<Tensor, std::unique_ptr<TensorDict>, NonTensor,
-                             std::shared_ptr<const NonTensorStack>,
-                             std::shared_ptr<const LazyStack>,
-                             std::shared_ptr<const RaggedTensor>>;
+  using Value = tensordict_internal::EntryValue;
 
   template <typename V>
   Entry(absl::string_view name, V&& value)
@@ -46,45 +40,33 @@ struct TensorDict::Entry {
   Entry& operator=(Entry&&) noexcept = default;
 
   static Value CopyOf(const Value& value) {
-    return std::visit(
-        [](const auto& held) -> Value {
-          if constexpr (std::is_same_v<decltype(held),
-                                       const std::unique_ptr<TensorDict>&>) {
-            return std::make_unique<TensorDict>(*held);
-          } else {
-            return held;
-          }
-        },
-        value);
-  }
-
-  static EntryKind KindOf(const Value& value) {
-    return static_cast<EntryKind>(value.index());
+    if (const Tensor* tensor = std::get_if<Tensor>(&value)) return *tensor;
+    if (const auto* other =
+            std::get_if<tensordict_internal::NonTensorPointer>(&value)) {
+      return *other;
+    }
+    return std::make_unique<TensorDict>(*std::get<1>(value));
   }
   static absl::string_view KindText(EntryKind kind);
 
-  EntryKind kind() const { return KindOf(value); }
-  // The value, or null if it is of another kind.
+  EntryKind kind() const {
+    return value.index() < 2 ? static_cast<EntryKind>(value.index())
+                             : other()->kind();
+  }
+  // Entries of one family are joined and copied to one another.
+  EntryKind family() const {
+    const EntryKind own = kind();
+    return own == EntryKind::kNonTensorStack ? EntryKind::kNonTensor : own;
+  }
+  // The value, or null if it is none.
   const Tensor* tensor() const { return std::get_if<Tensor>(&value); }
-  const NonTensor* non_tensor() const { return std::get_if<NonTensor>(&value); }
-  TensorDict* dict() const { return Held<std::unique_ptr<TensorDict>>(); }
-  const NonTensorStack* non_tensor_stack() const {
-    return Held<std::shared_ptr<const NonTensorStack>>();
+  TensorDict* dict() const {
+    const auto* held = std::get_if<std::unique_ptr<TensorDict>>(&value);
+    return held == nullptr ? nullptr : held->get();
   }
-  const LazyStack* lazy_stack() const {
-    return Held<std::shared_ptr<const LazyStack>>();
-  }
-  const RaggedTensor* ragged() const {
-    return Held<std::shared_ptr<const RaggedTensor>>();
-  }
-  bool is_non_tensor() const {
-    return kind() == EntryKind::kNonTensor ||
-           kind() == EntryKind::kNonTensorStack;
-  }
-
-  template <typename Pointer>
-  typename Pointer::element_type* Held() const {
-    const Pointer* held = std::get_if<Pointer>(&value);
+  const tensordict_internal::NonTensorEntry* other() const {
+    const auto* held =
+        std::get_if<tensordict_internal::NonTensorPointer>(&value);
     return held == nullptr ? nullptr : held->get();
   }
 
@@ -92,36 +74,18 @@ struct TensorDict::Entry {
   Value value;
 };
 
-// The change of batch dimensions by an operation on shapes. Decides what
-// becomes of entries that are neither tensors nor dictionaries, and of
-// dimension names.
-struct TensorDict::ShapeOp {
-  enum Kind {
-    kCopy,       // The shape stays; every tensor inside is mapped.
-    kSelect,     // Drops `dim`, taking `begin` of it.
-    kSlice,      // [begin, end) of `dim`.
-    kUnsqueeze,  // A new dimension `dim`.
-    kOpaque,     // Another shape, by a function on tensors.
-    kRows,       // As kStack, with the same dimensions.
-    kStack,      // A new dimension `dim`; the rare entries are put in place
-                 // later (Internal::Changes), till then a NonTensor.
-  };
-  Kind kind = kCopy;
-  int dim = -1;
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
 struct TensorDict::Internal {
-  struct Joiner;      // Stack and Cat.
-  struct Comparison;  // CheckEqual and CheckClose.
+  struct Joiner;  // Stack and Cat.
+  using Path = tensordict_internal::EntryPath;
+  using ShapeOp = tensordict_internal::ShapeOp;
+  using Comparison = tensordict_internal::Comparison;
 
-  // Values to put into entries once nothing can fail any more.
+  // Non-tensor entries to put in place once nothing can fail any more.
   struct Change {
     Entry* entry;
-    Entry::Value value;
+    tensordict_internal::NonTensorPointer value;
   };
-  using Changes = std::vector<Change>;
+  using Changes = absl::InlinedVector<Change, 2>;
 
   // Dimension names after `op`.
   using Names = std::shared_ptr<const std::vector<std::string>>;
@@ -129,16 +93,6 @@ struct TensorDict::Internal {
     return names == nullptr ? nullptr : ChangedNames(*names, op);
   }
   static Names ChangedNames(std::vector<std::string> names, const ShapeOp& op);
-
-  // The way to an entry, on the stack: made into a text only for an error.
-  struct Path {
-    const Path* up;
-    absl::string_view name;
-    std::string ToString() const {
-      return up == nullptr ? std::string(name)
-                           : absl::StrCat(up->ToString(), "/", name);
-    }
-  };
 
   // Looks `name` (one escaped component) up on one level. `hint` is where it
   // stands if the dictionaries have the same order.
@@ -180,11 +134,13 @@ struct TensorDict::Internal {
   // of 3.5 ns then takes 5.
   [[gnu::aligned(64)]] static const Entry* FindEntry(const TensorDict& dict,
                                                      absl::string_view key);
-  // Set without a look at the lock.
+  // With and without a look at the lock.
+  static absl::Status CheckAndSet(TensorDict* dict, absl::string_view key,
+                                  Entry::Value&& value);
   static absl::Status SetValue(TensorDict* dict, absl::string_view key,
                                Entry::Value&& value);
-  static absl::Status CheckStart(const TensorDict& dict, absl::string_view what,
-                                 absl::string_view key,
+  static absl::Status CheckStart(const Shape& batch_shape,
+                                 absl::string_view what, absl::string_view key,
                                  const RaggedShape& shape);
   // Shape and device of a value that is to stand in `dict` as `key`.
   static absl::Status CheckFits(const TensorDict& dict,
@@ -201,16 +157,27 @@ struct TensorDict::Internal {
   static std::string KeysText(const TensorDict& dict);
 
   static std::string EntryText(const Entry& entry);
+  static absl::Status CompareDicts(const TensorDict& got,
+                                   const TensorDict& want, const Path* up,
+                                   const Comparison& comparison);
+  static absl::Status CompareEntries(const Entry& got, const Entry& want,
+                                     const Path& path,
+                                     const Comparison& comparison);
   static void VisitLeaves(
       const TensorDict& dict, std::string* prefix,
       absl::FunctionRef<void(absl::string_view, const Tensor&)> fn);
-  // Leaves, those of lazy stacks' members and values of ragged tensors, in the
-  // order of Map with kCopy. Allocates nothing.
+  // All tensors, also those inside non-tensor entries, in the order of Map with
+  // kCopy. Allocates nothing.
   static void VisitTensors(const TensorDict& dict,
                            absl::FunctionRef<void(const Tensor&)> fn);
+  static void VisitTensors(const Entry::Value& value,
+                           absl::FunctionRef<void(const Tensor&)> fn);
   // The lazy stack that `key` leads into, and the key inside; null for none.
-  static Entry* FindLazyStack(const TensorDict& dict, absl::string_view key,
-                              absl::string_view* rest);
+  static const LazyStack* FindLazyStack(const TensorDict& dict,
+                                        absl::string_view key,
+                                        absl::string_view* rest);
+  static const LazyStack* StackOf(const Entry& entry);  // Null for none.
+  static Entry::Value ValueOf(LazyStack stack);
   // The entry of this kind (or of one value for all rows where a stack of them
   // is wanted), or the error of a Get.
   static absl::StatusOr<const Entry*> FindKind(const TensorDict& dict,
@@ -220,76 +187,46 @@ struct TensorDict::Internal {
   // The dictionary in which the entry `key` stands.
   static const TensorDict* LevelOf(const TensorDict& dict,
                                    absl::string_view key);
-  static absl::Status WithKey(const absl::Status& status, const Path& path);
-
   static bool CopyEntry(const TensorDict& from, absl::string_view key,
                         TensorDict* to);
-  static void SetDevice(TensorDict* dict, std::optional<Device> device);
   static void SetLocked(TensorDict* dict, bool locked);
-  static bool SameNonTensor(const Entry& a, const Entry& b);
   // CopyFrom of `from`, a part of the dictionary at `up`: checks and collects
-  // NonTensor values, or copies. Without `changes`, in lazy stacks, whose
-  // members are shared, those values must be equal.
+  // entries to be replaced, or copies. Without `changes`, in lazy stacks, whose
+  // members are shared, those entries must be equal.
   static absl::Status CopyElements(const TensorDict& from, const TensorDict& to,
                                    const Path* up, bool copies,
                                    Changes* changes);
   // A dictionary with those leaves copied into memory of `options` for which
   // `needs_copy` says so.
   static absl::StatusOr<TensorDict> Moved(
-      const TensorDict& dict, const Tensor::Options& options,
+      const TensorDict& dict, const Tensor::Options& options, const ShapeOp& op,
       absl::FunctionRef<bool(const Tensor&)> needs_copy,
       const Stream* stream = nullptr, std::vector<Tensor>* in_flight = nullptr);
 
-  // Results with another batch shape: `prefix` stands in the place of the first
-  // `old_rank` dimensions of every leaf and (nested) batch shape.
-  static Shape WithPrefix(const Shape& shape, const Shape& prefix,
-                          int old_rank) {
-    return prefix.Concat(shape.Suffix(old_rank));
-  }
-  // Whether `out` has just the leaves of such a result, ready to be written,
+  // Whether `out` has just the leaves of a result of `op`, ready to be written,
   // and shares no buffer with `like`.
   static bool CanHold(const TensorDict& out, const TensorDict& like,
-                      const Shape& prefix, int old_rank);
+                      const ShapeOp& op);
   // A new one, uninitialised, on the same devices. Pinned and mapped memory
   // become pageable.
   static absl::StatusOr<TensorDict> MakeLike(const TensorDict& like,
-                                             const Shape& prefix, int old_rank,
                                              const ShapeOp& op);
-  // One with leaves fn(leaf), the others as `op` says.
-  // `fn`: absl::StatusOr<Tensor>(const Tensor&).
+  // One with leaves fn(leaf, path), the others as `op` says.
+  // `fn`: absl::StatusOr<Tensor>(const Tensor&, const Path&).
   template <typename Fn>
   static absl::StatusOr<TensorDict> Map(const TensorDict& dict,
-                                        const Shape& prefix, int old_rank,
                                         const ShapeOp& op, Fn&& fn,
                                         const Path* up = nullptr);
-  // The entry at `path`, no tensor or dictionary, in a result of `batch_shape`.
-  static absl::StatusOr<Entry::Value> MapRare(
-      const Entry& entry, const Shape& batch_shape, const Shape& prefix,
-      int old_rank, const ShapeOp& op,
-      absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn,
-      const Path& path);
-  // Apply of the entry `key` of `from`, no tensor or dictionary, into `to`.
-  static absl::Status ApplyRare(const Entry& entry, const std::string& key,
-                                const TensorDict& from,
-                                absl::FunctionRef<absl::StatusOr<Tensor>(
-                                    absl::string_view, const Tensor&)>
-                                    fn,
-                                TensorDict* to);
-  static absl::StatusOr<Entry::Value> MapLazyStack(
-      const LazyStack& stack, const Shape& prefix, int old_rank,
-      const ShapeOp& op,
-      absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn,
-      const Path& path);
-  static Entry::Value ValueOf(NonTensorStack values);
-  static Entry::Value ValueOf(LazyStack stack);
-  static Entry::Value ValueOf(RaggedTensor rows);
+  // That a leaf of Map starts with the batch shape, if `op` is checked.
+  static absl::Status CheckMapped(const TensorDict& result, const Tensor& leaf,
+                                  const Path& path);
 
   static void Commit(Changes changes);
-  // Rows `rows` of the rare entries of `from`, for those of `to`.
-  static absl::Status GatherRare(const TensorDict& from,
-                                 absl::Span<const int64_t> rows,
-                                 const TensorDict& to, const Path* up,
-                                 Changes* changes);
+  // Rows `rows` of the non-tensor entries of `from`, for those of `to`.
+  static absl::Status GatherOthers(const TensorDict& from,
+                                   absl::Span<const int64_t> rows,
+                                   const TensorDict& to, const Path* up,
+                                   Changes* changes);
   // Device and dimension names of a result that was reused, on all levels.
   static void CopyLabels(const TensorDict& from, const ShapeOp& op,
                          TensorDict* to);
@@ -303,29 +240,31 @@ struct TensorDict::Internal {
 
 template <typename Fn>
 absl::StatusOr<TensorDict> TensorDict::Internal::Map(const TensorDict& dict,
-                                                     const Shape& prefix,
-                                                     int old_rank,
                                                      const ShapeOp& op, Fn&& fn,
                                                      const Path* up) {
-  TensorDict result(WithPrefix(dict.batch_shape_, prefix, old_rank));
-  result.device_ = dict.device_;
+  TensorDict result(op.Of(dict.batch_shape_));
+  result.device_ = op.sets_device ? op.device : dict.device_;
   result.dim_names_ = NamesAfter(dict.dim_names_, op);
   result.entries_.reserve(dict.entries_.size());
   for (const Entry& entry : dict.entries_) {
     const Path path = {up, entry.name};
     if (const Tensor* tensor = entry.tensor()) {
-      absl::StatusOr<Tensor> mapped = fn(*tensor);
+      absl::StatusOr<Tensor> mapped = fn(*tensor, path);
       if (!mapped.ok()) return WithKey(mapped.status(), path);
+      if (op.checked) {
+        RILL_RETURN_IF_ERROR(CheckMapped(result, *mapped, path));
+      }
       result.entries_.emplace_back(entry.name, *std::move(mapped));
     } else if (const TensorDict* nested = entry.dict()) {
-      absl::StatusOr<TensorDict> mapped =
-          Map(*nested, prefix, old_rank, op, fn, &path);
+      absl::StatusOr<TensorDict> mapped = Map(*nested, op, fn, &path);
       if (!mapped.ok()) return mapped;
       result.entries_.emplace_back(
           entry.name, std::make_unique<TensorDict>(*std::move(mapped)));
+    } else if (op.kind == ShapeOp::kRows || op.kind == ShapeOp::kStack) {
+      result.entries_.emplace_back(entry.name,
+                                   tensordict_internal::NonTensorPointer());
     } else {
-      absl::StatusOr<Entry::Value> mapped =
-          MapRare(entry, result.batch_shape_, prefix, old_rank, op, fn, path);
+      absl::StatusOr<Entry::Value> mapped = entry.other()->Map(op, fn, path);
       if (!mapped.ok()) return mapped.status();
       result.entries_.emplace_back(entry.name, *std::move(mapped));
     }

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,6 +16,7 @@
 #include "rill/device/row_copy.h"
 #include "rill/tensordict/dtype.h"
 #include "rill/tensordict/leaf_allocator.h"
+#include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -91,9 +91,8 @@ class GatherPlan {
 // `out` has the entries of the result, with layouts that fit, and shares no
 // buffer with what is read: a gather would else read rows that it has written.
 bool TensorDict::Internal::CanHold(const TensorDict& out,
-                                   const TensorDict& like, const Shape& prefix,
-                                   int old_rank) {
-  if (!(out.batch_shape_ == WithPrefix(like.batch_shape_, prefix, old_rank)) ||
+                                   const TensorDict& like, const ShapeOp& op) {
+  if (!(out.batch_shape_ == op.Of(like.batch_shape_)) ||
       out.entries_.size() != like.entries_.size()) {
     return false;
   }
@@ -101,20 +100,21 @@ bool TensorDict::Internal::CanHold(const TensorDict& out,
     const Entry& entry = like.entries_[i];
     const Entry* held = FindHere(out, entry.name, i);
     if (held == nullptr) return false;
-    if (entry.is_non_tensor() && held->is_non_tensor()) continue;
-    if (held->kind() != entry.kind()) return false;
-    if (const TensorDict* nested = entry.dict()) {
-      if (!CanHold(*held->dict(), *nested, prefix, old_rank)) return false;
-    } else if (const Tensor* leaf = entry.tensor()) {
-      const Tensor& to = *held->tensor();
-      if (to.dtype() != leaf->dtype() || to.device() != leaf->device() ||
-          !(to.shape() == WithPrefix(leaf->shape(), prefix, old_rank)) ||
-          !to.is_contiguous() || !to.is_writable() ||
-          to.buffer() == leaf->buffer()) {
+    if (const Tensor* leaf = entry.tensor()) {
+      const Tensor* const to = held->tensor();
+      if (to == nullptr || to->dtype() != leaf->dtype() ||
+          to->device() != leaf->device() ||
+          !(to->shape() == op.Of(leaf->shape())) || !to->is_contiguous() ||
+          !to->is_writable() || to->buffer() == leaf->buffer()) {
         return false;
       }
-    } else {
-      return false;  // Of the rest each result is a new one.
+    } else if (const TensorDict* nested = entry.dict()) {
+      if (held->dict() == nullptr || !CanHold(*held->dict(), *nested, op)) {
+        return false;
+      }
+    } else if (entry.family() != EntryKind::kNonTensor ||
+               held->family() != EntryKind::kNonTensor) {
+      return false;  // Of the other kinds each result is a new one.
     }
   }
   return true;
@@ -122,26 +122,55 @@ bool TensorDict::Internal::CanHold(const TensorDict& out,
 
 // A dictionary as CanHold wants it; small leaves of the host share one buffer.
 absl::StatusOr<TensorDict> TensorDict::Internal::MakeLike(
-    const TensorDict& like, const Shape& prefix, int old_rank,
-    const ShapeOp& op) {
+    const TensorDict& like, const ShapeOp& op) {
   tensordict_internal::LeafAllocator allocator{Tensor::Options()};
   like.ForEachLeaf([&](absl::string_view, const Tensor& leaf) {
     if (!leaf.is_host()) return;
-    allocator.Plan(leaf.dtype(), WithPrefix(leaf.shape(), prefix, old_rank));
+    allocator.Plan(leaf.dtype(), op.Of(leaf.shape()));
   });
-  return Map(like, prefix, old_rank, op,
-             [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
-               const int rank = prefix.rank() + leaf.rank() - old_rank;
-               if (rank > Shape::kMaxRank) {
-                 return absl::InvalidArgumentError(absl::StrCat(
-                     "TensorDict: rank of a leaf of the result: got ", rank,
-                     ", want at most ", Shape::kMaxRank));
-               }
-               const Shape shape = WithPrefix(leaf.shape(), prefix, old_rank);
-               if (leaf.is_host()) return allocator.Make(leaf.dtype(), shape);
-               return Tensor::Empty(leaf.dtype(), shape,
-                                    {leaf.device(), MemoryKind::kDevice});
-             });
+  return Map(
+      like, op, [&](const Tensor& leaf, auto&) -> absl::StatusOr<Tensor> {
+        const int rank = op.prefix.rank() + leaf.rank() - op.old_rank;
+        if (rank > Shape::kMaxRank) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("TensorDict: rank of a leaf of the result: got ",
+                           rank, ", want at most ", Shape::kMaxRank));
+        }
+        const Shape shape = op.Of(leaf.shape());
+        if (leaf.is_host()) return allocator.Make(leaf.dtype(), shape);
+        return Tensor::Empty(leaf.dtype(), shape,
+                             {leaf.device(), MemoryKind::kDevice});
+      });
+}
+
+// Pointers in `changes` are into the dictionary that was walked, which nobody
+// has changed since.
+void TensorDict::Internal::Commit(Changes changes) {
+  for (Change& change : changes) change.entry->value = std::move(change.value);
+}
+
+absl::Status TensorDict::Internal::GatherOthers(const TensorDict& from,
+                                                absl::Span<const int64_t> rows,
+                                                const TensorDict& to,
+                                                const Path* up,
+                                                Changes* changes) {
+  for (size_t i = 0; i < from.entries_.size(); ++i) {
+    const Entry& entry = from.entries_[i];
+    if (entry.tensor() != nullptr) continue;
+    const Path path = {up, entry.name};
+    Entry* target = const_cast<Entry*>(FindHere(to, entry.name, i));
+    if (const TensorDict* nested = entry.dict()) {
+      RILL_RETURN_IF_ERROR(
+          GatherOthers(*nested, rows, *target->dict(), &path, changes));
+      continue;
+    }
+    absl::StatusOr<tensordict_internal::NonTensorPointer> gathered =
+        entry.other()->Gather(rows);
+    if (!gathered.ok()) return WithKey(gathered.status(), path);
+    if (gathered->get() == target->other()) continue;
+    changes->push_back({target, *std::move(gathered)});
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TensorDict::GatherInto(absl::Span<const int64_t> rows,
@@ -161,28 +190,28 @@ absl::Status TensorDict::GatherInto(absl::Span<const int64_t> rows,
           ") of batch shape ", batch_shape_.ToString()));
     }
   }
-  const Shape prefix = {static_cast<int64_t>(rows.size())};
-  // GatherRare may refuse an entry, so it comes first. The copies follow, and
+  const Internal::ShapeOp op = {
+      Internal::ShapeOp::kRows, {static_cast<int64_t>(rows.size())}, 1};
+  // GatherOthers may refuse an entry, so it comes first. The copies follow, and
   // new values of its entries are committed at the end.
   const auto gather_to = [&](TensorDict* target) -> absl::Status {
     Internal::Changes changes;
     RILL_RETURN_IF_ERROR(
-        Internal::GatherRare(*this, rows, *target, nullptr, &changes));
+        Internal::GatherOthers(*this, rows, *target, nullptr, &changes));
     GatherPlan plan(rows);
     RILL_RETURN_IF_ERROR(Internal::ForEachPair(
         *this, *target, [&](const Tensor& table, const Tensor& batch) {
           return plan.Add(table, batch);
         }));
     RILL_RETURN_IF_ERROR(plan.Run());
-    Internal::Commit(std::move(changes));
-    Internal::CopyLabels(*this, {ShapeOp::kRows}, target);
+    if (!changes.empty()) Internal::Commit(std::move(changes));
+    Internal::CopyLabels(*this, op, target);
     return absl::OkStatus();
   };
-  if (Internal::CanHold(*out, *this, prefix, 1)) return gather_to(out);
+  if (Internal::CanHold(*out, *this, op)) return gather_to(out);
   RILL_RETURN_IF_ERROR(
       Internal::CheckUnlocked(*out, "TensorDict::GatherInto: out"));
-  RILL_ASSIGN_OR_RETURN(TensorDict fresh,
-                        Internal::MakeLike(*this, prefix, 1, {ShapeOp::kRows}));
+  RILL_ASSIGN_OR_RETURN(TensorDict fresh, Internal::MakeLike(*this, op));
   RILL_RETURN_IF_ERROR(gather_to(&fresh));
   *out = std::move(fresh);
   return absl::OkStatus();

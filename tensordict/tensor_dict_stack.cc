@@ -18,9 +18,7 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/dtype.h"
-#include "rill/tensordict/lazy_stack.h"
-#include "rill/tensordict/non_tensor.h"
-#include "rill/tensordict/ragged_tensor.h"
+#include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -79,18 +77,19 @@ absl::Status CopyPart(const Tensor& whole, int dim, int64_t index,
 }  // namespace
 
 struct TensorDict::Internal::Joiner {
-  absl::string_view caller;
+  tensordict_internal::JoinOp join;
   absl::Span<const TensorDict> dicts;
-  int dim = 0;
-  int free_dim = -1;  // The dimension that may differ: `dim` of Cat.
+
+  // The dimension that may differ.
+  int free_dim() const { return join.new_dim ? -1 : join.dim; }
 
   absl::Status Differs(const Path* up, absl::string_view what, size_t number,
                        absl::string_view got, absl::string_view want) const {
     const std::string at =
         up == nullptr ? "" : absl::StrCat(" of \"", up->ToString(), "\"");
-    return absl::InvalidArgumentError(
-        absl::StrCat(caller, ": ", what, at, ": got ", got, " in dictionary ",
-                     number, ", want ", want, " as in dictionary 0"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        join.caller, ": ", what, at, ": got ", got, " in dictionary ", number,
+        ", want ", want, " as in dictionary 0"));
   }
 
   // Results of the check for the copy, so that entries are walked once.
@@ -119,7 +118,7 @@ struct TensorDict::Internal::Joiner {
       return Differs(path, "dtype", number, DTypeName(got.dtype()),
                      DTypeName(want.dtype()));
     }
-    if (!SameShape(got.shape(), want.shape(), free_dim)) {
+    if (!SameShape(got.shape(), want.shape(), free_dim())) {
       return Differs(path, "shape", number, got.shape().ToString(),
                      want.shape().ToString());
     }
@@ -135,7 +134,7 @@ struct TensorDict::Internal::Joiner {
   absl::Status Check(const TensorDict& first, const TensorDict& other,
                      size_t number, const Path* up, const TensorDict* target,
                      Plan* plan) const {
-    if (!SameShape(first.batch_shape_, other.batch_shape_, free_dim)) {
+    if (!SameShape(first.batch_shape_, other.batch_shape_, free_dim())) {
       return Differs(up, "batch shape", number, other.batch_shape_.ToString(),
                      first.batch_shape_.ToString());
     }
@@ -149,16 +148,16 @@ struct TensorDict::Internal::Joiner {
       if (pair == nullptr) {
         return Differs(up, "keys", number, KeysText(other), KeysText(first));
       }
-      if (pair->kind() != entry.kind() &&
-          !(pair->is_non_tensor() && entry.is_non_tensor())) {
-        return Differs(&path, "kind", number, Entry::KindText(pair->kind()),
-                       Entry::KindText(entry.kind()));
-      }
       const Entry* held =
           target == nullptr ? nullptr : FindHere(*target, entry.name, i);
-      if (const Tensor* leaf = entry.tensor()) {
-        RILL_RETURN_IF_ERROR(CheckLeaf(*leaf, *pair->tensor(), number, &path));
-        plan->Add(*pair->tensor(), held == nullptr ? nullptr : held->tensor());
+      const Tensor* const leaf = entry.tensor();
+      const Tensor* const part = pair->tensor();
+      if (leaf != nullptr && part != nullptr) {
+        RILL_RETURN_IF_ERROR(CheckLeaf(*leaf, *part, number, &path));
+        plan->Add(*part, held == nullptr ? nullptr : held->tensor());
+      } else if (pair->family() != entry.family()) {
+        return Differs(&path, "kind", number, Entry::KindText(pair->kind()),
+                       Entry::KindText(entry.kind()));
       } else if (const TensorDict* nested = entry.dict()) {
         RILL_RETURN_IF_ERROR(Check(*nested, *pair->dict(), number, &path,
                                    held == nullptr ? nullptr : held->dict(),
@@ -170,57 +169,51 @@ struct TensorDict::Internal::Joiner {
 
   // Writes the result, of batch shape `shape`, to `out`.
   absl::Status Join(const Shape& shape, TensorDict* out) const {
-    const int old_rank = dicts[0].batch_shape_.rank();
+    const ShapeOp op = {join.new_dim ? ShapeOp::kStack : ShapeOp::kRows, shape,
+                        dicts[0].batch_shape_.rank(), join.dim};
     Plan plan;
-    plan.fits = CanHold(*out, dicts[0], shape, old_rank);
-    plan.has_rows = free_dim < 0 && dim == 0;
+    plan.fits = CanHold(*out, dicts[0], op);
+    plan.has_rows = join.new_dim && join.dim == 0;
     const TensorDict* const target = plan.fits ? out : nullptr;
     for (size_t i = 0; i < dicts.size(); ++i) {
       RILL_RETURN_IF_ERROR(
           Check(dicts[0], dicts[i], i, nullptr, target, &plan));
     }
-    if (plan.fits) return Fill(plan, out);
-    RILL_RETURN_IF_ERROR(CheckUnlocked(*out, caller));
-    RILL_ASSIGN_OR_RETURN(TensorDict fresh,
-                          MakeLike(dicts[0], shape, old_rank, op()));
-    RILL_RETURN_IF_ERROR(Fill(plan, &fresh));
+    if (plan.fits) return Fill(plan, op, out);
+    RILL_RETURN_IF_ERROR(CheckUnlocked(*out, join.caller));
+    RILL_ASSIGN_OR_RETURN(TensorDict fresh, MakeLike(dicts[0], op));
+    RILL_RETURN_IF_ERROR(Fill(plan, op, &fresh));
     *out = std::move(fresh);
     return absl::OkStatus();
   }
 
-  ShapeOp op() const {
-    return {free_dim < 0 ? ShapeOp::kStack : ShapeOp::kRows, dim};
-  }
-
-  absl::Status Fill(const Plan& plan, TensorDict* out) const {
+  absl::Status Fill(const Plan& plan, const ShapeOp& op,
+                    TensorDict* out) const {
     Changes changes;
-    RILL_RETURN_IF_ERROR(JoinRare(*out, &changes));
+    // Joining these allocates lists; dictionaries of tensors alone skip it.
+    if (HasOthers(dicts[0])) {
+      std::vector<const TensorDict*> levels;
+      for (const TensorDict& dict : dicts) levels.push_back(&dict);
+      RILL_RETURN_IF_ERROR(JoinOthers(levels, *out, nullptr, &changes));
+    }
     RILL_RETURN_IF_ERROR(plan.has_rows ? CopyRows(plan, *out) : Copy(*out));
     Commit(std::move(changes));
-    CopyLabels(dicts[0], op(), out);
+    CopyLabels(dicts[0], op, out);
     return absl::OkStatus();
   }
 
-  // The entries of `out` that are neither tensors nor dictionaries.
-  absl::Status JoinRare(const TensorDict& out, Changes* changes) const {
-    if (!HasRare(dicts[0])) return absl::OkStatus();
-    std::vector<const TensorDict*> levels;
-    for (const TensorDict& dict : dicts) levels.push_back(&dict);
-    return JoinRareOf(levels, out, nullptr, changes);
-  }
-
-  // Joining these allocates lists; dictionaries of tensors alone skip it.
-  static bool HasRare(const TensorDict& dict) {
+  static bool HasOthers(const TensorDict& dict) {
     for (const Entry& entry : dict.entries_) {
-      if (entry.dict() != nullptr ? HasRare(*entry.dict())
-                                  : entry.tensor() == nullptr) {
+      if (entry.other() != nullptr ||
+          (entry.dict() != nullptr && HasOthers(*entry.dict()))) {
         return true;
       }
     }
     return false;
   }
 
-  absl::Status JoinRareOf(const std::vector<const TensorDict*>& levels,
+  // The non-tensor entries of `out`.
+  absl::Status JoinOthers(const std::vector<const TensorDict*>& levels,
                           const TensorDict& out, const Path* up,
                           Changes* changes) const {
     for (size_t i = 0; i < levels[0]->entries_.size(); ++i) {
@@ -228,115 +221,24 @@ struct TensorDict::Internal::Joiner {
       if (entry.tensor() != nullptr) continue;
       const Path path = {up, entry.name};
       Entry* target = const_cast<Entry*>(FindHere(out, entry.name, i));
-      std::vector<const Entry*> parts;
+      std::vector<const TensorDict*> nested;
+      std::vector<tensordict_internal::JoinPart> parts;
       for (const TensorDict* level : levels) {
-        parts.push_back(FindHere(*level, entry.name, i));
+        const Entry& part = *FindHere(*level, entry.name, i);
+        nested.push_back(part.dict());
+        parts.push_back({part.other(), &level->batch_shape_});
       }
       if (entry.dict() != nullptr) {
-        std::vector<const TensorDict*> nested;
-        for (const Entry* part : parts) nested.push_back(part->dict());
         RILL_RETURN_IF_ERROR(
-            JoinRareOf(nested, *target->dict(), &path, changes));
+            JoinOthers(nested, *target->dict(), &path, changes));
         continue;
       }
-      absl::StatusOr<Entry::Value> joined =
-          entry.is_non_tensor()           ? JoinNonTensors(levels, parts)
-          : entry.lazy_stack() != nullptr ? JoinLazyStacks(parts)
-                                          : JoinRagged(parts);
+      absl::StatusOr<tensordict_internal::NonTensorPointer> joined =
+          entry.other()->Join(join, parts);
       if (!joined.ok()) return WithKey(joined.status(), path);
       changes->push_back({target, *std::move(joined)});
     }
     return absl::OkStatus();
-  }
-
-  absl::StatusOr<Entry::Value> JoinNonTensors(
-      const std::vector<const TensorDict*>& levels,
-      const std::vector<const Entry*>& parts) const {
-    // One equal value stays one value; else each dictionary's becomes a column.
-    bool one = true;
-    for (const Entry* part : parts) {
-      one = one && part->non_tensor() != nullptr &&
-            *part->non_tensor() == *parts[0]->non_tensor();
-    }
-    if (one) return Entry::Value(*parts[0]->non_tensor());
-    std::vector<NonTensorStack> stacks;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (const NonTensorStack* stack = parts[i]->non_tensor_stack()) {
-        stacks.push_back(*stack);
-        continue;
-      }
-      RILL_ASSIGN_OR_RETURN(NonTensorStack filled,
-                            NonTensorStack::Filled(levels[i]->batch_shape_,
-                                                   *parts[i]->non_tensor()));
-      stacks.push_back(std::move(filled));
-    }
-    RILL_ASSIGN_OR_RETURN(NonTensorStack joined,
-                          free_dim < 0 ? NonTensorStack::Stack(stacks, dim)
-                                       : NonTensorStack::Cat(stacks, dim));
-    return ValueOf(std::move(joined));
-  }
-
-  // Lazy stacks of one size and dimension are joined member by member; along
-  // their own dimension Cat takes the members of all.
-  absl::StatusOr<Entry::Value> JoinLazyStacks(
-      const std::vector<const Entry*>& parts) const {
-    const LazyStack& first = *parts[0]->lazy_stack();
-    const int stack_dim = first.stack_dim();
-    const bool in_a_row = free_dim == stack_dim;
-    std::vector<TensorDict> members;
-    for (const Entry* part : parts) {
-      const LazyStack& stack = *part->lazy_stack();
-      if (stack.stack_dim() != stack_dim ||
-          (!in_a_row && stack.size() != first.size())) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            caller, ": lazy stack: got ", stack.size(), " members along ",
-            stack.stack_dim(), ", want ", first.size(), " along ", stack_dim,
-            " as in dictionary 0"));
-      }
-      if (!in_a_row) continue;
-      RILL_ASSIGN_OR_RETURN(const LazyStack copy, stack.Clone());
-      members.insert(members.end(), copy.members().begin(),
-                     copy.members().end());
-    }
-    if (in_a_row && members.empty()) return ValueOf(first);
-    if (in_a_row) {
-      RILL_ASSIGN_OR_RETURN(LazyStack row,
-                            LazyStack::Create(std::move(members), stack_dim));
-      return ValueOf(std::move(row));
-    }
-    // A new dimension before the stack's moves that one back.
-    const bool shifts = free_dim < 0 && dim <= stack_dim;
-    const int member_dim = dim < stack_dim || shifts ? dim : dim - 1;
-    size_t number = 0;
-    const auto join_members = [&](const TensorDict&) {
-      std::vector<TensorDict> column;
-      for (const Entry* part : parts) {
-        const LazyStack& stack = *part->lazy_stack();
-        column.push_back(number < stack.members().size()
-                             ? stack.members()[number]
-                             : TensorDict(stack.member_shape()));
-      }
-      ++number;
-      return free_dim < 0 ? Stack(column, member_dim) : Cat(column, member_dim);
-    };
-    RILL_ASSIGN_OR_RETURN(
-        LazyStack joined,
-        first.MapMembers(stack_dim + (shifts ? 1 : 0), join_members));
-    return ValueOf(std::move(joined));
-  }
-
-  absl::StatusOr<Entry::Value> JoinRagged(
-      const std::vector<const Entry*>& parts) const {
-    if (free_dim < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          caller,
-          ": a ragged tensor: got a new dimension, want none; use Cat, "
-          "or pad it first (RaggedTensor::ToPadded)"));
-    }
-    std::vector<RaggedTensor> rows;
-    for (const Entry* part : parts) rows.push_back(*part->ragged());
-    RILL_ASSIGN_OR_RETURN(RaggedTensor joined, RaggedTensor::Cat(rows));
-    return ValueOf(std::move(joined));
   }
 
   // `rows` has the leaves of dictionary 0, then those of dictionary 1, and so
@@ -362,9 +264,9 @@ struct TensorDict::Internal::Joiner {
     for (const TensorDict& dict : dicts) {
       RILL_RETURN_IF_ERROR(
           ForEachPair(dict, out, [&](const Tensor& part, const Tensor& whole) {
-            return CopyPart(whole, dim, at, part);
+            return CopyPart(whole, join.dim, at, part);
           }));
-      at += free_dim < 0 ? 1 : dict.batch_shape_[dim];
+      at += join.new_dim ? 1 : dict.batch_shape_[join.dim];
     }
     return absl::OkStatus();
   }
@@ -380,11 +282,9 @@ absl::Status StackInto(absl::Span<const TensorDict> dicts, int dim,
         absl::StrCat("Stack: rank of batch shape ", batch.ToString(), ": got ",
                      batch.rank(), ", want less than ", Shape::kMaxRank));
   }
-  const Shape shape = batch.Prefix(dim)
-                          .Concat({static_cast<int64_t>(dicts.size())})
-                          .Concat(batch.Suffix(dim));
-  const TensorDict::Internal::Joiner joiner = {"Stack", dicts, dim, -1};
-  return joiner.Join(shape, out);
+  const Shape shape = batch.WithDim(dim, static_cast<int64_t>(dicts.size()));
+  return TensorDict::Internal::Joiner{{"Stack", dim, true}, dicts}.Join(shape,
+                                                                        out);
 }
 
 absl::Status CatInto(absl::Span<const TensorDict> dicts, int dim,
@@ -402,8 +302,8 @@ absl::Status CatInto(absl::Span<const TensorDict> dicts, int dim,
     }
   }
   const Shape shape = batch.WithSize(dim, size);
-  const TensorDict::Internal::Joiner joiner = {"Cat", dicts, dim, dim};
-  return joiner.Join(shape, out);
+  return TensorDict::Internal::Joiner{{"Cat", dim, false}, dicts}.Join(shape,
+                                                                       out);
 }
 
 absl::StatusOr<TensorDict> Stack(absl::Span<const TensorDict> dicts, int dim) {

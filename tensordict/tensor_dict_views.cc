@@ -2,7 +2,6 @@
 // TensorDict's shape and key operations; results share bytes.
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -13,6 +12,7 @@
 #include "absl/types/span.h"
 #include "rill/base/status_macros.h"
 #include "rill/tensordict/key.h"
+#include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/shape.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
@@ -20,6 +20,9 @@
 
 namespace rill {
 namespace {
+
+using tensordict_internal::EntryPath;
+using tensordict_internal::ShapeOp;
 
 absl::Status CheckBatchDim(absl::string_view caller, const Shape& batch_shape,
                            int dim) {
@@ -109,10 +112,11 @@ absl::StatusOr<TensorDict> TensorDict::SelectDim(int dim, int64_t index) const {
                      batch_shape_[dim], ") in dimension ", dim,
                      " of batch shape ", batch_shape_.ToString()));
   }
-  return Internal::Map(*this, batch_shape_.WithoutDim(dim), batch_shape_.rank(),
-                       {ShapeOp::kSelect, dim, index}, [=](const Tensor& leaf) {
-                         return leaf.Select(dim, index);
-                       });
+  return Internal::Map(
+      *this,
+      {ShapeOp::kSelect, batch_shape_.WithoutDim(dim), batch_shape_.rank(), dim,
+       index},
+      [=](const Tensor& leaf, auto&) { return leaf.Select(dim, index); });
 }
 
 absl::StatusOr<TensorDict> TensorDict::Slice(int dim, int64_t begin,
@@ -125,9 +129,10 @@ absl::StatusOr<TensorDict> TensorDict::Slice(int dim, int64_t begin,
         batch_shape_.ToString()));
   }
   return Internal::Map(
-      *this, batch_shape_.WithSize(dim, end - begin), batch_shape_.rank(),
-      {ShapeOp::kSlice, dim, begin, end},
-      [=](const Tensor& leaf) { return leaf.Slice(dim, begin, end); });
+      *this,
+      {ShapeOp::kSlice, batch_shape_.WithSize(dim, end - begin),
+       batch_shape_.rank(), dim, begin, end},
+      [=](const Tensor& leaf, auto&) { return leaf.Slice(dim, begin, end); });
 }
 
 absl::StatusOr<TensorDict> TensorDict::Squeeze(int dim) const {
@@ -148,11 +153,11 @@ absl::StatusOr<TensorDict> TensorDict::Unsqueeze(int dim) const {
         batch_shape_.ToString(), ": got ", dim, ", want one in [0, ",
         batch_shape_.rank(), "] and a rank of at most ", Shape::kMaxRank));
   }
-  const Shape shape =
-      batch_shape_.Prefix(dim).Concat({1}).Concat(batch_shape_.Suffix(dim));
-  return Internal::Map(*this, shape, batch_shape_.rank(),
-                       {ShapeOp::kUnsqueeze, dim},
-                       [=](const Tensor& leaf) { return leaf.Unsqueeze(dim); });
+  return Internal::Map(
+      *this,
+      {ShapeOp::kUnsqueeze, batch_shape_.WithDim(dim, 1), batch_shape_.rank(),
+       dim},
+      [=](const Tensor& leaf, auto&) { return leaf.Unsqueeze(dim); });
 }
 
 absl::StatusOr<TensorDict> TensorDict::Reshape(const Shape& batch_shape) const {
@@ -166,8 +171,8 @@ absl::StatusOr<TensorDict> TensorDict::Reshape(const Shape& batch_shape) const {
   if (batch_shape == batch_shape_) return *this;
   const int old_rank = batch_shape_.rank();
   return Internal::Map(
-      *this, batch_shape, old_rank, {ShapeOp::kOpaque},
-      [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
+      *this, {ShapeOp::kOpaque, batch_shape, old_rank},
+      [&](const Tensor& leaf, auto&) -> absl::StatusOr<Tensor> {
         const Shape tail = leaf.shape().Suffix(old_rank);
         if (batch_shape.rank() + tail.rank() > Shape::kMaxRank) {
           return absl::InvalidArgumentError(
@@ -181,45 +186,37 @@ absl::StatusOr<TensorDict> TensorDict::Reshape(const Shape& batch_shape) const {
       });
 }
 
+absl::Status TensorDict::Internal::CheckMapped(const TensorDict& result,
+                                               const Tensor& leaf,
+                                               const Path& path) {
+  if (leaf.shape().StartsWith(result.batch_shape_)) return absl::OkStatus();
+  return WithKey(
+      absl::InvalidArgumentError(absl::StrCat(
+          "TensorDict: shape of a result: got ", leaf.shape().ToString(),
+          ", want one that starts with the batch shape ",
+          result.batch_shape_.ToString())),
+      path);
+}
+
 absl::StatusOr<TensorDict> TensorDict::MapShape(
     const Shape& batch_shape,
     absl::FunctionRef<absl::StatusOr<Tensor>(const Tensor&)> fn) const {
-  return Internal::Map(*this, batch_shape, batch_shape_.rank(),
-                       {ShapeOp::kOpaque}, fn);
+  return Internal::Map(*this,
+                       {.kind = ShapeOp::kOpaque,
+                        .prefix = batch_shape,
+                        .old_rank = batch_shape_.rank(),
+                        .checked = true},
+                       [&](const Tensor& leaf, auto&) { return fn(leaf); });
 }
 
 absl::StatusOr<TensorDict> TensorDict::Apply(
-    const Shape& batch_shape,
     absl::FunctionRef<absl::StatusOr<Tensor>(absl::string_view key,
                                              const Tensor&)>
         fn) const {
-  const bool same_shape = batch_shape == batch_shape_;
-  // The results are set one by one, so that each shape is checked.
-  const auto apply = [&](auto&& self, const TensorDict& from,
-                         const std::string& prefix,
-                         TensorDict* to) -> absl::Status {
-    for (const Entry& entry : from.entries_) {
-      const std::string key = absl::StrCat(prefix, entry.name);
-      if (const Tensor* tensor = entry.tensor()) {
-        RILL_ASSIGN_OR_RETURN(Tensor result, fn(key, *tensor));
-        RILL_RETURN_IF_ERROR(to->Set(entry.name, std::move(result)))
-            << "in TensorDict::Apply, at key \"" << key << "\"";
-      } else if (const TensorDict* nested = entry.dict()) {
-        TensorDict result(to->batch_shape_.Concat(
-            nested->batch_shape_.Suffix(from.batch_shape_.rank())));
-        if (same_shape) result.dim_names_ = nested->dim_names_;
-        RILL_RETURN_IF_ERROR(self(self, *nested, key + "/", &result));
-        RILL_RETURN_IF_ERROR(to->Set(entry.name, std::move(result)));
-      } else {
-        RILL_RETURN_IF_ERROR(Internal::ApplyRare(entry, key, from, fn, to));
-      }
-    }
-    return absl::OkStatus();
-  };
-  TensorDict result(batch_shape);
-  if (same_shape) result.dim_names_ = dim_names_;
-  RILL_RETURN_IF_ERROR(apply(apply, *this, "", &result));
-  return result;
+  return Internal::Map(*this, {.checked = true, .sets_device = true},
+                       [&](const Tensor& leaf, const EntryPath& path) {
+                         return fn(path.ToString(), leaf);
+                       });
 }
 
 }  // namespace rill

@@ -173,7 +173,7 @@ TEST(TensorDictViewsTest, ApplyMapsLeavesWithTheirKeys) {
   std::vector<std::string> keys;
   RILL_ASSERT_OK_AND_ASSIGN(
       const TensorDict result,
-      MakeGrid().Apply({2, 3}, [&](absl::string_view key, const Tensor& leaf) {
+      MakeGrid().Apply([&](absl::string_view key, const Tensor& leaf) {
         keys.emplace_back(key);
         return Cast(leaf, DType::kFloat64);
       }));
@@ -185,17 +185,21 @@ TEST(TensorDictViewsTest, ApplyMapsLeavesWithTheirKeys) {
 
 TEST(TensorDictViewsTest, ApplyChecksResults) {
   const TensorDict steps = MakeSteps(2);
+  EXPECT_THAT(steps.Apply([](absl::string_view, const Tensor& leaf) {
+    return leaf.Index(0);
+  }),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("batch shape [2]"),
+                             HasSubstr("at key \"observation\""))));
   EXPECT_THAT(
-      steps.Apply({2}, [](absl::string_view,
-                          const Tensor& leaf) { return leaf.Index(0); }),
+      steps.MapShape(
+          {1}, [](const Tensor& leaf) { return absl::StatusOr<Tensor>(leaf); }),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("batch shape [2]"),
-                     HasSubstr("at key \"observation\""))));
-  EXPECT_THAT(steps.Apply({2},
-                          [](absl::string_view,
+               HasSubstr("batch shape [1]")));
+  EXPECT_THAT(steps.Apply([](absl::string_view,
                              const Tensor&) -> absl::StatusOr<Tensor> {
-                            return absl::UnavailableError("mine");
-                          }),
+    return absl::UnavailableError("mine");
+  }),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("mine")));
 }
 

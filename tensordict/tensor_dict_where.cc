@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where TensorDict's leaves lie: copies between devices and kinds of memory.
+// Its lock and names of dimensions.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,13 +14,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "rill/base/status_macros.h"
 #include "rill/device/device.h"
 #include "rill/device/stream.h"
 #include "rill/tensordict/dtype.h"
-#include "rill/tensordict/lazy_stack.h"
 #include "rill/tensordict/leaf_allocator.h"
+#include "rill/tensordict/non_tensor_entry.h"
 #include "rill/tensordict/tensor.h"
 #include "rill/tensordict/tensor_dict.h"
 #include "rill/tensordict/tensor_dict_entry.h"
@@ -25,9 +31,8 @@ namespace {
 
 using tensordict_internal::LeafAllocator;
 
-// Copies in the order of a stream, waited for once: of a device's default one,
-// or, between the host and its device, of the given one. Copies of both kinds
-// may be under way together.
+// Copies in the order of a device's stream, waited for once: the given stream
+// if it is of that device, else the default one.
 class CopyQueue {
  public:
   explicit CopyQueue(const Stream* given) : given_(given) {}
@@ -42,48 +47,43 @@ class CopyQueue {
     }
     const Device device = to.device().is_cpu() ? from.device() : to.device();
     RILL_ASSIGN_OR_RETURN(Tensor source, from.Contiguous());
-    if (given_ != nullptr && given_->device() == device) {
-      // Both tensors are kept: the copy reads and writes their memory later.
-      in_flight_of_given_.push_back(to);
-      in_flight_of_given_.push_back(std::move(source));
-      return to.CopyFromAsync(in_flight_of_given_.back(), *given_);
-    }
-    if (!stream_.has_value() || stream_->device() != device) {
+    if (stream_ == nullptr || stream_->device() != device) {
       RILL_RETURN_IF_ERROR(Finish());
-      RILL_ASSIGN_OR_RETURN(stream_, Stream::Default(device));
+      if (given_ != nullptr && given_->device() == device) {
+        stream_ = given_;
+      } else {
+        RILL_ASSIGN_OR_RETURN(default_, Stream::Default(device));
+        stream_ = &*default_;
+      }
     }
+    // Both tensors are kept: the copy reads and writes their memory later.
     in_flight_.push_back(to);
     in_flight_.push_back(std::move(source));
     return to.CopyFromAsync(in_flight_.back(), *stream_);
   }
 
   absl::Status Finish() {
-    absl::Status status;
-    if (!in_flight_of_given_.empty()) status = given_->Synchronize();
-    in_flight_of_given_.clear();
-    if (!stream_.has_value()) return status;
-    status.Update(stream_->Synchronize());
-    stream_.reset();
+    if (stream_ == nullptr) return absl::OkStatus();
+    const absl::Status status = stream_->Synchronize();
+    stream_ = nullptr;
     in_flight_.clear();
     return status;
   }
 
   // All but what goes on in the given stream; that is the caller's to keep.
   absl::StatusOr<std::vector<Tensor>> FinishOthers() {
-    std::vector<Tensor> in_flight = std::move(in_flight_of_given_);
-    in_flight_of_given_.clear();
-    if (absl::Status status = Finish(); !status.ok()) {
-      given_->Synchronize().IgnoreError();
-      return status;
+    if (stream_ != given_) {
+      RILL_RETURN_IF_ERROR(Finish());
     }
-    return in_flight;
+    stream_ = nullptr;
+    return std::exchange(in_flight_, {});
   }
 
  private:
   const Stream* const given_;  // May be null.
-  std::vector<Tensor> in_flight_of_given_;
-  std::optional<Stream> stream_;
-  std::vector<Tensor> in_flight_;  // Kept alive until the stream got there.
+  std::optional<Stream> default_;
+  const Stream* stream_ = nullptr;  // One of them; null without copies.
+  std::vector<Tensor> in_flight_;   // Kept alive until the stream got there.
 };
 
 }  // namespace
@@ -92,7 +92,7 @@ class CopyQueue {
 // shared. With a stream the copies may still run at the end: `in_flight` keeps
 // their tensors alive.
 absl::StatusOr<TensorDict> TensorDict::Internal::Moved(
-    const TensorDict& dict, const Tensor::Options& options,
+    const TensorDict& dict, const Tensor::Options& options, const ShapeOp& op,
     absl::FunctionRef<bool(const Tensor&)> needs_copy, const Stream* stream,
     std::vector<Tensor>* in_flight) {
   LeafAllocator allocator(options);
@@ -101,14 +101,13 @@ absl::StatusOr<TensorDict> TensorDict::Internal::Moved(
   });
   CopyQueue queue(stream);
   absl::StatusOr<TensorDict> moved =
-      Map(dict, dict.batch_shape_, dict.batch_shape_.rank(), {ShapeOp::kCopy},
-          [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
-            if (!needs_copy(leaf)) return leaf;
-            RILL_ASSIGN_OR_RETURN(Tensor copy,
-                                  allocator.Make(leaf.dtype(), leaf.shape()));
-            RILL_RETURN_IF_ERROR(queue.Add(copy, leaf));
-            return copy;
-          });
+      Map(dict, op, [&](const Tensor& leaf, auto&) -> absl::StatusOr<Tensor> {
+        if (!needs_copy(leaf)) return leaf;
+        RILL_ASSIGN_OR_RETURN(Tensor copy,
+                              allocator.Make(leaf.dtype(), leaf.shape()));
+        RILL_RETURN_IF_ERROR(queue.Add(copy, leaf));
+        return copy;
+      });
   if (stream == nullptr || !moved.ok()) {
     RILL_RETURN_IF_ERROR(queue.Finish());
     return moved;
@@ -118,52 +117,39 @@ absl::StatusOr<TensorDict> TensorDict::Internal::Moved(
 }
 
 absl::StatusOr<TensorDict> TensorDict::To(Device device) const {
-  RILL_ASSIGN_OR_RETURN(TensorDict moved,
-                        Internal::Moved(*this, {device, MemoryKind::kPageable},
-                                        [device](const Tensor& leaf) {
-                                          return leaf.device() != device;
-                                        }));
-  Internal::SetDevice(&moved, device);
-  return moved;
+  return Internal::Moved(
+      *this, {device, MemoryKind::kPageable},
+      {.sets_device = true, .device = device},
+      [device](const Tensor& leaf) { return leaf.device() != device; });
 }
 
 absl::StatusOr<TensorDict> TensorDict::ToAsync(
     const Stream& stream, std::vector<Tensor>* in_flight) const {
   const Device device = stream.device();
-  RILL_ASSIGN_OR_RETURN(
-      TensorDict moved,
-      Internal::Moved(
-          *this, {device, MemoryKind::kPageable},
-          [device](const Tensor& leaf) { return leaf.device() != device; },
-          &stream, in_flight));
-  Internal::SetDevice(&moved, device);
-  return moved;
+  return Internal::Moved(
+      *this, {device, MemoryKind::kPageable},
+      {.sets_device = true, .device = device},
+      [device](const Tensor& leaf) { return leaf.device() != device; }, &stream,
+      in_flight);
 }
 
-void TensorDict::ClearDevice() { Internal::SetDevice(this, std::nullopt); }
-
-LazyStack LazyStack::WithDevice(std::optional<Device> device) const {
-  Members changed = *members_;
-  for (TensorDict& member : changed) {
-    TensorDict::Internal::SetDevice(&member, device);
-  }
-  return LazyStack(std::move(changed), member_shape(), stack_dim_);
-}
-
-void TensorDict::Internal::SetDevice(TensorDict* dict,
-                                     std::optional<Device> device) {
-  dict->device_ = device;
-  for (Entry& entry : dict->entries_) {
-    if (entry.dict() != nullptr) SetDevice(entry.dict(), device);
-    if (const LazyStack* stack = entry.lazy_stack()) {
-      entry.value = ValueOf(stack->WithDevice(device));
-    }
+void TensorDict::ClearDevice() {
+  device_ = std::nullopt;
+  for (Entry& entry : entries_) {
+    if (entry.dict() != nullptr) entry.dict()->ClearDevice();
+    if (entry.other() == nullptr) continue;
+    const auto same = [](const Tensor& leaf, auto&) {
+      return absl::StatusOr<Tensor>(leaf);
+    };
+    auto cleared =
+        entry.other()->Map({.sets_device = true}, same, {nullptr, entry.name});
+    if (cleared.ok()) entry.value = *std::move(cleared);  // As it always is.
   }
 }
 
 absl::StatusOr<TensorDict> TensorDict::Pin(Device device) const {
   return Internal::Moved(
-      *this, {device, MemoryKind::kPinned},
+      *this, {device, MemoryKind::kPinned}, {},
       [](const Tensor& leaf) { return leaf.is_host() && !leaf.is_pinned(); });
 }
 
@@ -173,8 +159,7 @@ absl::StatusOr<TensorDict> TensorDict::Clone() const {
     if (leaf.is_host()) allocator.Plan(leaf.dtype(), leaf.shape());
   });
   return Internal::Map(
-      *this, batch_shape_, batch_shape_.rank(), {ShapeOp::kCopy},
-      [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
+      *this, {}, [&](const Tensor& leaf, auto&) -> absl::StatusOr<Tensor> {
         if (!leaf.is_host()) return leaf.Clone();
         RILL_ASSIGN_OR_RETURN(Tensor copy,
                               allocator.Make(leaf.dtype(), leaf.shape()));
@@ -193,12 +178,11 @@ absl::StatusOr<TensorDict> TensorDict::ToDType(DType dtype) const {
         absl::StrCat("TensorDict::ToDType: dtype: got ", DTypeName(dtype),
                      ", want a real floating one"));
   }
-  return Internal::Map(*this, batch_shape_, batch_shape_.rank(),
-                       {ShapeOp::kCopy},
-                       [&](const Tensor& leaf) -> absl::StatusOr<Tensor> {
-                         if (!is_floating(leaf.dtype())) return leaf;
-                         return Cast(leaf, dtype);
-                       });
+  return Internal::Map(
+      *this, {}, [&](const Tensor& leaf, auto&) -> absl::StatusOr<Tensor> {
+        if (!is_floating(leaf.dtype())) return leaf;
+        return Cast(leaf, dtype);
+      });
 }
 
 bool TensorDict::is_pinned() const {
@@ -216,6 +200,86 @@ int64_t TensorDict::size_bytes() const {
   Internal::VisitTensors(
       *this, [&](const Tensor& leaf) { bytes += leaf.size_bytes(); });
   return bytes;
+}
+
+void TensorDict::Lock() { Internal::SetLocked(this, true); }
+void TensorDict::Unlock() { Internal::SetLocked(this, false); }
+
+void TensorDict::Internal::SetLocked(TensorDict* dict, bool locked) {
+  dict->locked_ = locked;
+  for (const Entry& entry : dict->entries_) {
+    if (entry.dict() != nullptr) SetLocked(entry.dict(), locked);
+  }
+}
+
+// The names after an operation; null where none is left, so that dictionaries
+// without names carry no list.
+TensorDict::Internal::Names TensorDict::Internal::ChangedNames(
+    std::vector<std::string> names, const ShapeOp& op) {
+  switch (op.kind) {
+    case ShapeOp::kCopy:
+    case ShapeOp::kSlice:
+    case ShapeOp::kRows:
+      break;
+    case ShapeOp::kSelect:
+      names.erase(names.begin() + op.dim);
+      break;
+    case ShapeOp::kUnsqueeze:
+    case ShapeOp::kStack:
+      names.insert(names.begin() + op.dim, "");
+      break;
+    case ShapeOp::kOpaque:
+      return nullptr;
+  }
+  const auto is_empty = [](const std::string& name) { return name.empty(); };
+  if (std::all_of(names.begin(), names.end(), is_empty)) return nullptr;
+  return std::make_shared<const std::vector<std::string>>(std::move(names));
+}
+
+void TensorDict::Internal::CopyLabels(const TensorDict& from, const ShapeOp& op,
+                                      TensorDict* to) {
+  to->device_ = from.device_;
+  to->dim_names_ = NamesAfter(from.dim_names_, op);
+  for (size_t i = 0; i < from.entries_.size(); ++i) {
+    if (const TensorDict* nested = from.entries_[i].dict()) {
+      CopyLabels(*nested, op, FindHere(*to, from.entries_[i].name, i)->dict());
+    }
+  }
+}
+
+absl::Status TensorDict::SetDimNames(std::vector<std::string> names) {
+  if (static_cast<int>(names.size()) != batch_shape_.rank()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TensorDict::SetDimNames: number of names: got ",
+                     names.size(), ", want ", batch_shape_.rank(),
+                     " of batch shape ", batch_shape_.ToString()));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].empty() && std::find(names.begin() + i + 1, names.end(),
+                                       names[i]) != names.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("TensorDict::SetDimNames: name: got \"", names[i],
+                       "\" twice, want it once"));
+    }
+  }
+  dim_names_ = Internal::ChangedNames(std::move(names), {});
+  return absl::OkStatus();
+}
+
+const std::vector<std::string>& TensorDict::dim_names() const {
+  static const auto* const kNone = new std::vector<std::string>;
+  return dim_names_ == nullptr ? *kNone : *dim_names_;
+}
+
+absl::StatusOr<int> TensorDict::DimNamed(absl::string_view name) const {
+  const std::vector<std::string>& names = dim_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end() && !name.empty()) {
+    return static_cast<int>(found - names.begin());
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "TensorDict::DimNamed: no dimension \"", name,
+      "\", there are: ", names.empty() ? "none" : absl::StrJoin(names, ", ")));
 }
 
 }  // namespace rill

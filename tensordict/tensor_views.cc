@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -152,7 +151,7 @@ absl::StatusOr<Tensor> Tensor::Unsqueeze(int dim) const {
                      ": got ", rank(), ", want less than ", Shape::kMaxRank));
   }
   Tensor view = *this;
-  view.shape_ = shape_.Prefix(dim).Concat({1}).Concat(shape_.Suffix(dim));
+  view.shape_ = shape_.WithDim(dim, 1);
   for (int d = rank(); d > dim; --d) view.strides_[d] = strides_[d - 1];
   // The stride of a dimension of size 1 is never used; this one keeps a dense
   // tensor dense.

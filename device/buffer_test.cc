@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
@@ -24,6 +25,17 @@ TEST(BufferTest, IsPageableHostMemoryByDefault) {
   EXPECT_EQ(buffer->memory_kind(), MemoryKind::kPageable);
   EXPECT_TRUE(buffer->is_writable());
   EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0);
+}
+
+// One allocation for both: a dictionary is made of many small leaves.
+TEST(BufferTest, FewBytesLieBesideTheirBuffer) {
+  std::vector<std::shared_ptr<Buffer>> held;
+  for (int i = 0; i < 8; ++i) {
+    RILL_ASSERT_OK_AND_ASSIGN(held.emplace_back(), Buffer::Allocate(16 * 1024));
+    EXPECT_LT(reinterpret_cast<uintptr_t>(held.back()->data()) -
+                  reinterpret_cast<uintptr_t>(held.back().get()),
+              256);
+  }
 }
 
 // Little and much memory are made in different ways.

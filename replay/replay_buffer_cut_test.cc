@@ -270,12 +270,13 @@ TEST(ReplayBufferCutTest, LanesAndWritersAreChecked) {
   Subject subject(Slices());
   RILL_ASSERT_OK(subject.buffer->Write(Open(), {}));
   for (const LaneRange lanes :
-       {LaneRange{-1, 1}, LaneRange{0, 3}, LaneRange{3, 0}, LaneRange{0, -1},
-        LaneRange{INT64_MAX, INT64_MAX}}) {
+       {LaneRange{-1, 1}, LaneRange{0, 3}, LaneRange{1, 2}, LaneRange{3, 0},
+        LaneRange{0, -1}, LaneRange{INT64_MAX, INT64_MAX}}) {
     EXPECT_THAT(subject.buffer->Cut(0, lanes),
                 StatusIs(absl::StatusCode::kOutOfRange,
                          HasSubstr("want lanes in [0, 2)")));
   }
+  RILL_EXPECT_OK(subject.buffer->Cut(0, {.first = kLanes, .count = 0}));
   EXPECT_THAT(Flags(*subject.storage, "next/done"), IsEmpty());
   Subject dataset(NoUnit(), MakeImmutableWriter(), subject.storage);
   EXPECT_THAT(dataset.buffer->Cut(0, {.first = 0, .count = 1}),

@@ -73,11 +73,12 @@ TEST(JoinedBatchTest, StepsThatAreMissingAreZerosAndMarked) {
         JoinedBatch joined,
         JoinedBatch::Create({.spec = SpecWith("reward", DType::kFloat32),
                              .cat = cat,
-                             .steps = {3, 2}}));
-    // What the longer batch leaves behind is not seen again.
-    for (const int64_t steps : {3, 1}) {
-      RILL_ASSERT_OK(joined.Add(0, StepsOf(0, steps)).status());
-      RILL_ASSERT_OK(joined.Add(1, StepsOf(1, 2)).status());
+                             .steps = {3, 3},
+                             .may_be_short = true}));
+    // What the longer batches leave behind is not seen again.
+    for (const int64_t missing : {0, 1}) {
+      RILL_ASSERT_OK(joined.Add(0, StepsOf(0, 3 - 2 * missing)).status());
+      RILL_ASSERT_OK(joined.Add(1, StepsOf(1, 3 - missing)).status());
     }
     RILL_ASSERT_OK_AND_ASSIGN(const TensorDict batch, joined.Finish());
     EXPECT_EQ(batch.batch_shape(),

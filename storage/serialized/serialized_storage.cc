@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rill/storage/serialized/serialized_storage.h"
 
-#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "rill/base/status_macros.h"
 #include "rill/storage/rows/batch_leaves.h"
-#include "rill/tensordict/dtype.h"
-#include "rill/tensordict/shape.h"
-#include "rill/tensordict/tensor.h"
 
 namespace rill::storage_internal {
 namespace {

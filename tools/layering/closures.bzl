@@ -15,7 +15,10 @@ _ROWS = [
     "storage",
     "storage/chunks",
     "storage/dedup",
+    "storage/dense",
     "storage/on_disk",
+    "storage/ring",
+    "storage/rows",
     "storage/sharing",
 ]
 

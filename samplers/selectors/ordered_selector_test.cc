@@ -135,9 +135,11 @@ TEST(OrderedSelectorTest, StateOfAnotherOrderIsRefused) {
   const auto lifo = make(MakeLifoSelector());
   storage.Append(3);
   RILL_ASSERT_OK_AND_ASSIGN(const std::string state, fifo->SaveState());
-  EXPECT_THAT(lifo->LoadState(state),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("order: got 0, want 1")));
+  EXPECT_THAT(
+      lifo->LoadState(state),
+      StatusIs(
+          absl::StatusCode::kFailedPrecondition,
+          HasSubstr("got the state of Fifo version 1, want that of Lifo")));
 }
 
 // Keys for four steps that no age makes.
